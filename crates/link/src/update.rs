@@ -1,0 +1,269 @@
+//! Changes of the edge table: validated whole, applied whole.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::types::{Impairment, Loss, PortId};
+
+/// One change of one edge.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EdgeChange {
+    /// Make the edge exist with this impairment, or give an existing edge this impairment.
+    Set {
+        /// Port the frames leave.
+        from: PortId,
+        /// Port the frames reach.
+        to: PortId,
+        /// What happens to them in between.
+        impairment: Impairment,
+    },
+    /// Remove the edge: what waits for service is dropped, what is in flight still arrives.
+    Remove {
+        /// Port the frames leave.
+        from: PortId,
+        /// Port the frames reach.
+        to: PortId,
+    },
+}
+
+impl EdgeChange {
+    /// The edge meant, as (from, to).
+    #[must_use]
+    pub fn edge(&self) -> (PortId, PortId) {
+        match *self {
+            EdgeChange::Set { from, to, .. } | EdgeChange::Remove { from, to } => (from, to),
+        }
+    }
+}
+
+/// A set of changes that takes effect in one instant, or not at all.
+///
+/// An edge may be named once per update. Order does not matter to the result; changes sorted by
+/// (from, to) are checked fastest.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EdgeUpdate {
+    /// The changes.
+    pub changes: Vec<EdgeChange>,
+}
+
+/// One thing wrong with an update.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum ChangeError {
+    /// A port number the table has no room for.
+    #[error("edge {from} -> {to}: {port} does not exist (the table has {ports} ports)")]
+    NoSuchPort {
+        /// Edge start.
+        from: PortId,
+        /// Edge end.
+        to: PortId,
+        /// The port that does not exist.
+        port: PortId,
+        /// Ports in the table.
+        ports: u32,
+    },
+    /// An edge from a port to itself.
+    #[error("edge {port} -> {port}: an edge cannot end at its own port")]
+    SelfEdge {
+        /// The port.
+        port: PortId,
+    },
+    /// Loss outside 0..=1 or not a number.
+    #[error("edge {from} -> {to}: loss ratio {loss_ratio} is not within 0..=1")]
+    LossRatio {
+        /// Edge start.
+        from: PortId,
+        /// Edge end.
+        to: PortId,
+        /// The value given.
+        loss_ratio: f64,
+    },
+    /// The same edge named twice.
+    #[error("edge {from} -> {to}: named more than once in one update")]
+    Duplicate {
+        /// Edge start.
+        from: PortId,
+        /// Edge end.
+        to: PortId,
+    },
+    /// Removal of an edge that does not exist.
+    #[error("edge {from} -> {to}: cannot be removed, it does not exist")]
+    NoSuchEdge {
+        /// Edge start.
+        from: PortId,
+        /// Edge end.
+        to: PortId,
+    },
+}
+
+/// Everything wrong with an update; nothing of it was applied.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[error("{} of the edge changes cannot be made; first: {}", .errors.len(), .errors[0])]
+pub struct UpdateError {
+    /// The errors, at least one.
+    pub errors: Vec<ChangeError>,
+}
+
+/// An update whose own values are known to be sound for a table of `ports` ports. Whether the
+/// edges it removes exist is only known to the table.
+///
+/// Made by [`EdgeUpdate::check`], so that a data plane can have the work done on another thread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckedUpdate {
+    changes: Vec<EdgeChange>,
+    ports: u32,
+}
+
+impl CheckedUpdate {
+    /// The changes.
+    #[must_use]
+    pub fn changes(&self) -> &[EdgeChange] {
+        &self.changes
+    }
+
+    /// Number of ports of the tables this update was checked for.
+    #[must_use]
+    pub fn ports(&self) -> u32 {
+        self.ports
+    }
+}
+
+impl EdgeUpdate {
+    /// Check all values for a table of `ports` ports.
+    ///
+    /// # Errors
+    /// Every port out of range, edge to itself, bad loss ratio and duplicate, together.
+    pub fn check(self, ports: u32) -> Result<CheckedUpdate, UpdateError> {
+        let mut errors = Vec::new();
+        for change in &self.changes {
+            check_one(change, ports, &mut errors);
+        }
+        find_duplicates(&self.changes, &mut errors);
+        if errors.is_empty() {
+            Ok(CheckedUpdate {
+                changes: self.changes,
+                ports,
+            })
+        } else {
+            Err(UpdateError { errors })
+        }
+    }
+}
+
+fn check_one(change: &EdgeChange, ports: u32, errors: &mut Vec<ChangeError>) {
+    let (from, to) = change.edge();
+    for port in [from, to] {
+        if port.0 >= ports {
+            errors.push(ChangeError::NoSuchPort {
+                from,
+                to,
+                port,
+                ports,
+            });
+        }
+    }
+    if from == to {
+        errors.push(ChangeError::SelfEdge { port: from });
+    }
+    if let EdgeChange::Set { impairment, .. } = change
+        && let Loss::Bernoulli { loss_ratio } = impairment.loss
+        && !(0.0..=1.0).contains(&loss_ratio)
+    {
+        errors.push(ChangeError::LossRatio {
+            from,
+            to,
+            loss_ratio,
+        });
+    }
+}
+
+/// Sorted updates (the usual case) are checked by one pass without allocation.
+fn find_duplicates(changes: &[EdgeChange], errors: &mut Vec<ChangeError>) {
+    if changes.is_sorted_by(|a, b| a.edge() < b.edge()) {
+        return;
+    }
+    let mut edges: Vec<(PortId, PortId)> = changes.iter().map(EdgeChange::edge).collect();
+    edges.sort_unstable();
+    let mut last = None;
+    for pair in edges.windows(2) {
+        if pair[0] == pair[1] && last != Some(pair[0]) {
+            let (from, to) = pair[0];
+            errors.push(ChangeError::Duplicate { from, to });
+            last = Some(pair[0]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(from: u32, to: u32, loss: Loss) -> EdgeChange {
+        let impairment = Impairment {
+            loss,
+            ..Impairment::delay_only(1)
+        };
+        EdgeChange::Set {
+            from: PortId(from),
+            to: PortId(to),
+            impairment,
+        }
+    }
+
+    #[test]
+    fn all_errors_are_collected() {
+        let update = EdgeUpdate {
+            changes: vec![
+                set(0, 1, Loss::None),
+                set(3, 3, Loss::None),
+                set(
+                    0,
+                    9,
+                    Loss::Bernoulli {
+                        loss_ratio: f64::NAN,
+                    },
+                ),
+                set(0, 1, Loss::Bernoulli { loss_ratio: 1.5 }),
+                EdgeChange::Remove {
+                    from: PortId(0),
+                    to: PortId(1),
+                },
+            ],
+        };
+        let errors = update.check(4).unwrap_err().errors;
+        assert_eq!(errors.len(), 5, "{errors:?}");
+        assert_eq!(errors[0], ChangeError::SelfEdge { port: PortId(3) });
+        assert!(matches!(
+            errors[1],
+            ChangeError::NoSuchPort {
+                port: PortId(9),
+                ports: 4,
+                ..
+            }
+        ));
+        assert!(
+            matches!(errors[2], ChangeError::LossRatio { .. }),
+            "NaN is not a ratio"
+        );
+        assert!(matches!(errors[3], ChangeError::LossRatio { .. }));
+        assert_eq!(
+            errors[4],
+            ChangeError::Duplicate {
+                from: PortId(0),
+                to: PortId(1)
+            }
+        );
+        assert!(errors[4].to_string().contains("port 0 -> port 1"));
+    }
+
+    #[test]
+    fn bounds_are_included() {
+        let update = EdgeUpdate {
+            changes: vec![
+                set(1, 0, Loss::Bernoulli { loss_ratio: 1.0 }),
+                set(0, 1, Loss::Bernoulli { loss_ratio: 0.0 }),
+            ],
+        };
+        assert_eq!(update.check(2).unwrap().changes().len(), 2);
+    }
+}
