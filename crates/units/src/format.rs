@@ -1,0 +1,48 @@
+//! Quantities by the name of their JSON-schema `format`, for validators that are driven by a
+//! schema and do not know the Rust types.
+
+use crate::error::UnitError;
+use crate::quantity::Quantity;
+use crate::{Angle, DataRate, DataSize, Length, Ratio, TimeSpan, Utc, data, scalar, time, utc};
+
+/// Every format [`parse_format`] knows.
+pub const FORMATS: [&str; 7] = [
+    "length", "angle", "timespan", "datarate", "datasize", "ratio", "utc",
+];
+
+pub(crate) const QUANTITIES: &[&Quantity] = &[
+    &scalar::LENGTH,
+    &scalar::ANGLE,
+    &time::TIMESPAN,
+    &data::DATARATE,
+    &data::DATASIZE,
+    &scalar::RATIO,
+    &utc::UTC,
+];
+
+/// Checks that `text` is a quantity of `format`.
+///
+/// # Errors
+/// What the quantity's own parser says, or [`UnitError::UnknownFormat`].
+pub fn parse_format(format: &str, text: &str) -> Result<(), UnitError> {
+    match format {
+        "length" => text.parse::<Length>().map(drop),
+        "angle" => text.parse::<Angle>().map(drop),
+        "timespan" => text.parse::<TimeSpan>().map(drop),
+        "datarate" => text.parse::<DataRate>().map(drop),
+        "datasize" => text.parse::<DataSize>().map(drop),
+        "ratio" => text.parse::<Ratio>().map(drop),
+        "utc" => text.parse::<Utc>().map(drop),
+        _ => Err(UnitError::UnknownFormat {
+            format: format.to_owned(),
+        }),
+    }
+}
+
+/// A valid example of `format`, for messages; empty for a format that is not in [`FORMATS`].
+pub fn format_example(format: &str) -> &'static str {
+    QUANTITIES
+        .iter()
+        .find(|quantity| quantity.format == format)
+        .map_or("", |found| found.example)
+}

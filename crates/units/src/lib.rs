@@ -1,0 +1,31 @@
+//! Typed quantities: every number a user writes carries its unit, and every number the code
+//! carries has a type that knows it.
+//!
+//! Text is `<number><optional space><unit>`, for example `550 km`, `12 ms`, `1 Gbit/s`. A unit is
+//! always required, also for zero. Integer quantities ([`TimeSpan`], [`DataRate`], [`DataSize`],
+//! [`Utc`]) are parsed in exact decimal arithmetic: `0.1 Gbit/s` is 100 000 000 bit/s to the bit,
+//! and a number finer than the quantity can hold is an error, not a rounding.
+//!
+//! Printing and parsing round-trip: `text.parse::<Q>()?.to_string().parse::<Q>()? == q`.
+
+#![forbid(unsafe_code)]
+
+mod data;
+mod decimal;
+mod error;
+mod format;
+mod quantity;
+mod scalar;
+mod serial;
+mod time;
+mod utc;
+
+pub use data::{DataRate, DataSize};
+pub use error::UnitError;
+pub use format::{FORMATS, format_example, parse_format};
+pub use scalar::{Angle, Length, Ratio};
+pub use time::TimeSpan;
+pub use utc::Utc;
+
+/// Speed of light in vacuum, m/s (exact by definition of the metre).
+pub const SPEED_OF_LIGHT_M_PER_S: f64 = 299_792_458.0;

@@ -1,0 +1,234 @@
+//! Real-valued quantities: length, angle, ratio.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::decimal::Decimal;
+use crate::error::UnitError;
+use crate::quantity::{Quantity, Unit};
+use crate::serial::text_form;
+
+pub(crate) const LENGTH: Quantity = Quantity {
+    name: "length",
+    format: "length",
+    example: "550 km",
+    units: &[
+        Unit {
+            name: "m",
+            factor: 1,
+        },
+        Unit {
+            name: "km",
+            factor: 1000,
+        },
+    ],
+    hints: &[
+        ("meter", "did you mean \"m\"?"),
+        ("meters", "did you mean \"m\"?"),
+        ("metre", "did you mean \"m\"?"),
+        ("metres", "did you mean \"m\"?"),
+        ("kilometers", "did you mean \"km\"?"),
+        ("kilometres", "did you mean \"km\"?"),
+        ("ms", "\"ms\" is a unit of time; did you mean \"m\"?"),
+        ("mi", "only SI: one mile is 1.609344 km"),
+        ("ft", "only SI: one foot is 0.3048 m"),
+        ("nmi", "only SI: one nautical mile is 1.852 km"),
+    ],
+    range: "it must be a finite number of metres",
+};
+
+pub(crate) const ANGLE: Quantity = Quantity {
+    name: "angle",
+    format: "angle",
+    example: "53 deg",
+    units: &[
+        Unit {
+            name: "deg",
+            factor: 1,
+        },
+        Unit {
+            name: "°",
+            factor: 1,
+        },
+        Unit {
+            name: "rad",
+            factor: 1,
+        },
+    ],
+    hints: &[
+        ("degree", "did you mean \"deg\"?"),
+        ("degrees", "did you mean \"deg\"?"),
+        ("d", "\"d\" is days, a unit of time; did you mean \"deg\"?"),
+        ("radian", "did you mean \"rad\"?"),
+        ("radians", "did you mean \"rad\"?"),
+    ],
+    range: "it must be a finite number of degrees",
+};
+
+pub(crate) const RATIO: Quantity = Quantity {
+    name: "ratio",
+    format: "ratio",
+    example: "0.1 %",
+    units: &[
+        Unit {
+            name: "%",
+            factor: 10_000,
+        },
+        Unit {
+            name: "ppm",
+            factor: 1,
+        },
+    ],
+    hints: &[
+        ("percent", "did you mean \"%\"?"),
+        ("pct", "did you mean \"%\"?"),
+        ("ratio", "write it in \"%\": 0.001 is \"0.1 %\""),
+    ],
+    range: "it must lie between 0 % and 100 %",
+};
+
+/// A length in metres, finite, of either sign.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct Length(f64);
+
+impl Length {
+    /// A length of `m` metres.
+    ///
+    /// # Panics
+    /// If `m` is not finite.
+    pub const fn from_m(m: f64) -> Self {
+        assert!(m.is_finite(), "a length must be finite");
+        Self(m + 0.0) // -0.0 becomes 0.0, so that equal lengths print alike
+    }
+
+    /// Metres.
+    pub const fn m(self) -> f64 {
+        self.0
+    }
+}
+
+impl FromStr for Length {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let (number, unit) = LENGTH.split(text)?;
+        let m = number
+            .shifted(if unit.name == "km" { 3 } else { 0 })
+            .to_f64();
+        if m.is_finite() {
+            Ok(Self::from_m(m))
+        } else {
+            Err(LENGTH.out_of_range(text))
+        }
+    }
+}
+
+impl fmt::Display for Length {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let m = Decimal::from_f64(self.0);
+        if self.0.abs() >= 1000.0 {
+            write!(f, "{} km", m.shifted(-3))
+        } else {
+            write!(f, "{m} m")
+        }
+    }
+}
+
+/// A plane angle, finite, of either sign, not reduced to one turn. Held in degrees, so that what
+/// users write in degrees stays exact.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct Angle(f64);
+
+impl Angle {
+    /// An angle of `deg` degrees.
+    ///
+    /// # Panics
+    /// If `deg` is not finite.
+    pub const fn from_deg(deg: f64) -> Self {
+        assert!(deg.is_finite(), "an angle must be finite");
+        Self(deg + 0.0)
+    }
+
+    /// An angle of `rad` radians (rounded once, to degrees).
+    ///
+    /// # Panics
+    /// If `rad` is not finite in degrees.
+    pub const fn from_rad(rad: f64) -> Self {
+        Self::from_deg(rad.to_degrees())
+    }
+
+    /// Degrees.
+    pub const fn deg(self) -> f64 {
+        self.0
+    }
+
+    /// Radians.
+    pub const fn rad(self) -> f64 {
+        self.0.to_radians()
+    }
+}
+
+impl FromStr for Angle {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let (number, unit) = ANGLE.split(text)?;
+        let value = number.to_f64();
+        let deg = if unit.name == "rad" {
+            value.to_degrees()
+        } else {
+            value
+        };
+        if deg.is_finite() {
+            Ok(Self::from_deg(deg))
+        } else {
+            Err(ANGLE.out_of_range(text))
+        }
+    }
+}
+
+impl fmt::Display for Angle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} deg", Decimal::from_f64(self.0))
+    }
+}
+
+/// A ratio between 0 and 1 inclusive: a loss probability, a share.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct Ratio(f64);
+
+impl Ratio {
+    /// A ratio from its plain value.
+    ///
+    /// # Errors
+    /// [`UnitError::OutOfRange`] unless `0 <= ratio <= 1`.
+    pub fn from_ratio(ratio: f64) -> Result<Self, UnitError> {
+        if (0.0..=1.0).contains(&ratio) {
+            Ok(Self(ratio + 0.0))
+        } else {
+            Err(RATIO.out_of_range(&ratio.to_string()))
+        }
+    }
+
+    /// The plain value, `0 <= value <= 1`.
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl FromStr for Ratio {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let (number, unit) = RATIO.split(text)?;
+        let ratio = number
+            .shifted(if unit.name == "%" { -2 } else { -6 })
+            .to_f64();
+        Self::from_ratio(ratio).map_err(|_| RATIO.out_of_range(text))
+    }
+}
+
+impl fmt::Display for Ratio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} %", Decimal::from_f64(self.0).shifted(2))
+    }
+}
+
+text_form!(Length, LENGTH, Angle, ANGLE, Ratio, RATIO);
