@@ -1,0 +1,86 @@
+//! What can be wrong with a spec. All findings are collected.
+
+use crate::sky::SkyError;
+
+/// One finding in a [`Spec`](crate::Spec). `what` names the constellation, satellite or station.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SpecError {
+    /// A number is outside its bounds.
+    #[error("{what}: {field} is {value}, allowed is {allowed}")]
+    OutOfBounds {
+        /// Whose number.
+        what: String,
+        /// Which number, with unit.
+        field: &'static str,
+        /// What it is.
+        value: f64,
+        /// What it may be.
+        allowed: &'static str,
+    },
+    /// Two nodes of one name.
+    #[error("two nodes are named `{0}`")]
+    DuplicateName(String),
+    /// Two satellites in one seat.
+    #[error(
+        "{constellation}: `{first}` and `{second}` sit in the same place (shell {shell}, plane {plane}, slot {slot})"
+    )]
+    DuplicateSeat {
+        /// Whose satellites.
+        constellation: String,
+        /// One.
+        first: String,
+        /// The other.
+        second: String,
+        /// Their shell.
+        shell: u16,
+        /// Their plane.
+        plane: u16,
+        /// Their slot.
+        slot: u16,
+    },
+    /// Walker pairing needs planes 0..P with slots 0..S each.
+    #[error("{constellation}: shell {shell} is no complete Walker pattern: {reason}")]
+    IncompleteWalker {
+        /// Whose shell.
+        constellation: String,
+        /// Which shell.
+        shell: u16,
+        /// What is missing.
+        reason: String,
+    },
+    /// Walker's F out of range.
+    #[error(
+        "{constellation}: shell {shell}: phasing {phasing} must be below the number of planes, {planes}"
+    )]
+    Phasing {
+        /// Whose shell.
+        constellation: String,
+        /// Which shell.
+        shell: u16,
+        /// F as given.
+        phasing: u32,
+        /// P.
+        planes: usize,
+    },
+    /// The sky knows another number of satellites than the spec.
+    #[error("the spec has {spec} satellites, the sky {sky}")]
+    Count {
+        /// Satellites in the spec.
+        spec: usize,
+        /// Satellites in the sky.
+        sky: usize,
+    },
+    /// Too many of something for its number type.
+    #[error("too many {what}: {count}, at most {max}")]
+    TooMany {
+        /// What.
+        what: &'static str,
+        /// How many there are.
+        count: usize,
+        /// How many there may be.
+        max: usize,
+    },
+    /// Positions at time 0 cannot be had.
+    #[error(transparent)]
+    Sky(#[from] SkyError),
+}

@@ -1,0 +1,307 @@
+//! What never changes during a run: nodes, ports and the pairs of ports lasers may join.
+
+use crate::check::check;
+use crate::error::SpecError;
+use crate::geometry::{argument_of_latitude_rad, geodetic_to_itrf};
+use crate::node::{Node, NodeId, NodeKind, Port, PortRole, Seat};
+use crate::pairing::{IslKind, plus_grid};
+use crate::sky::Sky;
+use crate::spec::{IslPattern, PlusGrid, Spec};
+use constel_link::PortId;
+use std::collections::BTreeMap;
+
+/// A pair of laser ports that may be linked. `a < b`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IslLink {
+    /// Place in [`Layout::isl_links`]; stable for the run, so addresses derive from it.
+    pub number: u32,
+    /// The port with the lower number.
+    pub a: PortId,
+    /// The other.
+    pub b: PortId,
+    /// What kind of neighbours.
+    pub kind: IslKind,
+    /// Index of the constellation in the spec.
+    pub constellation: u16,
+}
+
+/// Node table, port table and ISL pairs of a lab. A pure function of the spec and the sky at time 0.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    spec: Spec,
+    nodes: Vec<Node>,
+    ports: Vec<Port>,
+    isl_links: Vec<IslLink>,
+    /// ISL link number of each port, `u32::MAX` for none.
+    link_of_port: Vec<u32>,
+    satellite_count: usize,
+    /// First satellite of each constellation, and one past the last.
+    constellation_start: Vec<usize>,
+    stations: Vec<StationFrame>,
+    by_name: BTreeMap<String, NodeId>,
+}
+
+/// A station's fixed geometry.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StationFrame {
+    pub(crate) position: [f64; 3],
+    pub(crate) up: [f64; 3],
+}
+
+impl Layout {
+    /// Checks the spec and lays out nodes, ports and ISL pairs.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the spec, all at once.
+    pub fn new(spec: Spec, sky: &dyn Sky) -> Result<Layout, Vec<SpecError>> {
+        let mut errors = check(&spec);
+        let satellite_count = spec.constellations.iter().map(|c| c.satellites.len()).sum();
+        if sky.count() != satellite_count {
+            errors.push(SpecError::Count {
+                spec: satellite_count,
+                sky: sky.count(),
+            });
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let mut layout = Layout {
+            nodes: Vec::with_capacity(satellite_count + spec.stations.len()),
+            ports: Vec::new(),
+            isl_links: Vec::new(),
+            link_of_port: Vec::new(),
+            satellite_count,
+            constellation_start: vec![0],
+            stations: Vec::new(),
+            by_name: BTreeMap::new(),
+            spec,
+        };
+        layout.number_nodes();
+        layout.pair(sky).map_err(|e| vec![e])?;
+        Ok(layout)
+    }
+
+    fn number_nodes(&mut self) {
+        let spec = std::mem::replace(&mut self.spec, EMPTY);
+        for (k, constellation) in spec.constellations.iter().enumerate() {
+            for sat in &constellation.satellites {
+                let seat = Seat {
+                    constellation: k as u16,
+                    shell: sat.shell,
+                    plane: sat.plane,
+                    slot: sat.slot,
+                };
+                let lasers = constellation.isl != IslPattern::None;
+                self.push_node(&sat.name, NodeKind::Satellite, Some(seat), lasers);
+            }
+            self.constellation_start.push(self.nodes.len());
+        }
+        for station in &spec.stations {
+            self.push_node(&station.name, NodeKind::Ground, None, false);
+            let (position, up) = geodetic_to_itrf(
+                station.latitude_deg,
+                station.longitude_deg,
+                station.altitude_m,
+            );
+            self.stations.push(StationFrame { position, up });
+        }
+        self.spec = spec;
+    }
+
+    fn push_node(&mut self, name: &str, kind: NodeKind, seat: Option<Seat>, lasers: bool) {
+        let id = NodeId(self.nodes.len() as u32);
+        let first_port = PortId(self.ports.len() as u32);
+        let isls: &[PortRole] = if lasers { &PortRole::ISLS } else { &[] };
+        for (index, role) in isls.iter().chain(&[PortRole::Gsl]).enumerate() {
+            self.ports.push(Port {
+                id: PortId(self.ports.len() as u32),
+                node: id,
+                role: *role,
+                index_in_node: index as u8,
+            });
+        }
+        self.by_name.insert(name.to_owned(), id);
+        self.nodes.push(Node {
+            id,
+            name: name.to_owned(),
+            kind,
+            seat,
+            first_port,
+            port_count: isls.len() as u8 + 1,
+        });
+    }
+
+    fn pair(&mut self, sky: &dyn Sky) -> Result<(), SpecError> {
+        const DT_NS: u64 = 1_000_000_000;
+        let mut now = vec![[0.0; 3]; self.satellite_count];
+        let mut later = now.clone();
+        sky.positions_itrf_m(0, &mut now)?;
+        sky.positions_itrf_m(DT_NS, &mut later)?;
+        let phase: Vec<f64> = now
+            .iter()
+            .zip(&later)
+            .map(|(&p, &q)| argument_of_latitude_rad(p, q, DT_NS as f64 / 1e9))
+            .collect();
+        for (k, constellation) in self.spec.constellations.iter().enumerate() {
+            let IslPattern::PlusGrid(grid) = &constellation.isl else {
+                continue;
+            };
+            let range = self.constellation_start[k]..self.constellation_start[k + 1];
+            let offset = range.start;
+            let pairs = plus_grid(
+                &constellation.satellites,
+                grid,
+                &now[range.clone()],
+                &phase[range],
+            );
+            for pair in pairs {
+                let port = |i: usize, role: PortRole| {
+                    PortId(self.nodes[offset + i].first_port.0 + role as u32)
+                };
+                let (x, y) = (port(pair.a, pair.a_role), port(pair.b, pair.b_role));
+                self.isl_links.push(IslLink {
+                    number: 0,
+                    a: x.min(y),
+                    b: x.max(y),
+                    kind: pair.kind,
+                    constellation: k as u16,
+                });
+            }
+        }
+        self.isl_links.sort_unstable_by_key(|l| (l.a, l.b));
+        self.link_of_port = vec![u32::MAX; self.ports.len()];
+        for (number, link) in self.isl_links.iter_mut().enumerate() {
+            link.number = number as u32;
+            self.link_of_port[link.a.0 as usize] = link.number;
+            self.link_of_port[link.b.0 as usize] = link.number;
+        }
+        Ok(())
+    }
+
+    /// The spec this was laid out from.
+    #[must_use]
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// All nodes, by number: satellites first.
+    #[must_use]
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// All ports, by number.
+    #[must_use]
+    pub fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    /// All pairs of laser ports, by link number.
+    #[must_use]
+    pub fn isl_links(&self) -> &[IslLink] {
+        &self.isl_links
+    }
+
+    /// How many of the nodes are satellites; they come first.
+    #[must_use]
+    pub fn satellite_count(&self) -> usize {
+        self.satellite_count
+    }
+
+    /// A node by number.
+    ///
+    /// # Panics
+    /// When there is none of that number.
+    #[must_use]
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+
+    /// A port by number.
+    ///
+    /// # Panics
+    /// When there is none of that number.
+    #[must_use]
+    pub fn port(&self, id: PortId) -> &Port {
+        &self.ports[id.0 as usize]
+    }
+
+    /// A node by name.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&Node> {
+        self.by_name.get(name).map(|id| self.node(*id))
+    }
+
+    /// The ports of a node, in order.
+    #[must_use]
+    pub fn ports_of(&self, id: NodeId) -> &[Port] {
+        let node = self.node(id);
+        let first = node.first_port.0 as usize;
+        &self.ports[first..first + usize::from(node.port_count)]
+    }
+
+    /// The node's ground port (every node has one).
+    ///
+    /// # Panics
+    /// When there is no node of that number.
+    #[must_use]
+    pub fn gsl_port(&self, id: NodeId) -> PortId {
+        let node = self.node(id);
+        PortId(node.first_port.0 + u32::from(node.port_count) - 1)
+    }
+
+    /// The pair a laser port belongs to; `None` for ground ports and lasers without a neighbour.
+    #[must_use]
+    pub fn isl_of_port(&self, port: PortId) -> Option<&IslLink> {
+        let number = *self.link_of_port.get(port.0 as usize)?;
+        self.isl_links.get(number as usize)
+    }
+
+    /// The pair joining two satellites, if any.
+    #[must_use]
+    pub fn isl_between(&self, a: NodeId, b: NodeId) -> Option<&IslLink> {
+        self.ports_of(a)
+            .iter()
+            .filter_map(|p| self.isl_of_port(p.id))
+            .find(|l| self.port(l.a).node == b || self.port(l.b).node == b)
+    }
+
+    /// The node number of a station, by its place in the spec.
+    pub(crate) fn station_node(&self, station: usize) -> NodeId {
+        NodeId((self.satellite_count + station) as u32)
+    }
+
+    pub(crate) fn station_frames(&self) -> &[StationFrame] {
+        &self.stations
+    }
+
+    /// Satellites of a constellation, as a range of node indices.
+    pub(crate) fn satellites_of(&self, constellation: usize) -> std::ops::Range<usize> {
+        self.constellation_start[constellation]..self.constellation_start[constellation + 1]
+    }
+
+    /// The elevation mask between a station and satellites of a constellation, degrees.
+    pub(crate) fn mask_deg(&self, station: usize, constellation: usize) -> f64 {
+        let own = self.spec.stations[station].min_elevation_deg;
+        own.max(self.spec.constellations[constellation].min_elevation_deg)
+    }
+
+    /// The grid a laser pair belongs to.
+    pub(crate) fn grid_of(&self, link: &IslLink) -> &PlusGrid {
+        match &self.spec.constellations[usize::from(link.constellation)].isl {
+            IslPattern::PlusGrid(grid) => grid,
+            IslPattern::None => unreachable!("links are only made from grids"),
+        }
+    }
+}
+
+/// Stands in for the spec while nodes are numbered.
+const EMPTY: Spec = Spec {
+    step_ns: 0,
+    constellations: Vec::new(),
+    stations: Vec::new(),
+    gsl: crate::spec::GslSpec {
+        policy: crate::spec::GslPolicy::Nearest,
+        outage_ns: 0,
+    },
+};

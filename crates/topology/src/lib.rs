@@ -1,0 +1,40 @@
+//! Which edges exist at an instant, with what delay, and why.
+//!
+//! A [`Spec`] (what flies, what stands, how they link) and a [`Sky`] (where satellites are) give a [`Layout`]:
+//! nodes, ports and the pairs of laser ports that may ever be linked, none of which change during a run. A
+//! [`Stepper`] then turns step numbers into [`Snapshot`]s: positions and edges. [`diff`] tells what changed,
+//! [`why()`] tells the reason a link is up or down.
+//!
+//! Everything is a pure function of its arguments. Times are nanoseconds after the start of the lab, positions
+//! ITRF metres.
+#![forbid(unsafe_code)]
+
+mod check;
+mod error;
+pub mod geometry;
+mod layout;
+mod node;
+mod pairing;
+mod policy;
+mod sky;
+mod snapshot;
+mod spec;
+mod stepper;
+mod vec3;
+mod visible;
+mod why;
+
+pub use check::MAX_NODES;
+pub use error::SpecError;
+pub use layout::{IslLink, Layout};
+pub use node::{Node, NodeId, NodeKind, Port, PortRole, Seat};
+pub use pairing::IslKind;
+pub use policy::{Candidate, Choice, Nearest, Policy, built_in};
+pub use sky::{Sky, SkyError};
+pub use snapshot::{Delta, Edge, EdgeKind, Handover, Snapshot, diff};
+pub use spec::{
+    Constellation, GslPolicy, GslSpec, IslPattern, LinkClass, Neighbours, PlusGrid, Satellite,
+    Spec, Station, Wrap,
+};
+pub use stepper::Stepper;
+pub use why::{Down, Why, why};

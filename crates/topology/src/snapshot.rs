@@ -1,0 +1,190 @@
+//! The topology at an instant, and the difference between two.
+
+use crate::layout::Layout;
+use crate::node::NodeId;
+use constel_link::{EdgeChange, Impairment, PortId};
+use std::cmp::Ordering;
+
+/// What kind of link an edge is half of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EdgeKind {
+    /// Between satellites.
+    Isl,
+    /// Between a satellite and the ground.
+    Gsl,
+}
+
+impl EdgeKind {
+    /// The word used in files and output.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            EdgeKind::Isl => "isl",
+            EdgeKind::Gsl => "gsl",
+        }
+    }
+}
+
+/// One direction of a link that exists. Times in the impairment (`t0_ns`, `up_from_ns`) are nanoseconds after
+/// the start of the lab; whoever runs the lab moves them to its clock.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Edge {
+    /// Port the frames leave.
+    pub from: PortId,
+    /// Port they reach.
+    pub to: PortId,
+    /// Kind of link.
+    pub kind: EdgeKind,
+    /// What happens to them in between. `up_from_ns` is 0 once the edge is usable.
+    pub impairment: Impairment,
+}
+
+impl Edge {
+    /// True when frames pass at `t_ns` (not in a handover's outage).
+    #[must_use]
+    pub fn usable_at(&self, t_ns: u64) -> bool {
+        self.impairment.up_from_ns <= t_ns
+    }
+
+    /// True when `self`, following `before` at `self`'s start, asks for nothing that `before` does not
+    /// already do from then on.
+    fn continues(&self, before: &Edge) -> bool {
+        let (a, b) = (&before.impairment, &self.impairment);
+        let t = b.delay.t0_ns;
+        let up = |i: &Impairment| i.up_from_ns.max(t);
+        self.kind == before.kind
+            && a.delay.slope_ns_per_s == b.delay.slope_ns_per_s
+            && a.delay.at(t) == b.delay.delay_ns
+            && a.rate_bps == b.rate_bps
+            && a.queue == b.queue
+            && a.loss == b.loss
+            && up(a) == up(b)
+    }
+}
+
+/// All edges at the start of a step, and what they were computed from.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Snapshot {
+    /// Step number.
+    pub step: u64,
+    /// The step's start, nanoseconds after the start of the lab.
+    pub t_ns: u64,
+    /// ITRF positions of all nodes, metres, by node number.
+    pub positions_itrf_m: Vec<[f64; 3]>,
+    /// All edges, sorted by (from, to), both directions of every link.
+    pub edges: Vec<Edge>,
+    /// The satellite of each station, in the order of the spec's stations; `None`: dark.
+    pub serving: Vec<Option<NodeId>>,
+}
+
+/// A station that changed its satellite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Handover {
+    /// The station.
+    pub station: NodeId,
+    /// What it used before; `None`: it was dark.
+    pub from: Option<NodeId>,
+    /// What it uses now; `None`: it went dark.
+    pub to: Option<NodeId>,
+}
+
+/// What it takes to get from one snapshot to the next.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Delta {
+    /// Edges that were not there.
+    pub added: Vec<Edge>,
+    /// Edges (from, to) that are gone.
+    pub removed: Vec<(PortId, PortId)>,
+    /// Edges that stay and whose impairment is another. A delay that only goes on gliding as it did is none.
+    pub changed: Vec<Edge>,
+    /// Stations that changed their satellite.
+    pub handovers: Vec<Handover>,
+}
+
+impl Snapshot {
+    /// The edge from one port to another.
+    #[must_use]
+    pub fn edge(&self, from: PortId, to: PortId) -> Option<&Edge> {
+        let at = self
+            .edges
+            .binary_search_by_key(&(from, to), |e| (e.from, e.to))
+            .ok()?;
+        Some(&self.edges[at])
+    }
+
+    /// The edges that leave a port.
+    #[must_use]
+    pub fn edges_from(&self, port: PortId) -> &[Edge] {
+        let first = self.edges.partition_point(|e| e.from < port);
+        let end = self.edges.partition_point(|e| e.from <= port);
+        &self.edges[first..end]
+    }
+}
+
+/// The difference between two snapshots of one layout.
+#[must_use]
+pub fn diff(layout: &Layout, before: &Snapshot, after: &Snapshot) -> Delta {
+    let mut delta = Delta::default();
+    let (mut old, mut new) = (
+        before.edges.iter().peekable(),
+        after.edges.iter().peekable(),
+    );
+    loop {
+        let order = match (old.peek(), new.peek()) {
+            (None, None) => break,
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some(o), Some(n)) => (o.from, o.to).cmp(&(n.from, n.to)),
+        };
+        if order == Ordering::Less {
+            delta.removed.extend(old.next().map(|o| (o.from, o.to)));
+        } else if order == Ordering::Greater {
+            delta.added.extend(new.next());
+        } else if let (Some(o), Some(n)) = (old.next(), new.next())
+            && !n.continues(o)
+        {
+            delta.changed.push(*n);
+        }
+    }
+    for (station, (from, to)) in before.serving.iter().zip(&after.serving).enumerate() {
+        if from != to {
+            let station = layout.station_node(station);
+            delta.handovers.push(Handover {
+                station,
+                from: *from,
+                to: *to,
+            });
+        }
+    }
+    delta
+}
+
+impl Delta {
+    /// True when nothing is to be done.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty()
+    }
+
+    /// The delta as changes of an edge table, removals first. Times are still the lab's; `shift_ns` is added
+    /// to them (an edge that is up at once keeps `up_from_ns` 0).
+    pub fn changes(&self, shift_ns: u64) -> impl Iterator<Item = EdgeChange> + '_ {
+        let removed = self
+            .removed
+            .iter()
+            .map(|&(from, to)| EdgeChange::Remove { from, to });
+        let set = self.added.iter().chain(&self.changed).map(move |e| {
+            let mut impairment = e.impairment;
+            impairment.delay.t0_ns += shift_ns;
+            if impairment.up_from_ns > 0 {
+                impairment.up_from_ns += shift_ns;
+            }
+            EdgeChange::Set {
+                from: e.from,
+                to: e.to,
+                impairment,
+            }
+        });
+        removed.chain(set)
+    }
+}
