@@ -5,12 +5,44 @@
 //! **delay line** (propagation, FIFO). Nothing here reads a clock, draws from a global generator
 //! or touches the kernel: `now` comes in as an argument, so the relay and the tests run the same
 //! code.
+//!
+//! ```
+//! use constel_link::{DropCause, EdgeChange, EdgeTable, EdgeUpdate, Frames, Impairment, PortId};
+//!
+//! struct Numbers;
+//! impl Frames<u32> for Numbers {
+//!     fn duplicate(&mut self, frame: &u32) -> Option<u32> { Some(*frame) }
+//!     fn discard(&mut self, _: u32, _: DropCause) {}
+//! }
+//!
+//! let mut table = EdgeTable::new(2, 42);
+//! let (from, to) = (PortId(0), PortId(1));
+//! let impairment = Impairment::delay_only(5_000_000);
+//! let update = EdgeUpdate { changes: vec![EdgeChange::Set { from, to, impairment }] };
+//! table.apply(0, &update.check(table.ports())?, &mut Numbers)?;
+//!
+//! table.arrive(1_000, from, constel_link::mac_of(to), 64, 7, &mut Numbers);
+//! assert_eq!(table.next_event(), Some(5_001_000));
+//! assert_eq!(table.pop_due(5_000_999, &mut Numbers), None);
+//! assert_eq!(table.pop_due(5_001_000, &mut Numbers).map(|d| d.frame), Some(7));
+//! # Ok::<(), constel_link::UpdateError>(())
+//! ```
 #![forbid(unsafe_code)]
 
+mod counters;
+mod edge;
+mod histogram;
 mod mac;
+mod rng;
+mod table;
 mod types;
 mod update;
+pub mod wheel;
 
+pub use counters::EdgeCounters;
+pub use edge::{Edge, Refused, Released};
+pub use histogram::{Histogram, Quantiles};
 pub use mac::{MAC_PREFIX, MAX_PORT, is_group, mac_of, port_of_mac};
+pub use table::{Applied, Delivery, EdgeStats, EdgeTable, Frames, Totals};
 pub use types::{Delay, DropCause, Impairment, Loss, Nanos, PortId, QueueLimit};
 pub use update::{ChangeError, CheckedUpdate, EdgeChange, EdgeUpdate, UpdateError};

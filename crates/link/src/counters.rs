@@ -1,0 +1,67 @@
+//! What happened on an edge, counted.
+
+use serde::{Deserialize, Serialize};
+
+use crate::types::DropCause;
+
+/// Frames of one edge (or a sum over edges) since its start.
+///
+/// `offered = delivered + dropped() + held` at every instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct EdgeCounters {
+    /// Frames that reached the edge.
+    pub offered: u64,
+    /// Bytes of those.
+    pub offered_bytes: u64,
+    /// Frames released to the far port.
+    pub delivered: u64,
+    /// Bytes of those.
+    pub delivered_bytes: u64,
+    /// Dropped because the queue was full.
+    pub dropped_queue: u64,
+    /// Taken by the loss law.
+    pub dropped_loss: u64,
+    /// Arrived before the edge was up.
+    pub dropped_outage: u64,
+    /// Were waiting for service when the edge was removed.
+    pub dropped_removed: u64,
+    /// Copies that could not be made for want of a buffer (not intended by the scenario).
+    pub dropped_no_buffer: u64,
+}
+
+impl EdgeCounters {
+    /// Frames dropped, for whatever cause.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.dropped_queue
+            + self.dropped_loss
+            + self.dropped_outage
+            + self.dropped_removed
+            + self.dropped_no_buffer
+    }
+
+    /// Add another edge's (or another life's) counts.
+    pub fn add(&mut self, other: &EdgeCounters) {
+        self.offered += other.offered;
+        self.offered_bytes += other.offered_bytes;
+        self.delivered += other.delivered;
+        self.delivered_bytes += other.delivered_bytes;
+        self.dropped_queue += other.dropped_queue;
+        self.dropped_loss += other.dropped_loss;
+        self.dropped_outage += other.dropped_outage;
+        self.dropped_removed += other.dropped_removed;
+        self.dropped_no_buffer += other.dropped_no_buffer;
+    }
+
+    pub(crate) fn count_drop(&mut self, cause: DropCause) {
+        match cause {
+            DropCause::Queue => self.dropped_queue += 1,
+            DropCause::Loss => self.dropped_loss += 1,
+            DropCause::Outage => self.dropped_outage += 1,
+            DropCause::Removed => self.dropped_removed += 1,
+            DropCause::NoBuffer => self.dropped_no_buffer += 1,
+            // Such a frame never reached an edge; the table counts it.
+            DropCause::NoEdge => {}
+        }
+    }
+}

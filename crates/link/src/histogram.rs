@@ -1,0 +1,189 @@
+//! A log-bucketed histogram: constant memory, no allocation per record, 3 % resolution.
+
+use serde::Serialize;
+
+use crate::types::Nanos;
+
+/// Sub-buckets per power of two, as a power of two.
+const SUB_BITS: u32 = 5;
+const SUB: usize = 1 << SUB_BITS;
+const BUCKETS: usize = (64 - SUB_BITS as usize + 1) * SUB;
+
+/// Counts of nanosecond values in buckets no wider than 1/32 of their value.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    buckets: Box<[u64]>,
+    count: u64,
+    sum: u128,
+    max: Nanos,
+}
+
+/// The figures a histogram is read by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Quantiles {
+    /// Values recorded.
+    pub count: u64,
+    /// Half of the values are not above this.
+    pub p50_ns: Nanos,
+    /// 90 % are not above this.
+    pub p90_ns: Nanos,
+    /// 99 % are not above this.
+    pub p99_ns: Nanos,
+    /// 99.9 % are not above this.
+    pub p999_ns: Nanos,
+    /// The largest value, exact.
+    pub max_ns: Nanos,
+}
+
+fn bucket_of(value: u64) -> usize {
+    if value < SUB as u64 {
+        return value as usize;
+    }
+    let exponent = 63 - value.leading_zeros() - SUB_BITS;
+    ((exponent as usize + 1) << SUB_BITS) + ((value >> exponent) as usize - SUB)
+}
+
+/// Largest value that falls into the bucket.
+fn bucket_end(bucket: usize) -> u64 {
+    if bucket < SUB {
+        return bucket as u64;
+    }
+    let exponent = (bucket >> SUB_BITS) as u32 - 1;
+    let mantissa = (SUB + (bucket & (SUB - 1))) as u64;
+    (mantissa << exponent) + ((1 << exponent) - 1)
+}
+
+impl Histogram {
+    /// An empty histogram.
+    #[must_use]
+    pub fn new() -> Histogram {
+        Histogram {
+            buckets: vec![0; BUCKETS].into_boxed_slice(),
+            count: 0,
+            sum: 0,
+            max: 0,
+        }
+    }
+
+    /// Count one value.
+    pub fn record(&mut self, value: Nanos) {
+        self.record_n(value, 1);
+    }
+
+    /// Count a value `n` times.
+    pub fn record_n(&mut self, value: Nanos, n: u64) {
+        self.buckets[bucket_of(value)] += n;
+        self.count += n;
+        self.sum += u128::from(value) * u128::from(n);
+        self.max = self.max.max(value);
+    }
+
+    /// Values recorded.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Mean of the values, exact.
+    #[must_use]
+    pub fn mean_ns(&self) -> f64 {
+        if self.count == 0 {
+            0.0
+        } else {
+            self.sum as f64 / self.count as f64
+        }
+    }
+
+    /// A value not below the given share (0..=1) of all values, at most 1/32 too large. 0 when
+    /// nothing was recorded.
+    #[must_use]
+    pub fn quantile(&self, share: f64) -> Nanos {
+        let rank = ((share * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
+        let mut seen = 0;
+        for (bucket, n) in self.buckets.iter().enumerate() {
+            seen += n;
+            if seen >= rank {
+                return bucket_end(bucket).min(self.max);
+            }
+        }
+        self.max
+    }
+
+    /// The usual quantiles.
+    #[must_use]
+    pub fn quantiles(&self) -> Quantiles {
+        Quantiles {
+            count: self.count,
+            p50_ns: self.quantile(0.5),
+            p90_ns: self.quantile(0.9),
+            p99_ns: self.quantile(0.99),
+            p999_ns: self.quantile(0.999),
+            max_ns: self.max,
+        }
+    }
+
+    /// Add the counts of another histogram.
+    pub fn merge(&mut self, other: &Histogram) {
+        for (a, b) in self.buckets.iter_mut().zip(&other.buckets) {
+            *a += b;
+        }
+        self.count += other.count;
+        self.sum += other.sum;
+        self.max = self.max.max(other.max);
+    }
+
+    /// Forget everything.
+    pub fn clear(&mut self) {
+        self.buckets.fill(0);
+        self.count = 0;
+        self.sum = 0;
+        self.max = 0;
+    }
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_contiguous_and_narrow() {
+        for value in (0..70_000).chain([1 << 40, (1 << 40) - 1, u64::MAX - 1, u64::MAX]) {
+            let end = bucket_end(bucket_of(value));
+            assert!(
+                end >= value && end - value <= value / SUB as u64,
+                "{value} -> {end}"
+            );
+        }
+        for bucket in 0..BUCKETS - 1 {
+            assert_eq!(bucket_of(bucket_end(bucket) + 1), bucket + 1);
+        }
+        assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn quantiles_of_a_ramp() {
+        let mut a = Histogram::new();
+        let mut b = Histogram::new();
+        (1..=5_000).for_each(|v| a.record(v));
+        (5_001..=10_000).for_each(|v| b.record(v));
+        a.merge(&b);
+        let q = a.quantiles();
+        assert_eq!((q.count, q.max_ns), (10_000, 10_000));
+        for (got, exact) in [(q.p50_ns, 5_000), (q.p90_ns, 9_000), (q.p99_ns, 9_900)] {
+            assert!(
+                got >= exact && got <= exact + exact / 32,
+                "{got} for {exact}"
+            );
+        }
+        assert!((a.mean_ns() - 5_000.5).abs() < 1e-9);
+        assert_eq!(Histogram::new().quantiles(), Quantiles::default());
+        a.clear();
+        assert_eq!(a.quantiles().count, 0);
+    }
+}

@@ -1,0 +1,104 @@
+//! The generator behind random impairments: xoshiro256** (Blackman and Vigna, "Scrambled linear
+//! pseudorandom number generators", 2018), seeded by splitmix64. One per edge, so that what one
+//! edge draws never depends on the traffic of another.
+
+/// Random numbers of one edge.
+#[derive(Clone, Debug)]
+pub(crate) struct Rng {
+    s: [u64; 4],
+}
+
+fn splitmix64(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+impl Rng {
+    /// The generator of life number `life` (0 for the first) of the edge `from -> to` in a lab
+    /// with this seed. Every life has its own sequence, so a link that comes and goes does not
+    /// lose the same frames each time.
+    pub(crate) fn for_edge(lab_seed: u64, from: u32, to: u32, life: u32) -> Rng {
+        let mut state = lab_seed;
+        let mut mix = splitmix64(&mut state);
+        for word in [(u64::from(from) << 32) | u64::from(to), u64::from(life)] {
+            state = mix ^ word;
+            mix = splitmix64(&mut state);
+        }
+        Rng {
+            s: std::array::from_fn(|_| splitmix64(&mut state)),
+        }
+    }
+
+    pub(crate) fn next_u64(&mut self) -> u64 {
+        let result = self.s[1].wrapping_mul(5).rotate_left(7).wrapping_mul(9);
+        let t = self.s[1] << 17;
+        self.s[2] ^= self.s[0];
+        self.s[3] ^= self.s[1];
+        self.s[1] ^= self.s[2];
+        self.s[0] ^= self.s[3];
+        self.s[2] ^= t;
+        self.s[3] = self.s[3].rotate_left(45);
+        result
+    }
+
+    /// True with this probability (exact to 2^-64); always at 1, never at 0.
+    pub(crate) fn chance(&mut self, ratio: f64) -> bool {
+        let draw = self.next_u64();
+        // 2^64 as f64; the cast saturates, so 1.0 needs its own test.
+        ratio >= 1.0 || draw < (ratio * 18_446_744_073_709_551_616.0) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matches_the_published_algorithm() {
+        // First outputs of xoshiro256** from state 1, 2, 3, 4, worked out by hand from the paper:
+        // 2*5 = 10, rotl 7 = 1280, *9 = 11520; then s[1] becomes 0.
+        let mut rng = Rng { s: [1, 2, 3, 4] };
+        assert_eq!(rng.next_u64(), 11_520);
+        assert_eq!(rng.next_u64(), 0);
+        assert_eq!(rng.next_u64(), 1_509_978_240);
+    }
+
+    #[test]
+    fn edges_and_lives_differ_and_repeat() {
+        let draw = |seed, from, to, life| {
+            let mut rng = Rng::for_edge(seed, from, to, life);
+            [rng.next_u64(), rng.next_u64()]
+        };
+        let all = [
+            draw(1, 0, 1, 0),
+            draw(1, 1, 0, 0),
+            draw(2, 0, 1, 0),
+            draw(1, 0, 1, 1),
+        ];
+        for (i, a) in all.iter().enumerate() {
+            for b in &all[i + 1..] {
+                assert_ne!(a, b);
+            }
+        }
+        assert_eq!(draw(1, 0, 1, 0), all[0]);
+    }
+
+    #[test]
+    fn chance_keeps_its_probability() {
+        let mut rng = Rng::for_edge(7, 0, 1, 0);
+        let n = 1_000_000;
+        for ratio in [0.0001, 0.01, 0.3] {
+            let hits = (0..n).filter(|_| rng.chance(ratio)).count() as f64;
+            let sd = (f64::from(n) * ratio * (1.0 - ratio)).sqrt();
+            assert!(
+                (hits - f64::from(n) * ratio).abs() < 4.0 * sd,
+                "{ratio}: {hits}"
+            );
+        }
+        assert!((0..1000).all(|_| rng.chance(1.0)));
+        assert!(!(0..1000).any(|_| rng.chance(0.0)));
+    }
+}

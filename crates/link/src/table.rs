@@ -1,0 +1,557 @@
+//! All edges between all ports: where a frame goes, what is due next, and updates in one instant.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use serde::Serialize;
+
+use crate::counters::EdgeCounters;
+use crate::edge::{Edge, Released};
+use crate::mac::{is_group, port_of_mac};
+use crate::rng::Rng;
+use crate::types::{DropCause, Impairment, Nanos, PortId};
+use crate::update::{ChangeError, CheckedUpdate, EdgeChange, UpdateError};
+use crate::wheel::Wheel;
+
+/// What the table asks of whoever owns the frames.
+pub trait Frames<F> {
+    /// A second frame with the same content, for a further edge of a multicast frame. `None` when
+    /// there is no room; the table counts that.
+    fn duplicate(&mut self, frame: &F) -> Option<F>;
+
+    /// The frame goes no further.
+    fn discard(&mut self, frame: F, cause: DropCause);
+}
+
+/// A frame that has reached the far end of its edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery<F> {
+    /// Port it left.
+    pub from: PortId,
+    /// Port it reaches.
+    pub to: PortId,
+    /// When it should reach it.
+    pub due_ns: Nanos,
+    /// Its length.
+    pub len_bytes: u32,
+    /// The frame.
+    pub frame: F,
+}
+
+/// What an update did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Applied {
+    /// Edges that exist now and did not before.
+    pub added: usize,
+    /// Edges that were given a new impairment.
+    pub changed: usize,
+    /// Edges that do not exist any more.
+    pub removed: usize,
+}
+
+/// One edge, as it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct EdgeStats {
+    /// Edge start.
+    pub from: PortId,
+    /// Edge end.
+    pub to: PortId,
+    /// Its impairment, if it exists at the moment.
+    pub impairment: Option<Impairment>,
+    /// Counts over all lives of the edge.
+    pub counters: EdgeCounters,
+    /// Frames inside.
+    pub held: usize,
+    /// Bytes waiting for service.
+    pub queue_bytes: u64,
+}
+
+/// Sums over the whole table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Edges that exist.
+    pub edges: usize,
+    /// All counters of all edges, past ones included.
+    pub counters: EdgeCounters,
+    /// Frames that found no edge to take.
+    pub dropped_no_edge: u64,
+    /// Frames inside.
+    pub held: usize,
+}
+
+#[derive(Debug)]
+struct Entry<F> {
+    edge: Edge<F>,
+    from: u32,
+    to: u32,
+    /// Place in the port's list, while open.
+    position: u32,
+    /// False while the last frames of a removed edge are still in flight.
+    open: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Past {
+    lives: u32,
+    counters: EdgeCounters,
+}
+
+/// Multiply-and-fold hashing of the 64-bit edge key; the tables are only ever looked up or, for
+/// statistics, sorted, so the order inside does not show.
+#[derive(Clone, Default, Debug)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for &b in bytes {
+            self.write_u64(u64::from(b));
+        }
+    }
+    fn write_u64(&mut self, key: u64) {
+        let wide = u128::from(self.0 ^ key ^ 0x243f_6a88_85a3_08d3)
+            * u128::from(0x9e37_79b9_7f4a_7c15_u64);
+        self.0 = (wide >> 64) as u64 ^ wide as u64;
+    }
+}
+
+type KeyMap<V> = HashMap<u64, V, BuildHasherDefault<KeyHasher>>;
+
+fn key(from: u32, to: u32) -> u64 {
+    (u64::from(from) << 32) | u64::from(to)
+}
+
+/// The edges of a lab.
+#[derive(Debug)]
+pub struct EdgeTable<F> {
+    seed: u64,
+    /// Open edges of each port.
+    ports: Vec<Vec<u32>>,
+    /// Frames of each port that found no edge.
+    no_edge: Vec<u64>,
+    entries: Vec<Option<Entry<F>>>,
+    free: Vec<u32>,
+    index: KeyMap<u32>,
+    past: KeyMap<Past>,
+    open: usize,
+    held: usize,
+    wheel: Wheel,
+}
+
+impl<F> EdgeTable<F> {
+    /// A table of `ports` ports without edges. The seed decides all random draws of all edges.
+    #[must_use]
+    pub fn new(ports: u32, seed: u64) -> EdgeTable<F> {
+        EdgeTable {
+            seed,
+            ports: (0..ports).map(|_| Vec::new()).collect(),
+            no_edge: vec![0; ports as usize],
+            entries: Vec::new(),
+            free: Vec::new(),
+            index: KeyMap::default(),
+            past: KeyMap::default(),
+            open: 0,
+            held: 0,
+            wheel: Wheel::new(),
+        }
+    }
+
+    /// Number of ports.
+    #[must_use]
+    pub fn ports(&self) -> u32 {
+        self.ports.len() as u32
+    }
+
+    /// Make all changes at `now`, or none of them.
+    ///
+    /// # Errors
+    /// Edges to be removed that do not exist, all of them; or an update checked for a table with
+    /// more ports. The table is as before.
+    pub fn apply(
+        &mut self,
+        now: Nanos,
+        update: &CheckedUpdate,
+        frames: &mut impl Frames<F>,
+    ) -> Result<Applied, UpdateError> {
+        self.can_apply(update)?;
+        let mut applied = Applied::default();
+        for change in update.changes() {
+            match *change {
+                EdgeChange::Set {
+                    from,
+                    to,
+                    ref impairment,
+                } => {
+                    if self.set(now, from.0, to.0, impairment, frames) {
+                        applied.added += 1;
+                    } else {
+                        applied.changed += 1;
+                    }
+                }
+                EdgeChange::Remove { from, to } => {
+                    self.remove(now, from.0, to.0, frames);
+                    applied.removed += 1;
+                }
+            }
+        }
+        Ok(applied)
+    }
+
+    /// Whether the table would take this update as it stands.
+    ///
+    /// # Errors
+    /// As [`EdgeTable::apply`].
+    pub fn can_apply(&self, update: &CheckedUpdate) -> Result<(), UpdateError> {
+        let ports = self.ports();
+        let mut errors = Vec::new();
+        for change in update.changes() {
+            let (from, to) = change.edge();
+            if update.ports() > ports {
+                for port in [from, to].into_iter().filter(|p| p.0 >= ports) {
+                    errors.push(ChangeError::NoSuchPort {
+                        from,
+                        to,
+                        port,
+                        ports,
+                    });
+                }
+            }
+            if matches!(change, EdgeChange::Remove { .. })
+                && self.open_entry(from.0, to.0).is_none()
+            {
+                errors.push(ChangeError::NoSuchEdge { from, to });
+            }
+        }
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(UpdateError { errors })
+        }
+    }
+
+    fn open_entry(&self, from: u32, to: u32) -> Option<&Entry<F>> {
+        let id = *self.index.get(&key(from, to))?;
+        self.entries[id as usize].as_ref().filter(|e| e.open)
+    }
+
+    /// True when the edge is new.
+    fn set(
+        &mut self,
+        now: Nanos,
+        from: u32,
+        to: u32,
+        impairment: &Impairment,
+        frames: &mut impl Frames<F>,
+    ) -> bool {
+        if let Some(&id) = self.index.get(&key(from, to))
+            && let Some(entry) = self.entries[id as usize].as_mut()
+        {
+            if entry.open {
+                let before = entry.edge.held();
+                entry.edge.reconfigure(now, impairment, &mut |f| {
+                    frames.discard(f, DropCause::Loss);
+                });
+                self.held -= before - entry.edge.held();
+                self.rearm(id);
+                return false;
+            }
+            let past = self.past.entry(key(from, to)).or_default();
+            let rng = Rng::for_edge(self.seed, from, to, past.lives);
+            entry.edge.reborn(*impairment, rng);
+            self.open(id, from);
+            return true;
+        }
+        let lives = self.past.get(&key(from, to)).map_or(0, |p| p.lives);
+        let edge = Edge::new(*impairment, self.seed, from, to, lives);
+        let entry = Some(Entry {
+            edge,
+            from,
+            to,
+            position: 0,
+            open: false,
+        });
+        let id = if let Some(id) = self.free.pop() {
+            self.entries[id as usize] = entry;
+            id
+        } else {
+            self.entries.push(entry);
+            self.wheel.reserve_items(self.entries.len());
+            self.entries.len() as u32 - 1
+        };
+        self.index.insert(key(from, to), id);
+        self.open(id, from);
+        true
+    }
+
+    fn open(&mut self, id: u32, from: u32) {
+        let list = &mut self.ports[from as usize];
+        if let Some(entry) = self.entries[id as usize].as_mut() {
+            entry.position = list.len() as u32;
+            entry.open = true;
+        }
+        list.push(id);
+        self.open += 1;
+    }
+
+    fn remove(&mut self, now: Nanos, from: u32, to: u32, frames: &mut impl Frames<F>) {
+        let Some(&id) = self.index.get(&key(from, to)) else {
+            return;
+        };
+        let Some(entry) = self.entries[id as usize].as_mut() else {
+            return;
+        };
+        let before = entry.edge.held();
+        entry
+            .edge
+            .close(now, &mut |frame, cause| frames.discard(frame, cause));
+        self.held -= before - entry.edge.held();
+        entry.open = false;
+        let position = entry.position as usize;
+        let drained = entry.edge.held() == 0;
+        let list = &mut self.ports[from as usize];
+        list.swap_remove(position);
+        if let Some(&moved) = list.get(position)
+            && let Some(moved) = self.entries[moved as usize].as_mut()
+        {
+            moved.position = position as u32;
+        }
+        self.open -= 1;
+        self.past.entry(key(from, to)).or_default().lives += 1;
+        if drained {
+            self.forget(id);
+        } else {
+            self.rearm(id);
+        }
+    }
+
+    /// The last frame of a removed edge is gone.
+    fn forget(&mut self, id: u32) {
+        self.wheel.remove(id);
+        if let Some(entry) = self.entries[id as usize].take() {
+            let k = key(entry.from, entry.to);
+            self.index.remove(&k);
+            self.past
+                .entry(k)
+                .or_default()
+                .counters
+                .add(entry.edge.counters());
+            self.free.push(id);
+        }
+    }
+
+    fn rearm(&mut self, id: u32) {
+        let Some(entry) = self.entries[id as usize].as_ref() else {
+            return;
+        };
+        match entry.edge.next_event() {
+            Some(at) => self.wheel.set(id, at),
+            None => self.wheel.remove(id),
+        }
+    }
+
+    /// A frame leaves `from` at `now`. Multicast and broadcast take every edge of the port;
+    /// unicast takes the edge to the port that owns `dst_mac`, or the only edge of the port
+    /// whatever the address. Returns how many edges accepted it.
+    pub fn arrive(
+        &mut self,
+        now: Nanos,
+        from: PortId,
+        dst_mac: [u8; 6],
+        len_bytes: u32,
+        frame: F,
+        frames: &mut impl Frames<F>,
+    ) -> usize {
+        let edges = self.ports.get(from.0 as usize).map_or(0, Vec::len);
+        if edges == 1 {
+            let id = self.ports[from.0 as usize][0];
+            return usize::from(self.offer(id, now, len_bytes, frame, frames));
+        }
+        if edges == 0 {
+            return self.refuse(from, frame, frames);
+        }
+        if !is_group(dst_mac) {
+            let id = port_of_mac(dst_mac).and_then(|to| {
+                let id = *self.index.get(&key(from.0, to.0))?;
+                self.entries[id as usize]
+                    .as_ref()
+                    .filter(|e| e.open)
+                    .map(|_| id)
+            });
+            return match id {
+                Some(id) => usize::from(self.offer(id, now, len_bytes, frame, frames)),
+                None => self.refuse(from, frame, frames),
+            };
+        }
+        let mut accepted = 0;
+        for i in 0..edges - 1 {
+            let id = self.ports[from.0 as usize][i];
+            match frames.duplicate(&frame) {
+                Some(copy) => {
+                    accepted += usize::from(self.offer(id, now, len_bytes, copy, frames));
+                }
+                None => {
+                    if let Some(entry) = self.entries[id as usize].as_mut() {
+                        let counters = entry.edge.counters_mut();
+                        counters.offered += 1;
+                        counters.offered_bytes += u64::from(len_bytes);
+                        counters.count_drop(DropCause::NoBuffer);
+                    }
+                }
+            }
+        }
+        let id = self.ports[from.0 as usize][edges - 1];
+        accepted + usize::from(self.offer(id, now, len_bytes, frame, frames))
+    }
+
+    fn refuse(&mut self, from: PortId, frame: F, frames: &mut impl Frames<F>) -> usize {
+        if let Some(count) = self.no_edge.get_mut(from.0 as usize) {
+            *count += 1;
+        }
+        frames.discard(frame, DropCause::NoEdge);
+        0
+    }
+
+    fn offer(
+        &mut self,
+        id: u32,
+        now: Nanos,
+        len_bytes: u32,
+        frame: F,
+        frames: &mut impl Frames<F>,
+    ) -> bool {
+        let Some(entry) = self.entries[id as usize].as_mut() else {
+            return false;
+        };
+        let before = entry.edge.held();
+        let result = entry.edge.arrive(now, frame, len_bytes, &mut |f| {
+            frames.discard(f, DropCause::Loss);
+        });
+        self.held = self.held + entry.edge.held() - before;
+        let next = entry.edge.next_event();
+        match next {
+            Some(at) => self.wheel.set(id, at),
+            None => self.wheel.remove(id),
+        }
+        match result {
+            Ok(()) => true,
+            Err(refused) => {
+                frames.discard(refused.frame, refused.cause);
+                false
+            }
+        }
+    }
+
+    /// The next frame due by `now`, in order of due time over all edges.
+    pub fn pop_due(&mut self, now: Nanos, frames: &mut impl Frames<F>) -> Option<Delivery<F>> {
+        while let Some((_, id)) = self.wheel.pop_due(now) {
+            let Some(entry) = self.entries[id as usize].as_mut() else {
+                continue;
+            };
+            let before = entry.edge.held();
+            let released = entry
+                .edge
+                .pop_due(now, &mut |f| frames.discard(f, DropCause::Loss));
+            let held = entry.edge.held();
+            self.held -= before - held;
+            let (from, to) = (PortId(entry.from), PortId(entry.to));
+            if let Some(at) = entry.edge.next_event() {
+                self.wheel.set(id, at);
+            } else if !entry.open && held == 0 {
+                self.forget(id);
+            }
+            if let Some(r) = released {
+                let Released {
+                    due_ns,
+                    len_bytes,
+                    frame,
+                } = r;
+                return Some(Delivery {
+                    from,
+                    to,
+                    due_ns,
+                    len_bytes,
+                    frame,
+                });
+            }
+        }
+        None
+    }
+
+    /// When to call [`EdgeTable::pop_due`] next (it may then find nothing, if the frame is lost).
+    pub fn next_event(&mut self) -> Option<Nanos> {
+        self.wheel.next_deadline()
+    }
+
+    /// Frames inside all edges.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Frames of this port that found no edge.
+    #[must_use]
+    pub fn no_edge(&self, port: PortId) -> u64 {
+        self.no_edge.get(port.0 as usize).copied().unwrap_or(0)
+    }
+
+    /// One edge; `None` if there never was one.
+    #[must_use]
+    pub fn edge_stats(&self, from: PortId, to: PortId) -> Option<EdgeStats> {
+        let k = key(from.0, to.0);
+        let past = self.past.get(&k);
+        let entry = self
+            .index
+            .get(&k)
+            .and_then(|&id| self.entries[id as usize].as_ref());
+        if past.is_none() && entry.is_none() {
+            return None;
+        }
+        let mut stats = EdgeStats {
+            from,
+            to,
+            impairment: None,
+            counters: past.map_or_else(EdgeCounters::default, |p| p.counters),
+            held: 0,
+            queue_bytes: 0,
+        };
+        if let Some(entry) = entry {
+            stats.counters.add(entry.edge.counters());
+            stats.impairment = entry.open.then(|| *entry.edge.impairment());
+            stats.held = entry.edge.held();
+            stats.queue_bytes = entry.edge.queue_bytes();
+        }
+        Some(stats)
+    }
+
+    /// Every edge that exists or ever did, sorted by (from, to).
+    #[must_use]
+    pub fn all_stats(&self) -> Vec<EdgeStats> {
+        let mut keys: Vec<u64> = self.index.keys().chain(self.past.keys()).copied().collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys.into_iter()
+            .filter_map(|k| self.edge_stats(PortId((k >> 32) as u32), PortId(k as u32)))
+            .collect()
+    }
+
+    /// Sums over all edges.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals {
+            edges: self.open,
+            dropped_no_edge: self.no_edge.iter().sum(),
+            held: self.held,
+            ..Totals::default()
+        };
+        self.past
+            .values()
+            .for_each(|p| totals.counters.add(&p.counters));
+        self.entries
+            .iter()
+            .flatten()
+            .for_each(|e| totals.counters.add(e.edge.counters()));
+        totals
+    }
+}
