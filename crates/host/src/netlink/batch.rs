@@ -1,0 +1,290 @@
+//! A batch of requests, and what the kernel refused of it.
+
+use std::fmt;
+
+use netlink_packet_core::{
+    NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkSerializable,
+};
+use netlink_packet_route::RouteNetlinkMessage;
+
+use super::attrs;
+use super::types::{AddressSpec, LinkChange, NeighbourSpec, Route, VethEnd};
+use crate::error::{Error, Result};
+
+/// Length of `struct nlmsghdr`.
+pub(super) const NLMSG_HDRLEN: usize = 16;
+
+/// Requests waiting to be sent together. Requests are carried out in order; one that fails does
+/// not stop those after it.
+#[derive(Debug, Default)]
+pub struct Batch {
+    buf: Vec<u8>,
+    requests: Vec<Request>,
+}
+
+/// Where a request starts in the buffer, and which error number it may end with unreported.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    pub(super) start: usize,
+    pub(super) tolerated: i32,
+}
+
+impl Batch {
+    /// An empty batch.
+    pub fn new() -> Batch {
+        Batch::default()
+    }
+
+    /// Number of requests.
+    pub fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Whether there is nothing to send.
+    pub fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    /// Forgets all requests, keeping the memory.
+    pub fn clear(&mut self) {
+        self.buf.clear();
+        self.requests.clear();
+    }
+
+    /// Creates a veth pair. `first` may be created up, `second` may not; explicit indexes are
+    /// for both ends or only the first (see [`VethEnd`]).
+    ///
+    /// Descriptors in `netns` must stay open until the batch has been sent.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a combination that the kernel would refuse or ignore.
+    pub fn create_veth(&mut self, first: &VethEnd<'_>, second: &VethEnd<'_>) -> Result<&mut Self> {
+        for end in [first, second] {
+            check_name(end.name)?;
+        }
+        if second.up {
+            return Err(Error::Invalid(format!(
+                "veth {}/{}: the second end cannot be created up",
+                first.name, second.name
+            )));
+        }
+        if second.ifindex.is_some() && first.ifindex.is_none() {
+            return Err(Error::Invalid(format!(
+                "veth {}/{}: an index for the second end needs one for the first",
+                first.name, second.name
+            )));
+        }
+        let msg = RouteNetlinkMessage::NewLink(attrs::veth(first, second));
+        Ok(self.push(msg, NLM_F_CREATE | NLM_F_EXCL))
+    }
+
+    /// Changes an existing interface.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for an impossible name or alias.
+    pub fn change_link(&mut self, change: &LinkChange<'_>) -> Result<&mut Self> {
+        if let Some(name) = change.name {
+            check_name(name)?;
+        }
+        if change
+            .alias
+            .is_some_and(|a| a.len() > 255 || a.contains('\0'))
+        {
+            return Err(Error::Invalid(
+                "an interface alias has at most 255 bytes".into(),
+            ));
+        }
+        Ok(self.push(RouteNetlinkMessage::SetLink(attrs::link_change(change)), 0))
+    }
+
+    /// Sets an interface up.
+    pub fn link_up(&mut self, ifindex: u32) -> &mut Self {
+        let c = LinkChange {
+            ifindex,
+            up: Some(true),
+            ..LinkChange::default()
+        };
+        self.push(RouteNetlinkMessage::SetLink(attrs::link_change(&c)), 0)
+    }
+
+    /// Sets an interface down.
+    pub fn link_down(&mut self, ifindex: u32) -> &mut Self {
+        let c = LinkChange {
+            ifindex,
+            up: Some(false),
+            ..LinkChange::default()
+        };
+        self.push(RouteNetlinkMessage::SetLink(attrs::link_change(&c)), 0)
+    }
+
+    /// Deletes an interface (of a veth pair: both ends).
+    pub fn delete_link(&mut self, ifindex: u32) -> &mut Self {
+        self.push(
+            RouteNetlinkMessage::DelLink(attrs::link_by_index(ifindex)),
+            0,
+        )
+    }
+
+    /// Adds an address.
+    pub fn add_address(&mut self, a: &AddressSpec) -> &mut Self {
+        let msg = RouteNetlinkMessage::NewAddress(attrs::address(a));
+        self.push(msg, NLM_F_CREATE | NLM_F_EXCL)
+    }
+
+    /// Adds an address or replaces its properties.
+    pub fn replace_address(&mut self, a: &AddressSpec) -> &mut Self {
+        let msg = RouteNetlinkMessage::NewAddress(attrs::address(a));
+        self.push(msg, NLM_F_CREATE | NLM_F_REPLACE)
+    }
+
+    /// Deletes an address.
+    pub fn delete_address(&mut self, a: &AddressSpec) -> &mut Self {
+        self.push(RouteNetlinkMessage::DelAddress(attrs::address(a)), 0)
+    }
+
+    /// Adds a route; fails with `EEXIST` if the destination and metric are taken.
+    pub fn add_route(&mut self, r: &Route) -> Result<&mut Self> {
+        let msg = RouteNetlinkMessage::NewRoute(attrs::route(r)?);
+        Ok(self.push(msg, NLM_F_CREATE | NLM_F_EXCL))
+    }
+
+    /// Adds a route or, in one step, replaces the one of the same destination, table and metric.
+    pub fn replace_route(&mut self, r: &Route) -> Result<&mut Self> {
+        let msg = RouteNetlinkMessage::NewRoute(attrs::route(r)?);
+        Ok(self.push(msg, NLM_F_CREATE | NLM_F_REPLACE))
+    }
+
+    /// Appends a route to those of the same destination and metric (IPv6: another next hop).
+    pub fn append_route(&mut self, r: &Route) -> Result<&mut Self> {
+        let msg = RouteNetlinkMessage::NewRoute(attrs::route(r)?);
+        Ok(self.push(msg, NLM_F_CREATE | NLM_F_APPEND))
+    }
+
+    /// Deletes a route; all given properties must match.
+    pub fn delete_route(&mut self, r: &Route) -> Result<&mut Self> {
+        Ok(self.push(RouteNetlinkMessage::DelRoute(attrs::route(r)?), 0))
+    }
+
+    /// Adds a permanent neighbour entry, or replaces the one of that address.
+    pub fn replace_neighbour(&mut self, n: &NeighbourSpec) -> &mut Self {
+        let msg = RouteNetlinkMessage::NewNeighbour(attrs::neighbour(n));
+        self.push(msg, NLM_F_CREATE | NLM_F_REPLACE)
+    }
+
+    /// Deletes a neighbour entry.
+    pub fn delete_neighbour(&mut self, n: &NeighbourSpec) -> &mut Self {
+        self.push(RouteNetlinkMessage::DelNeighbour(attrs::neighbour(n)), 0)
+    }
+
+    /// Any other request of the library's, with its flags beside `NLM_F_REQUEST`.
+    pub fn push(&mut self, msg: RouteNetlinkMessage, flags: u16) -> &mut Self {
+        let start = self.buf.len();
+        let len = NLMSG_HDRLEN + msg.buffer_len();
+        self.buf.resize(start + len.next_multiple_of(4), 0);
+        let out = &mut self.buf[start..start + len];
+        out[0..4].copy_from_slice(&(len as u32).to_ne_bytes());
+        out[4..6].copy_from_slice(&msg.message_type().to_ne_bytes());
+        out[6..8].copy_from_slice(&(flags | NLM_F_REQUEST).to_ne_bytes());
+        // The sequence number is filled in when sending; the port number stays 0 (the kernel).
+        msg.serialize(&mut out[NLMSG_HDRLEN..]);
+        self.requests.push(Request {
+            start,
+            tolerated: 0,
+        });
+        self
+    }
+
+    /// Lets the request pushed last end with this error number without being reported, for
+    /// example `libc::ENODEV` when deleting what may be gone already.
+    ///
+    /// # Panics
+    /// When the batch is empty.
+    pub fn tolerate(&mut self, errno: i32) -> &mut Self {
+        self.requests
+            .last_mut()
+            .expect("tolerate() follows a request")
+            .tolerated = errno;
+        self
+    }
+
+    pub(super) fn parts(&mut self) -> (&mut Vec<u8>, &[Request]) {
+        (&mut self.buf, &self.requests)
+    }
+}
+
+/// Requests of a batch that the kernel refused. All others were carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BatchError {
+    /// In the order of the batch; never empty.
+    pub failures: Vec<RequestError>,
+    /// Number of requests in the batch.
+    pub total: usize,
+}
+
+/// One refused request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestError {
+    /// Position in the batch, from 0.
+    pub index: usize,
+    /// What was asked, such as `create veth h12/isl0`.
+    pub what: String,
+    /// The kernel's error number, positive.
+    pub errno: i32,
+    /// The kernel's explanation (extended ACK), where it gave one.
+    pub explanation: Option<String>,
+}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = std::io::Error::from_raw_os_error(self.errno).to_string();
+        // std appends " (os error 17)", which says nothing to a person.
+        let text = text.split(" (os error").next().unwrap_or_default();
+        write!(f, "{}: {text}", self.what)?;
+        match &self.explanation {
+            Some(e) => write!(f, " ({e})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for BatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 8;
+        for (i, e) in self.failures.iter().take(SHOWN).enumerate() {
+            if i > 0 {
+                f.write_str("; ")?;
+            }
+            write!(f, "{e}")?;
+        }
+        if self.failures.len() > SHOWN {
+            write!(f, "; and {} more", self.failures.len() - SHOWN)?;
+        }
+        if self.total > 1 {
+            write!(
+                f,
+                " ({} of {} requests failed)",
+                self.failures.len(),
+                self.total
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for BatchError {}
+
+/// Rejects what the kernel would refuse with a bare EINVAL or, worse, would expand (`%d`).
+fn check_name(name: &str) -> Result<()> {
+    let ok = (1..=15).contains(&name.len())
+        && name != "."
+        && name != ".."
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_graphic() && !matches!(b, b'/' | b':' | b'%'));
+    if ok {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "\"{name}\" cannot name an interface (1 to 15 visible characters without / : %)"
+    )))
+}

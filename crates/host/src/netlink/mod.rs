@@ -1,0 +1,22 @@
+//! rtnetlink: batched changes, typed dumps and a change monitor.
+//!
+//! One [`Socket`] belongs to one namespace and is used by one thread at a time. A [`Batch`] packs
+//! any number of requests; [`Socket::send`] hands them to the kernel in few, large system calls
+//! and names every request that was refused.
+
+mod attrs;
+mod batch;
+mod describe;
+mod dump;
+mod monitor;
+mod socket;
+mod types;
+
+pub use batch::{Batch, BatchError, RequestError};
+pub use dump::{Address, InstalledRoute, LinkInfo, Neighbour, QdiscInfo};
+pub use monitor::{Change, ChangeKind, ChangeMonitor};
+pub use socket::Socket;
+pub use types::{
+    AddressSpec, IpPrefix, LinkChange, Mac, NeighbourSpec, NextHop, ROUTE_PROTOCOL, Route,
+    RouteTarget, VethEnd,
+};

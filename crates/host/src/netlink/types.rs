@@ -1,0 +1,261 @@
+//! What can be asked of the kernel: links, addresses, routes, neighbours.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::os::fd::BorrowedFd;
+use std::str::FromStr;
+
+use crate::error::Error;
+
+/// The routing protocol number our routes carry, so that they can be told from everybody else's
+/// (numbers below 192 are assigned in the kernel's `rtnetlink.h`).
+pub const ROUTE_PROTOCOL: u8 = 0xC5;
+
+/// An Ethernet address.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mac(pub [u8; 6]);
+
+impl fmt::Display for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+impl fmt::Debug for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// An address with a prefix length. Host bits are kept: `10.0.0.1/24` is an interface address.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IpPrefix {
+    /// The address.
+    pub addr: IpAddr,
+    /// Prefix length in bits, at most 32 or 128.
+    pub len: u8,
+}
+
+impl IpPrefix {
+    /// A prefix; fails when `len` exceeds the family's width.
+    pub fn new(addr: IpAddr, len: u8) -> Result<IpPrefix, Error> {
+        let max = if addr.is_ipv4() { 32 } else { 128 };
+        if len > max {
+            return Err(Error::Invalid(format!(
+                "prefix length {len} of {addr} exceeds {max}"
+            )));
+        }
+        Ok(IpPrefix { addr, len })
+    }
+
+    /// The prefix that covers this one address (`/32` or `/128`).
+    pub fn host(addr: IpAddr) -> IpPrefix {
+        IpPrefix {
+            addr,
+            len: if addr.is_ipv4() { 32 } else { 128 },
+        }
+    }
+}
+
+impl fmt::Display for IpPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.addr, self.len)
+    }
+}
+
+impl fmt::Debug for IpPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for IpPrefix {
+    type Err = Error;
+    fn from_str(s: &str) -> Result<Self, Error> {
+        let bad = || Error::Invalid(format!("\"{s}\" is not an IP prefix such as 10.0.0.0/8"));
+        let (addr, len) = s.split_once('/').ok_or_else(bad)?;
+        IpPrefix::new(
+            addr.parse().map_err(|_| bad())?,
+            len.parse().map_err(|_| bad())?,
+        )
+    }
+}
+
+/// One end of a veth pair to be created. `None` leaves the kernel's default.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct VethEnd<'a> {
+    /// Interface name, 1 to 15 bytes.
+    pub name: &'a str,
+    /// Namespace to create it in; `None`: that of the socket.
+    pub netns: Option<BorrowedFd<'a>>,
+    /// Explicit interface index. The kernel honours the second end's only if the first end has
+    /// one as well; [`crate::netlink::Batch::create_veth`] refuses the combination it would ignore.
+    pub ifindex: Option<u32>,
+    /// Ethernet address.
+    pub mac: Option<Mac>,
+    /// MTU in bytes.
+    pub mtu: Option<u32>,
+    /// `txqueuelen` in packets.
+    pub tx_queue_len: Option<u32>,
+    /// Number of TX and of RX queues. `None` means 1 here (the kernel would make one per CPU).
+    pub queues: Option<u32>,
+    /// Largest GSO super-packet in segments.
+    pub gso_max_segs: Option<u32>,
+    /// Largest GSO super-packet in bytes.
+    pub gso_max_size: Option<u32>,
+    /// Interface group: the only mark that the kernel takes at creation (aliases come later).
+    pub group: Option<u32>,
+    /// Create it up. Only the first end can be: the kernel opens the second before it has a peer
+    /// (ENOTCONN), so [`crate::netlink::Batch::create_veth`] refuses it there.
+    pub up: bool,
+}
+
+/// A change of an existing interface. `None` leaves a property alone.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinkChange<'a> {
+    /// Which interface.
+    pub ifindex: u32,
+    /// Up or down.
+    pub up: Option<bool>,
+    /// The alias: our ownership mark on interfaces outside our own namespaces. "" removes it.
+    pub alias: Option<&'a str>,
+    /// New name (the interface must be down, or the kernel new enough to allow it up).
+    pub name: Option<&'a str>,
+    /// Ethernet address.
+    pub mac: Option<Mac>,
+    /// MTU in bytes.
+    pub mtu: Option<u32>,
+    /// Largest GSO super-packet in bytes.
+    pub gso_max_size: Option<u32>,
+    /// Largest GSO super-packet in segments.
+    pub gso_max_segs: Option<u32>,
+    /// `Some(false)`: no automatic IPv6 link-local address (addrgenmode none). `Some(true)`: EUI-64.
+    pub link_local: Option<bool>,
+    /// Move into this namespace.
+    pub netns: Option<BorrowedFd<'a>>,
+}
+
+/// An interface address.
+#[derive(Clone, Copy, Debug)]
+pub struct AddressSpec {
+    /// Which interface.
+    pub ifindex: u32,
+    /// Our own address and the prefix length.
+    pub local: IpPrefix,
+    /// The far end's address on a point-to-point link.
+    pub peer: Option<IpAddr>,
+    /// Do not add the connected route of the prefix.
+    pub no_prefix_route: bool,
+    /// IPv6: usable at once, without duplicate address detection. Ignored by IPv4, which has none.
+    pub no_dad: bool,
+}
+
+impl AddressSpec {
+    /// An address with its connected route and without duplicate address detection.
+    pub fn new(ifindex: u32, local: IpPrefix) -> AddressSpec {
+        AddressSpec {
+            ifindex,
+            local,
+            peer: None,
+            no_prefix_route: false,
+            no_dad: true,
+        }
+    }
+}
+
+/// One way out of a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NextHop {
+    /// Outgoing interface; may be `None` when `via` lies in a connected prefix.
+    pub ifindex: Option<u32>,
+    /// Gateway; `None` for a directly connected destination. An IPv6 gateway of an IPv4 route is
+    /// sent as `RTA_VIA` (RFC 5549).
+    pub via: Option<IpAddr>,
+    /// Share among several next hops, 1 to 256.
+    pub weight: u16,
+    /// Take the gateway as reachable on `ifindex` even if no connected prefix covers it.
+    pub onlink: bool,
+}
+
+impl NextHop {
+    /// A gateway on an interface.
+    pub fn via(ifindex: u32, via: IpAddr) -> NextHop {
+        NextHop {
+            ifindex: Some(ifindex),
+            via: Some(via),
+            weight: 1,
+            onlink: false,
+        }
+    }
+
+    /// A directly connected destination.
+    pub fn dev(ifindex: u32) -> NextHop {
+        NextHop {
+            ifindex: Some(ifindex),
+            via: None,
+            weight: 1,
+            onlink: false,
+        }
+    }
+}
+
+/// What happens to packets of a route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RouteTarget {
+    /// Forward to this next hop.
+    Hop(NextHop),
+    /// Spread over several (at least one).
+    Multipath(Vec<NextHop>),
+    /// Answer "destination unreachable".
+    Unreachable,
+    /// Drop without an answer.
+    Blackhole,
+}
+
+/// A kernel route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// Destination (host bits must be zero, or the kernel answers EINVAL).
+    pub dst: IpPrefix,
+    /// What happens to its packets.
+    pub target: RouteTarget,
+    /// Source address preferred for packets that start here.
+    pub prefsrc: Option<IpAddr>,
+    /// Metric; lower wins. `None`: the kernel's default (0 for IPv4, 1024 for IPv6).
+    pub metric: Option<u32>,
+    /// Routing protocol number; ours is [`ROUTE_PROTOCOL`].
+    pub protocol: u8,
+    /// Routing table; 254 is main.
+    pub table: u32,
+}
+
+impl Route {
+    /// Our route in the main table.
+    pub fn new(dst: IpPrefix, target: RouteTarget) -> Route {
+        Route {
+            dst,
+            target,
+            prefsrc: None,
+            metric: None,
+            protocol: ROUTE_PROTOCOL,
+            table: 254,
+        }
+    }
+
+    /// Our route through one gateway on one interface, in the main table.
+    pub fn via(dst: IpPrefix, ifindex: u32, via: IpAddr) -> Route {
+        Self::new(dst, RouteTarget::Hop(NextHop::via(ifindex, via)))
+    }
+}
+
+/// A permanent neighbour entry: no ARP or neighbour discovery for this address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NeighbourSpec {
+    /// On which interface.
+    pub ifindex: u32,
+    /// The neighbour's address.
+    pub addr: IpAddr,
+    /// Its Ethernet address.
+    pub mac: Mac,
+}

@@ -1,0 +1,412 @@
+//! Netlink against the real kernel, in namespaces that exist only here.
+
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use constel_host::netlink::{
+    AddressSpec, Batch, ChangeKind, ChangeMonitor, IpPrefix, LinkChange, Mac, NeighbourSpec,
+    NextHop, ROUTE_PROTOCOL, Route, RouteTarget, Socket, VethEnd,
+};
+use constel_host::{Error, NetNs};
+
+fn ip(s: &str) -> IpAddr {
+    s.parse().unwrap()
+}
+
+fn prefix(s: &str) -> IpPrefix {
+    s.parse().unwrap()
+}
+
+/// Two namespaces joined by a veth pair: index 10 in each, both up, `fe80::` addresses off.
+struct Pair {
+    a: NetNs,
+    b: NetNs,
+    sa: Socket,
+    sb: Socket,
+}
+
+fn pair() -> Pair {
+    let (a, b) = (NetNs::new().unwrap(), NetNs::new().unwrap());
+    let (mut sa, mut sb) = (Socket::open_in(&a).unwrap(), Socket::open_in(&b).unwrap());
+    let mut batch = Batch::new();
+    let first = VethEnd {
+        name: "left",
+        ifindex: Some(10),
+        mac: Some(Mac([2, 0, 0, 0, 0, 1])),
+        mtu: Some(1400),
+        tx_queue_len: Some(77),
+        gso_max_size: Some(6000),
+        gso_max_segs: Some(5),
+        group: Some(42),
+        up: true,
+        ..VethEnd::default()
+    };
+    let second = VethEnd {
+        name: "right",
+        ifindex: Some(10),
+        mac: Some(Mac([2, 0, 0, 0, 0, 2])),
+        mtu: Some(1400),
+        netns: Some(b.fd()),
+        ..VethEnd::default()
+    };
+    batch.create_veth(&first, &second).unwrap();
+    sa.send(&mut batch).unwrap();
+    batch.link_up(10).link_up(1);
+    sb.send(&mut batch).unwrap();
+    Pair { a, b, sa, sb }
+}
+
+#[test]
+fn veth_has_every_property_asked_for() {
+    let mut p = pair();
+    let l = p.sa.link_named("left").unwrap().unwrap();
+    assert_eq!(
+        (l.ifindex, l.mtu, l.tx_queue_len, l.group),
+        (10, 1400, 77, 42)
+    );
+    assert_eq!(l.mac, Some(Mac([2, 0, 0, 0, 0, 1])));
+    assert_eq!(
+        (l.gso_max_size, l.gso_max_segs, l.queues),
+        (6000, 5, (1, 1))
+    );
+    assert_eq!(l.kind.as_deref(), Some("veth"));
+    assert!(l.up && l.carrier);
+    assert_eq!(l.peer_ifindex, Some(10));
+    let r = p.sb.link_named("right").unwrap().unwrap();
+    assert_eq!((r.ifindex, r.up, r.queues), (10, true, (1, 1)));
+    assert!(p.sa.link_named("right").unwrap().is_none());
+
+    let mut b = Batch::new();
+    let change = LinkChange {
+        ifindex: 10,
+        alias: Some("constel lab=t owner=1"),
+        link_local: Some(false),
+        ..LinkChange::default()
+    };
+    b.change_link(&change).unwrap();
+    p.sa.send(&mut b).unwrap();
+    let l = p.sa.link_named("left").unwrap().unwrap();
+    assert_eq!(l.alias.as_deref(), Some("constel lab=t owner=1"));
+    b.delete_link(10);
+    p.sa.send(&mut b).unwrap();
+    assert!(p.sb.link_named("right").unwrap().is_none());
+}
+
+#[test]
+fn addresses_routes_and_neighbours_are_what_was_asked_for() {
+    let Pair { mut sa, a: _a, .. } = pair();
+    let mut b = Batch::new();
+    b.add_address(&AddressSpec::new(10, prefix("10.1.0.1/24")));
+    b.add_address(&AddressSpec::new(10, prefix("fd00::1/64")));
+    let ptp = AddressSpec {
+        peer: Some(ip("10.9.0.2")),
+        no_prefix_route: true,
+        ..AddressSpec::new(10, prefix("10.9.0.1/32"))
+    };
+    b.add_address(&ptp);
+    b.add_route(&Route::via(prefix("10.2.0.0/16"), 10, ip("10.1.0.2")))
+        .unwrap();
+    b.add_route(&Route::via(prefix("fd02::/32"), 10, ip("fd00::2")))
+        .unwrap();
+    // IPv4 through an IPv6 gateway.
+    b.add_route(&Route::via(prefix("10.3.0.0/16"), 10, ip("fe80::2")))
+        .unwrap();
+    let hops = vec![
+        NextHop {
+            weight: 3,
+            ..NextHop::via(10, ip("10.1.0.2"))
+        },
+        NextHop::via(10, ip("10.1.0.3")),
+    ];
+    let many = Route {
+        metric: Some(7),
+        prefsrc: Some(ip("10.9.0.1")),
+        ..Route::new(prefix("10.4.0.0/16"), RouteTarget::Multipath(hops.clone()))
+    };
+    b.add_route(&many).unwrap();
+    b.add_route(&Route::new(prefix("10.5.0.0/16"), RouteTarget::Unreachable))
+        .unwrap();
+    b.add_route(&Route::new(prefix("fd05::/16"), RouteTarget::Blackhole))
+        .unwrap();
+    let n4 = NeighbourSpec {
+        ifindex: 10,
+        addr: ip("10.1.0.2"),
+        mac: Mac([2, 0, 0, 0, 0, 2]),
+    };
+    let n6 = NeighbourSpec {
+        addr: ip("fd00::2"),
+        ..n4
+    };
+    b.replace_neighbour(&n4).replace_neighbour(&n6);
+    sa.send(&mut b).unwrap();
+
+    let addrs = sa.addresses().unwrap();
+    let has = |p: &str| addrs.iter().find(|a| a.local == prefix(p));
+    assert!(has("10.1.0.1/24").is_some());
+    assert!(
+        !has("fd00::1/64").unwrap().is_tentative(),
+        "no duplicate address detection"
+    );
+    assert_eq!(has("10.9.0.1/32").unwrap().peer, Some(ip("10.9.0.2")));
+
+    let ours: Vec<_> = sa
+        .routes()
+        .unwrap()
+        .into_iter()
+        .filter(|r| r.protocol == ROUTE_PROTOCOL)
+        .collect();
+    assert_eq!(ours.len(), 6, "{ours:#?}");
+    let find = |p: &str| ours.iter().find(|r| r.dst == prefix(p)).unwrap();
+    let hop = |via: &str| RouteTarget::Hop(NextHop::via(10, ip(via)));
+    assert_eq!(find("10.2.0.0/16").target, hop("10.1.0.2"));
+    assert_eq!(find("fd02::/32").target, hop("fd00::2"));
+    assert_eq!(find("10.3.0.0/16").target, hop("fe80::2"));
+    assert_eq!(find("10.4.0.0/16").target, RouteTarget::Multipath(hops));
+    assert_eq!(find("10.4.0.0/16").metric, 7);
+    assert_eq!(find("10.4.0.0/16").prefsrc, Some(ip("10.9.0.1")));
+    assert_eq!(find("10.5.0.0/16").target, RouteTarget::Unreachable);
+    assert_eq!(find("fd05::/16").target, RouteTarget::Blackhole);
+
+    let neigh = sa.neighbours().unwrap();
+    for want in [n4, n6] {
+        let n = neigh.iter().find(|n| n.addr == want.addr).unwrap();
+        assert_eq!((n.mac, n.state), (Some(want.mac), 0x80));
+    }
+
+    // Replace in one step, then delete.
+    b.replace_route(&Route::via(prefix("10.2.0.0/16"), 10, ip("10.1.0.9")))
+        .unwrap();
+    b.replace_route(&Route::via(prefix("fd02::/32"), 10, ip("fd00::9")))
+        .unwrap();
+    b.delete_route(&many).unwrap();
+    sa.send(&mut b).unwrap();
+    let routes = sa.routes().unwrap();
+    let find = |p: &str| {
+        routes
+            .iter()
+            .filter(|r| r.dst == prefix(p))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(find("10.2.0.0/16").len(), 1);
+    assert_eq!(find("10.2.0.0/16")[0].target, hop("10.1.0.9"));
+    assert_eq!(find("fd02::/32").len(), 1);
+    assert_eq!(find("fd02::/32")[0].target, hop("fd00::9"));
+    assert!(find("10.4.0.0/16").is_empty());
+}
+
+#[test]
+fn refused_requests_are_named_and_the_others_done() {
+    let mut p = pair();
+    let mut b = Batch::new();
+    let end = |name| VethEnd {
+        name,
+        ..VethEnd::default()
+    };
+    b.create_veth(&end("h12"), &end("isl0")).unwrap();
+    b.create_veth(&end("h12"), &end("isl1")).unwrap();
+    b.link_up(999);
+    b.add_route(&Route::via(prefix("10.2.0.0/16"), 10, ip("192.0.2.1")))
+        .unwrap();
+    b.create_veth(&end("h13"), &end("isl3")).unwrap();
+    b.delete_link(998).tolerate(libc::ENODEV);
+    let Err(Error::Batch(e)) = p.sa.send(&mut b) else {
+        panic!("must fail")
+    };
+    assert!(b.is_empty());
+    assert_eq!(e.total, 6);
+    let named: Vec<_> = e
+        .failures
+        .iter()
+        .map(|f| (f.index, &f.what[..], f.errno))
+        .collect();
+    assert_eq!(
+        named,
+        [
+            (1, "create veth h12/isl1", libc::EEXIST),
+            (2, "change interface 999 to up", libc::ENODEV),
+            (
+                3,
+                "add route 10.2.0.0/16 via 192.0.2.1 on interface 10",
+                libc::ENETUNREACH
+            ),
+        ]
+    );
+    assert_eq!(
+        e.failures[3 - 1].explanation.as_deref(),
+        Some("Nexthop has invalid gateway")
+    );
+    let text = e.to_string();
+    assert!(
+        text.starts_with("create veth h12/isl1: File exists; "),
+        "{text}"
+    );
+    assert!(text.ends_with("(3 of 6 requests failed)"), "{text}");
+    for name in ["h12", "isl0", "h13", "isl3"] {
+        assert!(p.sa.link_named(name).unwrap().is_some(), "{name}");
+    }
+    // The socket is as good as new.
+    b.link_up(10);
+    p.sa.send(&mut b).unwrap();
+}
+
+#[test]
+fn more_failures_than_a_chunk_are_all_reported() {
+    let ns = NetNs::new().unwrap();
+    let mut s = Socket::open_in(&ns).unwrap();
+    let mut b = Batch::new();
+    const N: usize = 10_000;
+    for i in 0..N {
+        b.link_up(1_000 + i as u32);
+    }
+    let Err(Error::Batch(e)) = s.send(&mut b) else {
+        panic!("must fail")
+    };
+    assert_eq!(e.failures.len(), N);
+    assert!(
+        e.failures
+            .iter()
+            .enumerate()
+            .all(|(i, f)| f.index == i && f.errno == libc::ENODEV)
+    );
+    assert_eq!(
+        e.failures[N - 1].what,
+        format!("change interface {} to up", 1_000 + N - 1)
+    );
+}
+
+#[test]
+fn impossible_requests_are_refused_before_the_kernel() {
+    let mut b = Batch::new();
+    let end = |name| VethEnd {
+        name,
+        ..VethEnd::default()
+    };
+    for bad in [
+        "",
+        "0123456789abcdef",
+        "a/b",
+        "a b",
+        "x%d",
+        "..",
+        "a:b",
+        "\u{fc}",
+    ] {
+        assert!(b.create_veth(&end(bad), &end("ok")).is_err(), "{bad:?}");
+    }
+    let up = VethEnd {
+        up: true,
+        ..end("y")
+    };
+    assert!(b.create_veth(&end("x"), &up).is_err());
+    let indexed = VethEnd {
+        ifindex: Some(5),
+        ..end("y")
+    };
+    assert!(b.create_veth(&end("x"), &indexed).is_err());
+    assert!(
+        b.add_route(&Route::via(prefix("fd00::/8"), 1, ip("10.0.0.1")))
+            .is_err()
+    );
+    let none = Route::new(prefix("10.0.0.0/8"), RouteTarget::Multipath(vec![]));
+    assert!(b.add_route(&none).is_err());
+    assert!(b.is_empty());
+    assert!("10.0.0.0/33".parse::<IpPrefix>().is_err());
+}
+
+#[test]
+fn monitor_sees_every_change_and_only_in_its_namespace() {
+    let mut p = pair();
+    let mut ma = ChangeMonitor::open_in(&p.a).unwrap();
+    let mut mb = ChangeMonitor::open_in(&p.b).unwrap();
+    let mut b = Batch::new();
+    b.add_address(&AddressSpec::new(10, prefix("10.1.0.1/24")));
+    let route = Route::via(prefix("10.2.0.0/16"), 10, ip("10.1.0.2"));
+    b.add_route(&route).unwrap();
+    b.delete_route(&route).unwrap();
+    p.sa.send(&mut b).unwrap();
+    let seen = ma.drain().unwrap();
+    let ours: Vec<_> = seen
+        .iter()
+        .filter_map(|c| match &c.what {
+            ChangeKind::Route(r) if r.protocol == ROUTE_PROTOCOL => Some((c.deleted, r.dst)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        ours,
+        [
+            (false, prefix("10.2.0.0/16")),
+            (true, prefix("10.2.0.0/16"))
+        ]
+    );
+    assert!(
+        seen.iter()
+            .any(|c| matches!(&c.what, ChangeKind::Address(a) if a.ifindex == 10))
+    );
+    // Late news of the pair's own making (carrier, IPv6 routes) may arrive there, ours must not.
+    assert!(!mb.drain().unwrap().iter().any(|c| match &c.what {
+        ChangeKind::Route(r) => r.protocol == ROUTE_PROTOCOL,
+        ChangeKind::Address(a) => a.local == prefix("10.1.0.1/24"),
+        _ => false,
+    }));
+    b.delete_link(10);
+    p.sa.send(&mut b).unwrap();
+    let gone = mb
+        .wait_for(Duration::from_secs(5), |c| {
+            c.deleted && matches!(&c.what, ChangeKind::Link(l) if l.name == "right")
+        })
+        .unwrap();
+    assert!(gone.is_some());
+    let never = mb.wait_for(Duration::from_millis(50), |_| false).unwrap();
+    assert!(never.is_none());
+}
+
+#[test]
+fn a_thousand_pairs_in_one_batch() {
+    const N: u32 = 1000;
+    let (a, b) = (NetNs::new().unwrap(), NetNs::new().unwrap());
+    let mut sa = Socket::open_in(&a).unwrap();
+    let mut sb = Socket::open_in(&b).unwrap();
+    let names: Vec<_> = (0..N).map(|i| (format!("h{i}"), format!("n{i}"))).collect();
+    let mut batch = Batch::new();
+    let t = Instant::now();
+    for (i, (h, n)) in names.iter().enumerate() {
+        let ifindex = Some(100 + i as u32);
+        let first = VethEnd {
+            name: h,
+            ifindex,
+            up: true,
+            ..VethEnd::default()
+        };
+        let second = VethEnd {
+            name: n,
+            ifindex,
+            netns: Some(b.fd()),
+            ..VethEnd::default()
+        };
+        batch.create_veth(&first, &second).unwrap();
+    }
+    let encoded = t.elapsed();
+    sa.send(&mut batch).unwrap();
+    let created = t.elapsed();
+    for i in 0..N {
+        batch.link_up(100 + i);
+    }
+    sb.send(&mut batch).unwrap();
+    let up = t.elapsed();
+    let links = sb.links().unwrap();
+    let listed = t.elapsed();
+    assert_eq!(
+        links
+            .iter()
+            .filter(|l| l.up && l.kind.as_deref() == Some("veth"))
+            .count(),
+        1000
+    );
+    println!(
+        "1000 veth pairs: encode {encoded:.1?}, create {:.1?}, peers up {:.1?}, list {:.1?}",
+        created - encoded,
+        up - created,
+        listed - up
+    );
+}
