@@ -1,0 +1,363 @@
+//! Deterministic addresses: every number follows from a node, port or link number.
+//!
+//! | what | IPv4 | IPv6 |
+//! |---|---|---|
+//! | loopback of node n | 10.0.0.0/10, 254 to a /24 (never .0 or .255), /32 | fdc0:57e1::n+1/128 |
+//! | ends of ISL link l | 10.128.0.0 + 2l and + 2l + 1, /31 (RFC 3021) | link-local from the MAC |
+//! | ground port of node n | 10.64.0.0 + n + 1, /12 shared by all | link-local from the MAC |
+//!
+//! Ports carry no global IPv6 address: link-local next hops are all that routing needs (RFC 7404).
+
+use constel_link::{MAX_PORT, PortId, mac_of};
+use constel_topology::{Layout, NodeId};
+use std::fmt::Write as _;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// First address of the loopback block.
+pub const LOOPBACK_V4: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
+/// Prefix length of the loopback block.
+pub const LOOPBACK_V4_LEN: u8 = 10;
+/// First address of the shared ground subnet.
+pub const GSL_V4: Ipv4Addr = Ipv4Addr::new(10, 64, 0, 0);
+/// Prefix length of the shared ground subnet.
+pub const GSL_V4_LEN: u8 = 12;
+/// First address of the ISL block.
+pub const ISL_V4: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 0);
+/// Prefix length of the ISL block; each link takes a /31 of it.
+pub const ISL_V4_LEN: u8 = 9;
+/// The loopback prefix, /64.
+pub const LOOPBACK_V6: Ipv6Addr = Ipv6Addr::new(0xfdc0, 0x57e1, 0, 0, 0, 0, 0, 0);
+/// Prefix length of the loopback prefix.
+pub const LOOPBACK_V6_LEN: u8 = 64;
+
+/// Loopbacks use host parts 1 to 254 of every /24.
+const PER_24: u32 = 254;
+const MAX_LOOPBACKS: u32 = (1 << (24 - LOOPBACK_V4_LEN)) * PER_24;
+/// All but the subnet's own address and its broadcast.
+const MAX_GSL: u32 = (1 << (32 - GSL_V4_LEN)) - 2;
+const MAX_ISL: u32 = 1 << (31 - ISL_V4_LEN);
+
+/// The lab is too large for the address plan.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AddressError {
+    /// A block is too small.
+    #[error("{count} {what} do not fit {block}: at most {max}")]
+    Full {
+        /// What is numbered.
+        what: &'static str,
+        /// How many there are.
+        count: usize,
+        /// How many there may be.
+        max: u32,
+        /// The block.
+        block: &'static str,
+    },
+}
+
+/// Both loopback addresses of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loopback {
+    /// Used as /32.
+    pub v4: Ipv4Addr,
+    /// Used as /128.
+    pub v6: Ipv6Addr,
+}
+
+/// All addresses of a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PortAddresses {
+    /// Ethernet address.
+    pub mac: [u8; 6],
+    /// IPv4 address and prefix length; `None` for a laser without a neighbour.
+    pub v4: Option<(Ipv4Addr, u8)>,
+    /// Link-local address, prefix length 64.
+    pub v6_link_local: Ipv6Addr,
+}
+
+/// The addresses of every node and port of a layout.
+#[derive(Debug, Clone)]
+pub struct AddressPlan {
+    nodes: u32,
+    links: u32,
+    ports: Vec<PortAddresses>,
+    /// The two ports of each ISL link.
+    link_ports: Vec<(PortId, PortId)>,
+    gsl_ports: Vec<PortId>,
+}
+
+/// One line of [`AddressPlan::rows`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddressRow {
+    /// Node name.
+    pub node: String,
+    /// Interface name in the node; `lo` for loopbacks.
+    pub interface: &'static str,
+    /// Ethernet address; `None` for loopbacks.
+    pub mac: Option<[u8; 6]>,
+    /// IPv4 address and prefix length.
+    pub v4: Option<(Ipv4Addr, u8)>,
+    /// IPv6 address and prefix length.
+    pub v6: (Ipv6Addr, u8),
+}
+
+/// Loopbacks of node number `n`, which must be below the plan's bound.
+fn loopback(n: u32) -> Loopback {
+    let v4 = u32::from(LOOPBACK_V4) + ((n / PER_24) << 8) + 1 + n % PER_24;
+    let v6 = u128::from(LOOPBACK_V6) + u128::from(n) + 1;
+    Loopback {
+        v4: v4.into(),
+        v6: v6.into(),
+    }
+}
+
+/// The link-local address the kernel derives from a MAC (RFC 4291, appendix A).
+#[must_use]
+pub fn link_local(mac: [u8; 6]) -> Ipv6Addr {
+    let [a, b, c, d, e, f] = mac.map(u16::from);
+    let word = |high: u16, low: u16| (high << 8) | low;
+    Ipv6Addr::new(
+        0xfe80,
+        0,
+        0,
+        0,
+        word(a ^ 2, b),
+        word(c, 0xff),
+        word(0xfe, d),
+        word(e, f),
+    )
+}
+
+impl AddressPlan {
+    /// Gives every node and port of the layout its addresses.
+    ///
+    /// # Errors
+    /// When a block is too small; all such findings.
+    pub fn new(layout: &Layout) -> Result<AddressPlan, Vec<AddressError>> {
+        let (nodes, links, ports) = (
+            layout.nodes().len(),
+            layout.isl_links().len(),
+            layout.ports().len(),
+        );
+        let mut errors = Vec::new();
+        let mut fits = |what, count: usize, max: u32, block| {
+            if count > max as usize {
+                errors.push(AddressError::Full {
+                    what,
+                    count,
+                    max,
+                    block,
+                });
+            }
+        };
+        fits("loopbacks", nodes, MAX_LOOPBACKS, "10.0.0.0/10");
+        fits("ground ports", nodes, MAX_GSL, "10.64.0.0/12");
+        fits("inter-satellite links", links, MAX_ISL, "10.128.0.0/9");
+        fits("ports", ports, MAX_PORT.0 + 1, "the MAC addresses of ports");
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let gsl_ports: Vec<PortId> = layout
+            .nodes()
+            .iter()
+            .map(|n| layout.gsl_port(n.id))
+            .collect();
+        let mut plan = AddressPlan {
+            nodes: nodes as u32,
+            links: links as u32,
+            ports: layout
+                .ports()
+                .iter()
+                .map(|p| {
+                    let mac = mac_of(p.id);
+                    PortAddresses {
+                        mac,
+                        v4: None,
+                        v6_link_local: link_local(mac),
+                    }
+                })
+                .collect(),
+            link_ports: layout.isl_links().iter().map(|l| (l.a, l.b)).collect(),
+            gsl_ports,
+        };
+        for (number, &(a, b)) in plan.link_ports.iter().enumerate() {
+            let base = u32::from(ISL_V4) + 2 * number as u32;
+            plan.ports[a.0 as usize].v4 = Some((base.into(), 31));
+            plan.ports[b.0 as usize].v4 = Some(((base + 1).into(), 31));
+        }
+        for (n, port) in plan.gsl_ports.iter().enumerate() {
+            let address = u32::from(GSL_V4) + n as u32 + 1;
+            plan.ports[port.0 as usize].v4 = Some((address.into(), GSL_V4_LEN));
+        }
+        Ok(plan)
+    }
+
+    /// Loopbacks of a node.
+    ///
+    /// # Panics
+    /// When the node is not of this plan.
+    #[must_use]
+    pub fn loopback(&self, node: NodeId) -> Loopback {
+        assert!(node.0 < self.nodes, "{node} is not of this plan");
+        loopback(node.0)
+    }
+
+    /// Addresses of a port.
+    ///
+    /// # Panics
+    /// When the port is not of this plan.
+    #[must_use]
+    pub fn port(&self, port: PortId) -> &PortAddresses {
+        &self.ports[port.0 as usize]
+    }
+
+    /// The node a loopback address belongs to.
+    #[must_use]
+    pub fn node_of(&self, address: IpAddr) -> Option<NodeId> {
+        let n = match address {
+            IpAddr::V4(v4) => {
+                let offset = u32::from(v4).checked_sub(u32::from(LOOPBACK_V4))?;
+                ((offset >> 8) * PER_24 + (offset & 0xff)).checked_sub(1)?
+            }
+            IpAddr::V6(v6) => {
+                let offset = u128::from(v6).checked_sub(u128::from(LOOPBACK_V6) + 1)?;
+                u32::try_from(offset).ok()?
+            }
+        };
+        // The way back settles .0, .255 and everything beyond the plan.
+        let own = (n < self.nodes).then(|| loopback(n))?;
+        (IpAddr::V4(own.v4) == address || IpAddr::V6(own.v6) == address).then_some(NodeId(n))
+    }
+
+    /// The port an address (IPv4 of a port, or link-local IPv6) belongs to.
+    #[must_use]
+    pub fn port_of(&self, address: IpAddr) -> Option<PortId> {
+        match address {
+            IpAddr::V4(v4) => {
+                let v4 = u32::from(v4);
+                if let Some(offset) = v4.checked_sub(u32::from(ISL_V4))
+                    && offset / 2 < self.links
+                {
+                    let (a, b) = self.link_ports[offset as usize / 2];
+                    return Some(if offset % 2 == 0 { a } else { b });
+                }
+                let n = v4.checked_sub(u32::from(GSL_V4) + 1)?;
+                self.gsl_ports.get(n as usize).copied()
+            }
+            IpAddr::V6(v6) => {
+                let s = v6.octets();
+                let mac = [s[8] ^ 2, s[9], s[10], s[13], s[14], s[15]];
+                let port = constel_link::port_of_mac(mac)?;
+                let known = self.ports.get(port.0 as usize)?;
+                (known.v6_link_local == v6).then_some(port)
+            }
+        }
+    }
+
+    /// Every address of the plan, loopbacks first within each node.
+    #[must_use]
+    pub fn rows(&self, layout: &Layout) -> Vec<AddressRow> {
+        let mut rows = Vec::new();
+        for node in layout.nodes() {
+            let own = self.loopback(node.id);
+            rows.push(AddressRow {
+                node: node.name.clone(),
+                interface: "lo",
+                mac: None,
+                v4: Some((own.v4, 32)),
+                v6: (own.v6, 128),
+            });
+            for port in layout.ports_of(node.id) {
+                let addresses = self.port(port.id);
+                rows.push(AddressRow {
+                    node: node.name.clone(),
+                    interface: port.name(),
+                    mac: Some(addresses.mac),
+                    v4: addresses.v4,
+                    v6: (addresses.v6_link_local, 64),
+                });
+            }
+        }
+        rows
+    }
+
+    /// [`rows`](AddressPlan::rows) as a text table.
+    #[must_use]
+    pub fn table(&self, layout: &Layout) -> String {
+        let rows = self.rows(layout);
+        let width = rows
+            .iter()
+            .map(|r| r.node.chars().count())
+            .max()
+            .unwrap_or(0)
+            .max(4);
+        let mut text = String::new();
+        let _ = writeln!(
+            text,
+            "{:width$}  {:4}  {:17}  {:18}  ipv6",
+            "node", "port", "mac", "ipv4"
+        );
+        for r in rows {
+            let mac = r.mac.map_or_else(String::new, mac_text);
+            let v4 =
+                r.v4.map_or_else(String::new, |(a, len)| format!("{a}/{len}"));
+            let (v6, len) = r.v6;
+            let _ = writeln!(
+                text,
+                "{:width$}  {:4}  {mac:17}  {v4:18}  {v6}/{len}",
+                r.node, r.interface
+            );
+        }
+        text
+    }
+
+    /// Lines for `/etc/hosts`: every node's name at its loopbacks.
+    #[must_use]
+    pub fn hosts(&self, layout: &Layout) -> String {
+        let mut text = String::new();
+        for node in layout.nodes() {
+            let own = self.loopback(node.id);
+            let _ = writeln!(text, "{} {}\n{} {}", own.v4, node.name, own.v6, node.name);
+        }
+        text
+    }
+}
+
+/// A MAC the usual way.
+fn mac_text(mac: [u8; 6]) -> String {
+    let [a, b, c, d, e, f] = mac;
+    format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn loopbacks_are_distinct_and_never_end_in_0_or_255() {
+        let mut seen = BTreeSet::new();
+        for n in (0..3000).chain([99_999, MAX_LOOPBACKS - 1]) {
+            let own = loopback(n);
+            assert!(seen.insert(own.v4), "{n}");
+            let last = own.v4.octets()[3];
+            assert!(last != 0 && last != 255, "{}", own.v4);
+            let bits = u32::from(own.v4) >> (32 - LOOPBACK_V4_LEN);
+            assert_eq!(
+                bits,
+                u32::from(LOOPBACK_V4) >> (32 - LOOPBACK_V4_LEN),
+                "{}",
+                own.v4
+            );
+        }
+        assert_eq!(loopback(0).v4, Ipv4Addr::new(10, 0, 0, 1));
+        assert_eq!(loopback(254).v4, Ipv4Addr::new(10, 0, 1, 1));
+        assert_eq!(loopback(0).v6.to_string(), "fdc0:57e1::1");
+    }
+
+    #[test]
+    fn link_local_is_eui_64() {
+        // RFC 4291's rule: flip the universal bit, put fffe in the middle.
+        let address = link_local([0x02, 0xc5, 0x00, 0x01, 0x02, 0x03]);
+        assert_eq!(address.to_string(), "fe80::c5:ff:fe01:203");
+    }
+}

@@ -1,0 +1,258 @@
+//! The topology as a graph of nodes, and shortest-delay trees towards destinations.
+
+use constel_link::PortId;
+use constel_topology::{Layout, NodeId, NodeKind, Snapshot};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Distance of a node that has no path.
+pub const UNREACHABLE: u64 = u64::MAX;
+
+/// Whether traffic may pass through ground nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroundTransit {
+    /// A ground link is only ever the first or last hop.
+    Never,
+    /// Ground nodes forward like satellites.
+    Allowed,
+}
+
+/// One usable direction of a link, seen from the node at its near end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Arc {
+    /// Node at the other end.
+    peer: u32,
+    /// The leaving node's port.
+    port: PortId,
+    /// The port reached.
+    far_port: PortId,
+    /// Delay, at least 1 ns, so that every path gets shorter towards its destination.
+    delay_ns: u64,
+}
+
+/// Compressed rows of arcs, one row per node.
+#[derive(Debug, Clone, Default)]
+struct Rows {
+    starts: Vec<u32>,
+    arcs: Vec<Arc>,
+}
+
+impl Rows {
+    /// Keeps the order of `items` inside each row.
+    fn new(nodes: usize, items: &[(u32, Arc)]) -> Rows {
+        let mut starts = vec![0_u32; nodes + 1];
+        for (node, _) in items {
+            starts[*node as usize + 1] += 1;
+        }
+        for i in 0..nodes {
+            starts[i + 1] += starts[i];
+        }
+        let mut cursor = starts.clone();
+        let zero = Arc {
+            peer: 0,
+            port: PortId(0),
+            far_port: PortId(0),
+            delay_ns: 0,
+        };
+        let mut arcs = vec![zero; items.len()];
+        for (node, arc) in items {
+            let at = &mut cursor[*node as usize];
+            arcs[*at as usize] = *arc;
+            *at += 1;
+        }
+        Rows { starts, arcs }
+    }
+
+    fn row(&self, node: u32) -> &[Arc] {
+        let (a, b) = (self.starts[node as usize], self.starts[node as usize + 1]);
+        &self.arcs[a as usize..b as usize]
+    }
+}
+
+/// The usable edges of a snapshot between nodes. Edges in a handover's outage are left out.
+#[derive(Debug, Clone)]
+pub struct Graph {
+    outgoing: Rows,
+    incoming: Rows,
+    /// Nodes nothing passes through.
+    ends_only: Vec<bool>,
+}
+
+/// How a node reaches the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NextHop {
+    /// The node's own port.
+    pub port: PortId,
+    /// The port at the other end: its addresses are the gateway.
+    pub far_port: PortId,
+}
+
+/// Shortest paths from every node to one destination.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tree {
+    /// Where all paths lead.
+    pub destination: NodeId,
+    /// Delay from each node to the destination, ns; [`UNREACHABLE`] without a path.
+    pub distance_ns: Vec<u64>,
+    /// First hop of each node; `None` for the destination and nodes without a path.
+    pub next: Vec<Option<NextHop>>,
+}
+
+/// One hop of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathHop {
+    /// Node it leaves.
+    pub from: NodeId,
+    /// Port it leaves by.
+    pub port: PortId,
+    /// Port it arrives at.
+    pub far_port: PortId,
+    /// Node it reaches.
+    pub to: NodeId,
+    /// Propagation delay, ns.
+    pub delay_ns: u64,
+}
+
+/// Memory reused between trees.
+#[derive(Debug, Clone, Default)]
+pub struct Scratch {
+    heap: BinaryHeap<Reverse<(u64, u32)>>,
+}
+
+impl Graph {
+    /// The usable edges of `snapshot`.
+    #[must_use]
+    pub fn new(layout: &Layout, snapshot: &Snapshot, transit: GroundTransit) -> Graph {
+        let node = |p: PortId| layout.port(p).node.0;
+        let usable = snapshot.edges.iter().filter(|e| e.usable_at(snapshot.t_ns));
+        let (mut out, mut into) = (Vec::new(), Vec::new());
+        for e in usable {
+            let (a, b) = (node(e.from), node(e.to));
+            let delay_ns = e.impairment.delay.delay_ns.max(1);
+            let arc = |peer| Arc {
+                peer,
+                port: e.from,
+                far_port: e.to,
+                delay_ns,
+            };
+            out.push((a, arc(b)));
+            into.push((b, arc(a)));
+        }
+        let nodes = layout.nodes().len();
+        let ends_only = layout
+            .nodes()
+            .iter()
+            .map(|n| n.kind == NodeKind::Ground && transit == GroundTransit::Never)
+            .collect();
+        Graph {
+            outgoing: Rows::new(nodes, &out),
+            incoming: Rows::new(nodes, &into),
+            ends_only,
+        }
+    }
+
+    /// How many nodes there are.
+    #[must_use]
+    pub fn node_count(&self) -> usize {
+        self.ends_only.len()
+    }
+
+    /// Shortest-delay paths from every node to `destination` (Dijkstra 1959, from the destination backwards).
+    ///
+    /// Among equally short first hops the one to the lower node number is taken, then the lower port.
+    ///
+    /// # Panics
+    /// When the destination is not of this graph.
+    #[must_use]
+    pub fn tree(&self, destination: NodeId, scratch: &mut Scratch) -> Tree {
+        let mut distance_ns = vec![UNREACHABLE; self.node_count()];
+        distance_ns[destination.index()] = 0;
+        let heap = &mut scratch.heap;
+        heap.clear();
+        heap.push(Reverse((0, destination.0)));
+        while let Some(Reverse((distance, node))) = heap.pop() {
+            let stale = distance > distance_ns[node as usize];
+            if stale || !self.may_pass(node, destination) {
+                continue;
+            }
+            for arc in self.incoming.row(node) {
+                let longer = distance + arc.delay_ns;
+                let known = &mut distance_ns[arc.peer as usize];
+                if longer < *known {
+                    *known = longer;
+                    heap.push(Reverse((longer, arc.peer)));
+                }
+            }
+        }
+        let next = (0..self.node_count() as u32)
+            .map(|n| self.first_hop(n, destination, &distance_ns))
+            .collect();
+        Tree {
+            destination,
+            distance_ns,
+            next,
+        }
+    }
+
+    fn may_pass(&self, node: u32, destination: NodeId) -> bool {
+        node == destination.0 || !self.ends_only[node as usize]
+    }
+
+    /// The best first hop, chosen from the finished distances so that it does not depend on the heap's order.
+    fn first_hop(&self, node: u32, destination: NodeId, distance_ns: &[u64]) -> Option<NextHop> {
+        if node == destination.0 || distance_ns[node as usize] == UNREACHABLE {
+            return None;
+        }
+        self.outgoing
+            .row(node)
+            .iter()
+            .filter(|a| self.may_pass(a.peer, destination))
+            .filter(|a| distance_ns[a.peer as usize] != UNREACHABLE)
+            .min_by_key(|a| (distance_ns[a.peer as usize] + a.delay_ns, a.peer, a.port))
+            .map(|a| NextHop {
+                port: a.port,
+                far_port: a.far_port,
+            })
+    }
+
+    /// The path a tree gives from a node, hop by hop; empty at the destination, `None` without a path.
+    ///
+    /// # Panics
+    /// When the tree is of another graph.
+    #[must_use]
+    pub fn path(&self, tree: &Tree, from: NodeId) -> Option<Vec<PathHop>> {
+        let mut hops = Vec::new();
+        let mut at = from;
+        while at != tree.destination {
+            let next = tree.next[at.index()]?;
+            let row = self.outgoing.row(at.0);
+            let arc = row
+                .iter()
+                .find(|a| (a.port, a.far_port) == (next.port, next.far_port))?;
+            let to = NodeId(arc.peer);
+            hops.push(PathHop {
+                from: at,
+                port: arc.port,
+                far_port: arc.far_port,
+                to,
+                delay_ns: arc.delay_ns,
+            });
+            at = to;
+        }
+        Some(hops)
+    }
+
+    /// Delays between all pairs of the nodes given, ns: row = from, column = to.
+    #[must_use]
+    pub fn all_pairs_ns(&self, nodes: &[NodeId]) -> Vec<Vec<u64>> {
+        let mut scratch = Scratch::default();
+        let mut delays = vec![vec![0; nodes.len()]; nodes.len()];
+        for (column, &to) in nodes.iter().enumerate() {
+            let tree = self.tree(to, &mut scratch);
+            for (row, from) in nodes.iter().enumerate() {
+                delays[row][column] = tree.distance_ns[from.index()];
+            }
+        }
+        delays
+    }
+}

@@ -1,0 +1,15 @@
+//! From a topology to routes: addresses, shortest paths, next-hop changes, daemon configuration, and a walk
+//! over what kernels really hold.
+//!
+//! Everything is a pure function of its arguments.
+#![forbid(unsafe_code)]
+
+pub mod addresses;
+pub mod graph;
+pub mod routes;
+pub mod walk;
+
+pub use addresses::{AddressError, AddressPlan, AddressRow, Loopback, PortAddresses};
+pub use graph::{Graph, GroundTransit, NextHop, PathHop, Scratch, Tree, UNREACHABLE};
+pub use routes::{RouteChange, Routes, Via};
+pub use walk::{Route, Table, Walk, WalkEnd, WalkHop, walk};
