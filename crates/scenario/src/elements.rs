@@ -1,0 +1,73 @@
+//! A file of orbital elements, passed on to the stage that can read it.
+
+use serde::{Serialize, Serializer};
+
+use crate::diagnostic::Diagnostic;
+use crate::source::{Source, Span};
+
+/// The text of an element file. Errors that its reader finds become [`Diagnostic`]s like all
+/// others through [`error`](Self::error).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ElementFile {
+    /// As the scenario names it.
+    pub path: String,
+    /// SHA-256, 64 hexadecimal digits.
+    pub sha256: String,
+    text: Source,
+    pub(crate) scenario: Source,
+    pub(crate) named_at: Span,
+    pub(crate) named_path: String,
+}
+
+impl ElementFile {
+    pub(crate) fn new(
+        path: &str,
+        shown: &str,
+        sha256: String,
+        text: &str,
+        scenario: Source,
+        named_at: Span,
+        named_path: String,
+    ) -> Self {
+        let text = Source::new(shown, text);
+        Self { path: path.to_owned(), sha256, text, scenario, named_at, named_path }
+    }
+
+    /// The file's text.
+    pub fn text(&self) -> &str {
+        self.text.text()
+    }
+
+    /// An error in the file itself: `line` and `column` from 1, `width` characters.
+    pub fn error(
+        &self,
+        line: u32,
+        column: u32,
+        width: u32,
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> Diagnostic {
+        Diagnostic::new(&self.text, Span::new(line, column, width), code, message)
+            .with_next(format!("the file is named at {}", self.named()))
+    }
+
+    /// An error about the file as a whole, at the place in the scenario that names it.
+    pub fn error_where_named(&self, code: &'static str, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(&self.scenario, self.named_at, code, message)
+            .with_path(self.named_path.clone())
+    }
+
+    fn named(&self) -> String {
+        format!("{}:{}:{}", self.scenario.file(), self.named_at.line, self.named_at.column)
+    }
+}
+
+impl Serialize for ElementFile {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeStruct;
+        let mut out = serializer.serialize_struct("ElementFile", 2)?;
+        out.serialize_field("path", &self.path)?;
+        out.serialize_field("sha256", &self.sha256)?;
+        out.end()
+    }
+}

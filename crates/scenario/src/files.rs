@@ -1,0 +1,61 @@
+//! The one way to the files a scenario names.
+
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+/// Reads the files a scenario names.
+pub trait Files {
+    /// The contents of the file that the scenario calls `path` (relative to the scenario file,
+    /// or absolute).
+    ///
+    /// # Errors
+    /// Whatever hinders reading; the message is shown to the user.
+    fn read(&self, path: &str) -> io::Result<Vec<u8>>;
+
+    /// How errors inside the file should name it. The default is `path` as it is.
+    fn shown(&self, path: &str) -> String {
+        path.to_owned()
+    }
+}
+
+/// Largest file that [`DiskFiles`] reads, bytes.
+pub const MAX_FILE_BYTES: u64 = 256 * 1024 * 1024;
+
+/// Files on disk, relative to a folder.
+#[derive(Debug, Clone)]
+pub struct DiskFiles {
+    folder: PathBuf,
+}
+
+impl DiskFiles {
+    /// Files relative to `folder`.
+    pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// Files relative to the folder of the scenario file at `scenario`.
+    pub fn beside(scenario: impl AsRef<std::path::Path>) -> Self {
+        Self::in_folder(scenario.as_ref().parent().map(PathBuf::from).unwrap_or_default())
+    }
+}
+
+impl Files for DiskFiles {
+    fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        let full = self.folder.join(path);
+        // A named pipe or device would block or never end.
+        if !std::fs::metadata(&full)?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        let mut bytes = Vec::new();
+        std::fs::File::open(&full)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            let message = format!("larger than {MAX_FILE_BYTES} bytes");
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+        }
+        Ok(bytes)
+    }
+
+    fn shown(&self, path: &str) -> String {
+        self.folder.join(path).display().to_string()
+    }
+}

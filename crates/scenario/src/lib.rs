@@ -1,0 +1,49 @@
+//! The user's scenario file: parse, validate, resolve.
+//!
+//! Two stages. [`parse`] reads the form of the file without touching the environment; [`resolve`]
+//! reads the files it names through [`Files`], fills every default and checks what the form
+//! cannot say. Both collect *all* errors, each with file, line, column, snippet, path and hint
+//! ([`Diagnostics`]).
+//!
+//! The raw types in [`raw`] are the one source of truth of the format: [`schema`] derives the
+//! JSON schema from them, `parse` checks files against that schema, and [`reference_page`] prints
+//! it for readers.
+//!
+//! What this crate does not do: orbits (the text of element files is passed on as it is),
+//! topology, or anything with the host.
+//!
+//! ```
+//! let text = "constel: 1\nname: x\nstart: 2026-11-21T00:00:00Z\nduration: 10\nconstellations: {}\n";
+//! let errors = constel_scenario::parse("x.yaml", text).unwrap_err();
+//! assert!(errors.to_string().starts_with("x.yaml:4:11: error: `duration` needs a unit"));
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod bounds;
+mod deferred;
+mod diagnostic;
+mod elements;
+mod files;
+pub mod model;
+mod resolve;
+mod parse;
+mod places;
+pub mod raw;
+mod schema;
+mod slug;
+mod source;
+mod tree;
+mod walk;
+
+pub use deferred::DeferredNode;
+pub use diagnostic::{Diagnostic, Diagnostics, nearest};
+pub use elements::ElementFile;
+pub use files::{DiskFiles, Files, MAX_FILE_BYTES};
+pub use model::Scenario;
+pub use resolve::resolve;
+pub use parse::{Parsed, parse, parse_bytes};
+pub use schema::{schema, schema_json};
+pub use slug::slug;
+pub use source::{Source, Span};
+pub use tree::{MAX_BYTES, MAX_DEPTH, MAX_NODES};

@@ -1,0 +1,383 @@
+//! The resolved scenario: every default filled in, every unit typed, every file read and hashed.
+//!
+//! An `Option` here never means "not said": `None` is itself the answer, as its comment says.
+
+use constel_units::{Angle, DataRate, DataSize, Length, Ratio, TimeSpan, Utc};
+use serde::Serialize;
+
+use crate::deferred::DeferredNode;
+use crate::elements::ElementFile;
+pub use crate::raw::{
+    ClockHold, Destinations, DriverChoice, Family, GslPolicy, Name, WalkerPattern,
+};
+use crate::source::Source;
+
+/// A scenario that can be planned. Made by [`resolve`](crate::resolve).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Scenario {
+    /// Name of the scenario.
+    pub name: Name,
+    /// The author's words; may be empty.
+    pub description: String,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// UTC at lab time zero.
+    pub start: Utc,
+    /// How long the lab runs; a positive whole multiple of `step`.
+    pub duration: TimeSpan,
+    /// Time between two topologies, 10 ms to 60 s.
+    pub step: TimeSpan,
+    /// When lab time starts to run.
+    pub clock_hold: ClockHold,
+    /// What flies, by name; at least one.
+    pub constellations: Vec<Constellation>,
+    /// Ground stations by name; from `stations` and from files of places. Names are unique among
+    /// stations and Walker satellites.
+    pub stations: Vec<Station>,
+    /// How packets find their way.
+    pub routing: Routing,
+    /// Which driver carries the frames.
+    pub driver: DriverChoice,
+    /// Flows and commands in order of their start; equal starts in the order of the file.
+    pub traffic: Vec<Flow>,
+    /// Every file that was read, the scenario itself first, the others by path.
+    pub inputs: Vec<InputFile>,
+    /// Node names in `traffic` that may be satellites of an element file; settled by
+    /// [`check_nodes`](Self::check_nodes).
+    #[serde(skip)]
+    pub deferred: Vec<DeferredNode>,
+    /// The scenario file, for errors of later stages.
+    #[serde(skip)]
+    pub source: Source,
+}
+
+/// One constellation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Constellation {
+    /// Its name; the beginning of its satellites' names.
+    pub name: Name,
+    /// Its orbits.
+    pub orbits: Orbits,
+    /// Links between its satellites.
+    pub isl: Isl,
+    /// Links between its satellites and the ground.
+    pub gsl: Gsl,
+}
+
+/// Where a constellation's orbits come from.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Orbits {
+    /// A Walker pattern.
+    Walker(Walker),
+    /// Two-line elements, SGP4.
+    Tle(ElementSet),
+    /// OMM JSON, SGP4.
+    Omm(ElementSet),
+}
+
+/// A Walker pattern `inclination:satellites/planes/phasing`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Walker {
+    /// Over which angle the planes are spread.
+    pub pattern: WalkerPattern,
+    /// Inclination, 0 to 180 degrees.
+    pub inclination: Angle,
+    /// T, 1 to 100,000; a multiple of `planes`.
+    pub satellites: u32,
+    /// P, at least 1.
+    pub planes: u32,
+    /// F, less than `planes`.
+    pub phasing: u32,
+    /// Height above the equatorial radius of WGS84.
+    pub altitude: Length,
+    /// Right ascension of the ascending node of plane 0 at lab time zero, 0 to < 360 degrees.
+    pub raan0: Angle,
+}
+
+impl Walker {
+    /// Satellites in each plane.
+    pub fn slots(&self) -> u32 {
+        self.satellites / self.planes
+    }
+
+    /// Name of a satellite of the constellation `prefix`.
+    pub fn satellite_name(&self, prefix: &str, plane: u32, slot: u32) -> String {
+        satellite_name(prefix, plane, self.planes, slot, self.slots())
+    }
+
+    /// All names, plane by plane.
+    pub fn satellite_names<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = String> + 'a {
+        (0..self.planes)
+            .flat_map(move |p| (0..self.slots()).map(move |s| self.satellite_name(prefix, p, s)))
+    }
+}
+
+/// `<prefix>-p<plane>-s<slot>`, both from 0, with at least two digits and enough for the last.
+/// For an element set the prefix is `<constellation>-<shell>`.
+pub fn satellite_name(prefix: &str, plane: u32, planes: u32, slot: u32, slots: u32) -> String {
+    let digits = |count: u32| count.saturating_sub(1).checked_ilog10().map_or(1, |n| n + 1).max(2);
+    format!(
+        "{prefix}-p{plane:0p$}-s{slot:0s$}",
+        p = digits(planes) as usize,
+        s = digits(slots) as usize
+    )
+}
+
+/// Real satellites: the text of a file and the shells to sort them into.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ElementSet {
+    /// The file. Its text is passed on unread; the plan reads it and reports errors through it.
+    pub file: ElementFile,
+    /// The shells, in the order of the file; at least one, names unique. An object that fits
+    /// several belongs to the first.
+    pub shells: Vec<Shell>,
+}
+
+/// One shell of an element set.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Shell {
+    /// Its name; satellites are called `<constellation>-<shell>-p<plane>-s<slot>`.
+    pub name: Name,
+    /// Over which angle the planes are spread.
+    pub pattern: WalkerPattern,
+    /// Mean altitude above the equatorial radius of WGS84.
+    pub altitude: Length,
+    /// Inclination.
+    pub inclination: Angle,
+    /// Members are within this of `altitude`.
+    pub altitude_tolerance: Length,
+    /// Members are within this of `inclination`.
+    pub inclination_tolerance: Angle,
+    /// Number of planes, at least 1.
+    pub planes: u32,
+}
+
+/// Inter-satellite links of a constellation.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Isl {
+    /// None at all.
+    None,
+    /// Two links in the plane and one to each adjacent plane.
+    PlusGrid(PlusGrid),
+}
+
+/// The +Grid.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PlusGrid {
+    /// Link the first and last plane of star patterns. Always false where there are only deltas,
+    /// which have no seam.
+    pub seam: bool,
+    /// Inter-plane links are off while either end is beyond this latitude; `None`: never.
+    pub polar_cutoff: Option<Angle>,
+    /// Longest link; `None`: as far as the line of sight reaches.
+    pub max_range: Option<Length>,
+    /// The line of sight stays this high above the Earth.
+    pub atmosphere: Length,
+    /// Rate, queue and loss in each direction.
+    pub link: Link,
+}
+
+/// Ground-satellite links of a constellation.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Gsl {
+    /// Lowest usable elevation, 0 to < 90 degrees.
+    pub min_elevation: Angle,
+    /// How a station chooses; equal in all constellations of a scenario.
+    pub policy: GslPolicy,
+    /// How long a station is dark at a handover; equal in all constellations of a scenario.
+    pub handover_outage: TimeSpan,
+    /// Rate, queue and loss in each direction.
+    pub link: Link,
+}
+
+/// Rate, queue and loss of a kind of link, in each direction.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Link {
+    /// At least 1 kbit/s.
+    pub rate: DataRate,
+    /// At least one full frame.
+    pub queue: DataSize,
+    /// Chance that a frame is lost.
+    pub loss: Ratio,
+}
+
+/// A ground station.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Station {
+    /// Its node name.
+    pub name: Name,
+    /// WGS84 geodetic latitude, -90 to 90 degrees.
+    pub latitude: Angle,
+    /// Longitude, -180 to 180 degrees.
+    pub longitude: Angle,
+    /// Height above the WGS84 ellipsoid.
+    pub altitude: Length,
+}
+
+/// How packets find their way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Routing {
+    /// Which Internet protocols the nodes speak.
+    pub families: Families,
+    /// Who makes the routes.
+    pub mode: Mode,
+}
+
+/// Which Internet protocols the nodes speak; at least one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Families {
+    /// IPv4.
+    pub ipv4: bool,
+    /// IPv6.
+    pub ipv6: bool,
+}
+
+impl Families {
+    /// Whether `family` is spoken.
+    pub fn has(self, family: Family) -> bool {
+        match family {
+            Family::Ipv4 => self.ipv4,
+            Family::Ipv6 => self.ipv6,
+        }
+    }
+}
+
+/// Who makes the routes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Constel, to these destinations.
+    Computed(Destinations),
+    /// BIRD, with OSPF.
+    Bird(Ospf),
+    /// Nobody.
+    None,
+}
+
+/// Timers of OSPF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Ospf {
+    /// Seconds between two hello packets, at least 1.
+    pub hello_s: u16,
+    /// Seconds after which a silent neighbour is dead, more than `hello_s`.
+    pub dead_s: u16,
+}
+
+/// Software that runs at a stated time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Flow {
+    /// Its name, unique in the scenario.
+    pub name: Name,
+    /// Start, lab time.
+    pub at: TimeSpan,
+    /// How long it may run; `at + length <= duration`.
+    pub length: TimeSpan,
+    /// What it does.
+    pub action: Action,
+}
+
+impl Flow {
+    /// When it is over at the latest, lab time.
+    pub fn end(&self) -> TimeSpan {
+        TimeSpan::from_ns(self.at.ns() + self.length.ns())
+    }
+}
+
+/// What a flow does.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Action {
+    /// Echo requests.
+    Ping(Ping),
+    /// iperf3 client and server.
+    Iperf3(Iperf3),
+    /// HTTP download.
+    Http(Http),
+    /// A command.
+    Run(Run),
+}
+
+/// Echo requests from one node to another.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Ping {
+    /// Who asks.
+    pub from: Name,
+    /// Who answers; another node than `from`.
+    pub to: Name,
+    /// Time between two requests, 2 ms to 1 h.
+    pub interval: TimeSpan,
+    /// Internet protocol, one of the scenario's.
+    pub family: Family,
+    /// Payload, 16 to 65,000 bytes.
+    pub size: DataSize,
+}
+
+/// An iperf3 client and its server. `Flow::length` is a whole number of seconds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Iperf3 {
+    /// The client.
+    pub from: Name,
+    /// The server; another node than `from`.
+    pub to: Name,
+    /// What is sent.
+    pub transport: Transport,
+    /// The server sends.
+    pub reverse: bool,
+    /// Internet protocol, one of the scenario's.
+    pub family: Family,
+    /// The server's port; no other flow's server on that node has it.
+    pub port: u16,
+}
+
+/// What an iperf3 flow sends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// TCP with this congestion control.
+    Tcp {
+        /// Name of a congestion control module; whether the kernel has it is for the host to say.
+        congestion: String,
+    },
+    /// UDP at this rate of payload.
+    Udp {
+        /// At least 1 kbit/s.
+        rate: DataRate,
+    },
+}
+
+/// An HTTP download.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Http {
+    /// The client, which downloads.
+    pub from: Name,
+    /// The server; another node than `from`.
+    pub to: Name,
+    /// Size of the file, at least 1 byte.
+    pub size: DataSize,
+    /// Internet protocol, one of the scenario's.
+    pub family: Family,
+    /// The server's port; no other flow's server on that node has it.
+    pub port: u16,
+}
+
+/// A command in a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Run {
+    /// The node.
+    pub node: Name,
+    /// Program and arguments; at least the program, not empty.
+    pub command: Vec<String>,
+}
+
+/// A file that a scenario was made from.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct InputFile {
+    /// As the scenario names it; the scenario itself as the user named it.
+    pub path: String,
+    /// Its length.
+    pub bytes: u64,
+    /// SHA-256, 64 hexadecimal digits.
+    pub sha256: String,
+}

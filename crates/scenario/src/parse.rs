@@ -1,0 +1,125 @@
+//! Stage one: text to raw types, without touching the environment.
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::raw::RawScenario;
+use crate::schema::schema;
+use crate::source::{Source, Span, position_of};
+use crate::tree::{self, Node};
+use crate::walk::{Path, Seg, walk};
+
+/// A scenario file that is well formed: its raw form, and the place of everything in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parsed {
+    /// The file's contents, as typed.
+    pub raw: RawScenario,
+    source: Source,
+    root: Node,
+}
+
+/// Parses a scenario file. `file_name` is what errors start with.
+///
+/// # Errors
+/// Everything that is wrong with the form of the file: YAML syntax, unknown, missing and repeated
+/// keys, wrong types, unknown words, missing and unknown units, values out of bounds. Only a YAML
+/// syntax error hides others, since nothing is known behind it.
+pub fn parse(file_name: &str, text: &str) -> Result<Parsed, Diagnostics> {
+    let source = Source::new(file_name, text);
+    let root = tree::read(&source).map_err(|error| Diagnostics::from(*error))?;
+    let mut errors = Diagnostics::new();
+    let json = walk(&source, schema(), &root, &mut errors);
+    errors.sort();
+    let Some(json) = json.filter(|_| errors.is_empty()) else { return Err(errors) };
+    match serde_json::from_value(json) {
+        Ok(raw) => Ok(Parsed { raw, source, root }),
+        // The walk and the types come from one source, so this is a mistake of ours; it must
+        // still be an answer and not a panic.
+        Err(error) => Err(Diagnostic::new(
+            &source,
+            Span::START,
+            "internal",
+            format!("this file passes its checks but cannot be read: {error}"),
+        )
+        .with_next("please report this with the file")
+        .into()),
+    }
+}
+
+/// [`parse`] for bytes that may not be text.
+///
+/// # Errors
+/// As [`parse`], and where the bytes are not UTF-8.
+pub fn parse_bytes(file_name: &str, bytes: &[u8]) -> Result<Parsed, Diagnostics> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => parse(file_name, text),
+        Err(error) => {
+            let span = position_of(bytes, error.valid_up_to());
+            let text = String::from_utf8_lossy(&bytes[..bytes.len().min(tree::MAX_BYTES)]);
+            let source = Source::new(file_name, &text);
+            Err(Diagnostic::new(&source, span, "not-utf8", "this byte is not UTF-8 text")
+                .with_suggestion("save the file as UTF-8")
+                .into())
+        }
+    }
+}
+
+impl Parsed {
+    /// The file's name and text.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// An error at the value under `path`, or at the nearest part of the path that is written.
+    pub(crate) fn error_at(
+        &self,
+        path: &[Seg<'_>],
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> Diagnostic {
+        let diagnostic = Diagnostic::new(&self.source, self.place(path, false), code, message);
+        diagnostic.with_path(Path(path).to_string())
+    }
+
+    /// As [`error_at`](Self::error_at), at the key instead of its value.
+    pub(crate) fn error_at_key(
+        &self,
+        path: &[Seg<'_>],
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> Diagnostic {
+        let diagnostic = Diagnostic::new(&self.source, self.place(path, true), code, message);
+        diagnostic.with_path(Path(path).to_string())
+    }
+
+    /// Whether the user wrote a value under `path`.
+    pub(crate) fn is_written(&self, path: &[Seg<'_>]) -> bool {
+        let mut node = Some(&self.root);
+        for seg in path {
+            node = match (seg, node) {
+                (Seg::Key(key), Some(n)) => n.get(key).map(|entry| &entry.value),
+                (Seg::Index(index), Some(n)) => n.index(*index),
+                (_, None) => None,
+            };
+        }
+        node.is_some()
+    }
+
+    /// Where the value (or key) under `path` is written.
+    pub(crate) fn place(&self, path: &[Seg<'_>], at_key: bool) -> Span {
+        let mut node = &self.root;
+        let mut span = node.span;
+        for seg in path {
+            let next = match seg {
+                Seg::Key(key) => node.get(key).map(|entry| {
+                    let span = if at_key { entry.key_span } else { entry.value.span };
+                    (&entry.value, span)
+                }),
+                Seg::Index(index) => node.index(*index).map(|item| (item, item.span)),
+            };
+            match next {
+                Some((inner, found)) => (node, span) = (inner, found),
+                None => break,
+            }
+        }
+        span
+    }
+}

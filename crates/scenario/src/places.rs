@@ -1,0 +1,230 @@
+//! Files of places: CSV with a header, one place a row.
+
+use std::collections::BTreeMap;
+
+use constel_units::{Angle, Length};
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::slug::slug;
+use crate::source::{Source, Span, saturate};
+
+/// A row of a file of places.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Place {
+    /// What a station there is called; unique in the file.
+    pub(crate) slug: String,
+    pub(crate) latitude: Angle,
+    pub(crate) longitude: Angle,
+    pub(crate) altitude: Length,
+}
+
+/// All rows of a file, and every name they answer to.
+pub(crate) struct Places {
+    pub(crate) rows: Vec<Place>,
+    names: BTreeMap<String, usize>,
+}
+
+impl Places {
+    /// The row that answers to `name`, whatever its case, accents and joints.
+    pub(crate) fn find(&self, name: &str) -> Option<&Place> {
+        self.names.get(&slug(name)).map(|&index| &self.rows[index])
+    }
+}
+
+/// The columns that are read; others are left alone. `altitude_m` may be missing.
+const COLUMNS: [&str; 4] = ["name", "latitude_deg", "longitude_deg", "altitude_m"];
+
+/// Reads a file of places.
+///
+/// # Errors
+/// Everything that is wrong with it goes to `errors`, and the answer is `None`.
+pub(crate) fn read(shown: &str, text: &str, errors: &mut Diagnostics) -> Option<Places> {
+    let source = Source::new(shown, text.strip_prefix('\u{feff}').unwrap_or(text));
+    let before = errors.len();
+    let mut lines = source.text().lines().zip(1u32..).filter(|(line, _)| !line.trim().is_empty());
+    let Some((header, number)) = lines.next() else {
+        errors.push(Diagnostic::new(&source, Span::START, "empty-file", "this file has no rows"));
+        return None;
+    };
+    let columns = columns(&source, &cells(header), number, errors)?;
+    let mut rows = Vec::new();
+    let mut names: BTreeMap<String, usize> = BTreeMap::new();
+    let mut also: Vec<(String, usize)> = Vec::new();
+    for (line, number) in lines {
+        let cells = cells(line);
+        let mut row = Row { source: &source, number, cells: &cells, line, errors };
+        let Some((name, place)) = row.read(&columns) else { continue };
+        let index = rows.len();
+        let (main, others) = names_of(&name);
+        let unique = (1u32..)
+            .map(|n| if n == 1 { main.clone() } else { format!("{main}-{n}") })
+            .find(|candidate| !names.contains_key(candidate))
+            .unwrap_or(main);
+        names.insert(unique.clone(), index);
+        also.extend(others.into_iter().map(|other| (other, index)));
+        rows.push(Place { slug: unique, ..place });
+    }
+    for (name, index) in also {
+        names.entry(name).or_insert(index);
+    }
+    (errors.len() == before).then_some(Places { rows, names })
+}
+
+/// What a station at a place is called, and what else the place answers to. Where the file gives
+/// another name in parentheses, as in "Al-Qahirah-(Cairo)", that is the one.
+fn names_of(name: &str) -> (String, Vec<String>) {
+    let whole = slug(name);
+    let Some((before, rest)) = name.split_once('(') else { return (whole, Vec::new()) };
+    let inner = slug(rest.split(')').next().unwrap_or(""));
+    let outer = slug(before);
+    if inner.is_empty() { (whole, vec![outer]) } else { (inner, vec![whole, outer]) }
+}
+
+/// Where each of [`COLUMNS`] is.
+fn columns(
+    source: &Source,
+    header: &[Cell],
+    number: u32,
+    errors: &mut Diagnostics,
+) -> Option<[Option<usize>; 4]> {
+    let found = COLUMNS.map(|wanted| header.iter().position(|cell| cell.text == wanted));
+    let mut complete = true;
+    for (wanted, found) in COLUMNS.iter().zip(found).take(3) {
+        if found.is_none() {
+            complete = false;
+            let error = Diagnostic::new(
+                source,
+                Span::new(number, 1, 1),
+                "missing-column",
+                format!("this file of places has no column `{wanted}`"),
+            )
+            .with_nearest(wanted, header.iter().map(|cell| cell.text.as_str()))
+            .with_reason("the first line names the columns")
+            .with_allowed(header.iter().map(|cell| cell.text.clone()));
+            errors.push(error);
+        }
+    }
+    complete.then_some(found)
+}
+
+struct Row<'a> {
+    source: &'a Source,
+    number: u32,
+    line: &'a str,
+    cells: &'a [Cell],
+    errors: &'a mut Diagnostics,
+}
+
+impl<'a> Row<'a> {
+    fn read(&mut self, columns: &[Option<usize>; 4]) -> Option<(String, Place)> {
+        let name = self.cell(columns[0], COLUMNS[0]).map(|cell| cell.text.clone());
+        let latitude = self.number(columns[1], COLUMNS[1], -90.0, 90.0);
+        let longitude = self.number(columns[2], COLUMNS[2], -180.0, 180.0);
+        let altitude = match columns[3] {
+            None => Some(0.0),
+            column => self.number(column, COLUMNS[3], -1_000.0, 20_000.0),
+        };
+        let place = Place {
+            slug: String::new(),
+            latitude: Angle::from_deg(latitude?),
+            longitude: Angle::from_deg(longitude?),
+            altitude: Length::from_m(altitude?),
+        };
+        Some((name?, place))
+    }
+
+    fn cell(&mut self, column: Option<usize>, what: &str) -> Option<&'a Cell> {
+        let cell = column.and_then(|index| self.cells.get(index));
+        if cell.is_none() {
+            let end = saturate(self.line.chars().count()).saturating_add(1);
+            let span = Span::new(self.number, end, 1);
+            let message = format!("this row ends before column `{what}`");
+            self.errors.push(Diagnostic::new(self.source, span, "missing-column", message));
+        }
+        cell
+    }
+
+    fn number(&mut self, column: Option<usize>, what: &str, least: f64, most: f64) -> Option<f64> {
+        let cell = self.cell(column, what)?;
+        let span = Span::new(self.number, cell.column, cell.width);
+        let text = cell.text.clone();
+        match text.trim().parse::<f64>() {
+            Ok(value) if value >= least && value <= most => Some(value),
+            Ok(_) => {
+                let message = format!("`{what}` is {text}, but must be from {least} to {most}");
+                self.errors.push(Diagnostic::new(self.source, span, "out-of-range", message));
+                None
+            }
+            Err(_) => {
+                let message = format!("`{what}` is `{text}`, which is no number");
+                self.errors.push(Diagnostic::new(self.source, span, "wrong-type", message));
+                None
+            }
+        }
+    }
+}
+
+struct Cell {
+    text: String,
+    column: u32,
+    width: u32,
+}
+
+/// Splits a line at commas; a cell in double quotes may hold commas and doubled quotes.
+fn cells(line: &str) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    let mut cell = Cell { text: String::new(), column: 1, width: 0 };
+    let mut quoted = false;
+    let mut chars = line.chars().zip(1u32..).peekable();
+    while let Some((c, column)) = chars.next() {
+        match c {
+            '"' if quoted && chars.peek().is_some_and(|(next, _)| *next == '"') => {
+                cell.text.push('"');
+                chars.next();
+            }
+            '"' => quoted = !quoted,
+            ',' if !quoted => {
+                let next = Cell { text: String::new(), column: column.saturating_add(1), width: 0 };
+                cells.push(std::mem::replace(&mut cell, next));
+                continue;
+            }
+            c => cell.text.push(c),
+        }
+        cell.width = column.saturating_add(1) - cell.column;
+    }
+    cells.push(cell);
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_answer_to_their_names() {
+        let text = "rank,name,latitude_deg,longitude_deg,altitude_m\n\
+                    1,São-Paulo,-23.5475,-46.63611,0\n\
+                    2,Al-Qahirah-(Cairo),30.0,31.2,0\n\
+                    3,Santiago,-33.4,-70.6,0\n\
+                    4,Santiago,19.4,-70.7,0\n\
+                    5,\"Camaçari, BR\",-12.7,-38.2,0\n";
+        let mut errors = Diagnostics::new();
+        let places = read("p.csv", text, &mut errors).unwrap();
+        let slugs: Vec<&str> = places.rows.iter().map(|place| place.slug.as_str()).collect();
+        assert_eq!(slugs, ["sao-paulo", "cairo", "santiago", "santiago-2", "camacari-br"]);
+        assert_eq!(places.find("Sao-Paulo").unwrap().latitude.deg(), -23.5475);
+        assert_eq!(places.find("Al-Qahirah").unwrap().slug, "cairo");
+        assert_eq!(places.find("santiago-2").unwrap().latitude.deg(), 19.4);
+        assert!(places.find("Atlantis").is_none());
+    }
+
+    #[test]
+    fn every_bad_cell_is_reported_at_its_place() {
+        let text = "name,latitude_deg,longitude_deg\nA,91,x\nB,1\n";
+        let mut errors = Diagnostics::new();
+        assert!(read("p.csv", text, &mut errors).is_none());
+        errors.sort();
+        let places: Vec<_> = errors.iter().map(|e| (e.line, e.column)).collect();
+        assert_eq!(places, [(2, 3), (2, 6), (3, 4)]);
+    }
+}

@@ -1,0 +1,233 @@
+//! `constellations`: what flies and how it is linked.
+
+use constel_units::{Angle, DataRate, DataSize, Length, Ratio, TimeSpan};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Name, OrNone};
+
+/// One constellation. Its orbits come from exactly one of `walker`, `tle` and `omm`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(
+    rename = "Constellation",
+    extend("oneOf" = [{"required": ["walker"]}, {"required": ["tle"]}, {"required": ["omm"]}])
+)]
+pub struct RawConstellation {
+    /// A regular pattern of circular orbits (two-body motion and the secular effect of J2).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub walker: Option<RawWalker>,
+    /// Real satellites from a file of two-line elements, propagated with SGP4.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tle: Option<RawElements>,
+    /// Real satellites from a JSON file of orbit mean-elements messages, propagated with SGP4.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub omm: Option<RawElements>,
+    /// Links between its satellites.
+    pub isl: RawIsl,
+    /// Links between its satellites and the ground.
+    pub gsl: RawGsl,
+}
+
+/// A Walker constellation `i:T/P/F`: T satellites in P evenly spaced planes, phase factor F.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Walker")]
+pub struct RawWalker {
+    /// Over which angle the planes' ascending nodes are spread.
+    pub pattern: WalkerPattern,
+    /// Inclination of every plane.
+    #[schemars(extend("x-minimum" = "0 deg", "x-maximum" = "180 deg"))]
+    pub inclination: Angle,
+    /// T: number of satellites in all planes together. A multiple of `planes`.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub satellites: u32,
+    /// P: number of planes.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub planes: u32,
+    /// F: satellites of a plane lead those of the plane to its west by `F * 360 deg / T`.
+    /// Less than `planes`.
+    #[schemars(range(min = 0, max = 9_999))]
+    pub phasing: u32,
+    /// Height of the circular orbits above the equatorial radius of WGS84 (6378.137 km).
+    #[schemars(extend("x-minimum" = "100 km", "x-maximum" = "100000 km"))]
+    pub altitude: Length,
+    /// Right ascension of the ascending node of plane 0 at lab time zero.
+    #[serde(default = "zero_angle")]
+    #[schemars(extend("x-minimum" = "0 deg", "x-exclusive-maximum" = "360 deg"))]
+    pub raan0: Angle,
+}
+
+fn zero_angle() -> Angle {
+    Angle::from_deg(0.0)
+}
+
+/// Over which angle the ascending nodes of the planes are spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WalkerPattern {
+    /// 180 degrees, near-polar planes: the first and the last fly in opposite directions along
+    /// the seam (Iridium, OneWeb).
+    Star,
+    /// 360 degrees: every plane has two co-rotating neighbours (Starlink, Kuiper).
+    Delta,
+}
+
+/// Satellites from a file of orbital elements, sorted into shells by what their elements say.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Elements")]
+pub struct RawElements {
+    /// The file, relative to the scenario file.
+    #[schemars(length(min = 1))]
+    pub file: String,
+    /// The shells to fly. Objects that fit none of them (still climbing, falling, others') stay
+    /// out; `constel plan` says how many.
+    #[schemars(length(min = 1, max = 100))]
+    pub shells: Vec<RawShell>,
+}
+
+/// One shell of a set of real satellites.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Shell")]
+pub struct RawShell {
+    /// Name of the shell, unique in its constellation.
+    pub name: Name,
+    /// Over which angle the planes are spread.
+    #[serde(default = "delta")]
+    pub pattern: WalkerPattern,
+    /// Mean altitude of the shell above the equatorial radius of WGS84.
+    #[schemars(extend("x-minimum" = "100 km", "x-maximum" = "100000 km"))]
+    pub altitude: Length,
+    /// Inclination of the shell.
+    #[schemars(extend("x-minimum" = "0 deg", "x-maximum" = "180 deg"))]
+    pub inclination: Angle,
+    /// How far a member's mean altitude may be from `altitude`, up or down.
+    #[schemars(extend("x-exclusive-minimum" = "0 km", "x-maximum" = "1000 km"))]
+    pub altitude_tolerance: Length,
+    /// How far a member's inclination may be from `inclination`, up or down.
+    #[schemars(extend("x-exclusive-minimum" = "0 deg", "x-maximum" = "10 deg"))]
+    pub inclination_tolerance: Angle,
+    /// Number of planes the members are sorted into.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub planes: u32,
+}
+
+fn delta() -> WalkerPattern {
+    WalkerPattern::Delta
+}
+
+/// Inter-satellite links.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Isl")]
+pub struct RawIsl {
+    /// Which satellites are linked.
+    pub pattern: IslPattern,
+    /// Whether the first and the last plane of a star pattern, which fly in opposite directions,
+    /// are linked where range allows. Only for star patterns; default `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seam: Option<bool>,
+    /// Links between planes are off while either satellite is farther from the equator than
+    /// this latitude. Default `none`: never off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0 deg", "x-maximum" = "90 deg"))]
+    pub polar_cutoff: Option<OrNone<Angle>>,
+    /// Longest distance a link bridges. Default `none`: as far as the line of sight reaches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-exclusive-minimum" = "0 km", "x-maximum" = "1000000 km"))]
+    pub max_range: Option<OrNone<Length>>,
+    /// The line of sight must stay this high above the Earth. Default `80 km`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0 km", "x-maximum" = "1000 km"))]
+    pub atmosphere: Option<Length>,
+    /// Rate, queue and loss of each link, in each direction. Required unless `pattern` is `none`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<RawLink>,
+}
+
+/// Which satellites are linked with each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum IslPattern {
+    /// Two links inside the plane (ahead and behind) and one to each adjacent plane.
+    PlusGrid,
+    /// No link between satellites.
+    None,
+}
+
+/// Ground-satellite links.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Gsl")]
+pub struct RawGsl {
+    /// A satellite is used only while it stands at least this high above the station's horizon.
+    #[schemars(extend("x-minimum" = "0 deg", "x-exclusive-maximum" = "90 deg"))]
+    pub min_elevation: Angle,
+    /// How a station chooses its satellite. The same in all constellations of a scenario.
+    #[serde(default)]
+    pub policy: GslPolicy,
+    /// What a change of satellite costs. The same in all constellations of a scenario.
+    #[serde(default)]
+    pub handover: RawHandover,
+    /// Rate, queue and loss of each link, in each direction.
+    pub link: RawLink,
+}
+
+/// How a station chooses its satellite.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum GslPolicy {
+    /// The visible satellite at the shortest distance.
+    #[default]
+    Nearest,
+}
+
+/// What a change of satellite costs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Handover")]
+pub struct RawHandover {
+    /// How long the station has no link when it changes its satellite (break before make).
+    #[serde(default = "no_time")]
+    #[schemars(extend("x-minimum" = "0 ms", "x-maximum" = "60 s"))]
+    pub outage: TimeSpan,
+}
+
+impl Default for RawHandover {
+    fn default() -> Self {
+        Self { outage: no_time() }
+    }
+}
+
+fn no_time() -> TimeSpan {
+    TimeSpan::from_ns(0)
+}
+
+/// Rate, queue and loss of a kind of link, in each direction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Link")]
+pub struct RawLink {
+    /// Bits per second on the wire, Ethernet header included.
+    #[schemars(extend("x-minimum" = "1 kbit/s", "x-maximum" = "400 Gbit/s"))]
+    pub rate: DataRate,
+    /// Bytes that may wait to be sent; a frame that does not fit is dropped (drop tail).
+    #[serde(default = "default_queue")]
+    #[schemars(extend("x-minimum" = "1514 B", "x-maximum" = "1 GiB"))]
+    pub queue: DataSize,
+    /// Chance that a frame is lost, each frame by itself.
+    #[serde(default = "no_loss")]
+    pub loss: Ratio,
+}
+
+fn default_queue() -> DataSize {
+    DataSize::from_bytes(128 * 1024)
+}
+
+fn no_loss() -> Ratio {
+    Ratio::from_ratio(0.0).expect("zero is a ratio")
+}

@@ -1,0 +1,88 @@
+//! `ground`: what stands on the Earth.
+
+use std::collections::BTreeMap;
+
+use constel_units::{Angle, Length};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Name;
+
+/// Ground stations: written out, or taken from a file of places, or both.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Ground")]
+pub struct RawGround {
+    /// Stations by name.
+    #[serde(default)]
+    pub stations: BTreeMap<Name, RawStation>,
+    /// Stations from files of places.
+    #[serde(default)]
+    #[schemars(length(max = 100))]
+    pub from: Vec<RawPlaces>,
+}
+
+/// A ground station.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Station")]
+pub struct RawStation {
+    /// WGS84 geodetic latitude, north positive.
+    #[schemars(extend("x-minimum" = "-90 deg", "x-maximum" = "90 deg"))]
+    pub latitude: Angle,
+    /// Longitude, east positive.
+    #[schemars(extend("x-minimum" = "-180 deg", "x-maximum" = "180 deg"))]
+    pub longitude: Angle,
+    /// Height above the WGS84 ellipsoid.
+    #[serde(default = "ground_level")]
+    #[schemars(extend("x-minimum" = "-1000 m", "x-maximum" = "20000 m"))]
+    pub altitude: Length,
+}
+
+fn ground_level() -> Length {
+    Length::from_m(0.0)
+}
+
+/// Stations from a CSV file with the columns `name`, `latitude_deg`, `longitude_deg` and, if it
+/// has one, `altitude_m` (otherwise 0 m). Exactly one of `first` and `names` says which rows.
+///
+/// A station's name is the row's name in lower-case ASCII with `-` between words; where the file
+/// gives another name in parentheses, as in `Al-Qahirah-(Cairo)`, that one. The second row of the
+/// same name gets `-2`, and so on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(
+    rename = "Places",
+    extend("oneOf" = [{"required": ["first"]}, {"required": ["names"]}])
+)]
+pub struct RawPlaces {
+    /// The file, relative to the scenario file.
+    #[schemars(length(min = 1))]
+    pub file: String,
+    /// The first so many rows of the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100_000))]
+    pub first: Option<u32>,
+    /// These rows, each by its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub names: Option<Vec<RawCity>>,
+}
+
+/// A row of a file of places: its name, or its name and what to call the station.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, deny_unknown_fields)]
+#[schemars(rename = "City")]
+pub enum RawCity {
+    /// The row's name, written as in the file or as the station would be called.
+    Name(#[schemars(length(min = 1))] String),
+    /// The row's name, and another name for the station.
+    As {
+        /// The row's name.
+        #[schemars(length(min = 1))]
+        city: String,
+        /// What to call the station.
+        #[serde(rename = "as")]
+        name: Name,
+    },
+}

@@ -1,0 +1,105 @@
+//! The scenario file as the user writes it.
+//!
+//! These types are the one source of truth for the file format: the JSON schema, the validation
+//! of a file, the error messages' lists of allowed keys, and the reference page all come from
+//! them. Doc comments here are read by users, so they say meaning and unit; defaults and bounds
+//! are in attributes, from which schema and page print them.
+
+mod constellations;
+mod ground;
+mod kinds;
+mod routing;
+mod traffic;
+
+use std::collections::BTreeMap;
+
+use constel_units::{TimeSpan, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use constellations::{
+    RawConstellation, RawElements, RawGsl, RawHandover, RawIsl, RawLink, RawShell, RawWalker,
+    WalkerPattern,
+};
+pub use constellations::{GslPolicy, IslPattern};
+pub use ground::{RawCity, RawGround, RawPlaces, RawStation};
+pub use kinds::{Name, NameError, OrNone};
+pub use routing::{Destinations, DriverChoice, Family, RawLinks, RawOspf, RawRouting, RoutingMode};
+pub use traffic::{Protocol, RawFlow, RawHttp, RawIperf3, RawPing, RawRun};
+
+/// A scenario: what flies, what stands on the ground, which software runs, for how long.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Scenario")]
+pub struct RawScenario {
+    /// Version of the scenario format. This Constel reads version 1.
+    #[schemars(extend("enum" = [1]))]
+    pub constel: u32,
+    /// Name of the scenario; also the lab's name unless `--name` gives another.
+    pub name: Name,
+    /// What the scenario is for, in the author's words.
+    #[serde(default)]
+    pub description: String,
+    /// Seed of every random choice. The same scenario and seed give the same lab.
+    #[serde(default = "default_seed")]
+    pub seed: u64,
+    /// UTC at lab time zero, RFC 3339 with `Z`.
+    pub start: Utc,
+    /// How long the lab runs after lab time zero. A whole number of steps.
+    #[schemars(extend("x-exclusive-minimum" = "0 s", "x-maximum" = "366 d"))]
+    pub duration: TimeSpan,
+    /// Time between two topologies. Between them delays glide along the orbits.
+    #[serde(default = "default_step")]
+    #[schemars(extend("x-minimum" = "10 ms", "x-maximum" = "60 s"))]
+    pub step: TimeSpan,
+    /// When lab time starts to run.
+    #[serde(default)]
+    pub clock: RawClock,
+    /// What flies: constellations by name. A satellite is called `<constellation>-p<plane>-s<slot>`.
+    pub constellations: BTreeMap<Name, RawConstellation>,
+    /// What stands on the ground.
+    #[serde(default)]
+    pub ground: RawGround,
+    /// How packets find their way.
+    #[serde(default)]
+    pub routing: RawRouting,
+    /// How links are made real.
+    #[serde(default)]
+    pub links: RawLinks,
+    /// Software that runs in the nodes at stated times, in this order where times are equal.
+    #[serde(default)]
+    #[schemars(length(max = 10_000))]
+    pub traffic: Vec<RawFlow>,
+}
+
+fn default_seed() -> u64 {
+    1
+}
+
+fn default_step() -> TimeSpan {
+    TimeSpan::from_ns(1_000_000_000)
+}
+
+/// When lab time starts to run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Clock")]
+pub struct RawClock {
+    /// What lab time zero waits for.
+    #[serde(default)]
+    pub hold: ClockHold,
+}
+
+/// What lab time zero waits for.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClockHold {
+    /// The sky stands still at lab time zero until every route stands, so that two runs see the
+    /// same sky at the same moment of their traffic.
+    #[default]
+    UntilRoutesStand,
+    /// Lab time runs as soon as the links are up; routes form under a moving sky.
+    None,
+}

@@ -1,0 +1,148 @@
+//! `traffic`: software that runs in the nodes.
+
+use constel_units::{DataRate, DataSize, TimeSpan};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Family, Name};
+
+/// One flow or command. What it does is exactly one of `ping`, `iperf3`, `http` and `run`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(
+    rename = "Traffic",
+    extend("oneOf" = [
+        {"required": ["ping"]}, {"required": ["iperf3"]}, {"required": ["http"]}, {"required": ["run"]}
+    ])
+)]
+pub struct RawFlow {
+    /// Name of the flow in results and events, unique in the scenario.
+    pub name: Name,
+    /// When it starts, in lab time.
+    #[schemars(extend("x-minimum" = "0 s"))]
+    pub at: TimeSpan,
+    /// How long it may run; it ends within the scenario's `duration`.
+    #[serde(rename = "for")]
+    #[schemars(extend("x-exclusive-minimum" = "0 s"))]
+    pub length: TimeSpan,
+    /// Echo requests and their round-trip times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ping: Option<RawPing>,
+    /// Bulk or constant-rate traffic and its throughput.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iperf3: Option<RawIperf3>,
+    /// A download.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<RawHttp>,
+    /// Any command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RawRun>,
+}
+
+/// Echo requests and their round-trip times.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Ping")]
+pub struct RawPing {
+    /// The node that asks.
+    pub from: Name,
+    /// The node that answers.
+    pub to: Name,
+    /// Time between two requests.
+    #[serde(default = "one_second")]
+    #[schemars(extend("x-minimum" = "2 ms", "x-maximum" = "1 h"))]
+    pub interval: TimeSpan,
+    /// Internet protocol. Default: the first of `routing.families`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub family: Option<Family>,
+    /// Bytes of payload in a request, without the headers of ICMP and IP.
+    #[serde(default = "ping_size")]
+    #[schemars(extend("x-minimum" = "16 B", "x-maximum" = "65000 B"))]
+    pub size: DataSize,
+}
+
+fn one_second() -> TimeSpan {
+    TimeSpan::from_ns(1_000_000_000)
+}
+
+fn ping_size() -> DataSize {
+    DataSize::from_bytes(56)
+}
+
+/// Bulk (TCP) or constant-rate (UDP) traffic and its throughput.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Iperf3")]
+pub struct RawIperf3 {
+    /// The client; it sends, unless `reverse` is set.
+    pub from: Name,
+    /// The server; it receives, unless `reverse` is set.
+    pub to: Name,
+    /// Transport protocol.
+    #[serde(default)]
+    pub protocol: Protocol,
+    /// Congestion control of the sender. Only with `protocol: tcp`; default `cubic`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 15))]
+    pub congestion: Option<String>,
+    /// Rate of the sender's payload. Required with `protocol: udp`, and only there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "1 kbit/s", "x-maximum" = "400 Gbit/s"))]
+    pub rate: Option<DataRate>,
+    /// The server sends to the client.
+    #[serde(default)]
+    pub reverse: bool,
+    /// Internet protocol. Default: the first of `routing.families`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub family: Option<Family>,
+    /// Port of the server. Default: the first free one of the node from 5201 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65_535))]
+    pub port: Option<u16>,
+}
+
+/// Transport protocol.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// TCP, as fast as its congestion control goes.
+    #[default]
+    Tcp,
+    /// UDP, at a constant rate.
+    Udp,
+}
+
+/// An HTTP download.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Http")]
+pub struct RawHttp {
+    /// The client, which downloads.
+    pub from: Name,
+    /// The server.
+    pub to: Name,
+    /// Size of the file.
+    #[schemars(extend("x-minimum" = "1 B", "x-maximum" = "1 TB"))]
+    pub size: DataSize,
+    /// Internet protocol. Default: the first of `routing.families`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub family: Option<Family>,
+    /// Port of the server. Default: the first free one of the node from 8001 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65_535))]
+    pub port: Option<u16>,
+}
+
+/// Any command, run in a node without a shell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Run")]
+pub struct RawRun {
+    /// The node.
+    pub node: Name,
+    /// The program and its arguments. It is ended when `for` is over.
+    #[schemars(length(min = 1, max = 1000))]
+    pub command: Vec<String>,
+}

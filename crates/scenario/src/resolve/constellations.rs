@@ -1,0 +1,273 @@
+//! Constellations: Walker's arithmetic, shells, links.
+
+use constel_units::Length;
+
+use super::inputs::Inputs;
+use crate::diagnostic::Diagnostics;
+use crate::elements::ElementFile;
+use crate::model::{
+    Constellation, ElementSet, Gsl, Isl, Link, Name, Orbits, PlusGrid, Shell, Walker, WalkerPattern,
+};
+use crate::parse::Parsed;
+use crate::raw::{
+    IslPattern, OrNone, RawConstellation, RawElements, RawGsl, RawIsl, RawLink, RawWalker,
+};
+use crate::walk::Seg::{self, Index, Key};
+
+/// Most satellites of a scenario.
+const MOST_SATELLITES: u64 = 100_000;
+
+/// A constellation and whether its names are known.
+pub(super) struct Found {
+    pub(super) resolved: Constellation,
+    /// The Walker numbers make sense, so the names of its satellites are known.
+    pub(super) names_known: bool,
+}
+
+pub(super) fn resolve(
+    parsed: &Parsed,
+    inputs: &mut Inputs<'_>,
+    errors: &mut Diagnostics,
+) -> Vec<Found> {
+    let raw = &parsed.raw.constellations;
+    if raw.is_empty() {
+        let path = [Key("constellations")];
+        let error = parsed
+            .error_at(&path, "empty-list", "`constellations` needs at least one entry")
+            .with_reason("without satellites there is nothing to emulate");
+        errors.push(error);
+    }
+    let mut found = Vec::new();
+    for (name, constellation) in raw {
+        let mut one = One { parsed, name, errors };
+        found.extend(one.resolve(constellation, inputs));
+    }
+    let total: u64 = raw.values().filter_map(|c| c.walker.as_ref()).map(|w| u64::from(w.satellites)).sum();
+    if total > MOST_SATELLITES {
+        errors.push(parsed.error_at(
+            &[Key("constellations")],
+            "out-of-range",
+            format!("{total} satellites; at most {MOST_SATELLITES} in a scenario"),
+        ));
+    }
+    agree_on_handover(parsed, errors);
+    found
+}
+
+/// A station has one antenna and may use every constellation, so it can have only one habit.
+fn agree_on_handover(parsed: &Parsed, errors: &mut Diagnostics) {
+    let mut all = parsed.raw.constellations.iter();
+    let Some((first_name, first)) = all.next() else { return };
+    for (name, other) in all {
+        let differing = if other.gsl.policy != first.gsl.policy {
+            "policy"
+        } else if other.gsl.handover != first.gsl.handover {
+            "handover"
+        } else {
+            continue;
+        };
+        let path = [Key("constellations"), Key(name.as_str()), Key("gsl"), Key(differing)];
+        let error = parsed
+            .error_at(
+                &path,
+                "disagreement",
+                format!("`gsl.{differing}` of `{name}` and `{first_name}` differ"),
+            )
+            .with_reason("a station has one antenna for all constellations, so one rule for it");
+        errors.push(error);
+    }
+}
+
+struct One<'a> {
+    parsed: &'a Parsed,
+    name: &'a Name,
+    errors: &'a mut Diagnostics,
+}
+
+impl One<'_> {
+    fn path<'p>(&'p self, tail: &[Seg<'p>]) -> Vec<Seg<'p>> {
+        let mut path = vec![Key("constellations"), Key(self.name.as_str())];
+        path.extend_from_slice(tail);
+        path
+    }
+
+    fn error(
+        &mut self,
+        tail: &[Seg<'_>],
+        code: &'static str,
+        message: String,
+        reason: impl Into<String>,
+        hint: Option<String>,
+    ) {
+        let mut path = vec![Key("constellations"), Key(self.name.as_str())];
+        path.extend_from_slice(tail);
+        let mut error = self.parsed.error_at(&path, code, message).with_reason(reason);
+        if let Some(hint) = hint {
+            error = error.with_suggestion(hint);
+        }
+        self.errors.push(error);
+    }
+
+    fn resolve(&mut self, raw: &RawConstellation, inputs: &mut Inputs<'_>) -> Option<Found> {
+        let mut names_known = false;
+        let (orbits, has_star) = if let Some(walker) = &raw.walker {
+            names_known = self.check_walker(walker);
+            let star = walker.pattern == WalkerPattern::Star;
+            (Some(Orbits::Walker(walker_of(walker))), star)
+        } else {
+            let (raw, key) = match (&raw.tle, &raw.omm) {
+                (Some(tle), _) => (tle, "tle"),
+                (None, Some(omm)) => (omm, "omm"),
+                // The schema asks for exactly one of the three.
+                (None, None) => return None,
+            };
+            let star = raw.shells.iter().any(|shell| shell.pattern == WalkerPattern::Star);
+            let set = self.elements(raw, key, inputs);
+            let kind = if key == "tle" { Orbits::Tle } else { Orbits::Omm };
+            (set.map(kind), star)
+        };
+        let isl = self.isl(&raw.isl, has_star);
+        let gsl = gsl_of(&raw.gsl);
+        let resolved = Constellation { name: self.name.clone(), orbits: orbits?, isl: isl?, gsl };
+        Some(Found { resolved, names_known })
+    }
+
+    fn check_walker(&mut self, walker: &RawWalker) -> bool {
+        let RawWalker { satellites: t, planes: p, phasing: f, .. } = *walker;
+        let mut good = true;
+        if t % p != 0 {
+            good = false;
+            let (below, above) = (t / p * p, (t / p + 1) * p);
+            let near = if below == 0 { above.to_string() } else { format!("{below} or {above}") };
+            self.error(
+                &[Key("walker"), Key("satellites")],
+                "walker",
+                format!("{t} satellites do not fill {p} planes evenly"),
+                format!("{t} / {p} leaves {}; every plane of a Walker pattern has the same number", t % p),
+                Some(format!("{near} satellites would do with {p} planes")),
+            );
+        }
+        if f >= p {
+            good = false;
+            self.error(
+                &[Key("walker"), Key("phasing")],
+                "walker",
+                format!("phasing is {f}, but must be less than the number of planes, {p}"),
+                "Walker's F counts steps of 360 deg / T from 0 to P - 1",
+                Some(format!("0 to {} would do", p - 1)),
+            );
+        }
+        good
+    }
+
+    fn elements(
+        &mut self,
+        raw: &RawElements,
+        key: &'static str,
+        inputs: &mut Inputs<'_>,
+    ) -> Option<ElementSet> {
+        let path = [Key("constellations"), Key(self.name.as_str()), Key(key), Key("file")];
+        let input = inputs.text(&raw.file, &path, self.errors);
+        for (index, shell) in raw.shells.iter().enumerate() {
+            if raw.shells[..index].iter().any(|earlier| earlier.name == shell.name) {
+                self.error(
+                    &[Key(key), Key("shells"), Index(index), Key("name")],
+                    "duplicate-name",
+                    format!("two shells are called `{}`", shell.name),
+                    "satellites are named after their shell",
+                    None,
+                );
+            }
+        }
+        let input = input?;
+        let named_path = crate::walk::Path(&self.path(&[Key(key), Key("file")])).to_string();
+        let file = ElementFile::new(
+            &raw.file,
+            &input.shown,
+            input.sha256.clone(),
+            &input.text,
+            self.parsed.source().clone(),
+            self.parsed.place(&path, false),
+            named_path,
+        );
+        let shells = raw.shells.iter().map(|shell| Shell {
+            name: shell.name.clone(),
+            pattern: shell.pattern,
+            altitude: shell.altitude,
+            inclination: shell.inclination,
+            altitude_tolerance: shell.altitude_tolerance,
+            inclination_tolerance: shell.inclination_tolerance,
+            planes: shell.planes,
+        });
+        Some(ElementSet { file, shells: shells.collect() })
+    }
+
+    fn isl(&mut self, raw: &RawIsl, has_star: bool) -> Option<Isl> {
+        if raw.pattern == IslPattern::None {
+            for key in ["seam", "polar_cutoff", "max_range", "atmosphere", "link"] {
+                let path = self.path(&[Key("isl"), Key(key)]);
+                if self.parsed.is_written(&path) {
+                    self.error(
+                        &[Key("isl"), Key(key)],
+                        "no-effect",
+                        format!("`isl.{key}` has no effect with `pattern: none`"),
+                        "what would be ignored is an error, so that no result misleads",
+                        Some(format!("remove `{key}`")),
+                    );
+                }
+            }
+            return Some(Isl::None);
+        }
+        if raw.seam.is_some() && !has_star {
+            self.error(
+                &[Key("isl"), Key("seam")],
+                "no-effect",
+                "`isl.seam` has no effect on a delta pattern".into(),
+                "only in a star pattern the first and the last plane fly in opposite directions",
+                Some("remove `seam`".into()),
+            );
+        }
+        let Some(link) = &raw.link else {
+            self.error(
+                &[Key("isl")],
+                "missing-key",
+                "missing key `link`".into(),
+                "`pattern: plus-grid` makes links, and their rate must be said",
+                Some("add `link: {rate: 100 Mbit/s}`".into()),
+            );
+            return None;
+        };
+        Some(Isl::PlusGrid(PlusGrid {
+            seam: raw.seam.unwrap_or(false),
+            polar_cutoff: raw.polar_cutoff.and_then(OrNone::into_option),
+            max_range: raw.max_range.and_then(OrNone::into_option),
+            atmosphere: raw.atmosphere.unwrap_or(Length::from_m(80_000.0)),
+            link: link_of(link),
+        }))
+    }
+}
+
+fn walker_of(raw: &RawWalker) -> Walker {
+    Walker {
+        pattern: raw.pattern,
+        inclination: raw.inclination,
+        satellites: raw.satellites,
+        planes: raw.planes,
+        phasing: raw.phasing,
+        altitude: raw.altitude,
+        raan0: raw.raan0,
+    }
+}
+
+fn gsl_of(raw: &RawGsl) -> Gsl {
+    Gsl {
+        min_elevation: raw.min_elevation,
+        policy: raw.policy,
+        handover_outage: raw.handover.outage,
+        link: link_of(&raw.link),
+    }
+}
+
+fn link_of(raw: &RawLink) -> Link {
+    Link { rate: raw.rate, queue: raw.queue, loss: raw.loss }
+}

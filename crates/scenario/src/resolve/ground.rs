@@ -1,0 +1,150 @@
+//! Ground stations, written out and from files of places.
+
+use std::collections::BTreeMap;
+
+use super::inputs::Inputs;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::model::{Name, Station};
+use crate::parse::Parsed;
+use crate::places::{self, Place, Places};
+use crate::raw::{RawCity, RawPlaces};
+use crate::walk::Seg::{self, Index, Key};
+
+/// Most stations of a scenario.
+const MOST_STATIONS: usize = 100_000;
+
+/// The stations of a scenario.
+pub(super) struct Ground {
+    /// By name.
+    pub(super) stations: Vec<Station>,
+    /// No station is missing because of an error that was reported.
+    pub(super) complete: bool,
+}
+
+pub(super) fn resolve(
+    parsed: &Parsed,
+    inputs: &mut Inputs<'_>,
+    errors: &mut Diagnostics,
+) -> Ground {
+    let raw = &parsed.raw.ground;
+    let mut found: BTreeMap<Name, (Station, String)> = BTreeMap::new();
+    for (name, station) in &raw.stations {
+        let station = Station {
+            name: name.clone(),
+            latitude: station.latitude,
+            longitude: station.longitude,
+            altitude: station.altitude,
+        };
+        found.insert(name.clone(), (station, format!("ground.stations.{name}")));
+    }
+    let mut complete = true;
+    for (index, entry) in raw.from.iter().enumerate() {
+        let file = [Key("ground"), Key("from"), Index(index), Key("file")];
+        let Some(input) = inputs.text(&entry.file, &file, errors) else {
+            complete = false;
+            continue;
+        };
+        let Some(places) = places::read(&input.shown, &input.text, errors) else {
+            complete = false;
+            continue;
+        };
+        let mut from = From { parsed, index, entry, found: &mut found, errors };
+        complete &= from.take(&places);
+    }
+    if found.len() > MOST_STATIONS {
+        let message = format!("{} stations; at most {MOST_STATIONS} in a scenario", found.len());
+        errors.push(parsed.error_at(&[Key("ground")], "out-of-range", message));
+    }
+    Ground { stations: found.into_values().map(|(station, _)| station).collect(), complete }
+}
+
+/// One entry of `ground.from`.
+struct From<'a> {
+    parsed: &'a Parsed,
+    index: usize,
+    entry: &'a RawPlaces,
+    found: &'a mut BTreeMap<Name, (Station, String)>,
+    errors: &'a mut Diagnostics,
+}
+
+impl From<'_> {
+    fn error(&self, tail: &[Seg<'_>], code: &'static str, message: String) -> Diagnostic {
+        let mut path = vec![Key("ground"), Key("from"), Index(self.index)];
+        path.extend_from_slice(tail);
+        self.parsed.error_at(&path, code, message)
+    }
+
+    fn take(&mut self, places: &Places) -> bool {
+        if let Some(first) = self.entry.first {
+            return self.take_first(first as usize, places);
+        }
+        let mut complete = true;
+        for (index, city) in self.entry.names.iter().flatten().enumerate() {
+            complete &= self.take_city(index, city, places);
+        }
+        complete
+    }
+
+    fn take_first(&mut self, first: usize, places: &Places) -> bool {
+        let have = places.rows.len();
+        if first > have {
+            let message = format!("`first` is {first}, but the file has {have} rows");
+            let error = self.error(&[Key("first")], "out-of-range", message);
+            self.errors.push(error);
+            return false;
+        }
+        let mut complete = true;
+        for place in &places.rows[..first] {
+            complete &= self.add(&[Key("first")], &place.slug, place);
+        }
+        complete
+    }
+
+    fn take_city(&mut self, index: usize, city: &RawCity, places: &Places) -> bool {
+        let (text, name, tail) = match city {
+            RawCity::Name(text) => (text, None, vec![Key("names"), Index(index)]),
+            RawCity::As { city, name } => {
+                (city, Some(name), vec![Key("names"), Index(index), Key("city")])
+            }
+        };
+        let Some(place) = places.find(text) else {
+            let file = &self.entry.file;
+            let error = self
+                .error(&tail, "unknown-city", format!("no place `{text}` in `{file}`"))
+                .with_nearest(&crate::slug::slug(text), places.rows.iter().map(|p| p.slug.as_str()))
+                .with_reason("names are compared without case, accents and punctuation")
+                .with_next(format!("look in the column `name` of `{file}`"));
+            self.errors.push(error);
+            return false;
+        };
+        self.add(&tail, name.map_or(place.slug.as_str(), Name::as_str), place)
+    }
+
+    fn add(&mut self, tail: &[Seg<'_>], name: &str, place: &Place) -> bool {
+        let Ok(name) = name.parse::<Name>() else {
+            let error = self
+                .error(tail, "bad-name", format!("a place would be called `{name}`"))
+                .with_reason(format!("a name has 1 to {} characters", Name::MAX_LEN))
+                .with_suggestion("write `names: [{city: ..., as: ...}]` to give it another name");
+            self.errors.push(error);
+            return false;
+        };
+        if let Some((_, before)) = self.found.get(&name) {
+            let error = self
+                .error(tail, "duplicate-name", format!("two stations are called `{name}`"))
+                .with_reason(format!("the other one comes from {before}"))
+                .with_suggestion("write `{city: ..., as: ...}` to give one another name");
+            self.errors.push(error);
+            return true;
+        }
+        let station = Station {
+            name: name.clone(),
+            latitude: place.latitude,
+            longitude: place.longitude,
+            altitude: place.altitude,
+        };
+        let origin = format!("ground.from[{}] ({})", self.index, self.entry.file);
+        self.found.insert(name, (station, origin));
+        true
+    }
+}

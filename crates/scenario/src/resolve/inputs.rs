@@ -1,0 +1,108 @@
+//! Reads and hashes the files a scenario names, each once.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use sha2::{Digest, Sha256};
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::files::Files;
+use crate::model::InputFile;
+use crate::parse::Parsed;
+use crate::source::{Source, position_of};
+use crate::walk::Seg;
+
+/// A file that was read: how errors name it, its text and its hash.
+pub(super) struct Input {
+    pub(super) shown: String,
+    pub(super) text: String,
+    pub(super) sha256: String,
+    bytes: u64,
+}
+
+/// The files read so far. A file that could not be read is reported at every place that names it.
+pub(super) struct Inputs<'a> {
+    parsed: &'a Parsed,
+    files: &'a dyn Files,
+    read: BTreeMap<String, Result<Rc<Input>, Problem>>,
+}
+
+#[derive(Clone)]
+enum Problem {
+    Unreadable(String),
+    NotText(Box<Diagnostic>),
+}
+
+impl<'a> Inputs<'a> {
+    pub(super) fn new(parsed: &'a Parsed, files: &'a dyn Files) -> Self {
+        Self { parsed, files, read: BTreeMap::new() }
+    }
+
+    /// The text of the file called `name`, which stands under `path`.
+    pub(super) fn text(
+        &mut self,
+        name: &str,
+        path: &[Seg<'_>],
+        errors: &mut Diagnostics,
+    ) -> Option<Rc<Input>> {
+        let files = self.files;
+        let result = self.read.entry(name.to_owned()).or_insert_with(|| read(files, name));
+        match result {
+            Ok(input) => Some(Rc::clone(input)),
+            Err(Problem::Unreadable(why)) => {
+                let error = self
+                    .parsed
+                    .error_at(path, "unreadable-file", format!("cannot read `{name}`"))
+                    .with_reason(why.clone())
+                    .with_next("paths are relative to the scenario file");
+                errors.push(error);
+                None
+            }
+            Err(Problem::NotText(error)) => {
+                errors.push((**error).clone());
+                None
+            }
+        }
+    }
+
+    /// All files for the run's manifest: the scenario, then the others by path.
+    pub(super) fn finish(self) -> Vec<InputFile> {
+        let source = self.parsed.source();
+        let scenario = InputFile {
+            path: source.file().to_owned(),
+            bytes: source.text().len() as u64,
+            sha256: hash(source.text().as_bytes()),
+        };
+        let others = self.read.into_iter().filter_map(|(path, result)| {
+            let input = result.ok()?;
+            Some(InputFile { path, bytes: input.bytes, sha256: input.sha256.clone() })
+        });
+        std::iter::once(scenario).chain(others).collect()
+    }
+}
+
+fn read(files: &dyn Files, name: &str) -> Result<Rc<Input>, Problem> {
+    let shown = files.shown(name);
+    let bytes =
+        files.read(name).map_err(|error| Problem::Unreadable(format!("{shown}: {error}")))?;
+    let sha256 = hash(&bytes);
+    let length = bytes.len() as u64;
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Rc::new(Input { shown, text, sha256, bytes: length })),
+        Err(error) => {
+            let at = error.utf8_error().valid_up_to();
+            let bytes = error.into_bytes();
+            let source = Source::new(&shown, &String::from_utf8_lossy(&bytes));
+            Err(Problem::NotText(Box::new(Diagnostic::new(
+                &source,
+                position_of(&bytes, at),
+                "not-utf8",
+                "this byte is not UTF-8 text",
+            ))))
+        }
+    }
+}
+
+fn hash(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,76 @@
+//! Stage two: raw types and files to a [`Scenario`].
+
+mod constellations;
+mod ground;
+mod inputs;
+mod nodes;
+mod routing;
+mod traffic;
+
+use crate::diagnostic::Diagnostics;
+use crate::files::Files;
+use crate::model::Scenario;
+use crate::parse::Parsed;
+use crate::walk::Seg;
+
+use inputs::Inputs;
+
+/// Turns a parsed scenario into one that can be planned: reads and hashes every file it names,
+/// fills every default, and checks what its form cannot say.
+///
+/// # Errors
+/// Everything that is wrong, in the scenario and in files of places. Element files are passed on
+/// unread; their errors come from the plan, through [`ElementFile::error`](crate::ElementFile).
+pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnostics> {
+    let raw = &parsed.raw;
+    let mut errors = Diagnostics::new();
+    let mut inputs = Inputs::new(parsed, files);
+
+    check_times(parsed, &mut errors);
+    let constellations = constellations::resolve(parsed, &mut inputs, &mut errors);
+    let stations = ground::resolve(parsed, &mut inputs, &mut errors);
+    let routing = routing::resolve(parsed, &mut errors);
+    let nodes = nodes::Nodes::new(parsed, &constellations, &stations, &mut errors);
+    let (traffic, deferred) = traffic::resolve(parsed, &nodes, routing, &mut errors);
+
+    errors.or(())?;
+    Ok(Scenario {
+        name: raw.name.clone(),
+        description: raw.description.clone(),
+        seed: raw.seed,
+        start: raw.start,
+        duration: raw.duration,
+        step: raw.step,
+        clock_hold: raw.clock.hold,
+        constellations: constellations.into_iter().map(|c| c.resolved).collect(),
+        stations: stations.stations,
+        routing,
+        driver: raw.links.driver,
+        traffic,
+        inputs: inputs.finish(),
+        deferred,
+        source: parsed.source().clone(),
+    })
+}
+
+fn check_times(parsed: &Parsed, errors: &mut Diagnostics) {
+    let (duration, step) = (parsed.raw.duration, parsed.raw.step);
+    if duration.ns() % step.ns() != 0 {
+        let whole = (duration.ns() / step.ns()).max(1);
+        let nearer = constel_units::TimeSpan::from_ns(whole * step.ns());
+        let error = parsed
+            .error_at(&[Seg::Key("duration")], "uneven-steps", {
+                format!("`duration` is {duration}, which is no whole number of steps of {step}")
+            })
+            .with_suggestion(format!("`{nearer}` would do"));
+        errors.push(error);
+    }
+    let end = parsed.raw.start.checked_add(duration);
+    if end.is_none() {
+        errors.push(parsed.error_at(
+            &[Seg::Key("start")],
+            "out-of-range",
+            "`start` plus `duration` is beyond the year 2262, the end of time here",
+        ));
+    }
+}

@@ -1,0 +1,191 @@
+//! Which node names there are, as far as is known before orbits are read.
+
+use std::collections::BTreeMap;
+
+use super::constellations::Found;
+use super::ground::Ground;
+use crate::diagnostic::{Diagnostics, nearest};
+use crate::model::{Orbits, Walker};
+use crate::parse::Parsed;
+use crate::walk::Seg::{self, Index, Key};
+
+/// The names of a scenario's nodes.
+pub(super) struct Nodes<'a> {
+    ground: &'a Ground,
+    /// Beginnings of satellite names (`<constellation>` or `<constellation>-<shell>`).
+    prefixes: BTreeMap<String, Flock<'a>>,
+}
+
+/// What is known about the satellites behind a prefix.
+enum Flock<'a> {
+    Walker(&'a Walker),
+    /// Element files, and constellations with errors of their own.
+    Later,
+}
+
+/// What a name turned out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Station,
+    Satellite,
+    /// Perhaps a satellite; known when the plan is made.
+    Deferred,
+    /// Cannot be said because of errors that were reported.
+    Unclear,
+    /// None of them.
+    Unknown,
+}
+
+impl<'a> Nodes<'a> {
+    pub(super) fn new(
+        parsed: &Parsed,
+        found: &'a [Found],
+        ground: &'a Ground,
+        errors: &mut Diagnostics,
+    ) -> Self {
+        let mut prefixes = BTreeMap::new();
+        for (name, raw) in &parsed.raw.constellations {
+            let known = found.iter().find(|f| f.resolved.name == *name && f.names_known);
+            if let Some(Orbits::Walker(walker)) = known.map(|f| &f.resolved.orbits) {
+                add(&mut prefixes, parsed, name.to_string(), Flock::Walker(walker), &[
+                    Key("constellations"),
+                    Key(name.as_str()),
+                ], errors);
+                continue;
+            }
+            let (key, set) = match (&raw.tle, &raw.omm) {
+                (Some(set), _) => ("tle", set),
+                (None, Some(set)) => ("omm", set),
+                (None, None) => {
+                    prefixes.insert(name.to_string(), Flock::Later);
+                    continue;
+                }
+            };
+            for (index, shell) in set.shells.iter().enumerate() {
+                if set.shells[..index].iter().any(|earlier| earlier.name == shell.name) {
+                    continue; // reported where shells are checked
+                }
+                let path = [
+                    Key("constellations"),
+                    Key(name.as_str()),
+                    Key(key),
+                    Key("shells"),
+                    Index(index),
+                    Key("name"),
+                ];
+                let prefix = format!("{name}-{}", shell.name);
+                add(&mut prefixes, parsed, prefix, Flock::Later, &path, errors);
+            }
+        }
+        let nodes = Self { ground, prefixes };
+        nodes.check_stations(parsed, errors);
+        nodes
+    }
+
+    /// A station must not have a satellite's name.
+    fn check_stations(&self, parsed: &Parsed, errors: &mut Diagnostics) {
+        for station in &self.ground.stations {
+            let name = station.name.as_str();
+            if matches!(self.satellite(name), Some(Kind::Satellite | Kind::Deferred)) {
+                let path = [Key("ground"), Key("stations"), Key(name)];
+                let error = parsed
+                    .error_at_key(
+                        &path,
+                        "duplicate-name",
+                        format!("a station and a satellite are called `{name}`"),
+                    )
+                    .with_reason("satellites are called `<constellation>-p<plane>-s<slot>`")
+                    .with_suggestion("give the station another name");
+                errors.push(error);
+            }
+        }
+    }
+
+    /// What `name` is.
+    pub(super) fn kind(&self, name: &str) -> Kind {
+        if self.ground.stations.binary_search_by(|s| s.name.as_str().cmp(name)).is_ok() {
+            return Kind::Station;
+        }
+        match self.satellite(name) {
+            Some(kind) => kind,
+            None if !self.ground.complete => Kind::Unclear,
+            None => Kind::Unknown,
+        }
+    }
+
+    /// What `name` is, if it has the form of a satellite's name.
+    fn satellite(&self, name: &str) -> Option<Kind> {
+        let (prefix, plane, slot) = split(name)?;
+        match self.prefixes.get(prefix)? {
+            Flock::Later => Some(Kind::Deferred),
+            Flock::Walker(walker) => {
+                let there = plane < walker.planes
+                    && slot < walker.slots()
+                    && walker.satellite_name(prefix, plane, slot) == name;
+                there.then_some(Kind::Satellite)
+            }
+        }
+    }
+
+    /// Which names there are, for a name that is none: the nearest, and the ranges.
+    pub(super) fn help(&self, name: &str) -> (Option<String>, Vec<String>) {
+        let stations = || self.ground.stations.iter().map(|station| station.name.as_str());
+        let suggestion = nearest(name, stations()).map(|found| format!("did you mean `{found}`?"));
+        let mut allowed: Vec<String> = stations().map(str::to_owned).collect();
+        allowed.truncate(16);
+        if stations().count() > allowed.len() {
+            allowed.push(format!("{} more stations", stations().count() - allowed.len()));
+        }
+        for (prefix, flock) in &self.prefixes {
+            if let Flock::Walker(walker) = flock {
+                let first = walker.satellite_name(prefix, 0, 0);
+                let last = walker.satellite_name(prefix, walker.planes - 1, walker.slots() - 1);
+                allowed.push(format!("{first} to {last}"));
+            } else {
+                allowed.push(format!("satellites {prefix}-p..-s.."));
+            }
+        }
+        (suggestion, allowed)
+    }
+}
+
+fn add<'a>(
+    prefixes: &mut BTreeMap<String, Flock<'a>>,
+    parsed: &Parsed,
+    prefix: String,
+    flock: Flock<'a>,
+    path: &[Seg<'_>],
+    errors: &mut Diagnostics,
+) {
+    if prefixes.contains_key(&prefix) {
+        let error = parsed
+            .error_at(
+                path,
+                "duplicate-name",
+                format!("two sets of satellites would be called `{prefix}-p..-s..`"),
+            )
+            .with_reason("a constellation's name, or its name and a shell's, begin their names");
+        errors.push(error);
+    }
+    prefixes.insert(prefix, flock);
+}
+
+/// Takes `<prefix>-p<plane>-s<slot>` apart.
+fn split(name: &str) -> Option<(&str, u32, u32)> {
+    let (rest, slot) = name.rsplit_once("-s")?;
+    let (prefix, plane) = rest.rsplit_once("-p")?;
+    Some((prefix, plane.parse().ok()?, slot.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split;
+
+    #[test]
+    fn satellite_names_come_apart() {
+        assert_eq!(split("iridium-p03-s07"), Some(("iridium", 3, 7)));
+        assert_eq!(split("a-p1-s2-p03-s07"), Some(("a-p1-s2", 3, 7)));
+        assert_eq!(split("tokyo"), None);
+        assert_eq!(split("x-p-s1"), None);
+    }
+}

@@ -1,0 +1,325 @@
+//! Traffic: times, nodes, families, ports.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use constel_units::TimeSpan;
+
+use super::nodes::{Kind, Nodes};
+use crate::deferred::DeferredNode;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::model::{
+    Action, Destinations, Family, Flow, Http, Iperf3, Mode, Name, Ping, Routing, Run, Transport,
+};
+use crate::parse::Parsed;
+use crate::raw::{Protocol, RawFlow, RawHttp, RawIperf3, RawPing, RawRun};
+use crate::walk::Path;
+use crate::walk::Seg::{self, Index, Key};
+
+/// Where servers' default ports start.
+const IPERF3_PORT: u16 = 5201;
+const HTTP_PORT: u16 = 8001;
+
+pub(super) fn resolve(
+    parsed: &Parsed,
+    nodes: &Nodes<'_>,
+    routing: Routing,
+    errors: &mut Diagnostics,
+) -> (Vec<Flow>, Vec<DeferredNode>) {
+    let mut traffic = Traffic {
+        parsed,
+        nodes,
+        routing,
+        errors,
+        deferred: Vec::new(),
+        index: 0,
+        ports: BTreeMap::new(),
+    };
+    traffic.explicit_ports();
+    let mut names: BTreeMap<&Name, usize> = BTreeMap::new();
+    let mut flows = Vec::new();
+    for (index, raw) in parsed.raw.traffic.iter().enumerate() {
+        traffic.index = index;
+        if let Some(first) = names.insert(&raw.name, index) {
+            let error = traffic
+                .error(&[Key("name")], "duplicate-name", format!("two flows are called `{}`", raw.name))
+                .with_reason(format!("traffic[{first}] has this name already; results are filed by it"));
+            traffic.errors.push(error);
+        }
+        traffic.times(raw);
+        if let Some(action) = traffic.action(raw) {
+            flows.push(Flow { name: raw.name.clone(), at: raw.at, length: raw.length, action });
+        }
+    }
+    flows.sort_by_key(|flow| flow.at.ns());
+    (flows, traffic.deferred)
+}
+
+struct Traffic<'a> {
+    parsed: &'a Parsed,
+    nodes: &'a Nodes<'a>,
+    routing: Routing,
+    errors: &'a mut Diagnostics,
+    deferred: Vec<DeferredNode>,
+    /// The flow that is looked at.
+    index: usize,
+    /// Ports of servers by node, and the flow that has each.
+    ports: BTreeMap<(Name, u16), usize>,
+}
+
+impl<'a> Traffic<'a> {
+    fn path<'p>(&self, tail: &[Seg<'p>]) -> Vec<Seg<'p>> {
+        let mut path = vec![Key("traffic"), Index(self.index)];
+        path.extend_from_slice(tail);
+        path
+    }
+
+    /// An error at `tail` of this flow; the path names the flow, which a number alone does not.
+    fn error(&self, tail: &[Seg<'_>], code: &'static str, message: String) -> Diagnostic {
+        let path = self.path(tail);
+        let name = &self.parsed.raw.traffic[self.index].name;
+        let shown = format!("{} (in `{name}`)", Path(&path));
+        self.parsed.error_at(&path, code, message).with_path(shown)
+    }
+
+    fn times(&mut self, raw: &RawFlow) {
+        let duration = self.parsed.raw.duration;
+        let end = raw.at.checked_add(raw.length);
+        if end.is_some_and(|end| end <= duration) {
+            return;
+        }
+        let left = duration.ns() - raw.at.ns();
+        let (tail, message) = if left <= 0 {
+            (Key("at"), format!("starts at {}, when the lab is over", raw.at))
+        } else {
+            (Key("for"), format!("starts at {} and lasts {}, beyond the lab's end", raw.at, raw.length))
+        };
+        let mut error = self
+            .error(&[tail], "order", format!("`{}` {message}", raw.name))
+            .with_reason(format!("the scenario's `duration` is {duration}"));
+        if left > 0 {
+            error = error.with_suggestion(format!("at most `for: {}` fits", TimeSpan::from_ns(left)));
+        }
+        self.errors.push(error);
+    }
+
+    fn action(&mut self, raw: &RawFlow) -> Option<Action> {
+        if let Some(ping) = &raw.ping {
+            return Some(self.ping(ping));
+        }
+        if let Some(iperf3) = &raw.iperf3 {
+            return self.iperf3(iperf3, raw);
+        }
+        if let Some(http) = &raw.http {
+            return Some(self.http(http));
+        }
+        // The schema asks for exactly one of the four.
+        raw.run.as_ref().map(|run| self.run(run))
+    }
+
+    fn ping(&mut self, raw: &RawPing) -> Action {
+        self.ends("ping", &raw.from, &raw.to);
+        Action::Ping(Ping {
+            from: raw.from.clone(),
+            to: raw.to.clone(),
+            interval: raw.interval,
+            family: self.family("ping", raw.family),
+            size: raw.size,
+        })
+    }
+
+    fn iperf3(&mut self, raw: &RawIperf3, flow: &RawFlow) -> Option<Action> {
+        self.ends("iperf3", &raw.from, &raw.to);
+        if flow.length.ns() % 1_000_000_000 != 0 {
+            let error = self
+                .error(&[Key("for")], "whole-seconds", format!("`for` is {}", flow.length))
+                .with_reason("iperf3 counts whole seconds");
+            self.errors.push(error);
+        }
+        let family = self.family("iperf3", raw.family);
+        let port = self.port(&raw.to, raw.port, IPERF3_PORT);
+        Some(Action::Iperf3(Iperf3 {
+            from: raw.from.clone(),
+            to: raw.to.clone(),
+            transport: self.transport(raw)?,
+            reverse: raw.reverse,
+            family,
+            port,
+        }))
+    }
+
+    fn transport(&mut self, raw: &RawIperf3) -> Option<Transport> {
+        match (raw.protocol, raw.rate) {
+            (Protocol::Tcp, rate) => {
+                if rate.is_some() {
+                    let error = self
+                        .error(&[Key("iperf3"), Key("rate")], "no-effect", "`rate` is only for UDP".into())
+                        .with_reason("TCP sends as fast as its congestion control goes")
+                        .with_suggestion("remove `rate`, or add `protocol: udp`");
+                    self.errors.push(error);
+                }
+                self.congestion(raw)
+            }
+            (Protocol::Udp, rate) => {
+                if raw.congestion.is_some() {
+                    let tail = [Key("iperf3"), Key("congestion")];
+                    let error = self
+                        .error(&tail, "no-effect", "`congestion` is only for TCP".into())
+                        .with_reason("UDP has no congestion control")
+                        .with_suggestion("remove `congestion`, or add `protocol: tcp`");
+                    self.errors.push(error);
+                }
+                if rate.is_none() {
+                    let error = self
+                        .error(&[Key("iperf3")], "missing-key", "missing key `rate`".into())
+                        .with_reason("UDP sends at a rate that must be said")
+                        .with_suggestion("add `rate: 2 Mbit/s`");
+                    self.errors.push(error);
+                }
+                rate.map(|rate| Transport::Udp { rate })
+            }
+        }
+    }
+
+    fn congestion(&mut self, raw: &RawIperf3) -> Option<Transport> {
+        let congestion = raw.congestion.clone().unwrap_or_else(|| "cubic".into());
+        // What Linux names congestion controls; it becomes an argument of a program.
+        let good = congestion.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+        if !good || congestion.starts_with('-') {
+            let error = self
+                .error(
+                    &[Key("iperf3"), Key("congestion")],
+                    "bad-name",
+                    format!("`{congestion}` is no name of a congestion control"),
+                )
+                .with_reason("such names are like `cubic`, `bbr` and `reno`");
+            self.errors.push(error);
+            return None;
+        }
+        Some(Transport::Tcp { congestion })
+    }
+
+    fn http(&mut self, raw: &RawHttp) -> Action {
+        self.ends("http", &raw.from, &raw.to);
+        Action::Http(Http {
+            from: raw.from.clone(),
+            to: raw.to.clone(),
+            size: raw.size,
+            family: self.family("http", raw.family),
+            port: self.port(&raw.to, raw.port, HTTP_PORT),
+        })
+    }
+
+    fn run(&mut self, raw: &RawRun) -> Action {
+        self.node(&[Key("run"), Key("node")], &raw.node, false);
+        if raw.command.first().is_some_and(String::is_empty) {
+            let tail = [Key("run"), Key("command"), Index(0)];
+            let error = self.error(&tail, "empty-value", "the program has no name".into());
+            self.errors.push(error);
+        }
+        for (index, _) in raw.command.iter().enumerate().filter(|(_, word)| word.contains('\0')) {
+            let tail = [Key("run"), Key("command"), Index(index)];
+            let error = self.error(&tail, "bad-value", "a NUL character cannot be passed".into());
+            self.errors.push(error);
+        }
+        Action::Run(Run { node: raw.node.clone(), command: raw.command.clone() })
+    }
+
+    /// Checks both ends of a flow.
+    fn ends(&mut self, kind: &'static str, from: &Name, to: &Name) {
+        self.node(&[Key(kind), Key("from")], from, true);
+        if from == to {
+            let error = self
+                .error(&[Key(kind), Key("to")], "same-node", format!("`{to}` is both ends of the flow"))
+                .with_reason("nothing would cross the network");
+            self.errors.push(error);
+        } else {
+            self.node(&[Key(kind), Key("to")], to, true);
+        }
+    }
+
+    fn node(&mut self, tail: &[Seg<'_>], name: &Name, must_be_reached: bool) {
+        let kind = self.nodes.kind(name.as_str());
+        if kind == Kind::Unknown {
+            let (suggestion, allowed) = self.nodes.help(name.as_str());
+            let mut error = self
+                .error(tail, "unknown-node", format!("no node is called `{name}`"))
+                .with_allowed(allowed)
+                .with_next("a name is one of `ground.stations`, of `ground.from`, or a satellite's");
+            error.suggestion = suggestion;
+            self.errors.push(error);
+        }
+        if kind == Kind::Deferred {
+            let path = self.path(tail);
+            self.deferred.push(DeferredNode {
+                name: name.clone(),
+                span: self.parsed.place(&path, false),
+                path: Path(&path).to_string(),
+            });
+        }
+        let unreachable = self.routing.mode == Mode::Computed(Destinations::Ground)
+            && matches!(kind, Kind::Satellite | Kind::Deferred);
+        if unreachable && must_be_reached {
+            let error = self
+                .error(tail, "unreachable", format!("no route leads to the satellite `{name}`"))
+                .with_reason("with `routing.destinations: ground` only stations are destinations")
+                .with_suggestion("set `routing: {destinations: all}`");
+            self.errors.push(error);
+        }
+    }
+
+    fn family(&mut self, kind: &'static str, wanted: Option<Family>) -> Family {
+        let families = self.routing.families;
+        // The schema asks for at least one family.
+        let first = self.parsed.raw.routing.families.first().copied().unwrap_or(Family::Ipv4);
+        let family = wanted.unwrap_or(first);
+        if !families.has(family) {
+            let error = self
+                .error(&[Key(kind), Key("family")], "no-family", {
+                    "this family is not one of `routing.families`".into()
+                })
+                .with_suggestion("add it to `routing.families`");
+            self.errors.push(error);
+        }
+        family
+    }
+
+    /// Notes the ports that the file gives, so that defaults keep away from them.
+    fn explicit_ports(&mut self) {
+        for (index, flow) in self.parsed.raw.traffic.iter().enumerate() {
+            let (kind, to, port) = match (&flow.iperf3, &flow.http) {
+                (Some(iperf3), _) => ("iperf3", &iperf3.to, iperf3.port),
+                (None, Some(http)) => ("http", &http.to, http.port),
+                (None, None) => continue,
+            };
+            let Some(port) = port else { continue };
+            self.index = index;
+            if let Some(other) = self.ports.insert((to.clone(), port), index) {
+                let error = self
+                    .error(
+                        &[Key(kind), Key("port")],
+                        "duplicate-port",
+                        format!("port {port} of `{to}` is taken"),
+                    )
+                    .with_reason(format!("traffic[{other}] has its server there"))
+                    .with_suggestion("remove `port`: every server then gets its own");
+                self.errors.push(error);
+            }
+        }
+    }
+
+    /// The given port, or the next free one of the node.
+    fn port(&mut self, to: &Name, given: Option<u16>, first: u16) -> u16 {
+        if let Some(port) = given {
+            return port;
+        }
+        let taken: BTreeSet<u16> = self
+            .ports
+            .range((to.clone(), first)..=(to.clone(), u16::MAX))
+            .map(|((_, port), _)| *port)
+            .collect();
+        // At most 10,000 flows are allowed, fewer than there are ports.
+        let port = (first..=u16::MAX).find(|port| !taken.contains(port)).unwrap_or(u16::MAX);
+        self.ports.insert((to.clone(), port), self.index);
+        port
+    }
+}

@@ -1,0 +1,131 @@
+//! The JSON schema of the scenario file, made from the raw types.
+
+use std::sync::LazyLock;
+
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use crate::raw::RawScenario;
+
+static SCHEMA: LazyLock<Value> = LazyLock::new(generate);
+
+/// The schema (JSON Schema 2020-12) that every scenario file is checked against; editors can use
+/// it too.
+///
+/// Beyond the standard keywords it has `x-minimum`, `x-maximum`, `x-exclusive-minimum` and
+/// `x-exclusive-maximum`: bounds of quantities, written as quantities.
+pub fn schema() -> &'static Value {
+    &SCHEMA
+}
+
+/// [`schema`] as text, as shipped in `docs/reference/scenario.schema.json`.
+pub fn schema_json() -> String {
+    let mut text = serde_json::to_string_pretty(schema()).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+fn generate() -> Value {
+    let generator = SchemaSettings::draft2020_12().into_generator();
+    let mut value = generator.into_root_schema_for::<RawScenario>().to_value();
+    drop_null(&mut value);
+    if let Some(root) = value.as_object_mut() {
+        root.insert("title".into(), json!("Constel scenario"));
+    }
+    value
+}
+
+/// An optional key may be left out, but not written without a value: removes `null` from what
+/// the derived schema allows.
+fn drop_null(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(drop_null),
+        Value::Object(map) => {
+            if map.get("default").is_some_and(Value::is_null) {
+                map.shift_remove("default");
+            }
+            if let Some(Value::Array(types)) = map.get_mut("type") {
+                types.retain(|t| t != "null");
+                if let [only] = types.as_slice() {
+                    let only = only.clone();
+                    map.insert("type".into(), only);
+                }
+            }
+            if let Some(Value::Array(values)) = map.get_mut("enum") {
+                values.retain(|v| !v.is_null());
+            }
+            if let Some(Value::Array(alternatives)) = map.get_mut("anyOf") {
+                alternatives.retain(|a| a.get("type").is_none_or(|t| t != "null"));
+                if let [Value::Object(only)] = alternatives.as_slice() {
+                    let only = only.clone();
+                    map.shift_remove("anyOf");
+                    for (key, value) in only {
+                        map.entry(key).or_insert(value);
+                    }
+                }
+            }
+            map.values_mut().for_each(drop_null);
+        }
+        _ => {}
+    }
+}
+
+/// Follows a `$ref`; keywords beside it (a field's own description, default, bounds) win.
+pub(crate) fn follow<'a>(root: &'a Value, schema: &'a Value) -> Resolved<'a> {
+    let own = schema.as_object();
+    let target = own
+        .and_then(|map| map.get("$ref"))
+        .and_then(Value::as_str)
+        .and_then(|reference| reference.strip_prefix("#/$defs/"))
+        .and_then(|name| root.get("$defs")?.get(name))
+        .and_then(Value::as_object);
+    Resolved { own, target }
+}
+
+/// A schema after its `$ref` was followed.
+#[derive(Clone, Copy)]
+pub(crate) struct Resolved<'a> {
+    own: Option<&'a Map<String, Value>>,
+    target: Option<&'a Map<String, Value>>,
+}
+
+impl<'a> Resolved<'a> {
+    /// A keyword's value.
+    pub(crate) fn get(&self, keyword: &str) -> Option<&'a Value> {
+        self.own
+            .and_then(|map| map.get(keyword))
+            .or_else(|| self.target.and_then(|map| map.get(keyword)))
+    }
+
+    /// A keyword's value as text.
+    pub(crate) fn text(&self, keyword: &str) -> Option<&'a str> {
+        self.get(keyword).and_then(Value::as_str)
+    }
+
+    /// The words an enumeration allows: `enum`, or `oneOf`/`anyOf` of `const` where the variants
+    /// carry their own descriptions.
+    pub(crate) fn words(&self) -> Option<Vec<&'a Value>> {
+        if let Some(values) = self.get("enum").and_then(Value::as_array) {
+            return Some(values.iter().collect());
+        }
+        let alternatives = self.get("oneOf").and_then(Value::as_array)?;
+        let mut words = Vec::new();
+        for alternative in alternatives {
+            match (alternative.get("const"), alternative.get("enum").and_then(Value::as_array)) {
+                (Some(word), _) => words.push(word),
+                (None, Some(values)) => words.extend(values),
+                (None, None) => return None,
+            }
+        }
+        Some(words)
+    }
+
+    /// The keys of which exactly one must be there (`oneOf` of `required`).
+    pub(crate) fn exactly_one_key(&self) -> Option<Vec<&'a str>> {
+        self.get("oneOf")?
+            .as_array()?
+            .iter()
+            .map(|alternative| alternative.get("required")?.as_array()?.first()?.as_str())
+            .collect()
+    }
+}
