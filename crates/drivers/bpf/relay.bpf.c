@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: (MIT OR GPL-2.0-only)
+//
+// The kernel side of the relay driver.
+//
+//   node -> h<port> ... cst_capture: copy the frame into a slot of cst_slots, describe it in this
+//                       CPU's ring, consume it. Userspace sees both through mmap: no system call.
+//   AF_XDP on tb -> ta  cst_trunk: the outer VLAN tag (16 bits) names the port; on to its shard.
+//   shard uplink        cst_shard: take the tag off; on into the node behind h<port>.
+//
+// The layouts below are mirrored in src/relay/layout.rs.
+#include <linux/types.h>
+#include <linux/bpf.h>
+#include <linux/pkt_cls.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#define SLOT_BYTES 2048
+// Where the EtherType stands in a slot. Before it: the addresses (12), room for the relay's tag
+// (4) or for the relay's and the node's own tag (8), and AF_XDP's metadata (24).
+#define TYPE_AT 48
+#define ADDRESSES 12
+#define TAG 4
+#define BODY_MAX (SLOT_BYTES - TYPE_AT)
+
+#define FLAG_CSUM 1
+#define FLAG_VLAN 2
+
+#define CHECKSUM_PARTIAL 3
+
+struct desc {
+	__u64 ts_ns;
+	__u32 slot;
+	__u32 ifindex;
+	__u16 len; // without the relay's tag
+	__u16 flags;
+	__u16 csum_start; // from the first byte of the frame as described by len
+	__u16 csum_offset;
+	__u64 reserved;
+};
+
+// One per CPU. Cache lines are separate by writer.
+struct cpu {
+	// written here
+	__u32 desc_head;
+	__u32 free_tail;
+	__u64 captured;
+	__u64 dropped_pool; // no free slot
+	__u64 dropped_ring; // descriptor ring full
+	__u64 dropped_gso; // super-frame
+	__u64 dropped_size; // larger than a slot
+	__u64 dropped_error; // could not be read
+	__u64 trunk; // frames that reached cst_trunk
+	__u64 delivered; // frames handed to a host end
+	__u64 foreign; // frames on the trunk that are not ours
+	__u8 pad0[40];
+	// written by userspace
+	__u32 desc_tail;
+	__u32 free_head;
+	__u8 pad1[56];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); // set at load: slots
+	__type(key, __u32);
+	__uint(value_size, SLOT_BYTES);
+} cst_slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); // set at load: CPUs * ring size
+	__type(key, __u32);
+	__type(value, struct desc);
+} cst_descs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); // set at load: CPUs * ring size
+	__type(key, __u32);
+	__type(value, __u64);
+} cst_free SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); // set at load: CPUs
+	__type(key, __u32);
+	__type(value, struct cpu);
+} cst_cpus SEC(".maps");
+
+// Non-zero while the relay's thread sleeps or is about to.
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} cst_asleep SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} cst_wake SEC(".maps");
+
+const volatile __u32 ring_mask = 0; // descriptors and free slots per CPU, minus one
+const volatile __u32 shard_ports = 400;
+const volatile __u32 first_uplink = 100;
+const volatile __u32 first_port = 1000;
+
+// Only the fields we read, found by name in the running kernel's own type information.
+struct sk_buff {
+	unsigned char *head;
+	unsigned char *data;
+	__u16 csum_start;
+	__u16 csum_offset;
+	__u8 ip_summed : 2;
+} __attribute__((preserve_access_index));
+
+extern void *bpf_cast_to_kern_ctx(void *obj) __ksym;
+
+// What userspace wrote before this value must not be read earlier than the value. x86 never
+// reorders loads; elsewhere an atomic that returns its old value is a full barrier (clang 14
+// cannot emit BPF's load-acquire).
+static __always_inline __u32 load_acquire(__u32 *at)
+{
+#ifdef __TARGET_ARCH_x86
+	return *(volatile __u32 *)at;
+#else
+	return __sync_fetch_and_add(at, 0);
+#endif
+}
+
+static __always_inline struct cpu *this_cpu(__u32 *nr)
+{
+	*nr = bpf_get_smp_processor_id();
+	return bpf_map_lookup_elem(&cst_cpus, nr);
+}
+
+SEC("tcx/ingress")
+int cst_capture(struct __sk_buff *ctx)
+{
+	__u32 nr, key, slot, head, tail;
+	struct cpu *cpu = this_cpu(&nr);
+	struct desc *desc;
+	__u64 *free;
+	char *at;
+
+	if (!cpu)
+		return TC_ACT_SHOT;
+	if (ctx->gso_size) {
+		cpu->dropped_gso++;
+		return TC_ACT_SHOT;
+	}
+	__u32 body = ctx->len - ADDRESSES;
+	if (body > BODY_MAX || body < 2) {
+		cpu->dropped_size++;
+		return TC_ACT_SHOT;
+	}
+	head = cpu->desc_head;
+	if (head - load_acquire(&cpu->desc_tail) > ring_mask) {
+		cpu->dropped_ring++;
+		return TC_ACT_SHOT;
+	}
+	tail = cpu->free_tail;
+	if (tail == load_acquire(&cpu->free_head)) {
+		cpu->dropped_pool++;
+		return TC_ACT_SHOT;
+	}
+	key = nr * (ring_mask + 1) + (tail & ring_mask);
+	free = bpf_map_lookup_elem(&cst_free, &key);
+	desc = bpf_map_lookup_elem(&cst_descs, &(__u32){ nr * (ring_mask + 1) + (head & ring_mask) });
+	if (!free || !desc) {
+		cpu->dropped_error++;
+		return TC_ACT_SHOT;
+	}
+	slot = (__u32)*free;
+	at = bpf_map_lookup_elem(&cst_slots, &slot);
+	if (!at) {
+		cpu->dropped_error++;
+		return TC_ACT_SHOT;
+	}
+
+	__u32 flags = 0, own_tag = 0;
+	if (ctx->vlan_present) {
+		// The kernel took the node's own tag out of the frame; put it back.
+		__u16 *tag = (__u16 *)(at + TYPE_AT - TAG);
+		tag[0] = (__u16)ctx->vlan_proto;
+		tag[1] = __builtin_bswap16((__u16)ctx->vlan_tci);
+		own_tag = TAG;
+	}
+	long err;
+	// The addresses stand four bytes further ahead: room for the relay's tag.
+	if (own_tag)
+		err = bpf_skb_load_bytes(ctx, 0, at + TYPE_AT - ADDRESSES - 2 * TAG, ADDRESSES);
+	else
+		err = bpf_skb_load_bytes(ctx, 0, at + TYPE_AT - ADDRESSES - TAG, ADDRESSES);
+	// Keep the compiler from losing the bounds established above.
+	asm volatile("" : "+r"(body));
+	if (body > BODY_MAX || body < 2 || err ||
+	    bpf_skb_load_bytes(ctx, ADDRESSES, at + TYPE_AT, body)) {
+		cpu->dropped_error++;
+		return TC_ACT_SHOT;
+	}
+
+	struct sk_buff *skb = bpf_cast_to_kern_ctx(ctx);
+	if (BPF_CORE_READ_BITFIELD(skb, ip_summed) == CHECKSUM_PARTIAL) {
+		__u64 headroom = (__u64)skb->data - (__u64)skb->head;
+		flags |= FLAG_CSUM;
+		desc->csum_start = skb->csum_start - headroom + own_tag;
+		desc->csum_offset = skb->csum_offset;
+	}
+	desc->slot = slot;
+	desc->ifindex = ctx->ifindex;
+	desc->len = ADDRESSES + own_tag + body;
+	desc->flags = flags | (own_tag ? FLAG_VLAN : 0);
+	cpu->free_tail = tail + 1;
+	cpu->captured++;
+	desc->ts_ns = bpf_ktime_get_ns();
+	// Publish: a full barrier, after the descriptor and before the look at cst_asleep.
+	__sync_lock_test_and_set(&cpu->desc_head, head + 1);
+
+	__u32 zero = 0;
+	__u64 *asleep = bpf_map_lookup_elem(&cst_asleep, &zero);
+	if (asleep && *(volatile __u64 *)asleep &&
+	    __sync_lock_test_and_set(asleep, 0)) {
+		__u64 nothing = 0;
+		bpf_ringbuf_output(&cst_wake, &nothing, sizeof(nothing), BPF_RB_FORCE_WAKEUP);
+	}
+	// Consumed. (tcx knows no TC_ACT_STOLEN; this one counts as no device's drop either.)
+	return TC_ACT_SHOT;
+}
+
+SEC("tcx/ingress")
+int cst_trunk(struct __sk_buff *ctx)
+{
+	__u32 nr;
+	struct cpu *cpu = this_cpu(&nr);
+
+	if (!cpu)
+		return TC_ACT_SHOT;
+	if (!ctx->vlan_present) {
+		cpu->foreign++;
+		return TC_ACT_SHOT;
+	}
+	cpu->trunk++;
+	return bpf_redirect_peer(first_uplink + (ctx->vlan_tci & 0xffff) / shard_ports, 0);
+}
+
+SEC("tcx/ingress")
+int cst_shard(struct __sk_buff *ctx)
+{
+	__u32 nr, port = ctx->vlan_tci & 0xffff;
+	struct cpu *cpu = this_cpu(&nr);
+
+	if (!cpu)
+		return TC_ACT_SHOT;
+	if (!ctx->vlan_present || bpf_skb_vlan_pop(ctx)) {
+		cpu->foreign++;
+		return TC_ACT_SHOT;
+	}
+	cpu->delivered++;
+	return bpf_redirect_peer(first_port + port, 0);
+}
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

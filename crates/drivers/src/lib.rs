@@ -1,0 +1,1 @@
+//! Link drivers: what makes the edges of `constel-link` real in packets.
