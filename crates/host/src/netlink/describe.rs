@@ -28,7 +28,7 @@ pub(super) fn describe(msg: &[u8]) -> String {
     }
 }
 
-fn get<'a>(attrs: &'a [u8], wanted: u16) -> Option<&'a [u8]> {
+fn get(attrs: &[u8], wanted: u16) -> Option<&[u8]> {
     attributes(attrs)
         .find(|(k, _)| *k == wanted)
         .map(|(_, v)| v)

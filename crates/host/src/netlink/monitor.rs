@@ -58,7 +58,7 @@ impl ChangeMonitor {
             libc::RTNLGRP_IPV6_IFADDR,
             libc::RTNLGRP_IPV6_ROUTE,
         ] {
-            raw.add_membership(group as u32).context(what)?;
+            raw.add_membership(group).context(what)?;
         }
         Ok(ChangeMonitor { raw })
     }

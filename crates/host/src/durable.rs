@@ -1,0 +1,105 @@
+//! Files that are either the old or the new version, never half of one, and locks on directories.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::{Context, Error, Result};
+
+/// Writes JSON to a temporary file beside `path`, syncs it, renames it over `path` and syncs the
+/// directory: after a crash at any moment, `path` holds the old content or the new.
+pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+    let what = || format!("write {}", path.display());
+    let mut bytes = serde_json::to_vec_pretty(value).map_err(|e| Error::os(what(), e.into()))?;
+    bytes.push(b'\n');
+    let dir = path
+        .parent()
+        .ok_or_else(|| Error::Invalid(format!("{path:?} has no directory")))?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let tmp = dir.join(format!(".{name}.{}.tmp", std::process::id()));
+    let write = || {
+        let mut f = File::create(&tmp)?;
+        f.write_all(&bytes)?;
+        f.sync_all()?;
+        fs::rename(&tmp, path)?;
+        File::open(dir)?.sync_all()
+    };
+    write().context(what)
+}
+
+/// Reads JSON; `None` if there is no such file.
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+    let text = match fs::read(path) {
+        Ok(t) => t,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(Error::os(format!("read {}", path.display()), e)),
+    };
+    serde_json::from_slice(&text)
+        .map(Some)
+        .map_err(|e| Error::os(format!("read {}", path.display()), e.into()))
+}
+
+/// Removes a file; `false` if there was none.
+pub(crate) fn remove(path: &Path) -> Result<bool> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(Error::os(format!("remove {}", path.display()), e)),
+    }
+}
+
+/// An exclusive `flock`, released when dropped or when the process dies.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    fd: OwnedFd,
+}
+
+impl Lock {
+    /// Waits for the lock on `path`, which is created if need be.
+    pub(crate) fn wait(path: &Path) -> Result<Lock> {
+        let fd = open(path)?;
+        loop {
+            match rustix::fs::flock(&fd, FlockOperation::LockExclusive) {
+                Err(rustix::io::Errno::INTR) => {}
+                r => {
+                    r.context(|| format!("lock {}", path.display()))?;
+                    return Ok(Lock { fd });
+                }
+            }
+        }
+    }
+
+    /// The lock on `path`, or `None` if somebody has it.
+    pub(crate) fn try_now(path: &Path) -> Result<Option<Lock>> {
+        let fd = open(path)?;
+        match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Lock { fd })),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(e) => Err(Error::os(format!("lock {}", path.display()), e.into())),
+        }
+    }
+
+    /// Whether the lock is on the file that `path` names now (not on a removed predecessor).
+    pub(crate) fn is_on(&self, path: &Path) -> Result<bool> {
+        let ours = rustix::fs::fstat(&self.fd).context(|| "stat a lock".into())?;
+        match rustix::fs::stat(path) {
+            Ok(s) => Ok((s.st_dev, s.st_ino) == (ours.st_dev, ours.st_ino)),
+            Err(rustix::io::Errno::NOENT) => Ok(false),
+            Err(e) => Err(Error::os(format!("stat {}", path.display()), e.into())),
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<OwnedFd> {
+    rustix::fs::open(
+        path,
+        OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC,
+        Mode::from_raw_mode(0o600),
+    )
+    .context(|| format!("open {}", path.display()))
+}

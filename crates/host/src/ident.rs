@@ -1,0 +1,115 @@
+//! Which process this is, in a way that survives the reuse of process numbers.
+
+use std::fs;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Context, Error, Result};
+
+/// A process number with the moment the process started, on which boot of which machine.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ProcessIdent {
+    /// Process number.
+    pub pid: u32,
+    /// Start, in clock ticks since boot (field 22 of `/proc/<pid>/stat`).
+    pub start_ticks: u64,
+    /// `/proc/sys/kernel/random/boot_id`.
+    pub boot_id: String,
+}
+
+impl ProcessIdent {
+    /// The calling process.
+    pub fn current() -> Result<ProcessIdent> {
+        let pid = std::process::id();
+        Self::of(pid)?.ok_or_else(|| Error::Invalid(format!("/proc does not show process {pid}")))
+    }
+
+    /// The process that has this number now; `None` if there is none (or only a zombie).
+    pub fn of(pid: u32) -> Result<Option<ProcessIdent>> {
+        let Some(start_ticks) = start_ticks(pid)? else {
+            return Ok(None);
+        };
+        Ok(Some(ProcessIdent {
+            pid,
+            start_ticks,
+            boot_id: boot_id()?,
+        }))
+    }
+
+    /// Whether exactly this process still runs. A zombie does not: it holds nothing any more.
+    pub fn is_alive(&self) -> Result<bool> {
+        Ok(start_ticks(self.pid)? == Some(self.start_ticks) && boot_id()? == self.boot_id)
+    }
+}
+
+fn boot_id() -> Result<String> {
+    let path = "/proc/sys/kernel/random/boot_id";
+    Ok(fs::read_to_string(path)
+        .context(|| format!("read {path}"))?
+        .trim()
+        .to_owned())
+}
+
+fn start_ticks(pid: u32) -> Result<Option<u64>> {
+    let path = format!("/proc/{pid}/stat");
+    let stat = match fs::read_to_string(&path) {
+        Ok(s) => s,
+        Err(e) if is_gone(&e) => return Ok(None),
+        Err(e) => return Err(Error::os(format!("read {path}"), e)),
+    };
+    // The command name may hold anything, even ") ": the fields start behind the last one.
+    let fields: Vec<_> = stat
+        .rsplit_once(')')
+        .map_or("", |(_, rest)| rest)
+        .split_whitespace()
+        .collect();
+    match (fields.first(), fields.get(19).and_then(|f| f.parse().ok())) {
+        (Some(&("Z" | "X")), _) => Ok(None),
+        (Some(_), Some(ticks)) => Ok(Some(ticks)),
+        _ => Err(Error::Protocol {
+            what: path,
+            detail: stat,
+        }),
+    }
+}
+
+/// A `/proc/<pid>` file of a process that is gone: ENOENT when opening, ESRCH when reading.
+pub(crate) fn is_gone(e: &std::io::Error) -> bool {
+    matches!(e.raw_os_error(), Some(libc::ENOENT | libc::ESRCH))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_itself_and_a_dead_child() {
+        let me = ProcessIdent::current().unwrap();
+        assert!(me.is_alive().unwrap());
+        let later = ProcessIdent {
+            start_ticks: me.start_ticks + 1,
+            ..me.clone()
+        };
+        assert!(!later.is_alive().unwrap(), "same number, other process");
+        let other_boot = ProcessIdent {
+            boot_id: "x".into(),
+            ..me
+        };
+        assert!(!other_boot.is_alive().unwrap());
+        let mut child = std::process::Command::new("sleep")
+            .arg("100")
+            .spawn()
+            .unwrap();
+        let ident = ProcessIdent::of(child.id()).unwrap().unwrap();
+        assert!(ident.is_alive().unwrap());
+        child.kill().unwrap();
+        // Not reaped yet, perhaps a zombie: is_alive() must become false without wait().
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(5);
+        while ident.is_alive().unwrap() {
+            assert!(std::time::Instant::now() < end);
+            std::thread::yield_now();
+        }
+        child.wait().unwrap();
+        assert_eq!(ProcessIdent::of(child.id()).unwrap(), None);
+    }
+}

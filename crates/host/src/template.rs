@@ -1,0 +1,207 @@
+//! Nodes that are born with the right settings.
+//!
+//! A router needs some twenty settings (forwarding on, no address detection, no redirects, ...).
+//! Writing them one by one in thousands of namespaces costs more than the namespaces. With
+//! `net.core.devconf_inherit_init_net = 3` a new namespace copies `conf/all` and `conf/default`
+//! from the namespace its creator is in: we prepare one template, and create all nodes from
+//! inside it. The global switch is on only while nodes are being made (see [`crate::globals`]).
+
+use std::collections::BTreeSet;
+use std::thread;
+
+use crate::error::{Error, Result};
+use crate::globals::{Globals, Owner, Wish};
+use crate::netns::NetNs;
+use crate::sysctl;
+
+const INHERIT: &str = "net/core/devconf_inherit_init_net";
+
+/// A sysctl key (with `/`) and its value.
+pub type Setting = (&'static str, &'static str);
+
+/// What every node that forwards needs: IPv4 and IPv6 forwarding, every interface usable at once
+/// (no duplicate address detection, no router solicitations), no filtering by reverse path
+/// (paths over a constellation are not symmetric), and no redirects.
+///
+/// Turning forwarding on resets other settings, so it comes first.
+pub const ROUTER: &[Setting] = &[
+    ("net/ipv4/conf/all/forwarding", "1"),
+    ("net/ipv4/conf/default/forwarding", "1"),
+    ("net/ipv6/conf/all/forwarding", "1"),
+    ("net/ipv6/conf/default/forwarding", "1"),
+    ("net/ipv4/conf/all/rp_filter", "0"),
+    ("net/ipv4/conf/default/rp_filter", "0"),
+    ("net/ipv4/conf/all/accept_redirects", "0"),
+    ("net/ipv4/conf/default/accept_redirects", "0"),
+    ("net/ipv4/conf/all/send_redirects", "0"),
+    ("net/ipv4/conf/default/send_redirects", "0"),
+    ("net/ipv6/conf/all/accept_dad", "0"),
+    ("net/ipv6/conf/default/accept_dad", "0"),
+    ("net/ipv6/conf/all/dad_transmits", "0"),
+    ("net/ipv6/conf/default/dad_transmits", "0"),
+    ("net/ipv6/conf/all/accept_ra", "0"),
+    ("net/ipv6/conf/default/accept_ra", "0"),
+    ("net/ipv6/conf/all/accept_redirects", "0"),
+    ("net/ipv6/conf/default/accept_redirects", "0"),
+    ("net/ipv6/conf/all/router_solicitations", "0"),
+    ("net/ipv6/conf/default/router_solicitations", "0"),
+];
+
+/// What namespaces that only hold our ends of the links need: no IPv6, hence no addresses, no
+/// multicast reports, and half the cost of setting an interface up. Frames pass below IP.
+pub const SWITCH: &[Setting] = &[
+    ("net/ipv6/conf/all/disable_ipv6", "1"),
+    ("net/ipv6/conf/default/disable_ipv6", "1"),
+    ("net/ipv4/conf/all/forwarding", "0"),
+    ("net/ipv4/conf/default/forwarding", "0"),
+];
+
+/// A prepared namespace to create nodes from.
+#[derive(Debug)]
+pub struct NodeTemplate {
+    ns: NetNs,
+    inherited: Vec<Setting>,
+    written: Vec<Setting>,
+}
+
+/// Nodes and how they got their settings.
+#[derive(Debug)]
+pub struct Created {
+    /// The nodes, in no particular order.
+    pub nodes: Vec<NetNs>,
+    /// How many copied their settings from the template. The others were written one by one,
+    /// which is slower but gives the same result.
+    pub inherited: usize,
+}
+
+impl NodeTemplate {
+    /// Prepares a namespace with the given settings (in this order) and checks each.
+    ///
+    /// Any `net/...` setting of a namespace can be given; those outside `conf/{all,default}` are
+    /// not inherited and will be written in every node.
+    pub fn prepare(settings: &[Setting]) -> Result<NodeTemplate> {
+        let ns = NetNs::new()?;
+        ns.run(|| apply(settings))??;
+        let (inherited, written) = settings.iter().partition(|(key, _)| is_inherited(key));
+        Ok(NodeTemplate {
+            ns,
+            inherited,
+            written,
+        })
+    }
+
+    /// The template's own namespace.
+    pub fn ns(&self) -> &NetNs {
+        &self.ns
+    }
+
+    /// Makes `n` nodes that have all the template's settings, each one checked.
+    ///
+    /// The calling thread must be in the host's namespace: the global switch is only visible
+    /// there. Where it cannot be set (a restricted container), or where another program turns it
+    /// off meanwhile, the settings are written in each node that lacks them.
+    pub fn create(&self, n: usize, globals: &Globals, owner: &Owner) -> Result<Created> {
+        let path = sysctl::path_of(INHERIT);
+        // Refused or absent: not an error, there is the slower way. A journal that cannot be
+        // written is one: then nothing of the host may be touched.
+        let held = match globals.hold(owner, &path, Wish::Exactly("3".into())) {
+            Ok(h) => Some(h),
+            Err(Error::Conflict(_)) => None,
+            Err(e)
+                if matches!(
+                    e.errno(),
+                    Some(libc::ENOENT | libc::EACCES | libc::EPERM | libc::EROFS)
+                ) =>
+            {
+                None
+            }
+            Err(e) => return Err(e),
+        };
+        let created = NetNs::create_many(n, held.is_some().then_some(&self.ns));
+        if let Some(h) = held {
+            h.finish()?;
+        }
+        let nodes = created?;
+        let inherited = self.check_all(&nodes)?;
+        Ok(Created { nodes, inherited })
+    }
+
+    /// Checks every node and completes those that lack something. Returns how many were born
+    /// complete.
+    fn check_all(&self, nodes: &[NetNs]) -> Result<usize> {
+        let workers = thread::available_parallelism()
+            .map_or(1, |p| p.get())
+            .min(4);
+        let share = nodes.len().div_ceil(workers).max(1);
+        thread::scope(|s| {
+            let handles: Vec<_> = nodes
+                .chunks(share)
+                .map(|part| {
+                    s.spawn(move || -> Result<usize> {
+                        let last = part.len() - 1;
+                        let mut born = 0;
+                        for (i, ns) in part.iter().enumerate() {
+                            ns.enter_for_good()?;
+                            // One namespace copies all of conf/ or nothing. Every node gets a
+                            // look at one setting of each family, the first and last at all.
+                            let thorough = i == 0 || i == last;
+                            if self.looks_inherited(thorough)? {
+                                born += 1;
+                            } else {
+                                apply(&self.inherited)?;
+                            }
+                            apply(&self.written)?;
+                        }
+                        Ok(born)
+                    })
+                })
+                .collect();
+            let parts: Vec<_> = handles.into_iter().map(|h| h.join()).collect();
+            let mut born = 0;
+            for p in parts {
+                born += p.unwrap_or_else(|p| std::panic::resume_unwind(p))?;
+            }
+            Ok(born)
+        })
+    }
+
+    /// Whether the calling thread's namespace has the template's inheritable settings.
+    fn looks_inherited(&self, thorough: bool) -> Result<bool> {
+        let mut families = BTreeSet::new();
+        for (key, value) in &self.inherited {
+            let family = key.split('/').nth(1);
+            if (thorough || families.insert(family)) && sysctl::read(key)? != *value {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn is_inherited(key: &str) -> bool {
+    [
+        "net/ipv4/conf/all/",
+        "net/ipv4/conf/default/",
+        "net/ipv6/conf/all/",
+        "net/ipv6/conf/default/",
+    ]
+    .iter()
+    .any(|p| key.starts_with(p))
+}
+
+/// Writes settings in the calling thread's namespace, then checks all: some reset others.
+fn apply(settings: &[Setting]) -> Result<()> {
+    for (key, value) in settings {
+        sysctl::write(key, value)?;
+    }
+    for (key, value) in settings {
+        let now = sysctl::read(key)?;
+        if now != *value {
+            return Err(Error::Protocol {
+                what: format!("set sysctl {key} to {value}"),
+                detail: format!("it is {now}"),
+            });
+        }
+    }
+    Ok(())
+}
