@@ -1,0 +1,69 @@
+//! Results of the scenario's own traffic, read from the tools' raw output.
+//!
+//! The raw output stays in the results folder; these rows are what the summary shows. A tool that
+//! printed something unexpected gives an error, never a row of zeros.
+
+mod http;
+mod iperf3;
+mod ping;
+
+use serde::{Deserialize, Serialize};
+
+pub use http::parse as parse_http;
+pub use iperf3::parse as parse_iperf3;
+pub use ping::{Reply, parse as parse_ping, replies as ping_replies};
+
+/// Round-trip times in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Rtt {
+    /// Smallest.
+    pub min_ns: u64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 99th percentile (nearest rank).
+    pub p99_ns: u64,
+    /// Largest.
+    pub max_ns: u64,
+}
+
+/// What a flow achieved. Absent fields were not measured by that kind of tool.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Round-trip times as the tool saw them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rtt: Option<Rtt>,
+    /// Payload that arrived, bits per second, over the flow's life.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throughput_bps: Option<f64>,
+    /// Payload that arrived, bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub received_bytes: Option<u64>,
+    /// Packets sent by a probing flow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sent_packets: Option<u64>,
+    /// Packets that did not arrive over packets sent, 0..=1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss_ratio: Option<f64>,
+    /// TCP segments sent again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retransmits: Option<u64>,
+    /// How long the flow ran, nanoseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub took_ns: Option<u64>,
+}
+
+/// A tool's output was not what it prints when it works.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{tool}: {reason}")]
+pub struct FlowError {
+    /// The tool.
+    pub tool: &'static str,
+    /// What was wrong, with the tool's own words where it had any.
+    pub reason: String,
+}
+
+impl FlowError {
+    pub(crate) fn new(tool: &'static str, reason: impl Into<String>) -> Self {
+        Self { tool, reason: reason.into() }
+    }
+}

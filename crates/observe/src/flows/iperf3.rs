@@ -1,0 +1,75 @@
+//! `iperf3 -J`: one JSON document at the end.
+
+use serde_json::Value;
+
+use super::{FlowError, Outcome, Rtt};
+
+/// The flow's row, from the client's document. Throughput is what the receiver counted.
+///
+/// # Errors
+/// When the document is missing or says `error`.
+pub fn parse(output: &str) -> Result<Outcome, FlowError> {
+    let document: Value = serde_json::from_str(output)
+        .map_err(|error| FlowError::new("iperf3", format!("no JSON document: {error}")))?;
+    if let Some(error) = document.get("error").and_then(Value::as_str) {
+        return Err(FlowError::new("iperf3", error));
+    }
+    let end = &document["end"];
+    // TCP has sum_received; UDP says the receiver's view in sum_received (3.12+) or in sum.
+    let received = [&end["sum_received"], &end["sum"]]
+        .into_iter()
+        .find(|sum| sum["bits_per_second"].is_f64() || sum["bits_per_second"].is_u64())
+        .ok_or_else(|| FlowError::new("iperf3", "the document has no end.sum_received"))?;
+    let seconds = received["seconds"].as_f64();
+    let udp = end["sum"]["lost_packets"].as_u64().zip(end["sum"]["packets"].as_u64());
+    let sender = &end["streams"][0]["sender"];
+    let rtt = match (sender["min_rtt"].as_u64(), sender["mean_rtt"].as_u64(), sender["max_rtt"].as_u64()) {
+        // The kernel's smoothed RTT in microseconds; iperf3 gives the mean where others give a median.
+        (Some(min), Some(mean), Some(max)) if mean > 0 => Some(Rtt {
+            min_ns: min * 1000,
+            p50_ns: mean * 1000,
+            p99_ns: max * 1000,
+            max_ns: max * 1000,
+        }),
+        _ => None,
+    };
+    Ok(Outcome {
+        rtt,
+        throughput_bps: received["bits_per_second"].as_f64(),
+        received_bytes: received["bytes"].as_u64(),
+        sent_packets: udp.map(|(_, packets)| packets),
+        loss_ratio: udp
+            .filter(|(_, packets)| *packets > 0)
+            .map(|(lost, packets)| lost as f64 / packets as f64),
+        retransmits: end["sum_sent"]["retransmits"].as_u64(),
+        took_ns: seconds.map(|s| (s * 1e9) as u64),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_tcp_and_udp() {
+        let tcp = r#"{"end":{"streams":[{"sender":{"max_rtt":60000,"min_rtt":50000,"mean_rtt":52000}}],
+            "sum_sent":{"retransmits":3},"sum_received":{"seconds":10.0,"bytes":1250000,"bits_per_second":1000000.0}}}"#;
+        let outcome = parse(tcp).unwrap();
+        assert_eq!(outcome.throughput_bps, Some(1e6));
+        assert_eq!(outcome.retransmits, Some(3));
+        assert_eq!(outcome.rtt.unwrap().p50_ns, 52_000_000);
+        assert_eq!(outcome.loss_ratio, None);
+        let udp = r#"{"end":{"streams":[{}],"sum":{"bits_per_second":2e6,"lost_packets":5,"packets":100,"bytes":10,"seconds":1}}}"#;
+        assert_eq!(parse(udp).unwrap().loss_ratio, Some(0.05));
+    }
+
+    #[test]
+    fn an_error_is_an_error() {
+        assert_eq!(
+            parse(r#"{"error":"unable to connect to server"}"#).unwrap_err().reason,
+            "unable to connect to server"
+        );
+        assert!(parse("{}").is_err());
+        assert!(parse("").is_err());
+    }
+}

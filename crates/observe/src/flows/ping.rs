@@ -1,0 +1,111 @@
+//! iputils `ping -D -n`: one line per reply, then a summary.
+
+use super::{FlowError, Outcome, Rtt};
+use crate::quantiles::Quantiles;
+
+/// One echo reply.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reply {
+    /// When it arrived, seconds since the Unix epoch.
+    pub unix_s: f64,
+    /// Its sequence number, from 1.
+    pub seq: u64,
+    /// Round-trip time in milliseconds. iputils prints three digits: 0.1 ms steps from 10 ms on, 1 ms
+    /// steps from 100 ms on.
+    pub rtt_ms: f64,
+}
+
+/// The replies of a run, in the order printed; duplicates (`DUP!`) left out.
+pub fn replies(output: &str) -> Vec<Reply> {
+    output.lines().filter(|line| !line.ends_with("(DUP!)")).filter_map(reply).collect()
+}
+
+fn reply(line: &str) -> Option<Reply> {
+    let rest = line.strip_prefix('[')?;
+    let (stamp, rest) = rest.split_once(']')?;
+    Some(Reply {
+        unix_s: stamp.parse().ok()?,
+        seq: after(rest, "icmp_seq=")?.parse().ok()?,
+        rtt_ms: after(rest, "time=")?.parse().ok()?,
+    })
+}
+
+fn after<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    let start = text.find(key)? + key.len();
+    text[start..].split([' ', '\n']).next()
+}
+
+/// The flow's row.
+///
+/// # Errors
+/// When the summary line is missing: ping was killed before it could print it, or never started.
+pub fn parse(output: &str) -> Result<Outcome, FlowError> {
+    let summary = output
+        .lines()
+        .find(|line| line.contains("packets transmitted"))
+        .ok_or_else(|| FlowError::new("ping", no_summary(output)))?;
+    let number = |word: &str| -> Option<u64> {
+        summary.split(", ").find(|part| part.contains(word))?.split(' ').next()?.parse().ok()
+    };
+    let (Some(sent), Some(received)) = (number("transmitted"), number("received")) else {
+        return Err(FlowError::new("ping", format!("unexpected summary: {summary}")));
+    };
+    let mut rtts_ms: Vec<f64> = replies(output).iter().map(|r| r.rtt_ms).collect();
+    let ns = |ms: f64| (ms * 1e6).round() as u64;
+    let rtt = Quantiles::of(&mut rtts_ms).map(|q| Rtt {
+        min_ns: ns(q.min),
+        p50_ns: ns(q.p50),
+        p99_ns: ns(q.p99),
+        max_ns: ns(q.max),
+    });
+    Ok(Outcome {
+        rtt,
+        sent_packets: Some(sent),
+        loss_ratio: (sent > 0).then(|| 1.0 - received.min(sent) as f64 / sent as f64),
+        ..Outcome::default()
+    })
+}
+
+fn no_summary(output: &str) -> String {
+    match output.lines().rev().find(|line| !line.trim().is_empty()) {
+        Some(last) => format!("no summary; it last said: {last}"),
+        None => "it printed nothing".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OUTPUT: &str = "PING 10.0.0.2 (10.0.0.2) 56(84) bytes of data.
+[1732175000.100000] 64 bytes from 10.0.0.2: icmp_seq=1 ttl=60 time=52.3 ms
+[1732175000.300000] 64 bytes from 10.0.0.2: icmp_seq=2 ttl=60 time=52.5 ms
+[1732175000.300001] 64 bytes from 10.0.0.2: icmp_seq=2 ttl=60 time=52.6 ms (DUP!)
+
+--- 10.0.0.2 ping statistics ---
+4 packets transmitted, 2 received, +1 duplicates, 50% packet loss, time 601ms
+rtt min/avg/max/mdev = 52.310/52.400/52.500/0.1 ms
+";
+
+    #[test]
+    fn reads_replies_and_loss() {
+        let outcome = parse(OUTPUT).unwrap();
+        assert_eq!(outcome.sent_packets, Some(4));
+        assert_eq!(outcome.loss_ratio, Some(0.5));
+        assert_eq!(outcome.rtt.unwrap().min_ns, 52_300_000);
+        assert_eq!(outcome.rtt.unwrap().max_ns, 52_500_000);
+    }
+
+    #[test]
+    fn an_unfinished_run_is_an_error() {
+        assert!(parse("ping: connect: Network is unreachable\n").unwrap_err().reason.contains("unreachable"));
+        assert!(parse("").is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn never_panics(text in "\\PC*") {
+            let _ = parse(&text);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The results folder of one run. Nothing in it is ever overwritten: a folder that exists is refused.
+//!
+//! ```text
+//! results/<lab>-<UTC stamp>/
+//!   manifest.json    what ran: versions, seed, hashes, driver, host, command line
+//!   summary.json     what came out: flows, convergence, handovers, verdict
+//!   events.ndjson    what happened, line by line
+//!   scenario.yaml    the scenario as read
+//!   flows/NAME.out   each flow's raw output
+//! ```
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+/// A results folder being filled.
+#[derive(Debug, Clone)]
+pub struct Results {
+    dir: PathBuf,
+}
+
+impl Results {
+    /// Makes the folder (and its parents) with its `flows/`.
+    ///
+    /// # Errors
+    /// When it exists already or cannot be made.
+    pub fn create(dir: &Path) -> io::Result<Self> {
+        if let Some(parent) = dir.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::create_dir(dir)?;
+        fs::create_dir(dir.join("flows"))?;
+        Ok(Self { dir: fs::canonicalize(dir)? })
+    }
+
+    /// The folder, absolute.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Where a flow's raw output goes.
+    pub fn flow(&self, name: &str, suffix: &str) -> PathBuf {
+        self.dir.join("flows").join(format!("{name}.{suffix}"))
+    }
+
+    /// Opens `events.ndjson` for the event log.
+    ///
+    /// # Errors
+    /// As [`File::create_new`].
+    pub fn events(&self) -> io::Result<File> {
+        File::create_new(self.dir.join("events.ndjson"))
+    }
+
+    /// Writes a JSON document whole or not at all (temporary file, then rename).
+    ///
+    /// # Errors
+    /// When the document cannot be serialised or written.
+    pub fn write_json<T: Serialize>(&self, name: &str, document: &T) -> io::Result<()> {
+        let mut text = serde_json::to_string_pretty(document).map_err(io::Error::other)?;
+        text.push('\n');
+        self.write(name, text.as_bytes())
+    }
+
+    /// Writes a file whole or not at all.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let partial = self.dir.join(format!(".{name}.partial"));
+        fs::write(&partial, bytes)?;
+        fs::rename(partial, self.dir.join(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_never_reused() {
+        let parent = tempfile::tempdir().unwrap();
+        let dir = parent.path().join("runs/one");
+        let results = Results::create(&dir).unwrap();
+        results.write_json("summary.json", &serde_json::json!({"a": 1})).unwrap();
+        assert_eq!(fs::read_to_string(dir.join("summary.json")).unwrap(), "{\n  \"a\": 1\n}\n");
+        assert_eq!(Results::create(&dir).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    }
+}

@@ -1,0 +1,110 @@
+//! The fidelity verdict: may the figures of this run be trusted?
+//!
+//! A run is trustworthy when the host kept up: frames left on time, nothing was dropped that the
+//! scenario did not ask for, steps were ready before their time, and the tools that measure ran.
+
+use serde::{Deserialize, Serialize};
+
+/// What the run measured of itself.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Fidelity {
+    /// Frames that left their edge.
+    pub frames_released: u64,
+    /// 99th percentile of release minus due time, nanoseconds.
+    pub lateness_p99_ns: u64,
+    /// Largest release minus due time, nanoseconds.
+    pub lateness_max_ns: u64,
+    /// Frames released before their time. Always a defect of ours.
+    pub frames_early: u64,
+    /// Frames lost to the emulator itself, by cause (`ring`, `pool`, ...).
+    pub unintended_drops: Vec<(String, u64)>,
+    /// Steps whose plan was applied later than the bound after its time.
+    pub steps_late: u64,
+    /// Steps in all.
+    pub steps: u64,
+    /// Largest step lateness, nanoseconds.
+    pub step_lateness_max_ns: u64,
+    /// Things that failed while the run went on (event log, a daemon that died, ...).
+    pub failures: Vec<String>,
+}
+
+/// What a scenario or the defaults allow.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Bounds {
+    /// Allowed 99th percentile of release lateness, nanoseconds.
+    pub lateness_p99_ns: u64,
+    /// A step counts as late past this, nanoseconds.
+    pub step_lateness_ns: u64,
+}
+
+impl Default for Bounds {
+    /// 1 ms for frames (a LEO hop is 2-20 ms), 100 ms for steps (a delay glides between steps, so a
+    /// late step costs at most 100 ms of a slope change: nanoseconds of delay).
+    fn default() -> Self {
+        Self { lateness_p99_ns: 1_000_000, step_lateness_ns: 100_000_000 }
+    }
+}
+
+/// The answer, with every reason against.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Whether the figures may be used.
+    pub trustworthy: bool,
+    /// Why not; empty when trustworthy.
+    pub reasons: Vec<String>,
+}
+
+impl Fidelity {
+    /// Judges against `bounds`; lists all reasons, not the first.
+    pub fn judge(&self, bounds: Bounds) -> Verdict {
+        let mut reasons = Vec::new();
+        let ms = |ns: u64| ns as f64 / 1e6;
+        if self.frames_early > 0 {
+            reasons.push(format!("{} frames were released before their time", self.frames_early));
+        }
+        if self.lateness_p99_ns > bounds.lateness_p99_ns {
+            reasons.push(format!(
+                "frames left late: 99th percentile {:.3} ms, bound {:.3} ms",
+                ms(self.lateness_p99_ns),
+                ms(bounds.lateness_p99_ns)
+            ));
+        }
+        for (cause, count) in self.unintended_drops.iter().filter(|(_, count)| *count > 0) {
+            reasons.push(format!("the emulator itself lost {count} frames (cause: {cause})"));
+        }
+        if self.steps_late > 0 {
+            reasons.push(format!(
+                "{} of {} steps were applied more than {:.0} ms late (worst {:.1} ms)",
+                self.steps_late,
+                self.steps,
+                ms(bounds.step_lateness_ns),
+                ms(self.step_lateness_max_ns)
+            ));
+        }
+        reasons.extend(self.failures.iter().cloned());
+        Verdict { trustworthy: reasons.is_empty(), reasons }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clean_run_is_trusted_and_every_fault_is_named() {
+        let clean = Fidelity { frames_released: 10, lateness_p99_ns: 20_000, ..Default::default() };
+        assert!(clean.judge(Bounds::default()).trustworthy);
+        let bad = Fidelity {
+            lateness_p99_ns: 2_000_000,
+            frames_early: 1,
+            unintended_drops: vec![("ring".into(), 3), ("pool".into(), 0)],
+            steps_late: 1,
+            steps: 9,
+            failures: vec!["bird died in node a".into()],
+            ..Default::default()
+        };
+        let verdict = bad.judge(Bounds::default());
+        assert!(!verdict.trustworthy);
+        assert_eq!(verdict.reasons.len(), 5);
+    }
+}

@@ -1,0 +1,133 @@
+//! What `constel plan --json` prints. Scripts rely on it: fields are added, never changed.
+
+use constel_topology::{Edge, Layout, SkyError, Snapshot};
+use constel_units::{TimeSpan, Utc};
+use serde::Serialize;
+
+use crate::lab::Lab;
+
+/// Nodes and edges at an instant, sorted.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Document {
+    /// The instant, UTC.
+    pub time: Utc,
+    /// Every node, satellites first, in node order.
+    pub nodes: Vec<NodeRow>,
+    /// Every edge that carries frames at that instant, both directions, sorted by its ports' numbers.
+    pub edges: Vec<EdgeRow>,
+}
+
+/// One node.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NodeRow {
+    /// Name.
+    pub name: String,
+    /// `satellite` or `ground`.
+    pub kind: &'static str,
+    /// Where it is, ITRF, metres.
+    pub position_itrf_m: [f64; 3],
+    /// Its interfaces.
+    pub ports: Vec<&'static str>,
+}
+
+/// One edge.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EdgeRow {
+    /// Node and interface the frames leave.
+    pub from_node: String,
+    /// Interface.
+    pub from_port: &'static str,
+    /// Node and interface the frames reach.
+    pub to_node: String,
+    /// Interface.
+    pub to_port: &'static str,
+    /// `isl` or `gsl`.
+    pub kind: &'static str,
+    /// Delay at the instant, nanoseconds.
+    pub delay_ns: u64,
+    /// Bits per second; null does not limit.
+    pub rate_bps: Option<u64>,
+    /// Chance that a frame is lost.
+    pub loss_ratio: f64,
+}
+
+/// Why there is no plan for an instant.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum PlanError {
+    /// Lab time starts at zero.
+    #[error("lab time {0} is before the start of the lab")]
+    BeforeStart(TimeSpan),
+    /// Time ends in 2262.
+    #[error("lab time {0} is beyond the year 2262")]
+    BeyondTime(TimeSpan),
+    /// A satellite has no position then.
+    #[error("{name}: {error}")]
+    Sky {
+        /// The satellite.
+        name: String,
+        /// What the orbit says.
+        error: SkyError,
+    },
+}
+
+impl Document {
+    /// The plan at lab time `at`.
+    ///
+    /// # Errors
+    /// Times outside the lab's, satellites without a position.
+    pub fn at(lab: &Lab, at: TimeSpan) -> Result<Self, PlanError> {
+        let t_ns = u64::try_from(at.ns()).map_err(|_| PlanError::BeforeStart(at))?;
+        let time = lab.scenario.start.checked_add(at).ok_or(PlanError::BeyondTime(at))?;
+        let sky_error = |error: SkyError| PlanError::Sky {
+            name: lab.layout.nodes()[error.satellite].name.clone(),
+            error,
+        };
+        let mut stepper = lab.stepper();
+        let snapshot = stepper.at_step(stepper.step_at(t_ns)).map_err(sky_error)?;
+        let mut positions = snapshot.positions_itrf_m.clone();
+        lab.sky
+            .positions_itrf_m(t_ns, &mut positions[..lab.layout.satellite_count()])
+            .map_err(sky_error)?;
+        Ok(Self {
+            time,
+            nodes: nodes(&lab.layout, &positions),
+            edges: edges(&lab.layout, &snapshot, t_ns),
+        })
+    }
+}
+
+fn nodes(layout: &Layout, positions: &[[f64; 3]]) -> Vec<NodeRow> {
+    let row = |(node, position): (&constel_topology::Node, &[f64; 3])| NodeRow {
+        name: node.name.clone(),
+        kind: node.kind.as_str(),
+        position_itrf_m: *position,
+        ports: layout.ports_of(node.id).iter().map(|port| port.name()).collect(),
+    };
+    layout.nodes().iter().zip(positions).map(row).collect()
+}
+
+fn edges(layout: &Layout, snapshot: &Snapshot, t_ns: u64) -> Vec<EdgeRow> {
+    snapshot
+        .edges
+        .iter()
+        .filter(|edge| edge.usable_at(t_ns))
+        .map(|edge| edge_row(layout, edge, t_ns))
+        .collect()
+}
+
+fn edge_row(layout: &Layout, edge: &Edge, t_ns: u64) -> EdgeRow {
+    let (from, to) = (layout.port(edge.from), layout.port(edge.to));
+    EdgeRow {
+        from_node: layout.node(from.node).name.clone(),
+        from_port: from.name(),
+        to_node: layout.node(to.node).name.clone(),
+        to_port: to.name(),
+        kind: edge.kind.as_str(),
+        delay_ns: edge.impairment.delay.at(t_ns),
+        rate_bps: edge.impairment.rate_bps.map(u64::from),
+        loss_ratio: match edge.impairment.loss {
+            constel_link::Loss::None => 0.0,
+            constel_link::Loss::Bernoulli { loss_ratio } => loss_ratio,
+        },
+    }
+}

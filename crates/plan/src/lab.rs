@@ -1,0 +1,226 @@
+//! A scenario's nodes, ports and orbits, ready to be stepped.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use constel_orbit::{Satellite as Orbit, Walker, WalkerKind, WalkerSpec};
+use constel_scenario::model::{self, Orbits, WalkerPattern};
+use constel_scenario::{Diagnostic, Diagnostics, Scenario, Span};
+use constel_topology::{
+    Constellation, GslPolicy, GslSpec, IslPattern, Layout, LinkClass, Neighbours, PlusGrid, Satellite,
+    Sky, Spec, Station, Stepper, Wrap,
+};
+
+use crate::elements::{self, LeftOut};
+use crate::sky::OrbitSky;
+
+/// A scenario laid out: what exists for the whole run, and where it is at any time.
+#[derive(Clone)]
+pub struct Lab {
+    /// The resolved scenario.
+    pub scenario: Arc<Scenario>,
+    /// Nodes, ports and laser pairs.
+    pub layout: Arc<Layout>,
+    /// Where satellites are.
+    pub sky: Arc<dyn Sky>,
+    /// Objects of element files that fly in none of the scenario's shells, with the reason.
+    pub left_out: Arc<Vec<LeftOut>>,
+}
+
+impl Lab {
+    /// Lays a scenario out.
+    ///
+    /// # Errors
+    /// Everything wrong with element files (with their own file and line), orbits and node names.
+    pub fn new(scenario: Scenario) -> Result<Self, Diagnostics> {
+        let mut errors = Diagnostics::new();
+        let mut orbits = Vec::new();
+        let mut left_out = Vec::new();
+        let mut constellations = Vec::new();
+        for constellation in &scenario.constellations {
+            let flown = match &constellation.orbits {
+                Orbits::Walker(walker) => fly_walker(&scenario, constellation, walker, &mut errors),
+                Orbits::Tle(set) => {
+                    elements::fly_tle(&scenario, constellation, set, &mut left_out, &mut errors)
+                }
+                Orbits::Omm(set) => {
+                    elements::fly_omm(&scenario, constellation, set, &mut left_out, &mut errors)
+                }
+            };
+            if let Some(flown) = flown {
+                orbits.extend(flown.orbits);
+                constellations.push(constellation_spec(constellation, flown.satellites, flown.neighbours));
+            }
+        }
+        let mut errors = match errors.or(()) {
+            Ok(()) => Diagnostics::new(),
+            Err(errors) => return Err(errors),
+        };
+        let spec = Spec {
+            // Positive and at most 60 s: bounds of the scenario.
+            step_ns: scenario.step.ns().unsigned_abs(),
+            constellations,
+            stations: scenario.stations.iter().map(station_spec).collect(),
+            gsl: gsl_spec(&scenario),
+        };
+        let sky: Arc<dyn Sky> = Arc::new(OrbitSky { start: scenario.start, satellites: orbits });
+        let layout = match Layout::new(spec, sky.as_ref()) {
+            Ok(layout) => Arc::new(layout),
+            Err(found) => {
+                for error in found {
+                    errors.push(whole_file(&scenario, "layout", error.to_string()));
+                }
+                return Err(errors);
+            }
+        };
+        let names: BTreeSet<String> = layout.nodes().iter().map(|n| n.name.clone()).collect();
+        scenario.check_nodes(&names)?;
+        Ok(Self { scenario: Arc::new(scenario), layout, sky, left_out: Arc::new(left_out) })
+    }
+
+    /// A stepper at step 0.
+    pub fn stepper(&self) -> Stepper {
+        Stepper::new(Arc::clone(&self.layout), Arc::clone(&self.sky))
+    }
+
+    /// Length of a step, nanoseconds.
+    pub fn step_ns(&self) -> u64 {
+        self.layout.spec().step_ns
+    }
+}
+
+/// What an orbit source gives: orbits and seats in the same order, and how planes are neighbours.
+pub(crate) struct Flown {
+    pub(crate) orbits: Vec<Orbit>,
+    pub(crate) satellites: Vec<Satellite>,
+    pub(crate) neighbours: Neighbours,
+}
+
+/// An error about the scenario as a whole, shown at its first line.
+pub(crate) fn whole_file(scenario: &Scenario, code: &'static str, message: String) -> Diagnostic {
+    Diagnostic::new(&scenario.source, Span::new(1, 1, 1), code, message)
+}
+
+/// How the last plane and the first are neighbours.
+pub(crate) fn wrap_of(pattern: WalkerPattern, isl: &model::Isl) -> Wrap {
+    let seam = matches!(isl, model::Isl::PlusGrid(grid) if grid.seam);
+    match (pattern, seam) {
+        (WalkerPattern::Delta, _) => Wrap::Delta,
+        (WalkerPattern::Star, false) => Wrap::StarSeamOff,
+        (WalkerPattern::Star, true) => Wrap::StarSeamOn,
+    }
+}
+
+fn fly_walker(
+    scenario: &Scenario,
+    constellation: &model::Constellation,
+    walker: &model::Walker,
+    errors: &mut Diagnostics,
+) -> Option<Flown> {
+    let spec = WalkerSpec {
+        kind: match walker.pattern {
+            WalkerPattern::Star => WalkerKind::Star,
+            WalkerPattern::Delta => WalkerKind::Delta,
+        },
+        inclination: walker.inclination,
+        satellites: walker.satellites,
+        planes: walker.planes,
+        phasing: walker.phasing,
+        altitude: walker.altitude,
+        raan0: walker.raan0,
+        epoch: scenario.start,
+    };
+    let pattern = match Walker::new(spec) {
+        Ok(pattern) => pattern,
+        Err(found) => {
+            // `resolve` has made the same checks with better positions; this is the second line.
+            for error in found {
+                errors.push(whole_file(scenario, "walker", format!("`{}`: {error}", constellation.name)));
+            }
+            return None;
+        }
+    };
+    let mut flown = Flown {
+        orbits: Vec::new(),
+        satellites: Vec::new(),
+        neighbours: Neighbours::Walker {
+            phasing: walker.phasing,
+            wrap: wrap_of(walker.pattern, &constellation.isl),
+        },
+    };
+    for satellite in pattern.satellites() {
+        flown.orbits.push(satellite.orbit.into());
+        let (Ok(plane), Ok(slot)) = (u16::try_from(satellite.plane), u16::try_from(satellite.slot)) else {
+            let message = format!("`{}` has more than 65,536 planes or slots", constellation.name);
+            errors.push(whole_file(scenario, "walker", message));
+            return None;
+        };
+        flown.satellites.push(Satellite {
+            name: walker.satellite_name(constellation.name.as_str(), satellite.plane, satellite.slot),
+            shell: 0,
+            plane,
+            slot,
+        });
+    }
+    Some(flown)
+}
+
+fn constellation_spec(
+    constellation: &model::Constellation,
+    satellites: Vec<Satellite>,
+    neighbours: Neighbours,
+) -> Constellation {
+    let (isl, isl_class) = match &constellation.isl {
+        // The class of links that do not exist is never read.
+        model::Isl::None => (IslPattern::None, class(&constellation.gsl.link)),
+        model::Isl::PlusGrid(grid) => (
+            IslPattern::PlusGrid(PlusGrid {
+                neighbours,
+                polar_cutoff_deg: grid.polar_cutoff.map_or(90.0, |angle| angle.deg()),
+                // No stated range: farther than any line of sight between two of these.
+                max_range_m: grid.max_range.map_or(f64::MAX, |range| range.m()),
+                clearance_m: grid.atmosphere.m(),
+            }),
+            class(&grid.link),
+        ),
+    };
+    Constellation {
+        name: constellation.name.to_string(),
+        satellites,
+        isl,
+        isl_class,
+        min_elevation_deg: constellation.gsl.min_elevation.deg(),
+        gsl_class: class(&constellation.gsl.link),
+    }
+}
+
+fn class(link: &model::Link) -> LinkClass {
+    LinkClass {
+        rate_bps: NonZeroU64::new(link.rate.bps()),
+        queue_bytes: link.queue.bytes(),
+        loss_ratio: link.loss.get(),
+    }
+}
+
+fn station_spec(station: &model::Station) -> Station {
+    Station {
+        name: station.name.to_string(),
+        latitude_deg: station.latitude.deg(),
+        longitude_deg: station.longitude.deg(),
+        altitude_m: station.altitude.m(),
+        // The scenario's mask is the constellation's; the larger counts, so this one never does.
+        min_elevation_deg: -5.0,
+    }
+}
+
+fn gsl_spec(scenario: &Scenario) -> GslSpec {
+    // Equal in all constellations, of which there is at least one: checked by `resolve`.
+    let gsl = &scenario.constellations[0].gsl;
+    GslSpec {
+        policy: match gsl.policy {
+            model::GslPolicy::Nearest => GslPolicy::Nearest,
+        },
+        outage_ns: gsl.handover_outage.ns().unsigned_abs(),
+    }
+}

@@ -1,0 +1,14 @@
+//! A resolved scenario turned into what must exist: nodes, ports, links, and edges at any instant.
+//!
+//! [`Lab::new`] reads the element files the scenario names, sorts real satellites into planes, and lays out
+//! nodes and ports; [`Document::at`] is what `constel plan` prints. Nothing here touches the host.
+#![forbid(unsafe_code)]
+
+mod document;
+mod elements;
+mod lab;
+mod sky;
+
+pub use document::{Document, PlanError};
+pub use elements::LeftOut;
+pub use lab::Lab;
