@@ -1,0 +1,203 @@
+//! Requester-driven congestion control of one hop: equations 6 to 10.
+
+use super::params::Params;
+use super::rtt::HopRtt;
+use crate::Nanos;
+use crate::wire::MIN_RATE_BPS;
+
+/// Phase of the window (section III.C).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// cwnd doubles every hopRTT.
+    SlowStart,
+    /// cwnd grows by one segment every hopRTT.
+    Avoidance,
+}
+
+/// The rate controller of a Requester.
+///
+/// ```text
+///                    QueueLen > M: cwnd = k BDP
+///   SlowStart -------------------------------------> Avoidance --+
+///   cwnd *= 2 per hopRTT                      cwnd += 1 per hopRTT | QueueLen > M:
+///                                                        ^--------+ cwnd = k BDP
+/// ```
+#[derive(Debug, Clone)]
+pub struct HopCc {
+    rtt: HopRtt,
+    phase: Phase,
+    cwnd: f64,
+    segment: f64,
+    throughput_bps: f64,
+    round_start: Option<Nanos>,
+    round_bytes: u64,
+    queue_bytes: f64,
+}
+
+impl HopCc {
+    /// A controller at the start of a flow.
+    pub fn new(p: &Params) -> Self {
+        let segment = f64::from(p.segment_bytes);
+        Self {
+            rtt: HopRtt::new(p.hop_rtt_gain, p.min_rtt_window_ns),
+            phase: Phase::SlowStart,
+            cwnd: segment * f64::from(p.initial_cwnd_segments),
+            segment,
+            throughput_bps: 0.0,
+            round_start: None,
+            round_bytes: 0,
+            queue_bytes: 0.0,
+        }
+    }
+
+    /// Phase.
+    pub const fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Congestion window, byte.
+    pub const fn cwnd_bytes(&self) -> f64 {
+        self.cwnd
+    }
+
+    /// hopRTT, ns, if measured.
+    pub const fn hop_rtt_ns(&self) -> Option<f64> {
+        self.rtt.smoothed_ns()
+    }
+
+    /// hopRTTmin, ns, if measured.
+    pub fn hop_rtt_min_ns(&self) -> Option<f64> {
+        self.rtt.min_ns()
+    }
+
+    /// Throughput of the last finished hopRTT, bit/s.
+    pub const fn throughput_bps(&self) -> f64 {
+        self.throughput_bps
+    }
+
+    /// QueueLen at the last update, byte (equation 7).
+    pub const fn queue_len_bytes(&self) -> f64 {
+        self.queue_bytes
+    }
+
+    /// A Data packet or VPH of `wire_bytes` has come over this hop.
+    pub fn on_data(&mut self, now: Nanos, wire_bytes: u64, timestamp: u64, interest_owd: Option<i64>, p: &Params) {
+        if let Some(owd) = interest_owd {
+            self.rtt.on_data(now, timestamp, owd);
+        }
+        let Some(start) = self.round_start else {
+            // The first packet starts the clock; its bytes belong to no round.
+            self.round_start = Some(now);
+            return;
+        };
+        self.round_bytes += wire_bytes;
+        let Some(hop_rtt) = self.rtt.smoothed_ns() else { return };
+        let elapsed = now.saturating_sub(start);
+        if (elapsed as f64) < hop_rtt.max(p.min_update_ns as f64) {
+            return;
+        }
+        let bytes = self.round_bytes;
+        (self.round_start, self.round_bytes) = (Some(now), 0);
+        self.update(bytes as f64 / elapsed as f64, hop_rtt, p);
+    }
+
+    /// Once per hopRTT. `thr` in byte/ns.
+    fn update(&mut self, thr: f64, hop_rtt: f64, p: &Params) {
+        let min = self.rtt.min_ns().unwrap_or(hop_rtt);
+        self.throughput_bps = thr * 8e9;
+        let bdp = thr * min; // equation 6
+        self.queue_bytes = thr * (hop_rtt - min).max(0.0); // equation 7
+        let m = (p.queue_threshold_segments * self.segment).max(thr * p.queue_threshold_ns as f64);
+        // Equation 8. Growth needs a window that is in use: when the rate is
+        // held back elsewhere (backpressure, a slower hop), what arrives says
+        // nothing about a larger window (compare RFC 7661). In slow start what
+        // arrives lags the window by one doubling.
+        let arriving = thr * hop_rtt;
+        if self.queue_bytes > m {
+            self.cwnd = p.decrease * bdp;
+            self.phase = Phase::Avoidance;
+        } else if self.phase == Phase::SlowStart {
+            if self.cwnd <= 2.5 * arriving + 2.0 * self.segment {
+                self.cwnd *= 2.0;
+            }
+        } else if self.cwnd <= 1.25 * arriving + 4.0 * self.segment {
+            self.cwnd += (p.increase_segments * self.segment).max(p.increase_ratio * self.cwnd);
+        }
+        self.cwnd = self.cwnd.max(2.0 * self.segment);
+    }
+
+    /// The rate to ask of this hop's Responder, bit/s: equations 9 and 10.
+    /// `downstream` is the sending buffer's length in byte and the rate of the
+    /// next hop in bit/s; a Consumer has none.
+    pub fn rate_bps(&self, downstream: Option<(u64, u64)>, p: &Params) -> u64 {
+        let hop_rtt = self.rtt.smoothed_ns().unwrap_or(p.initial_hop_rtt_ns as f64);
+        let own = self.cwnd * 8e9 / hop_rtt;
+        let rate = match downstream {
+            // Equation 9, with the sign that makes it backpressure: a buffer
+            // longer than its target lowers the upstream rate (the printed
+            // formula has lost its minus signs).
+            Some((bl, next)) => {
+                let bp = next as f64 + (p.target_buffer_bytes as f64 - bl as f64) * 8e9 / hop_rtt;
+                own.min(bp)
+            }
+            None => own,
+        };
+        // One segment per hopRTT keeps the measurement alive.
+        let floor = self.segment * 8e9 / hop_rtt;
+        (rate.max(floor) as u64).clamp(MIN_RATE_BPS, p.max_rate_bps)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Nanos = 1_000_000;
+
+    /// Feeds one hopRTT of traffic: `n` segments with hopRTT `rtt`.
+    fn round(cc: &mut HopCc, now: &mut Nanos, n: u64, rtt: Nanos, p: &Params) {
+        for _ in 0..n {
+            *now += rtt / n;
+            cc.on_data(*now, 1400, *now - rtt / 2, Some((rtt / 2) as i64), p);
+        }
+    }
+
+    #[test]
+    fn equations_by_hand() {
+        let p = Params { queue_threshold_ns: 0, hop_rtt_gain: 1.0, min_update_ns: 0, ..Params::default() };
+        let mut cc = HopCc::new(&p);
+        let mut now = 1000 * MS;
+        assert_eq!(cc.rate_bps(None, &p), 10 * 1400 * 8 * 10); // 10 segments in the assumed 100 ms
+        cc.on_data(now, 1400, now - 5 * MS, Some(5 * MS as i64), &p);
+        round(&mut cc, &mut now, 10, 10 * MS, &p);
+        assert_eq!(cc.phase(), Phase::SlowStart);
+        assert_eq!(cc.cwnd_bytes(), 28_000.0);
+        assert_eq!(cc.rate_bps(None, &p), 28_000 * 8 * 100); // equation 10, first term
+        round(&mut cc, &mut now, 20, 10 * MS, &p);
+        assert_eq!(cc.cwnd_bytes(), 56_000.0);
+        // 15 ms of queue: 28,000 B per 25 ms; QueueLen = 16,800 B > M = 8,400 B.
+        round(&mut cc, &mut now, 20, 25 * MS, &p);
+        assert!((cc.queue_len_bytes() - 16_800.0).abs() < 1.0);
+        assert!((cc.cwnd_bytes() - 0.8 * 28_000.0 * 10.0 / 25.0).abs() < 1.0);
+        assert_eq!(cc.phase(), Phase::Avoidance);
+        let before = cc.cwnd_bytes();
+        round(&mut cc, &mut now, 10, 10 * MS, &p);
+        assert!((cc.cwnd_bytes() - before - 1400.0).abs() < 1e-6);
+        // Equation 9: 2 Mbit/s + (22,400 B - 32,400 B) / 10 ms = -6 Mbit/s, floored
+        // at one segment per hopRTT; with an empty buffer cwnd decides.
+        assert_eq!(cc.rate_bps(Some((32_400, 2_000_000)), &p), 1400 * 8 * 100);
+        assert_eq!(cc.rate_bps(Some((22_400, 2_000_000)), &p), 2_000_000);
+        assert_eq!(cc.rate_bps(Some((0, 2_000_000)), &p), cc.rate_bps(None, &p));
+    }
+
+    #[test]
+    fn a_window_not_in_use_does_not_grow() {
+        let p = Params { hop_rtt_gain: 1.0, ..Params::default() };
+        let mut cc = HopCc::new(&p);
+        let mut now = 1000 * MS;
+        for _ in 0..100 {
+            round(&mut cc, &mut now, 10, 10 * MS, &p);
+        }
+        assert!(cc.cwnd_bytes() <= 14_000.0 * 6.0, "{}", cc.cwnd_bytes());
+    }
+}

@@ -1,0 +1,58 @@
+//! The protocol as state machines: no clock, no sockets, no unsafe code.
+//!
+//! [`Consumer`], [`Midnode`] and [`Producer`] share one shape: feed them
+//! datagrams with `handle_datagram`, ask for datagrams with `poll_transmit`
+//! until it has none, ask `poll_timeout` when to come back. Time is an
+//! argument everywhere.
+//!
+//! State diagrams: `docs/reference/leotp-wire.md`.
+
+#![forbid(unsafe_code)]
+
+mod cache;
+mod cc;
+mod consumer;
+mod holes;
+mod legs;
+mod meta;
+mod midnode;
+mod pacer;
+mod params;
+mod producer;
+mod ranges;
+mod rtt;
+mod schedule;
+mod sendq;
+mod window;
+
+pub use cache::{Cache, CacheStats};
+pub use cc::{HopCc, Phase};
+pub use consumer::{Consumer, ConsumerStats, FlowError};
+pub use holes::{HoleTracker, Seen};
+pub use meta::{META_LEN, Meta, Sealing};
+pub use midnode::{Midnode, MidnodeStats};
+pub use pacer::TokenBucket;
+pub use params::{ParamError, Params};
+pub use producer::{Available, Producer, ProducerStats, Source};
+pub use ranges::RangeSet;
+pub use rtt::{HopRtt, Rto, WindowedMin};
+pub use sendq::SendQueue;
+
+use std::net::SocketAddr;
+
+/// The two addresses of a datagram. A Midnode sends with the addresses of the
+/// endpoints, so both are part of every packet here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Path {
+    /// Source address.
+    pub src: SocketAddr,
+    /// Destination address.
+    pub dst: SocketAddr,
+}
+
+impl Path {
+    /// The way back.
+    pub const fn reversed(self) -> Self {
+        Self { src: self.dst, dst: self.src }
+    }
+}

@@ -1,0 +1,225 @@
+//! Every number of the protocol that a user may turn.
+
+use crate::Nanos;
+use crate::wire::{HEADER_LEN, MAX_PAYLOAD};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Parameters of a node. [`Params::default`] is the paper's protocol, with
+/// values of our choice where the paper names none (marked "ours").
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// Payload of one Data packet, byte; with 48 of header and UDP over IPv6 it
+    /// must fit the path's MTU (the default fits 1,500). Ours.
+    pub segment_bytes: u32,
+    /// Segments one Interest asks for. 1 is the paper's; more saves packets on
+    /// the way up and needs padding under a small `max_amplification`.
+    pub interest_segments: u32,
+    /// A Responder answers an Interest with at most this many times its bytes
+    /// (UDP payload on both sides). Ours.
+    pub max_amplification: u32,
+
+    /// Algorithm 1's N: a hole is lost when more than N packets beyond the one
+    /// that revealed it have passed. Fig. 8b shows 1.
+    pub hole_threshold: u32,
+    /// A jump in a flow longer than this is not a hole, byte. Ours.
+    pub max_hole_bytes: u64,
+    /// Whether nodes repair holes at all (ablation: in-network retransmission).
+    pub shr: bool,
+    /// How often a node repeats its own unanswered repair Interest, one
+    /// 1.5 hopRTT after another. The paper's nodes do not ("SHR does not keep
+    /// track"): 0. Ours: `beyond()` sets 3.
+    pub shr_repeats: u32,
+
+    /// Smallest retransmission timeout, ns. RFC 6298 says 1 s, Linux 200 ms; ours is Linux's.
+    pub rto_min_ns: Nanos,
+    /// Largest timeout after back-off, ns. RFC 6298 (2.5): at least 60 s.
+    pub rto_max_ns: Nanos,
+    /// Growth of the resending interval per timeout: 1.5 (section III.B).
+    pub rto_backoff: f64,
+    /// Timeouts of one Interest before the flow is declared dead; 0: never. Ours.
+    pub max_retries: u32,
+
+    /// Bytes of cache, shared by all flows of the node; 0: no cache.
+    pub cache_bytes: u64,
+
+    /// Window in which hopRTTmin is the minimum, ns: 5 s (section III.C).
+    pub min_rtt_window_ns: Nanos,
+    /// Weight of a new sample in hopRTT's moving average. Ours: 1/8.
+    pub hop_rtt_gain: f64,
+    /// hopRTT assumed before the first measurement, ns. Ours.
+    pub initial_hop_rtt_ns: Nanos,
+    /// First congestion window, segments (RFC 6928's 10). Ours.
+    pub initial_cwnd_segments: u32,
+    /// Equation 8's M in segments: queue above which the hop is congested. Ours.
+    pub queue_threshold_segments: f64,
+    /// M as time at the present throughput, ns; the larger of both counts. Keeps
+    /// timer noise from looking like a queue at high rates. Ours.
+    pub queue_threshold_ns: Nanos,
+    /// Equation 8's k: 0.8.
+    pub decrease: f64,
+    /// Equation 8's "+1": segments added per hopRTT in congestion avoidance.
+    pub increase_segments: f64,
+    /// Part of cwnd added per hopRTT when that is more than `increase_segments`.
+    /// The paper's is 0. `beyond()` sets 1/32 so that fat hops refill in time.
+    pub increase_ratio: f64,
+    /// BL_tar of equation 9, byte: bytes a Midnode's sending buffer aims to hold. Ours.
+    pub target_buffer_bytes: u64,
+    /// Whether Midnodes take part in congestion control (ablation). When not, a
+    /// Midnode passes rates and timestamps through and does not pace.
+    pub hop_by_hop: bool,
+    /// Shortest time between two updates of cwnd, ns, for hops faster than that. Ours.
+    pub min_update_ns: Nanos,
+    /// Highest rate a Requester asks for, bit/s.
+    pub max_rate_bps: u64,
+    /// Time whose worth of tokens a Rate Limiter may save up, ns. Ours.
+    pub burst_ns: Nanos,
+
+    /// Interests a Consumer keeps out are worth this many times the bytes its
+    /// path delivers in one round trip without waiting; what exceeds 1 waits at
+    /// the Producer, ready for rate to appear. Ours.
+    pub window_gain: f64,
+    /// Least bytes of Interests a Consumer keeps out. Ours.
+    pub min_window_bytes: u64,
+    /// Bytes a Consumer holds for an application that does not read. Ours.
+    pub recv_buffer_bytes: u64,
+
+    /// Bytes one flow's sending buffer may hold; beyond, packets are dropped
+    /// (and repaired from the cache). Ours.
+    pub send_buffer_bytes: u64,
+    /// How long a second Consumer's Interest relies on one already sent for the
+    /// same bytes, ns. Ours.
+    pub aggregation_ns: Nanos,
+    /// State of a flow is forgotten after this long without a packet, ns. Ours.
+    pub flow_expiry_ns: Nanos,
+    /// Flows (Consumer, Producer, flow id) a node keeps; the idlest goes. Ours.
+    pub max_flows: u32,
+    /// Flows of one Consumer's IP address. Ours.
+    pub max_flows_per_peer: u32,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            segment_bytes: 1400,
+            interest_segments: 1,
+            max_amplification: 32,
+            hole_threshold: 1,
+            max_hole_bytes: 16 << 20,
+            shr: true,
+            shr_repeats: 0,
+            rto_min_ns: 200_000_000,
+            rto_max_ns: 60_000_000_000,
+            rto_backoff: 1.5,
+            max_retries: 0,
+            cache_bytes: 64 << 20,
+            min_rtt_window_ns: 5_000_000_000,
+            hop_rtt_gain: 0.125,
+            initial_hop_rtt_ns: 100_000_000,
+            initial_cwnd_segments: 10,
+            queue_threshold_segments: 6.0,
+            queue_threshold_ns: 1_000_000,
+            decrease: 0.8,
+            increase_segments: 1.0,
+            increase_ratio: 0.0,
+            target_buffer_bytes: 16 * 1400,
+            hop_by_hop: true,
+            min_update_ns: 500_000,
+            max_rate_bps: crate::wire::MAX_RATE_BPS,
+            burst_ns: 1_000_000,
+            window_gain: 2.0,
+            min_window_bytes: 32 * 1400,
+            recv_buffer_bytes: 64 << 20,
+            send_buffer_bytes: 4 << 20,
+            aggregation_ns: 500_000_000,
+            flow_expiry_ns: 30_000_000_000,
+            max_flows: 65_536,
+            max_flows_per_peer: 4_096,
+        }
+    }
+}
+
+/// A set of parameters that cannot work, with every reason.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("parameters: {}", .0.join("; "))]
+pub struct ParamError(pub Vec<String>);
+
+impl Params {
+    /// Our variant of the protocol, compared with the faithful one in the
+    /// tests: unanswered repairs are repeated locally and fat hops refill
+    /// faster.
+    pub fn beyond() -> Self {
+        Self { shr_repeats: 3, increase_ratio: 1.0 / 32.0, ..Self::default() }
+    }
+
+    /// Bytes one Interest may ask for.
+    pub const fn interest_bytes(&self) -> u64 {
+        self.segment_bytes as u64 * self.interest_segments as u64
+    }
+
+    /// Padding an Interest for `bytes` needs so that a Responder with the same
+    /// `max_amplification` answers all of it.
+    pub fn padding_for(&self, bytes: u64) -> u16 {
+        let packets = bytes.div_ceil(u64::from(self.segment_bytes.max(1)));
+        let answer = bytes + packets * HEADER_LEN as u64;
+        let need = answer.div_ceil(u64::from(self.max_amplification.max(1)));
+        need.saturating_sub(HEADER_LEN as u64).min(1400) as u16
+    }
+
+    /// Checks everything and reports everything.
+    pub fn validate(&self) -> Result<(), ParamError> {
+        let mut e = Vec::new();
+        let mut need = |ok: bool, what: &str| {
+            if !ok {
+                e.push(what.to_owned());
+            }
+        };
+        need((64..=MAX_PAYLOAD as u32).contains(&self.segment_bytes), "segment_bytes must be 64 to 65459");
+        need((1..=32).contains(&self.interest_segments), "interest_segments must be 1 to 32");
+        need(self.max_amplification >= 2, "max_amplification must be at least 2");
+        let pad = u64::from(self.padding_for(self.interest_bytes())) + HEADER_LEN as u64;
+        let answer = self.interest_bytes() + u64::from(self.interest_segments) * HEADER_LEN as u64;
+        need(pad * u64::from(self.max_amplification) >= answer, "an interest of interest_segments cannot be padded enough for max_amplification");
+        need(self.rto_backoff > 1.0 && self.rto_backoff <= 4.0, "rto_backoff must be above 1 and at most 4");
+        need(self.rto_min_ns > 0 && self.rto_min_ns <= self.rto_max_ns, "rto_min_ns must be above 0 and at most rto_max_ns");
+        need(self.hop_rtt_gain > 0.0 && self.hop_rtt_gain <= 1.0, "hop_rtt_gain must be above 0 and at most 1");
+        need(self.initial_hop_rtt_ns > 0, "initial_hop_rtt_ns must be above 0");
+        need(self.initial_cwnd_segments >= 1, "initial_cwnd_segments must be at least 1");
+        need(self.decrease > 0.0 && self.decrease < 1.0, "decrease (k) must be between 0 and 1");
+        need(self.queue_threshold_segments >= 0.0, "queue_threshold_segments (M) must not be negative");
+        need(self.increase_segments > 0.0, "increase_segments must be above 0");
+        need((0.0..=1.0).contains(&self.increase_ratio), "increase_ratio must be 0 to 1");
+        need(self.min_rtt_window_ns > 0, "min_rtt_window_ns must be above 0");
+        need((crate::wire::MIN_RATE_BPS..=crate::wire::MAX_RATE_BPS).contains(&self.max_rate_bps), "max_rate_bps must be 10 kbit/s to 100 Gbit/s");
+        need(self.window_gain >= 1.0, "window_gain must be at least 1");
+        need(self.min_window_bytes >= self.interest_bytes(), "min_window_bytes must hold one interest");
+        need(self.recv_buffer_bytes >= self.min_window_bytes, "recv_buffer_bytes must hold min_window_bytes");
+        need(self.send_buffer_bytes >= u64::from(self.segment_bytes), "send_buffer_bytes must hold one segment");
+        need(self.flow_expiry_ns > 0 && self.max_flows > 0 && self.max_flows_per_peer > 0, "flow limits must be above 0");
+        if e.is_empty() { Ok(()) } else { Err(ParamError(e)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_hold_and_every_fault_is_named() {
+        Params::default().validate().unwrap();
+        Params::beyond().validate().unwrap();
+        let bad = Params { decrease: 1.5, segment_bytes: 1, rto_backoff: 1.0, ..Params::default() };
+        assert!(bad.validate().unwrap_err().0.len() >= 3);
+    }
+
+    #[test]
+    fn padding_buys_the_whole_answer() {
+        for (seg, amp) in [(1, 32), (8, 32), (1, 3), (16, 64)] {
+            let p = Params { interest_segments: seg, max_amplification: amp, ..Params::default() };
+            p.validate().unwrap();
+            let interest = HEADER_LEN as u64 + u64::from(p.padding_for(p.interest_bytes()));
+            assert!(interest * u64::from(amp) >= p.interest_bytes() + u64::from(seg) * 48);
+        }
+    }
+}

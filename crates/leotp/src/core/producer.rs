@@ -1,0 +1,376 @@
+//! The data source: answers Interests at the rate the next node asks for.
+
+use super::params::{ParamError, Params};
+use super::schedule::Schedule;
+use super::{Path, RangeSet, TokenBucket};
+use crate::Nanos;
+use crate::wire::{DataHeader, HEADER_LEN, Interest, META_BASE, Packet, Range};
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+
+/// How much of a flow exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Available {
+    /// Bytes `[0, end)` can be read, except what a live source has given up.
+    pub end: u64,
+    /// `end` is the end of the flow.
+    pub finished: bool,
+}
+
+/// Where a flow's bytes come from. Called from the state machine; it must not
+/// block for long.
+pub trait Source: Send {
+    /// What exists now.
+    fn available(&self) -> Available;
+    /// Fills `buf` with the bytes at `offset`; `false` when they cannot be had.
+    fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> bool;
+    /// The [metadata record](super::Meta), once the flow is finished.
+    fn meta(&self) -> Option<Vec<u8>>;
+}
+
+/// What a Producer has done so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct ProducerStats {
+    /// Interests accepted.
+    pub interests: u64,
+    /// Data packets sent.
+    pub data_packets: u64,
+    /// Payload bytes sent.
+    pub data_bytes: u64,
+    /// Payload bytes of these that answered a repair request.
+    pub rtx_bytes: u64,
+    /// Datagrams that were not LEOTP or not for a Producer.
+    pub bad_packets: u64,
+    /// Interests for flows not served here.
+    pub unknown_flow: u64,
+    /// Interests cut short because they asked for more than the amplification bound.
+    pub cut: u64,
+    /// Interests refused because a bound of memory was reached.
+    pub refused: u64,
+    /// Bytes the source could not give.
+    pub source_failures: u64,
+}
+
+/// Requests waiting per flow and Consumer.
+const MAX_WAITING: usize = 65_536;
+
+struct Request {
+    range: Range,
+    rtx: bool,
+    since: Nanos,
+}
+
+struct Leg {
+    key: (u64, Path),
+    repairs: VecDeque<Request>,
+    fifo: VecDeque<Request>,
+    waiting: RangeSet,
+    bucket: TokenBucket,
+    owd: Option<i64>,
+    planned: Option<Nanos>,
+    seen: Nanos,
+}
+
+/// Producer of any number of flows to any number of Consumers.
+///
+/// ```text
+///  Interest --> amplification, memory bounds --> [waiting requests] --tokens--> Data
+///                     | rate                          ^ same bytes asked twice:
+///                     +--> token bucket               | answered once
+/// ```
+pub struct Producer {
+    params: Params,
+    flows: HashMap<u64, Box<dyn Source>>,
+    legs: Vec<Option<Leg>>,
+    free: Vec<u32>,
+    index: HashMap<(u64, Path), u32>,
+    per_peer: HashMap<IpAddr, u32>,
+    schedule: Schedule,
+    next_sweep: Nanos,
+    scratch: Vec<u8>,
+    stats: ProducerStats,
+}
+
+impl std::fmt::Debug for Producer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Producer").field("flows", &self.flows.len()).field("legs", &self.index.len()).field("stats", &self.stats).finish_non_exhaustive()
+    }
+}
+
+impl Producer {
+    /// A Producer without flows.
+    pub fn new(params: Params) -> Result<Self, ParamError> {
+        params.validate()?;
+        Ok(Self {
+            params,
+            flows: HashMap::new(),
+            legs: Vec::new(),
+            free: Vec::new(),
+            index: HashMap::new(),
+            per_peer: HashMap::new(),
+            schedule: Schedule::default(),
+            next_sweep: 0,
+            scratch: Vec::new(),
+            stats: ProducerStats::default(),
+        })
+    }
+
+    /// Serves `source` as `flow`, in place of what was served under that id.
+    pub fn publish(&mut self, flow: u64, source: Box<dyn Source>) {
+        self.flows.insert(flow, source);
+    }
+
+    /// Stops serving `flow`.
+    pub fn withdraw(&mut self, flow: u64) {
+        self.flows.remove(&flow);
+    }
+
+    /// Counters.
+    pub const fn stats(&self) -> ProducerStats {
+        self.stats
+    }
+
+    /// Consumers' flows with state.
+    pub fn legs(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Tells the Producer that a live source has more bytes or has finished.
+    pub fn on_available(&mut self, now: Nanos, flow: u64) {
+        let mut ids: Vec<u32> = self.index.iter().filter(|(k, _)| k.0 == flow).map(|(_, &i)| i).collect();
+        ids.sort_unstable();
+        for id in ids {
+            self.plan(now, id);
+        }
+    }
+
+    /// Takes one datagram that arrived on `path`.
+    pub fn handle_datagram(&mut self, now: Nanos, path: Path, bytes: &[u8]) {
+        self.sweep(now);
+        match Packet::parse(bytes) {
+            Ok(Packet::Interest(i)) => self.on_interest(now, path, &i, bytes.len()),
+            _ => self.stats.bad_packets += 1,
+        }
+    }
+
+    fn on_interest(&mut self, now: Nanos, path: Path, i: &Interest, wire_len: usize) {
+        let Some(source) = self.flows.get(&i.flow) else {
+            self.stats.unknown_flow += 1;
+            return;
+        };
+        let avail = source.available();
+        let Some(id) = self.leg_for(now, (i.flow, path.reversed())) else {
+            self.stats.refused += 1;
+            return;
+        };
+        self.stats.interests += 1;
+        let Some(leg) = self.legs[id as usize].as_mut() else { return };
+        leg.seen = now;
+        if !i.bare {
+            // First half of hopRTT (section III.C).
+            leg.owd = Some(now.wrapping_sub(i.timestamp) as i64);
+            leg.bucket.set_rate(now, i.rate_bps);
+        }
+        let mut range = i.range;
+        // No amplification beyond the stated factor.
+        let segment = u64::from(self.params.segment_bytes);
+        let budget = wire_len as u64 * u64::from(self.params.max_amplification);
+        let whole = budget / (segment + HEADER_LEN as u64) * segment;
+        let rest = (budget % (segment + HEADER_LEN as u64)).saturating_sub(HEADER_LEN as u64);
+        if range.len() > whole + rest {
+            range.end = range.start + whole + rest;
+            self.stats.cut += 1;
+        }
+        if range.is_meta() {
+            range.end = range.end.min(META_BASE + super::META_LEN);
+        } else if avail.finished && (range.end > avail.end || range.start == avail.end) && !i.range.is_empty() {
+            // Beyond the end: say where the end is.
+            range.end = range.end.min(avail.end);
+            if range.start >= range.end {
+                let end = Range { start: avail.end, end: avail.end };
+                if !leg.fifo.iter().rev().take(64).any(|r| r.range == end) {
+                    leg.fifo.push_back(Request { range: end, rtx: false, since: now });
+                }
+            }
+        }
+        if range.start < range.end {
+            for m in leg.waiting.missing(range) {
+                if leg.fifo.len() + leg.repairs.len() >= MAX_WAITING {
+                    self.stats.refused += 1;
+                    break;
+                }
+                leg.waiting.insert(m);
+                // What does not exist yet must not block repairs of what does.
+                let urgent = i.rtx && m.start < avail.end;
+                let lane = if urgent { &mut leg.repairs } else { &mut leg.fifo };
+                lane.push_back(Request { range: m, rtx: i.rtx, since: now });
+            }
+        }
+        self.plan(now, id);
+    }
+
+    fn leg_for(&mut self, now: Nanos, key: (u64, Path)) -> Option<u32> {
+        if let Some(&id) = self.index.get(&key) {
+            return Some(id);
+        }
+        let peer = key.1.dst.ip();
+        if self.per_peer.get(&peer).is_some_and(|n| *n >= self.params.max_flows_per_peer) {
+            return None;
+        }
+        if self.index.len() >= self.params.max_flows as usize {
+            let idlest = self.legs.iter().enumerate().filter_map(|(i, l)| l.as_ref().map(|l| (l.seen, i as u32))).min()?.1;
+            self.drop_leg(idlest);
+        }
+        let leg = Leg {
+            key,
+            repairs: VecDeque::new(),
+            fifo: VecDeque::new(),
+            waiting: RangeSet::new(),
+            bucket: TokenBucket::new(crate::wire::MIN_RATE_BPS, self.params.burst_ns, 2 * u64::from(self.params.segment_bytes)),
+            owd: None,
+            planned: None,
+            seen: now,
+        };
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.legs[id as usize] = Some(leg);
+                id
+            }
+            None => {
+                self.legs.push(Some(leg));
+                (self.legs.len() - 1) as u32
+            }
+        };
+        self.index.insert(key, id);
+        *self.per_peer.entry(peer).or_insert(0) += 1;
+        Some(id)
+    }
+
+    fn drop_leg(&mut self, id: u32) {
+        if let Some(leg) = self.legs[id as usize].take() {
+            self.index.remove(&leg.key);
+            self.free.push(id);
+            let peer = leg.key.1.dst.ip();
+            if let Some(n) = self.per_peer.get_mut(&peer) {
+                *n -= 1;
+                if *n == 0 {
+                    self.per_peer.remove(&peer);
+                }
+            }
+        }
+    }
+
+    fn sweep(&mut self, now: Nanos) {
+        if now < self.next_sweep {
+            return;
+        }
+        self.next_sweep = now + (self.params.flow_expiry_ns / 4).max(1);
+        for id in 0..self.legs.len() as u32 {
+            if self.legs[id as usize].as_ref().is_some_and(|l| now.saturating_sub(l.seen) > self.params.flow_expiry_ns) {
+                self.drop_leg(id);
+            }
+        }
+    }
+
+    fn plan(&mut self, now: Nanos, id: u32) {
+        let Some(leg) = self.legs[id as usize].as_mut() else { return };
+        if leg.fifo.is_empty() && leg.repairs.is_empty() {
+            return;
+        }
+        let at = leg.bucket.ready_at(now);
+        leg.planned = self.schedule.plan(id, at, leg.planned);
+    }
+
+    /// When `poll_transmit` will have something, as far as is known now.
+    pub fn poll_timeout(&self) -> Option<Nanos> {
+        self.schedule.next()
+    }
+
+    /// Appends the next datagram due at `now` to `out` and returns its path.
+    pub fn poll_transmit(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<Path> {
+        while let Some((at, id)) = self.schedule.pop_due(now) {
+            let Some(leg) = self.legs[id as usize].as_mut() else { continue };
+            if leg.planned != Some(at) {
+                continue;
+            }
+            leg.planned = None;
+            if leg.bucket.ready_at(now) > now {
+                self.plan(now, id);
+                continue;
+            }
+            if let Some(path) = self.send_one(now, id, out) {
+                self.plan(now, id);
+                return Some(path);
+            }
+        }
+        None
+    }
+
+    fn send_one(&mut self, now: Nanos, id: u32, out: &mut Vec<u8>) -> Option<Path> {
+        let segment = u64::from(self.params.segment_bytes);
+        let leg = self.legs[id as usize].as_mut()?;
+        let (flow, path) = leg.key;
+        let source = self.flows.get_mut(&flow)?;
+        let avail = source.available();
+        loop {
+            let from_repairs = !leg.repairs.is_empty();
+            let lane = if from_repairs { &mut leg.repairs } else { &mut leg.fifo };
+            let req = lane.front_mut()?;
+            let mut r = Range { start: req.range.start, end: req.range.end.min(req.range.start + segment) };
+            let (rtx, since) = (req.rtx, req.since);
+            if r.is_meta() {
+                lane.pop_front();
+                leg.waiting.remove(r);
+                // Not finished: the Consumer asks again when it knows the end.
+                let Some(meta) = source.meta() else { continue };
+                let part = meta.get((r.start - META_BASE) as usize..(r.end - META_BASE) as usize)?;
+                self.scratch.clear();
+                self.scratch.extend_from_slice(part);
+            } else {
+                r.end = r.end.min(avail.end);
+                if r.start >= avail.end && !avail.finished {
+                    // Live: wait for `on_available`.
+                    return None;
+                }
+                if r.end < r.start {
+                    let gone = lane.pop_front()?;
+                    leg.waiting.remove(gone.range);
+                    continue;
+                }
+                req.range.start = r.end;
+                leg.waiting.remove(r);
+                if req.range.is_empty() || (avail.finished && r.end == avail.end) {
+                    let rest = lane.pop_front()?;
+                    leg.waiting.remove(rest.range);
+                }
+                self.scratch.resize(r.len() as usize, 0);
+                if !r.is_empty() && !source.read_at(r.start, &mut self.scratch) {
+                    self.stats.source_failures += r.len();
+                    continue;
+                }
+            }
+            let header = DataHeader {
+                flow,
+                range: r,
+                timestamp: now,
+                interest_owd: leg.owd,
+                queued_us: u32::try_from(now.saturating_sub(since) / 1000).unwrap_or(u32::MAX),
+                fin: avail.finished && !r.is_meta() && r.end == avail.end,
+                rtx,
+            };
+            header.encode_data(&self.scratch, out);
+            leg.bucket.take(now, r.len() + HEADER_LEN as u64);
+            self.stats.data_packets += 1;
+            self.stats.data_bytes += r.len();
+            if rtx {
+                self.stats.rtx_bytes += r.len();
+            }
+            return Some(path);
+        }
+    }
+
+    /// Local addresses that Consumers have used, for tests and reports.
+    pub fn peers(&self) -> impl Iterator<Item = SocketAddr> + '_ {
+        self.index.keys().map(|(_, p)| p.dst)
+    }
+}

@@ -1,0 +1,171 @@
+//! Clocks of the protocol: hopRTT in two halves (section III.C), the minimum
+//! over a sliding window, and the retransmission timeout (RFC 6298).
+
+use crate::Nanos;
+use std::collections::VecDeque;
+
+/// Minimum of samples over a sliding window of time. Samples within 1/32 of the
+/// window share a slot, so memory is bounded and the window exact to 3 %.
+#[derive(Debug, Clone)]
+pub struct WindowedMin {
+    window_ns: Nanos,
+    slots: VecDeque<(Nanos, u64)>,
+}
+
+impl WindowedMin {
+    /// A window of `window_ns`.
+    pub const fn new(window_ns: Nanos) -> Self {
+        Self { window_ns, slots: VecDeque::new() }
+    }
+
+    /// Adds a sample and returns the minimum of the window that ends `now`.
+    pub fn push(&mut self, now: Nanos, value: u64) -> u64 {
+        while self.slots.back().is_some_and(|&(_, v)| v >= value) {
+            self.slots.pop_back();
+        }
+        // A larger value only matters once the smaller ones are gone; within
+        // one slot's time of its predecessor the difference is not kept.
+        let grain = self.window_ns / 32;
+        match self.slots.back() {
+            Some(&(t, _)) if now.saturating_sub(t) < grain && self.slots.len() > 1 => {}
+            _ => self.slots.push_back((now, value)),
+        }
+        while self.slots.len() > 1 && self.slots[0].0 + self.window_ns < now {
+            self.slots.pop_front();
+        }
+        self.slots[0].1
+    }
+
+    /// The minimum as of the last sample.
+    pub fn get(&self) -> Option<u64> {
+        self.slots.front().map(|s| s.1)
+    }
+}
+
+/// hopRTT and hopRTTmin of one hop (section III.C).
+#[derive(Debug, Clone)]
+pub struct HopRtt {
+    ewma_ns: Option<f64>,
+    gain: f64,
+    min: WindowedMin,
+}
+
+impl HopRtt {
+    /// `gain` is the weight of a new sample in the moving average.
+    pub const fn new(gain: f64, window_ns: Nanos) -> Self {
+        Self { ewma_ns: None, gain, min: WindowedMin::new(window_ns) }
+    }
+
+    /// One sample from its two halves: the Data packet's own delay, `now` minus
+    /// its timestamp, and the Interest's as the Responder reported it. Each half
+    /// is off by the clocks' difference, in opposite directions. Returns the
+    /// sample, or `None` when the sum is not a time (a clock was set, or a lie).
+    pub fn on_data(&mut self, now: Nanos, timestamp: u64, interest_owd: i64) -> Option<u64> {
+        let sample = now.wrapping_sub(timestamp).wrapping_add(interest_owd as u64) as i64;
+        if !(1..=60_000_000_000).contains(&sample) {
+            return None;
+        }
+        let e = self.ewma_ns.map_or(sample as f64, |e| e + self.gain * (sample as f64 - e));
+        self.ewma_ns = Some(e);
+        self.min.push(now, e as u64);
+        Some(sample as u64)
+    }
+
+    /// hopRTT, ns.
+    pub const fn smoothed_ns(&self) -> Option<f64> {
+        self.ewma_ns
+    }
+
+    /// hopRTTmin, ns.
+    pub fn min_ns(&self) -> Option<f64> {
+        self.min.get().map(|v| v as f64)
+    }
+}
+
+/// Retransmission timeout after RFC 6298, sections 2 and 5; the back-off factor
+/// is the paper's 1.5 instead of 2 (section III.B).
+#[derive(Debug, Clone)]
+pub struct Rto {
+    srtt_ns: f64,
+    rttvar_ns: f64,
+    sampled: bool,
+    min_ns: Nanos,
+    max_ns: Nanos,
+    backoff: f64,
+}
+
+impl Rto {
+    /// Before the first sample the timeout is 1 s (RFC 6298, 2.1).
+    pub const fn new(min_ns: Nanos, max_ns: Nanos, backoff: f64) -> Self {
+        Self { srtt_ns: 0.0, rttvar_ns: 0.0, sampled: false, min_ns, max_ns, backoff }
+    }
+
+    /// A round trip of an Interest that was sent once (Karn's rule is the
+    /// caller's duty), RFC 6298 (2.2) and (2.3).
+    pub fn on_sample(&mut self, rtt_ns: Nanos) {
+        let r = rtt_ns as f64;
+        if self.sampled {
+            self.rttvar_ns = 0.75 * self.rttvar_ns + 0.25 * (self.srtt_ns - r).abs();
+            self.srtt_ns = 0.875 * self.srtt_ns + 0.125 * r;
+        } else {
+            (self.srtt_ns, self.rttvar_ns, self.sampled) = (r, r / 2.0, true);
+        }
+    }
+
+    /// SRTT, ns.
+    pub fn srtt_ns(&self) -> Option<f64> {
+        self.sampled.then_some(self.srtt_ns)
+    }
+
+    /// Timeout for an Interest that has already timed out `retries` times, ns.
+    pub fn timeout_ns(&self, retries: u32) -> Nanos {
+        // (2.2), (2.3): RTO = SRTT + max(G, 4 RTTVAR); our G is 1 us.
+        let base = if self.sampled { self.srtt_ns + (4.0 * self.rttvar_ns).max(1000.0) } else { 1e9 };
+        let floor = base.max(self.min_ns as f64);
+        let grown = floor * self.backoff.powi(retries.min(64) as i32);
+        grown.min(self.max_ns as f64) as Nanos
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clock_offset_cancels() {
+        for offset in [0u64, 5_000_000_000, u64::MAX - 3] {
+            // Requester's clock t, Responder's t + offset; 4 ms up, 6 ms down.
+            let mut h = HopRtt::new(0.125, 5_000_000_000);
+            let owd = 4_000_000i64.wrapping_add(offset as i64);
+            let sent = 104_000_000u64.wrapping_add(offset);
+            assert_eq!(h.on_data(110_000_000, sent, owd), Some(10_000_000));
+            assert_eq!(h.min_ns(), Some(10_000_000.0));
+        }
+    }
+
+    #[test]
+    fn window_forgets_after_five_seconds() {
+        let s = 1_000_000_000;
+        let mut w = WindowedMin::new(5 * s);
+        assert_eq!(w.push(0, 10), 10);
+        for ms in 1..5000 {
+            assert_eq!(w.push(ms * 1_000_000, 20), 10);
+        }
+        let v = w.push(5 * s + 1, 20);
+        assert_eq!(v, 20);
+        assert_eq!(w.push(5 * s + 2, 7), 7);
+        assert!(w.slots.len() < 40);
+    }
+
+    #[test]
+    fn rfc_6298_numbers() {
+        let mut r = Rto::new(0, 60_000_000_000, 1.5);
+        assert_eq!(r.timeout_ns(0), 1_000_000_000);
+        r.on_sample(100_000_000);
+        assert_eq!(r.timeout_ns(0), 300_000_000);
+        r.on_sample(100_000_000);
+        assert_eq!(r.timeout_ns(0), 250_000_000);
+        assert_eq!(r.timeout_ns(2), 562_500_000);
+        assert_eq!(r.timeout_ns(64), 60_000_000_000);
+    }
+}

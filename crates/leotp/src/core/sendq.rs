@@ -1,0 +1,106 @@
+//! A Midnode's sending buffer toward one Consumer (section III.A, Fig. 7).
+
+use super::RangeSet;
+use crate::Nanos;
+use crate::wire::Range;
+use std::collections::VecDeque;
+
+/// A packet waiting for tokens.
+#[derive(Debug)]
+pub(crate) struct Queued {
+    pub(crate) range: Range,
+    /// `None`: a Void Packet Header.
+    pub(crate) payload: Option<Box<[u8]>>,
+    pub(crate) fin: bool,
+    pub(crate) rtx: bool,
+    /// Time waited in nodes upstream, us.
+    pub(crate) queued_us: u32,
+    pub(crate) since: Nanos,
+}
+
+/// FIFO of packets with a lane for repairs in front. VPHs keep their place: a
+/// header that overtook the data before it would itself look like a hole.
+#[derive(Debug, Default)]
+pub struct SendQueue {
+    repairs: VecDeque<Queued>,
+    fifo: VecDeque<Queued>,
+    waiting: RangeSet,
+    bytes: u64,
+}
+
+impl SendQueue {
+    /// Payload bytes waiting: BL of equation 9.
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.fifo.is_empty() && self.repairs.is_empty()
+    }
+
+    /// Packets waiting.
+    pub fn len(&self) -> usize {
+        self.fifo.len() + self.repairs.len()
+    }
+
+    /// Whether all of `r` already waits as data.
+    pub fn holds(&self, r: Range) -> bool {
+        self.waiting.contains(r)
+    }
+
+    /// Adds a packet; `false` when it was dropped because the buffer is full.
+    pub(crate) fn push(&mut self, q: Queued, limit: u64) -> bool {
+        let n = q.payload.as_ref().map_or(0, |p| p.len() as u64);
+        // Headers cost no payload but memory; they share a bound by count.
+        if self.bytes + n > limit || self.len() as u64 > limit / 64 {
+            return false;
+        }
+        self.bytes += n;
+        if q.payload.is_some() {
+            self.waiting.insert(q.range);
+        }
+        if q.rtx && q.payload.is_some() { &mut self.repairs } else { &mut self.fifo }.push_back(q);
+        true
+    }
+
+    /// The next packet.
+    pub(crate) fn pop(&mut self) -> Option<Queued> {
+        let q = self.repairs.pop_front().or_else(|| self.fifo.pop_front())?;
+        if let Some(p) = &q.payload {
+            self.bytes -= p.len() as u64;
+            self.waiting.remove(q.range);
+        }
+        Some(q)
+    }
+
+    /// Bytes of the next packet's payload.
+    pub(crate) fn peek_is_vph(&self) -> bool {
+        self.repairs.is_empty() && self.fifo.front().is_some_and(|q| q.payload.is_none())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn q(start: u64, n: usize, rtx: bool) -> Queued {
+        let payload = (n > 0).then(|| vec![0; n].into_boxed_slice());
+        Queued { range: Range { start, end: start + n.max(5) as u64 }, payload, fin: false, rtx, queued_us: 0, since: 0 }
+    }
+
+    #[test]
+    fn repairs_first_headers_in_place_bytes_bounded() {
+        let mut s = SendQueue::default();
+        assert!(s.push(q(0, 100, false), 1000));
+        assert!(s.push(q(100, 0, false), 1000));
+        assert!(s.push(q(105, 500, false), 1000));
+        assert!(!s.push(q(700, 500, false), 1000));
+        assert!(s.push(q(7000, 300, true), 1000));
+        assert_eq!(s.bytes(), 900);
+        assert!(s.holds(Range { start: 7000, end: 7300 }));
+        let order: Vec<u64> = std::iter::from_fn(|| s.pop().map(|q| q.range.start)).collect();
+        assert_eq!(order, [7000, 0, 100, 105]);
+        assert_eq!(s.bytes(), 0);
+    }
+}
