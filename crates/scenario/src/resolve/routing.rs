@@ -3,7 +3,7 @@
 use crate::diagnostic::Diagnostics;
 use crate::model::{Families, Mode, Ospf, Routing};
 use crate::parse::Parsed;
-use crate::raw::{Family, RawOspf, RoutingMode};
+use crate::raw::{Family, RoutingMode};
 use crate::walk::Seg::{Index, Key};
 
 const NANOS: i64 = 1_000_000_000;
@@ -47,7 +47,7 @@ fn no_effect(parsed: &Parsed, errors: &mut Diagnostics, key: &'static str, needs
 }
 
 fn ospf(parsed: &Parsed, errors: &mut Diagnostics) -> Ospf {
-    let raw = parsed.raw.routing.ospf.clone().unwrap_or_else(RawOspf::default);
+    let raw = parsed.raw.routing.ospf.clone().unwrap_or_default();
     let mut seconds = |key: &'static str, span: constel_units::TimeSpan| {
         if span.ns() % NANOS != 0 {
             let path = [Key("routing"), Key("ospf"), Key(key)];

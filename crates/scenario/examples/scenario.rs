@@ -1,0 +1,39 @@
+//! Prints the schema, the reference page, or a scenario as it is resolved:
+//! `cargo run -p constel-scenario --example scenario -- schema|reference|FILE`.
+
+use std::process::ExitCode;
+
+use constel_scenario::{DiskFiles, parse_bytes, reference_page, resolve, schema_json};
+
+fn main() -> ExitCode {
+    let Some(what) = std::env::args().nth(1) else {
+        eprintln!("usage: scenario schema|reference|FILE");
+        return ExitCode::from(2);
+    };
+    match what.as_str() {
+        "schema" => print!("{}", schema_json()),
+        "reference" => print!("{}", reference_page()),
+        file => {
+            let bytes = match std::fs::read(file) {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    eprintln!("{file}: {error}");
+                    return ExitCode::FAILURE;
+                }
+            };
+            let resolved = parse_bytes(file, &bytes)
+                .and_then(|parsed| resolve(&parsed, &DiskFiles::beside(file)));
+            match resolved {
+                Ok(scenario) => match serde_json::to_string_pretty(&scenario) {
+                    Ok(text) => println!("{text}"),
+                    Err(error) => eprintln!("{error}"),
+                },
+                Err(errors) => {
+                    eprint!("{errors}");
+                    return ExitCode::from(4);
+                }
+            }
+        }
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,240 @@
+//! The reference page of the scenario file, printed from its schema.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::bounds::bounds;
+use crate::schema::{Resolved, follow, schema};
+use crate::walk::format_words;
+
+/// The page shipped as `docs/reference/scenario.md`.
+pub fn reference_page() -> String {
+    let root = schema();
+    let mut page = String::from(HEAD);
+    let mut sections = vec![("the top level".to_owned(), root)];
+    // Sections in the order in which a reader of the file meets them.
+    let mut next = 0;
+    while let Some((_, section)) = sections.get(next) {
+        for name in references(section) {
+            let definition = root.get("$defs").and_then(|defs| defs.get(&name));
+            let has_keys = definition.is_some_and(|d| d.get("properties").is_some());
+            if let Some(definition) = definition
+                && has_keys
+                && !sections.iter().any(|(known, _)| *known == name)
+            {
+                sections.push((name, definition));
+            }
+        }
+        next += 1;
+    }
+    for (name, section) in &sections {
+        write_section(&mut page, root, name, section);
+    }
+    page
+}
+
+const HEAD: &str = "\
+<!-- Generated from the types of crates/scenario; a test keeps it in sync. Do not edit. -->
+
+# The scenario file
+
+A scenario is one YAML 1.2 document. `constel check FILE` checks it and `constel plan FILE` shows
+what it means, both without touching the host. The JSON schema for editors is
+[scenario.schema.json](scenario.schema.json); put this in the first line of a file to use it:
+
+```yaml
+# yaml-language-server: $schema=docs/reference/scenario.schema.json
+```
+
+- Every quantity carries its unit: `550 km`, `53 deg`, `12 ms`, `1 Gbit/s`, `256 KiB`, `0.1 %`.
+  A bare number is an error.
+- Unknown keys are errors, and so are keys that would have no effect.
+- Names are made of `a-z`, `0-9` and `-`, at most 48 characters.
+- Satellites are called `<constellation>-p<plane>-s<slot>`, counted from 0 with at least two
+  digits; those of an element file `<constellation>-<shell>-p<plane>-s<slot>`.
+- Paths are relative to the scenario file.
+
+Units:
+
+| quantity | units |
+|---|---|
+| length | `m`, `km` |
+| angle | `deg`, `rad` |
+| span of time | `ns`, `us`, `ms`, `s`, `min`, `h`, `d` |
+| data rate | `bit/s`, `kbit/s`, `Mbit/s`, `Gbit/s`, `Tbit/s` |
+| data size | `B`, `kB`, `MB`, `GB`, `TB`, `KiB`, `MiB`, `GiB`, `TiB` |
+| ratio | `%`, `ppm` |
+";
+
+/// Names of the definitions that a section's keys refer to, in order.
+fn references(section: &Value) -> Vec<String> {
+    fn collect(value: &Value, into: &mut Vec<String>) {
+        match value {
+            Value::Object(map) => {
+                for (key, inner) in map {
+                    match (key.as_str(), inner.as_str()) {
+                        ("$ref", Some(reference)) => {
+                            into.extend(reference.strip_prefix("#/$defs/").map(str::to_owned));
+                        }
+                        ("$defs", _) => {}
+                        _ => collect(inner, into),
+                    }
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| collect(item, into)),
+            _ => {}
+        }
+    }
+    let mut names = Vec::new();
+    collect(section, &mut names);
+    names
+}
+
+fn write_section(page: &mut String, root: &Value, name: &str, section: &Value) {
+    let section = follow(root, section);
+    let _ = writeln!(page, "\n## {name}\n");
+    if let Some(description) = section.text("description") {
+        let _ = writeln!(page, "{description}\n");
+    }
+    let required: Vec<&str> = section
+        .get("required")
+        .and_then(Value::as_array)
+        .map(|keys| keys.iter().filter_map(Value::as_str).collect())
+        .unwrap_or_default();
+    let one_of = section.exactly_one_key().unwrap_or_default();
+    let _ = writeln!(page, "| key | value | default | meaning |\n|---|---|---|---|");
+    for (key, schema) in section.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        let schema = follow(root, schema);
+        let default = if required.contains(&key.as_str()) {
+            "required".to_owned()
+        } else if one_of.contains(&key.as_str()) {
+            "one of these".to_owned()
+        } else {
+            schema.get("default").map_or_else(|| "see there".to_owned(), show)
+        };
+        let meaning = schema.text("description").unwrap_or("").replace('\n', " ");
+        let value = value_words(root, schema);
+        let _ = writeln!(page, "| `{key}` | {} | {default} | {} |", cell(&value), cell(&meaning));
+    }
+    for (key, schema) in section.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        write_words(page, root, key, follow(root, schema));
+    }
+}
+
+/// The words of an enumeration with their meanings.
+fn write_words(page: &mut String, root: &Value, key: &str, schema: Resolved<'_>) {
+    let words = |schema: Resolved<'_>| -> Option<Vec<(String, String)>> {
+        let alternatives = schema.get("oneOf")?.as_array()?;
+        alternatives
+            .iter()
+            .map(|alternative| {
+                let word = alternative.get("const")?.as_str()?.to_owned();
+                let meaning = alternative.get("description").and_then(Value::as_str);
+                Some((word, meaning.unwrap_or("").replace('\n', " ")))
+            })
+            .collect()
+    };
+    let item = schema.get("items").map(|item| follow(root, item));
+    let Some(words) = words(schema).or_else(|| item.and_then(words)) else { return };
+    let _ = writeln!(page, "\nWords of `{key}`:\n");
+    for (word, meaning) in words {
+        let _ = writeln!(page, "- `{word}`: {meaning}");
+    }
+}
+
+/// What may stand there, in words, with its bounds.
+fn value_words(root: &Value, schema: Resolved<'_>) -> String {
+    let base = if let Some(words) = schema.words() {
+        let words: Vec<String> = words.iter().map(|word| show(word)).collect();
+        words.join(" or ")
+    } else if let Some(alternatives) = schema.get("anyOf").and_then(Value::as_array) {
+        let parts: Vec<String> = alternatives
+            .iter()
+            .map(|alternative| match alternative.get("const") {
+                Some(word) => show(word),
+                None => value_words(root, follow(root, alternative)),
+            })
+            .collect();
+        parts.join(" or ")
+    } else {
+        kind_words(root, schema)
+    };
+    let mut limits: Vec<String> = bounds(schema).map(|bound| bound.to_string()).collect();
+    for (keyword, words) in [("minimum", "at least"), ("maximum", "at most")] {
+        limits.extend(schema.get(keyword).map(|edge| format!("{words} {edge}")));
+    }
+    limits.extend(schema.get("maxItems").map(|edge| format!("at most {edge}")));
+    if limits.is_empty() { base } else { format!("{base}, {}", limits.join(", ")) }
+}
+
+fn kind_words(root: &Value, schema: Resolved<'_>) -> String {
+    match (schema.text("type"), schema.text("format")) {
+        (Some("object"), _) => {
+            let values = schema
+                .get("patternProperties")
+                .and_then(Value::as_object)
+                .and_then(|patterns| patterns.values().next());
+            match values {
+                Some(values) => format!("names with {} each", reference_words(root, values)),
+                None => schema.text("$ref").map_or_else(|| "keys".to_owned(), link),
+            }
+        }
+        (Some("array"), _) => {
+            let items = schema.get("items").map(|items| reference_words(root, items));
+            format!("list of {}", items.unwrap_or_default())
+        }
+        (Some("integer"), _) => "whole number".to_owned(),
+        (Some("boolean"), _) => "`true` or `false`".to_owned(),
+        (_, Some("constel-name")) => "name".to_owned(),
+        (_, Some(format)) => {
+            let words = format_words(format);
+            words.strip_prefix("a ").or(words.strip_prefix("an ")).unwrap_or(words).to_owned()
+        }
+        (Some("string"), None) => "text".to_owned(),
+        _ => "keys".to_owned(),
+    }
+}
+
+/// A link to the section of a definition, or its words where it has no section.
+fn reference_words(root: &Value, schema: &Value) -> String {
+    let resolved = follow(root, schema);
+    match schema.get("$ref").and_then(Value::as_str) {
+        Some(reference) if resolved.get("properties").is_some() => link(reference),
+        _ => value_words(root, resolved),
+    }
+}
+
+fn link(reference: &str) -> String {
+    let name = reference.strip_prefix("#/$defs/").unwrap_or(reference);
+    format!("[{name}](#{})", name.to_lowercase())
+}
+
+/// A value as the user writes it, in backquotes.
+fn show(value: &Value) -> String {
+    match value {
+        Value::String(text) if text.is_empty() => "empty".to_owned(),
+        Value::String(text) => format!("`{text}`"),
+        Value::Array(items) if items.is_empty() => "none".to_owned(),
+        Value::Object(map) if map.is_empty() => "none".to_owned(),
+        other => format!("`{}`", flow(other)),
+    }
+}
+
+/// A value in YAML's flow style.
+fn flow(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
+        Value::Object(map) => {
+            let parts: Vec<String> =
+                map.iter().map(|(key, value)| format!("{key}: {}", flow(value))).collect();
+            format!("{{{}}}", parts.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}

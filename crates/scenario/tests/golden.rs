@@ -1,0 +1,112 @@
+//! Every kind of bad input, and exactly what the user sees: `tests/errors/X.yaml` gives
+//! `tests/errors/X.stderr`. `CONSTEL_BLESS=1 cargo test -p constel-scenario --test golden` writes
+//! the second anew; read the diff before committing it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use constel_scenario::{Diagnostics, DiskFiles, parse_bytes, resolve};
+
+const FOLDER: &str = "tests/errors";
+
+fn cases() -> Vec<PathBuf> {
+    let mut cases: Vec<PathBuf> = fs::read_dir(FOLDER)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "yaml"))
+        .collect();
+    cases.sort();
+    assert!(cases.len() > 50, "only {} cases", cases.len());
+    cases
+}
+
+fn errors_of(path: &PathBuf) -> Diagnostics {
+    let name = path.file_name().unwrap().to_str().unwrap();
+    parse_bytes(name, &fs::read(path).unwrap())
+        .and_then(|parsed| resolve(&parsed, &DiskFiles::in_folder(FOLDER)))
+        .expect_err(&format!("{name} should be refused"))
+}
+
+#[test]
+fn every_error_reads_as_agreed() {
+    let bless = std::env::var_os("CONSTEL_BLESS").is_some();
+    let mut differing = Vec::new();
+    for path in cases() {
+        let seen = errors_of(&path).to_string();
+        let golden = path.with_extension("stderr");
+        if bless {
+            fs::write(&golden, &seen).unwrap();
+        } else if fs::read_to_string(&golden).unwrap_or_default() != seen {
+            differing.push(format!("{}:\n{seen}", path.display()));
+        }
+    }
+    assert!(differing.is_empty(), "these differ from their .stderr:\n{}", differing.join("\n"));
+}
+
+#[test]
+fn every_error_starts_with_its_place_and_has_no_control_character() {
+    for path in cases() {
+        for error in &errors_of(&path) {
+            let text = error.to_string();
+            let start = format!("{}:{}:{}: error: ", error.file, error.line, error.column);
+            assert!(text.starts_with(&start), "{text}");
+            assert!(error.line >= 1 && error.column >= 1, "{text}");
+            assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+            assert_ne!(error.code, "internal", "{text}");
+        }
+    }
+}
+
+#[test]
+fn errors_come_in_the_order_of_their_places() {
+    for path in cases() {
+        let errors = errors_of(&path);
+        let places: Vec<_> = errors.iter().map(|e| (e.file.clone(), e.line, e.column)).collect();
+        let mut sorted = places.clone();
+        sorted.sort();
+        assert_eq!(places, sorted, "{}", path.display());
+    }
+}
+
+#[test]
+fn all_errors_of_a_file_come_at_once() {
+    let codes = |case: &str| -> Vec<&'static str> {
+        errors_of(&PathBuf::from(FOLDER).join(case)).iter().map(|e| e.code).collect()
+    };
+    assert_eq!(
+        codes("several-at-once.yaml"),
+        [
+            "missing-key",
+            "unknown-key",
+            "missing-unit",
+            "wrong-type",
+            "unknown-value",
+            "out-of-range",
+            "missing-key",
+            "unknown-key",
+        ]
+    );
+    assert_eq!(
+        codes("several-at-once-in-meaning.yaml"),
+        ["uneven-steps", "walker", "unknown-city", "order"]
+    );
+}
+
+/// The words scripts may rely on. Each is produced by at least one case, and no case produces
+/// another.
+#[test]
+fn every_code_has_a_case() {
+    let seen: BTreeSet<&str> =
+        cases().iter().flat_map(|path| errors_of(path).iter().map(|e| e.code).collect::<Vec<_>>()).collect();
+    let known = BTreeSet::from([
+        "alias", "bad-name", "bad-quantity", "bad-value", "choose-one", "disagreement",
+        "duplicate-key", "duplicate-name", "duplicate-port", "empty-file", "empty-list",
+        "empty-value", "key", "limit", "missing-column", "missing-key", "missing-unit",
+        "no-effect", "no-family", "not-utf8", "order", "out-of-range", "same-node",
+        "second-document", "tag", "uneven-steps", "unknown-city", "unknown-key", "unknown-node",
+        "unknown-value", "unreachable", "unreadable-file", "walker", "whole-seconds",
+        "wrong-type", "yaml-syntax",
+    ]);
+    assert_eq!(seen, known);
+}
