@@ -1,5 +1,53 @@
 //! Where satellites are: element sets, propagation, frames and visibility.
 //!
 //! Pure: no clock, no files, no network. Time comes in as [`constel_units::Utc`].
+//!
+//! # Frames
+//! - **TEME** (true equator, mean equinox): the inertial-like frame SGP4 speaks. Walker satellites
+//!   use it too; see [`walker`].
+//! - **ITRF**: fixed to the rotating Earth. Polar motion is left out (it moves a point by less
+//!   than 15 m, a light time of 50 ns).
+//!
+//! Names carry the frame and the unit: `position_itrf_m`, `velocity_teme_m_per_s`.
+//!
+//! # Map
+//! - [`time`]: Julian dates and sidereal time. [`frames`]: TEME to ITRF.
+//! - [`geodesy`]: WGS84, what an observer sees. [`visibility`]: line of sight, light time.
+//! - [`circular`], [`walker`]: designed constellations. [`tle`], [`omm`]: real ones.
+//! - [`propagator`]: one [`Satellite`] for both, alone and in batches.
+//! - [`shells`]: sorting a real set into shells, planes and slots.
 
 #![forbid(unsafe_code)]
+
+pub mod circular;
+pub mod elements;
+pub mod frames;
+pub mod geodesy;
+pub mod omm;
+pub mod propagator;
+pub mod shells;
+mod shells_planes;
+pub mod time;
+pub mod tle;
+mod tle_fields;
+pub mod visibility;
+pub mod walker;
+
+pub use circular::CircularOrbit;
+pub use elements::ElementSet;
+pub use frames::{EarthRotation, ItrfState, TemeState};
+pub use geodesy::{Geodetic, Look, Site};
+pub use glam::DVec3;
+pub use propagator::{
+    PropagationError, Satellite, SatelliteFailure, Sgp4Orbit, positions_itrf_m,
+    positions_itrf_m_with,
+};
+pub use visibility::{grazing_altitude_m, light_time_ns, line_of_sight};
+pub use walker::{Walker, WalkerError, WalkerKind, WalkerSatellite, WalkerSpec};
+
+/// Earth's gravitational parameter, m^3/s^2 (WGS84 / EGM96; used for Walker orbits).
+pub const EARTH_MU_M3_PER_S2: f64 = 3.986_004_418e14;
+/// Earth's equatorial radius, m (WGS84).
+pub const EARTH_EQUATORIAL_RADIUS_M: f64 = 6_378_137.0;
+/// Second zonal harmonic, unnormalised (EGM96; used for Walker orbits).
+pub const EARTH_J2: f64 = 1.082_626_68e-3;

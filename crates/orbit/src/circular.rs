@@ -1,0 +1,123 @@
+//! Circular orbits with the secular drifts of J2: cheap, closed-form, good for designed
+//! constellations whose operators keep their stations.
+
+use constel_units::Utc;
+use glam::DVec3;
+
+use crate::frames::TemeState;
+use crate::{EARTH_EQUATORIAL_RADIUS_M, EARTH_J2, EARTH_MU_M3_PER_S2};
+
+/// A circular orbit. The node drifts and the motion along the orbit is sped up by the secular
+/// terms of J2 (Vallado, Fundamentals of Astrodynamics and Applications, 4th ed., section 9.4);
+/// radius and inclination stay.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CircularOrbit {
+    epoch: Utc,
+    radius_m: f64,
+    sin_inclination: f64,
+    cos_inclination: f64,
+    raan_at_epoch_rad: f64,
+    raan_rate_rad_per_s: f64,
+    latitude_argument_at_epoch_rad: f64,
+    latitude_argument_rate_rad_per_s: f64,
+}
+
+impl CircularOrbit {
+    /// An orbit `altitude_m` above the equatorial radius, whose node and argument of latitude (the
+    /// angle from the ascending node, along the orbit) hold at `epoch`. All finite, altitude
+    /// positive: the caller's to check ([`crate::WalkerSpec`] does).
+    pub fn new(
+        epoch: Utc,
+        altitude_m: f64,
+        inclination_rad: f64,
+        raan_rad: f64,
+        latitude_argument_rad: f64,
+    ) -> Self {
+        let radius_m = EARTH_EQUATORIAL_RADIUS_M + altitude_m;
+        let (sin_inclination, cos_inclination) = inclination_rad.sin_cos();
+        let mean_motion = (EARTH_MU_M3_PER_S2 / radius_m.powi(3)).sqrt();
+        let j2_rate = 1.5 * EARTH_J2 * (EARTH_EQUATORIAL_RADIUS_M / radius_m).powi(2) * mean_motion;
+        Self {
+            epoch,
+            radius_m,
+            sin_inclination,
+            cos_inclination,
+            raan_at_epoch_rad: raan_rad,
+            raan_rate_rad_per_s: -j2_rate * cos_inclination,
+            latitude_argument_at_epoch_rad: latitude_argument_rad,
+            // Drift of the perigee plus drift of the mean anomaly, both at zero eccentricity.
+            latitude_argument_rate_rad_per_s: mean_motion
+                + j2_rate * (4.0 * cos_inclination * cos_inclination - 1.0),
+        }
+    }
+
+    /// Distance from the Earth's centre, m.
+    pub fn radius_m(&self) -> f64 {
+        self.radius_m
+    }
+
+    /// Two-body period `2 pi sqrt(r^3 / mu)`, s.
+    pub fn kepler_period_s(&self) -> f64 {
+        std::f64::consts::TAU * (self.radius_m.powi(3) / EARTH_MU_M3_PER_S2).sqrt()
+    }
+
+    /// Time from one ascending node to the next, s (J2 included).
+    pub fn nodal_period_s(&self) -> f64 {
+        std::f64::consts::TAU / self.latitude_argument_rate_rad_per_s
+    }
+
+    /// Drift of the right ascension of the ascending node, rad/s.
+    pub fn raan_rate_rad_per_s(&self) -> f64 {
+        self.raan_rate_rad_per_s
+    }
+
+    /// Right ascension of the ascending node at `utc`, rad, not reduced.
+    pub fn raan_rad(&self, utc: Utc) -> f64 {
+        self.raan_at_epoch_rad + self.raan_rate_rad_per_s * seconds_since(self.epoch, utc)
+    }
+
+    /// Argument of latitude at `utc`, rad, not reduced.
+    pub fn latitude_argument_rad(&self, utc: Utc) -> f64 {
+        self.latitude_argument_at_epoch_rad
+            + self.latitude_argument_rate_rad_per_s * seconds_since(self.epoch, utc)
+    }
+
+    /// Unit vectors towards the satellite and along its motion in the orbital plane.
+    fn directions(&self, utc: Utc) -> (DVec3, DVec3) {
+        let (sin_u, cos_u) = self.latitude_argument_rad(utc).sin_cos();
+        let (sin_raan, cos_raan) = self.raan_rad(utc).sin_cos();
+        let in_equator = |x: f64, y: f64| {
+            DVec3::new(
+                cos_raan * x - sin_raan * y * self.cos_inclination,
+                sin_raan * x + cos_raan * y * self.cos_inclination,
+                y * self.sin_inclination,
+            )
+        };
+        (in_equator(cos_u, sin_u), in_equator(-sin_u, cos_u))
+    }
+
+    /// Position in TEME at `utc`, m.
+    pub fn position_teme_m(&self, utc: Utc) -> DVec3 {
+        self.directions(utc).0 * self.radius_m
+    }
+
+    /// Position and velocity in TEME at `utc`; the velocity is the exact rate of the position,
+    /// drift of the node included.
+    pub fn teme(&self, utc: Utc) -> TemeState {
+        let (outward, forward) = self.directions(utc);
+        let position_teme_m = outward * self.radius_m;
+        let drift = DVec3::new(0.0, 0.0, self.raan_rate_rad_per_s).cross(position_teme_m);
+        TemeState {
+            position_teme_m,
+            velocity_teme_m_per_s: forward
+                * (self.radius_m * self.latitude_argument_rate_rad_per_s)
+                + drift,
+        }
+    }
+}
+
+/// Seconds from `epoch` to `utc`, of either sign. 128 bits between, so that no pair of instants
+/// overflows.
+pub(crate) fn seconds_since(epoch: Utc, utc: Utc) -> f64 {
+    (i128::from(utc.unix_ns()) - i128::from(epoch.unix_ns())) as f64 / 1e9
+}

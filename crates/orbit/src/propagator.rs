@@ -1,0 +1,208 @@
+//! One satellite, whatever moves it; and many at once.
+
+use constel_units::Utc;
+use glam::DVec3;
+use thiserror::Error;
+
+use crate::circular::{CircularOrbit, seconds_since};
+use crate::elements::ElementSet;
+use crate::frames::{EarthRotation, TemeState};
+use crate::time::DUT1_UNKNOWN_S;
+
+/// Why a satellite has no position at an instant. Concerns that satellite only.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum PropagationError {
+    /// SGP4 cannot start from these elements.
+    #[error("SGP4 cannot start from these elements: {reason}")]
+    Unusable {
+        /// What SGP4 says.
+        reason: String,
+    },
+    /// The elements diverge before this instant.
+    #[error("SGP4 fails {minutes:.1} min from epoch: {reason}")]
+    Diverged {
+        /// Minutes from the elements' epoch, of either sign.
+        minutes: f64,
+        /// What SGP4 says.
+        reason: String,
+    },
+    /// The orbit has come down: nearer to the centre than the equatorial radius.
+    #[error("has decayed {minutes:.1} min from epoch: {radius_km:.1} km from the Earth's centre")]
+    Decayed {
+        /// Minutes from the elements' epoch, of either sign.
+        minutes: f64,
+        /// Distance from the Earth's centre, km.
+        radius_km: f64,
+    },
+}
+
+/// An object moved by SGP4/SDP4 with its constants worked out once. WGS72 constants, AFSPC
+/// expressions for sidereal time: the combination the published verification vectors and the
+/// makers of TLEs use (Vallado et al., "Revisiting Spacetrack Report #3", AIAA 2006-6753).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sgp4Orbit {
+    constants: sgp4::Constants,
+    epoch: Utc,
+}
+
+impl Sgp4Orbit {
+    /// Prepares SGP4 for `elements`.
+    ///
+    /// # Errors
+    /// [`PropagationError::Unusable`].
+    pub fn new(elements: &ElementSet) -> Result<Self, PropagationError> {
+        match sgp4::Constants::from_elements_afspc_compatibility_mode(elements.elements()) {
+            Ok(constants) => Ok(Self {
+                constants,
+                epoch: elements.epoch(),
+            }),
+            Err(error) => Err(PropagationError::Unusable {
+                reason: error.to_string(),
+            }),
+        }
+    }
+
+    /// When the elements hold.
+    pub fn epoch(&self) -> Utc {
+        self.epoch
+    }
+
+    /// State in TEME, `minutes` after the elements' epoch.
+    ///
+    /// # Errors
+    /// [`PropagationError::Diverged`], [`PropagationError::Decayed`].
+    pub fn teme_at_minutes(&self, minutes: f64) -> Result<TemeState, PropagationError> {
+        let prediction = self
+            .constants
+            .propagate_afspc_compatibility_mode(sgp4::MinutesSinceEpoch(minutes))
+            .map_err(|error| PropagationError::Diverged {
+                minutes,
+                reason: error.to_string(),
+            })?;
+        let position_km = DVec3::from_array(prediction.position);
+        let velocity_km_per_s = DVec3::from_array(prediction.velocity);
+        let radius_km = position_km.length();
+        if !(radius_km.is_finite() && velocity_km_per_s.is_finite()) {
+            return Err(PropagationError::Diverged {
+                minutes,
+                reason: "the state is not finite".to_owned(),
+            });
+        }
+        // The report's code has this check (its error 6); the sgp4 crate leaves it to its caller.
+        if radius_km < sgp4::WGS72.ae {
+            return Err(PropagationError::Decayed { minutes, radius_km });
+        }
+        Ok(TemeState {
+            position_teme_m: position_km * 1e3,
+            velocity_teme_m_per_s: velocity_km_per_s * 1e3,
+        })
+    }
+
+    /// State in TEME at `utc`.
+    ///
+    /// # Errors
+    /// As [`Self::teme_at_minutes`].
+    pub fn teme(&self, utc: Utc) -> Result<TemeState, PropagationError> {
+        self.teme_at_minutes(seconds_since(self.epoch, utc) / 60.0)
+    }
+}
+
+/// A satellite that can be asked where it is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Satellite {
+    /// A designed circular orbit; never fails.
+    Circular(CircularOrbit),
+    /// Mean elements moved by SGP4.
+    Sgp4(Box<Sgp4Orbit>),
+}
+
+impl Satellite {
+    /// A satellite from mean elements.
+    ///
+    /// # Errors
+    /// [`PropagationError::Unusable`].
+    pub fn from_elements(elements: &ElementSet) -> Result<Self, PropagationError> {
+        Ok(Self::Sgp4(Box::new(Sgp4Orbit::new(elements)?)))
+    }
+
+    /// State in TEME at `utc`.
+    ///
+    /// # Errors
+    /// As [`Sgp4Orbit::teme_at_minutes`].
+    pub fn teme(&self, utc: Utc) -> Result<TemeState, PropagationError> {
+        match self {
+            Self::Circular(orbit) => Ok(orbit.teme(utc)),
+            Self::Sgp4(orbit) => orbit.teme(utc),
+        }
+    }
+
+    /// Position in TEME at `utc`, m; cheaper than [`Self::teme`] for circular orbits.
+    ///
+    /// # Errors
+    /// As [`Sgp4Orbit::teme_at_minutes`].
+    pub fn position_teme_m(&self, utc: Utc) -> Result<DVec3, PropagationError> {
+        match self {
+            Self::Circular(orbit) => Ok(orbit.position_teme_m(utc)),
+            Self::Sgp4(orbit) => orbit.teme(utc).map(|state| state.position_teme_m),
+        }
+    }
+}
+
+impl From<CircularOrbit> for Satellite {
+    fn from(orbit: CircularOrbit) -> Self {
+        Self::Circular(orbit)
+    }
+}
+
+/// A satellite without a position in a batch.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[error("satellite {index}: {error}")]
+pub struct SatelliteFailure {
+    /// Index into the batch.
+    pub index: usize,
+    /// Why.
+    pub error: PropagationError,
+}
+
+/// Positions of all `satellites` at `utc` in ITRF, m, into `positions_itrf_m` (cleared first, same
+/// order), with UT1 taken as UTC ([`DUT1_UNKNOWN_S`]). One sine and cosine of sidereal time for
+/// all.
+///
+/// A satellite that cannot be propagated gets [`DVec3::NAN`] and an entry in the returned list;
+/// the others are not affected. The list is empty when all is well.
+#[must_use = "satellites in this list have no position"]
+pub fn positions_itrf_m(
+    satellites: &[Satellite],
+    utc: Utc,
+    positions_itrf_m: &mut Vec<DVec3>,
+) -> Vec<SatelliteFailure> {
+    positions_itrf_m_with(
+        satellites,
+        utc,
+        &EarthRotation::at(utc, DUT1_UNKNOWN_S),
+        positions_itrf_m,
+    )
+}
+
+/// As [`positions_itrf_m`], with the Earth's `rotation` at `utc` given by the caller.
+#[must_use = "satellites in this list have no position"]
+pub fn positions_itrf_m_with(
+    satellites: &[Satellite],
+    utc: Utc,
+    rotation: &EarthRotation,
+    positions_itrf_m: &mut Vec<DVec3>,
+) -> Vec<SatelliteFailure> {
+    let mut failures = Vec::new();
+    positions_itrf_m.clear();
+    positions_itrf_m.extend(satellites.iter().enumerate().map(|(index, satellite)| {
+        match satellite.position_teme_m(utc) {
+            Ok(position_teme_m) => rotation.position_itrf_m(position_teme_m),
+            Err(error) => {
+                failures.push(SatelliteFailure { index, error });
+                DVec3::NAN
+            }
+        }
+    }));
+    failures
+}

@@ -1,0 +1,439 @@
+//! Sorting a real element set into operational shells, planes and slots.
+//!
+//! A catalogue lists everything that flies: satellites on station, on their way up or down, and
+//! debris. The caller says which shells there are; here every object is either placed or left out
+//! with the reason. Planes are found from the right ascensions of the nodes, all moved to one
+//! instant by their J2 drift first: at 550 km and 53 deg nodes drift 4.5 deg a day, about a whole
+//! plane spacing, and element sets of one file are a day apart.
+
+use std::collections::BTreeMap;
+use std::f64::consts::TAU;
+
+use constel_units::{Angle, Length, TimeSpan, Utc};
+use thiserror::Error;
+
+use crate::EARTH_EQUATORIAL_RADIUS_M;
+use crate::circular::seconds_since;
+use crate::elements::ElementSet;
+use crate::propagator::{PropagationError, Satellite};
+use crate::shells_planes::{split_into_planes, spread_and_mean};
+
+/// Above this eccentricity an orbit is not a slot in a shell: at Starlink's height it is 70 km
+/// between lowest and highest point.
+pub const MAX_ECCENTRICITY: f64 = 0.005;
+
+/// How the planes of a shell are told apart.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum PlaneRule {
+    /// A new plane begins wherever neighbouring nodes are more than this apart.
+    Gap(Angle),
+    /// There are this many planes, parted at the widest gaps. Refused if the gaps do not bear it
+    /// out: see [`SortError::UnclearPlanes`].
+    Count(u32),
+}
+
+/// One operational shell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShellSpec {
+    /// Name, for messages.
+    pub name: String,
+    /// Mean altitude above the equatorial radius.
+    pub altitude: Length,
+    /// Largest distance from `altitude` of a satellite on station.
+    pub altitude_tolerance: Length,
+    /// Mean inclination.
+    pub inclination: Angle,
+    /// Largest distance from `inclination`.
+    pub inclination_tolerance: Angle,
+    /// How to tell planes apart.
+    pub planes: PlaneRule,
+}
+
+/// A satellite and its place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Placed {
+    /// Index into the element sets given.
+    pub index: usize,
+    /// Index into the shells given.
+    pub shell: usize,
+    /// Plane in the shell, from 0, by ascending right ascension at the instant of sorting.
+    pub plane: u32,
+    /// Slot in the plane, from 0, by ascending argument of latitude at that instant: slot 1 is
+    /// ahead of slot 0, the last is behind slot 0.
+    pub slot: u32,
+    /// Right ascension of its node at that instant, rad, `0 <= raan < 2 pi`.
+    pub raan_rad: f64,
+    /// Argument of latitude at that instant, rad, `0 <= u < 2 pi`.
+    pub latitude_argument_rad: f64,
+    /// Mean altitude above the equatorial radius, m.
+    pub altitude_m: f64,
+    /// Ready to propagate.
+    pub satellite: Satellite,
+}
+
+/// Why an object has no place.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum LeftOutReason {
+    /// In no shell: on its way up or down, or of another constellation.
+    #[error("at {altitude_km:.1} km and {inclination_deg:.2} deg it is in none of the shells")]
+    NoShell {
+        /// Mean altitude, km.
+        altitude_km: f64,
+        /// Mean inclination, deg.
+        inclination_deg: f64,
+    },
+    /// Too far from a circle.
+    #[error("eccentricity {eccentricity} is above {MAX_ECCENTRICITY}")]
+    Eccentric {
+        /// As given.
+        eccentricity: f64,
+    },
+    /// The elements are too far from the instant of sorting to be believed.
+    #[error("its elements are {age} from the instant asked for, more than {max_age}")]
+    Stale {
+        /// Distance in time, positive.
+        age: TimeSpan,
+        /// The caller's bound.
+        max_age: TimeSpan,
+    },
+    /// The same catalogue number with elements nearer to the instant is in the set too.
+    #[error("another element set of this object, at index {index}, is nearer to the instant")]
+    Superseded {
+        /// Index of the one that counts.
+        index: usize,
+    },
+    /// No position at the instant of sorting.
+    #[error(transparent)]
+    Propagation(#[from] PropagationError),
+}
+
+/// An object without a place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeftOut {
+    /// Index into the element sets given.
+    pub index: usize,
+    /// Why.
+    pub reason: LeftOutReason,
+}
+
+/// A plane as found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PlaneFound {
+    /// Mean right ascension, rad, `0 <= raan < 2 pi`.
+    pub raan_rad: f64,
+    /// From its first node to its last, rad.
+    pub spread_rad: f64,
+    /// Satellites in it.
+    pub satellites: u32,
+}
+
+/// A shell as found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShellFound {
+    /// Its planes, by ascending right ascension.
+    pub planes: Vec<PlaneFound>,
+    /// Smallest gap between neighbouring planes' nearest nodes, rad (a turn if one plane or none).
+    pub narrowest_gap_rad: f64,
+    /// Largest gap between neighbouring nodes of one plane, rad.
+    pub widest_inner_gap_rad: f64,
+}
+
+/// What [`sort`] found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sorted {
+    /// One for every shell asked for, in the same order.
+    pub shells: Vec<ShellFound>,
+    /// Every satellite kept, by shell, plane, slot.
+    pub kept: Vec<Placed>,
+    /// Every object left out, by index.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Why a set cannot be sorted as asked.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum SortError {
+    /// A shell's numbers make no sense.
+    #[error("shell {shell:?}: {reason}")]
+    BadShell {
+        /// The shell's name.
+        shell: String,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// Fewer satellites than planes asked for.
+    #[error(
+        "shell {shell:?}: {planes} planes asked for, but only {satellites} satellites are in it"
+    )]
+    TooFewSatellites {
+        /// The shell's name.
+        shell: String,
+        /// Planes asked for.
+        planes: u32,
+        /// Satellites found.
+        satellites: u32,
+    },
+    /// The gaps do not show the planes asked for: the last gap that parts two planes is not twice
+    /// the widest gap inside one.
+    #[error(
+        "shell {shell:?}: its nodes do not fall into {planes} planes: the narrowest gap between \
+         planes would be {narrowest_deg:.3} deg, the widest inside one {widest_inner_deg:.3} deg"
+    )]
+    UnclearPlanes {
+        /// The shell's name.
+        shell: String,
+        /// Planes asked for.
+        planes: u32,
+        /// Narrowest gap that would part two planes, deg.
+        narrowest_deg: f64,
+        /// Widest gap that would be inside a plane, deg.
+        widest_inner_deg: f64,
+    },
+}
+
+/// Mean elements of one object, moved to the instant of sorting.
+struct Mean {
+    altitude_m: f64,
+    inclination_deg: f64,
+    raan_rad: f64,
+}
+
+/// Sorts `sets` into `shells` as they stand at `at`. An object in reach of two shells goes to the
+/// one it is nearer to, measured in tolerances. Elements further than `max_age` from `at` are left
+/// out.
+///
+/// # Errors
+/// Everything wrong with the shells asked for, at once.
+pub fn sort(
+    sets: &[ElementSet],
+    shells: &[ShellSpec],
+    at: Utc,
+    max_age: TimeSpan,
+) -> Result<Sorted, Vec<SortError>> {
+    let errors: Vec<SortError> = shells.iter().filter_map(check_shell).collect();
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let newest = newest_by_catalogue_number(sets, at);
+    let mut members: Vec<Vec<Placed>> = vec![Vec::new(); shells.len()];
+    let mut left_out = Vec::new();
+    for (index, set) in sets.iter().enumerate() {
+        match place(index, set, shells, at, max_age, &newest) {
+            Ok(placed) => members[placed.shell].push(placed),
+            Err(reason) => left_out.push(LeftOut { index, reason }),
+        }
+    }
+    let mut found = Vec::with_capacity(shells.len());
+    let mut kept = Vec::with_capacity(sets.len() - left_out.len());
+    let mut errors = Vec::new();
+    for (spec, members) in shells.iter().zip(members) {
+        match into_planes(spec, members) {
+            Ok((shell, mut placed)) => {
+                found.push(shell);
+                kept.append(&mut placed);
+            }
+            Err(error) => errors.push(error),
+        }
+    }
+    if errors.is_empty() {
+        Ok(Sorted {
+            shells: found,
+            kept,
+            left_out,
+        })
+    } else {
+        Err(errors)
+    }
+}
+
+fn check_shell(spec: &ShellSpec) -> Option<SortError> {
+    let reason = if spec.altitude.m() <= 0.0 {
+        "its altitude must be above 0 m"
+    } else if !(0.0..=180.0).contains(&spec.inclination.deg()) {
+        "its inclination must lie between 0 deg and 180 deg"
+    } else if spec.altitude_tolerance.m() <= 0.0 || spec.inclination_tolerance.deg() <= 0.0 {
+        "its tolerances must be above zero"
+    } else {
+        match spec.planes {
+            PlaneRule::Count(0) => "it needs at least one plane",
+            PlaneRule::Gap(gap) if gap.deg() <= 0.0 || gap.deg() >= 360.0 => {
+                "the gap between planes must lie between 0 deg and 360 deg"
+            }
+            _ => return None,
+        }
+    };
+    Some(SortError::BadShell {
+        shell: spec.name.clone(),
+        reason,
+    })
+}
+
+/// For every catalogue number, the index whose epoch is nearest to `at` (the first of equals).
+fn newest_by_catalogue_number(sets: &[ElementSet], at: Utc) -> BTreeMap<u64, usize> {
+    let distance = |index: usize| at.unix_ns().abs_diff(sets[index].epoch().unix_ns());
+    let mut newest = BTreeMap::new();
+    for (index, set) in sets.iter().enumerate() {
+        newest
+            .entry(set.catalogue_number())
+            .and_modify(|best| {
+                if distance(index) < distance(*best) {
+                    *best = index;
+                }
+            })
+            .or_insert(index);
+    }
+    newest
+}
+
+fn place(
+    index: usize,
+    set: &ElementSet,
+    shells: &[ShellSpec],
+    at: Utc,
+    max_age: TimeSpan,
+    newest: &BTreeMap<u64, usize>,
+) -> Result<Placed, LeftOutReason> {
+    if let Some(best) = newest
+        .get(&set.catalogue_number())
+        .filter(|best| **best != index)
+    {
+        return Err(LeftOutReason::Superseded { index: *best });
+    }
+    let eccentricity = set.elements().eccentricity;
+    if eccentricity > MAX_ECCENTRICITY {
+        return Err(LeftOutReason::Eccentric { eccentricity });
+    }
+    let mean = mean_at(set, at)?;
+    let (shell, _) = shells
+        .iter()
+        .enumerate()
+        .filter_map(|(shell, spec)| {
+            let altitude = (mean.altitude_m - spec.altitude.m()) / spec.altitude_tolerance.m();
+            let inclination =
+                (mean.inclination_deg - spec.inclination.deg()) / spec.inclination_tolerance.deg();
+            (altitude.abs() <= 1.0 && inclination.abs() <= 1.0)
+                .then(|| (shell, altitude.hypot(inclination)))
+        })
+        .min_by(|a, b| a.1.total_cmp(&b.1))
+        .ok_or(LeftOutReason::NoShell {
+            altitude_km: mean.altitude_m / 1e3,
+            inclination_deg: mean.inclination_deg,
+        })?;
+    let age_ns = at.unix_ns().abs_diff(set.epoch().unix_ns());
+    if age_ns > max_age.ns().max(0).unsigned_abs() {
+        let age = TimeSpan::from_ns(i64::try_from(age_ns).unwrap_or(i64::MAX));
+        return Err(LeftOutReason::Stale { age, max_age });
+    }
+    let satellite = Satellite::from_elements(set)?;
+    let state = satellite.teme(at)?;
+    // The angle from the satellite's own node, in its own plane as it is at this instant.
+    let normal = state
+        .position_teme_m
+        .cross(state.velocity_teme_m_per_s)
+        .normalize();
+    let node = glam::DVec3::Z.cross(normal);
+    let latitude_argument_rad = normal
+        .cross(node)
+        .dot(state.position_teme_m)
+        .atan2(node.dot(state.position_teme_m));
+    Ok(Placed {
+        index,
+        shell,
+        plane: 0,
+        slot: 0,
+        raan_rad: mean.raan_rad,
+        latitude_argument_rad: one_turn(latitude_argument_rad),
+        altitude_m: mean.altitude_m,
+        satellite,
+    })
+}
+
+/// Brouwer mean elements (what SGP4 makes of the catalogue's mean motion), node moved to `at` by
+/// the secular drift of J2.
+fn mean_at(set: &ElementSet, at: Utc) -> Result<Mean, PropagationError> {
+    let elements = set.elements();
+    let geopotential = sgp4::WGS72;
+    let inclination_rad = elements.inclination.to_radians();
+    let orbit = sgp4::Orbit::from_kozai_elements(
+        &geopotential,
+        inclination_rad,
+        elements.right_ascension.to_radians(),
+        elements.eccentricity,
+        elements.argument_of_perigee.to_radians(),
+        elements.mean_anomaly.to_radians(),
+        elements.mean_motion * (std::f64::consts::PI / 720.0),
+    )
+    .map_err(|error| PropagationError::Unusable {
+        reason: error.to_string(),
+    })?;
+    let axis_in_radii = (geopotential.ke / orbit.mean_motion).powf(2.0 / 3.0);
+    let parameter_in_radii = axis_in_radii * (1.0 - elements.eccentricity.powi(2));
+    let mean_motion_rad_per_s = orbit.mean_motion / 60.0;
+    let raan_rate_rad_per_s =
+        -1.5 * geopotential.j2 * mean_motion_rad_per_s * inclination_rad.cos()
+            / parameter_in_radii.powi(2);
+    let moved_rad = raan_rate_rad_per_s * seconds_since(set.epoch(), at);
+    Ok(Mean {
+        altitude_m: axis_in_radii * geopotential.ae * 1e3 - EARTH_EQUATORIAL_RADIUS_M,
+        inclination_deg: elements.inclination,
+        raan_rad: one_turn(orbit.right_ascension + moved_rad),
+    })
+}
+
+/// Into `0 <= angle < 2 pi`.
+fn one_turn(angle_rad: f64) -> f64 {
+    let turned = angle_rad.rem_euclid(TAU);
+    if turned >= TAU { 0.0 } else { turned } // rem_euclid of a tiny negative number is 2 pi
+}
+
+/// Gives the members of one shell their planes and slots; returns them in that order.
+fn into_planes(
+    spec: &ShellSpec,
+    members: Vec<Placed>,
+) -> Result<(ShellFound, Vec<Placed>), SortError> {
+    let raans_rad: Vec<f64> = members.iter().map(|placed| placed.raan_rad).collect();
+    let split = split_into_planes(&raans_rad, spec)?;
+    let mut members: Vec<Option<Placed>> = members.into_iter().map(Some).collect();
+    let mut planes: Vec<(PlaneFound, Vec<Placed>)> = split
+        .planes
+        .iter()
+        .map(|plane| {
+            let placed: Vec<Placed> = plane
+                .iter()
+                .filter_map(|member| members[*member].take())
+                .collect();
+            let (spread_rad, raan_rad) = spread_and_mean(plane, &raans_rad);
+            let satellites = placed.len() as u32;
+            (
+                PlaneFound {
+                    raan_rad,
+                    spread_rad,
+                    satellites,
+                },
+                placed,
+            )
+        })
+        .collect();
+    planes.sort_by(|a, b| a.0.raan_rad.total_cmp(&b.0.raan_rad));
+    let mut found = Vec::with_capacity(planes.len());
+    let mut kept = Vec::with_capacity(raans_rad.len());
+    for (plane, (summary, mut placed)) in planes.into_iter().enumerate() {
+        placed.sort_by(|a, b| {
+            (a.latitude_argument_rad.total_cmp(&b.latitude_argument_rad))
+                .then(a.index.cmp(&b.index))
+        });
+        found.push(summary);
+        kept.extend(placed.into_iter().enumerate().map(|(slot, placed)| Placed {
+            plane: plane as u32,
+            slot: slot as u32,
+            ..placed
+        }));
+    }
+    let shell = ShellFound {
+        planes: found,
+        narrowest_gap_rad: split.narrowest_gap_rad,
+        widest_inner_gap_rad: split.widest_inner_gap_rad,
+    };
+    Ok((shell, kept))
+}

@@ -1,0 +1,100 @@
+//! Parting the nodes of a shell into planes, on the circle.
+
+use std::f64::consts::TAU;
+
+use crate::shells::{PlaneRule, ShellSpec, SortError};
+
+/// Planes as lists of members, each in order of right ascension along the circle.
+pub(crate) struct Split {
+    pub(crate) planes: Vec<Vec<usize>>,
+    pub(crate) narrowest_gap_rad: f64,
+    pub(crate) widest_inner_gap_rad: f64,
+}
+
+/// Parts the nodes `raans_rad` (each in `0..2 pi`) as `spec` says.
+pub(crate) fn split_into_planes(raans_rad: &[f64], spec: &ShellSpec) -> Result<Split, SortError> {
+    let count = raans_rad.len();
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_by(|a, b| raans_rad[*a].total_cmp(&raans_rad[*b]).then(a.cmp(b)));
+    // gaps[k]: from node k to the next one along the circle; the last goes round to the first.
+    let gaps: Vec<f64> = (0..count)
+        .map(|at| {
+            if at + 1 < count {
+                raans_rad[order[at + 1]] - raans_rad[order[at]]
+            } else {
+                raans_rad[order[0]] + TAU - raans_rad[order[at]]
+            }
+        })
+        .collect();
+    let cuts = match spec.planes {
+        PlaneRule::Gap(gap) => (0..count)
+            .filter(|at| gaps[*at] > gap.rad())
+            .collect::<Vec<usize>>(),
+        PlaneRule::Count(planes) => widest(&gaps, planes, spec)?,
+    };
+    let is_cut = |at: usize| cuts.binary_search(&at).is_ok();
+    let narrowest_gap_rad = cuts.iter().map(|at| gaps[*at]).fold(TAU, f64::min);
+    let widest_inner_gap_rad = (0..count)
+        .filter(|at| !is_cut(*at))
+        .map(|at| gaps[at])
+        .fold(0.0, f64::max);
+    // Walk the circle once, from just after the last cut, so that no plane is split at zero.
+    let start = cuts.last().map_or(0, |at| at + 1);
+    let mut planes = Vec::with_capacity(cuts.len().max(1));
+    let mut plane = Vec::new();
+    for at in (start..count).chain(0..start) {
+        plane.push(order[at]);
+        if is_cut(at) {
+            planes.push(std::mem::take(&mut plane));
+        }
+    }
+    if !plane.is_empty() {
+        planes.push(plane);
+    }
+    Ok(Split {
+        planes,
+        narrowest_gap_rad,
+        widest_inner_gap_rad,
+    })
+}
+
+/// The `planes` widest gaps, in order of place; refused unless they stand out.
+fn widest(gaps: &[f64], planes: u32, spec: &ShellSpec) -> Result<Vec<usize>, SortError> {
+    let wanted = planes as usize;
+    if gaps.len() < wanted {
+        return Err(SortError::TooFewSatellites {
+            shell: spec.name.clone(),
+            planes,
+            satellites: gaps.len() as u32,
+        });
+    }
+    let mut by_width: Vec<usize> = (0..gaps.len()).collect();
+    by_width.sort_by(|a, b| gaps[*b].total_cmp(&gaps[*a]).then(a.cmp(b)));
+    let narrowest = gaps[by_width[wanted - 1]];
+    let widest_inner = by_width.get(wanted).map_or(0.0, |at| gaps[*at]);
+    // A single plane has nothing to be told apart from.
+    if wanted > 1 && narrowest < 2.0 * widest_inner {
+        return Err(SortError::UnclearPlanes {
+            shell: spec.name.clone(),
+            planes,
+            narrowest_deg: narrowest.to_degrees(),
+            widest_inner_deg: widest_inner.to_degrees(),
+        });
+    }
+    by_width.truncate(wanted);
+    by_width.sort_unstable();
+    Ok(by_width)
+}
+
+/// Spread and mean of the nodes of one plane, rad. `plane` is in order along the circle.
+pub(crate) fn spread_and_mean(plane: &[usize], raans_rad: &[f64]) -> (f64, f64) {
+    let Some(first) = plane.first().map(|member| raans_rad[*member]) else {
+        return (0.0, 0.0);
+    };
+    // Measured eastwards from the first node, so that a plane across zero is in one piece.
+    let from_first = |member: &usize| (raans_rad[*member] - first).rem_euclid(TAU);
+    let spread = plane.last().map_or(0.0, from_first);
+    let mean = plane.iter().map(from_first).sum::<f64>() / plane.len() as f64;
+    let mean = (first + mean).rem_euclid(TAU);
+    (spread, if mean >= TAU { 0.0 } else { mean })
+}
