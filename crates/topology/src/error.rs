@@ -1,6 +1,6 @@
 //! What can be wrong with a spec. All findings are collected.
 
-use crate::sky::SkyError;
+use crate::sky::NoPosition;
 
 /// One finding in a [`Spec`](crate::Spec). `what` names the constellation, satellite or station.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -80,7 +80,7 @@ pub enum SpecError {
         /// How many there may be.
         max: usize,
     },
-    /// Positions at time 0 cannot be had.
+    /// A satellite has no position at the start.
     #[error(transparent)]
-    Sky(#[from] SkyError),
+    NoPosition(#[from] NoPosition),
 }

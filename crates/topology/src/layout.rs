@@ -2,12 +2,13 @@
 
 use crate::check::check;
 use crate::error::SpecError;
-use crate::geometry::{argument_of_latitude_rad, geodetic_to_itrf};
+use crate::geometry::argument_of_latitude_rad;
 use crate::node::{Node, NodeId, NodeKind, Port, PortRole, Seat};
 use crate::pairing::{IslKind, plus_grid};
 use crate::sky::Sky;
 use crate::spec::{IslPattern, PlusGrid, Spec};
 use constel_link::PortId;
+use constel_orbit::{Geodetic, Site};
 use std::collections::BTreeMap;
 
 /// A pair of laser ports that may be linked. `a < b`.
@@ -37,15 +38,8 @@ pub struct Layout {
     satellite_count: usize,
     /// First satellite of each constellation, and one past the last.
     constellation_start: Vec<usize>,
-    stations: Vec<StationFrame>,
+    sites: Vec<Site>,
     by_name: BTreeMap<String, NodeId>,
-}
-
-/// A station's fixed geometry.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct StationFrame {
-    pub(crate) position: [f64; 3],
-    pub(crate) up: [f64; 3],
 }
 
 impl Layout {
@@ -72,12 +66,12 @@ impl Layout {
             link_of_port: Vec::new(),
             satellite_count,
             constellation_start: vec![0],
-            stations: Vec::new(),
+            sites: Vec::new(),
             by_name: BTreeMap::new(),
             spec,
         };
         layout.number_nodes();
-        layout.pair(sky).map_err(|e| vec![e])?;
+        layout.pair(sky)?;
         Ok(layout)
     }
 
@@ -98,12 +92,11 @@ impl Layout {
         }
         for station in &spec.stations {
             self.push_node(&station.name, NodeKind::Ground, None, false);
-            let (position, up) = geodetic_to_itrf(
-                station.latitude_deg,
-                station.longitude_deg,
-                station.altitude_m,
-            );
-            self.stations.push(StationFrame { position, up });
+            self.sites.push(Site::new(&Geodetic {
+                latitude_rad: station.latitude_deg.to_radians(),
+                longitude_rad: station.longitude_deg.to_radians(),
+                height_m: station.altitude_m,
+            }));
         }
         self.spec = spec;
     }
@@ -131,12 +124,14 @@ impl Layout {
         });
     }
 
-    fn pair(&mut self, sky: &dyn Sky) -> Result<(), SpecError> {
+    fn pair(&mut self, sky: &dyn Sky) -> Result<(), Vec<SpecError>> {
         const DT_NS: u64 = 1_000_000_000;
-        let mut now = vec![[0.0; 3]; self.satellite_count];
-        let mut later = now.clone();
-        sky.positions_itrf_m(0, &mut now)?;
-        sky.positions_itrf_m(DT_NS, &mut later)?;
+        let (mut now, mut later) = (Vec::new(), Vec::new());
+        let mut lost = sky.positions_itrf_m(0, &mut now);
+        lost.extend(sky.positions_itrf_m(DT_NS, &mut later));
+        if !lost.is_empty() {
+            return Err(lost.into_iter().map(SpecError::from).collect());
+        }
         let phase: Vec<f64> = now
             .iter()
             .zip(&later)
@@ -271,8 +266,8 @@ impl Layout {
         NodeId((self.satellite_count + station) as u32)
     }
 
-    pub(crate) fn station_frames(&self) -> &[StationFrame] {
-        &self.stations
+    pub(crate) fn sites(&self) -> &[Site] {
+        &self.sites
     }
 
     /// Satellites of a constellation, as a range of node indices.

@@ -11,7 +11,7 @@
 
 mod check;
 mod error;
-pub mod geometry;
+mod geometry;
 mod layout;
 mod node;
 mod pairing;
@@ -20,17 +20,17 @@ mod sky;
 mod snapshot;
 mod spec;
 mod stepper;
-mod vec3;
 mod visible;
 mod why;
 
 pub use check::MAX_NODES;
 pub use error::SpecError;
+pub use geometry::{geocentric_latitude_deg, slope_ns_per_s};
 pub use layout::{IslLink, Layout};
 pub use node::{Node, NodeId, NodeKind, Port, PortRole, Seat};
 pub use pairing::IslKind;
 pub use policy::{Candidate, Choice, Nearest, Policy, built_in};
-pub use sky::{Sky, SkyError};
+pub use sky::{NoPosition, OrbitSky, Sky};
 pub use snapshot::{Delta, Edge, EdgeKind, Handover, Snapshot, diff};
 pub use spec::{
     Constellation, GslPolicy, GslSpec, IslPattern, LinkClass, Neighbours, PlusGrid, Satellite,

@@ -3,10 +3,9 @@
 //! Whether a pair is up at an instant is decided elsewhere ([`crate::why`]); keeping pairs for the whole run
 //! keeps interfaces and addresses stable.
 
-use crate::geometry::range_m;
 use crate::node::PortRole;
 use crate::spec::{Neighbours, PlusGrid, Satellite, Wrap};
-use crate::vec3::V3;
+use constel_orbit::DVec3;
 use std::collections::BTreeMap;
 
 /// What kind of neighbours an ISL joins.
@@ -39,7 +38,7 @@ type Planes = BTreeMap<u16, Vec<usize>>;
 pub(crate) fn plus_grid(
     satellites: &[Satellite],
     grid: &PlusGrid,
-    positions: &[V3],
+    positions: &[DVec3],
     phase_rad: &[f64],
 ) -> Vec<Pair> {
     let mut shells: BTreeMap<u16, Planes> = BTreeMap::new();
@@ -86,7 +85,7 @@ fn intra_plane(ring: &[usize], pairs: &mut Vec<Pair>) {
     }
 }
 
-fn inter_plane(rings: &[&Vec<usize>], grid: &PlusGrid, positions: &[V3], pairs: &mut Vec<Pair>) {
+fn inter_plane(rings: &[&Vec<usize>], grid: &PlusGrid, positions: &[DVec3], pairs: &mut Vec<Pair>) {
     let wrap = match grid.neighbours {
         Neighbours::Walker { wrap, .. } | Neighbours::Nearest { wrap } => wrap,
     };
@@ -161,14 +160,14 @@ fn shifted(from: &[usize], to: &[usize], shift: i64) -> Vec<(usize, usize)> {
 fn nearest(
     from: &[usize],
     to: &[usize],
-    positions: &[V3],
+    positions: &[DVec3],
     max_range_m: f64,
 ) -> Vec<(usize, usize)> {
     let mut candidates: Vec<(f64, usize, usize)> = from
         .iter()
         .flat_map(|&a| {
             to.iter()
-                .map(move |&b| (range_m(positions[a], positions[b]), a, b))
+                .map(move |&b| (positions[a].distance(positions[b]), a, b))
         })
         .filter(|c| c.0 <= max_range_m)
         .collect();
@@ -213,7 +212,7 @@ mod tests {
 
     fn pairs(planes: u16, slots: u16, phasing: u32, wrap: Wrap) -> Vec<Pair> {
         let sats = walker(planes, slots);
-        let zero = vec![[0.0; 3]; sats.len()];
+        let zero = vec![DVec3::ZERO; sats.len()];
         let phases = vec![0.0; sats.len()];
         plus_grid(
             &sats,
@@ -282,7 +281,7 @@ mod tests {
 
     #[test]
     fn nearest_is_one_to_one_and_leaves_out_the_far() {
-        let at = |x: f64, y: f64| [x, y, 0.0];
+        let at = |x: f64, y: f64| DVec3::new(x, y, 0.0);
         let positions = [
             at(0.0, 0.0),
             at(10.0, 0.0),

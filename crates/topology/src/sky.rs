@@ -1,27 +1,68 @@
 //! Where satellites are: the door between orbits and topology.
 
+use constel_orbit::{DVec3, Satellite, positions_itrf_m};
+use constel_units::{TimeSpan, Utc};
+
 /// Gives positions of all satellites at any time of the lab. Must be a pure function of `t_ns`.
 pub trait Sky: Send + Sync {
     /// How many satellites it knows; the same order and number as the spec's satellites, constellation by
     /// constellation.
     fn count(&self) -> usize;
 
-    /// Fills `out` (of length [`count`](Sky::count)) with ITRF positions in metres, `t_ns` after the start
-    /// of the lab.
-    ///
-    /// # Errors
-    /// When a position cannot be computed (an orbit that has decayed, a time outside an ephemeris).
-    fn positions_itrf_m(&self, t_ns: u64, out: &mut [[f64; 3]]) -> Result<(), SkyError>;
+    /// Fills `out` (cleared first) with [`count`](Sky::count) ITRF positions in metres, `t_ns` after the start
+    /// of the lab. A satellite without a position gets [`DVec3::NAN`] and an entry in the list returned; it
+    /// has no links then.
+    #[must_use = "satellites in this list have no position"]
+    fn positions_itrf_m(&self, t_ns: u64, out: &mut Vec<DVec3>) -> Vec<NoPosition>;
 }
 
-/// A satellite has no position at the time asked for.
+/// A satellite has no position at the time asked for (an orbit that has decayed, elements that diverge).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no position for satellite number {satellite} at {} s: {reason}", *.t_ns as f64 / 1e9)]
-pub struct SkyError {
-    /// Place of the satellite in the sky's order.
+pub struct NoPosition {
+    /// Place of the satellite in the sky's order; its node number.
     pub satellite: usize,
     /// The time asked for, nanoseconds after the start of the lab.
     pub t_ns: u64,
     /// What the propagator said.
     pub reason: String,
+}
+
+/// The sky of [`constel_orbit`]'s satellites.
+#[derive(Debug, Clone)]
+pub struct OrbitSky {
+    start: Utc,
+    satellites: Vec<Satellite>,
+}
+
+impl OrbitSky {
+    /// Satellites of all constellations, in the spec's order; the lab starts at `start`.
+    #[must_use]
+    pub fn new(start: Utc, satellites: Vec<Satellite>) -> OrbitSky {
+        OrbitSky { start, satellites }
+    }
+
+    /// What time it is in the sky `t_ns` after the start of the lab.
+    #[must_use]
+    pub fn utc_at(&self, t_ns: u64) -> Utc {
+        // A lab's time is far below 292 years.
+        self.start + TimeSpan::from_ns(t_ns as i64)
+    }
+}
+
+impl Sky for OrbitSky {
+    fn count(&self) -> usize {
+        self.satellites.len()
+    }
+
+    fn positions_itrf_m(&self, t_ns: u64, out: &mut Vec<DVec3>) -> Vec<NoPosition> {
+        positions_itrf_m(&self.satellites, self.utc_at(t_ns), out)
+            .into_iter()
+            .map(|f| NoPosition {
+                satellite: f.index,
+                t_ns,
+                reason: f.error.to_string(),
+            })
+            .collect()
+    }
 }

@@ -2,7 +2,9 @@
 
 use crate::layout::Layout;
 use crate::node::NodeId;
+use crate::sky::NoPosition;
 use constel_link::{EdgeChange, Impairment, PortId};
+use constel_orbit::DVec3;
 use std::cmp::Ordering;
 
 /// What kind of link an edge is half of.
@@ -69,10 +71,12 @@ pub struct Snapshot {
     pub step: u64,
     /// The step's start, nanoseconds after the start of the lab.
     pub t_ns: u64,
-    /// ITRF positions of all nodes, metres, by node number.
-    pub positions_itrf_m: Vec<[f64; 3]>,
+    /// ITRF positions of all nodes, metres, by node number; NaN for satellites in `lost`.
+    pub positions_itrf_m: Vec<DVec3>,
     /// All edges, sorted by (from, to), both directions of every link.
     pub edges: Vec<Edge>,
+    /// Satellites without a position at the start of the step.
+    pub lost: Vec<NoPosition>,
     /// The satellite of each station, in the order of the spec's stations; `None`: dark.
     pub serving: Vec<Option<NodeId>>,
 }

@@ -1,16 +1,16 @@
 //! Steps through time: positions, decisions, edges. Reuses its buffers and remembers only what decisions need.
 
-use crate::geometry::{delay_ns, range_m, slope_ns_per_s};
+use crate::geometry::slope_ns_per_s;
 use crate::layout::Layout;
 use crate::node::NodeId;
 use crate::policy::{Candidate, Choice, Policy, built_in};
-use crate::sky::{Sky, SkyError};
+use crate::sky::{NoPosition, Sky};
 use crate::snapshot::{Edge, EdgeKind, Snapshot};
 use crate::spec::LinkClass;
-use crate::vec3::{V3, dot, sub};
 use crate::visible::{CapIndex, Viewpoint};
 use crate::why::{isl_state, sin_sq_cutoff};
 use constel_link::{Delay, Impairment, Loss, PortId, QueueLimit};
+use constel_orbit::{DVec3, light_time_ns};
 use std::sync::Arc;
 
 /// Produces one [`Snapshot`] after another.
@@ -22,13 +22,16 @@ pub struct Stepper {
     sky: Arc<dyn Sky>,
     policy: Arc<dyn Policy>,
     next_step: u64,
-    /// Positions of all nodes at the start of `next_step`; `false` before the first.
-    now: Vec<V3>,
-    now_valid: bool,
-    later: Vec<V3>,
-    /// Satellite of each station in the step before `next_step`; `None` at the very start.
+    /// Positions of all nodes at the start of `next_step`, if already known.
+    now: Located,
+    now_known: bool,
+    /// Positions at its end.
+    later: Located,
+    /// Satellite of each station in the step before `next_step`.
     serving: Vec<Option<NodeId>>,
+    /// When each station's link comes up; 0 when it is.
     up_from: Vec<u64>,
+    /// False until stations have chosen once: a first choice is no change.
     started: bool,
     views: Vec<Viewpoint>,
     /// Per constellation and station: sine of the mask, and the mask in degrees.
@@ -36,6 +39,26 @@ pub struct Stepper {
     cutoffs: Vec<f64>,
     indexes: Vec<CapIndex>,
     candidates: Vec<Candidate>,
+}
+
+/// Where all nodes are at an instant.
+#[derive(Debug, Default)]
+struct Located {
+    positions: Vec<DVec3>,
+    lost: Vec<NoPosition>,
+}
+
+impl Located {
+    fn locate(&mut self, layout: &Layout, sky: &dyn Sky, t_ns: u64) {
+        self.lost = sky.positions_itrf_m(t_ns, &mut self.positions);
+        assert_eq!(
+            self.positions.len(),
+            layout.satellite_count(),
+            "a sky must place every satellite"
+        );
+        self.positions
+            .extend(layout.sites().iter().map(|s| s.position_itrf_m));
+    }
 }
 
 impl Stepper {
@@ -49,39 +72,31 @@ impl Stepper {
     /// Starts at step 0 with a policy of the caller's.
     #[must_use]
     pub fn with_policy(layout: Arc<Layout>, sky: Arc<dyn Sky>, policy: Arc<dyn Policy>) -> Stepper {
-        let frames = layout.station_frames();
-        let stations = frames.len();
-        let mut now = vec![[0.0; 3]; layout.nodes().len()];
-        for (slot, frame) in now[layout.satellite_count()..].iter_mut().zip(frames) {
-            *slot = frame.position;
-        }
+        let stations = layout.sites().len();
         let constellations = layout.spec().constellations.len();
+        let mask = |station, constellation| {
+            let mask_deg = layout.mask_deg(station, constellation);
+            (mask_deg.to_radians().sin(), mask_deg)
+        };
         let masks = (0..constellations)
-            .map(|k| {
-                (0..stations)
-                    .map(|s| {
-                        let mask = layout.mask_deg(s, k);
-                        (mask.to_radians().sin(), mask)
-                    })
-                    .collect()
-            })
+            .map(|k| (0..stations).map(|s| mask(s, k)).collect())
             .collect();
-        let cutoffs = layout
-            .isl_links()
-            .iter()
-            .map(|l| sin_sq_cutoff(layout.grid_of(l).polar_cutoff_deg))
-            .collect();
+        let cutoff = |link| sin_sq_cutoff(layout.grid_of(link).polar_cutoff_deg);
         Stepper {
-            later: now.clone(),
-            now,
-            now_valid: false,
             next_step: 0,
+            now: Located::default(),
+            now_known: false,
+            later: Located::default(),
             serving: vec![None; stations],
             up_from: vec![0; stations],
             started: false,
-            views: frames.iter().map(|f| Viewpoint::new(f.position)).collect(),
+            views: layout
+                .sites()
+                .iter()
+                .map(|s| Viewpoint::new(s.position_itrf_m))
+                .collect(),
             masks,
-            cutoffs,
+            cutoffs: layout.isl_links().iter().map(cutoff).collect(),
             indexes: vec![CapIndex::default(); constellations],
             candidates: Vec::new(),
             layout,
@@ -109,10 +124,8 @@ impl Stepper {
     }
 
     /// Goes to `step`, whatever was computed before, and computes it.
-    ///
-    /// # Errors
-    /// When a satellite has no position then.
-    pub fn at_step(&mut self, step: u64) -> Result<Snapshot, SkyError> {
+    #[must_use]
+    pub fn at_step(&mut self, step: u64) -> Snapshot {
         let spec = self.layout.spec();
         // What happened longer ago than an outage lasts has no effect on a memoryless policy's step.
         let look_back = if self.policy.memoryless() {
@@ -121,65 +134,54 @@ impl Stepper {
             step
         };
         self.next_step = step.saturating_sub(look_back);
-        self.now_valid = false;
+        self.now_known = false;
         self.started = false;
         self.serving.fill(None);
         self.up_from.fill(0);
         while self.next_step < step {
-            self.locate()?;
+            self.locate_now();
             self.decide();
             self.next_step += 1;
-            self.now_valid = false;
+            self.now_known = false;
         }
         self.advance()
     }
 
     /// Computes the next step.
-    ///
-    /// # Errors
-    /// When a satellite has no position then, or at the step's end.
-    pub fn advance(&mut self) -> Result<Snapshot, SkyError> {
+    #[must_use]
+    pub fn advance(&mut self) -> Snapshot {
         let mut snapshot = Snapshot::default();
-        self.advance_into(&mut snapshot)?;
-        Ok(snapshot)
+        self.advance_into(&mut snapshot);
+        snapshot
     }
 
     /// Computes the next step into a snapshot whose memory is reused.
-    ///
-    /// # Errors
-    /// When a satellite has no position then, or at the step's end. Nothing has changed then.
-    pub fn advance_into(&mut self, snapshot: &mut Snapshot) -> Result<(), SkyError> {
-        self.locate()?;
+    pub fn advance_into(&mut self, snapshot: &mut Snapshot) {
+        self.locate_now();
         let step_ns = self.layout.spec().step_ns;
         let t_ns = self.next_step * step_ns;
-        let satellites = self.layout.satellite_count();
-        self.sky
-            .positions_itrf_m(t_ns + step_ns, &mut self.later[..satellites])?;
+        self.later.locate(&self.layout, &*self.sky, t_ns + step_ns);
         self.decide();
         snapshot.step = self.next_step;
         snapshot.t_ns = t_ns;
-        snapshot.positions_itrf_m.clone_from(&self.now);
+        snapshot.positions_itrf_m.clone_from(&self.now.positions);
+        snapshot.lost.clone_from(&self.now.lost);
         snapshot.serving.clone_from(&self.serving);
         snapshot.edges.clear();
         self.isl_edges(t_ns, &mut snapshot.edges);
         self.gsl_edges(t_ns, &mut snapshot.edges);
         snapshot.edges.sort_unstable_by_key(|e| (e.from, e.to));
         std::mem::swap(&mut self.now, &mut self.later);
-        self.now_valid = true;
+        self.now_known = true;
         self.next_step += 1;
-        Ok(())
     }
 
-    /// Makes `now` the positions at the start of `next_step`.
-    fn locate(&mut self) -> Result<(), SkyError> {
-        if !self.now_valid {
+    fn locate_now(&mut self) {
+        if !self.now_known {
             let t_ns = self.next_step * self.layout.spec().step_ns;
-            let satellites = self.layout.satellite_count();
-            self.sky
-                .positions_itrf_m(t_ns, &mut self.now[..satellites])?;
-            self.now_valid = true;
+            self.now.locate(&self.layout, &*self.sky, t_ns);
+            self.now_known = true;
         }
-        Ok(())
     }
 
     /// Lets every station choose, from the positions in `now`.
@@ -187,25 +189,28 @@ impl Stepper {
         let layout = &self.layout;
         let spec = layout.spec();
         let t_ns = self.next_step * spec.step_ns;
-        for (k, index) in self.indexes.iter_mut().enumerate() {
-            if !self.views.is_empty() {
-                index.rebuild(&self.now[layout.satellites_of(k)]);
-            }
+        if self.views.is_empty() {
+            return;
         }
-        for (station, frame) in layout.station_frames().iter().enumerate() {
+        for (k, index) in self.indexes.iter_mut().enumerate() {
+            index.rebuild(&self.now.positions[layout.satellites_of(k)]);
+        }
+        for (station, site) in layout.sites().iter().enumerate() {
+            let up = site.up_itrf();
             self.candidates.clear();
             for (k, index) in self.indexes.iter().enumerate() {
                 let first = layout.satellites_of(k).start;
                 let (sin_mask, mask_deg) = self.masks[k][station];
                 index.candidates(&self.views[station], mask_deg, |i| {
-                    let d = sub(self.now[first + i], frame.position);
-                    let range_m = dot(d, d).sqrt();
-                    let height = dot(d, frame.up);
-                    if height >= sin_mask * range_m {
+                    let away = self.now.positions[first + i] - site.position_itrf_m;
+                    let range_m = away.length();
+                    let height_m = away.dot(up);
+                    // False for a satellite without a position.
+                    if height_m >= sin_mask * range_m {
                         self.candidates.push(Candidate {
                             satellite: NodeId((first + i) as u32),
                             range_m,
-                            sin_elevation: height / range_m,
+                            sin_elevation: height_m / range_m,
                         });
                     }
                 });
@@ -230,13 +235,16 @@ impl Stepper {
 
     fn isl_edges(&self, t_ns: u64, edges: &mut Vec<Edge>) {
         for (link, cutoff) in self.layout.isl_links().iter().zip(&self.cutoffs) {
-            let Ok(range_m) = isl_state(&self.layout, link, *cutoff, &self.now) else {
-                continue;
+            let state = isl_state(&self.layout, link, *cutoff, &self.now.positions);
+            let Ok(range_m) = state else { continue };
+            let constellation = &self.layout.spec().constellations[usize::from(link.constellation)];
+            let at = Place {
+                ends: (link.a, link.b),
+                t_ns,
+                range_m,
+                up_from_ns: 0,
             };
-            let class =
-                &self.layout.spec().constellations[usize::from(link.constellation)].isl_class;
-            let ends = (link.a, link.b);
-            self.push_both(ends, EdgeKind::Isl, class, (t_ns, range_m, 0), edges);
+            self.push_both(&at, EdgeKind::Isl, &constellation.isl_class, edges);
         }
     }
 
@@ -247,30 +255,33 @@ impl Stepper {
             let Some(seat) = self.layout.node(satellite).seat else {
                 continue;
             };
-            let class =
-                &self.layout.spec().constellations[usize::from(seat.constellation)].gsl_class;
-            let range_m = range_m(self.now[node.index()], self.now[satellite.index()]);
-            let ends = (self.layout.gsl_port(node), self.layout.gsl_port(satellite));
-            let up_from = self.up_from[station];
-            self.push_both(ends, EdgeKind::Gsl, class, (t_ns, range_m, up_from), edges);
+            let constellation = &self.layout.spec().constellations[usize::from(seat.constellation)];
+            let positions = &self.now.positions;
+            let at = Place {
+                ends: (self.layout.gsl_port(node), self.layout.gsl_port(satellite)),
+                t_ns,
+                range_m: positions[node.index()].distance(positions[satellite.index()]),
+                up_from_ns: self.up_from[station],
+            };
+            self.push_both(&at, EdgeKind::Gsl, &constellation.gsl_class, edges);
         }
     }
 
-    fn push_both(
-        &self,
-        (a, b): (PortId, PortId),
-        kind: EdgeKind,
-        class: &LinkClass,
-        (t_ns, range_now_m, up_from_ns): (u64, f64, u64),
-        edges: &mut Vec<Edge>,
-    ) {
-        let node = |p: PortId| self.layout.port(p).node.index();
-        let from_ns = delay_ns(range_now_m);
-        let to_ns = delay_ns(range_m(self.later[node(a)], self.later[node(b)]));
+    fn push_both(&self, at: &Place, kind: EdgeKind, class: &LinkClass, edges: &mut Vec<Edge>) {
+        let (a, b) = at.ends;
+        let later = |p: PortId| self.later.positions[self.layout.port(p).node.index()];
+        let from_ns = light_time_ns(at.range_m);
+        let later_m = later(a).distance(later(b));
+        // An orbit that ends within this step: the delay stays, the edge goes at the next.
+        let to_ns = if later_m.is_nan() {
+            from_ns
+        } else {
+            light_time_ns(later_m)
+        };
         let step_ns = self.layout.spec().step_ns;
         let impairment = Impairment {
             delay: Delay {
-                t0_ns: t_ns,
+                t0_ns: at.t_ns,
                 delay_ns: from_ns,
                 slope_ns_per_s: slope_ns_per_s(from_ns, to_ns, step_ns),
             },
@@ -285,7 +296,7 @@ impl Stepper {
             } else {
                 Loss::None
             },
-            up_from_ns,
+            up_from_ns: at.up_from_ns,
         };
         edges.push(Edge {
             from: a,
@@ -300,4 +311,12 @@ impl Stepper {
             impairment,
         });
     }
+}
+
+/// A link to be made: which ports, when, how long.
+struct Place {
+    ends: (PortId, PortId),
+    t_ns: u64,
+    range_m: f64,
+    up_from_ns: u64,
 }

@@ -3,8 +3,8 @@
 //! Satellites are sorted into cells of latitude and longitude; a station looks only into the cells its
 //! visibility cap touches. The cap is taken a little too large, and every candidate is then tested exactly.
 
-use crate::geometry::WGS84_B_M;
-use crate::vec3::{V3, norm};
+use crate::geometry::geocentric_latitude_deg;
+use constel_orbit::DVec3;
 
 /// Cell size, degrees.
 const CELL_DEG: f64 = 5.0;
@@ -33,21 +33,18 @@ pub(crate) struct Viewpoint {
 }
 
 impl Viewpoint {
-    pub(crate) fn new(position: V3) -> Viewpoint {
+    pub(crate) fn new(position: DVec3) -> Viewpoint {
         let (latitude_deg, longitude_deg) = direction_deg(position);
         Viewpoint {
             latitude_deg,
             longitude_deg,
-            radius_m: norm(position),
+            radius_m: position.length(),
         }
     }
 }
 
-fn direction_deg(p: V3) -> (f64, f64) {
-    (
-        p[2].atan2(p[0].hypot(p[1])).to_degrees(),
-        p[1].atan2(p[0]).to_degrees(),
-    )
+fn direction_deg(p: DVec3) -> (f64, f64) {
+    (geocentric_latitude_deg(p), p.y.atan2(p.x).to_degrees())
 }
 
 fn band_of(latitude_deg: f64) -> usize {
@@ -60,7 +57,7 @@ fn column_of(longitude_deg: f64) -> usize {
 
 impl CapIndex {
     /// Sorts positions into cells. Order inside a cell is the order given.
-    pub(crate) fn rebuild(&mut self, positions: &[V3]) {
+    pub(crate) fn rebuild(&mut self, positions: &[DVec3]) {
         self.starts.clear();
         self.starts.resize(BANDS * CELLS_PER_BAND + 1, 0);
         self.cell_of.clear();
@@ -70,7 +67,7 @@ impl CapIndex {
             let cell = band_of(lat) * CELLS_PER_BAND + column_of(lon);
             self.cell_of.push(cell as u16);
             self.starts[cell + 1] += 1;
-            max_sq = max_sq.max(p[0] * p[0] + p[1] * p[1] + p[2] * p[2]);
+            max_sq = max_sq.max(p.length_squared());
         }
         self.max_radius_m = max_sq.sqrt();
         for i in 1..self.starts.len() {
@@ -78,8 +75,8 @@ impl CapIndex {
         }
         self.items.clear();
         self.items.resize(positions.len(), 0);
-        // Filling from the back leaves `starts` at the first item of each cell... one cell late, so fill
-        // with a moving cursor kept in `starts` and shift it back by one cell at the end.
+        // `starts` itself is the moving cursor of each cell; afterwards it points one cell too far on and is
+        // shifted back.
         for (i, &cell) in self.cell_of.iter().enumerate() {
             let cursor = &mut self.starts[usize::from(cell)];
             self.items[*cursor as usize] = i as u32;
@@ -139,7 +136,7 @@ impl CapIndex {
 fn cap_deg(station_m: f64, radius_m: f64, mask_deg: f64) -> f64 {
     let mask = (mask_deg - NORMAL_LEAN_DEG).max(-90.0).to_radians();
     let ratio = station_m * mask.cos() / radius_m;
-    if ratio >= 1.0 || radius_m < WGS84_B_M {
+    if ratio >= 1.0 {
         // Satellites no higher than the station: the formula does not hold, look everywhere.
         return 180.0;
     }
@@ -149,8 +146,25 @@ fn cap_deg(station_m: f64, radius_m: f64, mask_deg: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::geometry::{elevation_deg, geodetic_to_itrf};
+    use constel_orbit::{Geodetic, Site};
     use proptest::prelude::*;
+
+    fn geodetic(lat: f64, lon: f64, height_m: f64) -> Geodetic {
+        let (latitude_rad, longitude_rad) = (lat.to_radians(), lon.to_radians());
+        Geodetic {
+            latitude_rad,
+            longitude_rad,
+            height_m,
+        }
+    }
+
+    fn site(lat: f64, lon: f64) -> Site {
+        Site::new(&geodetic(lat, lon, 0.0))
+    }
+
+    fn point(lat: f64, lon: f64, height_m: f64) -> DVec3 {
+        geodetic(lat, lon, height_m).position_itrf_m()
+    }
 
     proptest! {
         #[test]
@@ -161,18 +175,19 @@ mod tests {
             sats in prop::collection::vec((-90.0..90.0_f64, -180.0..180.0_f64, 300e3..36e6_f64), 1..200),
             near in prop::collection::vec((-20.0..20.0_f64, -30.0..30.0_f64), 0..50),
         ) {
-            let (station, up) = geodetic_to_itrf(lat, lon, 0.0);
-            let mut all: Vec<_> = sats.iter().map(|s| geodetic_to_itrf(s.0, s.1, s.2).0).collect();
+            let site = site(lat, lon);
+            let mut all: Vec<_> = sats.iter().map(|s| point(s.0, s.1, s.2)).collect();
             // Some that are sure to be near, across the date line and the poles too.
-            all.extend(near.iter().map(|n| geodetic_to_itrf(lat + n.0, lon + n.1, 550e3).0));
+            all.extend(near.iter().map(|n| point(lat + n.0, lon + n.1, 550e3)));
             let mut index = CapIndex::default();
             index.rebuild(&all);
             let mut seen = vec![0; all.len()];
-            index.candidates(&Viewpoint::new(station), mask, |i| seen[i] += 1);
+            index.candidates(&Viewpoint::new(site.position_itrf_m), mask, |i| seen[i] += 1);
             for (i, &p) in all.iter().enumerate() {
                 prop_assert!(seen[i] <= 1);
-                if elevation_deg(station, up, p) >= mask {
-                    prop_assert_eq!(seen[i], 1, "elevation {}", elevation_deg(station, up, p));
+                let elevation = site.look(p).elevation_rad.to_degrees();
+                if elevation >= mask {
+                    prop_assert_eq!(seen[i], 1, "elevation {}", elevation);
                 }
             }
         }
@@ -186,17 +201,13 @@ mod tests {
                 let z = 1.0 - (2.0 * f64::from(i) + 1.0) / 4000.0;
                 let (s, c) = (f64::from(i) * 2.399_963).sin_cos();
                 let r = 6_928e3 * (1.0 - z * z).sqrt();
-                [r * c, r * s, 6_928e3 * z]
+                DVec3::new(r * c, r * s, 6_928e3 * z)
             })
             .collect();
         let mut index = CapIndex::default();
         index.rebuild(&all);
         let mut n = 0;
-        index.candidates(
-            &Viewpoint::new(geodetic_to_itrf(40.0, 10.0, 0.0).0),
-            25.0,
-            |_| n += 1,
-        );
+        index.candidates(&Viewpoint::new(point(40.0, 10.0, 0.0)), 25.0, |_| n += 1);
         assert!((20..120).contains(&n), "{n}");
     }
 }

@@ -1,13 +1,12 @@
 //! Why a link is up or down: the same tests the stepper applies, with words.
 
-use crate::geometry::{
-    delay_ns, elevation_deg, geocentric_latitude_deg, lowest_altitude_m, range_m,
-};
+use crate::geometry::geocentric_latitude_deg;
 use crate::layout::{IslLink, Layout};
 use crate::node::{NodeId, NodeKind};
 use crate::pairing::IslKind;
 use crate::snapshot::Snapshot;
 use crate::spec::{IslPattern, Neighbours, Wrap};
+use constel_orbit::{DVec3, grazing_altitude_m, light_time_ns};
 use std::fmt;
 
 /// Why there is, or is not, a link between two nodes at the start of a step.
@@ -46,6 +45,11 @@ pub enum Down {
     NotNeighbours,
     /// Their planes fly in opposite directions and the seam is not linked.
     Seam,
+    /// The satellite's orbit gives no position now.
+    NoPosition {
+        /// The satellite.
+        node: NodeId,
+    },
     /// One end is too far from the equator for inter-plane links.
     PolarCutoff {
         /// The end that is.
@@ -90,15 +94,19 @@ pub(crate) fn isl_state(
     layout: &Layout,
     link: &IslLink,
     sin_sq_cutoff: f64,
-    positions: &[[f64; 3]],
+    positions: &[DVec3],
 ) -> Result<f64, Down> {
     let grid = layout.grid_of(link);
     let (na, nb) = (layout.port(link.a).node, layout.port(link.b).node);
     let (a, b) = (positions[na.index()], positions[nb.index()]);
+    for (node, p) in [(na, a), (nb, b)] {
+        if p.is_nan() {
+            return Err(Down::NoPosition { node });
+        }
+    }
     if link.kind != IslKind::IntraPlane {
         for (node, p) in [(na, a), (nb, b)] {
-            let r_sq = p[0] * p[0] + p[1] * p[1] + p[2] * p[2];
-            if p[2] * p[2] > sin_sq_cutoff * r_sq {
+            if p.z * p.z > sin_sq_cutoff * p.length_squared() {
                 return Err(Down::PolarCutoff {
                     node,
                     latitude_deg: geocentric_latitude_deg(p),
@@ -107,14 +115,14 @@ pub(crate) fn isl_state(
             }
         }
     }
-    let range_m = range_m(a, b);
+    let range_m = a.distance(b);
     if range_m > grid.max_range_m {
         return Err(Down::BeyondRange {
             range_m,
             max_range_m: grid.max_range_m,
         });
     }
-    let altitude_m = lowest_altitude_m(a, b);
+    let altitude_m = grazing_altitude_m(a, b);
     if altitude_m < grid.clearance_m {
         return Err(Down::LineOfSight {
             altitude_m,
@@ -156,7 +164,7 @@ fn why_isl(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> Why {
         return match isl_state(layout, link, cutoff, &snapshot.positions_itrf_m) {
             Ok(range_m) => Why::Up {
                 range_m,
-                delay_ns: delay_ns(range_m),
+                delay_ns: light_time_ns(range_m),
                 elevation_deg: None,
             },
             Err(down) => Why::Down(down),
@@ -198,10 +206,12 @@ fn why_isl(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> Why {
 
 fn why_gsl(layout: &Layout, snapshot: &Snapshot, station: NodeId, satellite: NodeId) -> Why {
     let place = station.index() - layout.satellite_count();
-    let frame = layout.station_frames()[place];
     let target = snapshot.positions_itrf_m[satellite.index()];
-    let range_m = range_m(frame.position, target);
-    let elevation = elevation_deg(frame.position, frame.up, target);
+    if target.is_nan() {
+        return Why::Down(Down::NoPosition { node: satellite });
+    }
+    let look = layout.sites()[place].look(target);
+    let (range_m, elevation) = (look.range_m, look.elevation_rad.to_degrees());
     if snapshot.serving[place] == Some(satellite) {
         let edge = snapshot.edge(layout.gsl_port(station), layout.gsl_port(satellite));
         return match edge {
@@ -211,7 +221,7 @@ fn why_gsl(layout: &Layout, snapshot: &Snapshot, station: NodeId, satellite: Nod
             },
             _ => Why::Up {
                 range_m,
-                delay_ns: delay_ns(range_m),
+                delay_ns: light_time_ns(range_m),
                 elevation_deg: Some(elevation),
             },
         };
@@ -287,6 +297,9 @@ impl fmt::Display for Words<'_> {
                     Down::NotNeighbours => f.write_str("the pattern does not make them neighbours"),
                     Down::Seam => {
                         f.write_str("across the seam: the planes fly in opposite directions")
+                    }
+                    Down::NoPosition { node } => {
+                        write!(f, "{} has no position: its orbit has ended", name(node))
                     }
                     Down::PolarCutoff {
                         node,
