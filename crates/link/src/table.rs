@@ -137,7 +137,26 @@ pub struct EdgeTable<F> {
     past: KeyMap<Past>,
     open: usize,
     held: usize,
+    /// Kept along the way: asking costs nothing, however many edges there are.
+    sum: EdgeCounters,
+    sum_no_edge: u64,
     wheel: Wheel,
+}
+
+/// The owner of the frames, with the drops counted on the way.
+struct Counting<'a, S> {
+    frames: &'a mut S,
+    sum: &'a mut EdgeCounters,
+}
+
+impl<S> Counting<'_, S> {
+    fn discard<F>(&mut self, frame: F, cause: DropCause)
+    where
+        S: Frames<F>,
+    {
+        self.sum.count_drop(cause);
+        self.frames.discard(frame, cause);
+    }
 }
 
 impl<F> EdgeTable<F> {
@@ -154,6 +173,8 @@ impl<F> EdgeTable<F> {
             past: KeyMap::default(),
             open: 0,
             held: 0,
+            sum: EdgeCounters::default(),
+            sum_no_edge: 0,
             wheel: Wheel::new(),
         }
     }
@@ -250,6 +271,10 @@ impl<F> EdgeTable<F> {
         {
             if entry.open {
                 let before = entry.edge.held();
+                let mut frames = Counting {
+                    frames,
+                    sum: &mut self.sum,
+                };
                 entry.edge.reconfigure(now, impairment, &mut |f| {
                     frames.discard(f, DropCause::Loss);
                 });
@@ -303,6 +328,10 @@ impl<F> EdgeTable<F> {
             return;
         };
         let before = entry.edge.held();
+        let mut frames = Counting {
+            frames,
+            sum: &mut self.sum,
+        };
         entry
             .edge
             .close(now, &mut |frame, cause| frames.discard(frame, cause));
@@ -393,10 +422,11 @@ impl<F> EdgeTable<F> {
                 }
                 None => {
                     if let Some(entry) = self.entries[id as usize].as_mut() {
-                        let counters = entry.edge.counters_mut();
-                        counters.offered += 1;
-                        counters.offered_bytes += u64::from(len_bytes);
-                        counters.count_drop(DropCause::NoBuffer);
+                        for counters in [entry.edge.counters_mut(), &mut self.sum] {
+                            counters.offered += 1;
+                            counters.offered_bytes += u64::from(len_bytes);
+                            counters.count_drop(DropCause::NoBuffer);
+                        }
                     }
                 }
             }
@@ -409,6 +439,7 @@ impl<F> EdgeTable<F> {
         if let Some(count) = self.no_edge.get_mut(from.0 as usize) {
             *count += 1;
         }
+        self.sum_no_edge += 1;
         frames.discard(frame, DropCause::NoEdge);
         0
     }
@@ -423,6 +454,12 @@ impl<F> EdgeTable<F> {
     ) -> bool {
         let Some(entry) = self.entries[id as usize].as_mut() else {
             return false;
+        };
+        self.sum.offered += 1;
+        self.sum.offered_bytes += u64::from(len_bytes);
+        let mut frames = Counting {
+            frames,
+            sum: &mut self.sum,
         };
         let before = entry.edge.held();
         let result = entry.edge.arrive(now, frame, len_bytes, &mut |f| {
@@ -467,6 +504,8 @@ impl<F> EdgeTable<F> {
                     len_bytes,
                     frame,
                 } = r;
+                self.sum.delivered += 1;
+                self.sum.delivered_bytes += u64::from(len_bytes);
                 return Some(Delivery {
                     from,
                     to,
@@ -536,22 +575,30 @@ impl<F> EdgeTable<F> {
             .collect()
     }
 
+    /// The existing edges among the `count` places from `start` on, appended to `out`. False when
+    /// there are no places after these. For reading a large table bit by bit; edges that come or
+    /// go meanwhile may be missed.
+    pub fn stats_of_places(&self, start: usize, count: usize, out: &mut Vec<EdgeStats>) -> bool {
+        let end = start.saturating_add(count).min(self.entries.len());
+        let places = self.entries.get(start..end).unwrap_or_default();
+        out.extend(
+            places
+                .iter()
+                .flatten()
+                .filter(|e| e.open)
+                .filter_map(|e| self.edge_stats(PortId(e.from), PortId(e.to))),
+        );
+        end < self.entries.len()
+    }
+
     /// Sums over all edges.
     #[must_use]
     pub fn totals(&self) -> Totals {
-        let mut totals = Totals {
+        Totals {
             edges: self.open,
-            dropped_no_edge: self.no_edge.iter().sum(),
+            counters: self.sum,
+            dropped_no_edge: self.sum_no_edge,
             held: self.held,
-            ..Totals::default()
-        };
-        self.past
-            .values()
-            .for_each(|p| totals.counters.add(&p.counters));
-        self.entries
-            .iter()
-            .flatten()
-            .for_each(|e| totals.counters.add(e.edge.counters()));
-        totals
+        }
     }
 }

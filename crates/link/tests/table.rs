@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use constel_link::{
-    ChangeError, DropCause, Edge, EdgeChange, EdgeTable, EdgeUpdate, Frames, Impairment, Loss,
-    Nanos, PortId, QueueLimit, mac_of,
+    ChangeError, DropCause, Edge, EdgeChange, EdgeCounters, EdgeTable, EdgeUpdate, Frames,
+    Impairment, Loss, Nanos, PortId, QueueLimit, mac_of,
 };
 use proptest::prelude::*;
 
@@ -104,7 +104,7 @@ fn unicast_multicast_and_nothing() {
             t.no_edge(PortId(3)),
             t.totals().dropped_no_edge
         ),
-        (2, 1, 3)
+        (2, 1, 4)
     );
     let expected = [
         (MS, 1, 11),
@@ -399,6 +399,15 @@ proptest! {
             let totals = t.totals();
             let c = totals.counters;
             prop_assert_eq!(c.offered, offered);
+            let mut sum = EdgeCounters::default();
+            t.all_stats().iter().for_each(|e| sum.add(&e.counters));
+            prop_assert_eq!(c, sum, "kept along the way and added up");
+            let mut open = Vec::new();
+            let mut start = 0;
+            while t.stats_of_places(start, 3, &mut open) {
+                start += 3;
+            }
+            prop_assert_eq!(open.len(), totals.edges);
             prop_assert_eq!(c.offered, c.delivered + c.dropped() + totals.held as u64);
         }
         while let Some(at) = t.next_event() {
