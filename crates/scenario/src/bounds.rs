@@ -47,7 +47,10 @@ impl fmt::Display for Bound<'_> {
 /// The bounds of a schema, lower before upper.
 pub(crate) fn bounds<'a>(schema: Resolved<'a>) -> impl Iterator<Item = Bound<'a>> {
     KEYWORDS.into_iter().filter_map(move |(keyword, rule)| {
-        schema.get(keyword).and_then(Value::as_str).map(|edge| Bound { rule, edge })
+        schema
+            .get(keyword)
+            .and_then(Value::as_str)
+            .map(|edge| Bound { rule, edge })
     })
 }
 

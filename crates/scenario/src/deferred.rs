@@ -23,7 +23,11 @@ impl Scenario {
     /// Each name that is no node, with the nearest one.
     pub fn check_nodes(&self, nodes: &BTreeSet<String>) -> Result<(), Diagnostics> {
         let mut errors = Diagnostics::new();
-        for deferred in self.deferred.iter().filter(|d| !nodes.contains(d.name.as_str())) {
+        for deferred in self
+            .deferred
+            .iter()
+            .filter(|d| !nodes.contains(d.name.as_str()))
+        {
             let error = Diagnostic::new(
                 &self.source,
                 deferred.span,
@@ -32,7 +36,10 @@ impl Scenario {
             )
             .with_path(deferred.path.clone())
             .with_nearest(deferred.name.as_str(), nodes.iter().map(String::as_str))
-            .with_next(format!("`constel plan {}` lists all nodes", self.source.file()));
+            .with_next(format!(
+                "`constel plan {}` lists all nodes",
+                self.source.file()
+            ));
             errors.push(error);
         }
         errors.or(())

@@ -48,6 +48,9 @@ pub struct Diagnostic {
 /// Longest part of a line that is shown, characters.
 const SNIPPET_WIDTH: usize = 120;
 
+/// Longest line that is shown at all, bytes. It is cut to [`SNIPPET_WIDTH`] when printed.
+const LONGEST_LINE: usize = 16 * 1024;
+
 /// Most entries of a list of allowed values that are printed.
 const ALLOWED_SHOWN: usize = 24;
 
@@ -70,7 +73,10 @@ impl Diagnostic {
             suggestion: None,
             allowed: Vec::new(),
             next: None,
-            snippet: source.line(span.line).filter(|line| !line.trim().is_empty()).map(str::to_owned),
+            snippet: source
+                .line(span.line)
+                .filter(|line| !line.trim().is_empty() && line.len() <= LONGEST_LINE)
+                .map(str::to_owned),
             width: span.width,
         }
     }
@@ -98,7 +104,11 @@ impl Diagnostic {
 
     /// Suggests the entry of `candidates` nearest to `given`, if one is near.
     #[must_use]
-    pub fn with_nearest<'a>(self, given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Self {
+    pub fn with_nearest<'a>(
+        self,
+        given: &str,
+        candidates: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
         match nearest(given, candidates) {
             Some(found) => self.with_suggestion(format!("did you mean `{found}`?")),
             None => self,
@@ -125,14 +135,29 @@ impl Diagnostic {
     }
 
     fn write_snippet(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(text) = &self.snippet else { return Ok(()) };
+        let Some(text) = &self.snippet else {
+            return Ok(());
+        };
         let column = self.column.saturating_sub(1) as usize;
         // Show a window that holds the error where the line is long.
-        let skip = if column >= SNIPPET_WIDTH { column - SNIPPET_WIDTH / 2 } else { 0 };
-        let shown: String = text.chars().skip(skip).take(SNIPPET_WIDTH).map(printable).collect();
+        let skip = if column >= SNIPPET_WIDTH {
+            column - SNIPPET_WIDTH / 2
+        } else {
+            0
+        };
+        let shown: String = text
+            .chars()
+            .skip(skip)
+            .take(SNIPPET_WIDTH)
+            .map(printable)
+            .collect();
         let shown_len = shown.chars().count();
         let left = if skip > 0 { "..." } else { "" };
-        let right = if text.chars().nth(skip + SNIPPET_WIDTH).is_some() { "..." } else { "" };
+        let right = if text.chars().nth(skip + SNIPPET_WIDTH).is_some() {
+            "..."
+        } else {
+            ""
+        };
         let caret_at = (column - skip).min(shown_len);
         let carets = (self.width.max(1) as usize).min(shown_len.saturating_sub(caret_at).max(1));
         let number = self.line.to_string();
@@ -161,8 +186,19 @@ fn clean(text: &str) -> String {
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, line, column, message, .. } = self;
-        writeln!(f, "{}:{line}:{column}: error: {}", clean(file), clean(message))?;
+        let Self {
+            file,
+            line,
+            column,
+            message,
+            ..
+        } = self;
+        writeln!(
+            f,
+            "{}:{line}:{column}: error: {}",
+            clean(file),
+            clean(message)
+        )?;
         self.write_snippet(f)?;
         if let Some(path) = &self.path {
             writeln!(f, "  at: {}", clean(path))?;
@@ -174,10 +210,18 @@ impl fmt::Display for Diagnostic {
             writeln!(f, "  hint: {}", clean(suggestion))?;
         }
         if !self.allowed.is_empty() {
-            let shown: Vec<String> =
-                self.allowed.iter().take(ALLOWED_SHOWN).map(|a| clean(a)).collect();
+            let shown: Vec<String> = self
+                .allowed
+                .iter()
+                .take(ALLOWED_SHOWN)
+                .map(|a| clean(a))
+                .collect();
             let more = self.allowed.len().saturating_sub(ALLOWED_SHOWN);
-            let tail = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let tail = if more > 0 {
+                format!(" and {more} more")
+            } else {
+                String::new()
+            };
             writeln!(f, "  allowed: {}{tail}", shown.join(", "))?;
         }
         if let Some(next) = &self.next {
@@ -190,10 +234,19 @@ impl fmt::Display for Diagnostic {
 /// All errors found, in the order of their places. Never empty when it is an `Err`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(transparent)]
-pub struct Diagnostics(Vec<Diagnostic>);
+pub struct Diagnostics {
+    errors: Vec<Diagnostic>,
+    /// How often an error was found, repetitions counted.
+    #[serde(skip)]
+    found: usize,
+}
 
-/// After so many errors no more are kept: nobody reads on, and hostile input stays cheap.
-const MOST_ERRORS: usize = 500;
+/// After so many errors no more are kept, and printing says so: nobody reads on, and hostile
+/// input stays cheap.
+const MOST_ERRORS: usize = 200;
+
+/// After so many finds, repetitions counted, the search ends.
+const MOST_FOUND: usize = 2_000;
 
 impl Diagnostics {
     /// No error.
@@ -203,37 +256,43 @@ impl Diagnostics {
 
     /// Adds an error. An exact repetition (an anchor used twice) is kept once.
     pub fn push(&mut self, diagnostic: Diagnostic) {
-        if self.0.len() < MOST_ERRORS
-            && !self.0.iter().any(|known| {
+        self.found = self.found.saturating_add(1);
+        if self.errors.len() < MOST_ERRORS
+            && !self.errors.iter().any(|known| {
                 known.span() == diagnostic.span()
                     && known.message == diagnostic.message
                     && known.file == diagnostic.file
             })
         {
-            self.0.push(diagnostic);
+            self.errors.push(diagnostic);
         }
+    }
+
+    /// Whether so many errors were found that looking for more is of no use.
+    pub(crate) fn is_full(&self) -> bool {
+        self.errors.len() >= MOST_ERRORS || self.found >= MOST_FOUND
     }
 
     /// Adds all errors of `other`.
     pub fn extend(&mut self, other: Diagnostics) {
-        for diagnostic in other.0 {
+        for diagnostic in other.errors {
             self.push(diagnostic);
         }
     }
 
     /// Whether there is no error.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.errors.is_empty()
     }
 
     /// Number of errors.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.errors.len()
     }
 
     /// The errors.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
-        self.0.iter()
+        self.errors.iter()
     }
 
     /// `Ok(value)` if there is no error, otherwise the errors in order of file and place.
@@ -241,7 +300,7 @@ impl Diagnostics {
     /// # Errors
     /// All the errors.
     pub fn or<T>(mut self, value: T) -> Result<T, Diagnostics> {
-        if self.0.is_empty() {
+        if self.errors.is_empty() {
             return Ok(value);
         }
         self.sort();
@@ -250,7 +309,7 @@ impl Diagnostics {
 
     /// Sorts by file, line and column.
     pub fn sort(&mut self) {
-        self.0.sort_by(|a, b| {
+        self.errors.sort_by(|a, b| {
             (&a.file, a.line, a.column, &a.message).cmp(&(&b.file, b.line, b.column, &b.message))
         });
     }
@@ -258,7 +317,10 @@ impl Diagnostics {
 
 impl From<Diagnostic> for Diagnostics {
     fn from(diagnostic: Diagnostic) -> Self {
-        Self(vec![diagnostic])
+        Self {
+            errors: vec![diagnostic],
+            found: 1,
+        }
     }
 }
 
@@ -267,17 +329,24 @@ impl<'a> IntoIterator for &'a Diagnostics {
     type IntoIter = std::slice::Iter<'a, Diagnostic>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.iter()
+        self.errors.iter()
     }
 }
 
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, diagnostic) in self.0.iter().enumerate() {
+        for (index, diagnostic) in self.errors.iter().enumerate() {
             if index > 0 {
                 writeln!(f)?;
             }
             write!(f, "{diagnostic}")?;
+        }
+        if self.is_full() {
+            writeln!(
+                f,
+                "\nmore errors may follow; these are the first {}",
+                self.errors.len()
+            )?;
         }
         Ok(())
     }
@@ -295,10 +364,10 @@ pub fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -
     }
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {
-        let lower = candidate.to_lowercase();
-        if lower.chars().count() > LONGEST {
+        if candidate.len() > LONGEST {
             continue;
         }
+        let lower = candidate.to_lowercase();
         let distance = strsim::damerau_levenshtein(&given, &lower);
         let longest = given.chars().count().max(lower.chars().count());
         // About one slip in three characters, or a word that was not finished.
@@ -334,7 +403,10 @@ mod tests {
     fn a_snippet_cannot_drive_the_terminal() {
         let source = Source::new("a\u{1b}[2J.yaml", "key: \u{1b}[31m\u{202e}red\n");
         let text = Diagnostic::new(&source, Span::new(1, 6, 3), "x", "bad\u{7}").to_string();
-        assert!(!text.chars().any(|c| c != '\n' && c.is_control()), "{text:?}");
+        assert!(
+            !text.chars().any(|c| c != '\n' && c.is_control()),
+            "{text:?}"
+        );
         assert!(!text.contains('\u{202e}'));
     }
 

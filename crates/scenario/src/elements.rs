@@ -30,7 +30,14 @@ impl ElementFile {
         named_path: String,
     ) -> Self {
         let text = Source::new(shown, text);
-        Self { path: path.to_owned(), sha256, text, scenario, named_at, named_path }
+        Self {
+            path: path.to_owned(),
+            sha256,
+            text,
+            scenario,
+            named_at,
+            named_path,
+        }
     }
 
     /// The file's text.
@@ -58,7 +65,12 @@ impl ElementFile {
     }
 
     fn named(&self) -> String {
-        format!("{}:{}:{}", self.scenario.file(), self.named_at.line, self.named_at.column)
+        format!(
+            "{}:{}:{}",
+            self.scenario.file(),
+            self.named_at.line,
+            self.named_at.column
+        )
     }
 }
 

@@ -30,12 +30,20 @@ pub struct DiskFiles {
 impl DiskFiles {
     /// Files relative to `folder`.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into() }
+        Self {
+            folder: folder.into(),
+        }
     }
 
     /// Files relative to the folder of the scenario file at `scenario`.
     pub fn beside(scenario: impl AsRef<std::path::Path>) -> Self {
-        Self::in_folder(scenario.as_ref().parent().map(PathBuf::from).unwrap_or_default())
+        Self::in_folder(
+            scenario
+                .as_ref()
+                .parent()
+                .map(PathBuf::from)
+                .unwrap_or_default(),
+        )
     }
 }
 
@@ -44,10 +52,15 @@ impl Files for DiskFiles {
         let full = self.folder.join(path);
         // A named pipe or device would block or never end.
         if !std::fs::metadata(&full)?.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "not a regular file",
+            ));
         }
         let mut bytes = Vec::new();
-        std::fs::File::open(&full)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+        std::fs::File::open(&full)?
+            .take(MAX_FILE_BYTES + 1)
+            .read_to_end(&mut bytes)?;
         if bytes.len() as u64 > MAX_FILE_BYTES {
             let message = format!("larger than {MAX_FILE_BYTES} bytes");
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));

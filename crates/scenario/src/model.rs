@@ -116,7 +116,13 @@ impl Walker {
 /// `<prefix>-p<plane>-s<slot>`, both from 0, with at least two digits and enough for the last.
 /// For an element set the prefix is `<constellation>-<shell>`.
 pub fn satellite_name(prefix: &str, plane: u32, planes: u32, slot: u32, slots: u32) -> String {
-    let digits = |count: u32| count.saturating_sub(1).checked_ilog10().map_or(1, |n| n + 1).max(2);
+    let digits = |count: u32| {
+        count
+            .saturating_sub(1)
+            .checked_ilog10()
+            .map_or(1, |n| n + 1)
+            .max(2)
+    };
     format!(
         "{prefix}-p{plane:0p$}-s{slot:0s$}",
         p = digits(planes) as usize,

@@ -28,7 +28,9 @@ pub fn parse(file_name: &str, text: &str) -> Result<Parsed, Diagnostics> {
     let mut errors = Diagnostics::new();
     let json = walk(&source, schema(), &root, &mut errors);
     errors.sort();
-    let Some(json) = json.filter(|_| errors.is_empty()) else { return Err(errors) };
+    let Some(json) = json.filter(|_| errors.is_empty()) else {
+        return Err(errors);
+    };
     match serde_json::from_value(json) {
         Ok(raw) => Ok(Parsed { raw, source, root }),
         // The walk and the types come from one source, so this is a mistake of ours; it must
@@ -55,9 +57,11 @@ pub fn parse_bytes(file_name: &str, bytes: &[u8]) -> Result<Parsed, Diagnostics>
             let span = position_of(bytes, error.valid_up_to());
             let text = String::from_utf8_lossy(&bytes[..bytes.len().min(tree::MAX_BYTES)]);
             let source = Source::new(file_name, &text);
-            Err(Diagnostic::new(&source, span, "not-utf8", "this byte is not UTF-8 text")
-                .with_suggestion("save the file as UTF-8")
-                .into())
+            Err(
+                Diagnostic::new(&source, span, "not-utf8", "this byte is not UTF-8 text")
+                    .with_suggestion("save the file as UTF-8")
+                    .into(),
+            )
         }
     }
 }
@@ -110,7 +114,11 @@ impl Parsed {
         for seg in path {
             let next = match seg {
                 Seg::Key(key) => node.get(key).map(|entry| {
-                    let span = if at_key { entry.key_span } else { entry.value.span };
+                    let span = if at_key {
+                        entry.key_span
+                    } else {
+                        entry.value.span
+                    };
                     (&entry.value, span)
                 }),
                 Seg::Index(index) => node.index(*index).map(|item| (item, item.span)),

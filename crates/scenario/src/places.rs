@@ -41,28 +41,60 @@ const COLUMNS: [&str; 4] = ["name", "latitude_deg", "longitude_deg", "altitude_m
 pub(crate) fn read(shown: &str, text: &str, errors: &mut Diagnostics) -> Option<Places> {
     let source = Source::new(shown, text.strip_prefix('\u{feff}').unwrap_or(text));
     let before = errors.len();
-    let mut lines = source.text().lines().zip(1u32..).filter(|(line, _)| !line.trim().is_empty());
+    let mut lines = source
+        .text()
+        .lines()
+        .zip(1u32..)
+        .filter(|(line, _)| !line.trim().is_empty());
     let Some((header, number)) = lines.next() else {
-        errors.push(Diagnostic::new(&source, Span::START, "empty-file", "this file has no rows"));
+        errors.push(Diagnostic::new(
+            &source,
+            Span::START,
+            "empty-file",
+            "this file has no rows",
+        ));
         return None;
     };
     let columns = columns(&source, &cells(header), number, errors)?;
     let mut rows = Vec::new();
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
     let mut also: Vec<(String, usize)> = Vec::new();
+    let mut used: BTreeMap<String, u32> = BTreeMap::new();
     for (line, number) in lines {
+        if errors.is_full() {
+            return None;
+        }
         let cells = cells(line);
-        let mut row = Row { source: &source, number, cells: &cells, line, errors };
-        let Some((name, place)) = row.read(&columns) else { continue };
+        let mut row = Row {
+            source: &source,
+            number,
+            cells: &cells,
+            line,
+            errors,
+        };
+        let Some((name, place)) = row.read(&columns) else {
+            continue;
+        };
         let index = rows.len();
         let (main, others) = names_of(&name);
-        let unique = (1u32..)
-            .map(|n| if n == 1 { main.clone() } else { format!("{main}-{n}") })
-            .find(|candidate| !names.contains_key(candidate))
-            .unwrap_or(main);
+        let unique = loop {
+            let count = used.entry(main.clone()).or_insert(0u32);
+            *count += 1;
+            let candidate = if *count == 1 {
+                main.clone()
+            } else {
+                format!("{main}-{count}")
+            };
+            if !names.contains_key(&candidate) {
+                break candidate;
+            }
+        };
         names.insert(unique.clone(), index);
         also.extend(others.into_iter().map(|other| (other, index)));
-        rows.push(Place { slug: unique, ..place });
+        rows.push(Place {
+            slug: unique,
+            ..place
+        });
     }
     for (name, index) in also {
         names.entry(name).or_insert(index);
@@ -74,10 +106,16 @@ pub(crate) fn read(shown: &str, text: &str, errors: &mut Diagnostics) -> Option<
 /// another name in parentheses, as in "Al-Qahirah-(Cairo)", that is the one.
 fn names_of(name: &str) -> (String, Vec<String>) {
     let whole = slug(name);
-    let Some((before, rest)) = name.split_once('(') else { return (whole, Vec::new()) };
+    let Some((before, rest)) = name.split_once('(') else {
+        return (whole, Vec::new());
+    };
     let inner = slug(rest.split(')').next().unwrap_or(""));
     let outer = slug(before);
-    if inner.is_empty() { (whole, vec![outer]) } else { (inner, vec![whole, outer]) }
+    if inner.is_empty() {
+        (whole, vec![outer])
+    } else {
+        (inner, vec![whole, outer])
+    }
 }
 
 /// Where each of [`COLUMNS`] is.
@@ -88,6 +126,13 @@ fn columns(
     errors: &mut Diagnostics,
 ) -> Option<[Option<usize>; 4]> {
     let found = COLUMNS.map(|wanted| header.iter().position(|cell| cell.text == wanted));
+    // A column that is another one's cannot be what was meant.
+    let free = || {
+        header
+            .iter()
+            .map(|cell| cell.text.as_str())
+            .filter(|c| !COLUMNS.contains(c))
+    };
     let mut complete = true;
     for (wanted, found) in COLUMNS.iter().zip(found).take(3) {
         if found.is_none() {
@@ -98,7 +143,7 @@ fn columns(
                 "missing-column",
                 format!("this file of places has no column `{wanted}`"),
             )
-            .with_nearest(wanted, header.iter().map(|cell| cell.text.as_str()))
+            .with_nearest(wanted, free())
             .with_reason("the first line names the columns")
             .with_allowed(header.iter().map(|cell| cell.text.clone()));
             errors.push(error);
@@ -117,7 +162,9 @@ struct Row<'a> {
 
 impl<'a> Row<'a> {
     fn read(&mut self, columns: &[Option<usize>; 4]) -> Option<(String, Place)> {
-        let name = self.cell(columns[0], COLUMNS[0]).map(|cell| cell.text.clone());
+        let name = self
+            .cell(columns[0], COLUMNS[0])
+            .map(|cell| cell.text.clone());
         let latitude = self.number(columns[1], COLUMNS[1], -90.0, 90.0);
         let longitude = self.number(columns[2], COLUMNS[2], -180.0, 180.0);
         let altitude = match columns[3] {
@@ -139,7 +186,12 @@ impl<'a> Row<'a> {
             let end = saturate(self.line.chars().count()).saturating_add(1);
             let span = Span::new(self.number, end, 1);
             let message = format!("this row ends before column `{what}`");
-            self.errors.push(Diagnostic::new(self.source, span, "missing-column", message));
+            self.errors.push(Diagnostic::new(
+                self.source,
+                span,
+                "missing-column",
+                message,
+            ));
         }
         cell
     }
@@ -152,12 +204,14 @@ impl<'a> Row<'a> {
             Ok(value) if value >= least && value <= most => Some(value),
             Ok(_) => {
                 let message = format!("`{what}` is {text}, but must be from {least} to {most}");
-                self.errors.push(Diagnostic::new(self.source, span, "out-of-range", message));
+                self.errors
+                    .push(Diagnostic::new(self.source, span, "out-of-range", message));
                 None
             }
             Err(_) => {
                 let message = format!("`{what}` is `{text}`, which is no number");
-                self.errors.push(Diagnostic::new(self.source, span, "wrong-type", message));
+                self.errors
+                    .push(Diagnostic::new(self.source, span, "wrong-type", message));
                 None
             }
         }
@@ -173,7 +227,11 @@ struct Cell {
 /// Splits a line at commas; a cell in double quotes may hold commas and doubled quotes.
 fn cells(line: &str) -> Vec<Cell> {
     let mut cells = Vec::new();
-    let mut cell = Cell { text: String::new(), column: 1, width: 0 };
+    let mut cell = Cell {
+        text: String::new(),
+        column: 1,
+        width: 0,
+    };
     let mut quoted = false;
     let mut chars = line.chars().zip(1u32..).peekable();
     while let Some((c, column)) = chars.next() {
@@ -184,7 +242,11 @@ fn cells(line: &str) -> Vec<Cell> {
             }
             '"' => quoted = !quoted,
             ',' if !quoted => {
-                let next = Cell { text: String::new(), column: column.saturating_add(1), width: 0 };
+                let next = Cell {
+                    text: String::new(),
+                    column: column.saturating_add(1),
+                    width: 0,
+                };
                 cells.push(std::mem::replace(&mut cell, next));
                 continue;
             }
@@ -210,8 +272,21 @@ mod tests {
                     5,\"Camaçari, BR\",-12.7,-38.2,0\n";
         let mut errors = Diagnostics::new();
         let places = read("p.csv", text, &mut errors).unwrap();
-        let slugs: Vec<&str> = places.rows.iter().map(|place| place.slug.as_str()).collect();
-        assert_eq!(slugs, ["sao-paulo", "cairo", "santiago", "santiago-2", "camacari-br"]);
+        let slugs: Vec<&str> = places
+            .rows
+            .iter()
+            .map(|place| place.slug.as_str())
+            .collect();
+        assert_eq!(
+            slugs,
+            [
+                "sao-paulo",
+                "cairo",
+                "santiago",
+                "santiago-2",
+                "camacari-br"
+            ]
+        );
         assert_eq!(places.find("Sao-Paulo").unwrap().latitude.deg(), -23.5475);
         assert_eq!(places.find("Al-Qahirah").unwrap().slug, "cairo");
         assert_eq!(places.find("santiago-2").unwrap().latitude.deg(), 19.4);

@@ -103,21 +103,41 @@ fn write_section(page: &mut String, root: &Value, name: &str, section: &Value) {
         .map(|keys| keys.iter().filter_map(Value::as_str).collect())
         .unwrap_or_default();
     let one_of = section.exactly_one_key().unwrap_or_default();
-    let _ = writeln!(page, "| key | value | default | meaning |\n|---|---|---|---|");
-    for (key, schema) in section.get("properties").and_then(Value::as_object).into_iter().flatten() {
+    let _ = writeln!(
+        page,
+        "| key | value | default | meaning |\n|---|---|---|---|"
+    );
+    for (key, schema) in section
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
         let schema = follow(root, schema);
         let default = if required.contains(&key.as_str()) {
             "required".to_owned()
         } else if one_of.contains(&key.as_str()) {
             "one of these".to_owned()
         } else {
-            schema.get("default").map_or_else(|| "see there".to_owned(), show)
+            schema
+                .get("default")
+                .map_or_else(|| "see there".to_owned(), show)
         };
         let meaning = schema.text("description").unwrap_or("").replace('\n', " ");
         let value = value_words(root, schema);
-        let _ = writeln!(page, "| `{key}` | {} | {default} | {} |", cell(&value), cell(&meaning));
+        let _ = writeln!(
+            page,
+            "| `{key}` | {} | {default} | {} |",
+            cell(&value),
+            cell(&meaning)
+        );
     }
-    for (key, schema) in section.get("properties").and_then(Value::as_object).into_iter().flatten() {
+    for (key, schema) in section
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
         write_words(page, root, key, follow(root, schema));
     }
 }
@@ -136,7 +156,9 @@ fn write_words(page: &mut String, root: &Value, key: &str, schema: Resolved<'_>)
             .collect()
     };
     let item = schema.get("items").map(|item| follow(root, item));
-    let Some(words) = words(schema).or_else(|| item.and_then(words)) else { return };
+    let Some(words) = words(schema).or_else(|| item.and_then(words)) else {
+        return;
+    };
     let _ = writeln!(page, "\nWords of `{key}`:\n");
     for (word, meaning) in words {
         let _ = writeln!(page, "- `{word}`: {meaning}");
@@ -162,10 +184,15 @@ fn value_words(root: &Value, schema: Resolved<'_>) -> String {
     };
     let mut limits: Vec<String> = bounds(schema).map(|bound| bound.to_string()).collect();
     for (keyword, words) in [("minimum", "at least"), ("maximum", "at most")] {
-        limits.extend(schema.get(keyword).map(|edge| format!("{words} {edge}")));
+        let edge = schema.get(keyword).filter(|_| schema.words().is_none());
+        limits.extend(edge.map(|edge| format!("{words} {edge}")));
     }
     limits.extend(schema.get("maxItems").map(|edge| format!("at most {edge}")));
-    if limits.is_empty() { base } else { format!("{base}, {}", limits.join(", ")) }
+    if limits.is_empty() {
+        base
+    } else {
+        format!("{base}, {}", limits.join(", "))
+    }
 }
 
 fn kind_words(root: &Value, schema: Resolved<'_>) -> String {
@@ -175,21 +202,36 @@ fn kind_words(root: &Value, schema: Resolved<'_>) -> String {
                 .get("patternProperties")
                 .and_then(Value::as_object)
                 .and_then(|patterns| patterns.values().next());
-            match values {
-                Some(values) => format!("names with {} each", reference_words(root, values)),
-                None => schema.text("$ref").map_or_else(|| "keys".to_owned(), link),
+            let keys = schema.get("properties").and_then(Value::as_object);
+            match (values, schema.text("$ref"), keys) {
+                (Some(values), _, _) => {
+                    format!("names with {} each", reference_words(root, values))
+                }
+                (None, Some(reference), _) => link(reference),
+                (None, None, Some(keys)) => {
+                    let keys: Vec<String> = keys.keys().map(|key| format!("{key}: ...")).collect();
+                    format!("`{{{}}}`", keys.join(", "))
+                }
+                (None, None, None) => "keys".to_owned(),
             }
         }
         (Some("array"), _) => {
-            let items = schema.get("items").map(|items| reference_words(root, items));
+            let items = schema
+                .get("items")
+                .map(|items| reference_words(root, items));
             format!("list of {}", items.unwrap_or_default())
         }
         (Some("integer"), _) => "whole number".to_owned(),
         (Some("boolean"), _) => "`true` or `false`".to_owned(),
         (_, Some("constel-name")) => "name".to_owned(),
+        (_, Some("utc")) => "instant such as `2026-11-21T00:00:00Z`".to_owned(),
         (_, Some(format)) => {
             let words = format_words(format);
-            words.strip_prefix("a ").or(words.strip_prefix("an ")).unwrap_or(words).to_owned()
+            words
+                .strip_prefix("a ")
+                .or(words.strip_prefix("an "))
+                .unwrap_or(words)
+                .to_owned()
         }
         (Some("string"), None) => "text".to_owned(),
         _ => "keys".to_owned(),
@@ -225,10 +267,15 @@ fn show(value: &Value) -> String {
 fn flow(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        Value::Array(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
+        Value::Array(items) => format!(
+            "[{}]",
+            items.iter().map(flow).collect::<Vec<_>>().join(", ")
+        ),
         Value::Object(map) => {
-            let parts: Vec<String> =
-                map.iter().map(|(key, value)| format!("{key}: {}", flow(value))).collect();
+            let parts: Vec<String> = map
+                .iter()
+                .map(|(key, value)| format!("{key}: {}", flow(value)))
+                .collect();
             format!("{{{}}}", parts.join(", "))
         }
         other => other.to_string(),

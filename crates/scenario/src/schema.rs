@@ -111,7 +111,10 @@ impl<'a> Resolved<'a> {
         let alternatives = self.get("oneOf").and_then(Value::as_array)?;
         let mut words = Vec::new();
         for alternative in alternatives {
-            match (alternative.get("const"), alternative.get("enum").and_then(Value::as_array)) {
+            match (
+                alternative.get("const"),
+                alternative.get("enum").and_then(Value::as_array),
+            ) {
                 (Some(word), _) => words.push(word),
                 (None, Some(values)) => words.extend(values),
                 (None, None) => return None,

@@ -115,7 +115,9 @@ pub(crate) fn core_type(text: &str) -> Core {
         return Core::Integer;
     }
     let number = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.')
-        && digits.bytes().all(|b| b.is_ascii_digit() || b".eE+-".contains(&b))
+        && digits
+            .bytes()
+            .all(|b| b.is_ascii_digit() || b".eE+-".contains(&b))
         && digits.parse::<f64>().is_ok();
     if number { Core::Float } else { Core::Text }
 }
@@ -129,10 +131,20 @@ pub(crate) fn read(source: &Source) -> Result<Node, Box<Diagnostic>> {
         return Err(limit(
             source,
             Span::START,
-            format!("the file has {} bytes; {MAX_BYTES} are allowed", source.text().len()),
+            format!(
+                "the file has {} bytes; {MAX_BYTES} are allowed",
+                source.text().len()
+            ),
         ));
     }
-    Builder { source, anchors: HashMap::new(), nodes: 0, open: Vec::new(), root: None }.run()
+    Builder {
+        source,
+        anchors: HashMap::new(),
+        nodes: 0,
+        open: Vec::new(),
+        root: None,
+    }
+    .run()
 }
 
 fn limit(source: &Source, span: Span, message: String) -> Box<Diagnostic> {
@@ -148,7 +160,10 @@ struct Open {
 
 enum OpenContent {
     Sequence(Vec<Node>),
-    Mapping { entries: Vec<Entry>, key: Option<(String, Span)> },
+    Mapping {
+        entries: Vec<Entry>,
+        key: Option<(String, Span)>,
+    },
 }
 
 struct Builder<'a> {
@@ -170,7 +185,10 @@ impl Builder<'_> {
         }
         let empty = Node {
             span: Span::START,
-            value: Value::Scalar { text: String::new(), plain: true },
+            value: Value::Scalar {
+                text: String::new(),
+                plain: true,
+            },
         };
         Ok(self.root.unwrap_or(empty))
     }
@@ -179,8 +197,13 @@ impl Builder<'_> {
         match event {
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
             Event::DocumentStart(_) if self.root.is_some() => Err(Box::new(
-                Diagnostic::new(self.source, span, "second-document", "a second document starts here")
-                    .with_reason("a scenario is one YAML document; remove the `---` line"),
+                Diagnostic::new(
+                    self.source,
+                    span,
+                    "second-document",
+                    "a second document starts here",
+                )
+                .with_reason("a scenario is one YAML document; remove the `---` line"),
             )),
             Event::DocumentStart(_) => Ok(()),
             Event::Scalar(text, style, anchor, tag) => {
@@ -189,7 +212,10 @@ impl Builder<'_> {
                 let width = if plain { width_of(&text) } else { span.width };
                 let span = Span { width, ..span };
                 self.count(1, span)?;
-                let value = Value::Scalar { text: text.into_owned(), plain };
+                let value = Value::Scalar {
+                    text: text.into_owned(),
+                    plain,
+                };
                 self.add(Node { span, value }, anchor)
             }
             Event::SequenceStart(anchor, tag) => {
@@ -198,7 +224,10 @@ impl Builder<'_> {
             }
             Event::MappingStart(anchor, tag) => {
                 self.refuse_tag(tag.as_deref(), span)?;
-                let content = OpenContent::Mapping { entries: Vec::new(), key: None };
+                let content = OpenContent::Mapping {
+                    entries: Vec::new(),
+                    key: None,
+                };
                 self.start(anchor, span, content)
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(span),
@@ -229,10 +258,18 @@ impl Builder<'_> {
     fn refuse_tag(&self, tag: Option<&Tag>, span: Span) -> Step {
         match tag {
             None => Ok(()),
-            Some(tag) => Err(Box::new(
-                Diagnostic::new(self.source, span, "tag", format!("the tag `{tag}` is not supported"))
-                    .with_reason("values need no YAML tags here; remove it"),
-            )),
+            Some(tag) => {
+                let shown = if tag.is_yaml_core_schema() {
+                    format!("!!{}", tag.suffix)
+                } else {
+                    tag.to_string()
+                };
+                let message = format!("the tag `{shown}` is not supported");
+                Err(Box::new(
+                    Diagnostic::new(self.source, span, "tag", message)
+                        .with_reason("values need no YAML tags here; remove it"),
+                ))
+            }
         }
     }
 
@@ -249,7 +286,11 @@ impl Builder<'_> {
     }
 
     fn too_deep(&self, span: Span) -> Box<Diagnostic> {
-        limit(self.source, span, format!("nested deeper than {MAX_DEPTH} levels"))
+        limit(
+            self.source,
+            span,
+            format!("nested deeper than {MAX_DEPTH} levels"),
+        )
     }
 
     fn start(&mut self, anchor: usize, span: Span, content: OpenContent) -> Step {
@@ -257,19 +298,33 @@ impl Builder<'_> {
             return Err(self.too_deep(span));
         }
         self.count(1, span)?;
-        self.open.push(Open { anchor, span: Span { width: 1, ..span }, content });
+        self.open.push(Open {
+            anchor,
+            span: Span { width: 1, ..span },
+            content,
+        });
         Ok(())
     }
 
     fn end(&mut self, span: Span) -> Step {
         let Some(open) = self.open.pop() else {
-            return Err(limit(self.source, span, "a collection ends that never started".into()));
+            return Err(limit(
+                self.source,
+                span,
+                "a collection ends that never started".into(),
+            ));
         };
         let value = match open.content {
             OpenContent::Sequence(items) => Value::Sequence(items),
             OpenContent::Mapping { entries, .. } => Value::Mapping(entries),
         };
-        self.add(Node { span: open.span, value }, open.anchor)
+        self.add(
+            Node {
+                span: open.span,
+                value,
+            },
+            open.anchor,
+        )
     }
 
     fn add(&mut self, node: Node, anchor: usize) -> Step {
@@ -282,7 +337,11 @@ impl Builder<'_> {
             None => self.root = Some(node),
             Some(OpenContent::Sequence(items)) => items.push(node),
             Some(OpenContent::Mapping { entries, key }) => match key.take() {
-                Some((key, key_span)) => entries.push(Entry { key, key_span, value: node }),
+                Some((key, key_span)) => entries.push(Entry {
+                    key,
+                    key_span,
+                    value: node,
+                }),
                 None => match node.value {
                     Value::Scalar { text, .. } => *key = Some((text, node.span)),
                     _ => {
@@ -300,7 +359,11 @@ impl Builder<'_> {
 
 fn place(span: RawSpan) -> Span {
     let (start, end) = (span.start, span.end);
-    let width = if end.line() == start.line() { end.col().saturating_sub(start.col()) } else { 1 };
+    let width = if end.line() == start.line() {
+        end.col().saturating_sub(start.col())
+    } else {
+        1
+    };
     Span::new(
         saturate(start.line().max(1)),
         saturate(start.col()).saturating_add(1),
@@ -310,13 +373,22 @@ fn place(span: RawSpan) -> Span {
 
 fn syntax(source: &Source, error: &ScanError) -> Box<Diagnostic> {
     let mark = error.marker();
-    let span =
-        Span::new(saturate(mark.line().max(1)), saturate(mark.col()).saturating_add(1), 1);
-    let diagnostic =
-        Diagnostic::new(source, span, "yaml-syntax", format!("this is not YAML: {}", error.info()));
-    let tab = source
-        .line(span.line)
-        .is_some_and(|line| line.chars().take_while(|c| c.is_whitespace()).any(|c| c == '\t'));
+    let span = Span::new(
+        saturate(mark.line().max(1)),
+        saturate(mark.col()).saturating_add(1),
+        1,
+    );
+    let diagnostic = Diagnostic::new(
+        source,
+        span,
+        "yaml-syntax",
+        format!("this is not YAML: {}", error.info()),
+    );
+    let tab = source.line(span.line).is_some_and(|line| {
+        line.chars()
+            .take_while(|c| c.is_whitespace())
+            .any(|c| c == '\t')
+    });
     Box::new(if tab {
         diagnostic.with_suggestion("YAML is indented with spaces; this line starts with a tab")
     } else {

@@ -53,7 +53,12 @@ pub(crate) fn walk(
     errors: &mut Diagnostics,
 ) -> Option<Json> {
     let before = errors.len();
-    let mut walker = Walker { source, root: schema, errors, path: Vec::new() };
+    let mut walker = Walker {
+        source,
+        root: schema,
+        errors,
+        path: Vec::new(),
+    };
     let value = walker.value(schema, node);
     (errors.len() == before).then_some(value).flatten()
 }
@@ -76,19 +81,33 @@ impl<'a> Walker<'a> {
     }
 
     fn value(&mut self, schema: &'a Json, node: &'a Node) -> Option<Json> {
+        if self.errors.is_full() {
+            return None;
+        }
         let resolved = follow(self.root, schema);
         if let Value::Scalar { text, plain: true } = &node.value
             && core_type(text) == Core::Null
         {
+            if self.path.is_empty() {
+                let error = self
+                    .error(node.span, "empty-file", "this file holds no scenario")
+                    .with_next(format!("{REFERENCE} says what a scenario is"));
+                self.errors.push(error);
+                return None;
+            }
             let error = self
-                .error(node.span, "empty-value", format!("{} has no value", self.what()))
+                .error(
+                    node.span,
+                    "empty-value",
+                    format!("{} has no value", self.what()),
+                )
                 .with_reason(format!("expected {}", self.expected(resolved)))
                 .with_suggestion("give a value, or remove the key to get its default");
             self.errors.push(error);
             return None;
         }
         if let Some(words) = resolved.words() {
-            return self.word(&words, node);
+            return self.word(resolved, &words, node);
         }
         if let Some(alternatives) = resolved.get("anyOf").and_then(Json::as_array) {
             return self.any_of(resolved, alternatives, node);
@@ -124,7 +143,11 @@ impl<'a> Walker<'a> {
     fn expected(&self, schema: Resolved<'_>) -> String {
         if let Some(words) = schema.words() {
             let words: Vec<String> = words.iter().map(|w| word_text(w)).collect();
-            return if words.len() == 1 { words[0].clone() } else { format!("one of {}", words.join(", ")) };
+            return if words.len() == 1 {
+                words[0].clone()
+            } else {
+                format!("one of {}", words.join(", "))
+            };
         }
         if let Some(alternatives) = schema.get("anyOf").and_then(Json::as_array) {
             let parts: Vec<String> = alternatives
@@ -151,11 +174,24 @@ impl<'a> Walker<'a> {
     }
 
     fn wrong_type(&mut self, schema: Resolved<'a>, node: &Node) {
-        let error = self.error(
-            node.span,
-            "wrong-type",
-            format!("{} is {}, but {} is expected", self.what(), node.kind(), self.expected(schema)),
+        let found = match &node.value {
+            Value::Scalar { text, .. } => format!("`{text}`"),
+            _ => node.kind().to_owned(),
+        };
+        let message = format!(
+            "{} is {found}, but {} is expected",
+            self.what(),
+            self.expected(schema)
         );
+        let mut error = self.error(node.span, "wrong-type", message);
+        if let (Some("boolean"), Value::Scalar { text, .. }) = (schema.text("type"), &node.value) {
+            // YAML 1.1 read these as truth values.
+            error.suggestion = match text.to_lowercase().as_str() {
+                "yes" | "y" | "on" => Some("write `true`".into()),
+                "no" | "n" | "off" => Some("write `false`".into()),
+                _ => None,
+            };
+        }
         self.errors.push(error);
     }
 
@@ -171,8 +207,13 @@ impl<'a> Walker<'a> {
             .and_then(|patterns| patterns.values().next());
         let mut map = Map::new();
         let mut seen: HashSet<&str> = HashSet::new();
+        // Keys that a misspelt one was probably meant to be; not missing on top of that.
+        let mut meant: HashSet<&str> = HashSet::new();
         let mut complete = true;
         for entry in entries {
+            if self.errors.is_full() {
+                return None;
+            }
             if !seen.insert(&entry.key) {
                 self.duplicate(node, entry);
                 complete = false;
@@ -180,12 +221,14 @@ impl<'a> Walker<'a> {
             }
             let child = properties.and_then(|p| p.get(entry.key.as_str()));
             let Some(child) = child.or(open) else {
-                self.unknown_key(schema, node, entry);
+                meant.extend(self.unknown_key(schema, node, entry));
                 complete = false;
                 continue;
             };
             self.path.push(Seg::Key(&entry.key));
-            if properties.is_none() && let Err(error) = entry.key.parse::<Name>() {
+            if properties.is_none()
+                && let Err(error) = entry.key.parse::<Name>()
+            {
                 self.bad_name(entry.key_span, &entry.key, &error.to_string());
                 complete = false;
             }
@@ -197,7 +240,7 @@ impl<'a> Walker<'a> {
             }
             self.path.pop();
         }
-        complete &= self.required(schema, node, &seen);
+        complete &= self.required(schema, node, &seen, &meant);
         complete.then_some(Json::Object(map))
     }
 
@@ -218,7 +261,13 @@ impl<'a> Walker<'a> {
         self.path.pop();
     }
 
-    fn unknown_key(&mut self, schema: Resolved<'a>, node: &Node, entry: &'a Entry) {
+    /// Reports an unknown key; returns the one that was probably meant.
+    fn unknown_key(
+        &mut self,
+        schema: Resolved<'a>,
+        node: &Node,
+        entry: &'a Entry,
+    ) -> Option<&'a str> {
         let known: Vec<&str> = schema
             .get("properties")
             .and_then(Json::as_object)
@@ -228,8 +277,11 @@ impl<'a> Walker<'a> {
         let free = known.iter().copied().filter(|key| node.get(key).is_none());
         let suggestion = nearest(&entry.key, free);
         self.path.push(Seg::Key(&entry.key));
-        let mut error =
-            self.error(entry.key_span, "unknown-key", format!("unknown key `{}`", entry.key));
+        let mut error = self.error(
+            entry.key_span,
+            "unknown-key",
+            format!("unknown key `{}`", entry.key),
+        );
         if let Some(found) = suggestion {
             error = error.with_suggestion(format!("did you mean `{found}`?"));
         } else if entry.key == "<<" {
@@ -237,14 +289,21 @@ impl<'a> Walker<'a> {
         } else if let Some(home) = self.home_of(&entry.key) {
             error = error.with_suggestion(format!("`{}` is a key of {home}", entry.key));
         }
-        let error = error.with_allowed(known).with_next(format!("see {REFERENCE}"));
+        let error = error
+            .with_allowed(known)
+            .with_next(format!("see {REFERENCE}"));
         self.errors.push(error);
         self.path.pop();
+        suggestion
     }
 
     /// Which other sections have this key, for one that is in the wrong place.
     fn home_of(&self, key: &str) -> Option<String> {
-        let has = |schema: &Json| schema.get("properties").is_some_and(|p| p.get(key).is_some());
+        let has = |schema: &Json| {
+            schema
+                .get("properties")
+                .is_some_and(|p| p.get(key).is_some())
+        };
         let mut homes: Vec<String> = Vec::new();
         if has(self.root) {
             homes.push("the top level".into());
@@ -259,7 +318,13 @@ impl<'a> Walker<'a> {
         (!homes.is_empty() && homes.len() <= 3).then(|| homes.join(" and of "))
     }
 
-    fn required(&mut self, schema: Resolved<'a>, node: &Node, seen: &HashSet<&str>) -> bool {
+    fn required(
+        &mut self,
+        schema: Resolved<'a>,
+        node: &Node,
+        seen: &HashSet<&str>,
+        meant: &HashSet<&str>,
+    ) -> bool {
         let mut complete = true;
         let required = schema.get("required").and_then(Json::as_array);
         for key in required.into_iter().flatten().filter_map(Json::as_str) {
@@ -267,24 +332,45 @@ impl<'a> Walker<'a> {
                 continue;
             }
             complete = false;
+            if meant.contains(key) {
+                continue;
+            }
             let child = schema.get("properties").and_then(|p| p.get(key));
             let child = child.map(|child| follow(self.root, child));
-            let mut error =
-                self.error(node.span, "missing-key", format!("missing key `{key}`"));
+            let mut error = self.error(node.span, "missing-key", format!("missing key `{key}`"));
             if let Some(child) = child {
-                let meaning = child.text("description").unwrap_or("").lines().next().unwrap_or("");
+                let meaning = child
+                    .text("description")
+                    .unwrap_or("")
+                    .lines()
+                    .next()
+                    .unwrap_or("");
                 error = error.with_reason(format!("`{key}` is required: {meaning}"));
-                error = error
-                    .with_suggestion(format!("add `{key}:` with {}", self.expected(child)));
+                error =
+                    error.with_suggestion(format!("add `{key}:` with {}", self.expected(child)));
             }
-            self.errors.push(error.with_next(format!("see {REFERENCE}")));
+            self.errors
+                .push(error.with_next(format!("see {REFERENCE}")));
         }
-        let Some(choices) = schema.exactly_one_key() else { return complete };
-        let given: Vec<&str> = choices.iter().copied().filter(|key| seen.contains(key)).collect();
+        let Some(choices) = schema.exactly_one_key() else {
+            return complete;
+        };
+        let given: Vec<&str> = choices
+            .iter()
+            .copied()
+            .filter(|key| seen.contains(key))
+            .collect();
         if given.len() == 1 {
             return complete;
         }
-        let list = choices.iter().map(|c| format!("`{c}`")).collect::<Vec<_>>().join(", ");
+        if given.is_empty() && choices.iter().any(|choice| meant.contains(choice)) {
+            return false;
+        }
+        let list = choices
+            .iter()
+            .map(|c| format!("`{c}`"))
+            .collect::<Vec<_>>()
+            .join(", ");
         let error = if let [_, second, ..] = given.as_slice() {
             let span = node.get(second).map_or(node.span, |entry| entry.key_span);
             self.error(
@@ -323,7 +409,11 @@ impl<'a> Walker<'a> {
             let error = self.error(
                 node.span,
                 "out-of-range",
-                format!("{} has {} entries; at most {most} are allowed", self.what(), items.len()),
+                format!(
+                    "{} has {} entries; at most {most} are allowed",
+                    self.what(),
+                    items.len()
+                ),
             );
             self.errors.push(error);
             complete = false;
@@ -341,7 +431,7 @@ impl<'a> Walker<'a> {
         complete.then_some(Json::Array(values))
     }
 
-    fn word(&mut self, words: &[&'a Json], node: &Node) -> Option<Json> {
+    fn word(&mut self, schema: Resolved<'a>, words: &[&'a Json], node: &Node) -> Option<Json> {
         if let Value::Scalar { text, plain } = &node.value {
             let found = words.iter().find(|word| match word {
                 Json::String(word) => word == text,
@@ -364,8 +454,17 @@ impl<'a> Walker<'a> {
             _ => self.error(
                 node.span,
                 "wrong-type",
-                format!("{} is {}, but one word is expected", self.what(), node.kind()),
+                format!(
+                    "{} is {}, but one word is expected",
+                    self.what(),
+                    node.kind()
+                ),
             ),
+        };
+        let error = match schema.text("description") {
+            // Where there is no choice, the list alone does not explain itself.
+            Some(meaning) if words.len() == 1 => error.with_reason(meaning),
+            _ => error,
         };
         self.errors.push(error.with_allowed(allowed));
         None
@@ -379,7 +478,10 @@ impl<'a> Walker<'a> {
         node: &'a Node,
     ) -> Option<Json> {
         if let Value::Scalar { text, .. } = &node.value {
-            let word = alternatives.iter().filter_map(|a| a.get("const")).find(|w| *w == text);
+            let word = alternatives
+                .iter()
+                .filter_map(|a| a.get("const"))
+                .find(|w| *w == text);
             if let Some(word) = word {
                 return Some(word.clone());
             }
@@ -389,15 +491,20 @@ impl<'a> Walker<'a> {
             Value::Sequence(_) => "array",
             Value::Scalar { .. } => "string",
         };
-        let fits = alternatives
-            .iter()
-            .find(|a| follow(self.root, a).text("type").is_some_and(|found| found == wanted));
+        let fits = alternatives.iter().find(|a| {
+            follow(self.root, a)
+                .text("type")
+                .is_some_and(|found| found == wanted)
+        });
         let Some(fits) = fits else {
             self.wrong_type(schema, node);
             return None;
         };
-        let fixed: Vec<String> =
-            alternatives.iter().filter_map(|a| a.get("const")).map(word_text).collect();
+        let fixed: Vec<String> = alternatives
+            .iter()
+            .filter_map(|a| a.get("const"))
+            .map(word_text)
+            .collect();
         let format = follow(self.root, fits).text("format");
         match (&node.value, format) {
             // Bounds stand beside the alternatives, not inside them.
@@ -431,12 +538,14 @@ impl<'a> Walker<'a> {
         let limit = |keyword| schema.get(keyword).and_then(Json::as_u64);
         if limit("minLength").is_some_and(|least| length < least) {
             let message = format!("{} cannot be empty", self.what());
-            self.errors.push(self.error(node.span, "empty-value", message));
+            self.errors
+                .push(self.error(node.span, "empty-value", message));
             return None;
         }
         if let Some(most) = limit("maxLength").filter(|&most| length > most) {
             let message = format!("{} has {length} characters; at most {most}", self.what());
-            self.errors.push(self.error(node.span, "out-of-range", message));
+            self.errors
+                .push(self.error(node.span, "out-of-range", message));
             return None;
         }
         Some(Json::String(text.clone()))
@@ -457,7 +566,10 @@ impl<'a> Walker<'a> {
             let (code, message) = if number {
                 ("missing-unit", format!("{} needs a unit", self.what()))
             } else {
-                ("bad-quantity", format!("`{text}` is not {}", format_words(format)))
+                (
+                    "bad-quantity",
+                    format!("`{text}` is not {}", format_words(format)),
+                )
             };
             let mut error = self.error(span, code, message).with_reason(why.to_string());
             if !also.is_empty() {
@@ -470,7 +582,9 @@ impl<'a> Walker<'a> {
             self.errors.push(error);
             return false;
         }
-        let Some(broken) = check_bounds(schema, format, text) else { return true };
+        let Some(broken) = check_bounds(schema, format, text) else {
+            return true;
+        };
         let message = format!("{} is {text}, but must be {broken}", self.what());
         self.errors.push(self.error(span, "out-of-range", message));
         false
@@ -478,9 +592,15 @@ impl<'a> Walker<'a> {
 
     fn bad_name(&mut self, span: Span, text: &str, why: &str) {
         let slug = crate::slug::slug(text);
-        let mut error = self.error(span, "bad-name", format!("`{text}` is not a name")).with_reason(
-            format!("{why}; a name is made of a-z, 0-9 and `-`, at most {} characters", Name::MAX_LEN),
-        );
+        let message = if text.is_empty() {
+            format!("{} is empty", self.what())
+        } else {
+            format!("`{text}` is not a name")
+        };
+        let mut error = self.error(span, "bad-name", message).with_reason(format!(
+            "{why}; a name is made of a-z, 0-9 and `-`, at most {} characters",
+            Name::MAX_LEN
+        ));
         if slug.parse::<Name>().is_ok() {
             error = error.with_suggestion(format!("`{slug}` would do"));
         }
@@ -489,9 +609,11 @@ impl<'a> Walker<'a> {
 
     fn integer(&mut self, schema: Resolved<'a>, node: &Node) -> Option<Json> {
         let number = match &node.value {
-            Value::Scalar { text, plain: true } if core_type(text) == Core::Integer => {
-                text.trim_start_matches('+').parse::<i128>().ok().map(|n| (text, n))
-            }
+            Value::Scalar { text, plain: true } if core_type(text) == Core::Integer => text
+                .trim_start_matches('+')
+                .parse::<i128>()
+                .ok()
+                .map(|n| (text, n)),
             _ => {
                 self.wrong_type(schema, node);
                 return None;
@@ -514,7 +636,8 @@ impl<'a> Walker<'a> {
                 "{} is {text}, but must be a whole number from {least} to {most}",
                 self.what()
             );
-            self.errors.push(self.error(node.span, "out-of-range", message));
+            self.errors
+                .push(self.error(node.span, "out-of-range", message));
             return None;
         }
         u64::try_from(value)

@@ -63,7 +63,9 @@ fn zero_angle() -> Angle {
 }
 
 /// Over which angle the ascending nodes of the planes are spread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum WalkerPattern {
     /// 180 degrees, near-polar planes: the first and the last fly in opposite directions along
@@ -148,7 +150,9 @@ pub struct RawIsl {
 }
 
 /// Which satellites are linked with each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum IslPattern {
     /// Two links inside the plane (ahead and behind) and one to each adjacent plane.

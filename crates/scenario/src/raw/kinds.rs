@@ -167,7 +167,9 @@ impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for OrNone<T> {
         if text == "none" {
             return Ok(OrNone::None);
         }
-        text.parse().map(OrNone::Some).map_err(serde::de::Error::custom)
+        text.parse()
+            .map(OrNone::Some)
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -192,11 +194,28 @@ mod tests {
 
     #[test]
     fn names_follow_their_rule() {
-        for good in ["a", "0", "tokyo", "sao-paulo", "iridium-p03-s07", &"x".repeat(48)] {
+        for good in [
+            "a",
+            "0",
+            "tokyo",
+            "sao-paulo",
+            "iridium-p03-s07",
+            &"x".repeat(48),
+        ] {
             assert_eq!(good.parse::<Name>().unwrap().as_str(), good);
         }
-        for bad in ["", "-a", "a-", "Tokyo", "são", "a b", "a_b", "a/..", "a\u{1b}", &"x".repeat(49)]
-        {
+        for bad in [
+            "",
+            "-a",
+            "a-",
+            "Tokyo",
+            "são",
+            "a b",
+            "a_b",
+            "a/..",
+            "a\u{1b}",
+            &"x".repeat(49),
+        ] {
             assert!(bad.parse::<Name>().is_err(), "{bad:?} should not be a name");
         }
     }

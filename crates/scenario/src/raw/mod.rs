@@ -17,11 +17,11 @@ use constel_units::{TimeSpan, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use constellations::{GslPolicy, IslPattern};
 pub use constellations::{
     RawConstellation, RawElements, RawGsl, RawHandover, RawIsl, RawLink, RawShell, RawWalker,
     WalkerPattern,
 };
-pub use constellations::{GslPolicy, IslPattern};
 pub use ground::{RawCity, RawGround, RawPlaces, RawStation};
 pub use kinds::{Name, NameError, OrNone};
 pub use routing::{Destinations, DriverChoice, Family, RawLinks, RawOspf, RawRouting, RoutingMode};

@@ -55,7 +55,9 @@ pub enum RoutingMode {
 }
 
 /// An Internet protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Family {
     /// IPv4.
@@ -94,7 +96,10 @@ pub struct RawOspf {
 
 impl Default for RawOspf {
     fn default() -> Self {
-        Self { hello: one_second(), dead: four_seconds() }
+        Self {
+            hello: one_second(),
+            dead: four_seconds(),
+        }
     }
 }
 

@@ -33,16 +33,28 @@ pub(super) fn resolve(
     if raw.is_empty() {
         let path = [Key("constellations")];
         let error = parsed
-            .error_at(&path, "empty-list", "`constellations` needs at least one entry")
+            .error_at(
+                &path,
+                "empty-list",
+                "`constellations` needs at least one entry",
+            )
             .with_reason("without satellites there is nothing to emulate");
         errors.push(error);
     }
     let mut found = Vec::new();
     for (name, constellation) in raw {
-        let mut one = One { parsed, name, errors };
+        let mut one = One {
+            parsed,
+            name,
+            errors,
+        };
         found.extend(one.resolve(constellation, inputs));
     }
-    let total: u64 = raw.values().filter_map(|c| c.walker.as_ref()).map(|w| u64::from(w.satellites)).sum();
+    let total: u64 = raw
+        .values()
+        .filter_map(|c| c.walker.as_ref())
+        .map(|w| u64::from(w.satellites))
+        .sum();
     if total > MOST_SATELLITES {
         errors.push(parsed.error_at(
             &[Key("constellations")],
@@ -57,7 +69,9 @@ pub(super) fn resolve(
 /// A station has one antenna and may use every constellation, so it can have only one habit.
 fn agree_on_handover(parsed: &Parsed, errors: &mut Diagnostics) {
     let mut all = parsed.raw.constellations.iter();
-    let Some((first_name, first)) = all.next() else { return };
+    let Some((first_name, first)) = all.next() else {
+        return;
+    };
     for (name, other) in all {
         let differing = if other.gsl.policy != first.gsl.policy {
             "policy"
@@ -66,7 +80,12 @@ fn agree_on_handover(parsed: &Parsed, errors: &mut Diagnostics) {
         } else {
             continue;
         };
-        let path = [Key("constellations"), Key(name.as_str()), Key("gsl"), Key(differing)];
+        let path = [
+            Key("constellations"),
+            Key(name.as_str()),
+            Key("gsl"),
+            Key(differing),
+        ];
         let error = parsed
             .error_at(
                 &path,
@@ -101,7 +120,10 @@ impl One<'_> {
     ) {
         let mut path = vec![Key("constellations"), Key(self.name.as_str())];
         path.extend_from_slice(tail);
-        let mut error = self.parsed.error_at(&path, code, message).with_reason(reason);
+        let mut error = self
+            .parsed
+            .error_at(&path, code, message)
+            .with_reason(reason);
         if let Some(hint) = hint {
             error = error.with_suggestion(hint);
         }
@@ -121,29 +143,56 @@ impl One<'_> {
                 // The schema asks for exactly one of the three.
                 (None, None) => return None,
             };
-            let star = raw.shells.iter().any(|shell| shell.pattern == WalkerPattern::Star);
+            let star = raw
+                .shells
+                .iter()
+                .any(|shell| shell.pattern == WalkerPattern::Star);
             let set = self.elements(raw, key, inputs);
-            let kind = if key == "tle" { Orbits::Tle } else { Orbits::Omm };
+            let kind = if key == "tle" {
+                Orbits::Tle
+            } else {
+                Orbits::Omm
+            };
             (set.map(kind), star)
         };
         let isl = self.isl(&raw.isl, has_star);
         let gsl = gsl_of(&raw.gsl);
-        let resolved = Constellation { name: self.name.clone(), orbits: orbits?, isl: isl?, gsl };
-        Some(Found { resolved, names_known })
+        let resolved = Constellation {
+            name: self.name.clone(),
+            orbits: orbits?,
+            isl: isl?,
+            gsl,
+        };
+        Some(Found {
+            resolved,
+            names_known,
+        })
     }
 
     fn check_walker(&mut self, walker: &RawWalker) -> bool {
-        let RawWalker { satellites: t, planes: p, phasing: f, .. } = *walker;
+        let RawWalker {
+            satellites: t,
+            planes: p,
+            phasing: f,
+            ..
+        } = *walker;
         let mut good = true;
         if t % p != 0 {
             good = false;
             let (below, above) = (t / p * p, (t / p + 1) * p);
-            let near = if below == 0 { above.to_string() } else { format!("{below} or {above}") };
+            let near = if below == 0 {
+                above.to_string()
+            } else {
+                format!("{below} or {above}")
+            };
             self.error(
                 &[Key("walker"), Key("satellites")],
                 "walker",
                 format!("{t} satellites do not fill {p} planes evenly"),
-                format!("{t} / {p} leaves {}; every plane of a Walker pattern has the same number", t % p),
+                format!(
+                    "{t} / {p} leaves {}; every plane of a Walker pattern has the same number",
+                    t % p
+                ),
                 Some(format!("{near} satellites would do with {p} planes")),
             );
         }
@@ -166,10 +215,18 @@ impl One<'_> {
         key: &'static str,
         inputs: &mut Inputs<'_>,
     ) -> Option<ElementSet> {
-        let path = [Key("constellations"), Key(self.name.as_str()), Key(key), Key("file")];
+        let path = [
+            Key("constellations"),
+            Key(self.name.as_str()),
+            Key(key),
+            Key("file"),
+        ];
         let input = inputs.text(&raw.file, &path, self.errors);
         for (index, shell) in raw.shells.iter().enumerate() {
-            if raw.shells[..index].iter().any(|earlier| earlier.name == shell.name) {
+            if raw.shells[..index]
+                .iter()
+                .any(|earlier| earlier.name == shell.name)
+            {
                 self.error(
                     &[Key(key), Key("shells"), Index(index), Key("name")],
                     "duplicate-name",
@@ -199,7 +256,10 @@ impl One<'_> {
             inclination_tolerance: shell.inclination_tolerance,
             planes: shell.planes,
         });
-        Some(ElementSet { file, shells: shells.collect() })
+        Some(ElementSet {
+            file,
+            shells: shells.collect(),
+        })
     }
 
     fn isl(&mut self, raw: &RawIsl, has_star: bool) -> Option<Isl> {
@@ -269,5 +329,9 @@ fn gsl_of(raw: &RawGsl) -> Gsl {
 }
 
 fn link_of(raw: &RawLink) -> Link {
-    Link { rate: raw.rate, queue: raw.queue, loss: raw.loss }
+    Link {
+        rate: raw.rate,
+        queue: raw.queue,
+        loss: raw.loss,
+    }
 }

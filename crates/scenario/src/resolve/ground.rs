@@ -48,14 +48,26 @@ pub(super) fn resolve(
             complete = false;
             continue;
         };
-        let mut from = From { parsed, index, entry, found: &mut found, errors };
+        let mut from = From {
+            parsed,
+            index,
+            entry,
+            found: &mut found,
+            errors,
+        };
         complete &= from.take(&places);
     }
     if found.len() > MOST_STATIONS {
-        let message = format!("{} stations; at most {MOST_STATIONS} in a scenario", found.len());
+        let message = format!(
+            "{} stations; at most {MOST_STATIONS} in a scenario",
+            found.len()
+        );
         errors.push(parsed.error_at(&[Key("ground")], "out-of-range", message));
     }
-    Ground { stations: found.into_values().map(|(station, _)| station).collect(), complete }
+    Ground {
+        stations: found.into_values().map(|(station, _)| station).collect(),
+        complete,
+    }
 }
 
 /// One entry of `ground.from`.
@@ -80,6 +92,9 @@ impl From<'_> {
         }
         let mut complete = true;
         for (index, city) in self.entry.names.iter().flatten().enumerate() {
+            if self.errors.is_full() {
+                return false;
+            }
             complete &= self.take_city(index, city, places);
         }
         complete
@@ -95,6 +110,9 @@ impl From<'_> {
         }
         let mut complete = true;
         for place in &places.rows[..first] {
+            if self.errors.is_full() {
+                return false;
+            }
             complete &= self.add(&[Key("first")], &place.slug, place);
         }
         complete
@@ -103,15 +121,24 @@ impl From<'_> {
     fn take_city(&mut self, index: usize, city: &RawCity, places: &Places) -> bool {
         let (text, name, tail) = match city {
             RawCity::Name(text) => (text, None, vec![Key("names"), Index(index)]),
-            RawCity::As { city, name } => {
-                (city, Some(name), vec![Key("names"), Index(index), Key("city")])
-            }
+            RawCity::As { city, name } => (
+                city,
+                Some(name),
+                vec![Key("names"), Index(index), Key("city")],
+            ),
         };
         let Some(place) = places.find(text) else {
             let file = &self.entry.file;
             let error = self
-                .error(&tail, "unknown-city", format!("no place `{text}` in `{file}`"))
-                .with_nearest(&crate::slug::slug(text), places.rows.iter().map(|p| p.slug.as_str()))
+                .error(
+                    &tail,
+                    "unknown-city",
+                    format!("no place `{text}` in `{file}`"),
+                )
+                .with_nearest(
+                    &crate::slug::slug(text),
+                    places.rows.iter().map(|p| p.slug.as_str()),
+                )
                 .with_reason("names are compared without case, accents and punctuation")
                 .with_next(format!("look in the column `name` of `{file}`"));
             self.errors.push(error);
@@ -123,7 +150,11 @@ impl From<'_> {
     fn add(&mut self, tail: &[Seg<'_>], name: &str, place: &Place) -> bool {
         let Ok(name) = name.parse::<Name>() else {
             let error = self
-                .error(tail, "bad-name", format!("a place would be called `{name}`"))
+                .error(
+                    tail,
+                    "bad-name",
+                    format!("a place would be called `{name}`"),
+                )
                 .with_reason(format!("a name has 1 to {} characters", Name::MAX_LEN))
                 .with_suggestion("write `names: [{city: ..., as: ...}]` to give it another name");
             self.errors.push(error);
@@ -131,7 +162,11 @@ impl From<'_> {
         };
         if let Some((_, before)) = self.found.get(&name) {
             let error = self
-                .error(tail, "duplicate-name", format!("two stations are called `{name}`"))
+                .error(
+                    tail,
+                    "duplicate-name",
+                    format!("two stations are called `{name}`"),
+                )
                 .with_reason(format!("the other one comes from {before}"))
                 .with_suggestion("write `{city: ..., as: ...}` to give one another name");
             self.errors.push(error);

@@ -35,7 +35,11 @@ enum Problem {
 
 impl<'a> Inputs<'a> {
     pub(super) fn new(parsed: &'a Parsed, files: &'a dyn Files) -> Self {
-        Self { parsed, files, read: BTreeMap::new() }
+        Self {
+            parsed,
+            files,
+            read: BTreeMap::new(),
+        }
     }
 
     /// The text of the file called `name`, which stands under `path`.
@@ -46,7 +50,10 @@ impl<'a> Inputs<'a> {
         errors: &mut Diagnostics,
     ) -> Option<Rc<Input>> {
         let files = self.files;
-        let result = self.read.entry(name.to_owned()).or_insert_with(|| read(files, name));
+        let result = self
+            .read
+            .entry(name.to_owned())
+            .or_insert_with(|| read(files, name));
         match result {
             Ok(input) => Some(Rc::clone(input)),
             Err(Problem::Unreadable(why)) => {
@@ -75,7 +82,11 @@ impl<'a> Inputs<'a> {
         };
         let others = self.read.into_iter().filter_map(|(path, result)| {
             let input = result.ok()?;
-            Some(InputFile { path, bytes: input.bytes, sha256: input.sha256.clone() })
+            Some(InputFile {
+                path,
+                bytes: input.bytes,
+                sha256: input.sha256.clone(),
+            })
         });
         std::iter::once(scenario).chain(others).collect()
     }
@@ -83,12 +94,18 @@ impl<'a> Inputs<'a> {
 
 fn read(files: &dyn Files, name: &str) -> Result<Rc<Input>, Problem> {
     let shown = files.shown(name);
-    let bytes =
-        files.read(name).map_err(|error| Problem::Unreadable(format!("{shown}: {error}")))?;
+    let bytes = files
+        .read(name)
+        .map_err(|error| Problem::Unreadable(format!("{shown}: {error}")))?;
     let sha256 = hash(&bytes);
     let length = bytes.len() as u64;
     match String::from_utf8(bytes) {
-        Ok(text) => Ok(Rc::new(Input { shown, text, sha256, bytes: length })),
+        Ok(text) => Ok(Rc::new(Input {
+            shown,
+            text,
+            sha256,
+            bytes: length,
+        })),
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
             let bytes = error.into_bytes();
@@ -104,5 +121,8 @@ fn read(files: &dyn Files, name: &str) -> Result<Rc<Input>, Problem> {
 }
 
 fn hash(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }

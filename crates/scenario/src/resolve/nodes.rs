@@ -45,12 +45,18 @@ impl<'a> Nodes<'a> {
     ) -> Self {
         let mut prefixes = BTreeMap::new();
         for (name, raw) in &parsed.raw.constellations {
-            let known = found.iter().find(|f| f.resolved.name == *name && f.names_known);
+            let known = found
+                .iter()
+                .find(|f| f.resolved.name == *name && f.names_known);
             if let Some(Orbits::Walker(walker)) = known.map(|f| &f.resolved.orbits) {
-                add(&mut prefixes, parsed, name.to_string(), Flock::Walker(walker), &[
-                    Key("constellations"),
-                    Key(name.as_str()),
-                ], errors);
+                add(
+                    &mut prefixes,
+                    parsed,
+                    name.to_string(),
+                    Flock::Walker(walker),
+                    &[Key("constellations"), Key(name.as_str())],
+                    errors,
+                );
                 continue;
             }
             let (key, set) = match (&raw.tle, &raw.omm) {
@@ -62,7 +68,10 @@ impl<'a> Nodes<'a> {
                 }
             };
             for (index, shell) in set.shells.iter().enumerate() {
-                if set.shells[..index].iter().any(|earlier| earlier.name == shell.name) {
+                if set.shells[..index]
+                    .iter()
+                    .any(|earlier| earlier.name == shell.name)
+                {
                     continue; // reported where shells are checked
                 }
                 let path = [
@@ -103,7 +112,12 @@ impl<'a> Nodes<'a> {
 
     /// What `name` is.
     pub(super) fn kind(&self, name: &str) -> Kind {
-        if self.ground.stations.binary_search_by(|s| s.name.as_str().cmp(name)).is_ok() {
+        if self
+            .ground
+            .stations
+            .binary_search_by(|s| s.name.as_str().cmp(name))
+            .is_ok()
+        {
             return Kind::Station;
         }
         match self.satellite(name) {
@@ -129,12 +143,20 @@ impl<'a> Nodes<'a> {
 
     /// Which names there are, for a name that is none: the nearest, and the ranges.
     pub(super) fn help(&self, name: &str) -> (Option<String>, Vec<String>) {
-        let stations = || self.ground.stations.iter().map(|station| station.name.as_str());
+        let stations = || {
+            self.ground
+                .stations
+                .iter()
+                .map(|station| station.name.as_str())
+        };
         let suggestion = nearest(name, stations()).map(|found| format!("did you mean `{found}`?"));
         let mut allowed: Vec<String> = stations().map(str::to_owned).collect();
         allowed.truncate(16);
         if stations().count() > allowed.len() {
-            allowed.push(format!("{} more stations", stations().count() - allowed.len()));
+            allowed.push(format!(
+                "{} more stations",
+                stations().count() - allowed.len()
+            ));
         }
         for (prefix, flock) in &self.prefixes {
             if let Flock::Walker(walker) = flock {

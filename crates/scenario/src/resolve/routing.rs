@@ -66,7 +66,10 @@ fn ospf(parsed: &Parsed, errors: &mut Diagnostics) -> Ospf {
             .error_at(
                 &[Key("routing"), Key("ospf"), Key("dead")],
                 "order",
-                format!("`dead` is {}, but must be more than `hello`, {}", raw.dead, raw.hello),
+                format!(
+                    "`dead` is {}, but must be more than `hello`, {}",
+                    raw.dead, raw.hello
+                ),
             )
             .with_reason("otherwise every neighbour dies between two hello packets");
         errors.push(error);

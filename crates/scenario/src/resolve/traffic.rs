@@ -38,16 +38,30 @@ pub(super) fn resolve(
     let mut names: BTreeMap<&Name, usize> = BTreeMap::new();
     let mut flows = Vec::new();
     for (index, raw) in parsed.raw.traffic.iter().enumerate() {
+        if traffic.errors.is_full() {
+            break;
+        }
         traffic.index = index;
         if let Some(first) = names.insert(&raw.name, index) {
             let error = traffic
-                .error(&[Key("name")], "duplicate-name", format!("two flows are called `{}`", raw.name))
-                .with_reason(format!("traffic[{first}] has this name already; results are filed by it"));
+                .error(
+                    &[Key("name")],
+                    "duplicate-name",
+                    format!("two flows are called `{}`", raw.name),
+                )
+                .with_reason(format!(
+                    "traffic[{first}] has this name already; results are filed by it"
+                ));
             traffic.errors.push(error);
         }
         traffic.times(raw);
         if let Some(action) = traffic.action(raw) {
-            flows.push(Flow { name: raw.name.clone(), at: raw.at, length: raw.length, action });
+            flows.push(Flow {
+                name: raw.name.clone(),
+                at: raw.at,
+                length: raw.length,
+                action,
+            });
         }
     }
     flows.sort_by_key(|flow| flow.at.ns());
@@ -89,15 +103,25 @@ impl<'a> Traffic<'a> {
         }
         let left = duration.ns() - raw.at.ns();
         let (tail, message) = if left <= 0 {
-            (Key("at"), format!("starts at {}, when the lab is over", raw.at))
+            (
+                Key("at"),
+                format!("starts at {}, when the lab is over", raw.at),
+            )
         } else {
-            (Key("for"), format!("starts at {} and lasts {}, beyond the lab's end", raw.at, raw.length))
+            (
+                Key("for"),
+                format!(
+                    "starts at {} and lasts {}, beyond the lab's end",
+                    raw.at, raw.length
+                ),
+            )
         };
         let mut error = self
             .error(&[tail], "order", format!("`{}` {message}", raw.name))
             .with_reason(format!("the scenario's `duration` is {duration}"));
         if left > 0 {
-            error = error.with_suggestion(format!("at most `for: {}` fits", TimeSpan::from_ns(left)));
+            error =
+                error.with_suggestion(format!("at most `for: {}` fits", TimeSpan::from_ns(left)));
         }
         self.errors.push(error);
     }
@@ -131,7 +155,11 @@ impl<'a> Traffic<'a> {
         self.ends("iperf3", &raw.from, &raw.to);
         if flow.length.ns() % 1_000_000_000 != 0 {
             let error = self
-                .error(&[Key("for")], "whole-seconds", format!("`for` is {}", flow.length))
+                .error(
+                    &[Key("for")],
+                    "whole-seconds",
+                    format!("`for` is {}", flow.length),
+                )
                 .with_reason("iperf3 counts whole seconds");
             self.errors.push(error);
         }
@@ -152,7 +180,11 @@ impl<'a> Traffic<'a> {
             (Protocol::Tcp, rate) => {
                 if rate.is_some() {
                     let error = self
-                        .error(&[Key("iperf3"), Key("rate")], "no-effect", "`rate` is only for UDP".into())
+                        .error(
+                            &[Key("iperf3"), Key("rate")],
+                            "no-effect",
+                            "`rate` is only for UDP".into(),
+                        )
                         .with_reason("TCP sends as fast as its congestion control goes")
                         .with_suggestion("remove `rate`, or add `protocol: udp`");
                     self.errors.push(error);
@@ -183,7 +215,9 @@ impl<'a> Traffic<'a> {
     fn congestion(&mut self, raw: &RawIperf3) -> Option<Transport> {
         let congestion = raw.congestion.clone().unwrap_or_else(|| "cubic".into());
         // What Linux names congestion controls; it becomes an argument of a program.
-        let good = congestion.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+        let good = congestion
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
         if !good || congestion.starts_with('-') {
             let error = self
                 .error(
@@ -216,12 +250,24 @@ impl<'a> Traffic<'a> {
             let error = self.error(&tail, "empty-value", "the program has no name".into());
             self.errors.push(error);
         }
-        for (index, _) in raw.command.iter().enumerate().filter(|(_, word)| word.contains('\0')) {
+        for (index, _) in raw
+            .command
+            .iter()
+            .enumerate()
+            .filter(|(_, word)| word.contains('\0'))
+        {
             let tail = [Key("run"), Key("command"), Index(index)];
-            let error = self.error(&tail, "bad-value", "a NUL character cannot be passed".into());
+            let error = self.error(
+                &tail,
+                "bad-value",
+                "a NUL character cannot be passed".into(),
+            );
             self.errors.push(error);
         }
-        Action::Run(Run { node: raw.node.clone(), command: raw.command.clone() })
+        Action::Run(Run {
+            node: raw.node.clone(),
+            command: raw.command.clone(),
+        })
     }
 
     /// Checks both ends of a flow.
@@ -229,7 +275,11 @@ impl<'a> Traffic<'a> {
         self.node(&[Key(kind), Key("from")], from, true);
         if from == to {
             let error = self
-                .error(&[Key(kind), Key("to")], "same-node", format!("`{to}` is both ends of the flow"))
+                .error(
+                    &[Key(kind), Key("to")],
+                    "same-node",
+                    format!("`{to}` is both ends of the flow"),
+                )
                 .with_reason("nothing would cross the network");
             self.errors.push(error);
         } else {
@@ -244,7 +294,9 @@ impl<'a> Traffic<'a> {
             let mut error = self
                 .error(tail, "unknown-node", format!("no node is called `{name}`"))
                 .with_allowed(allowed)
-                .with_next("a name is one of `ground.stations`, of `ground.from`, or a satellite's");
+                .with_next(
+                    "a name is one of `ground.stations`, of `ground.from`, or a satellite's",
+                );
             error.suggestion = suggestion;
             self.errors.push(error);
         }
@@ -260,7 +312,11 @@ impl<'a> Traffic<'a> {
             && matches!(kind, Kind::Satellite | Kind::Deferred);
         if unreachable && must_be_reached {
             let error = self
-                .error(tail, "unreachable", format!("no route leads to the satellite `{name}`"))
+                .error(
+                    tail,
+                    "unreachable",
+                    format!("no route leads to the satellite `{name}`"),
+                )
                 .with_reason("with `routing.destinations: ground` only stations are destinations")
                 .with_suggestion("set `routing: {destinations: all}`");
             self.errors.push(error);
@@ -270,7 +326,14 @@ impl<'a> Traffic<'a> {
     fn family(&mut self, kind: &'static str, wanted: Option<Family>) -> Family {
         let families = self.routing.families;
         // The schema asks for at least one family.
-        let first = self.parsed.raw.routing.families.first().copied().unwrap_or(Family::Ipv4);
+        let first = self
+            .parsed
+            .raw
+            .routing
+            .families
+            .first()
+            .copied()
+            .unwrap_or(Family::Ipv4);
         let family = wanted.unwrap_or(first);
         if !families.has(family) {
             let error = self
@@ -318,7 +381,9 @@ impl<'a> Traffic<'a> {
             .map(|((_, port), _)| *port)
             .collect();
         // At most 10,000 flows are allowed, fewer than there are ports.
-        let port = (first..=u16::MAX).find(|port| !taken.contains(port)).unwrap_or(u16::MAX);
+        let port = (first..=u16::MAX)
+            .find(|port| !taken.contains(port))
+            .unwrap_or(u16::MAX);
         self.ports.insert((to.clone(), port), self.index);
         port
     }

@@ -1,0 +1,248 @@
+//! Round trip, determinism, and no panic on whatever bytes.
+
+use constel_scenario::model::{Action, Mode};
+use constel_scenario::{Files, parse, parse_bytes, resolve};
+use proptest::prelude::*;
+
+/// Files in memory: one of places, nothing else.
+struct Memory;
+
+impl Files for Memory {
+    fn read(&self, path: &str) -> std::io::Result<Vec<u8>> {
+        match path {
+            "p.csv" => {
+                Ok(b"name,latitude_deg,longitude_deg\nParis,48.8,2.3\nOslo,59.9,10.7\n".to_vec())
+            }
+            _ => Err(std::io::ErrorKind::NotFound.into()),
+        }
+    }
+}
+
+/// Uses every key of the format.
+const EVERYTHING: &str = r"
+constel: 1
+name: everything
+description: all keys
+seed: 18446744073709551615
+start: 2026-11-21T00:00:00Z
+duration: 60 s
+step: 500 ms
+clock: {hold: none}
+constellations:
+  star:
+    walker: {pattern: star, inclination: 86.4 deg, satellites: 66, planes: 6, phasing: 2, altitude: 780 km, raan0: 10.5 deg}
+    isl: {pattern: plus-grid, seam: true, polar_cutoff: none, max_range: 5000 km, atmosphere: 100 km, link: {rate: 1 Gbit/s, queue: 1 MiB, loss: 0.1 %}}
+    gsl: {min_elevation: 8.2 deg, policy: nearest, handover: {outage: 20 ms}, link: {rate: 50 Mbit/s, queue: 64 KiB, loss: 10 ppm}}
+  flock:
+    omm: {file: p.csv, shells: [{name: one, pattern: star, altitude: 550 km, inclination: 53 deg, altitude_tolerance: 5 km, inclination_tolerance: 0.5 deg, planes: 72}]}
+    isl: {pattern: none}
+    gsl: {min_elevation: 25 deg, policy: nearest, handover: {outage: 20 ms}, link: {rate: 50 Mbit/s}}
+ground:
+  stations:
+    home: {latitude: 1 deg, longitude: 2 deg, altitude: 3 m}
+  from:
+    - {file: p.csv, first: 1}
+    - {file: p.csv, names: [Oslo, {city: Paris, as: lutetia}]}
+routing: {mode: computed, families: [ipv6, ipv4], destinations: all}
+links: {driver: relay}
+traffic:
+  - {name: b, at: 5 s, for: 5 s, ping: {from: home, to: paris, interval: 200 ms, family: ipv4, size: 100 B}}
+  - {name: a, at: 1 s, for: 5 s, iperf3: {from: home, to: oslo, protocol: tcp, congestion: bbr, reverse: true, family: ipv6}}
+  - {name: c, at: 5 s, for: 5 s, iperf3: {from: home, to: oslo, protocol: udp, rate: 2 Mbit/s, port: 5201}}
+  - {name: d, at: 5 s, for: 5 s, http: {from: star-p00-s00, to: flock-one-p00-s00, size: 8 MB, port: 80}}
+  - {name: e, at: 5 s, for: 5 s, run: {node: lutetia, command: [ping, -c, 3, 'true', yes]}}
+";
+
+#[test]
+fn everything_resolves_as_written() {
+    let parsed = parse("e.yaml", EVERYTHING).unwrap_or_else(|e| panic!("{e}"));
+    let scenario = resolve(&parsed, &Memory).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(scenario.seed, u64::MAX);
+    let stations: Vec<&str> = scenario.stations.iter().map(|s| s.name.as_str()).collect();
+    assert_eq!(stations, ["home", "lutetia", "oslo", "paris"]);
+    assert!(matches!(scenario.routing.mode, Mode::Computed(_)));
+    // In order of start, then of the file.
+    let flows: Vec<&str> = scenario.traffic.iter().map(|f| f.name.as_str()).collect();
+    assert_eq!(flows, ["a", "b", "c", "d", "e"]);
+    // `c` took 5201 of oslo, so `a` gets the next.
+    let Action::Iperf3(a) = &scenario.traffic[0].action else {
+        panic!()
+    };
+    assert_eq!(a.port, 5202);
+    let Action::Run(e) = &scenario.traffic[4].action else {
+        panic!()
+    };
+    assert_eq!(e.command, ["ping", "-c", "3", "true", "yes"]);
+    // A satellite of the element file is settled later.
+    let deferred: Vec<&str> = scenario.deferred.iter().map(|d| d.name.as_str()).collect();
+    assert_eq!(deferred, ["flock-one-p00-s00"]);
+    scenario
+        .check_nodes(&["flock-one-p00-s00".to_owned()].into())
+        .unwrap();
+    let errors = scenario
+        .check_nodes(&["flock-one-p00-s01".to_owned()].into())
+        .unwrap_err();
+    let text = errors.to_string();
+    assert!(
+        text.starts_with("e.yaml:31:65: error: no node is called `flock-one-p00-s00`\n"),
+        "{text}"
+    );
+    assert!(text.contains("did you mean `flock-one-p00-s01`?"), "{text}");
+}
+
+#[test]
+fn the_raw_form_round_trips() {
+    let parsed = parse("e.yaml", EVERYTHING).unwrap();
+    // JSON is YAML, so what serde writes can be parsed again.
+    let text = serde_json::to_string(&parsed.raw).unwrap();
+    let again = parse("again.yaml", &text).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(parsed.raw, again.raw);
+}
+
+#[test]
+fn the_same_text_gives_the_same_scenario() {
+    let run = |text: &str| {
+        let result = parse("e.yaml", text).and_then(|parsed| resolve(&parsed, &Memory));
+        result
+            .map(|s| serde_json::to_string(&s).unwrap())
+            .map_err(|e| e.to_string())
+    };
+    assert_eq!(run(EVERYTHING), run(EVERYTHING));
+    let broken = EVERYTHING
+        .replace("66", "67")
+        .replace("home, to", "hom, to");
+    assert!(run(&broken).is_err());
+    assert_eq!(run(&broken), run(&broken));
+}
+
+#[test]
+fn two_aliases_of_one_mistake_are_one_error() {
+    let text = EVERYTHING
+        .replace("link: {rate: 1 Gbit/s,", "link: &l {rate: 1 Gb/s,")
+        .replace("link: {rate: 50 Mbit/s}", "link: *l");
+    assert_eq!(parse("e.yaml", &text).unwrap_err().len(), 1);
+}
+
+fn survives(bytes: &[u8]) {
+    match parse_bytes("f.yaml", bytes).and_then(|parsed| resolve(&parsed, &Memory)) {
+        Ok(scenario) => {
+            serde_json::to_string(&scenario).unwrap();
+        }
+        Err(errors) => {
+            assert!(!errors.is_empty());
+            let text = errors.to_string();
+            assert!(
+                text.starts_with("f.yaml:") || text.starts_with("p.csv:"),
+                "{text}"
+            );
+            assert!(!text.contains("internal"), "{text}");
+        }
+    }
+}
+
+/// Pieces that mean something to a YAML reader or to this format.
+const PIECES: [&str; 24] = [
+    "{",
+    "}",
+    "[",
+    "]",
+    ": ",
+    ", ",
+    "\n",
+    "  ",
+    "- ",
+    "&a ",
+    "*a",
+    "!!x ",
+    "\"",
+    "'",
+    "|\n",
+    "# ",
+    "?",
+    "0",
+    "-1",
+    "99999999999999999999999",
+    "1e999 s",
+    "none",
+    "~",
+    "\u{feff}",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn any_bytes_are_answered(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        survives(&bytes);
+    }
+
+    #[test]
+    fn any_small_change_is_answered(
+        changes in proptest::collection::vec((0..EVERYTHING.len(), 0..30usize, 0..PIECES.len()), 1..6)
+    ) {
+        let mut bytes = EVERYTHING.as_bytes().to_vec();
+        for (at, cut, piece) in changes {
+            let at = at.min(bytes.len());
+            let end = (at + cut).min(bytes.len());
+            bytes.splice(at..end, PIECES[piece].bytes());
+        }
+        survives(&bytes);
+    }
+
+    #[test]
+    fn any_number_is_answered(index in 0..200usize, number in any::<i64>(), float in any::<f64>()) {
+        // Replace one number of the file by an extreme one.
+        let starts: Vec<usize> = EVERYTHING
+            .match_indices(|c: char| c.is_ascii_digit())
+            .map(|(at, _)| at)
+            .filter(|&at| !EVERYTHING.as_bytes()[at - 1].is_ascii_digit())
+            .collect();
+        let at = starts[index % starts.len()];
+        let end = at + EVERYTHING[at..].find(|c: char| !c.is_ascii_digit()).unwrap();
+        for text in [number.to_string(), format!("{float}"), format!("{float:e}")] {
+            survives(format!("{}{text}{}", &EVERYTHING[..at], &EVERYTHING[end..]).as_bytes());
+        }
+    }
+}
+
+/// Texts that are cheap to write and could be dear to check: each is answered within seconds
+/// (in a debug build on a busy machine; they take milliseconds otherwise).
+#[test]
+fn hostile_texts_are_answered_quickly() {
+    let many_keys: String = (0..180_000).map(|i| format!("k{i}: 1\n")).collect();
+    let one_long_line = format!(
+        "traffic: [{}]",
+        (0..180_000).map(|_| "x, ").collect::<String>()
+    );
+    let one_mistake_aliased = format!("a: &a {{x: 1}}\ntraffic: [{}]", "*a, ".repeat(80_000));
+    let many_flows: String = (0..9_999)
+        .map(|i| format!("  - {{name: f{i}, at: 1 s, for: 1 s, ping: {{from: x{i}, to: y}}}}\n"))
+        .collect();
+    let many_flows =
+        EVERYTHING.split("traffic:").next().unwrap().to_owned() + "traffic:\n" + &many_flows;
+    let quotes = "\"".repeat(1_000_000);
+    let comments = "#\n".repeat(1_000_000);
+    let questions = "? ".repeat(100_000);
+    let dashes = "- ".repeat(100_000);
+    let anchors = "&a ".repeat(100_000);
+    let brackets = "[".repeat(100_000);
+    let texts = [
+        many_keys,
+        one_long_line,
+        one_mistake_aliased,
+        many_flows,
+        quotes,
+        comments,
+        questions,
+        dashes,
+        anchors,
+        brackets,
+    ];
+    for text in texts {
+        let start = std::time::Instant::now();
+        survives(text.as_bytes());
+        let took = start.elapsed();
+        let head: String = text.chars().take(20).collect();
+        assert!(took.as_secs() < 10, "{head:?} took {took:?}");
+    }
+}

@@ -1,0 +1,97 @@
+//! The shipped scenarios resolve, and the shipped schema and reference page are those of the code.
+
+use std::collections::BTreeSet;
+
+use constel_scenario::model::{Action, Isl, Orbits, Scenario};
+use constel_scenario::{DiskFiles, parse, reference_page, resolve, schema_json};
+
+fn shipped(name: &str) -> Scenario {
+    let path = format!("../../scenarios/{name}.yaml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    parse(&path, &text)
+        .and_then(|parsed| resolve(&parsed, &DiskFiles::beside(&path)))
+        .unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+#[test]
+fn iridium_is_what_the_main_job_asks_for() {
+    let scenario = shipped("iridium");
+    let [iridium] = scenario.constellations.as_slice() else {
+        panic!("one constellation")
+    };
+    let Orbits::Walker(walker) = &iridium.orbits else {
+        panic!("a Walker pattern")
+    };
+    assert_eq!(
+        (walker.satellites, walker.planes, walker.phasing),
+        (66, 6, 2)
+    );
+    assert_eq!(
+        walker.satellite_names("iridium").last().unwrap(),
+        "iridium-p05-s10"
+    );
+    assert!(matches!(iridium.isl, Isl::PlusGrid(grid) if !grid.seam));
+    assert!(scenario.stations.len() >= 12);
+    let kinds: BTreeSet<&str> = scenario
+        .traffic
+        .iter()
+        .map(|flow| match &flow.action {
+            Action::Ping(_) => "ping",
+            Action::Iperf3(iperf3) => match iperf3.transport {
+                constel_scenario::model::Transport::Tcp { .. } => "tcp",
+                constel_scenario::model::Transport::Udp { .. } => "udp",
+            },
+            Action::Http(_) => "http",
+            Action::Run(_) => "run",
+        })
+        .collect();
+    for kind in ["ping", "tcp", "udp", "http"] {
+        assert!(kinds.contains(kind), "no {kind}");
+    }
+    assert_eq!(scenario.inputs.len(), 2);
+}
+
+#[test]
+fn shell1_has_1584_satellites_and_20_cities() {
+    let scenario = shipped("starlink-shell1");
+    let Orbits::Walker(walker) = &scenario.constellations[0].orbits else {
+        panic!()
+    };
+    let names: BTreeSet<String> = walker.satellite_names("shell1").collect();
+    assert_eq!(names.len(), 1584);
+    assert_eq!(names.first().unwrap(), "shell1-p00-s00");
+    assert_eq!(names.last().unwrap(), "shell1-p71-s21");
+    assert_eq!(scenario.stations.len(), 20);
+}
+
+#[test]
+fn the_real_starlink_carries_its_file() {
+    let scenario = shipped("starlink-tle");
+    let Orbits::Tle(set) = &scenario.constellations[0].orbits else {
+        panic!()
+    };
+    assert_eq!(set.shells.len(), 4);
+    assert!(set.file.text().starts_with("STARLINK-24"));
+    let error = set.file.error(3, 5, 2, "tle", "bad").to_string();
+    assert!(
+        error.starts_with("../../scenarios/data/starlink-2022-09-14.tle:3:5: error: bad\n"),
+        "{error}"
+    );
+}
+
+#[test]
+fn schema_and_reference_page_are_in_sync() {
+    let bless = std::env::var_os("CONSTEL_BLESS").is_some();
+    for (path, text) in [
+        ("../../docs/reference/scenario.schema.json", schema_json()),
+        ("../../docs/reference/scenario.md", reference_page()),
+    ] {
+        if bless {
+            std::fs::write(path, &text).unwrap();
+        }
+        assert!(
+            std::fs::read_to_string(path).unwrap_or_default() == text,
+            "{path} is out of date; run `CONSTEL_BLESS=1 cargo test -p constel-scenario --test shipped`"
+        );
+    }
+}
