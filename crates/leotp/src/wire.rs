@@ -64,7 +64,11 @@ pub struct Range {
 impl Range {
     /// A range; `None` when `end < start`.
     pub const fn new(start: u64, end: u64) -> Option<Self> {
-        if end < start { None } else { Some(Self { start, end }) }
+        if end < start {
+            None
+        } else {
+            Some(Self { start, end })
+        }
     }
 
     /// Bytes in the range.
@@ -200,7 +204,10 @@ impl<'a> Packet<'a> {
     /// input gives a packet or an error, never a panic.
     pub fn parse(b: &'a [u8]) -> Result<Self, WireError> {
         if b.len() < HEADER_LEN {
-            return Err(WireError::Short { have: b.len(), need: HEADER_LEN });
+            return Err(WireError::Short {
+                have: b.len(),
+                need: HEADER_LEN,
+            });
         }
         let version = b[0] >> 4;
         if version != VERSION {
@@ -223,13 +230,20 @@ impl<'a> Packet<'a> {
         }
         let range = Range::new(start, end).ok_or(WireError::Range(start, end))?;
         // A range lies in the data space or in the metadata space, not across.
-        let fits = if range.is_meta() { end <= SPACE_END } else { end <= META_BASE };
+        let fits = if range.is_meta() {
+            end <= SPACE_END
+        } else {
+            end <= META_BASE
+        };
         if !fits {
             return Err(WireError::Range(start, end));
         }
         let need = HEADER_LEN + length;
         if b.len() < need {
-            return Err(WireError::Short { have: b.len(), need });
+            return Err(WireError::Short {
+                have: b.len(),
+                need,
+            });
         }
         if b.len() > need {
             return Err(WireError::Trailing(b.len() - need));
@@ -265,9 +279,16 @@ impl<'a> Packet<'a> {
             fin: flags & FLAG_FIN != 0,
             rtx: flags & FLAG_RTX != 0,
         };
-        let wrong = WireError::Length { range: range.len(), payload: length };
+        let wrong = WireError::Length {
+            range: range.len(),
+            payload: length,
+        };
         if kind == TYPE_VPH {
-            return if length == 0 && !range.is_empty() { Ok(Packet::Vph(header)) } else { Err(wrong) };
+            return if length == 0 && !range.is_empty() {
+                Ok(Packet::Vph(header))
+            } else {
+                Err(wrong)
+            };
         }
         // Only "the flow ends here" may be said without bytes.
         if range.len() != length as u64 || (range.is_empty() && !header.fin) {
@@ -277,7 +298,17 @@ impl<'a> Packet<'a> {
     }
 }
 
-fn put_header(out: &mut Vec<u8>, kind: u8, flags: u8, length: u16, queued_us: u32, flow: u64, range: Range, ts: u64, last: u64) {
+fn put_header(
+    out: &mut Vec<u8>,
+    kind: u8,
+    flags: u8,
+    length: u16,
+    queued_us: u32,
+    flow: u64,
+    range: Range,
+    ts: u64,
+    last: u64,
+) {
     out.reserve(HEADER_LEN + usize::from(length));
     out.extend_from_slice(&[VERSION << 4 | kind, flags]);
     out.extend_from_slice(&length.to_be_bytes());
@@ -295,7 +326,17 @@ impl Interest {
             | (if self.fresh { FLAG_FRESH } else { 0 })
             | (if self.bare { FLAG_BARE } else { 0 });
         let rate = self.rate_bps.clamp(MIN_RATE_BPS, MAX_RATE_BPS);
-        put_header(out, TYPE_INTEREST, flags, self.padding, 0, self.flow, self.range, self.timestamp, rate);
+        put_header(
+            out,
+            TYPE_INTEREST,
+            flags,
+            self.padding,
+            0,
+            self.flow,
+            self.range,
+            self.timestamp,
+            rate,
+        );
         out.resize(out.len() + usize::from(self.padding), 0);
     }
 }
@@ -304,7 +345,11 @@ impl DataHeader {
     fn flags(&self) -> u8 {
         (if self.fin { FLAG_FIN } else { 0 })
             | (if self.rtx { FLAG_RTX } else { 0 })
-            | (if self.interest_owd.is_some() { FLAG_OWD } else { 0 })
+            | (if self.interest_owd.is_some() {
+                FLAG_OWD
+            } else {
+                0
+            })
     }
 
     /// Appends a Data packet. The range must be as long as the payload and the
@@ -312,14 +357,34 @@ impl DataHeader {
     pub fn encode_data(&self, payload: &[u8], out: &mut Vec<u8>) {
         debug_assert_eq!(self.range.len(), payload.len() as u64);
         let last = self.interest_owd.unwrap_or(0) as u64;
-        put_header(out, TYPE_DATA, self.flags(), payload.len() as u16, self.queued_us, self.flow, self.range, self.timestamp, last);
+        put_header(
+            out,
+            TYPE_DATA,
+            self.flags(),
+            payload.len() as u16,
+            self.queued_us,
+            self.flow,
+            self.range,
+            self.timestamp,
+            last,
+        );
         out.extend_from_slice(payload);
     }
 
     /// Appends a Void Packet Header for the range.
     pub fn encode_vph(&self, out: &mut Vec<u8>) {
         let last = self.interest_owd.unwrap_or(0) as u64;
-        put_header(out, TYPE_VPH, self.flags() & FLAG_OWD, 0, self.queued_us, self.flow, self.range, self.timestamp, last);
+        put_header(
+            out,
+            TYPE_VPH,
+            self.flags() & FLAG_OWD,
+            0,
+            self.queued_us,
+            self.flow,
+            self.range,
+            self.timestamp,
+            last,
+        );
     }
 }
 
@@ -329,8 +394,14 @@ mod tests {
     use proptest::prelude::*;
 
     fn range() -> impl Strategy<Value = Range> {
-        prop_oneof![(0..META_BASE - 70_000, 0u64..60_000), (META_BASE..META_BASE + 9, 0u64..60_000)]
-            .prop_map(|(s, n)| Range { start: s, end: s + n })
+        prop_oneof![
+            (0..META_BASE - 70_000, 0u64..60_000),
+            (META_BASE..META_BASE + 9, 0u64..60_000)
+        ]
+        .prop_map(|(s, n)| Range {
+            start: s,
+            end: s + n,
+        })
     }
 
     proptest! {
@@ -377,16 +448,39 @@ mod tests {
     #[test]
     fn golden_bytes() {
         // The example of docs/reference/leotp-wire.md.
-        let i = Interest { flow: 0x1122_3344_5566_7788, range: Range { start: 1400, end: 2800 }, timestamp: 1_000_000_007, rate_bps: 20_000_000, rtx: true, fresh: false, bare: false, padding: 0 };
+        let i = Interest {
+            flow: 0x1122_3344_5566_7788,
+            range: Range {
+                start: 1400,
+                end: 2800,
+            },
+            timestamp: 1_000_000_007,
+            rate_bps: 20_000_000,
+            rtx: true,
+            fresh: false,
+            bare: false,
+            padding: 0,
+        };
         let mut b = vec![];
         i.encode(&mut b);
         let hex: String = b.iter().map(|x| format!("{x:02x}")).collect();
-        assert_eq!(hex, "1102000000000000112233445566778800000000000005780000000000000af0000000003b9aca070000000001312d00");
+        assert_eq!(
+            hex,
+            "1102000000000000112233445566778800000000000005780000000000000af0000000003b9aca070000000001312d00"
+        );
     }
 
     #[test]
     fn lies_are_refused() {
-        let h = DataHeader { flow: 1, range: Range { start: 0, end: 4 }, timestamp: 0, interest_owd: None, queued_us: 0, fin: false, rtx: false };
+        let h = DataHeader {
+            flow: 1,
+            range: Range { start: 0, end: 4 },
+            timestamp: 0,
+            interest_owd: None,
+            queued_us: 0,
+            fin: false,
+            rtx: false,
+        };
         let mut ok = vec![];
         h.encode_data(b"abcd", &mut ok);
         let broken = |at: usize, v: u8| {
@@ -397,9 +491,18 @@ mod tests {
         assert_eq!(broken(0, 0x22), WireError::Version(2));
         assert_eq!(broken(0, 0x14), WireError::Type(4));
         assert_eq!(broken(1, 0x04), WireError::Flags(4));
-        assert_eq!(broken(31, 5), WireError::Length { range: 5, payload: 4 });
+        assert_eq!(
+            broken(31, 5),
+            WireError::Length {
+                range: 5,
+                payload: 4
+            }
+        );
         assert_eq!(broken(24, 0xff), WireError::Range(0, 0xff00_0000_0000_0004));
         assert_eq!(broken(47, 1), WireError::Reserved);
-        assert_eq!(Packet::parse(&ok[..51]), Err(WireError::Short { have: 51, need: 52 }));
+        assert_eq!(
+            Packet::parse(&ok[..51]),
+            Err(WireError::Short { have: 51, need: 52 })
+        );
     }
 }

@@ -6,7 +6,7 @@ use crate::wire::Range;
 use std::collections::HashMap;
 
 /// Bytes per block.
-pub const BLOCK: u64 = 4096;
+pub(crate) const BLOCK: u64 = 4096;
 /// Separate pieces one block may hold; a packet that would make more is not
 /// stored. In-order packets make one piece, each repaired loss at most one more.
 const PIECES: usize = 6;
@@ -50,7 +50,10 @@ pub struct Cache {
 
 impl std::fmt::Debug for Cache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cache").field("blocks", &self.index.len()).field("stats", &self.stats).finish_non_exhaustive()
+        f.debug_struct("Cache")
+            .field("blocks", &self.index.len())
+            .field("stats", &self.stats)
+            .finish_non_exhaustive()
     }
 }
 
@@ -58,8 +61,18 @@ impl Cache {
     /// A cache of at most `bytes`, rounded down to whole blocks; less than one
     /// block means no cache at all.
     pub fn new(bytes: u64) -> Self {
-        let max_blocks = usize::try_from(bytes / BLOCK).unwrap_or(usize::MAX).min(NONE as usize - 1);
-        Self { index: HashMap::new(), slab: Vec::new(), free: Vec::new(), newest: NONE, oldest: NONE, max_blocks, stats: CacheStats::default() }
+        let max_blocks = usize::try_from(bytes / BLOCK)
+            .unwrap_or(usize::MAX)
+            .min(NONE as usize - 1);
+        Self {
+            index: HashMap::new(),
+            slab: Vec::new(),
+            free: Vec::new(),
+            newest: NONE,
+            oldest: NONE,
+            max_blocks,
+            stats: CacheStats::default(),
+        }
     }
 
     /// Counters.
@@ -121,7 +134,14 @@ impl Cache {
         let i = match self.free.pop() {
             Some(i) => i,
             None => {
-                let empty = Block { key, pieces: [(0, 0); PIECES], used: 0, newer: NONE, older: NONE, bytes: vec![0; BLOCK as usize].into_boxed_slice() };
+                let empty = Block {
+                    key,
+                    pieces: [(0, 0); PIECES],
+                    used: 0,
+                    newer: NONE,
+                    older: NONE,
+                    bytes: vec![0; BLOCK as usize].into_boxed_slice(),
+                };
                 self.slab.push(empty);
                 (self.slab.len() - 1) as u32
             }
@@ -161,10 +181,14 @@ impl Cache {
     pub fn read(&mut self, flow: u64, r: Range, out: &mut Vec<u8>) -> u64 {
         let mut at = r.start;
         while at < r.end {
-            let Some(&i) = self.index.get(&(flow, at / BLOCK)) else { break };
+            let Some(&i) = self.index.get(&(flow, at / BLOCK)) else {
+                break;
+            };
             let from = (at % BLOCK) as u16;
             let b = &self.slab[i as usize];
-            let Some(&(_, to)) = b.pieces().iter().find(|p| p.0 <= from && from < p.1) else { break };
+            let Some(&(_, to)) = b.pieces().iter().find(|p| p.0 <= from && from < p.1) else {
+                break;
+            };
             let to = u64::from(to).min(u64::from(from) + r.end - at) as usize;
             out.extend_from_slice(&b.bytes[usize::from(from)..to]);
             at += (to - usize::from(from)) as u64;
@@ -201,7 +225,10 @@ impl Cache {
             if let Some(&i) = self.index.get(&(flow, block)) {
                 for p in self.slab[i as usize].pieces() {
                     let start = block * BLOCK + u64::from(p.0);
-                    gaps.remove(Range { start, end: block * BLOCK + u64::from(p.1) });
+                    gaps.remove(Range {
+                        start,
+                        end: block * BLOCK + u64::from(p.1),
+                    });
                 }
             }
         }
@@ -260,13 +287,42 @@ mod tests {
         let data: Vec<u8> = (0..5000).map(|i| i as u8).collect();
         c.store(1, 100, &data);
         let mut out = vec![];
-        assert_eq!(c.read(1, Range { start: 100, end: 5100 }, &mut out), 5000);
+        assert_eq!(
+            c.read(
+                1,
+                Range {
+                    start: 100,
+                    end: 5100
+                },
+                &mut out
+            ),
+            5000
+        );
         assert_eq!(out, data);
         // Block 0 is the least recently used after a read of block 1.
-        c.read(1, Range { start: 4096, end: 4100 }, &mut out);
+        c.read(
+            1,
+            Range {
+                start: 4096,
+                end: 4100,
+            },
+            &mut out,
+        );
         c.store(2, 0, b"x");
         assert_eq!(c.stats().evicted_blocks, 1);
-        assert_eq!(c.missing(1, Range { start: 100, end: 5100 }), [Range { start: 100, end: 4096 }]);
+        assert_eq!(
+            c.missing(
+                1,
+                Range {
+                    start: 100,
+                    end: 5100
+                }
+            ),
+            [Range {
+                start: 100,
+                end: 4096
+            }]
+        );
         assert!(c.used_bytes() <= 2 * BLOCK);
     }
 

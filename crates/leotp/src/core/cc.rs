@@ -81,7 +81,14 @@ impl HopCc {
     }
 
     /// A Data packet or VPH of `wire_bytes` has come over this hop.
-    pub fn on_data(&mut self, now: Nanos, wire_bytes: u64, timestamp: u64, interest_owd: Option<i64>, p: &Params) {
+    pub fn on_data(
+        &mut self,
+        now: Nanos,
+        wire_bytes: u64,
+        timestamp: u64,
+        interest_owd: Option<i64>,
+        p: &Params,
+    ) {
         if let Some(owd) = interest_owd {
             self.rtt.on_data(now, timestamp, owd);
         }
@@ -91,7 +98,9 @@ impl HopCc {
             return;
         };
         self.round_bytes += wire_bytes;
-        let Some(hop_rtt) = self.rtt.smoothed_ns() else { return };
+        let Some(hop_rtt) = self.rtt.smoothed_ns() else {
+            return;
+        };
         let elapsed = now.saturating_sub(start);
         if (elapsed as f64) < hop_rtt.max(p.min_update_ns as f64) {
             return;
@@ -130,7 +139,10 @@ impl HopCc {
     /// `downstream` is the sending buffer's length in byte and the rate of the
     /// next hop in bit/s; a Consumer has none.
     pub fn rate_bps(&self, downstream: Option<(u64, u64)>, p: &Params) -> u64 {
-        let hop_rtt = self.rtt.smoothed_ns().unwrap_or(p.initial_hop_rtt_ns as f64);
+        let hop_rtt = self
+            .rtt
+            .smoothed_ns()
+            .unwrap_or(p.initial_hop_rtt_ns as f64);
         let own = self.cwnd * 8e9 / hop_rtt;
         let rate = match downstream {
             // Equation 9, with the sign that makes it backpressure: a buffer
@@ -164,7 +176,12 @@ mod tests {
 
     #[test]
     fn equations_by_hand() {
-        let p = Params { queue_threshold_ns: 0, hop_rtt_gain: 1.0, min_update_ns: 0, ..Params::default() };
+        let p = Params {
+            queue_threshold_ns: 0,
+            hop_rtt_gain: 1.0,
+            min_update_ns: 0,
+            ..Params::default()
+        };
         let mut cc = HopCc::new(&p);
         let mut now = 1000 * MS;
         assert_eq!(cc.rate_bps(None, &p), 10 * 1400 * 8 * 10); // 10 segments in the assumed 100 ms
@@ -192,7 +209,10 @@ mod tests {
 
     #[test]
     fn a_window_not_in_use_does_not_grow() {
-        let p = Params { hop_rtt_gain: 1.0, ..Params::default() };
+        let p = Params {
+            hop_rtt_gain: 1.0,
+            ..Params::default()
+        };
         let mut cc = HopCc::new(&p);
         let mut now = 1000 * MS;
         for _ in 0..100 {

@@ -103,7 +103,11 @@ pub struct Consumer {
 
 impl std::fmt::Debug for Consumer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Consumer").field("flow", &self.flow).field("delivered", &self.delivered).field("stats", &self.stats).finish_non_exhaustive()
+        f.debug_struct("Consumer")
+            .field("flow", &self.flow)
+            .field("delivered", &self.delivered)
+            .field("stats", &self.stats)
+            .finish_non_exhaustive()
     }
 }
 
@@ -111,7 +115,13 @@ impl Consumer {
     /// A Consumer of `flow` that sends its Interests along `up`. `prefix` is a
     /// hasher that has seen the bytes `[0, start)` when a transfer is resumed;
     /// without it only a transfer from byte 0 is checked against the digest.
-    pub fn new(params: Params, flow: u64, up: Path, start: u64, prefix: Option<blake3::Hasher>) -> Result<Self, ParamError> {
+    pub fn new(
+        params: Params,
+        flow: u64,
+        up: Path,
+        start: u64,
+        prefix: Option<blake3::Hasher>,
+    ) -> Result<Self, ParamError> {
         params.validate()?;
         let hasher = prefix.or_else(|| (start == 0).then(blake3::Hasher::new));
         let mut holes = HoleTracker::new(params.hole_threshold, params.max_hole_bytes);
@@ -149,8 +159,20 @@ impl Consumer {
     }
 
     fn ask_meta(&mut self, now: Nanos) {
-        let r = Range { start: META_BASE, end: META_BASE + META_LEN };
-        self.pending.insert(r.start, Pending { end: r.end, sent: now, tries: 0, repaired: true, again: None });
+        let r = Range {
+            start: META_BASE,
+            end: META_BASE + META_LEN,
+        };
+        self.pending.insert(
+            r.start,
+            Pending {
+                end: r.end,
+                sent: now,
+                tries: 0,
+                repaired: true,
+                again: None,
+            },
+        );
         self.out.push_back((r, false, false));
     }
 
@@ -192,7 +214,9 @@ impl Consumer {
     /// Whether every byte has been received and checked. Bytes may still wait
     /// to be [read](Self::read).
     pub fn is_done(&self) -> bool {
-        self.error.is_none() && self.fin == Some(self.delivered) && (self.meta.is_some() || self.hasher.is_none() && self.start != 0)
+        self.error.is_none()
+            && self.fin == Some(self.delivered)
+            && (self.meta.is_some() || self.hasher.is_none() && self.start != 0)
     }
 
     /// Next bytes in order, if any.
@@ -230,7 +254,13 @@ impl Consumer {
             self.stats.bad_packets += 1;
             return;
         }
-        self.cc.on_data(now, bytes.len() as u64, h.timestamp, h.interest_owd, &self.params);
+        self.cc.on_data(
+            now,
+            bytes.len() as u64,
+            h.timestamp,
+            h.interest_owd,
+            &self.params,
+        );
         if self.params.shr && !meta && !h.range.is_empty() {
             let received = &self.received;
             let seen = self.holes.on_packet(h.range, |gap| {
@@ -248,7 +278,11 @@ impl Consumer {
         match payload {
             Some(p) => {
                 self.stats.data_packets += 1;
-                if meta { self.on_meta(h, p) } else { self.on_bytes(now, h, p) }
+                if meta {
+                    self.on_meta(h, p)
+                } else {
+                    self.on_bytes(now, h, p)
+                }
             }
             None => {
                 self.stats.vphs += 1;
@@ -264,15 +298,25 @@ impl Consumer {
     }
 
     fn overlapping(&mut self, r: Range) -> impl Iterator<Item = &mut Pending> {
-        self.pending.range_mut(..r.end).rev().take_while(move |(_, p)| p.end > r.start).map(|(_, p)| p)
+        self.pending
+            .range_mut(..r.end)
+            .rev()
+            .take_while(move |(_, p)| p.end > r.start)
+            .map(|(_, p)| p)
     }
 
     fn repair(&mut self, now: Nanos, hole: Range) {
         let step = self.params.interest_bytes();
-        for m in self.received.missing(Range { start: hole.start.max(self.delivered), end: hole.end.max(self.delivered) }) {
+        for m in self.received.missing(Range {
+            start: hole.start.max(self.delivered),
+            end: hole.end.max(self.delivered),
+        }) {
             let mut at = m.start;
             while at < m.end {
-                let r = Range { start: at, end: m.end.min(at + step) };
+                let r = Range {
+                    start: at,
+                    end: m.end.min(at + step),
+                };
                 at = r.end;
                 self.out.push_back((r, true, false));
                 self.stats.repairs += 1;
@@ -287,18 +331,31 @@ impl Consumer {
     }
 
     fn again_at(&self, now: Nanos, round: u32) -> Option<(Nanos, u32)> {
-        let hop = self.cc.hop_rtt_ns().unwrap_or(self.params.initial_hop_rtt_ns as f64);
-        (round < self.params.shr_repeats).then(|| (now + (1.5 * hop) as Nanos + 1_000_000, round + 1))
+        let hop = self
+            .cc
+            .hop_rtt_ns()
+            .unwrap_or(self.params.initial_hop_rtt_ns as f64);
+        (round < self.params.shr_repeats)
+            .then(|| (now + (1.5 * hop) as Nanos + 1_000_000, round + 1))
     }
 
     fn on_meta(&mut self, h: &DataHeader, payload: &[u8]) {
-        let Some(to) = self.meta_bytes.get_mut((h.range.start - META_BASE) as usize..).and_then(|b| b.get_mut(..payload.len())) else {
+        let Some(to) = self
+            .meta_bytes
+            .get_mut((h.range.start - META_BASE) as usize..)
+            .and_then(|b| b.get_mut(..payload.len()))
+        else {
             self.stats.bad_packets += 1;
             return;
         };
         to.copy_from_slice(payload);
         self.received.insert(h.range);
-        if self.meta.is_none() && self.received.contains(Range { start: META_BASE, end: META_BASE + META_LEN }) {
+        if self.meta.is_none()
+            && self.received.contains(Range {
+                start: META_BASE,
+                end: META_BASE + META_LEN,
+            })
+        {
             self.pending.remove(&META_BASE);
             match Meta::decode(&self.meta_bytes) {
                 Some(m) => {
@@ -320,14 +377,23 @@ impl Consumer {
         if self.start > end {
             return self.fail(FlowError::StartBeyondEnd(self.start, end));
         }
-        let highest = self.received.iter().filter(|r| !r.is_meta()).last().map_or(self.delivered, |r| r.end);
+        let highest = self
+            .received
+            .iter()
+            .filter(|r| !r.is_meta())
+            .last()
+            .map_or(self.delivered, |r| r.end);
         if highest > end {
             return self.fail(FlowError::EndMoved(end, highest));
         }
         self.fin = Some(end);
         self.next_request = self.next_request.min(end.max(self.start));
         // Nothing beyond the end will come.
-        let tail: Vec<u64> = self.pending.range(end..META_BASE).map(|(&s, _)| s).collect();
+        let tail: Vec<u64> = self
+            .pending
+            .range(end..META_BASE)
+            .map(|(&s, _)| s)
+            .collect();
         for s in tail {
             if let Some(p) = self.pending.remove(&s) {
                 self.asked_bytes -= p.end - s;
@@ -357,7 +423,10 @@ impl Consumer {
             return;
         }
         let mut fresh = 0;
-        let from = Range { start: h.range.start.max(self.delivered), end: h.range.end.max(self.delivered) };
+        let from = Range {
+            start: h.range.start.max(self.delivered),
+            end: h.range.end.max(self.delivered),
+        };
         if from.start == self.delivered && self.store.is_empty() && !from.is_empty() {
             // In order, the common case.
             fresh = from.len();
@@ -365,7 +434,8 @@ impl Consumer {
         } else {
             for m in self.received.missing(from) {
                 let a = (m.start - h.range.start) as usize;
-                self.store.insert(m.start, payload[a..a + m.len() as usize].to_vec());
+                self.store
+                    .insert(m.start, payload[a..a + m.len() as usize].to_vec());
                 self.received.insert(m);
                 fresh += m.len();
             }
@@ -374,7 +444,10 @@ impl Consumer {
                     break;
                 }
                 let b = e.remove();
-                self.received.remove(Range { start: self.delivered, end: self.delivered + b.len() as u64 });
+                self.received.remove(Range {
+                    start: self.delivered,
+                    end: self.delivered + b.len() as u64,
+                });
                 self.deliver(b);
             }
         }
@@ -397,8 +470,20 @@ impl Consumer {
     fn settle(&mut self, now: Nanos, h: &DataHeader) {
         let done: Vec<u64> = {
             let (received, delivered) = (&self.received, self.delivered);
-            let hit = self.pending.range(..h.range.end).rev().take_while(|(_, p)| p.end > h.range.start);
-            hit.filter(|(s, p)| p.end <= delivered || received.contains(Range { start: (**s).max(delivered), end: p.end })).map(|(&s, _)| s).collect()
+            let hit = self
+                .pending
+                .range(..h.range.end)
+                .rev()
+                .take_while(|(_, p)| p.end > h.range.start);
+            hit.filter(|(s, p)| {
+                p.end <= delivered
+                    || received.contains(Range {
+                        start: (**s).max(delivered),
+                        end: p.end,
+                    })
+            })
+            .map(|(&s, _)| s)
+            .collect()
         };
         for s in done {
             if let Some(p) = self.pending.remove(&s) {
@@ -406,7 +491,10 @@ impl Consumer {
                 if !p.repaired && p.tries == 0 {
                     let rtt = now.saturating_sub(p.sent);
                     self.rto.on_sample(rtt);
-                    self.window.on_rtt(now, rtt.saturating_sub(u64::from(h.queued_us) * 1000).max(1000));
+                    self.window.on_rtt(
+                        now,
+                        rtt.saturating_sub(u64::from(h.queued_us) * 1000).max(1000),
+                    );
                 }
             }
         }
@@ -428,26 +516,56 @@ impl Consumer {
         if self.error.is_some() {
             return;
         }
-        let window = self.window.bytes(&self.params).max(self.params.interest_bytes());
-        let limit = self.fin.unwrap_or(META_BASE).min(self.read.saturating_add(self.params.recv_buffer_bytes));
+        let window = self
+            .window
+            .bytes(&self.params)
+            .max(self.params.interest_bytes());
+        let limit = self
+            .fin
+            .unwrap_or(META_BASE)
+            .min(self.read.saturating_add(self.params.recv_buffer_bytes));
         while self.next_request < limit && self.asked_bytes < window {
-            let r = Range { start: self.next_request, end: limit.min(self.next_request + self.params.interest_bytes()) };
+            let r = Range {
+                start: self.next_request,
+                end: limit.min(self.next_request + self.params.interest_bytes()),
+            };
             self.next_request = r.end;
             self.asked_bytes += r.len();
-            self.pending.insert(r.start, Pending { end: r.end, sent: now, tries: 0, repaired: false, again: None });
+            self.pending.insert(
+                r.start,
+                Pending {
+                    end: r.end,
+                    sent: now,
+                    tries: 0,
+                    repaired: false,
+                    again: None,
+                },
+            );
             self.out.push_back((r, false, false));
         }
     }
 
     /// See `Midnode::tell_rate`: the last Interest's rate must not be the last word.
     fn tell_rate(&mut self, now: Nanos) {
-        let Some(hop) = self.cc.hop_rtt_ns() else { return };
-        if !self.out.is_empty() || self.pending.is_empty() || (now.saturating_sub(self.last_up) as f64) < hop {
+        let Some(hop) = self.cc.hop_rtt_ns() else {
+            return;
+        };
+        if !self.out.is_empty()
+            || self.pending.is_empty()
+            || (now.saturating_sub(self.last_up) as f64) < hop
+        {
             return;
         }
         let rate = self.cc.rate_bps(None, &self.params);
         if rate.abs_diff(self.last_rate) > self.last_rate / 8 {
-            self.out.push_back((Range { start: self.next_request, end: self.next_request }, false, false));
+            self.out.push_back((
+                Range {
+                    start: self.next_request,
+                    end: self.next_request,
+                },
+                false,
+                false,
+            ));
         }
     }
 
@@ -457,11 +575,15 @@ impl Consumer {
         let mut dead = None;
         let mut again = Vec::new();
         let ending = self.fin.is_some();
-        let hop = self.cc.hop_rtt_ns().unwrap_or(self.params.initial_hop_rtt_ns as f64);
+        let hop = self
+            .cc
+            .hop_rtt_ns()
+            .unwrap_or(self.params.initial_hop_rtt_ns as f64);
         for (&start, p) in &mut self.pending {
             if let Some((at, round)) = p.again {
                 if at <= now {
-                    p.again = (round < self.params.shr_repeats).then(|| (now + (1.5 * hop) as Nanos + 1_000_000, round + 1));
+                    p.again = (round < self.params.shr_repeats)
+                        .then(|| (now + (1.5 * hop) as Nanos + 1_000_000, round + 1));
                     p.sent = now;
                     self.stats.repairs += 1;
                     again.push((Range { start, end: p.end }, true));
@@ -475,7 +597,10 @@ impl Consumer {
             p.sent = now;
             self.stats.timeouts += 1;
             // A live flow has no record yet; that is no failure.
-            if self.params.max_retries > 0 && p.tries > self.params.max_retries && (start < META_BASE || ending) {
+            if self.params.max_retries > 0
+                && p.tries > self.params.max_retries
+                && (start < META_BASE || ending)
+            {
                 dead = Some((start, p.tries));
             }
             again.push((Range { start, end: p.end }, true));
@@ -485,7 +610,10 @@ impl Consumer {
         }
         for (r, rtx) in again {
             for m in self.received.missing(r) {
-                let m = Range { start: m.start.max(self.delivered), ..m };
+                let m = Range {
+                    start: m.start.max(self.delivered),
+                    ..m
+                };
                 if m.start < m.end {
                     self.out.push_back((m, rtx, false));
                 }
@@ -498,7 +626,11 @@ impl Consumer {
         if self.error.is_some() || self.pending.is_empty() && self.out.is_empty() {
             return None;
         }
-        Some(if self.out.is_empty() { self.next_scan } else { 0 })
+        Some(if self.out.is_empty() {
+            self.next_scan
+        } else {
+            0
+        })
     }
 
     /// Appends the next datagram to `out` and returns its path.
@@ -506,18 +638,33 @@ impl Consumer {
         if self.error.is_some() {
             return None;
         }
-        if now >= self.next_scan {
+        if now >= self.next_scan && self.out.is_empty() {
             self.scan(now);
         }
         if self.out.is_empty() {
             self.ask(now);
         }
         let (range, rtx, fresh) = self.out.pop_front()?;
+        if range.is_meta() {
+            if let Some(p) = self.pending.get_mut(&META_BASE) {
+                p.sent = now;
+            }
+        }
         let rate = self.cc.rate_bps(None, &self.params);
         (self.last_up, self.last_rate) = (now, rate);
         self.stats.interests += 1;
         let padding = self.params.padding_for(range.len());
-        Interest { flow: self.flow, range, timestamp: now, rate_bps: rate, rtx, fresh, bare: false, padding }.encode(out);
+        Interest {
+            flow: self.flow,
+            range,
+            timestamp: now,
+            rate_bps: rate,
+            rtx,
+            fresh,
+            bare: false,
+            padding,
+        }
+        .encode(out);
         Some(self.up)
     }
 }

@@ -45,7 +45,12 @@ impl HoleTracker {
     /// `threshold` is Algorithm 1's N; a jump of more than `max_hole_bytes` is
     /// taken as a change of position, not as a loss.
     pub const fn new(threshold: u32, max_hole_bytes: u64) -> Self {
-        Self { last_byte: None, holes: VecDeque::new(), threshold, max_hole_bytes }
+        Self {
+            last_byte: None,
+            holes: VecDeque::new(),
+            threshold,
+            max_hole_bytes,
+        }
     }
 
     /// Names the first byte to expect, if none is known yet.
@@ -72,14 +77,20 @@ impl HoleTracker {
         if range.start > last {
             // Lines 4-6.
             if range.start - last <= self.max_hole_bytes {
-                let gap = Range { start: last, end: range.start };
+                let gap = Range {
+                    start: last,
+                    end: range.start,
+                };
                 let mut open = RangeSet::new();
                 open.insert(gap);
                 for k in known(gap) {
                     open.remove(k);
                 }
                 for r in open.iter() {
-                    seen.opened = Some(seen.opened.map_or(r, |o| Range { start: o.start, end: r.end }));
+                    seen.opened = Some(seen.opened.map_or(r, |o| Range {
+                        start: o.start,
+                        end: r.end,
+                    }));
                     if self.holes.len() == MAX_HOLES {
                         self.holes.pop_front();
                     }
@@ -116,7 +127,13 @@ impl HoleTracker {
             }
             let (before, after) = (range.start > h.range.start, range.end < h.range.end);
             if before && after {
-                split = Some(Hole { range: Range { start: range.end, end: h.range.end }, count: h.count });
+                split = Some(Hole {
+                    range: Range {
+                        start: range.end,
+                        end: h.range.end,
+                    },
+                    count: h.count,
+                });
             }
             if before {
                 h.range.end = range.start;
@@ -136,7 +153,10 @@ mod tests {
     use super::*;
 
     fn p(n: u64) -> Range {
-        Range { start: n * 10, end: n * 10 + 10 }
+        Range {
+            start: n * 10,
+            end: n * 10 + 10,
+        }
     }
 
     fn feed(t: &mut HoleTracker, n: u64) -> Seen {
@@ -148,10 +168,22 @@ mod tests {
         let mut t = HoleTracker::new(1, 1 << 20);
         assert_eq!(feed(&mut t, 1), Seen::default());
         // Packet 3 reveals the hole: the VPH goes out at once, no Interest yet.
-        assert_eq!(feed(&mut t, 3), Seen { opened: Some(p(2)), lost: vec![] });
+        assert_eq!(
+            feed(&mut t, 3),
+            Seen {
+                opened: Some(p(2)),
+                lost: vec![]
+            }
+        );
         assert_eq!(feed(&mut t, 4), Seen::default());
         // "After receiving packet 4 and packet 5, the Midnode confirms."
-        assert_eq!(feed(&mut t, 5), Seen { opened: None, lost: vec![p(2)] });
+        assert_eq!(
+            feed(&mut t, 5),
+            Seen {
+                opened: None,
+                lost: vec![p(2)]
+            }
+        );
         // "The hole is deleted": never asked twice.
         assert_eq!(feed(&mut t, 6), Seen::default());
         assert_eq!(t.open_holes(), 0);
@@ -184,7 +216,10 @@ mod tests {
         feed(&mut t, 6);
         let mut lost = feed(&mut t, 7).lost;
         lost.sort();
-        assert_eq!(lost, [Range { start: 10, end: 20 }, Range { start: 30, end: 50 }]);
+        assert_eq!(
+            lost,
+            [Range { start: 10, end: 20 }, Range { start: 30, end: 50 }]
+        );
     }
 
     #[test]
@@ -197,7 +232,13 @@ mod tests {
         });
         assert_eq!(seen.opened, Some(p(3)));
         assert_eq!(feed(&mut t, 4000), Seen::default());
-        assert_eq!(feed(&mut t, 4001), Seen { opened: None, lost: vec![p(3)] });
+        assert_eq!(
+            feed(&mut t, 4001),
+            Seen {
+                opened: None,
+                lost: vec![p(3)]
+            }
+        );
     }
 
     #[test]

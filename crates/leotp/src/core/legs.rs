@@ -78,14 +78,31 @@ impl Shared {
                 return;
             }
         }
-        let waiters = self.pending.remove(&r.start).map_or_else(Vec::new, |p| p.waiters);
-        self.pending.insert(r.start, Pending { end: r.end, owner: leg, at: now, waiters });
+        let waiters = self
+            .pending
+            .remove(&r.start)
+            .map_or_else(Vec::new, |p| p.waiters);
+        self.pending.insert(
+            r.start,
+            Pending {
+                end: r.end,
+                owner: leg,
+                at: now,
+                waiters,
+            },
+        );
     }
 
     /// Legs that wait for bytes of `r`, which have now arrived.
     pub(crate) fn arrived(&mut self, r: Range) -> Vec<u32> {
         let mut out = Vec::new();
-        let touched: Vec<u64> = self.pending.range(..r.end).rev().take_while(|(_, p)| p.end > r.start).map(|(&s, _)| s).collect();
+        let touched: Vec<u64> = self
+            .pending
+            .range(..r.end)
+            .rev()
+            .take_while(|(_, p)| p.end > r.start)
+            .map(|(&s, _)| s)
+            .collect();
         for s in touched {
             if let Some(p) = self.pending.get(&s) {
                 for &w in &p.waiters {
@@ -103,8 +120,14 @@ impl Shared {
 
     /// Parts of `r` awaited on behalf of legs other than `leg`.
     pub(crate) fn awaited_by_others(&self, leg: u32, r: Range) -> Vec<Range> {
-        let hit = self.pending.range(..r.end).rev().take_while(|(_, p)| p.end > r.start);
-        hit.filter(|(_, p)| p.owner != leg).map(|(&start, p)| Range { start, end: p.end }).collect()
+        let hit = self
+            .pending
+            .range(..r.end)
+            .rev()
+            .take_while(|(_, p)| p.end > r.start);
+        hit.filter(|(_, p)| p.owner != leg)
+            .map(|(&start, p)| Range { start, end: p.end })
+            .collect()
     }
 }
 
@@ -139,16 +162,32 @@ impl Legs {
     }
 
     /// The leg whose Data goes along `path`; a new one if need be and allowed.
-    pub(crate) fn find_or_add(&mut self, now: Nanos, flow: u64, path: Path, p: &Params) -> Option<u32> {
+    pub(crate) fn find_or_add(
+        &mut self,
+        now: Nanos,
+        flow: u64,
+        path: Path,
+        p: &Params,
+    ) -> Option<u32> {
         if let Some(id) = self.find(flow, path) {
             return Some(id);
         }
         let peer = path.dst.ip();
-        if self.per_peer.get(&peer).is_some_and(|n| *n >= p.max_flows_per_peer) {
+        if self
+            .per_peer
+            .get(&peer)
+            .is_some_and(|n| *n >= p.max_flows_per_peer)
+        {
             return None;
         }
         if self.index.len() >= p.max_flows as usize {
-            let idlest = self.slots.iter().enumerate().filter_map(|(i, l)| l.as_ref().map(|l| (l.seen, i as u32))).min()?.1;
+            let idlest = self
+                .slots
+                .iter()
+                .enumerate()
+                .filter_map(|(i, l)| l.as_ref().map(|l| (l.seen, i as u32)))
+                .min()?
+                .1;
             self.remove(idlest);
         }
         let leg = Box::new(Leg {
@@ -161,7 +200,11 @@ impl Legs {
             last_up: 0,
             last_up_rate: 0,
             queue: SendQueue::default(),
-            bucket: TokenBucket::new(crate::wire::MIN_RATE_BPS, p.burst_ns, 2 * u64::from(p.segment_bytes)),
+            bucket: TokenBucket::new(
+                crate::wire::MIN_RATE_BPS,
+                p.burst_ns,
+                2 * u64::from(p.segment_bytes),
+            ),
             down_rate: crate::wire::MIN_RATE_BPS,
             owd: None,
             planned: None,
@@ -176,13 +219,19 @@ impl Legs {
         };
         self.slots[id as usize] = Some(leg);
         self.index.insert((flow, path), id);
-        self.shared.entry((flow, path.src)).or_default().legs.push(id);
+        self.shared
+            .entry((flow, path.src))
+            .or_default()
+            .legs
+            .push(id);
         *self.per_peer.entry(peer).or_insert(0) += 1;
         Some(id)
     }
 
     pub(crate) fn remove(&mut self, id: u32) {
-        let Some(leg) = self.slots[id as usize].take() else { return };
+        let Some(leg) = self.slots[id as usize].take() else {
+            return;
+        };
         self.index.remove(&(leg.flow, leg.path));
         self.free.push(id);
         if let Some(s) = self.shared.get_mut(&(leg.flow, leg.path.src)) {
@@ -206,7 +255,10 @@ impl Legs {
     /// Forgets legs not seen since `before`.
     pub(crate) fn expire(&mut self, before: Nanos) {
         for id in 0..self.slots.len() as u32 {
-            if self.slots[id as usize].as_ref().is_some_and(|l| l.seen < before) {
+            if self.slots[id as usize]
+                .as_ref()
+                .is_some_and(|l| l.seen < before)
+            {
                 self.remove(id);
             }
         }

@@ -55,7 +55,11 @@ impl Meta {
             _ => return None,
         };
         let length = u64::from_be_bytes(b[8..16].try_into().ok()?);
-        (length <= crate::wire::META_BASE).then_some(Self { length, digest: b[16..48].try_into().ok()?, sealing })
+        (length <= crate::wire::META_BASE).then_some(Self {
+            length,
+            digest: b[16..48].try_into().ok()?,
+            sealing,
+        })
     }
 }
 
@@ -66,7 +70,11 @@ mod tests {
     #[test]
     fn round_trip_and_refusal() {
         for sealing in [Sealing::Open, Sealing::Sealed([7; 16])] {
-            let m = Meta { length: 1 << 40, digest: [9; 32], sealing };
+            let m = Meta {
+                length: 1 << 40,
+                digest: [9; 32],
+                sealing,
+            };
             assert_eq!(Meta::decode(&m.encode()), Some(m));
             for i in [0, 5, 8] {
                 let mut b = m.encode();

@@ -41,7 +41,13 @@ pub struct MidnodeStats {
 }
 
 enum Control {
-    Interest { flow: u64, range: Range, rtx: bool, fresh: bool, leg: u32 },
+    Interest {
+        flow: u64,
+        range: Range,
+        rtx: bool,
+        fresh: bool,
+        leg: u32,
+    },
     Raw(Vec<u8>),
 }
 
@@ -68,7 +74,10 @@ pub struct Midnode {
 
 impl std::fmt::Debug for Midnode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Midnode").field("legs", &self.legs.len()).field("stats", &self.stats).finish_non_exhaustive()
+        f.debug_struct("Midnode")
+            .field("legs", &self.legs.len())
+            .field("stats", &self.stats)
+            .finish_non_exhaustive()
     }
 }
 
@@ -112,14 +121,16 @@ impl Midnode {
     /// Longest sending buffer, byte.
     pub fn buffered_bytes(&mut self, flow: u64, path: Path) -> u64 {
         let id = self.legs.find(flow, path);
-        id.and_then(|id| self.legs.get(id)).map_or(0, |l| l.queue.bytes())
+        id.and_then(|id| self.legs.get(id))
+            .map_or(0, |l| l.queue.bytes())
     }
 
     /// Takes one datagram that passes by on `path`.
     pub fn handle_datagram(&mut self, now: Nanos, path: Path, bytes: &[u8]) {
         if now >= self.next_sweep {
             self.next_sweep = now + (self.params.flow_expiry_ns / 4).max(1);
-            self.legs.expire(now.saturating_sub(self.params.flow_expiry_ns));
+            self.legs
+                .expire(now.saturating_sub(self.params.flow_expiry_ns));
         }
         match Packet::parse(bytes) {
             Ok(Packet::Interest(i)) => self.on_interest(now, path, &i, bytes),
@@ -140,10 +151,15 @@ impl Midnode {
     }
 
     fn on_interest(&mut self, now: Nanos, path: Path, i: &Interest, bytes: &[u8]) {
-        let Some(id) = self.legs.find_or_add(now, i.flow, path.reversed(), &self.params) else {
+        let Some(id) = self
+            .legs
+            .find_or_add(now, i.flow, path.reversed(), &self.params)
+        else {
             return self.pass(path, bytes);
         };
-        let Some((leg, shared)) = self.legs.with_shared(id) else { return };
+        let Some((leg, shared)) = self.legs.with_shared(id) else {
+            return;
+        };
         self.stats.interests_in += 1;
         leg.seen = now;
         if self.params.hop_by_hop && !i.bare {
@@ -153,7 +169,11 @@ impl Midnode {
         }
         if i.range.is_empty() {
             // News of a rate ends at the hop it is for.
-            return if self.params.hop_by_hop { self.plan(now, id) } else { self.pass(path, bytes) };
+            return if self.params.hop_by_hop {
+                self.plan(now, id)
+            } else {
+                self.pass(path, bytes)
+            };
         }
         // A Midnode answers from its cache under the same amplification bound
         // as a Producer; what it only passes on it does not amplify.
@@ -170,16 +190,30 @@ impl Midnode {
             while at < i.range.end {
                 let end = i.range.end.min(at + u64::from(self.params.segment_bytes));
                 piece.clear();
-                let n = self.cache.read(leg.cache_key, Range { start: at, end }, &mut piece);
+                let n = self
+                    .cache
+                    .read(leg.cache_key, Range { start: at, end }, &mut piece);
                 if n == 0 {
-                    let rest = Range { start: at, end: i.range.end };
-                    let stop = self.cache.next_stored(leg.cache_key, rest).unwrap_or(i.range.end);
-                    misses.push(Range { start: at, end: stop });
+                    let rest = Range {
+                        start: at,
+                        end: i.range.end,
+                    };
+                    let stop = self
+                        .cache
+                        .next_stored(leg.cache_key, rest)
+                        .unwrap_or(i.range.end);
+                    misses.push(Range {
+                        start: at,
+                        end: stop,
+                    });
                     at = stop;
                     continue;
                 }
                 hit = true;
-                let r = Range { start: at, end: at + n };
+                let r = Range {
+                    start: at,
+                    end: at + n,
+                };
                 at += n;
                 if leg.queue.holds(r) {
                     continue;
@@ -190,7 +224,14 @@ impl Midnode {
                     break;
                 }
                 let fin = shared.fin == Some(r.end);
-                let q = Queued { range: r, payload: Some(piece.as_slice().into()), fin, rtx: i.rtx, queued_us: 0, since: now };
+                let q = Queued {
+                    range: r,
+                    payload: Some(piece.as_slice().into()),
+                    fin,
+                    rtx: i.rtx,
+                    queued_us: 0,
+                    since: now,
+                };
                 if !leg.queue.push(q, self.params.send_buffer_bytes) {
                     self.stats.dropped += 1;
                 }
@@ -215,16 +256,36 @@ impl Midnode {
             }
             shared.sent(now, self.params.aggregation_ns, id, r);
             if self.control.len() < MAX_CONTROL {
-                self.control.push_back((path, Control::Interest { flow: i.flow, range: r, rtx: i.rtx, fresh: i.fresh, leg: id }));
+                self.control.push_back((
+                    path,
+                    Control::Interest {
+                        flow: i.flow,
+                        range: r,
+                        rtx: i.rtx,
+                        fresh: i.fresh,
+                        leg: id,
+                    },
+                ));
             }
         }
         self.plan(now, id);
     }
 
     /// Data, or a VPH when there is no payload.
-    fn on_data(&mut self, now: Nanos, path: Path, h: &DataHeader, payload: Option<&[u8]>, bytes: &[u8]) {
-        let Some(id) = self.legs.find(h.flow, path) else { return self.pass(path, bytes) };
-        let Some((leg, shared)) = self.legs.with_shared(id) else { return };
+    fn on_data(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        h: &DataHeader,
+        payload: Option<&[u8]>,
+        bytes: &[u8],
+    ) {
+        let Some(id) = self.legs.find(h.flow, path) else {
+            return self.pass(path, bytes);
+        };
+        let Some((leg, shared)) = self.legs.with_shared(id) else {
+            return;
+        };
         let meta = h.range.is_meta();
         if !meta && h.range.end > leg.requested_end && !h.range.is_empty() {
             // Nobody asked through us: not for our cache, not for our hole count.
@@ -233,7 +294,13 @@ impl Midnode {
         leg.seen = now;
         self.stats.data_in += u64::from(payload.is_some());
         if self.params.hop_by_hop {
-            leg.cc.on_data(now, bytes.len() as u64, h.timestamp, h.interest_owd, &self.params);
+            leg.cc.on_data(
+                now,
+                bytes.len() as u64,
+                h.timestamp,
+                h.interest_owd,
+                &self.params,
+            );
         }
         if h.fin {
             shared.fin = Some(h.range.end);
@@ -253,7 +320,10 @@ impl Midnode {
                 for m in cache.missing(key, gap) {
                     known.remove(m);
                 }
-                known.iter().chain(shared.awaited_by_others(id, gap)).collect()
+                known
+                    .iter()
+                    .chain(shared.awaited_by_others(id, gap))
+                    .collect()
             });
             (opened, lost) = (seen.opened, seen.lost);
         }
@@ -263,10 +333,24 @@ impl Midnode {
         // What the next node must not take for its own loss goes first (Fig. 8b).
         if let Some(range) = opened {
             self.stats.vph_made += 1;
-            let q = Queued { range, payload: None, fin: false, rtx: false, queued_us: 0, since: now };
+            let q = Queued {
+                range,
+                payload: None,
+                fin: false,
+                rtx: false,
+                queued_us: 0,
+                since: now,
+            };
             leg.queue.push(q, self.params.send_buffer_bytes);
         }
-        let whole = Queued { range: h.range, payload: payload.map(Into::into), fin: h.fin, rtx: h.rtx, queued_us: h.queued_us, since: now };
+        let whole = Queued {
+            range: h.range,
+            payload: payload.map(Into::into),
+            fin: h.fin,
+            rtx: h.rtx,
+            queued_us: h.queued_us,
+            since: now,
+        };
         if !(payload.is_some() && !h.range.is_empty() && leg.queue.holds(h.range)) {
             if !self.params.hop_by_hop && payload.is_some() {
                 // Ablation: forwarded untouched, so that the endpoints measure
@@ -288,7 +372,14 @@ impl Midnode {
         }
         for w in waiters {
             if let Some(l) = self.legs.get(w) {
-                let q = Queued { range: h.range, payload: payload.map(Into::into), fin: h.fin, rtx: false, queued_us: h.queued_us, since: now };
+                let q = Queued {
+                    range: h.range,
+                    payload: payload.map(Into::into),
+                    fin: h.fin,
+                    rtx: false,
+                    queued_us: h.queued_us,
+                    since: now,
+                };
                 if !l.queue.holds(h.range) && !l.queue.push(q, self.params.send_buffer_bytes) {
                     self.stats.dropped += 1;
                 }
@@ -304,15 +395,35 @@ impl Midnode {
         let step = self.params.interest_bytes();
         let mut at = hole.start;
         while at < hole.end && self.control.len() < MAX_CONTROL {
-            let range = Range { start: at, end: hole.end.min(at + step) };
-            self.control.push_back((up, Control::Interest { flow, range, rtx: true, fresh: false, leg: id }));
+            let range = Range {
+                start: at,
+                end: hole.end.min(at + step),
+            };
+            self.control.push_back((
+                up,
+                Control::Interest {
+                    flow,
+                    range,
+                    rtx: true,
+                    fresh: false,
+                    leg: id,
+                },
+            ));
             self.stats.repairs += 1;
             at = range.end;
         }
-        if round < self.params.shr_repeats && self.params.cache_bytes > 0 && self.repeats.len() < MAX_REPEATS {
-            let hop = self.legs.get(id).and_then(|l| l.cc.hop_rtt_ns()).unwrap_or(self.params.initial_hop_rtt_ns as f64);
+        if round < self.params.shr_repeats
+            && self.params.cache_bytes > 0
+            && self.repeats.len() < MAX_REPEATS
+        {
+            let hop = self
+                .legs
+                .get(id)
+                .and_then(|l| l.cc.hop_rtt_ns())
+                .unwrap_or(self.params.initial_hop_rtt_ns as f64);
             let at = now + (1.5 * hop) as Nanos + 1_000_000;
-            self.repeats.push(Reverse((at, id, hole.start, hole.end, round + 1)));
+            self.repeats
+                .push(Reverse((at, id, hole.start, hole.end, round + 1)));
         }
     }
 
@@ -323,7 +434,9 @@ impl Midnode {
                 return;
             }
             self.repeats.pop();
-            let Some(leg) = self.legs.get(id) else { continue };
+            let Some(leg) = self.legs.get(id) else {
+                continue;
+            };
             let (key, flow, up) = (leg.cache_key, leg.flow, leg.path.reversed());
             for m in self.cache.missing(key, Range { start, end }) {
                 self.repair(now, id, up, flow, m, round);
@@ -339,16 +452,30 @@ impl Midnode {
             return;
         }
         let Some(leg) = self.legs.get(id) else { return };
-        let hop = leg.cc.hop_rtt_ns().unwrap_or(self.params.initial_hop_rtt_ns as f64);
+        let hop = leg
+            .cc
+            .hop_rtt_ns()
+            .unwrap_or(self.params.initial_hop_rtt_ns as f64);
         if (now.saturating_sub(leg.last_up) as f64) < hop {
             return;
         }
-        let rate = leg.cc.rate_bps(Some((leg.queue.bytes(), leg.down_rate)), &self.params);
+        let rate = leg
+            .cc
+            .rate_bps(Some((leg.queue.bytes(), leg.down_rate)), &self.params);
         if rate.abs_diff(leg.last_up_rate) > leg.last_up_rate / 8 {
             let at = leg.requested_end;
             let flow = leg.flow;
             leg.last_up = now;
-            self.control.push_back((up, Control::Interest { flow, range: Range { start: at, end: at }, rtx: false, fresh: false, leg: id }));
+            self.control.push_back((
+                up,
+                Control::Interest {
+                    flow,
+                    range: Range { start: at, end: at },
+                    rtx: false,
+                    fresh: false,
+                    leg: id,
+                },
+            ));
         }
     }
 
@@ -382,11 +509,18 @@ impl Midnode {
         if let Some((path, c)) = self.control.pop_front() {
             match c {
                 Control::Raw(b) => out.extend_from_slice(&b),
-                Control::Interest { flow, range, rtx, fresh, leg } => {
+                Control::Interest {
+                    flow,
+                    range,
+                    rtx,
+                    fresh,
+                    leg,
+                } => {
                     let bare = !self.params.hop_by_hop;
                     let rate = match self.legs.get(leg) {
                         Some(l) => {
-                            let rate = l.cc.rate_bps(Some((l.queue.bytes(), l.down_rate)), &self.params);
+                            let rate =
+                                l.cc.rate_bps(Some((l.queue.bytes(), l.down_rate)), &self.params);
                             (l.last_up, l.last_up_rate) = (now, rate);
                             rate
                         }
@@ -394,14 +528,26 @@ impl Midnode {
                     };
                     self.stats.interests_out += 1;
                     let padding = self.params.padding_for(range.len());
-                    Interest { flow, range, timestamp: now, rate_bps: rate, rtx, fresh, bare, padding }.encode(out);
+                    Interest {
+                        flow,
+                        range,
+                        timestamp: now,
+                        rate_bps: rate,
+                        rtx,
+                        fresh,
+                        bare,
+                        padding,
+                    }
+                    .encode(out);
                 }
             }
             return Some(path);
         }
         while let Some((at, id)) = self.schedule.pop_due(now) {
             let hop_by_hop = self.params.hop_by_hop;
-            let Some(leg) = self.legs.get(id) else { continue };
+            let Some(leg) = self.legs.get(id) else {
+                continue;
+            };
             if leg.planned != Some(at) {
                 continue;
             }
@@ -426,7 +572,15 @@ impl Midnode {
 
 fn emit(flow: u64, q: &Queued, now: Nanos, owd: Option<i64>, out: &mut Vec<u8>) {
     let waited = u32::try_from(now.saturating_sub(q.since) / 1000).unwrap_or(u32::MAX);
-    let h = DataHeader { flow, range: q.range, timestamp: now, interest_owd: owd, queued_us: q.queued_us.saturating_add(waited), fin: q.fin, rtx: q.rtx };
+    let h = DataHeader {
+        flow,
+        range: q.range,
+        timestamp: now,
+        interest_owd: owd,
+        queued_us: q.queued_us.saturating_add(waited),
+        fin: q.fin,
+        rtx: q.rtx,
+    };
     match &q.payload {
         Some(p) => h.encode_data(p, out),
         None => h.encode_vph(out),

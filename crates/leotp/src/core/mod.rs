@@ -53,6 +53,9 @@ pub struct Path {
 impl Path {
     /// The way back.
     pub const fn reversed(self) -> Self {
-        Self { src: self.dst, dst: self.src }
+        Self {
+            src: self.dst,
+            dst: self.src,
+        }
     }
 }

@@ -18,7 +18,13 @@ impl TokenBucket {
     /// A bucket that holds what the rate gives in `burst_ns`, but at least
     /// `burst_bytes`.
     pub fn new(rate_bps: u64, burst_ns: Nanos, burst_bytes: u64) -> Self {
-        Self { rate_bps: rate_bps.max(1) as f64, burst_ns: burst_ns as f64, burst_bytes: burst_bytes as f64, balance: 0.0, at: 0 }
+        Self {
+            rate_bps: rate_bps.max(1) as f64,
+            burst_ns: burst_ns as f64,
+            burst_bytes: burst_bytes as f64,
+            balance: 0.0,
+            at: 0,
+        }
     }
 
     fn refill(&mut self, now: Nanos) {
@@ -43,7 +49,11 @@ impl TokenBucket {
     pub fn ready_at(&self, now: Nanos) -> Nanos {
         let dt = now.saturating_sub(self.at) as f64;
         let balance = self.balance + dt * self.rate_bps / 8e9;
-        if balance >= 0.0 { now } else { now + (-balance * 8e9 / self.rate_bps).ceil() as Nanos }
+        if balance >= 0.0 {
+            now
+        } else {
+            now + (-balance * 8e9 / self.rate_bps).ceil() as Nanos
+        }
     }
 
     /// Takes a packet's bytes, now.

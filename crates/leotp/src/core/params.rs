@@ -150,7 +150,11 @@ impl Params {
     /// tests: unanswered repairs are repeated locally and fat hops refill
     /// faster.
     pub fn beyond() -> Self {
-        Self { shr_repeats: 3, increase_ratio: 1.0 / 32.0, ..Self::default() }
+        Self {
+            shr_repeats: 3,
+            increase_ratio: 1.0 / 32.0,
+            ..Self::default()
+        }
     }
 
     /// Bytes one Interest may ask for.
@@ -175,29 +179,90 @@ impl Params {
                 e.push(what.to_owned());
             }
         };
-        need((64..=MAX_PAYLOAD as u32).contains(&self.segment_bytes), "segment_bytes must be 64 to 65459");
-        need((1..=32).contains(&self.interest_segments), "interest_segments must be 1 to 32");
-        need(self.max_amplification >= 2, "max_amplification must be at least 2");
+        need(
+            (64..=MAX_PAYLOAD as u32).contains(&self.segment_bytes),
+            "segment_bytes must be 64 to 65459",
+        );
+        need(
+            (1..=32).contains(&self.interest_segments),
+            "interest_segments must be 1 to 32",
+        );
+        need(
+            self.max_amplification >= 2,
+            "max_amplification must be at least 2",
+        );
         let pad = u64::from(self.padding_for(self.interest_bytes())) + HEADER_LEN as u64;
         let answer = self.interest_bytes() + u64::from(self.interest_segments) * HEADER_LEN as u64;
-        need(pad * u64::from(self.max_amplification) >= answer, "an interest of interest_segments cannot be padded enough for max_amplification");
-        need(self.rto_backoff > 1.0 && self.rto_backoff <= 4.0, "rto_backoff must be above 1 and at most 4");
-        need(self.rto_min_ns > 0 && self.rto_min_ns <= self.rto_max_ns, "rto_min_ns must be above 0 and at most rto_max_ns");
-        need(self.hop_rtt_gain > 0.0 && self.hop_rtt_gain <= 1.0, "hop_rtt_gain must be above 0 and at most 1");
-        need(self.initial_hop_rtt_ns > 0, "initial_hop_rtt_ns must be above 0");
-        need(self.initial_cwnd_segments >= 1, "initial_cwnd_segments must be at least 1");
-        need(self.decrease > 0.0 && self.decrease < 1.0, "decrease (k) must be between 0 and 1");
-        need(self.queue_threshold_segments >= 0.0, "queue_threshold_segments (M) must not be negative");
-        need(self.increase_segments > 0.0, "increase_segments must be above 0");
-        need((0.0..=1.0).contains(&self.increase_ratio), "increase_ratio must be 0 to 1");
-        need(self.min_rtt_window_ns > 0, "min_rtt_window_ns must be above 0");
-        need((crate::wire::MIN_RATE_BPS..=crate::wire::MAX_RATE_BPS).contains(&self.max_rate_bps), "max_rate_bps must be 10 kbit/s to 100 Gbit/s");
+        need(
+            pad * u64::from(self.max_amplification) >= answer,
+            "an interest of interest_segments cannot be padded enough for max_amplification",
+        );
+        need(
+            self.rto_backoff > 1.0 && self.rto_backoff <= 4.0,
+            "rto_backoff must be above 1 and at most 4",
+        );
+        need(
+            self.rto_min_ns > 0 && self.rto_min_ns <= self.rto_max_ns,
+            "rto_min_ns must be above 0 and at most rto_max_ns",
+        );
+        need(
+            self.hop_rtt_gain > 0.0 && self.hop_rtt_gain <= 1.0,
+            "hop_rtt_gain must be above 0 and at most 1",
+        );
+        need(
+            self.initial_hop_rtt_ns > 0,
+            "initial_hop_rtt_ns must be above 0",
+        );
+        need(
+            self.initial_cwnd_segments >= 1,
+            "initial_cwnd_segments must be at least 1",
+        );
+        need(
+            self.decrease > 0.0 && self.decrease < 1.0,
+            "decrease (k) must be between 0 and 1",
+        );
+        need(
+            self.queue_threshold_segments >= 0.0,
+            "queue_threshold_segments (M) must not be negative",
+        );
+        need(
+            self.increase_segments > 0.0,
+            "increase_segments must be above 0",
+        );
+        need(
+            (0.0..=1.0).contains(&self.increase_ratio),
+            "increase_ratio must be 0 to 1",
+        );
+        need(
+            self.min_rtt_window_ns > 0,
+            "min_rtt_window_ns must be above 0",
+        );
+        need(
+            (crate::wire::MIN_RATE_BPS..=crate::wire::MAX_RATE_BPS).contains(&self.max_rate_bps),
+            "max_rate_bps must be 10 kbit/s to 100 Gbit/s",
+        );
         need(self.window_gain >= 1.0, "window_gain must be at least 1");
-        need(self.min_window_bytes >= self.interest_bytes(), "min_window_bytes must hold one interest");
-        need(self.recv_buffer_bytes >= self.min_window_bytes, "recv_buffer_bytes must hold min_window_bytes");
-        need(self.send_buffer_bytes >= u64::from(self.segment_bytes), "send_buffer_bytes must hold one segment");
-        need(self.flow_expiry_ns > 0 && self.max_flows > 0 && self.max_flows_per_peer > 0, "flow limits must be above 0");
-        if e.is_empty() { Ok(()) } else { Err(ParamError(e)) }
+        need(
+            self.min_window_bytes >= self.interest_bytes(),
+            "min_window_bytes must hold one interest",
+        );
+        need(
+            self.recv_buffer_bytes >= self.min_window_bytes,
+            "recv_buffer_bytes must hold min_window_bytes",
+        );
+        need(
+            self.send_buffer_bytes >= u64::from(self.segment_bytes),
+            "send_buffer_bytes must hold one segment",
+        );
+        need(
+            self.flow_expiry_ns > 0 && self.max_flows > 0 && self.max_flows_per_peer > 0,
+            "flow limits must be above 0",
+        );
+        if e.is_empty() {
+            Ok(())
+        } else {
+            Err(ParamError(e))
+        }
     }
 }
 
@@ -209,14 +274,23 @@ mod tests {
     fn presets_hold_and_every_fault_is_named() {
         Params::default().validate().unwrap();
         Params::beyond().validate().unwrap();
-        let bad = Params { decrease: 1.5, segment_bytes: 1, rto_backoff: 1.0, ..Params::default() };
+        let bad = Params {
+            decrease: 1.5,
+            segment_bytes: 1,
+            rto_backoff: 1.0,
+            ..Params::default()
+        };
         assert!(bad.validate().unwrap_err().0.len() >= 3);
     }
 
     #[test]
     fn padding_buys_the_whole_answer() {
         for (seg, amp) in [(1, 32), (8, 32), (1, 3), (16, 64)] {
-            let p = Params { interest_segments: seg, max_amplification: amp, ..Params::default() };
+            let p = Params {
+                interest_segments: seg,
+                max_amplification: amp,
+                ..Params::default()
+            };
             p.validate().unwrap();
             let interest = HEADER_LEN as u64 + u64::from(p.padding_for(p.interest_bytes()));
             assert!(interest * u64::from(amp) >= p.interest_bytes() + u64::from(seg) * 48);

@@ -93,7 +93,11 @@ pub struct Producer {
 
 impl std::fmt::Debug for Producer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Producer").field("flows", &self.flows.len()).field("legs", &self.index.len()).field("stats", &self.stats).finish_non_exhaustive()
+        f.debug_struct("Producer")
+            .field("flows", &self.flows.len())
+            .field("legs", &self.index.len())
+            .field("stats", &self.stats)
+            .finish_non_exhaustive()
     }
 }
 
@@ -137,7 +141,12 @@ impl Producer {
 
     /// Tells the Producer that a live source has more bytes or has finished.
     pub fn on_available(&mut self, now: Nanos, flow: u64) {
-        let mut ids: Vec<u32> = self.index.iter().filter(|(k, _)| k.0 == flow).map(|(_, &i)| i).collect();
+        let mut ids: Vec<u32> = self
+            .index
+            .iter()
+            .filter(|(k, _)| k.0 == flow)
+            .map(|(_, &i)| i)
+            .collect();
         ids.sort_unstable();
         for id in ids {
             self.plan(now, id);
@@ -164,7 +173,9 @@ impl Producer {
             return;
         };
         self.stats.interests += 1;
-        let Some(leg) = self.legs[id as usize].as_mut() else { return };
+        let Some(leg) = self.legs[id as usize].as_mut() else {
+            return;
+        };
         leg.seen = now;
         if !i.bare {
             // First half of hopRTT (section III.C).
@@ -183,13 +194,23 @@ impl Producer {
         }
         if range.is_meta() {
             range.end = range.end.min(META_BASE + super::META_LEN);
-        } else if avail.finished && (range.end > avail.end || range.start == avail.end) && !i.range.is_empty() {
+        } else if avail.finished
+            && (range.end > avail.end || range.start == avail.end)
+            && !i.range.is_empty()
+        {
             // Beyond the end: say where the end is.
             range.end = range.end.min(avail.end);
             if range.start >= range.end {
-                let end = Range { start: avail.end, end: avail.end };
+                let end = Range {
+                    start: avail.end,
+                    end: avail.end,
+                };
                 if !leg.fifo.iter().rev().take(64).any(|r| r.range == end) {
-                    leg.fifo.push_back(Request { range: end, rtx: false, since: now });
+                    leg.fifo.push_back(Request {
+                        range: end,
+                        rtx: false,
+                        since: now,
+                    });
                 }
             }
         }
@@ -202,8 +223,16 @@ impl Producer {
                 leg.waiting.insert(m);
                 // What does not exist yet must not block repairs of what does.
                 let urgent = i.rtx && m.start < avail.end;
-                let lane = if urgent { &mut leg.repairs } else { &mut leg.fifo };
-                lane.push_back(Request { range: m, rtx: i.rtx, since: now });
+                let lane = if urgent {
+                    &mut leg.repairs
+                } else {
+                    &mut leg.fifo
+                };
+                lane.push_back(Request {
+                    range: m,
+                    rtx: i.rtx,
+                    since: now,
+                });
             }
         }
         self.plan(now, id);
@@ -214,11 +243,21 @@ impl Producer {
             return Some(id);
         }
         let peer = key.1.dst.ip();
-        if self.per_peer.get(&peer).is_some_and(|n| *n >= self.params.max_flows_per_peer) {
+        if self
+            .per_peer
+            .get(&peer)
+            .is_some_and(|n| *n >= self.params.max_flows_per_peer)
+        {
             return None;
         }
         if self.index.len() >= self.params.max_flows as usize {
-            let idlest = self.legs.iter().enumerate().filter_map(|(i, l)| l.as_ref().map(|l| (l.seen, i as u32))).min()?.1;
+            let idlest = self
+                .legs
+                .iter()
+                .enumerate()
+                .filter_map(|(i, l)| l.as_ref().map(|l| (l.seen, i as u32)))
+                .min()?
+                .1;
             self.drop_leg(idlest);
         }
         let leg = Leg {
@@ -226,7 +265,11 @@ impl Producer {
             repairs: VecDeque::new(),
             fifo: VecDeque::new(),
             waiting: RangeSet::new(),
-            bucket: TokenBucket::new(crate::wire::MIN_RATE_BPS, self.params.burst_ns, 2 * u64::from(self.params.segment_bytes)),
+            bucket: TokenBucket::new(
+                crate::wire::MIN_RATE_BPS,
+                self.params.burst_ns,
+                2 * u64::from(self.params.segment_bytes),
+            ),
             owd: None,
             planned: None,
             seen: now,
@@ -266,14 +309,19 @@ impl Producer {
         }
         self.next_sweep = now + (self.params.flow_expiry_ns / 4).max(1);
         for id in 0..self.legs.len() as u32 {
-            if self.legs[id as usize].as_ref().is_some_and(|l| now.saturating_sub(l.seen) > self.params.flow_expiry_ns) {
+            if self.legs[id as usize]
+                .as_ref()
+                .is_some_and(|l| now.saturating_sub(l.seen) > self.params.flow_expiry_ns)
+            {
                 self.drop_leg(id);
             }
         }
     }
 
     fn plan(&mut self, now: Nanos, id: u32) {
-        let Some(leg) = self.legs[id as usize].as_mut() else { return };
+        let Some(leg) = self.legs[id as usize].as_mut() else {
+            return;
+        };
         if leg.fifo.is_empty() && leg.repairs.is_empty() {
             return;
         }
@@ -289,7 +337,9 @@ impl Producer {
     /// Appends the next datagram due at `now` to `out` and returns its path.
     pub fn poll_transmit(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<Path> {
         while let Some((at, id)) = self.schedule.pop_due(now) {
-            let Some(leg) = self.legs[id as usize].as_mut() else { continue };
+            let Some(leg) = self.legs[id as usize].as_mut() else {
+                continue;
+            };
             if leg.planned != Some(at) {
                 continue;
             }
@@ -314,16 +364,24 @@ impl Producer {
         let avail = source.available();
         loop {
             let from_repairs = !leg.repairs.is_empty();
-            let lane = if from_repairs { &mut leg.repairs } else { &mut leg.fifo };
+            let lane = if from_repairs {
+                &mut leg.repairs
+            } else {
+                &mut leg.fifo
+            };
             let req = lane.front_mut()?;
-            let mut r = Range { start: req.range.start, end: req.range.end.min(req.range.start + segment) };
+            let mut r = Range {
+                start: req.range.start,
+                end: req.range.end.min(req.range.start + segment),
+            };
             let (rtx, since) = (req.rtx, req.since);
             if r.is_meta() {
                 lane.pop_front();
                 leg.waiting.remove(r);
                 // Not finished: the Consumer asks again when it knows the end.
                 let Some(meta) = source.meta() else { continue };
-                let part = meta.get((r.start - META_BASE) as usize..(r.end - META_BASE) as usize)?;
+                let part =
+                    meta.get((r.start - META_BASE) as usize..(r.end - META_BASE) as usize)?;
                 self.scratch.clear();
                 self.scratch.extend_from_slice(part);
             } else {

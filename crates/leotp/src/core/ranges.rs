@@ -13,7 +13,10 @@ pub struct RangeSet {
 impl RangeSet {
     /// The empty set.
     pub const fn new() -> Self {
-        Self { map: BTreeMap::new(), bytes: 0 }
+        Self {
+            map: BTreeMap::new(),
+            bytes: 0,
+        }
     }
 
     /// Number of bytes in the set.
@@ -80,12 +83,21 @@ impl RangeSet {
 
     /// Whether every byte of `r` is in the set.
     pub fn contains(&self, r: Range) -> bool {
-        r.is_empty() || self.map.range(..=r.start).next_back().is_some_and(|(_, &e)| e >= r.end)
+        r.is_empty()
+            || self
+                .map
+                .range(..=r.start)
+                .next_back()
+                .is_some_and(|(_, &e)| e >= r.end)
     }
 
     /// Whether any byte of `r` is in the set.
     pub fn overlaps(&self, r: Range) -> bool {
-        self.map.range(..r.end).next_back().is_some_and(|(_, &e)| e > r.start) && !r.is_empty()
+        self.map
+            .range(..r.end)
+            .next_back()
+            .is_some_and(|(_, &e)| e > r.start)
+            && !r.is_empty()
     }
 
     /// The parts of `r` that are not in the set, in order.
@@ -95,21 +107,30 @@ impl RangeSet {
         if let Some((_, &e)) = self.map.range(..=r.start).next_back() {
             at = at.max(e);
         }
-        for (&s, &e) in self.map.range(r.start.saturating_add(1)..r.end.max(r.start.saturating_add(1))) {
+        for (&s, &e) in self
+            .map
+            .range(r.start.saturating_add(1)..r.end.max(r.start.saturating_add(1)))
+        {
             if s > at {
                 out.push(Range { start: at, end: s });
             }
             at = at.max(e);
         }
         if at < r.end {
-            out.push(Range { start: at, end: r.end });
+            out.push(Range {
+                start: at,
+                end: r.end,
+            });
         }
         out
     }
 
     /// The end of the range that holds `at`, or `at` itself when none does.
     pub fn run_end(&self, at: u64) -> u64 {
-        self.map.range(..=at).next_back().map_or(at, |(_, &e)| e.max(at))
+        self.map
+            .range(..=at)
+            .next_back()
+            .map_or(at, |(_, &e)| e.max(at))
     }
 }
 

@@ -15,7 +15,10 @@ pub struct WindowedMin {
 impl WindowedMin {
     /// A window of `window_ns`.
     pub const fn new(window_ns: Nanos) -> Self {
-        Self { window_ns, slots: VecDeque::new() }
+        Self {
+            window_ns,
+            slots: VecDeque::new(),
+        }
     }
 
     /// Adds a sample and returns the minimum of the window that ends `now`.
@@ -53,7 +56,11 @@ pub struct HopRtt {
 impl HopRtt {
     /// `gain` is the weight of a new sample in the moving average.
     pub const fn new(gain: f64, window_ns: Nanos) -> Self {
-        Self { ewma_ns: None, gain, min: WindowedMin::new(window_ns) }
+        Self {
+            ewma_ns: None,
+            gain,
+            min: WindowedMin::new(window_ns),
+        }
     }
 
     /// One sample from its two halves: the Data packet's own delay, `now` minus
@@ -61,11 +68,15 @@ impl HopRtt {
     /// is off by the clocks' difference, in opposite directions. Returns the
     /// sample, or `None` when the sum is not a time (a clock was set, or a lie).
     pub fn on_data(&mut self, now: Nanos, timestamp: u64, interest_owd: i64) -> Option<u64> {
-        let sample = now.wrapping_sub(timestamp).wrapping_add(interest_owd as u64) as i64;
+        let sample = now
+            .wrapping_sub(timestamp)
+            .wrapping_add(interest_owd as u64) as i64;
         if !(1..=60_000_000_000).contains(&sample) {
             return None;
         }
-        let e = self.ewma_ns.map_or(sample as f64, |e| e + self.gain * (sample as f64 - e));
+        let e = self
+            .ewma_ns
+            .map_or(sample as f64, |e| e + self.gain * (sample as f64 - e));
         self.ewma_ns = Some(e);
         self.min.push(now, e as u64);
         Some(sample as u64)
@@ -97,7 +108,14 @@ pub struct Rto {
 impl Rto {
     /// Before the first sample the timeout is 1 s (RFC 6298, 2.1).
     pub const fn new(min_ns: Nanos, max_ns: Nanos, backoff: f64) -> Self {
-        Self { srtt_ns: 0.0, rttvar_ns: 0.0, sampled: false, min_ns, max_ns, backoff }
+        Self {
+            srtt_ns: 0.0,
+            rttvar_ns: 0.0,
+            sampled: false,
+            min_ns,
+            max_ns,
+            backoff,
+        }
     }
 
     /// A round trip of an Interest that was sent once (Karn's rule is the
@@ -120,7 +138,11 @@ impl Rto {
     /// Timeout for an Interest that has already timed out `retries` times, ns.
     pub fn timeout_ns(&self, retries: u32) -> Nanos {
         // (2.2), (2.3): RTO = SRTT + max(G, 4 RTTVAR); our G is 1 us.
-        let base = if self.sampled { self.srtt_ns + (4.0 * self.rttvar_ns).max(1000.0) } else { 1e9 };
+        let base = if self.sampled {
+            self.srtt_ns + (4.0 * self.rttvar_ns).max(1000.0)
+        } else {
+            1e9
+        };
         let floor = base.max(self.min_ns as f64);
         let grown = floor * self.backoff.powi(retries.min(64) as i32);
         grown.min(self.max_ns as f64) as Nanos

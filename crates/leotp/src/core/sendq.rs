@@ -60,7 +60,12 @@ impl SendQueue {
         if q.payload.is_some() {
             self.waiting.insert(q.range);
         }
-        if q.rtx && q.payload.is_some() { &mut self.repairs } else { &mut self.fifo }.push_back(q);
+        if q.rtx && q.payload.is_some() {
+            &mut self.repairs
+        } else {
+            &mut self.fifo
+        }
+        .push_back(q);
         true
     }
 
@@ -86,7 +91,17 @@ mod tests {
 
     fn q(start: u64, n: usize, rtx: bool) -> Queued {
         let payload = (n > 0).then(|| vec![0; n].into_boxed_slice());
-        Queued { range: Range { start, end: start + n.max(5) as u64 }, payload, fin: false, rtx, queued_us: 0, since: 0 }
+        Queued {
+            range: Range {
+                start,
+                end: start + n.max(5) as u64,
+            },
+            payload,
+            fin: false,
+            rtx,
+            queued_us: 0,
+            since: 0,
+        }
     }
 
     #[test]
@@ -98,7 +113,10 @@ mod tests {
         assert!(!s.push(q(700, 500, false), 1000));
         assert!(s.push(q(7000, 300, true), 1000));
         assert_eq!(s.bytes(), 900);
-        assert!(s.holds(Range { start: 7000, end: 7300 }));
+        assert!(s.holds(Range {
+            start: 7000,
+            end: 7300
+        }));
         let order: Vec<u64> = std::iter::from_fn(|| s.pop().map(|q| q.range.start)).collect();
         assert_eq!(order, [7000, 0, 100, 105]);
         assert_eq!(s.bytes(), 0);

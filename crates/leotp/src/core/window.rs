@@ -24,7 +24,13 @@ pub(crate) struct Window {
 
 impl Window {
     pub(crate) const fn new() -> Self {
-        Self { base_rtt: WindowedMin::new(10_000_000_000), rates: [0.0; ROUNDS], at: 0, round_start: None, round_bytes: 0 }
+        Self {
+            base_rtt: WindowedMin::new(10_000_000_000),
+            rates: [0.0; ROUNDS],
+            at: 0,
+            round_start: None,
+            round_bytes: 0,
+        }
     }
 
     /// A round trip without the waits at nodes, ns.
@@ -37,7 +43,11 @@ impl Window {
         let start = *self.round_start.get_or_insert(now);
         self.round_bytes += bytes;
         let elapsed = now.saturating_sub(start) as f64;
-        let round = self.base_rtt.get().map_or(srtt_ns.unwrap_or(1e8), |b| b as f64).max(1e6);
+        let round = self
+            .base_rtt
+            .get()
+            .map_or(srtt_ns.unwrap_or(1e8), |b| b as f64)
+            .max(1e6);
         if elapsed < round {
             return;
         }

@@ -1,0 +1,2 @@
+//! The `leotp` command.
+fn main() {}

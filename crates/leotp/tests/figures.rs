@@ -1,0 +1,67 @@
+//! The paper's order of effects, in virtual time. Run with `--nocapture` for the
+//! figures; the assertions hold the order, not the paper's exact values.
+
+mod vnet;
+
+use leotp::core::Params;
+use vnet::baseline::{Kind, over_chain};
+use vnet::ends::{Chain, FLOW, Pattern};
+use vnet::*;
+
+/// Goodput (Mbit/s), mean and 99 % OWD (ms), producer bytes per delivered byte.
+fn leotp(hops: &[LinkSpec], p: &Params, mid: impl Fn(usize) -> bool, from: Nanos, to: Nanos) -> (f64, f64, f64, f64) {
+    let mut c = Chain::new(7, hops, p, mid, Pattern::endless(FLOW));
+    c.net.run(from, |_| false);
+    {
+        let mut o = c.owd.borrow_mut();
+        o.sent.clear();
+        o.delay.clear();
+        o.producer_bytes = 0;
+    }
+    let g = c.goodput_mbps(from, to);
+    let st = c.sink().consumer.stats();
+    if std::env::var_os("LEOTP_VERBOSE").is_some() {
+        println!("    {st:?} cc {:?}", c.sink().consumer.cc());
+    }
+    let o = c.owd.borrow();
+    let bytes = g * (to - from) as f64 / 8e3;
+    (g, o.mean_ms(), o.percentile_ms(0.99), o.producer_bytes as f64 / bytes)
+}
+
+fn row(name: &str, r: (f64, f64, f64, f64)) {
+    println!("{name:<28} {:>7.2} Mbit/s  OWD mean {:>6.1} p99 {:>6.1} ms  sent/delivered {:.4}", r.0, r.1, r.2, r.3);
+}
+
+/// Figs 2, 11, 12: 20 Mbit/s hops of 20 ms hopRTT, loss per hop.
+#[test]
+fn throughput_against_loss() {
+    let p = Params::default();
+    for n in [5, 10] {
+        let mut clean = 0.0;
+        for loss in [0.0, 0.001, 0.005, 0.01] {
+            println!("-- {n} hops, {} % loss per hop", loss * 100.0);
+            let hops = vec![LinkSpec::new(20 * MBIT, 10 * MS).loss(loss).queue(100_000); n];
+            let (from, to) = (6 * S, 26 * S);
+            let with = leotp(&hops, &p, |_| true, from, to);
+            row("leotp, every node", with);
+            row("leotp beyond(), every node", leotp(&hops, &Params::beyond(), |_| true, from, to));
+            row("leotp, every 4th node (25 %)", leotp(&hops, &p, |i| i % 4 == 1, from, to));
+            row("leotp, endpoints only", leotp(&hops, &p, |_| false, from, to));
+            let bbr = over_chain(Kind::Bbr, 7, &hops, from, to);
+            row("bbr-like", bbr);
+            let cubic = over_chain(Kind::Cubic, 7, &hops, from, to);
+            row("cubic-like", cubic);
+            row("reno-like", over_chain(Kind::Reno, 7, &hops, from, to));
+            if loss == 0.0 {
+                clean = with.0;
+            }
+            if loss == 0.01 {
+                println!("   throughput lost to loss: {:.2} %", 100.0 * (1.0 - with.0 / clean));
+                assert!(with.0 > 0.97 * clean, "in-network repair keeps the throughput");
+                assert!(with.0 > bbr.0 && with.0 > 3.0 * cubic.0);
+                // Section II.B: only the first hop's losses cost the sender.
+                assert!(with.3 < 1.0 + 2.5 * loss, "sender's traffic {}", with.3);
+            }
+        }
+    }
+}
