@@ -487,6 +487,10 @@ impl<F> EdgeTable<F> {
                 continue;
             };
             let before = entry.edge.held();
+            let mut frames = Counting {
+                frames: &mut *frames,
+                sum: &mut self.sum,
+            };
             let released = entry
                 .edge
                 .pop_due(now, &mut |f| frames.discard(f, DropCause::Loss));
