@@ -1,0 +1,157 @@
+//! What can be wrong with the keys of a mapping.
+
+use std::collections::HashSet;
+
+use serde_json::Value as Json;
+
+use super::{REFERENCE, Seg, Walker};
+use crate::diagnostic::nearest;
+use crate::schema::{Resolved, follow};
+use crate::tree::{Entry, Node};
+
+impl<'a> Walker<'a> {
+    pub(super) fn duplicate(&mut self, node: &Node, entry: &'a Entry) {
+        self.path.push(Seg::Key(&entry.key));
+        let mut error = self.error(
+            entry.key_span,
+            "duplicate-key",
+            format!("`{}` is given twice in the same mapping", entry.key),
+        );
+        if let Some(first) = node.get(&entry.key) {
+            error = error.with_reason(format!(
+                "it was given before, at line {} column {}",
+                first.key_span.line, first.key_span.column
+            ));
+        }
+        self.errors.push(error);
+        self.path.pop();
+    }
+
+    /// Reports an unknown key; returns the one that was probably meant.
+    pub(super) fn unknown_key(
+        &mut self,
+        schema: Resolved<'a>,
+        node: &Node,
+        entry: &'a Entry,
+    ) -> Option<&'a str> {
+        let known: Vec<&str> = schema
+            .get("properties")
+            .and_then(Json::as_object)
+            .map(|properties| properties.keys().map(String::as_str).collect())
+            .unwrap_or_default();
+        // A key that is there already cannot be what was meant.
+        let free = known.iter().copied().filter(|key| node.get(key).is_none());
+        let suggestion = nearest(&entry.key, free);
+        self.path.push(Seg::Key(&entry.key));
+        let mut error = self.error(
+            entry.key_span,
+            "unknown-key",
+            format!("unknown key `{}`", entry.key),
+        );
+        if let Some(found) = suggestion {
+            error = error.with_suggestion(format!("did you mean `{found}`?"));
+        } else if entry.key == "<<" {
+            error = error.with_reason("merge keys are not part of YAML 1.2");
+        } else if let Some(home) = self.home_of(&entry.key) {
+            error = error.with_suggestion(format!("`{}` is a key of {home}", entry.key));
+        }
+        let error = error
+            .with_allowed(known)
+            .with_next(format!("see {REFERENCE}"));
+        self.errors.push(error);
+        self.path.pop();
+        suggestion
+    }
+
+    /// Which other sections have this key, for one that is in the wrong place.
+    pub(super) fn home_of(&self, key: &str) -> Option<String> {
+        let has = |schema: &Json| {
+            schema
+                .get("properties")
+                .is_some_and(|p| p.get(key).is_some())
+        };
+        let mut homes: Vec<String> = Vec::new();
+        if has(self.root) {
+            homes.push("the top level".into());
+        }
+        let definitions = self.root.get("$defs")?.as_object()?;
+        homes.extend(
+            definitions
+                .iter()
+                .filter(|(_, schema)| has(schema))
+                .map(|(name, _)| format!("`{}`", name.to_lowercase())),
+        );
+        (!homes.is_empty() && homes.len() <= 3).then(|| homes.join(" and of "))
+    }
+
+    pub(super) fn required(
+        &mut self,
+        schema: Resolved<'a>,
+        node: &Node,
+        seen: &HashSet<&str>,
+        meant: &HashSet<&str>,
+    ) -> bool {
+        let mut complete = true;
+        let required = schema.get("required").and_then(Json::as_array);
+        for key in required.into_iter().flatten().filter_map(Json::as_str) {
+            if seen.contains(key) {
+                continue;
+            }
+            complete = false;
+            if meant.contains(key) {
+                continue;
+            }
+            let child = schema.get("properties").and_then(|p| p.get(key));
+            let child = child.map(|child| follow(self.root, child));
+            let mut error = self.error(node.span, "missing-key", format!("missing key `{key}`"));
+            if let Some(child) = child {
+                let meaning = child
+                    .text("description")
+                    .unwrap_or("")
+                    .lines()
+                    .next()
+                    .unwrap_or("");
+                error = error.with_reason(format!("`{key}` is required: {meaning}"));
+                error =
+                    error.with_suggestion(format!("add `{key}:` with {}", self.expected(child)));
+            }
+            self.errors
+                .push(error.with_next(format!("see {REFERENCE}")));
+        }
+        let Some(choices) = schema.exactly_one_key() else {
+            return complete;
+        };
+        let given: Vec<&str> = choices
+            .iter()
+            .copied()
+            .filter(|key| seen.contains(key))
+            .collect();
+        if given.len() == 1 {
+            return complete;
+        }
+        if given.is_empty() && choices.iter().any(|choice| meant.contains(choice)) {
+            return false;
+        }
+        let list = choices
+            .iter()
+            .map(|c| format!("`{c}`"))
+            .collect::<Vec<_>>()
+            .join(", ");
+        let error = if let [_, second, ..] = given.as_slice() {
+            let span = node.get(second).map_or(node.span, |entry| entry.key_span);
+            self.error(
+                span,
+                "choose-one",
+                format!("`{}` and `{second}` cannot be given together", given[0]),
+            )
+        } else {
+            self.error(node.span, "choose-one", format!("one of {list} is missing"))
+        };
+        let error = error
+            .with_reason(format!("exactly one of {list} is needed here"))
+            .with_allowed(choices)
+            .with_next(format!("see {REFERENCE}"));
+        self.errors.push(error);
+        false
+    }
+}

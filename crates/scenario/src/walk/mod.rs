@@ -1,0 +1,289 @@
+//! Checks a tree against the schema, collecting every error, and turns it into JSON on the way.
+//!
+//! The walk is driven by the schema alone, so a key that is added to the raw types is checked,
+//! suggested and documented without a change here.
+
+mod keys;
+mod path;
+mod scalars;
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value as Json};
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::raw::Name;
+use crate::schema::{Resolved, follow};
+use crate::source::{Source, Span};
+use crate::tree::{Core, Node, Value, core_type};
+
+pub(crate) use path::{Path, Seg};
+
+/// The reference page, named in hints.
+pub(crate) const REFERENCE: &str = "docs/reference/scenario.md";
+
+/// Checks `node` against `schema`.
+///
+/// Returns the value as JSON if and only if nothing was added to `errors`.
+pub(crate) fn walk(
+    source: &Source,
+    schema: &Json,
+    node: &Node,
+    errors: &mut Diagnostics,
+) -> Option<Json> {
+    let before = errors.len();
+    let mut walker = Walker {
+        source,
+        root: schema,
+        errors,
+        path: Vec::new(),
+    };
+    let value = walker.value(schema, node);
+    (errors.len() == before).then_some(value).flatten()
+}
+
+struct Walker<'a> {
+    source: &'a Source,
+    root: &'a Json,
+    errors: &'a mut Diagnostics,
+    path: Vec<Seg<'a>>,
+}
+
+impl<'a> Walker<'a> {
+    fn error(&self, span: Span, code: &'static str, message: impl Into<String>) -> Diagnostic {
+        let diagnostic = Diagnostic::new(self.source, span, code, message);
+        if self.path.is_empty() {
+            diagnostic
+        } else {
+            diagnostic.with_path(Path(&self.path).to_string())
+        }
+    }
+
+    fn value(&mut self, schema: &'a Json, node: &'a Node) -> Option<Json> {
+        if self.errors.is_full() {
+            return None;
+        }
+        let resolved = follow(self.root, schema);
+        if let Value::Scalar { text, plain: true } = &node.value
+            && core_type(text) == Core::Null
+        {
+            if self.path.is_empty() {
+                let error = self
+                    .error(node.span, "empty-file", "this file holds no scenario")
+                    .with_next(format!("{REFERENCE} says what a scenario is"));
+                self.errors.push(error);
+                return None;
+            }
+            let error = self
+                .error(
+                    node.span,
+                    "empty-value",
+                    format!("{} has no value", self.what()),
+                )
+                .with_reason(format!("expected {}", self.expected(resolved)))
+                .with_suggestion("give a value, or remove the key to get its default");
+            self.errors.push(error);
+            return None;
+        }
+        if let Some(words) = resolved.words() {
+            return self.word(resolved, &words, node);
+        }
+        if let Some(alternatives) = resolved.get("anyOf").and_then(Json::as_array) {
+            return self.any_of(resolved, alternatives, node);
+        }
+        match resolved.text("type") {
+            Some("object") => self.object(resolved, node),
+            Some("array") => self.array(resolved, node),
+            Some("string") => self.string(resolved, node),
+            Some("integer") => self.integer(resolved, node),
+            Some("boolean") => self.boolean(resolved, node),
+            other => {
+                // The schema is ours; a test walks every part of it.
+                let message = format!("internal: the schema has a type unknown here: {other:?}");
+                self.errors.push(self.error(node.span, "internal", message));
+                None
+            }
+        }
+    }
+
+    /// The key or list entry that is looked at, for messages.
+    fn what(&self) -> String {
+        match self.path.last() {
+            None => "the file".into(),
+            Some(Seg::Key(key)) => format!("`{key}`"),
+            Some(Seg::Index(index)) => match self.path.iter().rev().nth(1) {
+                Some(Seg::Key(key)) => format!("entry {index} of `{key}`"),
+                _ => format!("entry {index}"),
+            },
+        }
+    }
+
+    /// What the schema expects, in words with an example.
+    fn expected(&self, schema: Resolved<'_>) -> String {
+        if let Some(words) = schema.words() {
+            let words: Vec<String> = words.iter().map(|w| word_text(w)).collect();
+            return if words.len() == 1 {
+                words[0].clone()
+            } else {
+                format!("one of {}", words.join(", "))
+            };
+        }
+        if let Some(alternatives) = schema.get("anyOf").and_then(Json::as_array) {
+            let parts: Vec<String> = alternatives
+                .iter()
+                .map(|alternative| match alternative.get("const") {
+                    Some(word) => word_text(word),
+                    None => self.expected(follow(self.root, alternative)),
+                })
+                .collect();
+            return parts.join(" or ");
+        }
+        match (schema.text("type"), schema.text("format")) {
+            (Some("object"), _) => "a mapping".into(),
+            (Some("array"), _) => "a list".into(),
+            (Some("integer"), _) => "a whole number".into(),
+            (Some("boolean"), _) => "true or false".into(),
+            (_, Some("constel-name")) => "a name".into(),
+            (_, Some(format)) => match constel_units::format_example(format) {
+                "" => "text".into(),
+                example => format!("{} such as `{example}`", format_words(format)),
+            },
+            _ => "text".into(),
+        }
+    }
+
+    fn wrong_type(&mut self, schema: Resolved<'a>, node: &Node) {
+        let found = match &node.value {
+            Value::Scalar { text, .. } => format!("`{text}`"),
+            _ => node.kind().to_owned(),
+        };
+        let message = format!(
+            "{} is {found}, but {} is expected",
+            self.what(),
+            self.expected(schema)
+        );
+        let mut error = self.error(node.span, "wrong-type", message);
+        if let (Some("boolean"), Value::Scalar { text, .. }) = (schema.text("type"), &node.value) {
+            // YAML 1.1 read these as truth values.
+            error.suggestion = match text.to_lowercase().as_str() {
+                "yes" | "y" | "on" => Some("write `true`".into()),
+                "no" | "n" | "off" => Some("write `false`".into()),
+                _ => None,
+            };
+        }
+        self.errors.push(error);
+    }
+
+    fn object(&mut self, schema: Resolved<'a>, node: &'a Node) -> Option<Json> {
+        let Value::Mapping(entries) = &node.value else {
+            self.wrong_type(schema, node);
+            return None;
+        };
+        let properties = schema.get("properties").and_then(Json::as_object);
+        let open = schema
+            .get("patternProperties")
+            .and_then(Json::as_object)
+            .and_then(|patterns| patterns.values().next());
+        let mut map = Map::new();
+        let mut seen: HashSet<&str> = HashSet::new();
+        // Keys that a misspelt one was probably meant to be; not missing on top of that.
+        let mut meant: HashSet<&str> = HashSet::new();
+        let mut complete = true;
+        for entry in entries {
+            if self.errors.is_full() {
+                return None;
+            }
+            if !seen.insert(&entry.key) {
+                self.duplicate(node, entry);
+                complete = false;
+                continue;
+            }
+            let child = properties.and_then(|p| p.get(entry.key.as_str()));
+            let Some(child) = child.or(open) else {
+                meant.extend(self.unknown_key(schema, node, entry));
+                complete = false;
+                continue;
+            };
+            self.path.push(Seg::Key(&entry.key));
+            if properties.is_none()
+                && let Err(error) = entry.key.parse::<Name>()
+            {
+                self.bad_name(entry.key_span, &entry.key, &error.to_string());
+                complete = false;
+            }
+            match self.value(child, &entry.value) {
+                Some(value) => {
+                    map.insert(entry.key.clone(), value);
+                }
+                None => complete = false,
+            }
+            self.path.pop();
+        }
+        complete &= self.required(schema, node, &seen, &meant);
+        complete.then_some(Json::Object(map))
+    }
+
+    fn array(&mut self, schema: Resolved<'a>, node: &'a Node) -> Option<Json> {
+        let Value::Sequence(items) = &node.value else {
+            self.wrong_type(schema, node);
+            return None;
+        };
+        let mut complete = true;
+        let limit = |keyword| schema.get(keyword).and_then(Json::as_u64);
+        if limit("minItems").is_some_and(|least| (items.len() as u64) < least) {
+            let error = self.error(
+                node.span,
+                "empty-list",
+                format!("{} needs at least one entry", self.what()),
+            );
+            self.errors.push(error);
+            complete = false;
+        }
+        if let Some(most) = limit("maxItems").filter(|&most| items.len() as u64 > most) {
+            let error = self.error(
+                node.span,
+                "out-of-range",
+                format!(
+                    "{} has {} entries; at most {most} are allowed",
+                    self.what(),
+                    items.len()
+                ),
+            );
+            self.errors.push(error);
+            complete = false;
+        }
+        let child = schema.get("items")?;
+        let mut values = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            self.path.push(Seg::Index(index));
+            match self.value(child, item) {
+                Some(value) => values.push(value),
+                None => complete = false,
+            }
+            self.path.pop();
+        }
+        complete.then_some(Json::Array(values))
+    }
+}
+
+/// A word of an enumeration as the user writes it.
+fn word_text(word: &Json) -> String {
+    match word {
+        Json::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// A format's name with its article.
+pub(crate) fn format_words(format: &str) -> &str {
+    match format {
+        "length" => "a length",
+        "angle" => "an angle",
+        "timespan" => "a span of time",
+        "datarate" => "a data rate",
+        "datasize" => "a data size",
+        "ratio" => "a ratio",
+        "utc" => "an instant in UTC",
+        other => other,
+    }
+}

@@ -1,0 +1,243 @@
+//! Words, quantities, numbers and names.
+
+use serde_json::{Number, Value as Json};
+
+use super::{Walker, format_words, word_text};
+use crate::bounds::check_bounds;
+use crate::raw::Name;
+use crate::schema::{Resolved, follow};
+use crate::source::Span;
+use crate::tree::{Core, Node, Value, core_type};
+
+impl<'a> Walker<'a> {
+    pub(super) fn word(
+        &mut self,
+        schema: Resolved<'a>,
+        words: &[&'a Json],
+        node: &Node,
+    ) -> Option<Json> {
+        if let Value::Scalar { text, plain } = &node.value {
+            let found = words.iter().find(|word| match word {
+                Json::String(word) => word == text,
+                Json::Number(number) => *plain && number.to_string() == *text,
+                _ => false,
+            });
+            if let Some(found) = found {
+                return Some((*found).clone());
+            }
+        }
+        let allowed: Vec<String> = words.iter().map(|word| word_text(word)).collect();
+        let error = match &node.value {
+            Value::Scalar { text, .. } => self
+                .error(
+                    node.span,
+                    "unknown-value",
+                    format!("`{text}` is not a value of {}", self.what()),
+                )
+                .with_nearest(text, allowed.iter().map(String::as_str)),
+            _ => self.error(
+                node.span,
+                "wrong-type",
+                format!(
+                    "{} is {}, but one word is expected",
+                    self.what(),
+                    node.kind()
+                ),
+            ),
+        };
+        let error = match schema.text("description") {
+            // Where there is no choice, the list alone does not explain itself.
+            Some(meaning) if words.len() == 1 => error.with_reason(meaning),
+            _ => error,
+        };
+        self.errors.push(error.with_allowed(allowed));
+        None
+    }
+
+    /// Either a fixed word or the other alternative, or alternatives of different types.
+    pub(super) fn any_of(
+        &mut self,
+        schema: Resolved<'a>,
+        alternatives: &'a [Json],
+        node: &'a Node,
+    ) -> Option<Json> {
+        if let Value::Scalar { text, .. } = &node.value {
+            let word = alternatives
+                .iter()
+                .filter_map(|a| a.get("const"))
+                .find(|w| *w == text);
+            if let Some(word) = word {
+                return Some(word.clone());
+            }
+        }
+        let wanted = match &node.value {
+            Value::Mapping(_) => "object",
+            Value::Sequence(_) => "array",
+            Value::Scalar { .. } => "string",
+        };
+        let fits = alternatives.iter().find(|a| {
+            follow(self.root, a)
+                .text("type")
+                .is_some_and(|found| found == wanted)
+        });
+        let Some(fits) = fits else {
+            self.wrong_type(schema, node);
+            return None;
+        };
+        let fixed: Vec<String> = alternatives
+            .iter()
+            .filter_map(|a| a.get("const"))
+            .map(word_text)
+            .collect();
+        let format = follow(self.root, fits).text("format");
+        match (&node.value, format) {
+            // Bounds stand beside the alternatives, not inside them.
+            (Value::Scalar { text, plain }, Some(format)) if !fixed.is_empty() => self
+                .quantity(schema, format, text, *plain, node.span, &fixed)
+                .then(|| Json::String(text.clone())),
+            _ => self.value(fits, node),
+        }
+    }
+
+    pub(super) fn string(&mut self, schema: Resolved<'a>, node: &Node) -> Option<Json> {
+        let Value::Scalar { text, plain } = &node.value else {
+            self.wrong_type(schema, node);
+            return None;
+        };
+        match schema.text("format") {
+            Some("constel-name") => {
+                if let Err(error) = text.parse::<Name>() {
+                    self.bad_name(node.span, text, &error.to_string());
+                    return None;
+                }
+            }
+            Some(format) => {
+                return self
+                    .quantity(schema, format, text, *plain, node.span, &[])
+                    .then(|| Json::String(text.clone()));
+            }
+            None => {}
+        }
+        let length = text.chars().count() as u64;
+        let limit = |keyword| schema.get(keyword).and_then(Json::as_u64);
+        if limit("minLength").is_some_and(|least| length < least) {
+            let message = format!("{} cannot be empty", self.what());
+            self.errors
+                .push(self.error(node.span, "empty-value", message));
+            return None;
+        }
+        if let Some(most) = limit("maxLength").filter(|&most| length > most) {
+            let message = format!("{} has {length} characters; at most {most}", self.what());
+            self.errors
+                .push(self.error(node.span, "out-of-range", message));
+            return None;
+        }
+        Some(Json::String(text.clone()))
+    }
+
+    /// Checks a quantity and its bounds; `also` are words that would do instead of it.
+    pub(super) fn quantity(
+        &mut self,
+        schema: Resolved<'a>,
+        format: &str,
+        text: &str,
+        plain: bool,
+        span: Span,
+        also: &[String],
+    ) -> bool {
+        if let Err(why) = constel_units::parse_format(format, text) {
+            let number = plain && matches!(core_type(text), Core::Integer | Core::Float);
+            let (code, message) = if number {
+                ("missing-unit", format!("{} needs a unit", self.what()))
+            } else {
+                (
+                    "bad-quantity",
+                    format!("`{text}` is not {}", format_words(format)),
+                )
+            };
+            let mut error = self.error(span, code, message).with_reason(why.to_string());
+            if !also.is_empty() {
+                let example = constel_units::format_example(format);
+                let quantity = format!("{} such as `{example}`", format_words(format));
+                error = error
+                    .with_nearest(text, also.iter().map(String::as_str))
+                    .with_allowed(also.iter().cloned().chain([quantity]));
+            }
+            self.errors.push(error);
+            return false;
+        }
+        let Some(broken) = check_bounds(schema, format, text) else {
+            return true;
+        };
+        let message = format!("{} is {text}, but must be {broken}", self.what());
+        self.errors.push(self.error(span, "out-of-range", message));
+        false
+    }
+
+    pub(super) fn bad_name(&mut self, span: Span, text: &str, why: &str) {
+        let slug = crate::slug::slug(text);
+        let message = if text.is_empty() {
+            format!("{} is empty", self.what())
+        } else {
+            format!("`{text}` is not a name")
+        };
+        let mut error = self.error(span, "bad-name", message).with_reason(format!(
+            "{why}; a name is made of a-z, 0-9 and `-`, at most {} characters",
+            Name::MAX_LEN
+        ));
+        if slug.parse::<Name>().is_ok() {
+            error = error.with_suggestion(format!("`{slug}` would do"));
+        }
+        self.errors.push(error);
+    }
+
+    pub(super) fn integer(&mut self, schema: Resolved<'a>, node: &Node) -> Option<Json> {
+        let number = match &node.value {
+            Value::Scalar { text, plain: true } if core_type(text) == Core::Integer => text
+                .trim_start_matches('+')
+                .parse::<i128>()
+                .ok()
+                .map(|n| (text, n)),
+            _ => {
+                self.wrong_type(schema, node);
+                return None;
+            }
+        };
+        // Whatever does not fit in 128 bits is out of every range.
+        let (text, value) = match (&node.value, number) {
+            (_, Some((text, value))) => (text.as_str(), value),
+            (Value::Scalar { text, .. }, None) => (text.as_str(), i128::MAX),
+            _ => return None,
+        };
+        let edge = |keyword, default: i128| {
+            let edge = schema.get(keyword).and_then(Json::as_i64).map(i128::from);
+            edge.unwrap_or(default)
+        };
+        let least = edge("minimum", 0);
+        let most = edge("maximum", i128::from(u64::MAX));
+        if value < least || value > most {
+            let message = format!(
+                "{} is {text}, but must be a whole number from {least} to {most}",
+                self.what()
+            );
+            self.errors
+                .push(self.error(node.span, "out-of-range", message));
+            return None;
+        }
+        u64::try_from(value)
+            .map(Number::from)
+            .or_else(|_| i64::try_from(value).map(Number::from))
+            .ok()
+            .map(Json::Number)
+    }
+
+    pub(super) fn boolean(&mut self, schema: Resolved<'a>, node: &Node) -> Option<Json> {
+        if let Value::Scalar { text, plain: true } = &node.value
+            && let Core::Bool(value) = core_type(text)
+        {
+            return Some(Json::Bool(value));
+        }
+        self.wrong_type(schema, node);
+        None
+    }
+}
