@@ -155,7 +155,7 @@ pub struct Shell {
     pub altitude_tolerance: Length,
     /// Members are within this of `inclination`.
     pub inclination_tolerance: Angle,
-    /// Number of planes, at least 1.
+    /// Number of planes that hold members, at least 1.
     pub planes: u32,
 }
 

@@ -111,7 +111,8 @@ pub struct RawShell {
     /// How far a member's inclination may be from `inclination`, up or down.
     #[schemars(extend("x-exclusive-minimum" = "0 deg", "x-maximum" = "10 deg"))]
     pub inclination_tolerance: Angle,
-    /// Number of planes the members are sorted into.
+    /// Number of planes that hold members. They are parted where the ascending nodes are farthest
+    /// apart; that the nodes show no such planes is an error of the plan.
     #[schemars(range(min = 1, max = 10_000))]
     pub planes: u32,
 }
