@@ -65,3 +65,29 @@ fn throughput_against_loss() {
         }
     }
 }
+
+#[test]
+#[ignore = "a look inside, not a check"]
+fn look() {
+    let var = |n: &str| std::env::var(n).ok();
+    let n = var("N").map_or(10, |v| v.parse().unwrap());
+    let loss = var("LOSS").map_or(0.01, |v| v.parse().unwrap());
+    let hops = vec![LinkSpec::new(20 * MBIT, 10 * MS).loss(loss).queue(100_000); n];
+    let p = if var("BEYOND").is_some() { Params::beyond() } else { Params::default() };
+    let mids = var("NOMID").is_none();
+    let mut c = Chain::new(7, &hops, &p, |_| mids, Pattern::endless(FLOW));
+    for i in 0..130 {
+        let g = c.goodput_mbps(c.net.now, c.net.now + 200 * MS);
+        let drops: u64 = c.net.links.iter().map(|l| l.dropped_full).sum();
+        let st = c.sink().consumer.stats();
+        let cc = c.sink().consumer.cc().clone();
+        println!("{:.1} {g:.2} drops {drops} to {} rep {} dup {} | {:?} cwnd {:.0} rtt {:.1} min {:.1} thr {:.2} srtt {:.0}", i as f64 * 0.2, st.timeouts, st.repairs, st.duplicate_bytes, cc.phase(), cc.cwnd_bytes() / 1400.0, cc.hop_rtt_ns().unwrap_or(0.0) / 1e6, cc.hop_rtt_min_ns().unwrap_or(0.0) / 1e6, cc.throughput_bps() / 1e6, c.sink().consumer.srtt_ns().unwrap_or(0.0) / 1e6);
+        if i % 10 == 9 && mids {
+            for r in c.routers.clone() {
+                let path = leotp::core::Path { src: addr(c.producer, 5000), dst: addr(c.consumer, 4000) };
+                let m = c.net.get::<leotp::core::Midnode>(r);
+                println!("      {r} {} {:?}", m.describe(FLOW, path), m.stats());
+            }
+        }
+    }
+}

@@ -55,10 +55,11 @@ pub struct ConsumerStats {
 
 struct Pending {
     end: u64,
+    /// Start of the running timeout.
     sent: Nanos,
+    /// When it was first asked for.
+    first: Nanos,
     tries: u32,
-    /// Karn's rule: no round-trip sample once asked twice or repaired.
-    repaired: bool,
     /// Own repair to be repeated at this time (`shr_repeats`), and its round.
     again: Option<(Nanos, u32)>,
 }
@@ -169,7 +170,7 @@ impl Consumer {
                 end: r.end,
                 sent: now,
                 tries: 0,
-                repaired: true,
+                first: now,
                 again: None,
             },
         );
@@ -287,9 +288,12 @@ impl Consumer {
             None => {
                 self.stats.vphs += 1;
                 // "It will reset the timestamp of the corresponding Interest."
+                let watch = self.again_at(now + self.watch_ns(), 0);
                 for p in self.overlapping(h.range) {
                     p.sent = now;
-                    p.repaired = true;
+                    if p.again.is_none() {
+                        p.again = watch;
+                    }
                 }
             }
         }
@@ -325,9 +329,15 @@ impl Consumer {
         let again = self.again_at(now, 0);
         for p in self.overlapping(hole) {
             p.sent = now;
-            p.repaired = true;
             p.again = again;
         }
+    }
+
+    /// How long a repair announced from upstream may take before this node
+    /// asks as well (`shr_repeats` only).
+    fn watch_ns(&self) -> Nanos {
+        let hop = self.cc.hop_rtt_ns().unwrap_or(self.params.initial_hop_rtt_ns as f64);
+        (1.5 * hop) as Nanos
     }
 
     fn again_at(&self, now: Nanos, round: u32) -> Option<(Nanos, u32)> {
@@ -488,8 +498,11 @@ impl Consumer {
         for s in done {
             if let Some(p) = self.pending.remove(&s) {
                 self.asked_bytes -= p.end - s;
-                if !p.repaired && p.tries == 0 {
-                    let rtt = now.saturating_sub(p.sent);
+                // Karn's rule asks for samples without ambiguity. The answer says
+                // whether it is to a repeated Interest; if not, it is to the first,
+                // even when we have grown impatient since.
+                if !h.rtx && s < META_BASE {
+                    let rtt = now.saturating_sub(p.first);
                     self.rto.on_sample(rtt);
                     self.window.on_rtt(
                         now,
@@ -537,7 +550,7 @@ impl Consumer {
                     end: r.end,
                     sent: now,
                     tries: 0,
-                    repaired: false,
+                    first: now,
                     again: None,
                 },
             );

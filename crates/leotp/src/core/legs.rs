@@ -21,6 +21,8 @@ pub(crate) struct Leg {
     pub(crate) cc: HopCc,
     pub(crate) holes: HoleTracker,
     pub(crate) requested_end: u64,
+    /// Repairs on their way: start -> (end, asked at). Kept with `shr_repeats`.
+    pub(crate) repairing: BTreeMap<u64, (u64, Nanos)>,
     pub(crate) last_up: Nanos,
     pub(crate) last_up_rate: u64,
     // As Responder toward the Consumer.
@@ -30,6 +32,27 @@ pub(crate) struct Leg {
     pub(crate) owd: Option<i64>,
     pub(crate) planned: Option<Nanos>,
     pub(crate) seen: Nanos,
+}
+
+impl Leg {
+    /// Notes a repair asked for at `now`; `false` when the same bytes were asked
+    /// for less than a hop's repair time ago, so that the repeats of several
+    /// nodes do not multiply on their way up.
+    pub(crate) fn note_repair(&mut self, now: Nanos, r: Range, patience: Nanos) -> bool {
+        if let Some((_, &(end, at))) = self.repairing.range(..=r.start).next_back() {
+            if end >= r.end && now.saturating_sub(at) < patience {
+                return false;
+            }
+        }
+        if self.repairing.len() >= 1024 {
+            self.repairing.retain(|_, (_, at)| now.saturating_sub(*at) < patience);
+            if self.repairing.len() >= 1024 {
+                self.repairing.pop_first();
+            }
+        }
+        self.repairing.insert(r.start, (r.end, now));
+        true
+    }
 }
 
 /// An Interest on its way upstream, and who waits for the answer (section VII,
@@ -197,6 +220,7 @@ impl Legs {
             cc: HopCc::new(p),
             holes: HoleTracker::new(p.hole_threshold, p.max_hole_bytes),
             requested_end: 0,
+            repairing: BTreeMap::new(),
             last_up: 0,
             last_up_rate: 0,
             queue: SendQueue::default(),

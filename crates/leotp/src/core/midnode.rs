@@ -118,11 +118,24 @@ impl Midnode {
         self.legs.len()
     }
 
-    /// Longest sending buffer, byte.
-    pub fn buffered_bytes(&mut self, flow: u64, path: Path) -> u64 {
+    /// One line about a flow, for people.
+    pub fn describe(&mut self, flow: u64, path: Path) -> String {
         let id = self.legs.find(flow, path);
-        id.and_then(|id| self.legs.get(id))
-            .map_or(0, |l| l.queue.bytes())
+        let Some(l) = id.and_then(|id| self.legs.get(id)) else { return String::from("no state") };
+        let ms = |ns: Option<f64>| ns.unwrap_or(0.0) / 1e6;
+        format!(
+            "buffer {} B in {} packets, {:?} cwnd {:.0} B hopRTT {:.1} ms min {:.1} ms throughput {:.2} Mbit/s, asks {:.2}, sends at {:.2} Mbit/s, {} holes",
+            l.queue.bytes(),
+            l.queue.len(),
+            l.cc.phase(),
+            l.cc.cwnd_bytes(),
+            ms(l.cc.hop_rtt_ns()),
+            ms(l.cc.hop_rtt_min_ns()),
+            l.cc.throughput_bps() / 1e6,
+            l.last_up_rate as f64 / 1e6,
+            l.bucket.rate_bps() as f64 / 1e6,
+            l.holes.open_holes()
+        )
     }
 
     /// Takes one datagram that passes by on `path`.
@@ -250,6 +263,13 @@ impl Midnode {
                 leg.requested_end = leg.requested_end.max(r.end);
                 leg.holes.expect(r.start);
             }
+            if i.rtx && self.params.shr_repeats > 0 {
+                let patience = leg.cc.hop_rtt_ns().unwrap_or(self.params.initial_hop_rtt_ns as f64) as Nanos;
+                if !leg.note_repair(now, r, patience) {
+                    self.stats.aggregated += 1;
+                    continue;
+                }
+            }
             if !i.rtx && !i.fresh && shared.join(now, self.params.aggregation_ns, id, r) {
                 self.stats.aggregated += 1;
                 continue;
@@ -367,6 +387,9 @@ impl Midnode {
             }
         }
         let up = path.reversed();
+        if payload.is_none() && !meta {
+            self.watch(now, id, h.range, 2.0, 0);
+        }
         for hole in lost {
             self.repair(now, id, up, h.flow, hole, 0);
         }
@@ -399,31 +422,28 @@ impl Midnode {
                 start: at,
                 end: hole.end.min(at + step),
             };
-            self.control.push_back((
-                up,
-                Control::Interest {
-                    flow,
-                    range,
-                    rtx: true,
-                    fresh: false,
-                    leg: id,
-                },
-            ));
-            self.stats.repairs += 1;
             at = range.end;
+            if self.params.shr_repeats > 0 {
+                let Some(leg) = self.legs.get(id) else { return };
+                let patience = leg.cc.hop_rtt_ns().unwrap_or(self.params.initial_hop_rtt_ns as f64) as Nanos;
+                if !leg.note_repair(now, range, patience) {
+                    continue;
+                }
+            }
+            self.control.push_back((up, Control::Interest { flow, range, rtx: true, fresh: false, leg: id }));
+            self.stats.repairs += 1;
         }
-        if round < self.params.shr_repeats
-            && self.params.cache_bytes > 0
-            && self.repeats.len() < MAX_REPEATS
-        {
-            let hop = self
-                .legs
-                .get(id)
-                .and_then(|l| l.cc.hop_rtt_ns())
-                .unwrap_or(self.params.initial_hop_rtt_ns as f64);
-            let at = now + (1.5 * hop) as Nanos + 1_000_000;
-            self.repeats
-                .push(Reverse((at, id, hole.start, hole.end, round + 1)));
+        self.watch(now, id, hole, 1.0, round);
+    }
+
+    /// Looks at a hole again after 1.5 hopRTT, or `times` that when the repair
+    /// was announced from upstream and has more hops to come (`shr_repeats`).
+    fn watch(&mut self, now: Nanos, id: u32, hole: Range, times: f64, round: u32) {
+        if round < self.params.shr_repeats && self.params.cache_bytes > 0 && self.repeats.len() < MAX_REPEATS {
+            let assumed = self.params.initial_hop_rtt_ns as f64;
+            let hop = self.legs.get(id).and_then(|l| l.cc.hop_rtt_ns()).unwrap_or(assumed);
+            let at = now + (1.5 * times * hop) as Nanos + 1_000_000;
+            self.repeats.push(Reverse((at, id, hole.start, hole.end, round + 1)));
         }
     }
 

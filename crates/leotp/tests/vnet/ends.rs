@@ -229,9 +229,9 @@ impl Chain {
     /// Goodput in Mbit/s between two times.
     pub fn goodput_mbps(&mut self, from: Nanos, to: Nanos) -> f64 {
         self.net.run(from, |_| false);
-        let a = self.sink().got;
+        let a = self.sink().consumer.stats().new_bytes;
         self.net.run(to, |_| false);
-        let b = self.sink().got;
+        let b = self.sink().consumer.stats().new_bytes;
         (b - a) as f64 * 8e3 / (to - from) as f64
     }
 }
