@@ -15,7 +15,7 @@ use thiserror::Error;
 use crate::EARTH_EQUATORIAL_RADIUS_M;
 use crate::circular::seconds_since;
 use crate::elements::ElementSet;
-use crate::propagator::{PropagationError, Satellite};
+use crate::propagator::{PropagationError, Satellite, brouwer_orbit};
 use crate::shells_planes::{split_into_planes, spread_and_mean};
 
 /// Above this eccentricity an orbit is not a slot in a shell: at Starlink's height it is 70 km
@@ -354,24 +354,12 @@ fn place(
 fn mean_at(set: &ElementSet, at: Utc) -> Result<Mean, PropagationError> {
     let elements = set.elements();
     let geopotential = sgp4::WGS72;
-    let inclination_rad = elements.inclination.to_radians();
-    let orbit = sgp4::Orbit::from_kozai_elements(
-        &geopotential,
-        inclination_rad,
-        elements.right_ascension.to_radians(),
-        elements.eccentricity,
-        elements.argument_of_perigee.to_radians(),
-        elements.mean_anomaly.to_radians(),
-        elements.mean_motion * (std::f64::consts::PI / 720.0),
-    )
-    .map_err(|error| PropagationError::Unusable {
-        reason: error.to_string(),
-    })?;
+    let orbit = brouwer_orbit(set)?;
     let axis_in_radii = (geopotential.ke / orbit.mean_motion).powf(2.0 / 3.0);
     let parameter_in_radii = axis_in_radii * (1.0 - elements.eccentricity.powi(2));
     let mean_motion_rad_per_s = orbit.mean_motion / 60.0;
     let raan_rate_rad_per_s =
-        -1.5 * geopotential.j2 * mean_motion_rad_per_s * inclination_rad.cos()
+        -1.5 * geopotential.j2 * mean_motion_rad_per_s * orbit.inclination.cos()
             / parameter_in_radii.powi(2);
     let moved_rad = raan_rate_rad_per_s * seconds_since(set.epoch(), at);
     Ok(Mean {

@@ -1,0 +1,361 @@
+//! Reading TLE and OMM files: good ones, and every kind of bad one.
+
+use constel_orbit::{omm, tle};
+use proptest::prelude::*;
+
+const STARLINK: &str = include_str!("../../../scenarios/data/starlink-2022-09-14.tle");
+const VERIFICATION: &str = include_str!("data/sgp4-verification.tle");
+
+const NAME: &str = "ISS (ZARYA)";
+const LINE_1: &str = "1 25544U 98067A   08264.51782528 -.00002182  00000-0 -11606-4 0  2927";
+const LINE_2: &str = "2 25544  51.6416 247.4627 0006703 130.5360 325.0288 15.72125391563537";
+
+const OMM: &str = r#"{
+    "OBJECT_NAME": "ISS (ZARYA)", "OBJECT_ID": "1998-067A",
+    "EPOCH": "2008-09-20T12:25:40.104192",
+    "MEAN_MOTION": 15.72125391, "ECCENTRICITY": 0.0006703, "INCLINATION": 51.6416,
+    "RA_OF_ASC_NODE": 247.4627, "ARG_OF_PERICENTER": 130.536, "MEAN_ANOMALY": 325.0288,
+    "EPHEMERIS_TYPE": 0, "CLASSIFICATION_TYPE": "U", "NORAD_CAT_ID": 25544,
+    "ELEMENT_SET_NO": 292, "REV_AT_EPOCH": 56353, "BSTAR": -1.1606e-5,
+    "MEAN_MOTION_DOT": -2.182e-5, "MEAN_MOTION_DDOT": 0
+}"#;
+
+fn reasons(text: impl AsRef<[u8]>) -> Vec<String> {
+    tle::parse(text)
+        .expect_err("bad")
+        .0
+        .iter()
+        .map(ToString::to_string)
+        .collect()
+}
+
+/// `line` with `text` from `column` (from 1) on, and the checksum made right again.
+fn edited(line: &str, column: usize, text: &str) -> String {
+    let mut line = line.to_owned();
+    line.replace_range(column - 1..column - 1 + text.len(), text);
+    let sum: u32 = line[..68]
+        .chars()
+        .map(|character| {
+            if character == '-' {
+                1
+            } else {
+                character.to_digit(10).unwrap_or(0)
+            }
+        })
+        .sum();
+    line.replace_range(68.., &(sum % 10).to_string());
+    line
+}
+
+#[test]
+fn reads_every_field() {
+    let sets =
+        tle::parse(format!("{NAME}             \r\n{LINE_1}\r\n{LINE_2}\r\n")).expect("good");
+    let [set] = sets.as_slice() else {
+        panic!("one set")
+    };
+    assert_eq!(set.name(), Some(NAME));
+    assert_eq!(set.catalogue_number(), 25_544);
+    // Day 264 of 2008 is 20 September; .51782528 of a day is 12:25:40.104192 to the nanosecond.
+    assert_eq!(set.epoch().to_string(), "2008-09-20T12:25:40.104192Z");
+    let from_omm = omm::parse(OMM).expect("good");
+    assert_eq!(
+        from_omm.as_slice(),
+        sets.as_slice(),
+        "both formats say the same"
+    );
+}
+
+#[test]
+fn reads_two_and_three_lines_mixed() {
+    let text = format!("{LINE_1}\n{LINE_2}\n\n0 {NAME}\n{LINE_1}\n{LINE_2}");
+    let sets = tle::parse(text).expect("good");
+    assert_eq!(sets.len(), 2);
+    assert_eq!((sets[0].name(), sets[1].name()), (None, Some(NAME)));
+}
+
+#[test]
+fn reads_whole_real_files() {
+    let sets = tle::parse(STARLINK).expect("good");
+    assert_eq!(sets.len(), STARLINK.lines().count() / 3);
+    assert!(
+        sets.iter()
+            .all(|set| set.name().is_some_and(|name| name.starts_with("STARLINK")))
+    );
+    // The sgp4 crate's reader takes the same file (its epochs are off by rounding).
+    let lines: Vec<&str> = STARLINK.lines().collect();
+    for (set, three) in sets.iter().zip(lines.chunks_exact(3)) {
+        let theirs =
+            sgp4::Elements::from_tle(None, three[1].trim().as_bytes(), three[2].trim().as_bytes())
+                .expect("good");
+        let off = (theirs.datetime - set.elements().datetime)
+            .num_nanoseconds()
+            .unwrap_or(i64::MAX);
+        assert!(off.abs() <= 100, "{off} ns");
+        let mut ours = set.elements().clone();
+        (ours.datetime, ours.object_name) = (theirs.datetime, None);
+        assert_eq!(ours, theirs);
+    }
+}
+
+#[test]
+fn alpha_5_numbers_are_whole() {
+    let lines = [edited(LINE_1, 3, "Z9999"), edited(LINE_2, 3, "Z9999")];
+    assert_eq!(
+        tle::parse(lines.join("\n")).expect("good")[0].catalogue_number(),
+        339_999
+    );
+    let lines = [edited(LINE_1, 3, "I9999"), edited(LINE_2, 3, "Z9999")];
+    assert_eq!(
+        reasons(lines.join("\n")),
+        ["line 1: columns 3-7 (catalogue number): \"I9999\" is not a number or Alpha-5"]
+    );
+}
+
+#[test]
+fn every_bad_line_is_named_at_once() {
+    let text = [
+        NAME,
+        &LINE_1.replace("2927", "2928"),
+        &LINE_2[..60],
+        "STRAY",
+        NAME,
+        LINE_1,
+        &edited(LINE_2, 3, "25545"),
+        LINE_2,
+        LINE_1,
+        LINE_1,
+        &edited(LINE_2, 9, "251.6416"),
+        &edited(LINE_1, 21, "367.51782528"),
+        &edited(LINE_2, 17, "x"),
+        "LAST",
+    ]
+    .join("\n");
+    assert_eq!(
+        reasons(text),
+        [
+            "line 2: checksum is '8', but the line adds up to 7",
+            "line 3: an element line has 69 columns, this one has 60",
+            "line 4: neither an element line nor a name with element lines after it",
+            "line 7: catalogue number 25545 differs from 25544 in line 1 (line 6 of the file)",
+            "line 8: element line 2 does not follow a line 1",
+            "line 9: element line 1 is not followed by its line 2",
+            "line 11: inclination: 251.6416 must lie between 0 and 180 degrees",
+            "line 12: columns 21-32 (epoch day): \"367.51782528\" is not a day of the year like \
+             257.46316094",
+            "line 13: columns 17-17 (separator): \"x\" is not a blank",
+            "line 14: neither an element line nor a name with element lines after it",
+        ]
+    );
+}
+
+#[test]
+fn bad_fields_are_refused() {
+    for (line, column, text, expected) in [
+        (1, 8, "X", "columns 8-8 (classification)"),
+        (
+            1,
+            10,
+            "9x067A  ",
+            "columns 10-17 (international designator)",
+        ),
+        (1, 19, "0x", "columns 19-20 (epoch year)"),
+        (1, 21, "000.00000000", "columns 21-32 (epoch day)"),
+        (1, 21, "1e2.00000000", "columns 21-32 (epoch day)"),
+        (
+            1,
+            34,
+            "       inf",
+            "columns 34-43 (first derivative of mean motion)",
+        ),
+        (
+            1,
+            45,
+            " 00000 0",
+            "columns 45-52 (second derivative of mean motion)",
+        ),
+        (1, 54, "-1160.-4", "columns 54-61 (drag term)"),
+        (1, 63, "x", "columns 63-63 (ephemeris type)"),
+        (1, 65, "-292", "columns 65-68 (element set number)"),
+        (2, 9, "-51.6416", "columns 9-16 (inclination)"),
+        (2, 18, "     NaN", "columns 18-25 (right ascension)"),
+        (2, 18, "361.0000", "right ascension: 361 must lie"),
+        (2, 27, "-006703", "columns 27-33 (eccentricity)"),
+        (2, 35, "1e2.0000", "columns 35-42 (argument of perigee)"),
+        (2, 44, "        ", "columns 44-51 (mean anomaly)"),
+        (2, 53, "00.00000000", "mean motion: 0 must lie"),
+        (2, 53, "99.00000000", "mean motion: 99 must lie"),
+        (2, 64, "5.353", "columns 64-68 (revolution number)"),
+    ] {
+        let lines = match line {
+            1 => [edited(LINE_1, column, text), LINE_2.to_owned()],
+            _ => [LINE_1.to_owned(), edited(LINE_2, column, text)],
+        };
+        let found = reasons(lines.join("\n"));
+        assert_eq!(found.len(), 1, "{text:?}: {found:?}");
+        assert!(
+            found[0].starts_with(&format!("line {line}: {expected}")),
+            "{found:?}"
+        );
+    }
+    // 2007 has no day 366; only line 2 completes the set, so it is reported there.
+    let lines = [edited(LINE_1, 19, "07366.00000000"), LINE_2.to_owned()];
+    assert_eq!(
+        reasons(lines.join("\n")),
+        ["line 2: epoch: 2007 has no day 366"]
+    );
+}
+
+#[test]
+fn unreadable_bytes_are_placed() {
+    assert_eq!(reasons(""), ["line 1: no element sets"]);
+    assert_eq!(reasons("\n \n"), ["line 1: no element sets"]);
+    assert_eq!(
+        reasons(b"GOOD\xff\n"),
+        ["line 1: unprintable character in column 5"],
+    );
+    let mut bytes = format!("{LINE_1}\n{LINE_2}").into_bytes();
+    bytes[20] = 0xe9;
+    assert_eq!(
+        reasons(&bytes),
+        ["line 1: unprintable character in column 21"]
+    );
+}
+
+#[test]
+fn omm_takes_lists_text_numbers_and_wide_catalogue_numbers() {
+    let wide = OMM.replace("25544", "\"18446744073709551615\"");
+    let sets = omm::parse(format!("[{OMM},{wide}]")).expect("good");
+    assert_eq!(sets[1].catalogue_number(), u64::MAX);
+}
+
+#[test]
+fn omm_errors_name_the_object() {
+    let texts = |text: &str| -> Vec<String> {
+        omm::parse(text)
+            .expect_err("bad")
+            .0
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    };
+    assert_eq!(texts("[]"), ["no element sets"]);
+    assert_eq!(texts("3"), ["expected one OMM object or a list of them"]);
+    assert_eq!(
+        texts("[\n{]"),
+        ["line 2, column 2: not JSON: key must be a string"]
+    );
+    let list = [
+        OMM.to_owned(),
+        OMM.replace("\"INCLINATION\": 51.6416", "\"INCLINATION\": 190"),
+        OMM.replace("\"BSTAR\": -1.1606e-5,", ""),
+        OMM.replace(
+            "\"EPHEMERIS_TYPE\": 0",
+            "\"EPHEMERIS_TYPE\": 4, \"REF_FRAME\": \"GCRF\"",
+        ),
+        OMM.replace("25544", "-1"),
+        OMM.replace("\"MEAN_MOTION\": 15.72125391", "\"MEAN_MOTION\": \"NaN\""),
+        "7".to_owned(),
+    ];
+    assert_eq!(
+        texts(&format!("[{}]", list.join(","))),
+        [
+            "object 2 (ISS (ZARYA)): inclination: 190 must lie between 0 and 180 degrees",
+            "object 3 (ISS (ZARYA)): missing field `BSTAR`",
+            "object 4 (ISS (ZARYA)): REF_FRAME is \"GCRF\", expected \"TEME\"",
+            "object 4 (ISS (ZARYA)): EPHEMERIS_TYPE is 4, expected 0 (SGP4)",
+            "object 5 (ISS (ZARYA)): parsing the number as u64 failed",
+            "object 6 (ISS (ZARYA)): mean motion: NaN must lie above 0 and at most 20 revolutions \
+             a day",
+            "object 7: invalid type: integer `7`, expected struct Elements",
+        ]
+    );
+}
+
+/// A valid file with some bytes replaced, removed or inserted.
+fn mutated(valid: &'static str) -> impl Strategy<Value = Vec<u8>> {
+    let change = (any::<prop::sample::Index>(), 0..4u8, any::<u8>());
+    prop::collection::vec(change, 1..6).prop_map(move |changes| {
+        let mut bytes = valid.as_bytes().to_vec();
+        for (at, kind, byte) in changes {
+            if bytes.is_empty() {
+                break;
+            }
+            let at = at.index(bytes.len());
+            match kind {
+                0 => bytes[at] = byte,
+                1 => bytes[at] = b" 0123456789+-.eU\n"[usize::from(byte) % 17],
+                2 => drop(bytes.remove(at)),
+                _ => bytes.insert(at, byte),
+            }
+        }
+        bytes
+    })
+}
+
+/// Whatever is read must also be propagated, or refused, without a panic.
+fn propagate_all(sets: Vec<constel_orbit::ElementSet>) {
+    for set in sets {
+        if let Ok(satellite) = constel_orbit::Satellite::from_elements(&set) {
+            for minutes in [-1e5, 0.0, 90.0, 1e6] {
+                let at = constel_units::TimeSpan::from_secs_f64(minutes * 60.0);
+                if let Some(at) = set.epoch().checked_add(at)
+                    && let Ok(state) = satellite.teme(at)
+                {
+                    assert!(state.position_teme_m.is_finite());
+                }
+            }
+        }
+    }
+}
+
+/// A case of the verification set without its times, deep space and near Earth.
+fn verification_lines() -> Vec<String> {
+    VERIFICATION
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| line[..69].to_owned())
+        .collect()
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        let _ = tle::parse(&bytes);
+        let _ = omm::parse(&bytes);
+    }
+
+    #[test]
+    fn mutated_tle_never_panics(bytes in mutated(concat!(
+        "ISS (ZARYA)\n",
+        "1 25544U 98067A   08264.51782528 -.00002182  00000-0 -11606-4 0  2927\n",
+        "2 25544  51.6416 247.4627 0006703 130.5360 325.0288 15.72125391563537\n",
+    ))) {
+        if let Ok(sets) = tle::parse(&bytes) {
+            propagate_all(sets);
+        }
+    }
+
+    #[test]
+    fn mutated_omm_never_panics(bytes in mutated(OMM)) {
+        if let Ok(sets) = omm::parse(&bytes) {
+            propagate_all(sets);
+        }
+    }
+
+    /// Checksums made right after the change, so that the fields behind them are reached.
+    #[test]
+    fn mutated_fields_never_panic(
+        case in 0..33usize,
+        changes in prop::collection::vec((0..2usize, 1..68usize, "[ 0-9A-Za-z.+-]"), 1..8),
+    ) {
+        let lines = verification_lines();
+        let mut pair = [lines[2 * case].clone(), lines[2 * case + 1].clone()];
+        for (line, column, text) in changes {
+            pair[line] = edited(&pair[line], column + 1, &text);
+        }
+        if let Ok(sets) = tle::parse(pair.join("\n")) {
+            propagate_all(sets);
+        }
+    }
+}
