@@ -2,13 +2,30 @@
 //!
 //! Every other crate asks here; nothing else in Constel talks to the kernel about configuration,
 //! and no `ip`, `tc` or `sysctl` process is ever started.
+//!
+//! | module | door to |
+//! |---|---|
+//! | [`netns`], [`template`] | network namespaces held by descriptors; born with their settings |
+//! | [`netlink`] | batched changes of links, addresses, routes, neighbours; dumps; a monitor |
+//! | [`sysctl`], [`globals`], [`rcu`] | settings; those of the whole host recorded and given back |
+//! | [`process`], [`cgroup`] | processes started in namespaces, marked, watched, ended |
+//! | [`claim`], [`clean`] | lab names and their owners; cleaning up after the dead |
+//! | [`inventory`], [`bpf`], [`probe`], [`limits`] | what the host holds and can do |
 
+pub mod bpf;
+pub mod cgroup;
+pub mod claim;
+pub mod clean;
 mod durable;
 mod error;
 pub mod globals;
 pub mod ident;
+pub mod inventory;
+pub mod limits;
 pub mod netlink;
 pub mod netns;
+pub mod probe;
+pub mod process;
 pub mod rcu;
 pub mod sysctl;
 pub mod template;

@@ -1,0 +1,274 @@
+//! The lab's cgroup: every process a lab starts is in it, whatever it forks, so that the kernel
+//! itself can list and kill them all.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::claim::LabName;
+use crate::error::{Context, Error, Result};
+
+/// Every cgroup of ours is named `constel-<lab>`.
+pub const PREFIX: &str = "constel-";
+
+/// Where cgroup2 is mounted: at `/sys/fs/cgroup`, or at `.../unified` on hybrid hosts.
+/// `None` where it is not, or only to be read.
+pub fn mount_point() -> Result<Option<PathBuf>> {
+    let what = || "read /proc/self/mountinfo".to_string();
+    let text = fs::read_to_string("/proc/self/mountinfo").context(what)?;
+    for line in text.lines() {
+        // "<id> <parent> <dev> <root> <mount point> <options> [tags] - <type> <source> <super>"
+        let Some((left, right)) = line.split_once(" - ") else {
+            continue;
+        };
+        let mut fields = left.split(' ');
+        let (point, options) = (fields.nth(4), fields.next());
+        if right.split(' ').next() == Some("cgroup2")
+            && let (Some(point), Some(options)) = (point, options)
+            && options.split(',').any(|o| o == "rw")
+        {
+            return Ok(Some(PathBuf::from(point.replace("\\040", " "))));
+        }
+    }
+    Ok(None)
+}
+
+/// A lab's cgroup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabCgroup {
+    path: PathBuf,
+}
+
+impl LabCgroup {
+    /// Makes the lab's cgroup. `None` on hosts without a usable cgroup2: then the mark in the
+    /// environment of processes has to do.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] when it exists: left over from a lab that was not cleaned up.
+    pub fn create(lab: &LabName) -> Result<Option<LabCgroup>> {
+        let Some(root) = mount_point()? else {
+            return Ok(None);
+        };
+        let path = root.join(format!("{PREFIX}{lab}"));
+        match fs::create_dir(&path) {
+            Ok(()) => Ok(Some(LabCgroup { path })),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Err(Error::Conflict(format!(
+                "cgroup {} exists already: left over from a lab that was killed (constel clean)",
+                path.display()
+            ))),
+            Err(e)
+                if matches!(
+                    e.raw_os_error(),
+                    Some(libc::EROFS | libc::EACCES | libc::EPERM)
+                ) =>
+            {
+                Ok(None)
+            }
+            Err(e) => Err(Error::os(format!("make cgroup {}", path.display()), e)),
+        }
+    }
+
+    /// The lab's cgroup, if it exists.
+    pub fn open(lab: &LabName) -> Result<Option<LabCgroup>> {
+        let path = mount_point()?.map(|root| root.join(format!("{PREFIX}{lab}")));
+        Ok(path.filter(|p| p.is_dir()).map(|path| LabCgroup { path }))
+    }
+
+    /// All of our cgroups on this host, by lab name.
+    pub fn all() -> Result<Vec<(LabName, LabCgroup)>> {
+        let Some(root) = mount_point()? else {
+            return Ok(Vec::new());
+        };
+        let what = || format!("list {}", root.display());
+        let mut out = Vec::new();
+        for entry in fs::read_dir(&root).context(what)? {
+            let path = entry.context(what)?.path();
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            if let Some(lab) = name
+                .strip_prefix(PREFIX)
+                .and_then(|l| l.parse::<LabName>().ok())
+            {
+                out.push((lab, LabCgroup { path }));
+            }
+        }
+        out.sort_by(|a, b| a.0.cmp(&b.0));
+        Ok(out)
+    }
+
+    /// Its directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A subgroup, for one node's limits. Killing and removing the lab's group includes it.
+    pub fn subgroup(&self, name: &LabName) -> Result<LabCgroup> {
+        let path = self.path.join(name.as_str());
+        fs::create_dir(&path).context(|| format!("make cgroup {}", path.display()))?;
+        Ok(LabCgroup { path })
+    }
+
+    /// Moves a process, with all its threads but not its children, into the group.
+    pub fn add_process(&self, pid: u32) -> Result<()> {
+        let path = self.path.join("cgroup.procs");
+        crate::sysctl::write_file(&path, &pid.to_string())
+            .context(|| format!("move process {pid} into {}", self.path.display()))
+    }
+
+    /// Opened for writing "0": moves the writer into the group.
+    pub(crate) fn open_procs(&self) -> Result<OwnedFd> {
+        let path = self.path.join("cgroup.procs");
+        let f = File::options().write(true).open(&path);
+        Ok(f.context(|| format!("open {}", path.display()))?.into())
+    }
+
+    /// The processes in the group and its subgroups. A group that is gone has none.
+    pub fn pids(&self) -> Result<Vec<u32>> {
+        let mut out = Vec::new();
+        for dir in self.tree()? {
+            match fs::read_to_string(dir.join("cgroup.procs")) {
+                Ok(text) => out.extend(text.lines().filter_map(|l| l.parse::<u32>().ok())),
+                Err(e) if is_absent(&e) => {}
+                Err(e) => return Err(Error::os(format!("list {}", dir.display()), e)),
+            }
+        }
+        // "0" stands for a process outside our process namespace.
+        out.retain(|p| *p != 0);
+        out.sort_unstable();
+        out.dedup();
+        Ok(out)
+    }
+
+    /// Kills (SIGKILL) all processes of the group and waits until it is empty. Returns how many
+    /// there were at first.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] when the caller itself is in the group, or when some still live after
+    /// `timeout`.
+    pub fn kill_all(&self, timeout: Duration) -> Result<usize> {
+        let pids = self.pids()?;
+        if pids.contains(&std::process::id()) {
+            return Err(Error::Conflict(format!(
+                "this process is in {} itself and cannot empty it",
+                self.path.display()
+            )));
+        }
+        let end = Instant::now() + timeout;
+        let by_kernel = crate::sysctl::write_file(&self.path.join("cgroup.kill"), "1").is_ok();
+        loop {
+            let left = self.pids()?;
+            if left.is_empty() && !self.is_populated()? {
+                return Ok(pids.len());
+            }
+            if Instant::now() >= end {
+                return Err(Error::Conflict(format!(
+                    "processes {left:?} in {} do not die",
+                    self.path.display()
+                )));
+            }
+            if !by_kernel {
+                // Kernels before 5.14: again and again, since they may fork meanwhile.
+                for pid in left {
+                    let _ = kill_process(Pid::from_raw(pid as i32).expect("not 0"), Signal::KILL);
+                }
+            }
+            self.wait_event(Duration::from_millis(50).min(end - Instant::now()))?;
+        }
+    }
+
+    /// Removes the group and its subgroups, which must be empty; `false` if it was gone.
+    pub fn remove(&self, timeout: Duration) -> Result<bool> {
+        if !self.path.exists() {
+            return Ok(false);
+        }
+        let end = Instant::now() + timeout;
+        // Innermost first.
+        for dir in self.tree()?.into_iter().rev() {
+            loop {
+                match fs::remove_dir(&dir) {
+                    Ok(()) => break,
+                    Err(e) if is_absent(&e) => break,
+                    // The last process has been killed but not quite buried.
+                    Err(e) if e.raw_os_error() == Some(libc::EBUSY) && Instant::now() < end => {
+                        self.wait_event(Duration::from_millis(10))?;
+                    }
+                    Err(e) => {
+                        return Err(Error::os(format!("remove cgroup {}", dir.display()), e));
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn is_populated(&self) -> Result<bool> {
+        match fs::read_to_string(self.path.join("cgroup.events")) {
+            Ok(t) => Ok(t.lines().any(|l| l == "populated 1")),
+            Err(e) if is_absent(&e) => Ok(false),
+            Err(e) => Err(Error::os(
+                format!("read {}/cgroup.events", self.path.display()),
+                e,
+            )),
+        }
+    }
+
+    /// Waits for a change of `cgroup.events`, at most `timeout`.
+    fn wait_event(&self, timeout: Duration) -> Result<()> {
+        let Ok(f) = File::open(self.path.join("cgroup.events")) else {
+            return Ok(());
+        };
+        // The first look arms the notification.
+        let mut text = String::new();
+        let _ = io::Read::read_to_string(&mut &f, &mut text);
+        if !text.lines().any(|l| l == "populated 1") {
+            // Nothing to wait for but the burial, which has no event.
+            std::thread::sleep(Duration::from_millis(1).min(timeout));
+            return Ok(());
+        }
+        let t = Timespec {
+            tv_sec: timeout.as_secs() as i64,
+            tv_nsec: timeout.subsec_nanos() as _,
+        };
+        match poll(
+            &mut [PollFd::from_borrowed_fd(f.as_fd(), PollFlags::PRI)],
+            Some(&t),
+        ) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(e) => Err(Error::os("wait for a cgroup", e.into())),
+        }
+    }
+
+    /// The group's directory and all below it, outer before inner.
+    fn tree(&self) -> Result<Vec<PathBuf>> {
+        let mut out = vec![self.path.clone()];
+        let mut next = 0;
+        while next < out.len() {
+            let dir = out[next].clone();
+            next += 1;
+            let entries = match fs::read_dir(&dir) {
+                Ok(e) => e,
+                Err(e) if is_absent(&e) => continue,
+                Err(e) => return Err(Error::os(format!("list {}", dir.display()), e)),
+            };
+            for e in entries.flatten() {
+                if e.file_type().is_ok_and(|t| t.is_dir()) {
+                    out.push(e.path());
+                }
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// The group vanished: ENOENT, or ENODEV when its files were open or being opened.
+fn is_absent(e: &io::Error) -> bool {
+    matches!(e.raw_os_error(), Some(libc::ENOENT | libc::ENODEV))
+}

@@ -1,0 +1,296 @@
+//! Cleaning up after labs that died, touching nothing without our mark.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::bpf;
+use crate::cgroup::LabCgroup;
+use crate::claim::{self, LINK_GROUP, LabName, LabState, RuntimeDir, Thing};
+use crate::error::{Context, Error, Result};
+use crate::globals::Release;
+use crate::netlink::{Batch, Socket};
+use crate::process;
+
+/// How long processes may take to die of SIGKILL, and BPF objects to go after them.
+const DYING: Duration = Duration::from_secs(10);
+
+/// One thing that was removed or given back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "removed")]
+pub enum Removed {
+    /// A process with our mark was killed.
+    Process {
+        /// Its number.
+        pid: u32,
+        /// Its command.
+        command: String,
+        /// Its node.
+        node: Option<String>,
+    },
+    /// Processes of the lab's cgroup (beside those listed) were killed.
+    CgroupProcesses {
+        /// How many.
+        count: usize,
+    },
+    /// A cgroup.
+    Cgroup {
+        /// Its directory.
+        path: PathBuf,
+    },
+    /// An interface in the host's namespace.
+    HostLink {
+        /// Its name.
+        name: String,
+    },
+    /// A file.
+    File {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// A mount.
+    Mount {
+        /// Where it was.
+        path: PathBuf,
+    },
+    /// A host-wide setting was let go of.
+    Setting(Release),
+    /// The lab's directory.
+    LabDir {
+        /// Its path.
+        path: PathBuf,
+    },
+}
+
+/// What cleaning up after one lab did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CleanReport {
+    /// The lab.
+    pub lab: LabName,
+    /// What was removed, in order.
+    pub removed: Vec<Removed>,
+    /// What should be gone and is not, or could not be checked. Empty: the host is as before.
+    pub problems: Vec<String>,
+}
+
+/// Cleans up after every dead lab, and after marked things whose lab has no directory any more
+/// (a crash in the last moments of cleaning up). Living labs are left alone.
+pub fn clean_all(runtime: &RuntimeDir) -> Result<Vec<CleanReport>> {
+    let labs = runtime.list()?;
+    let mut names: Vec<LabName> = labs.iter().map(|l| l.lab.clone()).collect();
+    names.extend(LabCgroup::all()?.into_iter().map(|(lab, _)| lab));
+    names.extend(
+        process::marked(None)?
+            .into_iter()
+            .filter_map(|m| m.lab.parse().ok()),
+    );
+    names.extend(
+        runtime
+            .globals()
+            .owners()?
+            .into_iter()
+            .filter_map(|n| n.parse().ok()),
+    );
+    names.sort();
+    names.dedup();
+    let mut out = Vec::new();
+    for lab in names {
+        match runtime.find(&lab)? {
+            Some(entry) if entry.state != LabState::Dead => {}
+            Some(_) => out.push(clean_lab(runtime, &lab)?),
+            None => {
+                let report = clean_lab(runtime, &lab)?;
+                if !report.removed.is_empty() || !report.problems.is_empty() {
+                    out.push(report);
+                }
+            }
+        }
+    }
+    runtime.remove_if_empty()?;
+    Ok(out)
+}
+
+/// Cleans up after one lab: kills its processes, removes what it recorded, gives back host-wide
+/// settings, removes its cgroup and its directory, and checks that all that is true. Cleaning a
+/// clean lab does nothing. Goes on after a failure and lists it in the report.
+///
+/// # Errors
+/// [`Error::Conflict`] when the lab is alive.
+pub fn clean_lab(runtime: &RuntimeDir, lab: &LabName) -> Result<CleanReport> {
+    let entry = runtime.find(lab)?;
+    if let Some(e) = &entry
+        && e.state != LabState::Dead
+    {
+        let pid = e.pid().map_or(String::new(), |p| format!(" (process {p})"));
+        return Err(Error::Conflict(format!(
+            "lab {lab} is alive{pid}: take it down instead"
+        )));
+    }
+    let mut report = CleanReport {
+        lab: lab.clone(),
+        removed: Vec::new(),
+        problems: Vec::new(),
+    };
+    let r = &mut report;
+
+    // Objects of ours that are left when nobody can own any: the dead owner's, on their way out.
+    let nobody_alive = runtime.list()?.iter().all(|l| l.state == LabState::Dead);
+    let objects = if nobody_alive {
+        bpf::ours().unwrap_or_default()
+    } else {
+        Vec::new()
+    };
+
+    kill(lab, r);
+    let things = entry
+        .as_ref()
+        .and_then(|e| e.record.as_ref())
+        .map_or(&[][..], |e| &e.things);
+    // Last made, first removed.
+    for thing in things.iter().rev() {
+        match remove_thing(thing, lab) {
+            Ok(removed) => r.removed.extend(removed),
+            Err(e) => r.problems.push(e.to_string()),
+        }
+    }
+    match runtime.globals().release_all(lab.as_str()) {
+        Ok(done) => r.removed.extend(done.into_iter().map(Removed::Setting)),
+        Err(e) => r.problems.push(e.to_string()),
+    }
+    match LabCgroup::open(lab).and_then(|g| match g {
+        Some(g) => Ok(g.remove(DYING)?.then(|| g.path().to_path_buf())),
+        None => Ok(None),
+    }) {
+        Ok(path) => r.removed.extend(path.map(|path| Removed::Cgroup { path })),
+        Err(e) => r.problems.push(e.to_string()),
+    }
+    match bpf::wait_gone(&objects, DYING) {
+        Ok(left) => r.problems.extend(left.iter().map(|o| {
+            format!("BPF {:?} {} ({}) still exists", o.kind, o.name, o.id).to_lowercase()
+        })),
+        Err(e) => r.problems.push(e.to_string()),
+    }
+    // The directory goes last, and only when nothing is left that its record is needed for.
+    if r.problems.is_empty() {
+        verify(runtime, lab, r);
+    }
+    if r.problems.is_empty() && entry.is_some() {
+        match remove_dir(runtime, lab) {
+            Ok(path) => r.removed.extend(path.map(|path| Removed::LabDir { path })),
+            Err(e) => r.problems.push(e.to_string()),
+        }
+    }
+    Ok(report)
+}
+
+fn kill(lab: &LabName, r: &mut CleanReport) {
+    let as_removed = |m: process::Marked| Removed::Process {
+        pid: m.pid,
+        command: m.command,
+        node: m.node,
+    };
+    // By cgroup first: the kernel does it at once, so that nothing can outrun it. Who they were
+    // must be asked before.
+    let before = process::marked(Some(lab.as_str())).unwrap_or_default();
+    match LabCgroup::open(lab).and_then(|g| {
+        g.map_or(Ok((0, Vec::new())), |g| {
+            let pids = g.pids()?;
+            g.kill_all(DYING).map(|n| (n, pids))
+        })
+    }) {
+        Ok((count, pids)) => {
+            let named = before.into_iter().filter(|m| pids.contains(&m.pid));
+            let named: Vec<_> = named.map(as_removed).collect();
+            let unnamed = count.saturating_sub(named.len());
+            r.removed.extend(named);
+            r.removed
+                .extend((unnamed > 0).then_some(Removed::CgroupProcesses { count: unnamed }));
+        }
+        Err(e) => r.problems.push(e.to_string()),
+    }
+    match process::kill_marked(lab.as_str(), DYING) {
+        Ok(killed) => r.removed.extend(killed.into_iter().map(as_removed)),
+        Err(e) => r.problems.push(e.to_string()),
+    }
+}
+
+fn remove_thing(thing: &Thing, lab: &LabName) -> Result<Option<Removed>> {
+    match thing {
+        Thing::HostLink { name } => {
+            let mut socket = Socket::open()?;
+            let Some(link) = socket.link_named(name)? else {
+                return Ok(None);
+            };
+            let alias = link.alias.as_deref().unwrap_or_default();
+            let ours = alias
+                .split_whitespace()
+                .take(2)
+                .eq(claim::link_alias(lab).split_whitespace())
+                || (link.group == LINK_GROUP && link.alias.is_none());
+            if !ours {
+                return Err(Error::Conflict(format!(
+                    "interface {name} does not carry our mark: left alone"
+                )));
+            }
+            let mut batch = Batch::new();
+            batch.delete_link(link.ifindex).tolerate(libc::ENODEV);
+            socket.send(&mut batch)?;
+            Ok(Some(Removed::HostLink { name: name.clone() }))
+        }
+        Thing::File { path } => match fs::symlink_metadata(path) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            _ => {
+                fs::remove_file(path).context(|| format!("remove {}", path.display()))?;
+                Ok(Some(Removed::File { path: path.clone() }))
+            }
+        },
+        Thing::Mount { path } => {
+            match rustix::mount::unmount(path, rustix::mount::UnmountFlags::DETACH) {
+                Ok(()) => Ok(Some(Removed::Mount { path: path.clone() })),
+                // Not mounted, or not even there.
+                Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => Ok(None),
+                Err(e) => Err(Error::os(format!("unmount {}", path.display()), e.into())),
+            }
+        }
+    }
+}
+
+/// Looks again whether everything is really gone.
+fn verify(runtime: &RuntimeDir, lab: &LabName, r: &mut CleanReport) {
+    match process::marked(Some(lab.as_str())) {
+        Ok(left) => r.problems.extend(
+            left.iter()
+                .map(|m| format!("process {} ({}) is still alive", m.pid, m.command)),
+        ),
+        Err(e) => r.problems.push(e.to_string()),
+    }
+    match LabCgroup::open(lab) {
+        Ok(None) => {}
+        Ok(Some(g)) => r
+            .problems
+            .push(format!("cgroup {} still exists", g.path().display())),
+        Err(e) => r.problems.push(e.to_string()),
+    }
+    match runtime.globals().owners() {
+        Ok(o) if o.iter().any(|n| n == lab.as_str()) => {
+            r.problems
+                .push("a host-wide setting is still recorded as changed".into());
+        }
+        Ok(_) => {}
+        Err(e) => r.problems.push(e.to_string()),
+    }
+}
+
+/// Removes the lab's directory, unless somebody has claimed the name anew meanwhile.
+fn remove_dir(runtime: &RuntimeDir, lab: &LabName) -> Result<Option<PathBuf>> {
+    let _host = runtime.lock()?;
+    match runtime.inspect(lab)? {
+        Some(e) if e.state == LabState::Dead => {
+            claim::remove_tree(&e.dir)?;
+            Ok(Some(e.dir))
+        }
+        _ => Ok(None),
+    }
+}

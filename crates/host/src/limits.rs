@@ -1,0 +1,36 @@
+//! Limits of our own process.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::error::{Context, Result};
+
+/// Raises the limit of open files as far as it goes: to `wanted` where we may raise the hard
+/// limit, else to the hard limit. Returns what it is then; `u64::MAX` for no limit.
+///
+/// A node costs one descriptor for its namespace and one for its netlink socket.
+pub fn raise_open_files(wanted: u64) -> Result<u64> {
+    let now = getrlimit(Resource::Nofile);
+    let unlimited = |l: Option<u64>| l.unwrap_or(u64::MAX);
+    if unlimited(now.current) >= wanted {
+        return Ok(unlimited(now.current));
+    }
+    if unlimited(now.maximum) < wanted {
+        let both = Rlimit {
+            current: Some(wanted),
+            maximum: Some(wanted),
+        };
+        if setrlimit(Resource::Nofile, both).is_ok() {
+            return Ok(wanted);
+        }
+    }
+    let target = unlimited(now.maximum).min(wanted);
+    setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: Some(target),
+            maximum: now.maximum,
+        },
+    )
+    .context(|| format!("raise the limit of open files to {target}"))?;
+    Ok(target)
+}

@@ -1,0 +1,302 @@
+//! Running children: waited for by descriptor, never by number.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Context, Result};
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exit {
+    /// It exited with this code.
+    Code(i32),
+    /// A signal of this number killed it.
+    Signal(i32),
+}
+
+impl Exit {
+    /// Exit code 0.
+    pub fn is_success(self) -> bool {
+        self == Exit::Code(0)
+    }
+
+    /// As a shell shows it: the code, or 128 + the signal.
+    pub fn shell_code(self) -> i32 {
+        match self {
+            Exit::Code(c) => c,
+            Exit::Signal(s) => 128 + s,
+        }
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Exit::Code(c) => write!(f, "exit code {c}"),
+            Exit::Signal(s) => write!(f, "killed by signal {s}"),
+        }
+    }
+}
+
+/// A process we started, leader of its own session and process group. Dropping it neither ends
+/// nor reaps the process.
+#[derive(Debug)]
+pub struct Child {
+    pid: u32,
+    pidfd: OwnedFd,
+    name: String,
+    exit: std::sync::OnceLock<Exit>,
+}
+
+impl Child {
+    pub(super) fn new(pid: u32, pidfd: OwnedFd) -> Child {
+        Child {
+            pid,
+            pidfd,
+            name: String::new(),
+            exit: std::sync::OnceLock::new(),
+        }
+    }
+
+    pub(super) fn named(mut self, name: String) -> Child {
+        self.name = name;
+        self
+    }
+
+    /// Process number. Once the process has been waited for, the number may be somebody else's.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// The command as it was given.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Becomes readable when the process ends.
+    pub fn pidfd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    /// Waits until it ends.
+    pub fn wait(&self) -> Result<Exit> {
+        Ok(self
+            .reap(WaitIdOptions::EXITED)?
+            .expect("a blocking wait ends with an exit"))
+    }
+
+    /// How it ended, or `None` while it runs.
+    pub fn try_wait(&self) -> Result<Option<Exit>> {
+        self.reap(WaitIdOptions::EXITED | WaitIdOptions::NOHANG)
+    }
+
+    /// Waits until it ends, at most `timeout`.
+    pub fn wait_timeout(&self, timeout: Duration) -> Result<Option<Exit>> {
+        let end = Instant::now() + timeout;
+        loop {
+            if let Some(e) = self.try_wait()? {
+                return Ok(Some(e));
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            wait_readable(&[self.pidfd()], left)?;
+        }
+    }
+
+    /// Sends a signal to it and to its process group (its own children, unless they left it).
+    /// Nothing happens once it has been waited for.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        if self.exit.get().is_some() {
+            return Ok(());
+        }
+        // Not reaped yet, so the number is still its own.
+        let group = Pid::from_raw(self.pid as i32).expect("a child's number is not 0");
+        match kill_process_group(group, signal) {
+            Err(rustix::io::Errno::SRCH) => Ok(()),
+            r => r.context(|| format!("signal {} ({})", self.name, self.pid)),
+        }
+    }
+
+    /// Asks it to end (SIGTERM), and after `grace` makes it (SIGKILL). Waits for the end.
+    pub fn terminate(&self, grace: Duration) -> Result<Exit> {
+        self.signal(Signal::TERM)?;
+        if let Some(e) = self.wait_timeout(grace)? {
+            return Ok(e);
+        }
+        self.signal(Signal::KILL)?;
+        self.wait()
+    }
+
+    fn reap(&self, options: WaitIdOptions) -> Result<Option<Exit>> {
+        if let Some(e) = self.exit.get() {
+            return Ok(Some(*e));
+        }
+        let status = loop {
+            match waitid(WaitId::PidFd(self.pidfd.as_fd()), options) {
+                Err(rustix::io::Errno::INTR) => {}
+                // Another thread of ours has just reaped it.
+                Err(rustix::io::Errno::CHILD) if self.exit.get().is_some() => {
+                    return Ok(self.exit.get().copied());
+                }
+                r => break r.context(|| format!("wait for {} ({})", self.name, self.pid))?,
+            }
+        };
+        Ok(status.map(|s| {
+            let exit = match s.exit_status() {
+                Some(code) => Exit::Code(code),
+                None => Exit::Signal(s.terminating_signal().unwrap_or(0)),
+            };
+            *self.exit.get_or_init(|| exit)
+        }))
+    }
+}
+
+/// Waits until one of the descriptors is readable, or for `timeout`, or for a signal.
+fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> Result<Vec<bool>> {
+    let mut polls: Vec<_> = fds
+        .iter()
+        .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN))
+        .collect();
+    let timeout = Timespec {
+        tv_sec: timeout.as_secs() as i64,
+        tv_nsec: timeout.subsec_nanos() as _,
+    };
+    match poll(&mut polls, Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(e) => Err(e).context(|| "wait for processes".into())?,
+    }
+    Ok(polls.iter().map(|p| !p.revents().is_empty()).collect())
+}
+
+/// Something a [`Supervisor`] reports: a child ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exited<K> {
+    /// Which child.
+    pub key: K,
+    /// Its number while it lived.
+    pub pid: u32,
+    /// Its command.
+    pub name: String,
+    /// How it ended.
+    pub exit: Exit,
+}
+
+/// Many children under keys of the caller's choice: reaps them and says who ended how.
+#[derive(Debug)]
+pub struct Supervisor<K> {
+    children: BTreeMap<K, Child>,
+}
+
+impl<K> Default for Supervisor<K> {
+    fn default() -> Self {
+        Supervisor {
+            children: BTreeMap::new(),
+        }
+    }
+}
+
+impl<K: Ord + Clone> Supervisor<K> {
+    /// Supervises nobody yet.
+    pub fn new() -> Supervisor<K> {
+        Supervisor::default()
+    }
+
+    /// Takes charge of a child; returns the one that had the key before, if any.
+    pub fn add(&mut self, key: K, child: Child) -> Option<Child> {
+        self.children.insert(key, child)
+    }
+
+    /// A child still in charge.
+    pub fn get(&self, key: &K) -> Option<&Child> {
+        self.children.get(key)
+    }
+
+    /// Gives a child back.
+    pub fn remove(&mut self, key: &K) -> Option<Child> {
+        self.children.remove(key)
+    }
+
+    /// Number of children not yet reported as ended.
+    pub fn len(&self) -> usize {
+        self.children.len()
+    }
+
+    /// Whether all have been reported as ended.
+    pub fn is_empty(&self) -> bool {
+        self.children.is_empty()
+    }
+
+    /// The children in charge.
+    pub fn iter(&self) -> impl Iterator<Item = (&K, &Child)> {
+        self.children.iter()
+    }
+
+    /// Waits at most `timeout` for at least one child to end; reports and forgets all that have.
+    pub fn wait(&mut self, timeout: Duration) -> Result<Vec<Exited<K>>> {
+        let keys: Vec<K> = self.children.keys().cloned().collect();
+        let fds: Vec<_> = self.children.values().map(Child::pidfd).collect();
+        let ready = wait_readable(&fds, timeout)?;
+        let mut out = Vec::new();
+        for key in keys
+            .into_iter()
+            .zip(ready)
+            .filter(|(_, r)| *r)
+            .map(|(k, _)| k)
+        {
+            if let Some(exit) = self.children[&key].try_wait()? {
+                let c = self.children.remove(&key).expect("was there a line ago");
+                out.push(Exited {
+                    key,
+                    pid: c.pid,
+                    name: c.name,
+                    exit,
+                });
+            }
+        }
+        Ok(out)
+    }
+
+    /// Asks all to end, waits `grace` for all together, makes the rest. Reports every end.
+    pub fn terminate_all(&mut self, grace: Duration) -> Result<Vec<Exited<K>>> {
+        for c in self.children.values() {
+            c.signal(Signal::TERM)?;
+        }
+        let mut out = Vec::new();
+        let end = Instant::now() + grace;
+        while !self.is_empty() {
+            let left = end.saturating_duration_since(Instant::now());
+            out.extend(self.wait(left)?);
+            if left.is_zero() {
+                break;
+            }
+        }
+        for c in self.children.values() {
+            c.signal(Signal::KILL)?;
+        }
+        while !self.is_empty() {
+            out.extend(self.wait(Duration::from_secs(1))?);
+        }
+        Ok(out)
+    }
+}
+
+impl AsFd for Child {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+}
+
+impl AsRawFd for Child {
+    fn as_raw_fd(&self) -> i32 {
+        self.pidfd.as_raw_fd()
+    }
+}

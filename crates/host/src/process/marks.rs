@@ -1,0 +1,155 @@
+//! Our mark on processes: a variable in their environment, which their children inherit.
+//!
+//! With cgroups this is the second net: it also holds where there is no cgroup2, and catches what
+//! moved itself out of the lab's group.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Context, Error, Result};
+use crate::ident::is_gone;
+
+/// Variable that names the lab a process belongs to.
+pub const LAB_VARIABLE: &str = "CONSTEL_LAB";
+/// Variable that names the node a process belongs to.
+pub const NODE_VARIABLE: &str = "CONSTEL_NODE";
+
+/// A living process with our mark.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Marked {
+    /// Lab name.
+    pub lab: String,
+    /// Node name, if it belongs to one.
+    pub node: Option<String>,
+    /// Process number.
+    pub pid: u32,
+    /// Command name as the kernel has it.
+    pub command: String,
+}
+
+/// All living processes that carry our mark, of one lab or of all, without the caller and its
+/// ancestors (a shell inside a node may run `constel clean`).
+pub fn marked(lab: Option<&str>) -> Result<Vec<Marked>> {
+    let spared = self_and_ancestors();
+    let mut out = Vec::new();
+    for entry in fs::read_dir("/proc").context(|| "list /proc".into())? {
+        let entry = entry.context(|| "list /proc".into())?;
+        let Some(pid) = entry
+            .file_name()
+            .to_str()
+            .and_then(|n| n.parse::<u32>().ok())
+        else {
+            continue;
+        };
+        if spared.contains(&pid) {
+            continue;
+        }
+        if let Some(m) = mark_of(pid)?
+            && lab.is_none_or(|l| l == m.lab)
+        {
+            out.push(m);
+        }
+    }
+    out.sort();
+    Ok(out)
+}
+
+/// The mark of one process. Zombies have no environment any more, hence no mark.
+fn mark_of(pid: u32) -> Result<Option<Marked>> {
+    let environ = match fs::read(format!("/proc/{pid}/environ")) {
+        Ok(e) => e,
+        Err(e) if is_gone(&e) => return Ok(None),
+        // Not ours to look at (no root, or a hardened process): then not ours either.
+        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return Ok(None),
+        Err(e) => return Err(Error::os(format!("read /proc/{pid}/environ"), e)),
+    };
+    let get = |name: &str| {
+        environ.split(|&b| b == 0).find_map(|kv| {
+            let v = kv.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+            Some(String::from_utf8_lossy(v).into_owned())
+        })
+    };
+    let Some(lab) = get(LAB_VARIABLE) else {
+        return Ok(None);
+    };
+    let command = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    Ok(Some(Marked {
+        lab,
+        node: get(NODE_VARIABLE),
+        pid,
+        command: command.trim().into(),
+    }))
+}
+
+fn self_and_ancestors() -> BTreeSet<u32> {
+    let mut out = BTreeSet::from([std::process::id()]);
+    let mut pid = std::process::id();
+    while pid > 1 {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let parent = stat
+            .rsplit_once(')')
+            .and_then(|(_, rest)| rest.split_whitespace().nth(1))
+            .and_then(|p| p.parse().ok());
+        match parent {
+            Some(p) if out.insert(p) => pid = p,
+            _ => break,
+        }
+    }
+    out
+}
+
+/// Kills (SIGKILL) all processes with the lab's mark, repeatedly until none is left, since they
+/// may be starting others. Returns those killed.
+///
+/// # Errors
+/// [`Error::Conflict`] naming those that still live after `timeout`.
+pub fn kill_marked(lab: &str, timeout: Duration) -> Result<Vec<Marked>> {
+    let end = Instant::now() + timeout;
+    let mut killed: BTreeSet<Marked> = BTreeSet::new();
+    loop {
+        let found = marked(Some(lab))?;
+        if found.is_empty() {
+            return Ok(killed.into_iter().collect());
+        }
+        if Instant::now() >= end {
+            let names: Vec<_> = found
+                .iter()
+                .map(|m| format!("{} ({})", m.command, m.pid))
+                .collect();
+            return Err(Error::Conflict(format!(
+                "still alive: {}",
+                names.join(", ")
+            )));
+        }
+        let mut waits = Vec::new();
+        for m in found {
+            let pid = Pid::from_raw(m.pid as i32).expect("/proc shows no process 0");
+            let Ok(fd) = pidfd_open(pid, PidfdFlags::empty()) else {
+                continue;
+            };
+            // The descriptor is of whoever has the number now: look at the mark again.
+            if mark_of(m.pid)?.is_none_or(|now| now.lab != lab) {
+                continue;
+            }
+            match pidfd_send_signal(&fd, Signal::KILL) {
+                Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+                Err(e) => Err(e).context(|| format!("kill {} ({})", m.command, m.pid))?,
+            }
+            killed.insert(m);
+            waits.push(fd);
+        }
+        for fd in waits {
+            let left = end.saturating_duration_since(Instant::now());
+            let t = Timespec {
+                tv_sec: left.as_secs() as i64,
+                tv_nsec: left.subsec_nanos() as _,
+            };
+            let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&t));
+        }
+    }
+}

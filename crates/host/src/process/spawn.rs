@@ -1,0 +1,418 @@
+//! Starting a process inside a namespace without copying the engine.
+//!
+//! `fork` in an engine with a large address space costs milliseconds per child, for page tables
+//! that `exec` throws away. The child here shares the engine's memory until it executes (as with
+//! `vfork`, the calling thread waits), so starting costs the same at any size. Between the two it
+//! makes nothing but system calls on arguments that were prepared before.
+
+use std::ffi::{CString, OsStr, OsString, c_char, c_int, c_void};
+use std::fs::OpenOptions;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::ptr;
+
+use super::child::Child;
+use super::marks::{LAB_VARIABLE, NODE_VARIABLE};
+use super::mounts::{self, Mount, errno};
+use super::{c_string, find_command};
+use crate::cgroup::LabCgroup;
+use crate::error::{Context, Error, Result};
+use crate::netns::NetNs;
+
+/// Where a standard stream goes.
+#[derive(Debug, Default)]
+pub enum Stdio {
+    /// `/dev/null`.
+    #[default]
+    Null,
+    /// The engine's own.
+    Inherit,
+    /// A new or emptied file.
+    Create(PathBuf),
+    /// The end of a file, which is made if need be.
+    Append(PathBuf),
+    /// Any descriptor: a pipe, a file already open.
+    Fd(OwnedFd),
+}
+
+/// A process to be started on behalf of a lab.
+#[derive(Debug)]
+pub struct Spawn<'a> {
+    lab: &'a str,
+    node: Option<&'a str>,
+    argv: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
+    netns: Option<&'a NetNs>,
+    cgroup: Option<&'a LabCgroup>,
+    mounts: Vec<Mount>,
+    dir: Option<PathBuf>,
+    stdio: [Stdio; 3],
+}
+
+impl<'a> Spawn<'a> {
+    /// `argv[0]` is the command: a path, or a name to be found along the child's `PATH`.
+    ///
+    /// The environment starts with the engine's `PATH`, `HOME`, `LANG`, `TERM` and `TZ`, and
+    /// always carries our mark (`CONSTEL_LAB`, `CONSTEL_NODE`).
+    pub fn new<S: Into<OsString>>(lab: &'a str, argv: impl IntoIterator<Item = S>) -> Spawn<'a> {
+        let env = ["PATH", "HOME", "LANG", "TERM", "TZ"]
+            .into_iter()
+            .filter_map(|k| Some((k.into(), std::env::var_os(k)?)))
+            .collect();
+        Spawn {
+            lab,
+            node: None,
+            argv: argv.into_iter().map(Into::into).collect(),
+            env,
+            netns: None,
+            cgroup: None,
+            mounts: Vec::new(),
+            dir: None,
+            stdio: Default::default(),
+        }
+    }
+
+    /// Which node the process belongs to.
+    pub fn node(mut self, name: &'a str) -> Self {
+        self.node = Some(name);
+        self
+    }
+
+    /// Sets a variable of the environment.
+    pub fn env(mut self, key: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        let (key, value) = (key.into(), value.into());
+        self.env.retain(|(k, _)| *k != key);
+        self.env.push((key, value));
+        self
+    }
+
+    /// Runs in this network namespace instead of the calling thread's.
+    pub fn netns(mut self, ns: &'a NetNs) -> Self {
+        self.netns = Some(ns);
+        self
+    }
+
+    /// Starts in this cgroup, with everything it will start.
+    pub fn cgroup(mut self, group: &'a LabCgroup) -> Self {
+        self.cgroup = Some(group);
+        self
+    }
+
+    /// Runs in a private mount namespace with these mounts.
+    pub fn mounts(mut self, mounts: impl IntoIterator<Item = Mount>) -> Self {
+        self.mounts.extend(mounts);
+        self
+    }
+
+    /// Working directory.
+    pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.dir = Some(dir.into());
+        self
+    }
+
+    /// Standard input; by default `/dev/null`.
+    pub fn stdin(mut self, s: Stdio) -> Self {
+        self.stdio[0] = s;
+        self
+    }
+
+    /// Standard output; by default `/dev/null`.
+    pub fn stdout(mut self, s: Stdio) -> Self {
+        self.stdio[1] = s;
+        self
+    }
+
+    /// Standard error; by default `/dev/null`.
+    pub fn stderr(mut self, s: Stdio) -> Self {
+        self.stdio[2] = s;
+        self
+    }
+
+    /// Starts the process, as leader of a session of its own, with all signals at their defaults
+    /// and no descriptor of the engine beyond the standard streams. Returns once it executes the
+    /// command.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a command that does not exist, [`Error::Os`] for whatever kept the
+    /// child from executing it, naming the step. No process is left in either case.
+    pub fn start(self) -> Result<Child> {
+        let name = self.argv.first().cloned().unwrap_or_default();
+        let mut env = self.env;
+        env.retain(|(k, _)| k != LAB_VARIABLE && k != NODE_VARIABLE);
+        env.push((LAB_VARIABLE.into(), self.lab.into()));
+        env.extend(self.node.map(|n| (NODE_VARIABLE.into(), n.into())));
+        let search = env
+            .iter()
+            .find(|(k, _)| k == "PATH")
+            .map_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"), |(_, v)| v);
+        let program = find_command(&name, search)?;
+        let env = env
+            .iter()
+            .map(|(k, v)| {
+                let mut kv = k.clone();
+                kv.push("=");
+                kv.push(v);
+                c_string(kv)
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let argv = self.argv.iter().map(c_string).collect::<Result<Vec<_>>>()?;
+        let [i, o, e] = self.stdio;
+        let streams = [open(i, 0)?, open(o, 1)?, open(e, 2)?];
+        let cgroup = self.cgroup.map(LabCgroup::open_procs).transpose()?;
+        let mounts = mounts::prepare(&self.mounts)?;
+        let dir = self.dir.map(c_string).transpose()?;
+        let plan = Plan {
+            program: c_string(&program)?,
+            argv: pointers(&argv),
+            env: pointers(&env),
+            streams: streams
+                .each_ref()
+                .map(|s| s.as_ref().map(AsRawFd::as_raw_fd)),
+            cgroup: cgroup.as_ref().map(AsRawFd::as_raw_fd),
+            netns: self.netns.map(|n| n.fd().as_raw_fd()),
+            mounts: mounts.as_ref(),
+            dir: dir.as_deref(),
+        };
+        let program = program.display();
+        match plan.start()? {
+            Started::Running(child) => Ok(child.named(name.to_string_lossy().into_owned())),
+            Started::Failed(stage, errno) => {
+                let what = match stage {
+                    Stage::Exec => format!("execute {program}"),
+                    Stage::Streams => format!("connect the streams of {program}"),
+                    Stage::Cgroup => format!("put {program} into the lab's cgroup"),
+                    Stage::NetNs => format!("put {program} into its network namespace"),
+                    Stage::Dir => format!("change the directory of {program}"),
+                    Stage::Session => format!("start a session for {program}"),
+                    Stage::Mount(step) => format!(
+                        "{} for {program}",
+                        mounts.map_or_else(String::new, |m| m.describe(step))
+                    ),
+                };
+                Err(Error::os(what, std::io::Error::from_raw_os_error(errno)))
+            }
+        }
+    }
+}
+
+/// Opens a stream; `None` leaves the engine's own in place.
+fn open(s: Stdio, number: i32) -> Result<Option<OwnedFd>> {
+    let file = |path: &Path, o: &mut OpenOptions| {
+        o.open(path)
+            .context(|| format!("open {}", path.display()))
+            .map(OwnedFd::from)
+    };
+    let fd = match s {
+        Stdio::Inherit => return Ok(None),
+        Stdio::Null => file(
+            Path::new("/dev/null"),
+            OpenOptions::new().read(number == 0).write(number != 0),
+        )?,
+        Stdio::Create(p) => file(
+            &p,
+            OpenOptions::new().write(true).create(true).truncate(true),
+        )?,
+        Stdio::Append(p) => file(&p, OpenOptions::new().append(true).create(true))?,
+        Stdio::Fd(fd) => fd,
+    };
+    // Below 3 it could be overwritten while the others are put in place.
+    if fd.as_raw_fd() < 3 {
+        let up = rustix::io::fcntl_dupfd_cloexec(fd.as_fd(), 3)
+            .context(|| "duplicate a descriptor".into())?;
+        return Ok(Some(up));
+    }
+    Ok(Some(fd))
+}
+
+/// A NULL-terminated array of pointers into `strings`, which must outlive it.
+fn pointers(strings: &[CString]) -> Vec<*const c_char> {
+    strings
+        .iter()
+        .map(|s| s.as_ptr())
+        .chain([ptr::null()])
+        .collect()
+}
+
+/// All the child needs, prepared so that it only makes system calls.
+struct Plan<'a> {
+    program: CString,
+    argv: Vec<*const c_char>,
+    env: Vec<*const c_char>,
+    streams: [Option<RawFd>; 3],
+    cgroup: Option<RawFd>,
+    netns: Option<RawFd>,
+    mounts: Option<&'a mounts::Prepared>,
+    dir: Option<&'a std::ffi::CStr>,
+}
+
+/// How far the child came.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    Session,
+    Cgroup,
+    NetNs,
+    Mount(usize),
+    Dir,
+    Streams,
+    Exec,
+}
+
+enum Started {
+    Running(Child),
+    Failed(Stage, i32),
+}
+
+/// Shared between the calling thread (which waits) and the child (until it executes).
+struct Shared<'a> {
+    plan: &'a Plan<'a>,
+    failure: Option<(Stage, i32)>,
+}
+
+impl Plan<'_> {
+    fn start(&self) -> Result<Started> {
+        const STACK_BYTES: usize = 64 * 1024;
+        let mut stack = vec![0u128; STACK_BYTES / size_of::<u128>()];
+        let mut shared = Shared {
+            plan: self,
+            failure: None,
+        };
+        let mut pidfd: c_int = -1;
+        // A signal handler of the engine must not run in the child, on the engine's memory.
+        let old_mask = block_signals();
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
+        // SAFETY: the stack is ours alone, 16-byte aligned and far larger than `child` needs; the
+        // calling thread stays suspended (CLONE_VFORK) until the child has executed or exited, so
+        // `shared` and everything it refers to outlive the child's use of them. The child runs
+        // `child`, which makes system calls only. CLONE_PIDFD stores into `pidfd`.
+        let pid = unsafe {
+            libc::clone(
+                child,
+                stack.as_mut_ptr().add(stack.len()).cast::<c_void>(),
+                flags,
+                (&raw mut shared).cast::<c_void>(),
+                &raw mut pidfd,
+            )
+        };
+        let failed = errno();
+        restore_signals(&old_mask);
+        if pid < 0 {
+            return Err(Error::os(
+                "start a process",
+                std::io::Error::from_raw_os_error(failed),
+            ));
+        }
+        // SAFETY: the kernel has just opened this descriptor for us.
+        let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+        let child = Child::new(pid as u32, pidfd);
+        // SAFETY: `shared` is live; volatile, since the compiler cannot see the child's writes.
+        match unsafe { (&raw const shared.failure).read_volatile() } {
+            None => Ok(Started::Running(child)),
+            Some((stage, errno)) => {
+                // It has exited: reap it.
+                child.wait()?;
+                Ok(Started::Failed(stage, errno))
+            }
+        }
+    }
+
+    /// In the child. Returns only on failure.
+    fn carry_out(&self) -> (Stage, i32) {
+        macro_rules! call {
+            ($stage:expr, $e:expr) => {
+                // SAFETY: a system call whose pointers are live and whose descriptors are open in
+                // the calling thread, which waits for us.
+                if unsafe { $e } < 0 {
+                    return ($stage, errno());
+                }
+            };
+        }
+        call!(Stage::Session, libc::setsid());
+        if let Some(fd) = self.cgroup {
+            call!(
+                Stage::Cgroup,
+                libc::write(fd, c"0".as_ptr().cast(), 1) as c_int
+            );
+        }
+        if let Some(fd) = self.netns {
+            call!(Stage::NetNs, libc::setns(fd, libc::CLONE_NEWNET));
+        }
+        // After the network namespace: a fresh /sys shows the one its mounter is in.
+        if let Some(m) = self.mounts
+            && let Err((errno, step)) = m.carry_out()
+        {
+            return (Stage::Mount(step), errno);
+        }
+        if let Some(dir) = self.dir {
+            call!(Stage::Dir, libc::chdir(dir.as_ptr()));
+        }
+        for (to, from) in self.streams.iter().enumerate() {
+            if let Some(from) = from {
+                call!(Stage::Streams, libc::dup2(*from, to as c_int));
+            }
+        }
+        // Namespaces, sockets and locks of the engine must not live on in its children, whoever
+        // opened them without O_CLOEXEC. Older kernels lack the call or the flag.
+        // SAFETY: as above.
+        unsafe {
+            libc::syscall(
+                libc::SYS_close_range,
+                3,
+                u32::MAX,
+                libc::CLOSE_RANGE_CLOEXEC,
+            );
+        }
+        default_signals();
+        call!(
+            Stage::Exec,
+            libc::execve(self.program.as_ptr(), self.argv.as_ptr(), self.env.as_ptr())
+        );
+        (Stage::Exec, 0)
+    }
+}
+
+extern "C" fn child(arg: *mut c_void) -> c_int {
+    // SAFETY: `arg` is the `Shared` of the suspended calling thread; nobody else touches it.
+    let shared = unsafe { &mut *arg.cast::<Shared<'_>>() };
+    let failure = shared.plan.carry_out();
+    // SAFETY: a valid place; volatile, since the reader is another task.
+    unsafe {
+        (&raw mut shared.failure).write_volatile(Some(failure));
+        // Not `exit`: the engine's exit handlers are not ours to run.
+        libc::_exit(127)
+    }
+}
+
+fn block_signals() -> libc::sigset_t {
+    // SAFETY: plain values on our stack; the masks are initialised by the calls.
+    unsafe {
+        let (mut all, mut old) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut old);
+        old
+    }
+}
+
+fn restore_signals(old: &libc::sigset_t) {
+    // SAFETY: a mask that `block_signals` got from the kernel.
+    unsafe {
+        libc::pthread_sigmask(libc::SIG_SETMASK, old, ptr::null_mut());
+    }
+}
+
+/// All signals at their defaults and unblocked (Rust programs ignore SIGPIPE, and a child would
+/// inherit that).
+pub(super) fn default_signals() {
+    // SAFETY: plain values on our stack. Signals that cannot be changed (KILL, STOP, those of the
+    // C library) answer with an error that does not matter. In a child that shares our memory the
+    // table of handlers is its own.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = libc::SIG_DFL;
+        for signal in 1..=64 {
+            libc::sigaction(signal, &raw const action, ptr::null_mut());
+        }
+        let mut none = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
+    }
+}
