@@ -18,14 +18,20 @@ pub(crate) struct Queued {
     pub(crate) since: Nanos,
 }
 
-/// FIFO of packets with a lane for repairs in front. VPHs keep their place: a
-/// header that overtook the data before it would itself look like a hole.
+/// FIFO of packets with a lane for repairs in front.
+///
+/// Only repairs of bytes the next node has already been told about (sent or
+/// announced as void) may use the lane: a packet that overtakes what lies before
+/// it looks like a hole. Other repairs go to their place in the order, or
+/// instead of their own header when that still waits. Headers keep their place
+/// for the same reason.
 #[derive(Debug, Default)]
 pub struct SendQueue {
     repairs: VecDeque<Queued>,
     fifo: VecDeque<Queued>,
     waiting: RangeSet,
     bytes: u64,
+    sent_end: u64,
 }
 
 impl SendQueue {
@@ -60,18 +66,27 @@ impl SendQueue {
         if q.payload.is_some() {
             self.waiting.insert(q.range);
         }
-        if q.rtx && q.payload.is_some() {
-            &mut self.repairs
+        if !q.rtx || q.payload.is_none() || q.range.is_meta() {
+            self.fifo.push_back(q);
+        } else if q.range.end <= self.sent_end {
+            self.repairs.push_back(q);
         } else {
-            &mut self.fifo
+            let at = self.fifo.iter().position(|f| f.range.start >= q.range.start && !f.range.is_meta());
+            match at {
+                Some(i) if self.fifo[i].payload.is_none() && self.fifo[i].range == q.range => self.fifo[i] = q,
+                Some(i) => self.fifo.insert(i, q),
+                None => self.fifo.push_back(q),
+            }
         }
-        .push_back(q);
         true
     }
 
     /// The next packet.
     pub(crate) fn pop(&mut self) -> Option<Queued> {
         let q = self.repairs.pop_front().or_else(|| self.fifo.pop_front())?;
+        if !q.range.is_meta() {
+            self.sent_end = self.sent_end.max(q.range.end);
+        }
         if let Some(p) = &q.payload {
             self.bytes -= p.len() as u64;
             self.waiting.remove(q.range);
@@ -107,18 +122,19 @@ mod tests {
     #[test]
     fn repairs_first_headers_in_place_bytes_bounded() {
         let mut s = SendQueue::default();
-        assert!(s.push(q(0, 100, false), 1000));
-        assert!(s.push(q(100, 0, false), 1000));
-        assert!(s.push(q(105, 500, false), 1000));
-        assert!(!s.push(q(700, 500, false), 1000));
-        assert!(s.push(q(7000, 300, true), 1000));
-        assert_eq!(s.bytes(), 900);
-        assert!(s.holds(Range {
-            start: 7000,
-            end: 7300
-        }));
+        assert!(s.push(q(7000, 100, false), 1000));
+        assert_eq!(s.pop().map(|q| q.range.end), Some(7100));
+        assert!(s.push(q(7100, 100, false), 1000));
+        assert!(s.push(q(7200, 0, false), 1000));
+        assert!(s.push(q(7205, 500, false), 1000));
+        assert!(!s.push(q(7900, 500, false), 1000));
+        // Old news overtakes; news goes where it belongs.
+        assert!(s.push(q(6000, 200, true), 1000));
+        assert!(s.push(q(7200, 5, true), 1000));
+        assert_eq!(s.bytes(), 805);
+        assert!(s.holds(Range { start: 6000, end: 6200 }));
         let order: Vec<u64> = std::iter::from_fn(|| s.pop().map(|q| q.range.start)).collect();
-        assert_eq!(order, [7000, 0, 100, 105]);
+        assert_eq!(order, [6000, 7100, 7200, 7205]);
         assert_eq!(s.bytes(), 0);
     }
 }
