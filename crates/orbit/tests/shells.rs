@@ -86,6 +86,26 @@ fn every_object_has_a_place_or_a_reason() {
     }
 }
 
+/// The file also lists debris of the launches and a passenger: none of it is on station.
+#[test]
+fn only_starlink_satellites_have_places() {
+    let (sets, sorted) = sorted();
+    let is_ours = |index: usize| {
+        sets[index]
+            .name()
+            .is_some_and(|name| name.starts_with("STARLINK-"))
+    };
+    assert!(sorted.kept.iter().all(|placed| is_ours(placed.index)));
+    assert_eq!(
+        sorted
+            .left_out
+            .iter()
+            .filter(|left_out| !is_ours(left_out.index))
+            .count(),
+        33
+    );
+}
+
 /// What the operator filed: shell 1 has 72 planes 5 degrees apart.
 #[test]
 fn shell_1_has_its_72_planes() {
