@@ -17,11 +17,14 @@ fn main() {
         other => other,
     };
     println!("cargo:rerun-if-env-changed=CLANG");
-    for name in ["relay"] {
+    let name = "relay";
+    {
         let source = PathBuf::from("bpf").join(format!("{name}.bpf.c"));
         println!("cargo:rerun-if-changed={}", source.display());
         let status = Command::new(&clang)
-            .args(["-g", "-O2", "-Wall", "-Werror", "-target", "bpf", "-mcpu=v3"])
+            .args([
+                "-g", "-O2", "-Wall", "-Werror", "-target", "bpf", "-mcpu=v3",
+            ])
             .arg(format!("-D__TARGET_ARCH_{bpf_arch}"))
             .arg(format!("-I{headers}"))
             // Debian keeps <asm/types.h> in the multiarch directory, which clang does not search

@@ -38,6 +38,10 @@ struct desc {
 	__u64 reserved;
 };
 
+struct slot {
+	__u8 bytes[SLOT_BYTES];
+};
+
 // One per CPU. Cache lines are separate by writer.
 struct cpu {
 	// written here
@@ -52,6 +56,7 @@ struct cpu {
 	__u64 trunk; // frames that reached cst_trunk
 	__u64 delivered; // frames handed to a host end
 	__u64 foreign; // frames on the trunk that are not ours
+	__u64 before_start; // frames that came before the relay's thread: there were no edges yet
 	__u8 pad0[40];
 	// written by userspace
 	__u32 desc_tail;
@@ -64,7 +69,7 @@ struct {
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1); // set at load: slots
 	__type(key, __u32);
-	__uint(value_size, SLOT_BYTES);
+	__type(value, struct slot);
 } cst_slots SEC(".maps");
 
 struct {
@@ -112,8 +117,7 @@ const volatile __u32 first_port = 1000;
 
 // Only the fields we read, found by name in the running kernel's own type information.
 struct sk_buff {
-	unsigned char *head;
-	unsigned char *data;
+	__u16 mac_header; // where the frame starts, from the same origin as csum_start
 	__u16 csum_start;
 	__u16 csum_offset;
 	__u8 ip_summed : 2;
@@ -146,7 +150,7 @@ int cst_capture(struct __sk_buff *ctx)
 	struct cpu *cpu = this_cpu(&nr);
 	struct desc *desc;
 	__u64 *free;
-	char *at;
+	__u8 *at;
 
 	if (!cpu)
 		return TC_ACT_SHOT;
@@ -166,7 +170,11 @@ int cst_capture(struct __sk_buff *ctx)
 	}
 	tail = cpu->free_tail;
 	if (tail == load_acquire(&cpu->free_head)) {
-		cpu->dropped_pool++;
+		// Nothing was ever taken and nothing is there: the ring has not been filled yet.
+		if (tail)
+			cpu->dropped_pool++;
+		else
+			cpu->before_start++;
 		return TC_ACT_SHOT;
 	}
 	key = nr * (ring_mask + 1) + (tail & ring_mask);
@@ -207,9 +215,8 @@ int cst_capture(struct __sk_buff *ctx)
 
 	struct sk_buff *skb = bpf_cast_to_kern_ctx(ctx);
 	if (BPF_CORE_READ_BITFIELD(skb, ip_summed) == CHECKSUM_PARTIAL) {
-		__u64 headroom = (__u64)skb->data - (__u64)skb->head;
 		flags |= FLAG_CSUM;
-		desc->csum_start = skb->csum_start - headroom + own_tag;
+		desc->csum_start = skb->csum_start - skb->mac_header + own_tag;
 		desc->csum_offset = skb->csum_offset;
 	}
 	desc->slot = slot;
@@ -264,5 +271,7 @@ int cst_shard(struct __sk_buff *ctx)
 	cpu->delivered++;
 	return bpf_redirect_peer(first_port + port, 0);
 }
+
+_Static_assert(sizeof(struct cpu) == 192 && sizeof(struct desc) == 32, "layout.rs");
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

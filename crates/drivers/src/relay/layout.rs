@@ -1,0 +1,95 @@
+//! The memory shared with `bpf/relay.bpf.c`, mirrored field by field.
+
+use std::mem::{offset_of, size_of};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// Bytes per slot: one frame with its head room.
+pub(crate) const SLOT_BYTES: usize = 2048;
+/// log2 of [`SLOT_BYTES`].
+pub(crate) const SLOT_SHIFT: u32 = 11;
+/// Where the EtherType stands in a slot when the frame carries no tag of the node's own.
+pub(crate) const TYPE_AT: usize = 48;
+/// Both Ethernet addresses.
+pub(crate) const ADDRESSES: usize = 12;
+/// A VLAN tag.
+pub(crate) const TAG: usize = 4;
+/// Largest frame a slot can hold, without a tag (Ethernet header included).
+pub(crate) const FRAME_MAX: usize = ADDRESSES + SLOT_BYTES - TYPE_AT;
+
+/// The checksum is partial: `csum_start` and `csum_offset` hold.
+pub(crate) const FLAG_CSUM: u16 = 1;
+/// The frame has a VLAN tag of the node's own.
+pub(crate) const FLAG_VLAN: u16 = 2;
+
+/// Host ends per shard namespace: beyond that the kernel's table of device indexes (256 buckets
+/// per namespace) makes every frame dearer.
+pub(crate) const SHARD_PORTS: u32 = 400;
+/// Index of the first uplink in the trunk namespace.
+pub(crate) const FIRST_UPLINK: u32 = 100;
+/// Index of port 0's host end.
+pub(crate) const FIRST_PORT: u32 = 1000;
+/// The tag has 16 bits.
+pub(crate) const PORTS_MAX: u32 = 1 << 16;
+
+/// A captured frame.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Desc {
+    pub(crate) ts_ns: u64,
+    pub(crate) slot: u32,
+    pub(crate) ifindex: u32,
+    pub(crate) len: u16,
+    pub(crate) flags: u16,
+    pub(crate) csum_start: u16,
+    pub(crate) csum_offset: u16,
+    pub(crate) reserved: u64,
+}
+
+/// State of one CPU's rings.
+#[repr(C)]
+pub(crate) struct Cpu {
+    pub(crate) desc_head: AtomicU32,
+    pub(crate) free_tail: AtomicU32,
+    pub(crate) captured: AtomicU64,
+    pub(crate) dropped_pool: AtomicU64,
+    pub(crate) dropped_ring: AtomicU64,
+    pub(crate) dropped_gso: AtomicU64,
+    pub(crate) dropped_size: AtomicU64,
+    pub(crate) dropped_error: AtomicU64,
+    pub(crate) trunk: AtomicU64,
+    pub(crate) delivered: AtomicU64,
+    pub(crate) foreign: AtomicU64,
+    pub(crate) before_start: AtomicU64,
+    pad0: [u8; 40],
+    pub(crate) desc_tail: AtomicU32,
+    pub(crate) free_head: AtomicU32,
+    pad1: [u8; 56],
+}
+
+const _: () = assert!(size_of::<Desc>() == 32);
+const _: () = assert!(size_of::<Cpu>() == 192 && offset_of!(Cpu, desc_tail) == 128);
+const _: () = assert!(1 << SLOT_SHIFT == SLOT_BYTES);
+const _: () = assert!(FIRST_UPLINK + PORTS_MAX.div_ceil(SHARD_PORTS) < FIRST_PORT);
+
+/// A frame in a slot: what travels through the edge table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlotRef {
+    pub(crate) slot: u32,
+    pub(crate) len: u16,
+    pub(crate) flags: u16,
+    pub(crate) csum_start: u16,
+    pub(crate) csum_offset: u16,
+}
+
+impl SlotRef {
+    /// Where the frame's first byte stands in its slot.
+    pub(crate) fn start(self) -> usize {
+        let own = if self.flags & FLAG_VLAN != 0 { TAG } else { 0 };
+        TYPE_AT - ADDRESSES - TAG - own
+    }
+
+    /// Offset of the slot in the slot memory.
+    pub(crate) fn base(self) -> usize {
+        (self.slot as usize) << SLOT_SHIFT
+    }
+}

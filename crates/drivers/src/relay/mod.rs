@@ -1,0 +1,263 @@
+//! The relay: one thread that moves the frames of all edges.
+//!
+//! Every port is a veth pair: one end in the node, the *host end* in a namespace of the relay.
+//! What the node sends is copied into shared memory by a BPF program on the host end, travels
+//! through an [`constel_link::EdgeTable`] in the relay's thread, and is sent by AF_XDP over a
+//! trunk from which two BPF programs hand it into the node at the other end of its edge. No
+//! system call per frame on the way in, one per batch on the way out.
+//!
+//! Whoever makes the ports creates, for each, a veth pair whose host end is called `h<port>`, has
+//! the index [`host_ifindex`], stands in the namespace [`Relay::shard_of`] and is up; the node's
+//! end must have `gso_max_segs` 1 (larger frames are dropped and counted) and the address
+//! [`constel_link::mac_of`]. Then [`Relay::attach`].
+//!
+//! Attaching a program costs tens of milliseconds unless RCU is expedited: hold
+//! `constel_host::rcu::Expedited` around [`Relay::new`] and [`Relay::attach`].
+
+mod clock;
+mod error;
+mod handle;
+mod layout;
+mod mapped;
+mod object;
+mod plumbing;
+mod pool;
+mod sched;
+mod stats;
+mod thread;
+mod xsk;
+
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+
+use constel_host::netns::NetNs;
+use constel_link::{EdgeTable, Nanos, PortId};
+
+pub use clock::mono_ns;
+pub use error::{RelayError, Result};
+pub use handle::{Applied, Pending, RelayHandle};
+pub use sched::Priority;
+pub use stats::{RelayStats, UnintendedDrops};
+
+use layout::{FIRST_PORT, PORTS_MAX};
+use object::{Loaded, Sizes};
+use plumbing::{Plumbing, TRUNK_SEND};
+use sched::Waiting;
+use thread::{Command, Signals, State, Thread};
+use xsk::Xsk;
+
+/// Largest frame the relay carries, with its Ethernet header: more than MTU 1500 needs.
+pub const FRAME_MAX_BYTES: usize = layout::FRAME_MAX;
+/// Free slots handed to each CPU at most: about 10 ms of a saturated core, so that the relay's
+/// thread may be kept from running for a moment.
+const FREE_PER_CPU: u32 = 8192;
+
+/// What the relay is made for.
+#[derive(Clone, Debug)]
+pub struct RelayConfig {
+    /// The lab, for the name of the thread.
+    pub lab: String,
+    /// Ports there can be: 1 to 65,536, numbered from 0.
+    pub ports: u32,
+    /// Frames that can be inside at a time, 2 KiB each. A power of two from 1,024 on.
+    pub slots: u32,
+    /// Decides all random draws of all edges.
+    pub seed: u64,
+    /// How the thread is scheduled.
+    pub priority: Priority,
+    /// The thread wakes this long before a frame is due and spins for the rest. Larger: more
+    /// punctual and more CPU time.
+    pub lead_ns: Nanos,
+}
+
+impl RelayConfig {
+    /// The usual settings.
+    #[must_use]
+    pub fn new(lab: impl Into<String>, ports: u32, seed: u64) -> RelayConfig {
+        RelayConfig {
+            lab: lab.into(),
+            ports,
+            slots: 65_536,
+            seed,
+            priority: Priority::Nice,
+            lead_ns: 80_000,
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.ports == 0 || self.ports > PORTS_MAX {
+            let text = format!("{} ports: must be 1 to {PORTS_MAX}", self.ports);
+            return Err(RelayError::Config(text));
+        }
+        if self.slots < 1024 || !self.slots.is_power_of_two() || self.slots > 1 << 22 {
+            let text = format!(
+                "{} slots: must be a power of two, 1024 to {}",
+                self.slots,
+                1 << 22
+            );
+            return Err(RelayError::Config(text));
+        }
+        Ok(())
+    }
+}
+
+/// Index that the host end of a port must have.
+#[must_use]
+pub const fn host_ifindex(port: PortId) -> u32 {
+    FIRST_PORT + port.0
+}
+
+/// The relay's namespaces, programs and memory.
+#[derive(Debug)]
+pub struct Relay {
+    config: RelayConfig,
+    sizes: Sizes,
+    loaded: Arc<Loaded>,
+    plumbing: Plumbing,
+    started: Mutex<bool>,
+}
+
+impl Relay {
+    /// Load the programs, make the namespaces and the trunk. Nothing runs yet.
+    ///
+    /// # Errors
+    /// [`RelayError::Config`] for a configuration that cannot be; else what the kernel refused
+    /// (`constel_drivers::probe` explains what is missing).
+    pub fn new(config: RelayConfig) -> Result<Relay> {
+        config.check()?;
+        let cpus = libbpf_rs::num_possible_cpus()
+            .map_err(|e| object::bpf_error("count the CPUs", e))? as u32;
+        let per_cpu = per_cpu_slots(config.slots, cpus);
+        if per_cpu == 0 {
+            let text = format!("{} slots are too few for {cpus} CPUs", config.slots);
+            return Err(RelayError::Config(text));
+        }
+        let sizes = Sizes {
+            slots: config.slots,
+            cpus,
+            ring: per_cpu,
+        };
+        let loaded = Arc::new(Loaded::new(sizes)?);
+        let plumbing = Plumbing::new(config.ports, &loaded)?;
+        Ok(Relay {
+            config,
+            sizes,
+            loaded,
+            plumbing,
+            started: Mutex::new(false),
+        })
+    }
+
+    /// The namespace in which the host end of this port must stand.
+    ///
+    /// # Errors
+    /// [`RelayError::NoSuchPort`].
+    pub fn shard_of(&self, port: PortId) -> Result<BorrowedFd<'_>> {
+        Ok(self.shard_ns(port)?.fd())
+    }
+
+    /// As [`Relay::shard_of`], for making requests inside of it.
+    ///
+    /// # Errors
+    /// [`RelayError::NoSuchPort`].
+    pub fn shard_ns(&self, port: PortId) -> Result<&NetNs> {
+        let ports = self.config.ports;
+        let shard = self.plumbing.shard_of(port).filter(|_| port.0 < ports);
+        shard.ok_or(RelayError::NoSuchPort { port, ports })
+    }
+
+    /// Index that the host end of this port must have; see [`host_ifindex`].
+    #[must_use]
+    pub fn host_ifindex(&self, port: PortId) -> u32 {
+        host_ifindex(port)
+    }
+
+    /// Put the capture program on the host ends of these ports. May be called by several threads.
+    ///
+    /// # Errors
+    /// [`RelayError::NoSuchPort`] before anything was attached; else the first interface that does
+    /// not exist.
+    pub fn attach(&self, ports: &[PortId]) -> Result<()> {
+        for &port in ports {
+            self.shard_ns(port)?;
+        }
+        self.plumbing.attach(&self.loaded, ports)
+    }
+
+    /// Start the thread.
+    ///
+    /// # Errors
+    /// [`RelayError::Started`] the second time; else what the kernel refused.
+    pub fn start(&self) -> Result<RelayHandle> {
+        let mut started = self.started.lock().map_err(|_| RelayError::Started)?;
+        if *started {
+            return Err(RelayError::Started);
+        }
+        let xsk = self
+            .plumbing
+            .trunk
+            .run(|| Xsk::new(&self.loaded.slots, TRUNK_SEND))??;
+        // SAFETY: plain system call; the result is checked.
+        let bell = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        if bell < 0 {
+            return Err(RelayError::last_os("make an eventfd"));
+        }
+        // SAFETY: a fresh descriptor that nobody else owns.
+        let bell = unsafe { OwnedFd::from_raw_fd(bell) };
+        let signals = Arc::new(Signals {
+            attention: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+            bell,
+        });
+        let per_cpu = per_cpu_slots(self.sizes.slots, self.sizes.cpus);
+        let (rings, pool) = pool::set_up(&self.loaded, self.sizes, per_cpu);
+        let (send, commands) = channel::<Command>();
+        let thread = Thread {
+            loaded: self.loaded.clone(),
+            rings,
+            pool,
+            table: EdgeTable::new(self.config.ports, self.config.seed),
+            xsk,
+            signals: signals.clone(),
+            commands,
+            wake_fd: self.loaded.wake_fd()?,
+            waiting: Waiting::new(self.config.priority, self.config.lead_ns),
+            state: State::new(),
+        };
+        // The kernel shows 15 bytes of a thread's name.
+        let name: String = format!("cst-{}", self.config.lab)
+            .chars()
+            .take(15)
+            .collect();
+        let join = std::thread::Builder::new()
+            .name(name)
+            .spawn(move || thread.run())
+            .map_err(|source| RelayError::Os {
+                what: "start the relay's thread".into(),
+                source,
+            })?;
+        *started = true;
+        Ok(RelayHandle::new(self.config.ports, signals, send, join))
+    }
+
+    /// The relay's own namespaces (trunk first), for tools that look inside.
+    #[must_use]
+    pub fn namespaces(&self) -> Vec<BorrowedFd<'_>> {
+        std::iter::once(&self.plumbing.trunk)
+            .chain(&self.plumbing.shards)
+            .map(AsFd::as_fd)
+            .collect()
+    }
+}
+
+/// A power of two, so that it is the ring's size as well; at most half of the slots in all.
+fn per_cpu_slots(slots: u32, cpus: u32) -> u32 {
+    let share = slots / 2 / cpus.max(1);
+    if share == 0 {
+        0
+    } else {
+        FREE_PER_CPU.min(1 << share.ilog2())
+    }
+}

@@ -1,0 +1,136 @@
+//! The namespaces and interfaces between AF_XDP and the nodes.
+//!
+//! ```text
+//! trunk namespace:   tb ==veth== ta        u0 ... uN       (tb: AF_XDP, ta: cst_trunk)
+//! shard namespace k: x (peer of uk)        h<port> ...     (x: cst_shard, h*: cst_capture)
+//! ```
+//! All of them are held by descriptors only: they have no name and go when the relay goes.
+
+use std::fs;
+
+use constel_host::netlink::{Batch, LinkChange, Mac, Socket, VethEnd};
+use constel_host::netns::NetNs;
+use constel_link::PortId;
+
+use super::error::{RelayError, Result};
+use super::layout::{FIRST_PORT, FIRST_UPLINK, SHARD_PORTS};
+use super::object::{Loaded, Program};
+
+/// The end AF_XDP sends on.
+pub(crate) const TRUNK_SEND: u32 = 10;
+/// The end the frames come out of.
+const TRUNK_RECEIVE: u32 = 11;
+/// A shard's end of its uplink.
+const SHARD_END: u32 = 2;
+/// More than any frame in a slot with the relay's tag.
+const TRUNK_MTU: u32 = 3400;
+
+/// The relay's own namespaces.
+#[derive(Debug)]
+pub(crate) struct Plumbing {
+    pub(crate) trunk: NetNs,
+    pub(crate) shards: Vec<NetNs>,
+}
+
+impl Plumbing {
+    /// Make the namespaces and interfaces for `ports` ports and attach the programs.
+    pub(crate) fn new(ports: u32, loaded: &Loaded) -> Result<Plumbing> {
+        let shards = ports.div_ceil(SHARD_PORTS) as usize;
+        let mut all = NetNs::create_many(shards + 1, None)?;
+        for ns in &all {
+            ns.run(be_silent)??;
+        }
+        let trunk = all.remove(0);
+        let plumbing = Plumbing { trunk, shards: all };
+        plumbing.wire()?;
+        plumbing
+            .trunk
+            .run(|| loaded.attach(Program::Trunk, TRUNK_RECEIVE))??;
+        for shard in &plumbing.shards {
+            shard.run(|| loaded.attach(Program::Shard, SHARD_END))??;
+        }
+        Ok(plumbing)
+    }
+
+    fn wire(&self) -> Result<()> {
+        let mut socket = Socket::open_in(&self.trunk)?;
+        let mut batch = Batch::new();
+        batch.create_veth(&end("tb", TRUNK_SEND), &end("ta", TRUNK_RECEIVE))?;
+        batch.link_up(TRUNK_SEND).link_up(TRUNK_RECEIVE);
+        for (k, shard) in self.shards.iter().enumerate() {
+            let uplink = FIRST_UPLINK + k as u32;
+            let name = format!("u{k}");
+            let near = end(&name, uplink);
+            let far = VethEnd {
+                netns: Some(shard.fd()),
+                ..end("x", SHARD_END)
+            };
+            batch.create_veth(&near, &far)?;
+            batch.link_up(uplink);
+        }
+        socket.send(&mut batch)?;
+        for shard in &self.shards {
+            let mut batch = Batch::new();
+            batch.change_link(&LinkChange {
+                ifindex: SHARD_END,
+                up: Some(true),
+                ..LinkChange::default()
+            })?;
+            Socket::open_in(shard)?.send(&mut batch)?;
+        }
+        Ok(())
+    }
+
+    /// The namespace of a port's host end.
+    pub(crate) fn shard_of(&self, port: PortId) -> Option<&NetNs> {
+        self.shards.get((port.0 / SHARD_PORTS) as usize)
+    }
+
+    /// Put the capture program on the host ends of these ports, all of which exist.
+    pub(crate) fn attach(&self, loaded: &Loaded, ports: &[PortId]) -> Result<()> {
+        let mut sorted = ports.to_vec();
+        sorted.sort_unstable();
+        for chunk in sorted.chunk_by(|a, b| a.0 / SHARD_PORTS == b.0 / SHARD_PORTS) {
+            let Some(shard) = self.shard_of(chunk[0]) else {
+                continue;
+            };
+            shard.run(|| {
+                chunk
+                    .iter()
+                    .try_for_each(|port| loaded.attach(Program::Capture, FIRST_PORT + port.0))
+            })??;
+        }
+        Ok(())
+    }
+}
+
+fn end(name: &str, ifindex: u32) -> VethEnd<'_> {
+    let [_, _, high, low] = ifindex.to_be_bytes();
+    VethEnd {
+        name,
+        ifindex: Some(ifindex),
+        mac: Some(Mac([0x02, 0xc5, 0xff, 0, high, low])),
+        mtu: Some(TRUNK_MTU),
+        ..VethEnd::default()
+    }
+}
+
+/// The kernel must not send anything of its own on the relay's interfaces: an IPv6 stack would
+/// send router solicitations and multicast reports into the nodes.
+fn be_silent() -> Result<()> {
+    for scope in ["all", "default"] {
+        let path = format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6");
+        match fs::write(&path, "1") {
+            Ok(()) => {}
+            // No IPv6 in this kernel: silent already.
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+            Err(source) => {
+                return Err(RelayError::Os {
+                    what: format!("write {path}"),
+                    source,
+                });
+            }
+        }
+    }
+    Ok(())
+}

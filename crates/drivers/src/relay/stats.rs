@@ -1,0 +1,71 @@
+//! What the relay counts.
+
+use constel_link::{Nanos, Quantiles, Totals};
+use serde::Serialize;
+
+/// Frames lost by the emulator itself, by cause. All zero in a sound run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct UnintendedDrops {
+    /// No free slot when a frame came in.
+    pub pool: u64,
+    /// Descriptor ring full.
+    pub ring: u64,
+    /// GSO super-frame: the port was not made with `gso_max_segs = 1`.
+    pub gso: u64,
+    /// Larger than a slot (2,012 bytes with its Ethernet header).
+    pub size: u64,
+    /// Could not be read, or from an interface that is no port.
+    pub error: u64,
+    /// No slot for the copy of a multicast frame.
+    pub no_buffer: u64,
+    /// Not taken by the trunk because its ring stayed full.
+    pub trunk: u64,
+    /// Sent, but not seen behind the trunk (kernel backlog full). Frames under way at the moment
+    /// of the snapshot are counted too, so only a value that stays says something.
+    pub backlog: u64,
+}
+
+impl UnintendedDrops {
+    /// All of them, without `backlog`.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.pool + self.ring + self.gso + self.size + self.error + self.no_buffer + self.trunk
+    }
+}
+
+/// The relay at an instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct RelayStats {
+    /// When, on `CLOCK_MONOTONIC`.
+    pub at_ns: Nanos,
+    /// Sums over all edges, past ones included; drops the scenario asked for are in here.
+    pub totals: Totals,
+    /// Drops nobody asked for.
+    pub unintended: UnintendedDrops,
+    /// Frames captured at ports.
+    pub captured: u64,
+    /// Frames that ports sent before the thread was started: there was no edge for them.
+    pub before_start: u64,
+    /// Frames on the relay's own interfaces that it did not send: always 0.
+    pub foreign: u64,
+    /// Frames given to the kernel for delivery.
+    pub injected: u64,
+    /// Frames handed into a node.
+    pub delivered: u64,
+    /// Actual minus due time of every frame released since the start; never negative.
+    pub lateness: Quantiles,
+    /// Frames released before their time. Always 0; counted to prove it.
+    pub early: u64,
+    /// Slots not in use.
+    pub free_slots: usize,
+    /// CPU time of the relay's thread.
+    pub cpu_ns: Nanos,
+    /// Wall-clock time since the thread was started.
+    pub uptime_ns: Nanos,
+    /// Times the thread slept and was woken (by a frame, a timer or a command).
+    pub sleeps: u64,
+    /// Updates applied.
+    pub updates: u64,
+    /// Longest time one update took.
+    pub longest_update_ns: Nanos,
+}

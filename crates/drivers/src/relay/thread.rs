@@ -1,0 +1,398 @@
+//! The relay's thread: frames in by shared memory, through the edge table, out by AF_XDP.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender};
+
+use constel_link::{
+    CheckedUpdate, Delivery, EdgeStats, EdgeTable, Histogram, Nanos, PortId, UpdateError,
+};
+
+use super::clock::{mono_ns, thread_cpu_ns};
+use super::handle::Applied;
+use super::layout::{ADDRESSES, FIRST_PORT, FLAG_CSUM, SlotRef, TAG};
+use super::object::Loaded;
+use super::pool::{Pool, Rings};
+use super::sched::Waiting;
+use super::stats::{RelayStats, UnintendedDrops};
+use super::xsk::{Checksum, Xsk};
+
+/// Frames sent per system call at most.
+const BATCH: usize = 64;
+/// Frames taken in before looking whether others are due.
+const INTAKE: usize = 64;
+/// A frame is stamped a moment before it can be seen; younger ones wait for the next look, so that
+/// two CPUs' frames are merged in the right order.
+const SETTLE_NS: Nanos = 300;
+/// Waits for room on the trunk before frames are given up.
+const TRUNK_RETRIES: u32 = 1000;
+/// Places of the table read per command, so that statistics do not make frames late.
+pub(crate) const PLACES_PER_TURN: usize = 256;
+
+/// What other threads ask of the relay's thread.
+pub(crate) enum Command {
+    Apply {
+        update: CheckedUpdate,
+        at_ns: Option<Nanos>,
+        reply: SyncSender<Result<Applied, UpdateError>>,
+    },
+    Stats(SyncSender<RelayStats>),
+    Edge(PortId, PortId, SyncSender<Option<EdgeStats>>),
+    /// Existing edges from a place on; the flag says whether there are more.
+    Edges(usize, SyncSender<(Vec<EdgeStats>, bool)>),
+    Lateness(SyncSender<Histogram>),
+    ClearLateness,
+}
+
+struct Scheduled {
+    at_ns: Nanos,
+    update: CheckedUpdate,
+    reply: SyncSender<Result<Applied, UpdateError>>,
+}
+
+/// Shared with the handles.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    /// There are commands, or it is time to stop.
+    pub(crate) attention: AtomicBool,
+    pub(crate) stop: AtomicBool,
+    /// Wakes the thread from its sleep.
+    pub(crate) bell: OwnedFd,
+}
+
+pub(crate) struct Thread {
+    pub(crate) loaded: Arc<Loaded>,
+    pub(crate) rings: Rings,
+    pub(crate) pool: Pool,
+    pub(crate) table: EdgeTable<SlotRef>,
+    pub(crate) xsk: Xsk,
+    pub(crate) signals: Arc<Signals>,
+    pub(crate) commands: Receiver<Command>,
+    pub(crate) wake_fd: RawFd,
+    pub(crate) waiting: Waiting,
+    pub(crate) state: State,
+}
+
+/// Bookkeeping of the thread.
+pub(crate) struct State {
+    scheduled: VecDeque<Scheduled>,
+    /// Due times of the batch being sent.
+    batch: Vec<Nanos>,
+    lateness: Histogram,
+    early: u64,
+    injected: u64,
+    dropped_trunk: u64,
+    not_a_port: u64,
+    sleeps: u64,
+    updates: u64,
+    longest_update_ns: Nanos,
+    started_ns: Nanos,
+}
+
+impl State {
+    pub(crate) fn new() -> State {
+        State {
+            scheduled: VecDeque::new(),
+            batch: Vec::with_capacity(BATCH),
+            lateness: Histogram::new(),
+            early: 0,
+            injected: 0,
+            dropped_trunk: 0,
+            not_a_port: 0,
+            sleeps: 0,
+            updates: 0,
+            longest_update_ns: 0,
+            started_ns: mono_ns(),
+        }
+    }
+}
+
+impl Thread {
+    /// Runs until told to stop.
+    pub(crate) fn run(mut self) {
+        self.waiting.enter();
+        loop {
+            let now = mono_ns();
+            let took = self.turn(now);
+            if self.signals.attention.load(Ordering::Relaxed) && !self.attend() {
+                return;
+            }
+            if !took {
+                self.wait();
+            }
+        }
+    }
+
+    /// Take in what has arrived, send what is due. True when there may be more to do at once.
+    fn turn(&mut self, now: Nanos) -> bool {
+        self.rings.look();
+        let settled = now.saturating_sub(SETTLE_NS);
+        let mut busy = false;
+        // Updates take effect between the frames that arrived before and after their instant.
+        while let Some(first) = self.state.scheduled.front()
+            && first.at_ns <= settled
+        {
+            let at_ns = first.at_ns;
+            while self.intake(at_ns.saturating_sub(1)) {
+                self.send_due(now);
+            }
+            if let Some(first) = self.state.scheduled.pop_front() {
+                self.apply(first.at_ns, first.update, &first.reply);
+            }
+            busy = true;
+        }
+        busy |= self.intake(settled);
+        busy |= self.send_due(now);
+        busy
+    }
+
+    /// Move captured frames to their edges. True when there may be more.
+    fn intake(&mut self, until: Nanos) -> bool {
+        let mut count = 0;
+        while count < INTAKE
+            && let Some(captured) = self.rings.next(until)
+        {
+            count += 1;
+            let frame = captured.frame;
+            let port = captured.ifindex.wrapping_sub(FIRST_PORT);
+            if port >= self.table.ports() {
+                self.state.not_a_port += 1;
+                self.pool.give(frame.slot);
+                continue;
+            }
+            let destination = self.pool.destination(frame);
+            let len = u32::from(frame.len);
+            let from = PortId(port);
+            self.table.arrive(
+                captured.ts_ns,
+                from,
+                destination,
+                len,
+                frame,
+                &mut self.pool,
+            );
+        }
+        if count > 0 {
+            self.rings.release(&mut self.pool);
+        }
+        count == INTAKE
+    }
+
+    /// Send up to a batch of what is due. True when something was.
+    fn send_due(&mut self, now: Nanos) -> bool {
+        self.state.batch.clear();
+        while self.state.batch.len() < BATCH
+            && self.xsk.space() > 0
+            && let Some(delivery) = self.table.pop_due(now, &mut self.pool)
+        {
+            self.queue(&delivery);
+            self.state.batch.push(delivery.due_ns);
+        }
+        if self.state.batch.is_empty() && self.xsk.pending() == 0 {
+            return false;
+        }
+        let before = mono_ns();
+        self.flush();
+        self.record_lateness(before, mono_ns());
+        true
+    }
+
+    /// Write the relay's tag and hand the frame to AF_XDP.
+    fn queue(&mut self, delivery: &Delivery<SlotRef>) {
+        let frame = delivery.frame;
+        let at = frame.base() + frame.start();
+        let [_, _, high, low] = delivery.to.0.to_be_bytes();
+        let tag = [0x81, 0x00, high, low];
+        let place = self.loaded.slots.ptr(at + ADDRESSES, TAG);
+        // SAFETY: in bounds; the slot is ours until its descriptor is published.
+        unsafe { place.copy_from_nonoverlapping(tag.as_ptr(), TAG) };
+        let csum = (frame.flags & FLAG_CSUM != 0).then(|| Checksum {
+            start: frame.csum_start + TAG as u16,
+            offset: frame.csum_offset,
+        });
+        self.xsk.queue(
+            &self.loaded.slots,
+            at,
+            u32::from(frame.len) + TAG as u32,
+            csum,
+        );
+    }
+
+    fn flush(&mut self) {
+        let mut retries = 0;
+        while self.xsk.pending() > 0 {
+            let pool = &mut self.pool;
+            match self.xsk.kick(|slot| pool.give(slot)) {
+                Ok(taken) => self.state.injected += u64::from(taken),
+                // The trunk is gone or down: nothing can be delivered any more.
+                Err(_) => retries = TRUNK_RETRIES,
+            }
+            if self.xsk.pending() > 0 {
+                retries += 1;
+                if retries > TRUNK_RETRIES {
+                    let pool = &mut self.pool;
+                    let lost = self.xsk.abandon(|slot| pool.give(slot));
+                    self.state.dropped_trunk += u64::from(lost);
+                }
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    /// The kernel sends one after the other: spread the batch over the time of the call.
+    fn record_lateness(&mut self, before: Nanos, after: Nanos) {
+        let n = self.state.batch.len() as u64;
+        for (i, &due) in self.state.batch.iter().enumerate() {
+            let sent = before + (after - before) * (i as u64 + 1) / n;
+            self.state.early += u64::from(before < due);
+            self.state.lateness.record(sent.saturating_sub(due));
+        }
+    }
+
+    /// Nothing to do at the moment: spin if something is due soon, else sleep.
+    fn wait(&mut self) {
+        let now = mono_ns();
+        let due = self.table.next_event().unwrap_or(Nanos::MAX);
+        let update = self
+            .state
+            .scheduled
+            .front()
+            .map_or(Nanos::MAX, |s| s.at_ns + SETTLE_NS);
+        let due = due.min(update);
+        let Some(wake_at) = self.waiting.sleep_until(now, due) else {
+            std::hint::spin_loop();
+            return;
+        };
+        if !self.rings.fall_asleep() && !self.signals.attention.load(Ordering::SeqCst) {
+            self.state.sleeps += 1;
+            self.waiting
+                .sleep(wake_at, self.wake_fd, self.signals.bell.as_raw_fd());
+        }
+        self.rings.wake_up();
+    }
+
+    /// Treat all commands. False when it is time to stop.
+    fn attend(&mut self) -> bool {
+        self.signals.attention.store(false, Ordering::SeqCst);
+        let mut count = 0u64;
+        // SAFETY: eight bytes into a local; the bell does not block.
+        unsafe {
+            libc::read(
+                self.signals.bell.as_raw_fd(),
+                (&raw mut count).cast(),
+                size_of::<u64>(),
+            )
+        };
+        if self.signals.stop.load(Ordering::SeqCst) {
+            return false;
+        }
+        while let Ok(command) = self.commands.try_recv() {
+            self.treat(command);
+        }
+        true
+    }
+
+    fn treat(&mut self, command: Command) {
+        // An asker who gave up is no reason to stop: replies may fail.
+        match command {
+            Command::Apply {
+                update,
+                at_ns,
+                reply,
+            } => {
+                let now = mono_ns();
+                match at_ns.filter(|&at| at > now) {
+                    Some(at_ns) => {
+                        let place = self.state.scheduled.partition_point(|s| s.at_ns <= at_ns);
+                        self.state.scheduled.insert(
+                            place,
+                            Scheduled {
+                                at_ns,
+                                update,
+                                reply,
+                            },
+                        );
+                    }
+                    None => {
+                        // Frames that arrived before go by the old table.
+                        self.rings.look();
+                        while self.intake(now) {}
+                        self.apply(now, update, &reply);
+                    }
+                }
+            }
+            Command::Stats(reply) => {
+                let stats = self.stats();
+                let _ = reply.try_send(stats);
+            }
+            Command::Edge(from, to, reply) => {
+                let _ = reply.try_send(self.table.edge_stats(from, to));
+            }
+            Command::Edges(start, reply) => {
+                let mut edges = Vec::with_capacity(PLACES_PER_TURN);
+                let more = self
+                    .table
+                    .stats_of_places(start, PLACES_PER_TURN, &mut edges);
+                let _ = reply.try_send((edges, more));
+            }
+            Command::Lateness(reply) => {
+                let _ = reply.try_send(self.state.lateness.clone());
+            }
+            Command::ClearLateness => self.state.lateness.clear(),
+        }
+    }
+
+    fn apply(
+        &mut self,
+        at_ns: Nanos,
+        update: CheckedUpdate,
+        reply: &SyncSender<Result<Applied, UpdateError>>,
+    ) {
+        let start = mono_ns();
+        let result = self.table.apply(at_ns, &update, &mut self.pool);
+        let took_ns = mono_ns() - start;
+        self.state.updates += u64::from(result.is_ok());
+        self.state.longest_update_ns = self.state.longest_update_ns.max(took_ns);
+        let _ = reply.try_send(result.map(|changes| Applied {
+            at_ns,
+            took_ns,
+            changes,
+        }));
+    }
+
+    fn stats(&mut self) -> RelayStats {
+        let now = mono_ns();
+        let sums = self.rings.sums();
+        let totals = self.table.totals();
+        let state = &self.state;
+        RelayStats {
+            at_ns: now,
+            totals,
+            unintended: UnintendedDrops {
+                pool: sums.dropped_pool,
+                ring: sums.dropped_ring,
+                gso: sums.dropped_gso,
+                size: sums.dropped_size,
+                error: sums.dropped_error + state.not_a_port + self.rings.malformed,
+                no_buffer: totals.counters.dropped_no_buffer,
+                trunk: state.dropped_trunk + self.xsk.invalid_descs(),
+                backlog: state.injected.saturating_sub(sums.delivered),
+            },
+            captured: sums.captured,
+            before_start: sums.before_start,
+            foreign: sums.foreign,
+            injected: state.injected,
+            delivered: sums.delivered,
+            lateness: state.lateness.quantiles(),
+            early: state.early,
+            free_slots: self.pool.free(),
+            cpu_ns: thread_cpu_ns(),
+            uptime_ns: now - state.started_ns,
+            sleeps: state.sleeps,
+            updates: state.updates,
+            longest_update_ns: state.longest_update_ns,
+        }
+    }
+}

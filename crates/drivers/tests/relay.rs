@@ -1,0 +1,595 @@
+//! Frames of every kind through the relay, between real namespaces.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hasher};
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::num::NonZeroU64;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use constel_drivers::relay::{RelayConfig, RelayError, mono_ns};
+use constel_link::{ChangeError, EdgeUpdate, Impairment, Loss, PortId, QueueLimit, mac_of};
+use support::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+const BROADCAST: [u8; 6] = [0xff; 6];
+/// An EtherType that is nobody's: experimental (IEEE 802).
+const ODD: u16 = 0x88b5;
+
+fn udp(ip: impl Into<IpAddr>, port: u16) -> UdpSocket {
+    let socket = UdpSocket::bind((ip.into(), port)).unwrap();
+    socket.set_read_timeout(Some(2 * SECOND)).unwrap();
+    socket
+}
+
+/// One datagram each way; gives the one-way time of the first, by the kernel's receive stamp.
+fn one_way(lab: &Lab, from: usize, to: usize, ip: fn(u8) -> IpAddr, size: usize) -> u64 {
+    let far = lab.nodes[to].run(|| udp(ip(to as u8 + 1), 7000));
+    stamp(&far);
+    let near = lab.nodes[from].run(|| udp(ip(from as u8 + 1), 7000));
+    let payload: Vec<u8> = (0..size).map(|i| i as u8).collect();
+    let sent = real_ns();
+    near.send_to(&payload, (ip(to as u8 + 1), 7000)).unwrap();
+    let mut buffer = [0; 2048];
+    let (len, at) = receive(&far, &mut buffer).expect("the datagram arrives");
+    assert_eq!(buffer[..len], payload);
+    at - sent
+}
+
+#[test]
+fn ipv4_and_ipv6_take_the_delay_and_arp_as_well() {
+    let lab = Lab::new(&[0, 1]);
+    lab.apply(link(0, 1, 5 * MS));
+    for ip in [|n| v4(n).into(), |n| v6(n).into()] {
+        let first = one_way(&lab, 0, 1, ip, 100);
+        assert!(
+            first >= 15 * MS,
+            "{first}: request, answer and datagram, each 5 ms"
+        );
+        let known = one_way(&lab, 0, 1, ip, 100);
+        assert!((5 * MS..7 * MS).contains(&known), "{known}");
+    }
+    let stats = lab.handle.snapshot().unwrap();
+    assert_eq!((stats.early, stats.unintended.total()), (0, 0), "{stats:?}");
+    assert!(stats.lateness.count >= 8);
+}
+
+#[test]
+fn full_mtu_and_fragments() {
+    let lab = Lab::new(&[0, 1]);
+    lab.apply(link(0, 1, MS));
+    assert_eq!(
+        one_way(&lab, 0, 1, |n| v4(n).into(), 1472) / (10 * MS),
+        0,
+        "1500 bytes of IP"
+    );
+    one_way(&lab, 0, 1, |n| v6(n).into(), 1452);
+    one_way(&lab, 0, 1, |n| v4(n).into(), 2000);
+    assert_eq!(lab.handle.snapshot().unwrap().unintended.total(), 0);
+}
+
+#[test]
+fn any_frame_arrives_byte_for_byte() {
+    let lab = Lab::new(&[0, 1]);
+    lab.apply(link(0, 1, MS));
+    let payload: Vec<u8> = (0..1500).map(|i| (i * 7) as u8).collect();
+    let (near, far) = (mac_of(PortId(0)), mac_of(PortId(1)));
+    let cases = [
+        frame(far, near, ODD, &payload),
+        frame(far, near, ODD, &payload[..46]),
+        frame(far, near, ODD, b"x"),
+        frame(BROADCAST, near, ODD, &payload[..100]),
+        // IS-IS: length instead of a type, then LLC; a multicast address.
+        frame([0x01, 0x80, 0xc2, 0, 0, 0x14], near, 100, &payload[..100]),
+        // A source that lies: the port is known from the interface.
+        frame(far, mac_of(PortId(77)), ODD, &payload[..64]),
+        // Not our address scheme at all; the only edge takes it.
+        frame([2, 0, 0, 0, 0, 1], near, ODD, &payload[..64]),
+    ];
+    let receiver = lab.nodes[1].run(|| Raw::new(libc::ETH_P_ALL as u16));
+    let sender = lab.nodes[0].run(|| Raw::new(libc::ETH_P_ALL as u16));
+    for case in &cases {
+        sender.send(case);
+        let got = std::iter::from_fn(|| receiver.next())
+            .map(|(got, _)| got)
+            .find(|got| got[6..12] == case[6..12] && got[12..14] == case[12..14])
+            .expect("the frame arrives");
+        assert_eq!(&got, case);
+    }
+}
+
+#[test]
+fn a_vlan_tag_of_the_nodes_own_is_kept() {
+    let lab = Lab::new(&[0, 1]);
+    lab.apply(link(0, 1, MS));
+    // Priority 5, VLAN 100, then an odd type.
+    let tagged = [&[0x81, 0, 0xa0, 100][..], &ODD.to_be_bytes(), &[42; 60]].concat();
+    let whole = [&mac_of(PortId(1))[..], &mac_of(PortId(0)), &tagged].concat();
+    let receiver = lab.nodes[1].run(|| Raw::new(libc::ETH_P_ALL as u16));
+    // The kernel shows the tag apart from the frame.
+    let one = 1i32;
+    // SAFETY: pointer and length describe a local.
+    unsafe {
+        use std::os::fd::AsRawFd;
+        let option = libc::PACKET_AUXDATA;
+        let fd = receiver.as_raw_fd();
+        assert_eq!(
+            libc::setsockopt(fd, libc::SOL_PACKET, option, (&raw const one).cast(), 4),
+            0
+        );
+    }
+    lab.nodes[0]
+        .run(|| Raw::new(libc::ETH_P_ALL as u16))
+        .send(&whole);
+    let (got, tci) = std::iter::from_fn(|| Some(receive_with_tag(&receiver)))
+        .take(20)
+        .find(|(got, _)| got.len() > 14 && got[12..14] == ODD.to_be_bytes())
+        .expect("the tagged frame arrives");
+    assert_eq!(tci, Some(0xa064));
+    assert_eq!(got[14..], [42; 60]);
+    assert_eq!(
+        lab.handle
+            .edge_stats(PortId(0), PortId(1))
+            .unwrap()
+            .unwrap()
+            .held,
+        0
+    );
+}
+
+/// A frame without its tag, and the tag.
+fn receive_with_tag(raw: &Raw) -> (Vec<u8>, Option<u16>) {
+    use std::os::fd::AsRawFd;
+    let mut buffer = vec![0u8; 2048];
+    let mut control = [0u64; 16];
+    let mut iov = libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: 2048,
+    };
+    // SAFETY: pointers to locals; walks what the kernel wrote.
+    unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_iov = &raw mut iov;
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = size_of_val(&control);
+        let len = libc::recvmsg(raw.as_raw_fd(), &raw mut message, 0);
+        assert!(len > 0, "nothing arrived");
+        buffer.truncate(len as usize);
+        let mut tag = None;
+        let mut c = libc::CMSG_FIRSTHDR(&raw const message);
+        while !c.is_null() {
+            if (*c).cmsg_level == libc::SOL_PACKET && (*c).cmsg_type == libc::PACKET_AUXDATA {
+                let aux = libc::CMSG_DATA(c)
+                    .cast::<libc::tpacket_auxdata>()
+                    .read_unaligned();
+                if aux.tp_status & libc::TP_STATUS_VLAN_VALID != 0 {
+                    tag = Some(aux.tp_vlan_tci);
+                }
+            }
+            c = libc::CMSG_NXTHDR(&raw const message, c);
+        }
+        (buffer, tag)
+    }
+}
+
+#[test]
+fn multicast_group() {
+    let lab = Lab::new(&[0, 1]);
+    lab.apply(link(0, 1, MS));
+    let group = "239.1.2.3".parse().unwrap();
+    let receiver = lab.nodes[1].run(|| {
+        let socket = udp([0, 0, 0, 0], 7001);
+        socket.join_multicast_v4(&group, &v4(2)).unwrap();
+        socket
+    });
+    lab.nodes[0]
+        .run(|| udp(v4(1), 7001))
+        .send_to(b"all", (group, 7001))
+        .unwrap();
+    let mut buffer = [0; 16];
+    let (len, from) = receiver.recv_from(&mut buffer).unwrap();
+    assert_eq!((&buffer[..len], from.ip()), (&b"all"[..], v4(1).into()));
+}
+
+/// Send so many bytes of a known sequence and compare at the far end.
+fn tcp_bulk(lab: &Lab, ip: fn(u8) -> IpAddr, bytes: usize) -> Duration {
+    let listener = lab.nodes[1].run(|| TcpListener::bind((ip(2), 7002)).unwrap());
+    let stream = lab.nodes[0]
+        .run(|| TcpStream::connect_timeout(&SocketAddr::new(ip(2), 7002), 5 * SECOND).unwrap());
+    let (mut accepted, _) = listener.accept().unwrap();
+    for s in [&stream, &accepted] {
+        s.set_read_timeout(Some(10 * SECOND)).unwrap();
+        s.set_write_timeout(Some(10 * SECOND)).unwrap();
+    }
+    let start = Instant::now();
+    let sender = thread::spawn(move || {
+        let mut stream = stream;
+        let mut hash = DefaultHasher::new();
+        let mut sent = 0;
+        let mut chunk = vec![0u8; 60_000];
+        while sent < bytes {
+            let n = chunk.len().min(bytes - sent);
+            for (i, byte) in chunk[..n].iter_mut().enumerate() {
+                *byte = ((sent + i) as u64)
+                    .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                    .to_be_bytes()[0];
+            }
+            hash.write(&chunk[..n]);
+            stream.write_all(&chunk[..n]).unwrap();
+            sent += n;
+        }
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        hash.finish()
+    });
+    let mut all = Vec::with_capacity(bytes);
+    accepted.read_to_end(&mut all).unwrap();
+    let took = start.elapsed();
+    let mut hash = DefaultHasher::new();
+    // Hashed in the same pieces as they were sent.
+    all.chunks(60_000).for_each(|c| hash.write(c));
+    assert_eq!((all.len(), hash.finish()), (bytes, sender.join().unwrap()));
+    took
+}
+
+#[test]
+fn tcp_bulk_transfer_has_good_checksums() {
+    let lab = Lab::new(&[0, 1]);
+    lab.apply(link(0, 1, MS));
+    tcp_bulk(&lab, |n| v4(n).into(), 30_000_000);
+    tcp_bulk(&lab, |n| v6(n).into(), 30_000_000);
+    let errors = lab.nodes[1].run(|| snmp("Tcp", "InCsumErrors") + snmp("Tcp", "InErrs"));
+    assert_eq!(errors, 0);
+    let stats = lab.handle.snapshot().unwrap();
+    assert_eq!(stats.unintended.total(), 0, "{:?}", stats.unintended);
+    assert!(
+        stats.delivered > 40_000,
+        "MTU-sized frames, not super-frames: {}",
+        stats.delivered
+    );
+}
+
+#[test]
+fn rate_holds_tcp_back() {
+    let lab = Lab::new(&[0, 1]);
+    let slow = Impairment {
+        rate_bps: NonZeroU64::new(50_000_000),
+        queue: QueueLimit { bytes: 200_000 },
+        ..Impairment::delay_only(MS)
+    };
+    lab.apply(vec![set(0, 1, slow), set(1, 0, Impairment::delay_only(MS))]);
+    let took = tcp_bulk(&lab, |n| v4(n).into(), 5_000_000);
+    // 5 MB of data in frames of 1514 bytes with 1448 of data: 41.8 Mbit.
+    assert!(took >= Duration::from_millis(830), "{took:?}");
+    assert!(took < Duration::from_millis(1500), "{took:?}");
+}
+
+#[test]
+fn two_shards() {
+    let lab = Lab::new(&[3, 401, 799]);
+    assert_ne!(
+        lab.relay.shard_ns(PortId(3)).unwrap().inode().unwrap(),
+        lab.relay.shard_ns(PortId(401)).unwrap().inode().unwrap()
+    );
+    let mut changes = link(3, 401, MS);
+    changes.extend(link(3, 799, 2 * MS));
+    lab.apply(changes);
+    for (to, at_least) in [(1, MS), (2, 2 * MS)] {
+        one_way(&lab, 0, to, |n| v4(n).into(), 1472);
+        let known = one_way(&lab, 0, to, |n| v4(n).into(), 1472);
+        assert!((at_least..at_least + 2 * MS).contains(&known), "{known}");
+    }
+}
+
+#[test]
+fn a_port_with_several_edges() {
+    let lab = Lab::new(&[0, 1, 2, 3]);
+    let delay = Impairment::delay_only(MS);
+    lab.apply(vec![
+        set(0, 1, delay),
+        set(0, 2, delay),
+        set(1, 0, delay),
+        set(2, 0, delay),
+    ]);
+    let receivers: Vec<Raw> = (1..4).map(|n| lab.nodes[n].run(|| Raw::new(ODD))).collect();
+    receivers
+        .iter()
+        .for_each(|r| r.timeout(Duration::from_millis(200)));
+    let sender = lab.nodes[0].run(|| Raw::new(ODD));
+    let send = |to: [u8; 6], n: u8| sender.send(&frame(to, mac_of(PortId(0)), ODD, &[n; 50]));
+    send(mac_of(PortId(2)), 1);
+    send(BROADCAST, 2);
+    send(mac_of(PortId(3)), 3);
+    send([2, 9, 9, 9, 9, 9], 4);
+    let got: Vec<Vec<u8>> = receivers
+        .iter()
+        .map(|r| {
+            std::iter::from_fn(|| r.next())
+                .map(|(f, _)| f[14])
+                .collect()
+        })
+        .collect();
+    assert_eq!(got, [vec![2], vec![1, 2], vec![]]);
+    let stats = lab.handle.snapshot().unwrap();
+    assert!(
+        stats.totals.dropped_no_edge >= 2,
+        "two of ours, and perhaps the nodes' own"
+    );
+}
+
+#[test]
+fn without_an_edge_nothing_arrives() {
+    let lab = Lab::new(&[0, 1]);
+    let receiver = lab.nodes[1].run(|| Raw::new(ODD));
+    receiver.timeout(Duration::from_millis(200));
+    let sender = lab.nodes[0].run(|| Raw::new(ODD));
+    for to in [mac_of(PortId(1)), BROADCAST] {
+        sender.send(&frame(to, mac_of(PortId(0)), ODD, &[1; 50]));
+    }
+    assert_eq!(receiver.next(), None);
+    assert!(lab.handle.snapshot().unwrap().totals.dropped_no_edge >= 2);
+    // One direction only: the other stays shut.
+    lab.apply(vec![set(1, 0, Impairment::delay_only(MS))]);
+    sender.send(&frame(BROADCAST, mac_of(PortId(0)), ODD, &[1; 50]));
+    assert_eq!(receiver.next(), None);
+}
+
+#[test]
+fn two_relays_do_not_see_each_other() {
+    let (a, b) = (Lab::new(&[0, 1]), Lab::new(&[0, 1]));
+    a.apply(link(0, 1, MS));
+    b.apply(link(0, 1, MS));
+    let receivers = [&a, &b].map(|lab| lab.nodes[1].run(|| Raw::new(ODD)));
+    for (lab, n) in [(&a, 1), (&b, 2)] {
+        let sender = lab.nodes[0].run(|| Raw::new(ODD));
+        sender.send(&frame(BROADCAST, mac_of(PortId(0)), ODD, &[n; 50]));
+    }
+    for (receiver, n) in receivers.iter().zip([1, 2]) {
+        assert_eq!(receiver.next().unwrap().0[14], n);
+        receiver.timeout(Duration::from_millis(100));
+        assert_eq!(receiver.next(), None);
+    }
+}
+
+#[test]
+fn handover_is_one_instant_and_touches_no_interface() {
+    let lab = Lab::new(&[0, 1, 2]);
+    lab.apply(link(0, 1, 3 * MS));
+    let links = || {
+        lab.nodes
+            .iter()
+            .map(|n| n.run(link_state))
+            .collect::<Vec<_>>()
+    };
+    let before = links();
+    let (stop, stopped) = mpsc::channel::<()>();
+    let sender = lab.nodes[0].run(|| Raw::new(ODD));
+    let sending = thread::spawn(move || {
+        let mut sent = Vec::new();
+        let mut next = Instant::now();
+        while stopped.try_recv().is_err() {
+            let n = sent.len() as u32;
+            let payload = [&n.to_be_bytes()[..], &[0; 50]].concat();
+            let before = mono_ns();
+            sender.send(&frame(BROADCAST, mac_of(PortId(0)), ODD, &payload));
+            sent.push((before, mono_ns()));
+            next += Duration::from_micros(200);
+            while Instant::now() < next {
+                thread::yield_now();
+            }
+        }
+        sent
+    });
+    let receivers = [1, 2].map(|n| lab.nodes[n].run(|| Raw::new(ODD)));
+    thread::sleep(Duration::from_millis(100));
+    let mut changes = vec![remove(0, 1), remove(1, 0)];
+    changes.extend(link(0, 2, 3 * MS));
+    let at = mono_ns() + 100 * MS;
+    let applied = lab.handle.apply(EdgeUpdate { changes }, Some(at)).unwrap();
+    assert_eq!(applied.at_ns, at);
+    assert_eq!((applied.changes.added, applied.changes.removed), (2, 2));
+    thread::sleep(Duration::from_millis(100));
+    stop.send(()).unwrap();
+    let sent = sending.join().unwrap();
+    let mut arrived = BTreeMap::new();
+    for (i, receiver) in receivers.iter().enumerate() {
+        receiver.timeout(Duration::from_millis(100));
+        while let Some((f, _)) = receiver.next() {
+            let n = u32::from_be_bytes(f[14..18].try_into().unwrap());
+            assert_eq!(arrived.insert(n, i), None, "frame {n} arrived twice");
+        }
+    }
+    assert_eq!(
+        arrived.len(),
+        sent.len(),
+        "none lost: those in flight arrived"
+    );
+    for (n, (before, after)) in sent.iter().enumerate() {
+        // Captured between `before` and `after`: only a frame in whose send the instant fell may
+        // have gone either way.
+        if *after < at {
+            assert_eq!(
+                arrived[&(n as u32)],
+                0,
+                "frame {n}, {} ns before",
+                at - after
+            );
+        } else if *before >= at {
+            assert_eq!(
+                arrived[&(n as u32)],
+                1,
+                "frame {n}, {} ns after",
+                before - at
+            );
+        }
+    }
+    assert!(arrived.values().any(|&i| i == 0) && arrived.values().any(|&i| i == 1));
+    assert_eq!(links(), before);
+}
+
+/// Indexes, addresses and carrier changes of the node's interfaces.
+fn link_state() -> String {
+    let mut all: Vec<String> = ["ifindex", "address", "carrier_changes"]
+        .iter()
+        .map(|name| {
+            // /sys/class/net shows the namespace of the mount; the node's own is behind netlink.
+            (*name).to_string()
+        })
+        .collect();
+    let mut socket = constel_host::netlink::Socket::open().unwrap();
+    all.extend(socket.links().unwrap().iter().map(|l| format!("{l:?}")));
+    all.join("\n")
+}
+
+#[test]
+fn bad_updates_change_nothing() {
+    let lab = Lab::new(&[0, 1]);
+    lab.apply(link(0, 1, MS));
+    let changes = vec![remove(0, 1), set(0, 9, Impairment::delay_only(1))];
+    let error = lab.handle.apply(EdgeUpdate { changes }, None).unwrap_err();
+    let RelayError::Update(error) = error else {
+        panic!("{error}")
+    };
+    assert!(matches!(
+        error.errors[..],
+        [ChangeError::NoSuchPort {
+            port: PortId(9),
+            ..
+        }]
+    ));
+    let changes = vec![remove(0, 1), remove(1, 0)];
+    lab.handle
+        .apply(
+            EdgeUpdate {
+                changes: changes.clone(),
+            },
+            None,
+        )
+        .unwrap();
+    let error = lab.handle.apply(EdgeUpdate { changes }, None).unwrap_err();
+    assert!(error.to_string().contains("does not exist"), "{error}");
+    assert_eq!(lab.handle.all_edges().unwrap(), []);
+    lab.handle.stop();
+    assert!(matches!(lab.handle.snapshot(), Err(RelayError::Stopped)));
+    let update = EdgeUpdate {
+        changes: link(0, 1, MS),
+    };
+    assert!(matches!(
+        lab.handle.apply(update, None),
+        Err(RelayError::Stopped)
+    ));
+}
+
+#[test]
+fn configuration_that_cannot_be() {
+    let ports = |ports| RelayConfig::new("x", ports, 1);
+    let slots = |slots| RelayConfig { slots, ..ports(1) };
+    for bad in [ports(0), ports(65_537), slots(0), slots(1000), slots(3000)] {
+        let error = constel_drivers::relay::Relay::new(bad.clone()).unwrap_err();
+        assert!(matches!(error, RelayError::Config(_)), "{bad:?}: {error}");
+    }
+}
+
+#[test]
+fn super_frames_are_counted_not_silent() {
+    let lab = Lab::new(&[0, 1]);
+    lab.apply(link(0, 1, MS));
+    let mut batch = constel_host::netlink::Batch::new();
+    batch
+        .change_link(&constel_host::netlink::LinkChange {
+            ifindex: ETH0,
+            gso_max_segs: Some(64),
+            ..Default::default()
+        })
+        .unwrap();
+    constel_host::netlink::Socket::open_in(&lab.nodes[0].ns)
+        .unwrap()
+        .send(&mut batch)
+        .unwrap();
+    let listener = lab.nodes[1].run(|| TcpListener::bind((v4(2), 7003)).unwrap());
+    let mut stream = lab.nodes[0].run(|| TcpStream::connect((v4(2), 7003)).unwrap());
+    let _accepted = listener.accept().unwrap();
+    stream.set_nonblocking(true).unwrap();
+    let _ = stream.write(&[0; 100_000]);
+    eventually("a super-frame is dropped and counted", || {
+        (lab.handle.snapshot().unwrap().unintended.gso > 0).then_some(())
+    });
+}
+
+#[test]
+fn loss_is_the_scenarios_and_counted() {
+    let lab = Lab::new(&[0, 1]);
+    let lossy = Impairment {
+        loss: Loss::Bernoulli { loss_ratio: 0.5 },
+        ..Impairment::delay_only(MS)
+    };
+    lab.apply(vec![set(0, 1, lossy)]);
+    let receiver = lab.nodes[1].run(|| Raw::new(ODD));
+    receiver.timeout(Duration::from_millis(200));
+    let sender = lab.nodes[0].run(|| Raw::new(ODD));
+    for n in 0..200u8 {
+        sender.send(&frame(BROADCAST, mac_of(PortId(0)), ODD, &[n; 50]));
+    }
+    let got = std::iter::from_fn(|| receiver.next()).count();
+    let edge = lab
+        .handle
+        .edge_stats(PortId(0), PortId(1))
+        .unwrap()
+        .unwrap()
+        .counters;
+    assert!((60..140).contains(&got), "{got} of 200");
+    assert_eq!(edge.offered, edge.delivered + edge.dropped_loss);
+    assert!(edge.delivered >= got as u64);
+    assert_eq!(lab.handle.snapshot().unwrap().unintended.total(), 0);
+}
+
+#[test]
+fn an_idle_relay_sleeps() {
+    let lab = Lab::new(&[0, 1]);
+    lab.apply(link(0, 1, MS));
+    // Let the nodes' own start-up chatter pass.
+    thread::sleep(2 * SECOND);
+    let before = lab.handle.snapshot().unwrap();
+    thread::sleep(2 * SECOND);
+    let after = lab.handle.snapshot().unwrap();
+    let share = (after.cpu_ns - before.cpu_ns) as f64 / (after.at_ns - before.at_ns) as f64;
+    assert!(share < 0.005, "{:.3} % of a core", share * 100.0);
+}
+
+#[test]
+fn many_frames_at_a_thousand_per_second_are_never_early() {
+    let lab = Lab::new(&[0, 1]);
+    lab.apply(link(0, 1, 5 * MS));
+    one_way(&lab, 0, 1, |n| v4(n).into(), 10);
+    let receiver = lab.nodes[1].run(|| udp(v4(2), 7004));
+    stamp(&receiver);
+    let sender = lab.nodes[0].run(|| udp(v4(1), 7004));
+    sender.connect((v4(2), 7004)).unwrap();
+    let sending = thread::spawn(move || {
+        for _ in 0..1000 {
+            sender.send(&real_ns().to_be_bytes()).unwrap();
+            thread::sleep(Duration::from_micros(900));
+        }
+    });
+    let mut errors: Vec<i64> = (0..1000)
+        .map(|_| {
+            let mut buffer = [0; 64];
+            let (_, at) = receive(&receiver, &mut buffer).expect("none is lost");
+            let sent = u64::from_be_bytes(buffer[..8].try_into().unwrap());
+            at as i64 - sent as i64 - 5 * MS as i64
+        })
+        .collect();
+    sending.join().unwrap();
+    errors.sort_unstable();
+    assert!(errors[0] > 0, "{} ns early", -errors[0]);
+    let median = errors[500];
+    assert!(
+        median < 1_000_000,
+        "{median} ns late in the median: this machine is overloaded"
+    );
+    assert_eq!(lab.handle.snapshot().unwrap().early, 0);
+}
