@@ -21,6 +21,8 @@
 #define ADDRESSES 12
 #define TAG 4
 #define BODY_MAX (SLOT_BYTES - TYPE_AT)
+// EtherType and two bytes: with less, the kernel does not take the relay's tag off again.
+#define BODY_MIN 4
 
 #define FLAG_CSUM 1
 #define FLAG_VLAN 2
@@ -51,7 +53,7 @@ struct cpu {
 	__u64 dropped_pool; // no free slot
 	__u64 dropped_ring; // descriptor ring full
 	__u64 dropped_gso; // super-frame
-	__u64 dropped_size; // larger than a slot
+	__u64 dropped_size; // larger than a slot, or shorter than 16 bytes
 	__u64 dropped_error; // could not be read
 	__u64 trunk; // frames that reached cst_trunk
 	__u64 delivered; // frames handed to a host end
@@ -159,7 +161,7 @@ int cst_capture(struct __sk_buff *ctx)
 		return TC_ACT_SHOT;
 	}
 	__u32 body = ctx->len - ADDRESSES;
-	if (body > BODY_MAX || body < 2) {
+	if (body > BODY_MAX || body < BODY_MIN) {
 		cpu->dropped_size++;
 		return TC_ACT_SHOT;
 	}
@@ -207,7 +209,7 @@ int cst_capture(struct __sk_buff *ctx)
 		err = bpf_skb_load_bytes(ctx, 0, at + TYPE_AT - ADDRESSES - TAG, ADDRESSES);
 	// Keep the compiler from losing the bounds established above.
 	asm volatile("" : "+r"(body));
-	if (body > BODY_MAX || body < 2 || err ||
+	if (body > BODY_MAX || body < BODY_MIN || err ||
 	    bpf_skb_load_bytes(ctx, ADDRESSES, at + TYPE_AT, body)) {
 		cpu->dropped_error++;
 		return TC_ACT_SHOT;

@@ -12,7 +12,7 @@ pub struct UnintendedDrops {
     pub ring: u64,
     /// GSO super-frame: the port was not made with `gso_max_segs = 1`.
     pub gso: u64,
-    /// Larger than a slot (2,012 bytes with its Ethernet header).
+    /// Larger than a slot (2,012 bytes with its Ethernet header), or shorter than 16 bytes.
     pub size: u64,
     /// Could not be read, or from an interface that is no port.
     pub error: u64,

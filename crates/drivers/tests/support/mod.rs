@@ -202,6 +202,22 @@ pub fn stamp(socket: &impl AsRawFd) {
     assert_eq!(result, 0);
 }
 
+/// Room for everything a test sends, however slow its receiver.
+pub fn roomy(socket: &impl AsRawFd) {
+    let bytes = 64i32 << 20;
+    // SAFETY: pointer and length describe a local.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVBUFFORCE,
+            (&raw const bytes).cast(),
+            4,
+        )
+    };
+    assert_eq!(result, 0);
+}
+
 /// A packet and when the kernel got it (0 without [`stamp`]), or `None` on timeout.
 pub fn receive(socket: &impl AsRawFd, buffer: &mut [u8]) -> Option<(usize, u64)> {
     let mut control = [0u64; 16];
@@ -277,6 +293,7 @@ impl Raw {
                 fd: OwnedFd::from_raw_fd(fd),
             };
             raw.timeout(Duration::from_secs(2));
+            roomy(&raw);
             raw
         }
     }
