@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use constel_drivers::relay::{RelayConfig, RelayError, mono_ns};
+use constel_drivers::relay::{Relay, RelayConfig, RelayError, mono_ns};
 use constel_link::{ChangeError, EdgeUpdate, Impairment, Loss, PortId, QueueLimit, mac_of};
 use support::*;
 
@@ -487,7 +487,7 @@ fn configuration_that_cannot_be() {
     let ports = |ports| RelayConfig::new("x", ports, 1);
     let slots = |slots| RelayConfig { slots, ..ports(1) };
     for bad in [ports(0), ports(65_537), slots(0), slots(1000), slots(3000)] {
-        let error = constel_drivers::relay::Relay::new(bad.clone()).unwrap_err();
+        let error = Relay::new(bad.clone()).unwrap_err();
         assert!(matches!(error, RelayError::Config(_)), "{bad:?}: {error}");
     }
 }
@@ -590,4 +590,20 @@ fn many_frames_at_a_thousand_per_second_are_never_early() {
         "{median} ns late in the median: this machine is overloaded"
     );
     assert_eq!(lab.handle.snapshot().unwrap().early, 0);
+}
+
+#[test]
+fn a_relay_that_was_never_started_goes_as_well() {
+    let config = RelayConfig {
+        slots: 1024,
+        ..RelayConfig::new("idle", 1, 1)
+    };
+    let relay = Relay::new(config).unwrap();
+    let node = Node::new();
+    node.port(&relay, PortId(0), 0, 1);
+    drop(node);
+    // The node is gone, and its port with it: attaching again must say so.
+    eventually("the host end goes with the node", || {
+        relay.attach(&[PortId(0)]).err()
+    });
 }
