@@ -69,7 +69,8 @@ impl Rows {
     }
 }
 
-/// The usable edges of a snapshot between nodes. Edges in a handover's outage are left out.
+/// The edges of a snapshot between nodes. An edge in a handover's outage counts when the outage ends within the
+/// step: the routes of a step must serve it to its end.
 #[derive(Debug, Clone)]
 pub struct Graph {
     outgoing: Rows,
@@ -120,11 +121,15 @@ pub struct Scratch {
 }
 
 impl Graph {
-    /// The usable edges of `snapshot`.
+    /// The edges of `snapshot` that are usable before its step ends.
     #[must_use]
     pub fn new(layout: &Layout, snapshot: &Snapshot, transit: GroundTransit) -> Graph {
         let node = |p: PortId| layout.port(p).node.0;
-        let usable = snapshot.edges.iter().filter(|e| e.usable_at(snapshot.t_ns));
+        let end_ns = snapshot.t_ns + layout.spec().step_ns;
+        let usable = snapshot
+            .edges
+            .iter()
+            .filter(|e| e.impairment.up_from_ns < end_ns);
         let (mut out, mut into) = (Vec::new(), Vec::new());
         for e in usable {
             let (a, b) = (node(e.from), node(e.to));

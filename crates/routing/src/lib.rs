@@ -13,4 +13,4 @@ pub mod walk;
 pub use addresses::{AddressError, AddressPlan, AddressRow, Loopback, PortAddresses};
 pub use graph::{Graph, GroundTransit, NextHop, PathHop, Scratch, Tree, UNREACHABLE};
 pub use routes::{RouteChange, Routes, Via};
-pub use walk::{Route, Table, Walk, WalkEnd, WalkHop, walk};
+pub use walk::{Route, Table, Walk, WalkEnd, WalkHop, walk, walk_at};

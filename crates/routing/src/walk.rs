@@ -82,7 +82,7 @@ pub struct WalkHop {
     pub far_port: PortId,
     /// Node reached.
     pub to: NodeId,
-    /// Delay at the start of the snapshot's step, ns.
+    /// Propagation delay at the moment of the walk, ns.
     pub delay_ns: u64,
 }
 
@@ -138,6 +138,29 @@ pub fn walk(
     from: NodeId,
     destination: IpAddr,
 ) -> Walk {
+    walk_at(
+        layout,
+        snapshot,
+        plan,
+        tables,
+        from,
+        destination,
+        snapshot.t_ns,
+    )
+}
+
+/// [`walk`] at another moment of the snapshot's step, `t_ns` after the start of the lab: delays and outages are
+/// those of that moment.
+#[must_use]
+pub fn walk_at(
+    layout: &Layout,
+    snapshot: &Snapshot,
+    plan: &AddressPlan,
+    tables: &[Table],
+    from: NodeId,
+    destination: IpAddr,
+    t_ns: u64,
+) -> Walk {
     let goal = plan.node_of(destination);
     let mut visited = std::collections::BTreeSet::new();
     let mut hops = Vec::new();
@@ -164,11 +187,11 @@ pub fn walk(
             break WalkEnd::UnknownGateway(at, gateway);
         };
         let edge = snapshot.edge(route.port, far_port);
-        let Some(edge) = edge.filter(|e| e.usable_at(snapshot.t_ns)) else {
+        let Some(edge) = edge.filter(|e| e.usable_at(t_ns)) else {
             break WalkEnd::NoEdge(route.port, far_port);
         };
         let to = layout.port(far_port).node;
-        let delay_ns = edge.impairment.delay.delay_ns;
+        let delay_ns = edge.impairment.delay.at(t_ns);
         hops.push(WalkHop {
             from: at,
             port: route.port,

@@ -5,7 +5,7 @@ mod common;
 use common::{cities, iridium, shell1};
 use constel_routing::{
     AddressPlan, Graph, GroundTransit, Route, RouteChange, Routes, Scratch, Table, UNREACHABLE,
-    Via, WalkEnd, walk,
+    Via, WalkEnd, walk, walk_at,
 };
 use constel_topology::{Edge, EdgeKind, Layout, NodeId, NodeKind, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
@@ -302,7 +302,49 @@ fn walks_follow_kernel_tables() {
         }
     }
     let walked = walk(&layout, &dark, &plan, &tables, a, to);
-    assert_eq!(walked.end, WalkEnd::NoEdge(path[0].port, path[0].far_port));
+    let no_edge = WalkEnd::NoEdge(path[0].port, path[0].far_port);
+    assert_eq!(walked.end, no_edge);
+    // A moment later it is up, and the delays have glided on.
+    let later = dark.t_ns + 500_000_000;
+    let walked = walk_at(&layout, &dark, &plan, &tables, a, to, later);
+    assert!(walked.arrived());
+    let glided: u64 = path
+        .iter()
+        .map(|h| {
+            snapshot
+                .edge(h.port, h.far_port)
+                .unwrap()
+                .impairment
+                .delay
+                .at(later)
+        })
+        .sum();
+    assert_eq!(walked.delay_ns(), glided);
+    assert_ne!(Some(glided), routes.distance_ns(a, b));
+}
+
+#[test]
+fn routes_use_an_edge_whose_outage_ends_within_the_step() {
+    let mut stepper = iridium(cities());
+    let layout = stepper.layout().clone();
+    let mut snapshot = stepper.at_step(7);
+    let (station, step_ns) = (stations(&layout)[0], layout.spec().step_ns);
+    let port = layout.gsl_port(station);
+    let mut reached = |outage_ns: u64| {
+        for e in snapshot
+            .edges
+            .iter_mut()
+            .filter(|e| e.from == port || e.to == port)
+        {
+            e.impairment.up_from_ns = snapshot.t_ns + outage_ns;
+        }
+        let graph = Graph::new(&layout, &snapshot, GroundTransit::Never);
+        Routes::compute(&graph, &[station])
+            .distance_ns(NodeId(0), station)
+            .is_some()
+    };
+    assert!(reached(step_ns - 1));
+    assert!(!reached(step_ns));
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use crate::node::PortRole;
 use crate::spec::{Neighbours, PlusGrid, Satellite, Wrap};
-use constel_orbit::DVec3;
+use constel_orbit::{DVec3, line_of_sight};
 use std::collections::BTreeMap;
 
 /// What kind of neighbours an ISL joins.
@@ -95,9 +95,7 @@ fn inter_plane(rings: &[&Vec<usize>], grid: &PlusGrid, positions: &[DVec3], pair
             Neighbours::Walker { phasing, .. } => {
                 shifted(rings[p], rings[p + 1], -ahead(phasing, rings.len()))
             }
-            Neighbours::Nearest { .. } => {
-                nearest(rings[p], rings[p + 1], positions, grid.max_range_m)
-            }
+            Neighbours::Nearest { .. } => nearest(rings[p], rings[p + 1], positions, grid),
         };
         push_inter(found, IslKind::InterPlane, pairs);
     }
@@ -111,11 +109,7 @@ fn inter_plane(rings: &[&Vec<usize>], grid: &PlusGrid, positions: &[DVec3], pair
         Wrap::StarSeamOff => {}
         // Opposite directions: no phase to speak of, only who is near now.
         Wrap::StarSeamOn => {
-            push_inter(
-                nearest(last, first, positions, grid.max_range_m),
-                IslKind::Seam,
-                pairs,
-            );
+            push_inter(nearest(last, first, positions, grid), IslKind::Seam, pairs);
         }
         Wrap::Delta => {
             let found = match grid.neighbours {
@@ -125,7 +119,7 @@ fn inter_plane(rings: &[&Vec<usize>], grid: &PlusGrid, positions: &[DVec3], pair
                     first,
                     i64::from(phasing) - ahead(phasing, rings.len()),
                 ),
-                Neighbours::Nearest { .. } => nearest(last, first, positions, grid.max_range_m),
+                Neighbours::Nearest { .. } => nearest(last, first, positions, grid),
             };
             push_inter(found, IslKind::InterPlane, pairs);
         }
@@ -156,12 +150,13 @@ fn shifted(from: &[usize], to: &[usize], shift: i64) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// Pairs off two planes one to one: the shortest range first, ties to the lower indices.
+/// Pairs off two planes one to one, as far as they see each other within range: the shortest range first,
+/// ties to the lower indices.
 fn nearest(
     from: &[usize],
     to: &[usize],
     positions: &[DVec3],
-    max_range_m: f64,
+    grid: &PlusGrid,
 ) -> Vec<(usize, usize)> {
     let mut candidates: Vec<(f64, usize, usize)> = from
         .iter()
@@ -169,7 +164,8 @@ fn nearest(
             to.iter()
                 .map(move |&b| (positions[a].distance(positions[b]), a, b))
         })
-        .filter(|c| c.0 <= max_range_m)
+        .filter(|c| c.0 <= grid.max_range_m)
+        .filter(|c| line_of_sight(positions[c.1], positions[c.2], grid.clearance_m))
         .collect();
     candidates.sort_by(|x, y| x.0.total_cmp(&y.0).then((x.1, x.2).cmp(&(y.1, y.2))));
     let mut taken = std::collections::BTreeSet::new();
@@ -281,7 +277,12 @@ mod tests {
 
     #[test]
     fn nearest_is_one_to_one_and_leaves_out_the_far() {
-        let at = |x: f64, y: f64| DVec3::new(x, y, 0.0);
+        let at = |x: f64, y: f64| DVec3::new(x, y, 7e6);
+        let any = Neighbours::Nearest { wrap: Wrap::Delta };
+        let within = |max_range_m| PlusGrid {
+            max_range_m,
+            ..grid(any)
+        };
         let positions = [
             at(0.0, 0.0),
             at(10.0, 0.0),
@@ -290,15 +291,21 @@ mod tests {
             at(99.0, 1.0),
         ];
         assert_eq!(
-            nearest(&[0, 1], &[2, 3, 4], &positions, 5.0),
+            nearest(&[0, 1], &[2, 3, 4], &positions, &within(5.0)),
             vec![(0, 2), (1, 3)]
         );
         // Both want 2; the shorter wins, the other takes what is left in range.
         let positions = [at(0.0, 0.0), at(1.0, 0.0), at(0.9, 0.0), at(3.0, 0.0)];
         assert_eq!(
-            nearest(&[0, 1], &[2, 3], &positions, 5.0),
+            nearest(&[0, 1], &[2, 3], &positions, &within(5.0)),
             vec![(0, 3), (1, 2)]
         );
-        assert_eq!(nearest(&[0, 1], &[2, 3], &positions, 2.0), vec![(1, 2)]);
+        assert_eq!(
+            nearest(&[0, 1], &[2, 3], &positions, &within(2.0)),
+            vec![(1, 2)]
+        );
+        // The Earth is in the way, however far a laser reaches.
+        let positions = [at(0.0, 0.0), -at(0.0, 0.0)];
+        assert_eq!(nearest(&[0], &[1], &positions, &within(1e9)), vec![]);
     }
 }
