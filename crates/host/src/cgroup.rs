@@ -12,9 +12,13 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::claim::LabName;
 use crate::error::{Context, Error, Result};
+use crate::ident::ProcessIdent;
 
 /// Every cgroup of ours is named `constel-<lab>`.
 pub const PREFIX: &str = "constel-";
+
+/// Extended attribute that names the process that made the group ([`ProcessIdent::mark`]).
+const OWNER_ATTRIBUTE: &str = "trusted.constel.owner";
 
 /// Where cgroup2 is mounted: at `/sys/fs/cgroup`, or at `.../unified` on hybrid hosts.
 /// `None` where it is not, or only to be read.
@@ -56,7 +60,7 @@ impl LabCgroup {
         };
         let path = root.join(format!("{PREFIX}{lab}"));
         match fs::create_dir(&path) {
-            Ok(()) => Ok(Some(LabCgroup { path })),
+            Ok(()) => mark(path).map(Some),
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Err(Error::Conflict(format!(
                 "cgroup {} exists already: left over from a lab that was killed (constel clean)",
                 path.display()
@@ -102,6 +106,19 @@ impl LabCgroup {
         }
         out.sort_by(|a, b| a.0.cmp(&b.0));
         Ok(out)
+    }
+
+    /// The process that made it, alive or dead; `None` if it does not carry our mark.
+    pub fn owner(&self) -> Result<Option<ProcessIdent>> {
+        let mut buf = [0u8; 64];
+        match rustix::fs::getxattr(&self.path, OWNER_ATTRIBUTE, &mut buf) {
+            Ok(n) => ProcessIdent::from_mark(&String::from_utf8_lossy(&buf[..n])),
+            Err(rustix::io::Errno::NODATA | rustix::io::Errno::NOENT) => Ok(None),
+            Err(e) => Err(Error::os(
+                format!("read the mark of {}", self.path.display()),
+                e.into(),
+            )),
+        }
     }
 
     /// Its directory.
@@ -266,6 +283,20 @@ impl LabCgroup {
         }
         Ok(out)
     }
+}
+
+/// Puts our mark on a new group, or removes the group again: unmarked, nobody could clean it up.
+fn mark(path: PathBuf) -> Result<LabCgroup> {
+    let owner = ProcessIdent::current()?.mark();
+    let flags = rustix::fs::XattrFlags::empty();
+    if let Err(e) = rustix::fs::setxattr(&path, OWNER_ATTRIBUTE, owner.as_bytes(), flags) {
+        let _ = fs::remove_dir(&path);
+        return Err(Error::os(
+            format!("mark cgroup {}", path.display()),
+            e.into(),
+        ));
+    }
+    Ok(LabCgroup { path })
 }
 
 /// The group vanished: ENOENT, or ENODEV when its files were open or being opened.

@@ -12,7 +12,7 @@ use crate::claim::{self, LINK_GROUP, LabName, LabState, RuntimeDir, Thing};
 use crate::error::{Context, Error, Result};
 use crate::globals::Release;
 use crate::netlink::{Batch, Socket};
-use crate::process;
+use crate::process::{self, Whose};
 
 /// How long processes may take to die of SIGKILL, and BPF objects to go after them.
 const DYING: Duration = Duration::from_secs(10);
@@ -75,41 +75,68 @@ pub struct CleanReport {
     pub problems: Vec<String>,
 }
 
-/// Cleans up after every dead lab, and after marked things whose lab has no directory any more
-/// (a crash in the last moments of cleaning up). Living labs are left alone.
-pub fn clean_all(runtime: &RuntimeDir) -> Result<Vec<CleanReport>> {
+/// What cleaning up the host did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostReport {
+    /// Per lab, by name.
+    pub labs: Vec<CleanReport>,
+    /// Host-wide settings given back that belonged to no lab with a directory.
+    pub settings: Vec<Release>,
+}
+
+/// Cleans up after every dead lab, and after marked things of dead owners whose lab has no
+/// directory any more (a crash in the last moments of cleaning up). Whatever a living process
+/// answers for is left alone.
+pub fn clean_all(runtime: &RuntimeDir) -> Result<HostReport> {
     let labs = runtime.list()?;
-    let mut names: Vec<LabName> = labs.iter().map(|l| l.lab.clone()).collect();
-    names.extend(LabCgroup::all()?.into_iter().map(|(lab, _)| lab));
+    let mut names: Vec<LabName> = Vec::new();
     names.extend(
-        process::marked(None)?
-            .into_iter()
-            .filter_map(|m| m.lab.parse().ok()),
+        labs.iter()
+            .filter(|l| l.state == LabState::Dead)
+            .map(|l| l.lab.clone()),
     );
-    names.extend(
-        runtime
-            .globals()
-            .owners()?
-            .into_iter()
-            .filter_map(|n| n.parse().ok()),
-    );
-    names.sort();
-    names.dedup();
-    let mut out = Vec::new();
-    for lab in names {
-        match runtime.find(&lab)? {
-            Some(entry) if entry.state != LabState::Dead => {}
-            Some(_) => out.push(clean_lab(runtime, &lab)?),
-            None => {
-                let report = clean_lab(runtime, &lab)?;
-                if !report.removed.is_empty() || !report.problems.is_empty() {
-                    out.push(report);
-                }
-            }
+    for (lab, group) in LabCgroup::all()? {
+        if is_orphan(&group)? {
+            names.push(lab);
         }
     }
+    for m in process::marked(None)? {
+        if m.is(Whose::DeadOwners)? {
+            names.extend(m.lab.parse::<LabName>());
+        }
+    }
+    names.sort();
+    names.dedup();
+    // A lab that died and was started anew has both living and dead processes; it is alive.
+    names.retain(|n| {
+        !labs
+            .iter()
+            .any(|l| l.lab == *n && l.state != LabState::Dead)
+    });
+    let labs = names
+        .iter()
+        .map(|n| clean_lab(runtime, n))
+        .collect::<Result<Vec<_>>>()?;
+    let settings = runtime.globals().release_dead()?;
     runtime.remove_if_empty()?;
-    Ok(out)
+    Ok(HostReport { labs, settings })
+}
+
+/// Whether nobody answers for the group any more. An unmarked one is not ours.
+fn is_orphan(group: &LabCgroup) -> Result<bool> {
+    match group.owner()? {
+        Some(owner) => Ok(!owner.is_alive()?),
+        None => Ok(false),
+    }
+}
+
+/// The lab's cgroup, if it is there and nobody answers for it.
+fn orphaned_group(lab: &LabName) -> Result<Option<LabCgroup>> {
+    let group = LabCgroup::open(lab)?;
+    Ok(match group {
+        Some(g) if is_orphan(&g)? => Some(g),
+        _ => None,
+    })
 }
 
 /// Cleans up after one lab: kills its processes, removes what it recorded, gives back host-wide
@@ -159,7 +186,7 @@ pub fn clean_lab(runtime: &RuntimeDir, lab: &LabName) -> Result<CleanReport> {
         Ok(done) => r.removed.extend(done.into_iter().map(Removed::Setting)),
         Err(e) => r.problems.push(e.to_string()),
     }
-    match LabCgroup::open(lab).and_then(|g| match g {
+    match orphaned_group(lab).and_then(|g| match g {
         Some(g) => Ok(g.remove(DYING)?.then(|| g.path().to_path_buf())),
         None => Ok(None),
     }) {
@@ -193,8 +220,8 @@ fn kill(lab: &LabName, r: &mut CleanReport) {
     };
     // By cgroup first: the kernel does it at once, so that nothing can outrun it. Who they were
     // must be asked before.
-    let before = process::marked(Some(lab.as_str())).unwrap_or_default();
-    match LabCgroup::open(lab).and_then(|g| {
+    let before = process::marked_of(lab.as_str(), Whose::DeadOwners).unwrap_or_default();
+    match orphaned_group(lab).and_then(|g| {
         g.map_or(Ok((0, Vec::new())), |g| {
             let pids = g.pids()?;
             g.kill_all(DYING).map(|n| (n, pids))
@@ -210,7 +237,7 @@ fn kill(lab: &LabName, r: &mut CleanReport) {
         }
         Err(e) => r.problems.push(e.to_string()),
     }
-    match process::kill_marked(lab.as_str(), DYING) {
+    match process::kill_marked(lab.as_str(), Whose::DeadOwners, DYING) {
         Ok(killed) => r.removed.extend(killed.into_iter().map(as_removed)),
         Err(e) => r.problems.push(e.to_string()),
     }
@@ -259,14 +286,14 @@ fn remove_thing(thing: &Thing, lab: &LabName) -> Result<Option<Removed>> {
 
 /// Looks again whether everything is really gone.
 fn verify(runtime: &RuntimeDir, lab: &LabName, r: &mut CleanReport) {
-    match process::marked(Some(lab.as_str())) {
+    match process::marked_of(lab.as_str(), Whose::DeadOwners) {
         Ok(left) => r.problems.extend(
             left.iter()
                 .map(|m| format!("process {} ({}) is still alive", m.pid, m.command)),
         ),
         Err(e) => r.problems.push(e.to_string()),
     }
-    match LabCgroup::open(lab) {
+    match orphaned_group(lab) {
         Ok(None) => {}
         Ok(Some(g)) => r
             .problems

@@ -36,6 +36,27 @@ impl ProcessIdent {
         }))
     }
 
+    /// As a word for marks: `<pid>.<start ticks>`. Marks do not outlive a boot, so the boot is not
+    /// part of it.
+    pub fn mark(&self) -> String {
+        format!("{}.{}", self.pid, self.start_ticks)
+    }
+
+    /// The process that a mark of this boot names, whether it lives or not.
+    pub fn from_mark(mark: &str) -> Result<Option<ProcessIdent>> {
+        let numbers = mark
+            .split_once('.')
+            .and_then(|(p, t)| Some((p.parse().ok()?, t.parse().ok()?)));
+        let Some((pid, start_ticks)) = numbers else {
+            return Ok(None);
+        };
+        Ok(Some(ProcessIdent {
+            pid,
+            start_ticks,
+            boot_id: boot_id()?,
+        }))
+    }
+
     /// Whether exactly this process still runs. A zombie does not: it holds nothing any more.
     pub fn is_alive(&self) -> Result<bool> {
         Ok(start_ticks(self.pid)? == Some(self.start_ticks) && boot_id()? == self.boot_id)
@@ -86,6 +107,11 @@ mod tests {
     fn knows_itself_and_a_dead_child() {
         let me = ProcessIdent::current().unwrap();
         assert!(me.is_alive().unwrap());
+        assert_eq!(
+            ProcessIdent::from_mark(&me.mark()).unwrap(),
+            Some(me.clone())
+        );
+        assert_eq!(ProcessIdent::from_mark("x.1").unwrap(), None);
         let later = ProcessIdent {
             start_ticks: me.start_ticks + 1,
             ..me.clone()

@@ -181,6 +181,9 @@ fn the_journal_survives_kill_9() {
         loop {
             g.set(&me, &Path::new(&dir).join("setting"), exactly("3"))
                 .unwrap();
+            // Setting syncs a file, releasing does not: without a pause it would nearly always be
+            // killed while setting.
+            std::thread::sleep(std::time::Duration::from_millis(1));
             g.release("victim", &Path::new(&dir).join("setting"))
                 .unwrap();
         }
@@ -198,7 +201,7 @@ fn the_journal_survives_kill_9() {
         while !h.dir.path().join("host/lock").exists() {
             std::thread::yield_now();
         }
-        std::thread::sleep(std::time::Duration::from_micros(u64::from(round) * 37));
+        std::thread::sleep(std::time::Duration::from_micros(u64::from(round) * 173));
         child.kill().unwrap();
         child.wait().unwrap();
         // A truncated file is this test's stand-in sysctl, not the journal: the kernel's have no

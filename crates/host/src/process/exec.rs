@@ -6,11 +6,12 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use super::find_command;
-use super::marks::{LAB_VARIABLE, NODE_VARIABLE};
+use super::marks::{LAB_VARIABLE, NODE_VARIABLE, OWNER_VARIABLE};
 use super::mounts::{self, Mount};
 use super::spawn::default_signals;
 use crate::cgroup::LabCgroup;
 use crate::error::{Error, Result};
+use crate::ident::ProcessIdent;
 use crate::netns::NetNs;
 
 /// Where to enter, and as what.
@@ -20,6 +21,9 @@ pub struct Entry<'a> {
     pub lab: &'a str,
     /// Node name, for the mark.
     pub node: &'a str,
+    /// The process that runs the lab ([`crate::claim::LabRecord::owner`]): when it is gone,
+    /// cleaning up ends this one too.
+    pub owner: &'a ProcessIdent,
     /// The node's network namespace: open it with [`NetNs::open`] on the path that the engine
     /// gives ([`NetNs::proc_path`]).
     pub netns: &'a NetNs,
@@ -66,6 +70,7 @@ pub fn enter_and_exec(entry: &Entry<'_>, argv: &[OsString]) -> Result<Infallible
         .envs(entry.env.iter().map(|(k, v)| (k, v)))
         .env(LAB_VARIABLE, entry.lab)
         .env(NODE_VARIABLE, entry.node)
+        .env(OWNER_VARIABLE, entry.owner.mark())
         .exec();
     Err(Error::os(format!("execute {}", program.display()), e))
 }

@@ -12,12 +12,25 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Context, Error, Result};
-use crate::ident::is_gone;
+use crate::ident::{ProcessIdent, is_gone};
 
 /// Variable that names the lab a process belongs to.
 pub const LAB_VARIABLE: &str = "CONSTEL_LAB";
 /// Variable that names the node a process belongs to.
 pub const NODE_VARIABLE: &str = "CONSTEL_NODE";
+
+/// Variable that names the process that answers for it ([`ProcessIdent::mark`]).
+pub const OWNER_VARIABLE: &str = "CONSTEL_OWNER";
+
+/// Whose processes to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// Those the calling process answers for: taking down its own lab.
+    Mine,
+    /// Those nobody answers for any more: cleaning up. A process without a (readable) owner is
+    /// never touched: its mark is not one that we made.
+    DeadOwners,
+}
 
 /// A living process with our mark.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -26,6 +39,8 @@ pub struct Marked {
     pub lab: String,
     /// Node name, if it belongs to one.
     pub node: Option<String>,
+    /// The process that answers for it, alive or dead.
+    pub owner: Option<ProcessIdent>,
     /// Process number.
     pub pid: u32,
     /// Command name as the kernel has it.
@@ -78,9 +93,14 @@ fn mark_of(pid: u32) -> Result<Option<Marked>> {
         return Ok(None);
     };
     let command = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let owner = match get(OWNER_VARIABLE) {
+        Some(mark) => ProcessIdent::from_mark(&mark)?,
+        None => None,
+    };
     Ok(Some(Marked {
         lab,
         node: get(NODE_VARIABLE),
+        owner,
         pid,
         command: command.trim().into(),
     }))
@@ -103,16 +123,40 @@ fn self_and_ancestors() -> BTreeSet<u32> {
     out
 }
 
-/// Kills (SIGKILL) all processes with the lab's mark, repeatedly until none is left, since they
+impl Marked {
+    /// Whether the process is one of those.
+    pub fn is(&self, whose: Whose) -> Result<bool> {
+        let Some(owner) = &self.owner else {
+            return Ok(false);
+        };
+        match whose {
+            Whose::Mine => Ok(*owner == ProcessIdent::current()?),
+            Whose::DeadOwners => Ok(!owner.is_alive()?),
+        }
+    }
+}
+
+/// Processes with the lab's mark, without those that are not `whose`.
+pub fn marked_of(lab: &str, whose: Whose) -> Result<Vec<Marked>> {
+    let mut out = Vec::new();
+    for m in marked(Some(lab))? {
+        if m.is(whose)? {
+            out.push(m);
+        }
+    }
+    Ok(out)
+}
+
+/// Kills (SIGKILL) all those processes with the lab's mark, repeatedly until none is left, since they
 /// may be starting others. Returns those killed.
 ///
 /// # Errors
 /// [`Error::Conflict`] naming those that still live after `timeout`.
-pub fn kill_marked(lab: &str, timeout: Duration) -> Result<Vec<Marked>> {
+pub fn kill_marked(lab: &str, whose: Whose, timeout: Duration) -> Result<Vec<Marked>> {
     let end = Instant::now() + timeout;
     let mut killed: BTreeSet<Marked> = BTreeSet::new();
     loop {
-        let found = marked(Some(lab))?;
+        let found = marked_of(lab, whose)?;
         if found.is_empty() {
             return Ok(killed.into_iter().collect());
         }
@@ -133,7 +177,7 @@ pub fn kill_marked(lab: &str, timeout: Duration) -> Result<Vec<Marked>> {
                 continue;
             };
             // The descriptor is of whoever has the number now: look at the mark again.
-            if mark_of(m.pid)?.is_none_or(|now| now.lab != lab) {
+            if mark_of(m.pid)?.is_none_or(|now| now.lab != lab || now.owner != m.owner) {
                 continue;
             }
             match pidfd_send_signal(&fd, Signal::KILL) {

@@ -8,7 +8,9 @@ mod spawn;
 
 pub use child::{Child, Exit, Exited, Supervisor};
 pub use exec::{Entry, enter_and_exec};
-pub use marks::{LAB_VARIABLE, Marked, NODE_VARIABLE, kill_marked, marked};
+pub use marks::{
+    LAB_VARIABLE, Marked, NODE_VARIABLE, OWNER_VARIABLE, Whose, kill_marked, marked, marked_of,
+};
 pub use mounts::Mount;
 pub use spawn::{Spawn, Stdio};
 

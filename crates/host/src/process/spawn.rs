@@ -12,11 +12,12 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 
 use super::child::Child;
-use super::marks::{LAB_VARIABLE, NODE_VARIABLE};
+use super::marks::{LAB_VARIABLE, NODE_VARIABLE, OWNER_VARIABLE};
 use super::mounts::{self, Mount, errno};
 use super::{c_string, find_command};
 use crate::cgroup::LabCgroup;
 use crate::error::{Context, Error, Result};
+use crate::ident::ProcessIdent;
 use crate::netns::NetNs;
 
 /// Where a standard stream goes.
@@ -53,7 +54,7 @@ impl<'a> Spawn<'a> {
     /// `argv[0]` is the command: a path, or a name to be found along the child's `PATH`.
     ///
     /// The environment starts with the engine's `PATH`, `HOME`, `LANG`, `TERM` and `TZ`, and
-    /// always carries our mark (`CONSTEL_LAB`, `CONSTEL_NODE`).
+    /// always carries our mark (`CONSTEL_LAB`, `CONSTEL_NODE`, `CONSTEL_OWNER`: the calling process).
     pub fn new<S: Into<OsString>>(lab: &'a str, argv: impl IntoIterator<Item = S>) -> Spawn<'a> {
         let env = ["PATH", "HOME", "LANG", "TERM", "TZ"]
             .into_iter()
@@ -138,8 +139,12 @@ impl<'a> Spawn<'a> {
     pub fn start(self) -> Result<Child> {
         let name = self.argv.first().cloned().unwrap_or_default();
         let mut env = self.env;
-        env.retain(|(k, _)| k != LAB_VARIABLE && k != NODE_VARIABLE);
+        env.retain(|(k, _)| k != LAB_VARIABLE && k != NODE_VARIABLE && k != OWNER_VARIABLE);
         env.push((LAB_VARIABLE.into(), self.lab.into()));
+        env.push((
+            OWNER_VARIABLE.into(),
+            ProcessIdent::current()?.mark().into(),
+        ));
         env.extend(self.node.map(|n| (NODE_VARIABLE.into(), n.into())));
         let search = env
             .iter()
@@ -402,14 +407,21 @@ fn restore_signals(old: &libc::sigset_t) {
 /// All signals at their defaults and unblocked (Rust programs ignore SIGPIPE, and a child would
 /// inherit that).
 pub(super) fn default_signals() {
-    // SAFETY: plain values on our stack. Signals that cannot be changed (KILL, STOP, those of the
-    // C library) answer with an error that does not matter. In a child that shares our memory the
-    // table of handlers is its own.
+    // By system call: the C library would refuse its own two signals, which may be ignored as well.
+    // All zero is "default action, no flags, empty mask", in the kernel's layout on every machine.
+    let default = [0u64; 4];
+    // SAFETY: plain values on our stack. KILL and STOP answer with an error that does not matter.
+    // In a child that shares our memory the table of handlers is its own.
     unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = libc::SIG_DFL;
         for signal in 1..=64 {
-            libc::sigaction(signal, &raw const action, ptr::null_mut());
+            let none = ptr::null_mut::<c_void>();
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                signal,
+                default.as_ptr(),
+                none,
+                8usize,
+            );
         }
         let mut none = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);

@@ -1,0 +1,316 @@
+//! Processes in namespaces: started, fed, watched, ended, and replaced.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use constel_host::NetNs;
+use constel_host::process::{
+    Entry, Exit, Mount, Spawn, Stdio, Supervisor, Whose, enter_and_exec, kill_marked, marked,
+};
+
+/// Runs a shell command to its end and returns what it printed.
+fn output(spawn: Spawn<'_>) -> (Exit, String) {
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let child = spawn
+        .stdout(Stdio::Fd(OwnedFd::from(writer)))
+        .start()
+        .unwrap();
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    (child.wait().unwrap(), text)
+}
+
+fn sh<'a>(script: &str) -> Spawn<'a> {
+    Spawn::new("ptest", ["sh", "-c", script])
+}
+
+#[test]
+fn runs_in_the_namespace_with_marks_and_only_its_streams() {
+    let ns = NetNs::new().unwrap();
+    // A descriptor without O_CLOEXEC must not leak either.
+    let leaky = rustix_dup_without_cloexec();
+    let script = "readlink /proc/self/ns/net; echo $CONSTEL_LAB $CONSTEL_NODE $X; ls /proc/$$/fd; \
+                  grep -E '^(SigIgn|SigBlk)' /proc/self/status; ps -o sid= -p $$ | tr -d ' '; echo $$";
+    let (exit, text) = output(sh(script).node("n1").env("X", "y").netns(&ns));
+    drop(leaky);
+    assert_eq!(exit, Exit::Code(0));
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines[0], format!("net:[{}]", ns.inode().unwrap()));
+    assert_eq!(lines[1], "ptest n1 y");
+    let fds: Vec<_> = lines[2..]
+        .iter()
+        .take_while(|l| l.parse::<u32>().is_ok())
+        .collect();
+    assert_eq!(fds, [&"0", &"1", &"2"], "{text}");
+    assert_eq!(lines[5], "SigBlk:\t0000000000000000");
+    assert_eq!(
+        lines[6], "SigIgn:\t0000000000000000",
+        "SIGPIPE too is at its default"
+    );
+    assert_eq!(lines[7], lines[8], "leader of its own session");
+}
+
+fn rustix_dup_without_cloexec() -> OwnedFd {
+    let f = fs::File::open("/dev/null").unwrap();
+    rustix::io::dup(f).unwrap()
+}
+
+#[test]
+fn failures_name_the_step_and_leave_nothing() {
+    let e = Spawn::new("ptest", ["no-such-command-here"])
+        .start()
+        .unwrap_err();
+    assert!(
+        e.to_string()
+            .contains("command no-such-command-here not found in "),
+        "{e}"
+    );
+    let e = Spawn::new("ptest", ["/etc/passwd"]).start().unwrap_err();
+    assert!(e.to_string().contains("not an executable file"), "{e}");
+    let e = sh("true").dir("/nowhere").start().unwrap_err();
+    assert!(e.to_string().starts_with("change the directory of "), "{e}");
+    assert_eq!(e.errno(), Some(libc::ENOENT));
+    let bind = Mount::Bind {
+        source: "/nowhere".into(),
+        target: "/etc/hosts".into(),
+        read_only: false,
+    };
+    let e = sh("true").mounts([bind]).start().unwrap_err();
+    assert!(
+        e.to_string()
+            .starts_with("mount /nowhere on /etc/hosts for "),
+        "{e}"
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let junk = dir.path().join("junk");
+    fs::write(&junk, "not a program").unwrap();
+    let mut mode = fs::metadata(&junk).unwrap().permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut mode, 0o755);
+    fs::set_permissions(&junk, mode).unwrap();
+    let e = Spawn::new("ptest", [junk.as_os_str()]).start().unwrap_err();
+    assert!(e.to_string().starts_with("execute "), "{e}");
+    assert_eq!(e.errno(), Some(libc::ENOEXEC));
+}
+
+#[test]
+fn files_and_private_mounts() {
+    let dir = tempfile::tempdir().unwrap();
+    let hosts = dir.path().join("hosts");
+    fs::write(&hosts, "10.0.0.1 sat-1\n").unwrap();
+    let log = dir.path().join("log");
+    let host_hosts = fs::read_to_string("/etc/hosts").unwrap();
+    let ns = NetNs::new().unwrap();
+    for _ in 0..2 {
+        let child = sh("cat /etc/hosts; ls /sys/class/net; ls /mnt; touch /mnt/x; : > /etc/hosts")
+            .netns(&ns)
+            .mounts([
+                Mount::Bind {
+                    source: hosts.clone(),
+                    target: "/etc/hosts".into(),
+                    read_only: true,
+                },
+                Mount::Tmpfs {
+                    target: "/mnt".into(),
+                },
+                Mount::Sysfs,
+            ])
+            .stdout(Stdio::Append(log.clone()))
+            .stderr(Stdio::Create(dir.path().join("err")))
+            .start()
+            .unwrap();
+        assert!(!child.wait().unwrap().is_success(), "read-only");
+    }
+    assert_eq!(
+        fs::read_to_string(&log).unwrap(),
+        "10.0.0.1 sat-1\nlo\n".repeat(2)
+    );
+    assert!(
+        fs::read_to_string(dir.path().join("err"))
+            .unwrap()
+            .contains("Read-only")
+    );
+    assert_eq!(fs::read_to_string("/etc/hosts").unwrap(), host_hosts);
+    assert!(!Path::new("/mnt/x").exists());
+    assert!(Path::new("/sys/fs/cgroup").exists());
+}
+
+#[test]
+fn ends_on_request_or_by_force() {
+    let polite = sh("sleep 100").start().unwrap();
+    assert_eq!(polite.try_wait().unwrap(), None);
+    assert_eq!(
+        polite.wait_timeout(Duration::from_millis(10)).unwrap(),
+        None
+    );
+    assert_eq!(
+        polite.terminate(Duration::from_secs(5)).unwrap(),
+        Exit::Signal(libc::SIGTERM)
+    );
+    assert_eq!(
+        polite.wait().unwrap(),
+        Exit::Signal(libc::SIGTERM),
+        "asked twice"
+    );
+    assert_eq!(polite.wait().unwrap().shell_code(), 143);
+
+    // Deaf to SIGTERM, with a child of its own: both die.
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let deaf = sh("trap '' TERM; (trap '' TERM; echo ready; sleep 100) & wait; sleep 100")
+        .stdout(Stdio::Fd(writer.into()))
+        .start()
+        .unwrap();
+    let mut ready = [0; 5];
+    reader.read_exact(&mut ready).unwrap();
+    let t = Instant::now();
+    assert_eq!(
+        deaf.terminate(Duration::from_millis(200)).unwrap(),
+        Exit::Signal(libc::SIGKILL)
+    );
+    assert!(t.elapsed() >= Duration::from_millis(200));
+    // The pipe closes when the last holder is gone: nobody of the group lives on.
+    let mut rest = String::new();
+    reader.read_to_string(&mut rest).unwrap();
+    assert!(t.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn a_supervisor_reports_every_end_once() {
+    let mut s = Supervisor::new();
+    for (key, script) in [("a", "exit 3"), ("b", "kill -USR1 $$"), ("c", "sleep 100")] {
+        assert!(s.add(key, sh(script).start().unwrap()).is_none());
+    }
+    let mut ended = Vec::new();
+    let end = Instant::now() + Duration::from_secs(10);
+    while ended.len() < 2 && Instant::now() < end {
+        ended.extend(s.wait(Duration::from_millis(100)).unwrap());
+    }
+    ended.sort_by_key(|e| e.key);
+    let seen: Vec<_> = ended.iter().map(|e| (e.key, e.exit)).collect();
+    assert_eq!(
+        seen,
+        [("a", Exit::Code(3)), ("b", Exit::Signal(libc::SIGUSR1))]
+    );
+    assert_eq!(s.len(), 1);
+    let rest = s.terminate_all(Duration::from_secs(5)).unwrap();
+    assert_eq!(
+        (rest.len(), rest[0].key, rest[0].exit),
+        (1, "c", Exit::Signal(libc::SIGTERM))
+    );
+    assert!(s.is_empty());
+    assert!(s.wait(Duration::ZERO).unwrap().is_empty());
+}
+
+#[test]
+fn marked_processes_are_found_and_killed_and_no_others() {
+    let ours = Spawn::new("ptest-marks", ["sh", "-c", "sleep 100 & sleep 100"])
+        .node("n")
+        .start()
+        .unwrap();
+    let other = Spawn::new("ptest-marks-2", ["sleep", "100"])
+        .start()
+        .unwrap();
+    let end = Instant::now() + Duration::from_secs(10);
+    // The shell and its two sleeps.
+    while marked(Some("ptest-marks"))
+        .unwrap()
+        .iter()
+        .filter(|m| m.command == "sleep")
+        .count()
+        < 2
+    {
+        assert!(Instant::now() < end);
+        std::thread::yield_now();
+    }
+    // We answer for them, and live: cleaning up does not touch them.
+    let cleaned = kill_marked("ptest-marks", Whose::DeadOwners, Duration::from_secs(10)).unwrap();
+    assert_eq!(cleaned, []);
+    let killed = kill_marked("ptest-marks", Whose::Mine, Duration::from_secs(10)).unwrap();
+    assert_eq!(killed.len(), 3, "{killed:?}");
+    assert!(
+        killed
+            .iter()
+            .all(|m| m.lab == "ptest-marks" && m.node.as_deref() == Some("n"))
+    );
+    assert_eq!(ours.wait().unwrap(), Exit::Signal(libc::SIGKILL));
+    assert_eq!(marked(Some("ptest-marks")).unwrap(), []);
+    assert_eq!(
+        other.try_wait().unwrap(),
+        None,
+        "the other lab's process lives"
+    );
+    other.terminate(Duration::from_secs(5)).unwrap();
+}
+
+/// `constel exec`: the calling process becomes the command. Done in a re-execution of this test.
+#[test]
+fn exec_replaces_the_process() {
+    if let Ok(path) = std::env::var("CONSTEL_TEST_EXEC_NS") {
+        let ns = NetNs::open(path).unwrap();
+        let entry = Entry {
+            lab: "ptest",
+            node: "n7",
+            owner: &constel_host::ident::ProcessIdent::current().unwrap(),
+            netns: &ns,
+            cgroup: None,
+            mounts: &[Mount::Sysfs],
+            env: &[("EXTRA".into(), "e".into())],
+        };
+        let script = "ls /sys/class/net; echo $CONSTEL_NODE $EXTRA $KEPT; cat; exit 42";
+        let argv: Vec<OsString> = ["sh", "-c", script].map(Into::into).into();
+        let e = enter_and_exec(&entry, &argv).unwrap_err();
+        panic!("{e}");
+    }
+    let ns = NetNs::new().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let stdin = dir.path().join("in");
+    fs::write(&stdin, "from standard input\n").unwrap();
+    let out = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "exec_replaces_the_process", "--nocapture"])
+        .env("CONSTEL_TEST_EXEC_NS", ns.proc_path())
+        .env("KEPT", "k")
+        .stdin(fs::File::open(stdin).unwrap())
+        .output()
+        .unwrap();
+    assert_eq!(out.status.code(), Some(42), "{out:?}");
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(
+        text.ends_with("lo\nn7 e k\nfrom standard input\n"),
+        "{text}"
+    );
+    assert_eq!(out.status.signal(), None);
+}
+
+/// Starting must not get slower as the engine grows (it would with `fork`).
+#[test]
+fn starting_costs_the_same_in_a_large_process() {
+    let start = |n: u32| {
+        let t = Instant::now();
+        let children: Vec<_> = (0..n)
+            .map(|_| Spawn::new("ptest", ["true"]).start().unwrap())
+            .collect();
+        let each = t.elapsed() / n;
+        for c in &children {
+            assert!(c.wait().unwrap().is_success());
+        }
+        each
+    };
+    start(10);
+    let small = start(100);
+    // 1 GiB, every page touched.
+    let mut big = vec![0u8; 1 << 30];
+    big.iter_mut().step_by(4096).for_each(|b| *b = 1);
+    let large = start(100);
+    std::hint::black_box(&big);
+    println!("start a process: {small:.0?} small, {large:.0?} with 1 GiB in use");
+    // fork would take more than 5 ms for the page tables of 1 GiB.
+    assert!(
+        large < small * 3 + Duration::from_millis(2),
+        "{small:?} -> {large:?}"
+    );
+}
