@@ -121,3 +121,56 @@ impl CircularOrbit {
 pub(crate) fn seconds_since(epoch: Utc, utc: Utc) -> f64 {
     (i128::from(utc.unix_ns()) - i128::from(epoch.unix_ns())) as f64 / 1e9
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::propagator::{Sgp4Orbit, brouwer_orbit};
+    use constel_units::TimeSpan;
+
+    /// After a day the closed form must be where SGP4 (whose theory goes two orders further) has a
+    /// drag-free satellite of the same mean elements. Without the J2 terms they would be 3 to 5
+    /// degrees apart; what is left is J2's short-period swing.
+    #[test]
+    fn keeps_up_with_sgp4() {
+        for (inclination, line_2) in [
+            (
+                53.0,
+                "2 00001  53.0000 100.0000 0000001   0.0000   0.0000 15.05000000    15",
+            ),
+            (
+                86.4,
+                "2 00001  86.4000 100.0000 0000001   0.0000   0.0000 14.34000000    16",
+            ),
+            (
+                28.5,
+                "2 00001  28.5000 100.0000 0000001   0.0000   0.0000 15.05000000    12",
+            ),
+        ] {
+            let text = format!(
+                "1 00001U 22001A   22257.00000000  .00000000  00000-0  00000-0 0    18\n{line_2}"
+            );
+            let set = match crate::tle::parse(&text) {
+                Ok(sets) => sets[0].clone(),
+                Err(errors) => panic!("{errors}"),
+            };
+            let sgp4 = Sgp4Orbit::new(&set).expect("usable");
+            let mean = brouwer_orbit(&set).expect("usable");
+            let axis_m = (sgp4::WGS72.ke / mean.mean_motion).powf(2.0 / 3.0) * sgp4::WGS72.ae * 1e3;
+            let ours = CircularOrbit::new(
+                set.epoch(),
+                axis_m - EARTH_EQUATORIAL_RADIUS_M,
+                f64::to_radians(inclination),
+                100_f64.to_radians(),
+                0.0,
+            );
+            for hours in [0, 6, 12, 24] {
+                let at = set.epoch() + TimeSpan::from_ns(hours * 3_600_000_000_000);
+                let theirs = sgp4.teme(at).expect("propagates").position_teme_m;
+                let apart = theirs.angle_between(ours.position_teme_m(at)).to_degrees();
+                assert!(apart < 0.15, "{inclination} deg, {hours} h: {apart} deg");
+                assert!((theirs.length() - ours.radius_m()).abs() < 12e3);
+            }
+        }
+    }
+}

@@ -98,3 +98,57 @@ pub(crate) fn spread_and_mean(plane: &[usize], raans_rad: &[f64]) -> (f64, f64) 
     let mean = (first + mean).rem_euclid(TAU);
     (spread, if mean >= TAU { 0.0 } else { mean })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use constel_units::{Angle, Length};
+
+    fn spec(planes: PlaneRule) -> ShellSpec {
+        ShellSpec {
+            name: "test".to_owned(),
+            altitude: Length::from_m(550e3),
+            altitude_tolerance: Length::from_m(5e3),
+            inclination: Angle::from_deg(53.0),
+            inclination_tolerance: Angle::from_deg(0.1),
+            planes,
+        }
+    }
+
+    fn split(raans_deg: &[f64], planes: PlaneRule) -> Split {
+        let raans_rad: Vec<f64> = raans_deg.iter().map(|raan| raan.to_radians()).collect();
+        split_into_planes(&raans_rad, &spec(planes)).expect("clear planes")
+    }
+
+    #[test]
+    fn a_plane_across_zero_stays_whole() {
+        let raans_deg = [120.1, 0.2, 359.9, 240.0, 120.0, 359.8, 240.2];
+        for rule in [PlaneRule::Gap(Angle::from_deg(1.0)), PlaneRule::Count(3)] {
+            let found = split(&raans_deg, rule);
+            assert_eq!(found.planes, [vec![5, 2, 1], vec![4, 0], vec![3, 6]]);
+            assert!((found.narrowest_gap_rad.to_degrees() - 119.6).abs() < 1e-9);
+            assert!((found.widest_inner_gap_rad.to_degrees() - 0.3).abs() < 1e-9);
+        }
+        let raans_rad = raans_deg.map(f64::to_radians);
+        let (spread, mean) = spread_and_mean(&[5, 2, 1], &raans_rad);
+        assert!((spread.to_degrees() - 0.4).abs() < 1e-9);
+        assert!((mean.to_degrees() - 359.966_666_666_7).abs() < 1e-9);
+    }
+
+    #[test]
+    fn one_plane_or_none() {
+        assert!(
+            split(&[], PlaneRule::Gap(Angle::from_deg(1.0)))
+                .planes
+                .is_empty()
+        );
+        assert_eq!(split(&[7.0], PlaneRule::Count(1)).planes, [vec![0]]);
+        let everywhere: Vec<f64> = (0..360).map(f64::from).collect();
+        let found = split(&everywhere, PlaneRule::Gap(Angle::from_deg(2.0)));
+        assert_eq!(found.planes.len(), 1, "no gap, no cut");
+        assert_eq!(
+            split(&[1.0, 2.0, 3.0], PlaneRule::Count(1)).planes,
+            [vec![0, 1, 2]]
+        );
+    }
+}
