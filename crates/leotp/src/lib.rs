@@ -19,6 +19,7 @@
 #![deny(unsafe_code)]
 
 pub mod core;
+pub mod rt;
 pub mod wire;
 
 /// Nanoseconds since an epoch of the node's own choosing. Two nodes need not

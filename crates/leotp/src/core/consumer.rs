@@ -614,7 +614,7 @@ impl Consumer {
                 && p.tries > self.params.max_retries
                 && (start < META_BASE || ending)
             {
-                dead = Some((start, p.tries));
+                dead.get_or_insert((start, p.tries));
             }
             again.push((Range { start, end: p.end }, true));
         }

@@ -1,0 +1,119 @@
+//! What the verbs share: parameters, flow ids, errors, figures for people.
+
+use leotp::core::Params;
+use leotp::rt::RunError;
+use std::fmt;
+use std::io::IsTerminal;
+
+/// An error and the exit code it means: 1 failed, 2 usage, 5 host not able.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Usage(String),
+    Run(RunError),
+    Io(String, std::io::Error),
+}
+
+impl Failure {
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Self::Usage(_) | Self::Run(RunError::Params(_)) => 2,
+            Self::Run(RunError::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => 5,
+            Self::Run(_) | Self::Io(..) => 1,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage(s) => f.write_str(s),
+            Self::Run(e) => e.fmt(f),
+            Self::Io(what, e) => write!(f, "{what}: {e}"),
+        }
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(e: RunError) -> Self {
+        Self::Run(e)
+    }
+}
+
+/// Protocol parameters on the command line.
+#[derive(clap::Args)]
+pub(crate) struct ParamArgs {
+    /// faithful: the paper's protocol. beyond: ours, with local repeats of repairs.
+    #[arg(long, default_value = "faithful", value_parser = ["faithful", "beyond"])]
+    variant: String,
+    /// Set a protocol parameter, e.g. --set cache_bytes=1048576 (repeatable; --set help lists all).
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    set: Vec<String>,
+}
+
+impl ParamArgs {
+    pub(crate) fn params(&self) -> Result<Params, Failure> {
+        let base = if self.variant == "beyond" { Params::beyond() } else { Params::default() };
+        let bad = |e: serde_json::Error| Failure::Usage(e.to_string());
+        let mut v = serde_json::to_value(base).map_err(bad)?;
+        let mut wrong = Vec::new();
+        for s in &self.set {
+            if s == "help" {
+                return Err(Failure::Usage(format!("parameters and their values:\n{v:#}")));
+            }
+            let Some((name, value)) = s.split_once('=') else {
+                wrong.push(format!("--set {s}: not NAME=VALUE"));
+                continue;
+            };
+            match (v.get_mut(name), serde_json::from_str::<serde_json::Value>(value)) {
+                (Some(slot), Ok(value)) => *slot = value,
+                (None, _) => wrong.push(format!("--set {s}: no such parameter")),
+                (_, Err(_)) => wrong.push(format!("--set {s}: not a number, true or false")),
+            }
+        }
+        if !wrong.is_empty() {
+            return Err(Failure::Usage(wrong.join("\n")));
+        }
+        let p: Params = serde_json::from_value(v).map_err(bad)?;
+        p.validate().map_err(|e| Failure::Run(e.into()))?;
+        Ok(p)
+    }
+}
+
+/// Flow ids are 64 bits in hexadecimal.
+pub(crate) fn parse_flow(s: &str) -> Result<u64, String> {
+    u64::from_str_radix(s.trim_start_matches("0x"), 16).map_err(|_| format!("{s}: a flow id is up to 16 hexadecimal digits"))
+}
+
+/// A flow id nobody can guess.
+pub(crate) fn random_flow() -> Result<u64, Failure> {
+    use std::io::Read;
+    let mut b = [0; 8];
+    let read = std::fs::File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut b));
+    read.map_err(|e| Failure::Io(String::from("read /dev/urandom"), e))?;
+    Ok(u64::from_ne_bytes(b))
+}
+
+/// Bytes for people.
+pub(crate) fn human_bytes(b: u64) -> String {
+    let b = b as f64;
+    match b {
+        b if b >= 1e9 => format!("{:.2} GB", b / 1e9),
+        b if b >= 1e6 => format!("{:.2} MB", b / 1e6),
+        b if b >= 1e3 => format!("{:.1} kB", b / 1e3),
+        b => format!("{b:.0} B"),
+    }
+}
+
+/// bit/s for people.
+pub(crate) fn human_rate(bps: f64) -> String {
+    match bps {
+        b if b >= 1e9 => format!("{:.2} Gbit/s", b / 1e9),
+        b if b >= 1e6 => format!("{:.2} Mbit/s", b / 1e6),
+        b => format!("{:.1} kbit/s", b / 1e3),
+    }
+}
+
+/// Whether progress may be drawn.
+pub(crate) fn draw() -> bool {
+    std::io::stderr().is_terminal()
+}

@@ -1,0 +1,69 @@
+//! `leotp serve`.
+
+use crate::common::{Failure, ParamArgs, human_bytes, parse_flow, random_flow};
+use leotp::rt::{DEFAULT_PORT, FileSource, Publisher, catch_signals, stop_requested};
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// File to serve; - serves standard input as it comes.
+    file: PathBuf,
+    /// Address and port to listen on (repeatable; default: every address, port 5047).
+    #[arg(long, value_name = "ADDR:PORT")]
+    listen: Vec<SocketAddr>,
+    /// Flow id, hexadecimal; random by default. Whoever knows it can fetch.
+    #[arg(long, value_parser = parse_flow)]
+    flow: Option<u64>,
+    /// Of standard input, keep this many bytes for repairs and late Consumers.
+    #[arg(long, default_value_t = 64 << 20)]
+    keep: u64,
+    /// Print counters as JSON on standard output at the end.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    params: ParamArgs,
+}
+
+pub(crate) fn run(a: &Args) -> Result<(), Failure> {
+    catch_signals()?;
+    let params = a.params.params()?;
+    let mut listen = a.listen.clone();
+    if listen.is_empty() {
+        listen = vec![SocketAddr::from(([0, 0, 0, 0], DEFAULT_PORT)), SocketAddr::from(([0u16; 8], DEFAULT_PORT))];
+    }
+    let flow = match a.flow {
+        Some(f) => f,
+        None => random_flow()?,
+    };
+    let live = a.file.as_os_str() == "-";
+    let mut p = Publisher::bind(&listen, params)?;
+    if live {
+        let mut w = p.publish_live(flow, a.keep);
+        std::thread::spawn(move || {
+            // An error ends the flow early; the Consumer sees its true length.
+            if let Err(e) = std::io::copy(&mut std::io::stdin().lock(), &mut w) {
+                eprintln!("leotp: read standard input: {e}");
+            }
+            w.finish();
+        });
+        eprintln!("serving standard input as flow {flow:016x}");
+    } else {
+        let s = FileSource::open(&a.file).map_err(|e| Failure::Io(format!("open {}", a.file.display()), e))?;
+        eprintln!("serving {} ({}) as flow {flow:016x}", a.file.display(), human_bytes(s.length()));
+        p.publish(flow, Box::new(s));
+    }
+    for l in p.locals() {
+        eprintln!("  leotp get {l} {flow:016x}");
+    }
+    while !stop_requested() {
+        p.poll(Duration::from_millis(200))?;
+    }
+    if a.json {
+        let v = serde_json::json!({ "producer": p.stats(), "datagrams": p.io_stats(), "peak_rss_bytes": leotp::rt::peak_rss_bytes(), "cpu_s": leotp::rt::cpu_seconds() });
+        let _ = writeln!(std::io::stdout(), "{v}");
+    }
+    Ok(())
+}

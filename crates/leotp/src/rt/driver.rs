@@ -1,0 +1,242 @@
+//! One thread, one epoll set: sockets on one side, a state machine on the other.
+
+use super::RunError;
+use super::sys::{Epoll, RxBuffers, Socket, SocketOptions, TxBuffer, eventfd};
+use crate::Nanos;
+use crate::core::{Consumer, Midnode, Path, Producer};
+use std::collections::HashMap;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A state machine that can be driven.
+pub trait Machine {
+    /// One datagram has come.
+    fn rx(&mut self, now: Nanos, path: Path, bytes: &[u8]);
+    /// Appends the next datagram due.
+    fn tx(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<Path>;
+    /// When to come back.
+    fn timeout(&self) -> Option<Nanos>;
+}
+
+macro_rules! machine {
+    ($($t:ty),*) => {$(
+        impl Machine for $t {
+            fn rx(&mut self, now: Nanos, path: Path, bytes: &[u8]) {
+                self.handle_datagram(now, path, bytes);
+            }
+            fn tx(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<Path> {
+                self.poll_transmit(now, out)
+            }
+            fn timeout(&self) -> Option<Nanos> {
+                self.poll_timeout()
+            }
+        }
+    )*};
+}
+machine!(Consumer, Midnode, Producer);
+
+/// Datagram counters of a driver.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct IoStats {
+    /// Datagrams received.
+    pub received: u64,
+    /// Datagrams handed to the kernel.
+    pub sent: u64,
+    /// Datagrams the kernel would not take.
+    pub refused: u64,
+}
+
+/// Wakes a driver that waits, from another thread.
+#[derive(Debug, Clone)]
+pub struct Waker(Arc<OwnedFd>);
+
+impl Waker {
+    /// Wakes.
+    pub fn wake(&self) {
+        if let Ok(fd) = self.0.try_clone() {
+            // A full counter already wakes.
+            let _ = std::fs::File::from(fd).write(&1u64.to_ne_bytes());
+        }
+    }
+}
+
+const WAKE: u64 = u64::MAX;
+/// Datagrams collected before they are handed to the kernel.
+const FLUSH: usize = 256;
+/// Transparent source addresses with an open socket.
+const MAX_SOURCES: usize = 1024;
+
+/// Sockets, buffers and clock of one thread.
+pub struct Driver {
+    epoll: Epoll,
+    sockets: Vec<Socket>,
+    /// Sockets bound to addresses of others, for sending; with last use.
+    sources: HashMap<SocketAddr, (Socket, u64)>,
+    transparent: bool,
+    rx: RxBuffers,
+    tx: TxBuffer,
+    ready: Vec<u64>,
+    waker: Waker,
+    start: Instant,
+    turn: u64,
+    stats: IoStats,
+}
+
+impl std::fmt::Debug for Driver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Driver").field("sockets", &self.sockets).field("stats", &self.stats).finish_non_exhaustive()
+    }
+}
+
+impl Driver {
+    /// A driver for these sockets. `transparent`: datagrams leave with the
+    /// source address the machine names, whoever's it is.
+    pub fn new(sockets: Vec<Socket>, transparent: bool) -> Result<Self, RunError> {
+        let epoll = Epoll::new().map_err(RunError::io("epoll"))?;
+        for (i, s) in sockets.iter().enumerate() {
+            epoll.add(s.raw(), i as u64).map_err(RunError::io("epoll"))?;
+        }
+        let wake = eventfd().map_err(RunError::io("eventfd"))?;
+        epoll.add(wake.as_raw_fd(), WAKE).map_err(RunError::io("epoll"))?;
+        Ok(Self {
+            epoll,
+            sockets,
+            sources: HashMap::new(),
+            transparent,
+            rx: RxBuffers::new(),
+            tx: TxBuffer::default(),
+            ready: Vec::new(),
+            waker: Waker(Arc::new(wake)),
+            start: Instant::now(),
+            turn: 0,
+            stats: IoStats::default(),
+        })
+    }
+
+    /// This node's clock, ns: monotonic, from an epoch of its own.
+    pub fn now(&self) -> Nanos {
+        self.start.elapsed().as_nanos() as u64 + 1_000_000_000
+    }
+
+    /// Counters.
+    pub const fn stats(&self) -> IoStats {
+        self.stats
+    }
+
+    /// A handle that wakes [`Self::turn`].
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    /// The sockets.
+    pub fn sockets(&self) -> &[Socket] {
+        &self.sockets
+    }
+
+    /// One turn: wait for a datagram, the machine's deadline or at most
+    /// `max_wait_ns`; receive; send what is due.
+    pub fn turn(&mut self, m: &mut dyn Machine, max_wait_ns: u64) -> Result<(), RunError> {
+        self.turn += 1;
+        let now = self.now();
+        let wait = m.timeout().map_or(max_wait_ns, |t| t.saturating_sub(now).min(max_wait_ns));
+        self.ready.clear();
+        self.epoll.wait(wait, &mut self.ready).map_err(RunError::io("wait for datagrams"))?;
+        for i in 0..self.ready.len() {
+            let token = self.ready[i];
+            if token == WAKE {
+                self.drain_waker();
+                continue;
+            }
+            let Some(s) = self.sockets.get(token as usize) else { continue };
+            // A few batches per socket and turn, so that sending is not starved.
+            for _ in 0..4 {
+                let now = self.start.elapsed().as_nanos() as u64 + 1_000_000_000;
+                let mut count = 0;
+                let n = s.recv(&mut self.rx, |path, bytes| {
+                    count += 1;
+                    m.rx(now, path, bytes);
+                });
+                self.stats.received += count;
+                if n.map_err(RunError::io("receive"))? < 8 {
+                    break;
+                }
+            }
+        }
+        self.send_due(m)
+    }
+
+    fn drain_waker(&self) {
+        use std::io::Read;
+        if let Ok(fd) = self.waker.0.try_clone() {
+            let _ = std::fs::File::from(fd).read(&mut [0; 8]);
+        }
+    }
+
+    /// Sends what is due now.
+    pub fn send_due(&mut self, m: &mut dyn Machine) -> Result<(), RunError> {
+        loop {
+            let now = self.now();
+            self.tx.bytes.clear();
+            self.tx.items.clear();
+            while self.tx.items.len() < FLUSH {
+                let a = self.tx.bytes.len();
+                let Some(path) = m.tx(now, &mut self.tx.bytes) else { break };
+                self.tx.items.push((path, a, self.tx.bytes.len()));
+            }
+            if self.tx.items.is_empty() {
+                return Ok(());
+            }
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        let all = self.tx.items.len();
+        self.stats.sent += all as u64;
+        if self.transparent {
+            let mut by_source: HashMap<SocketAddr, Vec<usize>> = HashMap::new();
+            for (i, (path, _, _)) in self.tx.items.iter().enumerate() {
+                by_source.entry(path.src).or_default().push(i);
+            }
+            let tx = std::mem::take(&mut self.tx);
+            for (src, which) in by_source {
+                let refused = self.source(src).map_or(which.len() as u64, |s| s.send(&tx, &which));
+                self.stats.refused += refused;
+            }
+            self.tx = tx;
+            return;
+        }
+        for v6 in [false, true] {
+            let which: Vec<usize> = (0..all).filter(|i| self.tx.items[*i].0.dst.is_ipv6() == v6).collect();
+            if which.is_empty() {
+                continue;
+            }
+            match self.sockets.iter().find(|s| s.local().is_ipv6() == v6) {
+                Some(s) => self.stats.refused += s.send(&self.tx, &which),
+                None => self.stats.refused += which.len() as u64,
+            }
+        }
+    }
+
+    /// The socket bound to a foreign source address.
+    fn source(&mut self, src: SocketAddr) -> Option<&Socket> {
+        if !self.sources.contains_key(&src) {
+            if self.sources.len() >= MAX_SOURCES {
+                let idlest = self.sources.iter().min_by_key(|(_, v)| v.1).map(|(k, _)| *k)?;
+                self.sources.remove(&idlest);
+            }
+            // It only sends; what the kernel might still deliver to it is ours
+            // to ignore, in as little memory as possible.
+            let o = SocketOptions { transparent: true, recv_buffer: 2048, send_buffer: 4 << 20 };
+            let s = Socket::bind(src, o).ok()?;
+            self.sources.insert(src, (s, 0));
+        }
+        let turn = self.turn;
+        let e = self.sources.get_mut(&src)?;
+        e.1 = turn;
+        Some(&e.0)
+    }
+}

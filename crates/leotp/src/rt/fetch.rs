@@ -1,0 +1,135 @@
+//! A flow as a blocking reader.
+
+use super::sys::{Socket, SocketOptions};
+use super::{Driver, IoStats, RunError};
+use crate::core::{Consumer, ConsumerStats, Meta, Params, Path};
+use std::collections::VecDeque;
+use std::io::{self, Read};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// What to fetch and how.
+#[derive(Debug, Clone)]
+pub struct FetchOptions {
+    /// The Producer.
+    pub remote: SocketAddr,
+    /// Flow id.
+    pub flow: u64,
+    /// First byte wanted.
+    pub start: u64,
+    /// Hasher that has seen the bytes before `start`, to check a resumed flow.
+    pub prefix: Option<blake3::Hasher>,
+    /// Local address; `None` lets the kernel choose.
+    pub local: Option<SocketAddr>,
+    /// Give up after this long without a new byte; `None`: never.
+    pub patience: Option<Duration>,
+    /// Protocol parameters.
+    pub params: Params,
+}
+
+impl FetchOptions {
+    /// All of `flow` from `remote`, with default parameters and 30 s of patience.
+    pub fn new(remote: SocketAddr, flow: u64) -> Self {
+        Self { remote, flow, start: 0, prefix: None, local: None, patience: Some(Duration::from_secs(30)), params: Params::default() }
+    }
+}
+
+/// A flow being fetched. The transfer advances while [`Self::poll`] or
+/// [`Read::read`] runs; nothing runs in the background.
+#[derive(Debug)]
+pub struct Fetch {
+    driver: Driver,
+    consumer: Consumer,
+    patience: Option<Duration>,
+    last_news: Instant,
+    last_bytes: u64,
+    chunk: VecDeque<u8>,
+}
+
+impl Fetch {
+    /// Opens a socket and asks for the first bytes.
+    pub fn open(o: FetchOptions) -> Result<Self, RunError> {
+        let local = match o.local {
+            Some(l) => l,
+            None => SocketAddr::new(Socket::source_for(o.remote).map_err(RunError::io(format!("find a way to {}", o.remote)))?, 0),
+        };
+        let options = SocketOptions { recv_buffer: 8 << 20, send_buffer: 4 << 20, ..SocketOptions::default() };
+        let socket = Socket::bind(local, options).map_err(RunError::io(format!("bind {local}")))?;
+        let up = Path { src: socket.local(), dst: o.remote };
+        let consumer = Consumer::new(o.params, o.flow, up, o.start, o.prefix)?;
+        let driver = Driver::new(vec![socket], false)?;
+        let mut f = Self { driver, consumer, patience: o.patience, last_news: Instant::now(), last_bytes: 0, chunk: VecDeque::new() };
+        f.driver.send_due(&mut f.consumer)?;
+        Ok(f)
+    }
+
+    /// Advances the transfer for at most `wait`; returns the next bytes in
+    /// order, or `None` if there are none yet (see [`Self::is_done`]).
+    pub fn poll(&mut self, wait: Duration) -> Result<Option<Vec<u8>>, RunError> {
+        if let Some(b) = self.consumer.read() {
+            return Ok(Some(b));
+        }
+        if self.consumer.is_done() {
+            return Ok(None);
+        }
+        self.driver.turn(&mut self.consumer, u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX))?;
+        if let Some(e) = self.consumer.error() {
+            return Err(e.clone().into());
+        }
+        let got = self.consumer.stats().new_bytes;
+        if got != self.last_bytes {
+            (self.last_bytes, self.last_news) = (got, Instant::now());
+        } else if let Some(p) = self.patience {
+            if self.last_news.elapsed() > p && !self.consumer.is_done() {
+                let e = io::Error::new(io::ErrorKind::TimedOut, format!("nothing new for {} s", p.as_secs()));
+                return Err(RunError::Io { what: String::from("fetch"), source: e });
+            }
+        }
+        Ok(self.consumer.read())
+    }
+
+    /// Whether every byte has been handed out and checked.
+    pub fn is_done(&self) -> bool {
+        self.consumer.is_done() && self.chunk.is_empty()
+    }
+
+    /// The flow's length, once known.
+    pub fn total(&self) -> Option<u64> {
+        self.consumer.total()
+    }
+
+    /// The flow's record, once known.
+    pub fn meta(&self) -> Option<&Meta> {
+        self.consumer.meta()
+    }
+
+    /// Protocol counters.
+    pub fn stats(&self) -> ConsumerStats {
+        self.consumer.stats()
+    }
+
+    /// The state machine, for reports.
+    pub fn consumer(&self) -> &Consumer {
+        &self.consumer
+    }
+
+    /// Datagram counters.
+    pub fn io_stats(&self) -> IoStats {
+        self.driver.stats()
+    }
+}
+
+impl Read for Fetch {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        while self.chunk.is_empty() && !buf.is_empty() {
+            match self.poll(Duration::from_millis(100)) {
+                Ok(Some(b)) => self.chunk = b.into(),
+                Ok(None) if self.consumer.is_done() => return Ok(0),
+                Ok(None) => {}
+                Err(RunError::Io { source, .. }) => return Err(source),
+                Err(e) => return Err(io::Error::other(e)),
+            }
+        }
+        self.chunk.read(buf)
+    }
+}

@@ -1,0 +1,75 @@
+//! The Linux runtime: batched UDP, one epoll thread, pacing by deadline.
+//!
+//! [`Driver`] moves datagrams between sockets and a [`Machine`]. On top of it:
+//! [`Fetch`] (a flow as [`std::io::Read`]), [`Publisher`] (flows from files,
+//! memory or a live writer) and [`Mid`] (a transparent Midnode).
+
+mod driver;
+mod fetch;
+mod mid;
+mod netlink;
+mod nft;
+mod publish;
+mod sys;
+
+pub use driver::{Driver, IoStats, Machine, Waker};
+pub use fetch::{Fetch, FetchOptions};
+pub use mid::{Mid, MidOptions};
+pub use publish::{FileSource, LiveFlow, MemorySource, Publisher};
+pub use sys::{Socket, SocketOptions};
+
+use crate::core::{FlowError, ParamError};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// UDP port used when none is named. Not registered with IANA.
+pub const DEFAULT_PORT: u16 = 5047;
+
+/// What can go wrong at run time.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A system call failed.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was being done.
+        what: String,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+    /// The parameters cannot work.
+    #[error(transparent)]
+    Params(#[from] ParamError),
+    /// The flow failed.
+    #[error(transparent)]
+    Flow(#[from] FlowError),
+}
+
+impl RunError {
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
+        let what = what.into();
+        move |source| Self::Io { what, source }
+    }
+}
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// Whether SIGINT or SIGTERM has come since [`catch_signals`].
+pub fn stop_requested() -> bool {
+    STOP.load(Ordering::Relaxed)
+}
+
+/// Makes SIGINT and SIGTERM ask for an orderly end instead of killing.
+pub fn catch_signals() -> Result<(), RunError> {
+    sys::on_stop_signals(&STOP).map_err(RunError::io("catch signals"))
+}
+
+/// Largest resident set of this process so far, byte.
+pub fn peak_rss_bytes() -> Option<u64> {
+    let s = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = s.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
+    line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|k| k * 1024)
+}
+
+/// User and system time of this process so far, s.
+pub fn cpu_seconds() -> f64 {
+    sys::cpu_seconds()
+}

@@ -1,0 +1,267 @@
+//! Serving flows: from files, from memory, from a live writer.
+
+use super::sys::{Socket, SocketOptions};
+use super::{Driver, IoStats, RunError, Waker};
+use crate::core::{Available, Meta, Params, Producer, ProducerStats, Sealing, Source};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::os::unix::fs::FileExt;
+use std::path::Path as FilePath;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A regular file as a flow. Its bytes must not change while it is served; a
+/// Consumer would find the digest wrong.
+#[derive(Debug)]
+pub struct FileSource {
+    file: File,
+    length: u64,
+    meta: Vec<u8>,
+}
+
+impl FileSource {
+    /// Opens and hashes the file.
+    pub fn open(path: &FilePath) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        let mut hasher = blake3::Hasher::new();
+        let mut buf = vec![0; 1 << 16];
+        let mut length = 0;
+        loop {
+            let n = file.read(&mut buf)?;
+            if n == 0 {
+                break;
+            }
+            hasher.update(&buf[..n]);
+            length += n as u64;
+        }
+        let meta = Meta { length, digest: *hasher.finalize().as_bytes(), sealing: Sealing::Open }.encode().to_vec();
+        Ok(Self { file, length, meta })
+    }
+
+    /// Bytes of the flow.
+    pub const fn length(&self) -> u64 {
+        self.length
+    }
+}
+
+impl Source for FileSource {
+    fn available(&self) -> Available {
+        Available { end: self.length, finished: true }
+    }
+    fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> bool {
+        self.file.read_exact_at(buf, offset).is_ok()
+    }
+    fn meta(&self) -> Option<Vec<u8>> {
+        Some(self.meta.clone())
+    }
+}
+
+/// Bytes in memory as a flow.
+#[derive(Debug)]
+pub struct MemorySource {
+    bytes: Vec<u8>,
+    meta: Vec<u8>,
+}
+
+impl MemorySource {
+    /// A flow of these bytes, as they are.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self::with_sealing(bytes, Sealing::Open)
+    }
+
+    /// A flow of bytes that [`crate::seal`] has sealed.
+    pub fn with_sealing(bytes: Vec<u8>, sealing: Sealing) -> Self {
+        let meta = Meta { length: bytes.len() as u64, digest: *blake3::hash(&bytes).as_bytes(), sealing };
+        Self { meta: meta.encode().to_vec(), bytes }
+    }
+}
+
+impl Source for MemorySource {
+    fn available(&self) -> Available {
+        Available { end: self.bytes.len() as u64, finished: true }
+    }
+    fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> bool {
+        let from = usize::try_from(offset).unwrap_or(usize::MAX);
+        match self.bytes.get(from..).and_then(|b| b.get(..buf.len())) {
+            Some(b) => {
+                buf.copy_from_slice(b);
+                true
+            }
+            None => false,
+        }
+    }
+    fn meta(&self) -> Option<Vec<u8>> {
+        Some(self.meta.clone())
+    }
+}
+
+#[derive(Debug)]
+struct Live {
+    bytes: VecDeque<u8>,
+    /// Flow offset of `bytes[0]`.
+    base: u64,
+    /// One past the highest byte read so far.
+    read: u64,
+    keep: u64,
+    hasher: blake3::Hasher,
+    meta: Option<Vec<u8>>,
+    closed: bool,
+}
+
+#[derive(Debug)]
+struct LiveShared {
+    live: Mutex<Live>,
+    moved: Condvar,
+}
+
+fn lock(s: &LiveShared) -> MutexGuard<'_, Live> {
+    s.live.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The writing end of a flow that is made while it is served. Writing blocks
+/// while `keep_bytes` wait for their first Consumer; as many stay behind the
+/// first Consumer's position for repairs and for later Consumers.
+#[derive(Debug)]
+pub struct LiveFlow {
+    shared: Arc<LiveShared>,
+    waker: Waker,
+    flow: u64,
+    changed: Arc<Mutex<Vec<u64>>>,
+}
+
+struct LiveSource(Arc<LiveShared>);
+
+impl Source for LiveSource {
+    fn available(&self) -> Available {
+        let l = lock(&self.0);
+        Available { end: l.base + l.bytes.len() as u64, finished: l.closed }
+    }
+    fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> bool {
+        let mut l = lock(&self.0);
+        let end = offset + buf.len() as u64;
+        if offset < l.base || end > l.base + l.bytes.len() as u64 {
+            return false;
+        }
+        let from = (offset - l.base) as usize;
+        for (b, x) in buf.iter_mut().zip(l.bytes.range(from..)) {
+            *b = *x;
+        }
+        l.read = l.read.max(end);
+        let give_up = l.read.saturating_sub(l.keep).saturating_sub(l.base) as usize;
+        // In large steps, so that it costs nothing per packet.
+        if give_up > (l.keep / 8) as usize {
+            l.bytes.drain(..give_up);
+            l.base += give_up as u64;
+        }
+        drop(l);
+        self.0.moved.notify_all();
+        true
+    }
+    fn meta(&self) -> Option<Vec<u8>> {
+        lock(&self.0).meta.clone()
+    }
+}
+
+impl Write for LiveFlow {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        let mut l = lock(&self.shared);
+        while l.base + l.bytes.len() as u64 - l.read >= l.keep {
+            l = self.shared.moved.wait(l).unwrap_or_else(PoisonError::into_inner);
+        }
+        let room = l.keep - (l.base + l.bytes.len() as u64 - l.read);
+        let n = buf.len().min(usize::try_from(room).unwrap_or(usize::MAX));
+        l.bytes.extend(&buf[..n]);
+        l.hasher.update(&buf[..n]);
+        drop(l);
+        self.tell();
+        Ok(n)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl LiveFlow {
+    fn tell(&self) {
+        self.changed.lock().unwrap_or_else(PoisonError::into_inner).push(self.flow);
+        self.waker.wake();
+    }
+
+    /// Ends the flow.
+    pub fn finish(self) {}
+}
+
+impl Drop for LiveFlow {
+    fn drop(&mut self) {
+        let mut l = lock(&self.shared);
+        l.closed = true;
+        let length = l.base + l.bytes.len() as u64;
+        let digest = *l.hasher.finalize().as_bytes();
+        l.meta = Some(Meta { length, digest, sealing: Sealing::Open }.encode().to_vec());
+        drop(l);
+        self.tell();
+    }
+}
+
+/// A Producer with its sockets.
+#[derive(Debug)]
+pub struct Publisher {
+    driver: Driver,
+    producer: Producer,
+    changed: Arc<Mutex<Vec<u64>>>,
+}
+
+impl Publisher {
+    /// Binds every address.
+    pub fn bind(locals: &[SocketAddr], params: Params) -> Result<Self, RunError> {
+        let o = SocketOptions { recv_buffer: 4 << 20, send_buffer: 4 << 20, ..SocketOptions::default() };
+        let bind = |a: &SocketAddr| Socket::bind(*a, o).map_err(RunError::io(format!("bind {a}")));
+        let sockets = locals.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
+        let driver = Driver::new(sockets, false)?;
+        Ok(Self { driver, producer: Producer::new(params)?, changed: Arc::default() })
+    }
+
+    /// Addresses bound.
+    pub fn locals(&self) -> Vec<SocketAddr> {
+        self.driver.sockets().iter().map(Socket::local).collect()
+    }
+
+    /// Serves `source` as `flow`.
+    pub fn publish(&mut self, flow: u64, source: Box<dyn Source>) {
+        self.producer.publish(flow, source);
+    }
+
+    /// Serves a flow that is written while it is served.
+    pub fn publish_live(&mut self, flow: u64, keep_bytes: u64) -> LiveFlow {
+        let live = Live { bytes: VecDeque::new(), base: 0, read: 0, keep: keep_bytes.max(1), hasher: blake3::Hasher::new(), meta: None, closed: false };
+        let shared = Arc::new(LiveShared { live: Mutex::new(live), moved: Condvar::new() });
+        self.producer.publish(flow, Box::new(LiveSource(Arc::clone(&shared))));
+        LiveFlow { shared, waker: self.driver.waker(), flow, changed: Arc::clone(&self.changed) }
+    }
+
+    /// Serves for at most `wait`.
+    pub fn poll(&mut self, wait: Duration) -> Result<(), RunError> {
+        self.driver.turn(&mut self.producer, u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX))?;
+        let changed = std::mem::take(&mut *self.changed.lock().unwrap_or_else(PoisonError::into_inner));
+        if !changed.is_empty() {
+            let now = self.driver.now();
+            for flow in changed {
+                self.producer.on_available(now, flow);
+            }
+            self.driver.send_due(&mut self.producer)?;
+        }
+        Ok(())
+    }
+
+    /// Protocol counters.
+    pub const fn stats(&self) -> ProducerStats {
+        self.producer.stats()
+    }
+
+    /// Datagram counters.
+    pub const fn io_stats(&self) -> IoStats {
+        self.driver.stats()
+    }
+}
