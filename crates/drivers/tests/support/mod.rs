@@ -44,7 +44,12 @@ impl Node {
 
     /// Give the node a port as `eth<nth>` with addresses 10.0.0.n/24 and fd00::n/64.
     pub fn port(&self, relay: &Relay, port: PortId, nth: u32, n: u8) {
-        let ifindex = ETH0 + nth;
+        self.plug(relay, port, nth);
+        self.addresses(ETH0 + nth, n);
+    }
+
+    /// Give the node a port as `eth<nth>`, without addresses.
+    pub fn plug(&self, relay: &Relay, port: PortId, nth: u32) {
         let node_name = format!("eth{nth}");
         let host_name = format!("h{}", port.0);
         let mut batch = Batch::new();
@@ -57,18 +62,44 @@ impl Node {
         let node = VethEnd {
             name: &node_name,
             netns: Some(self.ns.fd()),
-            ifindex: Some(ifindex),
+            ifindex: Some(ETH0 + nth),
             mac: Some(Mac(mac_of(port))),
             gso_max_segs: Some(1),
             ..VethEnd::default()
         };
         batch.create_veth(&host, &node).unwrap();
-        Socket::open_in(relay.shard_ns(port).unwrap())
-            .unwrap()
-            .send(&mut batch)
-            .unwrap();
+        let mut socket = Socket::open_in(relay.shard_ns(port).unwrap()).unwrap();
+        socket.send(&mut batch).unwrap();
         relay.attach(&[port]).unwrap();
-        self.addresses(ifindex, n);
+    }
+
+    /// A plain veth pair between two nodes, for comparison.
+    pub fn wire(&self, nth: u32, other: &Node, other_nth: u32, gso: bool) {
+        let names = [format!("eth{nth}"), format!("eth{other_nth}")];
+        let segs = (!gso).then_some(1);
+        let near = VethEnd {
+            name: &names[0],
+            ifindex: Some(ETH0 + nth),
+            gso_max_segs: segs,
+            ..VethEnd::default()
+        };
+        let far = VethEnd {
+            name: &names[1],
+            netns: Some(other.ns.fd()),
+            ifindex: Some(ETH0 + other_nth),
+            gso_max_segs: segs,
+            ..VethEnd::default()
+        };
+        let mut batch = Batch::new();
+        batch.create_veth(&near, &far).unwrap();
+        Socket::open_in(&self.ns).unwrap().send(&mut batch).unwrap();
+    }
+
+    /// Send a batch of requests in the node.
+    pub fn netlink(&self, f: impl FnOnce(&mut Batch)) {
+        let mut batch = Batch::new();
+        f(&mut batch);
+        Socket::open_in(&self.ns).unwrap().send(&mut batch).unwrap();
     }
 
     pub fn addresses(&self, ifindex: u32, n: u8) {
