@@ -152,11 +152,15 @@ fn expressions(m: &mut Msg, family: u8, offset: u32, port: u16, to_port: u16, ma
 }
 
 const RTPROT_STATIC: u8 = 4;
+/// Of the routing rule; before `main`, after `local`.
+const PRIORITY: u32 = 19_525;
 
 fn rule(family: u8, mark: u32, table: u32, add: bool) -> Msg {
     let (kind, flags) = if add { (libc::RTM_NEWRULE, CREATE | EXCL) } else { (libc::RTM_DELRULE, 0) };
     const TO_TABLE: u8 = 1;
     let mut m = Msg::new(kind, REQUEST | ACK | flags, &[family, 0, 0, 0, 0, 0, 0, TO_TABLE, 0, 0, 0, 0]);
+    // A priority of its own makes the rule one and the same at every start.
+    m.attr(6, &PRIORITY.to_ne_bytes());
     m.attr(10, &mark.to_ne_bytes()).attr(15, &table.to_ne_bytes());
     m
 }
