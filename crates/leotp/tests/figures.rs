@@ -11,21 +11,15 @@ use vnet::*;
 /// Goodput (Mbit/s), mean and 99 % OWD (ms), producer bytes per delivered byte.
 fn leotp(hops: &[LinkSpec], p: &Params, mid: impl Fn(usize) -> bool, from: Nanos, to: Nanos) -> (f64, f64, f64, f64) {
     let mut c = Chain::new(7, hops, p, mid, Pattern::endless(FLOW));
+    measure(&mut c, from, to)
+}
+
+fn measure(c: &mut Chain, from: Nanos, to: Nanos) -> (f64, f64, f64, f64) {
     c.net.run(from, |_| false);
-    {
-        let mut o = c.owd.borrow_mut();
-        o.sent.clear();
-        o.delay.clear();
-        o.producer_bytes = 0;
-    }
+    *c.owd.borrow_mut() = vnet::ends::Owd::default();
     let g = c.goodput_mbps(from, to);
-    let st = c.sink().consumer.stats();
-    if std::env::var_os("LEOTP_VERBOSE").is_some() {
-        println!("    {st:?} cc {:?}", c.sink().consumer.cc());
-    }
     let o = c.owd.borrow();
-    let bytes = g * (to - from) as f64 / 8e3;
-    (g, o.mean_ms(), o.percentile_ms(0.99), o.producer_bytes as f64 / bytes)
+    (g, o.mean_ms(), o.percentile_ms(0.99), o.producer_bytes as f64 * 8e3 / (to - from) as f64 / g)
 }
 
 fn row(name: &str, r: (f64, f64, f64, f64)) {
@@ -88,6 +82,153 @@ fn look() {
                 let m = c.net.get::<leotp::core::Midnode>(r);
                 println!("      {r} {} {:?}", m.describe(FLOW, path), m.stats());
             }
+        }
+    }
+}
+
+/// Fig. 14's wave on the second hop: 10 Mbit/s on average, +-1, period 2 s.
+fn wave(now: Nanos) -> u64 {
+    if now % (2 * S) < S { 11 * MBIT } else { 9 * MBIT }
+}
+
+/// Fig. 14: 10 hops of 20 ms hopRTT, the second one the bottleneck.
+#[test]
+fn square_wave_and_buffer_target() {
+    let mut hops = vec![LinkSpec::new(20 * MBIT, 10 * MS).queue(400_000); 10];
+    hops[1].rate_fn = Some(wave);
+    let (from, to) = (10 * S, 50 * S);
+    println!("-- square wave 9/11 Mbit/s on hop 2 of 10 (propagation 100 ms; at most 9.66 Mbit/s of payload)");
+    let mut last = (0.0, 0.0);
+    for segments in [2, 4, 8, 16, 32] {
+        let p = Params { target_buffer_bytes: segments * 1400, ..Params::default() };
+        let r = leotp(&hops, &p, |_| true, from, to);
+        row(&format!("leotp, BL_tar {segments} segments"), r);
+        last = (r.0, r.1);
+    }
+    let with = leotp(&hops, &Params::default(), |_| true, from, to);
+    row("leotp beyond()", leotp(&hops, &Params::beyond(), |_| true, from, to));
+    let ends = leotp(&hops, &Params::default(), |_| false, from, to);
+    row("leotp, endpoints only", ends);
+    let bbr = over_chain(Kind::Bbr, 7, &hops, from, to);
+    row("bbr-like", bbr);
+    let cubic = over_chain(Kind::Cubic, 7, &hops, from, to);
+    row("cubic-like", cubic);
+    // The order of Fig. 14: LEOTP's delay far below the buffer fillers', at
+    // least as much throughput as without Midnodes.
+    assert!(with.1 < cubic.1 && with.0 > ends.0, "{with:?} {ends:?} {cubic:?}");
+    assert!(last.1 > 100.0);
+}
+
+/// Table II on a chain like its longest path: 19 hops, GSLs at both ends with 1 %
+/// loss and a slow, varying uplink, ISLs with 0.1 % between.
+#[test]
+fn ablation() {
+    fn uplink(now: Nanos) -> u64 {
+        // A "V" of 15 s between 10 and 6 Mbit/s, as before and after a handover.
+        let t = (now % (15 * S)) as f64 / (15.0 * S as f64);
+        (6e6 + 4e6 * (2.0 * t - 1.0).abs()) as u64
+    }
+    let mut hops = vec![LinkSpec::new(20 * MBIT, 2_500_000).loss(0.001).queue(200_000); 19];
+    for end in [0, 18] {
+        hops[end].loss = 0.01;
+    }
+    hops[0].rate_fn = Some(uplink);
+    let (from, to) = (15 * S, 60 * S);
+    println!("-- ablation, 19 hops, 47.5 ms propagation, uplink 6 to 10 Mbit/s (payload at most 7.73 Mbit/s)");
+    let p = Params::default();
+    let a = leotp(&hops, &p, |_| true, from, to);
+    row("A complete", a);
+    let no_cache = Params { cache_bytes: 0, shr: false, ..p.clone() };
+    let b = leotp_mids(&hops, &p, &no_cache, from, to);
+    row("B no cache", b);
+    let no_cc = Params { hop_by_hop: false, ..p.clone() };
+    let c = leotp_mids(&hops, &p, &no_cc, from, to);
+    row("C congestion control end to end", c);
+    let d = leotp(&hops, &p, |_| false, from, to);
+    row("D no midnodes", d);
+    row("25 % of midnodes", leotp(&hops, &p, |i| i % 4 == 0, from, to));
+    row("beyond()", leotp(&hops, &Params::beyond(), |_| true, from, to));
+    let bbr = over_chain(Kind::Bbr, 7, &hops, from, to);
+    row("bbr-like", bbr);
+    row("cubic-like", over_chain(Kind::Cubic, 7, &hops, from, to));
+    println!("   against bbr-like: {:+.1} % throughput, {:+.1} % delay", 100.0 * (a.0 / bbr.0 - 1.0), 100.0 * (a.1 / bbr.1 - 1.0));
+    assert!(a.0 > c.0 && b.0 > d.0, "hop-by-hop control raises throughput");
+    assert!(a.1 < b.1 || a.0 > b.0, "in-network repair helps");
+}
+
+/// As [`leotp`], with other parameters at the Midnodes than at the ends.
+fn leotp_mids(hops: &[LinkSpec], ends: &Params, mids: &Params, from: Nanos, to: Nanos) -> (f64, f64, f64, f64) {
+    let mut c = Chain::new(7, hops, ends, |_| false, Pattern::endless(FLOW));
+    for r in c.routers.clone() {
+        c.net.nodes[r] = Box::new(leotp::core::Midnode::new(mids.clone()).unwrap());
+    }
+    measure(&mut c, from, to)
+}
+
+/// Fig. 10: how long a lost packet is late, 5 hops of 20 ms hopRTT.
+#[test]
+fn recovery_delay() {
+    println!("-- delay of packets that were lost, 5 hops, 50 ms propagation");
+    for loss in [0.001, 0.005, 0.01] {
+        let hops = vec![LinkSpec::new(20 * MBIT, 10 * MS).loss(loss).queue(200_000); 5];
+        let late = |mids: bool, p: &Params| {
+            // Below the rate of the links, so that lateness is loss, not queue.
+            let p = Params { max_rate_bps: 10 * MBIT, ..p.clone() };
+            let mut c = Chain::new(11, &hops, &p, |_| mids, Pattern::endless(FLOW));
+            c.net.run(5 * S, |_| false);
+            *c.owd.borrow_mut() = vnet::ends::Owd::default();
+            c.net.run(45 * S, |_| false);
+            let o = c.owd.borrow();
+            (o.late_ms(65.0), o.percentile_ms(0.5))
+        };
+        let ((n1, with), base) = late(true, &Params::default());
+        let ((n2, without), base2) = late(false, &Params::default());
+        let ((n3, ours), _) = late(true, &Params::beyond());
+        let cut = 1.0 - (with - base) / (without - base2);
+        println!("loss {:.1} %: midnodes {with:.1} ms ({n1}), endpoints {without:.1} ms ({n2}), beyond() {ours:.1} ms ({n3}); extra delay cut by {:.0} %", loss * 100.0, cut * 100.0);
+        assert!(cut > 0.45, "recovery delay cut by {cut:.2}");
+    }
+}
+
+/// Fig. 15: flows that start one after the other over one 5 Mbit/s bottleneck,
+/// with equal and with different round trips.
+#[test]
+fn fairness_and_convergence() {
+    for (name, extra) in [("equal RTT 60 ms", [0, 0, 0, 0]), ("RTT 60, 90, 120, 150 ms", [0, 15, 30, 45])] {
+        for flows in [2, 4] {
+            let p = Params::default();
+            let mut net = Net::new(3);
+            let near = net.add(Box::new(leotp::core::Midnode::new(p.clone()).unwrap()));
+            let far = net.add(Box::new(leotp::core::Midnode::new(p.clone()).unwrap()));
+            let bottleneck = LinkSpec::new(5 * MBIT, 15 * MS).queue(100_000);
+            net.connect(near, far, bottleneck.clone(), bottleneck);
+            let mut sinks = vec![];
+            for f in 0..flows {
+                let mut prod = leotp::core::Producer::new(p.clone()).unwrap();
+                prod.publish(f as u64, Box::new(Pattern::endless(f as u64)));
+                let prod = net.add(Box::new(prod));
+                let access = LinkSpec::new(50 * MBIT, (extra[f] + 7) * MS + 500_000);
+                net.connect(prod, near, access.clone(), access.clone());
+                let sink = net.add(Box::new(Plain::default()));
+                net.connect(far, sink, LinkSpec::new(50 * MBIT, 7 * MS + 500_000), access);
+                let up = leotp::core::Path { src: addr(sink, 1), dst: addr(prod, 2) };
+                net.nodes[sink] = Box::new(vnet::ends::Sink::new(&p, f as u64, up));
+                sinks.push(sink);
+            }
+            net.route();
+            for (i, s) in sinks.iter().enumerate() {
+                net.run(S + i as u64 * 40 * S, |_| false);
+                net.wake(*s);
+            }
+            let settle = S + flows as u64 * 40 * S;
+            net.run(settle, |_| false);
+            let before: Vec<u64> = sinks.iter().map(|s| net.get::<vnet::ends::Sink>(*s).got).collect();
+            net.run(settle + 80 * S, |_| false);
+            let rates: Vec<f64> = sinks.iter().zip(&before).map(|(s, b)| (net.get::<vnet::ends::Sink>(*s).got - b) as f64 * 8.0 / 80e6).collect();
+            let (sum, squares) = (rates.iter().sum::<f64>(), rates.iter().map(|r| r * r).sum::<f64>());
+            let jain = sum * sum / (rates.len() as f64 * squares);
+            println!("{name}, {flows} flows: {rates:.2?} Mbit/s, sum {sum:.2}, Jain {jain:.3}");
+            assert!(jain > 0.85 && sum > 4.0);
         }
     }
 }
