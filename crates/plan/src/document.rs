@@ -1,6 +1,6 @@
 //! What `constel plan --json` prints. Scripts rely on it: fields are added, never changed.
 
-use constel_topology::{Edge, Layout, SkyError, Snapshot};
+use constel_topology::{Edge, Layout, Snapshot};
 use constel_units::{TimeSpan, Utc};
 use serde::Serialize;
 
@@ -24,8 +24,8 @@ pub struct NodeRow {
     pub name: String,
     /// `satellite` or `ground`.
     pub kind: &'static str,
-    /// Where it is, ITRF, metres.
-    pub position_itrf_m: [f64; 3],
+    /// Where it is, ITRF, metres; null for a satellite whose orbit has no position then.
+    pub position_itrf_m: Option<[f64; 3]>,
     /// Its interfaces.
     pub ports: Vec<&'static str>,
 }
@@ -60,34 +60,26 @@ pub enum PlanError {
     /// Time ends in 2262.
     #[error("lab time {0} is beyond the year 2262")]
     BeyondTime(TimeSpan),
-    /// A satellite has no position then.
-    #[error("{name}: {error}")]
-    Sky {
-        /// The satellite.
-        name: String,
-        /// What the orbit says.
-        error: SkyError,
-    },
 }
 
 impl Document {
     /// The plan at lab time `at`.
     ///
     /// # Errors
-    /// Times outside the lab's, satellites without a position.
+    /// Times outside the lab's.
     pub fn at(lab: &Lab, at: TimeSpan) -> Result<Self, PlanError> {
         let t_ns = u64::try_from(at.ns()).map_err(|_| PlanError::BeforeStart(at))?;
         let time = lab.scenario.start.checked_add(at).ok_or(PlanError::BeyondTime(at))?;
-        let sky_error = |error: SkyError| PlanError::Sky {
-            name: lab.layout.nodes()[error.satellite].name.clone(),
-            error,
-        };
         let mut stepper = lab.stepper();
-        let snapshot = stepper.at_step(stepper.step_at(t_ns)).map_err(sky_error)?;
-        let mut positions = snapshot.positions_itrf_m.clone();
-        lab.sky
-            .positions_itrf_m(t_ns, &mut positions[..lab.layout.satellite_count()])
-            .map_err(sky_error)?;
+        let snapshot = stepper.at_step(stepper.step_at(t_ns));
+        let mut positions = Vec::new();
+        let lost = lab.sky.positions_itrf_m(t_ns, &mut positions);
+        positions.extend_from_slice(&snapshot.positions_itrf_m[lab.layout.satellite_count()..]);
+        let mut positions: Vec<Option<[f64; 3]>> =
+            positions.iter().map(|position| Some(position.to_array())).collect();
+        for satellite in lost {
+            positions[satellite.satellite] = None;
+        }
         Ok(Self {
             time,
             nodes: nodes(&lab.layout, &positions),
@@ -96,8 +88,8 @@ impl Document {
     }
 }
 
-fn nodes(layout: &Layout, positions: &[[f64; 3]]) -> Vec<NodeRow> {
-    let row = |(node, position): (&constel_topology::Node, &[f64; 3])| NodeRow {
+fn nodes(layout: &Layout, positions: &[Option<[f64; 3]>]) -> Vec<NodeRow> {
+    let row = |(node, position): (&constel_topology::Node, &Option<[f64; 3]>)| NodeRow {
         name: node.name.clone(),
         kind: node.kind.as_str(),
         position_itrf_m: *position,

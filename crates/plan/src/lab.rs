@@ -8,12 +8,15 @@ use constel_orbit::{Satellite as Orbit, Walker, WalkerKind, WalkerSpec};
 use constel_scenario::model::{self, Orbits, WalkerPattern};
 use constel_scenario::{Diagnostic, Diagnostics, Scenario, Span};
 use constel_topology::{
-    Constellation, GslPolicy, GslSpec, IslPattern, Layout, LinkClass, Neighbours, PlusGrid, Satellite,
-    Sky, Spec, Station, Stepper, Wrap,
+    Constellation, GslPolicy, GslSpec, IslPattern, Layout, LinkClass, Neighbours, OrbitSky, PlusGrid,
+    Satellite, Sky, Spec, Station, Stepper, Wrap,
 };
 
 use crate::elements::{self, LeftOut};
-use crate::sky::OrbitSky;
+
+/// Stands for "as far as the line of sight reaches": topology's largest range, twice as far as the
+/// highest orbits of a scenario are apart.
+const LINE_OF_SIGHT_M: f64 = 1e9;
 
 /// A scenario laid out: what exists for the whole run, and where it is at any time.
 #[derive(Clone)]
@@ -64,7 +67,7 @@ impl Lab {
             stations: scenario.stations.iter().map(station_spec).collect(),
             gsl: gsl_spec(&scenario),
         };
-        let sky: Arc<dyn Sky> = Arc::new(OrbitSky { start: scenario.start, satellites: orbits });
+        let sky: Arc<dyn Sky> = Arc::new(OrbitSky::new(scenario.start, orbits));
         let layout = match Layout::new(spec, sky.as_ref()) {
             Ok(layout) => Arc::new(layout),
             Err(found) => {
@@ -178,8 +181,7 @@ fn constellation_spec(
             IslPattern::PlusGrid(PlusGrid {
                 neighbours,
                 polar_cutoff_deg: grid.polar_cutoff.map_or(90.0, |angle| angle.deg()),
-                // No stated range: farther than any line of sight between two of these.
-                max_range_m: grid.max_range.map_or(f64::MAX, |range| range.m()),
+                max_range_m: grid.max_range.map_or(LINE_OF_SIGHT_M, |range| range.m()),
                 clearance_m: grid.atmosphere.m(),
             }),
             class(&grid.link),

@@ -7,7 +7,6 @@
 mod document;
 mod elements;
 mod lab;
-mod sky;
 
 pub use document::{Document, PlanError};
 pub use elements::LeftOut;

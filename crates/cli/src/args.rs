@@ -1,0 +1,199 @@
+//! The command line: verbs and their flags. Doc comments are the help texts.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use constel_units::TimeSpan;
+
+/// Run real software over a low-earth-orbit network that moves.
+///
+/// Exit codes: 0 done, 1 failed, 2 usage, 3 the run finished but its figures are not to be trusted,
+/// 4 the scenario is not valid, 5 this host is not able, 130 interrupted and cleaned up.
+#[derive(Debug, Parser)]
+#[command(name = "constel", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Bring a scenario up, run its traffic, sum up, take it down.
+    Run(Run),
+    /// Is a scenario good? Prints every error at once; touches nothing.
+    Check(Check),
+    /// Print who links to whom at an instant; touches nothing.
+    Plan(Plan),
+    /// List the labs of this host.
+    List(Json),
+    /// Show one running lab: nodes, flows, counters, the link plane's health.
+    Show(Lab),
+    /// Run a command in a node; its streams and exit code pass through.
+    Exec(Exec),
+    /// Open a shell in a node.
+    Shell(Shell),
+    /// Show one link's live state, and why it is up or down.
+    Link(Link),
+    /// Print a lab's events.
+    Events(Events),
+    /// Take a running lab down.
+    Down(Lab),
+    /// Remove what dead labs left behind, and nothing else.
+    Clean(Clean),
+    /// Find out, by trying, what this host can do.
+    Doctor(Json),
+    /// List the runs of a results folder, or print one run's summary.
+    Results(Results),
+}
+
+/// Verbs that only know `--json`.
+#[derive(Debug, Args)]
+pub(crate) struct Json {
+    /// Print one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `run`.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// The scenario file.
+    pub(crate) file: PathBuf,
+    /// Name of the lab; the scenario's name unless given.
+    #[arg(long, value_name = "LAB")]
+    pub(crate) name: Option<String>,
+    /// Folder that receives this run's results; `results/<lab>-<UTC time>` unless given. Must not exist.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) results: Option<PathBuf>,
+    /// Run for this long instead of the scenario's duration, for example `30s`.
+    #[arg(long = "for", value_name = "DURATION")]
+    pub(crate) duration: Option<TimeSpan>,
+    /// Leave the scenario's traffic out.
+    #[arg(long)]
+    pub(crate) no_traffic: bool,
+    /// Print the summary as one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `check`.
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// The scenario file.
+    pub(crate) file: PathBuf,
+    /// Print the findings as one JSON document on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `plan`.
+#[derive(Debug, Args)]
+pub(crate) struct Plan {
+    /// The scenario file.
+    pub(crate) file: PathBuf,
+    /// Lab time, for example `30s`.
+    #[arg(long, value_name = "TIME", default_value = "0s")]
+    pub(crate) at: TimeSpan,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Verbs about one lab.
+#[derive(Debug, Args)]
+pub(crate) struct Lab {
+    /// The lab's name, as in `constel list`.
+    pub(crate) lab: String,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `exec`.
+#[derive(Debug, Args)]
+pub(crate) struct Exec {
+    /// The lab's name.
+    pub(crate) lab: String,
+    /// The node's name.
+    pub(crate) node: String,
+    /// The command and its arguments.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, last = false)]
+    pub(crate) command: Vec<String>,
+}
+
+/// `shell`.
+#[derive(Debug, Args)]
+pub(crate) struct Shell {
+    /// The lab's name.
+    pub(crate) lab: String,
+    /// The node's name.
+    pub(crate) node: String,
+}
+
+/// `link`.
+#[derive(Debug, Args)]
+pub(crate) struct Link {
+    /// The lab's name.
+    pub(crate) lab: String,
+    /// One end's node.
+    pub(crate) a: String,
+    /// The other end's node.
+    pub(crate) b: String,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `events`.
+#[derive(Debug, Args)]
+pub(crate) struct Events {
+    /// The lab's name.
+    pub(crate) lab: String,
+    /// Print later events too, until the lab ends.
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// Print one JSON object per line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `clean`.
+#[derive(Debug, Args)]
+pub(crate) struct Clean {
+    /// Only this lab; all dead labs unless given.
+    pub(crate) lab: Option<String>,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `results`.
+#[derive(Debug, Args)]
+pub(crate) struct Results {
+    /// A folder of runs, or one run's folder.
+    #[arg(default_value = "results")]
+    pub(crate) dir: PathBuf,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_command_keeps_its_own_flags() {
+        let cli = Cli::try_parse_from(["constel", "exec", "lab", "a", "--", "ls", "-l", "--json"]);
+        let Verb::Exec(exec) = cli.unwrap().verb else { panic!("not exec") };
+        assert_eq!(exec.command, ["ls", "-l", "--json"]);
+    }
+}

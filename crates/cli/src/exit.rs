@@ -1,0 +1,74 @@
+//! Exit codes. Scripts rely on them; they never change meaning.
+
+use std::process::ExitCode;
+
+/// How a verb ended. The numbers are the process's exit codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// 0: done.
+    Done,
+    /// 3: the run finished, but its figures are not to be trusted.
+    NotTrustworthy,
+    /// 130: interrupted by the user, and cleaned up.
+    Interrupted,
+}
+
+/// Why a verb could not do its work.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// 1: it failed.
+    Failed(anyhow::Error),
+    /// 2: the command line asks for something that does not exist or does not go together.
+    Usage(String),
+    /// 4: the scenario is not valid; the diagnostics, already rendered.
+    Scenario(String),
+    /// 5: this host cannot do it.
+    Host(String),
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// What every verb returns.
+pub type Outcome = Result<Exit, Failure>;
+
+/// Prints a failure on stderr, and gives the exit code.
+pub(crate) fn code(outcome: Outcome) -> ExitCode {
+    match outcome {
+        Ok(Exit::Done) => ExitCode::SUCCESS,
+        Ok(Exit::NotTrustworthy) => ExitCode::from(3),
+        Ok(Exit::Interrupted) => ExitCode::from(130),
+        Err(Failure::Failed(error)) => {
+            // A reader that went away (`constel events | head`) is no failure to talk about.
+            let piped = error.chain().any(|cause| {
+                cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+            });
+            if !piped {
+                eprintln!("constel: {error:#}");
+            }
+            ExitCode::from(1)
+        }
+        Err(Failure::Usage(message)) => {
+            eprintln!("constel: {message}");
+            ExitCode::from(2)
+        }
+        Err(Failure::Scenario(rendered)) => {
+            eprint!("{rendered}");
+            ExitCode::from(4)
+        }
+        Err(Failure::Host(message)) => {
+            eprintln!("constel: {message}");
+            ExitCode::from(5)
+        }
+    }
+}
+
+/// Help and version go to stdout with 0, usage errors to stderr with 2.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    let wanted = !error.use_stderr();
+    drop(error.print());
+    if wanted { ExitCode::SUCCESS } else { ExitCode::from(2) }
+}

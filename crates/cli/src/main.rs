@@ -1,0 +1,18 @@
+//! `constel`: the command. This file only wires; each verb has its own file.
+
+mod args;
+mod exit;
+mod output;
+mod progress;
+mod verbs;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    match args::Cli::try_parse() {
+        Ok(cli) => exit::code(verbs::run(cli)),
+        Err(error) => exit::usage(&error),
+    }
+}

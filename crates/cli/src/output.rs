@@ -1,0 +1,96 @@
+//! Data goes to stdout: one JSON document, or a table for people.
+
+use std::io::{self, IsTerminal, Write};
+
+use serde_json::Value;
+
+/// Prints one JSON document.
+///
+/// # Errors
+/// When stdout is gone.
+pub(crate) fn json(document: &impl serde::Serialize) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, document)?;
+    writeln!(out)
+}
+
+/// Prints one JSON object on one line.
+///
+/// # Errors
+/// When stdout is gone.
+pub(crate) fn json_line(document: &impl serde::Serialize) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer(&mut out, document)?;
+    writeln!(out)
+}
+
+/// Prints text as it is.
+///
+/// # Errors
+/// When stdout is gone.
+pub(crate) fn text(text: &str) -> io::Result<()> {
+    io::stdout().lock().write_all(text.as_bytes())
+}
+
+/// Columns padded to their widest cell; numbers are the caller's to format.
+pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+    let columns = head.len();
+    let mut width: Vec<usize> = head.iter().map(|h| h.chars().count()).collect();
+    for row in rows {
+        for (w, cell) in width.iter_mut().zip(row) {
+            *w = (*w).max(cell.chars().count());
+        }
+    }
+    let mut text = String::new();
+    let mut line = |cells: &mut dyn Iterator<Item = &str>| {
+        for (column, cell) in cells.enumerate() {
+            text.push_str(cell);
+            if column + 1 < columns {
+                text.extend(std::iter::repeat_n(' ', width[column] - cell.chars().count() + 2));
+            }
+        }
+        text.push('\n');
+    };
+    line(&mut head.iter().copied());
+    for row in rows {
+        line(&mut row.iter().map(String::as_str));
+    }
+    text
+}
+
+/// Whether people are watching stderr.
+pub(crate) fn stderr_is_terminal() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// Nanoseconds as milliseconds with three digits.
+pub(crate) fn ms(ns: f64) -> String {
+    format!("{:.3} ms", ns / 1e6)
+}
+
+/// Bits per second with an SI prefix.
+pub(crate) fn rate(bps: f64) -> String {
+    match bps {
+        b if b >= 1e9 => format!("{:.2} Gbit/s", b / 1e9),
+        b if b >= 1e6 => format!("{:.2} Mbit/s", b / 1e6),
+        b => format!("{:.1} kbit/s", b / 1e3),
+    }
+}
+
+/// A JSON value as a table cell.
+pub(crate) fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn columns_line_up() {
+        let text = super::table(&["LAB", "N"], &[vec!["a".into(), "1".into()], vec!["long".into(), "22".into()]]);
+        assert_eq!(text, "LAB   N\na     1\nlong  22\n");
+    }
+}

@@ -1,0 +1,90 @@
+//! What a person sees while a lab comes up: a moving bar on a terminal, plain lines elsewhere. Always stderr.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use constel_engine::Progress;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::output;
+
+/// Chooses by what stderr is.
+pub(crate) fn for_stderr() -> Box<dyn Progress> {
+    if output::stderr_is_terminal() {
+        Box::new(Terminal::default())
+    } else {
+        Box::new(Lines { started: Instant::now(), last: Mutex::new(None) })
+    }
+}
+
+/// Plain lines: one per stage, and at most one every 5 s inside a long one.
+struct Lines {
+    started: Instant,
+    last: Mutex<Option<(String, Instant)>>,
+}
+
+impl Lines {
+    fn say(&self, text: &str) {
+        eprintln!("[{:7.2} s] {text}", self.started.elapsed().as_secs_f64());
+    }
+}
+
+impl Progress for Lines {
+    fn stage(&self, name: &str, done: u64, total: u64, note: &str) {
+        let mut last = self.last.lock().unwrap_or_else(|e| e.into_inner());
+        let finished = done >= total;
+        let due = match &*last {
+            Some((stage, when)) if stage == name => when.elapsed() > Duration::from_secs(5),
+            _ => true,
+        };
+        if !due && !finished {
+            return;
+        }
+        *last = Some((name.to_owned(), Instant::now()));
+        let note = if note.is_empty() { String::new() } else { format!(": {note}") };
+        self.say(&format!("{name} {done}/{total}{note}"));
+    }
+
+    fn say(&self, line: &str) {
+        Self::say(self, line);
+    }
+}
+
+/// A bar for the stage under way; finished stages and happenings scroll above it.
+#[derive(Default)]
+struct Terminal {
+    bar: Mutex<Option<(String, ProgressBar)>>,
+}
+
+impl Progress for Terminal {
+    fn stage(&self, name: &str, done: u64, total: u64, note: &str) {
+        let mut slot = self.bar.lock().unwrap_or_else(|e| e.into_inner());
+        if slot.as_ref().is_none_or(|(stage, _)| stage != name) {
+            if let Some((_, old)) = slot.take() {
+                old.finish();
+            }
+            let bar = ProgressBar::new(total);
+            let style = "{spinner:.cyan} {prefix:<22} {bar:32.cyan/blue} {pos:>5}/{len:<5} {elapsed:>4} {msg}";
+            bar.set_style(ProgressStyle::with_template(style).expect("the template is a constant"));
+            bar.set_prefix(name.to_owned());
+            bar.enable_steady_tick(Duration::from_millis(120));
+            *slot = Some((name.to_owned(), bar));
+        }
+        if let Some((_, bar)) = &*slot {
+            bar.set_length(total);
+            bar.set_position(done);
+            bar.set_message(note.to_owned());
+            if done >= total {
+                bar.finish();
+            }
+        }
+    }
+
+    fn say(&self, line: &str) {
+        let slot = self.bar.lock().unwrap_or_else(|e| e.into_inner());
+        match &*slot {
+            Some((_, bar)) if !bar.is_finished() => bar.println(line),
+            _ => eprintln!("{line}"),
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! One file per verb.
+
+mod check;
+mod clean;
+mod doctor;
+mod down;
+mod events;
+mod exec;
+mod labs;
+mod link;
+mod list;
+mod plan;
+mod results;
+mod run;
+mod scenario;
+mod show;
+
+use crate::args::{Cli, Verb};
+use crate::exit::Outcome;
+
+/// Runs the verb.
+pub(crate) fn run(cli: Cli) -> Outcome {
+    match cli.verb {
+        Verb::Run(args) => run::run(&args),
+        Verb::Check(args) => check::run(&args),
+        Verb::Plan(args) => plan::run(&args),
+        Verb::List(args) => list::run(&args),
+        Verb::Show(args) => show::run(&args),
+        Verb::Exec(args) => exec::exec(&args),
+        Verb::Shell(args) => exec::shell(&args),
+        Verb::Link(args) => link::run(&args),
+        Verb::Events(args) => events::run(&args),
+        Verb::Down(args) => down::run(&args),
+        Verb::Clean(args) => clean::run(&args),
+        Verb::Doctor(args) => doctor::run(&args),
+        Verb::Results(args) => results::run(&args),
+    }
+}

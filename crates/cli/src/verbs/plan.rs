@@ -1,0 +1,42 @@
+//! `constel plan`: who links to whom at an instant.
+
+use constel_plan::Document;
+
+use super::scenario;
+use crate::args::Plan;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output;
+
+/// Touches nothing: no root needed.
+pub(crate) fn run(args: &Plan) -> Outcome {
+    let loaded = scenario::load(&args.file, scenario::rendered)?;
+    let document = Document::at(&loaded.lab, args.at).map_err(|e| Failure::Usage(e.to_string()))?;
+    if args.json {
+        output::json(&document)?;
+        return Ok(Exit::Done);
+    }
+    let rows: Vec<Vec<String>> = document
+        .edges
+        .iter()
+        .filter(|edge| (&edge.from_node, edge.from_port) < (&edge.to_node, edge.to_port))
+        .map(|edge| {
+            vec![
+                format!("{}/{}", edge.from_node, edge.from_port),
+                format!("{}/{}", edge.to_node, edge.to_port),
+                edge.kind.to_owned(),
+                output::ms(edge.delay_ns as f64),
+                edge.rate_bps.map_or_else(|| "-".to_owned(), |bps| output::rate(bps as f64)),
+                format!("{} %", edge.loss_ratio * 100.0),
+            ]
+        })
+        .collect();
+    let table = output::table(&["A", "B", "KIND", "DELAY", "RATE", "LOSS"], &rows);
+    output::text(&format!(
+        "{}: {} nodes, {} links at {}\n{table}",
+        loaded.file,
+        document.nodes.len(),
+        rows.len(),
+        document.time
+    ))?;
+    Ok(Exit::Done)
+}

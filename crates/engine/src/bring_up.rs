@@ -1,0 +1,133 @@
+//! From nothing to a lab whose edges carry frames.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Instant;
+
+use constel_drivers::relay::{Relay, RelayConfig, RelayHandle};
+use constel_host::cgroup::LabCgroup;
+use constel_host::claim::Claim;
+use constel_host::globals::Globals;
+use constel_host::rcu::Expedited;
+use constel_host::template::{NodeTemplate, ROUTER};
+use constel_plan::Lab;
+use constel_routing::AddressPlan;
+
+use crate::error::EngineError;
+use crate::launcher::{Launcher, hosts_file};
+use crate::limits;
+use crate::manifest::memory_bytes;
+use crate::nodes::{Builder, LiveNode};
+use crate::progress::{Progress, Stage};
+use crate::wiring::Wiring;
+
+/// A lab without routes and without time: nodes, ports and the link plane.
+pub(crate) struct Fabric {
+    pub(crate) wiring: Arc<Wiring>,
+    pub(crate) relay: Relay,
+    pub(crate) handle: Arc<RelayHandle>,
+    pub(crate) nodes: Arc<Vec<LiveNode>>,
+    pub(crate) launcher: Arc<Launcher>,
+    pub(crate) memory_per_node_bytes: u64,
+    pub(crate) nodes_s: f64,
+}
+
+/// Makes the fabric. What it makes lives in namespaces held by descriptors, or is recorded in the claim.
+///
+/// # Errors
+/// Whatever the host refuses; then nothing of the fabric is left.
+pub(crate) fn fabric(
+    lab: Lab,
+    claim: &Claim,
+    globals: &Globals,
+    cgroup: Option<LabCgroup>,
+    progress: &dyn Progress,
+) -> Result<Fabric, EngineError> {
+    let started = Instant::now();
+    let addresses = AddressPlan::new(&lab.layout).map_err(EngineError::Addresses)?;
+    let families = lab.scenario.routing.families;
+    let seed = lab.scenario.seed;
+    let wiring = Arc::new(Wiring { lab, addresses, families });
+    let layout = &wiring.lab.layout;
+    let ports = layout.ports().len();
+    let owner = claim.owner();
+    limits::raise(globals, &owner, ports)?;
+    // A namespace and a socket for each node; a shard namespace for every few hundred ports; some to spare.
+    let wanted = 2 * layout.nodes().len() as u64 + 1024;
+    let allowed = constel_host::limits::raise_open_files(wanted)?;
+    if allowed < wanted {
+        return Err(EngineError::Unable {
+            what: format!("the lab needs {wanted} open files, this process may have {allowed}"),
+            remedy: "raise the hard limit of open files (ulimit -Hn)".to_owned(),
+        });
+    }
+
+    let stage = Stage::begin(progress, "link plane", 1);
+    // Attaching programs and removing devices wait for RCU grace periods, 25-50 ms each unless expedited.
+    let expedited = Expedited::hold(globals, &owner)?;
+    let config = RelayConfig::new(claim.lab().as_str(), u32::try_from(ports).unwrap_or(u32::MAX), seed);
+    let relay = Relay::new(config)?;
+    stage.end("");
+
+    let template = NodeTemplate::prepare(&settings(families.ipv6))?;
+    let stage = Stage::begin(progress, "nodes and ports", layout.nodes().len() as u64);
+    let before = memory_bytes("MemAvailable:");
+    let builder = Builder {
+        wiring: &wiring,
+        relay: &relay,
+        template: &template,
+        globals,
+        owner: &owner,
+    };
+    let nodes = Arc::new(builder.build(&stage)?);
+    let after = memory_bytes("MemAvailable:");
+    stage.end(&format!("{ports} interfaces in {:.2} s", started.elapsed().as_secs_f64()));
+    expedited.finish()?;
+    let used = before.zip(after).map_or(0, |(before, after)| before.saturating_sub(after));
+
+    let handle = Arc::new(relay.start()?);
+    let launcher = Arc::new(Launcher {
+        lab: claim.lab().to_string(),
+        lab_dir: claim.dir().to_owned(),
+        wiring: Arc::clone(&wiring),
+        nodes: Arc::clone(&nodes),
+        cgroup,
+    });
+    publish(&wiring, &launcher)?;
+    Ok(Fabric {
+        memory_per_node_bytes: used / nodes.len().max(1) as u64,
+        nodes_s: started.elapsed().as_secs_f64(),
+        wiring,
+        relay,
+        handle,
+        nodes,
+        launcher,
+    })
+}
+
+/// Settings of every node.
+fn settings(ipv6: bool) -> Vec<constel_host::template::Setting> {
+    let mut settings = ROUTER.to_vec();
+    if !ipv6 {
+        settings.retain(|(key, _)| !key.contains("/ipv6/"));
+        settings.push(("net/ipv6/conf/all/disable_ipv6", "1"));
+        settings.push(("net/ipv6/conf/default/disable_ipv6", "1"));
+    }
+    settings
+}
+
+/// What other processes need to find nodes: names, and paths to their namespaces that work as long as this
+/// process lives.
+fn publish(wiring: &Wiring, launcher: &Launcher) -> Result<(), EngineError> {
+    let io = |what: String| move |source| EngineError::Io { what, source };
+    let hosts = hosts_file(&launcher.lab_dir);
+    let text = format!("127.0.0.1 localhost\n::1 localhost\n{}", wiring.addresses.hosts(&wiring.lab.layout));
+    fs::write(&hosts, text).map_err(io(format!("write {}", hosts.display())))?;
+    let folder = launcher.lab_dir.join("netns");
+    fs::create_dir(&folder).map_err(io(format!("make {}", folder.display())))?;
+    for (node, live) in wiring.lab.layout.nodes().iter().zip(launcher.nodes.iter()) {
+        std::os::unix::fs::symlink(live.ns.proc_path(), folder.join(&node.name))
+            .map_err(io(format!("link {} in {}", node.name, folder.display())))?;
+    }
+    Ok(())
+}

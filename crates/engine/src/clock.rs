@@ -1,0 +1,69 @@
+//! Lab time and the host's clock.
+//!
+//! Lab time zero is an instant of `CLOCK_MONOTONIC` that is not known until routes stand (unless the
+//! scenario says not to wait). Until then the sky is held at lab time zero.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// `CLOCK_MONOTONIC` in nanoseconds: the clock that stamps frames.
+pub(crate) fn mono_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    // Since boot: never negative, and 584 years fit.
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}
+
+const HELD: u64 = u64::MAX;
+
+/// The lab's clock; shared by everything that asks what time it is in the lab.
+#[derive(Debug)]
+pub(crate) struct LabClock {
+    zero_mono_ns: AtomicU64,
+}
+
+impl LabClock {
+    /// A clock that is held at lab time zero.
+    pub(crate) fn held() -> Self {
+        Self { zero_mono_ns: AtomicU64::new(HELD) }
+    }
+
+    /// Lab time zero is this instant.
+    pub(crate) fn start(&self, zero_mono_ns: u64) {
+        self.zero_mono_ns.store(zero_mono_ns, Ordering::Release);
+    }
+
+    /// The instant of lab time zero; `None` while held.
+    pub(crate) fn zero_mono_ns(&self) -> Option<u64> {
+        match self.zero_mono_ns.load(Ordering::Acquire) {
+            HELD => None,
+            zero => Some(zero),
+        }
+    }
+
+    /// Lab time now; `None` while held. Zero if the clock's start lies ahead.
+    pub(crate) fn now_ns(&self) -> Option<u64> {
+        self.zero_mono_ns().map(|zero| mono_ns().saturating_sub(zero))
+    }
+
+    /// How long until lab time `t_ns`; zero once it has come, `None` while held.
+    pub(crate) fn until(&self, t_ns: u64) -> Option<Duration> {
+        let due = self.zero_mono_ns()?.saturating_add(t_ns);
+        Some(Duration::from_nanos(due.saturating_sub(mono_ns())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_held_clock_has_no_time() {
+        let clock = LabClock::held();
+        assert_eq!(clock.now_ns(), None);
+        assert_eq!(clock.until(5), None);
+        clock.start(mono_ns());
+        assert!(clock.now_ns().is_some());
+        assert_eq!(clock.until(0), Some(Duration::ZERO));
+        assert!(clock.until(60_000_000_000).unwrap() > Duration::from_secs(59));
+    }
+}

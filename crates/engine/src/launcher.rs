@@ -1,0 +1,111 @@
+//! Starting programs in nodes: one place that knows namespaces, marks, mounts and search path.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use constel_host::cgroup::LabCgroup;
+use constel_host::process::{Child, Mount, Spawn, Stdio, find_command};
+use constel_topology::NodeId;
+
+use crate::error::EngineError;
+use crate::nodes::LiveNode;
+use crate::wiring::Wiring;
+
+/// Where daemons are installed; not in everybody's `PATH`.
+const SYSTEM_FOLDERS: &str = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin";
+
+/// The search path for programs in nodes: the caller's, then the system's folders.
+pub fn search_path() -> OsString {
+    let mut path = std::env::var_os("PATH").unwrap_or_default();
+    if !path.is_empty() {
+        path.push(":");
+    }
+    path.push(SYSTEM_FOLDERS);
+    path
+}
+
+/// Where `/etc/hosts` with all node names lies in a lab's runtime folder.
+pub fn hosts_file(lab_dir: &Path) -> PathBuf {
+    lab_dir.join("hosts")
+}
+
+/// What a command in a node sees otherwise than the host: `/etc/hosts` with every node's name, and the node's
+/// own `/sys/class/net`.
+pub fn node_mounts(lab_dir: &Path) -> Vec<Mount> {
+    let hosts = Mount::Bind {
+        source: hosts_file(lab_dir),
+        target: PathBuf::from("/etc/hosts"),
+        read_only: true,
+    };
+    vec![hosts, Mount::Sysfs]
+}
+
+/// Starts programs in the nodes of one lab.
+pub(crate) struct Launcher {
+    pub(crate) lab: String,
+    pub(crate) lab_dir: PathBuf,
+    pub(crate) wiring: Arc<Wiring>,
+    pub(crate) nodes: Arc<Vec<LiveNode>>,
+    pub(crate) cgroup: Option<LabCgroup>,
+}
+
+impl Launcher {
+    /// The view of the file system that traffic gets.
+    pub(crate) fn mounts(&self) -> Vec<Mount> {
+        node_mounts(&self.lab_dir)
+    }
+
+    /// Starts `argv` in `node`; the two files may be one.
+    ///
+    /// # Errors
+    /// When the command does not exist or cannot be started.
+    pub(crate) fn start(
+        &self,
+        node: NodeId,
+        argv: &[String],
+        out: &Path,
+        err: &Path,
+        mounts: Vec<Mount>,
+    ) -> Result<Child, EngineError> {
+        let (stdout, stderr) = if out == err {
+            (Stdio::Append(out.to_owned()), Stdio::Append(err.to_owned()))
+        } else {
+            (Stdio::Create(out.to_owned()), Stdio::Create(err.to_owned()))
+        };
+        let name = &self.wiring.lab.layout.node(node).name;
+        let mut spawn = Spawn::new(&self.lab, argv)
+            .node(name)
+            .env("PATH", search_path())
+            .netns(&self.nodes[node.index()].ns)
+            .mounts(mounts)
+            .stdout(stdout)
+            .stderr(stderr);
+        if let Some(cgroup) = &self.cgroup {
+            spawn = spawn.cgroup(cgroup);
+        }
+        Ok(spawn.start()?)
+    }
+}
+
+/// Says which of the programs (with the Debian package that has each) this host lacks.
+pub(crate) fn missing_programs<'a>(
+    needed: impl IntoIterator<Item = &'a (&'static str, &'static str)>,
+) -> Option<EngineError> {
+    let path = search_path();
+    let mut missing: Vec<_> = needed
+        .into_iter()
+        .filter(|(program, _)| find_command(OsStr::new(program), &path).is_err())
+        .collect();
+    missing.sort_unstable();
+    missing.dedup();
+    if missing.is_empty() {
+        return None;
+    }
+    let programs: Vec<_> = missing.iter().map(|(program, _)| *program).collect();
+    let packages: Vec<_> = missing.iter().map(|(_, package)| *package).collect();
+    Some(EngineError::Unable {
+        what: format!("the scenario runs {}, which this host does not have", programs.join(", ")),
+        remedy: format!("install: apt-get install {}", packages.join(" ")),
+    })
+}

@@ -1,0 +1,37 @@
+//! Brings a lab up, steps it, watches it, takes it down.
+//!
+//! [`run`] does all of it in the foreground: claim the lab's name, make nodes and ports by a pipeline, start
+//! the link plane, let routes stand, run lab time with the scenario's traffic, sum up, and leave the host as
+//! it was. Whatever happens, what was made is removed: by name where it has one, and with our last descriptor
+//! where it has none.
+#![forbid(unsafe_code)]
+
+mod bring_up;
+mod clock;
+mod computed;
+mod daemons;
+mod error;
+mod launcher;
+mod life;
+mod limits;
+mod manifest;
+mod nodes;
+mod paths;
+mod progress;
+mod run;
+mod running;
+mod session;
+mod steps;
+mod summary;
+mod tables;
+mod take_down;
+mod traffic;
+mod view;
+mod wiring;
+
+pub use error::EngineError;
+pub use launcher::{hosts_file, node_mounts, search_path};
+pub use paths::PathSample;
+pub use progress::{Progress, Silent};
+pub use run::{Finished, Options, run};
+pub use summary::{Convergence, FlowRow, HandoverRow, Size, StepRows, Summary, Times};

@@ -1,0 +1,150 @@
+//! From a fabric to the end of its lab time: edges, routes, clock, traffic.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use constel_host::claim::{Claim, LabState};
+use constel_observe::detail;
+use constel_observe::events::EventLog;
+use constel_observe::results::Results;
+use constel_scenario::model::{ClockHold, Mode};
+use constel_topology::Snapshot;
+
+use crate::bring_up::Fabric;
+use crate::clock::LabClock;
+use crate::computed::Computed;
+use crate::daemons::{Daemons, logs_folder};
+use crate::error::EngineError;
+use crate::progress::{Progress, Stage};
+use crate::run::Options;
+use crate::running::{Run, Seen};
+use crate::steps::{StepTimes, Steps};
+use crate::summary::{Convergence, FlowRow, Times};
+use crate::traffic::{self, Traffic};
+use crate::view::View;
+
+/// Routes that do not stand by then never will.
+const ROUTES_WITHIN: Duration = Duration::from_secs(120);
+
+/// What a life is given.
+pub(crate) struct Context<'a> {
+    pub(crate) options: &'a Options,
+    pub(crate) claim: &'a mut Claim,
+    pub(crate) results: &'a Results,
+    pub(crate) log: &'a Arc<EventLog>,
+    pub(crate) clock: &'a Arc<LabClock>,
+    pub(crate) view: &'a Arc<View>,
+    pub(crate) progress: &'a dyn Progress,
+    pub(crate) started: Instant,
+    pub(crate) duration_ns: u64,
+}
+
+/// What it leaves.
+pub(crate) struct Lived {
+    pub(crate) seen: Seen,
+    pub(crate) convergence: Convergence,
+    pub(crate) flows: Vec<FlowRow>,
+    pub(crate) step_times: StepTimes,
+    pub(crate) edges: usize,
+}
+
+/// Lives. Every process it started has ended when it returns, whatever it returns.
+pub(crate) fn live(
+    context: Context<'_>,
+    fabric: &Fabric,
+    times: &mut Times,
+) -> Result<Lived, EngineError> {
+    let mut daemons = Daemons::none();
+    let lived = live_with(context, fabric, times, &mut daemons);
+    let stopped = daemons.stop();
+    let lived = lived?;
+    stopped?;
+    Ok(lived)
+}
+
+fn live_with(
+    context: Context<'_>,
+    fabric: &Fabric,
+    times: &mut Times,
+    daemons: &mut Daemons,
+) -> Result<Lived, EngineError> {
+    let Context { options, claim, results, log, clock, view, progress, started, duration_ns } = context;
+    let wiring = &fabric.wiring;
+    let scenario = &wiring.lab.scenario;
+    let computed = match scenario.routing.mode {
+        Mode::Computed(reach) => Some(Computed::new(wiring, reach)),
+        Mode::Bird(_) | Mode::None => None,
+    };
+    let mut steps = Steps {
+        wiring: Arc::clone(wiring),
+        nodes: Arc::clone(&fabric.nodes),
+        relay: Arc::clone(&fabric.handle),
+        clock: Arc::clone(clock),
+        computed,
+        stepper: wiring.lab.stepper(),
+        current: Arc::new(Snapshot::default()),
+        times: StepTimes::default(),
+    };
+    let begun = Instant::now();
+    steps.begin_held()?;
+    times.edges_s = begun.elapsed().as_secs_f64();
+    let edges = steps.current.edges.len();
+    view.change(|live| live.snapshot = Some(Arc::clone(&steps.current)));
+    claim.update(|record| {
+        record.nodes = fabric.nodes.len() as u64;
+        record.edges = edges as u64;
+    })?;
+    log.emit(None, "edges-up", detail! {"edges" => edges});
+
+    let run = Run { fabric, clock, log, view, stop: &options.stop, progress };
+    if let Mode::Bird(ospf) = scenario.routing.mode {
+        let stage = Stage::begin(progress, "daemons", fabric.nodes.len() as u64);
+        let begun = Instant::now();
+        let horizon = duration_ns.div_ceil(wiring.lab.step_ns());
+        *daemons = Daemons::start(wiring, &fabric.launcher, ospf, horizon, results, &stage)?;
+        times.daemons_s = begun.elapsed().as_secs_f64();
+        stage.end("BIRD, OSPF");
+        log.emit(None, "daemons-started", detail! {"count" => daemons.count()});
+    }
+    let hold = scenario.clock_hold == ClockHold::UntilRoutesStand;
+    let mut convergence = Convergence::default();
+    if scenario.routing.mode != Mode::None && hold {
+        let logs = logs_folder(results);
+        let (standing, _) = run.wait_for_routes(&steps.current, daemons, ROUTES_WITHIN, &logs)?;
+        let took = begun.elapsed().as_secs_f64();
+        convergence = Convergence { first_s: Some(took), pairs: standing.pairs };
+        progress.stage("routes", 1, 1, &format!("stand after {took:.1} s"));
+        log.emit(None, "routes-stand", detail! {"pairs" => standing.pairs, "after_s" => took});
+    }
+    let flows: &[_] = if options.traffic { &scenario.traffic } else { &[] };
+    let launcher = Arc::clone(&fabric.launcher);
+    let mut traffic = Traffic::plan(wiring, flows, &launcher.lab_dir.clone(), results, launcher);
+    let pairs = traffic.pairs();
+    traffic.start_servers()?;
+    if options.stop.load(Ordering::Acquire) {
+        return Err(EngineError::Interrupted);
+    }
+    times.bring_up_s = started.elapsed().as_secs_f64();
+    // What happened while the lab came up says nothing about the figures measured from here on.
+    fabric.handle.clear_lateness()?;
+    claim.update(|record| record.state = LabState::Running)?;
+    view.change(|live| live.state = "running");
+    log.emit(None, "running", detail! {"bring_up_s" => times.bring_up_s});
+
+    let over = AtomicBool::new(false);
+    let (seen, ended) = std::thread::scope(|scope| {
+        let stop = || over.load(Ordering::Acquire) || options.stop.load(Ordering::Acquire);
+        let traffic = scope.spawn(move || traffic.run(clock, log, stop));
+        let seen = run.lab_time(&mut steps, daemons, duration_ns, &pairs);
+        over.store(true, Ordering::Release);
+        let ended = traffic.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        (seen, ended)
+    });
+    let (seen, ended) = (seen?, ended?);
+    let row = |(job, ended): &(traffic::Job, traffic::Ended)| {
+        traffic::row(wiring, job, ended, &seen.paths, &seen.handovers)
+    };
+    let flows = ended.iter().map(row).collect();
+    Ok(Lived { flows, seen, convergence, step_times: steps.times, edges })
+}

@@ -1,0 +1,240 @@
+//! Lab time: steps, traffic, handovers, daemons watched, until it is over or somebody says stop.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use constel_observe::detail;
+use constel_observe::events::EventLog;
+use constel_topology::{NodeId, Snapshot};
+
+use crate::bring_up::Fabric;
+use crate::clock::{LabClock, mono_ns};
+use crate::daemons::Daemons;
+use crate::error::EngineError;
+use crate::paths::{Pair, Paths};
+use crate::progress::{Progress, Stage};
+use crate::steps::Steps;
+use crate::summary::HandoverRow;
+use crate::tables::{self, Standing};
+use crate::view::View;
+
+/// Lab time zero is set this far ahead, so that the first glide begins exactly then.
+const START_AHEAD_NS: u64 = 20_000_000;
+
+/// A look at the kernels' tables may cost at most this share of a core.
+const LOOK_SHARE: u32 = 8;
+
+/// Looks are at least this far apart.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// What the run of lab time saw.
+#[derive(Default)]
+pub(crate) struct Seen {
+    pub(crate) handovers: Vec<HandoverRow>,
+    pub(crate) paths: Paths,
+    pub(crate) failures: Vec<String>,
+    pub(crate) lab_time_ns: u64,
+}
+
+/// Everything the loop works with.
+pub(crate) struct Run<'a> {
+    pub(crate) fabric: &'a Fabric,
+    pub(crate) clock: &'a LabClock,
+    pub(crate) log: &'a EventLog,
+    pub(crate) view: &'a View,
+    pub(crate) stop: &'a AtomicBool,
+    pub(crate) progress: &'a dyn Progress,
+}
+
+impl Run<'_> {
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+
+    /// Waits until every station reaches every other by the kernels' tables. Daemons that die meanwhile
+    /// are an error at once, not after the limit.
+    ///
+    /// # Errors
+    /// [`EngineError::NoRoutes`] after `limit`; [`EngineError::Interrupted`].
+    pub(crate) fn wait_for_routes(
+        &self,
+        snapshot: &Snapshot,
+        daemons: &mut Daemons,
+        limit: Duration,
+        logs: &std::path::Path,
+    ) -> Result<(Standing, Duration), EngineError> {
+        let started = Instant::now();
+        let mut stage = None;
+        loop {
+            let look = Instant::now();
+            let standing = tables::standing(&self.fabric.wiring, &self.fabric.nodes, snapshot)?;
+            let stage = stage.get_or_insert_with(|| {
+                Stage::begin(self.progress, "routes", standing.pairs as u64)
+            });
+            stage.note(standing.good as u64, &format!("{} daemons", daemons.count()));
+            if standing.complete() {
+                return Ok((standing, started.elapsed()));
+            }
+            if self.stopped() {
+                return Err(EngineError::Interrupted);
+            }
+            let no_routes = |reason| EngineError::NoRoutes {
+                limit_s: limit.as_secs(),
+                reason,
+                logs: logs.to_owned(),
+            };
+            if started.elapsed() > limit {
+                return Err(no_routes(standing.example.unwrap_or_default()));
+            }
+            let pause = (look.elapsed() * LOOK_SHARE).max(LOOK_EVERY);
+            if let Some(death) = daemons.deaths(&self.fabric.wiring, pause)?.first() {
+                return Err(no_routes(format!("the daemon in {} ended: {}", death.node, death.how)));
+            }
+            if daemons.count() == 0 {
+                std::thread::sleep(LOOK_EVERY);
+            }
+        }
+    }
+
+    /// Starts the clock and runs steps until `duration_ns`. Traffic, if there is any, runs beside it.
+    ///
+    /// # Errors
+    /// When the link plane or a kernel refuses.
+    pub(crate) fn lab_time(
+        &self,
+        steps: &mut Steps,
+        daemons: &mut Daemons,
+        duration_ns: u64,
+        pairs: &[Pair],
+    ) -> Result<Seen, EngineError> {
+        let mut seen = Seen::default();
+        let zero = mono_ns() + START_AHEAD_NS;
+        steps.release(zero)?;
+        self.clock.start(zero);
+        self.log.emit(Some(0), "clock-started", detail! {});
+        let seconds = duration_ns.div_ceil(1_000_000_000);
+        let stage = Stage::begin(self.progress, "lab time (s)", seconds);
+        let mut look = Looks::default();
+        seen.paths.sample(&self.fabric.wiring, &self.fabric.nodes, &steps.current, pairs)?;
+        loop {
+            let next_ns = steps.current.t_ns + self.fabric.wiring.lab.step_ns();
+            if next_ns >= duration_ns {
+                break;
+            }
+            let ready = steps.prepare(zero);
+            let handovers = ready.delta.handovers.clone();
+            let current = Arc::clone(&steps.current);
+            let mut problem = None;
+            let mut stop = || {
+                if problem.is_none() {
+                    problem = self.between_steps(&current, daemons, &mut look, &mut seen).err();
+                }
+                self.stopped() || problem.is_some()
+            };
+            let took_effect = steps.take_effect(ready, zero, &mut stop)?;
+            if let Some(error) = problem {
+                return Err(error);
+            }
+            if !took_effect {
+                break;
+            }
+            self.view.change(|live| live.snapshot = Some(Arc::clone(&steps.current)));
+            let t_ns = steps.current.t_ns;
+            for handover in handovers {
+                let name = |id: NodeId| self.fabric.wiring.lab.layout.node(id).name.clone();
+                let (station, from, to) =
+                    (name(handover.station), handover.from.map(name), handover.to.map(name));
+                self.log.emit(
+                    Some(t_ns as i64),
+                    "handover",
+                    detail! {"station" => station, "from" => from, "to" => to},
+                );
+                self.progress.say(&format!(
+                    "t = {:>4} s  {station}: {} -> {}",
+                    t_ns / 1_000_000_000,
+                    from.as_deref().unwrap_or("dark"),
+                    to.as_deref().unwrap_or("dark")
+                ));
+                seen.handovers.push(HandoverRow {
+                    t_ns,
+                    station,
+                    from,
+                    to,
+                    routes_stood_after_ns: None,
+                });
+            }
+            seen.paths.sample(&self.fabric.wiring, &self.fabric.nodes, &steps.current, pairs)?;
+            stage.reach(t_ns / 1_000_000_000);
+        }
+        self.wait_out(steps, daemons, &mut look, &mut seen, duration_ns)?;
+        seen.lab_time_ns = self.clock.now_ns().unwrap_or(0).min(duration_ns);
+        stage.end("");
+        Ok(seen)
+    }
+
+    /// The last step holds until the end.
+    fn wait_out(
+        &self,
+        steps: &Steps,
+        daemons: &mut Daemons,
+        look: &mut Looks,
+        seen: &mut Seen,
+        duration_ns: u64,
+    ) -> Result<(), EngineError> {
+        while let Some(left) = self.clock.until(duration_ns).filter(|left| !left.is_zero()) {
+            if self.stopped() {
+                break;
+            }
+            self.between_steps(&steps.current, daemons, look, seen)?;
+            std::thread::sleep(left.min(Duration::from_millis(20)));
+        }
+        Ok(())
+    }
+
+    /// What is looked at while a step's time has not come: daemons that died, routes that stand again.
+    fn between_steps(
+        &self,
+        snapshot: &Snapshot,
+        daemons: &mut Daemons,
+        look: &mut Looks,
+        seen: &mut Seen,
+    ) -> Result<(), EngineError> {
+        for death in daemons.deaths(&self.fabric.wiring, Duration::ZERO)? {
+            let detail = detail! {"node" => death.node, "how" => death.how};
+            self.log.emit(self.clock.now_ns().map(|t| t as i64), "daemon-died", detail);
+            seen.failures.push(format!("the daemon in {} ended: {}", death.node, death.how));
+        }
+        let waiting = seen.handovers.iter().any(|h| h.routes_stood_after_ns.is_none());
+        if !waiting || !look.due() {
+            return Ok(());
+        }
+        let started = Instant::now();
+        let standing = tables::standing(&self.fabric.wiring, &self.fabric.nodes, snapshot)?;
+        look.done(started.elapsed());
+        if standing.complete() {
+            let now_ns = self.clock.now_ns().unwrap_or(0);
+            self.log.emit(Some(now_ns as i64), "routes-stand", detail! {"pairs" => standing.pairs});
+            for handover in &mut seen.handovers {
+                handover.routes_stood_after_ns.get_or_insert(now_ns.saturating_sub(handover.t_ns));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// When the kernels' tables may be looked at again.
+#[derive(Default)]
+struct Looks {
+    next: Option<Instant>,
+}
+
+impl Looks {
+    fn due(&self) -> bool {
+        self.next.is_none_or(|next| Instant::now() >= next)
+    }
+
+    fn done(&mut self, cost: Duration) {
+        self.next = Some(Instant::now() + (cost * LOOK_SHARE).max(LOOK_EVERY));
+    }
+}

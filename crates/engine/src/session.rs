@@ -1,0 +1,161 @@
+//! A run with the lab's name ours: results folder, socket, fabric, life, take-down, summary.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use constel_api::{SOCKET_NAME, Server};
+use constel_host::cgroup::LabCgroup;
+use constel_host::claim::{Claim, LabState, RuntimeDir};
+use constel_observe::detail;
+use constel_observe::events::EventLog;
+use constel_observe::results::Results;
+use constel_observe::verdict::{Bounds, Fidelity};
+use constel_drivers::relay::RelayStats;
+use constel_plan::Lab;
+
+use crate::bring_up::fabric;
+use crate::clock::LabClock;
+use crate::error::EngineError;
+use crate::life::{Context, Lived, live};
+use crate::manifest::manifest;
+use crate::progress::Progress;
+use crate::run::{Finished, Options};
+use crate::summary::{Size, StepRows, Summary, Times};
+use crate::take_down::{settled_stats, take_down};
+use crate::view::{Live, View};
+
+/// Runs the lab; what it made is gone when it returns, whatever it returns.
+pub(crate) fn session(
+    lab: Lab,
+    options: &Options,
+    claim: &mut Claim,
+    progress: &dyn Progress,
+) -> Result<Finished, EngineError> {
+    let started = Instant::now();
+    let duration_ns = options.duration_ns.unwrap_or(lab.scenario.duration.ns().unsigned_abs());
+    let results_error = |source| EngineError::Results { path: options.results.clone(), source };
+    let results = Results::create(&options.results).map_err(results_error)?;
+    let document = manifest(&lab, options.lab.as_str(), duration_ns, options.traffic);
+    results.write_json("manifest.json", &document).map_err(results_error)?;
+    results.write("scenario.yaml", options.scenario_text.as_bytes()).map_err(results_error)?;
+    let log = Arc::new(EventLog::new(Box::new(results.events().map_err(results_error)?)));
+    let clock = Arc::new(LabClock::held());
+    let view = Arc::new(View {
+        lab: options.lab.to_string(),
+        live: Mutex::new(Live {
+            state: "starting",
+            scenario: options.scenario_file.clone(),
+            ..Live::default()
+        }),
+        clock: Arc::clone(&clock),
+        log: Arc::clone(&log),
+        stop: Arc::clone(&options.stop),
+    });
+    let nodes = lab.layout.nodes().len();
+    log.emit(None, "starting", detail! {"lab" => options.lab.as_str(), "nodes" => nodes});
+    let server = Server::start(&claim.dir().join(SOCKET_NAME), view.clone()).map_err(|source| {
+        EngineError::Io { what: "listen on the lab's socket".to_owned(), source }
+    })?;
+    let cgroup = LabCgroup::create(claim.lab())?;
+    let globals = RuntimeDir::default().globals();
+    let scenario = Arc::clone(&lab.scenario);
+    let fabric = fabric(lab, claim, &globals, cgroup, progress)?;
+    view.change(|live| {
+        live.wiring = Some(Arc::clone(&fabric.wiring));
+        live.relay = Some(Arc::clone(&fabric.handle));
+    });
+    let mut times = Times { nodes_s: fabric.nodes_s, ..Times::default() };
+    let mut size = Size {
+        nodes,
+        ports: fabric.wiring.lab.layout.ports().len(),
+        edges: 0,
+        memory_per_node_bytes: fabric.memory_per_node_bytes,
+    };
+    let context = Context {
+        options,
+        claim,
+        results: &results,
+        log: &log,
+        clock: &clock,
+        view: &view,
+        progress,
+        started,
+        duration_ns,
+    };
+    let lived = live(context, &fabric, &mut times);
+
+    view.change(|live| live.state = "stopping");
+    claim.update(|record| record.state = LabState::Stopping)?;
+    log.emit(clock.now_ns().map(|t| t as i64), "stopping", detail! {});
+    let down = Instant::now();
+    let stats = settled_stats(&fabric);
+    // Whoever holds nodes must let go before they can go.
+    let scenario_file = options.scenario_file.clone();
+    view.change(|live| {
+        *live = Live { state: "stopping", scenario: scenario_file, ..Live::default() };
+    });
+    drop(server);
+    let removed = take_down(fabric, &globals, &claim.owner(), progress);
+    times.take_down_s = down.elapsed().as_secs_f64();
+    let lived = lived?;
+    let stats = stats?;
+    removed?;
+
+    size.edges = lived.edges;
+    let fidelity = fidelity(&stats, &lived, &log);
+    let summary = Summary {
+        lab: options.lab.to_string(),
+        scenario: scenario.name.to_string(),
+        seed: scenario.seed,
+        interrupted: options.stop.load(Ordering::Acquire),
+        lab_time_ns: lived.seen.lab_time_ns,
+        size,
+        times,
+        convergence: lived.convergence,
+        handovers: lived.seen.handovers,
+        flows: lived.flows,
+        steps: StepRows::of(&lived.step_times),
+        relay: serde_json::to_value(stats).unwrap_or_default(),
+        verdict: fidelity.judge(Bounds::default()),
+        fidelity,
+    };
+    log.emit(None, "finished", detail! {"trustworthy" => summary.verdict.trustworthy});
+    log.close();
+    results.write_json("summary.json", &summary).map_err(results_error)?;
+    Ok(Finished { summary, results: results.dir().to_owned() })
+}
+
+/// Collects what the verdict is made from.
+fn fidelity(stats: &RelayStats, lived: &Lived, log: &EventLog) -> Fidelity {
+    let bounds = Bounds::default();
+    let lateness = &lived.step_times.lateness_ns;
+    let lost = &stats.unintended;
+    let causes = [
+        ("pool", lost.pool),
+        ("ring", lost.ring),
+        ("gso", lost.gso),
+        ("size", lost.size),
+        ("error", lost.error),
+        ("no_buffer", lost.no_buffer),
+        ("trunk", lost.trunk),
+        ("backlog", lost.backlog),
+    ];
+    let mut failures = lived.seen.failures.clone();
+    for flow in lived.flows.iter().filter(|flow| flow.status == "failed") {
+        let reason = flow.reason.as_deref().unwrap_or_default();
+        failures.push(format!("flow {} gave no result: {reason}", flow.name));
+    }
+    failures.extend(log.sink_error().map(|error| format!("events.ndjson is not complete: {error}")));
+    Fidelity {
+        frames_released: stats.lateness.count,
+        lateness_p99_ns: stats.lateness.p99_ns,
+        lateness_max_ns: stats.lateness.max_ns,
+        frames_early: stats.early,
+        unintended_drops: causes.map(|(cause, count)| (cause.to_owned(), count)).to_vec(),
+        steps_late: lateness.iter().filter(|&&ns| ns > bounds.step_lateness_ns as f64).count() as u64,
+        steps: lateness.len() as u64,
+        step_lateness_max_ns: lateness.iter().copied().fold(0.0, f64::max) as u64,
+        failures,
+    }
+}

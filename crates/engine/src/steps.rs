@@ -1,0 +1,182 @@
+//! The step loop: the plan for the next step is ready before its time, then one atomic table update.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use constel_drivers::relay::RelayHandle;
+use constel_host::netlink::Batch;
+use constel_link::{EdgeChange, EdgeUpdate, PortId};
+use constel_topology::{Delta, EdgeKind, NodeId, Snapshot, Stepper, diff};
+
+use crate::clock::{LabClock, mono_ns};
+use crate::computed::{Computed, Prepared};
+use crate::error::EngineError;
+use crate::nodes::LiveNode;
+use crate::wiring::Wiring;
+
+/// A step's update is handed to the link plane this long before its time.
+const HAND_OVER_EARLY: Duration = Duration::from_millis(3);
+
+/// How often a waiting loop looks whether it should stop.
+const STOP_CHECK: Duration = Duration::from_millis(20);
+
+/// How the steps of a run went. Times in nanoseconds.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct StepTimes {
+    /// Positions, edges and delta.
+    pub(crate) compute_ns: Vec<f64>,
+    /// Routes and their delta.
+    pub(crate) routes_ns: Vec<f64>,
+    /// The link plane's own time for the table update, between two frames.
+    pub(crate) update_ns: Vec<f64>,
+    /// Neighbour entries and routes written to kernels.
+    pub(crate) kernel_ns: Vec<f64>,
+    /// How long after its lab time the table update took effect.
+    pub(crate) lateness_ns: Vec<f64>,
+    /// Edge changes.
+    pub(crate) edge_changes: Vec<f64>,
+    /// Route changes.
+    pub(crate) route_changes: Vec<f64>,
+}
+
+/// Everything that changes with time.
+pub(crate) struct Steps {
+    pub(crate) wiring: Arc<Wiring>,
+    pub(crate) nodes: Arc<Vec<LiveNode>>,
+    pub(crate) relay: Arc<RelayHandle>,
+    pub(crate) clock: Arc<LabClock>,
+    pub(crate) computed: Option<Computed>,
+    pub(crate) stepper: Stepper,
+    /// The step that is in force.
+    pub(crate) current: Arc<Snapshot>,
+    pub(crate) times: StepTimes,
+}
+
+/// A step that is ready to take effect.
+pub(crate) struct Ready {
+    snapshot: Arc<Snapshot>,
+    pub(crate) delta: Delta,
+    update: EdgeUpdate,
+    routes: Option<Prepared>,
+}
+
+impl Steps {
+    /// Makes the edges of lab time zero exist, held still: no delay glides until the clock starts.
+    ///
+    /// # Errors
+    /// When the link plane or a kernel refuses.
+    pub(crate) fn begin_held(&mut self) -> Result<(), EngineError> {
+        let mut first = self.stepper.advance();
+        let delta = diff(&self.wiring.lab.layout, &Snapshot::default(), &first);
+        let changes = delta.changes(0).map(|change| match change {
+            EdgeChange::Set { from, to, mut impairment } => {
+                impairment.delay.slope_ns_per_s = 0;
+                EdgeChange::Set { from, to, impairment }
+            }
+            remove @ EdgeChange::Remove { .. } => remove,
+        });
+        self.relay.apply(EdgeUpdate { changes: changes.collect() }, None)?;
+        self.ground_neighbours(&delta)?;
+        if let Some(computed) = &mut self.computed {
+            let prepared = computed.prepare(&self.wiring, &first);
+            computed.install_first(&self.wiring, &self.nodes, prepared)?;
+        }
+        first.step = 0;
+        self.current = Arc::new(first);
+        Ok(())
+    }
+
+    /// Lets delays glide: lab time zero is `zero_mono_ns`.
+    ///
+    /// # Errors
+    /// When the link plane refuses.
+    pub(crate) fn release(&mut self, zero_mono_ns: u64) -> Result<(), EngineError> {
+        let delta = diff(&self.wiring.lab.layout, &Snapshot::default(), &self.current);
+        let changes = delta.changes(zero_mono_ns).collect();
+        self.relay.apply(EdgeUpdate { changes }, Some(zero_mono_ns))?;
+        Ok(())
+    }
+
+    /// Computes the next step; touches nothing but this.
+    pub(crate) fn prepare(&mut self, zero_mono_ns: u64) -> Ready {
+        let start = Instant::now();
+        let snapshot = self.stepper.advance();
+        let delta = diff(&self.wiring.lab.layout, &self.current, &snapshot);
+        let changes: Vec<EdgeChange> = delta.changes(zero_mono_ns).collect();
+        self.times.compute_ns.push(start.elapsed().as_nanos() as f64);
+        self.times.edge_changes.push(changes.len() as f64);
+        let start = Instant::now();
+        let routes = self.computed.as_ref().map(|c| c.prepare(&self.wiring, &snapshot));
+        if let Some(prepared) = &routes {
+            self.times.routes_ns.push(start.elapsed().as_nanos() as f64);
+            self.times.route_changes.push(prepared.changes.len() as f64);
+        }
+        Ready { snapshot: Arc::new(snapshot), delta, update: EdgeUpdate { changes }, routes }
+    }
+
+    /// Waits for the step's time and makes it take effect: one atomic table update, then the kernels'
+    /// neighbours and routes. False when `stop` said so before its time.
+    ///
+    /// # Errors
+    /// When the link plane or a kernel refuses.
+    pub(crate) fn take_effect(
+        &mut self,
+        ready: Ready,
+        zero_mono_ns: u64,
+        mut stop: impl FnMut() -> bool,
+    ) -> Result<bool, EngineError> {
+        let t_ns = ready.snapshot.t_ns;
+        loop {
+            if stop() {
+                return Ok(false);
+            }
+            let left = self.clock.until(t_ns).unwrap_or(STOP_CHECK);
+            if left <= HAND_OVER_EARLY {
+                break;
+            }
+            std::thread::sleep((left - HAND_OVER_EARLY).min(STOP_CHECK));
+        }
+        let due = zero_mono_ns + t_ns;
+        let applied = self.relay.apply(ready.update, Some(due))?;
+        self.times.update_ns.push(applied.took_ns as f64);
+        self.times.lateness_ns.push(applied.at_ns.saturating_sub(due) as f64);
+        let start = mono_ns();
+        self.ground_neighbours(&ready.delta)?;
+        if let (Some(computed), Some(prepared)) = (&mut self.computed, ready.routes) {
+            computed.install(&self.wiring, &self.nodes, prepared)?;
+        }
+        self.times.kernel_ns.push((mono_ns() - start) as f64);
+        self.current = ready.snapshot;
+        Ok(true)
+    }
+
+    /// Ground links come and go: both ends learn the far end's MAC when one comes, so that no frame waits
+    /// for ARP or neighbour discovery, and forget it when it goes.
+    fn ground_neighbours(&self, delta: &Delta) -> Result<(), EngineError> {
+        let layout = &self.wiring.lab.layout;
+        let mut batch = Batch::new();
+        let gone = delta.removed.iter().filter(|(from, _)| !layout.port(*from).role.is_isl());
+        for &(from, to) in gone {
+            for neighbour in self.wiring.neighbours(layout.port(from), to) {
+                batch
+                    .delete_neighbour(&neighbour)
+                    .tolerate(rustix::io::Errno::NOENT.raw_os_error());
+            }
+            self.send(from, &mut batch)?;
+        }
+        for edge in delta.added.iter().filter(|edge| edge.kind == EdgeKind::Gsl) {
+            for neighbour in self.wiring.neighbours(layout.port(edge.from), edge.to) {
+                batch.replace_neighbour(&neighbour);
+            }
+            self.send(edge.from, &mut batch)?;
+        }
+        Ok(())
+    }
+
+    fn send(&self, port: PortId, batch: &mut Batch) -> Result<(), EngineError> {
+        let node: NodeId = self.wiring.lab.layout.port(port).node;
+        let mut socket =
+            self.nodes[node.index()].netlink.lock().unwrap_or_else(|e| e.into_inner());
+        Ok(socket.send(batch)?)
+    }
+}

@@ -1,0 +1,169 @@
+//! What a run came to: the document `summary.json`. Fields are added, never changed.
+
+use std::collections::BTreeMap;
+
+use constel_observe::flows::{Outcome, Rtt};
+use constel_observe::quantiles::Quantiles;
+use constel_observe::verdict::{Fidelity, Verdict};
+use serde::Serialize;
+
+use crate::steps::StepTimes;
+
+/// A run in numbers.
+#[derive(Debug, Clone, Serialize)]
+pub struct Summary {
+    /// Name of the lab.
+    pub lab: String,
+    /// Name of the scenario.
+    pub scenario: String,
+    /// The scenario's seed.
+    pub seed: u64,
+    /// Whether the user ended the run early.
+    pub interrupted: bool,
+    /// Lab time that passed, nanoseconds.
+    pub lab_time_ns: u64,
+    /// Size.
+    pub size: Size,
+    /// How long it took to bring the lab up and down.
+    pub times: Times,
+    /// When routes stood.
+    pub convergence: Convergence,
+    /// Every change of a station's satellite.
+    pub handovers: Vec<HandoverRow>,
+    /// The scenario's own traffic.
+    pub flows: Vec<FlowRow>,
+    /// Steps of lab time.
+    pub steps: StepRows,
+    /// The link plane.
+    pub relay: serde_json::Value,
+    /// What the verdict is made from.
+    pub fidelity: Fidelity,
+    /// Whether the figures are to be trusted.
+    pub verdict: Verdict,
+}
+
+/// How large the lab was.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Size {
+    /// Nodes.
+    pub nodes: usize,
+    /// Interfaces.
+    pub ports: usize,
+    /// Directed edges at lab time zero.
+    pub edges: usize,
+    /// Kernel and engine memory per node without daemons, bytes.
+    pub memory_per_node_bytes: u64,
+}
+
+/// Wall-clock seconds of a run's stages.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Times {
+    /// Nodes, ports, addresses, link plane attached.
+    pub nodes_s: f64,
+    /// First edges and, where Constel computes them, first routes.
+    pub edges_s: f64,
+    /// Daemons started.
+    pub daemons_s: f64,
+    /// From the first stage to lab time zero, convergence included.
+    pub bring_up_s: f64,
+    /// Everything removed, the kernel's own clean-up included.
+    pub take_down_s: f64,
+}
+
+/// When every served station had a route to every other, by the kernels' tables.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Convergence {
+    /// Seconds from the first edges to standing routes; absent when they never stood.
+    pub first_s: Option<f64>,
+    /// Ordered pairs of stations walked, both families counted.
+    pub pairs: usize,
+}
+
+/// One change of a station's satellite.
+#[derive(Debug, Clone, Serialize)]
+pub struct HandoverRow {
+    /// Lab time, nanoseconds.
+    pub t_ns: u64,
+    /// The station.
+    pub station: String,
+    /// The satellite it left.
+    pub from: Option<String>,
+    /// The satellite it went to.
+    pub to: Option<String>,
+    /// How long after the handover all routes stood again, nanoseconds; absent when the run ended first.
+    pub routes_stood_after_ns: Option<u64>,
+}
+
+/// One flow's result.
+#[derive(Debug, Clone, Serialize)]
+pub struct FlowRow {
+    /// Its name.
+    pub name: String,
+    /// `ping`, `iperf3-tcp`, `iperf3-udp`, `http` or `run`.
+    pub kind: String,
+    /// Client's node.
+    pub from: String,
+    /// Server's node; absent for `run`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Start, lab time, nanoseconds.
+    pub at_ns: u64,
+    /// `ok`, `failed` or `cut-short`.
+    pub status: String,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What the tool measured.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    /// Handovers of its ends while it ran.
+    pub handovers: usize,
+    /// Distinct paths its packets took, by the kernels' routes, in the order seen.
+    pub paths: Vec<Vec<String>>,
+    /// Sum of edge delays there and back along those paths.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path_rtt: Option<Rtt>,
+    /// The same for the shortest paths the topology had: no packet can be faster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound_rtt: Option<Rtt>,
+}
+
+/// Quantiles of a run's steps.
+#[derive(Debug, Clone, Serialize)]
+pub struct StepRows {
+    /// How many.
+    pub count: usize,
+    /// By what was measured.
+    #[serde(flatten)]
+    pub rows: BTreeMap<&'static str, Quantiles>,
+}
+
+impl StepRows {
+    /// Sums up a run's step times.
+    pub(crate) fn of(times: &StepTimes) -> Self {
+        let series = [
+            ("compute_ns", &times.compute_ns),
+            ("routes_ns", &times.routes_ns),
+            ("update_ns", &times.update_ns),
+            ("kernel_ns", &times.kernel_ns),
+            ("lateness_ns", &times.lateness_ns),
+            ("edge_changes", &times.edge_changes),
+            ("route_changes", &times.route_changes),
+        ];
+        let rows = series
+            .into_iter()
+            .filter_map(|(name, samples)| Some((name, Quantiles::of(&mut samples.clone())?)));
+        Self { count: times.compute_ns.len(), rows: rows.collect() }
+    }
+}
+
+/// Quantiles of sampled round trips.
+pub(crate) fn rtt_of(samples: impl Iterator<Item = u64>) -> Option<Rtt> {
+    let q = Quantiles::of(&mut samples.map(|ns| ns as f64).collect::<Vec<_>>())?;
+    Some(Rtt {
+        min_ns: q.min as u64,
+        p50_ns: q.p50 as u64,
+        p99_ns: q.p99 as u64,
+        max_ns: q.max as u64,
+    })
+}

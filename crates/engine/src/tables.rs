@@ -1,0 +1,156 @@
+//! What the kernels really route: read from their tables, walked over the edges that exist.
+//!
+//! Whether "routes stand" is never asked of a daemon: a route that a daemon believes in and the kernel lacks
+//! carries nothing.
+
+use std::net::IpAddr;
+
+use constel_host::netlink::{InstalledRoute, RouteTarget};
+use constel_routing::walk::{Route, Table, Walk, walk};
+use constel_routing::{Graph, GroundTransit, Scratch, UNREACHABLE};
+use constel_topology::{NodeId, NodeKind, Snapshot};
+
+use crate::error::EngineError;
+use crate::nodes::LiveNode;
+use crate::wiring::{Wiring, port_of_ifindex};
+
+/// `RTN_UNICAST`: the only kind that forwards.
+const UNICAST: u8 = 1;
+/// The main table.
+const MAIN: u32 = 254;
+
+/// Reads the main table of one node.
+///
+/// # Errors
+/// When the kernel does not answer.
+fn read(wiring: &Wiring, nodes: &[LiveNode], node: NodeId) -> Result<Table, EngineError> {
+    let mut socket = nodes[node.index()].netlink.lock().unwrap_or_else(|e| e.into_inner());
+    let routes = socket.routes()?;
+    Ok(Table::new(routes.iter().filter_map(|route| forwarding(wiring, node, route))))
+}
+
+fn forwarding(wiring: &Wiring, node: NodeId, route: &InstalledRoute) -> Option<Route> {
+    if route.kind != UNICAST || route.table != MAIN {
+        return None;
+    }
+    let hop = match &route.target {
+        RouteTarget::Hop(hop) => hop,
+        // Several next hops: any of them must do, the first is looked at.
+        RouteTarget::Multipath(hops) => hops.first()?,
+        RouteTarget::Unreachable | RouteTarget::Blackhole => return None,
+    };
+    Some(Route {
+        prefix: route.dst.addr,
+        prefix_len: route.dst.len,
+        port: port_of_ifindex(&wiring.lab, node, hop.ifindex?)?,
+        gateway: hop.via,
+        metric: route.metric,
+    })
+}
+
+/// Tables as they were when a walk first came through a node: each is read once, and only if needed.
+pub(crate) struct Tables<'a> {
+    wiring: &'a Wiring,
+    nodes: &'a [LiveNode],
+    known: Vec<Table>,
+    read: Vec<bool>,
+}
+
+impl<'a> Tables<'a> {
+    /// Nothing read yet.
+    pub(crate) fn new(wiring: &'a Wiring, nodes: &'a [LiveNode]) -> Self {
+        Self {
+            wiring,
+            nodes,
+            known: vec![Table::default(); nodes.len()],
+            read: vec![false; nodes.len()],
+        }
+    }
+
+    /// Follows the kernels from `from` to a loopback address.
+    ///
+    /// # Errors
+    /// When a kernel does not answer.
+    pub(crate) fn walk(
+        &mut self,
+        snapshot: &Snapshot,
+        from: NodeId,
+        goal: IpAddr,
+    ) -> Result<Walk, EngineError> {
+        let Wiring { lab, addresses, .. } = self.wiring;
+        loop {
+            let walked = walk(&lab.layout, snapshot, addresses, &self.known, from, goal);
+            let at = walked.hops.last().map_or(from, |hop| hop.to);
+            // It stopped for want of a table: read that one and try again.
+            if walked.arrived() || self.read[at.index()] {
+                return Ok(walked);
+            }
+            self.read[at.index()] = true;
+            self.known[at.index()] = read(self.wiring, self.nodes, at)?;
+        }
+    }
+}
+
+/// What is still missing before every station reaches every other that the topology lets it reach.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Standing {
+    /// Pairs that arrive.
+    pub(crate) good: usize,
+    /// Ordered pairs looked at, each family counted.
+    pub(crate) pairs: usize,
+    /// One pair that does not, in words.
+    pub(crate) example: Option<String>,
+}
+
+impl Standing {
+    pub(crate) fn complete(&self) -> bool {
+        self.good == self.pairs
+    }
+}
+
+/// Walks every ordered pair of stations between which the topology has a path, in every family.
+///
+/// # Errors
+/// When a kernel does not answer.
+pub(crate) fn standing(
+    wiring: &Wiring,
+    nodes: &[LiveNode],
+    snapshot: &Snapshot,
+) -> Result<Standing, EngineError> {
+    let layout = &wiring.lab.layout;
+    let graph = Graph::new(layout, snapshot, GroundTransit::Never);
+    let mut scratch = Scratch::default();
+    let mut tables = Tables::new(wiring, nodes);
+    let stations: Vec<NodeId> = layout
+        .nodes()
+        .iter()
+        .filter(|node| node.kind == NodeKind::Ground)
+        .map(|node| node.id)
+        .collect();
+    let mut standing = Standing::default();
+    for &to in &stations {
+        let tree = graph.tree(to, &mut scratch);
+        for &from in stations.iter().filter(|&&from| from != to) {
+            if tree.distance_ns[from.index()] == UNREACHABLE {
+                continue;
+            }
+            for address in wiring.loopbacks(to) {
+                standing.pairs += 1;
+                let walked = tables.walk(snapshot, from, address)?;
+                if walked.arrived() {
+                    standing.good += 1;
+                } else if standing.example.is_none() {
+                    standing.example = Some(describe(wiring, from, address, &walked));
+                }
+            }
+        }
+    }
+    Ok(standing)
+}
+
+fn describe(wiring: &Wiring, from: NodeId, to: IpAddr, walked: &Walk) -> String {
+    let name = |id: NodeId| &wiring.lab.layout.node(id).name;
+    let goal = wiring.addresses.node_of(to).map_or_else(|| to.to_string(), |id| name(id).clone());
+    let at = walked.hops.last().map_or(from, |hop| hop.to);
+    format!("{} to {goal} ({to}) stops at {}: {:?}", name(from), name(at), walked.end)
+}

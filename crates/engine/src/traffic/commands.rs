@@ -1,0 +1,174 @@
+//! A flow turned into commands: what is started where. Pure, apart from the paths it names.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use constel_scenario::model::{Action, Family, Flow, Http, Iperf3, Name, Ping, Transport};
+use constel_topology::NodeId;
+
+use crate::wiring::Wiring;
+
+/// A program to start in a node.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Launch {
+    pub(crate) node: NodeId,
+    pub(crate) argv: Vec<String>,
+}
+
+/// A server and how to know that it listens.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Server {
+    pub(crate) launch: Launch,
+    /// It is ready once something in its node listens on this TCP port.
+    pub(crate) tcp_port: u16,
+    /// Files it needs, with their contents.
+    pub(crate) files: Vec<(PathBuf, Content)>,
+}
+
+/// What a file holds.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Content {
+    Text(String),
+    /// So many bytes of zeros, sparse.
+    Zeros(u64),
+}
+
+/// All that a flow starts.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FlowPlan {
+    pub(crate) server: Option<Server>,
+    pub(crate) client: Launch,
+    /// The two ends and the family of flows that have them, for paths and bounds.
+    pub(crate) ends: Option<(NodeId, NodeId, Family)>,
+}
+
+/// Programs a flow needs, as (program, Debian package).
+pub(crate) fn programs(flow: &Flow) -> &'static [(&'static str, &'static str)] {
+    match flow.action {
+        Action::Ping(_) => &[("ping", "iputils-ping")],
+        Action::Iperf3(_) => &[("iperf3", "iperf3")],
+        Action::Http(_) => &[("nginx", "nginx-light"), ("curl", "curl")],
+        Action::Run(_) => &[],
+    }
+}
+
+/// Plans a flow; `dir` is a folder of its own for a server's files.
+pub(crate) fn plan(wiring: &Wiring, flow: &Flow, dir: &Path) -> FlowPlan {
+    let seconds = flow.length.seconds();
+    match &flow.action {
+        Action::Ping(ping) => plan_ping(wiring, ping, seconds),
+        Action::Iperf3(iperf3) => plan_iperf3(wiring, iperf3, seconds),
+        Action::Http(http) => plan_http(wiring, http, seconds, dir),
+        Action::Run(run) => FlowPlan {
+            server: None,
+            client: Launch { node: node(wiring, &run.node), argv: run.command.clone() },
+            ends: None,
+        },
+    }
+}
+
+fn node(wiring: &Wiring, name: &Name) -> NodeId {
+    // Every name in `traffic` was checked against the layout when the lab was planned.
+    wiring.lab.layout.find(name.as_str()).map_or(NodeId(0), |node| node.id)
+}
+
+fn address(wiring: &Wiring, node: NodeId, family: Family) -> IpAddr {
+    let own = wiring.addresses.loopback(node);
+    match family {
+        Family::Ipv4 => own.v4.into(),
+        Family::Ipv6 => own.v6.into(),
+    }
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(ToString::to_string).collect()
+}
+
+fn plan_ping(wiring: &Wiring, ping: &Ping, seconds: f64) -> FlowPlan {
+    let (from, to) = (node(wiring, &ping.from), node(wiring, &ping.to));
+    let interval = format!("{}", ping.interval.seconds());
+    // -w ends it at the flow's end, with a summary; iputils counts whole seconds.
+    let deadline = format!("{}", seconds.ceil() as u64);
+    let size = ping.size.bytes().to_string();
+    let goal = address(wiring, to, ping.family).to_string();
+    let argv = words(&["ping", "-D", "-n", "-i", &interval, "-w", &deadline, "-s", &size, &goal]);
+    FlowPlan {
+        server: None,
+        client: Launch { node: from, argv },
+        ends: Some((from, to, ping.family)),
+    }
+}
+
+fn plan_iperf3(wiring: &Wiring, iperf3: &Iperf3, seconds: f64) -> FlowPlan {
+    let (from, to) = (node(wiring, &iperf3.from), node(wiring, &iperf3.to));
+    let goal = address(wiring, to, iperf3.family).to_string();
+    let port = iperf3.port.to_string();
+    let length = format!("{}", seconds as u64);
+    let server = words(&["iperf3", "-s", "-1", "-p", &port, "-B", &goal]);
+    let mut argv = words(&[
+        "iperf3", "-c", &goal, "-p", &port, "-t", &length, "-J", "--connect-timeout", "5000",
+    ]);
+    match &iperf3.transport {
+        Transport::Tcp { congestion } => argv.extend(words(&["-C", congestion])),
+        Transport::Udp { rate } => {
+            // 1200 bytes pass every link with room for tunnels; IPv6 would fragment iperf3's default.
+            argv.extend(words(&["-u", "-b", &rate.bps().to_string(), "-l", "1200"]));
+        }
+    }
+    if iperf3.reverse {
+        argv.push("-R".to_owned());
+    }
+    FlowPlan {
+        server: Some(Server {
+            launch: Launch { node: to, argv: server },
+            tcp_port: iperf3.port,
+            files: Vec::new(),
+        }),
+        client: Launch { node: from, argv },
+        ends: Some((from, to, iperf3.family)),
+    }
+}
+
+fn plan_http(wiring: &Wiring, http: &Http, seconds: f64, dir: &Path) -> FlowPlan {
+    let (from, to) = (node(wiring, &http.from), node(wiring, &http.to));
+    let host = match address(wiring, to, http.family) {
+        IpAddr::V4(v4) => v4.to_string(),
+        IpAddr::V6(v6) => format!("[{v6}]"),
+    };
+    let config = dir.join("nginx.conf");
+    let place = dir.display();
+    let text = format!(
+        "daemon off;\nmaster_process off;\nuser root;\npid {place}/nginx.pid;\n\
+         error_log {place}/error.log;\nevents {{ worker_connections 64; }}\n\
+         http {{\n  access_log off;\n  client_body_temp_path {place}/tmp;\n  proxy_temp_path {place}/tmp;\n  \
+         fastcgi_temp_path {place}/tmp;\n  uwsgi_temp_path {place}/tmp;\n  scgi_temp_path {place}/tmp;\n  \
+         server {{ listen {host}:{port}; root {place}/www; }}\n}}\n",
+        port = http.port,
+    );
+    let server = words(&[
+        "nginx",
+        "-p",
+        &place.to_string(),
+        "-e",
+        &format!("{place}/error.log"),
+        "-c",
+        &config.display().to_string(),
+    ]);
+    let url = format!("http://{host}:{}/file", http.port);
+    let limit = format!("{seconds}");
+    let argv = words(&[
+        "curl", "-sS", "-o", "/dev/null", "--max-time", &limit, "--write-out", "%{json}\\n", &url,
+    ]);
+    FlowPlan {
+        server: Some(Server {
+            launch: Launch { node: to, argv: server },
+            tcp_port: http.port,
+            files: vec![
+                (config, Content::Text(text)),
+                (dir.join("www/file"), Content::Zeros(http.size.bytes())),
+            ],
+        }),
+        client: Launch { node: from, argv },
+        ends: Some((from, to, http.family)),
+    }
+}

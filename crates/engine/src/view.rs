@@ -1,0 +1,174 @@
+//! What a running lab answers to questions from other processes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+
+use constel_api::LabView;
+use constel_drivers::relay::RelayHandle;
+use constel_link::PortId;
+use constel_observe::events::{Event, EventLog};
+use constel_scenario::nearest;
+use constel_topology::{NodeId, Snapshot, why};
+use serde_json::{Value, json};
+
+use crate::clock::LabClock;
+use crate::wiring::Wiring;
+
+/// What the view needs; parts appear as the lab comes up.
+#[derive(Default)]
+pub(crate) struct Live {
+    pub(crate) wiring: Option<Arc<Wiring>>,
+    pub(crate) relay: Option<Arc<RelayHandle>>,
+    pub(crate) snapshot: Option<Arc<Snapshot>>,
+    pub(crate) state: &'static str,
+    pub(crate) scenario: String,
+}
+
+/// The engine's side of the socket.
+pub(crate) struct View {
+    pub(crate) lab: String,
+    pub(crate) live: Mutex<Live>,
+    pub(crate) clock: Arc<LabClock>,
+    pub(crate) log: Arc<EventLog>,
+    pub(crate) stop: Arc<AtomicBool>,
+}
+
+impl View {
+    fn with<T>(&self, f: impl FnOnce(&Live) -> T) -> T {
+        f(&self.live.lock().unwrap_or_else(|e| e.into_inner()))
+    }
+
+    pub(crate) fn change(&self, f: impl FnOnce(&mut Live)) {
+        f(&mut self.live.lock().unwrap_or_else(|e| e.into_inner()));
+    }
+
+    fn row(&self, live: &Live) -> Value {
+        json!({
+            "lab": self.lab,
+            "state": live.state,
+            "scenario": live.scenario,
+            "pid": std::process::id(),
+            "nodes": live.wiring.as_ref().map_or(0, |w| w.lab.layout.nodes().len()),
+            "edges": live.snapshot.as_ref().map_or(0, |s| s.edges.len()),
+            "t_ns": self.clock.now_ns(),
+        })
+    }
+}
+
+impl LabView for View {
+    fn state(&self) -> Value {
+        self.with(|live| self.row(live))
+    }
+
+    fn show(&self) -> Value {
+        self.with(|live| {
+            let mut row = self.row(live);
+            if let (Some(wiring), Some(snapshot)) = (&live.wiring, &live.snapshot) {
+                let nodes = wiring.lab.layout.nodes().iter().map(|node| {
+                    let own = wiring.addresses.loopback(node.id);
+                    let links = wiring
+                        .lab
+                        .layout
+                        .ports_of(node.id)
+                        .iter()
+                        .map(|port| snapshot.edges_from(port.id).len())
+                        .sum::<usize>();
+                    json!({
+                        "name": node.name, "kind": node.kind.as_str(),
+                        "ipv4": own.v4, "ipv6": own.v6, "links": links,
+                    })
+                });
+                row["node_list"] = nodes.collect();
+            }
+            if let Some(relay) = &live.relay {
+                row["relay"] = relay
+                    .snapshot()
+                    .ok()
+                    .and_then(|stats| serde_json::to_value(stats).ok())
+                    .unwrap_or(Value::Null);
+            }
+            row
+        })
+    }
+
+    fn link(&self, a: &str, b: &str) -> Result<Value, String> {
+        self.with(|live| {
+            let (Some(wiring), Some(snapshot)) = (&live.wiring, &live.snapshot) else {
+                return Err("the lab is still coming up".to_owned());
+            };
+            let layout = &wiring.lab.layout;
+            let find = |name: &str| {
+                layout.find(name).map(|node| node.id).ok_or_else(|| {
+                    let names = layout.nodes().iter().map(|node| node.name.as_str());
+                    let hint = nearest(name, names).map(|n| format!("; nearest is '{n}'"));
+                    format!("no node is called '{name}'{}", hint.unwrap_or_default())
+                })
+            };
+            let (a_id, b_id) = (find(a)?, find(b)?);
+            let reason = why(layout, snapshot, a_id, b_id);
+            let directions = [(a_id, b_id), (b_id, a_id)].map(|(from, to)| {
+                layout
+                    .ports_of(from)
+                    .iter()
+                    .flat_map(|port| snapshot.edges_from(port.id))
+                    .filter(|edge| layout.port(edge.to).node == to)
+                    .map(|edge| self.direction(live, edge.from, edge.to, snapshot))
+                    .collect::<Vec<_>>()
+            });
+            let up = directions.iter().any(|rows| !rows.is_empty());
+            let [there, back] = directions;
+            let edges: Vec<Value> = there.into_iter().chain(back).collect();
+            Ok(json!({
+                "a": a, "b": b, "up": up,
+                "why": reason.describe(layout), "edges": edges, "t_ns": self.clock.now_ns(),
+            }))
+        })
+    }
+
+    fn events(&self) -> (Vec<Value>, Receiver<Value>) {
+        let value = |event: &Event| serde_json::to_value(event).unwrap_or(Value::Null);
+        let (history, later) = self.log.follow();
+        let (sender, receiver) = channel();
+        drop(std::thread::Builder::new().name("events".into()).spawn(move || {
+            for event in later {
+                if sender.send(value(&event)).is_err() {
+                    return;
+                }
+            }
+        }));
+        (history.iter().map(value).collect(), receiver)
+    }
+
+    fn down(&self) {
+        self.stop.store(true, Ordering::Release);
+    }
+}
+
+impl View {
+    fn direction(&self, live: &Live, from: PortId, to: PortId, snapshot: &Snapshot) -> Value {
+        let Some(wiring) = &live.wiring else { return Value::Null };
+        let layout = &wiring.lab.layout;
+        let end = |port: PortId| {
+            let port = layout.port(port);
+            let node: NodeId = port.node;
+            format!("{}/{}", layout.node(node).name, port.name())
+        };
+        let edge = snapshot.edge(from, to);
+        let now_ns = self.clock.now_ns().unwrap_or(0);
+        let counters = live
+            .relay
+            .as_ref()
+            .and_then(|relay| relay.edge_stats(from, to).ok().flatten())
+            .and_then(|stats| serde_json::to_value(stats).ok());
+        json!({
+            "from": end(from), "to": end(to),
+            "delay_ns": edge.map(|e| e.impairment.delay.at(now_ns)),
+            "slope_ns_per_s": edge.map(|e| e.impairment.delay.slope_ns_per_s),
+            "rate_bps": edge.and_then(|e| e.impairment.rate_bps),
+            "queue_bytes": edge.map(|e| e.impairment.queue.bytes),
+            "loss": edge.map(|e| e.impairment.loss),
+            "counters": counters,
+        })
+    }
+}

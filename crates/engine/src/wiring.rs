@@ -1,0 +1,85 @@
+//! What one node's kernel is told: addresses, neighbours, interfaces. Pure requests; sending is elsewhere.
+
+use std::net::IpAddr;
+
+use constel_host::netlink::{AddressSpec, Batch, IpPrefix, Mac, NeighbourSpec};
+use constel_link::PortId;
+use constel_plan::Lab;
+use constel_routing::AddressPlan;
+use constel_scenario::model::Families;
+use constel_topology::{NodeId, Port};
+
+/// `lo`'s index in every namespace.
+const LOOPBACK_IFINDEX: u32 = 1;
+
+/// A node's ports have indexes from here on. Not 2: kernels with tunnel modules put their fallback devices
+/// (`sit0`, `tunl0`, ...) into every new namespace.
+const FIRST_PORT_IFINDEX: u32 = 10;
+
+/// Index of a port's interface inside its node.
+pub(crate) fn node_ifindex(port: &Port) -> u32 {
+    FIRST_PORT_IFINDEX + u32::from(port.index_in_node)
+}
+
+/// The port of a node that has this interface index, if it is one of ours.
+pub(crate) fn port_of_ifindex(lab: &Lab, node: NodeId, ifindex: u32) -> Option<PortId> {
+    let index = usize::try_from(ifindex.checked_sub(FIRST_PORT_IFINDEX)?).ok()?;
+    lab.layout.ports_of(node).get(index).map(|port| port.id)
+}
+
+/// Everything about addresses in one lab.
+pub(crate) struct Wiring {
+    pub(crate) lab: Lab,
+    pub(crate) addresses: AddressPlan,
+    pub(crate) families: Families,
+}
+
+impl Wiring {
+    /// A prefix of one address; the lengths used here fit by construction.
+    fn prefix(address: IpAddr, len: u8) -> IpPrefix {
+        IpPrefix { addr: address, len }
+    }
+
+    /// Addresses and permanent neighbours of a fresh node, its interfaces set up. Laser neighbours never
+    /// change, so no ARP or neighbour discovery ever runs on them.
+    pub(crate) fn configure_node(&self, node: NodeId, batch: &mut Batch) {
+        let own = self.addresses.loopback(node);
+        batch.link_up(LOOPBACK_IFINDEX);
+        if self.families.ipv4 {
+            batch.add_address(&AddressSpec::new(LOOPBACK_IFINDEX, Self::prefix(own.v4.into(), 32)));
+        }
+        if self.families.ipv6 {
+            batch.add_address(&AddressSpec::new(LOOPBACK_IFINDEX, Self::prefix(own.v6.into(), 128)));
+        }
+        for port in self.lab.layout.ports_of(node) {
+            let ifindex = node_ifindex(port);
+            batch.link_up(ifindex);
+            if let (true, Some((v4, len))) = (self.families.ipv4, self.addresses.port(port.id).v4) {
+                batch.add_address(&AddressSpec::new(ifindex, Self::prefix(v4.into(), len)));
+            }
+            if let Some(link) = self.lab.layout.isl_of_port(port.id) {
+                let far = if link.a == port.id { link.b } else { link.a };
+                for neighbour in self.neighbours(port, far) {
+                    batch.replace_neighbour(&neighbour);
+                }
+            }
+        }
+    }
+
+    /// The entries by which `port`'s node knows the far port, in every family spoken.
+    pub(crate) fn neighbours(&self, port: &Port, far: PortId) -> Vec<NeighbourSpec> {
+        let far = self.addresses.port(far);
+        let v4 = far.v4.filter(|_| self.families.ipv4).map(|(v4, _)| IpAddr::from(v4));
+        let v6 = self.families.ipv6.then(|| IpAddr::from(far.v6_link_local));
+        let entry = |addr| NeighbourSpec { ifindex: node_ifindex(port), addr, mac: Mac(far.mac) };
+        v4.into_iter().chain(v6).map(entry).collect()
+    }
+
+    /// A node's loopback addresses in the families spoken.
+    pub(crate) fn loopbacks(&self, node: NodeId) -> Vec<IpAddr> {
+        let own = self.addresses.loopback(node);
+        let v4 = self.families.ipv4.then_some(IpAddr::from(own.v4));
+        let v6 = self.families.ipv6.then_some(IpAddr::from(own.v6));
+        v4.into_iter().chain(v6).collect()
+    }
+}
