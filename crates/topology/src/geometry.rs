@@ -32,28 +32,51 @@ pub fn geocentric_latitude_deg(position_itrf_m: DVec3) -> f64 {
     p.z.atan2(p.x.hypot(p.y)).to_degrees()
 }
 
-/// Argument of latitude in radians, 0..2 pi, from two ITRF positions `dt_s` apart: the angle flown since the
-/// ascending node. Earth's rotation over `dt_s` is taken out first. An equatorial orbit has no node; the
-/// angle is then counted from the ITRF x axis.
-pub(crate) fn argument_of_latitude_rad(now: DVec3, later: DVec3, dt_s: f64) -> f64 {
-    let (sin, cos) = (EARTH_RATE_RAD_S * dt_s).sin_cos();
-    // In the frame of `now`, held still.
-    let later_still = DVec3::new(
-        later.x * cos - later.y * sin,
-        later.x * sin + later.y * cos,
-        later.z,
-    );
-    let h = now.cross(later_still);
-    let n = DVec3::Z.cross(h);
-    let node = if n.length() < 1e-9 * h.length() {
-        DVec3::X
-    } else {
-        n
-    };
-    let x = now.dot(node) / node.length();
-    let along = h.cross(node);
-    let y = now.dot(along) / along.length();
-    y.atan2(x).rem_euclid(std::f64::consts::TAU)
+/// How a satellite moves at time 0, in the ITRF held still: what pairing needs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Motion {
+    /// Where it is, metres.
+    pub(crate) position: DVec3,
+    /// Where a circular orbit takes it in a quarter turn, metres.
+    pub(crate) quarter: DVec3,
+    /// Argument of latitude, radians, 0..2 pi: the angle flown since the ascending node. An equatorial orbit has
+    /// no node; the angle is then counted from the ITRF x axis.
+    pub(crate) phase_rad: f64,
+    /// Longitude of the ascending node, radians, -pi..pi.
+    pub(crate) node_rad: f64,
+}
+
+impl Motion {
+    /// From two ITRF positions `dt_s` apart. Earth's rotation over `dt_s` is taken out first.
+    pub(crate) fn new(now: DVec3, later: DVec3, dt_s: f64) -> Motion {
+        let (sin, cos) = (EARTH_RATE_RAD_S * dt_s).sin_cos();
+        let later_still = DVec3::new(
+            later.x * cos - later.y * sin,
+            later.x * sin + later.y * cos,
+            later.z,
+        );
+        let h = now.cross(later_still).normalize_or_zero();
+        let n = DVec3::Z.cross(h);
+        let node = if n.length() < 1e-9 {
+            DVec3::X
+        } else {
+            n.normalize()
+        };
+        let phase = now.dot(h.cross(node)).atan2(now.dot(node));
+        Motion {
+            position: now,
+            quarter: h.cross(now),
+            phase_rad: phase.rem_euclid(std::f64::consts::TAU),
+            node_rad: node.y.atan2(node.x),
+        }
+    }
+
+    /// Mean square of the distance to `other` over an orbit, square metres. Exact for circular orbits of one
+    /// period: the square varies with twice the phase, so two points a quarter turn apart give its mean.
+    pub(crate) fn mean_square_m2(&self, other: &Motion) -> f64 {
+        let (now, quarter) = (self.position - other.position, self.quarter - other.quarter);
+        f64::midpoint(now.length_squared(), quarter.length_squared())
+    }
 }
 
 #[cfg(test)]
@@ -93,8 +116,36 @@ mod tests {
         };
         for deg in [0.5, 40.0, 120.0, 200.0, 359.0_f64] {
             let u = deg.to_radians();
-            let found = argument_of_latitude_rad(at(u, 0.0), at(u + n, 1.0), 1.0);
+            let found = Motion::new(at(u, 0.0), at(u + n, 1.0), 1.0).phase_rad;
             assert!((found - u).abs() < 1e-9, "{deg}: {}", found.to_degrees());
+        }
+    }
+
+    #[test]
+    fn two_points_give_the_mean_over_an_orbit() {
+        // Two circular orbits of one height, planes 20 degrees apart, out of phase by 10 degrees.
+        let (r, i): (f64, f64) = (6.928e6, 53_f64.to_radians());
+        let at = |node: f64, u: f64| {
+            let p = DVec3::new(r * u.cos(), r * u.sin() * i.cos(), r * u.sin() * i.sin());
+            let (s, c) = node.sin_cos();
+            DVec3::new(p.x * c - p.y * s, p.x * s + p.y * c, p.z)
+        };
+        let (node, lead) = (20_f64.to_radians(), 10_f64.to_radians());
+        let turned = |p: DVec3, t: f64| {
+            let (s, c) = (EARTH_RATE_RAD_S * t).sin_cos();
+            DVec3::new(p.x * c + p.y * s, -p.x * s + p.y * c, p.z)
+        };
+        let motion = |node, u: f64| Motion::new(at(node, u), turned(at(node, u + 1e-3), 1.0), 1.0);
+        let steps = 360;
+        let mean = (0..steps)
+            .map(|k| f64::from(k).to_radians())
+            .map(|u| at(0.0, u).distance_squared(at(node, u + lead)))
+            .sum::<f64>()
+            / f64::from(steps);
+        for start in [0.0, 1.0, 2.5] {
+            let (a, b) = (motion(0.0, start), motion(node, start + lead));
+            assert!((a.mean_square_m2(&b) / mean - 1.0).abs() < 1e-6);
+            assert!((b.node_rad - a.node_rad - node).abs() < 1e-9);
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::check::check;
 use crate::error::SpecError;
-use crate::geometry::argument_of_latitude_rad;
+use crate::geometry::Motion;
 use crate::node::{Node, NodeId, NodeKind, Port, PortRole, Seat};
-use crate::pairing::{IslKind, plus_grid};
+use crate::pairing::{IslKind, SeamPlanes, plus_grid};
 use crate::sky::Sky;
 use crate::spec::{IslPattern, PlusGrid, Spec};
 use constel_link::PortId;
@@ -35,6 +35,8 @@ pub struct Layout {
     isl_links: Vec<IslLink>,
     /// ISL link number of each port, `u32::MAX` for none.
     link_of_port: Vec<u32>,
+    /// Constellation and planes of each seam.
+    seams: Vec<(u16, SeamPlanes)>,
     satellite_count: usize,
     /// First satellite of each constellation, and one past the last.
     constellation_start: Vec<usize>,
@@ -64,6 +66,7 @@ impl Layout {
             ports: Vec::new(),
             isl_links: Vec::new(),
             link_of_port: Vec::new(),
+            seams: Vec::new(),
             satellite_count,
             constellation_start: vec![0],
             sites: Vec::new(),
@@ -132,10 +135,9 @@ impl Layout {
         if !lost.is_empty() {
             return Err(lost.into_iter().map(SpecError::from).collect());
         }
-        let phase: Vec<f64> = now
-            .iter()
-            .zip(&later)
-            .map(|(&p, &q)| argument_of_latitude_rad(p, q, DT_NS as f64 / 1e9))
+        let moves = now.iter().zip(&later);
+        let motions: Vec<Motion> = moves
+            .map(|(&p, &q)| Motion::new(p, q, DT_NS as f64 / 1e9))
             .collect();
         for (k, constellation) in self.spec.constellations.iter().enumerate() {
             let IslPattern::PlusGrid(grid) = &constellation.isl else {
@@ -143,13 +145,10 @@ impl Layout {
             };
             let range = self.constellation_start[k]..self.constellation_start[k + 1];
             let offset = range.start;
-            let pairs = plus_grid(
-                &constellation.satellites,
-                grid,
-                &now[range.clone()],
-                &phase[range],
-            );
-            for pair in pairs {
+            let pairing = plus_grid(&constellation.satellites, grid, &motions[range]);
+            self.seams
+                .extend(pairing.seams.into_iter().map(|s| (k as u16, s)));
+            for pair in pairing.pairs {
                 let port = |i: usize, role: PortRole| {
                     PortId(self.nodes[offset + i].first_port.0 + role as u32)
                 };
@@ -279,6 +278,18 @@ impl Layout {
     pub(crate) fn mask_deg(&self, station: usize, constellation: usize) -> f64 {
         let own = self.spec.stations[station].min_elevation_deg;
         own.max(self.spec.constellations[constellation].min_elevation_deg)
+    }
+
+    /// True when two satellites fly in the planes on either side of a seam.
+    pub(crate) fn across_seam(&self, a: Seat, b: Seat) -> bool {
+        let same = (a.constellation, a.shell) == (b.constellation, b.shell);
+        let between = |s: &SeamPlanes| {
+            s.shell == a.shell && [(a.plane, b.plane), (b.plane, a.plane)].contains(&s.planes)
+        };
+        same && self
+            .seams
+            .iter()
+            .any(|(k, s)| *k == a.constellation && between(s))
     }
 
     /// The grid a laser pair belongs to.

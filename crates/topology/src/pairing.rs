@@ -3,9 +3,10 @@
 //! Whether a pair is up at an instant is decided elsewhere ([`crate::why`]); keeping pairs for the whole run
 //! keeps interfaces and addresses stable.
 
+use crate::geometry::Motion;
 use crate::node::PortRole;
 use crate::spec::{Neighbours, PlusGrid, Satellite, Wrap};
-use constel_orbit::{DVec3, line_of_sight};
+use constel_orbit::line_of_sight;
 use std::collections::BTreeMap;
 
 /// What kind of neighbours an ISL joins.
@@ -32,15 +33,22 @@ pub(crate) struct Pair {
 /// Satellites of one shell by plane, each plane in order of flight; values are indices.
 type Planes = BTreeMap<u16, Vec<usize>>;
 
-/// All pairs of a +Grid, shell by shell.
-///
-/// `positions` are the satellites' at time 0, `phase_rad` their arguments of latitude then.
-pub(crate) fn plus_grid(
-    satellites: &[Satellite],
-    grid: &PlusGrid,
-    positions: &[DVec3],
-    phase_rad: &[f64],
-) -> Vec<Pair> {
+/// Two planes of a shell that fly in opposite directions side by side, by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SeamPlanes {
+    pub(crate) shell: u16,
+    pub(crate) planes: (u16, u16),
+}
+
+/// What a +Grid comes to.
+#[derive(Debug, Default)]
+pub(crate) struct Pairing {
+    pub(crate) pairs: Vec<Pair>,
+    pub(crate) seams: Vec<SeamPlanes>,
+}
+
+/// All pairs of a +Grid, shell by shell, from how its satellites move at time 0.
+pub(crate) fn plus_grid(satellites: &[Satellite], grid: &PlusGrid, motions: &[Motion]) -> Pairing {
     let mut shells: BTreeMap<u16, Planes> = BTreeMap::new();
     for (i, sat) in satellites.iter().enumerate() {
         shells
@@ -50,21 +58,67 @@ pub(crate) fn plus_grid(
             .or_default()
             .push(i);
     }
-    let mut pairs = Vec::new();
-    for planes in shells.values_mut() {
+    let mut pairing = Pairing::default();
+    for (&shell, planes) in &mut shells {
         for ring in planes.values_mut() {
             match grid.neighbours {
                 Neighbours::Walker { .. } => ring.sort_by_key(|&i| satellites[i].slot),
-                Neighbours::Nearest { .. } => {
-                    ring.sort_by(|&x, &y| phase_rad[x].total_cmp(&phase_rad[y]).then(x.cmp(&y)));
-                }
+                Neighbours::Nearest { .. } => ring.sort_by(|&x, &y| {
+                    motions[x]
+                        .phase_rad
+                        .total_cmp(&motions[y].phase_rad)
+                        .then(x.cmp(&y))
+                }),
             }
-            intra_plane(ring, &mut pairs);
+            intra_plane(ring, &mut pairing.pairs);
         }
-        let rings: Vec<&Vec<usize>> = planes.values().collect();
-        inter_plane(&rings, grid, positions, &mut pairs);
+        let mut rings: Vec<(u16, &[usize])> = planes
+            .iter()
+            .map(|(number, ring)| (*number, ring.as_slice()))
+            .collect();
+        let wrap = match grid.neighbours {
+            Neighbours::Walker { wrap, .. } => wrap,
+            Neighbours::Nearest { wrap } => {
+                seam_last(&mut rings, motions);
+                wrap
+            }
+        };
+        if wrap != Wrap::Delta
+            && let [first, .., last] = rings[..]
+            && rings.len() > 2
+        {
+            pairing.seams.push(SeamPlanes {
+                shell,
+                planes: (last.0, first.0),
+            });
+        }
+        let rings: Vec<&[usize]> = rings.iter().map(|r| r.1).collect();
+        inter_plane(&rings, grid, wrap, motions, &mut pairing.pairs);
     }
-    pairs
+    pairing
+}
+
+/// Turns the planes so that the widest step from one ascending node to the next lies between the last and the
+/// first. In a star that is the seam; real planes are numbered from wherever right ascension 0 happens to be.
+/// In a delta it does no harm.
+fn seam_last(rings: &mut [(u16, &[usize])], motions: &[Motion]) {
+    // Nodes of one plane lie close together; the mean of their directions knows no wrap-around.
+    let node = |ring: &[usize]| {
+        let nodes = ring.iter().map(|&i| motions[i].node_rad.sin_cos());
+        let (sin, cos) = nodes.fold((0.0, 0.0), |sum, n| (sum.0 + n.0, sum.1 + n.1));
+        f64::atan2(sin, cos)
+    };
+    let nodes: Vec<f64> = rings.iter().map(|r| node(r.1)).collect();
+    let step =
+        |p: usize| (nodes[(p + 1) % nodes.len()] - nodes[p]).rem_euclid(std::f64::consts::TAU);
+    // Equally wide steps, as in an ideal delta, differ by rounding only: the last then stays the last.
+    let widest =
+        (0..rings.len())
+            .rev()
+            .reduce(|best, p| if step(p) > step(best) + 1e-6 { p } else { best });
+    if let Some(widest) = widest {
+        rings.rotate_left((widest + 1) % nodes.len());
+    }
 }
 
 fn intra_plane(ring: &[usize], pairs: &mut Vec<Pair>) {
@@ -85,9 +139,20 @@ fn intra_plane(ring: &[usize], pairs: &mut Vec<Pair>) {
     }
 }
 
-fn inter_plane(rings: &[&Vec<usize>], grid: &PlusGrid, positions: &[DVec3], pairs: &mut Vec<Pair>) {
-    let wrap = match grid.neighbours {
-        Neighbours::Walker { wrap, .. } | Neighbours::Nearest { wrap } => wrap,
+fn inter_plane(
+    rings: &[&[usize]],
+    grid: &PlusGrid,
+    wrap: Wrap,
+    motions: &[Motion],
+    pairs: &mut Vec<Pair>,
+) {
+    let nearest_mean = |a: &[usize], b: &[usize]| {
+        nearest(a, b, grid.max_range_m, |x, y| {
+            let (x, y) = (&motions[x], &motions[y]);
+            let sight = line_of_sight(x.position, y.position, grid.clearance_m)
+                || line_of_sight(x.quarter, y.quarter, grid.clearance_m);
+            sight.then(|| x.mean_square_m2(y).sqrt())
+        })
     };
     for p in 0..rings.len().saturating_sub(1) {
         let found = match grid.neighbours {
@@ -95,7 +160,7 @@ fn inter_plane(rings: &[&Vec<usize>], grid: &PlusGrid, positions: &[DVec3], pair
             Neighbours::Walker { phasing, .. } => {
                 shifted(rings[p], rings[p + 1], -ahead(phasing, rings.len()))
             }
-            Neighbours::Nearest { .. } => nearest(rings[p], rings[p + 1], positions, grid),
+            Neighbours::Nearest { .. } => nearest_mean(rings[p], rings[p + 1]),
         };
         push_inter(found, IslKind::InterPlane, pairs);
     }
@@ -109,7 +174,11 @@ fn inter_plane(rings: &[&Vec<usize>], grid: &PlusGrid, positions: &[DVec3], pair
         Wrap::StarSeamOff => {}
         // Opposite directions: no phase to speak of, only who is near now.
         Wrap::StarSeamOn => {
-            push_inter(nearest(last, first, positions, grid), IslKind::Seam, pairs);
+            let found = nearest(last, first, grid.max_range_m, |x, y| {
+                let (x, y) = (motions[x].position, motions[y].position);
+                line_of_sight(x, y, grid.clearance_m).then(|| x.distance(y))
+            });
+            push_inter(found, IslKind::Seam, pairs);
         }
         Wrap::Delta => {
             let found = match grid.neighbours {
@@ -119,7 +188,7 @@ fn inter_plane(rings: &[&Vec<usize>], grid: &PlusGrid, positions: &[DVec3], pair
                     first,
                     i64::from(phasing) - ahead(phasing, rings.len()),
                 ),
-                Neighbours::Nearest { .. } => nearest(last, first, positions, grid),
+                Neighbours::Nearest { .. } => nearest_mean(last, first),
             };
             push_inter(found, IslKind::InterPlane, pairs);
         }
@@ -150,23 +219,19 @@ fn shifted(from: &[usize], to: &[usize], shift: i64) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// Pairs off two planes one to one, as far as they see each other within range: the shortest range first,
-/// ties to the lower indices.
+/// Pairs off two planes one to one: the shortest first, ties to the lower indices. `length_m` is `None` for
+/// satellites that never see each other.
 fn nearest(
     from: &[usize],
     to: &[usize],
-    positions: &[DVec3],
-    grid: &PlusGrid,
+    max_range_m: f64,
+    length_m: impl Fn(usize, usize) -> Option<f64>,
 ) -> Vec<(usize, usize)> {
-    let mut candidates: Vec<(f64, usize, usize)> = from
-        .iter()
-        .flat_map(|&a| {
-            to.iter()
-                .map(move |&b| (positions[a].distance(positions[b]), a, b))
-        })
-        .filter(|c| c.0 <= grid.max_range_m)
-        .filter(|c| line_of_sight(positions[c.1], positions[c.2], grid.clearance_m))
-        .collect();
+    let mut candidates: Vec<(f64, usize, usize)> = Vec::new();
+    for &a in from {
+        let seen = to.iter().filter_map(|&b| Some((length_m(a, b)?, a, b)));
+        candidates.extend(seen.filter(|c| c.0 <= max_range_m));
+    }
     candidates.sort_by(|x, y| x.0.total_cmp(&y.0).then((x.1, x.2).cmp(&(y.1, y.2))));
     let mut taken = std::collections::BTreeSet::new();
     let mut pairs = Vec::new();
@@ -184,6 +249,7 @@ fn nearest(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use constel_orbit::DVec3;
 
     fn grid(neighbours: Neighbours) -> PlusGrid {
         PlusGrid {
@@ -208,14 +274,9 @@ mod tests {
 
     fn pairs(planes: u16, slots: u16, phasing: u32, wrap: Wrap) -> Vec<Pair> {
         let sats = walker(planes, slots);
-        let zero = vec![DVec3::ZERO; sats.len()];
-        let phases = vec![0.0; sats.len()];
-        plus_grid(
-            &sats,
-            &grid(Neighbours::Walker { phasing, wrap }),
-            &zero,
-            &phases,
-        )
+        let still = Motion::new(DVec3::X, DVec3::X, 1.0);
+        let grid = grid(Neighbours::Walker { phasing, wrap });
+        plus_grid(&sats, &grid, &vec![still; sats.len()]).pairs
     }
 
     #[test]
@@ -277,35 +338,62 @@ mod tests {
 
     #[test]
     fn nearest_is_one_to_one_and_leaves_out_the_far() {
-        let at = |x: f64, y: f64| DVec3::new(x, y, 7e6);
-        let any = Neighbours::Nearest { wrap: Wrap::Delta };
-        let within = |max_range_m| PlusGrid {
-            max_range_m,
-            ..grid(any)
+        let pair = |from: &[f64], to: &[f64], max| {
+            let places = [from, to].concat();
+            let (from, to): (Vec<usize>, Vec<usize>) =
+                (0..places.len()).partition(|i| *i < from.len());
+            nearest(&from, &to, max, |a, b| Some((places[a] - places[b]).abs()))
         };
-        let positions = [
-            at(0.0, 0.0),
-            at(10.0, 0.0),
-            at(0.0, 1.0),
-            at(9.0, 1.0),
-            at(99.0, 1.0),
-        ];
         assert_eq!(
-            nearest(&[0, 1], &[2, 3, 4], &positions, &within(5.0)),
+            pair(&[0.0, 10.0], &[0.5, 9.0, 99.0], 5.0),
             vec![(0, 2), (1, 3)]
         );
         // Both want 2; the shorter wins, the other takes what is left in range.
-        let positions = [at(0.0, 0.0), at(1.0, 0.0), at(0.9, 0.0), at(3.0, 0.0)];
+        assert_eq!(pair(&[0.0, 1.0], &[0.9, 3.0], 5.0), vec![(0, 3), (1, 2)]);
+        assert_eq!(pair(&[0.0, 1.0], &[0.9, 3.0], 2.0), vec![(1, 2)]);
+        // Nobody who is never seen.
+        assert_eq!(nearest(&[0], &[1], 1e9, |_, _| None), vec![]);
+    }
+
+    #[test]
+    fn the_seam_is_where_the_nodes_are_farthest_apart() {
+        // Nodes at 16, 48, 250, 282, 313, 345 degrees: the seam is between 48 and 250.
+        let nodes = [16.0, 48.0, 250.0, 282.0, 313.0, 345.0_f64];
+        let still = Motion::new(DVec3::X, DVec3::X, 1.0);
+        let motions: Vec<Motion> = nodes
+            .iter()
+            .map(|n| Motion {
+                node_rad: n.to_radians(),
+                ..still
+            })
+            .collect();
+        let members: Vec<Vec<usize>> = (0..6).map(|i| vec![i]).collect();
+        let mut rings: Vec<(u16, &[usize])> = members
+            .iter()
+            .enumerate()
+            .map(|(p, m)| (p as u16, m.as_slice()))
+            .collect();
+        seam_last(&mut rings, &motions);
         assert_eq!(
-            nearest(&[0, 1], &[2, 3], &positions, &within(5.0)),
-            vec![(0, 3), (1, 2)]
+            rings.iter().map(|r| r.0).collect::<Vec<_>>(),
+            [2, 3, 4, 5, 0, 1]
         );
+        // An even spread stays as it is.
+        let motions: Vec<Motion> = (0..6)
+            .map(|p| Motion {
+                node_rad: (f64::from(p) * 60.0 - 180.0).to_radians(),
+                ..still
+            })
+            .collect();
+        let mut rings: Vec<(u16, &[usize])> = members
+            .iter()
+            .enumerate()
+            .map(|(p, m)| (p as u16, m.as_slice()))
+            .collect();
+        seam_last(&mut rings, &motions);
         assert_eq!(
-            nearest(&[0, 1], &[2, 3], &positions, &within(2.0)),
-            vec![(1, 2)]
+            rings.iter().map(|r| r.0).collect::<Vec<_>>(),
+            [0, 1, 2, 3, 4, 5]
         );
-        // The Earth is in the way, however far a laser reaches.
-        let positions = [at(0.0, 0.0), -at(0.0, 0.0)];
-        assert_eq!(nearest(&[0], &[1], &positions, &within(1e9)), vec![]);
     }
 }

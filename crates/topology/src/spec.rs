@@ -105,14 +105,28 @@ pub enum Neighbours {
         wrap: Wrap,
     },
     /// Real satellites with gaps: the ring goes by argument of latitude, and across planes the
-    /// nearest true neighbours pair off one to one, shortest first, within range at time 0.
+    /// nearest true neighbours pair off one to one, shortest first, as far as they are within range.
+    /// Nearness is the root mean square distance over an orbit, as time 0 shows it: neighbours at
+    /// that moment only would part again. (Across a seam it is the distance at time 0.)
     Nearest {
         /// Whether the last plane links back to plane 0.
         wrap: Wrap,
     },
 }
 
-/// What happens between the last plane and the first.
+impl Neighbours {
+    /// True when planes flying in opposite directions are linked.
+    pub(crate) fn links_seam(self) -> bool {
+        match self {
+            Neighbours::Walker { wrap, .. } | Neighbours::Nearest { wrap } => {
+                wrap == Wrap::StarSeamOn
+            }
+        }
+    }
+}
+
+/// What happens between the last plane and the first. With [`Neighbours::Nearest`], a star's "last" plane is
+/// the one before the widest step between ascending nodes, whatever its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wrap {
     /// Planes span 360 degrees (Walker delta): they are neighbours, co-rotating.

@@ -5,7 +5,7 @@ use crate::layout::{IslLink, Layout};
 use crate::node::{NodeId, NodeKind};
 use crate::pairing::IslKind;
 use crate::snapshot::Snapshot;
-use crate::spec::{IslPattern, Neighbours, Wrap};
+use crate::spec::IslPattern;
 use constel_orbit::{DVec3, grazing_altitude_m, light_time_ns};
 use std::fmt;
 
@@ -180,28 +180,13 @@ fn why_isl(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> Why {
     let IslPattern::PlusGrid(grid) = &constellation.isl else {
         return Why::Down(Down::NoLasers);
     };
-    let wrap = match grid.neighbours {
-        Neighbours::Walker { wrap, .. } | Neighbours::Nearest { wrap } => wrap,
-    };
-    let planes = || {
-        constellation
-            .satellites
-            .iter()
-            .filter(|s| s.shell == x.shell)
-            .map(|s| s.plane)
-    };
-    let ends = (planes().min(), planes().max());
-    let across = ends == (Some(x.plane.min(y.plane)), Some(x.plane.max(y.plane)));
-    if wrap == Wrap::StarSeamOff && x.plane != y.plane && across {
-        // Two planes only: they are also plain neighbours, and the seam is on the other side.
-        let two_planes = x.plane.abs_diff(y.plane) == 1;
-        return Why::Down(if two_planes {
-            Down::NotNeighbours
-        } else {
+    Why::Down(
+        if layout.across_seam(x, y) && !grid.neighbours.links_seam() {
             Down::Seam
-        });
-    }
-    Why::Down(Down::NotNeighbours)
+        } else {
+            Down::NotNeighbours
+        },
+    )
 }
 
 fn why_gsl(layout: &Layout, snapshot: &Snapshot, station: NodeId, satellite: NodeId) -> Why {
