@@ -33,7 +33,7 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
 }
 
 /// What every verb returns.
-pub type Outcome = Result<Exit, Failure>;
+pub(crate) type Outcome = Result<Exit, Failure>;
 
 /// Prints a failure on stderr, and gives the exit code.
 pub(crate) fn code(outcome: Outcome) -> ExitCode {
