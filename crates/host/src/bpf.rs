@@ -1,6 +1,8 @@
 //! Which BPF objects the kernel holds: ours are named `cst_*`, owned by descriptors, and must be
 //! gone soon after their owner.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -131,30 +133,107 @@ fn open_id(cmd: i32, id: u32) -> Result<Option<OwnedFd>> {
     }
 }
 
-fn name_of(kind: ObjectKind, fd: &OwnedFd) -> Result<String> {
-    // struct { u32 bpf_fd; u32 info_len; u64 info; }; the kernel fills as much as we have room for.
-    let mut info = [0u8; 256];
+/// What the kernel tells of an object, as far as there is room for it.
+fn info(fd: &OwnedFd, info: &mut [u64; 32]) -> Result<()> {
+    // struct { u32 bpf_fd; u32 info_len; u64 info; }
     let mut attr = [0u64; 16];
-    attr[0] = pack(fd.as_raw_fd() as u32, info.len() as u32);
+    attr[0] = pack(fd.as_raw_fd() as u32, size_of_val(info) as u32);
     attr[1] = info.as_mut_ptr() as u64;
     bpf(OBJ_GET_INFO_BY_FD, &mut attr).map_err(|e| Error::os("describe a BPF object", e))?;
+    Ok(())
+}
+
+fn name_of(kind: ObjectKind, fd: &OwnedFd) -> Result<String> {
+    let mut words = [0; 32];
+    info(fd, &mut words)?;
     // Offsets of `name[16]` in struct bpf_prog_info and bpf_map_info (fixed: both are ABI).
     let at = match kind {
         ObjectKind::Program => 64,
         ObjectKind::Map => 24,
         ObjectKind::Link => {
-            let program = u32::from_ne_bytes(info[8..12].try_into().expect("4 bytes"));
-            return match open_id(PROG_GET_FD_BY_ID, program)? {
+            // struct bpf_link_info { u32 type; u32 id; u32 prog_id; ... }
+            return match open_id(PROG_GET_FD_BY_ID, unpack(words[1]).0)? {
                 Some(p) => name_of(ObjectKind::Program, &p),
                 None => Ok(String::new()),
             };
         }
     };
-    let name = info[at..at + 16]
-        .split(|&b| b == 0)
-        .next()
-        .unwrap_or_default();
+    let bytes: Vec<u8> = words
+        .iter()
+        .flat_map(|w| w.to_ne_bytes())
+        .skip(at)
+        .take(16)
+        .collect();
+    let name = bytes.split(|&b| b == 0).next().unwrap_or_default();
     Ok(String::from_utf8_lossy(name).into_owned())
+}
+
+/// Numbers of the maps that a program uses.
+fn maps_of(program: u32) -> Result<Vec<u32>> {
+    let Some(fd) = open_id(PROG_GET_FD_BY_ID, program)? else {
+        return Ok(Vec::new());
+    };
+    let mut ids = [0u32; 256];
+    let mut words = [0; 32];
+    // In struct bpf_prog_info: u32 nr_map_ids at 52, u64 map_ids at 56.
+    words[6] = pack(0, ids.len() as u32);
+    words[7] = ids.as_mut_ptr() as u64;
+    info(&fd, &mut words)?;
+    Ok(ids[..(unpack(words[6]).1 as usize).min(ids.len())].to_vec())
+}
+
+/// Objects that a living process answers for: it has a descriptor of the object itself, of a link
+/// that holds the program, or of a program that uses the map.
+pub fn held() -> Result<BTreeSet<(ObjectKind, u32)>> {
+    let mut out = BTreeSet::new();
+    let processes = fs::read_dir("/proc").map_err(|e| Error::os("list /proc", e))?;
+    for process in processes.flatten() {
+        // Anything but a process has no such directory; a process may be gone by now.
+        let Ok(fds) = fs::read_dir(process.path().join("fd")) else {
+            continue;
+        };
+        for fd in fds.flatten() {
+            let is_bpf = fs::read_link(fd.path())
+                .is_ok_and(|t| t.to_string_lossy().starts_with("anon_inode:bpf"));
+            if !is_bpf {
+                continue;
+            }
+            let path = process.path().join("fdinfo").join(fd.file_name());
+            let Ok(text) = fs::read_to_string(path) else {
+                continue;
+            };
+            for line in text.lines() {
+                let (key, id) = line.split_once(':').unwrap_or_default();
+                let kind = match key {
+                    "prog_id" => ObjectKind::Program,
+                    "map_id" => ObjectKind::Map,
+                    "link_id" => ObjectKind::Link,
+                    _ => continue,
+                };
+                out.extend(id.trim().parse().ok().map(|id| (kind, id)));
+            }
+        }
+    }
+    let programs: Vec<u32> = out
+        .iter()
+        .filter(|(k, _)| *k == ObjectKind::Program)
+        .map(|(_, id)| *id)
+        .collect();
+    for p in programs {
+        out.extend(maps_of(p)?.into_iter().map(|m| (ObjectKind::Map, m)));
+    }
+    Ok(out)
+}
+
+/// Our BPF objects that no living process answers for: a dead lab's, on their way out.
+pub fn orphans() -> Result<Vec<BpfObject>> {
+    // In this order: what is made in between is not mistaken for an orphan.
+    let ours = ours()?;
+    let held = held()?;
+    Ok(ours
+        .into_iter()
+        .filter(|o| !held.contains(&(o.kind, o.id)))
+        .collect())
 }
 
 /// Two neighbouring `u32` fields in one word, in memory order.
@@ -203,6 +282,8 @@ mod tests {
             .collect();
         assert_eq!(mine.len(), 1);
         assert_eq!(mine[0].kind, ObjectKind::Map);
+        assert!(held().unwrap().contains(&(ObjectKind::Map, mine[0].id)));
+        assert!(!orphans().unwrap().contains(&mine[0]));
         assert_eq!(wait_gone(&mine, Duration::from_millis(20)).unwrap(), mine);
         drop(fd);
         assert_eq!(wait_gone(&mine, Duration::from_secs(10)).unwrap(), []);

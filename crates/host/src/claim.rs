@@ -6,7 +6,6 @@
 
 use std::fmt;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -246,8 +245,8 @@ impl RuntimeDir {
         if !self.root.exists() {
             return Ok(false);
         }
-        self.globals().remove_dir_if_empty()?;
         let _host = self.lock()?;
+        self.globals().remove_dir_if_empty()?;
         let what = || format!("list {}", self.root.display());
         for entry in fs::read_dir(&self.root).context(what)? {
             if entry.context(what)?.file_name() != ".lock" {
@@ -291,19 +290,7 @@ impl RuntimeDir {
 
     /// The host's lock: held for moments, while claims are made, looked at and removed.
     pub(crate) fn lock(&self) -> Result<Lock> {
-        let path = self.root.join(".lock");
-        loop {
-            match fs::create_dir(&self.root) {
-                Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
-                    return Err(Error::os(format!("make {}", self.root.display()), e));
-                }
-                _ => {}
-            }
-            let lock = Lock::wait(&path)?;
-            if lock.is_on(&path)? {
-                return Ok(lock);
-            }
-        }
+        Lock::wait_in(&self.root, ".lock")
     }
 }
 
@@ -377,11 +364,15 @@ impl Claim {
         self.update(|r| r.things.push(thing))
     }
 
-    /// Gives the name back and removes the directory with everything in it. To be called last,
-    /// when everything else of the lab is gone.
+    /// Gives the name back and removes the directory with everything in it, and our directory on
+    /// this host with the last lab. To be called last, when everything else of the lab is gone.
     pub fn release(self) -> Result<()> {
-        let _host = self.runtime.lock()?;
-        remove_tree(&self.dir)
+        {
+            let _host = self.runtime.lock()?;
+            remove_tree(&self.dir)?;
+        }
+        self.runtime.remove_if_empty()?;
+        Ok(())
     }
 }
 

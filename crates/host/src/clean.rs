@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::{Deserialize, Serialize};
 
 use crate::bpf;
@@ -162,14 +163,6 @@ pub fn clean_lab(runtime: &RuntimeDir, lab: &LabName) -> Result<CleanReport> {
     };
     let r = &mut report;
 
-    // Objects of ours that are left when nobody can own any: the dead owner's, on their way out.
-    let nobody_alive = runtime.list()?.iter().all(|l| l.state == LabState::Dead);
-    let objects = if nobody_alive {
-        bpf::ours().unwrap_or_default()
-    } else {
-        Vec::new()
-    };
-
     kill(lab, r);
     let things = entry
         .as_ref()
@@ -193,10 +186,14 @@ pub fn clean_lab(runtime: &RuntimeDir, lab: &LabName) -> Result<CleanReport> {
         Ok(path) => r.removed.extend(path.map(|path| Removed::Cgroup { path })),
         Err(e) => r.problems.push(e.to_string()),
     }
-    match bpf::wait_gone(&objects, DYING) {
+    // Those of other labs, alive, are held by their processes.
+    let orphans = bpf::orphans();
+    match orphans.and_then(|o| bpf::wait_gone(&o, DYING)) {
         Ok(left) => r.problems.extend(left.iter().map(|o| {
-            format!("BPF {:?} {} ({}) still exists", o.kind, o.name, o.id).to_lowercase()
+            format!("bpf {:?} {} ({}) still exists", o.kind, o.name, o.id).to_lowercase()
         })),
+        // A kernel without BPF, or not ours to ask: then we had none there.
+        Err(e) if matches!(e.errno(), Some(libc::ENOSYS | libc::EPERM)) => {}
         Err(e) => r.problems.push(e.to_string()),
     }
     // The directory goes last, and only when nothing is left that its record is needed for.
@@ -210,6 +207,44 @@ pub fn clean_lab(runtime: &RuntimeDir, lab: &LabName) -> Result<CleanReport> {
         }
     }
     Ok(report)
+}
+
+/// Kills (SIGKILL) the process that runs a lab, for one that no longer answers, and waits until
+/// it is gone. The lab is dead then. `false` if it was dead already.
+pub fn kill_owner(lab: &claim::LabEntry) -> Result<bool> {
+    let Some(record) = &lab.record else {
+        return Ok(false);
+    };
+    let pid = rustix::process::Pid::from_raw(record.owner.pid as i32)
+        .ok_or_else(|| Error::Invalid(format!("lab {} has no owner", lab.lab)))?;
+    let what = || format!("kill the process of lab {}", lab.lab);
+    let fd = match rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {
+        Ok(fd) => fd,
+        Err(rustix::io::Errno::SRCH) => return Ok(false),
+        Err(e) => return Err(e).context(what),
+    };
+    // The descriptor is of whoever has the number now; if that is the owner, it stays the owner.
+    if !record.owner.is_alive()? {
+        return Ok(false);
+    }
+    if record.owner.pid == std::process::id() {
+        return Err(Error::Invalid(
+            "a lab's own process cannot kill itself this way".into(),
+        ));
+    }
+    rustix::process::pidfd_send_signal(&fd, rustix::process::Signal::KILL).context(what)?;
+    let t = Timespec {
+        tv_sec: DYING.as_secs() as i64,
+        tv_nsec: 0,
+    };
+    rustix::event::poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&t)).context(what)?;
+    if record.owner.is_alive()? {
+        return Err(Error::Conflict(format!(
+            "process {} does not die",
+            record.owner.pid
+        )));
+    }
+    Ok(true)
 }
 
 fn kill(lab: &LabName, r: &mut CleanReport) {

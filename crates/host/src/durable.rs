@@ -61,7 +61,7 @@ pub(crate) struct Lock {
 
 impl Lock {
     /// Waits for the lock on `path`, which is created if need be.
-    pub(crate) fn wait(path: &Path) -> Result<Lock> {
+    fn wait(path: &Path) -> Result<Lock> {
         let fd = open(path)?;
         loop {
             match rustix::fs::flock(&fd, FlockOperation::LockExclusive) {
@@ -70,6 +70,27 @@ impl Lock {
                     r.context(|| format!("lock {}", path.display()))?;
                     return Ok(Lock { fd });
                 }
+            }
+        }
+    }
+
+    /// Waits for the lock on `path` in a directory that others may be removing at this moment
+    /// (they hold the lock when they do): makes the directory as often as needed.
+    pub(crate) fn wait_in(dir: &Path, name: &str) -> Result<Lock> {
+        let path = dir.join(name);
+        loop {
+            match fs::create_dir(dir) {
+                Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => {
+                    return Err(Error::os(format!("make {}", dir.display()), e));
+                }
+                _ => {}
+            }
+            match Self::wait(&path) {
+                Ok(lock) if lock.is_on(&path)? => return Ok(lock),
+                Ok(_) => {}
+                // Removed between making the directory and opening the lock.
+                Err(e) if e.errno() == Some(libc::ENOENT) => {}
+                Err(e) => return Err(e),
             }
         }
     }
@@ -85,7 +106,7 @@ impl Lock {
     }
 
     /// Whether the lock is on the file that `path` names now (not on a removed predecessor).
-    pub(crate) fn is_on(&self, path: &Path) -> Result<bool> {
+    fn is_on(&self, path: &Path) -> Result<bool> {
         let ours = rustix::fs::fstat(&self.fd).context(|| "stat a lock".into())?;
         match rustix::fs::stat(path) {
             Ok(s) => Ok((s.st_dev, s.st_ino) == (ours.st_dev, ours.st_ino)),

@@ -126,7 +126,10 @@ impl Globals {
     /// kernel refuses (then nothing remains recorded); [`Error::Protocol`] when it takes another
     /// value than the one written (then the original is put back).
     pub fn set(&self, owner: &Owner, path: &Path, wish: Wish) -> Result<()> {
-        fs::create_dir_all(&self.dir).context(|| format!("make {}", self.dir.display()))?;
+        // Its parent too: `/run/constel`, when no lab has been claimed.
+        if let Some(parent) = self.dir.parent() {
+            fs::create_dir_all(parent).context(|| format!("make {}", parent.display()))?;
+        }
         let _lock = self.lock()?;
         let current = read_setting(path)?;
         let journal = self.journal_of(path);
@@ -356,13 +359,7 @@ impl Globals {
     }
 
     fn lock(&self) -> Result<Lock> {
-        loop {
-            fs::create_dir_all(&self.dir).context(|| format!("make {}", self.dir.display()))?;
-            let lock = Lock::wait(&self.lock_path())?;
-            if lock.is_on(&self.lock_path())? {
-                return Ok(lock);
-            }
-        }
+        Lock::wait_in(&self.dir, "lock")
     }
 
     fn lock_path(&self) -> PathBuf {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use constel_host::cgroup::LabCgroup;
 use constel_host::claim::{LabName, LabState, RuntimeDir, Thing, link_alias};
-use constel_host::clean::{Removed, clean_all, clean_lab};
+use constel_host::clean::{Removed, clean_all, clean_lab, kill_owner};
 use constel_host::globals::Wish;
 use constel_host::inventory::{HostInventory, diff};
 use constel_host::netlink::{Batch, LinkChange, Socket, VethEnd};
@@ -82,7 +82,6 @@ fn a_name_is_claimed_once_and_given_back() {
     assert_eq!(rt.list().unwrap().len(), 1);
     assert!(!rt.remove_if_empty().unwrap());
     two.release().unwrap();
-    assert!(rt.remove_if_empty().unwrap());
     assert!(!rt.root().exists());
 }
 
@@ -97,6 +96,34 @@ fn many_claimers_one_winner() {
         all.into_iter().filter_map(|t| t.join().unwrap()).collect()
     });
     assert_eq!(wins.len(), 1);
+}
+
+/// The last one out removes the directory while others come in.
+#[test]
+fn claims_come_and_go_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let rt = RuntimeDir::at(dir.path().join("run"));
+    let setting = dir.path().join("setting");
+    fs::write(&setting, "1").unwrap();
+    std::thread::scope(|s| {
+        for t in 0..4 {
+            let (rt, setting) = (&rt, &setting);
+            s.spawn(move || {
+                for _ in 0..15 {
+                    let claim = rt.claim(&name(&format!("t{t}")), "x").unwrap();
+                    let globals = rt.globals();
+                    globals
+                        .set(&claim.owner(), setting, Wish::AtLeast(10 + t))
+                        .unwrap();
+                    assert!(rt.list().unwrap().iter().any(|l| l.lab == *claim.lab()));
+                    globals.release_all(claim.lab().as_str()).unwrap();
+                    claim.release().unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(fs::read_to_string(&setting).unwrap().trim(), "1");
+    assert!(!rt.root().exists());
 }
 
 #[test]
@@ -282,9 +309,14 @@ fn a_killed_lab_is_cleaned_up_entirely() {
         "4096"
     );
 
-    child.kill().unwrap();
-    child.wait().unwrap();
+    let entry = rt.find(&lab).unwrap().unwrap();
+    assert!(kill_owner(&entry).unwrap());
+    assert!(
+        !kill_owner(&entry).unwrap(),
+        "dead already, though not reaped"
+    );
     assert_eq!(rt.find(&lab).unwrap().unwrap().state, LabState::Dead);
+    child.wait().unwrap();
     let report = host.run(|| clean_lab(&rt, &lab)).unwrap().unwrap();
     // The interface without our mark: named in the record, yet left alone and reported.
     assert_eq!(report.problems.len(), 1, "{report:?}");
@@ -411,7 +443,6 @@ fn clean_all_leaves_the_living_alone() {
         g.remove(Duration::from_secs(5)).unwrap();
     }
     claim.release().unwrap();
-    clean_all(&rt).unwrap();
     assert!(!rt.root().exists());
 }
 

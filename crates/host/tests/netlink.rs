@@ -93,8 +93,62 @@ fn veth_has_every_property_asked_for() {
 }
 
 #[test]
+fn both_ends_can_be_made_elsewhere() {
+    let all = NetNs::create_many(3, None).unwrap();
+    let mut s = Socket::open_in(&all[0]).unwrap();
+    let end = |name, ns: usize| VethEnd {
+        name,
+        ifindex: Some(7),
+        gso_max_size: Some(9000),
+        netns: Some(all[ns].fd()),
+        ..VethEnd::default()
+    };
+    let mut b = Batch::new();
+    b.create_veth(
+        &VethEnd {
+            up: true,
+            ..end("x", 1)
+        },
+        &end("y", 2),
+    )
+    .unwrap();
+    s.send(&mut b).unwrap();
+    assert_eq!(s.links().unwrap().len(), 1);
+    let (mut s1, mut s2) = (
+        Socket::open_in(&all[1]).unwrap(),
+        Socket::open_in(&all[2]).unwrap(),
+    );
+    let x = s1.link_named("x").unwrap().unwrap();
+    let y = s2.link_named("y").unwrap().unwrap();
+    assert_eq!((x.ifindex, x.up, x.gso_max_size), (7, true, 9000));
+    assert_eq!((y.ifindex, y.up, y.gso_max_size), (7, false, 9000));
+    // Without an automatic link-local address, then with one.
+    let change = |on| LinkChange {
+        ifindex: 7,
+        up: Some(true),
+        link_local: Some(on),
+        ..LinkChange::default()
+    };
+    s2.send(b.change_link(&change(false)).unwrap()).unwrap();
+    assert_eq!(s2.addresses().unwrap(), []);
+    s2.send(b.link_down(7)).unwrap();
+    s2.send(b.change_link(&change(true)).unwrap()).unwrap();
+    assert_eq!(s2.addresses().unwrap().len(), 1);
+    // And one end can move on.
+    let change = LinkChange {
+        ifindex: 7,
+        netns: Some(all[0].fd()),
+        ..LinkChange::default()
+    };
+    s2.send(b.change_link(&change).unwrap()).unwrap();
+    assert!(s.link_named("y").unwrap().is_some());
+}
+
+#[test]
 fn addresses_routes_and_neighbours_are_what_was_asked_for() {
-    let Pair { mut sa, a: _a, .. } = pair();
+    // The whole pair must live: with the far namespace the interface would go.
+    let mut p = pair();
+    let sa = &mut p.sa;
     let mut b = Batch::new();
     b.add_address(&AddressSpec::new(10, prefix("10.1.0.1/24")));
     b.add_address(&AddressSpec::new(10, prefix("fd00::1/64")));
@@ -359,6 +413,52 @@ fn monitor_sees_every_change_and_only_in_its_namespace() {
     assert!(gone.is_some());
     let never = mb.wait_for(Duration::from_millis(50), |_| false).unwrap();
     assert!(never.is_none());
+}
+
+#[test]
+fn ten_thousand_routes() {
+    const N: u32 = 10_000;
+    // The whole pair must live: with the far namespace the interface would go.
+    let mut p = pair();
+    let sa = &mut p.sa;
+    let mut b = Batch::new();
+    b.add_address(&AddressSpec::new(10, prefix("10.1.0.1/24")));
+    sa.send(&mut b).unwrap();
+    let route = |i: u32, via: &str| {
+        let dst = std::net::Ipv4Addr::from(0x0b00_0000 + i);
+        Route::via(IpPrefix::host(dst.into()), 10, ip(via))
+    };
+    let mut took = Vec::new();
+    for via in ["10.1.0.2", "10.1.0.3"] {
+        let t = Instant::now();
+        for i in 0..N {
+            b.replace_route(&route(i, via)).unwrap();
+        }
+        sa.send(&mut b).unwrap();
+        took.push(t.elapsed() / N);
+    }
+    let t = Instant::now();
+    const ONE_BY_ONE: u32 = 1000;
+    for i in 0..ONE_BY_ONE {
+        sa.send(b.replace_route(&route(i, "10.1.0.4")).unwrap())
+            .unwrap();
+    }
+    let single = t.elapsed() / ONE_BY_ONE;
+    let t = Instant::now();
+    let all = sa.routes().unwrap();
+    println!(
+        "routes: add {:.1?}, replace {:.1?} each; one by one {single:.1?}; list {} in {:.1?}",
+        took[0],
+        took[1],
+        all.len(),
+        t.elapsed()
+    );
+    let at = |via: &str| {
+        all.iter()
+            .filter(|r| r.target == RouteTarget::Hop(NextHop::via(10, ip(via))))
+            .count()
+    };
+    assert_eq!((at("10.1.0.4"), at("10.1.0.3")), (1000, 9000));
 }
 
 #[test]

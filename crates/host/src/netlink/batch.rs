@@ -78,11 +78,18 @@ impl Batch {
         Ok(self.push(msg, NLM_F_CREATE | NLM_F_EXCL))
     }
 
-    /// Changes an existing interface.
+    /// Changes an existing interface. Takes two requests to set it up with a choice of
+    /// `link_local`, otherwise one. Moving (`netns`) and setting up do not go together.
     ///
     /// # Errors
     /// [`Error::Invalid`] for an impossible name or alias.
     pub fn change_link(&mut self, change: &LinkChange<'_>) -> Result<&mut Self> {
+        if change.netns.is_some() && change.up.is_some() {
+            return Err(Error::Invalid(format!(
+                "interface {} cannot be moved and set up or down in one change",
+                change.ifindex
+            )));
+        }
         if let Some(name) = change.name {
             check_name(name)?;
         }
@@ -94,7 +101,18 @@ impl Batch {
                 "an interface alias has at most 255 bytes".into(),
             ));
         }
-        Ok(self.push(RouteNetlinkMessage::SetLink(attrs::link_change(change)), 0))
+        let mut change = *change;
+        if change.up == Some(true) && change.link_local.is_some() {
+            // In one request the kernel would first set it up, link-local address and all.
+            let first = LinkChange { up: None, ..change };
+            self.push(RouteNetlinkMessage::SetLink(attrs::link_change(&first)), 0);
+            change = LinkChange {
+                ifindex: change.ifindex,
+                up: change.up,
+                ..LinkChange::default()
+            };
+        }
+        Ok(self.push(RouteNetlinkMessage::SetLink(attrs::link_change(&change)), 0))
     }
 
     /// Sets an interface up.
@@ -213,7 +231,7 @@ impl Batch {
 }
 
 /// Requests of a batch that the kernel refused. All others were carried out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct BatchError {
     /// In the order of the batch; never empty.
     pub failures: Vec<RequestError>,
@@ -268,6 +286,13 @@ impl fmt::Display for BatchError {
             )?;
         }
         Ok(())
+    }
+}
+
+/// As for people: a batch may hold ten thousand failures, and `unwrap` would print them all.
+impl fmt::Debug for BatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BatchError({self})")
     }
 }
 
