@@ -1,7 +1,7 @@
 //! Measures the relay next to bare veth pairs, in one run.
 //!
 //!     cargo run --release -p constel-drivers --example relay_bench -- [--json] [--seconds N]
-//!         [--only accuracy|udp|tcp|update] [--real-time] [--lead-us N]
+//!         [--only accuracy|udp|tcp|update] [--nice] [--lead-us N]
 //!
 //! *Delay error*: kernel receive stamp (`SO_TIMESTAMPNS`) minus the time taken just before `send`,
 //! minus the configured delay. It includes the sender's system call and its share of a burst.
@@ -39,7 +39,7 @@ fn main() {
         json: false,
         seconds: 3.0,
         only: None,
-        priority: Priority::Nice,
+        priority: Priority::RealTime,
         lead_ns: 80_000,
     };
     let mut args = std::env::args().skip(1);
@@ -56,7 +56,7 @@ fn main() {
             "--json" => options.json = true,
             "--seconds" => options.seconds = value().parse().unwrap_or(3.0),
             "--only" => options.only = Some(value()),
-            "--real-time" => options.priority = Priority::RealTime,
+            "--nice" => options.priority = Priority::Nice,
             "--lead-us" => options.lead_ns = value().parse().unwrap_or(80) * 1000,
             other => fail(format!("unknown argument {other}")),
         }

@@ -130,7 +130,6 @@ fn make_pair(relay: &Relay) -> Result<Vec<Arc<NetNs>>, String> {
             netns: Some(node.fd()),
             ifindex: Some(2),
             mac: Some(Mac(mac_of(port))),
-            gso_max_segs: Some(1),
             ..VethEnd::default()
         };
         let mut batch = Batch::new();

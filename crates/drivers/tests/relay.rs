@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use constel_drivers::relay::{Relay, RelayConfig, RelayError, mono_ns};
+use constel_host::netlink::{Batch, Mac, Socket, VethEnd};
 use constel_link::{ChangeError, EdgeUpdate, Impairment, Loss, PortId, QueueLimit, mac_of};
 use support::*;
 
@@ -494,22 +495,40 @@ fn configuration_that_cannot_be() {
 
 #[test]
 fn super_frames_are_counted_not_silent() {
-    let lab = Lab::new(&[0, 1]);
-    lab.apply(link(0, 1, MS));
-    let mut batch = constel_host::netlink::Batch::new();
-    batch
-        .change_link(&constel_host::netlink::LinkChange {
-            ifindex: ETH0,
-            gso_max_segs: Some(64),
-            ..Default::default()
-        })
-        .unwrap();
-    constel_host::netlink::Socket::open_in(&lab.nodes[0].ns)
+    let lab = Lab::with(
+        RelayConfig {
+            slots: 16_384,
+            ..RelayConfig::new("gso", 3, 1)
+        },
+        &[0, 1],
+    );
+    lab.apply(link(2, 1, MS));
+    // A second port, made without the care of `plug`.
+    let relay = &lab.relay;
+    let node = Node::new();
+    let host = VethEnd {
+        name: "h2",
+        ifindex: Some(relay.host_ifindex(PortId(2))),
+        up: true,
+        ..VethEnd::default()
+    };
+    let end = VethEnd {
+        name: "eth0",
+        netns: Some(node.ns.fd()),
+        ifindex: Some(ETH0),
+        mac: Some(Mac(mac_of(PortId(2)))),
+        ..VethEnd::default()
+    };
+    let mut batch = Batch::new();
+    batch.create_veth(&host, &end).unwrap();
+    Socket::open_in(relay.shard_ns(PortId(2)).unwrap())
         .unwrap()
         .send(&mut batch)
         .unwrap();
+    relay.attach(&[PortId(2)]).unwrap();
+    node.addresses(ETH0, 3);
     let listener = lab.nodes[1].run(|| TcpListener::bind((v4(2), 7003)).unwrap());
-    let mut stream = lab.nodes[0].run(|| TcpStream::connect((v4(2), 7003)).unwrap());
+    let mut stream = node.run(|| TcpStream::connect((v4(2), 7003)).unwrap());
     let _accepted = listener.accept().unwrap();
     stream.set_nonblocking(true).unwrap();
     let _ = stream.write(&[0; 100_000]);

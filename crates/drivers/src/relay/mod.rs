@@ -8,8 +8,8 @@
 //!
 //! Whoever makes the ports creates, for each, a veth pair whose host end is called `h<port>`, has
 //! the index [`host_ifindex`], stands in the namespace [`Relay::shard_of`] and is up; the node's
-//! end must have `gso_max_segs` 1 (larger frames are dropped and counted) and the address
-//! [`constel_link::mac_of`]. Then [`Relay::attach`].
+//! end must have the address [`constel_link::mac_of`] and send no super-frames, which are dropped
+//! and counted: [`send_single_frames`] sees to that. Then [`Relay::attach`].
 //!
 //! Attaching a program costs tens of milliseconds unless RCU is expedited: hold
 //! `constel_host::rcu::Expedited` around [`Relay::new`] and [`Relay::attach`].
@@ -20,6 +20,7 @@ mod handle;
 mod layout;
 mod mapped;
 mod object;
+mod offload;
 mod plumbing;
 mod pool;
 mod sched;
@@ -38,6 +39,7 @@ use constel_link::{EdgeTable, Nanos, PortId};
 pub use clock::mono_ns;
 pub use error::{RelayError, Result};
 pub use handle::{Applied, Pending, RelayHandle};
+pub use offload::send_single_frames;
 pub use sched::Priority;
 pub use stats::{RelayStats, UnintendedDrops};
 
@@ -81,7 +83,7 @@ impl RelayConfig {
             ports,
             slots: 65_536,
             seed,
-            priority: Priority::Nice,
+            priority: Priority::RealTime,
             lead_ns: 80_000,
         }
     }

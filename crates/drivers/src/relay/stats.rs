@@ -10,7 +10,7 @@ pub struct UnintendedDrops {
     pub pool: u64,
     /// Descriptor ring full.
     pub ring: u64,
-    /// GSO super-frame: the port was not made with `gso_max_segs = 1`.
+    /// GSO super-frame: the port was made without [`super::send_single_frames`].
     pub gso: u64,
     /// Larger than a slot (2,012 bytes with its Ethernet header), or shorter than 16 bytes.
     pub size: u64,

@@ -13,7 +13,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-use constel_drivers::relay::{Relay, RelayConfig, RelayHandle, host_ifindex};
+use constel_drivers::relay::{Relay, RelayConfig, RelayHandle, host_ifindex, send_single_frames};
 use constel_host::netlink::{AddressSpec, Batch, IpPrefix, LinkChange, Mac, Socket, VethEnd};
 use constel_host::netns::NetNs;
 use constel_link::{EdgeChange, EdgeUpdate, Impairment, PortId, mac_of};
@@ -64,35 +64,36 @@ impl Node {
             netns: Some(self.ns.fd()),
             ifindex: Some(ETH0 + nth),
             mac: Some(Mac(mac_of(port))),
-            gso_max_segs: Some(1),
             ..VethEnd::default()
         };
         batch.create_veth(&host, &node).unwrap();
         let mut socket = Socket::open_in(relay.shard_ns(port).unwrap()).unwrap();
         socket.send(&mut batch).unwrap();
+        self.run(|| send_single_frames(&node_name).unwrap());
         relay.attach(&[port]).unwrap();
     }
 
     /// A plain veth pair between two nodes, for comparison.
     pub fn wire(&self, nth: u32, other: &Node, other_nth: u32, gso: bool) {
         let names = [format!("eth{nth}"), format!("eth{other_nth}")];
-        let segs = (!gso).then_some(1);
         let near = VethEnd {
             name: &names[0],
             ifindex: Some(ETH0 + nth),
-            gso_max_segs: segs,
             ..VethEnd::default()
         };
         let far = VethEnd {
             name: &names[1],
             netns: Some(other.ns.fd()),
             ifindex: Some(ETH0 + other_nth),
-            gso_max_segs: segs,
             ..VethEnd::default()
         };
         let mut batch = Batch::new();
         batch.create_veth(&near, &far).unwrap();
         Socket::open_in(&self.ns).unwrap().send(&mut batch).unwrap();
+        if !gso {
+            self.run(|| send_single_frames(&names[0]).unwrap());
+            other.run(|| send_single_frames(&names[1]).unwrap());
+        }
     }
 
     /// Send a batch of requests in the node.
