@@ -15,7 +15,8 @@
 //!   BFD makes it *worse*: the router LSA that says "old neighbour gone" then comes first, and BIRD will not
 //!   originate the next for 5 s (MinLSInterval, RFC 2328 appendix B, fixed in BIRD). Measured with hello 1 s:
 //!   2.4-3.1 s with dead 3 s, 3.0-3.6 s with dead 4 s, 7.5-8.1 s with BFD at 3 x 100 ms.
-//! - For the same reason a lab needs about 7 s to converge from nothing: the first, empty LSA goes out at
+//! - A lab needs about 7 s to converge from nothing (66 + 14 nodes, both protocols: 7.3 s, 1.1 s of CPU,
+//!   1.1 MiB and 0.03 % of a core each when idle), for the same reason: the first, empty LSA goes out at
 //!   once, the one with neighbours 5 s later.
 
 use crate::addresses::{

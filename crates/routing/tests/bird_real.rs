@@ -63,10 +63,8 @@ fn real_birds_follow_a_handover() {
         let walks = lab.walks(&lab.snapshot(&[to, outer[1]]));
         assert!(walks.iter().all(|w| w.hops.len() == expected), "{walks:?}");
         lab.ping(west, east);
-        assert!(
-            took < Duration::from_secs(6),
-            "slower than the dead time and a calculation"
-        );
+        // Dead time, one LSA held back, one calculation: more than that is no convergence but luck.
+        assert!(took < Duration::from_secs(10), "{took:?}");
     }
     assert!(!lab.logs().contains("<ERR>"), "{}", lab.logs());
 }
