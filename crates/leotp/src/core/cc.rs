@@ -31,6 +31,9 @@ pub struct HopCc {
     throughput_bps: f64,
     round_start: Option<Nanos>,
     round_bytes: u64,
+    round_packets: u32,
+    /// Bytes, ns and packets of the last rounds, newest first.
+    rounds: [(u64, u64, u32); 4],
     queue_bytes: f64,
 }
 
@@ -46,6 +49,8 @@ impl HopCc {
             throughput_bps: 0.0,
             round_start: None,
             round_bytes: 0,
+            round_packets: 0,
+            rounds: [(0, 0, 0); 4],
             queue_bytes: 0.0,
         }
     }
@@ -98,6 +103,7 @@ impl HopCc {
             return;
         };
         self.round_bytes += wire_bytes;
+        self.round_packets += 1;
         let Some(hop_rtt) = self.rtt.smoothed_ns() else {
             return;
         };
@@ -105,9 +111,26 @@ impl HopCc {
         if (elapsed as f64) < hop_rtt.max(p.min_update_ns as f64) {
             return;
         }
-        let bytes = self.round_bytes;
-        (self.round_start, self.round_bytes) = (Some(now), 0);
-        self.update(bytes as f64 / elapsed as f64, hop_rtt, p);
+        self.rounds.rotate_right(1);
+        self.rounds[0] = (self.round_bytes, elapsed, self.round_packets);
+        // A hop with few packets in flight averages over as many samples as
+        // there are in about a hopRTT: with the weight for many it would still
+        // see a queue when that has long drained, and starve.
+        let n = f64::from(self.round_packets);
+        self.rtt.set_gain(p.hop_rtt_gain.max(2.0 / (n + 1.0)).min(p.hop_rtt_gain.max(0.5)));
+        (self.round_start, self.round_bytes, self.round_packets) = (Some(now), 0, 0);
+        // Throughput of the last hopRTT, or of as many as hold 8 packets: three
+        // packets more or less must not look like half the bandwidth.
+        let (mut bytes, mut ns, mut packets) = (0, 0, 0);
+        for r in self.rounds {
+            if packets >= 8 || r.1 == 0 {
+                break;
+            }
+            bytes += r.0;
+            ns += r.1;
+            packets += r.2;
+        }
+        self.update(bytes as f64 / ns as f64, hop_rtt, p);
     }
 
     /// Once per hopRTT. `thr` in byte/ns.
@@ -143,7 +166,11 @@ impl HopCc {
             .rtt
             .smoothed_ns()
             .unwrap_or(p.initial_hop_rtt_ns as f64);
-        let own = self.cwnd * 8e9 / hop_rtt;
+        let over = match self.rtt.min_ns() {
+            Some(min) if p.rate_over_min_rtt => min,
+            _ => hop_rtt,
+        };
+        let own = self.cwnd * 8e9 / over;
         let rate = match downstream {
             // Equation 9, with the sign that makes it backpressure: a buffer
             // longer than its target lowers the upstream rate (the printed

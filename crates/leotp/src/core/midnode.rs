@@ -118,6 +118,12 @@ impl Midnode {
         self.legs.len()
     }
 
+    /// BL of a flow, byte (equation 9); `path` is its Data's.
+    pub fn buffered_bytes(&mut self, flow: u64, path: Path) -> u64 {
+        let id = self.legs.find(flow, path);
+        id.and_then(|id| self.legs.get(id)).map_or(0, |l| l.queue.bytes())
+    }
+
     /// One line about a flow, for people.
     pub fn describe(&mut self, flow: u64, path: Path) -> String {
         let id = self.legs.find(flow, path);

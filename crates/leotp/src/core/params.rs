@@ -64,6 +64,11 @@ pub struct Params {
     /// Part of cwnd added per hopRTT when that is more than `increase_segments`.
     /// The paper's is 0. `beyond()` sets 1/32 so that fat hops refill in time.
     pub increase_ratio: f64,
+    /// Whether equation 10 divides cwnd by hopRTTmin instead of hopRTT. The
+    /// paper's is hopRTT: false. With it a queue lowers the rate twice, by the
+    /// smaller cwnd and by the longer hopRTT, and short hops run idle after each
+    /// decrease. `beyond()` sets it, together with a smaller M.
+    pub rate_over_min_rtt: bool,
     /// BL_tar of equation 9, byte: bytes a Midnode's sending buffer aims to hold. Ours.
     pub target_buffer_bytes: u64,
     /// Whether Midnodes take part in congestion control (ablation). When not, a
@@ -123,6 +128,7 @@ impl Default for Params {
             decrease: 0.8,
             increase_segments: 1.0,
             increase_ratio: 0.0,
+            rate_over_min_rtt: false,
             target_buffer_bytes: 16 * 1400,
             hop_by_hop: true,
             min_update_ns: 500_000,
@@ -147,12 +153,15 @@ pub struct ParamError(pub Vec<String>);
 
 impl Params {
     /// Our variant of the protocol, compared with the faithful one in the
-    /// tests: unanswered repairs are repeated locally and fat hops refill
-    /// faster.
+    /// tests: unanswered repairs are repeated locally, fat hops refill faster,
+    /// and a hop that has seen a queue slows down once instead of twice.
     pub fn beyond() -> Self {
         Self {
             shr_repeats: 3,
             increase_ratio: 1.0 / 32.0,
+            rate_over_min_rtt: true,
+            queue_threshold_segments: 2.0,
+            target_buffer_bytes: 4 * 1400,
             ..Self::default()
         }
     }

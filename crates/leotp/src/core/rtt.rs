@@ -82,6 +82,11 @@ impl HopRtt {
         Some(sample as u64)
     }
 
+    /// Changes the weight of a new sample.
+    pub const fn set_gain(&mut self, gain: f64) {
+        self.gain = gain;
+    }
+
     /// hopRTT, ns.
     pub const fn smoothed_ns(&self) -> Option<f64> {
         self.ewma_ns

@@ -133,9 +133,9 @@ impl Owd {
     pub fn mean_ms(&self) -> f64 {
         self.delay.values().sum::<u64>() as f64 / self.delay.len().max(1) as f64 / 1e6
     }
-    /// Mean delay of packets later than `over_ms`.
-    pub fn late_ms(&self, over_ms: f64) -> (usize, f64) {
-        let v: Vec<f64> = self.delay.values().map(|d| *d as f64 / 1e6).filter(|d| *d > over_ms).collect();
+    /// Number and mean delay of the packets in `which`.
+    pub fn of_ms(&self, which: &std::collections::BTreeSet<u64>) -> (usize, f64) {
+        let v: Vec<f64> = which.iter().filter_map(|w| self.delay.get(w)).map(|d| *d as f64 / 1e6).collect();
         (v.len(), v.iter().sum::<f64>() / v.len().max(1) as f64)
     }
 }

@@ -136,6 +136,8 @@ pub struct Net {
     free: Vec<usize>,
     seq: u64,
     pub rng: Rng,
+    /// Where the payloads of lost data packets started.
+    pub lost_starts: std::collections::BTreeSet<u64>,
     /// Called for each datagram a node receives or sends: (time, node, sent, path, bytes).
     pub tap: Option<Box<dyn FnMut(Nanos, usize, bool, Path, &[u8])>>,
 }
@@ -163,6 +165,7 @@ impl Net {
             free: vec![],
             seq: 0,
             rng: Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1),
+            lost_starts: Default::default(),
             tap: None,
         }
     }
@@ -256,6 +259,9 @@ impl Net {
         let (loss, dup, reorder, by, to) = (link.spec.loss, link.spec.dup, link.spec.reorder, link.spec.reorder_by, link.to);
         if link.spec.drop_nth.contains(&nth) || (loss > 0.0 && self.rng.unit() < loss) {
             self.links[l].lost += 1;
+            if let Ok(leotp::wire::Packet::Data(h, _)) = leotp::wire::Packet::parse(&bytes) {
+                self.lost_starts.insert(h.range.start);
+            }
             return;
         }
         if reorder > 0.0 && self.rng.unit() < reorder {
