@@ -20,6 +20,7 @@
 
 pub mod core;
 pub mod rt;
+pub mod seal;
 pub mod wire;
 
 /// Nanoseconds since an epoch of the node's own choosing. Two nodes need not

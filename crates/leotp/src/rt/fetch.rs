@@ -1,8 +1,8 @@
 //! A flow as a blocking reader.
 
 use super::sys::{Socket, SocketOptions};
-use super::{Driver, IoStats, RunError};
-use crate::core::{Consumer, ConsumerStats, Meta, Params, Path};
+use super::{Driver, IoStats, Opener, RunError};
+use crate::core::{Consumer, ConsumerStats, Meta, Params, Path, Sealing};
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::net::SocketAddr;
@@ -23,6 +23,9 @@ pub struct FetchOptions {
     pub local: Option<SocketAddr>,
     /// Give up after this long without a new byte; `None`: never.
     pub patience: Option<Duration>,
+    /// Shared key of a sealed flow. Without it the flow must be open. A sealed
+    /// flow is fetched from its start.
+    pub key: Option<[u8; 32]>,
     /// Protocol parameters.
     pub params: Params,
 }
@@ -30,7 +33,7 @@ pub struct FetchOptions {
 impl FetchOptions {
     /// All of `flow` from `remote`, with default parameters and 30 s of patience.
     pub fn new(remote: SocketAddr, flow: u64) -> Self {
-        Self { remote, flow, start: 0, prefix: None, local: None, patience: Some(Duration::from_secs(30)), params: Params::default() }
+        Self { remote, flow, start: 0, prefix: None, local: None, patience: Some(Duration::from_secs(30)), key: None, params: Params::default() }
     }
 }
 
@@ -44,6 +47,7 @@ pub struct Fetch {
     last_news: Instant,
     last_bytes: u64,
     chunk: VecDeque<u8>,
+    opener: Option<Opener>,
 }
 
 impl Fetch {
@@ -56,9 +60,12 @@ impl Fetch {
         let options = SocketOptions { recv_buffer: 8 << 20, send_buffer: 4 << 20, ..SocketOptions::default() };
         let socket = Socket::bind(local, options).map_err(RunError::io(format!("bind {local}")))?;
         let up = Path { src: socket.local(), dst: o.remote };
-        let consumer = Consumer::new(o.params, o.flow, up, o.start, o.prefix)?;
+        let mut consumer = Consumer::new(o.params, o.flow, up, o.start, o.prefix)?;
+        if o.key.is_some() {
+            consumer.without_digest();
+        }
         let driver = Driver::new(vec![socket], false)?;
-        let mut f = Self { driver, consumer, patience: o.patience, last_news: Instant::now(), last_bytes: 0, chunk: VecDeque::new() };
+        let mut f = Self { driver, consumer, patience: o.patience, last_news: Instant::now(), last_bytes: 0, chunk: VecDeque::new(), opener: o.key.map(|k| Opener::new(k, o.flow)) };
         f.driver.send_due(&mut f.consumer)?;
         Ok(f)
     }
@@ -66,10 +73,10 @@ impl Fetch {
     /// Advances the transfer for at most `wait`; returns the next bytes in
     /// order, or `None` if there are none yet (see [`Self::is_done`]).
     pub fn poll(&mut self, wait: Duration) -> Result<Option<Vec<u8>>, RunError> {
-        if let Some(b) = self.consumer.read() {
+        if let Some(b) = self.next_bytes()? {
             return Ok(Some(b));
         }
-        if self.consumer.is_done() {
+        if self.is_done() {
             return Ok(None);
         }
         self.driver.turn(&mut self.consumer, u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX))?;
@@ -80,17 +87,32 @@ impl Fetch {
         if got != self.last_bytes {
             (self.last_bytes, self.last_news) = (got, Instant::now());
         } else if let Some(p) = self.patience {
-            if self.last_news.elapsed() > p && !self.consumer.is_done() {
+            if self.last_news.elapsed() > p && !self.is_done() {
                 let e = io::Error::new(io::ErrorKind::TimedOut, format!("nothing new for {} s", p.as_secs()));
                 return Err(RunError::Io { what: String::from("fetch"), source: e });
             }
         }
-        Ok(self.consumer.read())
+        self.next_bytes()
+    }
+
+    fn next_bytes(&mut self) -> Result<Option<Vec<u8>>, RunError> {
+        let sealed = self.consumer.meta().map(|m| m.sealing != Sealing::Open);
+        match (&mut self.opener, sealed) {
+            (Some(_), Some(false)) => Err(RunError::Sealing(false)),
+            (None, Some(true)) => Err(RunError::Sealing(true)),
+            (None, _) => Ok(self.consumer.read()),
+            (Some(o), _) => {
+                let out = o.next(self.driver.now(), &mut self.consumer)?;
+                // A record asked for again must leave at once.
+                self.driver.send_due(&mut self.consumer)?;
+                Ok(out)
+            }
+        }
     }
 
     /// Whether every byte has been handed out and checked.
     pub fn is_done(&self) -> bool {
-        self.consumer.is_done() && self.chunk.is_empty()
+        self.consumer.is_done() && self.chunk.is_empty() && self.opener.as_ref().is_none_or(Opener::is_done)
     }
 
     /// The flow's length, once known.
@@ -124,7 +146,7 @@ impl Read for Fetch {
         while self.chunk.is_empty() && !buf.is_empty() {
             match self.poll(Duration::from_millis(100)) {
                 Ok(Some(b)) => self.chunk = b.into(),
-                Ok(None) if self.consumer.is_done() => return Ok(0),
+                Ok(None) if self.is_done() => return Ok(0),
                 Ok(None) => {}
                 Err(RunError::Io { source, .. }) => return Err(source),
                 Err(e) => return Err(io::Error::other(e)),

@@ -10,12 +10,14 @@ mod mid;
 mod netlink;
 mod nft;
 mod publish;
+mod sealed;
 mod sys;
 
 pub use driver::{Driver, IoStats, Machine, Waker};
 pub use fetch::{Fetch, FetchOptions};
 pub use mid::{Mid, MidOptions};
 pub use publish::{FileSource, LiveFlow, MemorySource, Publisher};
+pub use sealed::{Opener, SealedFile};
 pub use sys::{Socket, SocketOptions};
 
 use crate::core::{FlowError, ParamError};
@@ -38,6 +40,13 @@ pub enum RunError {
     /// The parameters cannot work.
     #[error(transparent)]
     Params(#[from] ParamError),
+    /// A record of a sealed flow is not what the key's owner sealed, however
+    /// often it was asked for.
+    #[error("record {0} of the sealed flow is forged")]
+    Forged(u64),
+    /// The flow is open although a key was given, or sealed although none was.
+    #[error("the flow is {}", if *.0 { "sealed: a key is needed" } else { "not sealed, but a key was given" })]
+    Sealing(bool),
     /// The flow failed.
     #[error(transparent)]
     Flow(#[from] FlowError),

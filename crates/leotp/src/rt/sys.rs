@@ -245,6 +245,10 @@ pub(crate) struct RxBuffers {
     msgs: Vec<libc::mmsghdr>,
 }
 
+// SAFETY: the raw pointers inside `iov` and `msgs` point only into the other
+// fields' heap memory and are written anew by `prepare` before every use.
+unsafe impl Send for RxBuffers {}
+
 impl RxBuffers {
     pub(crate) fn new() -> Self {
         // SAFETY: all-zero bytes are valid for these plain C structures.

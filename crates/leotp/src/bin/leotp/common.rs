@@ -84,13 +84,30 @@ pub(crate) fn parse_flow(s: &str) -> Result<u64, String> {
     u64::from_str_radix(s.trim_start_matches("0x"), 16).map_err(|_| format!("{s}: a flow id is up to 16 hexadecimal digits"))
 }
 
-/// A flow id nobody can guess.
-pub(crate) fn random_flow() -> Result<u64, Failure> {
+/// The shared key of sealed flows: 64 hexadecimal digits in a file.
+pub(crate) fn read_key(path: &std::path::Path) -> Result<[u8; 32], Failure> {
+    let s = std::fs::read_to_string(path).map_err(|e| Failure::Io(format!("read {}", path.display()), e))?;
+    let s = s.trim();
+    let digits = |i: usize| s.get(2 * i..2 * i + 2).and_then(|d| u8::from_str_radix(d, 16).ok());
+    let key: Option<Vec<u8>> = (0..32).map(digits).collect();
+    match key.and_then(|k| k.try_into().ok()) {
+        Some(k) if s.len() == 64 => Ok(k),
+        _ => Err(Failure::Usage(format!("{}: a key is 64 hexadecimal digits", path.display()))),
+    }
+}
+
+/// Random bytes of the kernel.
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], Failure> {
     use std::io::Read;
-    let mut b = [0; 8];
+    let mut b = [0; N];
     let read = std::fs::File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut b));
     read.map_err(|e| Failure::Io(String::from("read /dev/urandom"), e))?;
-    Ok(u64::from_ne_bytes(b))
+    Ok(b)
+}
+
+/// A flow id nobody can guess.
+pub(crate) fn random_flow() -> Result<u64, Failure> {
+    random().map(u64::from_ne_bytes)
 }
 
 /// Bytes for people.

@@ -1,6 +1,6 @@
 //! `leotp get`.
 
-use crate::common::{Failure, ParamArgs, draw, human_bytes, human_rate, parse_flow};
+use crate::common::{Failure, ParamArgs, draw, human_bytes, human_rate, parse_flow, read_key};
 use leotp::rt::{Fetch, FetchOptions, catch_signals, stop_requested};
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Read, Write};
@@ -22,6 +22,9 @@ pub(crate) struct Args {
     /// Continue FILE.part where an earlier get left off.
     #[arg(long)]
     resume: bool,
+    /// The flow is sealed; the key is in this file (64 hexadecimal digits).
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
+    key_file: Option<PathBuf>,
     /// Local address and port.
     #[arg(long, value_name = "ADDR:PORT")]
     bind: Option<SocketAddr>,
@@ -84,6 +87,7 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
         prefix: Some(hasher),
         local: a.bind,
         patience: (a.patience > 0).then(|| Duration::from_secs(a.patience)),
+        key: a.key_file.as_deref().map(read_key).transpose()?,
         params: a.params.params()?,
     };
     let began = Instant::now();

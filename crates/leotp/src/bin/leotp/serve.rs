@@ -1,7 +1,7 @@
 //! `leotp serve`.
 
-use crate::common::{Failure, ParamArgs, human_bytes, parse_flow, random_flow};
-use leotp::rt::{DEFAULT_PORT, FileSource, Publisher, catch_signals, stop_requested};
+use crate::common::{Failure, ParamArgs, human_bytes, parse_flow, random, random_flow, read_key};
+use leotp::rt::{DEFAULT_PORT, FileSource, Publisher, SealedFile, catch_signals, stop_requested};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -17,6 +17,10 @@ pub(crate) struct Args {
     /// Flow id, hexadecimal; random by default. Whoever knows it can fetch.
     #[arg(long, value_parser = parse_flow)]
     flow: Option<u64>,
+    /// Seal the file with the key in this file (64 hexadecimal digits): nodes on
+    /// the way can neither read nor forge it.
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
     /// Of standard input, keep this many bytes for repairs and late Consumers.
     #[arg(long, default_value_t = 64 << 20)]
     keep: u64,
@@ -40,6 +44,9 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
     };
     let live = a.file.as_os_str() == "-";
     let mut p = Publisher::bind(&listen, params)?;
+    if live && a.key_file.is_some() {
+        return Err(Failure::Usage(String::from("--key-file: only files can be sealed, not standard input")));
+    }
     if live {
         let mut w = p.publish_live(flow, a.keep);
         std::thread::spawn(move || {
@@ -50,6 +57,11 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
             w.finish();
         });
         eprintln!("serving standard input as flow {flow:016x}");
+    } else if let Some(k) = &a.key_file {
+        let s = SealedFile::open(&a.file, &read_key(k)?, flow, random()?);
+        let s = s.map_err(|e| Failure::Io(format!("open {}", a.file.display()), e))?;
+        eprintln!("serving {} ({}), sealed, as flow {flow:016x}", a.file.display(), human_bytes(s.plain_len()));
+        p.publish(flow, Box::new(s));
     } else {
         let s = FileSource::open(&a.file).map_err(|e| Failure::Io(format!("open {}", a.file.display()), e))?;
         eprintln!("serving {} ({}) as flow {flow:016x}", a.file.display(), human_bytes(s.length()));
