@@ -461,6 +461,14 @@ fn udp_throughput(options: &Options) -> Vec<Value> {
                     }
                     lossless = f.pps();
                 }
+                if let (Some(a), Some(b)) = (&after, &before)
+                    && a.unintended.total() > b.unintended.total()
+                {
+                    say(
+                        options,
+                        &format!("{:>24}: {:?}", "lost by the relay", a.unintended),
+                    );
+                }
                 let gbps = f.pps() * length as f64 * 8.0 / 1e9;
                 say(
                     options,

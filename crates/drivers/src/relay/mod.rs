@@ -69,8 +69,8 @@ pub struct RelayConfig {
     pub seed: u64,
     /// How the thread is scheduled.
     pub priority: Priority,
-    /// The thread wakes this long before a frame is due and spins for the rest. Larger: more
-    /// punctual and more CPU time.
+    /// The thread wakes this long before a frame is due and spins for the rest; from there on the
+    /// lead follows how late wake-ups are observed to be (40 to 200 us).
     pub lead_ns: Nanos,
 }
 

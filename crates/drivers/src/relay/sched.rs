@@ -1,4 +1,10 @@
 //! How the relay's thread waits: asleep while nothing is due, spinning just before.
+//!
+//! Waking up takes a while that depends on the machine and what else it does, so the thread wakes
+//! ahead of time by a *lead* that follows what was observed. A real-time thread that never sleeps
+//! is stopped by the kernel for 50 ms each second, and starves the kernel's own threads of its
+//! CPU: it rests in gaps between frames, now and then even without one, and gives up real-time
+//! priority for the rest of a second in which it had too much.
 
 use std::os::fd::RawFd;
 
@@ -15,80 +21,228 @@ pub enum Priority {
     RealTime,
 }
 
-/// A real-time thread that never sleeps is stopped by the kernel for 50 ms each second; sleeping
-/// this long after each [`RT_SPIN_NS`] keeps it below that.
-const RT_REST_NS: Nanos = 40_000;
-const RT_SPIN_NS: Nanos = 500_000;
+/// Without sleep for this long, a gap between frames is used for a rest...
+const SPIN_NS: Nanos = 500_000;
+/// ...of up to this long...
+const REST_NS: Nanos = 40_000;
+/// ...when there is this much time more than the rest itself, for waking up.
+const REST_MARGIN_NS: Nanos = 10_000;
+/// Without sleep for this long, there is a rest in any case.
+const SPIN_MAX_NS: Nanos = 4_000_000;
+/// Real-time running per [`WINDOW_NS`]; the kernel's limit is 950 ms per second.
+const RT_PER_WINDOW_NS: Nanos = 900_000_000;
+const WINDOW_NS: Nanos = 1_000_000_000;
+
+const LEAD_MIN_NS: Nanos = 40_000;
+const LEAD_MAX_NS: Nanos = 200_000;
+/// The lead settles where 1 of 500 wake-ups comes too late: steps of +500 and -1.
+const LEAD_STEP_NS: Nanos = 40;
+/// A wake-up is in time when this much of the lead is left.
+const LEAD_MARGIN_NS: Nanos = 5_000;
+
+/// What to do until the next thing is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plan {
+    Spin,
+    Sleep { until: Nanos },
+}
 
 /// The waiting strategy.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     priority: Priority,
-    /// Wake this long before something is due and spin for the rest.
     lead_ns: Nanos,
+    /// The kernel lets us run in real time.
     real_time: bool,
+    /// We do at the moment.
+    in_real_time: bool,
     last_sleep_ns: Nanos,
+    window_start_ns: Nanos,
+    slept_in_window_ns: Nanos,
 }
 
 impl Waiting {
     pub(crate) fn new(priority: Priority, lead_ns: Nanos) -> Waiting {
         Waiting {
             priority,
-            lead_ns,
+            lead_ns: lead_ns.clamp(LEAD_MIN_NS, LEAD_MAX_NS),
             real_time: false,
+            in_real_time: false,
             last_sleep_ns: 0,
+            window_start_ns: 0,
+            slept_in_window_ns: 0,
         }
     }
 
     /// Set the calling thread up.
     pub(crate) fn enter(&mut self) {
-        // SAFETY: calls about the calling thread, with plain values and a local struct.
+        // SAFETY: calls about the calling thread, with plain values.
         unsafe {
             // Timers of normal threads are 50 us late by default.
             libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0);
             let tid = libc::syscall(libc::SYS_gettid) as libc::id_t;
             libc::setpriority(libc::PRIO_PROCESS, tid, -20);
-            if self.priority == Priority::RealTime {
-                let param = libc::sched_param { sched_priority: 50 };
-                let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
-                self.real_time = libc::sched_setscheduler(0, policy, &raw const param) == 0;
-            }
+        }
+        if self.priority == Priority::RealTime {
+            self.real_time = schedule(libc::SCHED_FIFO, 50);
+            self.in_real_time = self.real_time;
         }
         self.last_sleep_ns = mono_ns();
+        self.window_start_ns = self.last_sleep_ns;
     }
 
-    /// When to wake up if the next thing is due at `due`; `None`: too close, spin.
-    pub(crate) fn sleep_until(&self, now: Nanos, due: Nanos) -> Option<Nanos> {
-        let wake_at = due.saturating_sub(self.lead_ns);
-        if wake_at > now {
-            return Some(wake_at);
+    /// To be called every turn: keeps the thread from running away with its CPU. Where a rest is
+    /// overdue, returns until when.
+    pub(crate) fn pace(&mut self, now: Nanos) -> Option<Nanos> {
+        if !self.real_time {
+            return None;
         }
-        if self.real_time && now.saturating_sub(self.last_sleep_ns) > RT_SPIN_NS {
-            return Some(now + RT_REST_NS);
+        let in_window = now.saturating_sub(self.window_start_ns);
+        if in_window >= WINDOW_NS {
+            self.window_start_ns = now;
+            self.slept_in_window_ns = 0;
+            if !self.in_real_time {
+                self.in_real_time = schedule(libc::SCHED_FIFO, 50);
+            }
+        } else if self.in_real_time
+            && in_window.saturating_sub(self.slept_in_window_ns) > RT_PER_WINDOW_NS
+        {
+            self.in_real_time = !schedule(libc::SCHED_OTHER, 0);
         }
-        None
+        let overdue = self.in_real_time && now.saturating_sub(self.last_sleep_ns) > SPIN_MAX_NS;
+        overdue.then_some(now + REST_NS)
+    }
+
+    /// What to do when the next thing is due at `due`.
+    pub(crate) fn plan(&self, now: Nanos, due: Nanos) -> Plan {
+        let until = due.saturating_sub(self.lead_ns);
+        if until > now {
+            return Plan::Sleep { until };
+        }
+        if self.in_real_time && now.saturating_sub(self.last_sleep_ns) > SPIN_NS {
+            let gap = due.saturating_sub(now).saturating_sub(REST_MARGIN_NS);
+            if gap > REST_MARGIN_NS {
+                return Plan::Sleep {
+                    until: now + gap.min(REST_NS),
+                };
+            }
+        }
+        Plan::Spin
     }
 
     /// Sleep until that time, a frame or the bell.
-    pub(crate) fn sleep(&mut self, wake_at: Nanos, frames: RawFd, bell: RawFd) {
+    pub(crate) fn sleep(&mut self, until: Nanos, frames: RawFd, bell: RawFd) {
         let poll = |fd| libc::pollfd {
             fd,
             events: libc::POLLIN,
             revents: 0,
         };
         let mut fds = [poll(frames), poll(bell)];
-        let left = wake_at.saturating_sub(mono_ns());
+        let start = mono_ns();
+        let left = until.saturating_sub(start);
         let timeout = libc::timespec {
             tv_sec: (left / 1_000_000_000) as libc::time_t,
             tv_nsec: (left % 1_000_000_000) as libc::c_long,
         };
-        let timeout = if wake_at == Nanos::MAX {
+        let timeout = if until == Nanos::MAX {
             std::ptr::null()
         } else {
             &raw const timeout
         };
         // SAFETY: two poll entries and a local timeout; no signal mask.
-        unsafe { libc::ppoll(fds.as_mut_ptr(), 2, timeout, std::ptr::null()) };
-        self.last_sleep_ns = mono_ns();
+        let woken = unsafe { libc::ppoll(fds.as_mut_ptr(), 2, timeout, std::ptr::null()) };
+        let now = mono_ns();
+        self.last_sleep_ns = now;
+        self.slept_in_window_ns += now - start;
+        if woken == 0 {
+            self.learn(now.saturating_sub(until));
+        }
+    }
+
+    fn learn(&mut self, late_ns: Nanos) {
+        let step = if late_ns + LEAD_MARGIN_NS > self.lead_ns {
+            self.lead_ns + 500 * LEAD_STEP_NS
+        } else {
+            self.lead_ns - LEAD_STEP_NS
+        };
+        self.lead_ns = step.clamp(LEAD_MIN_NS, LEAD_MAX_NS);
+    }
+
+    /// The present lead.
+    pub(crate) fn lead_ns(&self) -> Nanos {
+        self.lead_ns
+    }
+}
+
+/// Change the calling thread's scheduling. False when the kernel does not allow it.
+fn schedule(policy: i32, priority: i32) -> bool {
+    let param = libc::sched_param {
+        sched_priority: priority,
+    };
+    // SAFETY: about the calling thread, with a local.
+    unsafe {
+        libc::sched_setscheduler(0, policy | libc::SCHED_RESET_ON_FORK, &raw const param) == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waiting() -> Waiting {
+        let mut w = Waiting::new(Priority::RealTime, 80_000);
+        w.real_time = true;
+        w.in_real_time = true;
+        w
+    }
+
+    #[test]
+    fn sleeps_until_the_lead_and_spins_after() {
+        let w = Waiting::new(Priority::Nice, 80_000);
+        assert_eq!(
+            w.plan(1000, Nanos::MAX),
+            Plan::Sleep {
+                until: Nanos::MAX - 80_000
+            }
+        );
+        assert_eq!(w.plan(1000, 100_000), Plan::Sleep { until: 20_000 });
+        assert_eq!(w.plan(20_000, 100_000), Plan::Spin);
+        assert_eq!(
+            w.plan(50_000_000, 50_000_100),
+            Plan::Spin,
+            "no rests without real time"
+        );
+    }
+
+    #[test]
+    fn rests_in_gaps_and_in_the_end_without() {
+        let mut w = waiting();
+        let now = SPIN_NS + 1;
+        assert_eq!(w.plan(now, now + 10_000), Plan::Spin, "too close");
+        assert_eq!(
+            w.plan(now, now + 35_000),
+            Plan::Sleep {
+                until: now + 25_000
+            }
+        );
+        assert_eq!(
+            w.plan(now, now + 79_000),
+            Plan::Sleep {
+                until: now + REST_NS
+            }
+        );
+        assert_eq!(w.pace(now), None);
+        assert_eq!(w.pace(SPIN_MAX_NS + 1), Some(SPIN_MAX_NS + 1 + REST_NS));
+    }
+
+    #[test]
+    fn the_lead_follows_late_wake_ups() {
+        let mut w = Waiting::new(Priority::Nice, 80_000);
+        w.learn(90_000);
+        assert_eq!(w.lead_ns(), 100_000);
+        (0..10).for_each(|_| w.learn(1_000_000));
+        assert_eq!(w.lead_ns(), LEAD_MAX_NS);
+        (0..10_000).for_each(|_| w.learn(3_000));
+        assert_eq!(w.lead_ns(), LEAD_MIN_NS);
     }
 }

@@ -64,6 +64,8 @@ pub struct RelayStats {
     pub uptime_ns: Nanos,
     /// Times the thread slept and was woken (by a frame, a timer or a command).
     pub sleeps: u64,
+    /// How long before a frame is due the thread wakes up at present.
+    pub lead_ns: Nanos,
     /// Updates applied.
     pub updates: u64,
     /// Longest time one update took.

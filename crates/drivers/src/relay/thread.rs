@@ -15,7 +15,7 @@ use super::handle::Applied;
 use super::layout::{ADDRESSES, FIRST_PORT, FLAG_CSUM, SlotRef, TAG};
 use super::object::Loaded;
 use super::pool::{Pool, Rings};
-use super::sched::Waiting;
+use super::sched::{Plan, Waiting};
 use super::stats::{RelayStats, UnintendedDrops};
 use super::xsk::{Checksum, Xsk};
 
@@ -115,6 +115,9 @@ impl Thread {
         self.waiting.enter();
         loop {
             let now = mono_ns();
+            if let Some(until) = self.waiting.pace(now) {
+                self.sleep(until, true);
+            }
             let took = self.turn(now);
             if self.signals.attention.load(Ordering::Relaxed) && !self.attend() {
                 return;
@@ -261,14 +264,19 @@ impl Thread {
             .front()
             .map_or(Nanos::MAX, |s| s.at_ns + SETTLE_NS);
         let due = due.min(update);
-        let Some(wake_at) = self.waiting.sleep_until(now, due) else {
-            std::hint::spin_loop();
-            return;
-        };
-        if !self.rings.fall_asleep() && !self.signals.attention.load(Ordering::SeqCst) {
+        match self.waiting.plan(now, due) {
+            Plan::Spin => std::hint::spin_loop(),
+            Plan::Sleep { until } => self.sleep(until, false),
+        }
+    }
+
+    /// Sleep until then, or until something comes in; a `rest` is taken whatever comes in before.
+    fn sleep(&mut self, until: Nanos, rest: bool) {
+        let news = self.rings.fall_asleep() && !rest;
+        if !news && !self.signals.attention.load(Ordering::SeqCst) {
             self.state.sleeps += 1;
-            self.waiting
-                .sleep(wake_at, self.wake_fd, self.signals.bell.as_raw_fd());
+            let bell = self.signals.bell.as_raw_fd();
+            self.waiting.sleep(until, self.wake_fd, bell);
         }
         self.rings.wake_up();
     }
@@ -391,6 +399,7 @@ impl Thread {
             cpu_ns: thread_cpu_ns(),
             uptime_ns: now - state.started_ns,
             sleeps: state.sleeps,
+            lead_ns: self.waiting.lead_ns(),
             updates: state.updates,
             longest_update_ns: state.longest_update_ns,
         }
