@@ -51,7 +51,10 @@ impl FlowCipher {
     pub fn seal(&self, record: u64, last: bool, plain: &[u8]) -> Vec<u8> {
         let mut out = plain.to_vec();
         // The cipher refuses only messages of more than 256 GiB.
-        if let Ok(tag) = self.0.encrypt_in_place_detached(&nonce(record, last), &[], &mut out) {
+        if let Ok(tag) = self
+            .0
+            .encrypt_in_place_detached(&nonce(record, last), &[], &mut out)
+        {
             out.extend_from_slice(&tag);
         }
         out
@@ -62,7 +65,9 @@ impl FlowCipher {
         let at = sealed.len().checked_sub(TAG as usize)?;
         let mut out = sealed[..at].to_vec();
         let tag = Tag::from_slice(&sealed[at..]);
-        self.0.decrypt_in_place_detached(&nonce(record, last), &[], &mut out, tag).ok()?;
+        self.0
+            .decrypt_in_place_detached(&nonce(record, last), &[], &mut out, tag)
+            .ok()?;
         Some(out)
     }
 }
@@ -89,7 +94,11 @@ mod tests {
         // Another place, another end, another flow, salt or key, a bit, a cut.
         assert_eq!(c.open(4, false, &s), None);
         assert_eq!(c.open(3, true, &s), None);
-        for other in [FlowCipher::new(&[1; 32], 8, &[2; 16]), FlowCipher::new(&[1; 32], 7, &[3; 16]), FlowCipher::new(&[0; 32], 7, &[2; 16])] {
+        for other in [
+            FlowCipher::new(&[1; 32], 8, &[2; 16]),
+            FlowCipher::new(&[1; 32], 7, &[3; 16]),
+            FlowCipher::new(&[0; 32], 7, &[2; 16]),
+        ] {
             assert_eq!(other.open(3, false, &s), None);
         }
         for i in 0..s.len() {

@@ -298,22 +298,20 @@ impl<'a> Packet<'a> {
     }
 }
 
+/// `words`: flow, range start, range end, timestamp, last field.
 fn put_header(
     out: &mut Vec<u8>,
     kind: u8,
     flags: u8,
     length: u16,
     queued_us: u32,
-    flow: u64,
-    range: Range,
-    ts: u64,
-    last: u64,
+    words: [u64; 5],
 ) {
     out.reserve(HEADER_LEN + usize::from(length));
     out.extend_from_slice(&[VERSION << 4 | kind, flags]);
     out.extend_from_slice(&length.to_be_bytes());
     out.extend_from_slice(&queued_us.to_be_bytes());
-    for v in [flow, range.start, range.end, ts, last] {
+    for v in words {
         out.extend_from_slice(&v.to_be_bytes());
     }
 }
@@ -326,17 +324,14 @@ impl Interest {
             | (if self.fresh { FLAG_FRESH } else { 0 })
             | (if self.bare { FLAG_BARE } else { 0 });
         let rate = self.rate_bps.clamp(MIN_RATE_BPS, MAX_RATE_BPS);
-        put_header(
-            out,
-            TYPE_INTEREST,
-            flags,
-            self.padding,
-            0,
+        let words = [
             self.flow,
-            self.range,
+            self.range.start,
+            self.range.end,
             self.timestamp,
             rate,
-        );
+        ];
+        put_header(out, TYPE_INTEREST, flags, self.padding, 0, words);
         out.resize(out.len() + usize::from(self.padding), 0);
     }
 }
@@ -352,157 +347,44 @@ impl DataHeader {
             })
     }
 
+    fn words(&self) -> [u64; 5] {
+        let owd = self.interest_owd.unwrap_or(0) as u64;
+        [
+            self.flow,
+            self.range.start,
+            self.range.end,
+            self.timestamp,
+            owd,
+        ]
+    }
+
     /// Appends a Data packet. The range must be as long as the payload and the
     /// payload at most [`MAX_PAYLOAD`]; state machines guarantee both.
     pub fn encode_data(&self, payload: &[u8], out: &mut Vec<u8>) {
         debug_assert_eq!(self.range.len(), payload.len() as u64);
-        let last = self.interest_owd.unwrap_or(0) as u64;
         put_header(
             out,
             TYPE_DATA,
             self.flags(),
             payload.len() as u16,
             self.queued_us,
-            self.flow,
-            self.range,
-            self.timestamp,
-            last,
+            self.words(),
         );
         out.extend_from_slice(payload);
     }
 
     /// Appends a Void Packet Header for the range.
     pub fn encode_vph(&self, out: &mut Vec<u8>) {
-        let last = self.interest_owd.unwrap_or(0) as u64;
         put_header(
             out,
             TYPE_VPH,
             self.flags() & FLAG_OWD,
             0,
             self.queued_us,
-            self.flow,
-            self.range,
-            self.timestamp,
-            last,
+            self.words(),
         );
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn range() -> impl Strategy<Value = Range> {
-        prop_oneof![
-            (0..META_BASE - 70_000, 0u64..60_000),
-            (META_BASE..META_BASE + 9, 0u64..60_000)
-        ]
-        .prop_map(|(s, n)| Range {
-            start: s,
-            end: s + n,
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn any_bytes_parse_or_err(b in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Packet::parse(&b);
-        }
-
-        #[test]
-        fn near_valid_bytes_parse_or_err(mut b in proptest::collection::vec(any::<u8>(), 48..120), t in 0u8..6) {
-            b[0] = 0x10 | t;
-            b[1] &= 0x0f;
-            if let Ok(Packet::Data(h, p)) = Packet::parse(&b) {
-                prop_assert_eq!(h.range.len(), p.len() as u64);
-            }
-        }
-
-        #[test]
-        fn interest_round_trip(flow: u64, r in range(), ts: u64, rate in MIN_RATE_BPS..=MAX_RATE_BPS, rtx: bool, fresh: bool, bare: bool, padding in 0u16..400) {
-            let i = Interest { flow, range: r, timestamp: ts, rate_bps: rate, rtx, fresh, bare, padding };
-            let mut b = vec![];
-            i.encode(&mut b);
-            prop_assert_eq!(Packet::parse(&b), Ok(Packet::Interest(i)));
-            // One byte more or less is never accepted.
-            b.push(0);
-            prop_assert!(Packet::parse(&b).is_err());
-            b.truncate(b.len() - 2);
-            prop_assert!(Packet::parse(&b).is_err());
-        }
-
-        #[test]
-        fn data_round_trip(flow: u64, start in 0..META_BASE - 2000, p in proptest::collection::vec(any::<u8>(), 1..1500), ts: u64, owd: Option<i64>, queued_us: u32, fin: bool, rtx: bool) {
-            let h = DataHeader { flow, range: Range { start, end: start + p.len() as u64 }, timestamp: ts, interest_owd: owd, queued_us, fin, rtx };
-            let mut b = vec![];
-            h.encode_data(&p, &mut b);
-            prop_assert_eq!(Packet::parse(&b), Ok(Packet::Data(h, &p)));
-            let v = DataHeader { fin: false, rtx: false, ..h };
-            b.clear();
-            v.encode_vph(&mut b);
-            prop_assert_eq!(Packet::parse(&b), Ok(Packet::Vph(v)));
-        }
-    }
-
-    #[test]
-    fn golden_bytes() {
-        // The example of docs/reference/leotp-wire.md.
-        let i = Interest {
-            flow: 0x1122_3344_5566_7788,
-            range: Range {
-                start: 1400,
-                end: 2800,
-            },
-            timestamp: 1_000_000_007,
-            rate_bps: 20_000_000,
-            rtx: true,
-            fresh: false,
-            bare: false,
-            padding: 0,
-        };
-        let mut b = vec![];
-        i.encode(&mut b);
-        let hex: String = b.iter().map(|x| format!("{x:02x}")).collect();
-        assert_eq!(
-            hex,
-            "1102000000000000112233445566778800000000000005780000000000000af0000000003b9aca070000000001312d00"
-        );
-    }
-
-    #[test]
-    fn lies_are_refused() {
-        let h = DataHeader {
-            flow: 1,
-            range: Range { start: 0, end: 4 },
-            timestamp: 0,
-            interest_owd: None,
-            queued_us: 0,
-            fin: false,
-            rtx: false,
-        };
-        let mut ok = vec![];
-        h.encode_data(b"abcd", &mut ok);
-        let broken = |at: usize, v: u8| {
-            let mut b = ok.clone();
-            b[at] = v;
-            Packet::parse(&b).unwrap_err()
-        };
-        assert_eq!(broken(0, 0x22), WireError::Version(2));
-        assert_eq!(broken(0, 0x14), WireError::Type(4));
-        assert_eq!(broken(1, 0x04), WireError::Flags(4));
-        assert_eq!(
-            broken(31, 5),
-            WireError::Length {
-                range: 5,
-                payload: 4
-            }
-        );
-        assert_eq!(broken(24, 0xff), WireError::Range(0, 0xff00_0000_0000_0004));
-        assert_eq!(broken(47, 1), WireError::Reserved);
-        assert_eq!(
-            Packet::parse(&ok[..51]),
-            Err(WireError::Short { have: 51, need: 52 })
-        );
-    }
-}
+mod tests;

@@ -20,7 +20,11 @@ enum Blow {
 }
 
 fn blow() -> impl Strategy<Value = (u64, usize, Blow)> {
-    (100u64..4000, 0usize..6, prop_oneof![Just(Blow::Remove), Just(Blow::Restart), Just(Blow::Appear)])
+    (
+        100u64..4000,
+        0usize..6,
+        prop_oneof![Just(Blow::Remove), Just(Blow::Restart), Just(Blow::Appear)],
+    )
 }
 
 proptest! {
@@ -93,8 +97,17 @@ fn ranges_cross_four_gib() {
     // The paper's 32-bit ranges end here; ours do not.
     let start = (1u64 << 32) - 1_000_000;
     let hops = vec![LinkSpec::new(50 * MBIT, 2 * MS).loss(0.01); 3];
-    let mut c = Chain::new(3, &hops, &Params::default(), |_| true, Pattern::endless(FLOW));
-    let up = Path { src: addr(c.consumer, 4000), dst: addr(c.producer, 5000) };
+    let mut c = Chain::new(
+        3,
+        &hops,
+        &Params::default(),
+        |_| true,
+        Pattern::endless(FLOW),
+    );
+    let up = Path {
+        src: addr(c.consumer, 4000),
+        dst: addr(c.producer, 5000),
+    };
     let id = c.consumer;
     c.net.nodes[id] = Box::new(Sink::at(&Params::default(), FLOW, up, start));
     c.net.run(3 * S, |_| false);
@@ -105,21 +118,42 @@ fn ranges_cross_four_gib() {
 fn forged_bytes_end_in_an_error() {
     let mut bad = Pattern::new(FLOW, 50_000);
     bad.meta[20] ^= 1;
-    let mut c = Chain::new(1, &[LinkSpec::new(10 * MBIT, MS)], &Params::default(), |_| false, bad);
+    let mut c = Chain::new(
+        1,
+        &[LinkSpec::new(10 * MBIT, MS)],
+        &Params::default(),
+        |_| false,
+        bad,
+    );
     assert!(!c.finish(20 * S));
     assert_eq!(c.sink().consumer.error(), Some(&FlowError::Digest));
 }
 
 #[test]
 fn nobody_there_ends_in_an_error() {
-    let p = Params { max_retries: 6, ..Params::default() };
-    let mut c = Chain::new(1, &[LinkSpec::new(10 * MBIT, MS)], &p, |_| false, Pattern::new(FLOW + 1, 50_000));
-    let up = Path { src: addr(c.consumer, 4000), dst: addr(c.producer, 5000) };
+    let p = Params {
+        max_retries: 6,
+        ..Params::default()
+    };
+    let mut c = Chain::new(
+        1,
+        &[LinkSpec::new(10 * MBIT, MS)],
+        &p,
+        |_| false,
+        Pattern::new(FLOW + 1, 50_000),
+    );
+    let up = Path {
+        src: addr(c.consumer, 4000),
+        dst: addr(c.producer, 5000),
+    };
     let id = c.consumer;
     c.net.nodes[id] = Box::new(Sink::new(&p, FLOW, up));
     c.net.wake(id);
     assert!(!c.finish(200 * S));
-    assert_eq!(c.sink().consumer.error(), Some(&FlowError::Unanswered(0, 7)));
+    assert_eq!(
+        c.sink().consumer.error(),
+        Some(&FlowError::Unanswered(0, 7))
+    );
     // 1 + 1.5 + ... + 1.5^6 = 32.2 s after the first Interest.
     let t = (c.net.now - S) as f64 / 1e9;
     assert!((32.0..33.0).contains(&t), "{t}");
@@ -127,12 +161,24 @@ fn nobody_there_ends_in_an_error() {
 
 #[test]
 fn a_start_beyond_the_end_is_an_error() {
-    let mut c = Chain::new(1, &[LinkSpec::new(10 * MBIT, MS)], &Params::default(), |_| false, Pattern::new(FLOW, 500));
-    let up = Path { src: addr(c.consumer, 4000), dst: addr(c.producer, 5000) };
+    let mut c = Chain::new(
+        1,
+        &[LinkSpec::new(10 * MBIT, MS)],
+        &Params::default(),
+        |_| false,
+        Pattern::new(FLOW, 500),
+    );
+    let up = Path {
+        src: addr(c.consumer, 4000),
+        dst: addr(c.producer, 5000),
+    };
     let id = c.consumer;
     c.net.nodes[id] = Box::new(Sink::at(&Params::default(), FLOW, up, 501));
     c.finish(20 * S);
-    assert_eq!(c.sink().consumer.error(), Some(&FlowError::StartBeyondEnd(501, 500)));
+    assert_eq!(
+        c.sink().consumer.error(),
+        Some(&FlowError::StartBeyondEnd(501, 500))
+    );
 }
 
 proptest! {
@@ -203,21 +249,58 @@ fn state_expires() {
     let mut out = vec![];
     for port in 0..1000 {
         let mut b = vec![];
-        let range = leotp::wire::Range { start: 0, end: 1400 };
-        leotp::wire::Interest { flow: 1, range, timestamp: 0, rate_bps: 1_000_000, rtx: false, fresh: false, bare: false, padding: 0 }.encode(&mut b);
-        mid.handle_datagram(S, Path { src: addr(9, 1000 + port), dst: addr(2, 2) }, &b);
+        let range = leotp::wire::Range {
+            start: 0,
+            end: 1400,
+        };
+        leotp::wire::Interest {
+            flow: 1,
+            range,
+            timestamp: 0,
+            rate_bps: 1_000_000,
+            rtx: false,
+            fresh: false,
+            bare: false,
+            padding: 0,
+        }
+        .encode(&mut b);
+        mid.handle_datagram(
+            S,
+            Path {
+                src: addr(9, 1000 + port),
+                dst: addr(2, 2),
+            },
+            &b,
+        );
         while mid.poll_transmit(S, &mut out).is_some() {}
     }
     assert_eq!(mid.flows(), 1000);
-    mid.handle_datagram(S + p.flow_expiry_ns + 10 * S, Path { src: addr(9, 1), dst: addr(2, 2) }, &[0; 60]);
+    mid.handle_datagram(
+        S + p.flow_expiry_ns + 10 * S,
+        Path {
+            src: addr(9, 1),
+            dst: addr(2, 2),
+        },
+        &[0; 60],
+    );
     assert_eq!(mid.flows(), 0);
 }
 
 #[test]
 fn twenty_four_virtual_hours() {
     let hops = vec![LinkSpec::new(100_000, 20 * MS).loss(0.01).queue(20_000); 3];
-    let mut c = Chain::new(5, &hops, &Params::default(), |i| i == 1, Pattern::endless(FLOW));
+    let mut c = Chain::new(
+        5,
+        &hops,
+        &Params::default(),
+        |i| i == 1,
+        Pattern::endless(FLOW),
+    );
     let g = c.goodput_mbps(60 * S, 24 * 3600 * S);
-    println!("24 h at 100 kbit/s and 1 % loss per hop: {:.1} kbit/s, {:?}", g * 1000.0, c.sink().consumer.stats());
+    println!(
+        "24 h at 100 kbit/s and 1 % loss per hop: {:.1} kbit/s, {:?}",
+        g * 1000.0,
+        c.sink().consumer.stats()
+    );
     assert!(g > 0.07);
 }

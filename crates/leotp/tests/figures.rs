@@ -9,7 +9,13 @@ use vnet::ends::{Chain, FLOW, Pattern};
 use vnet::*;
 
 /// Goodput (Mbit/s), mean and 99 % OWD (ms), producer bytes per delivered byte.
-fn leotp(hops: &[LinkSpec], p: &Params, mid: impl Fn(usize) -> bool, from: Nanos, to: Nanos) -> (f64, f64, f64, f64) {
+fn leotp(
+    hops: &[LinkSpec],
+    p: &Params,
+    mid: impl Fn(usize) -> bool,
+    from: Nanos,
+    to: Nanos,
+) -> (f64, f64, f64, f64) {
     let mut c = Chain::new(7, hops, p, mid, Pattern::endless(FLOW));
     measure(&mut c, from, to)
 }
@@ -19,11 +25,19 @@ fn measure(c: &mut Chain, from: Nanos, to: Nanos) -> (f64, f64, f64, f64) {
     *c.owd.borrow_mut() = vnet::ends::Owd::default();
     let g = c.goodput_mbps(from, to);
     let o = c.owd.borrow();
-    (g, o.mean_ms(), o.percentile_ms(0.99), o.producer_bytes as f64 * 8e3 / (to - from) as f64 / g)
+    (
+        g,
+        o.mean_ms(),
+        o.percentile_ms(0.99),
+        o.producer_bytes as f64 * 8e3 / (to - from) as f64 / g,
+    )
 }
 
 fn row(name: &str, r: (f64, f64, f64, f64)) {
-    println!("{name:<28} {:>7.2} Mbit/s  OWD mean {:>6.1} p99 {:>6.1} ms  sent/delivered {:.4}", r.0, r.1, r.2, r.3);
+    println!(
+        "{name:<28} {:>7.2} Mbit/s  OWD mean {:>6.1} p99 {:>6.1} ms  sent/delivered {:.4}",
+        r.0, r.1, r.2, r.3
+    );
 }
 
 /// Figs 2, 11, 12: 20 Mbit/s hops of 20 ms hopRTT, loss per hop.
@@ -38,9 +52,18 @@ fn throughput_against_loss() {
             let (from, to) = (6 * S, 26 * S);
             let with = leotp(&hops, &p, |_| true, from, to);
             row("leotp, every node", with);
-            row("leotp beyond(), every node", leotp(&hops, &Params::beyond(), |_| true, from, to));
-            row("leotp, every 4th node (25 %)", leotp(&hops, &p, |i| i % 4 == 1, from, to));
-            row("leotp, endpoints only", leotp(&hops, &p, |_| false, from, to));
+            row(
+                "leotp beyond(), every node",
+                leotp(&hops, &Params::beyond(), |_| true, from, to),
+            );
+            row(
+                "leotp, every 4th node (25 %)",
+                leotp(&hops, &p, |i| i % 4 == 1, from, to),
+            );
+            row(
+                "leotp, endpoints only",
+                leotp(&hops, &p, |_| false, from, to),
+            );
             let bbr = over_chain(Kind::Bbr, 7, &hops, from, to);
             row("bbr-like", bbr);
             let cubic = over_chain(Kind::Cubic, 7, &hops, from, to);
@@ -50,8 +73,14 @@ fn throughput_against_loss() {
                 clean = with.0;
             }
             if loss == 0.01 {
-                println!("   throughput lost to loss: {:.2} %", 100.0 * (1.0 - with.0 / clean));
-                assert!(with.0 > 0.97 * clean, "in-network repair keeps the throughput");
+                println!(
+                    "   throughput lost to loss: {:.2} %",
+                    100.0 * (1.0 - with.0 / clean)
+                );
+                assert!(
+                    with.0 > 0.97 * clean,
+                    "in-network repair keeps the throughput"
+                );
                 assert!(with.0 > bbr.0 && with.0 > 3.0 * cubic.0);
                 // Section II.B: only the first hop's losses cost the sender.
                 assert!(with.3 < 1.0 + 2.5 * loss, "sender's traffic {}", with.3);
@@ -67,7 +96,11 @@ fn look() {
     let n = var("N").map_or(10, |v| v.parse().unwrap());
     let loss = var("LOSS").map_or(0.01, |v| v.parse().unwrap());
     let hops = vec![LinkSpec::new(20 * MBIT, 10 * MS).loss(loss).queue(100_000); n];
-    let p = if var("BEYOND").is_some() { Params::beyond() } else { Params::default() };
+    let p = if var("BEYOND").is_some() {
+        Params::beyond()
+    } else {
+        Params::default()
+    };
     let mids = var("NOMID").is_none();
     let mut c = Chain::new(7, &hops, &p, |_| mids, Pattern::endless(FLOW));
     for i in 0..130 {
@@ -75,10 +108,25 @@ fn look() {
         let drops: u64 = c.net.links.iter().map(|l| l.dropped_full).sum();
         let st = c.sink().consumer.stats();
         let cc = c.sink().consumer.cc().clone();
-        println!("{:.1} {g:.2} drops {drops} to {} rep {} dup {} | {:?} cwnd {:.0} rtt {:.1} min {:.1} thr {:.2} srtt {:.0}", i as f64 * 0.2, st.timeouts, st.repairs, st.duplicate_bytes, cc.phase(), cc.cwnd_bytes() / 1400.0, cc.hop_rtt_ns().unwrap_or(0.0) / 1e6, cc.hop_rtt_min_ns().unwrap_or(0.0) / 1e6, cc.throughput_bps() / 1e6, c.sink().consumer.srtt_ns().unwrap_or(0.0) / 1e6);
+        println!(
+            "{:.1} {g:.2} drops {drops} to {} rep {} dup {} | {:?} cwnd {:.0} rtt {:.1} min {:.1} thr {:.2} srtt {:.0}",
+            i as f64 * 0.2,
+            st.timeouts,
+            st.repairs,
+            st.duplicate_bytes,
+            cc.phase(),
+            cc.cwnd_bytes() / 1400.0,
+            cc.hop_rtt_ns().unwrap_or(0.0) / 1e6,
+            cc.hop_rtt_min_ns().unwrap_or(0.0) / 1e6,
+            cc.throughput_bps() / 1e6,
+            c.sink().consumer.srtt_ns().unwrap_or(0.0) / 1e6
+        );
         if i % 10 == 9 && mids {
             for r in c.routers.clone() {
-                let path = leotp::core::Path { src: addr(c.producer, 5000), dst: addr(c.consumer, 4000) };
+                let path = leotp::core::Path {
+                    src: addr(c.producer, 5000),
+                    dst: addr(c.consumer, 4000),
+                };
                 let m = c.net.get::<leotp::core::Midnode>(r);
                 println!("      {r} {} {:?}", m.describe(FLOW, path), m.stats());
             }
@@ -88,7 +136,11 @@ fn look() {
 
 /// Fig. 14's wave on the second hop: 10 Mbit/s on average, +-1, period 2 s.
 fn wave(now: Nanos) -> u64 {
-    if now % (2 * S) < S { 11 * MBIT } else { 9 * MBIT }
+    if now % (2 * S) < S {
+        11 * MBIT
+    } else {
+        9 * MBIT
+    }
 }
 
 /// Fig. 14: 10 hops of 20 ms hopRTT, the second one the bottleneck.
@@ -97,16 +149,24 @@ fn square_wave_and_buffer_target() {
     let mut hops = vec![LinkSpec::new(20 * MBIT, 10 * MS).queue(400_000); 10];
     hops[1].rate_fn = Some(wave);
     let (from, to) = (10 * S, 50 * S);
-    println!("-- square wave 9/11 Mbit/s on hop 2 of 10 (propagation 100 ms; at most 9.66 Mbit/s of payload)");
+    println!(
+        "-- square wave 9/11 Mbit/s on hop 2 of 10 (propagation 100 ms; at most 9.66 Mbit/s of payload)"
+    );
     let mut last = (0.0, 0.0);
     for segments in [2, 4, 8, 16, 32] {
-        let p = Params { target_buffer_bytes: segments * 1400, ..Params::default() };
+        let p = Params {
+            target_buffer_bytes: segments * 1400,
+            ..Params::default()
+        };
         let r = leotp(&hops, &p, |_| true, from, to);
         row(&format!("leotp, BL_tar {segments} segments"), r);
         last = (r.0, r.1);
     }
     let with = leotp(&hops, &Params::default(), |_| true, from, to);
-    row("leotp beyond()", leotp(&hops, &Params::beyond(), |_| true, from, to));
+    row(
+        "leotp beyond()",
+        leotp(&hops, &Params::beyond(), |_| true, from, to),
+    );
     let ends = leotp(&hops, &Params::default(), |_| false, from, to);
     row("leotp, endpoints only", ends);
     let bbr = over_chain(Kind::Bbr, 7, &hops, from, to);
@@ -115,7 +175,10 @@ fn square_wave_and_buffer_target() {
     row("cubic-like", cubic);
     // The order of Fig. 14: LEOTP's delay far below the buffer fillers', at
     // least as much throughput as without Midnodes.
-    assert!(with.1 < cubic.1 && with.0 > ends.0, "{with:?} {ends:?} {cubic:?}");
+    assert!(
+        with.1 < cubic.1 && with.0 > ends.0,
+        "{with:?} {ends:?} {cubic:?}"
+    );
     assert!(last.1 > 100.0);
 }
 
@@ -128,41 +191,81 @@ fn ablation() {
         let t = (now % (15 * S)) as f64 / (15.0 * S as f64);
         (6e6 + 4e6 * (2.0 * t - 1.0).abs()) as u64
     }
-    let mut hops = vec![LinkSpec::new(20 * MBIT, 2_500_000).loss(0.001).queue(200_000); 19];
+    let mut hops = vec![
+        LinkSpec::new(20 * MBIT, 2_500_000)
+            .loss(0.001)
+            .queue(200_000);
+        19
+    ];
     for end in [0, 18] {
         hops[end].loss = 0.01;
     }
     hops[0].rate_fn = Some(uplink);
     let (from, to) = (15 * S, 60 * S);
-    println!("-- ablation, 19 hops, 47.5 ms propagation, uplink 6 to 10 Mbit/s (payload at most 7.73 Mbit/s)");
-    row("A as printed (rate = cwnd / hopRTT)", leotp(&hops, &Params::default(), |_| true, from, to));
+    println!(
+        "-- ablation, 19 hops, 47.5 ms propagation, uplink 6 to 10 Mbit/s (payload at most 7.73 Mbit/s)"
+    );
+    row(
+        "A as printed (rate = cwnd / hopRTT)",
+        leotp(&hops, &Params::default(), |_| true, from, to),
+    );
     // With the equation as printed a hop of 5 ms and 4 segments runs idle after
     // each decrease; the paper's order and size of effects appear when cwnd is
     // paced over hopRTTmin.
-    let p = Params { rate_over_min_rtt: true, queue_threshold_segments: 2.0, ..Params::default() };
+    let p = Params {
+        rate_over_min_rtt: true,
+        queue_threshold_segments: 2.0,
+        ..Params::default()
+    };
     let a = leotp(&hops, &p, |_| true, from, to);
     row("A complete", a);
-    let no_cache = Params { cache_bytes: 0, shr: false, ..p.clone() };
+    let no_cache = Params {
+        cache_bytes: 0,
+        shr: false,
+        ..p.clone()
+    };
     let b = leotp_mids(&hops, &p, &no_cache, from, to);
     row("B no cache", b);
-    let no_cc = Params { hop_by_hop: false, ..p.clone() };
+    let no_cc = Params {
+        hop_by_hop: false,
+        ..p.clone()
+    };
     let c = leotp_mids(&hops, &p, &no_cc, from, to);
     row("C congestion control end to end", c);
     let d = leotp(&hops, &p, |_| false, from, to);
     row("D no midnodes", d);
-    row("25 % of midnodes", leotp(&hops, &p, |i| i % 4 == 0, from, to));
-    row("beyond()", leotp(&hops, &Params::beyond(), |_| true, from, to));
+    row(
+        "25 % of midnodes",
+        leotp(&hops, &p, |i| i % 4 == 0, from, to),
+    );
+    row(
+        "beyond()",
+        leotp(&hops, &Params::beyond(), |_| true, from, to),
+    );
     let bbr = over_chain(Kind::Bbr, 7, &hops, from, to);
     row("bbr-like", bbr);
     row("cubic-like", over_chain(Kind::Cubic, 7, &hops, from, to));
-    println!("   against bbr-like: {:+.1} % throughput, {:+.1} % delay", 100.0 * (a.0 / bbr.0 - 1.0), 100.0 * (a.1 / bbr.1 - 1.0));
+    println!(
+        "   against bbr-like: {:+.1} % throughput, {:+.1} % delay",
+        100.0 * (a.0 / bbr.0 - 1.0),
+        100.0 * (a.1 / bbr.1 - 1.0)
+    );
     assert!(a.0 > c.0, "hop-by-hop control raises throughput");
-    assert!(a.1 < b.1 && a.0 >= 0.99 * b.0, "in-network repair lowers delay");
+    assert!(
+        a.1 < b.1 && a.0 >= 0.99 * b.0,
+        "in-network repair lowers delay"
+    );
     assert!(a.0 > 1.06 * bbr.0 && a.1 < 0.65 * bbr.1, "against bbr-like");
 }
 
 /// As [`leotp`], with other parameters at the Midnodes than at the ends.
-fn leotp_mids(hops: &[LinkSpec], ends: &Params, mids: &Params, from: Nanos, to: Nanos) -> (f64, f64, f64, f64) {
+fn leotp_mids(
+    hops: &[LinkSpec],
+    ends: &Params,
+    mids: &Params,
+    from: Nanos,
+    to: Nanos,
+) -> (f64, f64, f64, f64) {
     let mut c = Chain::new(7, hops, ends, |_| false, Pattern::endless(FLOW));
     for r in c.routers.clone() {
         c.net.nodes[r] = Box::new(leotp::core::Midnode::new(mids.clone()).unwrap());
@@ -178,7 +281,10 @@ fn recovery_delay() {
         let hops = vec![LinkSpec::new(20 * MBIT, 10 * MS).loss(loss).queue(200_000); 5];
         let late = |mids: bool, p: &Params| {
             // Below the rate of the links, so that lateness is loss, not queue.
-            let p = Params { max_rate_bps: 10 * MBIT, ..p.clone() };
+            let p = Params {
+                max_rate_bps: 10 * MBIT,
+                ..p.clone()
+            };
             let mut c = Chain::new(11, &hops, &p, |_| mids, Pattern::endless(FLOW));
             c.net.run(5 * S, |_| false);
             *c.owd.borrow_mut() = vnet::ends::Owd::default();
@@ -191,7 +297,11 @@ fn recovery_delay() {
         let ((n2, without), base2) = late(false, &Params::default());
         let ((n3, ours), _) = late(true, &Params::beyond());
         let cut = 1.0 - (with - base) / (without - base2);
-        println!("loss {:.1} %: midnodes {with:.1} ms ({n1}), endpoints {without:.1} ms ({n2}), beyond() {ours:.1} ms ({n3}); extra delay cut by {:.0} %", loss * 100.0, cut * 100.0);
+        println!(
+            "loss {:.1} %: midnodes {with:.1} ms ({n1}), endpoints {without:.1} ms ({n2}), beyond() {ours:.1} ms ({n3}); extra delay cut by {:.0} %",
+            loss * 100.0,
+            cut * 100.0
+        );
         assert!(cut > 0.45, "recovery delay cut by {cut:.2}");
     }
 }
@@ -200,23 +310,39 @@ fn recovery_delay() {
 /// with equal and with different round trips.
 #[test]
 fn fairness_and_convergence() {
-    for (name, extra) in [("equal RTT 60 ms", [0, 0, 0, 0]), ("RTT 60, 90, 120, 150 ms", [0, 15, 30, 45])] {
-        for (flows, p) in [(2, Params::default()), (4, Params::default()), (2, Params::beyond()), (4, Params::beyond())] {
+    for (name, extra) in [
+        ("equal RTT 60 ms", [0, 0, 0, 0]),
+        ("RTT 60, 90, 120, 150 ms", [0, 15, 30, 45]),
+    ] {
+        for (flows, p) in [
+            (2, Params::default()),
+            (4, Params::default()),
+            (2, Params::beyond()),
+            (4, Params::beyond()),
+        ] {
             let mut net = Net::new(3);
             let near = net.add(Box::new(leotp::core::Midnode::new(p.clone()).unwrap()));
             let far = net.add(Box::new(leotp::core::Midnode::new(p.clone()).unwrap()));
             let bottleneck = LinkSpec::new(5 * MBIT, 15 * MS).queue(100_000);
             net.connect(near, far, bottleneck.clone(), bottleneck);
             let mut sinks = vec![];
-            for f in 0..flows {
+            for (f, extra) in extra.iter().enumerate().take(flows) {
                 let mut prod = leotp::core::Producer::new(p.clone()).unwrap();
                 prod.publish(f as u64, Box::new(Pattern::endless(f as u64)));
                 let prod = net.add(Box::new(prod));
-                let access = LinkSpec::new(50 * MBIT, (extra[f] + 7) * MS + 500_000);
+                let access = LinkSpec::new(50 * MBIT, (extra + 7) * MS + 500_000);
                 net.connect(prod, near, access.clone(), access.clone());
                 let sink = net.add(Box::new(Plain::default()));
-                net.connect(far, sink, LinkSpec::new(50 * MBIT, 7 * MS + 500_000), access);
-                let up = leotp::core::Path { src: addr(sink, 1), dst: addr(prod, 2) };
+                net.connect(
+                    far,
+                    sink,
+                    LinkSpec::new(50 * MBIT, 7 * MS + 500_000),
+                    access,
+                );
+                let up = leotp::core::Path {
+                    src: addr(sink, 1),
+                    dst: addr(prod, 2),
+                };
                 net.nodes[sink] = Box::new(vnet::ends::Sink::new(&p, f as u64, up));
                 sinks.push(sink);
             }
@@ -227,13 +353,29 @@ fn fairness_and_convergence() {
             }
             let settle = S + flows as u64 * 40 * S;
             net.run(settle, |_| false);
-            let before: Vec<u64> = sinks.iter().map(|s| net.get::<vnet::ends::Sink>(*s).got).collect();
+            let before: Vec<u64> = sinks
+                .iter()
+                .map(|s| net.get::<vnet::ends::Sink>(*s).got)
+                .collect();
             net.run(settle + 80 * S, |_| false);
-            let rates: Vec<f64> = sinks.iter().zip(&before).map(|(s, b)| (net.get::<vnet::ends::Sink>(*s).got - b) as f64 * 8.0 / 80e6).collect();
-            let (sum, squares) = (rates.iter().sum::<f64>(), rates.iter().map(|r| r * r).sum::<f64>());
+            let rates: Vec<f64> = sinks
+                .iter()
+                .zip(&before)
+                .map(|(s, b)| (net.get::<vnet::ends::Sink>(*s).got - b) as f64 * 8.0 / 80e6)
+                .collect();
+            let (sum, squares) = (
+                rates.iter().sum::<f64>(),
+                rates.iter().map(|r| r * r).sum::<f64>(),
+            );
             let jain = sum * sum / (rates.len() as f64 * squares);
-            let variant = if p.rate_over_min_rtt { "beyond()" } else { "faithful" };
-            println!("{name}, {flows} flows, {variant}: {rates:.2?} Mbit/s, sum {sum:.2}, Jain {jain:.3}");
+            let variant = if p.rate_over_min_rtt {
+                "beyond()"
+            } else {
+                "faithful"
+            };
+            println!(
+                "{name}, {flows} flows, {variant}: {rates:.2?} Mbit/s, sum {sum:.2}, Jain {jain:.3}"
+            );
             // 4.74 Mbit/s of payload fit.
             assert!(jain > 0.85 && sum > 3.5);
         }

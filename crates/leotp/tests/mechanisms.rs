@@ -14,14 +14,23 @@ fn hops(n: usize, loss: f64) -> Vec<LinkSpec> {
 #[test]
 fn a_clean_chain_delivers_and_fills_the_link() {
     for mids in [false, true] {
-        let mut c = Chain::new(1, &hops(5, 0.0), &Params::default(), |_| mids, Pattern::new(FLOW, 10_000_000));
+        let mut c = Chain::new(
+            1,
+            &hops(5, 0.0),
+            &Params::default(),
+            |_| mids,
+            Pattern::new(FLOW, 10_000_000),
+        );
         assert!(c.finish(60 * S), "{:?}", c.sink().consumer);
         let s = c.sink();
         assert_eq!(s.got, 10_000_000);
         let st = s.consumer.stats();
         assert_eq!(st.duplicate_bytes, 0, "mids {mids}");
         let t = (c.net.now - S) as f64 / 1e9;
-        println!("mids {mids}: 10 MB in {t:.2} s = {:.2} Mbit/s {st:?}", 80.0 / t);
+        println!(
+            "mids {mids}: 10 MB in {t:.2} s = {:.2} Mbit/s {st:?}",
+            80.0 / t
+        );
         assert!(t < 6.0);
     }
 }
@@ -31,16 +40,25 @@ fn one_loss_is_repaired_on_its_own_hop() {
     // The 200th packet from the producer dies on hop 2 (of 0..5).
     let mut h = hops(5, 0.0);
     h[2].drop_nth = vec![200];
-    let mut c = Chain::new(1, &h, &Params::default(), |_| true, Pattern::new(FLOW, 1_000_000));
+    let mut c = Chain::new(
+        1,
+        &h,
+        &Params::default(),
+        |_| true,
+        Pattern::new(FLOW, 1_000_000),
+    );
     assert!(c.finish(60 * S));
     let st = c.sink().consumer.stats();
     assert_eq!((st.timeouts, st.repairs, st.duplicate_bytes), (0, 0, 0));
     assert_eq!(st.vphs, 1);
     let routers = c.routers.clone();
-    let repairs: Vec<(u64, u64, u64)> = routers.iter().map(|&r| {
-        let s = c.net.get::<Midnode>(r).stats();
-        (s.vph_made, s.repairs, s.cache_hits)
-    }).collect();
+    let repairs: Vec<(u64, u64, u64)> = routers
+        .iter()
+        .map(|&r| {
+            let s = c.net.get::<Midnode>(r).stats();
+            (s.vph_made, s.repairs, s.cache_hits)
+        })
+        .collect();
     // Router 2 ends hop 2: it alone announces and asks; router 1 answers.
     assert_eq!(repairs, [(0, 0, 0), (0, 0, 1), (1, 1, 0), (0, 0, 0)]);
     assert_eq!(c.net.get::<Producer>(0).stats().rtx_bytes, 0);
@@ -49,7 +67,10 @@ fn one_loss_is_repaired_on_its_own_hop() {
 /// producer - 0 - mid - {a, b}: both Consumers fetch the same flow; how many
 /// payload bytes cross the shared link?
 fn two_consumers(cache_bytes: u64, second_after: Nanos) -> (u64, u64) {
-    let p = Params { cache_bytes, ..Params::default() };
+    let p = Params {
+        cache_bytes,
+        ..Params::default()
+    };
     let mut net = Net::new(9);
     let mut prod = Producer::new(p.clone()).unwrap();
     let len = 2_000_000;
@@ -62,7 +83,10 @@ fn two_consumers(cache_bytes: u64, second_after: Nanos) -> (u64, u64) {
     for i in 0..2 {
         let c = net.add(Box::new(Plain::default()));
         net.connect(mid, c, spec.clone(), spec.clone());
-        let up = Path { src: addr(c, 40 + i), dst: addr(prod, 50) };
+        let up = Path {
+            src: addr(c, 40 + i),
+            dst: addr(prod, 50),
+        };
         net.nodes[c] = Box::new(Sink::new(&p, FLOW, up));
         ends.push(c);
     }
@@ -70,12 +94,17 @@ fn two_consumers(cache_bytes: u64, second_after: Nanos) -> (u64, u64) {
     net.wake(ends[0]);
     net.run(S + second_after, |_| false);
     net.wake(ends[1]);
-    net.run(100 * S, |n| ends.iter().all(|e| n.get::<Sink>(*e).consumer.is_done()));
+    net.run(100 * S, |n| {
+        ends.iter().all(|e| n.get::<Sink>(*e).consumer.is_done())
+    });
     for e in &ends {
         assert!(net.get::<Sink>(*e).consumer.is_done());
         assert_eq!(net.get::<Sink>(*e).got, len);
     }
-    (net.get::<Producer>(prod).stats().data_bytes, net.get::<Midnode>(mid).stats().aggregated)
+    (
+        net.get::<Producer>(prod).stats().data_bytes,
+        net.get::<Midnode>(mid).stats().aggregated,
+    )
 }
 
 #[test]
@@ -84,7 +113,9 @@ fn multicast_by_shared_flow_and_cache() {
     let (at_once, joined) = two_consumers(64 << 20, 0);
     let (later, _) = two_consumers(64 << 20, 700 * MS);
     let (no_cache_later, _) = two_consumers(0, 3 * S);
-    println!("2 MB to two consumers: producer sent {at_once} at once ({joined} joined), {later} 0.7 s later, {no_cache_later} without cache 3 s later");
+    println!(
+        "2 MB to two consumers: producer sent {at_once} at once ({joined} joined), {later} 0.7 s later, {no_cache_later} without cache 3 s later"
+    );
     assert!(at_once < 2_400_000 && joined > 500);
     assert!(later < 2_400_000);
     assert!(no_cache_later > 3_900_000);
@@ -94,23 +125,37 @@ fn multicast_by_shared_flow_and_cache() {
 fn timeouts_back_off_by_one_and_a_half() {
     // A dead path: the gaps between the first byte's Interests grow by 1.5.
     let dead = LinkSpec::new(10 * MBIT, MS).loss(1.0);
-    let mut c = Chain::new(1, &[dead], &Params::default(), |_| false, Pattern::new(FLOW, 1000));
+    let mut c = Chain::new(
+        1,
+        &[dead],
+        &Params::default(),
+        |_| false,
+        Pattern::new(FLOW, 1000),
+    );
     let times = Rc::new(std::cell::RefCell::new(vec![]));
     let (t2, consumer) = (times.clone(), c.consumer);
     c.net.tap = Some(Box::new(move |t, node, sent, _, b| {
-        if let (true, true, Ok(leotp::wire::Packet::Interest(i))) = (sent, node == consumer, leotp::wire::Packet::parse(b)) {
-            if i.range.start == 0 {
-                t2.borrow_mut().push(t);
-            }
+        if let (true, true, Ok(leotp::wire::Packet::Interest(i))) =
+            (sent, node == consumer, leotp::wire::Packet::parse(b))
+            && i.range.start == 0
+        {
+            t2.borrow_mut().push(t);
         }
     }));
     c.net.run(40 * S, |_| false);
-    let gaps: Vec<f64> = times.borrow().windows(2).map(|w| (w[1] - w[0]) as f64 / 1e9).collect();
+    let gaps: Vec<f64> = times
+        .borrow()
+        .windows(2)
+        .map(|w| (w[1] - w[0]) as f64 / 1e9)
+        .collect();
     println!("gaps {gaps:.2?} s");
     assert!(gaps.len() >= 6);
     for (i, g) in gaps.iter().enumerate() {
         let want = 1.5f64.powi(i as i32);
-        assert!((g - want).abs() <= 0.021 * want.max(1.0) + 0.02, "gap {i}: {g}");
+        assert!(
+            (g - want).abs() <= 0.021 * want.max(1.0) + 0.02,
+            "gap {i}: {g}"
+        );
     }
 }
 
@@ -118,7 +163,10 @@ fn timeouts_back_off_by_one_and_a_half() {
 fn vph_resets_the_timestamp_of_its_interest() {
     use leotp::core::Consumer;
     use leotp::wire::{DataHeader, Packet, Range};
-    let up = Path { src: addr(1, 1), dst: addr(2, 2) };
+    let up = Path {
+        src: addr(1, 1),
+        dst: addr(2, 2),
+    };
     let mut c = Consumer::new(Params::default(), FLOW, up, 0, None).unwrap();
     let asked = |c: &mut Consumer, now: Nanos| {
         let mut starts = vec![];
@@ -134,9 +182,21 @@ fn vph_resets_the_timestamp_of_its_interest() {
     let t0 = S;
     assert!(asked(&mut c, t0).starts_with(&[leotp::wire::META_BASE, 0, 1400]));
     // At 0.9 s of the 1 s timeout a VPH says that byte 0 is being repaired.
-    let range = Range { start: 0, end: 1400 };
+    let range = Range {
+        start: 0,
+        end: 1400,
+    };
     let mut b = vec![];
-    DataHeader { flow: FLOW, range, timestamp: 0, interest_owd: None, queued_us: 0, fin: false, rtx: false }.encode_vph(&mut b);
+    DataHeader {
+        flow: FLOW,
+        range,
+        timestamp: 0,
+        interest_owd: None,
+        queued_us: 0,
+        fin: false,
+        rtx: false,
+    }
+    .encode_vph(&mut b);
     c.handle_datagram(t0 + 900 * MS, up.reversed(), &b);
     let after = asked(&mut c, t0 + 1050 * MS);
     assert!(!after.contains(&0) && after.contains(&1400), "{after:?}");
@@ -147,13 +207,23 @@ fn vph_resets_the_timestamp_of_its_interest() {
 #[test]
 fn backpressure_holds_the_buffer_at_its_target() {
     // The last hop is four times slower than the first.
-    let hops = [LinkSpec::new(40 * MBIT, 5 * MS), LinkSpec::new(40 * MBIT, 5 * MS), LinkSpec::new(10 * MBIT, 5 * MS)];
+    let hops = [
+        LinkSpec::new(40 * MBIT, 5 * MS),
+        LinkSpec::new(40 * MBIT, 5 * MS),
+        LinkSpec::new(10 * MBIT, 5 * MS),
+    ];
     for segments in [8u64, 32] {
-        let p = Params { target_buffer_bytes: segments * 1400, ..Params::default() };
+        let p = Params {
+            target_buffer_bytes: segments * 1400,
+            ..Params::default()
+        };
         let mut c = Chain::new(2, &hops, &p, |_| true, Pattern::endless(FLOW));
         c.net.run(6 * S, |_| false);
         let last = c.routers[1];
-        let path = Path { src: addr(c.producer, 5000), dst: addr(c.consumer, 4000) };
+        let path = Path {
+            src: addr(c.producer, 5000),
+            dst: addr(c.consumer, 4000),
+        };
         let mut seen = vec![];
         for _ in 0..400 {
             c.net.run(c.net.now + 10 * MS, |_| false);

@@ -24,7 +24,10 @@ impl Drop for Proc {
 
 impl Proc {
     fn signal(&self, sig: &str) {
-        let ok = Command::new("kill").args([sig, &self.0.id().to_string()]).status().expect("kill");
+        let ok = Command::new("kill")
+            .args([sig, &self.0.id().to_string()])
+            .status()
+            .expect("kill");
         assert!(ok.success());
     }
 
@@ -50,7 +53,10 @@ struct Ns(Proc);
 
 impl Ns {
     fn new() -> Self {
-        let child = Command::new("unshare").args(["-n", "sleep", "120"]).spawn().expect("unshare");
+        let child = Command::new("unshare")
+            .args(["-n", "sleep", "120"])
+            .spawn()
+            .expect("unshare");
         let ns = Self(Proc(child));
         let own = fs::read_link("/proc/self/ns/net").expect("own namespace");
         let end = Instant::now() + Duration::from_secs(5);
@@ -69,19 +75,35 @@ impl Ns {
 
     fn command(&self, program: &str) -> Command {
         let mut c = Command::new("nsenter");
-        c.arg(format!("--net=/proc/{}/ns/net", self.pid())).arg(program);
+        c.arg(format!("--net=/proc/{}/ns/net", self.pid()))
+            .arg(program);
         c
     }
 
     fn sh(&self, script: &str) -> String {
-        let o = self.command("sh").args(["-ec", script]).output().expect("sh");
-        assert!(o.status.success(), "{script}: {}", String::from_utf8_lossy(&o.stderr));
+        let o = self
+            .command("sh")
+            .args(["-ec", script])
+            .output()
+            .expect("sh");
+        assert!(
+            o.status.success(),
+            "{script}: {}",
+            String::from_utf8_lossy(&o.stderr)
+        );
         String::from_utf8_lossy(&o.stdout).into_owned()
     }
 
     /// `nsenter` executes the program in its place, so the handle is the program's.
     fn leotp(&self, args: &[&str]) -> Proc {
-        Proc(self.command(LEOTP).args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("leotp"))
+        Proc(
+            self.command(LEOTP)
+                .args(args)
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("leotp"),
+        )
     }
 }
 
@@ -108,7 +130,9 @@ fn chain() -> (Ns, Ns, Ns) {
         m.sh(&format!(
             "ip link set {name} up && ip addr add 10.77.{net}.1/24 dev {name} && ip -6 addr add fd77:{net}::1/64 dev {name} nodad"
         ));
-        end.sh(&format!("ip route add default via 10.77.{net}.1 && ip -6 route add default via fd77:{net}::1"));
+        end.sh(&format!(
+            "ip route add default via 10.77.{net}.1 && ip -6 route add default via fd77:{net}::1"
+        ));
     }
     m.sh("echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding");
     (a, m, c)
@@ -139,39 +163,75 @@ fn transfer(host: &str, listen: &str) {
     let (a, m, c) = chain();
     let rules_before = m.sh("ip rule; ip -6 rule");
     let p = |f: &Path| f.to_str().expect("UTF-8").to_owned();
-    let server = a.leotp(&["serve", &p(&file), "--listen", listen, "--flow", "feed", "--json"]);
-    assert!(until(Duration::from_secs(5), || listening(&a)), "server listens");
+    let server = a.leotp(&[
+        "serve",
+        &p(&file),
+        "--listen",
+        listen,
+        "--flow",
+        "feed",
+        "--json",
+    ]);
+    assert!(
+        until(Duration::from_secs(5), || listening(&a)),
+        "server listens"
+    );
     let slow = ["--set", "max_rate_bps=40000000"];
     let mut mid_args = vec!["mid", "--json"];
     mid_args.extend(slow);
-    let redirected = || m.sh("ip rule; ip -6 rule") != rules_before && m.sh("ip -6 route show table 19525").contains("local");
+    let redirected = || {
+        m.sh("ip rule; ip -6 rule") != rules_before
+            && m.sh("ip -6 route show table 19525").contains("local")
+    };
     let first = m.leotp(&mid_args);
     assert!(until(Duration::from_secs(5), redirected), "mid is up");
     let remote = format!("{host}:5047");
     let target = p(&copy);
-    let get_args = [&["get", &remote, "feed", "-o", &target, "--json"][..], &slow[..]].concat();
+    let get_args = [
+        &["get", &remote, "feed", "-o", &target, "--json"][..],
+        &slow[..],
+    ]
+    .concat();
     let part = dir.path().join("copy.part");
     let size = || fs::metadata(&part).map_or(0, |f| f.len());
     let get = c.leotp(&get_args);
     // Killed in the middle of the flow; the kernel goes on without it.
-    assert!(until(Duration::from_secs(10), || size() > 2_000_000), "a sixth has come");
+    assert!(
+        until(Duration::from_secs(10), || size() > 2_000_000),
+        "a sixth has come"
+    );
     first.signal("-KILL");
     drop(first);
-    assert!(until(Duration::from_secs(10), || size() > 5_000_000 || copy.exists()), "flows on without the midnode");
+    assert!(
+        until(Duration::from_secs(10), || size() > 5_000_000
+            || copy.exists()),
+        "flows on without the midnode"
+    );
     let second = m.leotp(&mid_args);
     let (ok, out) = get.finish(Duration::from_secs(30));
     assert!(ok, "get: {out}");
     assert_eq!(fs::read(&copy).expect("copy"), bytes, "byte-exact");
     assert!(!part.exists());
     let got = json(&out);
-    println!("{host}: {:.1} Mbit/s, {}", got["goodput_bps"].as_f64().unwrap_or(0.0) / 1e6, got["consumer"]);
+    println!(
+        "{host}: {:.1} Mbit/s, {}",
+        got["goodput_bps"].as_f64().unwrap_or(0.0) / 1e6,
+        got["consumer"]
+    );
     second.signal("-INT");
     let (_, out) = second.finish(Duration::from_secs(5));
     let mid = json(&out);
     println!("second midnode: {mid}");
-    assert!(mid["midnode"]["data_out"].as_u64() > Some(500), "the second midnode took its share: {mid}");
+    assert!(
+        mid["midnode"]["data_out"].as_u64() > Some(500),
+        "the second midnode took its share: {mid}"
+    );
     assert_eq!(m.sh("ip rule; ip -6 rule"), rules_before, "rules removed");
-    assert_eq!(m.sh("ip route show table 19525; ip -6 route show table 19525"), "", "routes removed");
+    assert_eq!(
+        m.sh("ip route show table 19525; ip -6 route show table 19525"),
+        "",
+        "routes removed"
+    );
     server.signal("-INT");
     let (_, out) = server.finish(Duration::from_secs(5));
     // Transparent: the Producer has seen the Consumer's own address only.

@@ -23,11 +23,12 @@ struct Forger {
 impl Behaviour for Forger {
     fn rx(&mut self, _: Nanos, path: Path, bytes: &[u8]) {
         let mut b = bytes.to_vec();
-        if let Ok(Packet::Data(h, _)) = Packet::parse(bytes) {
-            if (h.range.start..h.range.end).contains(&self.at) && self.times > 0 {
-                self.times -= 1;
-                b[HEADER_LEN] ^= 1;
-            }
+        if let Ok(Packet::Data(h, _)) = Packet::parse(bytes)
+            && (h.range.start..h.range.end).contains(&self.at)
+            && self.times > 0
+        {
+            self.times -= 1;
+            b[HEADER_LEN] ^= 1;
         }
         self.queue.push_back((path, b));
     }
@@ -66,10 +67,18 @@ impl Behaviour for SealedSink {
         }
     }
     fn tx(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<Path> {
-        if self.error.is_some() { None } else { self.consumer.poll_transmit(now, out) }
+        if self.error.is_some() {
+            None
+        } else {
+            self.consumer.poll_transmit(now, out)
+        }
     }
     fn timeout(&self) -> Option<Nanos> {
-        if self.error.is_some() { None } else { self.consumer.poll_timeout() }
+        if self.error.is_some() {
+            None
+        } else {
+            self.consumer.poll_timeout()
+        }
     }
     fn as_any(&mut self) -> &mut dyn std::any::Any {
         self
@@ -77,7 +86,12 @@ impl Behaviour for SealedSink {
 }
 
 /// Plaintext received, records fetched again, and the error if any.
-fn fetch(len: usize, times: u32, key: [u8; 32], loss: f64) -> (Vec<u8>, Vec<u8>, u64, Option<RunError>) {
+fn fetch(
+    len: usize,
+    times: u32,
+    key: [u8; 32],
+    loss: f64,
+) -> (Vec<u8>, Vec<u8>, u64, Option<RunError>) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("plain");
     let plain: Vec<u8> = (0..len as u64).map(|i| vnet::ends::byte(FLOW, i)).collect();
@@ -85,19 +99,34 @@ fn fetch(len: usize, times: u32, key: [u8; 32], loss: f64) -> (Vec<u8>, Vec<u8>,
     let p = Params::default();
     let mut net = Net::new(4);
     let mut prod = Producer::new(p.clone()).unwrap();
-    prod.publish(FLOW, Box::new(SealedFile::open(&path, &KEY, FLOW, [9; 16]).unwrap()));
+    prod.publish(
+        FLOW,
+        Box::new(SealedFile::open(&path, &KEY, FLOW, [9; 16]).unwrap()),
+    );
     let prod = net.add(Box::new(prod));
-    let forger = net.add(Box::new(Forger { at: 48_000, times, queue: VecDeque::new() }));
+    let forger = net.add(Box::new(Forger {
+        at: 48_000,
+        times,
+        queue: VecDeque::new(),
+    }));
     let mid = net.add(Box::new(Midnode::new(p.clone()).unwrap()));
     let sink = net.add(Box::new(Plain::default()));
     for (a, b) in [(prod, forger), (forger, mid), (mid, sink)] {
         let l = LinkSpec::new(20 * MBIT, 3 * MS).loss(loss);
         net.connect(a, b, l.clone(), l);
     }
-    let up = Path { src: addr(sink, 1), dst: addr(prod, 2) };
+    let up = Path {
+        src: addr(sink, 1),
+        dst: addr(prod, 2),
+    };
     let mut consumer = Consumer::new(p, FLOW, up, 0, None).unwrap();
     consumer.without_digest();
-    net.nodes[sink] = Box::new(SealedSink { consumer, opener: Opener::new(key, FLOW), got: vec![], error: None });
+    net.nodes[sink] = Box::new(SealedSink {
+        consumer,
+        opener: Opener::new(key, FLOW),
+        got: vec![],
+        error: None,
+    });
     net.route();
     net.wake(sink);
     net.run(60 * S, |n| {
@@ -105,7 +134,12 @@ fn fetch(len: usize, times: u32, key: [u8; 32], loss: f64) -> (Vec<u8>, Vec<u8>,
         s.opener.is_done() || s.error.is_some()
     });
     let s = net.get::<SealedSink>(sink);
-    (plain, std::mem::take(&mut s.got), s.opener.refetched(), s.error.take())
+    (
+        plain,
+        std::mem::take(&mut s.got),
+        s.opener.refetched(),
+        s.error.take(),
+    )
 }
 
 #[test]
@@ -145,7 +179,8 @@ fn the_wrong_key_opens_nothing() {
 fn an_open_flow_is_not_taken_for_a_sealed_one() {
     use leotp::rt::{Fetch, FetchOptions, Publisher};
     use std::time::Duration;
-    let mut publisher = Publisher::bind(&["127.0.0.1:0".parse().unwrap()], Params::default()).unwrap();
+    let mut publisher =
+        Publisher::bind(&["127.0.0.1:0".parse().unwrap()], Params::default()).unwrap();
     publisher.publish(1, Box::new(MemorySource::new(vec![5; 10_000])));
     let remote = publisher.locals()[0];
     let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -157,11 +192,20 @@ fn an_open_flow_is_not_taken_for_a_sealed_one() {
     });
     let read = |key| {
         let mut out = vec![];
-        let mut f = Fetch::open(FetchOptions { key, ..FetchOptions::new(remote, 1) }).unwrap();
+        let mut f = Fetch::open(FetchOptions {
+            key,
+            ..FetchOptions::new(remote, 1)
+        })
+        .unwrap();
         std::io::Read::read_to_end(&mut f, &mut out).map(|_| out)
     };
     assert_eq!(read(None).unwrap(), vec![5; 10_000]);
-    assert!(read(Some(KEY)).unwrap_err().to_string().contains("not sealed"));
+    assert!(
+        read(Some(KEY))
+            .unwrap_err()
+            .to_string()
+            .contains("not sealed")
+    );
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
     server.join().unwrap();
 }

@@ -117,7 +117,11 @@ impl HopCc {
         // there are in about a hopRTT: with the weight for many it would still
         // see a queue when that has long drained, and starve.
         let n = f64::from(self.round_packets);
-        self.rtt.set_gain(p.hop_rtt_gain.max(2.0 / (n + 1.0)).min(p.hop_rtt_gain.max(0.5)));
+        self.rtt.set_gain(
+            p.hop_rtt_gain
+                .max(2.0 / (n + 1.0))
+                .min(p.hop_rtt_gain.max(0.5)),
+        );
         (self.round_start, self.round_bytes, self.round_packets) = (Some(now), 0, 0);
         // Throughput of the last hopRTT, or of as many as hold 8 packets: three
         // packets more or less must not look like half the bandwidth.

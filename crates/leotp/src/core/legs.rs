@@ -39,13 +39,15 @@ impl Leg {
     /// for less than a hop's repair time ago, so that the repeats of several
     /// nodes do not multiply on their way up.
     pub(crate) fn note_repair(&mut self, now: Nanos, r: Range, patience: Nanos) -> bool {
-        if let Some((_, &(end, at))) = self.repairing.range(..=r.start).next_back() {
-            if end >= r.end && now.saturating_sub(at) < patience {
-                return false;
-            }
+        if let Some((_, &(end, at))) = self.repairing.range(..=r.start).next_back()
+            && end >= r.end
+            && now.saturating_sub(at) < patience
+        {
+            return false;
         }
         if self.repairing.len() >= 1024 {
-            self.repairing.retain(|_, (_, at)| now.saturating_sub(*at) < patience);
+            self.repairing
+                .retain(|_, (_, at)| now.saturating_sub(*at) < patience);
             if self.repairing.len() >= 1024 {
                 self.repairing.pop_first();
             }

@@ -11,6 +11,8 @@ use crate::wire::{DataHeader, HEADER_LEN, Interest, Packet, Range};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+mod repair;
+
 /// What a Midnode has done so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct MidnodeStats {
@@ -66,8 +68,7 @@ pub struct Midnode {
     legs: Legs,
     schedule: Schedule,
     control: VecDeque<(Path, Control)>,
-    /// Own repairs to look at again: (time, leg, start, end, round).
-    repeats: BinaryHeap<Reverse<(Nanos, u32, u64, u64, u32)>>,
+    repeats: BinaryHeap<Reverse<Repeat>>,
     next_sweep: Nanos,
     stats: MidnodeStats,
 }
@@ -80,6 +81,9 @@ impl std::fmt::Debug for Midnode {
             .finish_non_exhaustive()
     }
 }
+
+/// An own repair to look at again: (time, leg, start, end, round).
+type Repeat = (Nanos, u32, u64, u64, u32);
 
 /// Repairs under watch at once; beyond, the Consumer's timeout is the watch.
 const MAX_REPEATS: usize = 65_536;
@@ -121,13 +125,16 @@ impl Midnode {
     /// BL of a flow, byte (equation 9); `path` is its Data's.
     pub fn buffered_bytes(&mut self, flow: u64, path: Path) -> u64 {
         let id = self.legs.find(flow, path);
-        id.and_then(|id| self.legs.get(id)).map_or(0, |l| l.queue.bytes())
+        id.and_then(|id| self.legs.get(id))
+            .map_or(0, |l| l.queue.bytes())
     }
 
     /// One line about a flow, for people.
     pub fn describe(&mut self, flow: u64, path: Path) -> String {
         let id = self.legs.find(flow, path);
-        let Some(l) = id.and_then(|id| self.legs.get(id)) else { return String::from("no state") };
+        let Some(l) = id.and_then(|id| self.legs.get(id)) else {
+            return String::from("no state");
+        };
         let ms = |ns: Option<f64>| ns.unwrap_or(0.0) / 1e6;
         format!(
             "buffer {} B in {} packets, {:?} cwnd {:.0} B hopRTT {:.1} ms min {:.1} ms throughput {:.2} Mbit/s, asks {:.2}, sends at {:.2} Mbit/s, {} holes",
@@ -270,7 +277,11 @@ impl Midnode {
                 leg.holes.expect(r.start);
             }
             if i.rtx && self.params.shr_repeats > 0 {
-                let patience = leg.cc.hop_rtt_ns().unwrap_or(self.params.initial_hop_rtt_ns as f64) as Nanos;
+                let patience = leg
+                    .cc
+                    .hop_rtt_ns()
+                    .unwrap_or(self.params.initial_hop_rtt_ns as f64)
+                    as Nanos;
                 if !leg.note_repair(now, r, patience) {
                     self.stats.aggregated += 1;
                     continue;
@@ -417,92 +428,6 @@ impl Midnode {
         }
         self.tell_rate(now, id, up);
         self.plan(now, id);
-    }
-
-    /// Asks upstream for a hole (Algorithm 1, line 14).
-    fn repair(&mut self, now: Nanos, id: u32, up: Path, flow: u64, hole: Range, round: u32) {
-        let step = self.params.interest_bytes();
-        let mut at = hole.start;
-        while at < hole.end && self.control.len() < MAX_CONTROL {
-            let range = Range {
-                start: at,
-                end: hole.end.min(at + step),
-            };
-            at = range.end;
-            if self.params.shr_repeats > 0 {
-                let Some(leg) = self.legs.get(id) else { return };
-                let patience = leg.cc.hop_rtt_ns().unwrap_or(self.params.initial_hop_rtt_ns as f64) as Nanos;
-                if !leg.note_repair(now, range, patience) {
-                    continue;
-                }
-            }
-            self.control.push_back((up, Control::Interest { flow, range, rtx: true, fresh: false, leg: id }));
-            self.stats.repairs += 1;
-        }
-        self.watch(now, id, hole, 1.0, round);
-    }
-
-    /// Looks at a hole again after 1.5 hopRTT, or `times` that when the repair
-    /// was announced from upstream and has more hops to come (`shr_repeats`).
-    fn watch(&mut self, now: Nanos, id: u32, hole: Range, times: f64, round: u32) {
-        if round < self.params.shr_repeats && self.params.cache_bytes > 0 && self.repeats.len() < MAX_REPEATS {
-            let assumed = self.params.initial_hop_rtt_ns as f64;
-            let hop = self.legs.get(id).and_then(|l| l.cc.hop_rtt_ns()).unwrap_or(assumed);
-            let at = now + (1.5 * times * hop) as Nanos + 1_000_000;
-            self.repeats.push(Reverse((at, id, hole.start, hole.end, round + 1)));
-        }
-    }
-
-    /// Looks again at repairs that should have been answered (`shr_repeats`).
-    fn run_repeats(&mut self, now: Nanos) {
-        while let Some(&Reverse((at, id, start, end, round))) = self.repeats.peek() {
-            if at > now {
-                return;
-            }
-            self.repeats.pop();
-            let Some(leg) = self.legs.get(id) else {
-                continue;
-            };
-            let (key, flow, up) = (leg.cache_key, leg.flow, leg.path.reversed());
-            for m in self.cache.missing(key, Range { start, end }) {
-                self.repair(now, id, up, flow, m, round);
-            }
-        }
-    }
-
-    /// Sends the rate upstream when no Interest has carried it for a hopRTT
-    /// and it has changed by more than an eighth; else a flow whose last
-    /// Interest asked for a low rate would end at that rate.
-    fn tell_rate(&mut self, now: Nanos, id: u32, up: Path) {
-        if !self.params.hop_by_hop {
-            return;
-        }
-        let Some(leg) = self.legs.get(id) else { return };
-        let hop = leg
-            .cc
-            .hop_rtt_ns()
-            .unwrap_or(self.params.initial_hop_rtt_ns as f64);
-        if (now.saturating_sub(leg.last_up) as f64) < hop {
-            return;
-        }
-        let rate = leg
-            .cc
-            .rate_bps(Some((leg.queue.bytes(), leg.down_rate)), &self.params);
-        if rate.abs_diff(leg.last_up_rate) > leg.last_up_rate / 8 {
-            let at = leg.requested_end;
-            let flow = leg.flow;
-            leg.last_up = now;
-            self.control.push_back((
-                up,
-                Control::Interest {
-                    flow,
-                    range: Range { start: at, end: at },
-                    rtx: false,
-                    fresh: false,
-                    leg: id,
-                },
-            ));
-        }
     }
 
     fn plan(&mut self, now: Nanos, id: u32) {

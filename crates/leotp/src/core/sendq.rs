@@ -71,9 +71,14 @@ impl SendQueue {
         } else if q.range.end <= self.sent_end {
             self.repairs.push_back(q);
         } else {
-            let at = self.fifo.iter().position(|f| f.range.start >= q.range.start && !f.range.is_meta());
+            let at = self
+                .fifo
+                .iter()
+                .position(|f| f.range.start >= q.range.start && !f.range.is_meta());
             match at {
-                Some(i) if self.fifo[i].payload.is_none() && self.fifo[i].range == q.range => self.fifo[i] = q,
+                Some(i) if self.fifo[i].payload.is_none() && self.fifo[i].range == q.range => {
+                    self.fifo[i] = q
+                }
                 Some(i) => self.fifo.insert(i, q),
                 None => self.fifo.push_back(q),
             }
@@ -132,7 +137,10 @@ mod tests {
         assert!(s.push(q(6000, 200, true), 1000));
         assert!(s.push(q(7200, 5, true), 1000));
         assert_eq!(s.bytes(), 805);
-        assert!(s.holds(Range { start: 6000, end: 6200 }));
+        assert!(s.holds(Range {
+            start: 6000,
+            end: 6200
+        }));
         let order: Vec<u64> = std::iter::from_fn(|| s.pop().map(|q| q.range.start)).collect();
         assert_eq!(order, [6000, 7100, 7200, 7205]);
         assert_eq!(s.bytes(), 0);

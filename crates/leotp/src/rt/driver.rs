@@ -87,7 +87,10 @@ pub struct Driver {
 
 impl std::fmt::Debug for Driver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Driver").field("sockets", &self.sockets).field("stats", &self.stats).finish_non_exhaustive()
+        f.debug_struct("Driver")
+            .field("sockets", &self.sockets)
+            .field("stats", &self.stats)
+            .finish_non_exhaustive()
     }
 }
 
@@ -97,10 +100,14 @@ impl Driver {
     pub fn new(sockets: Vec<Socket>, transparent: bool) -> Result<Self, RunError> {
         let epoll = Epoll::new().map_err(RunError::io("epoll"))?;
         for (i, s) in sockets.iter().enumerate() {
-            epoll.add(s.raw(), i as u64).map_err(RunError::io("epoll"))?;
+            epoll
+                .add(s.raw(), i as u64)
+                .map_err(RunError::io("epoll"))?;
         }
         let wake = eventfd().map_err(RunError::io("eventfd"))?;
-        epoll.add(wake.as_raw_fd(), WAKE).map_err(RunError::io("epoll"))?;
+        epoll
+            .add(wake.as_raw_fd(), WAKE)
+            .map_err(RunError::io("epoll"))?;
         Ok(Self {
             epoll,
             sockets,
@@ -141,16 +148,22 @@ impl Driver {
     pub fn turn(&mut self, m: &mut dyn Machine, max_wait_ns: u64) -> Result<(), RunError> {
         self.turn += 1;
         let now = self.now();
-        let wait = m.timeout().map_or(max_wait_ns, |t| t.saturating_sub(now).min(max_wait_ns));
+        let wait = m
+            .timeout()
+            .map_or(max_wait_ns, |t| t.saturating_sub(now).min(max_wait_ns));
         self.ready.clear();
-        self.epoll.wait(wait, &mut self.ready).map_err(RunError::io("wait for datagrams"))?;
+        self.epoll
+            .wait(wait, &mut self.ready)
+            .map_err(RunError::io("wait for datagrams"))?;
         for i in 0..self.ready.len() {
             let token = self.ready[i];
             if token == WAKE {
                 self.drain_waker();
                 continue;
             }
-            let Some(s) = self.sockets.get(token as usize) else { continue };
+            let Some(s) = self.sockets.get(token as usize) else {
+                continue;
+            };
             // A few batches per socket and turn, so that sending is not starved.
             for _ in 0..4 {
                 let now = self.start.elapsed().as_nanos() as u64 + 1_000_000_000;
@@ -183,7 +196,9 @@ impl Driver {
             self.tx.items.clear();
             while self.tx.items.len() < FLUSH {
                 let a = self.tx.bytes.len();
-                let Some(path) = m.tx(now, &mut self.tx.bytes) else { break };
+                let Some(path) = m.tx(now, &mut self.tx.bytes) else {
+                    break;
+                };
                 self.tx.items.push((path, a, self.tx.bytes.len()));
             }
             if self.tx.items.is_empty() {
@@ -203,14 +218,18 @@ impl Driver {
             }
             let tx = std::mem::take(&mut self.tx);
             for (src, which) in by_source {
-                let refused = self.source(src).map_or(which.len() as u64, |s| s.send(&tx, &which));
+                let refused = self
+                    .source(src)
+                    .map_or(which.len() as u64, |s| s.send(&tx, &which));
                 self.stats.refused += refused;
             }
             self.tx = tx;
             return;
         }
         for v6 in [false, true] {
-            let which: Vec<usize> = (0..all).filter(|i| self.tx.items[*i].0.dst.is_ipv6() == v6).collect();
+            let which: Vec<usize> = (0..all)
+                .filter(|i| self.tx.items[*i].0.dst.is_ipv6() == v6)
+                .collect();
             if which.is_empty() {
                 continue;
             }
@@ -225,12 +244,20 @@ impl Driver {
     fn source(&mut self, src: SocketAddr) -> Option<&Socket> {
         if !self.sources.contains_key(&src) {
             if self.sources.len() >= MAX_SOURCES {
-                let idlest = self.sources.iter().min_by_key(|(_, v)| v.1).map(|(k, _)| *k)?;
+                let idlest = self
+                    .sources
+                    .iter()
+                    .min_by_key(|(_, v)| v.1)
+                    .map(|(k, _)| *k)?;
                 self.sources.remove(&idlest);
             }
             // It only sends; what the kernel might still deliver to it is ours
             // to ignore, in as little memory as possible.
-            let o = SocketOptions { transparent: true, recv_buffer: 2048, send_buffer: 4 << 20 };
+            let o = SocketOptions {
+                transparent: true,
+                recv_buffer: 2048,
+                send_buffer: 4 << 20,
+            };
             let s = Socket::bind(src, o).ok()?;
             self.sources.insert(src, (s, 0));
         }

@@ -33,7 +33,16 @@ pub struct FetchOptions {
 impl FetchOptions {
     /// All of `flow` from `remote`, with default parameters and 30 s of patience.
     pub fn new(remote: SocketAddr, flow: u64) -> Self {
-        Self { remote, flow, start: 0, prefix: None, local: None, patience: Some(Duration::from_secs(30)), key: None, params: Params::default() }
+        Self {
+            remote,
+            flow,
+            start: 0,
+            prefix: None,
+            local: None,
+            patience: Some(Duration::from_secs(30)),
+            key: None,
+            params: Params::default(),
+        }
     }
 }
 
@@ -55,17 +64,36 @@ impl Fetch {
     pub fn open(o: FetchOptions) -> Result<Self, RunError> {
         let local = match o.local {
             Some(l) => l,
-            None => SocketAddr::new(Socket::source_for(o.remote).map_err(RunError::io(format!("find a way to {}", o.remote)))?, 0),
+            None => SocketAddr::new(
+                Socket::source_for(o.remote)
+                    .map_err(RunError::io(format!("find a way to {}", o.remote)))?,
+                0,
+            ),
         };
-        let options = SocketOptions { recv_buffer: 8 << 20, send_buffer: 4 << 20, ..SocketOptions::default() };
+        let options = SocketOptions {
+            recv_buffer: 8 << 20,
+            send_buffer: 4 << 20,
+            ..SocketOptions::default()
+        };
         let socket = Socket::bind(local, options).map_err(RunError::io(format!("bind {local}")))?;
-        let up = Path { src: socket.local(), dst: o.remote };
+        let up = Path {
+            src: socket.local(),
+            dst: o.remote,
+        };
         let mut consumer = Consumer::new(o.params, o.flow, up, o.start, o.prefix)?;
         if o.key.is_some() {
             consumer.without_digest();
         }
         let driver = Driver::new(vec![socket], false)?;
-        let mut f = Self { driver, consumer, patience: o.patience, last_news: Instant::now(), last_bytes: 0, chunk: VecDeque::new(), opener: o.key.map(|k| Opener::new(k, o.flow)) };
+        let mut f = Self {
+            driver,
+            consumer,
+            patience: o.patience,
+            last_news: Instant::now(),
+            last_bytes: 0,
+            chunk: VecDeque::new(),
+            opener: o.key.map(|k| Opener::new(k, o.flow)),
+        };
         f.driver.send_due(&mut f.consumer)?;
         Ok(f)
     }
@@ -79,18 +107,28 @@ impl Fetch {
         if self.is_done() {
             return Ok(None);
         }
-        self.driver.turn(&mut self.consumer, u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX))?;
+        self.driver.turn(
+            &mut self.consumer,
+            u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX),
+        )?;
         if let Some(e) = self.consumer.error() {
             return Err(e.clone().into());
         }
         let got = self.consumer.stats().new_bytes;
         if got != self.last_bytes {
             (self.last_bytes, self.last_news) = (got, Instant::now());
-        } else if let Some(p) = self.patience {
-            if self.last_news.elapsed() > p && !self.is_done() {
-                let e = io::Error::new(io::ErrorKind::TimedOut, format!("nothing new for {} s", p.as_secs()));
-                return Err(RunError::Io { what: String::from("fetch"), source: e });
-            }
+        } else if let Some(p) = self.patience
+            && self.last_news.elapsed() > p
+            && !self.is_done()
+        {
+            let e = io::Error::new(
+                io::ErrorKind::TimedOut,
+                format!("nothing new for {} s", p.as_secs()),
+            );
+            return Err(RunError::Io {
+                what: String::from("fetch"),
+                source: e,
+            });
         }
         self.next_bytes()
     }
@@ -112,7 +150,9 @@ impl Fetch {
 
     /// Whether every byte has been handed out and checked.
     pub fn is_done(&self) -> bool {
-        self.consumer.is_done() && self.chunk.is_empty() && self.opener.as_ref().is_none_or(Opener::is_done)
+        self.consumer.is_done()
+            && self.chunk.is_empty()
+            && self.opener.as_ref().is_none_or(Opener::is_done)
     }
 
     /// The flow's length, once known.

@@ -26,7 +26,14 @@ pub struct MidOptions {
 
 impl Default for MidOptions {
     fn default() -> Self {
-        Self { port: DEFAULT_PORT, local_port: 0, name: String::from("mid"), mark: 0x004c_454f, table: 19_525, params: Params::default() }
+        Self {
+            port: DEFAULT_PORT,
+            local_port: 0,
+            name: String::from("mid"),
+            mark: 0x004c_454f,
+            table: 19_525,
+            params: Params::default(),
+        }
     }
 }
 
@@ -42,30 +49,53 @@ impl Mid {
     /// Opens the sockets and redirects the port. Needs CAP_NET_ADMIN.
     pub fn start(o: MidOptions) -> Result<Self, RunError> {
         let node = Midnode::new(o.params)?;
-        let so = SocketOptions { transparent: true, recv_buffer: 8 << 20, send_buffer: 0 };
+        let so = SocketOptions {
+            transparent: true,
+            recv_buffer: 8 << 20,
+            send_buffer: 0,
+        };
         let rights = |what: &str| {
             let what = what.to_owned();
             move |source: std::io::Error| {
-                let hint = if is_permission(&source) { " (needs CAP_NET_ADMIN)" } else { "" };
-                RunError::Io { what: format!("{what}{hint}"), source }
+                let hint = if is_permission(&source) {
+                    " (needs CAP_NET_ADMIN)"
+                } else {
+                    ""
+                };
+                RunError::Io {
+                    what: format!("{what}{hint}"),
+                    source,
+                }
             }
         };
-        let v4 = Socket::bind((Ipv4Addr::UNSPECIFIED, o.local_port).into(), so).map_err(rights("open a transparent IPv4 socket"))?;
+        let v4 = Socket::bind((Ipv4Addr::UNSPECIFIED, o.local_port).into(), so)
+            .map_err(rights("open a transparent IPv4 socket"))?;
         let port = v4.local().port();
         let mut sockets = vec![v4];
         match Socket::bind((Ipv6Addr::UNSPECIFIED, port).into(), so) {
             Ok(s) => sockets.push(s),
             // A kernel without IPv6 has no IPv6 packets to take.
-            Err(e) if matches!(e.raw_os_error(), Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL)) => {}
+            Err(e)
+                if matches!(
+                    e.raw_os_error(),
+                    Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL)
+                ) => {}
             Err(e) => return Err(rights("open a transparent IPv6 socket")(e)),
         }
         let redirect = Redirect::install(&o.name, o.port, port, o.mark, o.table)?;
-        Ok(Self { driver: Driver::new(sockets, true)?, node, _redirect: redirect })
+        Ok(Self {
+            driver: Driver::new(sockets, true)?,
+            node,
+            _redirect: redirect,
+        })
     }
 
     /// Works for at most `wait`.
     pub fn poll(&mut self, wait: Duration) -> Result<(), RunError> {
-        self.driver.turn(&mut self.node, u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX))
+        self.driver.turn(
+            &mut self.node,
+            u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX),
+        )
     }
 
     /// Port of the transparent sockets.

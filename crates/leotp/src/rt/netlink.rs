@@ -19,7 +19,8 @@ impl Msg {
     }
 
     pub(crate) fn attr(&mut self, kind: u16, data: &[u8]) -> &mut Self {
-        self.0.extend_from_slice(&((data.len() + 4) as u16).to_ne_bytes());
+        self.0
+            .extend_from_slice(&((data.len() + 4) as u16).to_ne_bytes());
         self.0.extend_from_slice(&kind.to_ne_bytes());
         self.0.extend_from_slice(data);
         self.0.resize(self.0.len().next_multiple_of(4), 0);
@@ -42,7 +43,8 @@ impl Msg {
         const NLA_F_NESTED: u16 = 0x8000;
         let at = self.0.len();
         self.0.extend_from_slice(&[0; 2]);
-        self.0.extend_from_slice(&(kind | NLA_F_NESTED).to_ne_bytes());
+        self.0
+            .extend_from_slice(&(kind | NLA_F_NESTED).to_ne_bytes());
         f(self);
         let len = (self.0.len() - at) as u16;
         self.0[at..at + 2].copy_from_slice(&len.to_ne_bytes());
@@ -72,7 +74,10 @@ pub(crate) struct Netlink {
 
 impl Netlink {
     pub(crate) fn open(protocol: i32) -> io::Result<Self> {
-        Ok(Self { file: sys::netlink(protocol)?.into(), seq: 0 })
+        Ok(Self {
+            file: sys::netlink(protocol)?.into(),
+            seq: 0,
+        })
     }
 
     /// Sends the messages as one datagram and waits for the acknowledgement of
@@ -91,7 +96,14 @@ impl Netlink {
             let n = self.file.read(&mut buf)?;
             let mut at = 0;
             while at + 20 <= n {
-                let word = |i: usize| u32::from_ne_bytes([buf[at + i], buf[at + i + 1], buf[at + i + 2], buf[at + i + 3]]);
+                let word = |i: usize| {
+                    u32::from_ne_bytes([
+                        buf[at + i],
+                        buf[at + i + 1],
+                        buf[at + i + 2],
+                        buf[at + i + 3],
+                    ])
+                };
                 let len = (word(0) as usize).max(16);
                 const ERROR: u16 = 2;
                 if u16::from_ne_bytes([buf[at + 4], buf[at + 5]]) == ERROR {

@@ -39,22 +39,46 @@ pub(crate) struct Redirect {
 impl Redirect {
     /// Redirects UDP packets from or to `port` to the transparent sockets bound
     /// to `to_port`. `name` completes the table's name.
-    pub(crate) fn install(name: &str, port: u16, to_port: u16, mark: u32, table: u32) -> Result<Self, RunError> {
-        let mut nft = Netlink::open(libc::NETLINK_NETFILTER).map_err(RunError::io("open nftables"))?;
+    pub(crate) fn install(
+        name: &str,
+        port: u16,
+        to_port: u16,
+        mark: u32,
+        table: u32,
+    ) -> Result<Self, RunError> {
+        let mut nft =
+            Netlink::open(libc::NETLINK_NETFILTER).map_err(RunError::io("open nftables"))?;
         let name = format!("leotp_{name}");
-        nft.ask(ruleset(&name, port, to_port, mark)).map_err(RunError::io(format!("create nftables table {name}")))?;
-        let mut route = Netlink::open(libc::NETLINK_ROUTE).map_err(RunError::io("open rtnetlink"))?;
+        nft.ask(ruleset(&name, port, to_port, mark))
+            .map_err(RunError::io(format!("create nftables table {name}")))?;
+        let mut route =
+            Netlink::open(libc::NETLINK_ROUTE).map_err(RunError::io("open rtnetlink"))?;
         for family in [IPV4, IPV6] {
-            for add in [rule(family, mark, table, true), local_route(family, table, true)] {
+            for add in [
+                rule(family, mark, table, true),
+                local_route(family, table, true),
+            ] {
                 match route.ask(vec![add]) {
                     Err(e) if e.raw_os_error() == Some(libc::EEXIST) => {}
                     // A kernel without IPv6 has nothing to redirect there.
-                    Err(e) if family == IPV6 && matches!(e.raw_os_error(), Some(libc::EAFNOSUPPORT | libc::EOPNOTSUPP)) => {}
-                    other => other.map_err(RunError::io("route marked packets to this host (is lo up?)"))?,
+                    Err(e)
+                        if family == IPV6
+                            && matches!(
+                                e.raw_os_error(),
+                                Some(libc::EAFNOSUPPORT | libc::EOPNOTSUPP)
+                            ) => {}
+                    other => other.map_err(RunError::io(
+                        "route marked packets to this host (is lo up?)",
+                    ))?,
                 }
             }
         }
-        Ok(Self { _nft: nft, route, mark, table })
+        Ok(Self {
+            _nft: nft,
+            route,
+            mark,
+            table,
+        })
     }
 }
 
@@ -62,7 +86,9 @@ impl Drop for Redirect {
     fn drop(&mut self) {
         for family in [IPV4, IPV6] {
             // Best effort: without the table the mark no longer occurs.
-            let _ = self.route.ask(vec![rule(family, self.mark, self.table, false)]);
+            let _ = self
+                .route
+                .ask(vec![rule(family, self.mark, self.table, false)]);
             let _ = self.route.ask(vec![local_route(family, self.table, false)]);
         }
     }
@@ -87,7 +113,9 @@ fn ruleset(name: &str, port: u16, to_port: u16, mark: u32) -> Vec<Msg> {
         // Source port at offset 0 of the UDP header, destination port at 2.
         for offset in [0, 2] {
             let mut r = Msg::new(NEWRULE, REQUEST | ACK | CREATE | APPEND, &inet);
-            r.string(1, name).string(2, "prerouting").nest(4, |m| expressions(m, family, offset, port, to_port, mark));
+            r.string(1, name)
+                .string(2, "prerouting")
+                .nest(4, |m| expressions(m, family, offset, port, to_port, mark));
             out.push(r);
         }
     }
@@ -156,22 +184,53 @@ const RTPROT_STATIC: u8 = 4;
 const PRIORITY: u32 = 19_525;
 
 fn rule(family: u8, mark: u32, table: u32, add: bool) -> Msg {
-    let (kind, flags) = if add { (libc::RTM_NEWRULE, CREATE | EXCL) } else { (libc::RTM_DELRULE, 0) };
+    let (kind, flags) = if add {
+        (libc::RTM_NEWRULE, CREATE | EXCL)
+    } else {
+        (libc::RTM_DELRULE, 0)
+    };
     const TO_TABLE: u8 = 1;
-    let mut m = Msg::new(kind, REQUEST | ACK | flags, &[family, 0, 0, 0, 0, 0, 0, TO_TABLE, 0, 0, 0, 0]);
+    let mut m = Msg::new(
+        kind,
+        REQUEST | ACK | flags,
+        &[family, 0, 0, 0, 0, 0, 0, TO_TABLE, 0, 0, 0, 0],
+    );
     // A priority of its own makes the rule one and the same at every start.
     m.attr(6, &PRIORITY.to_ne_bytes());
-    m.attr(10, &mark.to_ne_bytes()).attr(15, &table.to_ne_bytes());
+    m.attr(10, &mark.to_ne_bytes())
+        .attr(15, &table.to_ne_bytes());
     m
 }
 
 fn local_route(family: u8, table: u32, add: bool) -> Msg {
-    let (kind, flags) = if add { (libc::RTM_NEWROUTE, CREATE | EXCL) } else { (libc::RTM_DELROUTE, 0) };
+    let (kind, flags) = if add {
+        (libc::RTM_NEWROUTE, CREATE | EXCL)
+    } else {
+        (libc::RTM_DELROUTE, 0)
+    };
     const SCOPE_HOST: u8 = 254;
     const LOCAL: u8 = 2;
-    let mut m = Msg::new(kind, REQUEST | ACK | flags, &[family, 0, 0, 0, 0, RTPROT_STATIC, SCOPE_HOST, LOCAL, 0, 0, 0, 0]);
+    let mut m = Msg::new(
+        kind,
+        REQUEST | ACK | flags,
+        &[
+            family,
+            0,
+            0,
+            0,
+            0,
+            RTPROT_STATIC,
+            SCOPE_HOST,
+            LOCAL,
+            0,
+            0,
+            0,
+            0,
+        ],
+    );
     // lo is interface 1 in every namespace.
-    m.attr(15, &table.to_ne_bytes()).attr(4, &1u32.to_ne_bytes());
+    m.attr(15, &table.to_ne_bytes())
+        .attr(4, &1u32.to_ne_bytes());
     m
 }
 

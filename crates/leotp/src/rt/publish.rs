@@ -36,7 +36,13 @@ impl FileSource {
             hasher.update(&buf[..n]);
             length += n as u64;
         }
-        let meta = Meta { length, digest: *hasher.finalize().as_bytes(), sealing: Sealing::Open }.encode().to_vec();
+        let meta = Meta {
+            length,
+            digest: *hasher.finalize().as_bytes(),
+            sealing: Sealing::Open,
+        }
+        .encode()
+        .to_vec();
         Ok(Self { file, length, meta })
     }
 
@@ -48,7 +54,10 @@ impl FileSource {
 
 impl Source for FileSource {
     fn available(&self) -> Available {
-        Available { end: self.length, finished: true }
+        Available {
+            end: self.length,
+            finished: true,
+        }
     }
     fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> bool {
         self.file.read_exact_at(buf, offset).is_ok()
@@ -73,14 +82,24 @@ impl MemorySource {
 
     /// A flow of bytes that [`crate::seal`] has sealed.
     pub fn with_sealing(bytes: Vec<u8>, sealing: Sealing) -> Self {
-        let meta = Meta { length: bytes.len() as u64, digest: *blake3::hash(&bytes).as_bytes(), sealing };
-        Self { meta: meta.encode().to_vec(), bytes }
+        let meta = Meta {
+            length: bytes.len() as u64,
+            digest: *blake3::hash(&bytes).as_bytes(),
+            sealing,
+        };
+        Self {
+            meta: meta.encode().to_vec(),
+            bytes,
+        }
     }
 }
 
 impl Source for MemorySource {
     fn available(&self) -> Available {
-        Available { end: self.bytes.len() as u64, finished: true }
+        Available {
+            end: self.bytes.len() as u64,
+            finished: true,
+        }
     }
     fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> bool {
         let from = usize::try_from(offset).unwrap_or(usize::MAX);
@@ -136,7 +155,10 @@ struct LiveSource(Arc<LiveShared>);
 impl Source for LiveSource {
     fn available(&self) -> Available {
         let l = lock(&self.0);
-        Available { end: l.base + l.bytes.len() as u64, finished: l.closed }
+        Available {
+            end: l.base + l.bytes.len() as u64,
+            finished: l.closed,
+        }
     }
     fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> bool {
         let mut l = lock(&self.0);
@@ -168,7 +190,11 @@ impl Write for LiveFlow {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         let mut l = lock(&self.shared);
         while l.base + l.bytes.len() as u64 - l.read >= l.keep {
-            l = self.shared.moved.wait(l).unwrap_or_else(PoisonError::into_inner);
+            l = self
+                .shared
+                .moved
+                .wait(l)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         let room = l.keep - (l.base + l.bytes.len() as u64 - l.read);
         let n = buf.len().min(usize::try_from(room).unwrap_or(usize::MAX));
@@ -185,7 +211,10 @@ impl Write for LiveFlow {
 
 impl LiveFlow {
     fn tell(&self) {
-        self.changed.lock().unwrap_or_else(PoisonError::into_inner).push(self.flow);
+        self.changed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(self.flow);
         self.waker.wake();
     }
 
@@ -199,7 +228,15 @@ impl Drop for LiveFlow {
         l.closed = true;
         let length = l.base + l.bytes.len() as u64;
         let digest = *l.hasher.finalize().as_bytes();
-        l.meta = Some(Meta { length, digest, sealing: Sealing::Open }.encode().to_vec());
+        l.meta = Some(
+            Meta {
+                length,
+                digest,
+                sealing: Sealing::Open,
+            }
+            .encode()
+            .to_vec(),
+        );
         drop(l);
         self.tell();
     }
@@ -216,11 +253,19 @@ pub struct Publisher {
 impl Publisher {
     /// Binds every address.
     pub fn bind(locals: &[SocketAddr], params: Params) -> Result<Self, RunError> {
-        let o = SocketOptions { recv_buffer: 4 << 20, send_buffer: 4 << 20, ..SocketOptions::default() };
+        let o = SocketOptions {
+            recv_buffer: 4 << 20,
+            send_buffer: 4 << 20,
+            ..SocketOptions::default()
+        };
         let bind = |a: &SocketAddr| Socket::bind(*a, o).map_err(RunError::io(format!("bind {a}")));
         let sockets = locals.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
         let driver = Driver::new(sockets, false)?;
-        Ok(Self { driver, producer: Producer::new(params)?, changed: Arc::default() })
+        Ok(Self {
+            driver,
+            producer: Producer::new(params)?,
+            changed: Arc::default(),
+        })
     }
 
     /// Addresses bound.
@@ -235,16 +280,37 @@ impl Publisher {
 
     /// Serves a flow that is written while it is served.
     pub fn publish_live(&mut self, flow: u64, keep_bytes: u64) -> LiveFlow {
-        let live = Live { bytes: VecDeque::new(), base: 0, read: 0, keep: keep_bytes.max(1), hasher: blake3::Hasher::new(), meta: None, closed: false };
-        let shared = Arc::new(LiveShared { live: Mutex::new(live), moved: Condvar::new() });
-        self.producer.publish(flow, Box::new(LiveSource(Arc::clone(&shared))));
-        LiveFlow { shared, waker: self.driver.waker(), flow, changed: Arc::clone(&self.changed) }
+        let live = Live {
+            bytes: VecDeque::new(),
+            base: 0,
+            read: 0,
+            keep: keep_bytes.max(1),
+            hasher: blake3::Hasher::new(),
+            meta: None,
+            closed: false,
+        };
+        let shared = Arc::new(LiveShared {
+            live: Mutex::new(live),
+            moved: Condvar::new(),
+        });
+        self.producer
+            .publish(flow, Box::new(LiveSource(Arc::clone(&shared))));
+        LiveFlow {
+            shared,
+            waker: self.driver.waker(),
+            flow,
+            changed: Arc::clone(&self.changed),
+        }
     }
 
     /// Serves for at most `wait`.
     pub fn poll(&mut self, wait: Duration) -> Result<(), RunError> {
-        self.driver.turn(&mut self.producer, u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX))?;
-        let changed = std::mem::take(&mut *self.changed.lock().unwrap_or_else(PoisonError::into_inner));
+        self.driver.turn(
+            &mut self.producer,
+            u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX),
+        )?;
+        let changed =
+            std::mem::take(&mut *self.changed.lock().unwrap_or_else(PoisonError::into_inner));
         if !changed.is_empty() {
             let now = self.driver.now();
             for flow in changed {

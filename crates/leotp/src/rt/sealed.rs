@@ -28,12 +28,22 @@ impl SealedFile {
     pub fn open(path: &Path, key: &[u8; 32], flow: u64, salt: [u8; 16]) -> io::Result<Self> {
         let file = File::open(path)?;
         let plain_len = file.metadata()?.len();
-        let mut s = Self { file, plain_len, cipher: FlowCipher::new(key, flow, &salt), meta: Vec::new(), last: None };
+        let mut s = Self {
+            file,
+            plain_len,
+            cipher: FlowCipher::new(key, flow, &salt),
+            meta: Vec::new(),
+            last: None,
+        };
         let mut hasher = blake3::Hasher::new();
         for r in 0..records(plain_len) {
             hasher.update(&s.make(r)?);
         }
-        let meta = Meta { length: sealed_len(plain_len), digest: *hasher.finalize().as_bytes(), sealing: Sealing::Sealed(salt) };
+        let meta = Meta {
+            length: sealed_len(plain_len),
+            digest: *hasher.finalize().as_bytes(),
+            sealing: Sealing::Sealed(salt),
+        };
         s.meta = meta.encode().to_vec();
         Ok(s)
     }
@@ -47,13 +57,18 @@ impl SealedFile {
         let from = record * PLAIN;
         let mut plain = vec![0; (self.plain_len - from).min(PLAIN) as usize];
         self.file.read_exact_at(&mut plain, from)?;
-        Ok(self.cipher.seal(record, record + 1 == records(self.plain_len), &plain))
+        Ok(self
+            .cipher
+            .seal(record, record + 1 == records(self.plain_len), &plain))
     }
 }
 
 impl Source for SealedFile {
     fn available(&self) -> Available {
-        Available { end: sealed_len(self.plain_len), finished: true }
+        Available {
+            end: sealed_len(self.plain_len),
+            finished: true,
+        }
     }
 
     fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> bool {
@@ -62,11 +77,20 @@ impl Source for SealedFile {
             let at = offset + done as u64;
             let record = at / RECORD;
             if self.last.as_ref().is_none_or(|l| l.0 != record) {
-                let Ok(bytes) = self.make(record) else { return false };
+                let Ok(bytes) = self.make(record) else {
+                    return false;
+                };
                 self.last = Some((record, bytes));
             }
-            let Some((_, bytes)) = &self.last else { return false };
-            let Some(rest) = bytes.get((at % RECORD) as usize..).filter(|r| !r.is_empty()) else { return false };
+            let Some((_, bytes)) = &self.last else {
+                return false;
+            };
+            let Some(rest) = bytes
+                .get((at % RECORD) as usize..)
+                .filter(|r| !r.is_empty())
+            else {
+                return false;
+            };
             let n = rest.len().min(buf.len() - done);
             buf[done..done + n].copy_from_slice(&rest[..n]);
             done += n;
@@ -100,7 +124,17 @@ pub struct Opener {
 impl Opener {
     /// An opener at the start of `flow`.
     pub const fn new(key: [u8; 32], flow: u64) -> Self {
-        Self { key, flow, cipher: None, record: 0, bytes: Vec::new(), waiting: false, tries: 0, refetched: 0, done: false }
+        Self {
+            key,
+            flow,
+            cipher: None,
+            record: 0,
+            bytes: Vec::new(),
+            waiting: false,
+            tries: 0,
+            refetched: 0,
+            done: false,
+        }
     }
 
     /// Whether the last record has been opened.
@@ -116,16 +150,31 @@ impl Opener {
     /// Takes what `c` has received and gives the plaintext of the next record,
     /// if it is there.
     pub fn next(&mut self, now: Nanos, c: &mut Consumer) -> Result<Option<Vec<u8>>, RunError> {
-        let Some(&Meta { length, sealing: Sealing::Sealed(salt), .. }) = c.meta() else { return Ok(None) };
-        let cipher = self.cipher.get_or_insert_with(|| FlowCipher::new(&self.key, self.flow, &salt));
+        let Some(&Meta {
+            length,
+            sealing: Sealing::Sealed(salt),
+            ..
+        }) = c.meta()
+        else {
+            return Ok(None);
+        };
+        let cipher = self
+            .cipher
+            .get_or_insert_with(|| FlowCipher::new(&self.key, self.flow, &salt));
         let start = self.record * RECORD;
         let n = length.saturating_sub(start).min(RECORD) as usize;
         if self.done || n == 0 {
             // A flow without even an empty last record has been cut.
-            return if self.done { Ok(None) } else { Err(RunError::Forged(self.record)) };
+            return if self.done {
+                Ok(None)
+            } else {
+                Err(RunError::Forged(self.record))
+            };
         }
         if self.waiting {
-            let Some(fresh) = c.take_fresh() else { return Ok(None) };
+            let Some(fresh) = c.take_fresh() else {
+                return Ok(None);
+            };
             self.bytes[..n].copy_from_slice(&fresh);
             self.waiting = false;
         }
@@ -147,7 +196,13 @@ impl Opener {
                 self.tries += 1;
                 self.refetched += 1;
                 self.waiting = true;
-                c.refetch(now, Range { start, end: start + n as u64 });
+                c.refetch(
+                    now,
+                    Range {
+                        start,
+                        end: start + n as u64,
+                    },
+                );
                 Ok(None)
             }
         }

@@ -1,12 +1,22 @@
 //! The system calls, and the only unsafe code of the crate.
-#![allow(unsafe_code, reason = "sendmmsg, recvmmsg, epoll_pwait2 and socket options have no safe form in std")]
+#![allow(
+    unsafe_code,
+    reason = "sendmmsg, recvmmsg, epoll_pwait2 and socket options have no safe form in std"
+)]
 
 use crate::core::Path;
+mod poll;
+mod trains;
+
+pub(crate) use poll::{Epoll, cpu_seconds, eventfd, netlink, on_stop_signals};
+use trains::Trains;
+pub(crate) use trains::TxBuffer;
+
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const UDP_SEGMENT: i32 = 103;
 const UDP_GRO: i32 = 104;
@@ -22,7 +32,11 @@ const GSO_BYTES: usize = 65_000;
 const TX_BATCH: usize = 64;
 
 fn check(r: i32) -> io::Result<i32> {
-    if r < 0 { Err(io::Error::last_os_error()) } else { Ok(r) }
+    if r < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(r)
+    }
 }
 
 /// What a socket is for.
@@ -48,7 +62,8 @@ pub struct Socket {
 fn set_opt(fd: RawFd, level: i32, name: i32, value: i32) -> io::Result<()> {
     let p: *const i32 = &raw const value;
     // SAFETY: `p` points at an i32 that outlives the call, and the length says so.
-    check(unsafe { libc::setsockopt(fd, level, name, p.cast(), size_of::<i32>() as u32) }).map(|_| ())
+    check(unsafe { libc::setsockopt(fd, level, name, p.cast(), size_of::<i32>() as u32) })
+        .map(|_| ())
 }
 
 /// A socket address in the kernel's form.
@@ -58,7 +73,12 @@ fn to_raw(a: SocketAddr) -> (libc::sockaddr_storage, u32) {
     let p = &raw mut s;
     match a {
         SocketAddr::V4(a) => {
-            let v = libc::sockaddr_in { sin_family: libc::AF_INET as u16, sin_port: a.port().to_be(), sin_addr: in_addr(*a.ip()), sin_zero: [0; 8] };
+            let v = libc::sockaddr_in {
+                sin_family: libc::AF_INET as u16,
+                sin_port: a.port().to_be(),
+                sin_addr: in_addr(*a.ip()),
+                sin_zero: [0; 8],
+            };
             // SAFETY: sockaddr_storage is larger than and aligned for sockaddr_in.
             unsafe { p.cast::<libc::sockaddr_in>().write(v) };
             (s, size_of::<libc::sockaddr_in>() as u32)
@@ -68,7 +88,9 @@ fn to_raw(a: SocketAddr) -> (libc::sockaddr_storage, u32) {
                 sin6_family: libc::AF_INET6 as u16,
                 sin6_port: a.port().to_be(),
                 sin6_flowinfo: 0,
-                sin6_addr: libc::in6_addr { s6_addr: a.ip().octets() },
+                sin6_addr: libc::in6_addr {
+                    s6_addr: a.ip().octets(),
+                },
                 sin6_scope_id: a.scope_id(),
             };
             // SAFETY: sockaddr_storage is larger than and aligned for sockaddr_in6.
@@ -79,15 +101,25 @@ fn to_raw(a: SocketAddr) -> (libc::sockaddr_storage, u32) {
 }
 
 fn in_addr(a: Ipv4Addr) -> libc::in_addr {
-    libc::in_addr { s_addr: u32::from_ne_bytes(a.octets()) }
+    libc::in_addr {
+        s_addr: u32::from_ne_bytes(a.octets()),
+    }
 }
 
 fn from_v4(v: &libc::sockaddr_in) -> SocketAddr {
-    SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::from(v.sin_addr.s_addr.to_ne_bytes()), u16::from_be(v.sin_port)))
+    SocketAddr::V4(SocketAddrV4::new(
+        Ipv4Addr::from(v.sin_addr.s_addr.to_ne_bytes()),
+        u16::from_be(v.sin_port),
+    ))
 }
 
 fn from_v6(v: &libc::sockaddr_in6) -> SocketAddr {
-    SocketAddr::V6(SocketAddrV6::new(Ipv6Addr::from(v.sin6_addr.s6_addr), u16::from_be(v.sin6_port), 0, v.sin6_scope_id))
+    SocketAddr::V6(SocketAddrV6::new(
+        Ipv6Addr::from(v.sin6_addr.s6_addr),
+        u16::from_be(v.sin6_port),
+        0,
+        v.sin6_scope_id,
+    ))
 }
 
 fn from_raw(s: &libc::sockaddr_storage) -> Option<SocketAddr> {
@@ -104,9 +136,19 @@ fn from_raw(s: &libc::sockaddr_storage) -> Option<SocketAddr> {
 impl Socket {
     /// Opens and binds.
     pub fn bind(local: SocketAddr, o: SocketOptions) -> io::Result<Self> {
-        let domain = if local.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+        let domain = if local.is_ipv4() {
+            libc::AF_INET
+        } else {
+            libc::AF_INET6
+        };
         // SAFETY: a plain system call without pointers.
-        let fd = check(unsafe { libc::socket(domain, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0) })?;
+        let fd = check(unsafe {
+            libc::socket(
+                domain,
+                libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK,
+                0,
+            )
+        })?;
         // SAFETY: the call above has just returned this descriptor; nobody else owns it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         let raw = fd.as_raw_fd();
@@ -127,7 +169,10 @@ impl Socket {
                 set_opt(raw, libc::IPPROTO_IP, libc::IP_RECVORIGDSTADDR, 1)?;
             }
         }
-        for (size, force, plain) in [(o.recv_buffer, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (o.send_buffer, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)] {
+        for (size, force, plain) in [
+            (o.recv_buffer, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
+            (o.send_buffer, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
+        ] {
             // More than the limit needs CAP_NET_ADMIN; without it the limit must do.
             if size > 0 && set_opt(raw, libc::SOL_SOCKET, force, size as i32).is_err() {
                 set_opt(raw, libc::SOL_SOCKET, plain, size as i32)?;
@@ -139,11 +184,19 @@ impl Socket {
         // SAFETY: `s` holds an address of `len` bytes.
         check(unsafe { libc::bind(raw, (&raw const s).cast(), len) })?;
         // SAFETY: all-zero is valid; getsockname fills at most `len` bytes of it.
-        let (mut s, mut len): (libc::sockaddr_storage, u32) = (unsafe { zeroed() }, size_of::<libc::sockaddr_storage>() as u32);
+        let (mut s, mut len): (libc::sockaddr_storage, u32) = (
+            unsafe { zeroed() },
+            size_of::<libc::sockaddr_storage>() as u32,
+        );
         // SAFETY: both pointers are valid for the call.
         check(unsafe { libc::getsockname(raw, (&raw mut s).cast(), &raw mut len) })?;
         let local = from_raw(&s).ok_or_else(|| io::Error::other("socket without address"))?;
-        Ok(Self { fd, local, transparent: o.transparent, gso: AtomicBool::new(true) })
+        Ok(Self {
+            fd,
+            local,
+            transparent: o.transparent,
+            gso: AtomicBool::new(true),
+        })
     }
 
     /// The bound address.
@@ -153,7 +206,11 @@ impl Socket {
 
     /// Asks the kernel which local address a packet to `remote` would have.
     pub fn source_for(remote: SocketAddr) -> io::Result<IpAddr> {
-        let any: SocketAddr = if remote.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
+        let any: SocketAddr = if remote.is_ipv4() {
+            (Ipv4Addr::UNSPECIFIED, 0).into()
+        } else {
+            (Ipv6Addr::UNSPECIFIED, 0).into()
+        };
         let s = std::net::UdpSocket::bind(any)?;
         s.connect(remote)?;
         Ok(s.local_addr()?.ip())
@@ -165,13 +222,30 @@ impl Socket {
 
     /// Receives what is there, up to one batch; `f` gets every datagram, trains
     /// already cut. Returns how many messages the kernel gave.
-    pub(crate) fn recv(&self, rx: &mut RxBuffers, mut f: impl FnMut(Path, &[u8])) -> io::Result<usize> {
+    pub(crate) fn recv(
+        &self,
+        rx: &mut RxBuffers,
+        mut f: impl FnMut(Path, &[u8]),
+    ) -> io::Result<usize> {
         let msgs = rx.prepare();
         // SAFETY: every message points into buffers owned by `rx`, set up just now.
-        let n = unsafe { libc::recvmmsg(self.raw(), msgs, RX_BATCH as u32, libc::MSG_DONTWAIT, std::ptr::null_mut()) };
+        let n = unsafe {
+            libc::recvmmsg(
+                self.raw(),
+                msgs,
+                RX_BATCH as u32,
+                libc::MSG_DONTWAIT,
+                std::ptr::null_mut(),
+            )
+        };
         let n = match check(n) {
             Ok(n) => n as usize,
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock || e.kind() == io::ErrorKind::Interrupted => return Ok(0),
+            Err(e)
+                if e.kind() == io::ErrorKind::WouldBlock
+                    || e.kind() == io::ErrorKind::Interrupted =>
+            {
+                return Ok(0);
+            }
             Err(e) => return Err(e),
         };
         for i in 0..n {
@@ -206,7 +280,14 @@ impl Socket {
         let mut waits = 0;
         while done < msgs.len() {
             // SAFETY: the messages point into `tx` and `batch`, which outlive the call.
-            let n = unsafe { libc::sendmmsg(self.raw(), msgs[done..].as_mut_ptr(), (msgs.len() - done) as u32, libc::MSG_DONTWAIT) };
+            let n = unsafe {
+                libc::sendmmsg(
+                    self.raw(),
+                    msgs[done..].as_mut_ptr(),
+                    (msgs.len() - done) as u32,
+                    libc::MSG_DONTWAIT,
+                )
+            };
             if n > 0 {
                 done += n as usize;
                 continue;
@@ -216,14 +297,21 @@ impl Socket {
                 Some(libc::EINTR) => {}
                 Some(libc::EAGAIN | libc::ENOBUFS) if waits < 20 => {
                     waits += 1;
-                    let mut p = libc::pollfd { fd: self.raw(), events: libc::POLLOUT, revents: 0 };
+                    let mut p = libc::pollfd {
+                        fd: self.raw(),
+                        events: libc::POLLOUT,
+                        revents: 0,
+                    };
                     // SAFETY: one valid pollfd.
                     unsafe { libc::poll(&raw mut p, 1, 1) };
                 }
                 Some(libc::EIO | libc::EINVAL) if batch.trains[done].count > 1 => {
                     // This path cannot cut trains; from now on single datagrams.
                     self.gso.store(false, Ordering::Relaxed);
-                    let which: Vec<usize> = batch.trains[done..].iter().flat_map(|t| batch.which[t.first..t.first + t.count].to_vec()).collect();
+                    let which: Vec<usize> = batch.trains[done..]
+                        .iter()
+                        .flat_map(|t| batch.which[t.first..t.first + t.count].to_vec())
+                        .collect();
                     return refused + self.send(tx, &which);
                 }
                 _ => {
@@ -254,7 +342,9 @@ impl RxBuffers {
         // SAFETY: all-zero bytes are valid for these plain C structures.
         let (name, iov, msg) = unsafe { (zeroed(), zeroed(), zeroed()) };
         Self {
-            room: (0..RX_BATCH).map(|_| vec![0; RX_ROOM].into_boxed_slice()).collect(),
+            room: (0..RX_BATCH)
+                .map(|_| vec![0; RX_ROOM].into_boxed_slice())
+                .collect(),
             names: vec![name; RX_BATCH],
             control: vec![[0; 32]; RX_BATCH],
             iov: vec![iov; RX_BATCH],
@@ -264,7 +354,10 @@ impl RxBuffers {
 
     fn prepare(&mut self) -> *mut libc::mmsghdr {
         for i in 0..RX_BATCH {
-            self.iov[i] = libc::iovec { iov_base: self.room[i].as_mut_ptr().cast(), iov_len: RX_ROOM };
+            self.iov[i] = libc::iovec {
+                iov_base: self.room[i].as_mut_ptr().cast(),
+                iov_len: RX_ROOM,
+            };
             let h = &mut self.msgs[i].msg_hdr;
             h.msg_name = (&raw mut self.names[i]).cast();
             h.msg_namelen = size_of::<libc::sockaddr_storage>() as u32;
@@ -278,7 +371,11 @@ impl RxBuffers {
     }
 
     /// Length, source, destination and train segment of message `i`.
-    fn parse(&self, i: usize, local: SocketAddr) -> (usize, Option<SocketAddr>, SocketAddr, Option<usize>) {
+    fn parse(
+        &self,
+        i: usize,
+        local: SocketAddr,
+    ) -> (usize, Option<SocketAddr>, SocketAddr, Option<usize>) {
         let m = &self.msgs[i];
         let (mut dst, mut segment) = (local, None);
         let mut original = false;
@@ -289,7 +386,9 @@ impl RxBuffers {
             while !c.is_null() {
                 let data = libc::CMSG_DATA(c);
                 match ((*c).cmsg_level, (*c).cmsg_type) {
-                    (libc::SOL_UDP, UDP_GRO) => segment = Some(data.cast::<i32>().read_unaligned() as usize),
+                    (libc::SOL_UDP, UDP_GRO) => {
+                        segment = Some(data.cast::<i32>().read_unaligned() as usize)
+                    }
                     (libc::IPPROTO_IP, libc::IP_ORIGDSTADDR) => {
                         dst = from_v4(&data.cast::<libc::sockaddr_in>().read_unaligned());
                         original = true;
@@ -311,219 +410,11 @@ impl RxBuffers {
                 c = libc::CMSG_NXTHDR(&raw const m.msg_hdr, c);
             }
         }
-        ((m.msg_len as usize).min(RX_ROOM), from_raw(&self.names[i]), dst, segment)
+        (
+            (m.msg_len as usize).min(RX_ROOM),
+            from_raw(&self.names[i]),
+            dst,
+            segment,
+        )
     }
-}
-
-/// Datagrams waiting to be sent, one after the other in one buffer.
-#[derive(Default)]
-pub(crate) struct TxBuffer {
-    pub(crate) bytes: Vec<u8>,
-    /// Path, start and end of each.
-    pub(crate) items: Vec<(Path, usize, usize)>,
-}
-
-struct Train {
-    /// Position in `Trains::which`.
-    first: usize,
-    count: usize,
-    segment: usize,
-    control: [u64; 12],
-    control_len: usize,
-    name: libc::sockaddr_storage,
-    name_len: u32,
-}
-
-#[derive(Default)]
-struct Trains {
-    which: Vec<usize>,
-    trains: Vec<Train>,
-    iov: Vec<libc::iovec>,
-}
-
-impl Trains {
-    /// Takes datagrams from `which` until a batch is full; returns how many.
-    fn fill(&mut self, tx: &TxBuffer, which: &[usize], gso: bool, transparent: bool) -> usize {
-        let mut last: Option<(Path, usize, usize, bool)> = None;
-        for (n, &w) in which.iter().enumerate() {
-            let (path, a, b) = tx.items[w];
-            let len = b - a;
-            let joins = matches!(last, Some((p, seg, total, open)) if gso && open && p == path && len <= seg && total + len <= GSO_BYTES)
-                && self.trains.last().is_some_and(|t| t.count < GSO_SEGMENTS);
-            if !joins && self.trains.len() == TX_BATCH {
-                return n;
-            }
-            self.which.push(w);
-            if joins {
-                if let (Some(t), Some((_, seg, total, open))) = (self.trains.last_mut(), last.as_mut()) {
-                    t.count += 1;
-                    *total += len;
-                    // A shorter datagram ends its train.
-                    *open = len == *seg;
-                }
-            } else {
-                let (name, name_len) = to_raw(path.dst);
-                self.trains.push(Train { first: self.which.len() - 1, count: 1, segment: len, control: [0; 12], control_len: 0, name, name_len });
-                last = Some((path, len, len, true));
-            }
-        }
-        for t in &mut self.trains {
-            let path = tx.items[self.which[t.first]].0;
-            t.put_control(path.src.ip(), transparent);
-        }
-        which.len()
-    }
-
-    fn messages(&mut self, tx: &TxBuffer) -> Vec<libc::mmsghdr> {
-        self.iov.clear();
-        for &w in &self.which {
-            let (_, a, b) = tx.items[w];
-            self.iov.push(libc::iovec { iov_base: tx.bytes[a..].as_ptr().cast_mut().cast(), iov_len: b - a });
-        }
-        let iov = self.iov.as_mut_ptr();
-        let make = |t: &mut Train| {
-            // SAFETY: all-zero is a valid mmsghdr; `first` is inside `iov`.
-            let (mut m, iov): (libc::mmsghdr, _) = unsafe { (zeroed(), iov.add(t.first)) };
-            m.msg_hdr.msg_name = (&raw mut t.name).cast();
-            m.msg_hdr.msg_namelen = t.name_len;
-            m.msg_hdr.msg_iov = iov;
-            m.msg_hdr.msg_iovlen = t.count;
-            if t.control_len > 0 {
-                m.msg_hdr.msg_control = t.control.as_mut_ptr().cast();
-                m.msg_hdr.msg_controllen = t.control_len;
-            }
-            m
-        };
-        self.trains.iter_mut().map(make).collect()
-    }
-}
-
-impl Train {
-    /// Control messages: the source address (a transparent socket is bound to
-    /// it) and, for a train, the size of its segments.
-    fn put_control(&mut self, src: IpAddr, transparent: bool) {
-        self.control_len = 0;
-        match src {
-            _ if transparent || src.is_unspecified() => {}
-            IpAddr::V4(a) => {
-                let info = libc::in_pktinfo { ipi_ifindex: 0, ipi_spec_dst: in_addr(a), ipi_addr: in_addr(Ipv4Addr::UNSPECIFIED) };
-                self.put(libc::IPPROTO_IP, libc::IP_PKTINFO, info);
-            }
-            IpAddr::V6(a) => {
-                let info = libc::in6_pktinfo { ipi6_addr: libc::in6_addr { s6_addr: a.octets() }, ipi6_ifindex: 0 };
-                self.put(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, info);
-            }
-        }
-        if self.count > 1 {
-            self.put(libc::SOL_UDP, UDP_SEGMENT, self.segment as u16);
-        }
-    }
-
-    fn put<T: Copy>(&mut self, level: i32, kind: i32, value: T) {
-        let len = size_of::<T>() as u32;
-        // SAFETY: CMSG_SPACE and CMSG_LEN only compute.
-        let (space, cmsg_len) = unsafe { (libc::CMSG_SPACE(len) as usize, libc::CMSG_LEN(len) as usize) };
-        assert!(self.control_len + space <= size_of::<[u64; 12]>(), "control messages fit their buffer");
-        // SAFETY: the assertion above keeps header and data inside `control`,
-        // which is aligned for cmsghdr because CMSG_SPACE is a multiple of 8.
-        unsafe {
-            let c = self.control.as_mut_ptr().cast::<u8>().add(self.control_len).cast::<libc::cmsghdr>();
-            (*c).cmsg_level = level;
-            (*c).cmsg_type = kind;
-            (*c).cmsg_len = cmsg_len;
-            libc::CMSG_DATA(c).cast::<T>().write_unaligned(value);
-        }
-        self.control_len += space;
-    }
-}
-
-/// An epoll set.
-#[derive(Debug)]
-pub(crate) struct Epoll(OwnedFd);
-
-impl Epoll {
-    pub(crate) fn new() -> io::Result<Self> {
-        // SAFETY: no pointers; the descriptor returned is ours alone.
-        let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // Deadlines are met to the microsecond, not to the default 50 us slack.
-        // SAFETY: prctl with plain integers; fd is owned by nobody else.
-        unsafe {
-            libc::prctl(libc::PR_SET_TIMERSLACK, 1000);
-            Ok(Self(OwnedFd::from_raw_fd(fd)))
-        }
-    }
-
-    pub(crate) fn add(&self, fd: RawFd, token: u64) -> io::Result<()> {
-        let mut e = libc::epoll_event { events: libc::EPOLLIN as u32, u64: token };
-        // SAFETY: `e` is valid for the call.
-        check(unsafe { libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &raw mut e) }).map(|_| ())
-    }
-
-    /// Waits for readable descriptors at most `wait_ns`; appends their tokens.
-    pub(crate) fn wait(&self, wait_ns: u64, ready: &mut Vec<u64>) -> io::Result<()> {
-        // SAFETY: all-zero is a valid epoll_event.
-        let mut ev: [libc::epoll_event; 16] = unsafe { zeroed() };
-        let ts = libc::timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as i64 };
-        // SAFETY: the array has 16 entries, the timespec is valid, no signal mask.
-        let n = unsafe { libc::epoll_pwait2(self.0.as_raw_fd(), ev.as_mut_ptr(), 16, &raw const ts, std::ptr::null()) };
-        match check(n) {
-            Ok(n) => ready.extend(ev[..n as usize].iter().map(|e| e.u64)),
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-        Ok(())
-    }
-}
-
-/// An eventfd.
-pub(crate) fn eventfd() -> io::Result<OwnedFd> {
-    // SAFETY: no pointers; the descriptor returned is ours alone.
-    let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-    // SAFETY: as above.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// A netlink socket.
-pub(crate) fn netlink(protocol: i32) -> io::Result<OwnedFd> {
-    // SAFETY: no pointers; the descriptor returned is ours alone.
-    let fd = check(unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, protocol) })?;
-    // SAFETY: as above.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-static FLAG: AtomicPtr<AtomicBool> = AtomicPtr::new(std::ptr::null_mut());
-
-extern "C" fn on_signal(_: i32) {
-    let p = FLAG.load(Ordering::Relaxed);
-    if !p.is_null() {
-        // SAFETY: only ever set to a `&'static AtomicBool`.
-        unsafe { (*p).store(true, Ordering::Relaxed) };
-    }
-}
-
-/// Sets `flag` on SIGINT and SIGTERM.
-pub(crate) fn on_stop_signals(flag: &'static AtomicBool) -> io::Result<()> {
-    FLAG.store(std::ptr::from_ref(flag).cast_mut(), Ordering::Relaxed);
-    for s in [libc::SIGINT, libc::SIGTERM] {
-        // SAFETY: the handler only stores to an atomic; the structure is zeroed
-        // and then given a handler of the right type.
-        unsafe {
-            let mut a: libc::sigaction = zeroed();
-            a.sa_sigaction = on_signal as extern "C" fn(i32) as usize;
-            check(libc::sigaction(s, &raw const a, std::ptr::null_mut()))?;
-        }
-    }
-    Ok(())
-}
-
-/// User and system time, s.
-pub(crate) fn cpu_seconds() -> f64 {
-    // SAFETY: getrusage fills the zeroed structure.
-    let u = unsafe {
-        let mut u: libc::rusage = zeroed();
-        libc::getrusage(libc::RUSAGE_SELF, &raw mut u);
-        u
-    };
-    let s = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
-    s(u.ru_utime) + s(u.ru_stime)
 }

@@ -117,10 +117,10 @@ impl Sender {
     }
 
     fn on_loss(&mut self, now: Nanos, pn: u64) {
-        if let Some(f) = self.flight.remove(&pn) {
-            if !self.acked_segs.contains(&f.seg) {
-                self.lost.push_back(f.seg);
-            }
+        if let Some(f) = self.flight.remove(&pn)
+            && !self.acked_segs.contains(&f.seg)
+        {
+            self.lost.push_back(f.seg);
         }
         if self.kind == Kind::Bbr || pn < self.recovery_until {
             return;
@@ -134,7 +134,9 @@ impl Sender {
     }
 
     fn on_ack(&mut self, now: Nanos, pn: u64) {
-        let Some(f) = self.flight.remove(&pn) else { return };
+        let Some(f) = self.flight.remove(&pn) else {
+            return;
+        };
         self.acked_segs.insert(f.seg);
         while self.acked_segs.len() > 1_000_000 {
             self.acked_segs.pop_first();
@@ -153,7 +155,9 @@ impl Sender {
         }
         self.delivered += 1;
         self.delivered_at = now;
-        let dt = (now - f.delivered_at).max(f.at.saturating_sub(f.delivered_at)).max(1) as f64;
+        let dt = (now - f.delivered_at)
+            .max(f.at.saturating_sub(f.delivered_at))
+            .max(1) as f64;
         let bw = (self.delivered - f.delivered) as f64 / dt.max(rtt.min(dt));
         if pn >= self.round_end {
             self.round += 1;
@@ -192,7 +196,11 @@ impl Sender {
             self.cwnd += ((target - self.cwnd) / self.cwnd).clamp(0.0, 0.5);
         }
         // Packet threshold 3.
-        let gone: Vec<u64> = self.flight.range(..pn.saturating_sub(2)).map(|x| *x.0).collect();
+        let gone: Vec<u64> = self
+            .flight
+            .range(..pn.saturating_sub(2))
+            .map(|x| *x.0)
+            .collect();
         for g in gone {
             self.on_loss(now, g);
         }
@@ -266,7 +274,15 @@ impl Behaviour for Sender {
             self.last_event = now;
             self.delivered_at = now;
         }
-        self.flight.insert(pn, Flight { seg, at: now, delivered: self.delivered, delivered_at: self.delivered_at });
+        self.flight.insert(
+            pn,
+            Flight {
+                seg,
+                at: now,
+                delivered: self.delivered,
+                delivered_at: self.delivered_at,
+            },
+        );
         out.extend_from_slice(&pn.to_be_bytes());
         out.extend_from_slice(&seg.to_be_bytes());
         out.resize(HEAD + PAYLOAD as usize, 0);
@@ -303,7 +319,10 @@ impl Behaviour for Receiver {
         while self.seen.remove(&self.floor) {
             self.floor += 1;
         }
-        self.acks.push_back((path.reversed(), u64::from_be_bytes(b[..8].try_into().unwrap())));
+        self.acks.push_back((
+            path.reversed(),
+            u64::from_be_bytes(b[..8].try_into().unwrap()),
+        ));
     }
     fn tx(&mut self, _: Nanos, out: &mut Vec<u8>) -> Option<Path> {
         let (path, pn) = self.acks.pop_front()?;
@@ -321,7 +340,13 @@ impl Behaviour for Receiver {
 
 /// A baseline over a chain of plain hops: (goodput Mbit/s, mean and 99 % one-way
 /// delay of first deliveries in ms, packets sent per packet delivered).
-pub fn over_chain(kind: Kind, seed: u64, hops: &[LinkSpec], from: Nanos, to: Nanos) -> (f64, f64, f64, f64) {
+pub fn over_chain(
+    kind: Kind,
+    seed: u64,
+    hops: &[LinkSpec],
+    from: Nanos,
+    to: Nanos,
+) -> (f64, f64, f64, f64) {
     let mut net = Net::new(seed);
     let sender = net.add(Box::new(Plain::default()));
     let mut last = sender;
@@ -333,7 +358,13 @@ pub fn over_chain(kind: Kind, seed: u64, hops: &[LinkSpec], from: Nanos, to: Nan
         last = id;
     }
     let receiver = last;
-    net.nodes[sender] = Box::new(Sender::new(kind, Path { src: addr(sender, 1), dst: addr(receiver, 2) }));
+    net.nodes[sender] = Box::new(Sender::new(
+        kind,
+        Path {
+            src: addr(sender, 1),
+            dst: addr(receiver, 2),
+        },
+    ));
     net.nodes[receiver] = Box::new(Receiver::default());
     net.offsets.fill(0);
     net.route();
@@ -348,21 +379,33 @@ pub fn over_chain(kind: Kind, seed: u64, hops: &[LinkSpec], from: Nanos, to: Nan
         let mut s = tap.borrow_mut();
         if node == sender && sent {
             s.0.entry(seg).or_insert(t);
-        } else if node == receiver && !sent {
-            if let Some(a) = s.0.get(&seg).copied() {
-                s.1.entry(seg).or_insert(t - a);
-            }
+        } else if node == receiver
+            && !sent
+            && let Some(a) = s.0.get(&seg).copied()
+        {
+            s.1.entry(seg).or_insert(t - a);
         }
     }));
     net.wake(sender);
     net.run(from, |_| false);
-    let (a, pa) = (net.get::<Receiver>(receiver).segments, net.get::<Sender>(sender).sent_packets);
+    let (a, pa) = (
+        net.get::<Receiver>(receiver).segments,
+        net.get::<Sender>(sender).sent_packets,
+    );
     net.run(to, |_| false);
-    let (b, pb) = (net.get::<Receiver>(receiver).segments, net.get::<Sender>(sender).sent_packets);
+    let (b, pb) = (
+        net.get::<Receiver>(receiver).segments,
+        net.get::<Sender>(sender).sent_packets,
+    );
     let s = seen.borrow();
     let mut v: Vec<u64> = s.1.values().copied().collect();
     v.sort_unstable();
     let mean = v.iter().sum::<u64>() as f64 / v.len().max(1) as f64 / 1e6;
     let p99 = v.get(v.len() * 99 / 100).copied().unwrap_or(0) as f64 / 1e6;
-    ((b - a) as f64 * PAYLOAD as f64 * 8e3 / (to - from) as f64, mean, p99, (pb - pa) as f64 / (b - a).max(1) as f64)
+    (
+        (b - a) as f64 * PAYLOAD as f64 * 8e3 / (to - from) as f64,
+        mean,
+        p99,
+        (pb - pa) as f64 / (b - a).max(1) as f64,
+    )
 }

@@ -30,19 +30,34 @@ impl Pattern {
             h.update(&buf);
             at += n;
         }
-        let meta = Meta { length: len, digest: *h.finalize().as_bytes(), sealing: Sealing::Open };
-        Self { flow, len, meta: meta.encode().to_vec() }
+        let meta = Meta {
+            length: len,
+            digest: *h.finalize().as_bytes(),
+            sealing: Sealing::Open,
+        };
+        Self {
+            flow,
+            len,
+            meta: meta.encode().to_vec(),
+        }
     }
 
     /// Never ends, never digested.
     pub fn endless(flow: u64) -> Self {
-        Self { flow, len: 1 << 61, meta: vec![] }
+        Self {
+            flow,
+            len: 1 << 61,
+            meta: vec![],
+        }
     }
 }
 
 impl Source for Pattern {
     fn available(&self) -> Available {
-        Available { end: self.len, finished: !self.meta.is_empty() }
+        Available {
+            end: self.len,
+            finished: !self.meta.is_empty(),
+        }
     }
     fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> bool {
         for (i, b) in buf.iter_mut().enumerate() {
@@ -86,7 +101,13 @@ impl Sink {
     }
     pub fn at(p: &Params, flow: u64, up: Path, start: u64) -> Self {
         let consumer = Consumer::new(p.clone(), flow, up, start, None).unwrap();
-        Self { consumer, flow, got: start, series: vec![], started: false }
+        Self {
+            consumer,
+            flow,
+            got: start,
+            series: vec![],
+            started: false,
+        }
     }
 }
 
@@ -95,7 +116,12 @@ impl Behaviour for Sink {
         self.consumer.handle_datagram(now, path, bytes);
         while let Some(b) = self.consumer.read() {
             for (i, x) in b.iter().enumerate().step_by(13) {
-                assert_eq!(*x, byte(self.flow, self.got + i as u64), "byte {}", self.got + i as u64);
+                assert_eq!(
+                    *x,
+                    byte(self.flow, self.got + i as u64),
+                    "byte {}",
+                    self.got + i as u64
+                );
             }
             self.got += b.len() as u64;
         }
@@ -108,7 +134,11 @@ impl Behaviour for Sink {
         self.consumer.poll_transmit(now, out)
     }
     fn timeout(&self) -> Option<Nanos> {
-        if self.started { self.consumer.poll_timeout() } else { None }
+        if self.started {
+            self.consumer.poll_timeout()
+        } else {
+            None
+        }
     }
     fn as_any(&mut self) -> &mut dyn std::any::Any {
         self
@@ -128,14 +158,22 @@ impl Owd {
     pub fn percentile_ms(&self, q: f64) -> f64 {
         let mut v: Vec<_> = self.delay.values().copied().collect();
         v.sort_unstable();
-        if v.is_empty() { f64::NAN } else { v[((v.len() - 1) as f64 * q) as usize] as f64 / 1e6 }
+        if v.is_empty() {
+            f64::NAN
+        } else {
+            v[((v.len() - 1) as f64 * q) as usize] as f64 / 1e6
+        }
     }
     pub fn mean_ms(&self) -> f64 {
         self.delay.values().sum::<u64>() as f64 / self.delay.len().max(1) as f64 / 1e6
     }
     /// Number and mean delay of the packets in `which`.
     pub fn of_ms(&self, which: &std::collections::BTreeSet<u64>) -> (usize, f64) {
-        let v: Vec<f64> = which.iter().filter_map(|w| self.delay.get(w)).map(|d| *d as f64 / 1e6).collect();
+        let v: Vec<f64> = which
+            .iter()
+            .filter_map(|w| self.delay.get(w))
+            .map(|d| *d as f64 / 1e6)
+            .collect();
         (v.len(), v.iter().sum::<f64>() / v.len().max(1) as f64)
     }
 }
@@ -156,7 +194,13 @@ pub const FLOW: u64 = 0xC0FFEE;
 impl Chain {
     /// `hops[0]` starts at the Producer. `mid(i)` says whether the router after
     /// hop i is a Midnode.
-    pub fn new(seed: u64, hops: &[LinkSpec], p: &Params, mid: impl Fn(usize) -> bool, source: Pattern) -> Self {
+    pub fn new(
+        seed: u64,
+        hops: &[LinkSpec],
+        p: &Params,
+        mid: impl Fn(usize) -> bool,
+        source: Pattern,
+    ) -> Self {
         let mut net = Net::new(seed);
         let mut prod = Producer::new(p.clone()).unwrap();
         let flow = source.flow;
@@ -186,7 +230,10 @@ impl Chain {
             last = id;
         }
         let consumer = last;
-        let up = Path { src: addr(consumer, 4000), dst: addr(producer, 5000) };
+        let up = Path {
+            src: addr(consumer, 4000),
+            dst: addr(producer, 5000),
+        };
         net.nodes[consumer] = Box::new(Sink::new(p, flow, up));
         net.route();
         let owd = Rc::new(RefCell::new(Owd::default()));
@@ -200,15 +247,23 @@ impl Chain {
                 if node == producer && sent {
                     o.producer_bytes += p.len() as u64;
                     o.sent.entry(h.range.start).or_insert(t);
-                } else if node == consumer && !sent {
-                    if let Some(s) = o.sent.get(&h.range.start).copied() {
-                        o.delay.entry(h.range.start).or_insert(t - s);
-                    }
+                } else if node == consumer
+                    && !sent
+                    && let Some(s) = o.sent.get(&h.range.start).copied()
+                {
+                    o.delay.entry(h.range.start).or_insert(t - s);
                 }
             }
         }));
         net.wake(consumer);
-        Self { net, consumer, producer, routers, down, owd }
+        Self {
+            net,
+            consumer,
+            producer,
+            routers,
+            down,
+            owd,
+        }
     }
 
     pub fn sink(&mut self) -> &mut Sink {

@@ -1,6 +1,11 @@
 //! A network in virtual time: nodes, and links with rate, byte-limited queue,
 //! delay, loss, reordering and duplication. Everything follows from the seed.
-#![allow(dead_code, unreachable_pub, missing_docs, clippy::allow_attributes_without_reason)]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    missing_docs,
+    clippy::allow_attributes_without_reason
+)]
 
 pub mod baseline;
 pub mod ends;
@@ -51,7 +56,17 @@ pub struct LinkSpec {
 
 impl LinkSpec {
     pub fn new(rate_bps: u64, delay: Nanos) -> Self {
-        Self { rate_bps, rate_fn: None, queue_bytes: 1 << 20, delay, loss: 0.0, dup: 0.0, reorder: 0.0, reorder_by: 0, drop_nth: vec![] }
+        Self {
+            rate_bps,
+            rate_fn: None,
+            queue_bytes: 1 << 20,
+            delay,
+            loss: 0.0,
+            dup: 0.0,
+            reorder: 0.0,
+            reorder_by: 0,
+            drop_nth: vec![],
+        }
     }
     pub fn loss(mut self, p: f64) -> Self {
         self.loss = p;
@@ -139,8 +154,10 @@ pub struct Net {
     /// Where the payloads of lost data packets started.
     pub lost_starts: std::collections::BTreeSet<u64>,
     /// Called for each datagram a node receives or sends: (time, node, sent, path, bytes).
-    pub tap: Option<Box<dyn FnMut(Nanos, usize, bool, Path, &[u8])>>,
+    pub tap: Option<Tap>,
 }
+
+pub type Tap = Box<dyn FnMut(Nanos, usize, bool, Path, &[u8])>;
 
 pub fn ip(node: usize) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(10, 0, (node / 256) as u8, (node % 256) as u8))
@@ -180,10 +197,25 @@ impl Net {
         self.nodes.len() - 1
     }
 
-    pub fn connect(&mut self, a: usize, b: usize, there: LinkSpec, back: LinkSpec) -> (usize, usize) {
+    pub fn connect(
+        &mut self,
+        a: usize,
+        b: usize,
+        there: LinkSpec,
+        back: LinkSpec,
+    ) -> (usize, usize) {
         let ids = (self.links.len(), self.links.len() + 1);
         for (from, to, spec) in [(a, b, there), (b, a, back)] {
-            self.links.push(Link { spec, to, free_at: 0, offered: 0, offered_bytes: 0, dropped_full: 0, lost: 0, max_queue_ns: 0 });
+            self.links.push(Link {
+                spec,
+                to,
+                free_at: 0,
+                offered: 0,
+                offered_bytes: 0,
+                dropped_full: 0,
+                lost: 0,
+                max_queue_ns: 0,
+            });
             self.out_links[from].push(self.links.len() - 1);
         }
         ids
@@ -239,7 +271,9 @@ impl Net {
     }
 
     fn send(&mut self, node: usize, path: Path, bytes: Vec<u8>) {
-        let Some(&l) = self.routes[node].get(&path.dst.ip()) else { return };
+        let Some(&l) = self.routes[node].get(&path.dst.ip()) else {
+            return;
+        };
         let now = self.now;
         let link = &mut self.links[l];
         let size = bytes.len() as u64 + IP_UDP;
@@ -256,7 +290,13 @@ impl Net {
         link.max_queue_ns = link.max_queue_ns.max(start - now);
         link.free_at = start + (size as f64 * 8e9 / rate as f64) as Nanos;
         let mut at = link.free_at + link.spec.delay;
-        let (loss, dup, reorder, by, to) = (link.spec.loss, link.spec.dup, link.spec.reorder, link.spec.reorder_by, link.to);
+        let (loss, dup, reorder, by, to) = (
+            link.spec.loss,
+            link.spec.dup,
+            link.spec.reorder,
+            link.spec.reorder_by,
+            link.to,
+        );
         if link.spec.drop_nth.contains(&nth) || (loss > 0.0 && self.rng.unit() < loss) {
             self.links[l].lost += 1;
             if let Ok(leotp::wire::Packet::Data(h, _)) = leotp::wire::Packet::parse(&bytes) {
@@ -277,7 +317,9 @@ impl Net {
         let local = self.now + self.offsets[node];
         loop {
             let mut out = Vec::new();
-            let Some(path) = self.nodes[node].tx(local, &mut out) else { break };
+            let Some(path) = self.nodes[node].tx(local, &mut out) else {
+                break;
+            };
             if let Some(t) = &mut self.tap {
                 t(self.now, node, true, path, &out);
             }
@@ -322,6 +364,9 @@ impl Net {
     }
 
     pub fn get<T: 'static>(&mut self, node: usize) -> &mut T {
-        self.nodes[node].as_any().downcast_mut::<T>().expect("node of that kind")
+        self.nodes[node]
+            .as_any()
+            .downcast_mut::<T>()
+            .expect("node of that kind")
     }
 }

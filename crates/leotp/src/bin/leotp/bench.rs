@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 /// Flow id of the endless test flow.
-const FLOW: u64 = 0xbe_0c_4a11;
+const FLOW: u64 = 0xbe0c_4a11;
 
 #[derive(clap::Subcommand)]
 pub(crate) enum Verb {
@@ -52,7 +52,10 @@ struct Endless;
 
 impl Source for Endless {
     fn available(&self) -> Available {
-        Available { end: leotp::wire::META_BASE >> 1, finished: false }
+        Available {
+            end: leotp::wire::META_BASE >> 1,
+            finished: false,
+        }
     }
     fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> bool {
         buf.fill(offset as u8);
@@ -74,7 +77,10 @@ pub(crate) fn run(v: &Verb) -> Result<(), Failure> {
 fn server(a: &ServerArgs) -> Result<(), Failure> {
     let mut listen = a.listen.clone();
     if listen.is_empty() {
-        listen = vec![SocketAddr::from(([0, 0, 0, 0], DEFAULT_PORT)), SocketAddr::from(([0u16; 8], DEFAULT_PORT))];
+        listen = vec![
+            SocketAddr::from(([0, 0, 0, 0], DEFAULT_PORT)),
+            SocketAddr::from(([0u16; 8], DEFAULT_PORT)),
+        ];
     }
     let mut p = Publisher::bind(&listen, a.params.params()?)?;
     p.publish(FLOW, Box::new(Endless));
@@ -85,20 +91,29 @@ fn server(a: &ServerArgs) -> Result<(), Failure> {
         p.poll(Duration::from_millis(200))?;
     }
     if a.json {
-        println!("{}", serde_json::json!({ "producer": p.stats(), "datagrams": p.io_stats(), "peak_rss_bytes": leotp::rt::peak_rss_bytes(), "cpu_s": leotp::rt::cpu_seconds() }));
+        println!(
+            "{}",
+            serde_json::json!({ "producer": p.stats(), "datagrams": p.io_stats(), "peak_rss_bytes": leotp::rt::peak_rss_bytes(), "cpu_s": leotp::rt::cpu_seconds() })
+        );
     }
     Ok(())
 }
 
 fn client(a: &ClientArgs) -> Result<(), Failure> {
-    let options = FetchOptions { params: a.params.params()?, ..FetchOptions::new(resolve(&a.remote)?, FLOW) };
+    let options = FetchOptions {
+        params: a.params.params()?,
+        ..FetchOptions::new(resolve(&a.remote)?, FLOW)
+    };
     let mut f = Fetch::open(options)?;
     let began = Instant::now();
     let mut last = (began, 0u64, f.stats());
     let mut total = 0u64;
     let mut intervals = Vec::new();
     if !a.json {
-        println!("{:<16} {:>12} {:>16} {:>9} {:>9} {:>10} {:>10}", "interval", "transfer", "rate", "repairs", "timeouts", "hopRTT", "duplicates");
+        println!(
+            "{:<16} {:>12} {:>16} {:>9} {:>9} {:>10} {:>10}",
+            "interval", "transfer", "rate", "repairs", "timeouts", "hopRTT", "duplicates"
+        );
     }
     while began.elapsed() < Duration::from_secs(a.time) && !stop_requested() {
         if let Some(b) = f.poll(Duration::from_millis(50))? {
@@ -107,7 +122,10 @@ fn client(a: &ClientArgs) -> Result<(), Failure> {
         let dt = last.0.elapsed();
         if dt >= Duration::from_secs(a.interval.max(1)) {
             let s = f.stats();
-            let (from, to) = ((last.0 - began).as_secs_f64(), began.elapsed().as_secs_f64());
+            let (from, to) = (
+                (last.0 - began).as_secs_f64(),
+                began.elapsed().as_secs_f64(),
+            );
             let rate = (total - last.1) as f64 * 8.0 / dt.as_secs_f64();
             let hop = f.consumer().cc().hop_rtt_ns().unwrap_or(0.0) / 1e6;
             if a.json {
@@ -133,7 +151,13 @@ fn client(a: &ClientArgs) -> Result<(), Failure> {
         let v = serde_json::json!({ "seconds": s, "bytes": total, "rate_bps": rate, "intervals": intervals, "consumer": f.stats(), "datagrams": f.io_stats(), "peak_rss_bytes": leotp::rt::peak_rss_bytes(), "cpu_s": leotp::rt::cpu_seconds() });
         println!("{v}");
     } else {
-        println!("{:<16} {:>12} {:>16}   ({:.2} s CPU)", format!("0.0-{s:.1} s"), human_bytes(total), human_rate(rate), leotp::rt::cpu_seconds());
+        println!(
+            "{:<16} {:>12} {:>16}   ({:.2} s CPU)",
+            format!("0.0-{s:.1} s"),
+            human_bytes(total),
+            human_rate(rate),
+            leotp::rt::cpu_seconds()
+        );
     }
     Ok(())
 }

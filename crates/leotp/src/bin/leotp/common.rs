@@ -17,7 +17,11 @@ impl Failure {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Usage(_) | Self::Run(RunError::Params(_)) => 2,
-            Self::Run(RunError::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => 5,
+            Self::Run(RunError::Io { source, .. })
+                if source.kind() == std::io::ErrorKind::PermissionDenied =>
+            {
+                5
+            }
             Self::Run(_) | Self::Io(..) => 1,
         }
     }
@@ -52,19 +56,28 @@ pub(crate) struct ParamArgs {
 
 impl ParamArgs {
     pub(crate) fn params(&self) -> Result<Params, Failure> {
-        let base = if self.variant == "beyond" { Params::beyond() } else { Params::default() };
+        let base = if self.variant == "beyond" {
+            Params::beyond()
+        } else {
+            Params::default()
+        };
         let bad = |e: serde_json::Error| Failure::Usage(e.to_string());
         let mut v = serde_json::to_value(base).map_err(bad)?;
         let mut wrong = Vec::new();
         for s in &self.set {
             if s == "help" {
-                return Err(Failure::Usage(format!("parameters and their values:\n{v:#}")));
+                return Err(Failure::Usage(format!(
+                    "parameters and their values:\n{v:#}"
+                )));
             }
             let Some((name, value)) = s.split_once('=') else {
                 wrong.push(format!("--set {s}: not NAME=VALUE"));
                 continue;
             };
-            match (v.get_mut(name), serde_json::from_str::<serde_json::Value>(value)) {
+            match (
+                v.get_mut(name),
+                serde_json::from_str::<serde_json::Value>(value),
+            ) {
                 (Some(slot), Ok(value)) => *slot = value,
                 (None, _) => wrong.push(format!("--set {s}: no such parameter")),
                 (_, Err(_)) => wrong.push(format!("--set {s}: not a number, true or false")),
@@ -81,18 +94,26 @@ impl ParamArgs {
 
 /// Flow ids are 64 bits in hexadecimal.
 pub(crate) fn parse_flow(s: &str) -> Result<u64, String> {
-    u64::from_str_radix(s.trim_start_matches("0x"), 16).map_err(|_| format!("{s}: a flow id is up to 16 hexadecimal digits"))
+    u64::from_str_radix(s.trim_start_matches("0x"), 16)
+        .map_err(|_| format!("{s}: a flow id is up to 16 hexadecimal digits"))
 }
 
 /// The shared key of sealed flows: 64 hexadecimal digits in a file.
 pub(crate) fn read_key(path: &std::path::Path) -> Result<[u8; 32], Failure> {
-    let s = std::fs::read_to_string(path).map_err(|e| Failure::Io(format!("read {}", path.display()), e))?;
+    let s = std::fs::read_to_string(path)
+        .map_err(|e| Failure::Io(format!("read {}", path.display()), e))?;
     let s = s.trim();
-    let digits = |i: usize| s.get(2 * i..2 * i + 2).and_then(|d| u8::from_str_radix(d, 16).ok());
+    let digits = |i: usize| {
+        s.get(2 * i..2 * i + 2)
+            .and_then(|d| u8::from_str_radix(d, 16).ok())
+    };
     let key: Option<Vec<u8>> = (0..32).map(digits).collect();
     match key.and_then(|k| k.try_into().ok()) {
         Some(k) if s.len() == 64 => Ok(k),
-        _ => Err(Failure::Usage(format!("{}: a key is 64 hexadecimal digits", path.display()))),
+        _ => Err(Failure::Usage(format!(
+            "{}: a key is 64 hexadecimal digits",
+            path.display()
+        ))),
     }
 }
 

@@ -40,8 +40,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn resolve(s: &str) -> Result<SocketAddr, Failure> {
-    let all = s.to_socket_addrs().map_err(|e| Failure::Io(format!("resolve {s}"), e))?;
-    all.into_iter().next().ok_or_else(|| Failure::Usage(format!("{s}: no address")))
+    let all = s
+        .to_socket_addrs()
+        .map_err(|e| Failure::Io(format!("resolve {s}"), e))?;
+    all.into_iter()
+        .next()
+        .ok_or_else(|| Failure::Usage(format!("{s}: no address")))
 }
 
 /// The partial file at its end, and what it holds so far.
@@ -60,7 +64,12 @@ fn open_part(path: &PathBuf, resume: bool) -> std::io::Result<(File, u64, blake3
             have += n as u64;
         }
     }
-    let f = OpenOptions::new().create(true).write(true).append(have > 0).truncate(have == 0).open(path)?;
+    let f = OpenOptions::new()
+        .create(true)
+        .write(true)
+        .append(have > 0)
+        .truncate(have == 0)
+        .open(path)?;
     Ok((f, have, hasher))
 }
 
@@ -68,7 +77,9 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
     catch_signals()?;
     let stdout = a.output.as_os_str() == "-";
     if stdout && a.resume {
-        return Err(Failure::Usage(String::from("--resume needs a file to continue")));
+        return Err(Failure::Usage(String::from(
+            "--resume needs a file to continue",
+        )));
     }
     let mut part = a.output.clone().into_os_string();
     part.push(".part");
@@ -77,7 +88,8 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
     let (mut out, start, hasher): (Box<dyn Write>, u64, _) = if stdout {
         (Box::new(std::io::stdout()), 0, blake3::Hasher::new())
     } else {
-        let (f, have, h) = open_part(&part, a.resume).map_err(io(format!("open {}", part.display())))?;
+        let (f, have, h) =
+            open_part(&part, a.resume).map_err(io(format!("open {}", part.display())))?;
         (Box::new(BufWriter::with_capacity(1 << 18, f)), have, h)
     };
     let options = FetchOptions {
@@ -92,12 +104,18 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
     };
     let began = Instant::now();
     let mut fetch = Fetch::open(options)?;
-    let mut progress = Progress { next: began, began, start, last: (began, start) };
+    let mut progress = Progress {
+        next: began,
+        began,
+        start,
+        last: (began, start),
+    };
     let mut at = start;
     let result = loop {
         match fetch.poll(Duration::from_millis(100)) {
             Ok(Some(b)) => {
-                out.write_all(&b).map_err(io(format!("write {}", a.output.display())))?;
+                out.write_all(&b)
+                    .map_err(io(format!("write {}", a.output.display())))?;
                 at += b.len() as u64;
             }
             Ok(None) if fetch.is_done() => break Ok(()),
@@ -109,7 +127,8 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
             break Ok(());
         }
     };
-    out.flush().map_err(io(format!("write {}", a.output.display())))?;
+    out.flush()
+        .map_err(io(format!("write {}", a.output.display())))?;
     drop(out);
     progress.show(at, &fetch, true);
     let done = result.is_ok() && fetch.is_done();
@@ -126,11 +145,19 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
             "rtt_ms": fetch.consumer().srtt_ns().map(|n| n / 1e6),
             "peak_rss_bytes": leotp::rt::peak_rss_bytes(), "cpu_s": leotp::rt::cpu_seconds(),
         });
-        if stdout { eprintln!("{v}") } else { println!("{v}") }
+        if stdout {
+            eprintln!("{v}")
+        } else {
+            println!("{v}")
+        }
     }
     result.map_err(Failure::Run)?;
     if !done && !stdout {
-        eprintln!("interrupted; {} has {}; continue with --resume", part.display(), human_bytes(at));
+        eprintln!(
+            "interrupted; {} has {}; continue with --resume",
+            part.display(),
+            human_bytes(at)
+        );
     }
     Ok(())
 }
@@ -149,15 +176,32 @@ impl Progress {
             return;
         }
         self.next = now + Duration::from_millis(200);
-        let (since, from) = if end { (self.began, self.start) } else { self.last };
+        let (since, from) = if end {
+            (self.began, self.start)
+        } else {
+            self.last
+        };
         let rate = (at - from) as f64 * 8.0 / (now - since).as_secs_f64().max(1e-3);
         self.last = (now, at);
         let total = fetch.total();
-        let of = total.map_or_else(String::new, |t| format!(" of {} ({:.0} %)", human_bytes(t), 100.0 * at as f64 / t.max(1) as f64));
+        let of = total.map_or_else(String::new, |t| {
+            format!(
+                " of {} ({:.0} %)",
+                human_bytes(t),
+                100.0 * at as f64 / t.max(1) as f64
+            )
+        });
         let left = match total {
-            Some(t) if !end && rate > 0.0 => format!(", {:.0} s left", (t - at) as f64 * 8.0 / rate),
+            Some(t) if !end && rate > 0.0 => {
+                format!(", {:.0} s left", (t - at) as f64 * 8.0 / rate)
+            }
             _ => String::new(),
         };
-        eprint!("\r\x1b[K{}{of} at {}{left}{}", human_bytes(at), human_rate(rate), if end { "\n" } else { "" });
+        eprint!(
+            "\r\x1b[K{}{of} at {}{left}{}",
+            human_bytes(at),
+            human_rate(rate),
+            if end { "\n" } else { "" }
+        );
     }
 }

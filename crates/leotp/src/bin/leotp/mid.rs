@@ -31,20 +31,43 @@ pub(crate) struct Args {
 
 pub(crate) fn run(a: &Args) -> Result<(), Failure> {
     catch_signals()?;
-    let valid = !a.name.is_empty() && a.name.len() <= 32 && a.name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let valid = !a.name.is_empty()
+        && a.name.len() <= 32
+        && a.name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'_');
     if !valid {
-        return Err(Failure::Usage(String::from("--name: 1 to 32 letters, digits or _")));
+        return Err(Failure::Usage(String::from(
+            "--name: 1 to 32 letters, digits or _",
+        )));
     }
-    let o = MidOptions { port: a.port, name: a.name.clone(), mark: a.mark, table: a.table, params: a.params.params()?, ..MidOptions::default() };
+    let o = MidOptions {
+        port: a.port,
+        name: a.name.clone(),
+        mark: a.mark,
+        table: a.table,
+        params: a.params.params()?,
+        ..MidOptions::default()
+    };
     let mut m = Mid::start(o)?;
-    eprintln!("midnode for UDP port {} (nftables table leotp_{})", a.port, a.name);
+    eprintln!(
+        "midnode for UDP port {} (nftables table leotp_{})",
+        a.port, a.name
+    );
     let mut last = (Instant::now(), 0);
     while !stop_requested() {
         m.poll(Duration::from_millis(200))?;
         if a.report > 0 && last.0.elapsed().as_secs() >= a.report {
             let s = m.stats();
             let rate = (s.bytes_out - last.1) as f64 * 8.0 / last.0.elapsed().as_secs_f64();
-            eprintln!("{} flows, {}, {} repairs, {} cache hits, {} dropped", m.flows(), human_rate(rate), s.repairs, s.cache_hits, s.dropped);
+            eprintln!(
+                "{} flows, {}, {} repairs, {} cache hits, {} dropped",
+                m.flows(),
+                human_rate(rate),
+                s.repairs,
+                s.cache_hits,
+                s.dropped
+            );
             last = (Instant::now(), s.bytes_out);
         }
     }

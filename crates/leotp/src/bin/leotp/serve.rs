@@ -36,7 +36,10 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
     let params = a.params.params()?;
     let mut listen = a.listen.clone();
     if listen.is_empty() {
-        listen = vec![SocketAddr::from(([0, 0, 0, 0], DEFAULT_PORT)), SocketAddr::from(([0u16; 8], DEFAULT_PORT))];
+        listen = vec![
+            SocketAddr::from(([0, 0, 0, 0], DEFAULT_PORT)),
+            SocketAddr::from(([0u16; 8], DEFAULT_PORT)),
+        ];
     }
     let flow = match a.flow {
         Some(f) => f,
@@ -45,7 +48,9 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
     let live = a.file.as_os_str() == "-";
     let mut p = Publisher::bind(&listen, params)?;
     if live && a.key_file.is_some() {
-        return Err(Failure::Usage(String::from("--key-file: only files can be sealed, not standard input")));
+        return Err(Failure::Usage(String::from(
+            "--key-file: only files can be sealed, not standard input",
+        )));
     }
     if live {
         let mut w = p.publish_live(flow, a.keep);
@@ -60,11 +65,20 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
     } else if let Some(k) = &a.key_file {
         let s = SealedFile::open(&a.file, &read_key(k)?, flow, random()?);
         let s = s.map_err(|e| Failure::Io(format!("open {}", a.file.display()), e))?;
-        eprintln!("serving {} ({}), sealed, as flow {flow:016x}", a.file.display(), human_bytes(s.plain_len()));
+        eprintln!(
+            "serving {} ({}), sealed, as flow {flow:016x}",
+            a.file.display(),
+            human_bytes(s.plain_len())
+        );
         p.publish(flow, Box::new(s));
     } else {
-        let s = FileSource::open(&a.file).map_err(|e| Failure::Io(format!("open {}", a.file.display()), e))?;
-        eprintln!("serving {} ({}) as flow {flow:016x}", a.file.display(), human_bytes(s.length()));
+        let s = FileSource::open(&a.file)
+            .map_err(|e| Failure::Io(format!("open {}", a.file.display()), e))?;
+        eprintln!(
+            "serving {} ({}) as flow {flow:016x}",
+            a.file.display(),
+            human_bytes(s.length())
+        );
         p.publish(flow, Box::new(s));
     }
     for l in p.locals() {
