@@ -1,5 +1,6 @@
 //! From nothing to a lab whose edges carry frames.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,7 +15,7 @@ use constel_plan::Lab;
 use constel_routing::AddressPlan;
 
 use crate::error::EngineError;
-use crate::launcher::{Launcher, hosts_file};
+use crate::launcher::{Launcher, hosts_file, namespaces_file};
 use crate::limits;
 use crate::manifest::memory_bytes;
 use crate::nodes::{Builder, LiveNode};
@@ -117,17 +118,25 @@ fn settings(ipv6: bool) -> Vec<constel_host::template::Setting> {
 }
 
 /// What other processes need to find nodes: names, and paths to their namespaces that work as long as this
-/// process lives.
+/// process lives. Two files, not one a node: `/run` may be a disk.
 fn publish(wiring: &Wiring, launcher: &Launcher) -> Result<(), EngineError> {
-    let io = |what: String| move |source| EngineError::Io { what, source };
-    let hosts = hosts_file(&launcher.lab_dir);
-    let text = format!("127.0.0.1 localhost\n::1 localhost\n{}", wiring.addresses.hosts(&wiring.lab.layout));
-    fs::write(&hosts, text).map_err(io(format!("write {}", hosts.display())))?;
-    let folder = launcher.lab_dir.join("netns");
-    fs::create_dir(&folder).map_err(io(format!("make {}", folder.display())))?;
-    for (node, live) in wiring.lab.layout.nodes().iter().zip(launcher.nodes.iter()) {
-        std::os::unix::fs::symlink(live.ns.proc_path(), folder.join(&node.name))
-            .map_err(io(format!("link {} in {}", node.name, folder.display())))?;
-    }
-    Ok(())
+    let write = |path: std::path::PathBuf, text: String| {
+        fs::write(&path, text)
+            .map_err(|source| EngineError::Io { what: format!("write {}", path.display()), source })
+    };
+    let names = wiring.addresses.hosts(&wiring.lab.layout);
+    write(hosts_file(&launcher.lab_dir), format!("127.0.0.1 localhost\n::1 localhost\n{names}"))?;
+    let paths: BTreeMap<&str, std::path::PathBuf> = wiring
+        .lab
+        .layout
+        .nodes()
+        .iter()
+        .zip(launcher.nodes.iter())
+        .map(|(node, live)| (node.name.as_str(), live.ns.proc_path()))
+        .collect();
+    let text = serde_json::to_string(&paths).map_err(|error| EngineError::Io {
+        what: "list the nodes' namespaces".to_owned(),
+        source: error.into(),
+    })?;
+    write(namespaces_file(&launcher.lab_dir), text)
 }

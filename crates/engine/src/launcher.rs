@@ -30,6 +30,12 @@ pub fn hosts_file(lab_dir: &Path) -> PathBuf {
     lab_dir.join("hosts")
 }
 
+/// Where the paths of the nodes' namespaces lie in a lab's runtime folder: a JSON object from node name to
+/// path, as `/proc/<engine>/fd/<n>`.
+pub fn namespaces_file(lab_dir: &Path) -> PathBuf {
+    lab_dir.join("netns.json")
+}
+
 /// What a command in a node sees otherwise than the host: `/etc/hosts` with every node's name, and the node's
 /// own `/sys/class/net`.
 pub fn node_mounts(lab_dir: &Path) -> Vec<Mount> {

@@ -30,7 +30,7 @@ mod view;
 mod wiring;
 
 pub use error::EngineError;
-pub use launcher::{hosts_file, node_mounts, search_path};
+pub use launcher::{hosts_file, namespaces_file, node_mounts, search_path};
 pub use paths::PathSample;
 pub use progress::{Progress, Silent};
 pub use run::{Finished, Options, run};

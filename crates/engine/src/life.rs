@@ -114,7 +114,6 @@ fn live_with(
         let (standing, _) = run.wait_for_routes(&steps.current, daemons, ROUTES_WITHIN, &logs)?;
         let took = begun.elapsed().as_secs_f64();
         convergence = Convergence { first_s: Some(took), pairs: standing.pairs };
-        progress.stage("routes", 1, 1, &format!("stand after {took:.1} s"));
         log.emit(None, "routes-stand", detail! {"pairs" => standing.pairs, "after_s" => took});
     }
     let flows: &[_] = if options.traffic { &scenario.traffic } else { &[] };

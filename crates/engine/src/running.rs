@@ -72,10 +72,11 @@ impl Run<'_> {
             let stage = stage.get_or_insert_with(|| {
                 Stage::begin(self.progress, "routes", standing.pairs as u64)
             });
-            stage.note(standing.good as u64, &format!("{} daemons", daemons.count()));
             if standing.complete() {
+                stage.note(standing.good as u64, &format!("stand after {:.1} s", started.elapsed().as_secs_f64()));
                 return Ok((standing, started.elapsed()));
             }
+            stage.note(standing.good as u64, &format!("{} daemons", daemons.count()));
             if self.stopped() {
                 return Err(EngineError::Interrupted);
             }
@@ -126,8 +127,9 @@ impl Run<'_> {
             let handovers = ready.delta.handovers.clone();
             let current = Arc::clone(&steps.current);
             let mut problem = None;
-            let mut stop = || {
-                if problem.is_none() {
+            let mut stop = |left: Duration| {
+                // What takes longer than is left would make the step's routes late.
+                if problem.is_none() && look.fits(left) {
                     problem = self.between_steps(&current, daemons, &mut look, &mut seen).err();
                 }
                 self.stopped() || problem.is_some()
@@ -227,6 +229,7 @@ impl Run<'_> {
 #[derive(Default)]
 struct Looks {
     next: Option<Instant>,
+    cost: Duration,
 }
 
 impl Looks {
@@ -234,7 +237,13 @@ impl Looks {
         self.next.is_none_or(|next| Instant::now() >= next)
     }
 
+    /// Whether a look, with some margin, is over before `left` is.
+    fn fits(&self, left: Duration) -> bool {
+        left > self.cost * 2 + Duration::from_millis(5)
+    }
+
     fn done(&mut self, cost: Duration) {
+        self.cost = self.cost.max(cost);
         self.next = Some(Instant::now() + (cost * LOOK_SHARE).max(LOOK_EVERY));
     }
 }

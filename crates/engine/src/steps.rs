@@ -14,9 +14,6 @@ use crate::error::EngineError;
 use crate::nodes::LiveNode;
 use crate::wiring::Wiring;
 
-/// A step's update is handed to the link plane this long before its time.
-const HAND_OVER_EARLY: Duration = Duration::from_millis(3);
-
 /// How often a waiting loop looks whether it should stop.
 const STOP_CHECK: Duration = Duration::from_millis(20);
 
@@ -114,8 +111,8 @@ impl Steps {
         Ready { snapshot: Arc::new(snapshot), delta, update: EdgeUpdate { changes }, routes }
     }
 
-    /// Waits for the step's time and makes it take effect: one atomic table update, then the kernels'
-    /// neighbours and routes. False when `stop` said so before its time.
+    /// Makes the step take effect at its time: one atomic table update, handed over now and carried out by
+    /// the link plane itself, then the kernels' neighbours and routes. False when `stop` said so before.
     ///
     /// # Errors
     /// When the link plane or a kernel refuses.
@@ -123,21 +120,22 @@ impl Steps {
         &mut self,
         ready: Ready,
         zero_mono_ns: u64,
-        mut stop: impl FnMut() -> bool,
+        mut stop: impl FnMut(Duration) -> bool,
     ) -> Result<bool, EngineError> {
         let t_ns = ready.snapshot.t_ns;
+        let due = zero_mono_ns + t_ns;
+        let pending = self.relay.submit(ready.update, Some(due))?;
         loop {
-            if stop() {
-                return Ok(false);
-            }
             let left = self.clock.until(t_ns).unwrap_or(STOP_CHECK);
-            if left <= HAND_OVER_EARLY {
+            if left.is_zero() {
                 break;
             }
-            std::thread::sleep((left - HAND_OVER_EARLY).min(STOP_CHECK));
+            if stop(left) {
+                return Ok(false);
+            }
+            std::thread::sleep(self.clock.until(t_ns).unwrap_or(STOP_CHECK).min(STOP_CHECK));
         }
-        let due = zero_mono_ns + t_ns;
-        let applied = self.relay.apply(ready.update, Some(due))?;
+        let applied = pending.wait()?;
         self.times.update_ns.push(applied.took_ns as f64);
         self.times.lateness_ns.push(applied.at_ns.saturating_sub(due) as f64);
         let start = mono_ns();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use constel_drivers::relay::{Relay, RelayStats, host_ifindex};
 use constel_host::globals::{Globals, Owner};
-use constel_host::netlink::Socket;
+use constel_host::netlink::{Socket, destroy_tcp};
 use constel_host::rcu::Expedited;
 use constel_link::PortId;
 
@@ -59,6 +59,10 @@ pub(crate) fn take_down(
     // Removing thousands of interfaces waits for RCU grace periods again and again.
     let expedited = Expedited::hold(globals, owner)?;
     let count = nodes.len() as u64;
+    // The dead programs' connections would go on retransmitting, and keep their namespaces, for minutes.
+    for node in nodes.iter() {
+        destroy_tcp(&node.ns)?;
+    }
     // The last one to hold them is this function: threads and views have ended.
     drop(Arc::into_inner(nodes));
     let removed = wait_removed(&wiring.lab.layout.ports().iter().map(|p| p.id).collect::<Vec<_>>(), &relay);

@@ -1,8 +1,10 @@
 //! `constel exec` and `constel shell`: commands in nodes.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::PathBuf;
 
-use constel_engine::{node_mounts, search_path};
+use constel_engine::{namespaces_file, node_mounts, search_path};
 use constel_host::NetNs;
 use constel_host::cgroup::LabCgroup;
 use constel_host::claim::LabEntry;
@@ -28,12 +30,14 @@ pub(crate) fn shell(args: &Shell) -> Outcome {
 fn enter(lab: &str, node: &str, command: &[OsString]) -> Outcome {
     constel_host::probe::require_privilege().map_err(|error| Failure::Host(error.to_string()))?;
     let entry = labs::find_alive(lab)?;
-    let path = entry.dir.join("netns").join(node);
-    // A node's name is a file name; anything else would lead out of the folder.
-    if node.contains('/') || std::fs::symlink_metadata(&path).is_err() {
-        return Err(Failure::Usage(no_node(&entry, node)));
-    }
-    let netns = NetNs::open(&path)?;
+    let paths: BTreeMap<String, PathBuf> = match std::fs::read(namespaces_file(&entry.dir)) {
+        Ok(text) => serde_json::from_slice(&text)?,
+        Err(_) => return Err(anyhow::anyhow!("lab '{lab}' is still coming up").into()),
+    };
+    let Some(path) = paths.get(node) else {
+        return Err(Failure::Usage(no_node(&entry, node, &paths)));
+    };
+    let netns = NetNs::open(path)?;
     let cgroup = LabCgroup::open(&entry.lab)?;
     let mounts = node_mounts(&entry.dir);
     let Some(record) = &entry.record else {
@@ -53,13 +57,8 @@ fn enter(lab: &str, node: &str, command: &[OsString]) -> Outcome {
     match never {}
 }
 
-fn no_node(entry: &LabEntry, node: &str) -> String {
-    let names: Vec<String> = std::fs::read_dir(entry.dir.join("netns"))
-        .into_iter()
-        .flatten()
-        .filter_map(|file| file.ok()?.file_name().into_string().ok())
-        .collect();
-    let hint = match nearest(node, names.iter().map(String::as_str)) {
+fn no_node(entry: &LabEntry, node: &str, paths: &BTreeMap<String, PathBuf>) -> String {
+    let hint = match nearest(node, paths.keys().map(String::as_str)) {
         Some(near) => format!("; did you mean '{near}'?"),
         None => format!("; `constel show {}` names them all", entry.lab),
     };

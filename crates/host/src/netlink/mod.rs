@@ -10,12 +10,14 @@ mod describe;
 mod dump;
 mod monitor;
 mod socket;
+mod tcp;
 mod types;
 
 pub use batch::{Batch, BatchError, RequestError};
 pub use dump::{Address, InstalledRoute, LinkInfo, Neighbour, QdiscInfo};
 pub use monitor::{Change, ChangeKind, ChangeMonitor};
 pub use socket::Socket;
+pub use tcp::destroy_tcp;
 pub use types::{
     AddressSpec, IpPrefix, LinkChange, Mac, NeighbourSpec, NextHop, ROUTE_PROTOCOL, Route,
     RouteTarget, VethEnd,
