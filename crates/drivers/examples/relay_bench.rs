@@ -490,8 +490,8 @@ fn udp_throughput(options: &Options) -> Vec<Value> {
     results
 }
 
-/// Goodput of one stream over `seconds`, after a second to get going.
-fn tcp(row: &Row, seconds: f64) -> f64 {
+/// Goodput of one stream over `seconds`, after a second to get going, and segments sent again.
+fn tcp(row: &Row, seconds: f64) -> (f64, u64) {
     let (near, far, _, to) = row.ends();
     let listener = far.run(|| TcpListener::bind((to, 9001)).unwrap());
     let mut stream = near.run(|| {
@@ -529,7 +529,8 @@ fn tcp(row: &Row, seconds: f64) -> f64 {
                 stop.store(true, Ordering::Relaxed);
                 drop(accepted);
                 let _ = sending.join();
-                return bytes as f64 * 8.0 / took / 1e9;
+                let again = near.run(|| snmp("Tcp", "RetransSegs"));
+                return (bytes as f64 * 8.0 / took / 1e9, again);
             }
         } else if start.elapsed() > Duration::from_secs(1) {
             from = Some(Instant::now());
@@ -551,11 +552,15 @@ fn tcp_throughput(options: &Options) -> Vec<Value> {
             ("relay, 10 ms round trip", Some(5 * MS / hops as u64), false),
         ] {
             let row = Row::new(options, hops, delay, gso);
-            let gbps = tcp(&row, options.seconds);
+            let (gbps, again) = tcp(&row, options.seconds);
             let unintended = row.handle().map(|h| h.snapshot().unwrap().unintended);
-            say(options, &format!("{name:>24} {hops} hops: {gbps:>7.2}"));
+            say(
+                options,
+                &format!("{name:>24} {hops} hops: {gbps:>7.2}  ({again} segments sent again)"),
+            );
             results.push(json!({
-                "what": "tcp", "path": name, "hops": hops, "gbps": gbps, "unintended": unintended,
+                "what": "tcp", "path": name, "hops": hops, "gbps": gbps,
+                "retransmitted": again, "unintended": unintended,
             }));
         }
     }
