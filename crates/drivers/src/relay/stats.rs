@@ -18,7 +18,7 @@ pub struct UnintendedDrops {
     pub error: u64,
     /// No slot for the copy of a multicast frame.
     pub no_buffer: u64,
-    /// Not taken by the trunk because its ring stayed full.
+    /// Refused by AF_XDP as malformed: always 0.
     pub trunk: u64,
     /// Sent, but not seen behind the trunk (kernel backlog full). Frames under way at the moment
     /// of the snapshot are counted too, so only a value that stays says something.
@@ -64,6 +64,8 @@ pub struct RelayStats {
     pub uptime_ns: Nanos,
     /// Times the thread slept and was woken (by a frame, a timer or a command).
     pub sleeps: u64,
+    /// Times the kernel did not take a batch for a while; the frames were late, not lost.
+    pub trunk_stalls: u64,
     /// How long before a frame is due the thread wakes up at present.
     pub lead_ns: Nanos,
     /// Updates applied.

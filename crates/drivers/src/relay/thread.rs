@@ -26,8 +26,8 @@ const INTAKE: usize = 64;
 /// A frame is stamped a moment before it can be seen; younger ones wait for the next look, so that
 /// two CPUs' frames are merged in the right order.
 const SETTLE_NS: Nanos = 300;
-/// Waits for room on the trunk before frames are given up.
-const TRUNK_RETRIES: u32 = 1000;
+/// Tries to have the trunk take a batch before turning to other things.
+const TRUNK_TRIES: u32 = 1000;
 /// Places of the table read per command, so that statistics do not make frames late.
 pub(crate) const PLACES_PER_TURN: usize = 256;
 
@@ -83,7 +83,7 @@ pub(crate) struct State {
     lateness: Histogram,
     early: u64,
     injected: u64,
-    dropped_trunk: u64,
+    trunk_stalls: u64,
     not_a_port: u64,
     sleeps: u64,
     updates: u64,
@@ -99,7 +99,7 @@ impl State {
             lateness: Histogram::new(),
             early: 0,
             injected: 0,
-            dropped_trunk: 0,
+            trunk_stalls: 0,
             not_a_port: 0,
             sleeps: 0,
             updates: 0,
@@ -223,25 +223,22 @@ impl Thread {
         );
     }
 
+    /// Have the kernel take what is queued. What it does not take stays queued for the next turn:
+    /// it may know of the descriptors already, so they cannot be taken back.
     fn flush(&mut self) {
-        let mut retries = 0;
-        while self.xsk.pending() > 0 {
+        for _ in 0..TRUNK_TRIES {
             let pool = &mut self.pool;
             match self.xsk.kick(|slot| pool.give(slot)) {
                 Ok(taken) => self.state.injected += u64::from(taken),
                 // The trunk is gone or down: nothing can be delivered any more.
-                Err(_) => retries = TRUNK_RETRIES,
+                Err(_) => break,
             }
-            if self.xsk.pending() > 0 {
-                retries += 1;
-                if retries > TRUNK_RETRIES {
-                    let pool = &mut self.pool;
-                    let lost = self.xsk.abandon(|slot| pool.give(slot));
-                    self.state.dropped_trunk += u64::from(lost);
-                }
-                std::hint::spin_loop();
+            if self.xsk.pending() == 0 {
+                return;
             }
+            std::hint::spin_loop();
         }
+        self.state.trunk_stalls += 1;
     }
 
     /// The kernel sends one after the other: spread the batch over the time of the call.
@@ -385,7 +382,7 @@ impl Thread {
                 size: sums.dropped_size,
                 error: sums.dropped_error + state.not_a_port + self.rings.malformed,
                 no_buffer: totals.counters.dropped_no_buffer,
-                trunk: state.dropped_trunk + self.xsk.invalid_descs(),
+                trunk: self.xsk.invalid_descs(),
                 backlog: state.injected.saturating_sub(sums.delivered),
             },
             captured: sums.captured,
@@ -399,6 +396,7 @@ impl Thread {
             cpu_ns: thread_cpu_ns(),
             uptime_ns: now - state.started_ns,
             sleeps: state.sleeps,
+            trunk_stalls: state.trunk_stalls,
             lead_ns: self.waiting.lead_ns(),
             updates: state.updates,
             longest_update_ns: state.longest_update_ns,

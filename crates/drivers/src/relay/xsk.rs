@@ -279,18 +279,6 @@ impl Xsk {
         }
     }
 
-    /// Take back everything the kernel has not taken. Returns the number of frames given up.
-    pub(crate) fn abandon(&mut self, mut freed: impl FnMut(u32)) -> u32 {
-        // Moving the producer back is safe: the kernel reads it only inside `sendto`.
-        let taken = self.tx.consumer().load(Ordering::Acquire);
-        let lost = self.head.wrapping_sub(taken);
-        self.reclaim(self.head, &mut freed);
-        self.head = taken;
-        self.reclaimed = taken;
-        self.tx.producer().store(taken, Ordering::Release);
-        lost
-    }
-
     /// Hand the slots of all descriptors before `end` back.
     fn reclaim(&mut self, end: u32, freed: &mut impl FnMut(u32)) {
         while self.reclaimed != end {
