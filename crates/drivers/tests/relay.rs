@@ -626,3 +626,70 @@ fn a_relay_that_was_never_started_goes_as_well() {
         relay.attach(&[PortId(0)]).err()
     });
 }
+
+#[test]
+fn under_churn_every_frame_and_every_slot_is_accounted_for() {
+    const SLOTS: u32 = 8192;
+    let config = RelayConfig {
+        slots: SLOTS,
+        ..RelayConfig::new("churn", 4, 1)
+    };
+    let lab = Lab::with(config, &[0, 1, 2, 3]);
+    let slow = Impairment {
+        rate_bps: NonZeroU64::new(20_000_000),
+        queue: QueueLimit { bytes: 3000 },
+        loss: Loss::Bernoulli { loss_ratio: 0.1 },
+        ..Impairment::delay_only(MS)
+    };
+    let (stop, stopped) = mpsc::channel::<()>();
+    let sender = lab.nodes[0].run(|| Raw::new(ODD));
+    let sending = thread::spawn(move || {
+        let mut n = 0u32;
+        while stopped.try_recv().is_err() {
+            let to = if n.is_multiple_of(3) {
+                BROADCAST
+            } else {
+                mac_of(PortId(1 + n % 3))
+            };
+            sender.send(&frame(to, mac_of(PortId(0)), ODD, &[n as u8; 300]));
+            n += 1;
+            if n.is_multiple_of(20) {
+                thread::sleep(Duration::from_micros(300));
+            }
+        }
+    });
+    for n in 0..400u32 {
+        let to = 1 + n % 3;
+        let there = lab.handle.edge_stats(PortId(0), PortId(to)).unwrap();
+        let there = there.is_some_and(|e| e.impairment.is_some());
+        let change = match (there, n % 4) {
+            (true, 0) => remove(0, to),
+            (_, 1) => set(0, to, slow),
+            _ => set(0, to, Impairment::delay_only(u64::from(n % 5) * MS)),
+        };
+        lab.apply(vec![change]);
+        thread::sleep(Duration::from_millis(1));
+    }
+    stop.send(()).unwrap();
+    sending.join().unwrap();
+    let end = eventually("all is delivered", || {
+        let stats = lab.handle.snapshot().unwrap();
+        let done = stats.totals.held == 0 && stats.unintended.backlog == 0;
+        done.then_some(stats)
+    });
+    let c = end.totals.counters;
+    assert_eq!(c.offered, c.delivered + c.dropped());
+    assert_eq!((c.delivered, c.delivered), (end.injected, end.delivered));
+    assert!(
+        c.dropped_loss > 0 && c.dropped_queue > 0 && c.delivered > 1000,
+        "{c:?}"
+    );
+    assert_eq!(
+        (end.unintended.total(), end.foreign, end.early),
+        (0, 0, 0),
+        "{end:?}"
+    );
+    assert_eq!(end.free_slots, SLOTS as usize, "no slot is lost");
+    let edges = lab.handle.all_edges().unwrap();
+    assert_eq!(edges.len(), end.totals.edges);
+}

@@ -280,6 +280,16 @@ impl Rings {
         unsafe { self.loaded.asleep.shared(0) }
     }
 
+    /// Slots waiting in the free rings.
+    pub(crate) fn handed_out(&self) -> usize {
+        (0..self.sides.len())
+            .map(|nr| {
+                let taken = self.cpu(nr).free_tail.load(Ordering::Relaxed);
+                self.sides[nr].free_head.wrapping_sub(taken) as usize
+            })
+            .sum()
+    }
+
     /// Sums over all CPUs.
     pub(crate) fn sums(&self) -> CpuSums {
         let mut sums = CpuSums::default();

@@ -392,7 +392,7 @@ impl Thread {
             delivered: sums.delivered,
             lateness: state.lateness.quantiles(),
             early: state.early,
-            free_slots: self.pool.free(),
+            free_slots: self.pool.free() + self.rings.handed_out(),
             cpu_ns: thread_cpu_ns(),
             uptime_ns: now - state.started_ns,
             sleeps: state.sleeps,
