@@ -38,6 +38,10 @@ pub fn destroy_tcp(ns: &NetNs) -> Result<usize> {
     let what = || "end TCP connections".to_owned();
     let mut raw = {
         let _inside = ns.enter()?;
+        // Listing walks the host's whole table of connections; a namespace without any is spared it.
+        if !has_tcp() {
+            return Ok(0);
+        }
         Raw::new(NETLINK_SOCK_DIAG).context(what)?
     };
     raw.bind_auto().context(what)?;
@@ -56,6 +60,17 @@ pub fn destroy_tcp(ns: &NetNs) -> Result<usize> {
         }
     }
     Ok(ended)
+}
+
+/// Whether the calling thread's namespace has TCP sockets, by its own count. Unsure counts as yes.
+fn has_tcp() -> bool {
+    ["sockstat", "sockstat6"].iter().any(|file| {
+        let Ok(text) = std::fs::read_to_string(format!("/proc/thread-self/net/{file}")) else {
+            return *file == "sockstat";
+        };
+        // "TCP: inuse 0 orphan 0 ...", "TCP6: inuse 0"
+        !text.lines().any(|line| line.starts_with("TCP") && line.contains(": inuse 0"))
+    })
 }
 
 /// `nlmsghdr` and `inet_diag_req_v2` for all TCP states but LISTEN (1 << 10).
