@@ -7,7 +7,8 @@
 //! |      0 |     1 | version 1 (high 4 bits), type (low 4 bits)           |||
 //! |      1 |     1 | flags                                                |||
 //! |      2 |     2 | padding bytes   | payload bytes     | 0                 |
-//! |      4 |     4 | 0               | time queued, us   | time queued, us   |
+//! |      4 |     2 | 0               | time queued, 64 us units            ||
+//! |      6 |     2 | Requester's tag | tag of the Interest behind the OWD   ||
 //! |      8 |     8 | flow id                                              |||
 //! |     16 |     8 | range start, byte                                    |||
 //! |     24 |     8 | range end (exclusive), byte                          |||
@@ -31,6 +32,8 @@ pub const HEADER_LEN: usize = 48;
 pub const META_BASE: u64 = 1 << 62;
 /// Largest payload a Data packet may carry, byte: a UDP datagram over IPv4.
 pub const MAX_PAYLOAD: usize = 65_507 - HEADER_LEN;
+/// Resolution of the time queued, us.
+const QUEUED_STEP_US: u32 = 64;
 /// Lowest send rate an Interest may ask for, bit/s.
 pub const MIN_RATE_BPS: u64 = 10_000;
 /// Highest send rate an Interest may ask for, bit/s.
@@ -110,6 +113,9 @@ pub struct Interest {
     pub fresh: bool,
     /// See [`FLAG_BARE`].
     pub bare: bool,
+    /// Names the Requester's clock: a Data packet's Interest OWD is only for the
+    /// node whose tag comes back with it.
+    pub tag: u16,
     /// Padding bytes after the header; they buy a larger answer under a
     /// Responder's amplification bound.
     pub padding: u16,
@@ -127,8 +133,10 @@ pub struct DataHeader {
     /// One-way delay of this hop's latest Interest as the Responder saw it, ns,
     /// including the (cancelling) offset of the two clocks.
     pub interest_owd: Option<i64>,
+    /// Tag of the Interest that `interest_owd` belongs to.
+    pub tag: u16,
     /// Time the request and its answer have waited in LEOTP nodes (not links)
-    /// so far, us, saturating.
+    /// so far, us; on the wire in steps of 64 us up to 4.19 s.
     pub queued_us: u32,
     /// `range.end` is the end of the flow.
     pub fin: bool,
@@ -215,7 +223,8 @@ impl<'a> Packet<'a> {
         }
         let (kind, flags) = (b[0] & 0x0f, b[1]);
         let length = usize::from(u16::from_be_bytes([b[2], b[3]]));
-        let queued_us = u32::from_be_bytes([b[4], b[5], b[6], b[7]]);
+        let queued = u16::from_be_bytes([b[4], b[5]]);
+        let tag = u16::from_be_bytes([b[6], b[7]]);
         let flow = u64_at(b, 8);
         let (start, end) = (u64_at(b, 16), u64_at(b, 24));
         let (timestamp, last) = (u64_at(b, 32), u64_at(b, 40));
@@ -249,7 +258,7 @@ impl<'a> Packet<'a> {
             return Err(WireError::Trailing(b.len() - need));
         }
         if kind == TYPE_INTEREST {
-            if queued_us != 0 {
+            if queued != 0 {
                 return Err(WireError::Reserved);
             }
             if !(MIN_RATE_BPS..=MAX_RATE_BPS).contains(&last) {
@@ -263,6 +272,7 @@ impl<'a> Packet<'a> {
                 rtx: flags & FLAG_RTX != 0,
                 fresh: flags & FLAG_FRESH != 0,
                 bare: flags & FLAG_BARE != 0,
+                tag,
                 padding: length as u16,
             }));
         }
@@ -275,7 +285,8 @@ impl<'a> Packet<'a> {
             range,
             timestamp,
             interest_owd: owd.then_some(last as i64),
-            queued_us,
+            tag,
+            queued_us: u32::from(queued) * QUEUED_STEP_US,
             fin: flags & FLAG_FIN != 0,
             rtx: flags & FLAG_RTX != 0,
         };
@@ -304,13 +315,14 @@ fn put_header(
     kind: u8,
     flags: u8,
     length: u16,
-    queued_us: u32,
+    queued_tag: (u16, u16),
     words: [u64; 5],
 ) {
     out.reserve(HEADER_LEN + usize::from(length));
     out.extend_from_slice(&[VERSION << 4 | kind, flags]);
     out.extend_from_slice(&length.to_be_bytes());
-    out.extend_from_slice(&queued_us.to_be_bytes());
+    out.extend_from_slice(&queued_tag.0.to_be_bytes());
+    out.extend_from_slice(&queued_tag.1.to_be_bytes());
     for v in words {
         out.extend_from_slice(&v.to_be_bytes());
     }
@@ -331,7 +343,14 @@ impl Interest {
             self.timestamp,
             rate,
         ];
-        put_header(out, TYPE_INTEREST, flags, self.padding, 0, words);
+        put_header(
+            out,
+            TYPE_INTEREST,
+            flags,
+            self.padding,
+            (0, self.tag),
+            words,
+        );
         out.resize(out.len() + usize::from(self.padding), 0);
     }
 }
@@ -345,6 +364,13 @@ impl DataHeader {
             } else {
                 0
             })
+    }
+
+    fn queued_tag(&self) -> (u16, u16) {
+        (
+            u16::try_from(self.queued_us / QUEUED_STEP_US).unwrap_or(u16::MAX),
+            self.tag,
+        )
     }
 
     fn words(&self) -> [u64; 5] {
@@ -367,7 +393,7 @@ impl DataHeader {
             TYPE_DATA,
             self.flags(),
             payload.len() as u16,
-            self.queued_us,
+            self.queued_tag(),
             self.words(),
         );
         out.extend_from_slice(payload);
@@ -380,7 +406,7 @@ impl DataHeader {
             TYPE_VPH,
             self.flags() & FLAG_OWD,
             0,
-            self.queued_us,
+            self.queued_tag(),
             self.words(),
         );
     }

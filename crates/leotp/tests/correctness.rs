@@ -202,9 +202,9 @@ proptest! {
             let start = if meta { META_BASE + start % 128 } else { start };
             let range = Range { start, end: start + n };
             let mut b = vec![];
-            let h = DataHeader { flow, range, timestamp: ts, interest_owd: (flags & 1 != 0).then_some(ts as i64), queued_us: ts as u32, fin: flags & 2 != 0, rtx: flags & 4 != 0 };
+            let h = DataHeader { flow, range, timestamp: ts, interest_owd: (flags & 1 != 0).then_some(ts as i64), tag: 0, queued_us: ts as u32, fin: flags & 2 != 0, rtx: flags & 4 != 0 };
             match kind {
-                0..=2 => Interest { flow, range, timestamp: ts, rate_bps: (ts % 100_000_000_000).max(10_000), rtx: flags & 1 != 0, fresh: flags & 2 != 0, bare: flags & 4 != 0, padding: u16::from(flags) }.encode(&mut b),
+                0..=2 => Interest { flow, range, timestamp: ts, rate_bps: (ts % 100_000_000_000).max(10_000), rtx: flags & 1 != 0, fresh: flags & 2 != 0, bare: flags & 4 != 0, tag: 0, padding: u16::from(flags) }.encode(&mut b),
                 3 | 4 => h.encode_data(&vec![flags; n as usize], &mut b),
                 _ => h.encode_vph(&mut b),
             }
@@ -261,6 +261,7 @@ fn state_expires() {
             rtx: false,
             fresh: false,
             bare: false,
+            tag: 0,
             padding: 0,
         }
         .encode(&mut b);
@@ -303,4 +304,63 @@ fn twenty_four_virtual_hours() {
         c.sink().consumer.stats()
     );
     assert!(g > 0.07);
+}
+
+#[test]
+fn one_peer_cannot_fill_a_midnode() {
+    // A hundred flows of one address ask for much and take nothing.
+    let p = Params {
+        peer_buffer_bytes: 1 << 20,
+        send_buffer_bytes: 1 << 19,
+        ..Params::default()
+    };
+    let mut mid = Midnode::new(p.clone()).unwrap();
+    let mut out = vec![];
+    let mut held = 0;
+    for port in 1..=100u16 {
+        let up = Path {
+            src: addr(9, port),
+            dst: addr(2, 2),
+        };
+        for k in 0..400 {
+            let range = leotp::wire::Range {
+                start: k * 1400,
+                end: k * 1400 + 1400,
+            };
+            let mut b = vec![];
+            leotp::wire::Interest {
+                flow: u64::from(port),
+                range,
+                timestamp: 0,
+                rate_bps: 10_000,
+                rtx: false,
+                fresh: false,
+                bare: false,
+                tag: 0,
+                padding: 0,
+            }
+            .encode(&mut b);
+            mid.handle_datagram(S, up, &b);
+            b.clear();
+            leotp::wire::DataHeader {
+                flow: u64::from(port),
+                range,
+                timestamp: 0,
+                interest_owd: Some(1),
+                tag: 0,
+                queued_us: 0,
+                fin: false,
+                rtx: false,
+            }
+            .encode_data(&[0; 1400], &mut b);
+            mid.handle_datagram(S, up.reversed(), &b);
+        }
+        while mid.poll_transmit(S, &mut out).is_some() {
+            out.clear();
+        }
+        held += mid.buffered_bytes(u64::from(port), up.reversed());
+    }
+    // The first flows were alone and held a whole buffer each; shares shrink.
+    println!("{held} bytes held, {} packets dropped", mid.stats().dropped);
+    assert!(held < 8 << 20 && mid.stats().dropped > 30_000);
 }

@@ -381,3 +381,128 @@ fn fairness_and_convergence() {
         }
     }
 }
+
+/// Fig. 13: two parallel paths of 80 and 90 ms round trip, 20 Mbit/s, that take
+/// turns. Packets on the abandoned path are lost.
+#[test]
+fn link_switching() {
+    println!("-- path switches between 80 and 90 ms round trip, 4 hops, 20 Mbit/s");
+    for (interval, least) in [(10, 0.75), (4, 0.7), (2, 0.6), (1, 0.5)] {
+        let mut row = String::new();
+        for (name, p, mids) in [
+            ("midnodes", Params::default(), true),
+            ("beyond()", Params::beyond(), true),
+            ("endpoints", Params::default(), false),
+        ] {
+            let mut net = Net::new(5);
+            let mut prod = leotp::core::Producer::new(p.clone()).unwrap();
+            prod.publish(FLOW, Box::new(Pattern::endless(FLOW)));
+            let prod = net.add(Box::new(prod));
+            let router = |net: &mut Net| -> usize {
+                if mids {
+                    net.add(Box::new(leotp::core::Midnode::new(p.clone()).unwrap()))
+                } else {
+                    net.add(Box::new(Plain::default()))
+                }
+            };
+            let (near, far) = (router(&mut net), router(&mut net));
+            let sink = net.add(Box::new(Plain::default()));
+            let l = |us: Nanos| LinkSpec::new(20 * MBIT, us * 1000 / 2).queue(100_000);
+            net.connect(prod, near, l(10_000), l(10_000));
+            // Three hops each way; link ids of a path are consecutive pairs.
+            let mut paths = [(0, 0); 2];
+            for (i, us) in [(0, 20_000), (1, 23_333)] {
+                let (x, y) = (router(&mut net), router(&mut net));
+                let (first, _) = net.connect(near, x, l(us), l(us));
+                net.connect(x, y, l(us), l(us));
+                let (_, last) = net.connect(y, far, l(us), l(us));
+                paths[i] = (first, last);
+            }
+            net.connect(far, sink, l(10_000), l(10_000));
+            let up = leotp::core::Path {
+                src: addr(sink, 1),
+                dst: addr(prod, 2),
+            };
+            net.nodes[sink] = Box::new(vnet::ends::Sink::new(&p, FLOW, up));
+            net.route();
+            net.wake(sink);
+            let mut at = S;
+            let mut start = (0, 0);
+            for turn in 0..30 / interval {
+                if turn * interval >= 10 && start.0 == 0 {
+                    start = (
+                        at,
+                        net.get::<vnet::ends::Sink>(sink).consumer.stats().new_bytes,
+                    );
+                }
+                let on = (turn % 2) as usize;
+                net.set_route(near, sink, paths[on].0);
+                net.set_route(far, prod, paths[on].1);
+                // What is still on the abandoned path does not arrive.
+                for (i, (first, last)) in paths.iter().enumerate() {
+                    for link in *first..=*last {
+                        net.links[link].spec.loss = if i == on { 0.0 } else { 1.0 };
+                    }
+                }
+                at += interval * S;
+                net.run(at, |_| false);
+            }
+            let bytes = net.get::<vnet::ends::Sink>(sink).consumer.stats().new_bytes - start.1;
+            let g = bytes as f64 * 8e3 / (at - start.0) as f64;
+            row += &format!("  {name} {g:.2}");
+            if mids {
+                assert!(g > 18.0 * least, "{name} every {interval} s: {g}");
+            }
+        }
+        println!("every {interval:>2} s:{row} Mbit/s");
+    }
+}
+
+/// A Midnode with a thousand flows: every one is served, and fairly.
+#[test]
+fn a_thousand_flows() {
+    let p = Params {
+        cache_bytes: 32 << 20,
+        ..Params::default()
+    };
+    let mut net = Net::new(6);
+    let mut prod = leotp::core::Producer::new(p.clone()).unwrap();
+    for f in 0..1000 {
+        prod.publish(f, Box::new(Pattern::new(f, 60_000)));
+    }
+    let prod = net.add(Box::new(prod));
+    let mid = net.add(Box::new(leotp::core::Midnode::new(p.clone()).unwrap()));
+    let l = LinkSpec::new(1000 * MBIT, 5 * MS)
+        .queue(4 << 20)
+        .loss(0.001);
+    net.connect(prod, mid, l.clone(), l.clone());
+    let mut sinks = vec![];
+    for f in 0..1000 {
+        let s = net.add(Box::new(Plain::default()));
+        net.connect(mid, s, LinkSpec::new(10 * MBIT, 5 * MS), l.clone());
+        let up = leotp::core::Path {
+            src: addr(s, 1),
+            dst: addr(prod, 2),
+        };
+        net.nodes[s] = Box::new(vnet::ends::Sink::new(&p, f, up));
+        sinks.push(s);
+    }
+    // Routes by hand: every sink hangs on the Midnode.
+    net.route();
+    for s in &sinks {
+        net.wake(*s);
+    }
+    let wall = std::time::Instant::now();
+    net.run(20 * S, |_| false);
+    let done = sinks
+        .iter()
+        .filter(|s| net.get::<vnet::ends::Sink>(**s).consumer.is_done())
+        .count();
+    let st = net.get::<leotp::core::Midnode>(mid).stats();
+    println!(
+        "1000 flows of 60 kB: {done} done, {} packets through the midnode, {:.2} s of wall time for the whole net",
+        st.data_out,
+        wall.elapsed().as_secs_f64()
+    );
+    assert_eq!(done, 1000);
+}

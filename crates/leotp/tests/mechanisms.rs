@@ -192,6 +192,7 @@ fn vph_resets_the_timestamp_of_its_interest() {
         range,
         timestamp: 0,
         interest_owd: None,
+        tag: 0,
         queued_us: 0,
         fin: false,
         rtx: false,

@@ -95,6 +95,9 @@ impl HopCc {
         p: &Params,
     ) {
         if let Some(owd) = interest_owd {
+            if p.new_neighbour_new_hop {
+                self.rtt.notice_neighbour(owd);
+            }
             self.rtt.on_data(now, timestamp, owd);
         }
         let Some(start) = self.round_start else {

@@ -107,6 +107,7 @@ pub struct Consumer {
     meta: Option<Meta>,
     out: VecDeque<(Range, bool, bool)>,
     fresh: Option<Fresh>,
+    tag: u16,
     last_up: Nanos,
     last_rate: u64,
     next_scan: Nanos,
@@ -162,6 +163,7 @@ impl Consumer {
             meta: None,
             out: VecDeque::new(),
             fresh: None,
+            tag: 0,
             last_up: 0,
             last_rate: 0,
             next_scan: 0,
@@ -278,7 +280,8 @@ impl Consumer {
             now,
             bytes.len() as u64,
             h.timestamp,
-            h.interest_owd,
+            // Measured for another node's Interest, it is about another clock.
+            h.interest_owd.filter(|_| h.tag == self.tag),
             &self.params,
         );
         if self.params.shr && !meta && !h.range.is_empty() {
@@ -578,6 +581,9 @@ impl Consumer {
         if self.out.is_empty() {
             self.ask(now);
         }
+        if self.stats.interests == 0 {
+            self.tag = super::clock_tag(now, self.flow ^ u64::from(self.up.src.port()));
+        }
         let (range, rtx, fresh) = self.out.pop_front()?;
         if range.is_meta()
             && let Some(p) = self.pending.get_mut(&META_BASE)
@@ -596,6 +602,7 @@ impl Consumer {
             rtx,
             fresh,
             bare: false,
+            tag: self.tag,
             padding,
         }
         .encode(out);

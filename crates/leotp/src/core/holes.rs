@@ -19,7 +19,7 @@ struct Hole {
 pub struct Seen {
     /// Bytes now known to be skipped: announce downstream as a VPH, before the
     /// packet itself (lines 4-6).
-    pub opened: Option<Range>,
+    pub opened: Vec<Range>,
     /// Bytes now believed lost: ask upstream again (lines 13-14).
     pub lost: Vec<Range>,
 }
@@ -87,10 +87,7 @@ impl HoleTracker {
                     open.remove(k);
                 }
                 for r in open.iter() {
-                    seen.opened = Some(seen.opened.map_or(r, |o| Range {
-                        start: o.start,
-                        end: r.end,
-                    }));
+                    seen.opened.push(r);
                     if self.holes.len() == MAX_HOLES {
                         self.holes.pop_front();
                     }
@@ -171,7 +168,7 @@ mod tests {
         assert_eq!(
             feed(&mut t, 3),
             Seen {
-                opened: Some(p(2)),
+                opened: vec![p(2)],
                 lost: vec![]
             }
         );
@@ -180,7 +177,7 @@ mod tests {
         assert_eq!(
             feed(&mut t, 5),
             Seen {
-                opened: None,
+                opened: vec![],
                 lost: vec![p(2)]
             }
         );
@@ -230,12 +227,12 @@ mod tests {
             assert_eq!(gap, Range { start: 10, end: 40 });
             vec![Range { start: 10, end: 30 }]
         });
-        assert_eq!(seen.opened, Some(p(3)));
+        assert_eq!(seen.opened, [p(3)]);
         assert_eq!(feed(&mut t, 4000), Seen::default());
         assert_eq!(
             feed(&mut t, 4001),
             Seen {
-                opened: None,
+                opened: vec![],
                 lost: vec![p(3)]
             }
         );
@@ -245,6 +242,6 @@ mod tests {
     fn first_packet_lost_is_seen_when_expected() {
         let mut t = HoleTracker::new(1, 1 << 20);
         t.expect(0);
-        assert_eq!(feed(&mut t, 1).opened, Some(p(0)));
+        assert_eq!(feed(&mut t, 1).opened, [p(0)]);
     }
 }

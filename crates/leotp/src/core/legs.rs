@@ -4,7 +4,7 @@
 use super::cc::HopCc;
 use super::holes::HoleTracker;
 use super::params::Params;
-use super::{Path, SendQueue, TokenBucket};
+use super::{Path, RangeSet, SendQueue, TokenBucket};
 use crate::Nanos;
 use crate::wire::Range;
 use std::collections::{BTreeMap, HashMap};
@@ -21,6 +21,9 @@ pub(crate) struct Leg {
     pub(crate) cc: HopCc,
     pub(crate) holes: HoleTracker,
     pub(crate) requested_end: u64,
+    /// Bytes below `requested_end` that no Interest through this node has asked
+    /// for: they went another way, and their absence is no loss.
+    pub(crate) unasked: RangeSet,
     /// Repairs on their way: start -> (end, asked at). Kept with `shr_repeats`.
     pub(crate) repairing: BTreeMap<u64, (u64, Nanos)>,
     pub(crate) last_up: Nanos,
@@ -29,12 +32,34 @@ pub(crate) struct Leg {
     pub(crate) queue: SendQueue,
     pub(crate) bucket: TokenBucket,
     pub(crate) down_rate: u64,
-    pub(crate) owd: Option<i64>,
+    /// One-way delay of the latest Interest, and its tag.
+    pub(crate) owd: Option<(i64, u16)>,
+    /// Our own tag toward the Producer.
+    pub(crate) tag: u16,
     pub(crate) planned: Option<Nanos>,
     pub(crate) seen: Nanos,
 }
 
+/// Stretches of a flow that went another way, remembered per leg.
+const MAX_UNASKED: usize = 256;
+
 impl Leg {
+    /// Notes that `r` is being asked for through this node.
+    pub(crate) fn note_asked(&mut self, r: Range) {
+        if self.requested_end > 0 && r.start > self.requested_end {
+            self.unasked.insert(Range { start: self.requested_end, end: r.start });
+            if self.unasked.count() > MAX_UNASKED {
+                let first = self.unasked.iter().next();
+                if let Some(first) = first {
+                    self.unasked.remove(first);
+                }
+            }
+        } else {
+            self.unasked.remove(r);
+        }
+        self.requested_end = self.requested_end.max(r.end);
+    }
+
     /// Notes a repair asked for at `now`; `false` when the same bytes were asked
     /// for less than a hop's repair time ago, so that the repeats of several
     /// nodes do not multiply on their way up.
@@ -182,6 +207,17 @@ impl Legs {
         Some((leg, shared))
     }
 
+    /// Bytes the sending buffer of a flow to `consumer` may hold: its own bound,
+    /// or its share of what all flows of that address may hold together.
+    pub(crate) fn room(&self, consumer: IpAddr, p: &Params) -> u64 {
+        let n = self.per_peer.get(&consumer).copied().unwrap_or(1).max(1);
+        let share = p.peer_buffer_bytes / u64::from(n);
+        share.clamp(
+            2 * u64::from(p.segment_bytes),
+            p.send_buffer_bytes.max(2 * u64::from(p.segment_bytes)),
+        )
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.index.len()
     }
@@ -222,6 +258,7 @@ impl Legs {
             cc: HopCc::new(p),
             holes: HoleTracker::new(p.hole_threshold, p.max_hole_bytes),
             requested_end: 0,
+            unasked: RangeSet::new(),
             repairing: BTreeMap::new(),
             last_up: 0,
             last_up_rate: 0,
@@ -233,6 +270,7 @@ impl Legs {
             ),
             down_rate: crate::wire::MIN_RATE_BPS,
             owd: None,
+            tag: super::clock_tag(now, flow ^ u64::from(path.dst.port())),
             planned: None,
             seen: now,
         });

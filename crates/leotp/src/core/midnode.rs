@@ -183,13 +183,14 @@ impl Midnode {
         else {
             return self.pass(path, bytes);
         };
+        let room = self.legs.room(path.src.ip(), &self.params);
         let Some((leg, shared)) = self.legs.with_shared(id) else {
             return;
         };
         self.stats.interests_in += 1;
         leg.seen = now;
         if self.params.hop_by_hop && !i.bare {
-            leg.owd = Some(now.wrapping_sub(i.timestamp) as i64);
+            leg.owd = Some((now.wrapping_sub(i.timestamp) as i64, i.tag));
             leg.bucket.set_rate(now, i.rate_bps);
             leg.down_rate = i.rate_bps;
         }
@@ -258,14 +259,14 @@ impl Midnode {
                     queued_us: 0,
                     since: now,
                 };
-                if !leg.queue.push(q, self.params.send_buffer_bytes) {
+                if !leg.queue.push(q, room) {
                     self.stats.dropped += 1;
                 }
             }
         }
         self.stats.cache_hits += u64::from(hit);
         if !hit && !self.params.hop_by_hop {
-            leg.requested_end = leg.requested_end.max(i.range.end);
+            leg.note_asked(i.range);
             leg.holes.expect(i.range.start);
             self.stats.interests_out += 1;
             self.control.push_back((path, Control::Raw(bytes.to_vec())));
@@ -273,7 +274,7 @@ impl Midnode {
         }
         for r in misses {
             if !r.is_meta() {
-                leg.requested_end = leg.requested_end.max(r.end);
+                leg.note_asked(r);
                 leg.holes.expect(r.start);
             }
             if i.rtx && self.params.shr_repeats > 0 {
@@ -320,6 +321,7 @@ impl Midnode {
         let Some(id) = self.legs.find(h.flow, path) else {
             return self.pass(path, bytes);
         };
+        let room = self.legs.room(path.dst.ip(), &self.params);
         let Some((leg, shared)) = self.legs.with_shared(id) else {
             return;
         };
@@ -335,7 +337,8 @@ impl Midnode {
                 now,
                 bytes.len() as u64,
                 h.timestamp,
-                h.interest_owd,
+                // Measured for another node's Interest, it is about another clock.
+                h.interest_owd.filter(|_| h.tag == leg.tag),
                 &self.params,
             );
         }
@@ -347,10 +350,10 @@ impl Midnode {
             waiters = shared.arrived(h.range);
             waiters.retain(|w| *w != id);
         }
-        let mut opened = None;
+        let mut opened = Vec::new();
         let mut lost = Vec::new();
         if self.params.shr && !meta && !h.range.is_empty() {
-            let (cache, key) = (&self.cache, leg.cache_key);
+            let (cache, key, unasked) = (&self.cache, leg.cache_key, &leg.unasked);
             let seen = leg.holes.on_packet(h.range, |gap| {
                 let mut known = super::RangeSet::new();
                 known.insert(gap);
@@ -360,15 +363,19 @@ impl Midnode {
                 known
                     .iter()
                     .chain(shared.awaited_by_others(id, gap))
+                    .chain(unasked.iter())
                     .collect()
             });
+            if let (false, Some(last)) = (leg.unasked.is_empty(), leg.holes.last_byte()) {
+                leg.unasked.remove(Range { start: 0, end: last });
+            }
             (opened, lost) = (seen.opened, seen.lost);
         }
         if let Some(p) = payload {
             self.cache.store(leg.cache_key, h.range.start, p);
         }
         // What the next node must not take for its own loss goes first (Fig. 8b).
-        if let Some(range) = opened {
+        for range in opened {
             self.stats.vph_made += 1;
             let q = Queued {
                 range,
@@ -378,7 +385,7 @@ impl Midnode {
                 queued_us: 0,
                 since: now,
             };
-            leg.queue.push(q, self.params.send_buffer_bytes);
+            leg.queue.push(q, room);
         }
         let whole = Queued {
             range: h.range,
@@ -399,7 +406,7 @@ impl Midnode {
                 }
                 self.control.push_back((path, Control::Raw(bytes.to_vec())));
                 self.stats.data_out += 1;
-            } else if !leg.queue.push(whole, self.params.send_buffer_bytes) {
+            } else if !leg.queue.push(whole, room) {
                 self.stats.dropped += 1;
             }
         }
@@ -468,14 +475,14 @@ impl Midnode {
                     leg,
                 } => {
                     let bare = !self.params.hop_by_hop;
-                    let rate = match self.legs.get(leg) {
+                    let (rate, tag) = match self.legs.get(leg) {
                         Some(l) => {
                             let rate =
                                 l.cc.rate_bps(Some((l.queue.bytes(), l.down_rate)), &self.params);
                             (l.last_up, l.last_up_rate) = (now, rate);
-                            rate
+                            (rate, l.tag)
                         }
-                        None => crate::wire::MIN_RATE_BPS,
+                        None => (crate::wire::MIN_RATE_BPS, 0),
                     };
                     self.stats.interests_out += 1;
                     let padding = self.params.padding_for(range.len());
@@ -487,6 +494,7 @@ impl Midnode {
                         rtx,
                         fresh,
                         bare,
+                        tag,
                         padding,
                     }
                     .encode(out);
@@ -521,13 +529,14 @@ impl Midnode {
     }
 }
 
-fn emit(flow: u64, q: &Queued, now: Nanos, owd: Option<i64>, out: &mut Vec<u8>) {
+fn emit(flow: u64, q: &Queued, now: Nanos, owd: Option<(i64, u16)>, out: &mut Vec<u8>) {
     let waited = u32::try_from(now.saturating_sub(q.since) / 1000).unwrap_or(u32::MAX);
     let h = DataHeader {
         flow,
         range: q.range,
         timestamp: now,
-        interest_owd: owd,
+        interest_owd: owd.map(|o| o.0),
+        tag: owd.map_or(0, |o| o.1),
         queued_us: q.queued_us.saturating_add(waited),
         fin: q.fin,
         rtx: q.rtx,

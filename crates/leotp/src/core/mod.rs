@@ -50,6 +50,13 @@ pub struct Path {
     pub dst: SocketAddr,
 }
 
+/// A node's name for its clock toward one neighbour: unlikely to be another
+/// node's, and nothing more is needed of it.
+pub(crate) fn clock_tag(now: crate::Nanos, salt: u64) -> u16 {
+    let x = (now ^ salt.rotate_left(32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (x >> 48) as u16
+}
+
 impl Path {
     /// The way back.
     pub const fn reversed(self) -> Self {

@@ -69,6 +69,10 @@ pub struct Params {
     /// smaller cwnd and by the longer hopRTT, and short hops run idle after each
     /// decrease. `beyond()` sets it, together with a smaller M.
     pub rate_over_min_rtt: bool,
+    /// Whether hopRTT and hopRTTmin start anew when the Responder's clock shows
+    /// that it is another node. The paper's nodes do not notice: false. A longer
+    /// hop after a handover then counts as a queue for up to 5 s. `beyond()` sets it.
+    pub new_neighbour_new_hop: bool,
     /// BL_tar of equation 9, byte: bytes a Midnode's sending buffer aims to hold. Ours.
     pub target_buffer_bytes: u64,
     /// Whether Midnodes take part in congestion control (ablation). When not, a
@@ -93,6 +97,10 @@ pub struct Params {
     /// Bytes one flow's sending buffer may hold; beyond, packets are dropped
     /// (and repaired from the cache). Ours.
     pub send_buffer_bytes: u64,
+    /// Bytes the sending buffers of all flows of one Consumer's IP address may
+    /// hold; its flows share them equally. A Producer, which holds requests
+    /// instead of data, keeps one per 256 of these bytes. Ours.
+    pub peer_buffer_bytes: u64,
     /// How long a second Consumer's Interest relies on one already sent for the
     /// same bytes, ns. Ours.
     pub aggregation_ns: Nanos,
@@ -129,6 +137,7 @@ impl Default for Params {
             increase_segments: 1.0,
             increase_ratio: 0.0,
             rate_over_min_rtt: false,
+            new_neighbour_new_hop: false,
             target_buffer_bytes: 16 * 1400,
             hop_by_hop: true,
             min_update_ns: 500_000,
@@ -138,6 +147,7 @@ impl Default for Params {
             min_window_bytes: 32 * 1400,
             recv_buffer_bytes: 64 << 20,
             send_buffer_bytes: 4 << 20,
+            peer_buffer_bytes: 64 << 20,
             aggregation_ns: 500_000_000,
             flow_expiry_ns: 30_000_000_000,
             max_flows: 65_536,
@@ -160,6 +170,7 @@ impl Params {
             shr_repeats: 3,
             increase_ratio: 1.0 / 32.0,
             rate_over_min_rtt: true,
+            new_neighbour_new_hop: true,
             queue_threshold_segments: 2.0,
             target_buffer_bytes: 4 * 1400,
             ..Self::default()
@@ -260,8 +271,9 @@ impl Params {
             "recv_buffer_bytes must hold min_window_bytes",
         );
         need(
-            self.send_buffer_bytes >= u64::from(self.segment_bytes),
-            "send_buffer_bytes must hold one segment",
+            self.send_buffer_bytes >= u64::from(self.segment_bytes)
+                && self.peer_buffer_bytes >= self.send_buffer_bytes,
+            "send_buffer_bytes must hold one segment, peer_buffer_bytes one send_buffer_bytes",
         );
         need(
             self.flow_expiry_ns > 0 && self.max_flows > 0 && self.max_flows_per_peer > 0,

@@ -51,7 +51,7 @@ pub struct ProducerStats {
     pub source_failures: u64,
 }
 
-/// Requests waiting per flow and Consumer.
+/// Requests waiting per flow and Consumer, at most.
 const MAX_WAITING: usize = 65_536;
 
 struct Request {
@@ -66,7 +66,7 @@ struct Leg {
     fifo: VecDeque<Request>,
     waiting: RangeSet,
     bucket: TokenBucket,
-    owd: Option<i64>,
+    owd: Option<(i64, u16)>,
     planned: Option<Nanos>,
     seen: Nanos,
 }
@@ -179,7 +179,7 @@ impl Producer {
         leg.seen = now;
         if !i.bare {
             // First half of hopRTT (section III.C).
-            leg.owd = Some(now.wrapping_sub(i.timestamp) as i64);
+            leg.owd = Some((now.wrapping_sub(i.timestamp) as i64, i.tag));
             leg.bucket.set_rate(now, i.rate_bps);
         }
         let mut range = i.range;
@@ -214,9 +214,16 @@ impl Producer {
                 }
             }
         }
+        let n = self
+            .per_peer
+            .get(&path.src.ip())
+            .copied()
+            .unwrap_or(1)
+            .max(1) as usize;
+        let most = (self.params.peer_buffer_bytes as usize / 256 / n).clamp(64, MAX_WAITING);
         if range.start < range.end {
             for m in leg.waiting.missing(range) {
-                if leg.fifo.len() + leg.repairs.len() >= MAX_WAITING {
+                if leg.fifo.len() + leg.repairs.len() >= most {
                     self.stats.refused += 1;
                     break;
                 }
@@ -411,7 +418,8 @@ impl Producer {
                 flow,
                 range: r,
                 timestamp: now,
-                interest_owd: leg.owd,
+                interest_owd: leg.owd.map(|o| o.0),
+                tag: leg.owd.map_or(0, |o| o.1),
                 queued_us: u32::try_from(now.saturating_sub(since) / 1000).unwrap_or(u32::MAX),
                 fin: avail.finished && !r.is_meta() && r.end == avail.end,
                 rtx,

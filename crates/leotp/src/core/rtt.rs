@@ -51,7 +51,13 @@ pub struct HopRtt {
     ewma_ns: Option<f64>,
     gain: f64,
     min: WindowedMin,
+    window_ns: Nanos,
+    /// The Interest's delay of the last sample: mostly the clocks' difference.
+    last_owd: Option<i64>,
 }
+
+/// A one-way delay that leaps further than this, ns, is another node's clock.
+const OTHER_CLOCK_NS: u64 = 500_000_000;
 
 impl HopRtt {
     /// `gain` is the weight of a new sample in the moving average.
@@ -60,7 +66,22 @@ impl HopRtt {
             ewma_ns: None,
             gain,
             min: WindowedMin::new(window_ns),
+            window_ns,
+            last_owd: None,
         }
+    }
+
+    /// Forgets everything when `interest_owd` can only have been measured by
+    /// another Responder than the last: its clock differs. Another neighbour is
+    /// another hop, whose longer way must not pass for a queue.
+    pub fn notice_neighbour(&mut self, interest_owd: i64) {
+        if self
+            .last_owd
+            .is_some_and(|l| l.wrapping_sub(interest_owd).unsigned_abs() > OTHER_CLOCK_NS)
+        {
+            (self.ewma_ns, self.min) = (None, WindowedMin::new(self.window_ns));
+        }
+        self.last_owd = Some(interest_owd);
     }
 
     /// One sample from its two halves: the Data packet's own delay, `now` minus
@@ -168,6 +189,26 @@ mod tests {
             assert_eq!(h.on_data(110_000_000, sent, owd), Some(10_000_000));
             assert_eq!(h.min_ns(), Some(10_000_000.0));
         }
+    }
+
+    #[test]
+    fn another_clock_is_another_hop() {
+        let mut h = HopRtt::new(0.125, 5_000_000_000);
+        let sample = |h: &mut HopRtt, offset: u64, rtt: u64| {
+            h.notice_neighbour((rtt / 2 + offset) as i64);
+            h.on_data(
+                1_000_000_000 + rtt / 2,
+                1_000_000_000 + offset,
+                (rtt / 2 + offset) as i64,
+            );
+            h.min_ns()
+        };
+        assert_eq!(sample(&mut h, 77, 20_000_000), Some(20_000_000.0));
+        assert_eq!(sample(&mut h, 77, 25_000_000), Some(20_000_000.0));
+        assert_eq!(
+            sample(&mut h, 9_000_000_000, 25_000_000),
+            Some(25_000_000.0)
+        );
     }
 
     #[test]

@@ -30,8 +30,8 @@ proptest! {
     }
 
     #[test]
-    fn interest_round_trip(flow: u64, r in range(), ts: u64, rate in MIN_RATE_BPS..=MAX_RATE_BPS, rtx: bool, fresh: bool, bare: bool, padding in 0u16..400) {
-        let i = Interest { flow, range: r, timestamp: ts, rate_bps: rate, rtx, fresh, bare, padding };
+    fn interest_round_trip(flow: u64, r in range(), ts: u64, rate in MIN_RATE_BPS..=MAX_RATE_BPS, rtx: bool, fresh: bool, bare: bool, tag: u16, padding in 0u16..400) {
+        let i = Interest { flow, range: r, timestamp: ts, rate_bps: rate, rtx, fresh, bare, tag, padding };
         let mut b = vec![];
         i.encode(&mut b);
         prop_assert_eq!(Packet::parse(&b), Ok(Packet::Interest(i)));
@@ -43,8 +43,9 @@ proptest! {
     }
 
     #[test]
-    fn data_round_trip(flow: u64, start in 0..META_BASE - 2000, p in proptest::collection::vec(any::<u8>(), 1..1500), ts: u64, owd: Option<i64>, queued_us: u32, fin: bool, rtx: bool) {
-        let h = DataHeader { flow, range: Range { start, end: start + p.len() as u64 }, timestamp: ts, interest_owd: owd, queued_us, fin, rtx };
+    fn data_round_trip(flow: u64, start in 0..META_BASE - 2000, p in proptest::collection::vec(any::<u8>(), 1..1500), ts: u64, owd: Option<i64>, tag: u16, queued: u16,
+            fin: bool, rtx: bool) {
+        let h = DataHeader { flow, range: Range { start, end: start + p.len() as u64 }, timestamp: ts, interest_owd: owd, tag, queued_us: u32::from(queued) * 64, fin, rtx };
         let mut b = vec![];
         h.encode_data(&p, &mut b);
         prop_assert_eq!(Packet::parse(&b), Ok(Packet::Data(h, &p)));
@@ -69,6 +70,7 @@ fn golden_bytes() {
         rtx: true,
         fresh: false,
         bare: false,
+        tag: 0,
         padding: 0,
     };
     let mut b = vec![];
@@ -87,6 +89,7 @@ fn lies_are_refused() {
         range: Range { start: 0, end: 4 },
         timestamp: 0,
         interest_owd: None,
+        tag: 0,
         queued_us: 0,
         fin: false,
         rtx: false,
