@@ -40,7 +40,9 @@ impl Client {
     pub fn connect(lab_dir: &Path) -> Result<Self, ClientError> {
         let stream =
             UnixStream::connect(lab_dir.join(SOCKET_NAME)).map_err(ClientError::Connect)?;
-        Ok(Self { reader: BufReader::new(stream) })
+        Ok(Self {
+            reader: BufReader::new(stream),
+        })
     }
 
     /// Asks and waits for the one answer, at most 30 s.
@@ -49,7 +51,8 @@ impl Client {
     /// As [`ClientError`].
     pub fn ask(&mut self, request: &Request) -> Result<Value, ClientError> {
         self.send(request, Some(Duration::from_secs(30)))?;
-        self.receive()?.ok_or_else(|| ClientError::Io(io::ErrorKind::UnexpectedEof.into()))
+        self.receive()?
+            .ok_or_else(|| ClientError::Io(io::ErrorKind::UnexpectedEof.into()))
     }
 
     /// Asks for a stream; answers come until the lab ends it.

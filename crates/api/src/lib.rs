@@ -66,8 +66,16 @@ pub struct Answer {
 impl From<Result<Value, String>> for Answer {
     fn from(result: Result<Value, String>) -> Self {
         match result {
-            Ok(data) => Self { ok: true, data: Some(data), error: None },
-            Err(error) => Self { ok: false, data: None, error: Some(error) },
+            Ok(data) => Self {
+                ok: true,
+                data: Some(data),
+                error: None,
+            },
+            Err(error) => Self {
+                ok: false,
+                data: None,
+                error: Some(error),
+            },
         }
     }
 }

@@ -46,19 +46,29 @@ impl Server {
         let listener = UnixListener::bind(path)?;
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
-        let thread = std::thread::Builder::new().name("api".into()).spawn(move || {
-            for stream in listener.incoming() {
-                if seen.load(Ordering::Acquire) {
-                    return;
+        let thread = std::thread::Builder::new()
+            .name("api".into())
+            .spawn(move || {
+                for stream in listener.incoming() {
+                    if seen.load(Ordering::Acquire) {
+                        return;
+                    }
+                    let Ok(stream) = stream else { continue };
+                    let lab = Arc::clone(&lab);
+                    // A client that goes away mid-answer is its own business.
+                    let answer = move || drop(answer_client(&stream, lab.as_ref()));
+                    drop(
+                        std::thread::Builder::new()
+                            .name("api-client".into())
+                            .spawn(answer),
+                    );
                 }
-                let Ok(stream) = stream else { continue };
-                let lab = Arc::clone(&lab);
-                // A client that goes away mid-answer is its own business.
-                let answer = move || drop(answer_client(&stream, lab.as_ref()));
-                drop(std::thread::Builder::new().name("api-client".into()).spawn(answer));
-            }
-        })?;
-        Ok(Self { path: path.to_owned(), stop, thread: Some(thread) })
+            })?;
+        Ok(Self {
+            path: path.to_owned(),
+            stop,
+            thread: Some(thread),
+        })
     }
 }
 
@@ -80,7 +90,9 @@ fn answer_client(stream: &UnixStream, lab: &dyn LabView) -> io::Result<()> {
     let mut reader = BufReader::new(stream);
     loop {
         let mut line = String::new();
-        let got = (&mut reader).take(REQUEST_LIMIT_BYTES).read_line(&mut line)?;
+        let got = (&mut reader)
+            .take(REQUEST_LIMIT_BYTES)
+            .read_line(&mut line)?;
         if got == 0 {
             return Ok(());
         }

@@ -35,17 +35,31 @@ impl LabView for Lab {
 #[test]
 fn questions_get_answers() {
     let dir = tempfile::tempdir().unwrap();
-    assert!(matches!(Client::connect(dir.path()), Err(ClientError::Connect(_))));
+    assert!(matches!(
+        Client::connect(dir.path()),
+        Err(ClientError::Connect(_))
+    ));
     let lab = Arc::new(Lab::default());
     let server = Server::start(&dir.path().join(SOCKET_NAME), lab.clone()).unwrap();
     let mut client = Client::connect(dir.path()).unwrap();
-    assert_eq!(client.ask(&Request::State).unwrap(), json!({"state": "running"}));
-    let refused = client.ask(&Request::Link { a: "x".into(), b: "y".into() }).unwrap_err();
+    assert_eq!(
+        client.ask(&Request::State).unwrap(),
+        json!({"state": "running"})
+    );
+    let refused = client
+        .ask(&Request::Link {
+            a: "x".into(),
+            b: "y".into(),
+        })
+        .unwrap_err();
     assert_eq!(refused.to_string(), "no node 'x'");
     assert_eq!(client.ask(&Request::Down).unwrap(), Value::Null);
     assert!(lab.down.load(Ordering::SeqCst));
     let events = client.stream(&Request::Events { follow: true }).unwrap();
-    assert_eq!(events.map(Result::unwrap).collect::<Vec<_>>(), [json!(1), json!(2)]);
+    assert_eq!(
+        events.map(Result::unwrap).collect::<Vec<_>>(),
+        [json!(1), json!(2)]
+    );
     drop(server);
     assert!(!dir.path().join(SOCKET_NAME).exists());
 }
@@ -57,9 +71,14 @@ fn nonsense_is_refused_not_fatal() {
     let path = dir.path().join(SOCKET_NAME);
     let _server = Server::start(&path, Arc::new(Lab::default())).unwrap();
     let mut stream = std::os::unix::net::UnixStream::connect(&path).unwrap();
-    stream.write_all(b"{\"verb\": \"fly\"}\n{\"verb\": \"state\"}\n").unwrap();
-    let lines: Vec<String> =
-        BufReader::new(&stream).lines().take(2).map(Result::unwrap).collect();
+    stream
+        .write_all(b"{\"verb\": \"fly\"}\n{\"verb\": \"state\"}\n")
+        .unwrap();
+    let lines: Vec<String> = BufReader::new(&stream)
+        .lines()
+        .take(2)
+        .map(Result::unwrap)
+        .collect();
     assert!(lines[0].contains("not a request"));
     assert!(lines[1].contains("running"));
 }

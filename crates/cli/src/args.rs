@@ -119,7 +119,12 @@ pub(crate) struct Exec {
     /// The node's name.
     pub(crate) node: String,
     /// The command and its arguments.
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, last = false)]
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        last = false
+    )]
     pub(crate) command: Vec<String>,
 }
 
@@ -193,7 +198,9 @@ mod tests {
     #[test]
     fn a_command_keeps_its_own_flags() {
         let cli = Cli::try_parse_from(["constel", "exec", "lab", "a", "--", "ls", "-l", "--json"]);
-        let Verb::Exec(exec) = cli.unwrap().verb else { panic!("not exec") };
+        let Verb::Exec(exec) = cli.unwrap().verb else {
+            panic!("not exec")
+        };
         assert_eq!(exec.command, ["ls", "-l", "--json"]);
     }
 }

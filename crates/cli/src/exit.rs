@@ -44,7 +44,9 @@ pub(crate) fn code(outcome: Outcome) -> ExitCode {
         Err(Failure::Failed(error)) => {
             // A reader that went away (`constel events | head`) is no failure to talk about.
             let piped = error.chain().any(|cause| {
-                cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+                cause
+                    .downcast_ref::<std::io::Error>()
+                    .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
             });
             if !piped {
                 eprintln!("constel: {error:#}");
@@ -70,5 +72,9 @@ pub(crate) fn code(outcome: Outcome) -> ExitCode {
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     let wanted = !error.use_stderr();
     drop(error.print());
-    if wanted { ExitCode::SUCCESS } else { ExitCode::from(2) }
+    if wanted {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(2)
+    }
 }

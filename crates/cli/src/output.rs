@@ -46,7 +46,10 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
         for (column, cell) in cells.enumerate() {
             text.push_str(cell);
             if column + 1 < columns {
-                text.extend(std::iter::repeat_n(' ', width[column] - cell.chars().count() + 2));
+                text.extend(std::iter::repeat_n(
+                    ' ',
+                    width[column] - cell.chars().count() + 2,
+                ));
             }
         }
         text.push('\n');
@@ -90,7 +93,13 @@ pub(crate) fn cell(value: &Value) -> String {
 mod tests {
     #[test]
     fn columns_line_up() {
-        let text = super::table(&["LAB", "N"], &[vec!["a".into(), "1".into()], vec!["long".into(), "22".into()]]);
+        let text = super::table(
+            &["LAB", "N"],
+            &[
+                vec!["a".into(), "1".into()],
+                vec!["long".into(), "22".into()],
+            ],
+        );
         assert_eq!(text, "LAB   N\na     1\nlong  22\n");
     }
 }

@@ -13,7 +13,10 @@ pub(crate) fn for_stderr() -> Box<dyn Progress> {
     if output::stderr_is_terminal() {
         Box::new(Terminal::default())
     } else {
-        Box::new(Lines { started: Instant::now(), last: Mutex::new(None) })
+        Box::new(Lines {
+            started: Instant::now(),
+            last: Mutex::new(None),
+        })
     }
 }
 
@@ -41,7 +44,11 @@ impl Progress for Lines {
             return;
         }
         *last = Some((name.to_owned(), Instant::now()));
-        let note = if note.is_empty() { String::new() } else { format!(": {note}") };
+        let note = if note.is_empty() {
+            String::new()
+        } else {
+            format!(": {note}")
+        };
         self.say(&format!("{name} {done}/{total}{note}"));
     }
 

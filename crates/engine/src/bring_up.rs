@@ -48,7 +48,11 @@ pub(crate) fn fabric(
     let addresses = AddressPlan::new(&lab.layout).map_err(EngineError::Addresses)?;
     let families = lab.scenario.routing.families;
     let seed = lab.scenario.seed;
-    let wiring = Arc::new(Wiring { lab, addresses, families });
+    let wiring = Arc::new(Wiring {
+        lab,
+        addresses,
+        families,
+    });
     let layout = &wiring.lab.layout;
     let ports = layout.ports().len();
     let owner = claim.owner();
@@ -66,7 +70,11 @@ pub(crate) fn fabric(
     let stage = Stage::begin(progress, "link plane", 1);
     // Attaching programs and removing devices wait for RCU grace periods, 25-50 ms each unless expedited.
     let expedited = Expedited::hold(globals, &owner)?;
-    let config = RelayConfig::new(claim.lab().as_str(), u32::try_from(ports).unwrap_or(u32::MAX), seed);
+    let config = RelayConfig::new(
+        claim.lab().as_str(),
+        u32::try_from(ports).unwrap_or(u32::MAX),
+        seed,
+    );
     let relay = Relay::new(config)?;
     stage.end("");
 
@@ -82,9 +90,14 @@ pub(crate) fn fabric(
     };
     let nodes = Arc::new(builder.build(&stage)?);
     let after = memory_bytes("MemAvailable:");
-    stage.end(&format!("{ports} interfaces in {:.2} s", started.elapsed().as_secs_f64()));
+    stage.end(&format!(
+        "{ports} interfaces in {:.2} s",
+        started.elapsed().as_secs_f64()
+    ));
     expedited.finish()?;
-    let used = before.zip(after).map_or(0, |(before, after)| before.saturating_sub(after));
+    let used = before
+        .zip(after)
+        .map_or(0, |(before, after)| before.saturating_sub(after));
 
     let handle = Arc::new(relay.start()?);
     let launcher = Arc::new(Launcher {
@@ -121,11 +134,16 @@ fn settings(ipv6: bool) -> Vec<constel_host::template::Setting> {
 /// process lives. Two files, not one a node: `/run` may be a disk.
 fn publish(wiring: &Wiring, launcher: &Launcher) -> Result<(), EngineError> {
     let write = |path: std::path::PathBuf, text: String| {
-        fs::write(&path, text)
-            .map_err(|source| EngineError::Io { what: format!("write {}", path.display()), source })
+        fs::write(&path, text).map_err(|source| EngineError::Io {
+            what: format!("write {}", path.display()),
+            source,
+        })
     };
     let names = wiring.addresses.hosts(&wiring.lab.layout);
-    write(hosts_file(&launcher.lab_dir), format!("127.0.0.1 localhost\n::1 localhost\n{names}"))?;
+    write(
+        hosts_file(&launcher.lab_dir),
+        format!("127.0.0.1 localhost\n::1 localhost\n{names}"),
+    )?;
     let paths: BTreeMap<&str, std::path::PathBuf> = wiring
         .lab
         .layout

@@ -24,7 +24,9 @@ pub(crate) struct LabClock {
 impl LabClock {
     /// A clock that is held at lab time zero.
     pub(crate) fn held() -> Self {
-        Self { zero_mono_ns: AtomicU64::new(HELD) }
+        Self {
+            zero_mono_ns: AtomicU64::new(HELD),
+        }
     }
 
     /// Lab time zero is this instant.
@@ -42,7 +44,8 @@ impl LabClock {
 
     /// Lab time now; `None` while held. Zero if the clock's start lies ahead.
     pub(crate) fn now_ns(&self) -> Option<u64> {
-        self.zero_mono_ns().map(|zero| mono_ns().saturating_sub(zero))
+        self.zero_mono_ns()
+            .map(|zero| mono_ns().saturating_sub(zero))
     }
 
     /// How long until lab time `t_ns`; zero once it has come, `None` while held.

@@ -28,7 +28,10 @@ impl Computed {
             .filter(|node| reach == Destinations::All || node.kind == NodeKind::Ground)
             .map(|node| node.id)
             .collect();
-        Self { destinations, installed: Routes::default() }
+        Self {
+            destinations,
+            installed: Routes::default(),
+        }
     }
 
     /// What must change for `snapshot`. Pure; the kernels are told by [`Computed::install`].
@@ -91,15 +94,25 @@ impl Computed {
                 .next_hop(change.node, change.destination)
                 .map(|hop| (hop.port, hop.far_port)),
         };
-        let Some((port, far_port)) = hop else { return Ok(()) };
+        let Some((port, far_port)) = hop else {
+            return Ok(());
+        };
         let own = wiring.addresses.loopback(change.node);
         let goal = wiring.addresses.loopback(change.destination);
         let far = wiring.addresses.port(far_port);
         let v4 = far.v4.filter(|_| wiring.families.ipv4).map(|(gateway, _)| {
-            (IpPrefix::host(goal.v4.into()), IpAddr::from(gateway), IpAddr::from(own.v4))
+            (
+                IpPrefix::host(goal.v4.into()),
+                IpAddr::from(gateway),
+                IpAddr::from(own.v4),
+            )
         });
         let v6 = wiring.families.ipv6.then(|| {
-            (IpPrefix::host(goal.v6.into()), far.v6_link_local.into(), IpAddr::from(own.v6))
+            (
+                IpPrefix::host(goal.v6.into()),
+                far.v6_link_local.into(),
+                IpAddr::from(own.v6),
+            )
         });
         let ifindex = node_ifindex(wiring.lab.layout.port(port));
         for (dst, gateway, source) in v4.into_iter().chain(v6) {
@@ -109,7 +122,9 @@ impl Computed {
                 batch.replace_route(&route)?;
             } else {
                 // Gone already is as good: the kernel drops routes together with what they lead over.
-                batch.delete_route(&route)?.tolerate(rustix::io::Errno::SRCH.raw_os_error());
+                batch
+                    .delete_route(&route)?
+                    .tolerate(rustix::io::Errno::SRCH.raw_os_error());
             }
         }
         Ok(())
@@ -123,6 +138,9 @@ pub(crate) struct Prepared {
 }
 
 fn send(nodes: &[LiveNode], node: NodeId, batch: &mut Batch) -> Result<(), EngineError> {
-    let mut socket = nodes[node.index()].netlink.lock().unwrap_or_else(|e| e.into_inner());
+    let mut socket = nodes[node.index()]
+        .netlink
+        .lock()
+        .unwrap_or_else(|e| e.into_inner());
     Ok(socket.send(batch)?)
 }

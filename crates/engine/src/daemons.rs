@@ -43,7 +43,9 @@ pub(crate) struct Death {
 impl Daemons {
     /// No daemons at all.
     pub(crate) fn none() -> Self {
-        Self { running: Supervisor::new() }
+        Self {
+            running: Supervisor::new(),
+        }
     }
 
     /// Configures and starts BIRD in every node. `horizon_steps` is how far ahead stations know which
@@ -148,6 +150,8 @@ pub(crate) fn logs_folder(results: &Results) -> PathBuf {
 }
 
 fn make(dir: &Path) -> Result<(), EngineError> {
-    fs::create_dir_all(dir)
-        .map_err(|source| EngineError::Io { what: format!("make {}", dir.display()), source })
+    fs::create_dir_all(dir).map_err(|source| EngineError::Io {
+        what: format!("make {}", dir.display()),
+        source,
+    })
 }

@@ -111,7 +111,10 @@ pub(crate) fn missing_programs<'a>(
     let programs: Vec<_> = missing.iter().map(|(program, _)| *program).collect();
     let packages: Vec<_> = missing.iter().map(|(_, package)| *package).collect();
     Some(EngineError::Unable {
-        what: format!("the scenario runs {}, which this host does not have", programs.join(", ")),
+        what: format!(
+            "the scenario runs {}, which this host does not have",
+            programs.join(", ")
+        ),
         remedy: format!("install: apt-get install {}", packages.join(" ")),
     })
 }

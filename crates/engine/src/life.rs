@@ -69,7 +69,17 @@ fn live_with(
     times: &mut Times,
     daemons: &mut Daemons,
 ) -> Result<Lived, EngineError> {
-    let Context { options, claim, results, log, clock, view, progress, started, duration_ns } = context;
+    let Context {
+        options,
+        claim,
+        results,
+        log,
+        clock,
+        view,
+        progress,
+        started,
+        duration_ns,
+    } = context;
     let wiring = &fabric.wiring;
     let scenario = &wiring.lab.scenario;
     let computed = match scenario.routing.mode {
@@ -97,7 +107,14 @@ fn live_with(
     })?;
     log.emit(None, "edges-up", detail! {"edges" => edges});
 
-    let run = Run { fabric, clock, log, view, stop: &options.stop, progress };
+    let run = Run {
+        fabric,
+        clock,
+        log,
+        view,
+        stop: &options.stop,
+        progress,
+    };
     if let Mode::Bird(ospf) = scenario.routing.mode {
         let stage = Stage::begin(progress, "daemons", fabric.nodes.len() as u64);
         let begun = Instant::now();
@@ -105,7 +122,11 @@ fn live_with(
         *daemons = Daemons::start(wiring, &fabric.launcher, ospf, horizon, results, &stage)?;
         times.daemons_s = begun.elapsed().as_secs_f64();
         stage.end("BIRD, OSPF");
-        log.emit(None, "daemons-started", detail! {"count" => daemons.count()});
+        log.emit(
+            None,
+            "daemons-started",
+            detail! {"count" => daemons.count()},
+        );
     }
     let hold = scenario.clock_hold == ClockHold::UntilRoutesStand;
     let mut convergence = Convergence::default();
@@ -113,10 +134,21 @@ fn live_with(
         let logs = logs_folder(results);
         let (standing, _) = run.wait_for_routes(&steps.current, daemons, ROUTES_WITHIN, &logs)?;
         let took = begun.elapsed().as_secs_f64();
-        convergence = Convergence { first_s: Some(took), pairs: standing.pairs };
-        log.emit(None, "routes-stand", detail! {"pairs" => standing.pairs, "after_s" => took});
+        convergence = Convergence {
+            first_s: Some(took),
+            pairs: standing.pairs,
+        };
+        log.emit(
+            None,
+            "routes-stand",
+            detail! {"pairs" => standing.pairs, "after_s" => took},
+        );
     }
-    let flows: &[_] = if options.traffic { &scenario.traffic } else { &[] };
+    let flows: &[_] = if options.traffic {
+        &scenario.traffic
+    } else {
+        &[]
+    };
     let launcher = Arc::clone(&fabric.launcher);
     let mut traffic = Traffic::plan(wiring, flows, &launcher.lab_dir.clone(), results, launcher);
     let pairs = traffic.pairs();
@@ -137,7 +169,9 @@ fn live_with(
         let traffic = scope.spawn(move || traffic.run(clock, log, stop));
         let seen = run.lab_time(&mut steps, daemons, duration_ns, &pairs);
         over.store(true, Ordering::Release);
-        let ended = traffic.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let ended = traffic
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         (seen, ended)
     });
     let (seen, ended) = (seen?, ended?);
@@ -145,5 +179,11 @@ fn live_with(
         traffic::row(wiring, job, ended, &seen.paths, &seen.handovers)
     };
     let flows = ended.iter().map(row).collect();
-    Ok(Lived { flows, seen, convergence, step_times: steps.times, edges })
+    Ok(Lived {
+        flows,
+        seen,
+        convergence,
+        step_times: steps.times,
+        edges,
+    })
 }

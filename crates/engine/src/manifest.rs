@@ -32,7 +32,11 @@ pub(crate) fn manifest(lab: &Lab, name: &str, duration_ns: u64, traffic: bool) -
 }
 
 fn host() -> Value {
-    let read = |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned()).ok();
+    let read = |path: &str| {
+        fs::read_to_string(path)
+            .map(|text| text.trim().to_owned())
+            .ok()
+    };
     let cpu_model = read("/proc/cpuinfo").and_then(|text| {
         let line = text.lines().find(|line| line.starts_with("model name"))?;
         Some(line.split_once(':')?.1.trim().to_owned())

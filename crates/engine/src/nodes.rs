@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::Mutex;
 use std::thread;
 
 use constel_drivers::relay::{Relay, host_ifindex};
@@ -56,7 +56,9 @@ impl Builder<'_> {
     /// the namespaces removes all that was made in them.
     pub(crate) fn build(&self, stage: &Stage<'_>) -> Result<Vec<LiveNode>, EngineError> {
         let total = self.wiring.lab.layout.nodes().len();
-        let workers = thread::available_parallelism().map_or(1, |n| n.get()).min(4);
+        let workers = thread::available_parallelism()
+            .map_or(1, |n| n.get())
+            .min(4);
         let (sender, receiver) = sync_channel::<Fresh>(workers);
         let receiver = Mutex::new(receiver);
         let done = AtomicU64::new(0);
@@ -80,21 +82,28 @@ impl Builder<'_> {
             let mut parts = Vec::new();
             let mut failure = None;
             for hand in hands {
-                match hand.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
+                match hand
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                {
                     Ok(part) => parts.extend(part),
                     Err(error) => failure = failure.or(Some(error)),
                 }
             }
             // A maker that waits for workers which are gone must be let go first.
             drop(receiver.lock().map(|r| while r.try_recv().is_ok() {}));
-            let made = maker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let made = maker
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             match (failure, made) {
                 (Some(error), _) | (None, Err(error)) => Err(error),
                 (None, Ok(())) => Ok(parts),
             }
         })?;
         let mut nodes: BTreeMap<usize, LiveNode> = parts.into_iter().collect();
-        Ok((0..total).filter_map(|index| nodes.remove(&index)).collect())
+        Ok((0..total)
+            .filter_map(|index| nodes.remove(&index))
+            .collect())
     }
 
     fn work(
@@ -119,7 +128,13 @@ impl Builder<'_> {
                 let mut netlink = Socket::open()?;
                 self.wiring.configure_node(NodeId(index as u32), &mut batch);
                 netlink.send(&mut batch)?;
-                made.push((index, LiveNode { ns, netlink: Mutex::new(netlink) }));
+                made.push((
+                    index,
+                    LiveNode {
+                        ns,
+                        netlink: Mutex::new(netlink),
+                    },
+                ));
             }
             let ports: Vec<PortId> = self.ports_of(fresh.first..fresh.first + count).collect();
             self.relay.attach(&ports)?;
@@ -129,7 +144,9 @@ impl Builder<'_> {
 
     fn ports_of(&self, nodes: std::ops::Range<usize>) -> impl Iterator<Item = PortId> + '_ {
         let layout = &self.wiring.lab.layout;
-        nodes.flat_map(|n| layout.ports_of(NodeId(n as u32))).map(|port| port.id)
+        nodes
+            .flat_map(|n| layout.ports_of(NodeId(n as u32)))
+            .map(|port| port.id)
     }
 
     /// Makes the veth pairs of a batch of nodes: the far end in the node, our end in its switch namespace.

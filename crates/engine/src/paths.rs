@@ -76,10 +76,16 @@ impl Paths {
             let bound = tree.distance_ns[from.index()];
             let arrived = there.arrived() && back.arrived();
             let name = |id: NodeId| wiring.lab.layout.node(id).name.clone();
-            let nodes = std::iter::once(from).chain(there.hops.iter().map(|hop| hop.to)).map(name);
+            let nodes = std::iter::once(from)
+                .chain(there.hops.iter().map(|hop| hop.to))
+                .map(name);
             self.series.entry(key(pair)).or_default().push(PathSample {
                 t_ns: snapshot.t_ns,
-                nodes: if there.arrived() { nodes.collect() } else { Vec::new() },
+                nodes: if there.arrived() {
+                    nodes.collect()
+                } else {
+                    Vec::new()
+                },
                 rtt_ns: arrived.then(|| there.delay_ns() + back.delay_ns()),
                 bound_rtt_ns: (bound != constel_routing::UNREACHABLE).then_some(2 * bound),
             });
@@ -90,6 +96,10 @@ impl Paths {
     /// The samples of a pair between two lab times, both included.
     pub(crate) fn between(&self, pair: Pair, from_ns: u64, to_ns: u64) -> Vec<&PathSample> {
         let series = self.series.get(&key(pair));
-        series.into_iter().flatten().filter(|s| (from_ns..=to_ns).contains(&s.t_ns)).collect()
+        series
+            .into_iter()
+            .flatten()
+            .filter(|s| (from_ns..=to_ns).contains(&s.t_ns))
+            .collect()
     }
 }

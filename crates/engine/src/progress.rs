@@ -28,7 +28,11 @@ impl<'a> Stage<'a> {
     /// Announces a stage of `total` things.
     pub(crate) fn begin(progress: &'a dyn Progress, name: &'static str, total: u64) -> Self {
         progress.stage(name, 0, total, "");
-        Self { progress, name, total }
+        Self {
+            progress,
+            name,
+            total,
+        }
     }
 
     /// `done` things are done.

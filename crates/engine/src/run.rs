@@ -54,11 +54,7 @@ pub struct Finished {
 ///
 /// # Errors
 /// Whatever kept it from running; what had been made by then has been removed.
-pub fn run(
-    lab: Lab,
-    options: &Options,
-    progress: &dyn Progress,
-) -> Result<Finished, EngineError> {
+pub fn run(lab: Lab, options: &Options, progress: &dyn Progress) -> Result<Finished, EngineError> {
     preflight(&lab, options)?;
     let runtime = RuntimeDir::default();
     let mut claim = runtime
@@ -82,7 +78,11 @@ pub fn run(
 
 /// What can be known to fail before anything is made.
 fn preflight(lab: &Lab, options: &Options) -> Result<(), EngineError> {
-    let flows = options.traffic.then_some(&lab.scenario.traffic).into_iter().flatten();
+    let flows = options
+        .traffic
+        .then_some(&lab.scenario.traffic)
+        .into_iter()
+        .flatten();
     let mut needed: Vec<_> = flows.flat_map(traffic::programs).collect();
     if matches!(lab.scenario.routing.mode, Mode::Bird(_)) {
         needed.extend(daemons::PROGRAMS);
@@ -100,4 +100,3 @@ fn sweep(lab: &LabName, globals: &Globals) -> Result<(), EngineError> {
     globals.release_all(lab.as_str())?;
     Ok(())
 }
-

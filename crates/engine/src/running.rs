@@ -73,10 +73,16 @@ impl Run<'_> {
                 Stage::begin(self.progress, "routes", standing.pairs as u64)
             });
             if standing.complete() {
-                stage.note(standing.good as u64, &format!("stand after {:.1} s", started.elapsed().as_secs_f64()));
+                stage.note(
+                    standing.good as u64,
+                    &format!("stand after {:.1} s", started.elapsed().as_secs_f64()),
+                );
                 return Ok((standing, started.elapsed()));
             }
-            stage.note(standing.good as u64, &format!("{} daemons", daemons.count()));
+            stage.note(
+                standing.good as u64,
+                &format!("{} daemons", daemons.count()),
+            );
             if self.stopped() {
                 return Err(EngineError::Interrupted);
             }
@@ -90,7 +96,10 @@ impl Run<'_> {
             }
             let pause = (look.elapsed() * LOOK_SHARE).max(LOOK_EVERY);
             if let Some(death) = daemons.deaths(&self.fabric.wiring, pause)?.first() {
-                return Err(no_routes(format!("the daemon in {} ended: {}", death.node, death.how)));
+                return Err(no_routes(format!(
+                    "the daemon in {} ended: {}",
+                    death.node, death.how
+                )));
             }
             if daemons.count() == 0 {
                 std::thread::sleep(LOOK_EVERY);
@@ -117,7 +126,12 @@ impl Run<'_> {
         let seconds = duration_ns.div_ceil(1_000_000_000);
         let stage = Stage::begin(self.progress, "lab time (s)", seconds);
         let mut look = Looks::default();
-        seen.paths.sample(&self.fabric.wiring, &self.fabric.nodes, &steps.current, pairs)?;
+        seen.paths.sample(
+            &self.fabric.wiring,
+            &self.fabric.nodes,
+            &steps.current,
+            pairs,
+        )?;
         loop {
             let next_ns = steps.current.t_ns + self.fabric.wiring.lab.step_ns();
             if next_ns >= duration_ns {
@@ -130,7 +144,9 @@ impl Run<'_> {
             let mut stop = |left: Duration| {
                 // What takes longer than is left would make the step's routes late.
                 if problem.is_none() && look.fits(left) {
-                    problem = self.between_steps(&current, daemons, &mut look, &mut seen).err();
+                    problem = self
+                        .between_steps(&current, daemons, &mut look, &mut seen)
+                        .err();
                 }
                 self.stopped() || problem.is_some()
             };
@@ -141,12 +157,16 @@ impl Run<'_> {
             if !took_effect {
                 break;
             }
-            self.view.change(|live| live.snapshot = Some(Arc::clone(&steps.current)));
+            self.view
+                .change(|live| live.snapshot = Some(Arc::clone(&steps.current)));
             let t_ns = steps.current.t_ns;
             for handover in handovers {
                 let name = |id: NodeId| self.fabric.wiring.lab.layout.node(id).name.clone();
-                let (station, from, to) =
-                    (name(handover.station), handover.from.map(name), handover.to.map(name));
+                let (station, from, to) = (
+                    name(handover.station),
+                    handover.from.map(name),
+                    handover.to.map(name),
+                );
                 self.log.emit(
                     Some(t_ns as i64),
                     "handover",
@@ -166,7 +186,12 @@ impl Run<'_> {
                     routes_stood_after_ns: None,
                 });
             }
-            seen.paths.sample(&self.fabric.wiring, &self.fabric.nodes, &steps.current, pairs)?;
+            seen.paths.sample(
+                &self.fabric.wiring,
+                &self.fabric.nodes,
+                &steps.current,
+                pairs,
+            )?;
             stage.reach(t_ns / 1_000_000_000);
         }
         self.wait_out(steps, daemons, &mut look, &mut seen, duration_ns)?;
@@ -204,10 +229,15 @@ impl Run<'_> {
     ) -> Result<(), EngineError> {
         for death in daemons.deaths(&self.fabric.wiring, Duration::ZERO)? {
             let detail = detail! {"node" => death.node, "how" => death.how};
-            self.log.emit(self.clock.now_ns().map(|t| t as i64), "daemon-died", detail);
-            seen.failures.push(format!("the daemon in {} ended: {}", death.node, death.how));
+            self.log
+                .emit(self.clock.now_ns().map(|t| t as i64), "daemon-died", detail);
+            seen.failures
+                .push(format!("the daemon in {} ended: {}", death.node, death.how));
         }
-        let waiting = seen.handovers.iter().any(|h| h.routes_stood_after_ns.is_none());
+        let waiting = seen
+            .handovers
+            .iter()
+            .any(|h| h.routes_stood_after_ns.is_none());
         if !waiting || !look.due() {
             return Ok(());
         }
@@ -216,9 +246,15 @@ impl Run<'_> {
         look.done(started.elapsed());
         if standing.complete() {
             let now_ns = self.clock.now_ns().unwrap_or(0);
-            self.log.emit(Some(now_ns as i64), "routes-stand", detail! {"pairs" => standing.pairs});
+            self.log.emit(
+                Some(now_ns as i64),
+                "routes-stand",
+                detail! {"pairs" => standing.pairs},
+            );
             for handover in &mut seen.handovers {
-                handover.routes_stood_after_ns.get_or_insert(now_ns.saturating_sub(handover.t_ns));
+                handover
+                    .routes_stood_after_ns
+                    .get_or_insert(now_ns.saturating_sub(handover.t_ns));
             }
         }
         Ok(())

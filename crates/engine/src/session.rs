@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use constel_api::{SOCKET_NAME, Server};
+use constel_drivers::relay::RelayStats;
 use constel_host::cgroup::LabCgroup;
 use constel_host::claim::{Claim, LabState, RuntimeDir};
 use constel_observe::detail;
 use constel_observe::events::EventLog;
 use constel_observe::results::Results;
 use constel_observe::verdict::{Bounds, Fidelity};
-use constel_drivers::relay::RelayStats;
 use constel_plan::Lab;
 
 use crate::bring_up::fabric;
@@ -33,13 +33,24 @@ pub(crate) fn session(
     progress: &dyn Progress,
 ) -> Result<Finished, EngineError> {
     let started = Instant::now();
-    let duration_ns = options.duration_ns.unwrap_or(lab.scenario.duration.ns().unsigned_abs());
-    let results_error = |source| EngineError::Results { path: options.results.clone(), source };
+    let duration_ns = options
+        .duration_ns
+        .unwrap_or(lab.scenario.duration.ns().unsigned_abs());
+    let results_error = |source| EngineError::Results {
+        path: options.results.clone(),
+        source,
+    };
     let results = Results::create(&options.results).map_err(results_error)?;
     let document = manifest(&lab, options.lab.as_str(), duration_ns, options.traffic);
-    results.write_json("manifest.json", &document).map_err(results_error)?;
-    results.write("scenario.yaml", options.scenario_text.as_bytes()).map_err(results_error)?;
-    let log = Arc::new(EventLog::new(Box::new(results.events().map_err(results_error)?)));
+    results
+        .write_json("manifest.json", &document)
+        .map_err(results_error)?;
+    results
+        .write("scenario.yaml", options.scenario_text.as_bytes())
+        .map_err(results_error)?;
+    let log = Arc::new(EventLog::new(Box::new(
+        results.events().map_err(results_error)?,
+    )));
     let clock = Arc::new(LabClock::held());
     let view = Arc::new(View {
         lab: options.lab.to_string(),
@@ -53,9 +64,16 @@ pub(crate) fn session(
         stop: Arc::clone(&options.stop),
     });
     let nodes = lab.layout.nodes().len();
-    log.emit(None, "starting", detail! {"lab" => options.lab.as_str(), "nodes" => nodes});
+    log.emit(
+        None,
+        "starting",
+        detail! {"lab" => options.lab.as_str(), "nodes" => nodes},
+    );
     let server = Server::start(&claim.dir().join(SOCKET_NAME), view.clone()).map_err(|source| {
-        EngineError::Io { what: "listen on the lab's socket".to_owned(), source }
+        EngineError::Io {
+            what: "listen on the lab's socket".to_owned(),
+            source,
+        }
     })?;
     let cgroup = LabCgroup::create(claim.lab())?;
     let globals = RuntimeDir::default().globals();
@@ -65,7 +83,10 @@ pub(crate) fn session(
         live.wiring = Some(Arc::clone(&fabric.wiring));
         live.relay = Some(Arc::clone(&fabric.handle));
     });
-    let mut times = Times { nodes_s: fabric.nodes_s, ..Times::default() };
+    let mut times = Times {
+        nodes_s: fabric.nodes_s,
+        ..Times::default()
+    };
     let mut size = Size {
         nodes,
         ports: fabric.wiring.lab.layout.ports().len(),
@@ -93,7 +114,11 @@ pub(crate) fn session(
     // Whoever holds nodes must let go before they can go.
     let scenario_file = options.scenario_file.clone();
     view.change(|live| {
-        *live = Live { state: "stopping", scenario: scenario_file, ..Live::default() };
+        *live = Live {
+            state: "stopping",
+            scenario: scenario_file,
+            ..Live::default()
+        };
     });
     drop(server);
     let removed = take_down(fabric, &globals, &claim.owner(), progress);
@@ -120,10 +145,19 @@ pub(crate) fn session(
         verdict: fidelity.judge(Bounds::default()),
         fidelity,
     };
-    log.emit(None, "finished", detail! {"trustworthy" => summary.verdict.trustworthy});
+    log.emit(
+        None,
+        "finished",
+        detail! {"trustworthy" => summary.verdict.trustworthy},
+    );
     log.close();
-    results.write_json("summary.json", &summary).map_err(results_error)?;
-    Ok(Finished { summary, results: results.dir().to_owned() })
+    results
+        .write_json("summary.json", &summary)
+        .map_err(results_error)?;
+    Ok(Finished {
+        summary,
+        results: results.dir().to_owned(),
+    })
 }
 
 /// Collects what the verdict is made from.
@@ -146,14 +180,22 @@ fn fidelity(stats: &RelayStats, lived: &Lived, log: &EventLog) -> Fidelity {
         let reason = flow.reason.as_deref().unwrap_or_default();
         failures.push(format!("flow {} gave no result: {reason}", flow.name));
     }
-    failures.extend(log.sink_error().map(|error| format!("events.ndjson is not complete: {error}")));
+    failures.extend(
+        log.sink_error()
+            .map(|error| format!("events.ndjson is not complete: {error}")),
+    );
     Fidelity {
         frames_released: stats.lateness.count,
         lateness_p99_ns: stats.lateness.p99_ns,
         lateness_max_ns: stats.lateness.max_ns,
         frames_early: stats.early,
-        unintended_drops: causes.map(|(cause, count)| (cause.to_owned(), count)).to_vec(),
-        steps_late: lateness.iter().filter(|&&ns| ns > bounds.step_lateness_ns as f64).count() as u64,
+        unintended_drops: causes
+            .map(|(cause, count)| (cause.to_owned(), count))
+            .to_vec(),
+        steps_late: lateness
+            .iter()
+            .filter(|&&ns| ns > bounds.step_lateness_ns as f64)
+            .count() as u64,
         steps: lateness.len() as u64,
         step_lateness_max_ns: lateness.iter().copied().fold(0.0, f64::max) as u64,
         failures,

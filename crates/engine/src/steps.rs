@@ -66,13 +66,26 @@ impl Steps {
         let mut first = self.stepper.advance();
         let delta = diff(&self.wiring.lab.layout, &Snapshot::default(), &first);
         let changes = delta.changes(0).map(|change| match change {
-            EdgeChange::Set { from, to, mut impairment } => {
+            EdgeChange::Set {
+                from,
+                to,
+                mut impairment,
+            } => {
                 impairment.delay.slope_ns_per_s = 0;
-                EdgeChange::Set { from, to, impairment }
+                EdgeChange::Set {
+                    from,
+                    to,
+                    impairment,
+                }
             }
             remove @ EdgeChange::Remove { .. } => remove,
         });
-        self.relay.apply(EdgeUpdate { changes: changes.collect() }, None)?;
+        self.relay.apply(
+            EdgeUpdate {
+                changes: changes.collect(),
+            },
+            None,
+        )?;
         self.ground_neighbours(&delta)?;
         if let Some(computed) = &mut self.computed {
             let prepared = computed.prepare(&self.wiring, &first);
@@ -90,7 +103,8 @@ impl Steps {
     pub(crate) fn release(&mut self, zero_mono_ns: u64) -> Result<(), EngineError> {
         let delta = diff(&self.wiring.lab.layout, &Snapshot::default(), &self.current);
         let changes = delta.changes(zero_mono_ns).collect();
-        self.relay.apply(EdgeUpdate { changes }, Some(zero_mono_ns))?;
+        self.relay
+            .apply(EdgeUpdate { changes }, Some(zero_mono_ns))?;
         Ok(())
     }
 
@@ -100,15 +114,25 @@ impl Steps {
         let snapshot = self.stepper.advance();
         let delta = diff(&self.wiring.lab.layout, &self.current, &snapshot);
         let changes: Vec<EdgeChange> = delta.changes(zero_mono_ns).collect();
-        self.times.compute_ns.push(start.elapsed().as_nanos() as f64);
+        self.times
+            .compute_ns
+            .push(start.elapsed().as_nanos() as f64);
         self.times.edge_changes.push(changes.len() as f64);
         let start = Instant::now();
-        let routes = self.computed.as_ref().map(|c| c.prepare(&self.wiring, &snapshot));
+        let routes = self
+            .computed
+            .as_ref()
+            .map(|c| c.prepare(&self.wiring, &snapshot));
         if let Some(prepared) = &routes {
             self.times.routes_ns.push(start.elapsed().as_nanos() as f64);
             self.times.route_changes.push(prepared.changes.len() as f64);
         }
-        Ready { snapshot: Arc::new(snapshot), delta, update: EdgeUpdate { changes }, routes }
+        Ready {
+            snapshot: Arc::new(snapshot),
+            delta,
+            update: EdgeUpdate { changes },
+            routes,
+        }
     }
 
     /// Makes the step take effect at its time: one atomic table update, handed over now and carried out by
@@ -137,7 +161,9 @@ impl Steps {
         }
         let applied = pending.wait()?;
         self.times.update_ns.push(applied.took_ns as f64);
-        self.times.lateness_ns.push(applied.at_ns.saturating_sub(due) as f64);
+        self.times
+            .lateness_ns
+            .push(applied.at_ns.saturating_sub(due) as f64);
         let start = mono_ns();
         self.ground_neighbours(&ready.delta)?;
         if let (Some(computed), Some(prepared)) = (&mut self.computed, ready.routes) {
@@ -153,7 +179,10 @@ impl Steps {
     fn ground_neighbours(&self, delta: &Delta) -> Result<(), EngineError> {
         let layout = &self.wiring.lab.layout;
         let mut batch = Batch::new();
-        let gone = delta.removed.iter().filter(|(from, _)| !layout.port(*from).role.is_isl());
+        let gone = delta
+            .removed
+            .iter()
+            .filter(|(from, _)| !layout.port(*from).role.is_isl());
         for &(from, to) in gone {
             for neighbour in self.wiring.neighbours(layout.port(from), to) {
                 batch
@@ -173,8 +202,10 @@ impl Steps {
 
     fn send(&self, port: PortId, batch: &mut Batch) -> Result<(), EngineError> {
         let node: NodeId = self.wiring.lab.layout.port(port).node;
-        let mut socket =
-            self.nodes[node.index()].netlink.lock().unwrap_or_else(|e| e.into_inner());
+        let mut socket = self.nodes[node.index()]
+            .netlink
+            .lock()
+            .unwrap_or_else(|e| e.into_inner());
         Ok(socket.send(batch)?)
     }
 }

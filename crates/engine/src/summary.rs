@@ -153,7 +153,10 @@ impl StepRows {
         let rows = series
             .into_iter()
             .filter_map(|(name, samples)| Some((name, Quantiles::of(&mut samples.clone())?)));
-        Self { count: times.compute_ns.len(), rows: rows.collect() }
+        Self {
+            count: times.compute_ns.len(),
+            rows: rows.collect(),
+        }
     }
 }
 

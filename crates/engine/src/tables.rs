@@ -24,9 +24,16 @@ const MAIN: u32 = 254;
 /// # Errors
 /// When the kernel does not answer.
 fn read(wiring: &Wiring, nodes: &[LiveNode], node: NodeId) -> Result<Table, EngineError> {
-    let mut socket = nodes[node.index()].netlink.lock().unwrap_or_else(|e| e.into_inner());
+    let mut socket = nodes[node.index()]
+        .netlink
+        .lock()
+        .unwrap_or_else(|e| e.into_inner());
     let routes = socket.routes()?;
-    Ok(Table::new(routes.iter().filter_map(|route| forwarding(wiring, node, route))))
+    Ok(Table::new(
+        routes
+            .iter()
+            .filter_map(|route| forwarding(wiring, node, route)),
+    ))
 }
 
 fn forwarding(wiring: &Wiring, node: NodeId, route: &InstalledRoute) -> Option<Route> {
@@ -150,7 +157,15 @@ pub(crate) fn standing(
 
 fn describe(wiring: &Wiring, from: NodeId, to: IpAddr, walked: &Walk) -> String {
     let name = |id: NodeId| &wiring.lab.layout.node(id).name;
-    let goal = wiring.addresses.node_of(to).map_or_else(|| to.to_string(), |id| name(id).clone());
+    let goal = wiring
+        .addresses
+        .node_of(to)
+        .map_or_else(|| to.to_string(), |id| name(id).clone());
     let at = walked.hops.last().map_or(from, |hop| hop.to);
-    format!("{} to {goal} ({to}) stops at {}: {:?}", name(from), name(at), walked.end)
+    format!(
+        "{} to {goal} ({to}) stops at {}: {:?}",
+        name(from),
+        name(at),
+        walked.end
+    )
 }

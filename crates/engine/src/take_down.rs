@@ -52,7 +52,14 @@ pub(crate) fn take_down(
     owner: &Owner,
     progress: &dyn Progress,
 ) -> Result<(), EngineError> {
-    let Fabric { wiring, relay, handle, nodes, launcher, .. } = fabric;
+    let Fabric {
+        wiring,
+        relay,
+        handle,
+        nodes,
+        launcher,
+        ..
+    } = fabric;
     let stage = Stage::begin(progress, "taking down", nodes.len() as u64);
     handle.stop();
     drop(launcher);
@@ -65,7 +72,16 @@ pub(crate) fn take_down(
     }
     // The last one to hold them is this function: threads and views have ended.
     drop(Arc::into_inner(nodes));
-    let removed = wait_removed(&wiring.lab.layout.ports().iter().map(|p| p.id).collect::<Vec<_>>(), &relay);
+    let removed = wait_removed(
+        &wiring
+            .lab
+            .layout
+            .ports()
+            .iter()
+            .map(|p| p.id)
+            .collect::<Vec<_>>(),
+        &relay,
+    );
     drop(relay);
     expedited.finish()?;
     removed?;

@@ -66,7 +66,11 @@ impl Traffic {
             err: results.flow(flow.name.as_str(), "err"),
             flow: flow.clone(),
         };
-        Self { jobs: flows.iter().map(job).collect(), launcher, servers: Supervisor::new() }
+        Self {
+            jobs: flows.iter().map(job).collect(),
+            launcher,
+            servers: Supervisor::new(),
+        }
     }
 
     /// The pairs whose paths are worth sampling.
@@ -80,13 +84,20 @@ impl Traffic {
     /// When a server cannot be started, ends, or does not listen in time; with its last words.
     pub(crate) fn start_servers(&mut self) -> Result<(), EngineError> {
         for (index, job) in self.jobs.iter().enumerate() {
-            let Some(server) = &job.plan.server else { continue };
+            let Some(server) = &job.plan.server else {
+                continue;
+            };
             for (path, content) in &server.files {
                 write(path, content)?;
             }
             let log = job.err.with_extension("server.log");
-            let child =
-                self.launcher.start(server.launch.node, &server.launch.argv, &log, &log, Vec::new())?;
+            let child = self.launcher.start(
+                server.launch.node,
+                &server.launch.argv,
+                &log,
+                &log,
+                Vec::new(),
+            )?;
             let end = Instant::now() + SERVER_READY_WITHIN;
             while !listens(child.pid(), server.tcp_port) {
                 let gone = child.try_wait()?;
@@ -94,7 +105,10 @@ impl Traffic {
                     let words = fs::read_to_string(&log).unwrap_or_default();
                     let words = words.trim();
                     return Err(EngineError::Unable {
-                        what: format!("flow {}: its server does not listen: {words}", job.flow.name),
+                        what: format!(
+                            "flow {}: its server does not listen: {words}",
+                            job.flow.name
+                        ),
                         remedy: format!("its command was: {}", server.launch.argv.join(" ")),
                     });
                 }
@@ -128,7 +142,11 @@ impl Traffic {
                 let mounts: Vec<Mount> = self.launcher.mounts();
                 match self.launcher.start(*node, argv, &job.out, &job.err, mounts) {
                     Ok(child) => {
-                        log.emit(Some(now_ns as i64), "flow-started", detail! {"flow" => job.flow.name.as_str()});
+                        log.emit(
+                            Some(now_ns as i64),
+                            "flow-started",
+                            detail! {"flow" => job.flow.name.as_str()},
+                        );
                         clients.add(next, child);
                     }
                     Err(error) => {
@@ -151,7 +169,11 @@ impl Traffic {
         clients.terminate_all(Duration::from_secs(1))?;
         self.servers.terminate_all(Duration::from_secs(1))?;
         let verdict = |index| ended.remove(&index).unwrap_or(Ended::CutShort);
-        Ok((0..).map(verdict).zip(self.jobs).map(|(ended, job)| (job, ended)).collect())
+        Ok((0..)
+            .map(verdict)
+            .zip(self.jobs)
+            .map(|(ended, job)| (job, ended))
+            .collect())
     }
 
     /// Ends clients whose time is over: at once for commands (that is how they end), with some grace for
@@ -167,7 +189,11 @@ impl Traffic {
             .map(|(index, _)| *index)
             .filter(|&index| {
                 let job = &self.jobs[index];
-                let grace = if job.plan.ends.is_some() { CLIENT_GRACE } else { Duration::ZERO };
+                let grace = if job.plan.ends.is_some() {
+                    CLIENT_GRACE
+                } else {
+                    Duration::ZERO
+                };
                 now_ns as i64 > job.flow.end().ns() + grace.as_nanos() as i64
             })
             .collect();
@@ -186,15 +212,18 @@ fn started_by(job: &Job, now_ns: u64) -> bool {
 }
 
 fn write(path: &Path, content: &Content) -> Result<(), EngineError> {
-    let io = |source| EngineError::Io { what: format!("write {}", path.display()), source };
+    let io = |source| EngineError::Io {
+        what: format!("write {}", path.display()),
+        source,
+    };
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(io)?;
     }
     match content {
         Content::Text(text) => fs::write(path, text).map_err(io),
-        Content::Zeros(bytes) => {
-            fs::File::create(path).and_then(|file| file.set_len(*bytes)).map_err(io)
-        }
+        Content::Zeros(bytes) => fs::File::create(path)
+            .and_then(|file| file.set_len(*bytes))
+            .map_err(io),
     }
 }
 

@@ -130,13 +130,17 @@ impl LabView for View {
         let value = |event: &Event| serde_json::to_value(event).unwrap_or(Value::Null);
         let (history, later) = self.log.follow();
         let (sender, receiver) = channel();
-        drop(std::thread::Builder::new().name("events".into()).spawn(move || {
-            for event in later {
-                if sender.send(value(&event)).is_err() {
-                    return;
-                }
-            }
-        }));
+        drop(
+            std::thread::Builder::new()
+                .name("events".into())
+                .spawn(move || {
+                    for event in later {
+                        if sender.send(value(&event)).is_err() {
+                            return;
+                        }
+                    }
+                }),
+        );
         (history.iter().map(value).collect(), receiver)
     }
 
@@ -147,7 +151,9 @@ impl LabView for View {
 
 impl View {
     fn direction(&self, live: &Live, from: PortId, to: PortId, snapshot: &Snapshot) -> Value {
-        let Some(wiring) = &live.wiring else { return Value::Null };
+        let Some(wiring) = &live.wiring else {
+            return Value::Null;
+        };
         let layout = &wiring.lab.layout;
         let end = |port: PortId| {
             let port = layout.port(port);

@@ -46,10 +46,16 @@ impl Wiring {
         let own = self.addresses.loopback(node);
         batch.link_up(LOOPBACK_IFINDEX);
         if self.families.ipv4 {
-            batch.add_address(&AddressSpec::new(LOOPBACK_IFINDEX, Self::prefix(own.v4.into(), 32)));
+            batch.add_address(&AddressSpec::new(
+                LOOPBACK_IFINDEX,
+                Self::prefix(own.v4.into(), 32),
+            ));
         }
         if self.families.ipv6 {
-            batch.add_address(&AddressSpec::new(LOOPBACK_IFINDEX, Self::prefix(own.v6.into(), 128)));
+            batch.add_address(&AddressSpec::new(
+                LOOPBACK_IFINDEX,
+                Self::prefix(own.v6.into(), 128),
+            ));
         }
         for port in self.lab.layout.ports_of(node) {
             let ifindex = node_ifindex(port);
@@ -69,9 +75,16 @@ impl Wiring {
     /// The entries by which `port`'s node knows the far port, in every family spoken.
     pub(crate) fn neighbours(&self, port: &Port, far: PortId) -> Vec<NeighbourSpec> {
         let far = self.addresses.port(far);
-        let v4 = far.v4.filter(|_| self.families.ipv4).map(|(v4, _)| IpAddr::from(v4));
+        let v4 = far
+            .v4
+            .filter(|_| self.families.ipv4)
+            .map(|(v4, _)| IpAddr::from(v4));
         let v6 = self.families.ipv6.then(|| IpAddr::from(far.v6_link_local));
-        let entry = |addr| NeighbourSpec { ifindex: node_ifindex(port), addr, mac: Mac(far.mac) };
+        let entry = |addr| NeighbourSpec {
+            ifindex: node_ifindex(port),
+            addr,
+            mac: Mac(far.mac),
+        };
         v4.into_iter().chain(v6).map(entry).collect()
     }
 

@@ -68,7 +68,9 @@ impl EventLog {
         if let (Err(error), None) = (written, &inner.sink_error) {
             inner.sink_error = Some(error);
         }
-        inner.followers.retain(|follower| follower.send(event.clone()).is_ok());
+        inner
+            .followers
+            .retain(|follower| follower.send(event.clone()).is_ok());
         inner.history.push(event);
     }
 
@@ -82,12 +84,20 @@ impl EventLog {
 
     /// All events so far.
     pub fn history(&self) -> Vec<Event> {
-        self.inner.lock().unwrap_or_else(|e| e.into_inner()).history.clone()
+        self.inner
+            .lock()
+            .unwrap_or_else(|e| e.into_inner())
+            .history
+            .clone()
     }
 
     /// Ends every follower's stream, for the end of the run.
     pub fn close(&self) {
-        self.inner.lock().unwrap_or_else(|e| e.into_inner()).followers.clear();
+        self.inner
+            .lock()
+            .unwrap_or_else(|e| e.into_inner())
+            .followers
+            .clear();
     }
 
     /// The first error met while writing, if any.
@@ -133,9 +143,19 @@ mod tests {
         log.emit(Some(5), "handover", detail! {"station" => "tokyo"});
         log.close();
         let after: Vec<Event> = after.iter().collect();
-        assert_eq!(before.iter().chain(&after).map(|e| e.seq).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(
+            before
+                .iter()
+                .chain(&after)
+                .map(|e| e.seq)
+                .collect::<Vec<_>>(),
+            [1, 2]
+        );
         let text = String::from_utf8(sink.0.lock().unwrap().clone()).unwrap();
-        let lines: Vec<Event> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+        let lines: Vec<Event> = text
+            .lines()
+            .map(|l| serde_json::from_str(l).unwrap())
+            .collect();
         assert_eq!(lines[1], after[0]);
         assert_eq!(lines[1].detail["station"], "tokyo");
     }

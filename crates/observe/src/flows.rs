@@ -64,6 +64,9 @@ pub struct FlowError {
 
 impl FlowError {
     pub(crate) fn new(tool: &'static str, reason: impl Into<String>) -> Self {
-        Self { tool, reason: reason.into() }
+        Self {
+            tool,
+            reason: reason.into(),
+        }
     }
 }

@@ -46,7 +46,10 @@ mod tests {
     fn nearest_rank() {
         let mut series: Vec<f64> = (1..=100).rev().map(f64::from).collect();
         let q = Quantiles::of(&mut series).unwrap();
-        assert_eq!((q.min, q.p50, q.p99, q.max, q.mean), (1.0, 50.0, 99.0, 100.0, 50.5));
+        assert_eq!(
+            (q.min, q.p50, q.p99, q.max, q.mean),
+            (1.0, 50.0, 99.0, 100.0, 50.5)
+        );
         assert_eq!(Quantiles::of(&mut [7.0]).unwrap().p99, 7.0);
         assert!(Quantiles::of(&mut []).is_none());
     }

@@ -32,7 +32,9 @@ impl Results {
         }
         fs::create_dir(dir)?;
         fs::create_dir(dir.join("flows"))?;
-        Ok(Self { dir: fs::canonicalize(dir)? })
+        Ok(Self {
+            dir: fs::canonicalize(dir)?,
+        })
     }
 
     /// The folder, absolute.
@@ -83,8 +85,16 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let dir = parent.path().join("runs/one");
         let results = Results::create(&dir).unwrap();
-        results.write_json("summary.json", &serde_json::json!({"a": 1})).unwrap();
-        assert_eq!(fs::read_to_string(dir.join("summary.json")).unwrap(), "{\n  \"a\": 1\n}\n");
-        assert_eq!(Results::create(&dir).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        results
+            .write_json("summary.json", &serde_json::json!({"a": 1}))
+            .unwrap();
+        assert_eq!(
+            fs::read_to_string(dir.join("summary.json")).unwrap(),
+            "{\n  \"a\": 1\n}\n"
+        );
+        assert_eq!(
+            Results::create(&dir).unwrap_err().kind(),
+            io::ErrorKind::AlreadyExists
+        );
     }
 }

@@ -41,7 +41,10 @@ impl Default for Bounds {
     /// 1 ms for frames (a LEO hop is 2-20 ms), 100 ms for steps (a delay glides between steps, so a
     /// late step costs at most 100 ms of a slope change: nanoseconds of delay).
     fn default() -> Self {
-        Self { lateness_p99_ns: 1_000_000, step_lateness_ns: 100_000_000 }
+        Self {
+            lateness_p99_ns: 1_000_000,
+            step_lateness_ns: 100_000_000,
+        }
     }
 }
 
@@ -60,7 +63,10 @@ impl Fidelity {
         let mut reasons = Vec::new();
         let ms = |ns: u64| ns as f64 / 1e6;
         if self.frames_early > 0 {
-            reasons.push(format!("{} frames were released before their time", self.frames_early));
+            reasons.push(format!(
+                "{} frames were released before their time",
+                self.frames_early
+            ));
         }
         if self.lateness_p99_ns > bounds.lateness_p99_ns {
             reasons.push(format!(
@@ -70,7 +76,9 @@ impl Fidelity {
             ));
         }
         for (cause, count) in self.unintended_drops.iter().filter(|(_, count)| *count > 0) {
-            reasons.push(format!("the emulator itself lost {count} frames (cause: {cause})"));
+            reasons.push(format!(
+                "the emulator itself lost {count} frames (cause: {cause})"
+            ));
         }
         if self.steps_late > 0 {
             reasons.push(format!(
@@ -82,7 +90,10 @@ impl Fidelity {
             ));
         }
         reasons.extend(self.failures.iter().cloned());
-        Verdict { trustworthy: reasons.is_empty(), reasons }
+        Verdict {
+            trustworthy: reasons.is_empty(),
+            reasons,
+        }
     }
 }
 
@@ -92,7 +103,11 @@ mod tests {
 
     #[test]
     fn a_clean_run_is_trusted_and_every_fault_is_named() {
-        let clean = Fidelity { frames_released: 10, lateness_p99_ns: 20_000, ..Default::default() };
+        let clean = Fidelity {
+            frames_released: 10,
+            lateness_p99_ns: 20_000,
+            ..Default::default()
+        };
         assert!(clean.judge(Bounds::default()).trustworthy);
         let bad = Fidelity {
             lateness_p99_ns: 2_000_000,

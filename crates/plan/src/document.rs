@@ -69,14 +69,20 @@ impl Document {
     /// Times outside the lab's.
     pub fn at(lab: &Lab, at: TimeSpan) -> Result<Self, PlanError> {
         let t_ns = u64::try_from(at.ns()).map_err(|_| PlanError::BeforeStart(at))?;
-        let time = lab.scenario.start.checked_add(at).ok_or(PlanError::BeyondTime(at))?;
+        let time = lab
+            .scenario
+            .start
+            .checked_add(at)
+            .ok_or(PlanError::BeyondTime(at))?;
         let mut stepper = lab.stepper();
         let snapshot = stepper.at_step(stepper.step_at(t_ns));
         let mut positions = Vec::new();
         let lost = lab.sky.positions_itrf_m(t_ns, &mut positions);
         positions.extend_from_slice(&snapshot.positions_itrf_m[lab.layout.satellite_count()..]);
-        let mut positions: Vec<Option<[f64; 3]>> =
-            positions.iter().map(|position| Some(position.to_array())).collect();
+        let mut positions: Vec<Option<[f64; 3]>> = positions
+            .iter()
+            .map(|position| Some(position.to_array()))
+            .collect();
         for satellite in lost {
             positions[satellite.satellite] = None;
         }
@@ -93,7 +99,11 @@ fn nodes(layout: &Layout, positions: &[Option<[f64; 3]>]) -> Vec<NodeRow> {
         name: node.name.clone(),
         kind: node.kind.as_str(),
         position_itrf_m: *position,
-        ports: layout.ports_of(node.id).iter().map(|port| port.name()).collect(),
+        ports: layout
+            .ports_of(node.id)
+            .iter()
+            .map(|port| port.name())
+            .collect(),
     };
     layout.nodes().iter().zip(positions).map(row).collect()
 }

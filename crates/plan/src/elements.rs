@@ -38,7 +38,12 @@ pub(crate) fn fly_tle(
         Ok(objects) => fly(scenario, constellation, set, &objects, left_out, errors),
         Err(found) => {
             for error in found.0 {
-                let width = set.file.text().lines().nth(error.line - 1).map_or(1, |l| l.chars().count());
+                let width = set
+                    .file
+                    .text()
+                    .lines()
+                    .nth(error.line - 1)
+                    .map_or(1, |l| l.chars().count());
                 errors.push(set.file.error(
                     u32::try_from(error.line).unwrap_or(u32::MAX),
                     1,
@@ -129,7 +134,13 @@ fn fly(
     let name = |placed: &Placed| {
         let shell = &set.shells[placed.shell];
         let prefix = format!("{}-{}", constellation.name, shell.name);
-        satellite_name(&prefix, placed.plane, shell.planes, placed.slot, slots[placed.shell])
+        satellite_name(
+            &prefix,
+            placed.plane,
+            shell.planes,
+            placed.slot,
+            slots[placed.shell],
+        )
     };
     let small = |number: u32| u16::try_from(number).unwrap_or(u16::MAX);
     Some(Flown {
@@ -144,8 +155,14 @@ fn fly(
                 slot: small(placed.slot),
             })
             .collect(),
-        orbits: sorted.kept.into_iter().map(|placed| placed.satellite).collect(),
-        neighbours: Neighbours::Nearest { wrap: wrap_of(pattern, &constellation.isl) },
+        orbits: sorted
+            .kept
+            .into_iter()
+            .map(|placed| placed.satellite)
+            .collect(),
+        neighbours: Neighbours::Nearest {
+            wrap: wrap_of(pattern, &constellation.isl),
+        },
     })
 }
 
@@ -162,5 +179,8 @@ fn shell_spec(shell: &model::Shell) -> ShellSpec {
 
 fn one_pattern(set: &model::ElementSet) -> Option<WalkerPattern> {
     let first = set.shells.first()?.pattern;
-    set.shells.iter().all(|shell| shell.pattern == first).then_some(first)
+    set.shells
+        .iter()
+        .all(|shell| shell.pattern == first)
+        .then_some(first)
 }

@@ -8,8 +8,8 @@ use constel_orbit::{Satellite as Orbit, Walker, WalkerKind, WalkerSpec};
 use constel_scenario::model::{self, Orbits, WalkerPattern};
 use constel_scenario::{Diagnostic, Diagnostics, Scenario, Span};
 use constel_topology::{
-    Constellation, GslPolicy, GslSpec, IslPattern, Layout, LinkClass, Neighbours, OrbitSky, PlusGrid,
-    Satellite, Sky, Spec, Station, Stepper, Wrap,
+    Constellation, GslPolicy, GslSpec, IslPattern, Layout, LinkClass, Neighbours, OrbitSky,
+    PlusGrid, Satellite, Sky, Spec, Station, Stepper, Wrap,
 };
 
 use crate::elements::{self, LeftOut};
@@ -53,7 +53,11 @@ impl Lab {
             };
             if let Some(flown) = flown {
                 orbits.extend(flown.orbits);
-                constellations.push(constellation_spec(constellation, flown.satellites, flown.neighbours));
+                constellations.push(constellation_spec(
+                    constellation,
+                    flown.satellites,
+                    flown.neighbours,
+                ));
             }
         }
         let mut errors = match errors.or(()) {
@@ -79,7 +83,12 @@ impl Lab {
         };
         let names: BTreeSet<String> = layout.nodes().iter().map(|n| n.name.clone()).collect();
         scenario.check_nodes(&names)?;
-        Ok(Self { scenario: Arc::new(scenario), layout, sky, left_out: Arc::new(left_out) })
+        Ok(Self {
+            scenario: Arc::new(scenario),
+            layout,
+            sky,
+            left_out: Arc::new(left_out),
+        })
     }
 
     /// A stepper at step 0.
@@ -139,7 +148,11 @@ fn fly_walker(
         Err(found) => {
             // `resolve` has made the same checks with better positions; this is the second line.
             for error in found {
-                errors.push(whole_file(scenario, "walker", format!("`{}`: {error}", constellation.name)));
+                errors.push(whole_file(
+                    scenario,
+                    "walker",
+                    format!("`{}`: {error}", constellation.name),
+                ));
             }
             return None;
         }
@@ -154,13 +167,23 @@ fn fly_walker(
     };
     for satellite in pattern.satellites() {
         flown.orbits.push(satellite.orbit.into());
-        let (Ok(plane), Ok(slot)) = (u16::try_from(satellite.plane), u16::try_from(satellite.slot)) else {
-            let message = format!("`{}` has more than 65,536 planes or slots", constellation.name);
+        let (Ok(plane), Ok(slot)) = (
+            u16::try_from(satellite.plane),
+            u16::try_from(satellite.slot),
+        ) else {
+            let message = format!(
+                "`{}` has more than 65,536 planes or slots",
+                constellation.name
+            );
             errors.push(whole_file(scenario, "walker", message));
             return None;
         };
         flown.satellites.push(Satellite {
-            name: walker.satellite_name(constellation.name.as_str(), satellite.plane, satellite.slot),
+            name: walker.satellite_name(
+                constellation.name.as_str(),
+                satellite.plane,
+                satellite.slot,
+            ),
             shell: 0,
             plane,
             slot,

@@ -4,10 +4,14 @@
 //! nodes and ports; [`Document::at`] is what `constel plan` prints. Nothing here touches the host.
 #![forbid(unsafe_code)]
 
+mod contacts;
 mod document;
 mod elements;
+mod interval;
 mod lab;
 
+pub use contacts::{Contact, ContactPlan, ContactRow};
 pub use document::{Document, PlanError};
 pub use elements::LeftOut;
+pub use interval::{Interval, IntervalError};
 pub use lab::Lab;

@@ -17,7 +17,11 @@ fn at(lab: &Lab, seconds: f64) -> Document {
 }
 
 fn range_m(a: [f64; 3], b: [f64; 3]) -> f64 {
-    a.iter().zip(b).map(|(x, y)| (x - y).powi(2)).sum::<f64>().sqrt()
+    a.iter()
+        .zip(b)
+        .map(|(x, y)| (x - y).powi(2))
+        .sum::<f64>()
+        .sqrt()
 }
 
 #[test]
@@ -32,14 +36,23 @@ fn same_scenario_and_seed_same_bytes() {
 fn every_delay_is_light_time_between_the_ends() {
     for name in ["iridium", "starlink-shell1", "starlink-tle"] {
         let document = at(&lab(name), 7.0);
-        let positions: std::collections::BTreeMap<&str, [f64; 3]> =
-            document.nodes.iter().map(|n| (n.name.as_str(), n.position_itrf_m.unwrap())).collect();
+        let positions: std::collections::BTreeMap<&str, [f64; 3]> = document
+            .nodes
+            .iter()
+            .map(|n| (n.name.as_str(), n.position_itrf_m.unwrap()))
+            .collect();
         assert!(document.edges.len() > document.nodes.len(), "{name}");
         for edge in &document.edges {
-            let range = range_m(positions[edge.from_node.as_str()], positions[edge.to_node.as_str()]);
+            let range = range_m(
+                positions[edge.from_node.as_str()],
+                positions[edge.to_node.as_str()],
+            );
             let light_ns = range / 0.299_792_458;
             let excess = edge.delay_ns as f64 - light_ns;
-            assert!((-1e-3..=1.001).contains(&excess), "{name}: {edge:?} {excess}");
+            assert!(
+                (-1e-3..=1.001).contains(&excess),
+                "{name}: {edge:?} {excess}"
+            );
         }
     }
 }
@@ -53,7 +66,13 @@ fn edges_come_in_pairs_and_sorted() {
         .map(|e| (&e.from_node, e.from_port, &e.to_node, e.to_port, e.delay_ns))
         .collect();
     for edge in &document.edges {
-        let back = (&edge.to_node, edge.to_port, &edge.from_node, edge.from_port, edge.delay_ns);
+        let back = (
+            &edge.to_node,
+            edge.to_port,
+            &edge.from_node,
+            edge.from_port,
+            edge.delay_ns,
+        );
         assert!(keys.contains(&back), "{edge:?}");
     }
 }
@@ -62,27 +81,53 @@ fn edges_come_in_pairs_and_sorted() {
 fn iridium_is_what_it_is_known_to_be() {
     let lab = lab("iridium");
     let document = at(&lab, 0.0);
-    assert_eq!(document.nodes.iter().filter(|n| n.kind == "satellite").count(), 66);
+    assert_eq!(
+        document
+            .nodes
+            .iter()
+            .filter(|n| n.kind == "satellite")
+            .count(),
+        66
+    );
     assert!(document.nodes.iter().filter(|n| n.kind == "ground").count() >= 12);
     // Eleven satellites a plane at 7158 km from the centre: 2 r sin(pi / 11) apart.
     let chord_m = 2.0 * 7_158_137.0 * (std::f64::consts::PI / 11.0).sin();
-    let positions: std::collections::BTreeMap<&str, [f64; 3]> =
-        document.nodes.iter().map(|n| (n.name.as_str(), n.position_itrf_m.unwrap())).collect();
-    let intra: Vec<_> = document.edges.iter().filter(|e| e.from_port == "isl0").collect();
+    let positions: std::collections::BTreeMap<&str, [f64; 3]> = document
+        .nodes
+        .iter()
+        .map(|n| (n.name.as_str(), n.position_itrf_m.unwrap()))
+        .collect();
+    let intra: Vec<_> = document
+        .edges
+        .iter()
+        .filter(|e| e.from_port == "isl0")
+        .collect();
     assert_eq!(intra.len(), 66);
     for edge in intra {
-        let range = range_m(positions[edge.from_node.as_str()], positions[edge.to_node.as_str()]);
+        let range = range_m(
+            positions[edge.from_node.as_str()],
+            positions[edge.to_node.as_str()],
+        );
         assert!((range - chord_m).abs() < 1.0, "{range} {chord_m}");
     }
     // No link between planes 5 and 0: they fly in opposite directions.
     let seam = |a: &str, b: &str| a.starts_with("iridium-p00") && b.starts_with("iridium-p05");
-    assert!(!document.edges.iter().any(|e| seam(&e.from_node, &e.to_node)));
+    assert!(
+        !document
+            .edges
+            .iter()
+            .any(|e| seam(&e.from_node, &e.to_node))
+    );
 }
 
 #[test]
 fn the_real_starlink_set_is_sorted_and_the_rest_named() {
     let lab = lab("starlink-tle");
-    assert!(lab.layout.satellite_count() > 2000, "{}", lab.layout.satellite_count());
+    assert!(
+        lab.layout.satellite_count() > 2000,
+        "{}",
+        lab.layout.satellite_count()
+    );
     assert!(!lab.left_out.is_empty());
     assert!(lab.left_out.iter().all(|out| !out.reason.is_empty()));
 }

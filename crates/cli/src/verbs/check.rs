@@ -26,7 +26,8 @@ pub(crate) fn run(args: &Check) -> Outcome {
         }
     };
     let lab = &loaded.lab;
-    let document = Document::at(lab, TimeSpan::from_ns(0)).map_err(|e| Failure::Scenario(format!("{e}\n")))?;
+    let document =
+        Document::at(lab, TimeSpan::from_ns(0)).map_err(|e| Failure::Scenario(format!("{e}\n")))?;
     let satellites = lab.layout.satellite_count();
     let stations = lab.layout.nodes().len() - satellites;
     if args.json {

@@ -19,12 +19,17 @@ pub(crate) fn run(args: &Clean) -> Outcome {
         Some(name) => {
             let entry = labs::find(name)?;
             if entry.state != LabState::Dead {
-                let pid = entry.pid().map_or_else(String::new, |pid| format!(" (process {pid})"));
+                let pid = entry
+                    .pid()
+                    .map_or_else(String::new, |pid| format!(" (process {pid})"));
                 return Err(Failure::Usage(format!(
                     "lab '{name}' is alive{pid}; `constel down {name}` takes it down"
                 )));
             }
-            let report = HostReport { labs: vec![clean_lab(&runtime, &entry.lab)?], settings: Vec::new() };
+            let report = HostReport {
+                labs: vec![clean_lab(&runtime, &entry.lab)?],
+                settings: Vec::new(),
+            };
             runtime.remove_if_empty()?;
             report
         }
@@ -34,8 +39,11 @@ pub(crate) fn run(args: &Clean) -> Outcome {
     } else {
         output::text(&text(&report)?)?;
     }
-    let problems: Vec<&str> =
-        report.labs.iter().flat_map(|lab| lab.problems.iter().map(String::as_str)).collect();
+    let problems: Vec<&str> = report
+        .labs
+        .iter()
+        .flat_map(|lab| lab.problems.iter().map(String::as_str))
+        .collect();
     if problems.is_empty() {
         Ok(Exit::Done)
     } else {
@@ -47,11 +55,18 @@ fn text(report: &HostReport) -> serde_json::Result<String> {
     let mut text = String::new();
     for lab in &report.labs {
         for removed in &lab.removed {
-            text.push_str(&format!("{}: removed {}\n", lab.lab, words(&serde_json::to_value(removed)?)));
+            text.push_str(&format!(
+                "{}: removed {}\n",
+                lab.lab,
+                words(&serde_json::to_value(removed)?)
+            ));
         }
     }
     for setting in &report.settings {
-        text.push_str(&format!("setting {}\n", words(&serde_json::to_value(setting)?)));
+        text.push_str(&format!(
+            "setting {}\n",
+            words(&serde_json::to_value(setting)?)
+        ));
     }
     if text.is_empty() {
         text.push_str("nothing to clean\n");
@@ -63,7 +78,11 @@ fn text(report: &HostReport) -> serde_json::Result<String> {
 fn words(value: &Value) -> String {
     let fields = value.as_object().into_iter().flatten().map(|(key, value)| {
         let cell = output::cell(value);
-        if ["removed", "outcome"].contains(&key.as_str()) { cell } else { format!("{key}={cell}") }
+        if ["removed", "outcome"].contains(&key.as_str()) {
+            cell
+        } else {
+            format!("{key}={cell}")
+        }
     });
     fields.collect::<Vec<_>>().join(" ")
 }

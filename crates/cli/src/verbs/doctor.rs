@@ -45,17 +45,26 @@ pub(crate) fn run(args: &Json) -> Outcome {
             "remedy": if ok { String::new() } else { format!("apt-get install {package}") },
         }));
     }
-    let able = items.iter().all(|item| item["ok"] == true || item["required"] == false);
+    let able = items
+        .iter()
+        .all(|item| item["ok"] == true || item["required"] == false);
     if args.json {
-        output::json(&json!({"able": able, "drivers": {"relay": relay.relay}, "runtimes": {"netns": able}, "items": items}))?;
+        output::json(
+            &json!({"able": able, "drivers": {"relay": relay.relay}, "runtimes": {"netns": able}, "items": items}),
+        )?;
     } else {
         let rows: Vec<Vec<String>> = items.iter().map(cells).collect();
-        output::text(&output::table(&["", "AREA", "NAME", "FOUND", "TO DO"], &rows))?;
+        output::text(&output::table(
+            &["", "AREA", "NAME", "FOUND", "TO DO"],
+            &rows,
+        ))?;
     }
     if able {
         Ok(Exit::Done)
     } else {
-        Err(Failure::Host("this host cannot run labs yet; the table says what to do".to_owned()))
+        Err(Failure::Host(
+            "this host cannot run labs yet; the table says what to do".to_owned(),
+        ))
     }
 }
 

@@ -20,7 +20,10 @@ pub(crate) fn run(args: &Lab) -> Outcome {
     labs::ask(&args.lab, &Request::Down)?;
     let end = Instant::now() + DOWN_WITHIN;
     let runtime = RuntimeDir::default();
-    while let Some(now) = runtime.find(&entry.lab)?.filter(|now| now.pid() == entry.pid()) {
+    while let Some(now) = runtime
+        .find(&entry.lab)?
+        .filter(|now| now.pid() == entry.pid())
+    {
         if now.state == LabState::Dead {
             return Err(anyhow::anyhow!(
                 "lab '{0}' died while it was being taken down; `constel clean {0}` removes what it left",
@@ -29,7 +32,9 @@ pub(crate) fn run(args: &Lab) -> Outcome {
             .into());
         }
         if Instant::now() > end {
-            return Err(anyhow::anyhow!("lab '{}' is not down after {DOWN_WITHIN:?}", args.lab).into());
+            return Err(
+                anyhow::anyhow!("lab '{}' is not down after {DOWN_WITHIN:?}", args.lab).into(),
+            );
         }
         std::thread::sleep(Duration::from_millis(50));
     }

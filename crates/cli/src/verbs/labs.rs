@@ -13,7 +13,9 @@ use crate::exit::Failure;
 /// [`Failure::Usage`] when there is none; names the nearest.
 pub(crate) fn find(name: &str) -> Result<LabEntry, Failure> {
     let runtime = RuntimeDir::default();
-    let lab: LabName = name.parse().map_err(|error| Failure::Usage(format!("{error}")))?;
+    let lab: LabName = name
+        .parse()
+        .map_err(|error| Failure::Usage(format!("{error}")))?;
     if let Some(entry) = runtime.find(&lab)? {
         return Ok(entry);
     }
@@ -33,7 +35,10 @@ pub(crate) fn find(name: &str) -> Result<LabEntry, Failure> {
 pub(crate) fn find_alive(name: &str) -> Result<LabEntry, Failure> {
     let entry = find(name)?;
     if entry.state == LabState::Dead {
-        return Err(anyhow::anyhow!("lab '{name}' is dead; `constel clean {name}` removes what it left").into());
+        return Err(anyhow::anyhow!(
+            "lab '{name}' is dead; `constel clean {name}` removes what it left"
+        )
+        .into());
     }
     Ok(entry)
 }
@@ -44,8 +49,11 @@ pub(crate) fn find_alive(name: &str) -> Result<LabEntry, Failure> {
 /// As [`find_alive`]; or when it does not answer.
 pub(crate) fn connect(name: &str) -> Result<Client, Failure> {
     let entry = find_alive(name)?;
-    Client::connect(&entry.dir)
-        .map_err(|error| anyhow::Error::new(error).context(format!("lab '{name}'")).into())
+    Client::connect(&entry.dir).map_err(|error| {
+        anyhow::Error::new(error)
+            .context(format!("lab '{name}'"))
+            .into()
+    })
 }
 
 /// Asks a living lab one question.
@@ -56,6 +64,8 @@ pub(crate) fn ask(name: &str, request: &Request) -> Result<Value, Failure> {
     match connect(name)?.ask(request) {
         Ok(value) => Ok(value),
         Err(ClientError::Refused(reason)) => Err(Failure::Usage(reason)),
-        Err(error) => Err(anyhow::Error::new(error).context(format!("lab '{name}'")).into()),
+        Err(error) => Err(anyhow::Error::new(error)
+            .context(format!("lab '{name}'"))
+            .into()),
     }
 }

@@ -10,14 +10,22 @@ use crate::output;
 
 /// Both directions, and why the link is up or down.
 pub(crate) fn run(args: &Link) -> Outcome {
-    let request = Request::Link { a: args.a.clone(), b: args.b.clone() };
+    let request = Request::Link {
+        a: args.a.clone(),
+        b: args.b.clone(),
+    };
     let link = labs::ask(&args.lab, &request)?;
     if args.json {
         output::json(&link)?;
         return Ok(Exit::Done);
     }
     let state = if link["up"] == true { "up" } else { "down" };
-    let mut text = format!("{} - {}: {state}: {}\n", args.a, args.b, output::cell(&link["why"]));
+    let mut text = format!(
+        "{} - {}: {state}: {}\n",
+        args.a,
+        args.b,
+        output::cell(&link["why"])
+    );
     let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
     let rows: Vec<Vec<String>> = link["edges"]
         .as_array()
@@ -30,14 +38,25 @@ pub(crate) fn run(args: &Link) -> Outcome {
                 output::cell(&edge["to"]),
                 output::ms(number(&edge["delay_ns"])),
                 format!("{:+.3} us/s", number(&edge["slope_ns_per_s"]) / 1e3),
-                edge["rate_bps"].as_f64().map_or_else(|| "-".to_owned(), output::rate),
+                edge["rate_bps"]
+                    .as_f64()
+                    .map_or_else(|| "-".to_owned(), output::rate),
                 output::cell(&counters["offered_frames"]),
                 output::cell(&counters["delivered_frames"]),
                 output::cell(&edge["counters"]["queue_bytes"]),
             ]
         })
         .collect();
-    let head = ["FROM", "TO", "DELAY", "SLOPE", "RATE", "OFFERED", "DELIVERED", "QUEUED B"];
+    let head = [
+        "FROM",
+        "TO",
+        "DELAY",
+        "SLOPE",
+        "RATE",
+        "OFFERED",
+        "DELIVERED",
+        "QUEUED B",
+    ];
     if !rows.is_empty() {
         text.push_str(&output::table(&head, &rows));
     }

@@ -16,10 +16,15 @@ pub(crate) fn run(args: &Json) -> Outcome {
         return Ok(Exit::Done);
     }
     let cells = |row: &Value| {
-        ["lab", "state", "scenario", "pid", "nodes", "edges"].map(|key| output::cell(&row[key])).to_vec()
+        ["lab", "state", "scenario", "pid", "nodes", "edges"]
+            .map(|key| output::cell(&row[key]))
+            .to_vec()
     };
     let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
-    output::text(&output::table(&["LAB", "STATE", "SCENARIO", "PID", "NODES", "EDGES"], &rows))?;
+    output::text(&output::table(
+        &["LAB", "STATE", "SCENARIO", "PID", "NODES", "EDGES"],
+        &rows,
+    ))?;
     Ok(Exit::Done)
 }
 

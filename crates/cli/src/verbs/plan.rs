@@ -25,7 +25,8 @@ pub(crate) fn run(args: &Plan) -> Outcome {
                 format!("{}/{}", edge.to_node, edge.to_port),
                 edge.kind.to_owned(),
                 output::ms(edge.delay_ns as f64),
-                edge.rate_bps.map_or_else(|| "-".to_owned(), |bps| output::rate(bps as f64)),
+                edge.rate_bps
+                    .map_or_else(|| "-".to_owned(), |bps| output::rate(bps as f64)),
                 format!("{} %", edge.loss_ratio * 100.0),
             ]
         })

@@ -35,16 +35,25 @@ pub(crate) fn run(args: &Results) -> Outcome {
         return Ok(Exit::Done);
     }
     let cells = |run: &Value| {
-        ["dir", "lab", "seed", "finished", "trustworthy", "flows"].map(|key| output::cell(&run[key])).to_vec()
+        ["dir", "lab", "seed", "finished", "trustworthy", "flows"]
+            .map(|key| output::cell(&run[key]))
+            .to_vec()
     };
     let rows: Vec<Vec<String>> = runs.iter().map(cells).collect();
-    output::text(&output::table(&["RUN", "LAB", "SEED", "FINISHED", "TRUSTWORTHY", "FLOWS"], &rows))?;
+    output::text(&output::table(
+        &["RUN", "LAB", "SEED", "FINISHED", "TRUSTWORTHY", "FLOWS"],
+        &rows,
+    ))?;
     Ok(Exit::Done)
 }
 
 fn folders(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let entries = std::fs::read_dir(dir)
-        .map_err(|error| Failure::Usage(format!("{}: {error}; runs are kept in `results` by default", dir.display())))?;
+    let entries = std::fs::read_dir(dir).map_err(|error| {
+        Failure::Usage(format!(
+            "{}: {error}; runs are kept in `results` by default",
+            dir.display()
+        ))
+    })?;
     let mut folders: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.join("manifest.json").is_file())
@@ -56,7 +65,10 @@ fn folders(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
 fn read(dir: &Path, name: &str) -> Result<Value, Failure> {
     let path = dir.join(name);
     let text = std::fs::read_to_string(&path).map_err(|error| {
-        anyhow::anyhow!("{}: {error}; the run did not finish, or this is no results folder", path.display())
+        anyhow::anyhow!(
+            "{}: {error}; the run did not finish, or this is no results folder",
+            path.display()
+        )
     })?;
     Ok(serde_json::from_str(&text)?)
 }

@@ -17,7 +17,10 @@ use crate::{output, progress};
 /// Stays in the foreground until the lab is down again.
 pub(crate) fn run(args: &Run) -> Outcome {
     let loaded = scenario::load(&args.file, scenario::rendered)?;
-    let name = args.name.clone().unwrap_or_else(|| loaded.lab.scenario.name.to_string());
+    let name = args
+        .name
+        .clone()
+        .unwrap_or_else(|| loaded.lab.scenario.name.to_string());
     let lab: LabName = name
         .parse()
         .map_err(|error| Failure::Usage(format!("{error}; --name gives the lab another name")))?;
@@ -25,19 +28,30 @@ pub(crate) fn run(args: &Run) -> Outcome {
         None => None,
         Some(span) => match u64::try_from(span.ns()) {
             Ok(ns) if ns > 0 => Some(ns),
-            _ => return Err(Failure::Usage(format!("--for {span}: must be longer than nothing"))),
+            _ => {
+                return Err(Failure::Usage(format!(
+                    "--for {span}: must be longer than nothing"
+                )));
+            }
         },
     };
     require_privilege().map_err(|error| Failure::Host(error.to_string()))?;
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+    for signal in [
+        signal_hook::consts::SIGINT,
+        signal_hook::consts::SIGTERM,
+        signal_hook::consts::SIGHUP,
+    ] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     let options = Options {
         lab,
         scenario_file: loaded.file,
         scenario_text: loaded.text,
-        results: args.results.clone().unwrap_or_else(|| default_results(&name)),
+        results: args
+            .results
+            .clone()
+            .unwrap_or_else(|| default_results(&name)),
         duration_ns,
         traffic: !args.no_traffic,
         stop,
@@ -63,7 +77,11 @@ pub(crate) fn run(args: &Run) -> Outcome {
     if finished.summary.interrupted {
         return Ok(Exit::Interrupted);
     }
-    Ok(if finished.summary.verdict.trustworthy { Exit::Done } else { Exit::NotTrustworthy })
+    Ok(if finished.summary.verdict.trustworthy {
+        Exit::Done
+    } else {
+        Exit::NotTrustworthy
+    })
 }
 
 fn default_results(lab: &str) -> PathBuf {
@@ -85,19 +103,34 @@ pub(crate) fn summary_text(summary: &Value) -> String {
         seconds(&summary["lab_time_ns"]),
     );
     if let Some(first) = summary["convergence"]["first_s"].as_f64() {
-        text.push_str(&format!("routes stood {first:.1} s after the edges were up\n"));
+        text.push_str(&format!(
+            "routes stood {first:.1} s after the edges were up\n"
+        ));
     }
     let handovers = summary["handovers"].as_array().cloned().unwrap_or_default();
     let rows: Vec<Vec<String>> = handovers.iter().map(handover_cells).collect();
     if !rows.is_empty() {
         text.push('\n');
-        text.push_str(&output::table(&["HANDOVER", "STATION", "FROM", "TO", "ROUTES STOOD AFTER"], &rows));
+        text.push_str(&output::table(
+            &["HANDOVER", "STATION", "FROM", "TO", "ROUTES STOOD AFTER"],
+            &rows,
+        ));
     }
     let flows = summary["flows"].as_array().cloned().unwrap_or_default();
     let rows: Vec<Vec<String>> = flows.iter().map(flow_cells).collect();
     if !rows.is_empty() {
         text.push('\n');
-        let head = ["FLOW", "KIND", "RTT MIN/P50/MAX", "BOUND", "RATE", "LOSS", "HOPS", "HANDOVERS", "STATUS"];
+        let head = [
+            "FLOW",
+            "KIND",
+            "RTT MIN/P50/MAX",
+            "BOUND",
+            "RATE",
+            "LOSS",
+            "HOPS",
+            "HANDOVERS",
+            "STATUS",
+        ];
         text.push_str(&output::table(&head, &rows));
     }
     let fidelity = &summary["fidelity"];
@@ -111,7 +144,11 @@ pub(crate) fn summary_text(summary: &Value) -> String {
         text.push_str("verdict: trustworthy\n");
     } else {
         text.push_str("verdict: NOT trustworthy\n");
-        for reason in summary["verdict"]["reasons"].as_array().into_iter().flatten() {
+        for reason in summary["verdict"]["reasons"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
             text.push_str(&format!("  - {}\n", output::cell(reason)));
         }
     }
@@ -119,7 +156,8 @@ pub(crate) fn summary_text(summary: &Value) -> String {
 }
 
 fn seconds(ns: &Value) -> String {
-    ns.as_f64().map_or_else(|| "-".to_owned(), |ns| format!("{:.1} s", ns / 1e9))
+    ns.as_f64()
+        .map_or_else(|| "-".to_owned(), |ns| format!("{:.1} s", ns / 1e9))
 }
 
 fn handover_cells(row: &Value) -> Vec<String> {
@@ -133,12 +171,21 @@ fn handover_cells(row: &Value) -> Vec<String> {
 }
 
 fn flow_cells(flow: &Value) -> Vec<String> {
-    let ms = |value: &Value| value.as_f64().map_or_else(|| "-".to_owned(), |ns| format!("{:.1}", ns / 1e6));
+    let ms = |value: &Value| {
+        value
+            .as_f64()
+            .map_or_else(|| "-".to_owned(), |ns| format!("{:.1}", ns / 1e6))
+    };
     let rtt = &flow["rtt"];
     let rtt = if rtt.is_null() {
         "-".to_owned()
     } else {
-        format!("{}/{}/{} ms", ms(&rtt["min_ns"]), ms(&rtt["p50_ns"]), ms(&rtt["max_ns"]))
+        format!(
+            "{}/{}/{} ms",
+            ms(&rtt["min_ns"]),
+            ms(&rtt["p50_ns"]),
+            ms(&rtt["max_ns"])
+        )
     };
     let bound = &flow["bound_rtt"]["min_ns"];
     let hops: Vec<String> = flow["paths"]
@@ -155,10 +202,22 @@ fn flow_cells(flow: &Value) -> Vec<String> {
         output::cell(&flow["name"]),
         output::cell(&flow["kind"]),
         rtt,
-        if bound.is_null() { "-".to_owned() } else { format!("{} ms", ms(bound)) },
-        flow["throughput_bps"].as_f64().map_or_else(|| "-".to_owned(), output::rate),
-        flow["loss_ratio"].as_f64().map_or_else(|| "-".to_owned(), |loss| format!("{:.2} %", loss * 100.0)),
-        if hops.is_empty() { "-".to_owned() } else { hops.join(",") },
+        if bound.is_null() {
+            "-".to_owned()
+        } else {
+            format!("{} ms", ms(bound))
+        },
+        flow["throughput_bps"]
+            .as_f64()
+            .map_or_else(|| "-".to_owned(), output::rate),
+        flow["loss_ratio"]
+            .as_f64()
+            .map_or_else(|| "-".to_owned(), |loss| format!("{:.2} %", loss * 100.0)),
+        if hops.is_empty() {
+            "-".to_owned()
+        } else {
+            hops.join(",")
+        },
         flow["handovers"].to_string(),
         status,
     ]

@@ -21,7 +21,10 @@ pub(crate) struct Loaded {
 ///
 /// # Errors
 /// [`Failure::Scenario`] with every finding rendered, or as JSON through `on_findings`.
-pub(crate) fn load(file: &Path, on_findings: impl FnOnce(&Diagnostics) -> Failure) -> Result<Loaded, Failure> {
+pub(crate) fn load(
+    file: &Path,
+    on_findings: impl FnOnce(&Diagnostics) -> Failure,
+) -> Result<Loaded, Failure> {
     let shown = file.display().to_string();
     let bytes = read(file, &shown)?;
     let loaded = parse_bytes(&shown, &bytes)
@@ -43,11 +46,15 @@ pub(crate) fn rendered(findings: &Diagnostics) -> Failure {
 }
 
 fn read(file: &Path, shown: &str) -> Result<Vec<u8>, Failure> {
-    let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
+    let name = file
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
     let Some(name) = name else {
         return Err(Failure::Usage(format!("{shown} is no file")));
     };
     DiskFiles::beside(file).read(&name).map_err(|error| {
-        Failure::Scenario(format!("{shown}:1:1: error: cannot read the scenario: {error}\n"))
+        Failure::Scenario(format!(
+            "{shown}:1:1: error: cannot read the scenario: {error}\n"
+        ))
     })
 }

@@ -61,7 +61,10 @@ pub(crate) fn plan(wiring: &Wiring, flow: &Flow, dir: &Path) -> FlowPlan {
         Action::Http(http) => plan_http(wiring, http, seconds, dir),
         Action::Run(run) => FlowPlan {
             server: None,
-            client: Launch { node: node(wiring, &run.node), argv: run.command.clone() },
+            client: Launch {
+                node: node(wiring, &run.node),
+                argv: run.command.clone(),
+            },
             ends: None,
         },
     }
@@ -69,7 +72,11 @@ pub(crate) fn plan(wiring: &Wiring, flow: &Flow, dir: &Path) -> FlowPlan {
 
 fn node(wiring: &Wiring, name: &Name) -> NodeId {
     // Every name in `traffic` was checked against the layout when the lab was planned.
-    wiring.lab.layout.find(name.as_str()).map_or(NodeId(0), |node| node.id)
+    wiring
+        .lab
+        .layout
+        .find(name.as_str())
+        .map_or(NodeId(0), |node| node.id)
 }
 
 fn address(wiring: &Wiring, node: NodeId, family: Family) -> IpAddr {
@@ -91,7 +98,9 @@ fn plan_ping(wiring: &Wiring, ping: &Ping, seconds: f64) -> FlowPlan {
     let deadline = format!("{}", seconds.ceil() as u64);
     let size = ping.size.bytes().to_string();
     let goal = address(wiring, to, ping.family).to_string();
-    let argv = words(&["ping", "-D", "-n", "-i", &interval, "-w", &deadline, "-s", &size, &goal]);
+    let argv = words(&[
+        "ping", "-D", "-n", "-i", &interval, "-w", &deadline, "-s", &size, &goal,
+    ]);
     FlowPlan {
         server: None,
         client: Launch { node: from, argv },
@@ -106,7 +115,16 @@ fn plan_iperf3(wiring: &Wiring, iperf3: &Iperf3, seconds: f64) -> FlowPlan {
     let length = format!("{}", seconds as u64);
     let server = words(&["iperf3", "-s", "-1", "-p", &port, "-B", &goal]);
     let mut argv = words(&[
-        "iperf3", "-c", &goal, "-p", &port, "-t", &length, "-J", "--connect-timeout", "5000",
+        "iperf3",
+        "-c",
+        &goal,
+        "-p",
+        &port,
+        "-t",
+        &length,
+        "-J",
+        "--connect-timeout",
+        "5000",
     ]);
     match &iperf3.transport {
         Transport::Tcp { congestion } => argv.extend(words(&["-C", congestion])),
@@ -120,7 +138,10 @@ fn plan_iperf3(wiring: &Wiring, iperf3: &Iperf3, seconds: f64) -> FlowPlan {
     }
     FlowPlan {
         server: Some(Server {
-            launch: Launch { node: to, argv: server },
+            launch: Launch {
+                node: to,
+                argv: server,
+            },
             tcp_port: iperf3.port,
             files: Vec::new(),
         }),
@@ -157,11 +178,22 @@ fn plan_http(wiring: &Wiring, http: &Http, seconds: f64, dir: &Path) -> FlowPlan
     let url = format!("http://{host}:{}/file", http.port);
     let limit = format!("{seconds}");
     let argv = words(&[
-        "curl", "-sS", "-o", "/dev/null", "--max-time", &limit, "--write-out", "%{json}\\n", &url,
+        "curl",
+        "-sS",
+        "-o",
+        "/dev/null",
+        "--max-time",
+        &limit,
+        "--write-out",
+        "%{json}\\n",
+        &url,
     ]);
     FlowPlan {
         server: Some(Server {
-            launch: Launch { node: to, argv: server },
+            launch: Launch {
+                node: to,
+                argv: server,
+            },
             tcp_port: http.port,
             files: vec![
                 (config, Content::Text(text)),

@@ -35,16 +35,26 @@ pub(crate) fn row(
 ) -> FlowRow {
     let (status, reason, outcome) = judge(job, ended);
     let name = |node: NodeId| wiring.lab.layout.node(node).name.clone();
-    let (from_ns, to_ns) = (job.flow.at.ns().unsigned_abs(), job.flow.end().ns().unsigned_abs());
-    let samples = job.plan.ends.map(|ends| paths.between(ends, from_ns, to_ns)).unwrap_or_default();
+    let (from_ns, to_ns) = (
+        job.flow.at.ns().unsigned_abs(),
+        job.flow.end().ns().unsigned_abs(),
+    );
+    let samples = job
+        .plan
+        .ends
+        .map(|ends| paths.between(ends, from_ns, to_ns))
+        .unwrap_or_default();
     let mut seen: Vec<Vec<String>> = Vec::new();
     for sample in samples.iter().filter(|sample| !sample.nodes.is_empty()) {
         if seen.last() != Some(&sample.nodes) && !seen.contains(&sample.nodes) {
             seen.push(sample.nodes.clone());
         }
     }
-    let ends: Vec<String> =
-        job.plan.ends.map(|(from, to, _)| vec![name(from), name(to)]).unwrap_or_default();
+    let ends: Vec<String> = job
+        .plan
+        .ends
+        .map(|(from, to, _)| vec![name(from), name(to)])
+        .unwrap_or_default();
     FlowRow {
         name: job.flow.name.to_string(),
         kind: kind(&job.flow.action).to_owned(),
@@ -97,7 +107,11 @@ fn judge(job: &Job, ended: &Ended) -> (&'static str, Option<String>, Outcome) {
         // The tool's own words say more than its exit code.
         (_, Err(error)) => {
             let words = last_words(job);
-            let words = if words.is_empty() { String::new() } else { format!("; it said: {words}") };
+            let words = if words.is_empty() {
+                String::new()
+            } else {
+                format!("; it said: {words}")
+            };
             failed(format!("{error}{words}"))
         }
     }
@@ -105,5 +119,9 @@ fn judge(job: &Job, ended: &Ended) -> (&'static str, Option<String>, Outcome) {
 
 fn last_words(job: &Job) -> String {
     let text = fs::read_to_string(&job.err).unwrap_or_default();
-    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
+    text.lines()
+        .rev()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or_default()
+        .to_owned()
 }

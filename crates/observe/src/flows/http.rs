@@ -16,11 +16,17 @@ pub fn parse(output: &str) -> Result<Outcome, FlowError> {
         .ok_or_else(|| FlowError::new("curl", "it printed no result"))?;
     let document: Value = serde_json::from_str(line)
         .map_err(|error| FlowError::new("curl", format!("unreadable result: {error}")))?;
-    if let Some(message) = document["errormsg"].as_str().filter(|_| document["exitcode"] != 0) {
+    if let Some(message) = document["errormsg"]
+        .as_str()
+        .filter(|_| document["exitcode"] != 0)
+    {
         return Err(FlowError::new("curl", message));
     }
     if document["response_code"] != 200 {
-        return Err(FlowError::new("curl", format!("the server answered {}", document["response_code"])));
+        return Err(FlowError::new(
+            "curl",
+            format!("the server answered {}", document["response_code"]),
+        ));
     }
     let seconds = document["time_total"].as_f64();
     let handshake = document["time_connect"].as_f64().map(|s| (s * 1e9) as u64);
@@ -30,7 +36,12 @@ pub fn parse(output: &str) -> Result<Outcome, FlowError> {
         _ => None,
     };
     Ok(Outcome {
-        rtt: handshake.map(|ns| Rtt { min_ns: ns, p50_ns: ns, p99_ns: ns, max_ns: ns }),
+        rtt: handshake.map(|ns| Rtt {
+            min_ns: ns,
+            p50_ns: ns,
+            p99_ns: ns,
+            max_ns: ns,
+        }),
         throughput_bps,
         received_bytes: bytes.map(|b| b as u64),
         took_ns: seconds.map(|s| (s * 1e9) as u64),
@@ -52,7 +63,9 @@ mod tests {
 
     #[test]
     fn failures_are_errors() {
-        assert!(parse(r#"{"errormsg":"Connection refused","exitcode":7,"response_code":0}"#).is_err());
+        assert!(
+            parse(r#"{"errormsg":"Connection refused","exitcode":7,"response_code":0}"#).is_err()
+        );
         assert!(parse(r#"{"errormsg":null,"exitcode":0,"response_code":404}"#).is_err());
         assert!(parse("").is_err());
     }

@@ -21,9 +21,15 @@ pub fn parse(output: &str) -> Result<Outcome, FlowError> {
         .find(|sum| sum["bits_per_second"].is_f64() || sum["bits_per_second"].is_u64())
         .ok_or_else(|| FlowError::new("iperf3", "the document has no end.sum_received"))?;
     let seconds = received["seconds"].as_f64();
-    let udp = end["sum"]["lost_packets"].as_u64().zip(end["sum"]["packets"].as_u64());
+    let udp = end["sum"]["lost_packets"]
+        .as_u64()
+        .zip(end["sum"]["packets"].as_u64());
     let sender = &end["streams"][0]["sender"];
-    let rtt = match (sender["min_rtt"].as_u64(), sender["mean_rtt"].as_u64(), sender["max_rtt"].as_u64()) {
+    let rtt = match (
+        sender["min_rtt"].as_u64(),
+        sender["mean_rtt"].as_u64(),
+        sender["max_rtt"].as_u64(),
+    ) {
         // The kernel's smoothed RTT in microseconds; iperf3 gives the mean where others give a median.
         (Some(min), Some(mean), Some(max)) if mean > 0 => Some(Rtt {
             min_ns: min * 1000,
@@ -66,7 +72,9 @@ mod tests {
     #[test]
     fn an_error_is_an_error() {
         assert_eq!(
-            parse(r#"{"error":"unable to connect to server"}"#).unwrap_err().reason,
+            parse(r#"{"error":"unable to connect to server"}"#)
+                .unwrap_err()
+                .reason,
             "unable to connect to server"
         );
         assert!(parse("{}").is_err());

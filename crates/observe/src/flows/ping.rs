@@ -17,7 +17,11 @@ pub struct Reply {
 
 /// The replies of a run, in the order printed; duplicates (`DUP!`) left out.
 pub fn replies(output: &str) -> Vec<Reply> {
-    output.lines().filter(|line| !line.ends_with("(DUP!)")).filter_map(reply).collect()
+    output
+        .lines()
+        .filter(|line| !line.ends_with("(DUP!)"))
+        .filter_map(reply)
+        .collect()
 }
 
 fn reply(line: &str) -> Option<Reply> {
@@ -45,10 +49,19 @@ pub fn parse(output: &str) -> Result<Outcome, FlowError> {
         .find(|line| line.contains("packets transmitted"))
         .ok_or_else(|| FlowError::new("ping", no_summary(output)))?;
     let number = |word: &str| -> Option<u64> {
-        summary.split(", ").find(|part| part.contains(word))?.split(' ').next()?.parse().ok()
+        summary
+            .split(", ")
+            .find(|part| part.contains(word))?
+            .split(' ')
+            .next()?
+            .parse()
+            .ok()
     };
     let (Some(sent), Some(received)) = (number("transmitted"), number("received")) else {
-        return Err(FlowError::new("ping", format!("unexpected summary: {summary}")));
+        return Err(FlowError::new(
+            "ping",
+            format!("unexpected summary: {summary}"),
+        ));
     };
     let mut rtts_ms: Vec<f64> = replies(output).iter().map(|r| r.rtt_ms).collect();
     let ns = |ms: f64| (ms * 1e6).round() as u64;
@@ -98,7 +111,12 @@ rtt min/avg/max/mdev = 52.310/52.400/52.500/0.1 ms
 
     #[test]
     fn an_unfinished_run_is_an_error() {
-        assert!(parse("ping: connect: Network is unreachable\n").unwrap_err().reason.contains("unreachable"));
+        assert!(
+            parse("ping: connect: Network is unreachable\n")
+                .unwrap_err()
+                .reason
+                .contains("unreachable")
+        );
         assert!(parse("").is_err());
     }
 

@@ -1,0 +1,182 @@
+//! A stretch of lab time and the instants in it that are looked at.
+
+use std::num::NonZeroU64;
+
+use constel_topology::{Snapshot, built_in};
+use constel_units::TimeSpan;
+
+use crate::lab::Lab;
+
+/// Samples of `[from, to)`, one every `every`, on step starts of the lab. Decisions (who serves whom, which
+/// lasers are up) are taken at step starts only, so with `every` equal to the step nothing is missed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interval {
+    from_ns: u64,
+    to_ns: u64,
+    every: NonZeroU64,
+    step_ns: u64,
+}
+
+/// Why an interval cannot be looked at.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IntervalError {
+    /// Lab time starts at zero.
+    #[error("lab time {0} is before the start of the lab")]
+    BeforeStart(TimeSpan),
+    /// The end is not after the beginning.
+    #[error("the interval from {from} to {to} is empty")]
+    Empty {
+        /// Its beginning.
+        from: TimeSpan,
+        /// Its end.
+        to: TimeSpan,
+    },
+    /// Samples lie on step starts.
+    #[error("{what} is {value}, which is not a whole number of the scenario's steps of {step}")]
+    OffStep {
+        /// `from`, `to` or `every`.
+        what: &'static str,
+        /// Its value.
+        value: TimeSpan,
+        /// The scenario's step.
+        step: TimeSpan,
+    },
+    /// `every` must be positive.
+    #[error("samples every {0} never end")]
+    NoProgress(TimeSpan),
+    /// Time ends in 2262.
+    #[error("lab time {0} is beyond the year 2262")]
+    BeyondTime(TimeSpan),
+}
+
+impl Interval {
+    /// `[from, to)` of `lab`, sampled `every` so often (its step if `None`). It may reach beyond the scenario's
+    /// duration: a plan is a pure function of time.
+    ///
+    /// # Errors
+    /// Whatever is not on the lab's steps, or not an interval at all.
+    pub fn new(lab: &Lab, from: TimeSpan, to: TimeSpan, every: Option<TimeSpan>) -> Result<Self, IntervalError> {
+        let step_ns = lab.step_ns();
+        let step = lab.scenario.step;
+        let every = every.unwrap_or(step);
+        let from_ns = u64::try_from(from.ns()).map_err(|_| IntervalError::BeforeStart(from))?;
+        let to_ns = u64::try_from(to.ns()).map_err(|_| IntervalError::BeforeStart(to))?;
+        let every_ns = u64::try_from(every.ns())
+            .ok()
+            .and_then(NonZeroU64::new)
+            .ok_or(IntervalError::NoProgress(every))?;
+        if to_ns <= from_ns {
+            return Err(IntervalError::Empty { from, to });
+        }
+        for (what, value, ns) in
+            [("the beginning", from, from_ns), ("the end", to, to_ns), ("the sampling", every, every_ns.get())]
+        {
+            if ns % step_ns != 0 {
+                return Err(IntervalError::OffStep { what, value, step });
+            }
+        }
+        // A step more, because the slope of a delay looks at the step's end.
+        let last = TimeSpan::from_ns(to.ns().saturating_add(step.ns()));
+        lab.scenario.start.checked_add(last).ok_or(IntervalError::BeyondTime(to))?;
+        Ok(Self { from_ns, to_ns, every: every_ns, step_ns })
+    }
+
+    /// First instant, nanoseconds of lab time.
+    pub fn from_ns(&self) -> u64 {
+        self.from_ns
+    }
+
+    /// End, nanoseconds of lab time; not part of the interval.
+    pub fn to_ns(&self) -> u64 {
+        self.to_ns
+    }
+
+    /// Time between two samples, nanoseconds.
+    pub fn every_ns(&self) -> u64 {
+        self.every.get()
+    }
+
+    /// How many samples there are, at least 1.
+    pub fn samples(&self) -> u64 {
+        (self.to_ns - self.from_ns).div_ceil(self.every.get())
+    }
+
+    /// Lab time of a sample.
+    pub fn at(&self, sample: u64) -> u64 {
+        self.from_ns + sample * self.every.get()
+    }
+
+    /// The end of what a sample stands for: the next one's time, or the end.
+    pub(crate) fn end_of(&self, sample: u64) -> u64 {
+        (self.at(sample) + self.every.get()).min(self.to_ns)
+    }
+
+    /// The step a sample lies on.
+    fn step(&self, sample: u64) -> u64 {
+        self.at(sample) / self.step_ns
+    }
+
+    /// Shows the snapshot of every sample in `samples` to `look`, in order.
+    fn walk(&self, lab: &Lab, samples: std::ops::Range<u64>, mut look: impl FnMut(u64, &Snapshot)) {
+        let mut stepper = lab.stepper();
+        if samples.is_empty() {
+            return;
+        }
+        // Cheap for a policy without memory; otherwise everything since lab time zero is stepped through once.
+        let mut snapshot = stepper.at_step(self.step(samples.start));
+        look(samples.start, &snapshot);
+        for sample in samples.start + 1..samples.end {
+            let step = self.step(sample);
+            if step == stepper.next_step() {
+                stepper.advance_into(&mut snapshot);
+            } else if memoryless(lab) {
+                snapshot = stepper.at_step(step);
+            } else {
+                while stepper.next_step() <= step {
+                    stepper.advance_into(&mut snapshot);
+                }
+            }
+            look(sample, &snapshot);
+        }
+    }
+
+    /// Walks the interval in up to `threads` parts at the same time, each with an accumulator of its own, and
+    /// gives the accumulators in order of time. How many parts there are must not matter to the caller's result.
+    ///
+    /// A policy with memory is walked in one part.
+    pub(crate) fn fold<A: Send>(
+        &self,
+        lab: &Lab,
+        threads: usize,
+        new: impl Fn() -> A + Sync,
+        look: impl Fn(&mut A, u64, &Snapshot) + Sync,
+    ) -> Vec<A> {
+        let samples = self.samples();
+        // A part of a few samples costs more to start than it saves.
+        let most = if memoryless(lab) { threads.max(1) as u64 } else { 1 };
+        let parts = most.min(samples.div_ceil(16)).max(1);
+        let bound = |part: u64| samples * part / parts;
+        let run = |part: u64| {
+            let mut state = new();
+            self.walk(lab, bound(part)..bound(part + 1), |sample, snapshot| look(&mut state, sample, snapshot));
+            state
+        };
+        if parts == 1 {
+            return vec![run(0)];
+        }
+        std::thread::scope(|scope| {
+            let run = &run;
+            let handles: Vec<_> = (0..parts).map(|part| scope.spawn(move || run(part))).collect();
+            let join = |handle: std::thread::ScopedJoinHandle<'_, A>| match handle.join() {
+                Ok(state) => state,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            handles.into_iter().map(join).collect()
+        })
+    }
+}
+
+/// Whether a step can be computed without those before it.
+fn memoryless(lab: &Lab) -> bool {
+    built_in(lab.layout.spec().gsl.policy).memoryless()
+}
