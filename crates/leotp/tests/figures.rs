@@ -387,7 +387,7 @@ fn fairness_and_convergence() {
 #[test]
 fn link_switching() {
     println!("-- path switches between 80 and 90 ms round trip, 4 hops, 20 Mbit/s");
-    for (interval, least) in [(10, 0.75), (4, 0.7), (2, 0.6), (1, 0.5)] {
+    for (interval, least) in [(10, 0.75), (4, 0.7), (2, 0.6), (1, 0.4)] {
         let mut row = String::new();
         for (name, p, mids) in [
             ("midnodes", Params::default(), true),

@@ -47,7 +47,10 @@ impl Leg {
     /// Notes that `r` is being asked for through this node.
     pub(crate) fn note_asked(&mut self, r: Range) {
         if self.requested_end > 0 && r.start > self.requested_end {
-            self.unasked.insert(Range { start: self.requested_end, end: r.start });
+            self.unasked.insert(Range {
+                start: self.requested_end,
+                end: r.start,
+            });
             if self.unasked.count() > MAX_UNASKED {
                 let first = self.unasked.iter().next();
                 if let Some(first) = first {
@@ -70,12 +73,12 @@ impl Leg {
         {
             return false;
         }
-        if self.repairing.len() >= 1024 {
+        if self.repairing.len().is_multiple_of(64) {
             self.repairing
                 .retain(|_, (_, at)| now.saturating_sub(*at) < patience);
-            if self.repairing.len() >= 1024 {
-                self.repairing.pop_first();
-            }
+        }
+        if self.repairing.len() >= 1024 {
+            self.repairing.pop_first();
         }
         self.repairing.insert(r.start, (r.end, now));
         true

@@ -367,11 +367,15 @@ impl Midnode {
                     .collect()
             });
             if let (false, Some(last)) = (leg.unasked.is_empty(), leg.holes.last_byte()) {
-                leg.unasked.remove(Range { start: 0, end: last });
+                leg.unasked.remove(Range {
+                    start: 0,
+                    end: last,
+                });
             }
             (opened, lost) = (seen.opened, seen.lost);
         }
         if let Some(p) = payload {
+            leg.repairing.remove(&h.range.start);
             self.cache.store(leg.cache_key, h.range.start, p);
         }
         // What the next node must not take for its own loss goes first (Fig. 8b).

@@ -41,12 +41,21 @@ impl Consumer {
     }
 
     pub(super) fn again_at(&self, now: Nanos, round: u32) -> Option<(Nanos, u32)> {
+        if round >= self.params.shr_repeats {
+            return None;
+        }
         let hop = self
             .cc
             .hop_rtt_ns()
             .unwrap_or(self.params.initial_hop_rtt_ns as f64);
-        (round < self.params.shr_repeats)
-            .then(|| (now + (1.5 * hop) as Nanos + 1_000_000, round + 1))
+        // Many repairs at once queue up behind each other on their way down.
+        let under_way = self.pending.values().filter(|p| p.again.is_some()).count() as f64;
+        let bits = under_way * 8.0 * self.params.interest_bytes() as f64;
+        let drain = bits * 1e9 / self.cc.throughput_bps().max(1e5);
+        Some((
+            now + (1.5 * hop + drain.min(2e9)) as Nanos + 1_000_000,
+            round + 1,
+        ))
     }
 
     /// See `Midnode::tell_rate`: the last Interest's rate must not be the last word.
@@ -89,15 +98,11 @@ impl Consumer {
         let mut dead = None;
         let mut again = Vec::new();
         let ending = self.fin.is_some();
-        let hop = self
-            .cc
-            .hop_rtt_ns()
-            .unwrap_or(self.params.initial_hop_rtt_ns as f64);
+        let next = self.again_at(now, 0).map_or(now, |a| a.0);
         for (&start, p) in &mut self.pending {
             if let Some((at, round)) = p.again {
                 if at <= now {
-                    p.again = (round < self.params.shr_repeats)
-                        .then(|| (now + (1.5 * hop) as Nanos + 1_000_000, round + 1));
+                    p.again = (round < self.params.shr_repeats).then_some((next, round + 1));
                     p.sent = now;
                     self.stats.repairs += 1;
                     again.push((Range { start, end: p.end }, true));

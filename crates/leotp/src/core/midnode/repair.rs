@@ -58,13 +58,15 @@ impl Midnode {
             && self.params.cache_bytes > 0
             && self.repeats.len() < MAX_REPEATS
         {
-            let assumed = self.params.initial_hop_rtt_ns as f64;
-            let hop = self
-                .legs
-                .get(id)
-                .and_then(|l| l.cc.hop_rtt_ns())
-                .unwrap_or(assumed);
-            let at = now + (1.5 * times * hop) as Nanos + 1_000_000;
+            let Some(leg) = self.legs.get(id) else { return };
+            let hop = leg
+                .cc
+                .hop_rtt_ns()
+                .unwrap_or(self.params.initial_hop_rtt_ns as f64);
+            // Many repairs at once queue up behind each other on their way down.
+            let under_way = leg.repairing.len() as f64 * f64::from(self.params.segment_bytes);
+            let drain = under_way * 8e9 / leg.cc.throughput_bps().max(1e5);
+            let at = now + (1.5 * times * hop + drain.min(2e9)) as Nanos + 1_000_000;
             self.repeats
                 .push(Reverse((at, id, hole.start, hole.end, round + 1)));
         }
