@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
-use constel_drivers::relay::{Relay, host_ifindex};
+use constel_drivers::relay::{Relay, host_ifindex, send_single_frames};
 use constel_host::NetNs;
 use constel_host::globals::{Globals, Owner};
 use constel_host::netlink::{Batch, Mac, Socket, VethEnd};
@@ -125,6 +125,10 @@ impl Builder<'_> {
                 let index = fresh.first + offset;
                 // This thread lives for the nodes it makes; it need not come back from any.
                 ns.enter_for_good()?;
+                for port in self.wiring.lab.layout.ports_of(NodeId(index as u32)) {
+                    // Rate, queue and loss act on frames, not on super-frames.
+                    send_single_frames(port.name())?;
+                }
                 let mut netlink = Socket::open()?;
                 self.wiring.configure_node(NodeId(index as u32), &mut batch);
                 netlink.send(&mut batch)?;
@@ -179,8 +183,6 @@ impl Builder<'_> {
                     ifindex: Some(node_ifindex(port)),
                     mac: Some(Mac(self.wiring.addresses.port(port.id).mac)),
                     mtu: Some(MTU_BYTES),
-                    // One frame at a time: rate, queue and loss act on frames, not on super-frames.
-                    gso_max_segs: Some(1),
                     ..VethEnd::default()
                 };
                 batch.create_veth(&ours, &theirs)?;
