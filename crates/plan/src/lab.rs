@@ -8,7 +8,7 @@ use constel_orbit::{Satellite as Orbit, Walker, WalkerKind, WalkerSpec};
 use constel_scenario::model::{self, Orbits, WalkerPattern};
 use constel_scenario::{Diagnostic, Diagnostics, Scenario, Span};
 use constel_topology::{
-    Constellation, GslPolicy, GslSpec, IslPattern, Layout, LinkClass, Neighbours, OrbitSky,
+    Constellation, GroundService, GslPolicy, GslSpec, IslPattern, Layout, LinkClass, Neighbours, OrbitSky,
     PlusGrid, Satellite, Sky, Spec, Station, Stepper, Wrap,
 };
 
@@ -199,7 +199,7 @@ fn constellation_spec(
 ) -> Constellation {
     let (isl, isl_class) = match &constellation.isl {
         // The class of links that do not exist is never read.
-        model::Isl::None => (IslPattern::None, class(&constellation.gsl.link)),
+        model::Isl::None => (IslPattern::None, LinkClass::default()),
         model::Isl::PlusGrid(grid) => (
             IslPattern::PlusGrid(PlusGrid {
                 neighbours,
@@ -210,13 +210,32 @@ fn constellation_spec(
             class(&grid.link),
         ),
     };
+    let gsl = constellation.gsl.as_ref();
     Constellation {
         name: constellation.name.to_string(),
         satellites,
         isl,
         isl_class,
-        min_elevation_deg: constellation.gsl.min_elevation.deg(),
-        gsl_class: class(&constellation.gsl.link),
+        // Without links to the ground, mask and class are never read.
+        min_elevation_deg: gsl.map_or(90.0, |gsl| gsl.min_elevation.deg()),
+        gsl_class: gsl.map_or_else(LinkClass::default, |gsl| class(&gsl.link)),
+        ground: ground_service(constellation),
+    }
+}
+
+/// The shells with links to the ground, by their place in the element set.
+fn ground_service(constellation: &model::Constellation) -> GroundService {
+    if constellation.gsl.is_none() {
+        return GroundService::Shells(BTreeSet::new());
+    }
+    match &constellation.orbits {
+        Orbits::Walker(_) => GroundService::All,
+        Orbits::Tle(set) | Orbits::Omm(set) => GroundService::Shells(
+            (0u16..)
+                .zip(&set.shells)
+                .filter_map(|(number, shell)| shell.serves_ground.then_some(number))
+                .collect(),
+        ),
     }
 }
 
@@ -240,8 +259,10 @@ fn station_spec(station: &model::Station) -> Station {
 }
 
 fn gsl_spec(scenario: &Scenario) -> GslSpec {
-    // Equal in all constellations, of which there is at least one: checked by `resolve`.
-    let gsl = &scenario.constellations[0].gsl;
+    // Equal in all constellations that serve the ground: checked by `resolve`.
+    let Some(gsl) = scenario.constellations.iter().find_map(|c| c.gsl.as_ref()) else {
+        return GslSpec::default();
+    };
     GslSpec {
         policy: match gsl.policy {
             model::GslPolicy::Nearest => GslPolicy::Nearest,

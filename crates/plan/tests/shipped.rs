@@ -1,6 +1,9 @@
 //! The shipped scenarios can be planned, always to the same bytes, and say what is known of their skies.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use constel_plan::{Document, Lab};
+use constel_scenario::model::Action;
 use constel_scenario::{DiskFiles, parse, resolve};
 use constel_units::TimeSpan;
 
@@ -118,6 +121,48 @@ fn iridium_is_what_it_is_known_to_be() {
             .iter()
             .any(|e| seam(&e.from_node, &e.to_node))
     );
+}
+
+/// Which nodes can be reached from `from` over the document's edges, nothing passing through stations.
+fn reached<'a>(document: &'a Document, from: &'a str) -> BTreeSet<&'a str> {
+    let ground: BTreeSet<&str> =
+        document.nodes.iter().filter(|n| n.kind == "ground").map(|n| n.name.as_str()).collect();
+    let mut next: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for edge in &document.edges {
+        next.entry(&edge.from_node).or_default().push(&edge.to_node);
+    }
+    let mut reached = BTreeSet::from([from]);
+    let mut waiting = vec![from];
+    while let Some(node) = waiting.pop() {
+        for peer in next.get(node).into_iter().flatten().copied() {
+            if reached.insert(peer) && !ground.contains(peer) {
+                waiting.push(peer);
+            }
+        }
+    }
+    reached
+}
+
+/// Every flow of every shipped scenario has a path from its start to its end.
+#[test]
+fn shipped_traffic_has_paths() {
+    for name in ["iridium", "starlink-shell1", "starlink-tle"] {
+        let lab = lab(name);
+        assert!(!lab.scenario.traffic.is_empty(), "{name}");
+        for flow in &lab.scenario.traffic {
+            let (from, to) = match &flow.action {
+                Action::Ping(p) => (&p.from, &p.to),
+                Action::Iperf3(p) => (&p.from, &p.to),
+                Action::Http(p) => (&p.from, &p.to),
+                Action::Run(_) => continue,
+            };
+            for t in [flow.at, flow.end()] {
+                let document = Document::at(&lab, t).unwrap();
+                let found = reached(&document, from.as_str());
+                assert!(found.contains(to.as_str()), "{name}: {} at {t}", flow.name);
+            }
+        }
+    }
 }
 
 #[test]

@@ -60,8 +60,8 @@ pub struct Constellation {
     pub orbits: Orbits,
     /// Links between its satellites.
     pub isl: Isl,
-    /// Links between its satellites and the ground.
-    pub gsl: Gsl,
+    /// Links between its satellites and the ground; `None`: it has no such links.
+    pub gsl: Option<Gsl>,
 }
 
 /// Where a constellation's orbits come from.
@@ -157,6 +157,8 @@ pub struct Shell {
     pub inclination_tolerance: Angle,
     /// Number of planes that hold members, at least 1.
     pub planes: u32,
+    /// Whether its satellites have links to the ground.
+    pub serves_ground: bool,
 }
 
 /// Inter-satellite links of a constellation.

@@ -34,9 +34,13 @@ constellations:
     isl: {pattern: plus-grid, seam: true, polar_cutoff: none, max_range: 5000 km, atmosphere: 100 km, link: {rate: 1 Gbit/s, queue: 1 MiB, loss: 0.1 %}}
     gsl: {min_elevation: 8.2 deg, policy: nearest, handover: {outage: 20 ms}, link: {rate: 50 Mbit/s, queue: 64 KiB, loss: 10 ppm}}
   flock:
-    omm: {file: p.csv, shells: [{name: one, pattern: star, altitude: 550 km, inclination: 53 deg, altitude_tolerance: 5 km, inclination_tolerance: 0.5 deg, planes: 72}]}
+    omm: {file: p.csv, shells: [{name: one, pattern: star, altitude: 550 km, inclination: 53 deg, altitude_tolerance: 5 km, inclination_tolerance: 0.5 deg, planes: 72, serves_ground: true}]}
     isl: {pattern: none}
     gsl: {min_elevation: 25 deg, policy: nearest, handover: {outage: 20 ms}, link: {rate: 50 Mbit/s}}
+  relays:
+    walker: {pattern: delta, inclination: 53 deg, satellites: 4, planes: 2, phasing: 1, altitude: 900 km}
+    isl: {pattern: plus-grid, link: {rate: 1 Gbit/s}}
+    serves_ground: false
 ground:
   stations:
     home: {latitude: 1 deg, longitude: 2 deg, altitude: 3 m}
@@ -83,10 +87,9 @@ fn everything_resolves_as_written() {
         .check_nodes(&["flock-one-p00-s01".to_owned()].into())
         .unwrap_err();
     let text = errors.to_string();
-    assert!(
-        text.starts_with("e.yaml:31:65: error: no node is called `flock-one-p00-s00`\n"),
-        "{text}"
-    );
+    let line = 1 + EVERYTHING[..EVERYTHING.find("{name: d,").unwrap()].matches('\n').count();
+    let start = format!("e.yaml:{line}:65: error: no node is called `flock-one-p00-s00`\n");
+    assert!(text.starts_with(&start), "{text}");
     assert!(text.contains("did you mean `flock-one-p00-s01`?"), "{text}");
 }
 

@@ -41,6 +41,8 @@ pub struct Layout {
     /// First satellite of each constellation, and one past the last.
     constellation_start: Vec<usize>,
     sites: Vec<Site>,
+    /// Of each satellite, whether it serves the ground.
+    serves_ground: Vec<bool>,
     by_name: BTreeMap<String, NodeId>,
 }
 
@@ -70,6 +72,7 @@ impl Layout {
             satellite_count,
             constellation_start: vec![0],
             sites: Vec::new(),
+            serves_ground: Vec::new(),
             by_name: BTreeMap::new(),
             spec,
         };
@@ -79,7 +82,7 @@ impl Layout {
     }
 
     fn number_nodes(&mut self) {
-        let spec = std::mem::replace(&mut self.spec, EMPTY);
+        let spec = std::mem::take(&mut self.spec);
         for (k, constellation) in spec.constellations.iter().enumerate() {
             for sat in &constellation.satellites {
                 let seat = Seat {
@@ -89,6 +92,7 @@ impl Layout {
                     slot: sat.slot,
                 };
                 let lasers = constellation.isl != IslPattern::None;
+                self.serves_ground.push(constellation.ground.has(sat.shell));
                 self.push_node(&sat.name, NodeKind::Satellite, Some(seat), lasers);
             }
             self.constellation_start.push(self.nodes.len());
@@ -274,6 +278,11 @@ impl Layout {
         self.constellation_start[constellation]..self.constellation_start[constellation + 1]
     }
 
+    /// Whether a satellite, by its place in the node table, serves the ground.
+    pub(crate) fn serves_ground(&self, satellite: usize) -> bool {
+        self.serves_ground[satellite]
+    }
+
     /// The elevation mask between a station and satellites of a constellation, degrees.
     pub(crate) fn mask_deg(&self, station: usize, constellation: usize) -> f64 {
         let own = self.spec.stations[station].min_elevation_deg;
@@ -300,14 +309,3 @@ impl Layout {
         }
     }
 }
-
-/// Stands in for the spec while nodes are numbered.
-const EMPTY: Spec = Spec {
-    step_ns: 0,
-    constellations: Vec::new(),
-    stations: Vec::new(),
-    gsl: crate::spec::GslSpec {
-        policy: crate::spec::GslPolicy::Nearest,
-        outage_ns: 0,
-    },
-};

@@ -33,7 +33,7 @@ pub use policy::{Candidate, Choice, Nearest, Policy, built_in};
 pub use sky::{NoPosition, OrbitSky, Sky};
 pub use snapshot::{Delta, Edge, EdgeKind, Handover, Snapshot, diff};
 pub use spec::{
-    Constellation, GslPolicy, GslSpec, IslPattern, LinkClass, Neighbours, PlusGrid, Satellite,
+    Constellation, GroundService, GslPolicy, GslSpec, IslPattern, LinkClass, Neighbours, PlusGrid, Satellite,
     Spec, Station, Wrap,
 };
 pub use stepper::Stepper;

@@ -1,9 +1,10 @@
 //! What a topology is computed from. Everything here is resolved: no defaults, SI units.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 
 /// The whole of what decides the edges, apart from where satellites are (that is [`Sky`](crate::Sky)).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Spec {
     /// Length of a step in nanoseconds, 1 ms to 60 s. Decisions are taken at step starts only.
     pub step_ns: u64,
@@ -16,7 +17,7 @@ pub struct Spec {
 }
 
 /// One operator's satellites and how they link.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Constellation {
     /// Name, for messages.
     pub name: String,
@@ -30,6 +31,29 @@ pub struct Constellation {
     pub min_elevation_deg: f64,
     /// Rate, queue and loss of every ground link to its satellites, both directions.
     pub gsl_class: LinkClass,
+    /// Which shells' satellites serve the ground.
+    pub ground: GroundService,
+}
+
+/// Which of a constellation's shells have links to the ground.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum GroundService {
+    /// All of them.
+    #[default]
+    All,
+    /// These shells only; none at all when empty.
+    Shells(BTreeSet<u16>),
+}
+
+impl GroundService {
+    /// Whether satellites of `shell` serve the ground.
+    #[must_use]
+    pub fn has(&self, shell: u16) -> bool {
+        match self {
+            GroundService::All => true,
+            GroundService::Shells(shells) => shells.contains(&shell),
+        }
+    }
 }
 
 /// One satellite: its name and seat. Its orbit is the [`Sky`](crate::Sky)'s business.
@@ -46,7 +70,7 @@ pub struct Satellite {
 }
 
 /// A ground station or terminal with one antenna.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Station {
     /// Unique in the lab.
     pub name: String,
@@ -61,7 +85,7 @@ pub struct Station {
 }
 
 /// Rate, queue and loss of one kind of link, each direction.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LinkClass {
     /// Bits per second at layer 2; `None` does not limit.
     pub rate_bps: Option<NonZeroU64>,
@@ -72,9 +96,10 @@ pub struct LinkClass {
 }
 
 /// Which inter-satellite links a constellation has.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub enum IslPattern {
     /// None at all; satellites have only their ground port.
+    #[default]
     None,
     /// Fore, aft, east and west.
     PlusGrid(PlusGrid),
@@ -138,7 +163,7 @@ pub enum Wrap {
 }
 
 /// How stations choose satellites.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GslSpec {
     /// The rule.
     pub policy: GslPolicy,
@@ -147,8 +172,9 @@ pub struct GslSpec {
 }
 
 /// The rules built in. [`Policy`](crate::Policy) is the door for others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum GslPolicy {
     /// The satellite at the shortest range above the mask; equal ranges go to the lower node number.
+    #[default]
     Nearest,
 }

@@ -206,7 +206,7 @@ impl Stepper {
                     let range_m = away.length();
                     let height_m = away.dot(up);
                     // False for a satellite without a position.
-                    if height_m >= sin_mask * range_m {
+                    if height_m >= sin_mask * range_m && layout.serves_ground(first + i) {
                         self.candidates.push(Candidate {
                             satellite: NodeId((first + i) as u32),
                             range_m,

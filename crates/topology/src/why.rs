@@ -73,6 +73,11 @@ pub enum Down {
         /// The limit, metres.
         clearance_m: f64,
     },
+    /// The satellite has no links to the ground, by design.
+    NotForGround {
+        /// The satellite.
+        node: NodeId,
+    },
     /// The satellite is too low above the station's horizon.
     BelowMask {
         /// Its elevation, degrees.
@@ -195,6 +200,9 @@ fn why_gsl(layout: &Layout, snapshot: &Snapshot, station: NodeId, satellite: Nod
     if target.is_nan() {
         return Why::Down(Down::NoPosition { node: satellite });
     }
+    if !layout.serves_ground(satellite.index()) {
+        return Why::Down(Down::NotForGround { node: satellite });
+    }
     let look = layout.sites()[place].look(target);
     let (range_m, elevation) = (look.range_m, look.elevation_rad.to_degrees());
     if snapshot.serving[place] == Some(satellite) {
@@ -313,6 +321,9 @@ impl fmt::Display for Words<'_> {
                         km(altitude_m),
                         km(clearance_m)
                     ),
+                    Down::NotForGround { node } => {
+                        write!(f, "{} does not serve the ground", name(node))
+                    }
                     Down::BelowMask {
                         elevation_deg,
                         mask_deg,

@@ -57,6 +57,7 @@ fn starlink_of_september_2022_links_true_neighbours() {
         isl_class: class(),
         min_elevation_deg: 25.0,
         gsl_class: class(),
+        ..Constellation::default()
     };
     let mut spec = spec(&[], cities());
     spec.constellations = vec![constellation];

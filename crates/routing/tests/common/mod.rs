@@ -16,6 +16,7 @@ pub(crate) fn station(name: &str, latitude_deg: f64, longitude_deg: f64) -> Stat
         longitude_deg,
         altitude_m: 50.0,
         min_elevation_deg: 0.0,
+        ..Station::default()
     }
 }
 
@@ -94,12 +95,15 @@ pub(crate) fn lab(
             isl_class: class,
             min_elevation_deg: 10.0,
             gsl_class: class,
+            ..Constellation::default()
         }],
         stations,
         gsl: GslSpec {
             policy: GslPolicy::Nearest,
             outage_ns: 0,
+            ..GslSpec::default()
         },
+        ..Spec::default()
     };
     let sky = Arc::new(OrbitSky::new(
         start,

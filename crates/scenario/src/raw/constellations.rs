@@ -25,8 +25,17 @@ pub struct RawConstellation {
     pub omm: Option<RawElements>,
     /// Links between its satellites.
     pub isl: RawIsl,
-    /// Links between its satellites and the ground.
-    pub gsl: RawGsl,
+    /// Whether any of its satellites has links to the ground. With `false` it only relays, and
+    /// `gsl` is left out.
+    #[serde(default = "yes")]
+    pub serves_ground: bool,
+    /// Links between its satellites and the ground. Required unless `serves_ground` is `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gsl: Option<RawGsl>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// A Walker constellation `i:T/P/F`: T satellites in P evenly spaced planes, phase factor F.
@@ -115,6 +124,10 @@ pub struct RawShell {
     /// apart; that the nodes show no such planes is an error of the plan.
     #[schemars(range(min = 1, max = 10_000))]
     pub planes: u32,
+    /// Whether its satellites have links to the ground. Shells are linked with each other only by
+    /// cross-shell links, so stations on two shells may have no path to each other.
+    #[serde(default = "yes")]
+    pub serves_ground: bool,
 }
 
 fn delta() -> WalkerPattern {

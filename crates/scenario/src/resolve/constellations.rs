@@ -68,14 +68,15 @@ pub(super) fn resolve(
 
 /// A station has one antenna and may use every constellation, so it can have only one habit.
 fn agree_on_handover(parsed: &Parsed, errors: &mut Diagnostics) {
-    let mut all = parsed.raw.constellations.iter();
+    let raw = parsed.raw.constellations.iter();
+    let mut all = raw.filter_map(|(name, c)| Some((name, c.gsl.as_ref()?)));
     let Some((first_name, first)) = all.next() else {
         return;
     };
     for (name, other) in all {
-        let differing = if other.gsl.policy != first.gsl.policy {
+        let differing = if other.policy != first.policy {
             "policy"
-        } else if other.gsl.handover != first.gsl.handover {
+        } else if other.handover != first.handover {
             "handover"
         } else {
             continue;
@@ -156,12 +157,12 @@ impl One<'_> {
             (set.map(kind), star)
         };
         let isl = self.isl(&raw.isl, has_star);
-        let gsl = gsl_of(&raw.gsl);
+        let gsl = self.gsl(raw);
         let resolved = Constellation {
             name: self.name.clone(),
             orbits: orbits?,
             isl: isl?,
-            gsl,
+            gsl: gsl?,
         };
         Some(Found {
             resolved,
@@ -255,11 +256,60 @@ impl One<'_> {
             altitude_tolerance: shell.altitude_tolerance,
             inclination_tolerance: shell.inclination_tolerance,
             planes: shell.planes,
+            serves_ground: shell.serves_ground,
         });
         Some(ElementSet {
             file,
             shells: shells.collect(),
         })
+    }
+
+    /// Links to the ground; the inner `None`: by choice there are none.
+    fn gsl(&mut self, raw: &RawConstellation) -> Option<Option<Gsl>> {
+        let set = raw.tle.as_ref().or(raw.omm.as_ref());
+        let shells = set.map(|set| set.shells.as_slice()).unwrap_or_default();
+        let some_shell = shells.is_empty() || shells.iter().any(|shell| shell.serves_ground);
+        match (&raw.gsl, raw.serves_ground) {
+            (Some(gsl), true) if some_shell => Some(Some(gsl_of(gsl))),
+            (None, false) => {
+                for (index, shell) in shells.iter().enumerate().filter(|(_, s)| !s.serves_ground) {
+                    let key = if raw.tle.is_some() { "tle" } else { "omm" };
+                    let tail = [Key(key), Key("shells"), Index(index), Key("serves_ground")];
+                    self.error(
+                        &tail,
+                        "no-effect",
+                        format!("`serves_ground` of shell `{}` has no effect", shell.name),
+                        "the whole constellation has `serves_ground: false`",
+                        Some("remove it from the shell".into()),
+                    );
+                }
+                Some(None)
+            }
+            (Some(_), _) => {
+                self.error(
+                    &[Key("gsl")],
+                    "no-effect",
+                    "`gsl` has no effect where no satellite serves the ground".into(),
+                    "what would be ignored is an error, so that no result misleads",
+                    Some("remove `gsl`, or let one shell serve the ground".into()),
+                );
+                None
+            }
+            (None, true) => {
+                self.error(
+                    &[],
+                    "missing-key",
+                    "missing key `gsl`".into(),
+                    "satellites serve the ground unless it is said that they do not",
+                    Some(
+                        "add `gsl: {min_elevation: 25 deg, link: {rate: 100 Mbit/s}}`, \
+                         or `serves_ground: false`"
+                            .into(),
+                    ),
+                );
+                None
+            }
+        }
     }
 
     fn isl(&mut self, raw: &RawIsl, has_star: bool) -> Option<Isl> {

@@ -77,6 +77,7 @@ pub(crate) fn walker(
             isl_class: class(),
             min_elevation_deg: 10.0,
             gsl_class: class(),
+            ..Constellation::default()
         },
     }
 }
@@ -102,6 +103,7 @@ pub(crate) fn station(name: &str, latitude_deg: f64, longitude_deg: f64) -> Stat
         longitude_deg,
         altitude_m: 50.0,
         min_elevation_deg: 0.0,
+        ..Station::default()
     }
 }
 
@@ -135,7 +137,9 @@ pub(crate) fn spec(shells: &[Shell], stations: Vec<Station>) -> Spec {
         gsl: GslSpec {
             policy: GslPolicy::Nearest,
             outage_ns: 0,
+            ..GslSpec::default()
         },
+        ..Spec::default()
     }
 }
 
