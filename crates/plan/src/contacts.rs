@@ -52,8 +52,10 @@ impl ContactPlan {
         let parts = interval.fold(lab, threads, Part::default, |part, sample, snapshot| {
             part.look(lab, &interval, sample, snapshot);
         });
-        let mut contacts: Vec<Contact> =
-            parts.into_iter().flat_map(|part| part.closed.into_iter().chain(part.open)).collect();
+        let mut contacts: Vec<Contact> = parts
+            .into_iter()
+            .flat_map(|part| part.closed.into_iter().chain(part.open))
+            .collect();
         contacts.sort_unstable_by_key(|c| (c.a, c.b, c.from_ns));
         // Only where two parts of the walk meet does one contact end at the very instant the link's next begins.
         contacts.dedup_by(|later, earlier| earlier.joined_by(later));
@@ -108,7 +110,10 @@ impl Part {
                 self.closed.push(gone);
             }
             let known = open.next_if(|c| (c.a, c.b) == key);
-            let (a_node, b_node) = (lab.layout.port(edge.from).node, lab.layout.port(edge.to).node);
+            let (a_node, b_node) = (
+                lab.layout.port(edge.from).node,
+                lab.layout.port(edge.to).node,
+            );
             let positions = &snapshot.positions_itrf_m;
             let range_m = positions[a_node.index()].distance(positions[b_node.index()]);
             let delay_ns = edge.impairment.delay.delay_ns;
@@ -168,8 +173,7 @@ pub struct ContactRow<'a> {
 
 impl ContactPlan {
     /// Column names of [`ContactRow::csv`].
-    pub const CSV_HEADER: &str =
-        "from_s,to_s,kind,a_node,a_port,b_node,b_port,range_min_m,range_max_m,delay_min_ns,delay_max_ns";
+    pub const CSV_HEADER: &str = "from_s,to_s,kind,a_node,a_port,b_node,b_port,range_min_m,range_max_m,delay_min_ns,delay_max_ns";
 
     /// The contacts with names, in order.
     pub fn rows<'a>(&'a self, lab: &'a Lab) -> impl Iterator<Item = ContactRow<'a>> {

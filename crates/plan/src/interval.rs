@@ -55,7 +55,12 @@ impl Interval {
     ///
     /// # Errors
     /// Whatever is not on the lab's steps, or not an interval at all.
-    pub fn new(lab: &Lab, from: TimeSpan, to: TimeSpan, every: Option<TimeSpan>) -> Result<Self, IntervalError> {
+    pub fn new(
+        lab: &Lab,
+        from: TimeSpan,
+        to: TimeSpan,
+        every: Option<TimeSpan>,
+    ) -> Result<Self, IntervalError> {
         let step_ns = lab.step_ns();
         let step = lab.scenario.step;
         let every = every.unwrap_or(step);
@@ -68,17 +73,27 @@ impl Interval {
         if to_ns <= from_ns {
             return Err(IntervalError::Empty { from, to });
         }
-        for (what, value, ns) in
-            [("the beginning", from, from_ns), ("the end", to, to_ns), ("the sampling", every, every_ns.get())]
-        {
+        for (what, value, ns) in [
+            ("the beginning", from, from_ns),
+            ("the end", to, to_ns),
+            ("the sampling", every, every_ns.get()),
+        ] {
             if ns % step_ns != 0 {
                 return Err(IntervalError::OffStep { what, value, step });
             }
         }
         // A step more, because the slope of a delay looks at the step's end.
         let last = TimeSpan::from_ns(to.ns().saturating_add(step.ns()));
-        lab.scenario.start.checked_add(last).ok_or(IntervalError::BeyondTime(to))?;
-        Ok(Self { from_ns, to_ns, every: every_ns, step_ns })
+        lab.scenario
+            .start
+            .checked_add(last)
+            .ok_or(IntervalError::BeyondTime(to))?;
+        Ok(Self {
+            from_ns,
+            to_ns,
+            every: every_ns,
+            step_ns,
+        })
     }
 
     /// First instant, nanoseconds of lab time.
@@ -153,12 +168,18 @@ impl Interval {
     ) -> Vec<A> {
         let samples = self.samples();
         // A part of a few samples costs more to start than it saves.
-        let most = if memoryless(lab) { threads.max(1) as u64 } else { 1 };
+        let most = if memoryless(lab) {
+            threads.max(1) as u64
+        } else {
+            1
+        };
         let parts = most.min(samples.div_ceil(16)).max(1);
         let bound = |part: u64| samples * part / parts;
         let run = |part: u64| {
             let mut state = new();
-            self.walk(lab, bound(part)..bound(part + 1), |sample, snapshot| look(&mut state, sample, snapshot));
+            self.walk(lab, bound(part)..bound(part + 1), |sample, snapshot| {
+                look(&mut state, sample, snapshot)
+            });
             state
         };
         if parts == 1 {
@@ -166,7 +187,9 @@ impl Interval {
         }
         std::thread::scope(|scope| {
             let run = &run;
-            let handles: Vec<_> = (0..parts).map(|part| scope.spawn(move || run(part))).collect();
+            let handles: Vec<_> = (0..parts)
+                .map(|part| scope.spawn(move || run(part)))
+                .collect();
             let join = |handle: std::thread::ScopedJoinHandle<'_, A>| match handle.join() {
                 Ok(state) => state,
                 Err(panic) => std::panic::resume_unwind(panic),

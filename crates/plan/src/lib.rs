@@ -9,9 +9,13 @@ mod document;
 mod elements;
 mod interval;
 mod lab;
+mod paths;
+mod series;
 
 pub use contacts::{Contact, ContactPlan, ContactRow};
 pub use document::{Document, PlanError};
 pub use elements::LeftOut;
 pub use interval::{Interval, IntervalError};
 pub use lab::Lab;
+pub use paths::{Found, Paths};
+pub use series::{MAX_POINTS, Point, Series, SeriesError, Summary, parse_pairs};

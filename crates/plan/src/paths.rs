@@ -1,0 +1,336 @@
+//! Least-delay paths of one step after another, each found from the one before.
+//!
+//! From one second to the next, orbits change delays by microseconds and hardly any least-delay path changes. A
+//! destination's tree is therefore computed in the order of distance the step before had: one look at every arc
+//! gives the new distances wherever that order still holds, a second look finds the places where it does not,
+//! and Dijkstra's algorithm (1959) repairs from those on. The result is exact: the same distances, first hops
+//! and paths as [`constel_routing::Graph`] with [`constel_routing::GroundTransit::Never`] gives.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use constel_link::PortId;
+use constel_topology::{Layout, NodeId, Snapshot};
+
+/// No path; far below overflow when a delay is added.
+const FAR: u64 = u64::MAX / 4;
+/// When so many nodes had to be repaired, the order is made anew.
+const REPAIRS_BEFORE_SORTING: usize = 24;
+
+#[derive(Debug, Clone, Copy)]
+struct Arc {
+    peer: u32,
+    delay_ns: u64,
+}
+
+/// Arcs by node, compressed rows.
+#[derive(Debug, Default)]
+struct Rows {
+    starts: Vec<u32>,
+    arcs: Vec<Arc>,
+}
+
+impl Rows {
+    fn row(&self, node: u32) -> &[Arc] {
+        &self.arcs[self.starts[node as usize] as usize..self.starts[node as usize + 1] as usize]
+    }
+}
+
+/// A station's hop to or from a satellite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Access {
+    satellite: u32,
+    /// From the ground up; [`FAR`] if there is no such edge.
+    up_ns: u64,
+    /// From the satellite down.
+    down_ns: u64,
+    port: PortId,
+}
+
+/// One destination's distances.
+#[derive(Debug, Default)]
+struct Tree {
+    /// Delay of each satellite to the destination, ns.
+    distance_ns: Vec<u64>,
+    /// Satellites, about in order of distance.
+    order: Vec<u32>,
+    /// Satellites the destination hung on when the order was made.
+    roots: Vec<u32>,
+}
+
+/// The graph of a step and the trees to the destinations asked for, kept from step to step.
+#[derive(Debug, Default)]
+pub struct Paths {
+    satellites: usize,
+    /// Satellite to satellite, by the node left.
+    outgoing: Rows,
+    /// The same, by the node reached.
+    incoming: Rows,
+    /// By station.
+    access: Vec<Vec<Access>>,
+    trees: Vec<Tree>,
+    heap: BinaryHeap<Reverse<(u64, u32)>>,
+    items: Vec<(u32, Arc)>,
+}
+
+/// A path's length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// Sum of its hops' delays, nanoseconds.
+    pub delay_ns: u64,
+    /// How many links it takes.
+    pub hops: u16,
+}
+
+impl Paths {
+    /// Takes in the edges of `snapshot` (those of them usable before its step ends, as routes do).
+    pub fn load(&mut self, layout: &Layout, snapshot: &Snapshot) {
+        let satellites = layout.satellite_count();
+        self.satellites = satellites;
+        self.access
+            .resize(layout.nodes().len() - satellites, Vec::new());
+        self.access.iter_mut().for_each(Vec::clear);
+        self.items.clear();
+        let end_ns = snapshot.t_ns + layout.spec().step_ns;
+        for edge in snapshot
+            .edges
+            .iter()
+            .filter(|e| e.impairment.up_from_ns < end_ns)
+        {
+            let (from, to) = (layout.port(edge.from).node.0, layout.port(edge.to).node.0);
+            let delay_ns = edge.impairment.delay.delay_ns.max(1);
+            match (from as usize >= satellites, to as usize >= satellites) {
+                (false, false) => self.items.push((from, Arc { peer: to, delay_ns })),
+                (true, false) => self.reach(from, to, edge.from).up_ns = delay_ns,
+                (false, true) => self.reach(to, from, edge.to).down_ns = delay_ns,
+                // Nothing passes from ground to ground.
+                (true, true) => {}
+            }
+        }
+        self.fill_rows();
+    }
+
+    fn reach(&mut self, station: u32, satellite: u32, port: PortId) -> &mut Access {
+        let list = &mut self.access[station as usize - self.satellites];
+        let at = list
+            .iter()
+            .position(|a| (a.satellite, a.port) == (satellite, port));
+        let at = at.unwrap_or_else(|| {
+            list.push(Access {
+                satellite,
+                up_ns: FAR,
+                down_ns: FAR,
+                port,
+            });
+            list.len() - 1
+        });
+        &mut list[at]
+    }
+
+    /// Edges come sorted by the port left, so by node: outgoing rows are there as they are.
+    fn fill_rows(&mut self) {
+        let count = |starts: &mut Vec<u32>, nodes: &mut dyn Iterator<Item = u32>| {
+            starts.clear();
+            starts.resize(self.satellites + 1, 0);
+            nodes.for_each(|n| starts[n as usize + 1] += 1);
+            for i in 1..starts.len() {
+                starts[i] += starts[i - 1];
+            }
+        };
+        debug_assert!(self.items.is_sorted_by_key(|(from, _)| *from));
+        count(
+            &mut self.outgoing.starts,
+            &mut self.items.iter().map(|(from, _)| *from),
+        );
+        count(
+            &mut self.incoming.starts,
+            &mut self.items.iter().map(|(_, arc)| arc.peer),
+        );
+        self.outgoing.arcs.clear();
+        self.outgoing
+            .arcs
+            .extend(self.items.iter().map(|(_, arc)| *arc));
+        self.incoming.arcs.clear();
+        self.incoming.arcs.resize(
+            self.items.len(),
+            Arc {
+                peer: 0,
+                delay_ns: 0,
+            },
+        );
+        let mut cursor = self.incoming.starts.clone();
+        for &(from, arc) in &self.items {
+            let at = &mut cursor[arc.peer as usize];
+            self.incoming.arcs[*at as usize] = Arc {
+                peer: from,
+                delay_ns: arc.delay_ns,
+            };
+            *at += 1;
+        }
+    }
+
+    /// Computes the tree to `destination`. `slot` names the memory of the step before: give the same destination
+    /// the same slot every time.
+    pub fn aim(&mut self, slot: usize, destination: NodeId) {
+        if self.trees.len() <= slot {
+            self.trees.resize_with(slot + 1, Tree::default);
+        }
+        let mut tree = std::mem::take(&mut self.trees[slot]);
+        let mut roots = Vec::new();
+        if destination.index() < self.satellites {
+            roots.push((destination.0, 0));
+        } else {
+            let access = &self.access[destination.index() - self.satellites];
+            roots.extend(access.iter().map(|a| (a.satellite, a.down_ns)));
+        }
+        let known =
+            tree.order.len() == self.satellites && roots.iter().map(|r| &r.0).eq(&tree.roots);
+        tree.distance_ns.clear();
+        tree.distance_ns.resize(self.satellites, FAR);
+        for &(satellite, delay_ns) in &roots {
+            let at = &mut tree.distance_ns[satellite as usize];
+            *at = delay_ns.min(*at);
+        }
+        if known {
+            self.follow(&mut tree);
+        } else {
+            tree.roots.clear();
+            tree.roots.extend(roots.iter().map(|r| r.0));
+            self.heap.clear();
+            self.heap.extend(
+                roots
+                    .iter()
+                    .map(|&(n, _)| Reverse((tree.distance_ns[n as usize], n))),
+            );
+            self.settle(&mut tree);
+            tree.order.clear();
+            tree.order.extend(0..self.satellites as u32);
+            sort(&mut tree);
+        }
+        self.trees[slot] = tree;
+    }
+
+    /// Distances in the old order, then repair.
+    fn follow(&mut self, tree: &mut Tree) {
+        let distance = &mut tree.distance_ns;
+        for &node in &tree.order {
+            let least = self
+                .outgoing
+                .row(node)
+                .iter()
+                .fold(distance[node as usize], |least, arc| {
+                    least.min(distance[arc.peer as usize] + arc.delay_ns)
+                });
+            distance[node as usize] = least.min(FAR);
+        }
+        self.heap.clear();
+        for node in 0..self.satellites as u32 {
+            let known = distance[node as usize];
+            let least = self.outgoing.row(node).iter().fold(known, |least, arc| {
+                least.min(distance[arc.peer as usize] + arc.delay_ns)
+            });
+            if least < known {
+                distance[node as usize] = least;
+                self.heap.push(Reverse((least, node)));
+            }
+        }
+        if self.settle(tree) > REPAIRS_BEFORE_SORTING {
+            sort(tree);
+        }
+    }
+
+    /// Dijkstra from what is in the heap; says how many nodes it settled.
+    fn settle(&mut self, tree: &mut Tree) -> usize {
+        let distance = &mut tree.distance_ns;
+        let mut settled = 0;
+        while let Some(Reverse((at_ns, node))) = self.heap.pop() {
+            if at_ns > distance[node as usize] {
+                continue;
+            }
+            settled += 1;
+            for arc in self.incoming.row(node) {
+                let longer = at_ns + arc.delay_ns;
+                let known = &mut distance[arc.peer as usize];
+                if longer < *known {
+                    *known = longer;
+                    self.heap.push(Reverse((longer, arc.peer)));
+                }
+            }
+        }
+        settled
+    }
+
+    /// The least-delay path from `from` to the destination last aimed at with `slot`; its nodes go into `nodes`
+    /// (cleared first), both ends included. Of equally short first hops the one to the lower node wins, then the
+    /// one that leaves by the lower port.
+    ///
+    /// # Panics
+    /// When nothing was aimed at with `slot`, or `from` is of another layout.
+    pub fn path(
+        &self,
+        slot: usize,
+        from: NodeId,
+        destination: NodeId,
+        nodes: &mut Vec<u32>,
+    ) -> Option<Found> {
+        nodes.clear();
+        nodes.push(from.0);
+        let tree = &self.trees[slot];
+        if from == destination {
+            return Some(Found {
+                delay_ns: 0,
+                hops: 0,
+            });
+        }
+        let (mut at, delay_ns) = match from.index().checked_sub(self.satellites) {
+            None => (from.0, tree.distance_ns[from.index()]),
+            Some(station) => {
+                let length = |a: &Access| {
+                    a.up_ns
+                        .saturating_add(tree.distance_ns[a.satellite as usize])
+                };
+                let best = self.access[station]
+                    .iter()
+                    .min_by_key(|a| (length(a), a.satellite, a.port))?;
+                nodes.push(best.satellite);
+                (best.satellite, length(best))
+            }
+        };
+        if delay_ns >= FAR {
+            return None;
+        }
+        let down = |satellite: u32| {
+            let station = destination.index().checked_sub(self.satellites)?;
+            self.access[station]
+                .iter()
+                .filter(|a| a.satellite == satellite)
+                .map(|a| a.down_ns)
+                .min()
+        };
+        while at != destination.0 {
+            let next = self
+                .outgoing
+                .row(at)
+                .iter()
+                .min_by_key(|a| (tree.distance_ns[a.peer as usize] + a.delay_ns, a.peer));
+            let onward = next.map_or(FAR, |a| tree.distance_ns[a.peer as usize] + a.delay_ns);
+            // The ground's node number is higher than any satellite's: on a tie the satellite wins.
+            at = match (next, down(at)) {
+                (_, Some(down_ns)) if down_ns < onward => destination.0,
+                (Some(arc), _) => arc.peer,
+                (None, _) => return None,
+            };
+            nodes.push(at);
+        }
+        Some(Found {
+            delay_ns,
+            hops: u16::try_from(nodes.len() - 1).unwrap_or(u16::MAX),
+        })
+    }
+}
+
+fn sort(tree: &mut Tree) {
+    let distance = &tree.distance_ns;
+    tree.order
+        .sort_unstable_by_key(|&n| (distance[n as usize], n));
+}

@@ -1,0 +1,317 @@
+//! Per-pair path series: delay, hop count and changes of path, sample by sample.
+
+use constel_topology::{NodeId, NodeKind};
+use serde::Serialize;
+
+use crate::interval::Interval;
+use crate::lab::Lab;
+use crate::paths::Paths;
+
+/// Points a series may hold in memory: 16 bytes each.
+pub const MAX_POINTS: u64 = 200_000_000;
+
+/// One pair at one sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Point {
+    /// Delay of the least-delay path at the sample, nanoseconds; `None` without a path.
+    pub delay_ns: Option<std::num::NonZeroU64>,
+    /// Links of the path; 0 without one.
+    pub hops: u16,
+    /// The path takes other nodes than at the sample before, or there is one where there was none, or the other
+    /// way round. False at the first sample.
+    pub changed: bool,
+}
+
+/// What a pair's samples come to.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Summary {
+    /// Samples.
+    pub samples: u64,
+    /// Samples with a path.
+    pub with_path: u64,
+    /// Least delay, one way, nanoseconds; null when there never is a path.
+    pub delay_min_ns: Option<u64>,
+    /// Mean delay of the samples with a path, nanoseconds.
+    pub delay_mean_ns: Option<f64>,
+    /// Greatest delay, nanoseconds.
+    pub delay_max_ns: Option<u64>,
+    /// Fewest links.
+    pub hops_min: Option<u16>,
+    /// Most links.
+    pub hops_max: Option<u16>,
+    /// How often the path changed from one sample to the next.
+    pub changes: u64,
+}
+
+/// Paths of some pairs over an interval.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// What was looked at.
+    pub interval: Interval,
+    /// From whom to whom.
+    pub pairs: Vec<(NodeId, NodeId)>,
+    /// By pair.
+    pub summaries: Vec<Summary>,
+    /// By sample, then by pair; empty when only summaries were asked for.
+    pub points: Vec<Point>,
+}
+
+/// Why there is no series.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SeriesError {
+    /// Too much to hold.
+    #[error(
+        "{pairs} pairs at {samples} samples are more than {MAX_POINTS} points; sample less often, or ask for the summary only"
+    )]
+    TooMany {
+        /// Pairs.
+        pairs: usize,
+        /// Samples.
+        samples: u64,
+    },
+    /// There is no such node, or no way or several ways to read the text as two of them.
+    #[error("`{0}` is not a pair of nodes: write A-B or A:B")]
+    NoPair(String),
+    /// Several ways to read it.
+    #[error("`{0}` can be read as more than one pair of nodes: write A:B")]
+    Ambiguous(String),
+    /// A node with itself.
+    #[error("`{0}` pairs a node with itself")]
+    Same(String),
+}
+
+/// Reads `all` (every two ground stations, once) or a list such as `london-new-york,tokyo:sydney`.
+///
+/// # Errors
+/// The first pair that is none.
+pub fn parse_pairs(lab: &Lab, text: &str) -> Result<Vec<(NodeId, NodeId)>, SeriesError> {
+    if text == "all" {
+        let ground: Vec<NodeId> = lab
+            .layout
+            .nodes()
+            .iter()
+            .filter(|n| n.kind == NodeKind::Ground)
+            .map(|n| n.id)
+            .collect();
+        let later = |(i, &a): (usize, &NodeId)| {
+            ground[i + 1..]
+                .iter()
+                .map(move |&b| (a, b))
+                .collect::<Vec<_>>()
+        };
+        return Ok(ground.iter().enumerate().flat_map(later).collect());
+    }
+    text.split(',')
+        .map(|pair| parse_pair(lab, pair.trim()))
+        .collect()
+}
+
+fn parse_pair(lab: &Lab, text: &str) -> Result<(NodeId, NodeId), SeriesError> {
+    let read = |(at, separator): (usize, &str)| {
+        let (a, b) = (&text[..at], &text[at + separator.len()..]);
+        Some((lab.layout.find(a)?.id, lab.layout.find(b)?.id))
+    };
+    // Names hold hyphens themselves: whichever way of cutting gives two names is the one that is meant.
+    let cuts = text.match_indices([':', '-']);
+    let found: Vec<_> = cuts.filter_map(read).collect();
+    match found[..] {
+        [] => Err(SeriesError::NoPair(text.to_owned())),
+        [(a, b)] if a == b => Err(SeriesError::Same(text.to_owned())),
+        [pair] => Ok(pair),
+        _ => Err(SeriesError::Ambiguous(text.to_owned())),
+    }
+}
+
+impl Series {
+    /// Paths of `pairs` at every sample, computed by up to `threads` threads; their number does not change the
+    /// result. With `keep` false only the summaries.
+    ///
+    /// # Errors
+    /// [`SeriesError::TooMany`].
+    pub fn new(
+        lab: &Lab,
+        interval: Interval,
+        pairs: Vec<(NodeId, NodeId)>,
+        keep: bool,
+        threads: usize,
+    ) -> Result<Self, SeriesError> {
+        let samples = interval.samples();
+        if keep && samples.saturating_mul(pairs.len() as u64) > MAX_POINTS {
+            return Err(SeriesError::TooMany {
+                pairs: pairs.len(),
+                samples,
+            });
+        }
+        // Pairs in order of their destination, so that each destination's tree is made once.
+        let mut by_destination: Vec<usize> = (0..pairs.len()).collect();
+        by_destination.sort_by_key(|&p| pairs[p].1);
+        let parts = interval.fold(
+            lab,
+            threads,
+            || Part::new(pairs.len(), keep),
+            |part, _, snapshot| {
+                part.paths.load(&lab.layout, snapshot);
+                let base = part.points.len();
+                if keep {
+                    part.points.resize(base + pairs.len(), NOTHING);
+                }
+                let (mut slot, mut aimed) = (0, None);
+                for &p in &by_destination {
+                    let (from, to) = pairs[p];
+                    if aimed != Some(to) {
+                        slot += usize::from(aimed.is_some());
+                        part.paths.aim(slot, to);
+                        aimed = Some(to);
+                    }
+                    let point = part.see(p, slot, from, to);
+                    if keep {
+                        part.points[base + p] = point;
+                    }
+                }
+            },
+        );
+        Ok(join(interval, pairs, parts))
+    }
+}
+
+const NOTHING: Point = Point {
+    delay_ns: None,
+    hops: 0,
+    changed: false,
+};
+
+/// One part of the walk.
+struct Part {
+    paths: Paths,
+    tallies: Vec<Tally>,
+    /// Nodes of each pair's path at the sample before; empty without a path.
+    last: Vec<Vec<u32>>,
+    first: Vec<Vec<u32>>,
+    points: Vec<Point>,
+    nodes: Vec<u32>,
+}
+
+/// A summary in the making.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    samples: u64,
+    with_path: u64,
+    delay_ns: (u64, u128, u64),
+    hops: (u16, u16),
+    changes: u64,
+}
+
+impl Part {
+    fn new(pairs: usize, keep: bool) -> Self {
+        Self {
+            paths: Paths::default(),
+            tallies: vec![Tally::default(); pairs],
+            last: vec![Vec::new(); pairs],
+            first: vec![Vec::new(); pairs],
+            points: Vec::with_capacity(if keep { pairs } else { 0 }),
+            nodes: Vec::new(),
+        }
+    }
+
+    fn see(&mut self, pair: usize, slot: usize, from: NodeId, to: NodeId) -> Point {
+        let found = self.paths.path(slot, from, to, &mut self.nodes);
+        if found.is_none() {
+            self.nodes.clear();
+        }
+        let tally = &mut self.tallies[pair];
+        let changed = tally.samples > 0 && self.last[pair] != self.nodes;
+        if tally.samples == 0 {
+            self.first[pair].clone_from(&self.nodes);
+        }
+        if tally.samples == 0 || changed {
+            self.last[pair].clone_from(&self.nodes);
+        }
+        tally.samples += 1;
+        tally.changes += u64::from(changed);
+        let Some(found) = found else {
+            return Point { changed, ..NOTHING };
+        };
+        tally.take(found.delay_ns, found.hops);
+        Point {
+            delay_ns: std::num::NonZeroU64::new(found.delay_ns),
+            hops: found.hops,
+            changed,
+        }
+    }
+}
+
+impl Tally {
+    fn take(&mut self, delay_ns: u64, hops: u16) {
+        if self.with_path == 0 {
+            (self.delay_ns, self.hops) = ((u64::MAX, 0, 0), (u16::MAX, 0));
+        }
+        self.with_path += 1;
+        let (least, sum, most) = self.delay_ns;
+        self.delay_ns = (
+            least.min(delay_ns),
+            sum + u128::from(delay_ns),
+            most.max(delay_ns),
+        );
+        self.hops = (self.hops.0.min(hops), self.hops.1.max(hops));
+    }
+
+    fn join(&mut self, later: &Self) {
+        self.samples += later.samples;
+        self.changes += later.changes;
+        if later.with_path == 0 {
+            return;
+        }
+        let (mine, theirs) = (self.delay_ns, later.delay_ns);
+        if self.with_path == 0 {
+            (self.delay_ns, self.hops) = (theirs, later.hops);
+        } else {
+            self.delay_ns = (
+                mine.0.min(theirs.0),
+                mine.1 + theirs.1,
+                mine.2.max(theirs.2),
+            );
+            self.hops = (self.hops.0.min(later.hops.0), self.hops.1.max(later.hops.1));
+        }
+        self.with_path += later.with_path;
+    }
+
+    fn summary(&self) -> Summary {
+        let some = self.with_path > 0;
+        Summary {
+            samples: self.samples,
+            with_path: self.with_path,
+            delay_min_ns: some.then_some(self.delay_ns.0),
+            delay_mean_ns: some.then(|| self.delay_ns.1 as f64 / self.with_path as f64),
+            delay_max_ns: some.then_some(self.delay_ns.2),
+            hops_min: some.then_some(self.hops.0),
+            hops_max: some.then_some(self.hops.1),
+            changes: self.changes,
+        }
+    }
+}
+
+fn join(interval: Interval, pairs: Vec<(NodeId, NodeId)>, parts: Vec<Part>) -> Series {
+    let mut tallies = vec![Tally::default(); pairs.len()];
+    let mut last: Vec<Vec<u32>> = Vec::new();
+    let mut points: Vec<Point> = Vec::new();
+    for mut part in parts {
+        for pair in 0..pairs.len() {
+            // A part does not know what was before it; here the two meet.
+            if !last.is_empty() && last[pair] != part.first[pair] {
+                part.tallies[pair].changes += 1;
+                if let Some(point) = part.points.get_mut(pair) {
+                    point.changed = true;
+                }
+            }
+            tallies[pair].join(&part.tallies[pair]);
+        }
+        last = part.last;
+        points.append(&mut part.points);
+    }
+    Series {
+        interval,
+        summaries: tallies.iter().map(Tally::summary).collect(),
+        pairs,
+        points,
+    }
+}
