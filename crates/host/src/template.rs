@@ -11,6 +11,7 @@ use std::thread;
 
 use crate::error::{Error, Result};
 use crate::globals::{Globals, Owner, Wish};
+use crate::netlink::Socket;
 use crate::netns::NetNs;
 use crate::sysctl;
 
@@ -166,11 +167,34 @@ impl NodeTemplate {
     }
 
     /// Whether the calling thread's namespace has the template's inheritable settings.
+    ///
+    /// A look by netlink costs a few microseconds, by file (`/proc/sys` is looked up name by name) a
+    /// hundred: so forwarding stands for its family where the template sets it.
     fn looks_inherited(&self, thorough: bool) -> Result<bool> {
+        let mut socket = None;
         let mut families = BTreeSet::new();
         for (key, value) in &self.inherited {
-            let family = key.split('/').nth(1);
-            if (thorough || families.insert(family)) && sysctl::read(key)? != *value {
+            let name = key.split('/').nth(1).unwrap_or_default();
+            let known = match (name, key.ends_with("/conf/all/forwarding")) {
+                _ if thorough => sysctl::read(key)? == *value,
+                _ if families.contains(name) => continue,
+                (family @ ("ipv4" | "ipv6"), true) => {
+                    let socket: &mut Socket = match &mut socket {
+                        Some(socket) => socket,
+                        None => socket.insert(Socket::open()?),
+                    };
+                    let forwards = if family == "ipv4" {
+                        socket.forwards_ipv4()?
+                    } else {
+                        socket.forwards_ipv6()?
+                    };
+                    forwards == (*value != "0")
+                }
+                // Forwarding comes first in its family, or is not set at all.
+                _ => sysctl::read(key)? == *value,
+            };
+            families.insert(name);
+            if !known {
                 return Ok(false);
             }
         }

@@ -4,7 +4,14 @@ use std::net::IpAddr;
 
 use super::socket::{Socket, attributes, text};
 use super::types::{IpPrefix, Mac, NextHop, RouteTarget};
-use crate::error::Result;
+use crate::error::{Error, Result};
+
+/// Of the kernel's `netconf.h` and `rtnetlink.h`.
+const RTM_NEWNETCONF: u16 = 80;
+const RTM_GETNETCONF: u16 = 82;
+const NETCONFA_IFINDEX: u16 = 1;
+const NETCONFA_FORWARDING: u16 = 2;
+const NETCONFA_IFINDEX_ALL: i32 = -1;
 
 /// `RTNH_F_ONLINK` of the kernel's `rtnetlink.h`.
 const RTNH_F_ONLINK: u8 = 4;
@@ -161,6 +168,27 @@ impl Socket {
         )
     }
 
+    /// Whether the namespace as a whole (`conf/all`) forwards IPv4.
+    pub fn forwards_ipv4(&mut self) -> Result<bool> {
+        self.forwards(libc::AF_INET)
+    }
+
+    /// Whether the namespace as a whole (`conf/all`) forwards IPv6.
+    pub fn forwards_ipv6(&mut self) -> Result<bool> {
+        self.forwards(libc::AF_INET6)
+    }
+
+    fn forwards(&mut self, family: i32) -> Result<bool> {
+        let body = [family as u8, 0, 0, 0];
+        let all = self.dump("read forwarding", RTM_GETNETCONF, &body, |kind, p| {
+            Ok((kind == RTM_NEWNETCONF).then(|| forwarding_of_all(p)).flatten())
+        })?;
+        all.first().copied().ok_or_else(|| Error::Protocol {
+            what: "read forwarding".into(),
+            detail: "no settings of the namespace as a whole".into(),
+        })
+    }
+
     /// All queueing disciplines, except the built-in ones that the kernel does not list.
     pub fn qdiscs(&mut self) -> Result<Vec<QdiscInfo>> {
         self.dump(
@@ -170,6 +198,20 @@ impl Socket {
             |kind, p| Ok((kind == libc::RTM_NEWQDISC).then(|| qdisc(p)).flatten()),
         )
     }
+}
+
+/// Forwarding, if the message (`struct netconfmsg`, then attributes) is about `conf/all`.
+fn forwarding_of_all(p: &[u8]) -> Option<bool> {
+    let (mut about_all, mut forwards) = (false, None);
+    for (kind, value) in attributes(p.get(4..)?) {
+        let number = value.first_chunk().map(|n| i32::from_ne_bytes(*n));
+        match kind {
+            NETCONFA_IFINDEX => about_all = number == Some(NETCONFA_IFINDEX_ALL),
+            NETCONFA_FORWARDING => forwards = number.map(|n| n != 0),
+            _ => {}
+        }
+    }
+    forwards.filter(|_| about_all)
 }
 
 fn u16_of(b: &[u8]) -> Option<u16> {
