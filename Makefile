@@ -3,7 +3,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH):/usr/sbin:/sbin
 CARGO ?= cargo
 CONSTEL := target/release/constel
 
-.PHONY: demo test build lint bench fuzz-smoke clean
+.PHONY: demo test build lint bench clean
 
 demo: setup-run build ## set up what is missing, build, run Iridium
 	$(CONSTEL) run scenarios/iridium.yaml
