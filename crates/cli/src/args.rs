@@ -99,6 +99,38 @@ pub(crate) struct Plan {
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
+    /// What to compute over an interval instead of at an instant.
+    #[command(flatten)]
+    pub(crate) over: Over,
+}
+
+/// `plan` over an interval of lab time.
+#[derive(Debug, Args)]
+pub(crate) struct Over {
+    /// Contact plan: every link's stretches of time, with its least and greatest range and delay.
+    #[arg(long, group = "product", conflicts_with = "at")]
+    pub(crate) contacts: bool,
+    /// Delay, hops and changes of the least-delay path between nodes: `A-B,C:D` or `all` ground stations.
+    #[arg(long, value_name = "PAIRS", group = "product", conflicts_with = "at")]
+    pub(crate) pairs: Option<String>,
+    /// Can the sky do what the scenario asks? Dark time per station, share of time with a path per flow.
+    #[arg(long, group = "product", conflicts_with = "at")]
+    pub(crate) coverage: bool,
+    /// First instant, in lab time; a whole number of the scenario's steps. [default: 0s]
+    #[arg(long, value_name = "TIME", requires = "product")]
+    pub(crate) from: Option<TimeSpan>,
+    /// End, in lab time. [default: the scenario's duration]
+    #[arg(long, value_name = "TIME", requires = "product")]
+    pub(crate) to: Option<TimeSpan>,
+    /// Time between two samples. [default: the scenario's step]
+    #[arg(long, value_name = "TIME", requires = "product")]
+    pub(crate) every: Option<TimeSpan>,
+    /// Print CSV: one row a contact, or one row a pair and sample.
+    #[arg(long, requires = "product", conflicts_with = "json")]
+    pub(crate) csv: bool,
+    /// Threads to compute with; the result does not depend on it. [default: all CPUs]
+    #[arg(long, value_name = "N", requires = "product", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
 }
 
 /// Verbs about one lab.

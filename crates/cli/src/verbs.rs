@@ -9,6 +9,7 @@ mod exec;
 mod labs;
 mod link;
 mod list;
+mod over;
 mod plan;
 mod results;
 mod run;

@@ -1,6 +1,6 @@
 //! `constel check`: is a scenario good?
 
-use constel_plan::Document;
+use constel_plan::{Coverage, Document};
 use constel_units::TimeSpan;
 use serde_json::json;
 
@@ -30,11 +30,14 @@ pub(crate) fn run(args: &Check) -> Outcome {
         Document::at(lab, TimeSpan::from_ns(0)).map_err(|e| Failure::Scenario(format!("{e}\n")))?;
     let satellites = lab.layout.satellite_count();
     let stations = lab.layout.nodes().len() - satellites;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let sky = Coverage::bounded(lab, threads).map_err(|e| Failure::Scenario(format!("{e}\n")))?;
     if args.json {
         output::json(&json!({
             "ok": true, "errors": [], "satellites": satellites, "stations": stations,
             "edges_at_0s": document.edges.len(), "flows": lab.scenario.traffic.len(),
             "left_out": lab.left_out.len(),
+            "sky": sky,
         }))?;
     } else {
         let left_out = match lab.left_out.len() {
@@ -47,6 +50,60 @@ pub(crate) fn run(args: &Check) -> Outcome {
             document.edges.len(),
             lab.scenario.traffic.len(),
         ))?;
+        output::text(&sky_text(&sky))?;
     }
     Ok(Exit::Done)
+}
+
+/// What of the scenario the sky cannot do; one line when it can do all.
+fn sky_text(sky: &Coverage) -> String {
+    let looked = format!(
+        "looked at every {} s from {} s to {} s",
+        sky.every_s, sky.from_s, sky.to_s
+    );
+    let length_s = sky.to_s - sky.from_s;
+    let mut lines = Vec::new();
+    for station in sky.stations.iter().filter(|s| s.dark_s > 0.0) {
+        lines.push(format!(
+            "  {} has no link for {:.1} % of the time, up to {:.1} s at once, first at {} s",
+            station.station,
+            station.dark_s / length_s * 100.0,
+            station.longest_dark_s,
+            station.first_dark_s.unwrap_or(0.0),
+        ));
+    }
+    for flow in &sky.flows {
+        match (flow.path_ratio, flow.first_without_s) {
+            (Some(ratio), Some(first_s)) => lines.push(format!(
+                "  {}: {} and {} have a path for {:.1} % of its time, none first at {first_s} s",
+                flow.flow,
+                flow.from,
+                flow.to,
+                ratio * 100.0
+            )),
+            (None, _) => lines.push(format!(
+                "  {}: runs at none of the times looked at",
+                flow.flow
+            )),
+            _ => {}
+        }
+    }
+    if lines.is_empty() {
+        return format!(
+            "sky: every station has a link and every flow a path, all the time ({looked})\n"
+        );
+    }
+    // A scenario may have a thousand stations; the full list is in `constel plan --coverage`.
+    const MOST: usize = 20;
+    let more = lines.len().saturating_sub(MOST);
+    lines.truncate(MOST);
+    if more > 0 {
+        lines.push(format!(
+            "  and {more} more: `constel plan FILE --coverage` shows all"
+        ));
+    }
+    format!(
+        "sky: not all the scenario asks for can be done ({looked})\n{}\n",
+        lines.join("\n")
+    )
 }

@@ -19,13 +19,7 @@ pub(crate) fn run(args: &Link) -> Outcome {
         output::json(&link)?;
         return Ok(Exit::Done);
     }
-    let state = if link["up"] == true { "up" } else { "down" };
-    let mut text = format!(
-        "{} - {}: {state}: {}\n",
-        args.a,
-        args.b,
-        output::cell(&link["why"])
-    );
+    let mut text = format!("{} - {}: {}\n", args.a, args.b, output::cell(&link["why"]));
     let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
     let rows: Vec<Vec<String>> = link["edges"]
         .as_array()
@@ -41,8 +35,8 @@ pub(crate) fn run(args: &Link) -> Outcome {
                 edge["rate_bps"]
                     .as_f64()
                     .map_or_else(|| "-".to_owned(), output::rate),
-                output::cell(&counters["offered_frames"]),
-                output::cell(&counters["delivered_frames"]),
+                output::cell(&counters["offered"]),
+                output::cell(&counters["delivered"]),
                 output::cell(&edge["counters"]["queue_bytes"]),
             ]
         })

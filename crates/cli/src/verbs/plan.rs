@@ -1,8 +1,8 @@
-//! `constel plan`: who links to whom at an instant.
+//! `constel plan`: who links to whom at an instant; over an interval, see [`super::over`].
 
 use constel_plan::Document;
 
-use super::scenario;
+use super::{over, scenario};
 use crate::args::Plan;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
@@ -10,6 +10,9 @@ use crate::output;
 /// Touches nothing: no root needed.
 pub(crate) fn run(args: &Plan) -> Outcome {
     let loaded = scenario::load(&args.file, scenario::rendered)?;
+    if let Some(product) = over::asked(&args.over) {
+        return over::run(&loaded.lab, product, &args.over, args.json);
+    }
     let document = Document::at(&loaded.lab, args.at).map_err(|e| Failure::Usage(e.to_string()))?;
     if args.json {
         output::json(&document)?;

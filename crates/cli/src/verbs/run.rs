@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use constel_engine::{EngineError, Options};
 use constel_host::claim::LabName;
@@ -37,12 +37,15 @@ pub(crate) fn run(args: &Run) -> Outcome {
     };
     require_privilege().map_err(|error| Failure::Host(error.to_string()))?;
     let stop = Arc::new(AtomicBool::new(false));
+    // `constel down` stops a run as well, but interrupts nobody.
+    let signalled = Arc::new(AtomicBool::new(false));
     for signal in [
         signal_hook::consts::SIGINT,
         signal_hook::consts::SIGTERM,
         signal_hook::consts::SIGHUP,
     ] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&signalled))?;
     }
     let options = Options {
         lab,
@@ -60,8 +63,8 @@ pub(crate) fn run(args: &Run) -> Outcome {
     let finished = match constel_engine::run(loaded.lab, &options, watcher.as_ref()) {
         Ok(finished) => finished,
         Err(EngineError::Interrupted) => {
-            eprintln!("constel: interrupted; the lab is down and the host as it was");
-            return Ok(Exit::Interrupted);
+            eprintln!("constel: stopped while coming up; the lab is down and the host as it was");
+            return Ok(ended(&signalled, Exit::Done));
         }
         Err(error @ EngineError::Unable { .. }) => return Err(Failure::Host(error.to_string())),
         Err(error @ EngineError::Taken(_)) => return Err(Failure::Usage(error.to_string())),
@@ -74,14 +77,24 @@ pub(crate) fn run(args: &Run) -> Outcome {
         output::text(&summary_text(&summary))?;
         output::text(&format!("results: {}\n", finished.results.display()))?;
     }
-    if finished.summary.interrupted {
-        return Ok(Exit::Interrupted);
-    }
-    Ok(if finished.summary.verdict.trustworthy {
-        Exit::Done
+    let trusted = finished.summary.verdict.trustworthy;
+    Ok(ended(
+        &signalled,
+        if trusted {
+            Exit::Done
+        } else {
+            Exit::NotTrustworthy
+        },
+    ))
+}
+
+/// A signal decides the exit code, whatever the run came to.
+fn ended(signalled: &AtomicBool, otherwise: Exit) -> Exit {
+    if signalled.load(Ordering::Acquire) {
+        Exit::Interrupted
     } else {
-        Exit::NotTrustworthy
-    })
+        otherwise
+    }
 }
 
 fn default_results(lab: &str) -> PathBuf {
