@@ -205,6 +205,14 @@ impl Midnode {
         // A Midnode answers from its cache under the same amplification bound
         // as a Producer; what it only passes on it does not amplify.
         let budget = bytes.len() as u64 * u64::from(self.params.max_amplification);
+        // Nor is it worth more work than an answer: beyond the bound the range is
+        // not even looked up (an Interest may name 2^62 bytes).
+        let mut range = i.range;
+        if range.len() > budget {
+            range.end = range.start + budget;
+            self.stats.cut += 1;
+        }
+        let i = &Interest { range, ..*i };
         let mut spent = 0;
         let mut misses = Vec::new();
         let mut hit = false;
@@ -269,8 +277,7 @@ impl Midnode {
             leg.note_asked(i.range);
             leg.holes.expect(i.range.start);
             self.stats.interests_out += 1;
-            self.control.push_back((path, Control::Raw(bytes.to_vec())));
-            return;
+            return self.pass(path, bytes);
         }
         for r in misses {
             if !r.is_meta() {
@@ -415,7 +422,7 @@ impl Midnode {
             }
         }
         let up = path.reversed();
-        if payload.is_none() && !meta {
+        if payload.is_none() && !meta && h.range.len() <= self.params.max_hole_bytes {
             self.watch(now, id, h.range, 2.0, 0);
         }
         for hole in lost {
