@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod contacts;
+mod coverage;
 mod document;
 mod elements;
 mod interval;
@@ -13,6 +14,7 @@ mod paths;
 mod series;
 
 pub use contacts::{Contact, ContactPlan, ContactRow};
+pub use coverage::{Coverage, FlowCover, StationCover};
 pub use document::{Document, PlanError};
 pub use elements::LeftOut;
 pub use interval::{Interval, IntervalError};

@@ -1,0 +1,455 @@
+//! Is the sky able to do what the scenario asks? Per station the time without a link, per flow the share of its
+//! time with a path.
+
+use constel_orbit::{Geodetic, Site};
+use constel_scenario::model::Action;
+use constel_topology::{EdgeKind, NodeId, NodeKind, Snapshot, built_in};
+use constel_units::TimeSpan;
+use serde::Serialize;
+
+use crate::interval::{Interval, IntervalError};
+use crate::lab::Lab;
+
+/// What an interval's sky does for stations and flows. A sample speaks for the time until the next one.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Coverage {
+    /// Lab time of the first sample, seconds.
+    pub from_s: f64,
+    /// Lab time of the end, seconds.
+    pub to_s: f64,
+    /// Time between two samples, seconds.
+    pub every_s: f64,
+    /// Samples looked at.
+    pub samples: u64,
+    /// Every ground station, in node order.
+    pub stations: Vec<StationCover>,
+    /// Every flow between two nodes, in the scenario's order.
+    pub flows: Vec<FlowCover>,
+}
+
+/// One station.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StationCover {
+    /// Its name.
+    pub station: String,
+    /// Time without a usable ground link, seconds: no satellite above the mask, or the outage of a handover.
+    pub dark_s: f64,
+    /// The longest stretch of it, seconds.
+    pub longest_dark_s: f64,
+    /// Lab time at which it is first dark, seconds; null when it never is.
+    pub first_dark_s: Option<f64>,
+    /// Changes of its satellites from one sample to the next.
+    pub handovers: u64,
+    /// Fewest satellites above the mask; null unless asked for.
+    pub in_view_min: Option<u32>,
+    /// Mean number of satellites above the mask.
+    pub in_view_mean: Option<f64>,
+    /// Most satellites above the mask.
+    pub in_view_max: Option<u32>,
+}
+
+/// One flow.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FlowCover {
+    /// Its name.
+    pub flow: String,
+    /// One end.
+    pub from: String,
+    /// The other.
+    pub to: String,
+    /// Its time within the interval, seconds.
+    pub asked_s: f64,
+    /// The part of it in which there is a path, seconds.
+    pub path_s: f64,
+    /// `path_s / asked_s`; null when none of its time is within the interval.
+    pub path_ratio: Option<f64>,
+    /// Lab time at which it first has no path, seconds.
+    pub first_without_s: Option<f64>,
+}
+
+impl Coverage {
+    /// Looks at `interval` with up to `threads` threads; their number does not change the result. `count_in_view`
+    /// also counts the satellites above each station's mask, which looks at every satellite for every station.
+    pub fn new(lab: &Lab, interval: Interval, count_in_view: bool, threads: usize) -> Self {
+        let parts = interval.fold(
+            lab,
+            threads,
+            || Part::new(lab),
+            |part, sample, snapshot| part.look(lab, &interval, sample, snapshot, count_in_view),
+        );
+        let mut parts = parts.into_iter();
+        let mut all = parts.next().unwrap_or_else(|| Part::new(lab));
+        parts.for_each(|part| all.join(part));
+        all.finish(lab, interval)
+    }
+
+    /// Looks at the whole of the scenario's duration, but at a bounded cost (of the order of a second): every
+    /// step where it is short, else samples spread evenly over it; where a sample cannot be had without many steps
+    /// before it (policies with memory, long outages), the first steps. [`Coverage::samples`] and the times say what was looked at.
+    ///
+    /// # Errors
+    /// None for a scenario that was checked.
+    pub fn bounded(lab: &Lab, threads: usize) -> Result<Self, IntervalError> {
+        let spec = lab.layout.spec();
+        let steps = (lab.scenario.duration.ns().unsigned_abs() / spec.step_ns).max(1);
+        // Positions of all satellites and a look around for all stations, in satellites.
+        let cost_of_step = (lab.layout.satellite_count() + 20 * spec.stations.len()) as u64;
+        let budget = (1_200_000 / cost_of_step.max(1)).clamp(40, 600);
+        let step = lab.scenario.step;
+        // Jumping to a sample also decides the steps of an outage before it.
+        let samples = budget / (2 + spec.gsl.outage_ns.div_ceil(spec.step_ns));
+        let (end, every) = if steps <= budget {
+            (steps, 1)
+        } else if built_in(spec.gsl.policy).memoryless() && samples >= 8 {
+            (steps, steps.div_ceil(samples))
+        } else {
+            (budget, 1)
+        };
+        let span = |steps: u64| TimeSpan::from_ns(step.ns().saturating_mul(steps as i64));
+        let interval = Interval::new(lab, span(0), span(end), Some(span(every)))?;
+        Ok(Self::new(lab, interval, false, threads))
+    }
+}
+
+/// A station's tally.
+#[derive(Clone, Default)]
+struct Station {
+    dark_ns: u64,
+    longest_ns: u64,
+    /// The stretch of darkness that reaches to the last sample's end.
+    tail_ns: u64,
+    /// The stretch that began with the part.
+    head_ns: u64,
+    /// False once there was light.
+    dark_so_far: bool,
+    first_dark_ns: Option<u64>,
+    handovers: u64,
+    in_view: (u32, u64, u32),
+    counted: u64,
+    first: Vec<NodeId>,
+    last: Vec<NodeId>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct FlowTally {
+    asked_ns: u64,
+    path_ns: u64,
+    first_without_ns: Option<u64>,
+}
+
+/// A flow's ends and time.
+struct Asked {
+    ends: (NodeId, NodeId),
+    from_ns: u64,
+    to_ns: u64,
+}
+
+struct Part {
+    samples: u64,
+    stations: Vec<Station>,
+    asked: Vec<Option<Asked>>,
+    flows: Vec<FlowTally>,
+    /// Satellites that reach each other, as a forest of parents.
+    parent: Vec<u32>,
+    /// When the station's first link of the sample is usable; `u64::MAX` if none is.
+    lit_from: Vec<u64>,
+    linked: Vec<Vec<NodeId>>,
+}
+
+impl Part {
+    fn new(lab: &Lab) -> Self {
+        let stations = lab.layout.nodes().len() - lab.layout.satellite_count();
+        let asked: Vec<_> = lab
+            .scenario
+            .traffic
+            .iter()
+            .map(|flow| asked(lab, flow))
+            .collect();
+        Self {
+            samples: 0,
+            stations: vec![
+                Station {
+                    dark_so_far: true,
+                    ..Station::default()
+                };
+                stations
+            ],
+            flows: vec![FlowTally::default(); asked.len()],
+            asked,
+            parent: Vec::new(),
+            lit_from: Vec::new(),
+            linked: vec![Vec::new(); stations],
+        }
+    }
+
+    fn look(
+        &mut self,
+        lab: &Lab,
+        interval: &Interval,
+        sample: u64,
+        snapshot: &Snapshot,
+        count: bool,
+    ) {
+        let (t_ns, end_ns) = (snapshot.t_ns, interval.end_of(sample));
+        self.connect(lab, snapshot, end_ns);
+        let satellites = lab.layout.satellite_count();
+        for (s, station) in self.stations.iter_mut().enumerate() {
+            let dark_ns = self.lit_from[s].clamp(t_ns, end_ns) - t_ns;
+            station.darken(t_ns, dark_ns, end_ns - t_ns);
+            if self.samples == 0 {
+                station.first.clone_from(&self.linked[s]);
+            } else if station.last != self.linked[s] {
+                station.handovers += 1;
+            }
+            station.last.clone_from(&self.linked[s]);
+            if count {
+                station.count(lab, s, snapshot.positions_itrf_m[satellites + s], snapshot);
+            }
+        }
+        for f in 0..self.asked.len() {
+            let Some(asked) = &self.asked[f] else {
+                continue;
+            };
+            let (from_ns, to_ns) = (asked.from_ns.max(t_ns), asked.to_ns.min(end_ns));
+            if from_ns >= to_ns {
+                continue;
+            }
+            let (a, b) = asked.ends;
+            let path_from_ns = self.path_from(satellites, a, b).clamp(from_ns, to_ns);
+            let flow = &mut self.flows[f];
+            flow.asked_ns += to_ns - from_ns;
+            flow.path_ns += to_ns - path_from_ns;
+            if path_from_ns > from_ns {
+                flow.first_without_ns = flow.first_without_ns.or(Some(from_ns));
+            }
+        }
+        self.samples += 1;
+    }
+
+    /// Who reaches whom in this sample.
+    fn connect(&mut self, lab: &Lab, snapshot: &Snapshot, end_ns: u64) {
+        let satellites = lab.layout.satellite_count();
+        self.parent.clear();
+        self.parent.extend(0..satellites as u32);
+        self.lit_from.clear();
+        self.lit_from.resize(self.stations.len(), u64::MAX);
+        self.linked.iter_mut().for_each(Vec::clear);
+        for edge in snapshot.edges.iter().filter(|e| e.from < e.to) {
+            let up_from_ns = edge.impairment.up_from_ns;
+            let (a, b) = (
+                lab.layout.port(edge.from).node,
+                lab.layout.port(edge.to).node,
+            );
+            if edge.kind == EdgeKind::Gsl {
+                let (satellite, ground) = if a.index() < satellites {
+                    (a, b)
+                } else {
+                    (b, a)
+                };
+                let Some(s) = ground.index().checked_sub(satellites) else {
+                    continue;
+                };
+                self.linked[s].push(satellite);
+                self.lit_from[s] = self.lit_from[s].min(up_from_ns);
+            } else if up_from_ns < end_ns && a.index() < satellites && b.index() < satellites {
+                let (a, b) = (self.root(a.0), self.root(b.0));
+                self.parent[a.max(b) as usize] = a.min(b);
+            }
+        }
+    }
+
+    fn root(&mut self, mut node: u32) -> u32 {
+        while self.parent[node as usize] != node {
+            let above = self.parent[node as usize];
+            self.parent[node as usize] = self.parent[above as usize];
+            node = above;
+        }
+        node
+    }
+
+    /// From when on in the sample there is a path; `u64::MAX` for never. Nothing passes through the ground.
+    fn path_from(&mut self, satellites: usize, a: NodeId, b: NodeId) -> u64 {
+        let mut roots = |node: NodeId| {
+            let seats = match node.index().checked_sub(satellites) {
+                None => vec![node],
+                Some(s) => self.linked[s].clone(),
+            };
+            seats
+                .into_iter()
+                .map(|n| self.root(n.0))
+                .collect::<Vec<_>>()
+        };
+        let (of_a, of_b) = (roots(a), roots(b));
+        if !of_a.iter().any(|r| of_b.contains(r)) {
+            return u64::MAX;
+        }
+        let lit = |node: NodeId| {
+            node.index()
+                .checked_sub(satellites)
+                .map_or(0, |s| self.lit_from[s])
+        };
+        lit(a).max(lit(b))
+    }
+
+    /// Takes the part after this one in.
+    fn join(&mut self, later: Self) {
+        self.samples += later.samples;
+        for (mine, theirs) in self.stations.iter_mut().zip(later.stations) {
+            mine.join(theirs);
+        }
+        for (mine, theirs) in self.flows.iter_mut().zip(later.flows) {
+            mine.asked_ns += theirs.asked_ns;
+            mine.path_ns += theirs.path_ns;
+            mine.first_without_ns = mine.first_without_ns.or(theirs.first_without_ns);
+        }
+    }
+
+    fn finish(self, lab: &Lab, interval: Interval) -> Coverage {
+        let s = |ns: u64| ns as f64 / 1e9;
+        let name = |id: NodeId| lab.layout.node(id).name.clone();
+        let ground = lab
+            .layout
+            .nodes()
+            .iter()
+            .filter(|n| n.kind == NodeKind::Ground);
+        let stations = ground.zip(self.stations).map(|(node, tally)| {
+            let counted = tally.counted > 0;
+            StationCover {
+                station: node.name.clone(),
+                dark_s: s(tally.dark_ns),
+                longest_dark_s: s(tally.longest_ns),
+                first_dark_s: tally.first_dark_ns.map(s),
+                handovers: tally.handovers,
+                in_view_min: counted.then_some(tally.in_view.0),
+                in_view_mean: counted.then(|| tally.in_view.1 as f64 / tally.counted as f64),
+                in_view_max: counted.then_some(tally.in_view.2),
+            }
+        });
+        let flows = lab
+            .scenario
+            .traffic
+            .iter()
+            .zip(&self.asked)
+            .zip(&self.flows)
+            .filter_map(|((flow, asked), tally)| {
+                let (from, to) = asked.as_ref()?.ends;
+                Some(FlowCover {
+                    flow: flow.name.to_string(),
+                    from: name(from),
+                    to: name(to),
+                    asked_s: s(tally.asked_ns),
+                    path_s: s(tally.path_ns),
+                    path_ratio: (tally.asked_ns > 0)
+                        .then(|| tally.path_ns as f64 / tally.asked_ns as f64),
+                    first_without_s: tally.first_without_ns.map(s),
+                })
+            });
+        Coverage {
+            from_s: s(interval.from_ns()),
+            to_s: s(interval.to_ns()),
+            every_s: s(interval.every_ns()),
+            samples: self.samples,
+            stations: stations.collect(),
+            flows: flows.collect(),
+        }
+    }
+}
+
+impl Station {
+    fn darken(&mut self, t_ns: u64, dark_ns: u64, length_ns: u64) {
+        if dark_ns > 0 {
+            self.first_dark_ns = self.first_dark_ns.or(Some(t_ns));
+            self.dark_ns += dark_ns;
+            self.tail_ns += dark_ns;
+            self.longest_ns = self.longest_ns.max(self.tail_ns);
+        }
+        if self.dark_so_far {
+            self.head_ns += dark_ns;
+        }
+        if dark_ns < length_ns {
+            self.dark_so_far = false;
+            self.tail_ns = 0;
+        }
+    }
+
+    fn join(&mut self, later: Self) {
+        self.dark_ns += later.dark_ns;
+        self.longest_ns = self
+            .longest_ns
+            .max(later.longest_ns)
+            .max(self.tail_ns + later.head_ns);
+        self.tail_ns = if later.dark_so_far {
+            self.tail_ns + later.tail_ns
+        } else {
+            later.tail_ns
+        };
+        if self.dark_so_far {
+            self.head_ns += later.head_ns;
+        }
+        self.dark_so_far &= later.dark_so_far;
+        self.first_dark_ns = self.first_dark_ns.or(later.first_dark_ns);
+        self.handovers += later.handovers + u64::from(self.last != later.first);
+        self.last = later.last;
+        if later.counted > 0 {
+            let (mine, theirs) = (self.in_view, later.in_view);
+            self.in_view = match self.counted {
+                0 => theirs,
+                _ => (
+                    mine.0.min(theirs.0),
+                    mine.1 + theirs.1,
+                    mine.2.max(theirs.2),
+                ),
+            };
+            self.counted += later.counted;
+        }
+    }
+
+    /// Counts the satellites above the mask.
+    fn count(&mut self, lab: &Lab, s: usize, position: constel_orbit::DVec3, snapshot: &Snapshot) {
+        let spec = lab.layout.spec();
+        let site = Site::new(&Geodetic::from_itrf_m(position));
+        let mut positions = snapshot.positions_itrf_m.as_slice();
+        let mut seen = 0;
+        for constellation in &spec.constellations {
+            let (here, later) = positions.split_at(constellation.satellites.len());
+            positions = later;
+            let mask = spec.stations[s]
+                .min_elevation_deg
+                .max(constellation.min_elevation_deg);
+            let sin_mask = mask.to_radians().sin();
+            // False for a satellite without a position.
+            let above = |(satellite, p): &(&constel_topology::Satellite, &constel_orbit::DVec3)| {
+                constellation.ground.has(satellite.shell) && site.sin_elevation(**p) >= sin_mask
+            };
+            seen += constellation
+                .satellites
+                .iter()
+                .zip(here)
+                .filter(above)
+                .count() as u32;
+        }
+        let (least, sum, most) = if self.counted == 0 {
+            (seen, 0, seen)
+        } else {
+            self.in_view
+        };
+        self.in_view = (least.min(seen), sum + u64::from(seen), most.max(seen));
+        self.counted += 1;
+    }
+}
+
+/// The ends of a flow that has two.
+fn asked(lab: &Lab, flow: &constel_scenario::model::Flow) -> Option<Asked> {
+    let (from, to) = match &flow.action {
+        Action::Ping(ping) => (&ping.from, &ping.to),
+        Action::Iperf3(iperf3) => (&iperf3.from, &iperf3.to),
+        Action::Http(http) => (&http.from, &http.to),
+        Action::Run(_) => return None,
+    };
+    let node = |name: &constel_scenario::model::Name| Some(lab.layout.find(name.as_str())?.id);
+    Some(Asked {
+        ends: (node(from)?, node(to)?),
+        from_ns: flow.at.ns().unsigned_abs(),
+        to_ns: flow.end().ns().unsigned_abs(),
+    })
+}

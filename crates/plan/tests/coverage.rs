@@ -1,0 +1,158 @@
+//! Coverage: what it says of stations and flows is what contacts and paths say.
+
+use constel_plan::{ContactPlan, Coverage, Interval, Lab, Series, parse_pairs};
+use constel_scenario::{DiskFiles, parse, resolve};
+use constel_topology::EdgeKind;
+use constel_units::TimeSpan;
+
+fn lab_of(text: &str) -> Lab {
+    let path = format!("{}/../../scenarios/x.yaml", env!("CARGO_MANIFEST_DIR"));
+    let parsed = parse(&path, text).unwrap_or_else(|e| panic!("{e}"));
+    let scenario = resolve(&parsed, &DiskFiles::beside(&path)).unwrap_or_else(|e| panic!("{e}"));
+    Lab::new(scenario).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// A thin shell: stations are dark most of the time, and flows often have no path.
+fn thin(outage: &str, isl: &str) -> String {
+    format!(
+        "constel: 1
+name: thin
+seed: 1
+start: 2026-11-21T00:00:00Z
+duration: 1 h
+step: 1 s
+constellations:
+  s:
+    walker: {{pattern: delta, inclination: 53 deg, satellites: 40, planes: 4, phasing: 1, altitude: 1200 km}}
+    isl: {{{isl}}}
+    gsl: {{min_elevation: 25 deg, handover: {{outage: {outage}}}, link: {{rate: 1 Mbit/s}}}}
+ground:
+  stations:
+    a: {{latitude: 48 deg, longitude: 2 deg}}
+    b: {{latitude: 40 deg, longitude: -74 deg}}
+    pole: {{latitude: 90 deg, longitude: 0 deg}}
+traffic:
+  - {{name: ab, at: 10 s, for: 3000 s, ping: {{from: a, to: b}}}}
+  - {{name: to-pole, at: 0 s, for: 10 s, ping: {{from: a, to: pole}}}}
+"
+    )
+}
+
+fn interval(lab: &Lab, from: i64, to: i64) -> Interval {
+    let s = |n: i64| TimeSpan::from_ns(n * 1_000_000_000);
+    Interval::new(lab, s(from), s(to), None).unwrap()
+}
+
+const GRID: &str = "pattern: plus-grid, link: {rate: 1 Mbit/s}";
+
+#[test]
+fn dark_time_is_what_contacts_leave() {
+    for outage in ["0 s", "3500 ms"] {
+        let lab = lab_of(&thin(outage, GRID));
+        let interval = interval(&lab, 0, 3600);
+        let contacts = ContactPlan::new(&lab, interval, 1);
+        let coverage = Coverage::new(&lab, interval, true, 2);
+        assert_eq!(coverage.samples, 3600);
+        for cover in &coverage.stations {
+            let id = lab.layout.find(&cover.station).unwrap().id;
+            let mut spans: Vec<(u64, u64)> = contacts
+                .contacts
+                .iter()
+                .filter(|c| c.kind == EdgeKind::Gsl && (c.a_node == id || c.b_node == id))
+                .map(|c| (c.from_ns, c.to_ns))
+                .collect();
+            spans.sort_unstable();
+            let (mut at, mut dark, mut longest, mut first) = (0, 0, 0, None);
+            for (from, to) in spans
+                .into_iter()
+                .chain([(3_600_000_000_000, 3_600_000_000_000)])
+            {
+                if from > at {
+                    first = first.or(Some(at as f64 / 1e9));
+                    longest = longest.max(from - at);
+                    dark += from - at;
+                }
+                at = to;
+            }
+            assert_eq!(
+                cover.dark_s,
+                dark as f64 / 1e9,
+                "{} {outage}",
+                cover.station
+            );
+            assert_eq!(
+                cover.longest_dark_s,
+                longest as f64 / 1e9,
+                "{} {outage}",
+                cover.station
+            );
+            assert_eq!(cover.first_dark_s, first, "{} {outage}", cover.station);
+            assert_eq!(cover.in_view_max == Some(0), dark == 3_600_000_000_000);
+        }
+        let pole = coverage
+            .stations
+            .iter()
+            .find(|s| s.station == "pole")
+            .unwrap();
+        assert_eq!(
+            pole.dark_s, 3600.0,
+            "53 degrees never rise 25 degrees over the pole"
+        );
+    }
+}
+
+#[test]
+fn a_flow_has_a_path_when_the_series_has_one() {
+    for isl in [GRID, "pattern: none"] {
+        let lab = lab_of(&thin("0 s", isl));
+        let whole = interval(&lab, 0, 3600);
+        let coverage = Coverage::new(&lab, whole, false, 1);
+        let pairs = parse_pairs(&lab, "a-b").unwrap();
+        let series = Series::new(&lab, whole, pairs, true, 1).unwrap();
+        let there = series.points[10..3010]
+            .iter()
+            .filter(|p| p.delay_ns.is_some())
+            .count();
+        let flow_of = |name: &str| coverage.flows.iter().find(|f| f.flow == name).unwrap();
+        let flow = flow_of("ab");
+        assert_eq!((flow.asked_s, flow.path_s), (3000.0, there as f64), "{isl}");
+        assert_eq!(flow.path_ratio, Some(there as f64 / 3000.0));
+        assert_eq!(flow_of("to-pole").path_ratio, Some(0.0));
+        assert_eq!(flow_of("to-pole").first_without_s, Some(0.0));
+    }
+}
+
+#[test]
+fn threads_do_not_matter() {
+    let lab = lab_of(&thin("2500 ms", GRID));
+    let interval = interval(&lab, 7, 1507);
+    let one = Coverage::new(&lab, interval, true, 1);
+    for threads in [2, 3, 8] {
+        assert_eq!(
+            one,
+            Coverage::new(&lab, interval, true, threads),
+            "{threads}"
+        );
+    }
+}
+
+#[test]
+fn the_bounded_look_spans_the_scenario_and_stays_small() {
+    let lab = lab_of(&thin("2500 ms", GRID));
+    let coverage = Coverage::bounded(&lab, 1).unwrap();
+    assert_eq!((coverage.from_s, coverage.to_s), (0.0, 3600.0));
+    assert!(
+        (8..=600).contains(&coverage.samples),
+        "{}",
+        coverage.samples
+    );
+    // A year of steps of 10 ms: spread over all of it without outages, the beginning with a long one.
+    for (outage, to_s) in [("0 s", 366.0 * 86_400.0), ("60 s", 6.0)] {
+        let text = thin(outage, GRID)
+            .replace("duration: 1 h", "duration: 366 d")
+            .replace("step: 1 s", "step: 10 ms");
+        let coverage = Coverage::bounded(&lab_of(&text), 1).unwrap();
+        assert_eq!(coverage.to_s, to_s);
+        assert!(coverage.samples <= 600, "{}", coverage.samples);
+    }
+}
