@@ -37,7 +37,12 @@ fn same_scenario_and_seed_same_bytes() {
 
 #[test]
 fn every_delay_is_light_time_between_the_ends() {
-    for name in ["iridium", "starlink-shell1", "starlink-tle"] {
+    for name in [
+        "iridium",
+        "starlink-shell1",
+        "starlink-tle",
+        "starlink-five-shells",
+    ] {
         let document = at(&lab(name), 7.0);
         let positions: std::collections::BTreeMap<&str, [f64; 3]> = document
             .nodes
@@ -125,8 +130,12 @@ fn iridium_is_what_it_is_known_to_be() {
 
 /// Which nodes can be reached from `from` over the document's edges, nothing passing through stations.
 fn reached<'a>(document: &'a Document, from: &'a str) -> BTreeSet<&'a str> {
-    let ground: BTreeSet<&str> =
-        document.nodes.iter().filter(|n| n.kind == "ground").map(|n| n.name.as_str()).collect();
+    let ground: BTreeSet<&str> = document
+        .nodes
+        .iter()
+        .filter(|n| n.kind == "ground")
+        .map(|n| n.name.as_str())
+        .collect();
     let mut next: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for edge in &document.edges {
         next.entry(&edge.from_node).or_default().push(&edge.to_node);
@@ -146,7 +155,12 @@ fn reached<'a>(document: &'a Document, from: &'a str) -> BTreeSet<&'a str> {
 /// Every flow of every shipped scenario has a path from its start to its end.
 #[test]
 fn shipped_traffic_has_paths() {
-    for name in ["iridium", "starlink-shell1", "starlink-tle"] {
+    for name in [
+        "iridium",
+        "starlink-shell1",
+        "starlink-tle",
+        "starlink-five-shells",
+    ] {
         let lab = lab(name);
         assert!(!lab.scenario.traffic.is_empty(), "{name}");
         for flow in &lab.scenario.traffic {

@@ -28,6 +28,7 @@ mod files;
 pub mod model;
 mod parse;
 mod places;
+mod presets;
 pub mod raw;
 mod reference;
 mod resolve;

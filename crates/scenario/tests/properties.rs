@@ -38,7 +38,7 @@ constellations:
     isl: {pattern: none}
     gsl: {min_elevation: 25 deg, policy: nearest, handover: {outage: 20 ms}, link: {rate: 50 Mbit/s}}
   relays:
-    walker: {pattern: delta, inclination: 53 deg, satellites: 4, planes: 2, phasing: 1, altitude: 900 km}
+    preset: telesat-polar
     isl: {pattern: plus-grid, link: {rate: 1 Gbit/s}}
     serves_ground: false
 ground:
@@ -87,7 +87,9 @@ fn everything_resolves_as_written() {
         .check_nodes(&["flock-one-p00-s01".to_owned()].into())
         .unwrap_err();
     let text = errors.to_string();
-    let line = 1 + EVERYTHING[..EVERYTHING.find("{name: d,").unwrap()].matches('\n').count();
+    let line = 1 + EVERYTHING[..EVERYTHING.find("{name: d,").unwrap()]
+        .matches('\n')
+        .count();
     let start = format!("e.yaml:{line}:65: error: no node is called `flock-one-p00-s00`\n");
     assert!(text.starts_with(&start), "{text}");
     assert!(text.contains("did you mean `flock-one-p00-s01`?"), "{text}");

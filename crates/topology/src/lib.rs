@@ -33,8 +33,8 @@ pub use policy::{Candidate, Choice, Nearest, Policy, built_in};
 pub use sky::{NoPosition, OrbitSky, Sky};
 pub use snapshot::{Delta, Edge, EdgeKind, Handover, Snapshot, diff};
 pub use spec::{
-    Constellation, GroundService, GslPolicy, GslSpec, IslPattern, LinkClass, Neighbours, PlusGrid, Satellite,
-    Spec, Station, Wrap,
+    Constellation, GroundService, GslPolicy, GslSpec, IslPattern, LinkClass, Neighbours, PlusGrid,
+    Satellite, Spec, Station, Wrap,
 };
 pub use stepper::Stepper;
 pub use why::{Down, Why, why};

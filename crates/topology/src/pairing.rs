@@ -112,10 +112,9 @@ fn seam_last(rings: &mut [(u16, &[usize])], motions: &[Motion]) {
     let step =
         |p: usize| (nodes[(p + 1) % nodes.len()] - nodes[p]).rem_euclid(std::f64::consts::TAU);
     // Equally wide steps, as in an ideal delta, differ by rounding only: the last then stays the last.
-    let widest =
-        (0..rings.len())
-            .rev()
-            .reduce(|best, p| if step(p) > step(best) + 1e-6 { p } else { best });
+    let widest = (0..rings.len())
+        .rev()
+        .reduce(|best, p| if step(p) > step(best) + 1e-6 { p } else { best });
     if let Some(widest) = widest {
         rings.rotate_left((widest + 1) % nodes.len());
     }

@@ -4,16 +4,19 @@ use constel_units::{Angle, DataRate, DataSize, Length, Ratio, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Name, OrNone};
+use super::{Name, OrNone, Preset};
 
-/// One constellation. Its orbits come from exactly one of `walker`, `tle` and `omm`.
+/// One constellation. Its orbits come from exactly one of `preset`, `walker`, `tle` and `omm`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(
     rename = "Constellation",
-    extend("oneOf" = [{"required": ["walker"]}, {"required": ["tle"]}, {"required": ["omm"]}])
+    extend("oneOf" = [{"required": ["preset"]}, {"required": ["walker"]}, {"required": ["tle"]}, {"required": ["omm"]}])
 )]
 pub struct RawConstellation {
+    /// A designed constellation by name, a Walker pattern like `walker`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<Preset>,
     /// A regular pattern of circular orbits (two-body motion and the secular effect of J2).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub walker: Option<RawWalker>,

@@ -8,6 +8,7 @@
 mod constellations;
 mod ground;
 mod kinds;
+mod preset;
 mod routing;
 mod traffic;
 
@@ -24,6 +25,7 @@ pub use constellations::{
 };
 pub use ground::{RawCity, RawGround, RawPlaces, RawStation};
 pub use kinds::{Name, NameError, OrNone};
+pub use preset::Preset;
 pub use routing::{Destinations, DriverChoice, Family, RawLinks, RawOspf, RawRouting, RoutingMode};
 pub use traffic::{Protocol, RawFlow, RawHttp, RawIperf3, RawPing, RawRun};
 

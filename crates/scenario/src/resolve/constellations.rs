@@ -9,6 +9,7 @@ use crate::model::{
     Constellation, ElementSet, Gsl, Isl, Link, Name, Orbits, PlusGrid, Shell, Walker, WalkerPattern,
 };
 use crate::parse::Parsed;
+use crate::presets;
 use crate::raw::{
     IslPattern, OrNone, RawConstellation, RawElements, RawGsl, RawIsl, RawLink, RawWalker,
 };
@@ -50,11 +51,12 @@ pub(super) fn resolve(
         };
         found.extend(one.resolve(constellation, inputs));
     }
-    let total: u64 = raw
-        .values()
-        .filter_map(|c| c.walker.as_ref())
-        .map(|w| u64::from(w.satellites))
-        .sum();
+    let satellites = |c: &RawConstellation| match (&c.walker, c.preset) {
+        (Some(walker), _) => walker.satellites,
+        (None, Some(preset)) => presets::walker(preset).satellites,
+        (None, None) => 0,
+    };
+    let total: u64 = raw.values().map(|c| u64::from(satellites(c))).sum();
     if total > MOST_SATELLITES {
         errors.push(parsed.error_at(
             &[Key("constellations")],
@@ -137,11 +139,16 @@ impl One<'_> {
             names_known = self.check_walker(walker);
             let star = walker.pattern == WalkerPattern::Star;
             (Some(Orbits::Walker(walker_of(walker))), star)
+        } else if let Some(preset) = raw.preset {
+            names_known = true;
+            let walker = presets::walker(preset);
+            let star = walker.pattern == WalkerPattern::Star;
+            (Some(Orbits::Walker(walker)), star)
         } else {
             let (raw, key) = match (&raw.tle, &raw.omm) {
                 (Some(tle), _) => (tle, "tle"),
                 (None, Some(omm)) => (omm, "omm"),
-                // The schema asks for exactly one of the three.
+                // The schema asks for exactly one of them.
                 (None, None) => return None,
             };
             let star = raw
