@@ -34,6 +34,8 @@ pub const META_BASE: u64 = 1 << 62;
 pub const MAX_PAYLOAD: usize = 65_507 - HEADER_LEN;
 /// Resolution of the time queued, us.
 const QUEUED_STEP_US: u32 = 64;
+/// Time queued that means "this or longer", us.
+pub const MAX_QUEUED_US: u32 = QUEUED_STEP_US * u16::MAX as u32;
 /// Lowest send rate an Interest may ask for, bit/s.
 pub const MIN_RATE_BPS: u64 = 10_000;
 /// Highest send rate an Interest may ask for, bit/s.

@@ -312,31 +312,73 @@ fn enormous_ranges_cost_nothing() {
     // block by block.
     use leotp::wire::{DataHeader, Interest, Range};
     let wall = std::time::Instant::now();
-    for p in [Params::default(), Params::beyond(), Params { hop_by_hop: false, ..Params::beyond() }] {
+    for p in [
+        Params::default(),
+        Params::beyond(),
+        Params {
+            hop_by_hop: false,
+            ..Params::beyond()
+        },
+    ] {
         let mut mid = Midnode::new(p.clone()).unwrap();
         let mut producer = Producer::new(p.clone()).unwrap();
         producer.publish(1, Box::new(Pattern::new(1, 1_000_000)));
-        let up = Path { src: addr(9, 1), dst: addr(2, 2) };
+        let up = Path {
+            src: addr(9, 1),
+            dst: addr(2, 2),
+        };
         let mut now = S;
         for k in 0..50u64 {
-            let range = Range { start: k * 1000, end: (1 << 61) + k };
+            let range = Range {
+                start: k * 1000,
+                end: (1 << 61) + k,
+            };
             for (fresh, rtx) in [(false, false), (true, true), (false, true)] {
                 let mut b = vec![];
-                Interest { flow: 1, range, timestamp: 0, rate_bps: 10_000_000, rtx, fresh, bare: false, tag: 1, padding: 3 }.encode(&mut b);
+                Interest {
+                    flow: 1,
+                    range,
+                    timestamp: 0,
+                    rate_bps: 10_000_000,
+                    rtx,
+                    fresh,
+                    bare: false,
+                    tag: 1,
+                    padding: 3,
+                }
+                .encode(&mut b);
                 mid.handle_datagram(now, up, &b);
                 producer.handle_datagram(now, up, &b);
             }
-            let h = DataHeader { flow: 1, range, timestamp: 0, interest_owd: Some(1), tag: 0, queued_us: 0, fin: false, rtx: false };
+            let h = DataHeader {
+                flow: 1,
+                range,
+                timestamp: 0,
+                interest_owd: Some(1),
+                tag: 0,
+                queued_us: 0,
+                fin: false,
+                rtx: false,
+            };
             let mut b = vec![];
             h.encode_vph(&mut b);
             mid.handle_datagram(now, up.reversed(), &b);
             b.clear();
-            DataHeader { range: Range { start: 1 << 60, end: (1 << 60) + 9 }, ..h }.encode_data(&[0; 9], &mut b);
+            DataHeader {
+                range: Range {
+                    start: 1 << 60,
+                    end: (1 << 60) + 9,
+                },
+                ..h
+            }
+            .encode_data(&[0; 9], &mut b);
             mid.handle_datagram(now, up.reversed(), &b);
             now += 300 * MS;
             b.clear();
             for _ in 0..1000 {
-                if mid.poll_transmit(now, &mut b).is_none() && producer.poll_transmit(now, &mut b).is_none() {
+                if mid.poll_transmit(now, &mut b).is_none()
+                    && producer.poll_transmit(now, &mut b).is_none()
+                {
                     break;
                 }
                 b.clear();

@@ -8,7 +8,7 @@ use super::rtt::Rto;
 use super::window::Window;
 use super::{Path, RangeSet};
 use crate::Nanos;
-use crate::wire::{DataHeader, Interest, META_BASE, Packet, Range};
+use crate::wire::{DataHeader, Interest, MAX_QUEUED_US, META_BASE, Packet, Range};
 use std::collections::{BTreeMap, VecDeque};
 use thiserror::Error;
 
@@ -502,10 +502,13 @@ impl Consumer {
                 if !h.rtx && s < META_BASE {
                     let rtt = now.saturating_sub(p.first);
                     self.rto.on_sample(rtt);
-                    self.window.on_rtt(
-                        now,
-                        rtt.saturating_sub(u64::from(h.queued_us) * 1000).max(1000),
-                    );
+                    // A wait too long for the field would pass for distance, and the
+                    // window would feed on itself.
+                    if h.queued_us < MAX_QUEUED_US {
+                        let waited = u64::from(h.queued_us) * 1000;
+                        self.window
+                            .on_rtt(now, rtt.saturating_sub(waited).max(1000));
+                    }
                 }
             }
         }
