@@ -45,8 +45,10 @@ const MAX_UNASKED: usize = 256;
 
 impl Leg {
     /// Notes that `r` is being asked for through this node.
-    pub(crate) fn note_asked(&mut self, r: Range) {
-        if self.requested_end > 0 && r.start > self.requested_end {
+    /// A leap of at most `lost` bytes is Interests lost on their way here: their
+    /// bytes will be missed, and asking for them is a repair.
+    pub(crate) fn note_asked(&mut self, r: Range, lost: u64) {
+        if self.requested_end > 0 && r.start > self.requested_end.saturating_add(lost) {
             self.unasked.insert(Range {
                 start: self.requested_end,
                 end: r.start,

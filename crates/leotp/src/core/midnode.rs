@@ -274,14 +274,14 @@ impl Midnode {
         }
         self.stats.cache_hits += u64::from(hit);
         if !hit && !self.params.hop_by_hop {
-            leg.note_asked(i.range);
+            leg.note_asked(i.range, self.params.min_window_bytes);
             leg.holes.expect(i.range.start);
             self.stats.interests_out += 1;
             return self.pass(path, bytes);
         }
         for r in misses {
             if !r.is_meta() {
-                leg.note_asked(r);
+                leg.note_asked(r, self.params.min_window_bytes);
                 leg.holes.expect(r.start);
             }
             if i.rtx && self.params.shr_repeats > 0 {

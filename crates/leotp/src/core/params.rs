@@ -171,8 +171,8 @@ impl Params {
             increase_ratio: 1.0 / 32.0,
             rate_over_min_rtt: true,
             new_neighbour_new_hop: true,
-            queue_threshold_segments: 2.0,
-            target_buffer_bytes: 4 * 1400,
+            queue_threshold_segments: 5.0,
+            target_buffer_bytes: 8 * 1400,
             ..Self::default()
         }
     }
