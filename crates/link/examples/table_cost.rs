@@ -12,6 +12,7 @@ impl Frames<[u32; 3]> for Nobody {
     fn duplicate(&mut self, frame: &[u32; 3]) -> Option<[u32; 3]> {
         Some(*frame)
     }
+    fn flip_bit(&mut self, _: &mut [u32; 3], _: u64) {}
     fn discard(&mut self, _: [u32; 3], _: DropCause) {}
 }
 

@@ -6,7 +6,7 @@ use crate::types::DropCause;
 
 /// Frames of one edge (or a sum over edges) since its start.
 ///
-/// `offered = delivered + dropped() + held` at every instant.
+/// `offered + duplicated = delivered + dropped() + held` at every instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct EdgeCounters {
     /// Frames that reached the edge.
@@ -17,13 +17,19 @@ pub struct EdgeCounters {
     pub delivered: u64,
     /// Bytes of those.
     pub delivered_bytes: u64,
+    /// Copies that the edge made of its frames.
+    #[serde(default)]
+    pub duplicated: u64,
+    /// Frames delivered with a bit flipped.
+    #[serde(default)]
+    pub corrupted: u64,
     /// Dropped because the queue was full.
     pub dropped_queue: u64,
     /// Taken by the loss law.
     pub dropped_loss: u64,
-    /// Arrived before the edge was up.
+    /// Arrived before the edge was up, or while it was failed.
     pub dropped_outage: u64,
-    /// Were waiting for service when the edge was removed.
+    /// Were waiting for service when the edge was removed or failed.
     pub dropped_removed: u64,
     /// Copies that could not be made for want of a buffer (not intended by the scenario).
     pub dropped_no_buffer: u64,
@@ -46,6 +52,8 @@ impl EdgeCounters {
         self.offered_bytes += other.offered_bytes;
         self.delivered += other.delivered;
         self.delivered_bytes += other.delivered_bytes;
+        self.duplicated += other.duplicated;
+        self.corrupted += other.corrupted;
         self.dropped_queue += other.dropped_queue;
         self.dropped_loss += other.dropped_loss;
         self.dropped_outage += other.dropped_outage;

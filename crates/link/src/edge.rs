@@ -6,8 +6,11 @@
 //! is constant.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::counters::EdgeCounters;
+use crate::effects::Effects;
+use crate::laws::{Fate, Laws, Marks};
 use crate::rng::Rng;
 use crate::types::{DropCause, Impairment, Loss, Nanos};
 
@@ -18,6 +21,8 @@ pub struct Released<F> {
     pub due_ns: Nanos,
     /// Its length.
     pub len_bytes: u32,
+    /// What else happens to it now.
+    pub marks: Marks,
     /// The frame.
     pub frame: F,
 }
@@ -73,7 +78,13 @@ impl Service {
 /// already worked off is served as soon as the server is free and never overtakes.
 #[derive(Clone, Debug)]
 pub struct Edge<F> {
+    /// With what the effects replace.
     impairment: Impairment,
+    /// As the plan has it.
+    base: Impairment,
+    laws: Option<Box<Laws>>,
+    /// As it was when this life began: the laws' generators come from it.
+    origin: Rng,
     rng: Rng,
     /// Frames not yet served; the first one is in service when `service` is set.
     queue: VecDeque<Waiting<F>>,
@@ -82,6 +93,8 @@ pub struct Edge<F> {
     service: Option<Service>,
     line: VecDeque<Released<F>>,
     last_due_ns: Nanos,
+    /// Frames held back, out of the order of the others; in order among themselves.
+    late: VecDeque<Released<F>>,
     counters: EdgeCounters,
 }
 
@@ -90,14 +103,19 @@ impl<F> Edge<F> {
     /// numbers and `life` (how many times this edge has existed before).
     #[must_use]
     pub fn new(impairment: Impairment, lab_seed: u64, from: u32, to: u32, life: u32) -> Edge<F> {
+        let rng = Rng::for_edge(lab_seed, from, to, life);
         Edge {
             impairment,
-            rng: Rng::for_edge(lab_seed, from, to, life),
+            base: impairment,
+            laws: None,
+            origin: rng.clone(),
+            rng,
             queue: VecDeque::new(),
             queue_bytes: 0,
             service: None,
             line: VecDeque::new(),
             last_due_ns: 0,
+            late: VecDeque::new(),
             counters: EdgeCounters::default(),
         }
     }
@@ -106,8 +124,39 @@ impl<F> Edge<F> {
     /// first, and random draws start afresh.
     pub(crate) fn reborn(&mut self, impairment: Impairment, rng: Rng) {
         debug_assert!(self.queue.is_empty(), "close() emptied the queue");
+        self.base = impairment;
         self.impairment = impairment;
+        self.origin = rng.clone();
         self.rng = rng;
+        self.laws = None;
+    }
+
+    /// Have these effects on top of the impairment, from `now` on, instead of those before.
+    ///
+    /// What is in flight keeps its time and its marks; frames waiting for service come under the
+    /// new laws. A law that is the same as before goes on where it stands.
+    pub fn set_effects(
+        &mut self,
+        now: Nanos,
+        effects: Option<Arc<Effects>>,
+        out: &mut impl FnMut(F, DropCause),
+    ) {
+        self.advance(now, &mut |frame| out(frame, DropCause::Loss));
+        match (&mut self.laws, effects) {
+            (Some(laws), Some(set)) => laws.change(set, &self.origin),
+            (laws, set) => *laws = set.map(|set| Box::new(Laws::new(set, &self.origin))),
+        }
+        let base = self.base;
+        self.reconfigure(now, &base, &mut |frame| out(frame, DropCause::Loss));
+        if self.is_down() {
+            self.drop_waiting(out);
+        }
+    }
+
+    fn is_down(&self) -> bool {
+        self.laws
+            .as_ref()
+            .is_some_and(|laws| laws.set.down == Some(true))
     }
 
     /// A frame reaches the near end at `now`. `lost` gets frames that earlier service ends turned
@@ -125,7 +174,7 @@ impl<F> Edge<F> {
         self.advance(now, lost);
         self.counters.offered += 1;
         self.counters.offered_bytes += u64::from(len_bytes);
-        if now < self.impairment.up_from_ns {
+        if now < self.impairment.up_from_ns || self.is_down() {
             self.counters.dropped_outage += 1;
             return Err(Refused {
                 frame,
@@ -137,8 +186,9 @@ impl<F> Edge<F> {
             return Ok(());
         };
         if self.service.is_none() {
-            self.service = Some(Service::begin(now, 0, len_bytes, rate.get()));
-        } else if self.queue_bytes + u64::from(len_bytes) > self.impairment.queue.bytes {
+            let work = self.on_link(len_bytes);
+            self.service = Some(Service::begin(now, 0, work, rate.get()));
+        } else if self.is_full(len_bytes) {
             self.counters.dropped_queue += 1;
             return Err(Refused {
                 frame,
@@ -149,6 +199,19 @@ impl<F> Edge<F> {
         }
         self.queue.push_back(Waiting { len_bytes, frame });
         Ok(())
+    }
+
+    /// What the frame takes of the rate.
+    fn on_link(&self, len_bytes: u32) -> u32 {
+        let overhead = self.laws.as_ref().and_then(|l| l.set.overhead_bytes);
+        len_bytes.saturating_add(overhead.unwrap_or(0))
+    }
+
+    fn is_full(&self, len_bytes: u32) -> bool {
+        let frames = self.laws.as_ref().and_then(|l| l.set.queue_frames);
+        // The first in the queue is in service.
+        self.queue_bytes + u64::from(len_bytes) > self.impairment.queue.bytes
+            || frames.is_some_and(|limit| self.queue.len() as u64 > limit)
     }
 
     /// Work off every service that ends by `now`.
@@ -165,7 +228,8 @@ impl<F> Edge<F> {
                 (Some(next), Some(rate)) => {
                     self.queue_bytes -= u64::from(next.len_bytes);
                     let (start, rem) = (service.end_ns, service.rem);
-                    Some(Service::begin(start, rem, next.len_bytes, rate.get()))
+                    let work = self.on_link(next.len_bytes);
+                    Some(Service::begin(start, rem, work, rate.get()))
                 }
                 _ => None,
             };
@@ -176,49 +240,102 @@ impl<F> Edge<F> {
     /// The last bit left the near end at `end_ns`: lost, or on its way.
     fn served(&mut self, end_ns: Nanos, waiting: Waiting<F>, lost: &mut impl FnMut(F)) {
         let Waiting { len_bytes, frame } = waiting;
-        if let Loss::Bernoulli { loss_ratio } = self.impairment.loss
-            && self.rng.chance(loss_ratio)
-        {
+        let taken = match self.laws.as_mut().and_then(|laws| laws.loses()) {
+            Some(taken) => taken,
+            None => match self.impairment.loss {
+                Loss::None => false,
+                Loss::Bernoulli { loss_ratio } => self.rng.chance(loss_ratio),
+            },
+        };
+        if taken {
             self.counters.dropped_loss += 1;
             lost(frame);
             return;
         }
-        let due_ns = self.due_after(end_ns);
-        self.last_due_ns = due_ns;
-        self.line.push_back(Released {
+        let delay = &self.impairment.delay;
+        let fate = match &mut self.laws {
+            Some(laws) => laws.fate(end_ns, delay),
+            None => Fate {
+                delay_ns: delay.at(end_ns),
+                held_back_ns: None,
+                marks: Marks::default(),
+            },
+        };
+        let at_ns = end_ns.saturating_add(fate.delay_ns);
+        let (line, due_ns) = match fate.held_back_ns {
+            Some(extent_ns) => {
+                let due_ns = at_ns.max(self.last_due_ns).saturating_add(extent_ns);
+                let before = self.late.back().map_or(0, |r| r.due_ns);
+                (&mut self.late, due_ns.max(before))
+            }
+            // A shrinking delay never lets a frame overtake the one before it.
+            None => {
+                self.last_due_ns = at_ns.max(self.last_due_ns);
+                (&mut self.line, self.last_due_ns)
+            }
+        };
+        line.push_back(Released {
             due_ns,
             len_bytes,
+            marks: fate.marks,
             frame,
         });
     }
 
-    /// A shrinking delay never lets a frame overtake the one before it.
+    /// When the frame served at `end_ns` can come out at the earliest.
     fn due_after(&self, end_ns: Nanos) -> Nanos {
+        let draws = |laws: &Laws| laws.set.jitter.is_some() || laws.set.reorder.is_some();
+        if self.laws.as_ref().is_some_and(|laws| draws(laws)) {
+            // Not known before it is drawn.
+            return end_ns;
+        }
         end_ns
             .saturating_add(self.impairment.delay.at(end_ns))
             .max(self.last_due_ns)
     }
 
     /// When to call [`Edge::pop_due`] next. With nothing on the delay line this is when the frame
-    /// in service will come out, if it is not lost: a call may then find nothing.
+    /// in service may come out, if it is not lost: a call may then find nothing.
     #[must_use]
     pub fn next_event(&self) -> Option<Nanos> {
-        if let Some(head) = self.line.front() {
-            return Some(head.due_ns);
+        let late = self.late.front().map(|r| r.due_ns);
+        let next = match self.line.front() {
+            Some(head) => Some(head.due_ns),
+            None => self.service.map(|s| self.due_after(s.done_ns())),
+        };
+        match (next, late) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (next, late) => next.or(late),
         }
-        self.service.map(|s| self.due_after(s.done_ns()))
     }
 
-    /// The next frame due by `now`, in the order of arrival.
+    /// The next frame due by `now`, in the order of arrival but for frames held back.
     pub fn pop_due(&mut self, now: Nanos, lost: &mut impl FnMut(F)) -> Option<Released<F>> {
         self.advance(now, lost);
-        if self.line.front()?.due_ns > now {
+        let due = |line: &VecDeque<Released<F>>| line.front().map_or(Nanos::MAX, |r| r.due_ns);
+        let line = if due(&self.late) < due(&self.line) {
+            &mut self.late
+        } else {
+            &mut self.line
+        };
+        if line.front()?.due_ns > now {
             return None;
         }
-        let released = self.line.pop_front()?;
+        let released = line.pop_front()?;
         self.counters.delivered += 1;
         self.counters.delivered_bytes += u64::from(released.len_bytes);
+        self.counters.corrupted += u64::from(released.marks.corrupt.is_some());
         Some(released)
+    }
+
+    /// A second copy of a frame just taken out, to be taken out next; `None`: there was no room
+    /// for one.
+    pub(crate) fn again(&mut self, copy: Option<Released<F>>) {
+        self.counters.duplicated += 1;
+        match copy {
+            Some(copy) => self.line.push_front(copy),
+            None => self.counters.count_drop(DropCause::NoBuffer),
+        }
     }
 
     /// Change what the edge does, from `now` on. Frames in flight keep their time; the frame in
@@ -227,12 +344,16 @@ impl<F> Edge<F> {
     pub fn reconfigure(&mut self, now: Nanos, new: &Impairment, lost: &mut impl FnMut(F)) {
         self.advance(now, lost);
         let old_rate = self.impairment.rate_bps;
-        self.impairment = *new;
+        self.base = *new;
+        self.impairment = match &self.laws {
+            Some(laws) => laws.set.over(new),
+            None => *new,
+        };
         let Some(service) = self.service else { return };
-        if old_rate == new.rate_bps {
+        if old_rate == self.impairment.rate_bps {
             return;
         }
-        match (old_rate, new.rate_bps) {
+        match (old_rate, self.impairment.rate_bps) {
             (Some(old), Some(new)) => {
                 let left = u128::from(service.end_ns.saturating_sub(now)) * u128::from(old.get())
                     + u128::from(service.rem);
@@ -253,6 +374,10 @@ impl<F> Edge<F> {
     /// arrive.
     pub fn close(&mut self, now: Nanos, out: &mut impl FnMut(F, DropCause)) {
         self.advance(now, &mut |frame| out(frame, DropCause::Loss));
+        self.drop_waiting(out);
+    }
+
+    fn drop_waiting(&mut self, out: &mut impl FnMut(F, DropCause)) {
         self.service = None;
         self.queue_bytes = 0;
         for waiting in self.queue.drain(..) {
@@ -267,9 +392,16 @@ impl<F> Edge<F> {
         self.queue_bytes = 0;
         self.queue.drain(..).for_each(|w| out(w.frame));
         self.line.drain(..).for_each(|r| out(r.frame));
+        self.late.drain(..).for_each(|r| out(r.frame));
     }
 
-    /// What the edge does.
+    /// The effects in force.
+    #[must_use]
+    pub fn effects(&self) -> Option<&Effects> {
+        self.laws.as_ref().map(|laws| &*laws.set)
+    }
+
+    /// What the edge does, with what its effects replace.
     #[must_use]
     pub fn impairment(&self) -> &Impairment {
         &self.impairment
@@ -288,7 +420,7 @@ impl<F> Edge<F> {
     /// Frames inside: waiting, in service or in flight.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.queue.len() + self.line.len()
+        self.queue.len() + self.line.len() + self.late.len()
     }
 
     /// Bytes waiting for service as of the last call, without the frame in service.

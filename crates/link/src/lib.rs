@@ -13,6 +13,7 @@
 //! impl Frames<u32> for Numbers {
 //!     fn duplicate(&mut self, frame: &u32) -> Option<u32> { Some(*frame) }
 //!     fn discard(&mut self, _: u32, _: DropCause) {}
+//!     fn flip_bit(&mut self, _: &mut u32, _: u64) {}
 //! }
 //!
 //! let mut table = EdgeTable::new(2, 42);
@@ -31,7 +32,11 @@
 
 mod counters;
 mod edge;
+mod effects;
 mod histogram;
+mod jitter;
+mod laws;
+mod loss;
 mod mac;
 mod rng;
 mod table;
@@ -41,7 +46,11 @@ pub mod wheel;
 
 pub use counters::EdgeCounters;
 pub use edge::{Edge, Refused, Released};
+pub use effects::{CheckedEffects, Effects, EffectsChange, EffectsError, Reorder};
 pub use histogram::{Histogram, Quantiles};
+pub use jitter::{Jitter, JitterLaw};
+pub use laws::Marks;
+pub use loss::LossLaw;
 pub use mac::{MAC_PREFIX, MAX_PORT, is_group, mac_of, port_of_mac};
 pub use table::{Applied, Delivery, EdgeStats, EdgeTable, Frames, Totals};
 pub use types::{Delay, DropCause, Impairment, Loss, Nanos, PortId, QueueLimit};

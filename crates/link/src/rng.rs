@@ -32,6 +32,31 @@ impl Rng {
         }
     }
 
+    /// A further generator of the same edge and life. Each law has its own, so that what one law
+    /// draws does not depend on which others are in force.
+    pub(crate) fn stream(&self, number: u64) -> Rng {
+        let mut state = self.s[0] ^ number.wrapping_mul(0xd134_2543_de82_ef95);
+        let mut mix = splitmix64(&mut state);
+        for word in &self.s[1..] {
+            state = mix ^ word;
+            mix = splitmix64(&mut state);
+        }
+        Rng {
+            s: std::array::from_fn(|_| splitmix64(&mut state)),
+        }
+    }
+
+    /// Uniform within 0..1, both ends excluded: odd multiples of 2^-53.
+    pub(crate) fn unit(&mut self) -> f64 {
+        ((self.next_u64() >> 12) as f64 + 0.5) / 4_503_599_627_370_496.0
+    }
+
+    /// Normal with mean 0 and deviation 1 (Box and Muller 1958); two draws.
+    pub(crate) fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * self.unit().ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.unit()).cos()
+    }
+
     pub(crate) fn next_u64(&mut self) -> u64 {
         let result = self.s[1].wrapping_mul(5).rotate_left(7).wrapping_mul(9);
         let t = self.s[1] << 17;

@@ -2,11 +2,14 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::counters::EdgeCounters;
 use crate::edge::{Edge, Released};
+use crate::effects::{CheckedEffects, Effects, EffectsChange};
+use crate::laws::Marks;
 use crate::mac::{is_group, port_of_mac};
 use crate::rng::Rng;
 use crate::types::{DropCause, Impairment, Nanos, PortId};
@@ -21,6 +24,10 @@ pub trait Frames<F> {
 
     /// The frame goes no further.
     fn discard(&mut self, frame: F, cause: DropCause);
+
+    /// Flip one bit of the frame behind its Ethernet header, number `draw` modulo the bits there
+    /// are, so that the receiver's checksum sees it.
+    fn flip_bit(&mut self, frame: &mut F, draw: u64);
 }
 
 /// A frame that has reached the far end of its edge.
@@ -135,6 +142,9 @@ pub struct EdgeTable<F> {
     free: Vec<u32>,
     index: KeyMap<u32>,
     past: KeyMap<Past>,
+    /// Effects of all edges of a port; of single edges, on top.
+    port_effects: Vec<Option<Arc<Effects>>>,
+    edge_effects: KeyMap<Arc<Effects>>,
     open: usize,
     held: usize,
     /// Kept along the way: asking costs nothing, however many edges there are.
@@ -171,6 +181,8 @@ impl<F> EdgeTable<F> {
             free: Vec::new(),
             index: KeyMap::default(),
             past: KeyMap::default(),
+            port_effects: vec![None; ports as usize],
+            edge_effects: KeyMap::default(),
             open: 0,
             held: 0,
             sum: EdgeCounters::default(),
@@ -257,6 +269,95 @@ impl<F> EdgeTable<F> {
         self.entries[id as usize].as_ref().filter(|e| e.open)
     }
 
+    /// Make all changes of effects at `now`. They hold for edges that exist and for those that
+    /// come later, whatever updates do to them.
+    ///
+    /// # Errors
+    /// When the changes were checked for a table with more ports: nothing was changed.
+    pub fn apply_effects(
+        &mut self,
+        now: Nanos,
+        checked: &CheckedEffects,
+        frames: &mut impl Frames<F>,
+    ) -> Result<(), UpdateError> {
+        let ports = self.ports();
+        if checked.ports > ports {
+            let mut errors = Vec::new();
+            for [from, to] in checked.changes.iter().map(EffectsChange::ports) {
+                for port in [from, to].into_iter().filter(|p| p.0 >= ports) {
+                    errors.push(ChangeError::NoSuchPort {
+                        from,
+                        to,
+                        port,
+                        ports,
+                    });
+                }
+            }
+            if !errors.is_empty() {
+                return Err(UpdateError { errors });
+            }
+        }
+        for change in &checked.changes {
+            match change {
+                EffectsChange::Port { port, effects } => {
+                    self.port_effects[port.0 as usize] = effects.clone().map(Arc::new);
+                    for i in 0..self.ports[port.0 as usize].len() {
+                        self.put_effects(now, self.ports[port.0 as usize][i], frames);
+                    }
+                }
+                EffectsChange::Edge { from, to, effects } => {
+                    let k = key(from.0, to.0);
+                    match effects.clone() {
+                        Some(effects) => self.edge_effects.insert(k, Arc::new(effects)),
+                        None => self.edge_effects.remove(&k),
+                    };
+                    if self.open_entry(from.0, to.0).is_some() {
+                        self.put_effects(now, self.index[&k], frames);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What holds for an edge, existing or not, on top of its impairment.
+    #[must_use]
+    pub fn effects(&self, from: PortId, to: PortId) -> Option<Arc<Effects>> {
+        let port = self.port_effects.get(from.0 as usize)?.as_ref();
+        let edge = self.edge_effects.get(&key(from.0, to.0));
+        match (port, edge) {
+            (Some(port), Some(edge)) => Some(Arc::new(port.merged(edge))),
+            (port, edge) => edge.or(port).cloned(),
+        }
+    }
+
+    /// Effects of this edge alone, without its port's.
+    #[must_use]
+    pub fn own_effects(&self, from: PortId, to: PortId) -> Option<&Effects> {
+        self.edge_effects.get(&key(from.0, to.0)).map(|e| &**e)
+    }
+
+    /// Give an open edge the effects that hold for it.
+    fn put_effects(&mut self, now: Nanos, id: u32, frames: &mut impl Frames<F>) {
+        let Some(entry) = self.entries[id as usize].as_ref() else {
+            return;
+        };
+        let effects = self.effects(PortId(entry.from), PortId(entry.to));
+        let Some(entry) = self.entries[id as usize].as_mut() else {
+            return;
+        };
+        let before = entry.edge.held();
+        let mut frames = Counting {
+            frames,
+            sum: &mut self.sum,
+        };
+        entry.edge.set_effects(now, effects, &mut |frame, cause| {
+            frames.discard(frame, cause)
+        });
+        self.held -= before - entry.edge.held();
+        self.rearm(id);
+    }
+
     /// True when the edge is new.
     fn set(
         &mut self,
@@ -286,6 +387,7 @@ impl<F> EdgeTable<F> {
             let rng = Rng::for_edge(self.seed, from, to, past.lives);
             entry.edge.reborn(*impairment, rng);
             self.open(id, from);
+            self.put_effects(now, id, frames);
             return true;
         }
         let lives = self.past.get(&key(from, to)).map_or(0, |p| p.lives);
@@ -307,6 +409,7 @@ impl<F> EdgeTable<F> {
         };
         self.index.insert(key(from, to), id);
         self.open(id, from);
+        self.put_effects(now, id, frames);
         true
     }
 
@@ -487,15 +590,33 @@ impl<F> EdgeTable<F> {
                 continue;
             };
             let before = entry.edge.held();
-            let mut frames = Counting {
+            let mut counting = Counting {
                 frames: &mut *frames,
                 sum: &mut self.sum,
             };
-            let released = entry
+            let mut released = entry
                 .edge
-                .pop_due(now, &mut |f| frames.discard(f, DropCause::Loss));
+                .pop_due(now, &mut |f| counting.discard(f, DropCause::Loss));
+            if let Some(r) = &mut released
+                && r.marks != Marks::default()
+            {
+                if let Some(draw) = r.marks.corrupt {
+                    frames.flip_bit(&mut r.frame, draw);
+                    self.sum.corrupted += 1;
+                }
+                if r.marks.duplicate {
+                    let copy = frames.duplicate(&r.frame).map(|frame| Released {
+                        marks: Marks::default(),
+                        frame,
+                        ..*r
+                    });
+                    self.sum.duplicated += 1;
+                    self.sum.dropped_no_buffer += u64::from(copy.is_none());
+                    entry.edge.again(copy);
+                }
+            }
             let held = entry.edge.held();
-            self.held -= before - held;
+            self.held = self.held + held - before;
             let (from, to) = (PortId(entry.from), PortId(entry.to));
             if let Some(at) = entry.edge.next_event() {
                 self.wheel.set(id, at);
@@ -507,6 +628,7 @@ impl<F> EdgeTable<F> {
                     due_ns,
                     len_bytes,
                     frame,
+                    ..
                 } = r;
                 self.sum.delivered += 1;
                 self.sum.delivered_bytes += u64::from(len_bytes);

@@ -127,11 +127,11 @@ pub enum DropCause {
     Queue,
     /// The loss law took it.
     Loss,
-    /// The edge was not up yet.
+    /// The edge was not up yet, or failed.
     Outage,
     /// The port has no edge the frame could take.
     NoEdge,
-    /// The edge was removed while the frame waited for service.
+    /// The edge was removed or failed while the frame waited for service.
     Removed,
     /// A copy for a further edge could not be made (no frame buffer left): not intended by the
     /// scenario.

@@ -23,6 +23,7 @@ impl Frames<u32> for Log {
         self.copies += 1;
         (!self.no_copies).then_some(*frame)
     }
+    fn flip_bit(&mut self, _: &mut u32, _: u64) {}
     fn discard(&mut self, frame: u32, cause: DropCause) {
         self.dropped.push((frame, cause));
     }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use constel_link::{PortId, UpdateError};
+use constel_link::{EffectsError, PortId, UpdateError};
 
 /// Result with [`RelayError`].
 pub type Result<T, E = RelayError> = std::result::Result<T, E>;
@@ -37,6 +37,9 @@ pub enum RelayError {
     /// The update was refused; nothing of it was applied.
     #[error(transparent)]
     Update(#[from] UpdateError),
+    /// The effects were refused; nothing was changed.
+    #[error(transparent)]
+    Effects(#[from] EffectsError),
     /// A port number the relay has no room for.
     #[error("{port} does not exist: the relay was made for {ports} ports")]
     NoSuchPort {

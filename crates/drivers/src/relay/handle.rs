@@ -6,12 +6,15 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use constel_link::{CheckedUpdate, EdgeStats, EdgeUpdate, Histogram, Nanos, PortId, UpdateError};
+use constel_link::{
+    CheckedEffects, CheckedUpdate, EdgeStats, EdgeUpdate, EffectsChange, Histogram, Nanos, PortId,
+    UpdateError,
+};
 use serde::Serialize;
 
 use super::error::{RelayError, Result};
 use super::stats::RelayStats;
-use super::thread::{Command, PLACES_PER_TURN, Signals};
+use super::thread::{Command, KnownEffects, PLACES_PER_TURN, Signals};
 
 /// An update that has taken effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -157,6 +160,25 @@ impl RelayHandle {
             reply,
         })?;
         Ok(Pending { reply: answer })
+    }
+
+    /// Change effects of ports and edges in one instant, at once. They stay whatever updates do
+    /// to the edges. Returns when (`CLOCK_MONOTONIC`): frames that arrived before went by the old
+    /// ones.
+    ///
+    /// # Errors
+    /// [`RelayError::Effects`] with everything wrong with them; nothing was changed.
+    pub fn apply_effects(&self, changes: Vec<EffectsChange>) -> Result<Nanos> {
+        let checked = CheckedEffects::new(changes, self.inner.ports)?;
+        Ok(self.ask(|reply| Command::ApplyEffects(checked, reply))??)
+    }
+
+    /// The effects that hold for an edge, existing or not.
+    ///
+    /// # Errors
+    /// [`RelayError::Stopped`].
+    pub fn effects(&self, from: PortId, to: PortId) -> Result<KnownEffects> {
+        self.ask(|reply| Command::Effects(from, to, reply))
     }
 
     /// The relay's counters. Cheap, whatever the number of edges.

@@ -42,6 +42,7 @@ pub use handle::{Applied, Pending, RelayHandle};
 pub use offload::send_single_frames;
 pub use sched::Priority;
 pub use stats::{RelayStats, UnintendedDrops};
+pub use thread::KnownEffects;
 
 use layout::{FIRST_PORT, PORTS_MAX};
 use object::{Loaded, Sizes};

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use constel_link::{DropCause, Frames, Nanos};
 
-use super::layout::{Cpu, Desc, FRAME_MAX, SLOT_BYTES, SlotRef, TAG};
+use super::layout::{
+    ADDRESSES, Cpu, Desc, FLAG_CSUM, FLAG_VLAN, FRAME_MAX, SLOT_BYTES, SlotRef, TAG,
+};
 use super::object::{Loaded, Sizes};
 
 /// Slots handed to each CPU's free ring are topped up in lots of this many.
@@ -29,6 +31,16 @@ impl Pool {
 
     pub(crate) fn free(&self) -> usize {
         self.free.len()
+    }
+
+    /// A frame without its two addresses: a tag of the node's own, if any, EtherType, payload.
+    fn behind_addresses(&mut self, frame: SlotRef) -> &mut [u8] {
+        let len = usize::from(frame.len) - ADDRESSES;
+        let at = frame.base() + frame.start() + ADDRESSES + TAG;
+        let first = self.loaded.slots.ptr(at, len).cast::<u8>();
+        // SAFETY: in bounds; the slot is ours since its descriptor was read, and nobody else has
+        // a reference into it while `self` is borrowed.
+        unsafe { std::slice::from_raw_parts_mut(first, len) }
     }
 
     /// The first bytes of a frame: its destination address.
@@ -57,6 +69,49 @@ impl Frames<SlotRef> for Pool {
 
     fn discard(&mut self, frame: SlotRef, _: DropCause) {
         self.give(frame.slot);
+    }
+
+    fn flip_bit(&mut self, frame: &mut SlotRef, draw: u64) {
+        let bytes = self.behind_addresses(*frame);
+        // Left to the receiver, the checksum would be taken for good: it comes before the damage.
+        if frame.flags & FLAG_CSUM != 0 {
+            let skipped = ADDRESSES as u16;
+            let start = usize::from(frame.csum_start.saturating_sub(skipped));
+            complete_checksum(bytes, start, usize::from(frame.csum_offset));
+            frame.flags &= !FLAG_CSUM;
+        }
+        let own = if frame.flags & FLAG_VLAN != 0 { TAG } else { 0 };
+        flip(&mut bytes[own + size_of::<u16>()..], draw);
+    }
+}
+
+/// Finish a partial checksum as the kernel does: the field holds the pseudo-header's sum.
+fn complete_checksum(bytes: &mut [u8], start: usize, offset: usize) {
+    let field = start + offset;
+    if start > bytes.len() || field + 2 > bytes.len() {
+        return;
+    }
+    let mut sum = 0u32;
+    for pair in bytes[start..].chunks(2) {
+        let low = pair.get(1).copied().unwrap_or(0);
+        sum += u32::from(u16::from_be_bytes([pair[0], low]));
+    }
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    // 0 would mean "no checksum" to UDP; both stand for the same number.
+    let check = match !(sum as u16) {
+        0 => 0xffff,
+        check => check,
+    };
+    bytes[field..field + 2].copy_from_slice(&check.to_be_bytes());
+}
+
+/// Flip bit `draw` modulo the bits there are.
+fn flip(bytes: &mut [u8], draw: u64) {
+    if let Some(bits) = std::num::NonZeroU64::new(bytes.len() as u64 * 8) {
+        let bit = draw % bits;
+        bytes[(bit / 8) as usize] ^= 0x80 >> (bit % 8);
     }
 }
 
@@ -313,3 +368,35 @@ impl Rings {
 
 const _: () = assert!(SLOT_BYTES > FRAME_MAX + TAG);
 const _: () = assert!(size_of::<AtomicU32>() == 4);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checksums_are_completed_as_by_hand() {
+        // RFC 1071, section 3: 0001 f203 f4f5 f6f7 sum to ddf2; the field counts with what it
+        // holds, here 0. Two bytes in front are not covered.
+        let mut bytes = [9, 9, 0, 1, 0xf2, 3, 0xf4, 0xf5, 0xf6, 0xf7, 0, 0];
+        complete_checksum(&mut bytes, 2, 8);
+        assert_eq!(bytes[10..], [0x22, 0x0d]);
+        // An odd byte at the end counts as the high one.
+        let mut bytes = [0x12, 0x34, 0, 0, 0x56];
+        complete_checksum(&mut bytes, 0, 2);
+        assert_eq!(u16::from_be_bytes([bytes[2], bytes[3]]), !(0x1234 + 0x5600));
+        let mut all = [0xff, 0xff, 0, 0];
+        complete_checksum(&mut all, 0, 2);
+        assert_eq!(all[2..], [0xff, 0xff], "never 0");
+        let mut short = [1, 2, 3];
+        complete_checksum(&mut short, 2, 6);
+        assert_eq!(short, [1, 2, 3], "out of the frame: left alone");
+    }
+
+    #[test]
+    fn exactly_one_bit_is_flipped() {
+        let mut bytes = [0; 3];
+        flip(&mut bytes, 24 * 1000 + 9);
+        assert_eq!(bytes, [0, 0x40, 0]);
+        flip(&mut [], 3);
+    }
+}

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
 
 use constel_link::{
-    CheckedUpdate, Delivery, EdgeStats, EdgeTable, Histogram, Nanos, PortId, UpdateError,
+    CheckedEffects, CheckedUpdate, Delivery, EdgeStats, EdgeTable, Effects, Histogram, Nanos,
+    PortId, UpdateError,
 };
 
 use super::clock::{mono_ns, thread_cpu_ns};
@@ -42,8 +43,19 @@ pub(crate) enum Command {
     Edge(PortId, PortId, SyncSender<Option<EdgeStats>>),
     /// Existing edges from a place on; the flag says whether there are more.
     Edges(usize, SyncSender<(Vec<EdgeStats>, bool)>),
+    ApplyEffects(CheckedEffects, SyncSender<Result<Nanos, UpdateError>>),
+    Effects(PortId, PortId, SyncSender<KnownEffects>),
     Lateness(SyncSender<Histogram>),
     ClearLateness,
+}
+
+/// What holds for an edge, and what of it is its own.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KnownEffects {
+    /// In force, its port's included.
+    pub in_force: Effects,
+    /// Set for this edge alone.
+    pub own: Effects,
 }
 
 struct Scheduled {
@@ -341,6 +353,21 @@ impl Thread {
                     .table
                     .stats_of_places(start, PLACES_PER_TURN, &mut edges);
                 let _ = reply.try_send((edges, more));
+            }
+            Command::ApplyEffects(changes, reply) => {
+                let now = mono_ns();
+                self.rings.look();
+                while self.intake(now) {}
+                let result = self.table.apply_effects(now, &changes, &mut self.pool);
+                let _ = reply.try_send(result.map(|()| now));
+            }
+            Command::Effects(from, to, reply) => {
+                let in_force = self.table.effects(from, to);
+                let own = self.table.own_effects(from, to).cloned();
+                let _ = reply.try_send(KnownEffects {
+                    in_force: in_force.map_or_else(Effects::default, |e| (*e).clone()),
+                    own: own.unwrap_or_default(),
+                });
             }
             Command::Lateness(reply) => {
                 let _ = reply.try_send(self.state.lateness.clone());

@@ -1,0 +1,276 @@
+//! What an edge does on top of the impairment that geometry and the plan give it at each step.
+//!
+//! Effects belong to a port (all edges that leave it) or to one edge. They stay when a step
+//! changes, removes and brings back the edge, until they are replaced.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::jitter::Jitter;
+use crate::loss::LossLaw;
+use crate::types::{Delay, Impairment, Loss, PortId};
+
+/// Some frames are held back, so that others overtake them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reorder {
+    /// Probability of holding a frame back, 0 to 1.
+    pub ratio: f64,
+    /// How long it is held back: it arrives behind what was served up to this much later.
+    pub extent_ns: u64,
+}
+
+/// Every field that is set replaces what the impairment says, or adds to it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Effects {
+    /// The edge is broken: what arrives is dropped with cause `outage`, what waits for service is
+    /// dropped too (cause `removed`), what is in flight still arrives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub down: Option<bool>,
+    /// Instead of the geometry's delay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_ns: Option<u64>,
+    /// Instead of the plan's rate, bit/s, at least 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_bps: Option<u64>,
+    /// Instead of the plan's queue limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_bytes: Option<u64>,
+    /// Frames that may wait, on top of the limit in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_frames: Option<u64>,
+    /// Bytes of framing that each frame takes on the link besides its own, for service only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overhead_bytes: Option<u32>,
+    /// Instead of the plan's loss.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss: Option<LossLaw>,
+    /// Added to the delay. Frames stay in order: one that would overtake arrives with the one
+    /// before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Jitter>,
+    /// The only thing that makes frames overtake each other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reorder: Option<Reorder>,
+    /// Probability that a frame arrives twice, one right after the other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duplicate_ratio: Option<f64>,
+    /// Probability that one bit behind the Ethernet header is flipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub corrupt_ratio: Option<f64>,
+}
+
+/// Everything wrong with some effects.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}", .errors.join("; "))]
+pub struct EffectsError {
+    /// The errors, at least one.
+    pub errors: Vec<String>,
+}
+
+impl Effects {
+    /// Whether all values can be.
+    ///
+    /// # Errors
+    /// Every value out of its bounds.
+    pub fn check(&self) -> Result<(), EffectsError> {
+        let mut errors = Vec::new();
+        if self.rate_bps == Some(0) {
+            errors
+                .push("rate 0 bit/s: at least 1 (a link without service is one that fails)".into());
+        }
+        let ratios = [
+            ("reordering", self.reorder.map(|r| r.ratio)),
+            ("duplication", self.duplicate_ratio),
+            ("corruption", self.corrupt_ratio),
+        ];
+        for (name, ratio) in ratios {
+            if let Some(ratio) = ratio.filter(|r| !(0.0..=1.0).contains(r)) {
+                errors.push(format!("{name} ratio {ratio} is not within 0..=1"));
+            }
+        }
+        if let Some(law) = &self.loss {
+            law.check(&mut errors);
+        }
+        if let Some(jitter) = &self.jitter {
+            jitter.check(&mut errors);
+        }
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(EffectsError { errors })
+        }
+    }
+
+    /// These effects with what is set in `other` replaced.
+    #[must_use]
+    pub fn merged(&self, other: &Effects) -> Effects {
+        fn pick<T: Clone>(new: &Option<T>, old: &Option<T>) -> Option<T> {
+            new.clone().or_else(|| old.clone())
+        }
+        Effects {
+            down: pick(&other.down, &self.down),
+            delay_ns: pick(&other.delay_ns, &self.delay_ns),
+            rate_bps: pick(&other.rate_bps, &self.rate_bps),
+            queue_bytes: pick(&other.queue_bytes, &self.queue_bytes),
+            queue_frames: pick(&other.queue_frames, &self.queue_frames),
+            overhead_bytes: pick(&other.overhead_bytes, &self.overhead_bytes),
+            loss: pick(&other.loss, &self.loss),
+            jitter: pick(&other.jitter, &self.jitter),
+            reorder: pick(&other.reorder, &self.reorder),
+            duplicate_ratio: pick(&other.duplicate_ratio, &self.duplicate_ratio),
+            corrupt_ratio: pick(&other.corrupt_ratio, &self.corrupt_ratio),
+        }
+    }
+
+    /// Whether nothing is set.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Effects::default()
+    }
+
+    /// The impairment with what these effects replace.
+    pub(crate) fn over(&self, base: &Impairment) -> Impairment {
+        let mut effective = *base;
+        if let Some(delay_ns) = self.delay_ns {
+            effective.delay = Delay::constant(delay_ns);
+        }
+        if let Some(rate) = self.rate_bps {
+            effective.rate_bps = std::num::NonZeroU64::new(rate);
+        }
+        if let Some(bytes) = self.queue_bytes {
+            effective.queue.bytes = bytes;
+        }
+        match self.loss {
+            Some(LossLaw::Bernoulli { loss_ratio }) => {
+                effective.loss = Loss::Bernoulli { loss_ratio };
+            }
+            Some(_) => effective.loss = Loss::None,
+            None => {}
+        }
+        effective
+    }
+}
+
+/// One change of effects; `None` takes them away.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EffectsChange {
+    /// Of all edges that leave this port.
+    Port {
+        /// The port.
+        port: PortId,
+        /// What they do.
+        effects: Option<Effects>,
+    },
+    /// Of one edge, whether it exists at the moment or not; on top of its port's.
+    Edge {
+        /// Edge start.
+        from: PortId,
+        /// Edge end.
+        to: PortId,
+        /// What it does.
+        effects: Option<Effects>,
+    },
+}
+
+impl EffectsChange {
+    /// The ports named.
+    pub(crate) fn ports(&self) -> [PortId; 2] {
+        match *self {
+            EffectsChange::Port { port, .. } => [port, port],
+            EffectsChange::Edge { from, to, .. } => [from, to],
+        }
+    }
+
+    fn effects(&self) -> Option<&Effects> {
+        match self {
+            EffectsChange::Port { effects, .. } | EffectsChange::Edge { effects, .. } => {
+                effects.as_ref()
+            }
+        }
+    }
+}
+
+/// Changes of effects known to be sound for a table of so many ports.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckedEffects {
+    pub(crate) changes: Vec<EffectsChange>,
+    pub(crate) ports: u32,
+}
+
+impl CheckedEffects {
+    /// Check all values and ports.
+    ///
+    /// # Errors
+    /// Everything wrong, together.
+    pub fn new(changes: Vec<EffectsChange>, ports: u32) -> Result<CheckedEffects, EffectsError> {
+        let mut errors = Vec::new();
+        for change in &changes {
+            for port in change.ports().into_iter().filter(|p| p.0 >= ports) {
+                errors.push(format!(
+                    "{port} does not exist (the table has {ports} ports)"
+                ));
+            }
+            if let Some(Err(e)) = change.effects().map(Effects::check) {
+                errors.extend(e.errors);
+            }
+        }
+        if errors.is_empty() {
+            Ok(CheckedEffects { changes, ports })
+        } else {
+            Err(EffectsError { errors })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_errors_together() {
+        let bad = Effects {
+            rate_bps: Some(0),
+            duplicate_ratio: Some(1.5),
+            corrupt_ratio: Some(f64::NAN),
+            loss: Some(LossLaw::Trace { lost: vec![] }),
+            ..Effects::default()
+        };
+        assert_eq!(bad.check().unwrap_err().errors.len(), 4);
+        let change = EffectsChange::Edge {
+            from: PortId(0),
+            to: PortId(9),
+            effects: Some(bad),
+        };
+        assert_eq!(
+            CheckedEffects::new(vec![change], 2)
+                .unwrap_err()
+                .errors
+                .len(),
+            5
+        );
+    }
+
+    #[test]
+    fn merging_keeps_what_is_not_named() {
+        let old = Effects {
+            delay_ns: Some(1),
+            corrupt_ratio: Some(0.5),
+            ..Effects::default()
+        };
+        let new = Effects {
+            delay_ns: Some(2),
+            down: Some(true),
+            ..Effects::default()
+        };
+        let merged = old.merged(&new);
+        assert_eq!(merged.delay_ns, Some(2));
+        assert_eq!(merged.corrupt_ratio, Some(0.5));
+        assert_eq!(merged.down, Some(true));
+        assert!(!merged.is_empty() && Effects::default().is_empty());
+        let text = serde_json::to_string(&merged).unwrap();
+        assert_eq!(serde_json::from_str::<Effects>(&text).unwrap(), merged);
+        assert!(serde_json::from_str::<Effects>("{\"dealy_ns\": 1}").is_err());
+    }
+}

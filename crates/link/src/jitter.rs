@@ -1,0 +1,335 @@
+//! Jitter laws: what is added to an edge's delay, frame by frame.
+//!
+//! Correlation is in time, not per frame, and leaves the distribution what it is: an
+//! Ornstein-Uhlenbeck process (normal, deviation 1, correlation `2^(-dt / half_life)`) is mapped
+//! through the law's quantile function. Blending uniform numbers, as netem does, changes the
+//! distribution.
+
+use serde::{Deserialize, Serialize};
+
+use crate::rng::Rng;
+use crate::types::Nanos;
+
+/// Tail index of the Pareto laws; mean and deviation of the standard law follow from it.
+const SHAPE: f64 = 3.0;
+const PARETO_MEAN: f64 = 1.5;
+/// sqrt(3 / 4).
+const PARETO_SD: f64 = 0.866_025_403_784_438_6;
+/// Weights of the Pareto-normal mix, and the deviation they give.
+const MIX_NORMAL: f64 = 0.25;
+const MIX_PARETO: f64 = 0.75;
+/// sqrt(0.25^2 + 0.75^2).
+const MIX_SD: f64 = 0.790_569_415_042_094_8;
+
+/// Distribution of the addition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum JitterLaw {
+    /// Evenly within `-half_width_ns..=half_width_ns`.
+    Uniform {
+        /// Half of the interval.
+        half_width_ns: u64,
+    },
+    /// Normal around 0.
+    Normal {
+        /// Standard deviation.
+        sd_ns: u64,
+    },
+    /// Pareto with tail index 3, shifted to mean 0.
+    Pareto {
+        /// Standard deviation.
+        sd_ns: u64,
+    },
+    /// A quarter normal and three quarters Pareto, of independent numbers.
+    ParetoNormal {
+        /// Standard deviation.
+        sd_ns: u64,
+    },
+    /// Measured quantiles at equal steps of probability, the first at 0 and the last at 1; linear
+    /// in between.
+    Table {
+        /// At least two, not falling.
+        quantiles_ns: Vec<i64>,
+    },
+    /// A recording in time, from the start again at its end; nothing is drawn.
+    Trace {
+        /// Time from one value to the next, at least 1.
+        interval_ns: u64,
+        /// At least one value.
+        extra_ns: Vec<i64>,
+        /// Instant of the first value.
+        origin_ns: Nanos,
+    },
+}
+
+/// A jitter law and how long it remembers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Jitter {
+    /// Distribution. Delay and addition together never go below 0.
+    pub law: JitterLaw,
+    /// Time in which the correlation halves. 0: every frame for itself.
+    #[serde(default)]
+    pub half_life_ns: u64,
+}
+
+impl Jitter {
+    pub(crate) fn check(&self, errors: &mut Vec<String>) {
+        match &self.law {
+            JitterLaw::Table { quantiles_ns }
+                if quantiles_ns.len() < 2 || !quantiles_ns.is_sorted() =>
+            {
+                errors.push("a jitter table needs two or more values that do not fall".into());
+            }
+            JitterLaw::Trace {
+                interval_ns,
+                extra_ns,
+                ..
+            } => {
+                if *interval_ns == 0 || extra_ns.is_empty() {
+                    errors.push("a jitter trace needs an interval and at least one value".into());
+                }
+                if self.half_life_ns != 0 {
+                    errors.push("a jitter trace has its own correlation: no half-life".into());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Where a law stands.
+#[derive(Clone, Debug)]
+pub(crate) struct JitterState {
+    rng: Rng,
+    /// The processes behind the law, and when they were looked at.
+    z: Option<(Nanos, [f64; 2])>,
+}
+
+impl JitterState {
+    pub(crate) fn new(rng: Rng) -> JitterState {
+        JitterState { rng, z: None }
+    }
+
+    /// What is added to the delay of a frame served at `t`.
+    pub(crate) fn extra_ns(&mut self, jitter: &Jitter, t: Nanos) -> i64 {
+        let half_life = jitter.half_life_ns;
+        match &jitter.law {
+            JitterLaw::Uniform { half_width_ns } => {
+                round((2.0 * self.uniform(half_life, t) - 1.0) * *half_width_ns as f64)
+            }
+            JitterLaw::Normal { sd_ns } => round(self.normal(half_life, t, 0) * *sd_ns as f64),
+            JitterLaw::Pareto { sd_ns } => {
+                round(pareto(self.uniform(half_life, t)) * *sd_ns as f64)
+            }
+            JitterLaw::ParetoNormal { sd_ns } => {
+                let heavy = pareto(self.uniform(half_life, t));
+                let mix = MIX_PARETO * heavy + MIX_NORMAL * self.normal(half_life, t, 1);
+                round(mix / MIX_SD * *sd_ns as f64)
+            }
+            JitterLaw::Table { quantiles_ns } => {
+                let place = self.uniform(half_life, t) * (quantiles_ns.len() - 1) as f64;
+                let below = (place as usize).min(quantiles_ns.len() - 2);
+                let (a, b) = (quantiles_ns[below] as f64, quantiles_ns[below + 1] as f64);
+                round(a + (place - below as f64) * (b - a))
+            }
+            JitterLaw::Trace {
+                interval_ns,
+                extra_ns,
+                origin_ns,
+            } => {
+                let nr = t.saturating_sub(*origin_ns) / interval_ns;
+                extra_ns[(nr % extra_ns.len() as u64) as usize]
+            }
+        }
+    }
+
+    fn uniform(&mut self, half_life: u64, t: Nanos) -> f64 {
+        if half_life == 0 {
+            self.rng.unit()
+        } else {
+            normal_cdf(self.normal(half_life, t, 0))
+        }
+    }
+
+    /// Process 0 moves both on to `t`; process 1 is asked for after process 0.
+    fn normal(&mut self, half_life: u64, t: Nanos, process: usize) -> f64 {
+        if half_life == 0 {
+            return self.rng.normal();
+        }
+        let (then, z) = match self.z {
+            Some(known) => known,
+            None => (t, [self.rng.normal(), self.rng.normal()]),
+        };
+        if process == 1 || t <= then {
+            self.z = Some((then, z));
+            return z[process];
+        }
+        let rho = (-((t - then) as f64) / half_life as f64).exp2();
+        let fresh = (1.0 - rho * rho).sqrt();
+        let z = z.map(|z| rho * z + fresh * self.rng.normal());
+        self.z = Some((t, z));
+        z[process]
+    }
+}
+
+fn round(x: f64) -> i64 {
+    // The cast saturates, which a Pareto law may need once in a blue moon.
+    x.round() as i64
+}
+
+/// Quantile of the Pareto law with mean 0 and deviation 1.
+fn pareto(u: f64) -> f64 {
+    ((1.0 - u).powf(-1.0 / SHAPE) - PARETO_MEAN) / PARETO_SD
+}
+
+/// Distribution function of the standard normal law by Marsaglia's series ("Evaluating the Normal
+/// Distribution", 2004); exact to double precision within +-7, beyond which it is 0 or 1 but for
+/// 1e-12.
+fn normal_cdf(z: f64) -> f64 {
+    if z < -7.0 {
+        return 1e-12;
+    }
+    if z > 7.0 {
+        return 1.0 - 1e-12;
+    }
+    let (mut sum, mut term, mut n) = (z, z, 1.0);
+    loop {
+        n += 2.0;
+        term *= z * z / n;
+        let next = sum + term;
+        if next == sum {
+            break;
+        }
+        sum = next;
+    }
+    let density = (-0.5 * z * z).exp() / std::f64::consts::TAU.sqrt();
+    (0.5 + sum * density).clamp(1e-12, 1.0 - 1e-12)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(law: JitterLaw, half_life_ns: u64, step_ns: u64, n: u64) -> Vec<f64> {
+        let jitter = Jitter { law, half_life_ns };
+        let mut state = JitterState::new(Rng::for_edge(3, 0, 1, 0));
+        (0..n)
+            .map(|i| state.extra_ns(&jitter, i * step_ns) as f64)
+            .collect()
+    }
+
+    /// Kolmogorov and Smirnov: the largest distance from `cdf`, against the 0.999 quantile for
+    /// `n` independent values.
+    fn fits(mut values: Vec<f64>, independent: f64, cdf: impl Fn(f64) -> f64) {
+        values.sort_by(f64::total_cmp);
+        let n = values.len() as f64;
+        let gap = |(i, x): (usize, &f64)| {
+            let (low, high) = (i as f64 / n, (i + 1) as f64 / n);
+            (cdf(*x) - low).abs().max((high - cdf(*x)).abs())
+        };
+        let worst = values.iter().enumerate().map(gap).fold(0.0, f64::max);
+        assert!(worst < 1.95 / independent.sqrt(), "distance {worst}");
+    }
+
+    const SD: u64 = 1_000_000;
+    fn pareto_cdf(x: f64) -> f64 {
+        let y = x / SD as f64 * PARETO_SD + PARETO_MEAN;
+        if y <= 1.0 { 0.0 } else { 1.0 - y.powf(-SHAPE) }
+    }
+
+    #[test]
+    fn laws_have_their_distributions() {
+        let n = 100_000;
+        let uniform = JitterLaw::Uniform { half_width_ns: SD };
+        fits(run(uniform, 0, 1, n), n as f64, |x| {
+            (x / SD as f64 + 1.0) / 2.0
+        });
+        fits(
+            run(JitterLaw::Normal { sd_ns: SD }, 0, 1, n),
+            n as f64,
+            |x| normal_cdf(x / SD as f64),
+        );
+        fits(
+            run(JitterLaw::Pareto { sd_ns: SD }, 0, 1, n),
+            n as f64,
+            pareto_cdf,
+        );
+        let quantiles_ns = vec![-1_000_000, 0, 0, 3_000_000];
+        fits(
+            run(JitterLaw::Table { quantiles_ns }, 0, 1, n),
+            n as f64,
+            |x| {
+                if x < 0.0 {
+                    (x / 1e6 + 1.0) / 3.0
+                } else if x == 0.0 {
+                    // The law's step, where both sides of the distance are within it.
+                    f64::NAN
+                } else {
+                    2.0 / 3.0 + x / 9e6
+                }
+            },
+        );
+    }
+
+    #[test]
+    fn pareto_normal_has_its_moments() {
+        let values = run(JitterLaw::ParetoNormal { sd_ns: SD }, 0, 1, 1_000_000);
+        let mean = values.iter().sum::<f64>() / 1e6;
+        assert!(mean.abs() < 4.0 * SD as f64 / 1e3, "{mean}");
+        let sd = (values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 1e6).sqrt();
+        // Tail index 3: the fourth moment does not exist, so the spread of this is wide.
+        assert!((sd / SD as f64 - 1.0).abs() < 0.1, "{sd}");
+    }
+
+    #[test]
+    fn correlation_halves_in_its_half_life_and_keeps_the_distribution() {
+        let (half_life, step) = (1_000_000_000, 100_000_000);
+        let n = 200_000u64;
+        let rho = 0.5f64.powf(step as f64 / half_life as f64);
+        let effective = n as f64 * (1.0 - rho) / (1.0 + rho);
+        fits(
+            run(JitterLaw::Pareto { sd_ns: SD }, half_life, step, n),
+            effective,
+            pareto_cdf,
+        );
+        let values = run(JitterLaw::Normal { sd_ns: SD }, half_life, step, n);
+        fits(values.clone(), effective, |x| normal_cdf(x / SD as f64));
+        let at = |lag: usize| {
+            let pairs = values.iter().zip(&values[lag..]);
+            pairs.map(|(a, b)| a * b).sum::<f64>() / (n as f64 - lag as f64) / (SD as f64).powi(2)
+        };
+        let tolerance = 4.0 / effective.sqrt();
+        assert!((at(10) - 0.5).abs() < tolerance, "{}", at(10));
+        assert!((at(20) - 0.25).abs() < tolerance, "{}", at(20));
+    }
+
+    #[test]
+    fn a_trace_plays_in_time_and_repeats() {
+        let law = JitterLaw::Trace {
+            interval_ns: 10,
+            extra_ns: vec![5, -3, 0],
+            origin_ns: 20,
+        };
+        let jitter = Jitter {
+            law,
+            half_life_ns: 0,
+        };
+        let mut state = JitterState::new(Rng::for_edge(3, 0, 1, 0));
+        let got = [0, 20, 29, 30, 40, 50, 60].map(|t| state.extra_ns(&jitter, t));
+        assert_eq!(got, [5, 5, 5, -3, 0, 5, -3]);
+    }
+
+    #[test]
+    fn the_normal_law_is_exact() {
+        // Abramowitz and Stegun, table 26.1.
+        for (z, p) in [
+            (0.0, 0.5),
+            (1.0, 0.841_344_746_068_543),
+            (2.0, 0.977_249_868_051_821),
+        ] {
+            assert!((normal_cdf(z) - p).abs() < 1e-14);
+            assert!((normal_cdf(-z) - (1.0 - p)).abs() < 1e-14);
+        }
+    }
+}
