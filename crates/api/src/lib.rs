@@ -40,6 +40,21 @@ pub enum Request {
         /// The other end's node name.
         b: String,
     },
+    /// A node's routes, as its kernel has them.
+    Routes {
+        /// The node's name.
+        node: String,
+    },
+    /// The way from one node to another by the kernels' tables, and the way of least delay.
+    Path {
+        /// Where it begins.
+        from: String,
+        /// Where it leads.
+        to: String,
+        /// Lab time whose edges are walked, nanoseconds; now unless given. Tables are always those of now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at_ns: Option<u64>,
+    },
     /// All events so far, then, with `follow`, each new one.
     Events {
         /// Keep the stream open.

@@ -24,6 +24,17 @@ pub trait LabView: Send + Sync + 'static {
     /// # Errors
     /// When a node does not exist; says which, and the nearest name.
     fn link(&self, a: &str, b: &str) -> Result<Value, String>;
+    /// A node's routes, as its kernel has them.
+    ///
+    /// # Errors
+    /// When the node does not exist, or its kernel does not answer.
+    fn routes(&self, node: &str) -> Result<Value, String>;
+    /// The way from one node to another by the kernels' tables, over the edges of lab time `at_ns` (now unless
+    /// given), and the way of least delay.
+    ///
+    /// # Errors
+    /// When a node does not exist, or a kernel does not answer.
+    fn path(&self, from: &str, to: &str, at_ns: Option<u64>) -> Result<Value, String>;
     /// Events so far, and a channel with the later ones.
     fn events(&self) -> (Vec<Value>, Receiver<Value>);
     /// Asks the engine to take the lab down; returns at once.
@@ -105,6 +116,10 @@ fn answer_client(stream: &UnixStream, lab: &dyn LabView) -> io::Result<()> {
             Ok(Request::State) => say(&mut writer, Ok(lab.state()))?,
             Ok(Request::Show) => say(&mut writer, Ok(lab.show()))?,
             Ok(Request::Link { a, b }) => say(&mut writer, lab.link(&a, &b))?,
+            Ok(Request::Routes { node }) => say(&mut writer, lab.routes(&node))?,
+            Ok(Request::Path { from, to, at_ns }) => {
+                say(&mut writer, lab.path(&from, &to, at_ns))?;
+            }
             Ok(Request::Down) => {
                 lab.down();
                 say(&mut writer, Ok(Value::Null))?;

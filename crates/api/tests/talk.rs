@@ -22,6 +22,12 @@ impl LabView for Lab {
     fn link(&self, a: &str, _: &str) -> Result<Value, String> {
         Err(format!("no node '{a}'"))
     }
+    fn routes(&self, node: &str) -> Result<Value, String> {
+        Ok(json!({"node": node}))
+    }
+    fn path(&self, from: &str, to: &str, at_ns: Option<u64>) -> Result<Value, String> {
+        Ok(json!([from, to, at_ns]))
+    }
     fn events(&self) -> (Vec<Value>, Receiver<Value>) {
         let (sender, receiver) = channel();
         sender.send(json!(2)).unwrap();
@@ -53,6 +59,13 @@ fn questions_get_answers() {
         })
         .unwrap_err();
     assert_eq!(refused.to_string(), "no node 'x'");
+    let routes = client.ask(&Request::Routes { node: "x".into() }).unwrap();
+    assert_eq!(routes, json!({"node": "x"}));
+    for at_ns in [None, Some(7)] {
+        let (from, to) = ("x".to_owned(), "y".to_owned());
+        let path = client.ask(&Request::Path { from, to, at_ns }).unwrap();
+        assert_eq!(path, json!(["x", "y", at_ns]));
+    }
     assert_eq!(client.ask(&Request::Down).unwrap(), Value::Null);
     assert!(lab.down.load(Ordering::SeqCst));
     let events = client.stream(&Request::Events { follow: true }).unwrap();

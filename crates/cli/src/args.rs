@@ -36,6 +36,10 @@ pub(crate) enum Verb {
     Shell(Shell),
     /// Show one link's live state, and why it is up or down.
     Link(Link),
+    /// Print a node's routes, as its kernel has them.
+    Routes(Routes),
+    /// Follow the kernels' routes from one node to another, hop by hop, and compare with the shortest way.
+    Path(Path),
     /// Print a lab's events.
     Events(Events),
     /// Take a running lab down.
@@ -178,6 +182,35 @@ pub(crate) struct Link {
     pub(crate) a: String,
     /// The other end's node.
     pub(crate) b: String,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `routes`.
+#[derive(Debug, Args)]
+pub(crate) struct Routes {
+    /// The lab's name.
+    pub(crate) lab: String,
+    /// The node's name.
+    pub(crate) node: String,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `path`.
+#[derive(Debug, Args)]
+pub(crate) struct Path {
+    /// The lab's name.
+    pub(crate) lab: String,
+    /// The node it begins at.
+    pub(crate) a: String,
+    /// The node it leads to.
+    pub(crate) b: String,
+    /// Walk the edges of this lab time, for example `30s`; now unless given. The tables are always those of now.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) at: Option<TimeSpan>,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,

@@ -10,8 +10,10 @@ mod labs;
 mod link;
 mod list;
 mod over;
+mod path;
 mod plan;
 mod results;
+mod routes;
 mod run;
 mod scenario;
 mod show;
@@ -30,6 +32,8 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Verb::Exec(args) => exec::exec(&args),
         Verb::Shell(args) => exec::shell(&args),
         Verb::Link(args) => link::run(&args),
+        Verb::Routes(args) => routes::run(&args),
+        Verb::Path(args) => path::run(&args),
         Verb::Events(args) => events::run(&args),
         Verb::Down(args) => down::run(&args),
         Verb::Clean(args) => clean::run(&args),

@@ -14,6 +14,7 @@ use constel_topology::{NodeId, NodeKind};
 use crate::error::EngineError;
 use crate::launcher::Launcher;
 use crate::progress::Stage;
+use crate::usage::{self, DaemonsRow, Usage};
 use crate::wiring::Wiring;
 
 /// Programs needed, as (program, Debian package).
@@ -126,6 +127,22 @@ impl Daemons {
             how: crate::traffic::exit_words(gone.exit),
         };
         Ok(gone.into_iter().map(death).collect())
+    }
+
+    /// What those that run have cost so far; `None` when none runs.
+    ///
+    /// # Errors
+    /// When `/proc` cannot be understood.
+    pub(crate) fn usage(&self, when: &'static str) -> Result<Option<DaemonsRow>, EngineError> {
+        let mut usages = Vec::with_capacity(self.running.len());
+        for (_, child) in self.running.iter() {
+            let usage = Usage::of(child.pid()).map_err(|source| EngineError::Io {
+                what: "read what a daemon has used".to_owned(),
+                source,
+            })?;
+            usages.extend(usage);
+        }
+        Ok(usage::row(when, &usages))
     }
 
     /// How many run.

@@ -20,8 +20,9 @@ use crate::progress::{Progress, Stage};
 use crate::run::Options;
 use crate::running::{Run, Seen};
 use crate::steps::{StepTimes, Steps};
-use crate::summary::{Convergence, FlowRow, Times};
+use crate::summary::{ControlRow, Convergence, FlowRow, Times};
 use crate::traffic::{self, Traffic};
+use crate::usage::DaemonsRow;
 use crate::view::View;
 
 /// Routes that do not stand by then never will.
@@ -44,6 +45,7 @@ pub(crate) struct Context<'a> {
 pub(crate) struct Lived {
     pub(crate) seen: Seen,
     pub(crate) convergence: Convergence,
+    pub(crate) daemons: Vec<DaemonsRow>,
     pub(crate) flows: Vec<FlowRow>,
     pub(crate) step_times: StepTimes,
     pub(crate) edges: usize,
@@ -130,6 +132,7 @@ fn live_with(
     }
     let hold = scenario.clock_hold == ClockHold::UntilRoutesStand;
     let mut convergence = Convergence::default();
+    let mut usage = Vec::new();
     if scenario.routing.mode != Mode::None && hold {
         let logs = logs_folder(results);
         let (standing, _) = run.wait_for_routes(&steps.current, daemons, ROUTES_WITHIN, &logs)?;
@@ -137,7 +140,13 @@ fn live_with(
         convergence = Convergence {
             first_s: Some(took),
             pairs: standing.pairs,
+            control: if daemons.count() > 0 {
+                control(fabric)?
+            } else {
+                None
+            },
         };
+        usage.extend(daemons.usage("routes-stand")?);
         log.emit(
             None,
             "routes-stand",
@@ -174,7 +183,9 @@ fn live_with(
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         (seen, ended)
     });
-    let (seen, ended) = (seen?, ended?);
+    let (mut seen, ended) = (seen?, ended?);
+    usage.extend(daemons.usage("end")?);
+    traffic::charge_handovers(wiring, clock, &ended, &mut seen.handovers);
     let row = |(job, ended): &(traffic::Job, traffic::Ended)| {
         traffic::row(wiring, job, ended, &seen.paths, &seen.handovers)
     };
@@ -183,7 +194,19 @@ fn live_with(
         flows,
         seen,
         convergence,
+        daemons: usage,
         step_times: steps.times,
         edges,
     })
+}
+
+/// What was on the links up to now.
+fn control(fabric: &Fabric) -> Result<Option<ControlRow>, EngineError> {
+    let edges: Vec<(u64, u64)> = fabric
+        .handle
+        .all_edges()?
+        .iter()
+        .map(|edge| (edge.counters.offered, edge.counters.offered_bytes))
+        .collect();
+    Ok(ControlRow::of(&edges))
 }

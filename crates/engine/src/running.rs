@@ -184,6 +184,7 @@ impl Run<'_> {
                     from,
                     to,
                     routes_stood_after_ns: None,
+                    lost_probes: None,
                 });
             }
             seen.paths.sample(

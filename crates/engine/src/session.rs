@@ -81,6 +81,7 @@ pub(crate) fn session(
     let fabric = fabric(lab, claim, &globals, cgroup, progress)?;
     view.change(|live| {
         live.wiring = Some(Arc::clone(&fabric.wiring));
+        live.nodes = Some(Arc::clone(&fabric.nodes));
         live.relay = Some(Arc::clone(&fabric.handle));
     });
     let mut times = Times {
@@ -138,6 +139,7 @@ pub(crate) fn session(
         size,
         times,
         convergence: lived.convergence,
+        daemons: lived.daemons,
         handovers: lived.seen.handovers,
         flows: lived.flows,
         steps: StepRows::of(&lived.step_times),

@@ -8,6 +8,7 @@ use constel_observe::verdict::{Fidelity, Verdict};
 use serde::Serialize;
 
 use crate::steps::StepTimes;
+use crate::usage::DaemonsRow;
 
 /// A run in numbers.
 #[derive(Debug, Clone, Serialize)]
@@ -28,6 +29,8 @@ pub struct Summary {
     pub times: Times,
     /// When routes stood.
     pub convergence: Convergence,
+    /// What routing daemons had cost, at two moments; empty without daemons.
+    pub daemons: Vec<DaemonsRow>,
     /// Every change of a station's satellite.
     pub handovers: Vec<HandoverRow>,
     /// The scenario's own traffic.
@@ -77,6 +80,38 @@ pub struct Convergence {
     pub first_s: Option<f64>,
     /// Ordered pairs of stations walked, both families counted.
     pub pairs: usize,
+    /// What it took; absent when nobody waited for routes, or no daemons made them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub control: Option<ControlRow>,
+}
+
+/// Frames on the links from the first edges to standing routes: there is no traffic yet, so all are control
+/// messages (with IPv6, a few of neighbour and listener discovery among them). Counted by the link plane.
+#[derive(Debug, Clone, Serialize)]
+pub struct ControlRow {
+    /// Frames on all links together.
+    pub frames: u64,
+    /// Their bytes, Ethernet headers included.
+    pub bytes: u64,
+    /// Frames per direction of a link.
+    pub frames_per_edge: Quantiles,
+    /// Bytes per direction of a link.
+    pub bytes_per_edge: Quantiles,
+}
+
+impl ControlRow {
+    /// Sums up (frames, bytes) of every edge; `None` without edges.
+    pub(crate) fn of(edges: &[(u64, u64)]) -> Option<Self> {
+        let quantiles = |get: fn(&(u64, u64)) -> u64| {
+            Quantiles::of(&mut edges.iter().map(|e| get(e) as f64).collect::<Vec<_>>())
+        };
+        Some(Self {
+            frames: edges.iter().map(|(frames, _)| frames).sum(),
+            bytes: edges.iter().map(|(_, bytes)| bytes).sum(),
+            frames_per_edge: quantiles(|(frames, _)| *frames)?,
+            bytes_per_edge: quantiles(|(_, bytes)| *bytes)?,
+        })
+    }
 }
 
 /// One change of a station's satellite.
@@ -92,6 +127,10 @@ pub struct HandoverRow {
     pub to: Option<String>,
     /// How long after the handover all routes stood again, nanoseconds; absent when the run ended first.
     pub routes_stood_after_ns: Option<u64>,
+    /// Probes of the scenario's pings to or from the station that it may have cost: sent less than a round trip
+    /// before it, no later than when routes stood again, and never answered. Absent when no ping saw it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_probes: Option<u64>,
 }
 
 /// One flow's result.

@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use constel_host::netlink::{InstalledRoute, RouteTarget};
-use constel_routing::walk::{Route, Table, Walk, walk};
+use constel_routing::walk::{Route, Table, Walk, walk_at};
 use constel_routing::{Graph, GroundTransit, Scratch, UNREACHABLE};
 use constel_topology::{NodeId, NodeKind, Snapshot};
 
@@ -17,18 +17,29 @@ use crate::wiring::{Wiring, port_of_ifindex};
 /// `RTN_UNICAST`: the only kind that forwards.
 const UNICAST: u8 = 1;
 /// The main table.
-const MAIN: u32 = 254;
+pub(crate) const MAIN: u32 = 254;
+
+/// Everything a node's kernel has in its tables.
+///
+/// # Errors
+/// When the kernel does not answer.
+pub(crate) fn installed(
+    nodes: &[LiveNode],
+    node: NodeId,
+) -> Result<Vec<InstalledRoute>, EngineError> {
+    let mut socket = nodes[node.index()]
+        .netlink
+        .lock()
+        .unwrap_or_else(|e| e.into_inner());
+    Ok(socket.routes()?)
+}
 
 /// Reads the main table of one node.
 ///
 /// # Errors
 /// When the kernel does not answer.
 fn read(wiring: &Wiring, nodes: &[LiveNode], node: NodeId) -> Result<Table, EngineError> {
-    let mut socket = nodes[node.index()]
-        .netlink
-        .lock()
-        .unwrap_or_else(|e| e.into_inner());
-    let routes = socket.routes()?;
+    let routes = installed(nodes, node)?;
     Ok(Table::new(
         routes
             .iter()
@@ -84,9 +95,31 @@ impl<'a> Tables<'a> {
         from: NodeId,
         goal: IpAddr,
     ) -> Result<Walk, EngineError> {
+        self.walk_at(snapshot, from, goal, snapshot.t_ns)
+    }
+
+    /// [`Tables::walk`] over the edges as they are at another moment of the snapshot's step.
+    ///
+    /// # Errors
+    /// When a kernel does not answer.
+    pub(crate) fn walk_at(
+        &mut self,
+        snapshot: &Snapshot,
+        from: NodeId,
+        goal: IpAddr,
+        t_ns: u64,
+    ) -> Result<Walk, EngineError> {
         let Wiring { lab, addresses, .. } = self.wiring;
         loop {
-            let walked = walk(&lab.layout, snapshot, addresses, &self.known, from, goal);
+            let walked = walk_at(
+                &lab.layout,
+                snapshot,
+                addresses,
+                &self.known,
+                from,
+                goal,
+                t_ns,
+            );
             let at = walked.hops.last().map_or(from, |hop| hop.to);
             // It stopped for want of a table: read that one and try again.
             if walked.arrived() || self.read[at.index()] {

@@ -1,6 +1,7 @@
 //! The scenario's own traffic: servers first, then each flow at its lab time, results read at the end.
 
 mod commands;
+mod lost;
 mod results;
 
 use std::collections::BTreeMap;
@@ -24,7 +25,7 @@ use crate::wiring::Wiring;
 
 pub(crate) use commands::programs;
 use commands::{Content, FlowPlan, Launch};
-pub(crate) use results::{Ended, row};
+pub(crate) use results::{Ended, charge_handovers, row};
 
 /// A server that does not listen by then never will.
 const SERVER_READY_WITHIN: Duration = Duration::from_secs(10);

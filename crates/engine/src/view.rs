@@ -13,12 +13,15 @@ use constel_topology::{NodeId, Snapshot, why};
 use serde_json::{Value, json};
 
 use crate::clock::LabClock;
+use crate::inspect;
+use crate::nodes::LiveNode;
 use crate::wiring::Wiring;
 
 /// What the view needs; parts appear as the lab comes up.
 #[derive(Default)]
 pub(crate) struct Live {
     pub(crate) wiring: Option<Arc<Wiring>>,
+    pub(crate) nodes: Option<Arc<Vec<LiveNode>>>,
     pub(crate) relay: Option<Arc<RelayHandle>>,
     pub(crate) snapshot: Option<Arc<Snapshot>>,
     pub(crate) state: &'static str,
@@ -98,14 +101,7 @@ impl LabView for View {
                 return Err("the lab is still coming up".to_owned());
             };
             let layout = &wiring.lab.layout;
-            let find = |name: &str| {
-                layout.find(name).map(|node| node.id).ok_or_else(|| {
-                    let names = layout.nodes().iter().map(|node| node.name.as_str());
-                    let hint = nearest(name, names).map(|n| format!("; nearest is '{n}'"));
-                    format!("no node is called '{name}'{}", hint.unwrap_or_default())
-                })
-            };
-            let (a_id, b_id) = (find(a)?, find(b)?);
+            let (a_id, b_id) = (find(wiring, a)?, find(wiring, b)?);
             let reason = why(layout, snapshot, a_id, b_id);
             let directions = [(a_id, b_id), (b_id, a_id)].map(|(from, to)| {
                 layout
@@ -124,6 +120,33 @@ impl LabView for View {
                 "why": reason.describe(layout), "edges": edges, "t_ns": self.clock.now_ns(),
             }))
         })
+    }
+
+    fn routes(&self, node: &str) -> Result<Value, String> {
+        let (wiring, nodes, _) = self.held()?;
+        let id = find(&wiring, node)?;
+        let mut answer = inspect::routes(&wiring, &nodes, id).map_err(|e| e.to_string())?;
+        answer["t_ns"] = json!(self.clock.now_ns());
+        Ok(answer)
+    }
+
+    fn path(&self, from: &str, to: &str, at_ns: Option<u64>) -> Result<Value, String> {
+        let (wiring, nodes, mut snapshot) = self.held()?;
+        let ends = (find(&wiring, from)?, find(&wiring, to)?);
+        // A held clock stands at the snapshot's time.
+        let now_ns = self.clock.now_ns().map_or(snapshot.t_ns, |t| {
+            // The next step's edges are in force a moment before this view has them.
+            t.min(snapshot.t_ns + wiring.lab.step_ns())
+        });
+        let t_ns = at_ns.unwrap_or(now_ns);
+        if at_ns.is_some() {
+            let step = t_ns / wiring.lab.step_ns();
+            snapshot = Arc::new(wiring.lab.stepper().at_step(step));
+        }
+        let mut answer = inspect::path(&wiring, &nodes, &snapshot, ends, t_ns)
+            .map_err(|error| error.to_string())?;
+        answer["tables_t_ns"] = json!(now_ns);
+        Ok(answer)
     }
 
     fn events(&self) -> (Vec<Value>, Receiver<Value>) {
@@ -149,7 +172,30 @@ impl LabView for View {
     }
 }
 
+/// What a path needs: everything of the lab at one moment.
+type Held = (Arc<Wiring>, Arc<Vec<LiveNode>>, Arc<Snapshot>);
+
+/// The node of that name, or which is nearest.
+fn find(wiring: &Wiring, name: &str) -> Result<NodeId, String> {
+    let layout = &wiring.lab.layout;
+    layout.find(name).map(|node| node.id).ok_or_else(|| {
+        let names = layout.nodes().iter().map(|node| node.name.as_str());
+        let hint = nearest(name, names).map(|n| format!("; nearest is '{n}'"));
+        format!("no node is called '{name}'{}", hint.unwrap_or_default())
+    })
+}
+
 impl View {
+    /// Taken out of the lock: reading kernels' tables must not hold up a step.
+    fn held(&self) -> Result<Held, String> {
+        self.with(|live| {
+            let parts = live.wiring.clone().zip(live.nodes.clone());
+            let parts = parts.zip(live.snapshot.clone());
+            parts.map(|((wiring, nodes), snapshot)| (wiring, nodes, snapshot))
+        })
+        .ok_or_else(|| "the lab is still coming up, or going down".to_owned())
+    }
+
     fn direction(&self, live: &Live, from: PortId, to: PortId, snapshot: &Snapshot) -> Value {
         let Some(wiring) = &live.wiring else {
             return Value::Null;

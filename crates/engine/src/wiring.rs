@@ -96,3 +96,37 @@ impl Wiring {
         v4.into_iter().chain(v6).collect()
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// The shipped Iridium lab, wired but not built.
+    pub(crate) fn iridium() -> Wiring {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/iridium.yaml");
+        let text = std::fs::read_to_string(path).unwrap();
+        let parsed = constel_scenario::parse(path, &text).unwrap_or_else(|e| panic!("{e}"));
+        let files = constel_scenario::DiskFiles::beside(path);
+        let scenario = constel_scenario::resolve(&parsed, &files).unwrap_or_else(|e| panic!("{e}"));
+        let families = scenario.routing.families;
+        let lab = Lab::new(scenario).unwrap_or_else(|e| panic!("{e}"));
+        Wiring {
+            addresses: AddressPlan::new(&lab.layout).unwrap(),
+            families,
+            lab,
+        }
+    }
+
+    #[test]
+    fn a_port_is_found_by_the_index_it_was_given() {
+        let wiring = iridium();
+        for port in wiring.lab.layout.ports() {
+            let found = port_of_ifindex(&wiring.lab, port.node, node_ifindex(port));
+            assert_eq!(found, Some(port.id));
+        }
+        assert_eq!(
+            port_of_ifindex(&wiring.lab, NodeId(0), LOOPBACK_IFINDEX),
+            None
+        );
+    }
+}

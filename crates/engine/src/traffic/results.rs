@@ -1,13 +1,17 @@
 //! From a tool's raw output to a row of the summary.
 
 use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use constel_host::process::Exit;
-use constel_observe::flows::{FlowError, Outcome, parse_http, parse_iperf3, parse_ping};
+use constel_observe::flows::{
+    FlowError, Outcome, parse_http, parse_iperf3, parse_ping, ping_replies,
+};
 use constel_scenario::model::{Action, Transport};
 use constel_topology::NodeId;
 
-use super::{Job, exit_words};
+use super::{Job, exit_words, lost};
+use crate::clock::LabClock;
 use crate::paths::Paths;
 use crate::summary::{FlowRow, HandoverRow, rtt_of};
 use crate::wiring::Wiring;
@@ -23,6 +27,34 @@ pub(crate) enum Ended {
     AtItsTime,
     /// The run ended before its time was over.
     CutShort,
+}
+
+/// Counts the probes that each handover cost, by the scenario's pings.
+pub(crate) fn charge_handovers(
+    wiring: &Wiring,
+    clock: &LabClock,
+    ended: &[(Job, Ended)],
+    handovers: &mut [HandoverRow],
+) {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
+    let (Some(now_ns), Ok(since_epoch)) = (clock.now_ns(), since_epoch) else {
+        return;
+    };
+    let zero_unix_s = since_epoch.as_secs_f64() - now_ns as f64 / 1e9;
+    for (job, _) in ended {
+        let (Action::Ping(ping), Some((from, to, _))) = (&job.flow.action, job.plan.ends) else {
+            continue;
+        };
+        let text = fs::read_to_string(&job.out).unwrap_or_default();
+        // Without its summary nobody knows how many it sent.
+        let Some(sent) = parse_ping(&text).ok().and_then(|o| o.sent_packets) else {
+            continue;
+        };
+        let replies = ping_replies(&text);
+        let lost = lost::sent_and_lost(&replies, sent, ping.interval.seconds());
+        let ends = [from, to].map(|id| wiring.lab.layout.node(id).name.clone());
+        lost::count(handovers, &ends, &replies, &lost, zero_unix_s);
+    }
 }
 
 /// The row of a flow that has ended.
