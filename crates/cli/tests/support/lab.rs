@@ -1,0 +1,214 @@
+//! A lab run by the real binary. Dropping it ends it, whatever the test came to.
+
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use constel_api::{Client, Request};
+use constel_host::NetNs;
+use constel_host::claim::{LabName, LabState, RuntimeDir};
+use rustix::process::{Pid, Signal};
+use serde_json::Value;
+
+use super::{CONSTEL, constel, host::LABS, until, wait};
+
+/// Coming up, BIRD's convergence included.
+pub(crate) const UP_WITHIN: Duration = Duration::from_secs(60);
+/// Going down.
+pub(crate) const DOWN_WITHIN: Duration = Duration::from_secs(30);
+
+/// A running `constel run`.
+pub(crate) struct Lab {
+    pub(crate) name: String,
+    pub(crate) results: PathBuf,
+    pub(crate) child: Child,
+    log: PathBuf,
+}
+
+impl Lab {
+    /// Starts `constel run FILE --name cli-test-NAME --results DIR/NAME` with some more flags; does not wait.
+    pub(crate) fn start(name: &str, file: &Path, dir: &Path, flags: &[&str]) -> Lab {
+        let name = format!("{LABS}{name}");
+        let results = dir.join(&name);
+        let log = dir.join(format!("{name}.stderr"));
+        let child = Command::new(CONSTEL)
+            .arg("run")
+            .arg(file)
+            .args(["--name", &name, "--results"])
+            .arg(&results)
+            .args(flags)
+            .stdin(Stdio::null())
+            .stdout(File::create(dir.join(format!("{name}.stdout"))).unwrap())
+            .stderr(File::create(&log).unwrap())
+            .spawn()
+            .unwrap();
+        Lab {
+            name,
+            results,
+            child,
+            log,
+        }
+    }
+
+    /// Starts it and waits until it runs.
+    pub(crate) fn up(name: &str, file: &Path, dir: &Path, flags: &[&str]) -> Lab {
+        let mut lab = Lab::start(name, file, dir, flags);
+        lab.wait_running();
+        lab
+    }
+
+    /// What it wrote to stderr so far.
+    pub(crate) fn stderr(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Its summary, as JSON.
+    pub(crate) fn summary(&self) -> Value {
+        serde_json::from_slice(&fs::read(self.results.join("summary.json")).unwrap()).unwrap()
+    }
+
+    /// What it is doing, by the claim it holds; `None` when it has none.
+    pub(crate) fn state(&self) -> Option<LabState> {
+        let name: LabName = self.name.parse().unwrap();
+        RuntimeDir::default()
+            .find(&name)
+            .unwrap()
+            .map(|lab| lab.state)
+    }
+
+    /// Waits until lab time runs.
+    pub(crate) fn wait_running(&mut self) {
+        until(UP_WITHIN, "the lab runs", || {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                panic!("{} ended: {status}\n{}", self.name, self.stderr());
+            }
+            (self.state() == Some(LabState::Running)).then_some(())
+        });
+        until(UP_WITHIN, "its clock runs", || self.client().clock());
+    }
+
+    /// Its folder in the host's runtime directory.
+    pub(crate) fn dir(&self) -> PathBuf {
+        let name: LabName = self.name.parse().unwrap();
+        RuntimeDir::default().lab_dir(&name)
+    }
+
+    /// A connection to its socket.
+    pub(crate) fn client(&self) -> Asker {
+        Asker(Client::connect(&self.dir()).unwrap())
+    }
+
+    /// A node's network namespace.
+    pub(crate) fn node(&self, node: &str) -> NetNs {
+        let text = fs::read(self.dir().join("netns.json")).unwrap();
+        let paths: Value = serde_json::from_slice(&text).unwrap();
+        NetNs::open(paths[node].as_str().unwrap()).unwrap()
+    }
+
+    /// Names of all nodes.
+    pub(crate) fn nodes(&self) -> Vec<String> {
+        let text = fs::read(self.dir().join("netns.json")).unwrap();
+        let paths: Value = serde_json::from_slice(&text).unwrap();
+        paths.as_object().unwrap().keys().cloned().collect()
+    }
+
+    /// Sends a signal to `constel run`.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// Waits for its end.
+    pub(crate) fn ended(&mut self) -> ExitStatus {
+        wait(&mut self.child, DOWN_WITHIN)
+            .unwrap_or_else(|| panic!("{} does not end:\n{}", self.name, self.stderr()))
+    }
+
+    /// Ctrl-C, and waits for the end.
+    pub(crate) fn interrupt(&mut self) -> ExitStatus {
+        self.signal(Signal::INT);
+        self.ended()
+    }
+
+    /// `kill -9`, and waits until it is dead.
+    pub(crate) fn kill9(&mut self) {
+        // It may have come to its end in the same moment.
+        let _ = rustix::process::kill_process(Pid::from_child(&self.child), Signal::KILL);
+        let status = self.ended();
+        assert!(
+            status.signal() == Some(9) || status.code().is_some(),
+            "{status}"
+        );
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            // Already a failure, or the test has no more use for it: down the gentle way first.
+            let _ = rustix::process::kill_process(Pid::from_child(&self.child), Signal::INT);
+            if wait(&mut self.child, DOWN_WITHIN).is_none() {
+                eprintln!("{} had to be killed:\n{}", self.name, self.stderr());
+            }
+        }
+        if self.state() == Some(LabState::Dead) {
+            constel(["clean", &self.name]);
+        }
+    }
+}
+
+/// Asks a lab questions.
+pub(crate) struct Asker(Client);
+
+/// Where lab time zero lies on the host's clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    /// `CLOCK_MONOTONIC` at lab time zero, nanoseconds.
+    pub(crate) zero_mono_ns: i64,
+    /// How far off that may be, up or down.
+    pub(crate) doubt_ns: i64,
+}
+
+impl Asker {
+    /// One answer.
+    pub(crate) fn ask(&mut self, request: &Request) -> Value {
+        self.0.ask(request).unwrap()
+    }
+
+    /// Reads the lab's clock from outside: the answer with the shortest way there and back.
+    /// `None` while the clock is held.
+    pub(crate) fn clock(&mut self) -> Option<Clock> {
+        let mut best: Option<Clock> = None;
+        for _ in 0..50 {
+            let before = mono_ns();
+            let answer = self.ask(&Request::State);
+            let after = mono_ns();
+            let t_ns = answer["t_ns"].as_i64().filter(|&t| t > 0)?;
+            let doubt_ns = (after - before) / 2;
+            if best.is_none_or(|best| doubt_ns < best.doubt_ns) {
+                let zero_mono_ns = (before + after) / 2 - t_ns;
+                best = Some(Clock {
+                    zero_mono_ns,
+                    doubt_ns,
+                });
+            }
+        }
+        best
+    }
+}
+
+impl Clock {
+    /// Sleeps until lab time `t_s`.
+    pub(crate) fn sleep_until(&self, t_s: f64) {
+        let left = self.zero_mono_ns + (t_s * 1e9) as i64 - mono_ns();
+        std::thread::sleep(Duration::from_nanos(u64::try_from(left).unwrap_or(0)));
+    }
+}
+
+/// `CLOCK_MONOTONIC`, nanoseconds.
+pub(crate) fn mono_ns() -> i64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec * 1_000_000_000 + now.tv_nsec
+}

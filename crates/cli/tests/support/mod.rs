@@ -1,0 +1,124 @@
+//! What the tests of the command share: running the real binary, labs that never outlive a test, a picture of
+//! the host before and after.
+
+#![allow(
+    dead_code,
+    reason = "each test binary uses its own part of what they share"
+)]
+
+pub(crate) mod host;
+pub(crate) mod lab;
+pub(crate) mod load;
+pub(crate) mod netns;
+pub(crate) mod probe;
+pub(crate) mod route;
+pub(crate) mod scenario;
+
+use std::ffi::OsStr;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// The binary under test.
+pub(crate) const CONSTEL: &str = env!("CARGO_BIN_EXE_constel");
+
+/// No verb but `run` may take longer.
+const VERB_WITHIN: Duration = Duration::from_secs(30);
+
+/// Runs a verb to its end; panics when it hangs.
+pub(crate) fn constel<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Output {
+    let mut command = Command::new(CONSTEL);
+    command.args(args).stdin(Stdio::null());
+    finish(command, VERB_WITHIN)
+}
+
+/// Runs a command to its end; kills it and panics after `limit`.
+pub(crate) fn finish(mut command: Command, limit: Duration) -> Output {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let out = collect(child.stdout.take());
+    let err = collect(child.stderr.take());
+    let status = wait(&mut child, limit);
+    let (stdout, stderr) = (out.join().unwrap(), err.join().unwrap());
+    let Some(status) = status else {
+        panic!(
+            "{command:?} did not end within {limit:?}; stderr:\n{}",
+            String::from_utf8_lossy(&stderr)
+        );
+    };
+    Output {
+        status,
+        stdout,
+        stderr,
+    }
+}
+
+fn collect(stream: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut stream) = stream {
+            stream.read_to_end(&mut bytes).unwrap();
+        }
+        bytes
+    })
+}
+
+/// Waits for the child; kills it after `limit` and gives `None`.
+pub(crate) fn wait(child: &mut Child, limit: Duration) -> Option<std::process::ExitStatus> {
+    let end = Instant::now() + limit;
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return Some(status);
+        }
+        if Instant::now() > end {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Its stdout as text.
+pub(crate) fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Its stderr as text.
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Its stdout as one JSON document, after exit code 0.
+pub(crate) fn json(output: &Output) -> Value {
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        panic!("{error}: {}", String::from_utf8_lossy(&output.stdout));
+    })
+}
+
+/// The workspace's folder.
+pub(crate) fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
+}
+
+/// Polls until `ready` gives something; panics after `limit`.
+pub(crate) fn until<T>(limit: Duration, what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + limit;
+    loop {
+        if let Some(value) = ready() {
+            return value;
+        }
+        assert!(Instant::now() < end, "not within {limit:?}: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}

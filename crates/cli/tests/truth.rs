@@ -1,0 +1,280 @@
+//! Do packets take as long as light would? Real packets through a running lab, against its plan.
+
+mod support;
+
+use std::path::Path;
+use std::time::Duration;
+
+use support::host::Host;
+use support::lab::Lab;
+use support::load::Load;
+use support::probe::{Pace, Sample, echo, one_way};
+use support::route::Sky;
+use support::{netns, scenario};
+
+/// A run whose own verdict says the host did not keep up proves nothing either way and is repeated. So often.
+const TRIES: usize = 3;
+
+/// A probe and what geometry says.
+struct Compared {
+    measured_ns: i64,
+    expected_ns: i64,
+}
+
+impl Compared {
+    fn error_ns(&self) -> i64 {
+        self.measured_ns - self.expected_ns
+    }
+}
+
+/// Runs a lab until its verdict is that its figures are to be trusted, and gives what `measure` made of it.
+fn trusted<T>(file: &Path, dir: &Path, flags: &[&str], measure: impl Fn(&Lab) -> T) -> T {
+    for _ in 0..TRIES {
+        // A results folder of its own.
+        let number = std::fs::read_dir(dir).unwrap().count();
+        let mut lab = Lab::up(&format!("truth-{number}"), file, dir, flags);
+        let measured = measure(&lab);
+        let status = lab.ended();
+        let summary = lab.summary();
+        if summary["verdict"]["trustworthy"] == true {
+            assert_eq!(status.code(), Some(0));
+            return measured;
+        }
+        assert_eq!(status.code(), Some(3), "{}", lab.stderr());
+        eprintln!("not trusted, again: {}", summary["verdict"]["reasons"]);
+    }
+    panic!("this host does not keep up: {TRIES} runs and none to be trusted");
+}
+
+fn quantile(sorted: &[i64], share: f64) -> i64 {
+    sorted[((sorted.len() - 1) as f64 * share).round() as usize]
+}
+
+/// What others may use of the processors, cores, before the slowest of many probes says more about them than
+/// about us.
+const OTHERS_CORES: f64 = 0.1;
+
+/// Pings from `ross` to `to`, over so many hops, for so long, and compares each answer with the plan of its
+/// moment: off by less than 0.2 ms in the median and less than 0.5 ms always. On a host where others work it is
+/// tried again, and in the end judged by the faster half of the pings; it says so.
+fn ping_is_twice_the_delay(to: &str, hops: usize, seconds: u32, every: Duration) {
+    let host = Host::take();
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario::sky(dir.path(), seconds + 2, "0 s");
+    for number in 1..=TRIES {
+        let (compared, others) = trusted(&file, dir.path(), &[], |lab| {
+            ping(lab, &file, to, hops, seconds, every)
+        });
+        let glide = compared[compared.len() - 1].expected_ns - compared[0].expected_ns;
+        let mut errors: Vec<i64> = compared.iter().map(Compared::error_ns).collect();
+        errors.sort_unstable();
+        let us = |share| quantile(&errors, share) as f64 / 1e3;
+        println!(
+            "{} pings over {seconds} s and {hops} hops, {:.3} ms there and back, gliding by {:.3} ms: error least {:.1} us, median {:.1} us, p95 {:.1} us, p99 {:.1} us, greatest {:.1} us; others use {others:.2} cores",
+            errors.len(),
+            compared[0].expected_ns as f64 / 1e6,
+            glide as f64 / 1e6,
+            us(0.0),
+            us(0.5),
+            us(0.95),
+            us(0.99),
+            us(1.0),
+        );
+        // 1 ms in 10 s: an emulator that held the delays of its first second would be found out.
+        assert!(glide > i64::from(seconds) * 90_000, "glided by {glide} ns");
+        // No frame is faster than light. The clock's doubt is all that may be seen here.
+        assert!(errors[0] > -60_000, "too early by {} ns", -errors[0]);
+        let mut sizes: Vec<i64> = errors.iter().map(|error| error.abs()).collect();
+        sizes.sort_unstable();
+        let median_good = quantile(&sizes, 0.5) < 200_000;
+        if median_good && quantile(&sizes, 1.0) < 500_000 {
+            break;
+        }
+        assert!(others > OTHERS_CORES, "nobody else is to blame");
+        if number == TRIES {
+            eprintln!("a busy host: judged by the faster half of the pings only");
+            assert!(quantile(&sizes, 0.25) < 200_000, "lower quartile");
+            assert!(quantile(&sizes, 0.5) < 500_000, "median");
+        }
+    }
+    host.assert_as_before("after the pings");
+}
+
+/// One run of pings, and how many cores others used meanwhile.
+fn ping(
+    lab: &Lab,
+    file: &Path,
+    to: &str,
+    hops: usize,
+    seconds: u32,
+    every: Duration,
+) -> (Vec<Compared>, f64) {
+    let (from, goal) = (lab.node("ross"), lab.node(to));
+    let clock = lab.client().clock().unwrap();
+    assert!(clock.doubt_ns < 50_000, "{clock:?}");
+    clock.sleep_until(0.5);
+    let count = (f64::from(seconds) / every.as_secs_f64()) as usize;
+    let patience = Duration::from_secs(1);
+    let load = Load::now(lab.child.id());
+    let pace = Pace {
+        count,
+        every,
+        patience,
+    };
+    let samples = echo(&from, netns::loopback(&goal), pace);
+    let others = load.others_since(lab.child.id());
+    let compare = |sample: &Sample| {
+        let t_ns = sample.sent_ns - clock.zero_mono_ns;
+        let sky = Sky::at(file, t_ns);
+        let path = sky.path("ross", to);
+        assert_eq!(path.len(), hops + 1, "made for another path: {path:?}");
+        let one_way_ns = sky.delay_ns(&path).unwrap();
+        // The plan itself against distance over c. It is exact at steps and glides between.
+        let off = one_way_ns as f64 - sky.light_ns(&path);
+        assert!(off.abs() < 2_000.0, "at {t_ns}: {off} ns from geometry");
+        Compared {
+            measured_ns: sample.took_ns.expect("no probe may be lost"),
+            expected_ns: 2 * one_way_ns,
+        }
+    };
+    (samples.iter().map(compare).collect(), others)
+}
+
+#[test]
+fn ping_is_twice_the_geometric_delay_over_10_s() {
+    ping_is_twice_the_delay("weddell", 4, 10, Duration::from_millis(25));
+}
+
+#[test]
+#[ignore = "takes two minutes; prints the figures"]
+fn ping_is_twice_the_geometric_delay_over_60_s() {
+    ping_is_twice_the_delay("weddell", 4, 60, Duration::from_millis(50));
+    ping_is_twice_the_delay("michigan", 6, 60, Duration::from_millis(50));
+}
+
+/// Lab time of the handover, and the outage the scenario asks for.
+const HANDOVER_NS: i64 = 7_000_000_000;
+const OUTAGE_NS: i64 = 300_000_000;
+
+/// The hole in a stream of probes: when the last before it and the first after it were sent, lab time.
+fn hole(samples: &[Sample], zero_mono_ns: i64) -> (i64, i64) {
+    let sent = |sample: &Sample| sample.sent_ns - zero_mono_ns;
+    let lost: Vec<usize> = (0..samples.len())
+        .filter(|&n| samples[n].took_ns.is_none())
+        .collect();
+    let (first, last) = (lost[0], lost[lost.len() - 1]);
+    assert_eq!(
+        last - first + 1,
+        lost.len(),
+        "one hole, not several: lost at {:?}",
+        lost.iter().map(|&n| sent(&samples[n])).collect::<Vec<_>>()
+    );
+    (sent(&samples[first - 1]), sent(&samples[last + 1]))
+}
+
+#[test]
+fn a_handover_is_an_outage_as_stated_and_rebuilds_nothing() {
+    let host = Host::take();
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario::sky(dir.path(), 9, "300 ms");
+    let before = Sky::at(&file, HANDOVER_NS - 1_000_000);
+    let after = Sky::at(&file, HANDOVER_NS + OUTAGE_NS + 1_000_000);
+    let old = before.path("hobart", "chatham");
+    let new = after.path("hobart", "chatham");
+    assert_eq!(
+        (old.len(), new.len()),
+        (4, 4),
+        "three hops: {old:?} {new:?}"
+    );
+    assert_ne!(old[1], new[1], "hobart hands over");
+    let during = Sky::at(&file, HANDOVER_NS + OUTAGE_NS / 2);
+    assert_eq!(during.delay_ns(&new), None, "dark meanwhile");
+
+    let (up, down, happened) = trusted(&file, dir.path(), &[], |lab| {
+        let (hobart, chatham) = (lab.node("hobart"), lab.node("chatham"));
+        let (a, b) = (netns::loopback(&hobart), netns::loopback(&chatham));
+        let clock = lab.client().clock().unwrap();
+        clock.sleep_until(6.2);
+        let watch = netns::Watch::begin(lab);
+        clock.sleep_until(6.5);
+        let pace = Pace {
+            count: 1200,
+            every: Duration::from_millis(1),
+            patience: Duration::from_millis(200),
+        };
+        let (up, down) = std::thread::scope(|scope| {
+            let up = scope.spawn(|| one_way((&hobart, a), (&chatham, b), 7001, pace));
+            let down = scope.spawn(|| one_way((&chatham, b), (&hobart, a), 7002, pace));
+            (up.join().unwrap(), down.join().unwrap())
+        });
+        let happened = watch.end();
+        let zero = clock.zero_mono_ns;
+        (hole(&up, zero), hole(&down, zero), happened)
+    });
+
+    // Upwards the outage begins and ends at the sender: what is sent while it is dark is lost. Downwards a
+    // probe meets the dark link after the delay of the hops before it, which the new path has other than the
+    // old. Probes are 1 ms apart: a hole seems up to two of them longer than it is. Half a millisecond for
+    // stamps and the step's own time.
+    let reversed = |path: &[String]| path.iter().rev().cloned().collect::<Vec<_>>();
+    let inner = |sky: &Sky, path: &[String]| sky.delay_ns(&reversed(path)[..3]).unwrap();
+    let cases = [
+        ("up", up, HANDOVER_NS, HANDOVER_NS + OUTAGE_NS),
+        (
+            "down",
+            down,
+            HANDOVER_NS - inner(&before, &old),
+            HANDOVER_NS + OUTAGE_NS - inner(&after, &new),
+        ),
+    ];
+    for (direction, (last, first), dark, light) in cases {
+        let ms = |ns: i64| ns as f64 / 1e6;
+        println!(
+            "{direction}: dark for {:.3} ms by probes 1 ms apart, {:.3} ms by the plan; last before it {:.3} ms before, first after it {:.3} ms after",
+            ms(first - last),
+            ms(light - dark),
+            ms(dark - last),
+            ms(first - light),
+        );
+        assert!(
+            (-500_000..1_500_000).contains(&(dark - last)),
+            "{direction}"
+        );
+        assert!(
+            (-500_000..1_500_000).contains(&(first - light)),
+            "{direction}"
+        );
+    }
+
+    for (node, what) in &happened {
+        assert!(what.rebuilt.is_empty(), "{node}: {:?}", what.rebuilt);
+        assert!(
+            what.routes_gone.is_empty(),
+            "{node}: {:?}",
+            what.routes_gone
+        );
+        assert_eq!(
+            what.routes_set, what.routes_moved,
+            "{node}: routes were written that lead where they led before"
+        );
+    }
+    let moved: Vec<_> = happened
+        .iter()
+        .filter(|(_, what)| !what.routes_moved.is_empty())
+        .map(|(node, what)| format!("{node} {}", what.routes_moved.len()))
+        .collect();
+    println!("routes replaced, none removed: {}", moved.join(", "));
+    assert!(
+        !happened["hobart"].routes_moved.is_empty(),
+        "its satellite is another"
+    );
+    assert!(
+        happened["chatham"].routes_moved.is_empty(),
+        "its satellite is the same"
+    );
+    assert!(
+        moved.len() < happened.len() / 2,
+        "most nodes are not told anything"
+    );
+    host.assert_as_before("after the handover");
+}
