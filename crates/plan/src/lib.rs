@@ -8,6 +8,7 @@ mod contacts;
 mod coverage;
 mod document;
 mod elements;
+pub mod exports;
 mod interval;
 mod lab;
 mod paths;

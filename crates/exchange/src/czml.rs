@@ -1,0 +1,168 @@
+//! CZML for Cesium: positions in the FIXED frame in metres, sampled from an epoch on.
+//!
+//! One packet an object with `[t, x, y, z, ...]`, interpolated by Lagrange polynomials of degree 5 as Cesium does
+//! by default for moving objects; one packet a link, a line between two objects, shown while the link exists.
+
+use std::io::{self, Write};
+
+use constel_orbit::DVec3;
+use constel_units::{TimeSpan, Utc};
+use serde_json::{Value, json};
+
+/// Degree of the polynomials between samples.
+pub const DEGREE: u32 = 5;
+
+/// Red, green, blue, alpha, 0 to 255.
+pub type Rgba = [u8; 4];
+
+/// What is shown.
+#[derive(Debug, Clone)]
+pub struct Scene {
+    /// Name of the document.
+    pub name: String,
+    /// First instant.
+    pub start: Utc,
+    /// Last instant.
+    pub end: Utc,
+    /// What there is; names are unique.
+    pub bodies: Vec<Body>,
+    /// Lines between bodies.
+    pub lines: Vec<Line>,
+}
+
+/// Something that is somewhere.
+#[derive(Debug, Clone)]
+pub struct Body {
+    /// Its name; also its identifier.
+    pub name: String,
+    /// Colour of its point.
+    pub color: Rgba,
+    /// Size of its point, pixels.
+    pub pixels: u32,
+    /// Whether the name is written next to it.
+    pub labelled: bool,
+    /// Where it is.
+    pub place: Place,
+}
+
+/// Where something is, ITRF, metres.
+#[derive(Debug, Clone)]
+pub enum Place {
+    /// Always there.
+    Fixed(DVec3),
+    /// At these places, the first at the scene's start, `step` apart.
+    Sampled {
+        /// Time between two.
+        step: TimeSpan,
+        /// The places.
+        positions_itrf_m: Vec<DVec3>,
+    },
+}
+
+/// A line between two bodies.
+#[derive(Debug, Clone)]
+pub struct Line {
+    /// One end's name.
+    pub a: String,
+    /// The other's.
+    pub b: String,
+    /// Colour.
+    pub color: Rgba,
+    /// When it is there; in order, not overlapping.
+    pub shown: Vec<(Utc, Utc)>,
+}
+
+/// Writes the document.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(scene: &Scene, out: &mut impl Write) -> io::Result<()> {
+    let whole = interval(scene.start, scene.end);
+    let document = json!({
+        "id": "document", "name": scene.name, "version": "1.0",
+        "clock": {
+            "interval": whole, "currentTime": scene.start.to_string(), "multiplier": 10,
+            "range": "LOOP_STOP", "step": "SYSTEM_CLOCK_MULTIPLIER",
+        },
+    });
+    write!(out, "[\n{document}")?;
+    for body in &scene.bodies {
+        write!(out, ",\n{}", body_packet(scene, body, &whole))?;
+    }
+    for line in &scene.lines {
+        write!(out, ",\n{}", line_packet(line, &whole))?;
+    }
+    writeln!(out, "\n]")
+}
+
+fn interval(from: Utc, to: Utc) -> String {
+    format!("{from}/{to}")
+}
+
+fn body_packet(scene: &Scene, body: &Body, whole: &str) -> Value {
+    let position = match &body.place {
+        Place::Fixed(p) => {
+            json!({"referenceFrame": "FIXED", "cartesian": [mm(p.x), mm(p.y), mm(p.z)]})
+        }
+        Place::Sampled {
+            step,
+            positions_itrf_m,
+        } => {
+            let samples = positions_itrf_m
+                .iter()
+                .enumerate()
+                .filter(|(_, p)| p.is_finite())
+                .flat_map(|(n, p)| [n as f64 * step.seconds(), mm(p.x), mm(p.y), mm(p.z)]);
+            json!({
+                "epoch": scene.start.to_string(), "referenceFrame": "FIXED",
+                "interpolationAlgorithm": "LAGRANGE", "interpolationDegree": DEGREE,
+                "cartesian": samples.collect::<Vec<f64>>(),
+            })
+        }
+    };
+    let mut packet = json!({
+        "id": body.name, "name": body.name, "availability": whole, "position": position,
+        "point": {"pixelSize": body.pixels, "color": {"rgba": body.color}},
+    });
+    if body.labelled {
+        packet["label"] = json!({
+            "text": body.name, "font": "12px sans-serif", "fillColor": {"rgba": body.color},
+            "pixelOffset": {"cartesian2": [8, -8]}, "horizontalOrigin": "LEFT",
+        });
+    }
+    packet
+}
+
+fn line_packet(line: &Line, whole: &str) -> Value {
+    // Later intervals win over earlier ones: dark by default, lit while the link exists.
+    let dark = std::iter::once(json!({"interval": whole, "boolean": false}));
+    let lit = line
+        .shown
+        .iter()
+        .map(|(from, to)| json!({"interval": interval(*from, *to), "boolean": true}));
+    json!({
+        "id": format!("link/{}/{}", line.a, line.b), "availability": whole,
+        "polyline": {
+            "show": dark.chain(lit).collect::<Vec<_>>(), "width": 1, "arcType": "NONE",
+            "material": {"solidColor": {"color": {"rgba": line.color}}},
+            "positions": {"references": [reference(&line.a), reference(&line.b)]},
+        },
+    })
+}
+
+/// A reference to a body's position; `#`, `.` and `\` separate parts and are escaped.
+fn reference(name: &str) -> String {
+    let mut text = String::new();
+    for c in name.chars() {
+        if ['#', '.', '\\'].contains(&c) {
+            text.push('\\');
+        }
+        text.push(c);
+    }
+    text + "#position"
+}
+
+/// Metres to a millimetre: shorter files.
+fn mm(metres: f64) -> f64 {
+    (metres * 1e3).round() / 1e3
+}

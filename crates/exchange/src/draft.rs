@@ -1,0 +1,255 @@
+//! A scenario as other tools' files describe it, on its way to becoming one of Constel's.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use constel_units::Utc;
+
+/// What was read. [`Draft::yaml`] prints it as a scenario; nothing is checked here, the scenario's own rules do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Draft {
+    /// Name; made fit for a scenario.
+    pub name: String,
+    /// Which tool's file it was.
+    pub source: &'static str,
+    /// UTC at lab time zero.
+    pub start: Utc,
+    /// How long, seconds; rounded up to whole steps.
+    pub duration_s: f64,
+    /// Step, seconds.
+    pub step_s: f64,
+    /// Each becomes a constellation.
+    pub shells: Vec<Shell>,
+    /// Lowest usable elevation, degrees.
+    pub min_elevation_deg: f64,
+    /// Rate of ISLs, bits per second.
+    pub isl_bps: u64,
+    /// Loss of ISLs, 0 to 1.
+    pub isl_loss: f64,
+    /// Longest ISL, metres; `None` as far as the line of sight reaches.
+    pub isl_max_range_m: Option<f64>,
+    /// Rate of ground links.
+    pub gsl_bps: u64,
+    /// Loss of ground links.
+    pub gsl_loss: f64,
+    /// Stations; names are made fit and unique.
+    pub stations: Vec<Station>,
+    /// What could not be carried over, and what had to be decided.
+    pub notes: Vec<String>,
+}
+
+/// A shell of circular orbits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shell {
+    /// Ascending nodes over 180 degrees instead of 360.
+    pub star: bool,
+    /// Height above the equatorial radius, metres.
+    pub altitude_m: f64,
+    /// Inclination, degrees.
+    pub inclination_deg: f64,
+    /// Planes.
+    pub planes: u32,
+    /// Satellites in each.
+    pub per_plane: u32,
+    /// Walker's F.
+    pub phasing: u32,
+    /// Right ascension of the first plane's ascending node at the start, degrees.
+    pub raan0_deg: f64,
+    /// Links between satellites, +Grid.
+    pub isl: bool,
+    /// Lowest usable elevation if it is another than the draft's, degrees.
+    pub min_elevation_deg: Option<f64>,
+}
+
+/// A ground station.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Station {
+    /// As the file has it.
+    pub name: String,
+    /// Degrees, north positive.
+    pub latitude_deg: f64,
+    /// Degrees, east positive.
+    pub longitude_deg: f64,
+    /// Metres above the ellipsoid.
+    pub altitude_m: f64,
+}
+
+impl Draft {
+    /// An empty draft with the values other tools leave open: a minute of 2026, steps of a second.
+    pub fn new(source: &'static str, name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            source,
+            // 2026-01-01T00:00:00Z.
+            start: Utc::from_unix_ns(1_767_225_600_000_000_000),
+            duration_s: 60.0,
+            step_s: 1.0,
+            shells: Vec::new(),
+            min_elevation_deg: 25.0,
+            isl_bps: 10_000_000,
+            isl_loss: 0.0,
+            isl_max_range_m: None,
+            gsl_bps: 10_000_000,
+            gsl_loss: 0.0,
+            stations: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Says what was not carried over or had to be decided.
+    pub fn note(&mut self, text: impl Into<String>) {
+        self.notes.push(text.into());
+    }
+
+    /// The scenario, notes as comments at its head.
+    pub fn yaml(&self) -> String {
+        let mut out = format!("# Imported from {}.\n", self.source);
+        for note in &self.notes {
+            let clean: String = note
+                .chars()
+                .map(|c| if c.is_control() { ' ' } else { c })
+                .collect();
+            let _ = writeln!(out, "# - {clean}");
+        }
+        let mut names = BTreeSet::new();
+        let steps = (self.duration_s / self.step_s).ceil().max(1.0);
+        let _ = write!(
+            out,
+            "constel: 1\nname: {}\ndescription: Imported from {}\nseed: 1\nstart: {}\nduration: {} ms\nstep: {} ms\n\nconstellations:\n",
+            fit_name(&self.name, "imported", &mut BTreeSet::new()),
+            self.source,
+            self.start,
+            (steps * self.step_s * 1e3).round(),
+            (self.step_s * 1e3).round(),
+        );
+        for (n, shell) in self.shells.iter().enumerate() {
+            self.shell(&mut out, n, shell);
+        }
+        if !self.stations.is_empty() {
+            out.push_str("\nground:\n  stations:\n");
+        }
+        for station in &self.stations {
+            let _ = writeln!(
+                out,
+                "    {}: {{latitude: {} deg, longitude: {} deg, altitude: {} m}}",
+                fit_name(&station.name, "station", &mut names),
+                station.latitude_deg,
+                station.longitude_deg,
+                station.altitude_m
+            );
+        }
+        out
+    }
+
+    fn shell(&self, out: &mut String, n: usize, shell: &Shell) {
+        let link = |bps: u64, loss: f64| format!("{{rate: {bps} bit/s, loss: {} %}}", loss * 100.0);
+        let _ = write!(
+            out,
+            "  shell{}:\n    walker:\n      pattern: {}\n      inclination: {} deg\n      satellites: {}\n      planes: {}\n      \
+             phasing: {}\n      altitude: {} m\n      raan0: {} deg\n",
+            n + 1,
+            if shell.star { "star" } else { "delta" },
+            shell.inclination_deg,
+            u64::from(shell.planes) * u64::from(shell.per_plane),
+            shell.planes,
+            shell.phasing,
+            shell.altitude_m,
+            shell.raan0_deg,
+        );
+        if shell.isl {
+            let range = self
+                .isl_max_range_m
+                .map_or(String::new(), |m| format!(", max_range: {m} m"));
+            let _ = writeln!(
+                out,
+                "    isl: {{pattern: plus-grid{range}, link: {}}}",
+                link(self.isl_bps, self.isl_loss)
+            );
+        } else {
+            out.push_str("    isl: {pattern: none}\n");
+        }
+        let _ = writeln!(
+            out,
+            "    gsl: {{min_elevation: {} deg, link: {}}}",
+            shell.min_elevation_deg.unwrap_or(self.min_elevation_deg),
+            link(self.gsl_bps, self.gsl_loss)
+        );
+    }
+}
+
+/// A name of `a-z`, `0-9` and `-`, at most 48 characters, not in `taken` yet.
+pub(crate) fn fit_name(text: &str, otherwise: &str, taken: &mut BTreeSet<String>) -> String {
+    let mut name = String::new();
+    for c in text.chars().flat_map(char::to_lowercase) {
+        match plain(c) {
+            Some(c) => name.push(c),
+            None if !name.is_empty() && !name.ends_with('-') => name.push('-'),
+            None => {}
+        }
+        if name.len() >= 40 {
+            break;
+        }
+    }
+    let name = name.trim_matches('-');
+    // A letter first: what a name of digits only would mean to YAML is no text.
+    let name = match name.chars().next() {
+        None => otherwise.to_owned(),
+        Some(first) if first.is_ascii_digit() => format!("{otherwise}-{name}"),
+        Some(_) => name.to_owned(),
+    };
+    // YAML reads some words as values.
+    let name =
+        if ["null", "true", "false", "y", "n", "yes", "no", "on", "off"].contains(&name.as_str()) {
+            format!("{otherwise}-{name}")
+        } else {
+            name
+        };
+    let mut unique = name.clone();
+    let mut n = 1;
+    while !taken.insert(unique.clone()) {
+        n += 1;
+        unique = format!("{name}-{n}");
+    }
+    unique
+}
+
+/// Latin letters without their marks.
+fn plain(c: char) -> Option<char> {
+    Some(match c {
+        'a'..='z' | '0'..='9' => c,
+        'à'..='å' | 'ā' | 'ă' | 'ą' => 'a',
+        'ç' | 'ć' | 'č' => 'c',
+        'è'..='ë' | 'ē' | 'ę' | 'ě' => 'e',
+        'ì'..='ï' | 'ī' | 'ı' => 'i',
+        'ñ' | 'ń' | 'ň' => 'n',
+        'ò'..='ö' | 'ø' | 'ō' | 'ő' => 'o',
+        'ù'..='ü' | 'ū' | 'ů' | 'ű' => 'u',
+        'ý' | 'ÿ' => 'y',
+        'š' | 'ś' | 'ş' => 's',
+        'ž' | 'ź' | 'ż' => 'z',
+        'ł' => 'l',
+        'ğ' => 'g',
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_fit() {
+        let mut taken = BTreeSet::new();
+        let mut fit = |text| fit_name(text, "station", &mut taken);
+        assert_eq!(
+            fit("City: São Paulo; Country: Brazil"),
+            "city-sao-paulo-country-brazil"
+        );
+        assert_eq!(fit("Berlin"), "berlin");
+        assert_eq!(fit("BERLIN!"), "berlin-2");
+        assert_eq!(fit("東京"), "station");
+        assert_eq!(fit("42"), "station-42");
+        assert_eq!(fit("null"), "station-null");
+        assert!(fit(&"x".repeat(200)).len() <= 48);
+    }
+}

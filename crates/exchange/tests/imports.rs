@@ -1,0 +1,231 @@
+//! Other simulators' files become scenarios that are valid, and fly what the files say.
+
+use constel_exchange::draft::{Draft, Shell, Station};
+use constel_exchange::{celestial, hypatia, starperf, starrynet};
+use constel_orbit::{Satellite, tle};
+use constel_plan::Lab;
+use constel_scenario::{DiskFiles, parse, resolve};
+use constel_units::{TimeSpan, Utc};
+
+/// The scenario of a draft, laid out.
+fn lab(draft: &Draft) -> Lab {
+    let yaml = draft.yaml();
+    let parsed = parse("imported.yaml", &yaml).unwrap_or_else(|e| panic!("{e}\n{yaml}"));
+    let scenario = resolve(&parsed, &DiskFiles::beside("imported.yaml"))
+        .unwrap_or_else(|e| panic!("{e}\n{yaml}"));
+    Lab::new(scenario).unwrap_or_else(|e| panic!("{e}\n{yaml}"))
+}
+
+#[test]
+fn starrynet() {
+    let draft = starrynet::parse(include_str!("data/starrynet.json")).unwrap();
+    let of = lab(&draft);
+    assert_eq!(of.layout.satellite_count(), 25);
+    assert_eq!(of.scenario.duration, TimeSpan::from_ns(100_000_000_000));
+    assert_eq!(of.scenario.step, TimeSpan::from_ns(10_000_000_000));
+    assert_eq!(
+        of.layout.spec().constellations[0].gsl_class.loss_ratio,
+        0.01
+    );
+    let notes = draft.notes.join("\n");
+    assert!(
+        notes.contains("ground stations")
+            && notes.contains("antenna number")
+            && notes.contains("phase factor 1")
+    );
+    let draft = starrynet::parse(include_str!("data/starrynet-shells.json")).unwrap();
+    assert_eq!(lab(&draft).layout.satellite_count(), 72 * 22 + 6 * 58);
+}
+
+#[test]
+fn celestial() {
+    let draft = celestial::parse(include_str!("data/celestial.toml"), "quick start").unwrap();
+    let of = lab(&draft);
+    assert_eq!(of.layout.satellite_count(), 66 + 1584);
+    assert!(of.layout.find("berlin").is_some() && of.layout.find("new-york").is_some());
+    let notes = draft.notes.join("\n");
+    assert!(notes.contains("bbox") && notes.contains("compute_params") && notes.contains("`all`"));
+}
+
+#[test]
+fn starperf_there_and_back() {
+    let mut draft = starperf::parse_constellation(include_str!("data/starperf.xml"), "x").unwrap();
+    let out = starperf::write_constellation(&draft.shells, |_| 5731.0);
+    assert_eq!(
+        starperf::parse_constellation(&out, "x").unwrap().shells,
+        draft.shells
+    );
+    assert!(draft.shells[1].star && !draft.shells[0].star);
+    draft.stations = vec![Station {
+        name: "A & B <c>".into(),
+        latitude_deg: -1.5,
+        longitude_deg: 2.25,
+        altitude_m: 0.0,
+    }];
+    assert_eq!(
+        starperf::parse_stations(&starperf::write_stations(&draft.stations)).unwrap(),
+        draft.stations
+    );
+    assert_eq!(lab(&draft).layout.satellite_count(), 72 * 22 + 18 * 40);
+}
+
+fn shell1() -> Shell {
+    Shell {
+        star: false,
+        altitude_m: 550e3,
+        inclination_deg: 53.0,
+        planes: 72,
+        per_plane: 22,
+        phasing: 65,
+        raan0_deg: 10.0,
+        isl: true,
+        min_elevation_deg: None,
+    }
+}
+
+fn start() -> Utc {
+    "2026-11-21T06:30:00Z".parse().unwrap()
+}
+
+#[test]
+fn hypatia_there_and_back() {
+    for shell in [
+        shell1(),
+        Shell {
+            star: true,
+            inclination_deg: 86.4,
+            planes: 6,
+            per_plane: 11,
+            phasing: 2,
+            altitude_m: 780e3,
+            ..shell1()
+        },
+    ] {
+        let tles = hypatia::write_tles("c", &[shell], start()).unwrap();
+        let total = (shell.planes * shell.per_plane) as usize;
+        let links: Vec<(u32, u32)> = (0..2 * total as u32)
+            .map(|n| (n % total as u32, (n + 1) % total as u32))
+            .collect();
+        let stations = vec![Station {
+            name: "Tokyo".into(),
+            latitude_deg: 35.6895,
+            longitude_deg: 139.69171,
+            altitude_m: 0.0,
+        }];
+        let files = hypatia::Files {
+            tles: &tles,
+            isls: Some(&hypatia::write_isls(&links)),
+            stations: Some(&hypatia::write_stations(&stations)),
+            gsl_interfaces: Some(&hypatia::write_gsl_interfaces(total + 1)),
+            description: Some(&hypatia::write_description(1_089_686.0, 5_016_591.0)),
+        };
+        let draft = hypatia::parse(&files, "there and back").unwrap_or_else(|e| panic!("{e}"));
+        let back = draft.shells[0];
+        assert!((back.altitude_m - shell.altitude_m).abs() < 2.0, "{back:?}");
+        assert!((back.raan0_deg - shell.raan0_deg).abs() < 1e-4);
+        let same = |s: Shell| {
+            (
+                s.star,
+                s.inclination_deg.to_bits(),
+                s.planes,
+                s.per_plane,
+                s.phasing,
+                s.isl,
+            )
+        };
+        assert_eq!(same(back), same(shell));
+        assert_eq!(draft.start, start());
+        assert_eq!(draft.stations, stations);
+        assert_eq!(lab(&draft).layout.satellite_count(), total);
+    }
+}
+
+/// SGP4 on the elements written flies with the scenario's own satellites: what is left between them is J2's
+/// short-period swing.
+#[test]
+fn hypatia_elements_fly_like_the_scenario() {
+    let mut draft = Draft::new("a test", "x");
+    draft.start = start();
+    draft.shells = vec![shell1()];
+    let lab = lab(&draft);
+    let tles = hypatia::write_tles("c", &draft.shells, start()).unwrap();
+    let sets = tle::parse(tles.split_once('\n').unwrap().1).unwrap();
+    let satellites: Vec<Satellite> = sets
+        .iter()
+        .map(|s| Satellite::from_elements(s).unwrap())
+        .collect();
+    let mut worst = 0.0_f64;
+    for minutes in [0, 17, 100, 600] {
+        let span = TimeSpan::from_ns(minutes * 60_000_000_000);
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        assert!(
+            lab.sky
+                .positions_itrf_m(span.ns() as u64, &mut ours)
+                .is_empty()
+        );
+        assert!(
+            constel_orbit::positions_itrf_m(&satellites, start() + span, &mut theirs).is_empty()
+        );
+        for (a, b) in ours.iter().zip(&theirs) {
+            worst = worst.max(a.distance(*b));
+        }
+    }
+    println!(
+        "Walker and SGP4 on the exported elements are at most {:.1} km apart in 10 hours",
+        worst / 1e3
+    );
+    assert!(worst < 25e3, "{worst}");
+}
+
+#[test]
+fn hypatia_phase_diff_is_a_walker_pattern() {
+    // As its generator makes them: every second plane half a slot ahead, epoch 2000.
+    let mut tles = String::from("4 3\n");
+    for p in 0..4_u32 {
+        for s in 0..3_u32 {
+            let shift = if p % 2 == 1 { 60.0 } else { 0.0 };
+            let lines = [
+                format!(
+                    "1 {:05}U 00000ABC 00001.00000000  .00000000  00000-0  00000+0 0    0",
+                    p * 3 + s + 1
+                ),
+                format!(
+                    "2 {:05}  53.0000 {:8.4} 0000001   0.0000 {:8.4} 15.19000000    0",
+                    p * 3 + s + 1,
+                    f64::from(p) * 90.0,
+                    shift + f64::from(s) * 120.0
+                ),
+            ];
+            tles += &format!("x {}\n", p * 3 + s);
+            for line in lines {
+                let sum: u32 = line
+                    .chars()
+                    .map(|c| c.to_digit(10).unwrap_or(u32::from(c == '-')))
+                    .sum();
+                tles += &format!("{line}{}\n", sum % 10);
+            }
+        }
+    }
+    let draft = hypatia::parse(
+        &hypatia::Files {
+            tles: &tles,
+            ..hypatia::Files::default()
+        },
+        "h",
+    )
+    .unwrap();
+    assert_eq!(draft.shells[0].phasing, 2);
+    assert_eq!(lab(&draft).layout.satellite_count(), 12);
+    // Elements in no pattern are refused, not bent.
+    let wild = tles.replace("53.0000  90.0000", "53.0000  95.0000");
+    assert!(
+        hypatia::parse(
+            &hypatia::Files {
+                tles: &wild,
+                ..hypatia::Files::default()
+            },
+            "h"
+        )
+        .is_err()
+    );
+}

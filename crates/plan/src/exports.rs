@@ -1,0 +1,351 @@
+//! A lab in the formats of others: CZML scenes, maps, ephemerides, Hypatia's and StarPerf's files.
+
+use std::io::Write;
+
+use constel_exchange::czml::{self, Body, Line, Place, Scene};
+use constel_exchange::draft::{Shell, Station};
+use constel_exchange::ephemeris::{Ephemeris, Frame, Segment, State};
+use constel_exchange::{hypatia, map, starperf};
+use constel_orbit::{CircularOrbit, DVec3, EARTH_EQUATORIAL_RADIUS_M};
+use constel_scenario::model::{Orbits, WalkerPattern};
+use constel_topology::{EdgeKind, NodeId, NodeKind};
+use constel_units::TimeSpan;
+
+use crate::contacts::ContactPlan;
+use crate::document::PlanError;
+use crate::interval::Interval;
+use crate::lab::Lab;
+use crate::paths::Paths;
+
+/// Samples times nodes an export may hold in memory: 24 bytes each.
+const MAX_PLACES: u64 = 50_000_000;
+
+/// Why there is no such export.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// Too much to hold.
+    #[error("{nodes} nodes at {samples} samples are too many; sample less often")]
+    TooMany {
+        /// Nodes.
+        nodes: usize,
+        /// Samples.
+        samples: u64,
+    },
+    /// The format knows Walker patterns only.
+    #[error(
+        "{format} describes Walker constellations only, and `{constellation}` is read from elements"
+    )]
+    NotWalker {
+        /// The format.
+        format: &'static str,
+        /// The constellation.
+        constellation: String,
+    },
+    /// Two-line elements number 99,999 satellites.
+    #[error("Hypatia's elements number at most 99,999 satellites")]
+    TooManySatellites,
+    /// The instant is not in the lab.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// Writing failed.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+/// Positions of all nodes at every sample and one more at the end, by node.
+fn tracks(lab: &Lab, interval: &Interval) -> Result<Vec<Vec<DVec3>>, ExportError> {
+    let satellites = lab.layout.satellite_count();
+    let samples = interval.samples() + 1;
+    if samples.saturating_mul(satellites as u64) > MAX_PLACES {
+        return Err(ExportError::TooMany {
+            nodes: satellites,
+            samples,
+        });
+    }
+    let mut tracks = vec![Vec::with_capacity(samples as usize); satellites];
+    let mut now = Vec::new();
+    for sample in 0..samples {
+        // A satellite without a position is NaN, which every writer leaves out.
+        let _lost = lab.sky.positions_itrf_m(interval.at(sample), &mut now);
+        for (track, position) in tracks.iter_mut().zip(&now) {
+            track.push(*position);
+        }
+    }
+    Ok(tracks)
+}
+
+/// Writes the interval as CZML: satellites every `interval.every`, stations, and links as they come and go.
+///
+/// # Errors
+/// [`ExportError::TooMany`], and those of `out`.
+pub fn czml(
+    lab: &Lab,
+    interval: Interval,
+    threads: usize,
+    out: &mut impl Write,
+) -> Result<(), ExportError> {
+    let tracks = tracks(lab, &interval)?;
+    let at = |ns: u64| lab.scenario.start + TimeSpan::from_ns(ns as i64);
+    let place = lab
+        .stepper()
+        .at_step(interval.from_ns() / lab.step_ns())
+        .positions_itrf_m;
+    let step = TimeSpan::from_ns(interval.every_ns() as i64);
+    let mut tracks = tracks.into_iter();
+    let bodies = lab.layout.nodes().iter().map(|node| {
+        let ground = node.kind == NodeKind::Ground;
+        Body {
+            name: node.name.clone(),
+            color: if ground {
+                [255, 80, 60, 255]
+            } else {
+                [120, 200, 255, 255]
+            },
+            pixels: if ground { 6 } else { 3 },
+            labelled: ground,
+            place: match tracks.next() {
+                Some(positions_itrf_m) if !ground => Place::Sampled {
+                    step,
+                    positions_itrf_m,
+                },
+                _ => Place::Fixed(place[node.id.index()]),
+            },
+        }
+    });
+    let bodies: Vec<Body> = bodies.collect();
+    let mut lines: Vec<Line> = Vec::new();
+    let mut contacts = ContactPlan::new(lab, interval, threads).contacts;
+    contacts.sort_by_key(|c| (c.a_node.min(c.b_node), c.a_node.max(c.b_node), c.from_ns));
+    let mut last = None;
+    for contact in contacts {
+        let ends = (
+            contact.a_node.min(contact.b_node),
+            contact.a_node.max(contact.b_node),
+        );
+        if last != Some(ends) {
+            last = Some(ends);
+            lines.push(Line {
+                a: lab.layout.node(ends.0).name.clone(),
+                b: lab.layout.node(ends.1).name.clone(),
+                color: if contact.kind == EdgeKind::Gsl {
+                    [80, 220, 80, 255]
+                } else {
+                    [200, 200, 255, 80]
+                },
+                shown: Vec::new(),
+            });
+        }
+        if let Some(line) = lines.last_mut() {
+            line.shown.push((at(contact.from_ns), at(contact.to_ns)));
+        }
+    }
+    let scene = Scene {
+        name: lab.scenario.name.to_string(),
+        start: at(interval.from_ns()),
+        end: at(interval.to_ns()),
+        bodies,
+        lines,
+    };
+    Ok(czml::write(&scene, out)?)
+}
+
+/// A map of the lab at `at` as SVG, with the least-delay paths of `pairs`.
+///
+/// # Errors
+/// Times outside the lab's.
+pub fn svg(lab: &Lab, at: TimeSpan, pairs: &[(NodeId, NodeId)]) -> Result<String, ExportError> {
+    let t_ns = u64::try_from(at.ns()).map_err(|_| PlanError::BeforeStart(at))?;
+    let time = lab
+        .scenario
+        .start
+        .checked_add(at)
+        .ok_or(PlanError::BeyondTime(at))?;
+    let mut stepper = lab.stepper();
+    let step = stepper.step_at(t_ns);
+    let snapshot = stepper.at_step(step);
+    let places = &snapshot.positions_itrf_m;
+    let mut map = map::Map {
+        title: format!("{} at {time}", lab.scenario.name),
+        ..map::Map::default()
+    };
+    for node in lab.layout.nodes() {
+        let position = places[node.id.index()];
+        match node.seat {
+            None => map.stations.push(map::Place {
+                name: node.name.clone(),
+                position_itrf_m: position,
+            }),
+            Some(seat) => {
+                let constellation =
+                    &lab.layout.spec().constellations[usize::from(seat.constellation)];
+                let one = constellation
+                    .satellites
+                    .iter()
+                    .all(|s| s.shell == seat.shell);
+                let name = match one {
+                    true => constellation.name.clone(),
+                    false => format!("{} shell {}", constellation.name, seat.shell),
+                };
+                match map.shells.iter_mut().find(|s| s.name == name) {
+                    Some(shell) => shell.satellites.push(position),
+                    None => map.shells.push(map::Shell {
+                        name,
+                        satellites: vec![position],
+                    }),
+                }
+            }
+        }
+    }
+    for edge in snapshot.edges.iter().filter(|e| e.from < e.to) {
+        let end = |port| places[lab.layout.port(port).node.index()];
+        match edge.kind {
+            EdgeKind::Isl => map.isls.push((end(edge.from), end(edge.to))),
+            EdgeKind::Gsl => map.gsls.push((end(edge.from), end(edge.to))),
+        }
+    }
+    let (mut paths, mut nodes) = (Paths::default(), Vec::new());
+    paths.load(&lab.layout, &snapshot);
+    for (slot, &(a, b)) in pairs.iter().enumerate() {
+        paths.aim(slot, b);
+        if paths.path(slot, a, b, &mut nodes).is_some() {
+            map.paths
+                .push(nodes.iter().map(|n| places[*n as usize]).collect());
+        }
+    }
+    Ok(map.svg())
+}
+
+/// Ephemerides of all satellites over the interval, ITRF positions without velocities.
+///
+/// # Errors
+/// [`ExportError::TooMany`].
+pub fn ephemerides(lab: &Lab, interval: Interval) -> Result<Vec<Ephemeris>, ExportError> {
+    let tracks = tracks(lab, &interval)?;
+    let at =
+        |sample: usize| lab.scenario.start + TimeSpan::from_ns(interval.at(sample as u64) as i64);
+    let satellites = lab
+        .layout
+        .nodes()
+        .iter()
+        .zip(tracks)
+        .filter_map(|(node, track)| {
+            let states: Vec<State> = track
+                .into_iter()
+                .enumerate()
+                .filter(|(_, p)| p.is_finite())
+                .map(|(n, position_m)| State {
+                    at: at(n),
+                    position_m,
+                    velocity_m_per_s: None,
+                })
+                .collect();
+            let (method, degree) = Segment::suited(&states);
+            // Fewer than two states: lost all along.
+            let segment = Segment::new(Frame::Itrf, method, degree, states, None).ok()?;
+            Some(Ephemeris {
+                object: node.name.clone(),
+                object_id: node.name.clone(),
+                segments: vec![segment],
+            })
+        });
+    Ok(satellites.collect())
+}
+
+/// The Walker shells of a lab, for formats that know nothing else.
+fn shells(lab: &Lab, format: &'static str) -> Result<Vec<Shell>, ExportError> {
+    let shell = |c: &constel_scenario::model::Constellation| match &c.orbits {
+        Orbits::Walker(walker) => Ok(Shell {
+            star: walker.pattern == WalkerPattern::Star,
+            altitude_m: walker.altitude.m(),
+            inclination_deg: walker.inclination.deg(),
+            planes: walker.planes,
+            per_plane: walker.slots(),
+            phasing: walker.phasing,
+            raan0_deg: walker.raan0.deg(),
+            isl: true,
+            min_elevation_deg: None,
+        }),
+        _ => Err(ExportError::NotWalker {
+            format,
+            constellation: c.name.to_string(),
+        }),
+    };
+    lab.scenario.constellations.iter().map(shell).collect()
+}
+
+fn stations(lab: &Lab) -> Vec<Station> {
+    let station = |s: &constel_scenario::model::Station| Station {
+        name: s.name.to_string(),
+        latitude_deg: s.latitude.deg(),
+        longitude_deg: s.longitude.deg(),
+        altitude_m: s.altitude.m(),
+    };
+    lab.scenario.stations.iter().map(station).collect()
+}
+
+/// Hypatia's files as (name, text).
+///
+/// # Errors
+/// Constellations that are no Walker patterns, or too many satellites.
+pub fn hypatia(lab: &Lab) -> Result<Vec<(&'static str, String)>, ExportError> {
+    let shells = shells(lab, "Hypatia")?;
+    let spec = lab.layout.spec();
+    let tles = hypatia::write_tles(lab.scenario.name.as_str(), &shells, lab.scenario.start)
+        .ok_or(ExportError::TooManySatellites)?;
+    let node = |port| lab.layout.port(port).node.0;
+    let links: Vec<(u32, u32)> = lab
+        .layout
+        .isl_links()
+        .iter()
+        .map(|l| (node(l.a), node(l.b)))
+        .collect();
+    // The longest links geometry allows: at the mask, and past the Earth 80 km up.
+    let (mut gsl_m, mut isl_m) = (0.0_f64, 0.0_f64);
+    for (shell, constellation) in shells.iter().zip(&spec.constellations) {
+        let radius_m = EARTH_EQUATORIAL_RADIUS_M + shell.altitude_m;
+        let mask = constellation.min_elevation_deg.to_radians();
+        let level = EARTH_EQUATORIAL_RADIUS_M * mask.cos();
+        gsl_m = gsl_m.max(
+            (radius_m.powi(2) - level.powi(2)).sqrt() - EARTH_EQUATORIAL_RADIUS_M * mask.sin(),
+        );
+        isl_m = isl_m.max(
+            2.0 * (radius_m.powi(2) - (EARTH_EQUATORIAL_RADIUS_M + 80e3).powi(2))
+                .max(0.0)
+                .sqrt(),
+        );
+    }
+    Ok(vec![
+        ("tles.txt", tles),
+        ("isls.txt", hypatia::write_isls(&links)),
+        (
+            "ground_stations.basic.txt",
+            hypatia::write_stations(&stations(lab)),
+        ),
+        (
+            "gsl_interfaces_info.txt",
+            hypatia::write_gsl_interfaces(lab.layout.nodes().len()),
+        ),
+        ("description.txt", hypatia::write_description(gsl_m, isl_m)),
+    ])
+}
+
+/// StarPerf's files as (name, text).
+///
+/// # Errors
+/// Constellations that are no Walker patterns.
+pub fn starperf(lab: &Lab) -> Result<Vec<(&'static str, String)>, ExportError> {
+    let shells = shells(lab, "StarPerf")?;
+    let period_s = |shell: &Shell| {
+        CircularOrbit::new(lab.scenario.start, shell.altitude_m, 0.0, 0.0, 0.0).kepler_period_s()
+    };
+    Ok(vec![
+        (
+            "constellation.xml",
+            starperf::write_constellation(&shells, period_s),
+        ),
+        (
+            "ground_stations.xml",
+            starperf::write_stations(&stations(lab)),
+        ),
+    ])
+}

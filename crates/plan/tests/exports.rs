@@ -1,0 +1,217 @@
+//! Exports say what the plan says.
+
+use constel_exchange::{csv, hypatia, oem};
+use constel_plan::{Document, Interval, Lab, exports, parse_pairs};
+use constel_scenario::{DiskFiles, parse, resolve};
+use constel_units::TimeSpan;
+use serde_json::Value;
+
+fn lab(name: &str) -> Lab {
+    let path = format!("{}/../../scenarios/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).unwrap();
+    let parsed = parse(&path, &text).unwrap_or_else(|e| panic!("{e}"));
+    let scenario = resolve(&parsed, &DiskFiles::beside(&path)).unwrap_or_else(|e| panic!("{e}"));
+    Lab::new(scenario).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn seconds(s: i64) -> TimeSpan {
+    TimeSpan::from_ns(s * 1_000_000_000)
+}
+
+fn interval(lab: &Lab, to: i64, every: i64) -> Interval {
+    Interval::new(lab, seconds(0), seconds(to), Some(seconds(every))).unwrap()
+}
+
+/// The polynomial of degree 5 through the six samples around `t`, as Cesium interpolates.
+fn lagrange5(samples: &[[f64; 4]], t: f64) -> [f64; 3] {
+    let after = samples.partition_point(|s| s[0] <= t);
+    let first = after.saturating_sub(3).min(samples.len() - 6);
+    let near = &samples[first..first + 6];
+    let mut at = [0.0; 3];
+    for (i, a) in near.iter().enumerate() {
+        let others = near.iter().enumerate().filter(|(j, _)| *j != i);
+        let weight: f64 = others.map(|(_, b)| (t - b[0]) / (a[0] - b[0])).product();
+        (0..3).for_each(|k| at[k] += weight * a[k + 1]);
+    }
+    at
+}
+
+#[test]
+fn czml_is_what_cesium_reads_and_where_the_satellites_are() {
+    let lab = lab("iridium");
+    let mut bytes = Vec::new();
+    exports::czml(&lab, interval(&lab, 3600, 60), 1, &mut bytes).unwrap();
+    let packets: Vec<Value> = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!(packets[0]["id"], "document");
+    assert_eq!(packets[0]["version"], "1.0");
+    let ids: std::collections::BTreeSet<&str> =
+        packets.iter().map(|p| p["id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), packets.len(), "identifiers are unique");
+    let mut worst = 0.0_f64;
+    let plan = |t| Document::at(&lab, seconds(t)).unwrap();
+    let plans: Vec<(i64, Document)> = [0, 17, 30, 95, 1800, 3570, 3599]
+        .into_iter()
+        .map(|t| (t, plan(t)))
+        .collect();
+    for (index, node) in lab.layout.nodes().iter().enumerate() {
+        let packet = packets
+            .iter()
+            .find(|p| p["id"] == node.name.as_str())
+            .unwrap();
+        let position = &packet["position"];
+        assert_eq!(position["referenceFrame"], "FIXED");
+        let numbers: Vec<f64> = serde_json::from_value(position["cartesian"].clone()).unwrap();
+        for (t, plan) in &plans {
+            let truth = plan.nodes[index].position_itrf_m.unwrap();
+            let shown = if node.seat.is_some() {
+                assert_eq!(position["epoch"], "2026-11-21T05:14:00Z");
+                assert_eq!(
+                    (
+                        &position["interpolationAlgorithm"],
+                        &position["interpolationDegree"]
+                    ),
+                    (&"LAGRANGE".into(), &5.into())
+                );
+                let samples: Vec<[f64; 4]> = numbers
+                    .chunks(4)
+                    .map(|c| [c[0], c[1], c[2], c[3]])
+                    .collect();
+                assert_eq!(samples.len(), 61);
+                lagrange5(&samples, *t as f64)
+            } else {
+                [numbers[0], numbers[1], numbers[2]]
+            };
+            let error = shown
+                .iter()
+                .zip(truth)
+                .map(|(a, b)| (a - b).powi(2))
+                .sum::<f64>()
+                .sqrt();
+            worst = worst.max(error);
+        }
+    }
+    println!("CZML every 60 s, interpolated: at most {worst:.3} m off");
+    assert!(worst < 1.0, "{worst}");
+    // Lines refer to packets that exist, and are lit when the link is up.
+    let instant = |t: i64| (lab.scenario.start + seconds(t)).to_string();
+    for packet in packets.iter().filter(|p| p["polyline"].is_object()) {
+        for end in packet["polyline"]["positions"]["references"]
+            .as_array()
+            .unwrap()
+        {
+            assert!(ids.contains(end.as_str().unwrap().strip_suffix("#position").unwrap()));
+        }
+    }
+    let plan = &plans.iter().find(|p| p.0 == 1800).unwrap().1;
+    let lit = packets
+        .iter()
+        .filter(|p| p["polyline"].is_object())
+        .filter(|p| {
+            let shows = p["polyline"]["show"].as_array().unwrap();
+            shows
+                .iter()
+                .rev()
+                .find(|s| {
+                    let (from, to) = s["interval"].as_str().unwrap().split_once('/').unwrap();
+                    (from..to).contains(&instant(1800).as_str())
+                })
+                .unwrap()["boolean"]
+                == true
+        });
+    assert_eq!(lit.count() * 2, plan.edges.len());
+}
+
+#[test]
+fn the_map_shows_everything_within_its_frame() {
+    let lab = lab("iridium");
+    let pairs = parse_pairs(&lab, "london-tokyo").unwrap();
+    let svg = exports::svg(&lab, seconds(30), &pairs).unwrap();
+    assert_eq!(svg.matches("<circle").count(), 66);
+    assert_eq!(svg.matches("l4 7h-8z").count(), 14);
+    assert!(
+        svg.contains("class=\"path\"") && svg.contains("class=\"isl\"") && svg.contains(">tokyo<")
+    );
+    for number in svg
+        .split(['"', ' ', 'M', 'L'])
+        .filter_map(|w| w.parse::<f64>().ok())
+    {
+        assert!((-200.0..=1500.0).contains(&number), "{number}");
+    }
+    assert_eq!(svg, exports::svg(&lab, seconds(30), &pairs).unwrap());
+}
+
+#[test]
+fn ephemerides_come_back_where_the_satellites_are() {
+    let lab = lab("iridium");
+    let objects = exports::ephemerides(&lab, interval(&lab, 3600, 60)).unwrap();
+    assert_eq!(objects.len(), 66);
+    let created = lab.scenario.start;
+    for read in [
+        oem::parse(&oem::write(&objects, created, "test")).unwrap(),
+        csv::parse(&csv::write(&objects)).unwrap(),
+    ] {
+        assert_eq!(read.len(), 66);
+        for t in [0, 601, 1830, 3600] {
+            let plan = Document::at(&lab, seconds(t)).unwrap();
+            for object in &read {
+                let node = plan.nodes.iter().find(|n| n.name == object.object).unwrap();
+                let here = object
+                    .position_itrf_m(created + seconds(t))
+                    .unwrap()
+                    .to_array();
+                let error = here
+                    .iter()
+                    .zip(node.position_itrf_m.unwrap())
+                    .map(|(a, b)| (a - b).powi(2))
+                    .sum::<f64>()
+                    .sqrt();
+                assert!(error < 0.05, "{} at {t}: {error}", object.object);
+            }
+        }
+    }
+}
+
+#[test]
+fn hypatia_and_starperf_say_what_flies() {
+    let lab = lab("starlink-shell1");
+    let files = exports::hypatia(&lab).unwrap();
+    let text = |name: &str| files.iter().find(|f| f.0 == name).unwrap().1.as_str();
+    let read = hypatia::Files {
+        tles: text("tles.txt"),
+        isls: Some(text("isls.txt")),
+        stations: Some(text("ground_stations.basic.txt")),
+        gsl_interfaces: Some(text("gsl_interfaces_info.txt")),
+        description: Some(text("description.txt")),
+    };
+    let draft = hypatia::parse(&read, "back").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(
+        (
+            draft.shells[0].planes,
+            draft.shells[0].per_plane,
+            draft.shells[0].phasing
+        ),
+        (72, 22, 65)
+    );
+    assert!((draft.shells[0].altitude_m - 550e3).abs() < 2.0);
+    assert!(
+        (draft.min_elevation_deg - 25.0).abs() < 0.01,
+        "{}",
+        draft.min_elevation_deg
+    );
+    assert_eq!(draft.stations.len(), 20);
+    assert_eq!(text("isls.txt").lines().count(), 2 * 1584);
+    let xml = &exports::starperf(&lab).unwrap()[0].1;
+    let shells = constel_exchange::starperf::parse_constellation(xml, "x")
+        .unwrap()
+        .shells;
+    assert_eq!(
+        (shells[0].planes, shells[0].per_plane, shells[0].phasing),
+        (72, 22, 65)
+    );
+    assert!(xml.contains("<orbit_cycle>5739<"), "{xml}");
+    let real = self::lab("starlink-tle");
+    assert!(matches!(
+        exports::hypatia(&real),
+        Err(exports::ExportError::NotWalker { .. })
+    ));
+}
