@@ -97,6 +97,8 @@ fn live_with(
         stepper: wiring.lab.stepper(),
         current: Arc::new(Snapshot::default()),
         times: StepTimes::default(),
+        drain_ns: scenario.routing.drain.ns().unsigned_abs(),
+        draining: None,
     };
     let begun = Instant::now();
     steps.begin_held()?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use constel_drivers::relay::RelayHandle;
+use constel_drivers::relay::{Pending, RelayHandle};
 use constel_host::netlink::Batch;
 use constel_link::{EdgeChange, EdgeUpdate, PortId};
 use constel_topology::{Delta, EdgeKind, NodeId, Snapshot, Stepper, diff};
@@ -47,6 +47,16 @@ pub(crate) struct Steps {
     /// The step that is in force.
     pub(crate) current: Arc<Snapshot>,
     pub(crate) times: StepTimes,
+    /// How long links that go outlive the routes over them, nanoseconds; 0 without draining.
+    pub(crate) drain_ns: u64,
+    /// Links of the step in force that still have to go.
+    pub(crate) draining: Option<Draining>,
+}
+
+/// Links that no route leads over any more, and which go when what was on its way has passed.
+pub(crate) struct Draining {
+    gone: Pending,
+    removed: Vec<(PortId, PortId)>,
 }
 
 /// A step that is ready to take effect.
@@ -54,6 +64,8 @@ pub(crate) struct Ready {
     snapshot: Arc<Snapshot>,
     pub(crate) delta: Delta,
     update: EdgeUpdate,
+    /// What goes only when it has drained; without draining it is part of `update`.
+    later: EdgeUpdate,
     routes: Option<Prepared>,
 }
 
@@ -86,7 +98,7 @@ impl Steps {
             },
             None,
         )?;
-        self.ground_neighbours(&delta)?;
+        self.learn_neighbours(&delta)?;
         if let Some(computed) = &mut self.computed {
             let prepared = computed.prepare(&self.wiring, &first);
             computed.install_first(&self.wiring, &self.nodes, prepared)?;
@@ -113,11 +125,14 @@ impl Steps {
         let start = Instant::now();
         let snapshot = self.stepper.advance();
         let delta = diff(&self.wiring.lab.layout, &self.current, &snapshot);
-        let changes: Vec<EdgeChange> = delta.changes(zero_mono_ns).collect();
+        let changes = delta.changes(zero_mono_ns);
+        let (later, changes): (Vec<EdgeChange>, Vec<EdgeChange>) = changes
+            .partition(|change| self.drain_ns > 0 && matches!(change, EdgeChange::Remove { .. }));
         self.times
             .compute_ns
             .push(start.elapsed().as_nanos() as f64);
-        self.times.edge_changes.push(changes.len() as f64);
+        let edge_changes = changes.len() + later.len();
+        self.times.edge_changes.push(edge_changes as f64);
         let start = Instant::now();
         let routes = self
             .computed
@@ -131,12 +146,14 @@ impl Steps {
             snapshot: Arc::new(snapshot),
             delta,
             update: EdgeUpdate { changes },
+            later: EdgeUpdate { changes: later },
             routes,
         }
     }
 
     /// Makes the step take effect at its time: one atomic table update, handed over now and carried out by
     /// the link plane itself, then the kernels' neighbours and routes. False when `stop` said so before.
+    /// With draining, links that go leave in a second update, after the routes that lead round them.
     ///
     /// # Errors
     /// When the link plane or a kernel refuses.
@@ -165,22 +182,42 @@ impl Steps {
             .lateness_ns
             .push(applied.at_ns.saturating_sub(due) as f64);
         let start = mono_ns();
-        self.ground_neighbours(&ready.delta)?;
+        self.drained()?;
+        if self.drain_ns == 0 {
+            self.forget_neighbours(&ready.delta.removed)?;
+        }
+        self.learn_neighbours(&ready.delta)?;
         if let (Some(computed), Some(prepared)) = (&mut self.computed, ready.routes) {
             computed.install(&self.wiring, &self.nodes, prepared)?;
+        }
+        if !ready.later.changes.is_empty() {
+            // Counted from here: however long the kernels took, the routes came first.
+            // But never beyond the step, which may be followed by one that brings a link back.
+            let at = (mono_ns() + self.drain_ns).min(due + self.wiring.lab.step_ns() - 1);
+            self.draining = Some(Draining {
+                gone: self.relay.submit(ready.later, Some(at))?,
+                removed: ready.delta.removed,
+            });
         }
         self.times.kernel_ns.push((mono_ns() - start) as f64);
         self.current = ready.snapshot;
         Ok(true)
     }
 
-    /// Ground links come and go: both ends learn the far end's MAC when one comes, so that no frame waits
-    /// for ARP or neighbour discovery, and forget it when it goes.
-    fn ground_neighbours(&self, delta: &Delta) -> Result<(), EngineError> {
+    /// Waits until the links of the step before are gone, and forgets who was there.
+    fn drained(&mut self) -> Result<(), EngineError> {
+        if let Some(draining) = self.draining.take() {
+            draining.gone.wait()?;
+            self.forget_neighbours(&draining.removed)?;
+        }
+        Ok(())
+    }
+
+    /// Both ends of a ground link that went forget the far end's MAC.
+    fn forget_neighbours(&self, removed: &[(PortId, PortId)]) -> Result<(), EngineError> {
         let layout = &self.wiring.lab.layout;
         let mut batch = Batch::new();
-        let gone = delta
-            .removed
+        let gone = removed
             .iter()
             .filter(|(from, _)| !layout.port(*from).role.is_isl());
         for &(from, to) in gone {
@@ -191,6 +228,14 @@ impl Steps {
             }
             self.send(from, &mut batch)?;
         }
+        Ok(())
+    }
+
+    /// Both ends of a ground link that comes learn the far end's MAC, so that no frame waits for ARP or
+    /// neighbour discovery.
+    fn learn_neighbours(&self, delta: &Delta) -> Result<(), EngineError> {
+        let layout = &self.wiring.lab.layout;
+        let mut batch = Batch::new();
         for edge in delta.added.iter().filter(|edge| edge.kind == EdgeKind::Gsl) {
             for neighbour in self.wiring.neighbours(layout.port(edge.from), edge.to) {
                 batch.replace_neighbour(&neighbour);

@@ -231,6 +231,8 @@ pub struct Routing {
     pub families: Families,
     /// Who makes the routes.
     pub mode: Mode,
+    /// How long links that go outlive the routes over them, less than a step; 0 without draining.
+    pub drain: TimeSpan,
 }
 
 /// Which Internet protocols the nodes speak; at least one.

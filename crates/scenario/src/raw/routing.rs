@@ -19,6 +19,12 @@ pub struct RawRouting {
     /// Which nodes can be reached. Only with `mode: computed`; default `ground`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destinations: Option<Destinations>,
+    /// New path first, old link later: links that go stay this long after the routes lead round them, so that
+    /// nothing on its way is lost. Shorter than `step`. Only with `mode: computed`; default `0 s`: links go at
+    /// once, routes follow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0 s"))]
+    pub drain: Option<TimeSpan>,
     /// Timers of OSPF. Only with `mode: bird`; default `{hello: 1 s, dead: 4 s}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ospf: Option<RawOspf>,
@@ -30,6 +36,7 @@ impl Default for RawRouting {
             mode: RoutingMode::default(),
             families: both_families(),
             destinations: None,
+            drain: None,
             ospf: None,
         }
     }

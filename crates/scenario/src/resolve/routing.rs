@@ -5,6 +5,7 @@ use crate::model::{Families, Mode, Ospf, Routing};
 use crate::parse::Parsed;
 use crate::raw::{Family, RoutingMode};
 use crate::walk::Seg::{Index, Key};
+use constel_units::TimeSpan;
 
 const NANOS: i64 = 1_000_000_000;
 
@@ -27,11 +28,41 @@ pub(super) fn resolve(parsed: &Parsed, errors: &mut Diagnostics) -> Routing {
         RoutingMode::Bird => Mode::Bird(ospf(parsed, errors)),
         RoutingMode::None => Mode::None,
     };
+    let drain = drain(parsed, errors);
     let families = Families {
         ipv4: raw.families.contains(&Family::Ipv4),
         ipv6: raw.families.contains(&Family::Ipv6),
     };
-    Routing { families, mode }
+    Routing {
+        families,
+        mode,
+        drain,
+    }
+}
+
+/// How long links outlive the routes over them, less than a step.
+fn drain(parsed: &Parsed, errors: &mut Diagnostics) -> TimeSpan {
+    let raw = &parsed.raw.routing;
+    let Some(drain) = raw.drain else {
+        return TimeSpan::from_ns(0);
+    };
+    if raw.mode != RoutingMode::Computed {
+        no_effect(parsed, errors, "drain", "mode: computed");
+    }
+    if drain >= parsed.raw.step {
+        let error = parsed
+            .error_at(
+                &[Key("routing"), Key("drain")],
+                "order",
+                format!(
+                    "`drain` is {drain}, but must be less than `step`, {}",
+                    parsed.raw.step
+                ),
+            )
+            .with_reason("a link must be gone before the next step may bring it back");
+        errors.push(error);
+    }
+    drain
 }
 
 fn no_effect(parsed: &Parsed, errors: &mut Diagnostics, key: &'static str, needs: &str) {
