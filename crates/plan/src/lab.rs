@@ -8,8 +8,8 @@ use constel_orbit::{Satellite as Orbit, Walker, WalkerKind, WalkerSpec};
 use constel_scenario::model::{self, Orbits, WalkerPattern};
 use constel_scenario::{Diagnostic, Diagnostics, Scenario, Span};
 use constel_topology::{
-    Constellation, GroundService, GslPolicy, GslSpec, IslPattern, Layout, LinkClass, Neighbours, OrbitSky,
-    PlusGrid, Satellite, Sky, Spec, Station, Stepper, Wrap,
+    Constellation, GroundService, GslPolicy, GslSpec, IslPattern, Layout, LinkClass, Neighbours,
+    OrbitSky, PlusGrid, Satellite, Sky, Spec, Station, Stepper, Wrap,
 };
 
 use crate::elements::{self, LeftOut};
@@ -70,6 +70,8 @@ impl Lab {
             constellations,
             stations: scenario.stations.iter().map(station_spec).collect(),
             gsl: gsl_spec(&scenario),
+            seed: scenario.seed,
+            ..Spec::default()
         };
         let sky: Arc<dyn Sky> = Arc::new(OrbitSky::new(scenario.start, orbits));
         let layout = match Layout::new(spec, sky.as_ref()) {
@@ -220,6 +222,7 @@ fn constellation_spec(
         min_elevation_deg: gsl.map_or(90.0, |gsl| gsl.min_elevation.deg()),
         gsl_class: gsl.map_or_else(LinkClass::default, |gsl| class(&gsl.link)),
         ground: ground_service(constellation),
+        ..Constellation::default()
     }
 }
 
@@ -255,6 +258,7 @@ fn station_spec(station: &model::Station) -> Station {
         altitude_m: station.altitude.m(),
         // The scenario's mask is the constellation's; the larger counts, so this one never does.
         min_elevation_deg: -5.0,
+        ..Station::default()
     }
 }
 
@@ -268,5 +272,6 @@ fn gsl_spec(scenario: &Scenario) -> GslSpec {
             model::GslPolicy::Nearest => GslPolicy::Nearest,
         },
         outage_ns: gsl.handover_outage.ns().unsigned_abs(),
+        ..GslSpec::default()
     }
 }

@@ -1,7 +1,10 @@
 //! Validation of a spec: everything at once, nothing clamped.
 
 use crate::error::SpecError;
-use crate::spec::{Constellation, IslPattern, LinkClass, Neighbours, PlusGrid, Spec, Station};
+use crate::spec::{
+    Constellation, FailureTarget, FailureTime, GslPolicy, IslPattern, LaserPairing, LinkClass,
+    Neighbours, PlusGrid, Spec, Station,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most nodes a lab may have, so that ports and addresses fit their numbers.
@@ -46,6 +49,10 @@ pub(crate) fn check(spec: &Spec) -> Vec<SpecError> {
             c.errors.push(SpecError::DuplicateName(name.clone()));
         }
     }
+    c.at_most("failures", spec.failures.len(), usize::from(u16::MAX));
+    c.policy(&spec.gsl.policy);
+    c.failures(spec, &names);
+    c.cross(spec);
     for constellation in &spec.constellations {
         c.constellation(constellation);
     }
@@ -95,6 +102,14 @@ impl Checker {
             "-5 to 90",
         );
         self.class(&k.name, &k.gsl_class);
+        let avoidance = k.gso_avoidance_deg;
+        self.bounds(
+            &k.name,
+            "GSO avoidance in degrees",
+            avoidance,
+            0.0..=45.0,
+            "0 to 45",
+        );
         let mut seats = BTreeMap::new();
         for s in &k.satellites {
             if let Some(first) = seats.insert((s.shell, s.plane, s.slot), &s.name) {
@@ -111,6 +126,214 @@ impl Checker {
         if let IslPattern::PlusGrid(grid) = &k.isl {
             self.class(&k.name, &k.isl_class);
             self.grid(k, grid);
+            self.lasers(k);
+        }
+    }
+
+    fn policy(&mut self, policy: &GslPolicy) {
+        match policy {
+            GslPolicy::Hysteresis { gain_deg } => {
+                self.bounds(
+                    "gsl",
+                    "hysteresis in degrees",
+                    *gain_deg,
+                    0.0..=90.0,
+                    "0 to 90",
+                );
+            }
+            GslPolicy::Scheduler {
+                period_ns,
+                phase_ns,
+            } => {
+                let period = *period_ns as f64;
+                self.bounds(
+                    "gsl",
+                    "slot in ns",
+                    period,
+                    1e6..=3.6e12,
+                    "1e6 to 3.6e12 (1 h)",
+                );
+                let phase = *phase_ns as f64;
+                self.bounds(
+                    "gsl",
+                    "phase of slots in ns",
+                    phase,
+                    0.0..=period - 1.0,
+                    "less than a slot",
+                );
+            }
+            _ => {}
+        }
+    }
+
+    fn lasers(&mut self, k: &Constellation) {
+        if let Some(limit) = k.lasers.max_slew_deg_per_s {
+            self.bounds(
+                &k.name,
+                "slew limit in degrees per second",
+                limit,
+                0.0..=360.0,
+                "0 to 360",
+            );
+        }
+        let acquisition = k.lasers.acquisition_ns as f64;
+        self.bounds(
+            &k.name,
+            "acquisition in ns",
+            acquisition,
+            0.0..=3.6e12,
+            "0 to 3.6e12 (1 h)",
+        );
+        match &k.lasers.pairing {
+            LaserPairing::Grid | LaserPairing::Ring => {}
+            LaserPairing::Nearest(most) => {
+                self.bounds(
+                    &k.name,
+                    "nearest satellites",
+                    f64::from(*most),
+                    1.0..=4.0,
+                    "1 to 4",
+                );
+            }
+            LaserPairing::List(pairs) => {
+                let names: BTreeSet<&str> = k.satellites.iter().map(|s| s.name.as_str()).collect();
+                let mut seen = BTreeSet::new();
+                let mut links: BTreeMap<&str, usize> = BTreeMap::new();
+                for (a, b) in pairs {
+                    let mut used = [a, b].map(|n| {
+                        let count = links.entry(n.as_str()).or_default();
+                        *count += 1;
+                        *count
+                    });
+                    used.sort_unstable();
+                    let reason = if a == b {
+                        "both are the same"
+                    } else if ![a, b].iter().all(|n| names.contains(n.as_str())) {
+                        "no such satellite in this constellation"
+                    } else if !seen.insert((a.min(b), a.max(b))) {
+                        "they are listed twice"
+                    } else if used[1] > 4 {
+                        "a satellite has four lasers"
+                    } else {
+                        continue;
+                    };
+                    self.errors.push(SpecError::BadPair {
+                        constellation: k.name.clone(),
+                        a: a.clone(),
+                        b: b.clone(),
+                        reason,
+                    });
+                }
+            }
+        }
+    }
+
+    fn cross(&mut self, spec: &Spec) {
+        for cross in &spec.cross {
+            let known =
+                |(constellation, _): (usize, u16)| constellation < spec.constellations.len();
+            if !known(cross.from) || !known(cross.to) || cross.from == cross.to {
+                self.errors.push(SpecError::BadPair {
+                    constellation: "cross-shell links".to_owned(),
+                    a: format!("{:?}", cross.from),
+                    b: format!("{:?}", cross.to),
+                    reason: "two different shells are needed",
+                });
+            }
+            let what = "cross-shell links";
+            self.bounds(what, "range in m", cross.max_range_m, 1.0..=1e9, "1 to 1e9");
+            self.bounds(
+                what,
+                "clearance in m",
+                cross.clearance_m,
+                0.0..=1e6,
+                "0 to 1e6",
+            );
+            self.class(what, &cross.class);
+        }
+    }
+
+    fn failures(&mut self, spec: &Spec, names: &BTreeSet<&str>) {
+        let mut seen = BTreeSet::new();
+        for failure in &spec.failures {
+            let constellation = match &failure.what {
+                FailureTarget::Satellites { constellation }
+                | FailureTarget::Plane { constellation, .. }
+                | FailureTarget::Lasers { constellation }
+                | FailureTarget::Polar { constellation, .. }
+                | FailureTarget::Seam { constellation } => Some(*constellation),
+                _ => None,
+            };
+            let unknown = match &failure.what {
+                FailureTarget::Nodes(nodes) => nodes.iter().find(|n| !names.contains(n.as_str())),
+                FailureTarget::Link { a, b } => {
+                    [a, b].into_iter().find(|n| !names.contains(n.as_str()))
+                }
+                _ => None,
+            };
+            let never = match failure.when {
+                FailureTime::Scheduled { from_ns, until_ns } => {
+                    until_ns.is_some_and(|u| u <= from_ns)
+                }
+                FailureTime::Random { mtbf_ns, mttr_ns } => mtbf_ns == 0 || mttr_ns == 0,
+            };
+            let reason = if !seen.insert(failure.name.as_str()) {
+                "another one has the same name".to_owned()
+            } else if let Some(name) = unknown {
+                format!("no node is called `{name}`")
+            } else if constellation.is_some_and(|c| c >= spec.constellations.len()) {
+                "no such constellation".to_owned()
+            } else if never {
+                "it has no time to happen".to_owned()
+            } else {
+                continue;
+            };
+            let name = failure.name.clone();
+            self.errors.push(SpecError::BadFailure { name, reason });
+        }
+    }
+
+    fn track(&mut self, s: &Station) {
+        for w in &s.track {
+            self.bounds(
+                &s.name,
+                "latitude in degrees",
+                w.latitude_deg,
+                -90.0..=90.0,
+                "-90 to 90",
+            );
+            self.bounds(
+                &s.name,
+                "longitude in degrees",
+                w.longitude_deg,
+                -180.0..=180.0,
+                "-180 to 180",
+            );
+            self.bounds(
+                &s.name,
+                "altitude in m",
+                w.altitude_m,
+                -1e3..=2e4,
+                "-1,000 to 20,000",
+            );
+        }
+        for pair in s.track.windows(2) {
+            let opposite = (pair[0].latitude_deg + pair[1].latitude_deg).abs() < 0.1
+                && ((pair[0].longitude_deg - pair[1].longitude_deg).rem_euclid(360.0) - 180.0)
+                    .abs()
+                    < 0.1;
+            let reason = if pair[1].t_ns <= pair[0].t_ns {
+                "waypoints must be in order of time"
+            } else if opposite {
+                "from a waypoint to the opposite point of the Earth there is no shortest way"
+            } else {
+                continue;
+            };
+            let station = s.name.clone();
+            self.errors.push(SpecError::BadTrack {
+                station,
+                reason: reason.to_owned(),
+            });
         }
     }
 
@@ -187,6 +410,32 @@ impl Checker {
     }
 
     fn station(&mut self, s: &Station) {
+        self.track(s);
+        self.bounds(
+            &s.name,
+            "antennas",
+            f64::from(s.antennas),
+            1.0..=32.0,
+            "1 to 32",
+        );
+        for o in &s.obstacles {
+            for azimuth in [o.from_deg, o.to_deg] {
+                self.bounds(
+                    &s.name,
+                    "azimuth in degrees",
+                    azimuth,
+                    0.0..=360.0,
+                    "0 to 360",
+                );
+            }
+            self.bounds(
+                &s.name,
+                "obstacle in degrees",
+                o.elevation_deg,
+                -5.0..=90.0,
+                "-5 to 90",
+            );
+        }
         self.bounds(
             &s.name,
             "latitude in degrees",

@@ -62,6 +62,34 @@ pub enum SpecError {
         /// P.
         planes: usize,
     },
+    /// A pair of satellites that cannot be linked.
+    #[error("{constellation}: `{a}` and `{b}` cannot be linked: {reason}")]
+    BadPair {
+        /// Whose pair.
+        constellation: String,
+        /// One end.
+        a: String,
+        /// The other.
+        b: String,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// A failure that hits nothing or makes no sense.
+    #[error("failure `{name}`: {reason}")]
+    BadFailure {
+        /// Its name.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// Waypoints that lead nowhere.
+    #[error("{station}: {reason}")]
+    BadTrack {
+        /// Whose.
+        station: String,
+        /// Why.
+        reason: String,
+    },
     /// The sky knows another number of satellites than the spec.
     #[error("the spec has {spec} satellites, the sky {sky}")]
     Count {

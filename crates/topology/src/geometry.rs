@@ -79,6 +79,39 @@ impl Motion {
     }
 }
 
+/// The angle by which a satellite sees another one turn in `dt_s`, radians, in a frame that flies with it: radial,
+/// along its orbit's plane, and across. Pairs are positions now and `dt_s` later.
+pub(crate) fn slew_rad(own: (DVec3, DVec3), other: (DVec3, DVec3), dt_s: f64) -> f64 {
+    // The orbit's normal stands still among the stars: the Earth's turn is taken out of the motion first, and
+    // out of the normal afterwards.
+    let (sin, cos) = (EARTH_RATE_RAD_S * dt_s).sin_cos();
+    let still = DVec3::new(
+        own.1.x * cos - own.1.y * sin,
+        own.1.x * sin + own.1.y * cos,
+        own.1.z,
+    );
+    let across = own.0.cross(still).normalize_or_zero();
+    let across_later = DVec3::new(
+        across.x * cos + across.y * sin,
+        -across.x * sin + across.y * cos,
+        across.z,
+    );
+    let seen = |from: DVec3, to: DVec3, across: DVec3| {
+        let (radial, away) = (from.normalize_or_zero(), (to - from).normalize_or_zero());
+        DVec3::new(
+            away.dot(radial),
+            away.dot(across.cross(radial)),
+            away.dot(across),
+        )
+    };
+    let (a, b) = (
+        seen(own.0, other.0, across),
+        seen(own.1, other.1, across_later),
+    );
+    // Of small angles, the chord is the angle, and far less rounded than an arc cosine.
+    2.0 * (a.distance(b) / 2.0).clamp(0.0, 1.0).asin()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

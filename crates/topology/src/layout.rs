@@ -4,11 +4,12 @@ use crate::check::check;
 use crate::error::SpecError;
 use crate::geometry::Motion;
 use crate::node::{Node, NodeId, NodeKind, Port, PortRole, Seat};
-use crate::pairing::{IslKind, SeamPlanes, plus_grid};
+use crate::pairing::{self, IslKind, SeamPlanes, pair};
 use crate::sky::Sky;
-use crate::spec::{IslPattern, PlusGrid, Spec};
+use crate::spec::{IslPattern, LinkClass, Spec};
+use crate::track::place_at;
 use constel_link::PortId;
-use constel_orbit::{Geodetic, Site};
+use constel_orbit::{DVec3, Site, line_of_sight};
 use std::collections::BTreeMap;
 
 /// A pair of laser ports that may be linked. `a < b`.
@@ -22,8 +23,10 @@ pub struct IslLink {
     pub b: PortId,
     /// What kind of neighbours.
     pub kind: IslKind,
-    /// Index of the constellation in the spec.
+    /// Index of the constellation in the spec; of a link between shells, that of `a`.
     pub constellation: u16,
+    /// Of a link between shells, its entry in the spec.
+    pub cross: Option<u16>,
 }
 
 /// Node table, port table and ISL pairs of a lab. A pure function of the spec and the sky at time 0.
@@ -43,6 +46,10 @@ pub struct Layout {
     sites: Vec<Site>,
     /// Of each satellite, whether it serves the ground.
     serves_ground: Vec<bool>,
+    /// First antenna of each station, and one past the last.
+    beam_start: Vec<usize>,
+    /// Of each station and constellation: sine of the mask, and the mask in degrees.
+    masks: Vec<(f64, f64)>,
     by_name: BTreeMap<String, NodeId>,
 }
 
@@ -73,6 +80,8 @@ impl Layout {
             constellation_start: vec![0],
             sites: Vec::new(),
             serves_ground: Vec::new(),
+            beam_start: vec![0],
+            masks: Vec::new(),
             by_name: BTreeMap::new(),
             spec,
         };
@@ -93,26 +102,39 @@ impl Layout {
                 };
                 let lasers = constellation.isl != IslPattern::None;
                 self.serves_ground.push(constellation.ground.has(sat.shell));
-                self.push_node(&sat.name, NodeKind::Satellite, Some(seat), lasers);
+                let own = (k, sat.shell);
+                let cross = spec.cross.iter().any(|c| c.from == own || c.to == own);
+                self.push_node(&sat.name, NodeKind::Satellite, Some(seat), (lasers, cross));
             }
             self.constellation_start.push(self.nodes.len());
         }
         for station in &spec.stations {
-            self.push_node(&station.name, NodeKind::Ground, None, false);
-            self.sites.push(Site::new(&Geodetic {
-                latitude_rad: station.latitude_deg.to_radians(),
-                longitude_rad: station.longitude_deg.to_radians(),
-                height_m: station.altitude_m,
+            self.push_node(&station.name, NodeKind::Ground, None, (false, false));
+            self.sites.push(place_at(station, 0));
+            let first = self.beam_start[self.beam_start.len() - 1];
+            self.beam_start.push(first + usize::from(station.antennas));
+            self.masks.extend(spec.constellations.iter().map(|k| {
+                let mask_deg = station.min_elevation_deg.max(k.min_elevation_deg);
+                (mask_deg.to_radians().sin(), mask_deg)
             }));
         }
         self.spec = spec;
     }
 
-    fn push_node(&mut self, name: &str, kind: NodeKind, seat: Option<Seat>, lasers: bool) {
+    /// `lasers`: whether it has those of its shell, and one to another shell.
+    fn push_node(
+        &mut self,
+        name: &str,
+        kind: NodeKind,
+        seat: Option<Seat>,
+        (lasers, cross): (bool, bool),
+    ) {
         let id = NodeId(self.nodes.len() as u32);
         let first_port = PortId(self.ports.len() as u32);
         let isls: &[PortRole] = if lasers { &PortRole::ISLS } else { &[] };
-        for (index, role) in isls.iter().chain(&[PortRole::Gsl]).enumerate() {
+        let cross: &[PortRole] = if cross { &[PortRole::IslCross] } else { &[] };
+        let roles = isls.iter().chain(cross).chain(&[PortRole::Gsl]);
+        for (index, role) in roles.enumerate() {
             self.ports.push(Port {
                 id: PortId(self.ports.len() as u32),
                 node: id,
@@ -127,7 +149,7 @@ impl Layout {
             kind,
             seat,
             first_port,
-            port_count: isls.len() as u8 + 1,
+            port_count: (isls.len() + cross.len()) as u8 + 1,
         });
     }
 
@@ -149,7 +171,12 @@ impl Layout {
             };
             let range = self.constellation_start[k]..self.constellation_start[k + 1];
             let offset = range.start;
-            let pairing = plus_grid(&constellation.satellites, grid, &motions[range]);
+            let pairing = pair(
+                &constellation.satellites,
+                grid,
+                &constellation.lasers.pairing,
+                &motions[range],
+            );
             self.seams
                 .extend(pairing.seams.into_iter().map(|s| (k as u16, s)));
             for pair in pairing.pairs {
@@ -163,9 +190,11 @@ impl Layout {
                     b: x.max(y),
                     kind: pair.kind,
                     constellation: k as u16,
+                    cross: None,
                 });
             }
         }
+        self.pair_across(sky, &now);
         self.isl_links.sort_unstable_by_key(|l| (l.a, l.b));
         self.link_of_port = vec![u32::MAX; self.ports.len()];
         for (number, link) in self.isl_links.iter_mut().enumerate() {
@@ -174,6 +203,55 @@ impl Layout {
             self.link_of_port[link.b.0 as usize] = link.number;
         }
         Ok(())
+    }
+
+    /// Pairs satellites of different shells.
+    fn pair_across(&mut self, sky: &dyn Sky, now: &[DVec3]) {
+        let mut paired = vec![false; self.satellite_count];
+        for (number, cross) in self.spec.cross.iter().enumerate() {
+            let mut samples = [Vec::new(), Vec::new()];
+            for (sample, share) in samples.iter_mut().zip([1, 2]) {
+                // Satellites without a position then are too far away for anything.
+                let _lost = sky.positions_itrf_m(cross.horizon_ns / 2 * share, sample);
+            }
+            let members = |(constellation, shell): (usize, u16)| -> Vec<usize> {
+                let all = self.satellites_of(constellation);
+                let own = |i: &usize| self.nodes[*i].seat.is_some_and(|s| s.shell == shell);
+                all.filter(own).filter(|i| !paired[*i]).collect()
+            };
+            let (from, to) = (members(cross.from), members(cross.to));
+            let pairs = pairing::cross(&from, &to, cross.max_range_m, |a, b| {
+                let here = now[a].distance(now[b]);
+                if here > cross.max_range_m || !line_of_sight(now[a], now[b], cross.clearance_m) {
+                    return None;
+                }
+                let later = samples.iter().map(|s| s[a].distance(s[b]));
+                // Pairs that part are still better than none, after all that do not. NaN is far.
+                let far = later.fold(here, |far, d| if d <= far { far } else { d });
+                Some(if far.is_nan() {
+                    cross.max_range_m
+                } else {
+                    far.min(cross.max_range_m)
+                })
+            });
+            for (a, b) in pairs {
+                (paired[a], paired[b]) = (true, true);
+                let port = |i: usize| {
+                    let node = &self.nodes[i];
+                    PortId(node.first_port.0 + u32::from(node.port_count) - 2)
+                };
+                let (x, y) = (port(a), port(b));
+                let owner = self.nodes[a.min(b)].seat.map_or(0, |s| s.constellation);
+                self.isl_links.push(IslLink {
+                    number: 0,
+                    a: x.min(y),
+                    b: x.max(y),
+                    kind: IslKind::CrossShell,
+                    constellation: owner,
+                    cross: Some(number as u16),
+                });
+            }
+        }
     }
 
     /// The spec this was laid out from.
@@ -283,10 +361,28 @@ impl Layout {
         self.serves_ground[satellite]
     }
 
-    /// The elevation mask between a station and satellites of a constellation, degrees.
-    pub(crate) fn mask_deg(&self, station: usize, constellation: usize) -> f64 {
-        let own = self.spec.stations[station].min_elevation_deg;
-        own.max(self.spec.constellations[constellation].min_elevation_deg)
+    /// The elevation mask between a station and satellites of a constellation: its sine, and degrees.
+    pub(crate) fn mask(&self, station: usize, constellation: usize) -> (f64, f64) {
+        self.masks[station * self.spec.constellations.len() + constellation]
+    }
+
+    /// Where a station is, by its place in the spec, `t_ns` after the start of the lab.
+    pub(crate) fn site_at(&self, station: usize, t_ns: u64) -> Site {
+        let spec = &self.spec.stations[station];
+        if spec.track.is_empty() {
+            self.sites[station]
+        } else {
+            place_at(spec, t_ns)
+        }
+    }
+
+    /// Places of a station's antennas in [`Snapshot::beams`](crate::Snapshot::beams), by its place in the spec.
+    ///
+    /// # Panics
+    /// When there is no such station.
+    #[must_use]
+    pub fn beams_of(&self, station: usize) -> std::ops::Range<usize> {
+        self.beam_start[station]..self.beam_start[station + 1]
     }
 
     /// True when two satellites fly in the planes on either side of a seam.
@@ -301,11 +397,41 @@ impl Layout {
             .any(|(k, s)| *k == a.constellation && between(s))
     }
 
-    /// The grid a laser pair belongs to.
-    pub(crate) fn grid_of(&self, link: &IslLink) -> &PlusGrid {
-        match &self.spec.constellations[usize::from(link.constellation)].isl {
-            IslPattern::PlusGrid(grid) => grid,
-            IslPattern::None => unreachable!("links are only made from grids"),
+    /// What limits a laser pair, and what it is like.
+    pub(crate) fn laser(&self, link: &IslLink) -> Laser<'_> {
+        let constellation = &self.spec.constellations[usize::from(link.constellation)];
+        match (
+            link.cross.map(|c| &self.spec.cross[usize::from(c)]),
+            &constellation.isl,
+        ) {
+            (Some(cross), _) => Laser {
+                polar_cutoff_deg: 90.0,
+                max_range_m: cross.max_range_m,
+                clearance_m: cross.clearance_m,
+                max_slew_deg_per_s: None,
+                acquisition_ns: cross.acquisition_ns,
+                class: &cross.class,
+            },
+            (None, IslPattern::PlusGrid(grid)) => Laser {
+                polar_cutoff_deg: grid.polar_cutoff_deg,
+                max_range_m: grid.max_range_m,
+                clearance_m: grid.clearance_m,
+                max_slew_deg_per_s: constellation.lasers.max_slew_deg_per_s,
+                acquisition_ns: constellation.lasers.acquisition_ns,
+                class: &constellation.isl_class,
+            },
+            (None, IslPattern::None) => unreachable!("links are only made from grids"),
         }
     }
+}
+
+/// What limits a laser pair, and what it is like.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Laser<'a> {
+    pub(crate) polar_cutoff_deg: f64,
+    pub(crate) max_range_m: f64,
+    pub(crate) clearance_m: f64,
+    pub(crate) max_slew_deg_per_s: Option<f64>,
+    pub(crate) acquisition_ns: u64,
+    pub(crate) class: &'a LinkClass,
 }

@@ -9,9 +9,12 @@
 //! ITRF metres.
 #![forbid(unsafe_code)]
 
+mod beams;
 mod check;
 mod error;
+mod failures;
 mod geometry;
+mod ground;
 mod layout;
 mod node;
 mod pairing;
@@ -20,21 +23,27 @@ mod sky;
 mod snapshot;
 mod spec;
 mod stepper;
+mod track;
 mod visible;
 mod why;
 
 pub use check::MAX_NODES;
 pub use error::SpecError;
+pub use failures::Broken;
 pub use geometry::{geocentric_latitude_deg, slope_ns_per_s};
 pub use layout::{IslLink, Layout};
 pub use node::{Node, NodeId, NodeKind, Port, PortRole, Seat};
 pub use pairing::IslKind;
-pub use policy::{Candidate, Choice, Nearest, Policy, built_in};
+pub use policy::{
+    Candidate, Choice, HighestElevation, Hysteresis, LeastLoaded, LongestVisible, Nearest, Policy,
+    Scheduler, built_in,
+};
 pub use sky::{NoPosition, OrbitSky, Sky};
 pub use snapshot::{Delta, Edge, EdgeKind, Handover, Snapshot, diff};
 pub use spec::{
-    Constellation, GroundService, GslPolicy, GslSpec, IslPattern, LinkClass, Neighbours, PlusGrid,
-    Satellite, Spec, Station, Wrap,
+    Constellation, CrossShell, Failure, FailureTarget, FailureTime, GroundService, GslPolicy,
+    GslSpec, IslPattern, LaserPairing, Lasers, LinkClass, Neighbours, Obstacle, PlusGrid,
+    Satellite, Spec, Station, Waypoint, Wrap,
 };
 pub use stepper::Stepper;
 pub use why::{Down, Why, why};

@@ -81,12 +81,14 @@ pub enum PortRole {
     IslEast,
     /// `isl3`: the neighbour in the previous plane (west, when ascending).
     IslWest,
+    /// `isl4`: a satellite of another shell.
+    IslCross,
     /// `gsl0`: the radio to the ground, or from the ground to the sky.
     Gsl,
 }
 
 impl PortRole {
-    /// The ISL roles in port order.
+    /// The ISL roles inside a shell, in port order.
     pub const ISLS: [PortRole; 4] = [
         PortRole::IslFore,
         PortRole::IslAft,
@@ -102,11 +104,12 @@ impl PortRole {
             PortRole::IslAft => "isl1",
             PortRole::IslEast => "isl2",
             PortRole::IslWest => "isl3",
+            PortRole::IslCross => "isl4",
             PortRole::Gsl => "gsl0",
         }
     }
 
-    /// True for the four laser ports.
+    /// True for laser ports.
     #[must_use]
     pub fn is_isl(self) -> bool {
         self != PortRole::Gsl
@@ -127,7 +130,7 @@ pub struct Port {
 }
 
 impl Port {
-    /// Interface name inside the node, `isl0`..`isl3` or `gsl0`.
+    /// Interface name inside the node, `isl0`..`isl4` or `gsl0`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.role.name()

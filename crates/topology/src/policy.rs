@@ -1,9 +1,10 @@
-//! How a station chooses its satellite. One rule is built in; the trait is the door for more.
+//! How a station chooses its satellites. Some rules are built in; the trait is the door for more.
 
 use crate::node::NodeId;
 use crate::spec::GslPolicy;
+use std::cmp::Ordering;
 
-/// A satellite a station could use now: above the mask.
+/// A satellite a station could use now.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate {
     /// Which.
@@ -12,6 +13,11 @@ pub struct Candidate {
     pub range_m: f64,
     /// Sine of its elevation.
     pub sin_elevation: f64,
+    /// How many links to the ground it has, those of the choosing antenna not counted.
+    pub load: u32,
+    /// How long it will stay above the mask, seconds, estimated from its present motion along a great circle.
+    /// Only for policies that want it; infinite for others.
+    pub remaining_s: f64,
 }
 
 impl Candidate {
@@ -22,26 +28,40 @@ impl Candidate {
     }
 }
 
-/// What a station knows when it chooses.
+/// What an antenna knows when it chooses.
 #[derive(Debug, Clone, Copy)]
 pub struct Choice<'a> {
     /// Step number.
     pub step: u64,
+    /// Length of a step, ns.
+    pub step_ns: u64,
     /// The station.
     pub station: NodeId,
     /// The satellite it used in the step before; `None` when dark or at the start.
     pub serving: Option<NodeId>,
-    /// What is above the mask, by node number.
+    /// True when no antenna has chosen yet: the start of the lab.
+    pub first: bool,
+    /// What it can use, by node number: satellites with a beam free, not used by the station's other antennas.
     pub candidates: &'a [Candidate],
 }
 
 /// A rule of choice. Must be a pure function of its argument, ties broken by something deterministic.
 pub trait Policy: Send + Sync {
-    /// The satellite to use in this step; `None` leaves the station dark. Must be one of the candidates.
+    /// The satellite to use in this step; `None` leaves the antenna dark. Must be one of the candidates.
     fn choose(&self, choice: &Choice<'_>) -> Option<NodeId>;
 
     /// True when `choose` ignores `serving`, so that a step can be computed without those before it.
     fn memoryless(&self) -> bool;
+
+    /// How long before a step its decisions can begin, ns; `None`: at the start of the lab.
+    fn look_back_ns(&self) -> Option<u64> {
+        self.memoryless().then_some(0)
+    }
+
+    /// Whether it reads [`Candidate::remaining_s`].
+    fn wants_remaining(&self) -> bool {
+        false
+    }
 }
 
 /// [`GslPolicy::Nearest`].
@@ -50,15 +70,7 @@ pub struct Nearest;
 
 impl Policy for Nearest {
     fn choose(&self, choice: &Choice<'_>) -> Option<NodeId> {
-        choice
-            .candidates
-            .iter()
-            .min_by(|a, b| {
-                a.range_m
-                    .total_cmp(&b.range_m)
-                    .then(a.satellite.cmp(&b.satellite))
-            })
-            .map(|c| c.satellite)
+        least(choice.candidates, |c| c.range_m)
     }
 
     fn memoryless(&self) -> bool {
@@ -66,10 +78,163 @@ impl Policy for Nearest {
     }
 }
 
+/// [`GslPolicy::HighestElevation`].
+#[derive(Debug, Clone, Copy)]
+pub struct HighestElevation;
+
+impl Policy for HighestElevation {
+    fn choose(&self, choice: &Choice<'_>) -> Option<NodeId> {
+        least(choice.candidates, |c| -c.sin_elevation)
+    }
+
+    fn memoryless(&self) -> bool {
+        true
+    }
+}
+
+/// [`GslPolicy::LongestVisible`].
+#[derive(Debug, Clone, Copy)]
+pub struct LongestVisible;
+
+impl Policy for LongestVisible {
+    fn choose(&self, choice: &Choice<'_>) -> Option<NodeId> {
+        kept(choice).or_else(|| least(choice.candidates, |c| -c.remaining_s))
+    }
+
+    fn memoryless(&self) -> bool {
+        false
+    }
+
+    fn wants_remaining(&self) -> bool {
+        true
+    }
+}
+
+/// [`GslPolicy::Hysteresis`].
+#[derive(Debug, Clone, Copy)]
+pub struct Hysteresis {
+    /// How much higher another satellite must be, degrees.
+    pub gain_deg: f64,
+}
+
+impl Policy for Hysteresis {
+    fn choose(&self, choice: &Choice<'_>) -> Option<NodeId> {
+        let best = HighestElevation.choose(choice);
+        let of = |id: NodeId| choice.candidates.iter().find(|c| c.satellite == id);
+        match (kept(choice).and_then(of), best.and_then(of)) {
+            (Some(own), Some(best))
+                if best.elevation_deg() < own.elevation_deg() + self.gain_deg =>
+            {
+                Some(own.satellite)
+            }
+            (_, best) => best.map(|c| c.satellite),
+        }
+    }
+
+    fn memoryless(&self) -> bool {
+        false
+    }
+}
+
+/// [`GslPolicy::LeastLoaded`].
+#[derive(Debug, Clone, Copy)]
+pub struct LeastLoaded;
+
+impl Policy for LeastLoaded {
+    fn choose(&self, choice: &Choice<'_>) -> Option<NodeId> {
+        let fewest = choice.candidates.iter().map(|c| c.load).min()?;
+        let free = choice.candidates.iter().filter(|c| c.load == fewest);
+        kept(choice).or_else(|| least(free, |c| c.range_m))
+    }
+
+    fn memoryless(&self) -> bool {
+        false
+    }
+}
+
+/// [`GslPolicy::Scheduler`].
+#[derive(Debug, Clone, Copy)]
+pub struct Scheduler {
+    /// Length of a slot, ns.
+    pub period_ns: u64,
+    /// When a slot begins, ns after the start of the lab.
+    pub phase_ns: u64,
+}
+
+impl Scheduler {
+    /// The number of the slot at `t_ns`, the one at the start of the lab being 0 or 1.
+    fn slot(&self, t_ns: u64) -> u64 {
+        (t_ns + self.period_ns - self.phase_ns) / self.period_ns
+    }
+}
+
+impl Policy for Scheduler {
+    fn choose(&self, choice: &Choice<'_>) -> Option<NodeId> {
+        let t_ns = choice.step * choice.step_ns;
+        let slot = self.slot(t_ns);
+        let begins =
+            choice.first || t_ns < choice.step_ns || self.slot(t_ns - choice.step_ns) != slot;
+        if !begins {
+            return kept(choice);
+        }
+        let end_ns = slot * self.period_ns + self.phase_ns;
+        let rest_s = end_ns.saturating_sub(t_ns) as f64 / 1e9;
+        let stays = choice.candidates.iter().filter(|c| c.remaining_s >= rest_s);
+        least(stays, |c| -c.sin_elevation).or_else(|| least(choice.candidates, |c| -c.remaining_s))
+    }
+
+    fn memoryless(&self) -> bool {
+        false
+    }
+
+    fn look_back_ns(&self) -> Option<u64> {
+        // A walk that begins within a slot is right from the next slot on, and knows what was before
+        // from the one after that.
+        Some(2 * self.period_ns)
+    }
+
+    fn wants_remaining(&self) -> bool {
+        true
+    }
+}
+
+/// The satellite in use, if it still can be.
+fn kept(choice: &Choice<'_>) -> Option<NodeId> {
+    let serving = choice.serving?;
+    choice
+        .candidates
+        .iter()
+        .any(|c| c.satellite == serving)
+        .then_some(serving)
+}
+
+fn least<'a>(
+    candidates: impl IntoIterator<Item = &'a Candidate>,
+    cost: impl Fn(&Candidate) -> f64,
+) -> Option<NodeId> {
+    let order = |a: &&Candidate, b: &&Candidate| -> Ordering {
+        cost(a)
+            .total_cmp(&cost(b))
+            .then(a.satellite.cmp(&b.satellite))
+    };
+    candidates.into_iter().min_by(order).map(|c| c.satellite)
+}
+
 /// The rule a spec names.
 #[must_use]
 pub fn built_in(policy: GslPolicy) -> Box<dyn Policy> {
     match policy {
         GslPolicy::Nearest => Box::new(Nearest),
+        GslPolicy::HighestElevation => Box::new(HighestElevation),
+        GslPolicy::LongestVisible => Box::new(LongestVisible),
+        GslPolicy::Hysteresis { gain_deg } => Box::new(Hysteresis { gain_deg }),
+        GslPolicy::LeastLoaded => Box::new(LeastLoaded),
+        GslPolicy::Scheduler {
+            period_ns,
+            phase_ns,
+        } => Box::new(Scheduler {
+            period_ns,
+            phase_ns,
+        }),
     }
 }

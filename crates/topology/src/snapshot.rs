@@ -1,8 +1,10 @@
 //! The topology at an instant, and the difference between two.
 
+use crate::failures::Broken;
 use crate::layout::Layout;
 use crate::node::NodeId;
 use crate::sky::NoPosition;
+use crate::why::Down;
 use constel_link::{EdgeChange, Impairment, PortId};
 use constel_orbit::DVec3;
 use std::cmp::Ordering;
@@ -77,8 +79,15 @@ pub struct Snapshot {
     pub edges: Vec<Edge>,
     /// Satellites without a position at the start of the step.
     pub lost: Vec<NoPosition>,
-    /// The satellite of each station, in the order of the spec's stations; `None`: dark.
+    /// A satellite of each station, in the order of the spec's stations; `None`: dark. With several antennas,
+    /// the first of `beams`.
     pub serving: Vec<Option<NodeId>>,
+    /// The satellites of each station's antennas, at [`Layout::beams_of`] it, by node number, `None` last.
+    pub beams: Vec<Option<NodeId>>,
+    /// What is broken.
+    pub broken: Broken,
+    /// Why laser links are down, by link number; those not listed are up.
+    pub isl_down: Vec<(u32, Down)>,
 }
 
 /// A station that changed its satellite.
@@ -150,13 +159,26 @@ pub fn diff(layout: &Layout, before: &Snapshot, after: &Snapshot) -> Delta {
             delta.changed.push(*n);
         }
     }
-    for (station, (from, to)) in before.serving.iter().zip(&after.serving).enumerate() {
-        if from != to {
-            let station = layout.station_node(station);
+    for station in 0..layout.sites().len() {
+        let beams = layout.beams_of(station);
+        let (old, new) = (&before.beams[beams.clone()], &after.beams[beams]);
+        if old == new {
+            continue;
+        }
+        let only = |a: &[Option<NodeId>], b: &[Option<NodeId>]| -> Vec<NodeId> {
+            a.iter()
+                .flatten()
+                .copied()
+                .filter(|s| !b.contains(&Some(*s)))
+                .collect()
+        };
+        // Which antenna turned to which satellite is not known, and does not matter.
+        let (left, taken) = (only(old, new), only(new, old));
+        for i in 0..left.len().max(taken.len()) {
             delta.handovers.push(Handover {
-                station,
-                from: *from,
-                to: *to,
+                station: layout.station_node(station),
+                from: left.get(i).copied(),
+                to: taken.get(i).copied(),
             });
         }
     }

@@ -1,16 +1,20 @@
 //! Steps through time: positions, decisions, edges. Reuses its buffers and remembers only what decisions need.
 
+use crate::beams::{Beams, Found, Rules};
+use crate::failures::{Broken, Failures};
 use crate::geometry::slope_ns_per_s;
+use crate::ground::{Watcher, remaining_s};
 use crate::layout::Layout;
 use crate::node::NodeId;
-use crate::policy::{Candidate, Choice, Policy, built_in};
+use crate::policy::{Policy, built_in};
 use crate::sky::{NoPosition, Sky};
 use crate::snapshot::{Edge, EdgeKind, Snapshot};
 use crate::spec::LinkClass;
 use crate::visible::{CapIndex, Viewpoint};
-use crate::why::{isl_state, sin_sq_cutoff};
+use crate::why::{Down, Moment, isl_state, sin_sq_cutoff};
 use constel_link::{Delay, Impairment, Loss, PortId, QueueLimit};
 use constel_orbit::{DVec3, light_time_ns};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 /// Produces one [`Snapshot`] after another.
@@ -25,20 +29,30 @@ pub struct Stepper {
     /// Positions of all nodes at the start of `next_step`, if already known.
     now: Located,
     now_known: bool,
-    /// Positions at its end.
+    /// Positions at its end, if already known.
     later: Located,
-    /// Satellite of each station in the step before `next_step`.
-    serving: Vec<Option<NodeId>>,
-    /// When each station's link comes up; 0 when it is.
-    up_from: Vec<u64>,
-    /// False until stations have chosen once: a first choice is no change.
-    started: bool,
+    later_known: bool,
+    /// Positions when a change that began now would be over: with foresight only.
+    ahead: Located,
+    beams: Beams,
+    failures: Failures,
+    broken: Broken,
+    /// Of each laser link: when it came or comes up, ns; 0 since the start. Only with acquisition times.
+    isl_up: Vec<Reach>,
+    isl_started: bool,
+    watchers: Vec<Watcher>,
     views: Vec<Viewpoint>,
-    /// Per constellation and station: sine of the mask, and the mask in degrees.
-    masks: Vec<Vec<(f64, f64)>>,
     cutoffs: Vec<f64>,
+    /// How many ground links a satellite can have.
+    capacity: Vec<u32>,
     indexes: Vec<CapIndex>,
-    candidates: Vec<Candidate>,
+}
+
+/// Whether a laser link is in reach, and when it is up.
+#[derive(Debug, Clone, Copy, Default)]
+struct Reach {
+    in_reach: bool,
+    up_from_ns: u64,
 }
 
 /// Where all nodes are at an instant.
@@ -56,8 +70,9 @@ impl Located {
             layout.satellite_count(),
             "a sky must place every satellite"
         );
+        let stations = 0..layout.sites().len();
         self.positions
-            .extend(layout.sites().iter().map(|s| s.position_itrf_m));
+            .extend(stations.map(|s| layout.site_at(s, t_ns).position_itrf_m));
     }
 }
 
@@ -72,33 +87,35 @@ impl Stepper {
     /// Starts at step 0 with a policy of the caller's.
     #[must_use]
     pub fn with_policy(layout: Arc<Layout>, sky: Arc<dyn Sky>, policy: Arc<dyn Policy>) -> Stepper {
-        let stations = layout.sites().len();
-        let constellations = layout.spec().constellations.len();
-        let mask = |station, constellation| {
-            let mask_deg = layout.mask_deg(station, constellation);
-            (mask_deg.to_radians().sin(), mask_deg)
-        };
-        let masks = (0..constellations)
-            .map(|k| (0..stations).map(|s| mask(s, k)).collect())
-            .collect();
-        let cutoff = |link| sin_sq_cutoff(layout.grid_of(link).polar_cutoff_deg);
+        let spec = layout.spec();
+        let cutoff = |link| sin_sq_cutoff(layout.laser(link).polar_cutoff_deg);
+        let capacity = spec.constellations.iter().flat_map(|k| {
+            let beams = k.beams.map_or(u32::MAX, NonZeroU32::get);
+            std::iter::repeat_n(beams, k.satellites.len())
+        });
+        let antennas = spec.stations.iter().map(|s| usize::from(s.antennas));
+        let stations = 0..spec.stations.len();
         Stepper {
             next_step: 0,
             now: Located::default(),
             now_known: false,
             later: Located::default(),
-            serving: vec![None; stations],
-            up_from: vec![0; stations],
-            started: false,
+            later_known: false,
+            ahead: Located::default(),
+            beams: Beams::new(antennas, layout.satellite_count()),
+            failures: Failures::new(&layout),
+            broken: Broken::default(),
+            isl_up: vec![Reach::default(); layout.isl_links().len()],
+            isl_started: false,
+            watchers: stations.map(|s| Watcher::new(&layout, s, 0)).collect(),
             views: layout
                 .sites()
                 .iter()
                 .map(|s| Viewpoint::new(s.position_itrf_m))
                 .collect(),
-            masks,
             cutoffs: layout.isl_links().iter().map(cutoff).collect(),
-            indexes: vec![CapIndex::default(); constellations],
-            candidates: Vec::new(),
+            capacity: capacity.collect(),
+            indexes: vec![CapIndex::default(); spec.constellations.len()],
             layout,
             sky,
             policy,
@@ -123,26 +140,37 @@ impl Stepper {
         t_ns / self.layout.spec().step_ns
     }
 
+    /// How many steps before a step its snapshot can depend on; `None`: on all of them.
+    #[must_use]
+    pub fn look_back(&self) -> Option<u64> {
+        let spec = self.layout.spec();
+        if spec.gsl.make_before_break && spec.gsl.outage_ns > 0 {
+            return None;
+        }
+        let lasers = spec
+            .constellations
+            .iter()
+            .map(|k| k.lasers.acquisition_ns)
+            .max();
+        let policy = self.policy.look_back_ns()?;
+        let across = spec.cross.iter().map(|c| c.acquisition_ns).max();
+        let ns = (policy + spec.gsl.outage_ns).max(lasers.max(across).unwrap_or(0));
+        Some(ns.div_ceil(spec.step_ns))
+    }
+
     /// Goes to `step`, whatever was computed before, and computes it.
     #[must_use]
     pub fn at_step(&mut self, step: u64) -> Snapshot {
-        let spec = self.layout.spec();
-        // What happened longer ago than an outage lasts has no effect on a memoryless policy's step.
-        let look_back = if self.policy.memoryless() {
-            spec.gsl.outage_ns.div_ceil(spec.step_ns)
-        } else {
-            step
-        };
-        self.next_step = step.saturating_sub(look_back);
+        self.next_step = step.saturating_sub(self.look_back().unwrap_or(step));
         self.now_known = false;
-        self.started = false;
-        self.serving.fill(None);
-        self.up_from.fill(0);
+        self.later_known = false;
+        self.isl_started = false;
+        self.beams.reset();
         while self.next_step < step {
-            self.locate_now();
+            self.locate();
             self.decide();
-            self.next_step += 1;
-            self.now_known = false;
+            self.reach(&mut Vec::new());
+            self.go_on();
         }
         self.advance()
     }
@@ -157,113 +185,220 @@ impl Stepper {
 
     /// Computes the next step into a snapshot whose memory is reused.
     pub fn advance_into(&mut self, snapshot: &mut Snapshot) {
-        self.locate_now();
-        let step_ns = self.layout.spec().step_ns;
-        let t_ns = self.next_step * step_ns;
-        self.later.locate(&self.layout, &*self.sky, t_ns + step_ns);
+        self.locate();
         self.decide();
         snapshot.step = self.next_step;
-        snapshot.t_ns = t_ns;
+        snapshot.t_ns = self.t_ns();
         snapshot.positions_itrf_m.clone_from(&self.now.positions);
         snapshot.lost.clone_from(&self.now.lost);
-        snapshot.serving.clone_from(&self.serving);
+        snapshot.broken.clone_from(&self.broken);
+        snapshot.serving.clear();
+        snapshot.beams.clear();
+        for station in 0..self.layout.sites().len() {
+            let first = snapshot.beams.len();
+            snapshot
+                .beams
+                .extend(self.beams.of(station).iter().map(|b| b.serving));
+            // By number, so that it does not matter which antenna has which.
+            snapshot.beams[first..].sort_unstable_by_key(|b| (b.is_none(), *b));
+            snapshot.serving.push(snapshot.beams[first]);
+        }
         snapshot.edges.clear();
-        self.isl_edges(t_ns, &mut snapshot.edges);
-        self.gsl_edges(t_ns, &mut snapshot.edges);
+        snapshot.isl_down.clear();
+        self.reach(&mut snapshot.isl_down);
+        self.isl_edges(&mut snapshot.edges);
+        self.gsl_edges(&mut snapshot.edges);
         snapshot.edges.sort_unstable_by_key(|e| (e.from, e.to));
-        std::mem::swap(&mut self.now, &mut self.later);
-        self.now_known = true;
-        self.next_step += 1;
+        self.go_on();
     }
 
-    fn locate_now(&mut self) {
+    fn t_ns(&self) -> u64 {
+        self.next_step * self.layout.spec().step_ns
+    }
+
+    /// Positions at the start of the step and at its end, and what is broken.
+    fn locate(&mut self) {
+        let (t_ns, step_ns) = (self.t_ns(), self.layout.spec().step_ns);
         if !self.now_known {
-            let t_ns = self.next_step * self.layout.spec().step_ns;
             self.now.locate(&self.layout, &*self.sky, t_ns);
             self.now_known = true;
         }
+        if !self.later_known {
+            self.later.locate(&self.layout, &*self.sky, t_ns + step_ns);
+            self.later_known = true;
+        }
+        self.failures
+            .at(&self.layout, t_ns, &self.now.positions, &mut self.broken);
     }
 
-    /// Lets every station choose, from the positions in `now`.
+    fn go_on(&mut self) {
+        std::mem::swap(&mut self.now, &mut self.later);
+        self.now_known = self.later_known;
+        self.later_known = false;
+        self.next_step += 1;
+    }
+
+    /// Lets every station choose.
     fn decide(&mut self) {
-        let layout = &self.layout;
-        let spec = layout.spec();
-        let t_ns = self.next_step * spec.step_ns;
         if self.views.is_empty() {
             return;
         }
+        self.find();
+        let spec = self.layout.spec();
+        self.beams.decide(&Rules {
+            policy: &*self.policy,
+            gsl: &spec.gsl,
+            step: self.next_step,
+            step_ns: spec.step_ns,
+            first_station: self.layout.satellite_count(),
+            capacity: &self.capacity,
+        });
+    }
+
+    /// What each station can use.
+    fn find(&mut self) {
+        let layout = &self.layout;
+        let spec = layout.spec();
+        let t_ns = self.next_step * spec.step_ns;
         for (k, index) in self.indexes.iter_mut().enumerate() {
             index.rebuild(&self.now.positions[layout.satellites_of(k)]);
         }
-        for (station, site) in layout.sites().iter().enumerate() {
-            let up = site.up_itrf();
-            self.candidates.clear();
-            for (k, index) in self.indexes.iter().enumerate() {
-                let first = layout.satellites_of(k).start;
-                let (sin_mask, mask_deg) = self.masks[k][station];
+        let foresees = spec.gsl.make_before_break && spec.gsl.outage_ns > 0;
+        if foresees {
+            self.ahead
+                .locate(layout, &*self.sky, t_ns + spec.gsl.outage_ns + spec.step_ns);
+        }
+        let wants_remaining = self.policy.wants_remaining();
+        let step_s = spec.step_ns as f64 / 1e9;
+        self.beams.found.clear();
+        self.beams.found_starts.clear();
+        self.beams.found_starts.push(0);
+        for (station, fixed) in spec.stations.iter().enumerate() {
+            let moves = !fixed.track.is_empty();
+            if moves {
+                self.watchers[station] = Watcher::new(layout, station, t_ns);
+                self.views[station] = Viewpoint::new(self.watchers[station].site.position_itrf_m);
+            }
+            let watcher = &self.watchers[station];
+            let later = foresees.then(|| {
+                let end_ns = t_ns + spec.gsl.outage_ns + spec.step_ns;
+                if moves {
+                    Watcher::new(layout, station, end_ns)
+                } else {
+                    watcher.clone()
+                }
+            });
+            let first = self.beams.found.len();
+            let broken = self.broken.node(layout.station_node(station)).is_some();
+            for (k, index) in self.indexes.iter().enumerate().filter(|_| !broken) {
+                let offset = layout.satellites_of(k).start;
+                let (sin_mask, mask_deg) = layout.mask(station, k);
+                let site = &watcher.site;
                 index.candidates(&self.views[station], mask_deg, |i| {
-                    let away = self.now.positions[first + i] - site.position_itrf_m;
-                    let range_m = away.length();
-                    let height_m = away.dot(up);
-                    // False for a satellite without a position.
-                    if height_m >= sin_mask * range_m && layout.serves_ground(first + i) {
-                        self.candidates.push(Candidate {
-                            satellite: NodeId((first + i) as u32),
-                            range_m,
-                            sin_elevation: height_m / range_m,
-                        });
+                    let target = self.now.positions[offset + i];
+                    // Most are below the mask: the cheap test first.
+                    let away = target - site.position_itrf_m;
+                    if away.dot(site.up_itrf()) < sin_mask * away.length() {
+                        return;
                     }
+                    let satellite = NodeId((offset + i) as u32);
+                    let Ok(seen) = watcher.test(layout, station, offset + i, target) else {
+                        return;
+                    };
+                    if self.broken.node(satellite).is_some() {
+                        return;
+                    }
+                    let remaining_s = if wants_remaining {
+                        let later = self.later.positions[offset + i];
+                        remaining_s(site.position_itrf_m, target, later, step_s, mask_deg)
+                    } else {
+                        f64::INFINITY
+                    };
+                    let leaving = later.as_ref().is_some_and(|w| {
+                        let target = self.ahead.positions[offset + i];
+                        w.test(layout, station, offset + i, target).is_err()
+                    });
+                    self.beams.found.push(Found {
+                        satellite,
+                        seen,
+                        remaining_s,
+                        leaving,
+                    });
                 });
             }
-            self.candidates.sort_unstable_by_key(|c| c.satellite);
-            let before = self.serving[station];
-            let chosen = self.policy.choose(&Choice {
-                step: self.next_step,
-                station: layout.station_node(station),
-                serving: before,
-                candidates: &self.candidates,
-            });
-            self.serving[station] = chosen;
-            if self.started && chosen != before && spec.gsl.outage_ns > 0 {
-                self.up_from[station] = t_ns + spec.gsl.outage_ns;
-            } else if self.up_from[station] <= t_ns {
-                self.up_from[station] = 0;
+            self.beams.found[first..].sort_unstable_by_key(|f| f.satellite);
+            self.beams.found_starts.push(self.beams.found.len());
+        }
+    }
+
+    /// Which laser links are in reach, since when, and why others are not.
+    fn reach(&mut self, down: &mut Vec<(u32, Down)>) {
+        let t_ns = self.t_ns();
+        let moment = Moment {
+            positions: &self.now.positions,
+            later: &self.later.positions,
+            step_s: self.layout.spec().step_ns as f64 / 1e9,
+            broken: &self.broken,
+        };
+        for (link, cutoff) in self.layout.isl_links().iter().zip(&self.cutoffs) {
+            let state = isl_state(&self.layout, link, *cutoff, &moment);
+            let reach = &mut self.isl_up[link.number as usize];
+            let acquisition_ns = self.layout.laser(link).acquisition_ns;
+            match state {
+                Ok(_) => {
+                    if self.isl_started && !reach.in_reach && acquisition_ns > 0 {
+                        reach.up_from_ns = t_ns + acquisition_ns;
+                    } else if !self.isl_started || reach.up_from_ns <= t_ns {
+                        reach.up_from_ns = 0;
+                    }
+                    reach.in_reach = true;
+                }
+                Err(why) => {
+                    *reach = Reach::default();
+                    down.push((link.number, why));
+                }
             }
         }
-        self.started = true;
+        self.isl_started = true;
     }
 
-    fn isl_edges(&self, t_ns: u64, edges: &mut Vec<Edge>) {
-        for (link, cutoff) in self.layout.isl_links().iter().zip(&self.cutoffs) {
-            let state = isl_state(&self.layout, link, *cutoff, &self.now.positions);
-            let Ok(range_m) = state else { continue };
-            let constellation = &self.layout.spec().constellations[usize::from(link.constellation)];
-            let at = Place {
+    fn isl_edges(&self, edges: &mut Vec<Edge>) {
+        let positions = &self.now.positions;
+        let at = |port: PortId| positions[self.layout.port(port).node.index()];
+        for (link, reach) in self.layout.isl_links().iter().zip(&self.isl_up) {
+            if !reach.in_reach {
+                continue;
+            }
+            let place = Place {
                 ends: (link.a, link.b),
-                t_ns,
-                range_m,
-                up_from_ns: 0,
+                range_m: at(link.a).distance(at(link.b)),
+                up_from_ns: reach.up_from_ns,
             };
-            self.push_both(&at, EdgeKind::Isl, &constellation.isl_class, edges);
+            self.push_both(&place, EdgeKind::Isl, self.layout.laser(link).class, edges);
         }
     }
 
-    fn gsl_edges(&self, t_ns: u64, edges: &mut Vec<Edge>) {
-        for (station, serving) in self.serving.iter().enumerate() {
-            let Some(satellite) = *serving else { continue };
+    fn gsl_edges(&self, edges: &mut Vec<Edge>) {
+        let positions = &self.now.positions;
+        for station in 0..self.layout.sites().len() {
             let node = self.layout.station_node(station);
-            let Some(seat) = self.layout.node(satellite).seat else {
-                continue;
-            };
-            let constellation = &self.layout.spec().constellations[usize::from(seat.constellation)];
-            let positions = &self.now.positions;
-            let at = Place {
-                ends: (self.layout.gsl_port(node), self.layout.gsl_port(satellite)),
-                t_ns,
-                range_m: positions[node.index()].distance(positions[satellite.index()]),
-                up_from_ns: self.up_from[station],
-            };
-            self.push_both(&at, EdgeKind::Gsl, &constellation.gsl_class, edges);
+            for beam in self.beams.of(station) {
+                let links = [(beam.serving, beam.up_from_ns), (beam.old, 0)];
+                for (satellite, up_from_ns) in links {
+                    let Some(satellite) = satellite else { continue };
+                    let Some(seat) = self.layout.node(satellite).seat else {
+                        continue;
+                    };
+                    let constellation =
+                        &self.layout.spec().constellations[usize::from(seat.constellation)];
+                    let place = Place {
+                        ends: (self.layout.gsl_port(node), self.layout.gsl_port(satellite)),
+                        range_m: positions[node.index()].distance(positions[satellite.index()]),
+                        up_from_ns,
+                    };
+                    self.push_both(&place, EdgeKind::Gsl, &constellation.gsl_class, edges);
+                }
+            }
         }
     }
 
@@ -281,7 +416,7 @@ impl Stepper {
         let step_ns = self.layout.spec().step_ns;
         let impairment = Impairment {
             delay: Delay {
-                t0_ns: at.t_ns,
+                t0_ns: self.t_ns(),
                 delay_ns: from_ns,
                 slope_ns_per_s: slope_ns_per_s(from_ns, to_ns, step_ns),
             },
@@ -313,10 +448,9 @@ impl Stepper {
     }
 }
 
-/// A link to be made: which ports, when, how long.
+/// A link to be made: which ports, how long, from when on.
 struct Place {
     ends: (PortId, PortId),
-    t_ns: u64,
     range_m: f64,
     up_from_ns: u64,
 }

@@ -1,12 +1,14 @@
 //! Why a link is up or down: the same tests the stepper applies, with words.
 
-use crate::geometry::geocentric_latitude_deg;
+use crate::failures::Broken;
+use crate::geometry::{geocentric_latitude_deg, slew_rad};
+use crate::ground::Watcher;
 use crate::layout::{IslLink, Layout};
 use crate::node::{NodeId, NodeKind};
 use crate::pairing::IslKind;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Edge, Snapshot};
 use crate::spec::IslPattern;
-use constel_orbit::{DVec3, grazing_altitude_m, light_time_ns};
+use constel_orbit::{DVec3, grazing_altitude_m};
 use std::fmt;
 
 /// Why there is, or is not, a link between two nodes at the start of a step.
@@ -21,7 +23,7 @@ pub enum Why {
         /// Elevation seen from the station, degrees; `None` for an ISL.
         elevation_deg: Option<f64>,
     },
-    /// The station has just changed its satellite; frames pass from `until_ns` of the lab on.
+    /// The antennas are turning to each other; frames pass from `until_ns` of the lab on.
     Acquiring {
         /// Length of the link, metres.
         range_m: f64,
@@ -78,6 +80,39 @@ pub enum Down {
         /// The satellite.
         node: NodeId,
     },
+    /// Something stands in the way in that direction.
+    Obstructed {
+        /// Azimuth of the satellite, degrees from north.
+        azimuth_deg: f64,
+        /// Its elevation, degrees.
+        elevation_deg: f64,
+        /// Height of what stands there, degrees.
+        obstacle_deg: f64,
+    },
+    /// The station sees the satellite too near the geostationary arc.
+    GsoArc {
+        /// How near, degrees.
+        angle_deg: f64,
+        /// The limit, degrees.
+        limit_deg: f64,
+    },
+    /// All beams of the satellite are in use.
+    BeamsTaken {
+        /// How many it has.
+        beams: u32,
+    },
+    /// The laser terminal would have to turn too fast.
+    SlewLimit {
+        /// How fast, degrees per second.
+        rate_deg_per_s: f64,
+        /// The limit.
+        limit_deg_per_s: f64,
+    },
+    /// Broken.
+    Failed {
+        /// Place of the failure in the spec.
+        failure: u16,
+    },
     /// The satellite is too low above the station's horizon.
     BelowMask {
         /// Its elevation, degrees.
@@ -94,19 +129,38 @@ pub enum Down {
     PolicyChoseNone,
 }
 
+/// What lasers need to know of the moment.
+pub(crate) struct Moment<'a> {
+    pub(crate) positions: &'a [DVec3],
+    /// A step later.
+    pub(crate) later: &'a [DVec3],
+    pub(crate) step_s: f64,
+    pub(crate) broken: &'a Broken,
+}
+
 /// Tests a laser pair: its range in metres when up.
 pub(crate) fn isl_state(
     layout: &Layout,
     link: &IslLink,
     sin_sq_cutoff: f64,
-    positions: &[DVec3],
+    moment: &Moment<'_>,
 ) -> Result<f64, Down> {
-    let grid = layout.grid_of(link);
+    let laser = layout.laser(link);
     let (na, nb) = (layout.port(link.a).node, layout.port(link.b).node);
-    let (a, b) = (positions[na.index()], positions[nb.index()]);
+    let (a, b) = (moment.positions[na.index()], moment.positions[nb.index()]);
     for (node, p) in [(na, a), (nb, b)] {
         if p.is_nan() {
             return Err(Down::NoPosition { node });
+        }
+    }
+    let broken = moment.broken;
+    if !(broken.nodes.is_empty() && broken.links.is_empty()) {
+        let by = broken
+            .node(na)
+            .or_else(|| broken.node(nb))
+            .or_else(|| broken.link(link.number));
+        if let Some(failure) = by {
+            return Err(Down::Failed { failure });
         }
     }
     if link.kind != IslKind::IntraPlane {
@@ -115,24 +169,36 @@ pub(crate) fn isl_state(
                 return Err(Down::PolarCutoff {
                     node,
                     latitude_deg: geocentric_latitude_deg(p),
-                    cutoff_deg: grid.polar_cutoff_deg,
+                    cutoff_deg: laser.polar_cutoff_deg,
                 });
             }
         }
     }
     let range_m = a.distance(b);
-    if range_m > grid.max_range_m {
+    if range_m > laser.max_range_m {
         return Err(Down::BeyondRange {
             range_m,
-            max_range_m: grid.max_range_m,
+            max_range_m: laser.max_range_m,
         });
     }
     let altitude_m = grazing_altitude_m(a, b);
-    if altitude_m < grid.clearance_m {
+    if altitude_m < laser.clearance_m {
         return Err(Down::LineOfSight {
             altitude_m,
-            clearance_m: grid.clearance_m,
+            clearance_m: laser.clearance_m,
         });
+    }
+    if let Some(limit_deg_per_s) = laser.max_slew_deg_per_s {
+        let (a2, b2) = (moment.later[na.index()], moment.later[nb.index()]);
+        let one = slew_rad((a, a2), (b, b2), moment.step_s);
+        let other = slew_rad((b, b2), (a, a2), moment.step_s);
+        let rate_deg_per_s = one.max(other).to_degrees() / moment.step_s;
+        if rate_deg_per_s > limit_deg_per_s {
+            return Err(Down::SlewLimit {
+                rate_deg_per_s,
+                limit_deg_per_s,
+            });
+        }
     }
     Ok(range_m)
 }
@@ -165,14 +231,18 @@ pub fn why(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> Why {
 
 fn why_isl(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> Why {
     if let Some(link) = layout.isl_between(a, b) {
-        let cutoff = sin_sq_cutoff(layout.grid_of(link).polar_cutoff_deg);
-        return match isl_state(layout, link, cutoff, &snapshot.positions_itrf_m) {
-            Ok(range_m) => Why::Up {
-                range_m,
-                delay_ns: light_time_ns(range_m),
-                elevation_deg: None,
-            },
-            Err(down) => Why::Down(down),
+        if let Some(edge) = snapshot.edge(link.a, link.b) {
+            let positions = &snapshot.positions_itrf_m;
+            let range_m = positions[a.index()].distance(positions[b.index()]);
+            return linked(edge, snapshot.t_ns, range_m, None);
+        }
+        let listed = snapshot
+            .isl_down
+            .binary_search_by_key(&link.number, |d| d.0);
+        return match listed {
+            Ok(at) => Why::Down(snapshot.isl_down[at].1),
+            // Not of this layout's stepper.
+            Err(_) => Why::Down(Down::NotNeighbours),
         };
     }
     let (Some(x), Some(y)) = (layout.node(a).seat, layout.node(b).seat) else {
@@ -185,49 +255,54 @@ fn why_isl(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> Why {
     let IslPattern::PlusGrid(grid) = &constellation.isl else {
         return Why::Down(Down::NoLasers);
     };
-    Why::Down(
-        if layout.across_seam(x, y) && !grid.neighbours.links_seam() {
-            Down::Seam
-        } else {
-            Down::NotNeighbours
-        },
-    )
+    let seam = layout.across_seam(x, y) && !grid.neighbours.links_seam();
+    Why::Down(if seam {
+        Down::Seam
+    } else {
+        Down::NotNeighbours
+    })
+}
+
+fn linked(edge: &Edge, t_ns: u64, range_m: f64, elevation_deg: Option<f64>) -> Why {
+    if edge.usable_at(t_ns) {
+        Why::Up {
+            range_m,
+            delay_ns: edge.impairment.delay.delay_ns,
+            elevation_deg,
+        }
+    } else {
+        Why::Acquiring {
+            range_m,
+            until_ns: edge.impairment.up_from_ns,
+        }
+    }
 }
 
 fn why_gsl(layout: &Layout, snapshot: &Snapshot, station: NodeId, satellite: NodeId) -> Why {
     let place = station.index() - layout.satellite_count();
     let target = snapshot.positions_itrf_m[satellite.index()];
-    if target.is_nan() {
-        return Why::Down(Down::NoPosition { node: satellite });
+    let watcher = Watcher::new(layout, place, snapshot.t_ns);
+    if let Some(edge) = snapshot.edge(layout.gsl_port(station), layout.gsl_port(satellite)) {
+        let look = watcher.site.look(target);
+        let elevation_deg = look.elevation_rad.to_degrees();
+        return linked(edge, snapshot.t_ns, look.range_m, Some(elevation_deg));
     }
-    if !layout.serves_ground(satellite.index()) {
-        return Why::Down(Down::NotForGround { node: satellite });
+    for node in [station, satellite] {
+        if let Some(failure) = snapshot.broken.node(node) {
+            return Why::Down(Down::Failed { failure });
+        }
     }
-    let look = layout.sites()[place].look(target);
-    let (range_m, elevation) = (look.range_m, look.elevation_rad.to_degrees());
-    if snapshot.serving[place] == Some(satellite) {
-        let edge = snapshot.edge(layout.gsl_port(station), layout.gsl_port(satellite));
-        return match edge {
-            Some(e) if !e.usable_at(snapshot.t_ns) => Why::Acquiring {
-                range_m,
-                until_ns: e.impairment.up_from_ns,
-            },
-            _ => Why::Up {
-                range_m,
-                delay_ns: light_time_ns(range_m),
-                elevation_deg: Some(elevation),
-            },
-        };
+    if let Err(down) = watcher.test(layout, place, satellite.index(), target) {
+        return Why::Down(down);
     }
-    let seat = layout.node(satellite).seat;
-    let mask_deg = seat.map_or(90.0, |s| {
-        layout.mask_deg(place, usize::from(s.constellation))
-    });
-    if elevation < mask_deg {
-        return Why::Down(Down::BelowMask {
-            elevation_deg: elevation,
-            mask_deg,
-        });
+    let capacity = layout
+        .node(satellite)
+        .seat
+        .and_then(|s| layout.spec().constellations[usize::from(s.constellation)].beams);
+    if let Some(beams) = capacity
+        && snapshot.edges_from(layout.gsl_port(satellite)).len() >= beams.get() as usize
+    {
+        return Why::Down(Down::BeamsTaken { beams: beams.get() });
     }
     Why::Down(match snapshot.serving[place] {
         Some(satellite) => Down::PolicyChose { satellite },
@@ -277,7 +352,7 @@ impl fmt::Display for Words<'_> {
             }
             Why::Acquiring { range_m, until_ns } => write!(
                 f,
-                "acquiring until {:.3} s after a handover: {:.1} km",
+                "acquiring until {:.3} s: {:.1} km",
                 *until_ns as f64 / 1e9,
                 km(range_m)
             ),
@@ -323,6 +398,38 @@ impl fmt::Display for Words<'_> {
                     ),
                     Down::NotForGround { node } => {
                         write!(f, "{} does not serve the ground", name(node))
+                    }
+                    Down::Obstructed {
+                        azimuth_deg,
+                        elevation_deg,
+                        obstacle_deg,
+                    } => write!(
+                        f,
+                        "behind an obstacle {obstacle_deg} deg high at azimuth {azimuth_deg:.1} deg (elevation {elevation_deg:.1})"
+                    ),
+                    Down::GsoArc {
+                        angle_deg,
+                        limit_deg,
+                    } => write!(
+                        f,
+                        "{angle_deg:.1} deg from the geostationary arc, within the {limit_deg} deg to avoid"
+                    ),
+                    Down::BeamsTaken { beams } => {
+                        write!(f, "all {beams} beams of the satellite serve other stations")
+                    }
+                    Down::SlewLimit {
+                        rate_deg_per_s,
+                        limit_deg_per_s,
+                    } => write!(
+                        f,
+                        "a laser would have to turn by {rate_deg_per_s:.2} deg/s, more than {limit_deg_per_s}"
+                    ),
+                    Down::Failed { failure } => {
+                        let failures = &self.layout.spec().failures;
+                        match failures.get(usize::from(*failure)) {
+                            Some(failure) => write!(f, "failed by `{}`", failure.name),
+                            None => f.write_str("failed"),
+                        }
                     }
                     Down::BelowMask {
                         elevation_deg,

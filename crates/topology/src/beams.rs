@@ -1,0 +1,275 @@
+//! Which antenna uses which satellite: choices carried out, with what a change costs.
+
+use crate::ground::Seen;
+use crate::node::NodeId;
+use crate::policy::{Candidate, Choice, Policy};
+use crate::spec::GslSpec;
+
+/// One antenna of a station.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Beam {
+    /// The satellite it uses, or is turning to.
+    pub(crate) serving: Option<NodeId>,
+    /// The satellite it keeps until the new link is up.
+    pub(crate) old: Option<NodeId>,
+    /// When the link to `serving` comes up, ns after the start of the lab; 0 when it is.
+    pub(crate) up_from_ns: u64,
+}
+
+/// A satellite that a station can use now.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found {
+    pub(crate) satellite: NodeId,
+    pub(crate) seen: Seen,
+    pub(crate) remaining_s: f64,
+    /// It will not be usable long enough for a change to another one in time.
+    pub(crate) leaving: bool,
+}
+
+/// All antennas of a lab and who uses what.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Beams {
+    /// By station; `starts` tells where each station's begin.
+    pub(crate) states: Vec<Beam>,
+    starts: Vec<usize>,
+    /// What each station can use, by node number within a station.
+    pub(crate) found: Vec<Found>,
+    /// Where each station's begin in `found`.
+    pub(crate) found_starts: Vec<usize>,
+    /// Links to the ground of each satellite.
+    load: Vec<u32>,
+    scratch: Vec<Candidate>,
+    /// False until stations have chosen once: a first choice is no change.
+    started: bool,
+}
+
+/// What decisions depend on besides the sky.
+pub(crate) struct Rules<'a> {
+    pub(crate) policy: &'a dyn Policy,
+    pub(crate) gsl: &'a GslSpec,
+    pub(crate) step: u64,
+    pub(crate) step_ns: u64,
+    /// Node number of the first station.
+    pub(crate) first_station: usize,
+    /// How many links a satellite can have, by its place in the node table.
+    pub(crate) capacity: &'a [u32],
+}
+
+impl Rules<'_> {
+    fn t_ns(&self) -> u64 {
+        self.step * self.step_ns
+    }
+
+    fn keeps_old(&self) -> bool {
+        self.gsl.make_before_break && self.gsl.outage_ns > 0
+    }
+}
+
+impl Beams {
+    /// `antennas`: of each station.
+    pub(crate) fn new(antennas: impl Iterator<Item = usize>, satellites: usize) -> Beams {
+        let mut beams = Beams {
+            starts: vec![0],
+            load: vec![0; satellites],
+            ..Beams::default()
+        };
+        for count in antennas {
+            beams
+                .states
+                .extend(std::iter::repeat_n(Beam::default(), count));
+            beams.starts.push(beams.states.len());
+        }
+        beams
+    }
+
+    /// Forgets everything: the next decision is a first one.
+    pub(crate) fn reset(&mut self) {
+        self.states.fill(Beam::default());
+        self.started = false;
+    }
+
+    /// The antennas of a station.
+    pub(crate) fn of(&self, station: usize) -> &[Beam] {
+        &self.states[self.starts[station]..self.starts[station + 1]]
+    }
+
+    /// Lets every station choose, in order, from `found`.
+    pub(crate) fn decide(&mut self, rules: &Rules<'_>) {
+        self.load.fill(0);
+        let remembers = !rules.policy.memoryless() || rules.keeps_old();
+        if remembers {
+            self.count_held();
+        }
+        for station in 0..self.starts.len() - 1 {
+            if remembers {
+                for beam in self.starts[station]..self.starts[station + 1] {
+                    self.decide_one(rules, station, beam);
+                }
+            } else {
+                self.decide_afresh(rules, station);
+            }
+        }
+        self.started = true;
+    }
+
+    fn found_of(&self, station: usize) -> &[Found] {
+        &self.found[self.found_starts[station]..self.found_starts[station + 1]]
+    }
+
+    fn sees(&self, station: usize, satellite: NodeId) -> bool {
+        self.found_of(station)
+            .binary_search_by_key(&satellite, |f| f.satellite)
+            .is_ok()
+    }
+
+    /// Counts the links that can go on, so that nobody takes a beam from under another.
+    fn count_held(&mut self) {
+        for station in 0..self.starts.len() - 1 {
+            for beam in self.starts[station]..self.starts[station + 1] {
+                let held = self.states[beam];
+                for satellite in [held.serving, held.old].into_iter().flatten() {
+                    if self.sees(station, satellite) {
+                        self.load[satellite.index()] += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    /// A policy without memory: the set of satellites first, then antennas that have one of them keep it.
+    fn decide_afresh(&mut self, rules: &Rules<'_>, station: usize) {
+        let beams = self.starts[station]..self.starts[station + 1];
+        let mut wanted: Vec<NodeId> = Vec::with_capacity(beams.len());
+        for _ in beams.clone() {
+            let chosen = self.choose(rules, station, None, &wanted);
+            if let Some(satellite) = chosen {
+                self.load[satellite.index()] += 1;
+                wanted.push(satellite);
+            }
+        }
+        for beam in beams.clone() {
+            let own = self.states[beam].serving;
+            if let Some(at) = wanted.iter().position(|w| Some(*w) == own) {
+                wanted.remove(at);
+                self.settle(rules, beam, own, false);
+            } else {
+                self.states[beam].old = own; // marks the antenna as free, until below
+                self.states[beam].serving = None;
+            }
+        }
+        let mut wanted = wanted.into_iter();
+        for beam in beams {
+            if self.states[beam].serving.is_none() {
+                let before = self.states[beam].old.take();
+                self.states[beam].serving = before;
+                self.settle(rules, beam, wanted.next(), false);
+            }
+        }
+    }
+
+    /// An antenna that remembers.
+    fn decide_one(&mut self, rules: &Rules<'_>, station: usize, beam: usize) {
+        let t_ns = rules.t_ns();
+        let state = &mut self.states[beam];
+        if state.up_from_ns <= t_ns {
+            state.up_from_ns = 0;
+            if let Some(old) = state.old.take()
+                && self.sees(station, old)
+            {
+                self.load[old.index()] -= 1;
+            }
+        }
+        if let Some(old) = self.states[beam].old
+            && !self.sees(station, old)
+        {
+            self.states[beam].old = None;
+        }
+        let state = self.states[beam];
+        let serving = state.serving.filter(|s| self.sees(station, *s));
+        if rules.keeps_old() && state.up_from_ns > 0 {
+            // A change that has begun is carried through, or taken back when its aim is lost.
+            match (serving, state.old) {
+                (Some(_), _) => return,
+                (None, Some(old)) => {
+                    self.states[beam] = Beam {
+                        serving: Some(old),
+                        ..Beam::default()
+                    };
+                }
+                (None, None) => {}
+            }
+        }
+        let before = self.states[beam].serving;
+        let still = before.filter(|s| self.sees(station, *s));
+        if let Some(own) = still {
+            self.load[own.index()] -= 1;
+        }
+        let others: Vec<NodeId> = (self.starts[station]..self.starts[station + 1])
+            .filter(|other| *other != beam)
+            .flat_map(|other| [self.states[other].serving, self.states[other].old])
+            .flatten()
+            .collect();
+        let chosen = self.choose(rules, station, before, &others);
+        if let Some(satellite) = chosen {
+            self.load[satellite.index()] += 1;
+        }
+        self.settle(rules, beam, chosen, still.is_some());
+        if let (Some(old), true) = (self.states[beam].old, chosen != before) {
+            self.load[old.index()] += 1;
+        }
+    }
+
+    /// Asks the policy, with what is free and not in `taken`.
+    fn choose(
+        &mut self,
+        rules: &Rules<'_>,
+        station: usize,
+        serving: Option<NodeId>,
+        taken: &[NodeId],
+    ) -> Option<NodeId> {
+        let found = &self.found[self.found_starts[station]..self.found_starts[station + 1]];
+        let free = |f: &&Found| {
+            self.load[f.satellite.index()] < rules.capacity[f.satellite.index()]
+                && !taken.contains(&f.satellite)
+        };
+        // With foresight, only what stays long enough counts, as long as there is any.
+        let stays = rules.keeps_old() && found.iter().filter(free).any(|f| !f.leaving);
+        self.scratch.clear();
+        let usable = found.iter().filter(free).filter(|f| !(stays && f.leaving));
+        self.scratch.extend(usable.map(|f| Candidate {
+            satellite: f.satellite,
+            range_m: f.seen.range_m,
+            sin_elevation: f.seen.sin_elevation,
+            load: self.load[f.satellite.index()],
+            remaining_s: f.remaining_s,
+        }));
+        let choice = Choice {
+            step: rules.step,
+            step_ns: rules.step_ns,
+            station: NodeId((rules.first_station + station) as u32),
+            serving,
+            first: !self.started,
+            candidates: &self.scratch,
+        };
+        rules.policy.choose(&choice)
+    }
+
+    /// Carries a choice out. `held`: the satellite before could still be used.
+    fn settle(&mut self, rules: &Rules<'_>, beam: usize, chosen: Option<NodeId>, held: bool) {
+        let t_ns = rules.t_ns();
+        let state = &mut self.states[beam];
+        if state.up_from_ns <= t_ns {
+            state.up_from_ns = 0;
+        }
+        if chosen == state.serving {
+            return;
+        }
+        let keeps = rules.keeps_old() && held && chosen.is_some();
+        let costs = self.started && chosen.is_some() && rules.gsl.outage_ns > 0;
+        *state = Beam {
+            serving: chosen,
+            old: state.serving.filter(|_| keeps && costs),
+            up_from_ns: if costs { t_ns + rules.gsl.outage_ns } else { 0 },
+        };
+    }
+}

@@ -1,0 +1,194 @@
+//! Whether a station can use a satellite: the tests, in the order in which they are blamed.
+
+use crate::layout::Layout;
+use crate::why::Down;
+use constel_orbit::{DVec3, Site};
+
+/// Distance of geostationary satellites from the Earth's centre, metres (ITU-R S.1503).
+const GSO_RADIUS_M: f64 = 42_164_200.0;
+
+/// A satellite a station can use.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Seen {
+    pub(crate) range_m: f64,
+    pub(crate) sin_elevation: f64,
+}
+
+/// Directions from a station to points of the geostationary arc one degree of longitude apart, as far as
+/// they are above its horizon. An angle to the nearest of them exceeds the angle to the arc itself by
+/// less than 0.02 degrees where it is 5 degrees or more.
+pub(crate) fn gso_arc(site: &Site) -> Vec<DVec3> {
+    let points = (0..360).map(|degrees| {
+        let (sin, cos) = f64::from(degrees).to_radians().sin_cos();
+        DVec3::new(GSO_RADIUS_M * cos, GSO_RADIUS_M * sin, 0.0)
+    });
+    points
+        .filter(|p| site.sin_elevation(*p) >= 0.0)
+        .map(|p| (p - site.position_itrf_m).normalize())
+        .collect()
+}
+
+/// Angle between a direction and the nearest point of the arc, degrees; 180 where there is no arc.
+fn off_arc_deg(arc: &[DVec3], direction: DVec3) -> f64 {
+    let nearest = arc.iter().map(|g| g.dot(direction)).fold(-1.0, f64::max);
+    nearest.clamp(-1.0, 1.0).acos().to_degrees()
+}
+
+/// A station as the tests need it.
+#[derive(Debug, Clone)]
+pub(crate) struct Watcher {
+    pub(crate) site: Site,
+    /// Empty where no constellation avoids it.
+    pub(crate) arc: Vec<DVec3>,
+}
+
+impl Watcher {
+    pub(crate) fn new(layout: &Layout, place: usize, t_ns: u64) -> Watcher {
+        let site = layout.site_at(place, t_ns);
+        let avoids = layout
+            .spec()
+            .constellations
+            .iter()
+            .any(|k| k.gso_avoidance_deg > 0.0);
+        let arc = if avoids { gso_arc(&site) } else { Vec::new() };
+        Watcher { site, arc }
+    }
+
+    /// Tests the satellite at `index` in the node table, which is at `target`.
+    pub(crate) fn test(
+        &self,
+        layout: &Layout,
+        place: usize,
+        index: usize,
+        target: DVec3,
+    ) -> Result<Seen, Down> {
+        let node = layout.nodes()[index].id;
+        if target.is_nan() {
+            return Err(Down::NoPosition { node });
+        }
+        let (true, Some(seat)) = (layout.serves_ground(index), layout.nodes()[index].seat) else {
+            return Err(Down::NotForGround { node });
+        };
+        let constellation = usize::from(seat.constellation);
+        let away = target - self.site.position_itrf_m;
+        let range_m = away.length();
+        let seen = Seen {
+            range_m,
+            sin_elevation: away.dot(self.site.up_itrf()) / range_m,
+        };
+        let elevation_deg = || seen.sin_elevation.clamp(-1.0, 1.0).asin().to_degrees();
+        let (sin_mask, mask_deg) = layout.mask(place, constellation);
+        if seen.sin_elevation < sin_mask {
+            let elevation_deg = elevation_deg();
+            return Err(Down::BelowMask {
+                elevation_deg,
+                mask_deg,
+            });
+        }
+        let obstacles = &layout.spec().stations[place].obstacles;
+        if !obstacles.is_empty() {
+            let look = self.site.look(target);
+            let (azimuth_deg, elevation_deg) = (
+                look.azimuth_rad.to_degrees(),
+                look.elevation_rad.to_degrees(),
+            );
+            for obstacle in obstacles {
+                if obstacle.spans(azimuth_deg) && elevation_deg < obstacle.elevation_deg {
+                    return Err(Down::Obstructed {
+                        azimuth_deg,
+                        elevation_deg,
+                        obstacle_deg: obstacle.elevation_deg,
+                    });
+                }
+            }
+        }
+        let limit_deg = layout.spec().constellations[constellation].gso_avoidance_deg;
+        if limit_deg > 0.0 {
+            let angle_deg = off_arc_deg(&self.arc, away / range_m);
+            if angle_deg < limit_deg {
+                return Err(Down::GsoArc {
+                    angle_deg,
+                    limit_deg,
+                });
+            }
+        }
+        Ok(seen)
+    }
+}
+
+/// How long a satellite stays above the mask, seconds: its present motion, from `now` to `later` in `dt_s`,
+/// goes on along a great circle, and the Earth is a sphere. Good to a few seconds.
+pub(crate) fn remaining_s(
+    station: DVec3,
+    now: DVec3,
+    later: DVec3,
+    dt_s: f64,
+    mask_deg: f64,
+) -> f64 {
+    let radial = now.normalize();
+    let along = (later - radial * radial.dot(later)).normalize_or_zero();
+    let rate = now.angle_between(later) / dt_s;
+    let mask = mask_deg.to_radians();
+    let ratio = station.length() * mask.cos() / now.length();
+    if !(rate > 0.0 && ratio < 1.0) {
+        return f64::INFINITY;
+    }
+    let cap_cosine = (ratio.acos() - mask).cos();
+    let zenith = station.normalize();
+    let (a, b) = (zenith.dot(radial), zenith.dot(along));
+    let highest = a.hypot(b);
+    if cap_cosine >= highest {
+        return 0.0;
+    }
+    if cap_cosine <= -highest {
+        return f64::INFINITY;
+    }
+    // cos(angle to the zenith) = highest * cos(rate t - ahead): falls to the cap's at the end of the pass.
+    let ahead = b.atan2(a);
+    ((ahead + (cap_cosine / highest).acos()) / rate).max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use constel_orbit::Geodetic;
+
+    fn site(lat: f64, lon: f64) -> Site {
+        Site::new(&Geodetic {
+            latitude_rad: lat.to_radians(),
+            longitude_rad: lon.to_radians(),
+            height_m: 0.0,
+        })
+    }
+
+    #[test]
+    fn the_arc_is_where_dishes_point() {
+        // From the equator the arc goes through the zenith; from 45 north its top stands at elevation
+        // 38.0 degrees due south (e.g. ITU-R S.1503): atan((cos 45 - 0.15127) / sin 45).
+        assert!(off_arc_deg(&gso_arc(&site(0.0, 10.0)), site(0.0, 10.0).up_itrf()) < 0.6);
+        let north = site(45.0, 0.0);
+        let arc = gso_arc(&north);
+        let highest = arc
+            .iter()
+            .map(|g| g.dot(north.up_itrf()).asin().to_degrees())
+            .fold(0.0, f64::max);
+        assert!((highest - 38.2).abs() < 0.3, "{highest}");
+        assert!((off_arc_deg(&arc, north.up_itrf()) - (90.0 - highest)).abs() < 0.1);
+        // Beyond 81.3 degrees it is below the horizon.
+        assert!(gso_arc(&site(82.0, 0.0)).is_empty());
+    }
+
+    #[test]
+    fn the_rest_of_a_pass_by_hand() {
+        // A satellite at 550 km overhead, flying along the equator at one degree in 15 s: with a mask of
+        // 25 degrees the cap's half angle is 8.45 degrees, so 126.7 s remain.
+        let (r, e): (f64, f64) = (6_928_137.0, 6_378_137.0);
+        let at = |deg: f64| DVec3::new(r * deg.to_radians().cos(), r * deg.to_radians().sin(), 0.0);
+        let cap = ((e * 25_f64.to_radians().cos() / r).acos() - 25_f64.to_radians()).to_degrees();
+        let station = DVec3::new(e, 0.0, 0.0);
+        let left = |from: f64| remaining_s(station, at(from), at(from + 1.0 / 15.0), 1.0, 25.0);
+        assert!((left(0.0) - cap * 15.0).abs() < 1e-6, "{}", left(0.0));
+        assert!((left(-cap) - 2.0 * cap * 15.0).abs() < 1e-6);
+        assert!((left(3.0) - (cap - 3.0) * 15.0).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,269 @@
+//! Laws of choosing satellites: for every policy, capacity, number of antennas and kind of handover.
+
+mod common;
+
+use common::*;
+use constel_orbit::{Geodetic, Site, WalkerKind};
+use constel_topology::{
+    GslPolicy, Layout, NodeId, Obstacle, Snapshot, Station, Stepper, Why, diff, why,
+};
+use proptest::prelude::*;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+fn policies() -> impl Strategy<Value = GslPolicy> {
+    prop_oneof![
+        Just(GslPolicy::Nearest),
+        Just(GslPolicy::HighestElevation),
+        Just(GslPolicy::LongestVisible),
+        (0.0..20.0_f64).prop_map(|gain_deg| GslPolicy::Hysteresis { gain_deg }),
+        Just(GslPolicy::LeastLoaded),
+        (5_u64..40, 0_u64..5).prop_map(|(period, phase)| GslPolicy::Scheduler {
+            period_ns: period * SECOND,
+            phase_ns: phase * SECOND,
+        }),
+    ]
+}
+
+/// Links of a station that carry frames at the start of the step.
+fn usable(layout: &Layout, snapshot: &Snapshot, station: NodeId) -> usize {
+    let edges = snapshot.edges_from(layout.gsl_port(station));
+    edges.iter().filter(|e| e.usable_at(snapshot.t_ns)).count()
+}
+
+/// The satellites a station sees at or above its constellation's mask.
+fn in_view(layout: &Layout, snapshot: &Snapshot, station: NodeId) -> Vec<NodeId> {
+    let place = &layout.spec().stations[station.index() - layout.satellite_count()];
+    let site = Site::new(&Geodetic {
+        latitude_rad: place.latitude_deg.to_radians(),
+        longitude_rad: place.longitude_deg.to_radians(),
+        height_m: place.altitude_m,
+    });
+    let sin_mask = layout.spec().constellations[0]
+        .min_elevation_deg
+        .to_radians()
+        .sin();
+    (0..layout.satellite_count())
+        .filter(|i| site.sin_elevation(snapshot.positions_itrf_m[*i]) >= sin_mask)
+        .map(|i| NodeId(i as u32))
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(80))]
+
+    #[test]
+    fn every_policy_keeps_the_laws(
+        policy in policies(),
+        (planes, slots) in (2_u32..10, 3_u32..14),
+        antennas in prop::collection::vec((1_u8..4, -60.0..60.0_f64, -180.0..180.0_f64), 1..8),
+        beams in prop::option::of(1_u32..4),
+        outage in 0_u64..6,
+        make_before_break in any::<bool>(),
+        step_ns in prop::sample::select(vec![500_000_000_u64, 1_000_000_000, 3_000_000_000]),
+        at in 0_u64..300,
+    ) {
+        let mut shell = walker("w", WalkerKind::Delta, (planes * slots, planes, 1), 53.0, 1100.0);
+        shell.constellation.beams = beams.and_then(NonZeroU32::new);
+        let stations: Vec<Station> = antennas
+            .iter()
+            .enumerate()
+            .map(|(i, (count, lat, lon))| Station {
+                antennas: *count,
+                ..station(&format!("g{i}"), *lat, *lon)
+            })
+            .collect();
+        let shells = vec![shell];
+        let mut spec = spec(&shells, stations);
+        spec.step_ns = step_ns;
+        spec.gsl.policy = policy;
+        spec.gsl.outage_ns = outage * SECOND / 2;
+        spec.gsl.make_before_break = make_before_break;
+        let sky = sky(shells);
+        let layout = Arc::new(Layout::new(spec, &*sky).unwrap());
+        let mut stepper = Stepper::new(layout.clone(), sky.clone());
+        let mut before = stepper.at_step(at);
+        for _ in 0..12 {
+            let snapshot = stepper.advance();
+            let scratch = Stepper::new(layout.clone(), sky.clone()).at_step(snapshot.step);
+            prop_assert_eq!(&scratch, &snapshot, "from scratch");
+            for (i, station) in layout.spec().stations.iter().enumerate() {
+                let own = &snapshot.beams[layout.beams_of(i)];
+                prop_assert_eq!(own.len(), usize::from(station.antennas));
+                prop_assert_eq!(own[0], snapshot.serving[i]);
+                // No antenna has more than its satellite and the one it leaves.
+                let port = layout.gsl_port(layout.find(&station.name).unwrap().id);
+                let links = snapshot.edges_from(port);
+                let most = own.len() * if make_before_break { 2 } else { 1 };
+                prop_assert!(links.len() <= most);
+                let mut ends: Vec<_> = links.iter().map(|e| e.to).collect();
+                ends.dedup();
+                prop_assert_eq!(ends.len(), links.len(), "one satellite, one link");
+                for edge in links {
+                    let satellite = layout.port(edge.to).node;
+                    let station = layout.port(port).node;
+                    prop_assert!(!matches!(why(&layout, &snapshot, station, satellite), Why::Down(_)));
+                }
+            }
+            for satellite in 0..layout.satellite_count() {
+                let port = layout.gsl_port(NodeId(satellite as u32));
+                let most = beams.map_or(usize::MAX, |b| b as usize);
+                prop_assert!(snapshot.edges_from(port).len() <= most, "over capacity");
+            }
+            let delta = diff(&layout, &before, &snapshot);
+            let moved = before.beams.iter().zip(&snapshot.beams).any(|(a, b)| a != b);
+            prop_assert_eq!(moved, !delta.handovers.is_empty());
+            before = snapshot;
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whenever two satellites are in view that stay in view for as long as a change takes, a station
+    /// that makes before it breaks has a usable link.
+    #[test]
+    fn make_before_break_is_never_dark(
+        policy in policies().prop_filter("keeps to its slots", |p| !matches!(p, GslPolicy::Scheduler { .. })),
+        (lat, lon) in (-50.0..50.0_f64, -180.0..180.0_f64),
+        outage in 1_u64..8,
+    ) {
+        let shells = vec![starlink_shell1()];
+        let mut spec = spec(&shells, vec![station("here", lat, lon)]);
+        spec.gsl.policy = policy;
+        spec.gsl.outage_ns = outage * SECOND;
+        spec.gsl.make_before_break = true;
+        let sky = sky(shells);
+        let layout = Arc::new(Layout::new(spec, &*sky).unwrap());
+        let here = layout.find("here").unwrap().id;
+        let mut stepper = Stepper::new(layout.clone(), sky);
+        let snapshots: Vec<Snapshot> = (0..300).map(|_| stepper.advance()).collect();
+        let views: Vec<Vec<NodeId>> =
+            snapshots.iter().map(|s| in_view(&layout, s, here)).collect();
+        let span = outage as usize + 1;
+        let mut handovers = 0;
+        let mut sound = true;
+        for (i, snapshot) in snapshots.iter().enumerate().take(views.len() - span) {
+            let staying = views[i].iter().filter(|s| views[i + span].contains(s)).count();
+            sound &= staying >= 2;
+            if sound {
+                prop_assert!(usable(&layout, snapshot, here) >= 1, "dark at {} s", i);
+            }
+            handovers += usize::from(i > 0 && snapshots[i - 1].serving != snapshot.serving);
+        }
+        // The law is about changes, and no pass above 25 degrees lasts longer than 260 s.
+        prop_assert!(handovers > 0);
+    }
+}
+
+#[test]
+fn break_before_make_is_dark_and_make_before_break_is_not() {
+    let run = |make_before_break| {
+        let shells = vec![starlink_shell1()];
+        let mut spec = spec(&shells, vec![station("london", 51.5, -0.12)]);
+        spec.gsl.policy = GslPolicy::LongestVisible;
+        spec.gsl.outage_ns = 2 * SECOND;
+        spec.gsl.make_before_break = make_before_break;
+        let sky = sky(shells);
+        let layout = Arc::new(Layout::new(spec, &*sky).unwrap());
+        let london = layout.find("london").unwrap().id;
+        let mut stepper = Stepper::new(layout.clone(), sky);
+        (0..900)
+            .filter(|_| usable(&layout, &stepper.advance(), london) == 0)
+            .count()
+    };
+    let (dark, lit) = (run(false), run(true));
+    assert!(dark >= 4, "{dark}");
+    assert_eq!(lit, 0);
+}
+
+#[test]
+fn policies_differ_as_they_say() {
+    let changes = |policy| {
+        let shells = vec![starlink_shell1()];
+        let mut spec = spec(&shells, cities());
+        spec.gsl.policy = policy;
+        let sky = sky(shells);
+        let layout = Arc::new(Layout::new(spec, &*sky).unwrap());
+        let mut stepper = Stepper::new(layout.clone(), sky);
+        let mut before = stepper.advance();
+        let mut count = 0;
+        for _ in 1..1200 {
+            let snapshot = stepper.advance();
+            count += diff(&layout, &before, &snapshot).handovers.len();
+            before = snapshot;
+        }
+        count
+    };
+    let nearest = changes(GslPolicy::Nearest);
+    let longest = changes(GslPolicy::LongestVisible);
+    let some = changes(GslPolicy::Hysteresis { gain_deg: 10.0 });
+    println!(
+        "changes of 6 stations in 20 min: nearest {nearest}, hysteresis {some}, longest {longest}"
+    );
+    assert!(
+        longest < some && some < nearest,
+        "{longest} {some} {nearest}"
+    );
+}
+
+#[test]
+fn the_scheduler_moves_stations_at_the_start_of_slots_only() {
+    let shells = vec![starlink_shell1()];
+    let mut spec = spec(&shells, spread(40));
+    spec.gsl.policy = GslPolicy::Scheduler {
+        period_ns: 15 * SECOND,
+        phase_ns: 12 * SECOND,
+    };
+    let sky = sky(shells);
+    let layout = Arc::new(Layout::new(spec, &*sky).unwrap());
+    let mut stepper = Stepper::new(layout.clone(), sky);
+    let mut before = stepper.advance();
+    let mut moved = 0;
+    for step in 1..200 {
+        let snapshot = stepper.advance();
+        let delta = diff(&layout, &before, &snapshot);
+        if step % 15 == 12 {
+            moved += delta.handovers.len();
+        } else {
+            // Within a slot a station may only lose its satellite, which was chosen to stay.
+            assert!(
+                delta.handovers.is_empty(),
+                "step {step}: {:?}",
+                delta.handovers
+            );
+        }
+        before = snapshot;
+    }
+    assert!(moved > 100, "{moved}");
+}
+
+#[test]
+fn obstacles_and_the_geostationary_arc_are_kept_clear() {
+    let mut shell = starlink_shell1();
+    shell.constellation.gso_avoidance_deg = 18.0;
+    let mut nairobi = station("nairobi", -1.29, 36.82);
+    // Blocked to the east, across north.
+    nairobi.obstacles = vec![Obstacle {
+        from_deg: 350.0,
+        to_deg: 170.0,
+        elevation_deg: 80.0,
+    }];
+    let mut stepper = stepper(vec![shell], vec![nairobi]);
+    let layout = stepper.layout().clone();
+    let id = layout.find("nairobi").unwrap().id;
+    let (mut gso, mut blocked, mut lit) = (0, 0, 0);
+    for _ in 0..300 {
+        let snapshot = stepper.advance();
+        lit += usize::from(snapshot.serving[0].is_some());
+        for satellite in in_view(&layout, &snapshot, id) {
+            let text = why(&layout, &snapshot, id, satellite).describe(&layout);
+            gso += usize::from(text.contains("from the geostationary arc, within the 18 deg"));
+            blocked += usize::from(text.contains("behind an obstacle 80 deg high"));
+        }
+    }
+    // Ten satellites overhead of which nearly all fly near the arc or in the east.
+    assert!(gso > 100 && blocked > 100, "{gso} {blocked}");
+    assert!(lit < 300);
+}
