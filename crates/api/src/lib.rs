@@ -55,6 +55,19 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_ns: Option<u64>,
     },
+    /// Puts effects on both directions of a link; they stay until reset.
+    SetLink {
+        /// One end's node name; or, without `b`, both ends as `A-B`.
+        a: String,
+        /// The other end's node name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        b: Option<String>,
+        /// `constel_link::Effects` as JSON; fields that are not named stay as they are.
+        effects: Value,
+        /// First take away all that was set before.
+        #[serde(default)]
+        reset: bool,
+    },
     /// All events so far, then, with `follow`, each new one.
     Events {
         /// Keep the stream open.

@@ -24,6 +24,17 @@ pub trait LabView: Send + Sync + 'static {
     /// # Errors
     /// When a node does not exist; says which, and the nearest name.
     fn link(&self, a: &str, b: &str) -> Result<Value, String>;
+    /// Puts effects on a link; says what is set now.
+    ///
+    /// # Errors
+    /// When there is no such link, or a value cannot be.
+    fn set_link(
+        &self,
+        a: &str,
+        b: Option<&str>,
+        effects: Value,
+        reset: bool,
+    ) -> Result<Value, String>;
     /// A node's routes, as its kernel has them.
     ///
     /// # Errors
@@ -116,6 +127,12 @@ fn answer_client(stream: &UnixStream, lab: &dyn LabView) -> io::Result<()> {
             Ok(Request::State) => say(&mut writer, Ok(lab.state()))?,
             Ok(Request::Show) => say(&mut writer, Ok(lab.show()))?,
             Ok(Request::Link { a, b }) => say(&mut writer, lab.link(&a, &b))?,
+            Ok(Request::SetLink {
+                a,
+                b,
+                effects,
+                reset,
+            }) => say(&mut writer, lab.set_link(&a, b.as_deref(), effects, reset))?,
             Ok(Request::Routes { node }) => say(&mut writer, lab.routes(&node))?,
             Ok(Request::Path { from, to, at_ns }) => {
                 say(&mut writer, lab.path(&from, &to, at_ns))?;

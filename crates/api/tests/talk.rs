@@ -22,6 +22,15 @@ impl LabView for Lab {
     fn link(&self, a: &str, _: &str) -> Result<Value, String> {
         Err(format!("no node '{a}'"))
     }
+    fn set_link(
+        &self,
+        a: &str,
+        b: Option<&str>,
+        effects: Value,
+        reset: bool,
+    ) -> Result<Value, String> {
+        Ok(json!([a, b, effects, reset]))
+    }
     fn routes(&self, node: &str) -> Result<Value, String> {
         Ok(json!({"node": node}))
     }
@@ -51,6 +60,17 @@ fn questions_get_answers() {
     assert_eq!(
         client.ask(&Request::State).unwrap(),
         json!({"state": "running"})
+    );
+    assert_eq!(
+        client
+            .ask(&Request::SetLink {
+                a: "x-y".into(),
+                b: None,
+                effects: json!({"down": true}),
+                reset: true,
+            })
+            .unwrap(),
+        json!(["x-y", null, {"down": true}, true])
     );
     let refused = client
         .ask(&Request::Link {

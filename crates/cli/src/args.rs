@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use constel_units::TimeSpan;
+use constel_units::{DataRate, DataSize, Ratio, TimeSpan};
 
 /// Run real software over a low-earth-orbit network that moves.
 ///
@@ -34,7 +34,7 @@ pub(crate) enum Verb {
     Exec(Exec),
     /// Open a shell in a node.
     Shell(Shell),
-    /// Show one link's live state, and why it is up or down.
+    /// Show one link's live state, and why it is up or down; or change it by hand (set, fail, heal).
     Link(Link),
     /// Print a node's routes, as its kernel has them.
     Routes(Routes),
@@ -175,16 +175,117 @@ pub(crate) struct Shell {
 
 /// `link`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Link {
+    /// What to change.
+    #[command(subcommand)]
+    pub(crate) change: Option<LinkChange>,
     /// The lab's name.
-    pub(crate) lab: String,
+    #[arg(required = true)]
+    pub(crate) lab: Option<String>,
     /// One end's node.
-    pub(crate) a: String,
+    #[arg(required = true)]
+    pub(crate) a: Option<String>,
     /// The other end's node.
-    pub(crate) b: String,
+    #[arg(required = true)]
+    pub(crate) b: Option<String>,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A change by hand. It holds in both directions, on top of what the scenario says, whatever the
+/// orbits do, until it is reset.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LinkChange {
+    /// Change what is named; the rest stays as set before.
+    Set(Box<LinkSet>),
+    /// Break the link: what arrives or waits is dropped, what is in flight still arrives.
+    Fail(LinkEnds),
+    /// Undo `fail`; what `set` changed stays.
+    Heal(LinkEnds),
+}
+
+/// A lab's link.
+#[derive(Debug, Args)]
+pub(crate) struct LinkEnds {
+    /// The lab's name.
+    pub(crate) lab: String,
+    /// One end's node; or both ends, as A-B.
+    pub(crate) a: String,
+    /// The other end's node.
+    pub(crate) b: Option<String>,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `link set`.
+#[derive(Debug, Args)]
+pub(crate) struct LinkSet {
+    #[command(flatten)]
+    pub(crate) ends: LinkEnds,
+    /// First take away everything that was set or failed by hand.
+    #[arg(long)]
+    pub(crate) reset: bool,
+    /// Propagation delay, instead of the geometry's.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) delay: Option<TimeSpan>,
+    /// Rate, instead of the scenario's.
+    #[arg(long, value_name = "RATE")]
+    pub(crate) rate: Option<DataRate>,
+    /// Bytes that may wait for service.
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) queue: Option<DataSize>,
+    /// Frames that may wait for service, on top of the limit in bytes.
+    #[arg(long, value_name = "N")]
+    pub(crate) queue_frames: Option<u64>,
+    /// Link-layer framing of each frame, for service only.
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) overhead: Option<DataSize>,
+    /// Independent loss of each frame.
+    #[arg(long, value_name = "RATIO", group = "loss_law")]
+    pub(crate) loss: Option<Ratio>,
+    /// Bursty loss: good to bad, bad to good, loss in good, loss in bad.
+    #[arg(long, value_name = "RATIO", num_args = 4, group = "loss_law")]
+    pub(crate) gilbert_elliott: Option<Vec<Ratio>>,
+    /// Exactly these frames from now on, counted from 1: `17` or `3,10-12`.
+    #[arg(long, value_name = "FRAMES", group = "loss_law")]
+    pub(crate) drop: Option<String>,
+    /// Jitter: standard deviation (of `uniform`: half of the width).
+    #[arg(long, value_name = "TIME")]
+    pub(crate) jitter: Option<TimeSpan>,
+    /// Distribution of the jitter.
+    #[arg(long, value_enum, requires = "jitter", default_value = "normal")]
+    pub(crate) jitter_law: JitterName,
+    /// Time in which the jitter's correlation halves; none unless given.
+    #[arg(long, value_name = "TIME", requires = "jitter")]
+    pub(crate) jitter_half_life: Option<TimeSpan>,
+    /// Frames held back so that others overtake them.
+    #[arg(long, value_name = "RATIO", requires = "reorder_by")]
+    pub(crate) reorder: Option<Ratio>,
+    /// How long those are held back.
+    #[arg(long, value_name = "TIME", requires = "reorder")]
+    pub(crate) reorder_by: Option<TimeSpan>,
+    /// Frames that arrive twice.
+    #[arg(long, value_name = "RATIO")]
+    pub(crate) duplicate: Option<Ratio>,
+    /// Frames of which one bit is flipped.
+    #[arg(long, value_name = "RATIO")]
+    pub(crate) corrupt: Option<Ratio>,
+}
+
+/// Distributions of jitter.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum JitterName {
+    /// Evenly spread.
+    Uniform,
+    /// Normal.
+    Normal,
+    /// Pareto, tail index 3.
+    Pareto,
+    /// A quarter normal, three quarters Pareto.
+    ParetoNormal,
 }
 
 /// `routes`.

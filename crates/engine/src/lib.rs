@@ -11,6 +11,7 @@ mod clock;
 mod computed;
 mod daemons;
 mod error;
+mod impair;
 mod inspect;
 mod launcher;
 mod life;

@@ -7,12 +7,14 @@ use std::sync::{Arc, Mutex};
 use constel_api::LabView;
 use constel_drivers::relay::RelayHandle;
 use constel_link::PortId;
+use constel_observe::detail;
 use constel_observe::events::{Event, EventLog};
 use constel_scenario::nearest;
 use constel_topology::{NodeId, Snapshot, why};
 use serde_json::{Value, json};
 
 use crate::clock::LabClock;
+use crate::impair;
 use crate::inspect;
 use crate::nodes::LiveNode;
 use crate::wiring::Wiring;
@@ -122,6 +124,29 @@ impl LabView for View {
         })
     }
 
+    fn set_link(
+        &self,
+        a: &str,
+        b: Option<&str>,
+        effects: Value,
+        reset: bool,
+    ) -> Result<Value, String> {
+        let (wiring, _, snapshot) = self.held()?;
+        let relay = self.with(|live| live.relay.clone());
+        let relay = relay.ok_or_else(|| "the lab is still coming up".to_owned())?;
+        let ends = impair::ends(a, b, |name| find(&wiring, name))?;
+        let answer = impair::set(&wiring, &relay, &snapshot, ends, effects, reset)?;
+        let t_ns = self.clock.now_ns().and_then(|t| i64::try_from(t).ok());
+        let set = &answer["edges"][0]["effects"];
+        let name = b.map_or_else(|| a.to_owned(), |b| format!("{a}-{b}"));
+        self.log.emit(
+            t_ns,
+            "link-set",
+            detail! {"link" => name, "reset" => reset, "effects" => set.clone()},
+        );
+        Ok(answer)
+    }
+
     fn routes(&self, node: &str) -> Result<Value, String> {
         let (wiring, nodes, _) = self.held()?;
         let id = find(&wiring, node)?;
@@ -206,6 +231,11 @@ impl View {
             let node: NodeId = port.node;
             format!("{}/{}", layout.node(node).name, port.name())
         };
+        let known = live.relay.as_ref();
+        let effects = known
+            .and_then(|relay| relay.effects(from, to).ok())
+            .map(|e| e.in_force)
+            .unwrap_or_default();
         let edge = snapshot.edge(from, to);
         let now_ns = self.clock.now_ns().unwrap_or(0);
         let counters = live
@@ -215,11 +245,15 @@ impl View {
             .and_then(|stats| serde_json::to_value(stats).ok());
         json!({
             "from": end(from), "to": end(to),
-            "delay_ns": edge.map(|e| e.impairment.delay.at(now_ns)),
-            "slope_ns_per_s": edge.map(|e| e.impairment.delay.slope_ns_per_s),
-            "rate_bps": edge.and_then(|e| e.impairment.rate_bps),
-            "queue_bytes": edge.map(|e| e.impairment.queue.bytes),
+            "delay_ns": effects.delay_ns.or(edge.map(|e| e.impairment.delay.at(now_ns))),
+            "slope_ns_per_s": edge.map(|e| match effects.delay_ns {
+                Some(_) => 0,
+                None => e.impairment.delay.slope_ns_per_s,
+            }),
+            "rate_bps": effects.rate_bps.or(edge.and_then(|e| e.impairment.rate_bps).map(u64::from)),
+            "queue_bytes": effects.queue_bytes.or(edge.map(|e| e.impairment.queue.bytes)),
             "loss": edge.map(|e| e.impairment.loss),
+            "effects": effects,
             "counters": counters,
         })
     }

@@ -1,0 +1,127 @@
+//! Effects put on a link of the running lab by hand. They lie on top of each step's edges until
+//! they are reset.
+
+use constel_drivers::relay::RelayHandle;
+use constel_link::{Effects, EffectsChange, PortId};
+use constel_topology::{NodeId, Snapshot};
+use serde_json::{Value, json};
+
+use crate::wiring::Wiring;
+
+/// The two ends of a link: two names, or one text `A-B`.
+///
+/// # Errors
+/// When no node has such a name, or `A-B` can be read in more than one way.
+pub(crate) fn ends(
+    a: &str,
+    b: Option<&str>,
+    find: impl Fn(&str) -> Result<NodeId, String>,
+) -> Result<(NodeId, NodeId), String> {
+    if let Some(b) = b {
+        return Ok((find(a)?, find(b)?));
+    }
+    let found: Vec<_> = a
+        .match_indices('-')
+        .filter_map(|(at, _)| Some((find(&a[..at]).ok()?, find(&a[at + 1..]).ok()?)))
+        .collect();
+    match found[..] {
+        [one] => Ok(one),
+        [] => Err(format!(
+            "'{a}' does not name two nodes; write A-B, or A and B apart"
+        )),
+        _ => Err(format!(
+            "'{a}' can be read in more than one way; write A and B apart"
+        )),
+    }
+}
+
+/// The edges between two nodes, both directions: those there are, and those that are gone for now
+/// but have effects of their own.
+fn edges_between(
+    wiring: &Wiring,
+    relay: &RelayHandle,
+    snapshot: &Snapshot,
+    (a, b): (NodeId, NodeId),
+) -> Result<Vec<(PortId, PortId, Effects)>, String> {
+    let layout = &wiring.lab.layout;
+    let mut edges = Vec::new();
+    for (from, to) in [(a, b), (b, a)] {
+        for from in layout.ports_of(from) {
+            for to in layout.ports_of(to) {
+                let known = relay.effects(from.id, to.id).map_err(|e| e.to_string())?;
+                if snapshot.edge(from.id, to.id).is_some() || !known.own.is_empty() {
+                    edges.push((from.id, to.id, known.own));
+                }
+            }
+        }
+    }
+    Ok(edges)
+}
+
+/// Puts effects on both directions of a link: merged with those it has, or, with `reset`, instead
+/// of them. Answers with what was set.
+///
+/// # Errors
+/// When there is no such link, or a value cannot be: nothing was changed.
+pub(crate) fn set(
+    wiring: &Wiring,
+    relay: &RelayHandle,
+    snapshot: &Snapshot,
+    ends: (NodeId, NodeId),
+    effects: Value,
+    reset: bool,
+) -> Result<Value, String> {
+    let patch: Effects = serde_json::from_value(effects).map_err(|e| e.to_string())?;
+    patch.check().map_err(|e| e.to_string())?;
+    let edges = edges_between(wiring, relay, snapshot, ends)?;
+    if edges.is_empty() {
+        let layout = &wiring.lab.layout;
+        let why = constel_topology::why(layout, snapshot, ends.0, ends.1);
+        return Err(format!("there is no link now: {}", why.describe(layout)));
+    }
+    let mut set = Vec::new();
+    let changes = edges.into_iter().map(|(from, to, own)| {
+        let mut effects = if reset {
+            patch.clone()
+        } else {
+            own.merged(&patch)
+        };
+        // A healed link is one that nobody failed.
+        effects.down = effects.down.filter(|down| *down);
+        set.push(json!({"from": from, "to": to, "effects": effects}));
+        let effects = (!effects.is_empty()).then_some(effects);
+        EffectsChange::Edge { from, to, effects }
+    });
+    let changes: Vec<_> = changes.collect();
+    let at_ns = relay.apply_effects(changes).map_err(|e| e.to_string())?;
+    Ok(json!({"at_mono_ns": at_ns, "edges": set}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pair_is_found_whatever_hyphens_the_names_have() {
+        let find = |name: &str| match name {
+            "sat-1" => Ok(NodeId(1)),
+            "gs" => Ok(NodeId(2)),
+            "sat" => Ok(NodeId(3)),
+            "1-gs" => Ok(NodeId(4)),
+            _ => Err(format!("no {name}")),
+        };
+        assert_eq!(ends("gs-sat-1", None, find), Ok((NodeId(2), NodeId(1))));
+        assert_eq!(ends("gs", Some("sat"), find), Ok((NodeId(2), NodeId(3))));
+        assert!(
+            ends("sat-1-gs", None, find)
+                .unwrap_err()
+                .contains("more than one")
+        );
+        assert!(
+            ends("gs-nobody", None, find)
+                .unwrap_err()
+                .contains("two nodes")
+        );
+        assert_eq!(ends("gs", Some("x"), find), Err("no x".into()));
+    }
+}
