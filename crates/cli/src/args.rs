@@ -26,6 +26,8 @@ pub(crate) enum Verb {
     Check(Check),
     /// Print who links to whom at an instant; touches nothing.
     Plan(Plan),
+    /// Turn another tool's scenario into one of Constel's; says what could not be carried over.
+    Import(Import),
     /// List the labs of this host.
     List(Json),
     /// Show one running lab: nodes, flows, counters, the link plane's health.
@@ -120,6 +122,16 @@ pub(crate) struct Over {
     /// Can the sky do what the scenario asks? Dark time per station, share of time with a path per flow.
     #[arg(long, group = "product", conflicts_with = "at")]
     pub(crate) coverage: bool,
+    /// Write the lab in another tool's format: czml, oem and csv over the interval, svg (a map) at `--at`,
+    /// hypatia and starperf as folders.
+    #[arg(long, value_name = "FORMAT", group = "product")]
+    pub(crate) export: Option<Format>,
+    /// File or folder the export goes to; stdout for one file.
+    #[arg(long, value_name = "PATH", requires = "export")]
+    pub(crate) out: Option<PathBuf>,
+    /// Paths drawn on the map, as for `--pairs`.
+    #[arg(long, value_name = "PAIRS", requires = "export")]
+    pub(crate) paths: Option<String>,
     /// First instant, in lab time; a whole number of the scenario's steps. [default: 0s]
     #[arg(long, value_name = "TIME", requires = "product")]
     pub(crate) from: Option<TimeSpan>,
@@ -130,11 +142,41 @@ pub(crate) struct Over {
     #[arg(long, value_name = "TIME", requires = "product")]
     pub(crate) every: Option<TimeSpan>,
     /// Print CSV: one row a contact, or one row a pair and sample.
-    #[arg(long, requires = "product", conflicts_with = "json")]
+    #[arg(long, requires = "product", conflicts_with_all = ["json", "export"])]
     pub(crate) csv: bool,
     /// Threads to compute with; the result does not depend on it. [default: all CPUs]
     #[arg(long, value_name = "N", requires = "product", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
+}
+
+/// Formats of others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// Cesium's scenes.
+    Czml,
+    /// A map.
+    Svg,
+    /// CCSDS Orbit Ephemeris Message.
+    Oem,
+    /// Ephemerides as CSV.
+    Csv,
+    /// Hypatia's files.
+    Hypatia,
+    /// StarPerf's files.
+    Starperf,
+}
+
+/// `import`.
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// StarryNet's `config.json`, Celestial's `.toml`, StarPerf's constellation `.xml`, or Hypatia's folder.
+    pub(crate) file: PathBuf,
+    /// StarPerf's file of ground stations, to go with its constellation.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) stations: Option<PathBuf>,
+    /// Where the scenario goes; stdout unless given. Must not exist.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 /// Verbs about one lab.

@@ -6,6 +6,8 @@ mod doctor;
 mod down;
 mod events;
 mod exec;
+mod export;
+mod import;
 mod labs;
 mod link;
 mod list;
@@ -27,6 +29,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Verb::Run(args) => run::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Plan(args) => plan::run(&args),
+        Verb::Import(args) => import::run(&args),
         Verb::List(args) => list::run(&args),
         Verb::Show(args) => show::run(&args),
         Verb::Exec(args) => exec::exec(&args),

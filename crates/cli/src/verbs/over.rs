@@ -27,6 +27,21 @@ pub(crate) fn asked(over: &Over) -> Option<Product<'_>> {
     }
 }
 
+/// The interval the flags ask for.
+pub(crate) fn interval(lab: &Lab, over: &Over) -> Result<Interval, Failure> {
+    let from = over.from.unwrap_or(TimeSpan::from_ns(0));
+    let to = over.to.unwrap_or(lab.scenario.duration);
+    Interval::new(lab, from, to, over.every).map_err(|e| Failure::Usage(e.to_string()))
+}
+
+/// How many threads compute.
+pub(crate) fn threads(over: &Over) -> usize {
+    match over.threads {
+        Some(threads) => usize::from(threads),
+        None => std::thread::available_parallelism().map_or(1, usize::from),
+    }
+}
+
 /// Computes and prints it.
 pub(crate) fn run(lab: &Lab, product: Product<'_>, over: &Over, json: bool) -> Outcome {
     let from = over.from.unwrap_or(TimeSpan::from_ns(0));

@@ -2,7 +2,7 @@
 
 use constel_plan::Document;
 
-use super::{over, scenario};
+use super::{export, over, scenario};
 use crate::args::Plan;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
@@ -10,6 +10,9 @@ use crate::output;
 /// Touches nothing: no root needed.
 pub(crate) fn run(args: &Plan) -> Outcome {
     let loaded = scenario::load(&args.file, scenario::rendered)?;
+    if let Some(format) = args.over.export {
+        return export::run(&loaded.lab, format, args);
+    }
     if let Some(product) = over::asked(&args.over) {
         return over::run(&loaded.lab, product, &args.over, args.json);
     }

@@ -1,0 +1,113 @@
+//! `constel import`: other tools' scenarios become Constel's.
+
+use std::fs;
+use std::path::Path;
+
+use constel_exchange::draft::Draft;
+use constel_exchange::{ReadErrors, celestial, hypatia, starperf, starrynet};
+use constel_plan::Lab;
+use constel_scenario::{DiskFiles, parse, resolve};
+
+use super::{export, scenario};
+use crate::args::Import;
+use crate::exit::{Exit, Failure, Outcome};
+
+/// Files of others are small; a larger one is something else.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// Prints the scenario, and on stderr what could not be carried over.
+pub(crate) fn run(args: &Import) -> Outcome {
+    let file = args.file.as_path();
+    let name = file.file_stem().map_or("imported".into(), |name| name.to_string_lossy());
+    let extension = file.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
+    if args.stations.is_some() && extension != "xml" {
+        return Err(Failure::Usage("--stations goes with a StarPerf constellation (.xml)".to_owned()));
+    }
+    let wrong = |at: &Path| {
+        let at = at.display().to_string();
+        move |errors: ReadErrors| {
+            let lines = errors.0.iter().map(|e| format!("{at}:{}:1: error: {}\n", e.line, e.reason));
+            Failure::Scenario(lines.collect())
+        }
+    };
+    let draft = if file.is_dir() {
+        hypatia_folder(file, &name).map_err(|e| e.or_else_read(wrong(file)))?
+    } else {
+        match extension.as_str() {
+            "json" => starrynet::parse(&read(file)?).map_err(wrong(file))?,
+            "toml" => celestial::parse(&read(file)?, &name).map_err(wrong(file))?,
+            "xml" => {
+                let mut draft = starperf::parse_constellation(&read(file)?, &name).map_err(wrong(file))?;
+                if let Some(stations) = &args.stations {
+                    draft.stations = starperf::parse_stations(&read(stations)?).map_err(wrong(stations))?;
+                }
+                draft
+            }
+            _ => {
+                let known = ".json (StarryNet), .toml (Celestial), .xml (StarPerf) or a folder (Hypatia)";
+                return Err(Failure::Usage(format!("{} is none of {known}", file.display())));
+            }
+        }
+    };
+    let yaml = draft.yaml();
+    // What is printed is a scenario that can be run, or nothing is.
+    let shown = format!("{} (imported)", file.display());
+    parse(&shown, &yaml)
+        .and_then(|parsed| resolve(&parsed, &DiskFiles::beside(file)))
+        .and_then(Lab::new)
+        .map_err(|found| scenario::rendered(&found))?;
+    export::put_bytes(args.out.as_deref(), yaml.as_bytes())?;
+    for note in &draft.notes {
+        eprintln!("constel: note: {note}");
+    }
+    Ok(Exit::Done)
+}
+
+/// A folder could not be read, or its files are wrong.
+enum FolderError {
+    Failure(Failure),
+    Read(ReadErrors),
+}
+
+impl FolderError {
+    fn or_else_read(self, of: impl FnOnce(ReadErrors) -> Failure) -> Failure {
+        match self {
+            Self::Failure(failure) => failure,
+            Self::Read(errors) => of(errors),
+        }
+    }
+}
+
+fn hypatia_folder(folder: &Path, name: &str) -> Result<Draft, FolderError> {
+    let there = |file: &str| match folder.join(file).exists() {
+        true => read(&folder.join(file)).map(Some).map_err(FolderError::Failure),
+        false => Ok(None),
+    };
+    let Some(tles) = there("tles.txt")? else {
+        let message = format!("{} has no tles.txt: it is no folder of Hypatia's", folder.display());
+        return Err(FolderError::Failure(Failure::Usage(message)));
+    };
+    let stations = match there("ground_stations.basic.txt")? {
+        Some(basic) => Some(basic),
+        None => there("ground_stations.txt")?,
+    };
+    let (isls, interfaces) = (there("isls.txt")?, there("gsl_interfaces_info.txt")?);
+    let description = there("description.txt")?;
+    let files = hypatia::Files {
+        tles: &tles,
+        isls: isls.as_deref(),
+        stations: stations.as_deref(),
+        gsl_interfaces: interfaces.as_deref(),
+        description: description.as_deref(),
+    };
+    hypatia::parse(&files, name).map_err(FolderError::Read)
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    let usage = |reason: String| Failure::Usage(format!("cannot read {}: {reason}", path.display()));
+    let length = fs::metadata(path).map_err(|e| usage(e.to_string()))?.len();
+    if length > MOST_BYTES {
+        return Err(usage(format!("{length} bytes are more than {MOST_BYTES}")));
+    }
+    fs::read_to_string(path).map_err(|e| usage(e.to_string()))
+}
