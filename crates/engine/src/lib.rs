@@ -19,6 +19,7 @@ mod limits;
 mod manifest;
 mod nodes;
 mod paths;
+mod preflight;
 mod progress;
 mod run;
 mod running;

@@ -10,15 +10,12 @@ use constel_host::claim::{LabName, RuntimeDir};
 use constel_host::globals::Globals;
 use constel_host::process;
 use constel_plan::Lab;
-use constel_scenario::model::Mode;
 
-use crate::daemons;
 use crate::error::EngineError;
-use crate::launcher::missing_programs;
+use crate::preflight::preflight;
 use crate::progress::Progress;
 use crate::session::session;
 use crate::summary::Summary;
-use crate::traffic;
 
 /// Killed processes that are not gone by then never will be.
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
@@ -55,7 +52,7 @@ pub struct Finished {
 /// # Errors
 /// Whatever kept it from running; what had been made by then has been removed.
 pub fn run(lab: Lab, options: &Options, progress: &dyn Progress) -> Result<Finished, EngineError> {
-    preflight(&lab, options)?;
+    preflight(&lab, options.traffic)?;
     let runtime = RuntimeDir::default();
     let mut claim = runtime
         .claim(&options.lab, &options.scenario_file)
@@ -74,20 +71,6 @@ pub fn run(lab: Lab, options: &Options, progress: &dyn Progress) -> Result<Finis
     swept?;
     released?;
     Ok(finished)
-}
-
-/// What can be known to fail before anything is made.
-fn preflight(lab: &Lab, options: &Options) -> Result<(), EngineError> {
-    let flows = options
-        .traffic
-        .then_some(&lab.scenario.traffic)
-        .into_iter()
-        .flatten();
-    let mut needed: Vec<_> = flows.flat_map(traffic::programs).collect();
-    if matches!(lab.scenario.routing.mode, Mode::Bird(_)) {
-        needed.extend(daemons::PROGRAMS);
-    }
-    missing_programs(needed).map_or(Ok(()), Err)
 }
 
 /// Ends processes and gives host-wide settings back.
