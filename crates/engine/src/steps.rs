@@ -69,6 +69,14 @@ pub(crate) struct Ready {
     routes: Option<Prepared>,
 }
 
+/// A topology of the same shape without edges, every antenna free.
+fn nothing_before(first: &Snapshot) -> Snapshot {
+    Snapshot {
+        beams: vec![None; first.beams.len()],
+        ..Snapshot::default()
+    }
+}
+
 impl Steps {
     /// Makes the edges of lab time zero exist, held still: no delay glides until the clock starts.
     ///
@@ -76,7 +84,7 @@ impl Steps {
     /// When the link plane or a kernel refuses.
     pub(crate) fn begin_held(&mut self) -> Result<(), EngineError> {
         let mut first = self.stepper.advance();
-        let delta = diff(&self.wiring.lab.layout, &Snapshot::default(), &first);
+        let delta = diff(&self.wiring.lab.layout, &nothing_before(&first), &first);
         let changes = delta.changes(0).map(|change| match change {
             EdgeChange::Set {
                 from,
@@ -113,7 +121,11 @@ impl Steps {
     /// # Errors
     /// When the link plane refuses.
     pub(crate) fn release(&mut self, zero_mono_ns: u64) -> Result<(), EngineError> {
-        let delta = diff(&self.wiring.lab.layout, &Snapshot::default(), &self.current);
+        let delta = diff(
+            &self.wiring.lab.layout,
+            &nothing_before(&self.current),
+            &self.current,
+        );
         let changes = delta.changes(zero_mono_ns).collect();
         self.relay
             .apply(EdgeUpdate { changes }, Some(zero_mono_ns))?;
