@@ -1,15 +1,16 @@
 //! A scenario's nodes, ports and orbits, ready to be stepped.
 
 use std::collections::BTreeSet;
-use std::num::NonZeroU64;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
 
 use constel_orbit::{Satellite as Orbit, Walker, WalkerKind, WalkerSpec};
 use constel_scenario::model::{self, Orbits, WalkerPattern};
 use constel_scenario::{Diagnostic, Diagnostics, Scenario, Span};
 use constel_topology::{
-    Constellation, GroundService, GslPolicy, GslSpec, IslPattern, Layout, LinkClass, Neighbours,
-    OrbitSky, PlusGrid, Satellite, Sky, Spec, Station, Stepper, Wrap,
+    Constellation, CrossShell, Failure, FailureTarget, FailureTime, GroundService, GslPolicy,
+    GslSpec, IslPattern, LaserPairing, Lasers, Layout, LinkClass, Neighbours, Obstacle, OrbitSky,
+    PlusGrid, Satellite, Sky, Spec, Station, Stepper, Waypoint, Wrap,
 };
 
 use crate::elements::{self, LeftOut};
@@ -71,7 +72,12 @@ impl Lab {
             stations: scenario.stations.iter().map(station_spec).collect(),
             gsl: gsl_spec(&scenario),
             seed: scenario.seed,
-            ..Spec::default()
+            cross: scenario
+                .cross_shell
+                .iter()
+                .map(|c| cross_shell(&scenario, c))
+                .collect(),
+            failures: scenario.failures.iter().map(failure).collect(),
         };
         let sky: Arc<dyn Sky> = Arc::new(OrbitSky::new(scenario.start, orbits));
         let layout = match Layout::new(spec, sky.as_ref()) {
@@ -213,6 +219,10 @@ fn constellation_spec(
         ),
     };
     let gsl = constellation.gsl.as_ref();
+    let lasers = match &constellation.isl {
+        model::Isl::None => Lasers::default(),
+        model::Isl::PlusGrid(grid) => lasers(grid),
+    };
     Constellation {
         name: constellation.name.to_string(),
         satellites,
@@ -222,7 +232,98 @@ fn constellation_spec(
         min_elevation_deg: gsl.map_or(90.0, |gsl| gsl.min_elevation.deg()),
         gsl_class: gsl.map_or_else(LinkClass::default, |gsl| class(&gsl.link)),
         ground: ground_service(constellation),
-        ..Constellation::default()
+        beams: gsl.and_then(|gsl| gsl.beams).and_then(NonZeroU32::new),
+        gso_avoidance_deg: gsl.map_or(0.0, |gsl| gsl.gso_avoidance.deg()),
+        lasers,
+    }
+}
+
+fn lasers(grid: &model::PlusGrid) -> Lasers {
+    let name = |n: &model::Name| n.to_string();
+    Lasers {
+        pairing: match &grid.pairing {
+            model::Pairing::Grid => LaserPairing::Grid,
+            model::Pairing::Ring => LaserPairing::Ring,
+            model::Pairing::Nearest(most) => LaserPairing::Nearest(*most),
+            model::Pairing::List(pairs) => {
+                LaserPairing::List(pairs.iter().map(|(a, b)| (name(a), name(b))).collect())
+            }
+        },
+        max_slew_deg_per_s: grid.max_slew_per_second.map(|angle| angle.deg()),
+        acquisition_ns: grid.acquisition.ns().unsigned_abs(),
+    }
+}
+
+fn cross_shell(scenario: &Scenario, cross: &model::CrossShell) -> CrossShell {
+    /// Pairs are made to last for the lab, but not for longer than shells stay together anyhow.
+    const LONGEST_NS: u64 = 1_800_000_000_000;
+    CrossShell {
+        from: cross.from,
+        to: cross.to,
+        max_range_m: cross.max_range.m(),
+        clearance_m: cross.atmosphere.m(),
+        horizon_ns: scenario.duration.ns().unsigned_abs().min(LONGEST_NS),
+        class: class(&cross.link),
+        acquisition_ns: cross.acquisition.ns().unsigned_abs(),
+    }
+}
+
+fn failure(failure: &model::Failure) -> Failure {
+    let ns = |t: constel_units::TimeSpan| t.ns().unsigned_abs();
+    let what = match &failure.what {
+        model::FailureTarget::Nodes(nodes) => {
+            FailureTarget::Nodes(nodes.iter().map(ToString::to_string).collect())
+        }
+        model::FailureTarget::Link(a, b) => FailureTarget::Link {
+            a: a.to_string(),
+            b: b.to_string(),
+        },
+        model::FailureTarget::Satellites(constellation) => FailureTarget::Satellites {
+            constellation: *constellation,
+        },
+        model::FailureTarget::Plane((constellation, shell), plane) => FailureTarget::Plane {
+            constellation: *constellation,
+            shell: *shell,
+            plane: *plane,
+        },
+        model::FailureTarget::Lasers(constellation) => FailureTarget::Lasers {
+            constellation: *constellation,
+        },
+        model::FailureTarget::Stations => FailureTarget::Stations,
+        model::FailureTarget::Region {
+            latitude,
+            longitude,
+            radius,
+            hits,
+        } => FailureTarget::Region {
+            latitude_deg: latitude.deg(),
+            longitude_deg: longitude.deg(),
+            radius_m: radius.m(),
+            satellites: *hits != model::RegionHits::Stations,
+            stations: *hits != model::RegionHits::Satellites,
+        },
+        model::FailureTarget::Polar(constellation, beyond) => FailureTarget::Polar {
+            constellation: *constellation,
+            beyond_deg: beyond.deg(),
+        },
+        model::FailureTarget::Seam(constellation) => FailureTarget::Seam {
+            constellation: *constellation,
+        },
+    };
+    let when = match failure.when {
+        model::FailureTime::Once(at, length) => FailureTime::Scheduled {
+            from_ns: ns(at),
+            until_ns: length.map(|length| ns(at) + ns(length)),
+        },
+        model::FailureTime::Random(mtbf, mttr) => FailureTime::Random {
+            mtbf_ns: ns(mtbf),
+            mttr_ns: ns(mttr),
+        },
+    };
+    Failure {
+        name: failure.name.to_string(),
+        what,
+        when,
     }
 }
 
@@ -258,7 +359,26 @@ fn station_spec(station: &model::Station) -> Station {
         altitude_m: station.altitude.m(),
         // The scenario's mask is the constellation's; the larger counts, so this one never does.
         min_elevation_deg: -5.0,
-        ..Station::default()
+        antennas: station.antennas,
+        obstacles: station.obstacles.iter().map(obstacle).collect(),
+        track: station.track.iter().map(waypoint).collect(),
+    }
+}
+
+fn obstacle(obstacle: &model::Obstacle) -> Obstacle {
+    Obstacle {
+        from_deg: obstacle.from.deg(),
+        to_deg: obstacle.to.deg(),
+        elevation_deg: obstacle.elevation.deg(),
+    }
+}
+
+fn waypoint(waypoint: &model::Waypoint) -> Waypoint {
+    Waypoint {
+        t_ns: waypoint.at.ns().unsigned_abs(),
+        latitude_deg: waypoint.latitude.deg(),
+        longitude_deg: waypoint.longitude.deg(),
+        altitude_m: waypoint.altitude.m(),
     }
 }
 
@@ -269,9 +389,24 @@ fn gsl_spec(scenario: &Scenario) -> GslSpec {
     };
     GslSpec {
         policy: match gsl.policy {
-            model::GslPolicy::Nearest => GslPolicy::Nearest,
+            model::Policy::Nearest => GslPolicy::Nearest,
+            model::Policy::HighestElevation => GslPolicy::HighestElevation,
+            model::Policy::LongestVisible => GslPolicy::LongestVisible,
+            model::Policy::Hysteresis(gain) => GslPolicy::Hysteresis {
+                gain_deg: gain.deg(),
+            },
+            model::Policy::LeastLoaded => GslPolicy::LeastLoaded,
+            model::Policy::Scheduler(slot) => {
+                // Slots begin at second 12 of the minute: when, counted from the start of the lab.
+                let anchor = i128::from(12_000_000_000_i64) - i128::from(scenario.start.unix_ns());
+                let phase = anchor.rem_euclid(i128::from(slot.ns()));
+                GslPolicy::Scheduler {
+                    period_ns: slot.ns().unsigned_abs(),
+                    phase_ns: u64::try_from(phase).unwrap_or(0),
+                }
+            }
         },
         outage_ns: gsl.handover_outage.ns().unsigned_abs(),
-        ..GslSpec::default()
+        make_before_break: gsl.handover_kind == model::HandoverKind::MakeBeforeBreak,
     }
 }

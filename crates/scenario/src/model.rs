@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::deferred::DeferredNode;
 use crate::elements::ElementFile;
 pub use crate::raw::{
-    ClockHold, Destinations, DriverChoice, Family, GslPolicy, Name, WalkerPattern,
+    ClockHold, Destinations, DriverChoice, Family, HandoverKind, Name, RegionHits, WalkerPattern,
 };
 use crate::source::Source;
 
@@ -34,6 +34,10 @@ pub struct Scenario {
     /// Ground stations by name; from `stations` and from files of places. Names are unique among
     /// stations and Walker satellites.
     pub stations: Vec<Station>,
+    /// Links between shells.
+    pub cross_shell: Vec<CrossShell>,
+    /// What breaks; names are unique.
+    pub failures: Vec<Failure>,
     /// How packets find their way.
     pub routing: Routing,
     /// Which driver carries the frames.
@@ -162,17 +166,17 @@ pub struct Shell {
 }
 
 /// Inter-satellite links of a constellation.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Isl {
     /// None at all.
     None,
-    /// Two links in the plane and one to each adjacent plane.
+    /// Links by one of the patterns, the +Grid or another.
     PlusGrid(PlusGrid),
 }
 
-/// The +Grid.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+/// Links between satellites of a shell.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlusGrid {
     /// Link the first and last plane of star patterns. Always false where there are only deltas,
     /// which have no seam.
@@ -183,8 +187,118 @@ pub struct PlusGrid {
     pub max_range: Option<Length>,
     /// The line of sight stays this high above the Earth.
     pub atmosphere: Length,
+    /// Which satellites are linked.
+    pub pairing: Pairing,
+    /// How far a terminal can turn in a second; `None`: as far as needed.
+    pub max_slew_per_second: Option<Angle>,
+    /// How long a link takes to come up.
+    pub acquisition: TimeSpan,
     /// Rate, queue and loss in each direction.
     pub link: Link,
+}
+
+/// Which satellites of a shell are linked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pairing {
+    /// A ring in each plane and one link to each adjacent plane.
+    Grid,
+    /// A ring in each plane.
+    Ring,
+    /// The nearest so many.
+    Nearest(u8),
+    /// These.
+    List(Vec<(Name, Name)>),
+}
+
+/// Links between two shells.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CrossShell {
+    /// Constellation by its place in the scenario, and shell by its place in the element set; 0 of a Walker
+    /// pattern.
+    pub from: (usize, u16),
+    /// Another one.
+    pub to: (usize, u16),
+    /// Longest link.
+    pub max_range: Length,
+    /// The line of sight stays this high above the Earth.
+    pub atmosphere: Length,
+    /// How long a link takes to come up.
+    pub acquisition: TimeSpan,
+    /// Rate, queue and loss in each direction.
+    pub link: Link,
+}
+
+/// Something that breaks.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Failure {
+    /// Its name.
+    pub name: Name,
+    /// What breaks.
+    pub what: FailureTarget,
+    /// When.
+    pub when: FailureTime,
+}
+
+/// What breaks. Constellations and shells as in [`CrossShell::from`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailureTarget {
+    /// These nodes.
+    Nodes(Vec<Name>),
+    /// The link between these satellites.
+    Link(Name, Name),
+    /// All satellites of a constellation, each by itself.
+    Satellites(usize),
+    /// All satellites of this plane together.
+    Plane((usize, u16), u16),
+    /// All links between satellites of a constellation, each by itself.
+    Lasers(usize),
+    /// All stations, each by itself.
+    Stations,
+    /// What is over or in a circle on the ground.
+    Region {
+        /// Latitude of the centre.
+        latitude: Angle,
+        /// Longitude of the centre.
+        longitude: Angle,
+        /// Radius on the ground.
+        radius: Length,
+        /// What is hit.
+        hits: RegionHits,
+    },
+    /// Links of a constellation with an end beyond a latitude.
+    Polar(usize, Angle),
+    /// Links across the seam of a constellation.
+    Seam(usize),
+}
+
+/// When something breaks, lab time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailureTime {
+    /// Once, for so long; `None`: for good.
+    Once(TimeSpan, Option<TimeSpan>),
+    /// Again and again: mean time between failures, mean time to repair.
+    Random(TimeSpan, TimeSpan),
+}
+
+/// How a station chooses its satellite.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// The nearest.
+    Nearest,
+    /// The highest.
+    HighestElevation,
+    /// The one that stays longest, as long as it can.
+    LongestVisible,
+    /// Its own until another is higher by this.
+    Hysteresis(Angle),
+    /// The one that serves the fewest stations, as long as it can.
+    LeastLoaded,
+    /// All stations at once in slots of this length.
+    Scheduler(TimeSpan),
 }
 
 /// Ground-satellite links of a constellation.
@@ -193,9 +307,15 @@ pub struct Gsl {
     /// Lowest usable elevation, 0 to < 90 degrees.
     pub min_elevation: Angle,
     /// How a station chooses; equal in all constellations of a scenario.
-    pub policy: GslPolicy,
-    /// How long a station is dark at a handover; equal in all constellations of a scenario.
+    pub policy: Policy,
+    /// How long a change of satellite takes; equal in all constellations of a scenario.
     pub handover_outage: TimeSpan,
+    /// What happens to the old link meanwhile; equal in all constellations of a scenario.
+    pub handover_kind: HandoverKind,
+    /// How many links to the ground a satellite can have; `None`: any number.
+    pub beams: Option<u32>,
+    /// How near the geostationary arc a station may look; 0: at it.
+    pub gso_avoidance: Angle,
     /// Rate, queue and loss in each direction.
     pub link: Link,
 }
@@ -219,6 +339,52 @@ pub struct Station {
     /// WGS84 geodetic latitude, -90 to 90 degrees.
     pub latitude: Angle,
     /// Longitude, -180 to 180 degrees.
+    pub longitude: Angle,
+    /// Height above the WGS84 ellipsoid.
+    pub altitude: Length,
+    /// How many satellites it can use at the same time, at least 1.
+    pub antennas: u8,
+    /// What stands in the way.
+    pub obstacles: Vec<Obstacle>,
+    /// Where it is when, in order of time; empty for a station that stands still.
+    pub track: Vec<Waypoint>,
+}
+
+impl Station {
+    /// A station with one antenna that stands still with a free view.
+    pub(crate) fn at(name: Name, latitude: Angle, longitude: Angle, altitude: Length) -> Self {
+        let (obstacles, track) = (Vec::new(), Vec::new());
+        Self {
+            name,
+            latitude,
+            longitude,
+            altitude,
+            antennas: 1,
+            obstacles,
+            track,
+        }
+    }
+}
+
+/// Something on a station's horizon.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Obstacle {
+    /// Azimuth at which it begins.
+    pub from: Angle,
+    /// Azimuth at which it ends, clockwise.
+    pub to: Angle,
+    /// How high it is.
+    pub elevation: Angle,
+}
+
+/// Where a moving station is at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Waypoint {
+    /// Lab time.
+    pub at: TimeSpan,
+    /// WGS84 geodetic latitude.
+    pub latitude: Angle,
+    /// Longitude.
     pub longitude: Angle,
     /// Height above the WGS84 ellipsoid.
     pub altitude: Length,

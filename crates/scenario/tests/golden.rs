@@ -140,6 +140,7 @@ fn every_code_has_a_case() {
         "tag",
         "uneven-steps",
         "unknown-city",
+        "unknown-constellation",
         "unknown-key",
         "unknown-node",
         "unknown-value",

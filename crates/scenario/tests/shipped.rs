@@ -30,7 +30,7 @@ fn iridium_is_what_the_main_job_asks_for() {
         walker.satellite_names("iridium").last().unwrap(),
         "iridium-p05-s10"
     );
-    assert!(matches!(iridium.isl, Isl::PlusGrid(grid) if !grid.seam));
+    assert!(matches!(&iridium.isl, Isl::PlusGrid(grid) if !grid.seam));
     assert!(scenario.stations.len() >= 12);
     let kinds: BTreeSet<&str> = scenario
         .traffic

@@ -3,6 +3,7 @@
 //! Every failing object has a generator of its own, seeded by the lab's seed, the failure's name and the
 //! object's name, so that neither their order nor other objects change what happens to it.
 
+use crate::error::SpecError;
 use crate::layout::Layout;
 use crate::node::NodeId;
 use crate::pairing::IslKind;
@@ -252,6 +253,23 @@ fn hit(hits: &Hits, failure: u16, layout: &Layout, positions: &[DVec3], out: &mu
             }
         }
     }
+}
+
+/// Failures that hit nothing in this layout: a plane without satellites, a link that is no pair.
+pub(crate) fn that_hit_nothing(layout: &Layout) -> Vec<SpecError> {
+    let empty = |failure: &&Failure| {
+        objects(layout, failure).iter().all(|(_, hits)| match hits {
+            Hits::Nodes(nodes) => nodes.is_empty(),
+            Hits::Links(links) => links.is_empty(),
+            Hits::Region { .. } | Hits::Polar { .. } => false,
+        })
+    };
+    let failures = layout.spec().failures.iter().filter(empty);
+    let error = |f: &Failure| SpecError::BadFailure {
+        name: f.name.clone(),
+        reason: "it hits nothing".to_owned(),
+    };
+    failures.map(error).collect()
 }
 
 /// What a failure hits, in pieces that fail each by itself, with their names.

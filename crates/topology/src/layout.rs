@@ -2,6 +2,7 @@
 
 use crate::check::check;
 use crate::error::SpecError;
+use crate::failures::that_hit_nothing;
 use crate::geometry::Motion;
 use crate::node::{Node, NodeId, NodeKind, Port, PortRole, Seat};
 use crate::pairing::{self, IslKind, SeamPlanes, pair};
@@ -87,7 +88,12 @@ impl Layout {
         };
         layout.number_nodes();
         layout.pair(sky)?;
-        Ok(layout)
+        let errors = that_hit_nothing(&layout);
+        if errors.is_empty() {
+            Ok(layout)
+        } else {
+            Err(errors)
+        }
     }
 
     fn number_nodes(&mut self) {

@@ -161,6 +161,24 @@ pub struct RawIsl {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 km", "x-maximum" = "1000 km"))]
     pub atmosphere: Option<Length>,
+    /// Most links of a satellite with `pattern: nearest`, which requires it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 4))]
+    pub nearest: Option<u8>,
+    /// The links of `pattern: list`, which requires it; at most four of each satellite.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 100_000))]
+    pub pairs: Option<Vec<RawPair>>,
+    /// How far a laser terminal can turn in a second, seen from its satellite as it flies; a link
+    /// whose ends pass faster is off. Default `none`: as fast as needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-exclusive-minimum" = "0 deg", "x-maximum" = "360 deg"))]
+    pub max_slew_per_second: Option<OrNone<Angle>>,
+    /// How long a link takes to come up after its ends come into reach. Default `0 s`. Links in
+    /// reach at lab time zero are up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "1 h"))]
+    pub acquisition: Option<TimeSpan>,
     /// Rate, queue and loss of each link, in each direction. Required unless `pattern` is `none`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<RawLink>,
@@ -174,8 +192,26 @@ pub struct RawIsl {
 pub enum IslPattern {
     /// Two links inside the plane (ahead and behind) and one to each adjacent plane.
     PlusGrid,
+    /// Two links inside the plane and none to other planes.
+    Ring,
+    /// Each satellite with the `nearest` so many others of its shell that are within range, by their
+    /// mean distance over an orbit; pairs are made at lab time zero and stay.
+    Nearest,
+    /// The pairs listed in `pairs`.
+    List,
     /// No link between satellites.
     None,
+}
+
+/// Two satellites to be linked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Pair")]
+pub struct RawPair {
+    /// A satellite of the constellation.
+    pub from: Name,
+    /// Another one.
+    pub to: Name,
 }
 
 /// Ground-satellite links.
@@ -189,9 +225,30 @@ pub struct RawGsl {
     /// How a station chooses its satellite. The same in all constellations of a scenario.
     #[serde(default)]
     pub policy: GslPolicy,
+    /// How much higher another satellite must stand. Required with `policy: hysteresis`, and only
+    /// there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0 deg", "x-maximum" = "90 deg"))]
+    pub hysteresis: Option<Angle>,
+    /// Length of a slot of `policy: scheduler`, and only there; default `15 s`. A slot begins at
+    /// second 12 of each minute of UTC where slots fill minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "1 h"))]
+    pub slot: Option<TimeSpan>,
     /// What a change of satellite costs. The same in all constellations of a scenario.
     #[serde(default)]
     pub handover: RawHandover,
+    /// How many links to the ground a satellite can have at the same time; stations are served in
+    /// order of their names, those that have a link already before others where the policy keeps
+    /// links. Without it there is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100_000))]
+    pub beams: Option<u32>,
+    /// A station does not use a satellite that it sees within this angle of the geostationary arc
+    /// (18 deg in Starlink's filings). Default `0 deg`: it may.
+    #[serde(default = "zero_angle")]
+    #[schemars(extend("x-minimum" = "0 deg", "x-maximum" = "45 deg"))]
+    pub gso_avoidance: Angle,
     /// Rate, queue and loss of each link, in each direction.
     pub link: RawLink,
 }
@@ -205,6 +262,18 @@ pub enum GslPolicy {
     /// The visible satellite at the shortest distance.
     #[default]
     Nearest,
+    /// The satellite highest above the horizon.
+    HighestElevation,
+    /// Keeps its satellite as long as it can; then takes the one that will stay longest.
+    LongestVisible,
+    /// Keeps its satellite until another stands higher by `hysteresis`.
+    Hysteresis,
+    /// Keeps its satellite as long as it can; then takes the one that serves the fewest stations.
+    LeastLoaded,
+    /// All stations at once every `slot`, each to the highest satellite that stays until the slot
+    /// ends; nothing changes in between (the global scheduler seen in Starlink: slots of 15 s that
+    /// begin at seconds 12, 27, 42 and 57 of each minute of UTC).
+    Scheduler,
 }
 
 /// What a change of satellite costs.
@@ -212,15 +281,35 @@ pub enum GslPolicy {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Handover")]
 pub struct RawHandover {
-    /// How long the station has no link when it changes its satellite (break before make).
+    /// How long it takes to get a new satellite.
     #[serde(default = "no_time")]
     #[schemars(extend("x-minimum" = "0 ms", "x-maximum" = "60 s"))]
     pub outage: TimeSpan,
+    /// What happens to the old link meanwhile.
+    #[serde(default)]
+    pub kind: HandoverKind,
+}
+
+/// What happens to a station's old link while it gets a new one.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum HandoverKind {
+    /// It is cut; the antenna is dark for `outage`.
+    #[default]
+    BreakBeforeMake,
+    /// It is kept until the new one is up, and the change begins early enough, because orbits are
+    /// known.
+    MakeBeforeBreak,
 }
 
 impl Default for RawHandover {
     fn default() -> Self {
-        Self { outage: no_time() }
+        Self {
+            outage: no_time(),
+            kind: HandoverKind::default(),
+        }
     }
 }
 
@@ -251,4 +340,34 @@ fn default_queue() -> DataSize {
 
 fn no_loss() -> Ratio {
     Ratio::from_ratio(0.0).expect("zero is a ratio")
+}
+
+/// Links between satellites of two shells: one laser of each satellite, paired one to one at lab time
+/// zero, those first that stay nearest over the time of the lab (at most 30 min); pairs stay. Shells
+/// drift apart, so links end when they go out of range.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "CrossShell")]
+pub struct RawCrossShell {
+    /// A shell: the name of a constellation, or `<constellation>-<shell>` of an element file.
+    pub from: Name,
+    /// Another one. Of several entries the first that pairs a satellite counts.
+    pub to: Name,
+    /// Longest distance a link bridges.
+    #[schemars(extend("x-exclusive-minimum" = "0 km", "x-maximum" = "1000000 km"))]
+    pub max_range: Length,
+    /// The line of sight must stay this high above the Earth.
+    #[serde(default = "eighty_km")]
+    #[schemars(extend("x-minimum" = "0 km", "x-maximum" = "1000 km"))]
+    pub atmosphere: Length,
+    /// How long a link takes to come up after its ends come into reach.
+    #[serde(default = "no_time")]
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "1 h"))]
+    pub acquisition: TimeSpan,
+    /// Rate, queue and loss of each link, in each direction.
+    pub link: RawLink,
+}
+
+fn eighty_km() -> Length {
+    Length::from_m(80_000.0)
 }

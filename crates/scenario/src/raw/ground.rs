@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use constel_units::{Angle, Length};
+use constel_units::{Angle, Length, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,50 @@ pub struct RawGround {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Station")]
 pub struct RawStation {
+    /// WGS84 geodetic latitude, north positive. Required unless the station moves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "-90 deg", "x-maximum" = "90 deg"))]
+    pub latitude: Option<Angle>,
+    /// Longitude, east positive. Required unless the station moves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "-180 deg", "x-maximum" = "180 deg"))]
+    pub longitude: Option<Angle>,
+    /// Height above the WGS84 ellipsoid. Default `0 m`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "-1000 m", "x-maximum" = "20000 m"))]
+    pub altitude: Option<Length>,
+    /// Where a moving station is when: along the great circle from one waypoint to the next, at rest
+    /// before the first and after the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 100_000))]
+    pub track: Option<Vec<RawWaypoint>>,
+    /// The same from a CSV file with the columns `t_s` (lab time), `latitude_deg`, `longitude_deg`
+    /// and, if it has one, `altitude_m` (otherwise 0 m); relative to the scenario file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub track_file: Option<String>,
+    /// How many satellites it can use at the same time.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 32))]
+    pub antennas: u8,
+    /// What stands in the way.
+    #[serde(default)]
+    #[schemars(length(max = 360))]
+    pub obstacles: Vec<RawObstacle>,
+}
+
+fn one() -> u8 {
+    1
+}
+
+/// Where a moving station is at a time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Waypoint")]
+pub struct RawWaypoint {
+    /// Lab time, later than that of the waypoint before.
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "366 d"))]
+    pub at: TimeSpan,
     /// WGS84 geodetic latitude, north positive.
     #[schemars(extend("x-minimum" = "-90 deg", "x-maximum" = "90 deg"))]
     pub latitude: Angle,
@@ -37,6 +81,22 @@ pub struct RawStation {
     #[serde(default = "ground_level")]
     #[schemars(extend("x-minimum" = "-1000 m", "x-maximum" = "20000 m"))]
     pub altitude: Length,
+}
+
+/// Something on a station's horizon.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Obstacle")]
+pub struct RawObstacle {
+    /// Azimuth at which it begins, clockwise from north.
+    #[schemars(extend("x-minimum" = "0 deg", "x-maximum" = "360 deg"))]
+    pub from: Angle,
+    /// Azimuth at which it ends, clockwise from there.
+    #[schemars(extend("x-minimum" = "0 deg", "x-maximum" = "360 deg"))]
+    pub to: Angle,
+    /// How high it reaches.
+    #[schemars(extend("x-minimum" = "0 deg", "x-maximum" = "90 deg"))]
+    pub elevation: Angle,
 }
 
 fn ground_level() -> Length {

@@ -6,6 +6,7 @@
 //! are in attributes, from which schema and page print them.
 
 mod constellations;
+mod failures;
 mod ground;
 mod kinds;
 mod preset;
@@ -18,12 +19,15 @@ use constel_units::{TimeSpan, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use constellations::{GslPolicy, IslPattern};
+pub use constellations::{GslPolicy, HandoverKind, IslPattern, RawCrossShell, RawPair};
 pub use constellations::{
     RawConstellation, RawElements, RawGsl, RawHandover, RawIsl, RawLink, RawShell, RawWalker,
     WalkerPattern,
 };
-pub use ground::{RawCity, RawGround, RawPlaces, RawStation};
+pub use failures::{
+    AllStations, RawFailedLink, RawFailedPlane, RawFailure, RawPolar, RawRegion, RegionHits,
+};
+pub use ground::{RawCity, RawGround, RawObstacle, RawPlaces, RawStation, RawWaypoint};
 pub use kinds::{Name, NameError, OrNone};
 pub use preset::Preset;
 pub use routing::{Destinations, DriverChoice, Family, RawLinks, RawOspf, RawRouting, RoutingMode};
@@ -59,9 +63,17 @@ pub struct RawScenario {
     pub clock: RawClock,
     /// What flies: constellations by name. A satellite is called `<constellation>-p<plane>-s<slot>`.
     pub constellations: BTreeMap<Name, RawConstellation>,
+    /// Links between shells.
+    #[serde(default)]
+    #[schemars(length(max = 1000))]
+    pub cross_shell: Vec<RawCrossShell>,
     /// What stands on the ground.
     #[serde(default)]
     pub ground: RawGround,
+    /// What breaks.
+    #[serde(default)]
+    #[schemars(length(max = 10_000))]
+    pub failures: Vec<RawFailure>,
     /// How packets find their way.
     #[serde(default)]
     pub routing: RawRouting,

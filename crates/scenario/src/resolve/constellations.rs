@@ -1,17 +1,19 @@
 //! Constellations: Walker's arithmetic, shells, links.
 
-use constel_units::Length;
+use constel_units::{Length, TimeSpan};
 
 use super::inputs::Inputs;
 use crate::diagnostic::Diagnostics;
 use crate::elements::ElementFile;
 use crate::model::{
-    Constellation, ElementSet, Gsl, Isl, Link, Name, Orbits, PlusGrid, Shell, Walker, WalkerPattern,
+    Constellation, ElementSet, Gsl, Isl, Link, Name, Orbits, Pairing, PlusGrid, Policy, Shell,
+    Walker, WalkerPattern,
 };
 use crate::parse::Parsed;
 use crate::presets;
 use crate::raw::{
-    IslPattern, OrNone, RawConstellation, RawElements, RawGsl, RawIsl, RawLink, RawWalker,
+    GslPolicy, IslPattern, OrNone, RawConstellation, RawElements, RawGsl, RawIsl, RawLink,
+    RawWalker,
 };
 use crate::walk::Seg::{self, Index, Key};
 
@@ -78,6 +80,10 @@ fn agree_on_handover(parsed: &Parsed, errors: &mut Diagnostics) {
     for (name, other) in all {
         let differing = if other.policy != first.policy {
             "policy"
+        } else if other.hysteresis != first.hysteresis {
+            "hysteresis"
+        } else if other.slot != first.slot {
+            "slot"
         } else if other.handover != first.handover {
             "handover"
         } else {
@@ -277,7 +283,7 @@ impl One<'_> {
         let shells = set.map(|set| set.shells.as_slice()).unwrap_or_default();
         let some_shell = shells.is_empty() || shells.iter().any(|shell| shell.serves_ground);
         match (&raw.gsl, raw.serves_ground) {
-            (Some(gsl), true) if some_shell => Some(Some(gsl_of(gsl))),
+            (Some(gsl), true) if some_shell => self.gsl_of(gsl).map(Some),
             (None, false) => {
                 for (index, shell) in shells.iter().enumerate().filter(|(_, s)| !s.serves_ground) {
                     let key = if raw.tle.is_some() { "tle" } else { "omm" };
@@ -321,7 +327,17 @@ impl One<'_> {
 
     fn isl(&mut self, raw: &RawIsl, has_star: bool) -> Option<Isl> {
         if raw.pattern == IslPattern::None {
-            for key in ["seam", "polar_cutoff", "max_range", "atmosphere", "link"] {
+            for key in [
+                "seam",
+                "polar_cutoff",
+                "max_range",
+                "atmosphere",
+                "nearest",
+                "pairs",
+                "max_slew_per_second",
+                "acquisition",
+                "link",
+            ] {
                 let path = self.path(&[Key("isl"), Key(key)]);
                 if self.parsed.is_written(&path) {
                     self.error(
@@ -335,6 +351,7 @@ impl One<'_> {
             }
             return Some(Isl::None);
         }
+        let pairing = self.pairing(raw);
         if raw.seam.is_some() && !has_star {
             self.error(
                 &[Key("isl"), Key("seam")],
@@ -349,7 +366,7 @@ impl One<'_> {
                 &[Key("isl")],
                 "missing-key",
                 "missing key `link`".into(),
-                "`pattern: plus-grid` makes links, and their rate must be said",
+                "the pattern makes links, and their rate must be said",
                 Some("add `link: {rate: 100 Mbit/s}`".into()),
             );
             return None;
@@ -359,8 +376,136 @@ impl One<'_> {
             polar_cutoff: raw.polar_cutoff.and_then(OrNone::into_option),
             max_range: raw.max_range.and_then(OrNone::into_option),
             atmosphere: raw.atmosphere.unwrap_or(Length::from_m(80_000.0)),
+            pairing: pairing?,
+            max_slew_per_second: raw.max_slew_per_second.and_then(OrNone::into_option),
+            acquisition: raw.acquisition.unwrap_or(TimeSpan::from_ns(0)),
             link: link_of(link),
         }))
+    }
+}
+
+impl One<'_> {
+    /// Keys that belong to other patterns are errors.
+    fn pairing(&mut self, raw: &RawIsl) -> Option<Pairing> {
+        let of = |pattern| raw.pattern == pattern;
+        let wrong = [
+            (
+                "nearest",
+                raw.nearest.is_some() && !of(IslPattern::Nearest),
+                "nearest",
+            ),
+            (
+                "pairs",
+                raw.pairs.is_some() && !of(IslPattern::List),
+                "list",
+            ),
+            (
+                "seam",
+                raw.seam.is_some() && !of(IslPattern::PlusGrid),
+                "plus-grid",
+            ),
+            (
+                "polar_cutoff",
+                raw.polar_cutoff.is_some() && of(IslPattern::Ring),
+                "plus-grid",
+            ),
+        ];
+        for (key, wrong, pattern) in wrong {
+            if wrong {
+                self.error(
+                    &[Key("isl"), Key(key)],
+                    "no-effect",
+                    format!("`isl.{key}` has no effect with this pattern"),
+                    "what would be ignored is an error, so that no result misleads",
+                    Some(format!("remove `{key}`, or set `pattern: {pattern}`")),
+                );
+            }
+        }
+        match (raw.pattern, raw.nearest, &raw.pairs) {
+            (IslPattern::PlusGrid | IslPattern::None, ..) => Some(Pairing::Grid),
+            (IslPattern::Ring, ..) => Some(Pairing::Ring),
+            (IslPattern::Nearest, Some(most), _) => Some(Pairing::Nearest(most)),
+            (IslPattern::List, _, Some(pairs)) => Some(Pairing::List(
+                pairs
+                    .iter()
+                    .map(|p| (p.from.clone(), p.to.clone()))
+                    .collect(),
+            )),
+            (IslPattern::Nearest, None, _) => {
+                self.missing(
+                    "isl",
+                    "nearest",
+                    "how many links a satellite has must be said",
+                    "nearest: 3",
+                );
+                None
+            }
+            (IslPattern::List, _, None) => {
+                let reason = "which satellites are linked must be said";
+                self.missing("isl", "pairs", reason, "pairs: [{from: ..., to: ...}]");
+                None
+            }
+        }
+    }
+
+    fn missing(&mut self, section: &'static str, key: &str, reason: &str, example: &str) {
+        self.error(
+            &[Key(section)],
+            "missing-key",
+            format!("missing key `{key}`"),
+            reason,
+            Some(format!("add `{example}`")),
+        );
+    }
+
+    fn gsl_of(&mut self, raw: &RawGsl) -> Option<Gsl> {
+        let wrong = [
+            (
+                "hysteresis",
+                raw.hysteresis.is_some() && raw.policy != GslPolicy::Hysteresis,
+                "hysteresis",
+            ),
+            (
+                "slot",
+                raw.slot.is_some() && raw.policy != GslPolicy::Scheduler,
+                "scheduler",
+            ),
+        ];
+        for (key, wrong, policy) in wrong {
+            if wrong {
+                self.error(
+                    &[Key("gsl"), Key(key)],
+                    "no-effect",
+                    format!("`gsl.{key}` has no effect with this policy"),
+                    "what would be ignored is an error, so that no result misleads",
+                    Some(format!("remove `{key}`, or set `policy: {policy}`")),
+                );
+            }
+        }
+        let policy = match (raw.policy, raw.hysteresis) {
+            (GslPolicy::Nearest, _) => Policy::Nearest,
+            (GslPolicy::HighestElevation, _) => Policy::HighestElevation,
+            (GslPolicy::LongestVisible, _) => Policy::LongestVisible,
+            (GslPolicy::Hysteresis, Some(gain)) => Policy::Hysteresis(gain),
+            (GslPolicy::Hysteresis, None) => {
+                let reason = "by how much another satellite must be higher must be said";
+                self.missing("gsl", "hysteresis", reason, "hysteresis: 5 deg");
+                return None;
+            }
+            (GslPolicy::LeastLoaded, _) => Policy::LeastLoaded,
+            (GslPolicy::Scheduler, _) => {
+                Policy::Scheduler(raw.slot.unwrap_or(TimeSpan::from_ns(15_000_000_000)))
+            }
+        };
+        Some(Gsl {
+            min_elevation: raw.min_elevation,
+            policy,
+            handover_outage: raw.handover.outage,
+            handover_kind: raw.handover.kind,
+            beams: raw.beams,
+            gso_avoidance: raw.gso_avoidance,
+            link: link_of(&raw.link),
+        })
     }
 }
 
@@ -376,16 +521,7 @@ fn walker_of(raw: &RawWalker) -> Walker {
     }
 }
 
-fn gsl_of(raw: &RawGsl) -> Gsl {
-    Gsl {
-        min_elevation: raw.min_elevation,
-        policy: raw.policy,
-        handover_outage: raw.handover.outage,
-        link: link_of(&raw.link),
-    }
-}
-
-fn link_of(raw: &RawLink) -> Link {
+pub(super) fn link_of(raw: &RawLink) -> Link {
     Link {
         rate: raw.rate,
         queue: raw.queue,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::inputs::Inputs;
+use super::track;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Name, Station};
 use crate::parse::Parsed;
@@ -28,16 +29,15 @@ pub(super) fn resolve(
 ) -> Ground {
     let raw = &parsed.raw.ground;
     let mut found: BTreeMap<Name, (Station, String)> = BTreeMap::new();
-    for (name, station) in &raw.stations {
-        let station = Station {
-            name: name.clone(),
-            latitude: station.latitude,
-            longitude: station.longitude,
-            altitude: station.altitude,
-        };
-        found.insert(name.clone(), (station, format!("ground.stations.{name}")));
-    }
     let mut complete = true;
+    for (name, station) in &raw.stations {
+        match track::station(parsed, name, station, inputs, errors) {
+            Some(station) => {
+                found.insert(name.clone(), (station, format!("ground.stations.{name}")));
+            }
+            None => complete = false,
+        }
+    }
     for (index, entry) in raw.from.iter().enumerate() {
         let file = [Key("ground"), Key("from"), Index(index), Key("file")];
         let Some(input) = inputs.text(&entry.file, &file, errors) else {
@@ -172,12 +172,12 @@ impl From<'_> {
             self.errors.push(error);
             return true;
         }
-        let station = Station {
-            name: name.clone(),
-            latitude: place.latitude,
-            longitude: place.longitude,
-            altitude: place.altitude,
-        };
+        let station = Station::at(
+            name.clone(),
+            place.latitude,
+            place.longitude,
+            place.altitude,
+        );
         let origin = format!("ground.from[{}] ({})", self.index, self.entry.file);
         self.found.insert(name, (station, origin));
         true

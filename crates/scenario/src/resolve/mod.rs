@@ -1,10 +1,12 @@
 //! Stage two: raw types and files to a [`Scenario`].
 
 mod constellations;
+mod failures;
 mod ground;
 mod inputs;
 mod nodes;
 mod routing;
+mod track;
 mod traffic;
 
 use crate::diagnostic::Diagnostics;
@@ -31,7 +33,9 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
     let stations = ground::resolve(parsed, &mut inputs, &mut errors);
     let routing = routing::resolve(parsed, &mut errors);
     let nodes = nodes::Nodes::new(parsed, &constellations, &stations, &mut errors);
-    let (traffic, deferred) = traffic::resolve(parsed, &nodes, routing, &mut errors);
+    let (traffic, mut deferred) = traffic::resolve(parsed, &nodes, routing, &mut errors);
+    let cross_shell = failures::cross_shell(parsed, &constellations, &mut errors);
+    let failures = failures::failures(parsed, &constellations, &nodes, &mut deferred, &mut errors);
 
     errors.or(())?;
     Ok(Scenario {
@@ -44,6 +48,8 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
         clock_hold: raw.clock.hold,
         constellations: constellations.into_iter().map(|c| c.resolved).collect(),
         stations: stations.stations,
+        cross_shell,
+        failures,
         routing,
         driver: raw.links.driver,
         traffic,

@@ -1,0 +1,149 @@
+//! `failures`: what breaks, and when.
+
+use constel_units::{Angle, Length, TimeSpan};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Name;
+
+/// Something that breaks: once, with `at` and perhaps `for`, or again and again at random, with `mtbf`
+/// and `mttr`. What it is, exactly one of the other keys says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(
+    rename = "Failure",
+    extend("oneOf" = [
+        {"required": ["nodes"]}, {"required": ["link"]}, {"required": ["satellites"]},
+        {"required": ["plane"]}, {"required": ["lasers"]}, {"required": ["stations"]},
+        {"required": ["region"]}, {"required": ["polar"]}, {"required": ["seam"]}
+    ])
+)]
+pub struct RawFailure {
+    /// Its name, unique among failures: `constel link` says it of every link that it takes away,
+    /// and random times depend on it.
+    pub name: Name,
+    /// When it happens, lab time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "366 d"))]
+    pub at: Option<TimeSpan>,
+    /// How long it lasts. With `at` only; without it, for good.
+    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-exclusive-minimum" = "0 s", "x-maximum" = "366 d"))]
+    pub length: Option<TimeSpan>,
+    /// Mean time from a repair to the next failure, exponentially distributed. Every object fails by
+    /// itself, at times that depend on the scenario's seed, this failure's name and its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "3660 d"))]
+    pub mtbf: Option<TimeSpan>,
+    /// Mean time from a failure to its repair, exponentially distributed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "3660 d"))]
+    pub mttr: Option<TimeSpan>,
+    /// These satellites or stations lose all their links.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 100_000))]
+    pub nodes: Option<Vec<Name>>,
+    /// One link between satellites.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<RawFailedLink>,
+    /// All satellites of this constellation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub satellites: Option<Name>,
+    /// All satellites of a plane together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plane: Option<RawFailedPlane>,
+    /// All links between satellites of this constellation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lasers: Option<Name>,
+    /// All stations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stations: Option<AllStations>,
+    /// What is over, or in, a circle on the ground (a solar storm, a rain cell).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<RawRegion>,
+    /// Links between satellites near the poles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub polar: Option<RawPolar>,
+    /// All links across the seam of this constellation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seam: Option<Name>,
+}
+
+/// Two satellites that are linked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "FailedLink")]
+pub struct RawFailedLink {
+    /// A satellite.
+    pub from: Name,
+    /// The satellite it is linked with.
+    pub to: Name,
+}
+
+/// A plane.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "FailedPlane")]
+pub struct RawFailedPlane {
+    /// A constellation, or `<constellation>-<shell>` of an element file.
+    pub of: Name,
+    /// The plane's number, from 0.
+    #[schemars(range(min = 0, max = 9_999))]
+    pub number: u16,
+}
+
+/// All stations.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum AllStations {
+    /// Every one of them.
+    All,
+}
+
+/// A circle on the ground.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Region")]
+pub struct RawRegion {
+    /// Latitude of the centre.
+    #[schemars(extend("x-minimum" = "-90 deg", "x-maximum" = "90 deg"))]
+    pub latitude: Angle,
+    /// Longitude of the centre.
+    #[schemars(extend("x-minimum" = "-180 deg", "x-maximum" = "180 deg"))]
+    pub longitude: Angle,
+    /// Radius on the ground.
+    #[schemars(extend("x-exclusive-minimum" = "0 km", "x-maximum" = "20100 km"))]
+    pub radius: Length,
+    /// What loses its links there.
+    #[serde(default)]
+    pub hits: RegionHits,
+}
+
+/// What loses its links in a region.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum RegionHits {
+    /// Satellites above it.
+    Satellites,
+    /// Stations in it.
+    Stations,
+    /// Both.
+    #[default]
+    Both,
+}
+
+/// Links between satellites near the poles.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Polar")]
+pub struct RawPolar {
+    /// Whose links.
+    pub of: Name,
+    /// Links with an end farther from the equator than this.
+    #[schemars(extend("x-minimum" = "0 deg", "x-maximum" = "90 deg"))]
+    pub beyond: Angle,
+}

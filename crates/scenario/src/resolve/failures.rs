@@ -1,0 +1,253 @@
+//! What breaks, and links between shells: what they name, and whether their times make sense.
+
+use std::collections::BTreeMap;
+
+use super::constellations::{Found, link_of};
+use super::nodes::{Kind, Nodes};
+use crate::deferred::DeferredNode;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::model::{CrossShell, Failure, FailureTarget, FailureTime, Name, Orbits};
+use crate::parse::Parsed;
+use crate::raw::RawFailure;
+use crate::walk::Path;
+use crate::walk::Seg::{self, Index, Key};
+
+/// What `constellations` are called, and their shells.
+struct Names<'a> {
+    parsed: &'a Parsed,
+    /// By name, and `<constellation>-<shell>`.
+    shells: BTreeMap<String, (usize, u16)>,
+    constellations: BTreeMap<&'a str, usize>,
+}
+
+impl<'a> Names<'a> {
+    fn new(parsed: &'a Parsed, found: &'a [Found]) -> Self {
+        let mut names = Self {
+            parsed,
+            shells: BTreeMap::new(),
+            constellations: BTreeMap::new(),
+        };
+        for (place, constellation) in found.iter().map(|f| &f.resolved).enumerate() {
+            names
+                .constellations
+                .insert(constellation.name.as_str(), place);
+            match &constellation.orbits {
+                Orbits::Walker(_) => {
+                    names
+                        .shells
+                        .insert(constellation.name.to_string(), (place, 0));
+                }
+                Orbits::Tle(set) | Orbits::Omm(set) => {
+                    for (number, shell) in (0u16..).zip(&set.shells) {
+                        let name = format!("{}-{}", constellation.name, shell.name);
+                        names.shells.insert(name, (place, number));
+                    }
+                }
+            }
+        }
+        names
+    }
+
+    fn unknown(&self, path: &[Seg<'_>], what: &str, name: &Name) -> Diagnostic {
+        let known: Vec<&str> = match what {
+            "shell" => self.shells.keys().map(String::as_str).collect(),
+            _ => self.constellations.keys().copied().collect(),
+        };
+        self.parsed
+            .error_at(
+                path,
+                "unknown-constellation",
+                format!("no {what} is called `{name}`"),
+            )
+            .with_nearest(name.as_str(), known.iter().copied())
+            .with_allowed(known)
+    }
+
+    fn shell(
+        &self,
+        path: &[Seg<'_>],
+        name: &Name,
+        errors: &mut Diagnostics,
+    ) -> Option<(usize, u16)> {
+        let found = self.shells.get(name.as_str()).copied();
+        if found.is_none() {
+            errors.push(self.unknown(path, "shell", name));
+        }
+        found
+    }
+
+    fn constellation(
+        &self,
+        path: &[Seg<'_>],
+        name: &Name,
+        errors: &mut Diagnostics,
+    ) -> Option<usize> {
+        let found = self.constellations.get(name.as_str()).copied();
+        if found.is_none() {
+            errors.push(self.unknown(path, "constellation", name));
+        }
+        found
+    }
+}
+
+/// Links between shells.
+pub(super) fn cross_shell(
+    parsed: &Parsed,
+    found: &[Found],
+    errors: &mut Diagnostics,
+) -> Vec<CrossShell> {
+    let names = Names::new(parsed, found);
+    let mut links = Vec::new();
+    for (index, raw) in parsed.raw.cross_shell.iter().enumerate() {
+        let path = |key| [Key("cross_shell"), Index(index), Key(key)];
+        let from = names.shell(&path("from"), &raw.from, errors);
+        let to = names.shell(&path("to"), &raw.to, errors);
+        let (Some(from), Some(to)) = (from, to) else {
+            continue;
+        };
+        if from == to {
+            let message = "`from` and `to` are the same shell".to_owned();
+            errors.push(parsed.error_at(&path("to"), "same-node", message));
+        }
+        links.push(CrossShell {
+            from,
+            to,
+            max_range: raw.max_range,
+            atmosphere: raw.atmosphere,
+            acquisition: raw.acquisition,
+            link: link_of(&raw.link),
+        });
+    }
+    links
+}
+
+/// What breaks.
+pub(super) fn failures(
+    parsed: &Parsed,
+    found: &[Found],
+    nodes: &Nodes<'_>,
+    deferred: &mut Vec<DeferredNode>,
+    errors: &mut Diagnostics,
+) -> Vec<Failure> {
+    let names = Names::new(parsed, found);
+    let mut failures: Vec<Failure> = Vec::new();
+    for (index, raw) in parsed.raw.failures.iter().enumerate() {
+        if errors.is_full() {
+            break;
+        }
+        if failures.iter().any(|f| f.name == raw.name) {
+            let path = [Key("failures"), Index(index), Key("name")];
+            let message = format!("two failures are called `{}`", raw.name);
+            errors.push(parsed.error_at(&path, "duplicate-name", message));
+        }
+        let mut one = One {
+            parsed,
+            names: &names,
+            nodes,
+            deferred,
+            errors,
+            index,
+        };
+        let (when, what) = (one.when(raw), one.what(raw));
+        if let (Some(when), Some(what)) = (when, what) {
+            failures.push(Failure {
+                name: raw.name.clone(),
+                what,
+                when,
+            });
+        }
+    }
+    failures
+}
+
+struct One<'a> {
+    parsed: &'a Parsed,
+    names: &'a Names<'a>,
+    nodes: &'a Nodes<'a>,
+    deferred: &'a mut Vec<DeferredNode>,
+    errors: &'a mut Diagnostics,
+    index: usize,
+}
+
+impl One<'_> {
+    fn when(&mut self, raw: &RawFailure) -> Option<FailureTime> {
+        match (raw.at, raw.length, raw.mtbf, raw.mttr) {
+            (Some(at), length, None, None) => Some(FailureTime::Once(at, length)),
+            (None, None, Some(mtbf), Some(mttr)) => Some(FailureTime::Random(mtbf, mttr)),
+            _ => {
+                let path = [Key("failures"), Index(self.index)];
+                let error = self
+                    .parsed
+                    .error_at(&path, "choose-one", "a failure has one kind of time")
+                    .with_reason("it happens once, with `at` and perhaps `for`, or at random, with `mtbf` and `mttr`")
+                    .with_suggestion("write `at: 10 s, for: 20 s`, or `mtbf: 1 h, mttr: 5 min`");
+                self.errors.push(error);
+                None
+            }
+        }
+    }
+
+    fn what(&mut self, raw: &RawFailure) -> Option<FailureTarget> {
+        let index = self.index;
+        let path = |key| [Key("failures"), Index(index), Key(key)];
+        let names = self.names;
+        if let Some(nodes) = &raw.nodes {
+            for (place, name) in nodes.iter().enumerate() {
+                self.node(&[Key("nodes"), Index(place)], name);
+            }
+            Some(FailureTarget::Nodes(nodes.clone()))
+        } else if let Some(link) = &raw.link {
+            self.node(&[Key("link"), Key("from")], &link.from);
+            self.node(&[Key("link"), Key("to")], &link.to);
+            Some(FailureTarget::Link(link.from.clone(), link.to.clone()))
+        } else if let Some(name) = &raw.satellites {
+            let place = names.constellation(&path("satellites"), name, self.errors)?;
+            Some(FailureTarget::Satellites(place))
+        } else if let Some(plane) = &raw.plane {
+            let shell = names.shell(&path("plane"), &plane.of, self.errors)?;
+            Some(FailureTarget::Plane(shell, plane.number))
+        } else if let Some(name) = &raw.lasers {
+            let place = names.constellation(&path("lasers"), name, self.errors)?;
+            Some(FailureTarget::Lasers(place))
+        } else if raw.stations.is_some() {
+            Some(FailureTarget::Stations)
+        } else if let Some(region) = &raw.region {
+            Some(FailureTarget::Region {
+                latitude: region.latitude,
+                longitude: region.longitude,
+                radius: region.radius,
+                hits: region.hits,
+            })
+        } else if let Some(polar) = &raw.polar {
+            let place = names.constellation(&path("polar"), &polar.of, self.errors)?;
+            Some(FailureTarget::Polar(place, polar.beyond))
+        } else if let Some(name) = &raw.seam {
+            let place = names.constellation(&path("seam"), name, self.errors)?;
+            Some(FailureTarget::Seam(place))
+        } else {
+            // The schema asks for exactly one of them.
+            None
+        }
+    }
+
+    fn node(&mut self, tail: &[Seg<'_>], name: &Name) {
+        let mut path = vec![Key("failures"), Index(self.index)];
+        path.extend_from_slice(tail);
+        match self.nodes.kind(name.as_str()) {
+            Kind::Unknown => {
+                let (suggestion, allowed) = self.nodes.help(name.as_str());
+                let message = format!("no node is called `{name}`");
+                let error = self.parsed.error_at(&path, "unknown-node", message);
+                let mut error = error.with_allowed(allowed);
+                error.suggestion = suggestion;
+                self.errors.push(error);
+            }
+            Kind::Deferred => self.deferred.push(DeferredNode {
+                name: name.clone(),
+                span: self.parsed.place(&path, false),
+                path: Path(&path).to_string(),
+            }),
+            Kind::Station | Kind::Satellite | Kind::Unclear => {}
+        }
+    }
+}
