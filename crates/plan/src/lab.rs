@@ -8,9 +8,9 @@ use constel_orbit::{Satellite as Orbit, Walker, WalkerKind, WalkerSpec};
 use constel_scenario::model::{self, Orbits, WalkerPattern};
 use constel_scenario::{Diagnostic, Diagnostics, Scenario, Span};
 use constel_topology::{
-    Constellation, CrossShell, Failure, FailureTarget, FailureTime, GroundService, GslPolicy,
-    GslSpec, IslPattern, LaserPairing, Lasers, Layout, LinkClass, Neighbours, Obstacle, OrbitSky,
-    PlusGrid, Satellite, Sky, Spec, Station, Stepper, Waypoint, Wrap,
+    Constellation, CrossShell, ElevationStep, Failure, FailureTarget, FailureTime, GroundService,
+    GslPolicy, GslSpec, IslPattern, LaserPairing, Lasers, Layout, LinkClass, Neighbours, Obstacle,
+    OrbitSky, PlusGrid, Satellite, Sky, Spec, Station, Stepper, Waypoint, Wrap,
 };
 
 use crate::elements::{self, LeftOut};
@@ -231,6 +231,9 @@ fn constellation_spec(
         // Without links to the ground, mask and class are never read.
         min_elevation_deg: gsl.map_or(90.0, |gsl| gsl.min_elevation.deg()),
         gsl_class: gsl.map_or_else(LinkClass::default, |gsl| class(&gsl.link)),
+        gsl_steps: gsl.map_or_else(Vec::new, |gsl| {
+            gsl.by_elevation.iter().map(elevation_step).collect()
+        }),
         ground: ground_service(constellation),
         beams: gsl.and_then(|gsl| gsl.beams).and_then(NonZeroU32::new),
         gso_avoidance_deg: gsl.map_or(0.0, |gsl| gsl.gso_avoidance.deg()),
@@ -343,11 +346,20 @@ fn ground_service(constellation: &model::Constellation) -> GroundService {
     }
 }
 
+fn elevation_step(step: &model::ElevationStep) -> ElevationStep {
+    ElevationStep {
+        above_deg: step.above.deg(),
+        rate_bps: NonZeroU64::new(step.rate.bps()),
+        loss_ratio: step.loss.get(),
+    }
+}
+
 fn class(link: &model::Link) -> LinkClass {
     LinkClass {
         rate_bps: NonZeroU64::new(link.rate.bps()),
         queue_bytes: link.queue.bytes(),
         loss_ratio: link.loss.get(),
+        extra_delay_ns: link.extra_delay.ns().unsigned_abs(),
     }
 }
 

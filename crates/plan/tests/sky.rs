@@ -140,3 +140,49 @@ fn a_plan_names_what_it_cannot_link() {
         "{errors}"
     );
 }
+
+#[test]
+fn rate_and_loss_follow_elevation_and_delay_is_more_than_light() {
+    let text = SKY.replace(
+        "link: {rate: 50 Mbit/s}}",
+        "link: {rate: 50 Mbit/s, extra_delay: 3 ms}, by_elevation: [{above: 20 deg, rate: 80 Mbit/s}, {above: 45 deg, rate: 120 Mbit/s, loss: 1 %}]}",
+    );
+    let lab = lab(&text);
+    let layout = lab.layout.clone();
+    let mut stepper = lab.stepper();
+    let mut rates = std::collections::BTreeSet::new();
+    for step in 0..40 {
+        let snapshot = stepper.at_step(step * 15);
+        for station in ["home", "ship"] {
+            let id = layout.find(station).unwrap().id;
+            for edge in snapshot.edges_from(layout.gsl_port(id)) {
+                let satellite = layout.port(edge.to).node;
+                let constel_topology::Why::Up {
+                    range_m,
+                    elevation_deg,
+                    ..
+                } = why(&layout, &snapshot, id, satellite)
+                else {
+                    continue;
+                };
+                let light_ns = (range_m / 0.299_792_458).ceil() as u64;
+                let extra = edge
+                    .impairment
+                    .delay
+                    .delay_ns
+                    .abs_diff(light_ns + 3_000_000);
+                assert!(extra <= 1, "{extra}");
+                let rate = edge.impairment.rate_bps.unwrap().get() / 1_000_000;
+                let elevation = elevation_deg.unwrap();
+                let expected = match elevation {
+                    e if e < 20.0 => 50,
+                    e if e < 45.0 => 80,
+                    _ => 120,
+                };
+                assert_eq!(rate, expected, "at {elevation}");
+                rates.insert(rate);
+            }
+        }
+    }
+    assert_eq!(rates.len(), 3, "{rates:?}");
+}

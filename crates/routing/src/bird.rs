@@ -131,8 +131,9 @@ pub fn serving_within(stepper: &mut Stepper, from: u64, steps: u64) -> Vec<BTree
     let mut snapshot = stepper.at_step(from);
     let mut serving = vec![BTreeSet::new(); snapshot.serving.len()];
     for step in 0..steps {
-        for (set, satellite) in serving.iter_mut().zip(&snapshot.serving) {
-            set.extend(satellite);
+        for (station, set) in serving.iter_mut().enumerate() {
+            let beams = stepper.layout().beams_of(station);
+            set.extend(snapshot.beams[beams].iter().flatten());
         }
         if step + 1 < steps {
             stepper.advance_into(&mut snapshot);

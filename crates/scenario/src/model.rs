@@ -302,7 +302,7 @@ pub enum Policy {
 }
 
 /// Ground-satellite links of a constellation.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Gsl {
     /// Lowest usable elevation, 0 to < 90 degrees.
     pub min_elevation: Angle,
@@ -316,6 +316,8 @@ pub struct Gsl {
     pub beams: Option<u32>,
     /// How near the geostationary arc a station may look; 0: at it.
     pub gso_avoidance: Angle,
+    /// Rate and loss by elevation, lowest first; below the first, `link` holds.
+    pub by_elevation: Vec<ElevationStep>,
     /// Rate, queue and loss in each direction.
     pub link: Link,
 }
@@ -327,6 +329,19 @@ pub struct Link {
     pub rate: DataRate,
     /// At least one full frame.
     pub queue: DataSize,
+    /// Chance that a frame is lost.
+    pub loss: Ratio,
+    /// Delay on top of the light time.
+    pub extra_delay: TimeSpan,
+}
+
+/// What a ground link is like from an elevation upwards.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ElevationStep {
+    /// The elevation.
+    pub above: Angle,
+    /// At least 1 kbit/s.
+    pub rate: DataRate,
     /// Chance that a frame is lost.
     pub loss: Ratio,
 }

@@ -33,7 +33,7 @@ constellations:
   star:
     walker: {pattern: star, inclination: 86.4 deg, satellites: 66, planes: 6, phasing: 2, altitude: 780 km, raan0: 10.5 deg}
     isl: {pattern: plus-grid, seam: true, polar_cutoff: none, max_range: 5000 km, atmosphere: 100 km, link: {rate: 1 Gbit/s, queue: 1 MiB, loss: 0.1 %}}
-    gsl: {min_elevation: 8.2 deg, policy: scheduler, slot: 15 s, handover: {outage: 20 ms, kind: make-before-break}, link: {rate: 50 Mbit/s, queue: 64 KiB, loss: 10 ppm}}
+    gsl: {min_elevation: 8.2 deg, policy: scheduler, slot: 15 s, handover: {outage: 20 ms, kind: make-before-break}, link: {rate: 50 Mbit/s, queue: 64 KiB, loss: 10 ppm, extra_delay: 2 ms}, by_elevation: [{above: 30 deg, rate: 80 Mbit/s}, {above: 60 deg, rate: 120 Mbit/s, loss: 0.1 %}]}
   flock:
     omm: {file: p.csv, shells: [{name: one, pattern: star, altitude: 550 km, inclination: 53 deg, altitude_tolerance: 5 km, inclination_tolerance: 0.5 deg, planes: 72, serves_ground: true}]}
     isl: {pattern: none}

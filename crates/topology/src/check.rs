@@ -102,6 +102,31 @@ impl Checker {
             "-5 to 90",
         );
         self.class(&k.name, &k.gsl_class);
+        for step in &k.gsl_steps {
+            let above = step.above_deg;
+            self.bounds(
+                &k.name,
+                "elevation of a step in degrees",
+                above,
+                -5.0..=90.0,
+                "-5 to 90",
+            );
+            self.bounds(&k.name, "loss ratio", step.loss_ratio, 0.0..=1.0, "0 to 1");
+        }
+        for pair in k
+            .gsl_steps
+            .windows(2)
+            .filter(|p| p[1].above_deg <= p[0].above_deg)
+        {
+            let above = pair[1].above_deg;
+            self.bounds(
+                &k.name,
+                "elevation of a step in degrees",
+                above,
+                91.0..=91.0,
+                "higher than the step before",
+            );
+        }
         let avoidance = k.gso_avoidance_deg;
         self.bounds(
             &k.name,
@@ -339,6 +364,14 @@ impl Checker {
 
     fn class(&mut self, what: &str, class: &LinkClass) {
         self.bounds(what, "loss ratio", class.loss_ratio, 0.0..=1.0, "0 to 1");
+        let extra = class.extra_delay_ns as f64;
+        self.bounds(
+            what,
+            "extra delay in ns",
+            extra,
+            0.0..=1e10,
+            "0 to 1e10 (10 s)",
+        );
     }
 
     fn grid(&mut self, k: &Constellation, grid: &PlusGrid) {

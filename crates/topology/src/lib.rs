@@ -41,9 +41,9 @@ pub use policy::{
 pub use sky::{NoPosition, OrbitSky, Sky};
 pub use snapshot::{Delta, Edge, EdgeKind, Handover, Snapshot, diff};
 pub use spec::{
-    Constellation, CrossShell, Failure, FailureTarget, FailureTime, GroundService, GslPolicy,
-    GslSpec, IslPattern, LaserPairing, Lasers, LinkClass, Neighbours, Obstacle, PlusGrid,
-    Satellite, Spec, Station, Waypoint, Wrap,
+    Constellation, CrossShell, ElevationStep, Failure, FailureTarget, FailureTime, GroundService,
+    GslPolicy, GslSpec, IslPattern, LaserPairing, Lasers, LinkClass, Neighbours, Obstacle,
+    PlusGrid, Satellite, Spec, Station, Waypoint, Wrap,
 };
 pub use stepper::Stepper;
 pub use why::{Down, Why, why};

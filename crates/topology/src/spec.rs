@@ -37,6 +37,8 @@ pub struct Constellation {
     pub min_elevation_deg: f64,
     /// Rate, queue and loss of every ground link to its satellites, both directions.
     pub gsl_class: LinkClass,
+    /// Rate and loss of ground links by elevation, lowest first; below the first step, `gsl_class` holds.
+    pub gsl_steps: Vec<ElevationStep>,
     /// Which shells' satellites serve the ground.
     pub ground: GroundService,
     /// How many links to the ground a satellite can have at the same time; `None` does not limit.
@@ -46,6 +48,35 @@ pub struct Constellation {
     pub gso_avoidance_deg: f64,
     /// How lasers find their ends and what that costs.
     pub lasers: Lasers,
+}
+
+/// Rate and loss of a ground link from an elevation upwards.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ElevationStep {
+    /// Degrees, -5..=90.
+    pub above_deg: f64,
+    /// Bits per second at layer 2; `None` does not limit.
+    pub rate_bps: Option<NonZeroU64>,
+    /// Chance that a frame is lost, 0..=1.
+    pub loss_ratio: f64,
+}
+
+impl Constellation {
+    /// What a ground link is like at an elevation.
+    #[must_use]
+    pub fn gsl_class_at(&self, elevation_deg: f64) -> LinkClass {
+        let reached = self
+            .gsl_steps
+            .partition_point(|s| s.above_deg <= elevation_deg);
+        match reached.checked_sub(1) {
+            None => self.gsl_class,
+            Some(step) => LinkClass {
+                rate_bps: self.gsl_steps[step].rate_bps,
+                loss_ratio: self.gsl_steps[step].loss_ratio,
+                ..self.gsl_class
+            },
+        }
+    }
 }
 
 /// Which of a constellation's shells have links to the ground.
@@ -161,6 +192,8 @@ pub struct LinkClass {
     pub queue_bytes: u64,
     /// Chance that a frame is lost, 0..=1.
     pub loss_ratio: f64,
+    /// Delay on top of light time, ns: processing, framing, refraction.
+    pub extra_delay_ns: u64,
 }
 
 /// Which inter-satellite links a constellation has.

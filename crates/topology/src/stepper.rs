@@ -396,7 +396,14 @@ impl Stepper {
                         range_m: positions[node.index()].distance(positions[satellite.index()]),
                         up_from_ns,
                     };
-                    self.push_both(&place, EdgeKind::Gsl, &constellation.gsl_class, edges);
+                    let class = if constellation.gsl_steps.is_empty() {
+                        constellation.gsl_class
+                    } else {
+                        let target = positions[satellite.index()];
+                        let sine = self.watchers[station].site.sin_elevation(target);
+                        constellation.gsl_class_at(sine.clamp(-1.0, 1.0).asin().to_degrees())
+                    };
+                    self.push_both(&place, EdgeKind::Gsl, &class, edges);
                 }
             }
         }
@@ -405,13 +412,13 @@ impl Stepper {
     fn push_both(&self, at: &Place, kind: EdgeKind, class: &LinkClass, edges: &mut Vec<Edge>) {
         let (a, b) = at.ends;
         let later = |p: PortId| self.later.positions[self.layout.port(p).node.index()];
-        let from_ns = light_time_ns(at.range_m);
+        let from_ns = light_time_ns(at.range_m) + class.extra_delay_ns;
         let later_m = later(a).distance(later(b));
         // An orbit that ends within this step: the delay stays, the edge goes at the next.
         let to_ns = if later_m.is_nan() {
             from_ns
         } else {
-            light_time_ns(later_m)
+            light_time_ns(later_m) + class.extra_delay_ns
         };
         let step_ns = self.layout.spec().step_ns;
         let impairment = Impairment {

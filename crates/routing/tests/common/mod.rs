@@ -72,6 +72,7 @@ pub(crate) fn lab(
         rate_bps: None,
         queue_bytes: 100_000,
         loss_ratio: 0.0,
+        ..LinkClass::default()
     };
     let spec = Spec {
         step_ns: 1_000_000_000,

@@ -251,6 +251,11 @@ pub struct RawGsl {
     pub gso_avoidance: Angle,
     /// Rate, queue and loss of each link, in each direction.
     pub link: RawLink,
+    /// Rate and loss by elevation, looked at each step, lowest first. Below the first step, `link`
+    /// holds.
+    #[serde(default)]
+    #[schemars(length(max = 90))]
+    pub by_elevation: Vec<RawElevationStep>,
 }
 
 /// How a station chooses its satellite.
@@ -330,6 +335,26 @@ pub struct RawLink {
     #[schemars(extend("x-minimum" = "1514 B", "x-maximum" = "1 GiB"))]
     pub queue: DataSize,
     /// Chance that a frame is lost, each frame by itself.
+    #[serde(default = "no_loss")]
+    pub loss: Ratio,
+    /// Delay on top of the light time, each way: processing, framing, refraction.
+    #[serde(default = "no_time")]
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
+    pub extra_delay: TimeSpan,
+}
+
+/// What a ground link is like from an elevation upwards.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ElevationStep")]
+pub struct RawElevationStep {
+    /// From this elevation up to that of the next step. Higher than that of the step before.
+    #[schemars(extend("x-minimum" = "0 deg", "x-exclusive-maximum" = "90 deg"))]
+    pub above: Angle,
+    /// Bits per second on the wire.
+    #[schemars(extend("x-minimum" = "1 kbit/s", "x-maximum" = "400 Gbit/s"))]
+    pub rate: DataRate,
+    /// Chance that a frame is lost.
     #[serde(default = "no_loss")]
     pub loss: Ratio,
 }

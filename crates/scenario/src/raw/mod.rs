@@ -19,7 +19,9 @@ use constel_units::{TimeSpan, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use constellations::{GslPolicy, HandoverKind, IslPattern, RawCrossShell, RawPair};
+pub use constellations::{
+    GslPolicy, HandoverKind, IslPattern, RawCrossShell, RawElevationStep, RawPair,
+};
 pub use constellations::{
     RawConstellation, RawElements, RawGsl, RawHandover, RawIsl, RawLink, RawShell, RawWalker,
     WalkerPattern,

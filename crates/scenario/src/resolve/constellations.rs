@@ -6,8 +6,8 @@ use super::inputs::Inputs;
 use crate::diagnostic::Diagnostics;
 use crate::elements::ElementFile;
 use crate::model::{
-    Constellation, ElementSet, Gsl, Isl, Link, Name, Orbits, Pairing, PlusGrid, Policy, Shell,
-    Walker, WalkerPattern,
+    Constellation, ElementSet, ElevationStep, Gsl, Isl, Link, Name, Orbits, Pairing, PlusGrid,
+    Policy, Shell, Walker, WalkerPattern,
 };
 use crate::parse::Parsed;
 use crate::presets;
@@ -497,6 +497,29 @@ impl One<'_> {
                 Policy::Scheduler(raw.slot.unwrap_or(TimeSpan::from_ns(15_000_000_000)))
             }
         };
+        let unordered = raw
+            .by_elevation
+            .windows(2)
+            .position(|w| w[1].above.deg() <= w[0].above.deg());
+        if let Some(index) = unordered {
+            self.error(
+                &[
+                    Key("gsl"),
+                    Key("by_elevation"),
+                    Index(index + 1),
+                    Key("above"),
+                ],
+                "order",
+                "steps must go upwards".into(),
+                "each step holds from its elevation up to that of the next",
+                None,
+            );
+        }
+        let steps = raw.by_elevation.iter().map(|s| ElevationStep {
+            above: s.above,
+            rate: s.rate,
+            loss: s.loss,
+        });
         Some(Gsl {
             min_elevation: raw.min_elevation,
             policy,
@@ -504,6 +527,7 @@ impl One<'_> {
             handover_kind: raw.handover.kind,
             beams: raw.beams,
             gso_avoidance: raw.gso_avoidance,
+            by_elevation: steps.collect(),
             link: link_of(&raw.link),
         })
     }
@@ -526,5 +550,6 @@ pub(super) fn link_of(raw: &RawLink) -> Link {
         rate: raw.rate,
         queue: raw.queue,
         loss: raw.loss,
+        extra_delay: raw.extra_delay,
     }
 }

@@ -27,6 +27,7 @@ pub(crate) fn class() -> LinkClass {
         rate_bps: NonZeroU64::new(100_000_000),
         queue_bytes: 150_000,
         loss_ratio: 0.0,
+        ..LinkClass::default()
     }
 }
 
