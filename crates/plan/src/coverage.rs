@@ -3,7 +3,7 @@
 
 use constel_orbit::{Geodetic, Site};
 use constel_scenario::model::Action;
-use constel_topology::{EdgeKind, NodeId, NodeKind, Snapshot, built_in};
+use constel_topology::{EdgeKind, NodeId, NodeKind, Snapshot};
 use constel_units::TimeSpan;
 use serde::Serialize;
 
@@ -96,11 +96,14 @@ impl Coverage {
         let cost_of_step = (lab.layout.satellite_count() + 20 * spec.stations.len()) as u64;
         let budget = (1_200_000 / cost_of_step.max(1)).clamp(40, 600);
         let step = lab.scenario.step;
-        // Jumping to a sample also decides the steps of an outage before it.
-        let samples = budget / (2 + spec.gsl.outage_ns.div_ceil(spec.step_ns));
+        // Jumping to a sample also computes the steps it can depend on.
+        let samples = lab
+            .stepper()
+            .look_back()
+            .map_or(0, |steps| budget / (2 + steps));
         let (end, every) = if steps <= budget {
             (steps, 1)
-        } else if built_in(spec.gsl.policy).memoryless() && samples >= 8 {
+        } else if samples >= 8 {
             (steps, steps.div_ceil(samples))
         } else {
             (budget, 1)

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use constel_topology::{Snapshot, built_in};
+use constel_topology::Snapshot;
 use constel_units::TimeSpan;
 
 use crate::lab::Lab;
@@ -137,14 +137,16 @@ impl Interval {
         if samples.is_empty() {
             return;
         }
-        // Cheap for a policy without memory; otherwise everything since lab time zero is stepped through once.
+        // Cheap where little of the past matters; otherwise all since lab time zero is stepped through once.
         let mut snapshot = stepper.at_step(self.step(samples.start));
         look(samples.start, &snapshot);
         for sample in samples.start + 1..samples.end {
             let step = self.step(sample);
-            if step == stepper.next_step() {
-                stepper.advance_into(&mut snapshot);
-            } else if memoryless(lab) {
+            // Jumping costs the steps a snapshot can depend on; stepping costs those in between.
+            let jump = stepper
+                .look_back()
+                .is_some_and(|steps| steps < step - stepper.next_step());
+            if jump {
                 snapshot = stepper.at_step(step);
             } else {
                 while stepper.next_step() <= step {
@@ -158,7 +160,7 @@ impl Interval {
     /// Walks the interval in up to `threads` parts at the same time, each with an accumulator of its own, and
     /// gives the accumulators in order of time. How many parts there are must not matter to the caller's result.
     ///
-    /// A policy with memory is walked in one part.
+    /// Where a step depends on all before it, there is one part.
     pub(crate) fn fold<A: Send>(
         &self,
         lab: &Lab,
@@ -167,13 +169,12 @@ impl Interval {
         look: impl Fn(&mut A, u64, &Snapshot) + Sync,
     ) -> Vec<A> {
         let samples = self.samples();
-        // A part of a few samples costs more to start than it saves.
-        let most = if memoryless(lab) {
-            threads.max(1) as u64
-        } else {
-            1
-        };
-        let parts = most.min(samples.div_ceil(16)).max(1);
+        // Every part but the first begins with the steps its first snapshot can depend on, and a part of a few
+        // samples costs more to start than it saves.
+        let least = lab.stepper().look_back().map_or(samples, |steps| {
+            16.max(steps.saturating_mul(4 * self.step_ns) / self.every.get())
+        });
+        let parts = (samples / least.max(1)).clamp(1, threads.max(1) as u64);
         let bound = |part: u64| samples * part / parts;
         let run = |part: u64| {
             let mut state = new();
@@ -197,9 +198,4 @@ impl Interval {
             handles.into_iter().map(join).collect()
         })
     }
-}
-
-/// Whether a step can be computed without those before it.
-fn memoryless(lab: &Lab) -> bool {
-    built_in(lab.layout.spec().gsl.policy).memoryless()
 }

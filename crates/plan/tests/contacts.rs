@@ -169,3 +169,32 @@ fn intervals_that_are_none_are_refused() {
     assert!(matches!(new(0.5, 5.0, None), IntervalError::OffStep { .. }));
     assert!(matches!(new(0.0, 9e9, None), IntervalError::BeyondTime(_)));
 }
+
+/// Policies that remember, lasers that take time to find each other, failures: parts and jumps change nothing.
+#[test]
+fn a_sky_with_memory_is_the_same_in_parts_and_jumps() {
+    let policies = [
+        "hysteresis\n      hysteresis: 5 deg",
+        "longest-visible",
+        "scheduler",
+    ];
+    for (policy, outage) in policies
+        .into_iter()
+        .flat_map(|p| [(p, "0 ms"), (p, "1500 ms")])
+    {
+        let text = shipped("iridium")
+            .replace("policy: nearest", &format!("policy: {policy}"))
+            .replace("outage: 0 ms", &format!("outage: {outage}"));
+        assert_ne!(text, shipped("iridium"));
+        let lab = lab_of(&text);
+        let one = plan(&lab, 0.0, 300.0, None, 1);
+        assert_eq!(one, plan(&lab, 0.0, 300.0, None, 4), "{policy} {outage}");
+        for t in [0.0, 60.0, 120.0, 299.0] {
+            agrees(&lab, &one, t);
+        }
+        let coarse = plan(&lab, 0.0, 300.0, Some(60.0), 2);
+        for t in [0.0, 60.0, 240.0] {
+            agrees(&lab, &coarse, t);
+        }
+    }
+}
