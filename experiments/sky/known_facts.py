@@ -1,0 +1,196 @@
+"""Known facts: periods, Iridium's ranges, satellites in view by latitude, handover intervals, London-New York.
+
+Every figure stands next to one that was not computed by Constel: a closed form, or the literature.
+"""
+
+import csv
+import io
+import json
+import math
+import sys
+
+import common
+
+MU, EARTH, C = 3.986004418e14, 6378137.0, 299792458.0
+
+IRIDIUM = """constel: 1
+name: iridium
+seed: 1
+start: 2026-11-21T00:00:00Z
+duration: 2 h
+step: 10 s
+constellations:
+  iridium:
+    walker: {pattern: star, inclination: 86.4 deg, satellites: 66, planes: 6, phasing: 2, altitude: 780 km}
+    isl: {pattern: plus-grid, polar_cutoff: 60 deg, max_range: 6000 km, link: {rate: 1 Mbit/s}}
+    gsl: {min_elevation: 8.2 deg, link: {rate: 1 Mbit/s}}
+"""
+
+facts = []
+
+
+def fact(what, ours, known, source, holds):
+    facts.append({"what": what, "constel": ours, "known": known, "source": source, "holds": bool(holds)})
+    print(f"| {what} | {ours} | {known} | {source} | {'yes' if holds else 'NO'} |", flush=True)
+
+
+def nodal_period_s(file, satellite):
+    """Mean time between northward crossings of the equator."""
+    text = common.run("plan", file, "--export", "csv", "--to", "4h", "--every", "10s")[3].decode()
+    last, crossings = None, []
+    for n, row in enumerate(r for r in csv.DictReader(io.StringIO(text)) if r["sat_id"] == satellite):
+        z = float(row["z_m"])
+        if last is not None and last < 0 <= z:
+            crossings.append((n - 1 + last / (last - z)) * 10)
+        last = z
+    return (crossings[-1] - crossings[0]) / (len(crossings) - 1)
+
+
+def periods(iridium, shell1):
+    for name, file, satellite, altitude_m, inclination, known, source in [
+        ("Iridium", iridium, "iridium-p00-s00", 780e3, 86.4, 100.4, "Iridium NEXT's orbital period as published, minutes"),
+        ("Shell I", shell1, "shell1-p00-s00", 550e3, 53.0, 95.6, "Starlink at 550 km, minutes (two-body 95.65)"),
+    ]:
+        minutes = nodal_period_s(file, satellite) / 60
+        r = EARTH + altitude_m
+        n = math.sqrt(MU / r**3)
+        j2 = 1.5 * 1.08262668e-3 * (EARTH / r) ** 2 * n
+        nodal = 2 * math.pi / (n + j2 * (4 * math.cos(math.radians(inclination)) ** 2 - 1)) / 60
+        fact(f"{name}: nodal period", f"{minutes:.3f} min", f"{nodal:.3f} min", "closed form with J2", abs(minutes - nodal) < 0.002)
+        fact(f"{name}: period", f"{minutes:.1f} min", f"{known} min", source, abs(minutes - known) < 0.25)
+
+
+def iridium_ranges(iridium):
+    text = common.run("plan", iridium, "--contacts", "--csv", "--to", "2h")[3].decode()
+    intra, inter = [], []
+    for row in csv.DictReader(io.StringIO(text)):
+        if row["kind"] == "isl":
+            same = row["a_node"].rsplit("-", 1)[0] == row["b_node"].rsplit("-", 1)[0]
+            (intra if same else inter).append((float(row["range_min_m"]) / 1e3, float(row["range_max_m"]) / 1e3))
+    chord = 2 * (EARTH + 780e3) * math.sin(math.pi / 11) / 1e3
+    low, high = min(r[0] for r in intra), max(r[1] for r in intra)
+    fact("Iridium: range within a plane", f"{low:.1f} .. {high:.1f} km", f"{chord:.1f} km", "2 r sin(pi/11)",
+         abs(low - chord) < 1 and abs(high - chord) < 1)
+    # Neighbours in co-rotating planes 30 degrees apart, out of phase by half a slot at most, up to 60 degrees north.
+    low, high = min(r[0] for r in inter), max(r[1] for r in inter)
+    r, i, step = (EARTH + 780e3) / 1e3, math.radians(86.4), math.radians(30)
+    lead = 2 * 2 * math.pi / 66
+
+    def apart(u):
+        def at(node, u):
+            x, y, z = math.cos(u), math.sin(u) * math.cos(i), math.sin(u) * math.sin(i)
+            return (x * math.cos(node) - y * math.sin(node), x * math.sin(node) + y * math.cos(node), z)
+        p, q = at(0, u), at(step, u + lead)
+        return r * math.dist(p, q), max(abs(math.asin(p[2])), abs(math.asin(q[2])))
+
+    allowed = [d for d, lat in (apart(k * math.pi / 5000) for k in range(10000)) if lat <= math.radians(60)]
+    fact("Iridium: range across planes below 60 deg", f"{low:.0f} .. {high:.0f} km", f"{min(allowed):.0f} .. {max(allowed):.0f} km",
+         "hand-worked for 30 deg and F=2", abs(low - min(allowed)) < 30 and abs(high - max(allowed)) < 30)
+
+
+def expected_in_view(latitude_deg, mask_deg=25.0, altitude_m=550e3, inclination_deg=53.0, satellites=1584):
+    """Mean number of satellites above the mask: the density of a shell of circular orbits (even in argument of
+    latitude, even in longitude) integrated over where a site on the WGS84 ellipsoid sees them."""
+    r, lat, e2 = EARTH + altitude_m, math.radians(latitude_deg), 6.69437999014e-3
+    normal = EARTH / math.sqrt(1 - e2 * math.sin(lat) ** 2)
+    site = (normal * math.cos(lat), 0.0, normal * (1 - e2) * math.sin(lat))
+    up = (math.cos(lat), 0.0, math.sin(lat))
+    sin_mask, rows, total = math.sin(math.radians(mask_deg)), 4000, 0.0
+    for k in range(rows):
+        u = (k + 0.5) * math.pi / rows - math.pi / 2
+        z = r * math.sin(math.radians(inclination_deg)) * math.sin(u)
+        ring = math.sqrt(r * r - z * z)
+
+        def above(longitude):
+            away = (ring * math.cos(longitude) - site[0], ring * math.sin(longitude), z - site[2])
+            return away[0] * up[0] + away[2] * up[2] >= sin_mask * math.hypot(*away)
+
+        if not above(0.0):
+            continue
+        low, high = 0.0, math.pi
+        for _ in range(30):
+            middle = (low + high) / 2
+            low, high = (middle, high) if above(middle) else (low, middle)
+        total += low / math.pi
+    return satellites * total / rows
+
+
+def in_view():
+    latitudes = range(0, 66, 5)
+    ground = "  stations:\n" + "\n".join(
+        f"    l{lat}-{lon}: {{latitude: {lat} deg, longitude: {lon} deg}}" for lat in latitudes for lon in range(-180, 180, 45))
+    file = common.shell1("latitudes", ground)
+    coverage = json.loads(common.run("plan", file, "--coverage", "--json", "--to", "6h", "--every", "30s")[3])
+    rows = []
+    for lat in latitudes:
+        means = [s["in_view_mean"] for s in coverage["stations"] if s["station"].startswith(f"l{lat}-")]
+        ours, known = sum(means) / len(means), expected_in_view(lat)
+        rows.append({"latitude_deg": lat, "constel": ours, "integral": known})
+        fact(f"satellites in view at {lat} deg", f"{ours:.2f}", f"{known:.2f}", "density of the shell, integrated over what an ellipsoid's site sees",
+             abs(ours - known) <= 0.01 * known + 0.03)
+    return rows
+
+
+def quantile(values, q):
+    values = sorted(values)
+    return values[min(len(values) - 1, int(q * len(values)))]
+
+
+def handovers():
+    file = common.shell1("handovers", common.cities(100))
+    text = common.run("plan", file, "--contacts", "--csv", "--to", "2h")[3].decode()
+    lengths = [float(r["to_s"]) - float(r["from_s"]) for r in csv.DictReader(io.StringIO(text))
+               if r["kind"] == "gsl" and float(r["from_s"]) > 0 and float(r["to_s"]) < 7200]
+    q = {str(p): quantile(lengths, p) for p in (0.05, 0.25, 0.5, 0.75, 0.95)}
+    r, e = EARTH + 550e3, math.radians(25)
+    cap = math.acos(EARTH / r * math.cos(e)) - e
+    # Seen from the turning ground, at most; a satellite overhead.
+    longest = 2 * cap / (math.sqrt(MU / r**3) - 7.2921159e-5 * math.cos(math.radians(53)))
+    fact("longest contact of a city", f"{max(lengths):.0f} s", f"<= {longest:.0f} s", "2 cap / angular rate, satellite overhead", max(lengths) <= longest + 1)
+    print(f"handover intervals of 100 cities, nearest satellite, 2 h: {len(lengths)} contacts, "
+          + ", ".join(f"p{int(float(p) * 100)} {v:.0f} s" for p, v in q.items()))
+    return {"contacts": len(lengths), "quantiles_s": q}
+
+
+def london_new_york():
+    ground = ("  stations:\n    london: {latitude: 51.5074 deg, longitude: -0.1278 deg}\n"
+              "    new-york: {latitude: 40.7128 deg, longitude: -74.006 deg}")
+    result = {}
+    # Handley's phase 1: 32 planes of 50 at 1,150 km.
+    handley = common.SHELL1.replace("satellites: 1584, planes: 72, phasing: 65, altitude: 550 km",
+                                    "satellites: 1600, planes: 32, phasing: 5, altitude: 1150 km")
+    for name, file in [("Shell I", common.shell1("lon-nyc", ground)),
+                       ("1,600 at 1,150 km", common.scenario("lon-nyc-1150", handley.format(ground=ground)))]:
+        text = common.run("plan", file, "--pairs", "london-new-york", "--json", "--to", "3h")[3]
+        pair = json.loads(text)["pairs"][0]
+        rtt = [2e-6 * d for d in pair["delay_ns"] if d is not None]
+        result[name] = {"rtt_min_ms": min(rtt), "rtt_median_ms": quantile(rtt, 0.5), "rtt_max_ms": max(rtt),
+                        "path_changes": pair["summary"]["changes"], "samples": len(rtt)}
+        a = [math.radians(x) for x in (51.5074, -0.1278, 40.7128, -74.006)]
+        arc = math.acos(math.sin(a[0]) * math.sin(a[2]) + math.cos(a[0]) * math.cos(a[2]) * math.cos(a[1] - a[3]))
+        fibre = 2e3 * arc * 6371e3 / (C / 1.4675)
+        vacuum = 2e3 * arc * 6371e3 / C
+        shown = f"{min(rtt):.1f} .. {quantile(rtt, 0.5):.1f} .. {max(rtt):.1f} ms"
+        fact(f"London-New York RTT, {name} (least .. median .. most)", shown, f"> {vacuum:.1f} ms", "light along the great circle in vacuum", min(rtt) > vacuum)
+        result[name]["great_circle_fibre_ms"] = fibre
+        # Handley's own phase 1 has other lasers than the +Grid and other choices than the nearest satellite.
+        if name != "Shell I":
+            continue
+        fact(f"London-New York RTT, {name}, best case", f"{min(rtt):.1f} ms", f"< {fibre:.1f} ms",
+             "great-circle fibre; Handley, HotNets 2018: satellites beat any fibre beyond about 3,000 km", min(rtt) < fibre)
+    return result
+
+
+def main():
+    iridium = common.scenario("iridium", IRIDIUM)
+    shell1 = common.shell1("periods", "  stations:\n    equator: {latitude: 0 deg, longitude: 0 deg}")
+    print("| what | Constel | known | from | holds |\n|---|---|---|---|---|")
+    periods(iridium, shell1)
+    iridium_ranges(iridium)
+    data = {"host": common.host(), "in_view": in_view(), "handovers": handovers(), "london_new_york": london_new_york(), "facts": facts}
+    common.save("known-facts", data)
+    return 0 if all(f["holds"] for f in facts) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
