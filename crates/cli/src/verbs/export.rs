@@ -19,26 +19,43 @@ use crate::exit::{Exit, Failure, Outcome};
 pub(crate) fn run(lab: &Lab, format: Format, args: &Plan) -> Outcome {
     let over = &args.over;
     if args.json {
-        return Err(Failure::Usage("an export has its own format: leave --json out".to_owned()));
+        return Err(Failure::Usage(
+            "an export has its own format: leave --json out".to_owned(),
+        ));
     }
     let map = format == Format::Svg;
     if map && (over.from.is_some() || over.to.is_some() || over.every.is_some()) {
-        return Err(Failure::Usage("a map shows one instant: take --at".to_owned()));
+        return Err(Failure::Usage(
+            "a map shows one instant: take --at".to_owned(),
+        ));
     }
     if !map && (args.at != TimeSpan::from_ns(0) || over.paths.is_some()) {
-        return Err(Failure::Usage("--at and --paths go with --export svg".to_owned()));
+        return Err(Failure::Usage(
+            "--at and --paths go with --export svg".to_owned(),
+        ));
     }
     match format {
         Format::Svg => {
             let pairs = match &over.paths {
-                Some(pairs) => parse_pairs(lab, pairs).map_err(|e| Failure::Usage(e.to_string()))?,
+                Some(pairs) => {
+                    parse_pairs(lab, pairs).map_err(|e| Failure::Usage(e.to_string()))?
+                }
                 None => Vec::new(),
             };
-            put(over.out.as_deref(), &exports::svg(lab, args.at, &pairs).map_err(failure)?)?;
+            put(
+                over.out.as_deref(),
+                &exports::svg(lab, args.at, &pairs).map_err(failure)?,
+            )?;
         }
         Format::Czml => {
             let mut text = Vec::new();
-            exports::czml(lab, over::interval(lab, over)?, over::threads(over), &mut text).map_err(failure)?;
+            exports::czml(
+                lab,
+                over::interval(lab, over)?,
+                over::threads(over),
+                &mut text,
+            )
+            .map_err(failure)?;
             put_bytes(over.out.as_deref(), &text)?;
         }
         Format::Oem | Format::Csv => {
@@ -49,8 +66,14 @@ pub(crate) fn run(lab: &Lab, format: Format, args: &Plan) -> Outcome {
             };
             put(over.out.as_deref(), &text)?;
         }
-        Format::Hypatia => folder(over.out.as_deref(), &exports::hypatia(lab).map_err(failure)?)?,
-        Format::Starperf => folder(over.out.as_deref(), &exports::starperf(lab).map_err(failure)?)?,
+        Format::Hypatia => folder(
+            over.out.as_deref(),
+            &exports::hypatia(lab).map_err(failure)?,
+        )?,
+        Format::Starperf => folder(
+            over.out.as_deref(),
+            &exports::starperf(lab).map_err(failure)?,
+        )?,
     }
     Ok(Exit::Done)
 }
@@ -63,9 +86,15 @@ fn failure(error: ExportError) -> Failure {
 }
 
 fn now() -> Utc {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     // Whole seconds: a creation date needs no more.
-    Utc::from_unix_ns(i64::try_from(since.as_secs()).unwrap_or(0).saturating_mul(1_000_000_000))
+    Utc::from_unix_ns(
+        i64::try_from(since.as_secs())
+            .unwrap_or(0)
+            .saturating_mul(1_000_000_000),
+    )
 }
 
 fn put(out: Option<&Path>, text: &str) -> Result<(), Failure> {
@@ -77,9 +106,12 @@ pub(crate) fn put_bytes(out: Option<&Path>, bytes: &[u8]) -> Result<(), Failure>
     match out {
         None => io::stdout().lock().write_all(bytes)?,
         Some(path) => {
-            let file = File::create_new(path).with_context(|| format!("cannot create {}", path.display()))?;
+            let file = File::create_new(path)
+                .with_context(|| format!("cannot create {}", path.display()))?;
             let mut file = BufWriter::new(file);
-            file.write_all(bytes).and_then(|()| file.flush()).with_context(|| path.display().to_string())?;
+            file.write_all(bytes)
+                .and_then(|()| file.flush())
+                .with_context(|| path.display().to_string())?;
         }
     }
     Ok(())
@@ -88,7 +120,9 @@ pub(crate) fn put_bytes(out: Option<&Path>, bytes: &[u8]) -> Result<(), Failure>
 /// Files into a folder, made if it is not there; nothing is overwritten.
 fn folder(out: Option<&Path>, files: &[(&str, String)]) -> Result<(), Failure> {
     let Some(out) = out else {
-        return Err(Failure::Usage("this format is several files: say where with --out DIR".to_owned()));
+        return Err(Failure::Usage(
+            "this format is several files: say where with --out DIR".to_owned(),
+        ));
     };
     fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
     for (name, text) in files {

@@ -18,15 +18,25 @@ const MOST_BYTES: u64 = 256 << 20;
 /// Prints the scenario, and on stderr what could not be carried over.
 pub(crate) fn run(args: &Import) -> Outcome {
     let file = args.file.as_path();
-    let name = file.file_stem().map_or("imported".into(), |name| name.to_string_lossy());
-    let extension = file.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let name = file
+        .file_stem()
+        .map_or("imported".into(), |name| name.to_string_lossy());
+    let extension = file
+        .extension()
+        .map(|e| e.to_string_lossy().to_lowercase())
+        .unwrap_or_default();
     if args.stations.is_some() && extension != "xml" {
-        return Err(Failure::Usage("--stations goes with a StarPerf constellation (.xml)".to_owned()));
+        return Err(Failure::Usage(
+            "--stations goes with a StarPerf constellation (.xml)".to_owned(),
+        ));
     }
     let wrong = |at: &Path| {
         let at = at.display().to_string();
         move |errors: ReadErrors| {
-            let lines = errors.0.iter().map(|e| format!("{at}:{}:1: error: {}\n", e.line, e.reason));
+            let lines = errors
+                .0
+                .iter()
+                .map(|e| format!("{at}:{}:1: error: {}\n", e.line, e.reason));
             Failure::Scenario(lines.collect())
         }
     };
@@ -37,15 +47,21 @@ pub(crate) fn run(args: &Import) -> Outcome {
             "json" => starrynet::parse(&read(file)?).map_err(wrong(file))?,
             "toml" => celestial::parse(&read(file)?, &name).map_err(wrong(file))?,
             "xml" => {
-                let mut draft = starperf::parse_constellation(&read(file)?, &name).map_err(wrong(file))?;
+                let mut draft =
+                    starperf::parse_constellation(&read(file)?, &name).map_err(wrong(file))?;
                 if let Some(stations) = &args.stations {
-                    draft.stations = starperf::parse_stations(&read(stations)?).map_err(wrong(stations))?;
+                    draft.stations =
+                        starperf::parse_stations(&read(stations)?).map_err(wrong(stations))?;
                 }
                 draft
             }
             _ => {
-                let known = ".json (StarryNet), .toml (Celestial), .xml (StarPerf) or a folder (Hypatia)";
-                return Err(Failure::Usage(format!("{} is none of {known}", file.display())));
+                let known =
+                    ".json (StarryNet), .toml (Celestial), .xml (StarPerf) or a folder (Hypatia)";
+                return Err(Failure::Usage(format!(
+                    "{} is none of {known}",
+                    file.display()
+                )));
             }
         }
     };
@@ -80,11 +96,16 @@ impl FolderError {
 
 fn hypatia_folder(folder: &Path, name: &str) -> Result<Draft, FolderError> {
     let there = |file: &str| match folder.join(file).exists() {
-        true => read(&folder.join(file)).map(Some).map_err(FolderError::Failure),
+        true => read(&folder.join(file))
+            .map(Some)
+            .map_err(FolderError::Failure),
         false => Ok(None),
     };
     let Some(tles) = there("tles.txt")? else {
-        let message = format!("{} has no tles.txt: it is no folder of Hypatia's", folder.display());
+        let message = format!(
+            "{} has no tles.txt: it is no folder of Hypatia's",
+            folder.display()
+        );
         return Err(FolderError::Failure(Failure::Usage(message)));
     };
     let stations = match there("ground_stations.basic.txt")? {
@@ -104,7 +125,8 @@ fn hypatia_folder(folder: &Path, name: &str) -> Result<Draft, FolderError> {
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    let usage = |reason: String| Failure::Usage(format!("cannot read {}: {reason}", path.display()));
+    let usage =
+        |reason: String| Failure::Usage(format!("cannot read {}: {reason}", path.display()));
     let length = fs::metadata(path).map_err(|e| usage(e.to_string()))?.len();
     if length > MOST_BYTES {
         return Err(usage(format!("{length} bytes are more than {MOST_BYTES}")));
