@@ -87,7 +87,7 @@ impl Paths {
                     Vec::new()
                 },
                 rtt_ns: arrived.then(|| there.delay_ns() + back.delay_ns()),
-                bound_rtt_ns: (bound != constel_routing::UNREACHABLE).then_some(2 * bound),
+                bound_rtt_ns: (bound != constel_routing::UNREACHABLE).then(|| 2 * bound),
             });
         }
         Ok(())
