@@ -1,0 +1,113 @@
+//! `plan` over an interval, exports and imports, as scripts call them. No root.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn constel(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_constel"))
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+fn good(args: &[&str]) -> String {
+    let output = constel(args);
+    assert!(
+        output.status.success(),
+        "{args:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn code(args: &[&str]) -> i32 {
+    let output = constel(args);
+    assert!(output.stdout.is_empty(), "{args:?} failed and printed data");
+    output.status.code().unwrap()
+}
+
+fn root(path: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.join(path).to_str().unwrap().to_owned()
+}
+
+#[test]
+fn intervals_print_one_document_or_a_table() {
+    let file = root("scenarios/iridium.yaml");
+    let json = |args: &[&str]| -> Value { serde_json::from_str(&good(args)).unwrap() };
+    let contacts = json(&["plan", &file, "--contacts", "--to", "30s", "--json"]);
+    let csv = good(&["plan", &file, "--contacts", "--to", "30s", "--csv"]);
+    assert_eq!(
+        contacts["contacts"].as_array().unwrap().len(),
+        csv.lines().count() - 1
+    );
+    let pairs = json(&[
+        "plan",
+        &file,
+        "--pairs",
+        "london-new-york",
+        "--to",
+        "30s",
+        "--json",
+    ]);
+    assert_eq!(pairs["pairs"][0]["delay_ns"].as_array().unwrap().len(), 30);
+    assert_eq!(
+        good(&["plan", &file, "--pairs", "all", "--to", "2s", "--csv"])
+            .lines()
+            .count(),
+        1 + 2 * 91
+    );
+    let coverage = json(&["plan", &file, "--coverage", "--to", "30s", "--json"]);
+    assert_eq!(coverage["stations"].as_array().unwrap().len(), 14);
+    let check = json(&["check", &file, "--json"]);
+    assert_eq!(check["sky"]["flows"][0]["path_ratio"], 1.0);
+}
+
+#[test]
+fn what_does_not_go_together_is_refused() {
+    let file = root("scenarios/iridium.yaml");
+    for args in [
+        &["plan", &file, "--from", "1s"][..],
+        &["plan", &file, "--contacts", "--at", "3s"],
+        &["plan", &file, "--contacts", "--coverage"],
+        &["plan", &file, "--contacts", "--csv", "--json"],
+        &["plan", &file, "--contacts", "--every", "1500ms"],
+        &["plan", &file, "--contacts", "--from", "9s", "--to", "9s"],
+        &["plan", &file, "--pairs", "london-atlantis"],
+        &["plan", &file, "--coverage", "--csv"],
+        &["plan", &file, "--export", "svg", "--to", "9s"],
+        &["plan", &file, "--export", "czml", "--at", "9s"],
+        &["plan", &file, "--export", "hypatia"],
+        &["import", &file],
+        &["import", "/does/not/exist.json"],
+    ] {
+        assert_eq!(code(args), 2, "{args:?}");
+    }
+}
+
+#[test]
+fn a_network_goes_out_and_comes_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| -> PathBuf { dir.path().join(name) };
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
+    let (folder, back) = (text(&at("net")), text(&at("back.yaml")));
+    let file = root("scenarios/starlink-shell1.yaml");
+    good(&["plan", &file, "--export", "hypatia", "--out", &folder]);
+    // Nothing is overwritten.
+    assert_eq!(
+        code(&["plan", &file, "--export", "hypatia", "--out", &folder]),
+        1
+    );
+    good(&["import", &folder, "--out", &back]);
+    let check: Value = serde_json::from_str(&good(&["check", &back, "--json"])).unwrap();
+    assert_eq!(
+        (&check["satellites"], &check["stations"]),
+        (&1584.into(), &20.into())
+    );
+    std::fs::write(at("net/isls.txt"), "0 1\n0 99999\n").unwrap();
+    let output = constel(&["import", &folder]);
+    assert_eq!(output.status.code(), Some(4));
+    assert!(String::from_utf8_lossy(&output.stderr).contains(":2:1: error: isls.txt"));
+}
