@@ -172,6 +172,39 @@ fn hole(samples: &[Sample], zero_mono_ns: i64) -> (i64, i64) {
     (sent(&samples[first - 1]), sent(&samples[last + 1]))
 }
 
+fn reversed(path: &[String]) -> Vec<String> {
+    path.iter().rev().cloned().collect()
+}
+
+/// One in twenty of the probes that arrived, against the delay of the path of its moment: the old one for those
+/// that had left before the handover, the new one for the others.
+fn assert_one_way(
+    direction: &str,
+    file: &Path,
+    samples: &[Sample],
+    zero_mono_ns: i64,
+    (old, new): (&[String], &[String]),
+) {
+    let error = |sample: &Sample| {
+        let sent = sample.sent_ns - zero_mono_ns;
+        let path = if sent < HANDOVER_NS { old } else { new };
+        let delay_ns = Sky::at(file, sent).delay_ns(path)?;
+        Some(sample.took_ns? - delay_ns)
+    };
+    let mut errors: Vec<i64> = samples.iter().step_by(20).filter_map(error).collect();
+    errors.sort_unstable();
+    assert!(errors.len() > 35, "{}", errors.len());
+    let us = |share| quantile(&errors, share) as f64 / 1e3;
+    println!(
+        "{direction}: one-way times off by {:.1} us at least, {:.1} us in the median, {:.1} us at most",
+        us(0.0),
+        us(0.5),
+        us(1.0)
+    );
+    assert!(errors[0] > -60_000, "{direction}: too early");
+    assert!(quantile(&errors, 0.5) < 200_000, "{direction}: median");
+}
+
 #[test]
 fn a_handover_is_an_outage_as_stated_and_rebuilds_nothing() {
     let host = Host::take();
@@ -209,6 +242,10 @@ fn a_handover_is_an_outage_as_stated_and_rebuilds_nothing() {
         });
         let happened = watch.end();
         let zero = clock.zero_mono_ns;
+        let paths = (&old[..], &new[..]);
+        assert_one_way("up", &file, &up, zero, paths);
+        let (old, new) = (reversed(&old), reversed(&new));
+        assert_one_way("down", &file, &down, zero, (&old, &new));
         (hole(&up, zero), hole(&down, zero), happened)
     });
 
@@ -216,7 +253,6 @@ fn a_handover_is_an_outage_as_stated_and_rebuilds_nothing() {
     // probe meets the dark link after the delay of the hops before it, which the new path has other than the
     // old. Probes are 1 ms apart: a hole seems up to two of them longer than it is. Half a millisecond for
     // stamps and the step's own time.
-    let reversed = |path: &[String]| path.iter().rev().cloned().collect::<Vec<_>>();
     let inner = |sky: &Sky, path: &[String]| sky.delay_ns(&reversed(path)[..3]).unwrap();
     let cases = [
         ("up", up, HANDOVER_NS, HANDOVER_NS + OUTAGE_NS),
