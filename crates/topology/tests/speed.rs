@@ -4,12 +4,30 @@ mod common;
 
 use common::*;
 use constel_orbit::WalkerKind;
-use constel_topology::{Snapshot, diff};
+use constel_topology::{
+    Failure, FailureTarget, FailureTime, GslPolicy, Layout, Snapshot, Spec, Stepper, diff,
+};
+use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Instant;
 
 fn measure(what: &str, shells: Vec<Shell>, stations: u32, steps: u32) {
+    measure_with(what, shells, stations, steps, |_| {});
+}
+
+fn measure_with(
+    what: &str,
+    shells: Vec<Shell>,
+    stations: u32,
+    steps: u32,
+    change: impl FnOnce(&mut Spec),
+) {
     let laid = Instant::now();
-    let mut stepper = stepper(shells, spread(stations));
+    let mut spec = spec(&shells, spread(stations));
+    change(&mut spec);
+    let sky = sky(shells);
+    let layout = Arc::new(Layout::new(spec, &*sky).unwrap());
+    let mut stepper = Stepper::new(layout, sky);
     let laid = laid.elapsed();
     let layout = stepper.layout().clone();
     let (mut before, mut after) = (stepper.advance(), Snapshot::default());
@@ -60,4 +78,51 @@ fn steps_are_cheap() {
         ]
     };
     measure("five shells (4,408)", five(), 1000, 300);
+    measure_with("five shells, longest visible", five(), 1000, 300, |spec| {
+        spec.gsl.policy = GslPolicy::LongestVisible;
+    });
+    measure_with(
+        "five shells, scheduler, beams, GSO arc, random failures",
+        five(),
+        1000,
+        300,
+        |spec| {
+            spec.gsl.policy = GslPolicy::Scheduler {
+                period_ns: 15 * SECOND,
+                phase_ns: 0,
+            };
+            for (constellation, k) in spec.constellations.iter_mut().enumerate() {
+                k.beams = NonZeroU32::new(8);
+                k.gso_avoidance_deg = 18.0;
+                k.lasers.acquisition_ns = 10 * SECOND;
+                k.lasers.max_slew_deg_per_s = Some(1.0);
+                let when = FailureTime::Random {
+                    mtbf_ns: 86_400 * SECOND,
+                    mttr_ns: 3600 * SECOND,
+                };
+                let targets = [
+                    FailureTarget::Satellites { constellation },
+                    FailureTarget::Lasers { constellation },
+                ];
+                for (i, what) in targets.into_iter().enumerate() {
+                    spec.failures.push(Failure {
+                        name: format!("{constellation}-{i}"),
+                        what,
+                        when,
+                    });
+                }
+            }
+        },
+    );
+    measure_with(
+        "five shells, make before break",
+        five(),
+        1000,
+        300,
+        |spec| {
+            spec.gsl.policy = GslPolicy::LongestVisible;
+            spec.gsl.outage_ns = 2 * SECOND;
+            spec.gsl.make_before_break = true;
+        },
+    );
 }
