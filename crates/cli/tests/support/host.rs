@@ -72,6 +72,11 @@ fn is_ours(difference: &Difference) -> bool {
         ("processes" | "cgroups", _) => named,
         // A lab's folder has its name; a journal of settings names its owners inside.
         ("runtime", _) => named || (!others_live() && difference.sign == '+'),
+        // Labs hold their namespaces by descriptors and name none: these are others', unless they say otherwise.
+        ("named_namespaces", _) => ours_by_name(&difference.what),
+        ("mounts", _) if difference.what.starts_with("/run/netns") => {
+            ours_by_name(&difference.what)
+        }
         ("namespaces", '+') => namespace_is_ours(&difference.what),
         // What was there before the test was not ours, and nothing of ours can end it.
         ("namespaces" | "bpf", _) if difference.sign == '-' => false,
@@ -82,6 +87,12 @@ fn is_ours(difference: &Difference) -> bool {
         ("settings", _) => !others_live(),
         _ => true,
     }
+}
+
+fn ours_by_name(what: &str) -> bool {
+    ["constel", "cst", LABS]
+        .iter()
+        .any(|mark| what.contains(mark))
 }
 
 /// Whether any lab of somebody else lives, or has changed settings.

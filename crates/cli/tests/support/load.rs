@@ -16,8 +16,12 @@ impl Load {
     pub(crate) fn now(constel: u32) -> Load {
         let text = fs::read_to_string("/proc/stat").unwrap();
         let cpu = text.lines().next().unwrap();
-        // user, nice, system. Interrupts are left out: carrying frames is our own doing.
-        let all = cpu.split_ascii_whitespace().skip(1).take(3);
+        // user, nice, system, and what a hypervisor took. Interrupts are left out: carrying frames is our own
+        // doing, and so is resting.
+        let fields = cpu.split_ascii_whitespace().skip(1);
+        let all = [0, 1, 2, 7]
+            .map(|n| fields.clone().nth(n).unwrap_or("0"))
+            .into_iter();
         Load {
             at: Instant::now(),
             all: all.map(|n| n.parse::<u64>().unwrap()).sum(),
