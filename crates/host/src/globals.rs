@@ -291,6 +291,13 @@ impl Globals {
         if !self.journals()?.is_empty() {
             return Ok(false);
         }
+        // Writers hold the lock, so a half-written journal is that of one who was killed.
+        for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            if name.to_string_lossy().starts_with('.') && name.to_string_lossy().ends_with(".tmp") {
+                durable::remove(&entry.path())?;
+            }
+        }
         // Waiters on the old lock file notice that it is gone (see `lock`).
         durable::remove(&self.lock_path())?;
         Ok(fs::remove_dir(&self.dir).is_ok())
