@@ -38,6 +38,7 @@ mod jitter;
 mod laws;
 mod loss;
 mod mac;
+pub mod packet;
 mod rng;
 mod table;
 mod types;

@@ -11,6 +11,7 @@ use crate::edge::{Edge, Released};
 use crate::effects::{CheckedEffects, Effects, EffectsChange};
 use crate::laws::Marks;
 use crate::mac::{is_group, port_of_mac};
+use crate::packet::Traits;
 use crate::rng::Rng;
 use crate::types::{DropCause, Impairment, Nanos, PortId};
 use crate::update::{ChangeError, CheckedUpdate, EdgeChange, UpdateError};
@@ -28,6 +29,18 @@ pub trait Frames<F> {
     /// Flip one bit of the frame behind its Ethernet header, number `draw` modulo the bits there
     /// are, so that the receiver's checksum sees it.
     fn flip_bit(&mut self, frame: &mut F, draw: u64);
+
+    /// What a queue discipline wants to know of the frame; asked only where an edge has one. As it
+    /// stands here: all frames are one flow, and none can be marked.
+    fn traits(&mut self, _: &F) -> Traits {
+        Traits::default()
+    }
+
+    /// Set the frame's ECN field to "congestion experienced" ([`packet::mark_ce`]). Only frames
+    /// that [`Frames::traits`] called capable are marked.
+    ///
+    /// [`packet::mark_ce`]: crate::packet::mark_ce
+    fn mark_ce(&mut self, _: &mut F) {}
 }
 
 /// A frame that has reached the far end of its edge.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
+use constel_link::packet::{self, Traits};
 use constel_link::{DropCause, Frames, Nanos};
 
 use super::layout::{
@@ -82,6 +83,14 @@ impl Frames<SlotRef> for Pool {
         }
         let own = if frame.flags & FLAG_VLAN != 0 { TAG } else { 0 };
         flip(&mut bytes[own + size_of::<u16>()..], draw);
+    }
+
+    fn traits(&mut self, frame: &SlotRef) -> Traits {
+        packet::traits(self.behind_addresses(*frame))
+    }
+
+    fn mark_ce(&mut self, frame: &mut SlotRef) {
+        packet::mark_ce(self.behind_addresses(*frame));
     }
 }
 
