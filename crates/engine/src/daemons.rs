@@ -1,44 +1,75 @@
-//! Routing daemons in the nodes: configured, started, watched.
+//! Routing daemons in the nodes: configured, started, watched, started again.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+mod backoff;
+mod crew;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use constel_host::process::Supervisor;
 use constel_observe::results::Results;
-use constel_routing::bird;
-use constel_scenario::model::Ospf;
-use constel_topology::{NodeId, NodeKind};
+use constel_plan::{daemon_spec, daemon_templates};
+use constel_routing::daemons::{Templates, contexts, serving_within};
+use constel_scenario::model::{DaemonRouting, Families, Restart};
+use constel_topology::NodeKind;
 
 use crate::error::EngineError;
 use crate::launcher::Launcher;
 use crate::progress::Stage;
 use crate::usage::{self, DaemonsRow, Usage};
 use crate::wiring::Wiring;
+use backoff::Backoff;
+use crew::{Crew, Key};
+
+/// A daemon that the others of its node need must listen by then.
+const LISTENS_WITHIN: Duration = Duration::from_secs(60);
+
+/// How often it is looked whether it does.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Programs needed, as (program, Debian package).
-pub(crate) const PROGRAMS: &[(&str, &str)] = &[("bird", "bird2")];
-
-/// Seconds until OSPF sends an unacknowledged packet again: longer than any link's round trip (a GSL of
-/// 3,000 km takes 20 ms there and back), shorter than a hello would be noticed missing.
-const RETRANSMIT_S: u16 = 2;
-
-/// Every ISL costs the same: OSPF then takes the fewest hops.
-const ISL_COST: u16 = 10;
-
-/// High enough that no path leads through a station.
-const GSL_COST: u16 = 1000;
+pub(crate) fn programs(
+    routing: &DaemonRouting,
+    families: Families,
+) -> Vec<(&'static str, &'static str)> {
+    constel_routing::daemons::programs(&daemon_spec(routing, families))
+        .iter()
+        .map(|program| (program.name, program.package))
+        .collect()
+}
 
 /// The daemons of a lab.
 pub(crate) struct Daemons {
-    running: Supervisor<NodeId>,
+    running: Supervisor<Key>,
+    since: BTreeMap<Key, Instant>,
+    /// `None`: there are none.
+    crew: Option<Crew>,
+    restart: Option<Restart>,
+    backoffs: BTreeMap<Key, Backoff>,
+    /// When those that have ended are due again.
+    due: BTreeMap<Key, Instant>,
+    /// Those that we ended because they cannot go on without another.
+    ended_by_us: BTreeSet<Key>,
 }
 
-/// A daemon that ended by itself.
-pub(crate) struct Death {
+/// What happened to a daemon.
+pub(crate) struct Incident {
     pub(crate) node: String,
-    pub(crate) how: String,
+    pub(crate) program: &'static str,
+    pub(crate) what: What,
+}
+
+/// How it ended, or that it runs again.
+pub(crate) enum What {
+    /// It ended by itself, or somebody else ended it.
+    Died {
+        how: String,
+        /// `None`: it will not be started again.
+        again_in: Option<Duration>,
+    },
+    Restarted,
 }
 
 impl Daemons {
@@ -46,103 +77,198 @@ impl Daemons {
     pub(crate) fn none() -> Self {
         Self {
             running: Supervisor::new(),
+            since: BTreeMap::new(),
+            crew: None,
+            restart: None,
+            backoffs: BTreeMap::new(),
+            due: BTreeMap::new(),
+            ended_by_us: BTreeSet::new(),
         }
     }
 
-    /// Configures and starts BIRD in every node. `horizon_steps` is how far ahead stations know which
-    /// satellites they will use.
+    /// Configures and starts the daemons of every node. `horizon_steps` is how far ahead stations know which
+    /// satellites they will use. On failure, those started are ended by [`Daemons::stop`].
     ///
     /// # Errors
     /// When a configuration cannot be written or a daemon cannot be started.
     pub(crate) fn start(
+        &mut self,
         wiring: &Wiring,
-        launcher: &Launcher,
-        ospf: Ospf,
+        launcher: &Arc<Launcher>,
+        routing: &DaemonRouting,
         horizon_steps: u64,
         results: &Results,
         stage: &Stage<'_>,
-    ) -> Result<Self, EngineError> {
-        let spec = bird::OspfSpec {
-            hello_s: ospf.hello_s,
-            dead_s: ospf.dead_s,
-            retransmit_s: RETRANSMIT_S,
-            tick_s: 1,
-            isl_cost: ISL_COST,
-            gsl_cost: GSL_COST,
-            ipv4: wiring.families.ipv4,
-            ipv6: wiring.families.ipv6,
-        };
+    ) -> Result<(), EngineError> {
+        let spec = daemon_spec(routing, wiring.families);
+        let templates = daemon_templates(routing)
+            .map_err(|error| EngineError::Configuration(error.to_string()))?;
+        let crew = Crew::new(launcher, &spec, logs_folder(results))?;
+        self.restart = routing.restart;
         let layout = &wiring.lab.layout;
-        let serving = bird::serving_within(&mut wiring.lab.stepper(), 0, horizon_steps);
-        let logs = logs_folder(results);
-        make(&logs)?;
-        let mut running = Supervisor::new();
+        let serving = serving_within(&mut wiring.lab.stepper(), 0, horizon_steps);
         let mut stations = serving.into_iter();
         for node in layout.nodes() {
-            let neighbours = match node.kind {
+            let satellites = match node.kind {
                 NodeKind::Ground => stations.next().unwrap_or_default(),
                 NodeKind::Satellite => BTreeSet::new(),
             };
-            let dir = launcher.lab_dir.join("nodes").join(&node.name);
-            make(&dir)?;
-            let log = logs.join(format!("{}.log", node.name));
-            let text =
-                bird::configuration(layout, &wiring.addresses, &spec, node.id, &neighbours, &log)
-                    .map_err(EngineError::Bird)?;
-            let file = dir.join("bird.conf");
-            fs::write(&file, text).map_err(|source| EngineError::Io {
-                what: format!("write {}", file.display()),
-                source,
-            })?;
-            let mut argv = vec!["bird".to_owned()];
-            argv.extend(
-                bird::arguments(&file, &dir.join("bird.ctl"))
-                    .into_iter()
-                    .map(|word| word.to_string_lossy().into_owned()),
-            );
-            // What it says before it has read where to log.
-            let early = dir.join("bird.out");
-            let child = launcher.start(node.id, &argv, &early, &early, Vec::new())?;
-            running.add(node.id, child);
-            stage.reach(u64::from(node.id.0) + 1);
+            let contexts = contexts(layout, &wiring.addresses, &spec, node.id, &satellites)
+                .map_err(|errors| {
+                    let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
+                    EngineError::Configuration(all.join("; "))
+                })?;
+            let files: Vec<String> = contexts
+                .iter()
+                .map(|context| fill(&templates, context))
+                .collect::<Result<_, _>>()?;
+            crew.write(node.id, &files)?;
         }
-        Ok(Self { running })
+        // First those that others talk to, everywhere: they come up while their fellows are started.
+        let waves = [true, false];
+        self.crew = Some(crew);
+        let mut started = 0;
+        for first in waves {
+            for node in layout.nodes() {
+                let Some(crew) = &self.crew else { break };
+                for place in 0..crew.programs.len() {
+                    if crew.programs[place].first != first {
+                        continue;
+                    }
+                    let key = (node.id, place);
+                    let limit = Instant::now() + LISTENS_WITHIN;
+                    while !crew.ready(key) {
+                        if Instant::now() > limit {
+                            return Err(EngineError::Configuration(format!(
+                                "the first daemon of {} does not listen; see {}",
+                                node.name,
+                                logs_folder(results).display()
+                            )));
+                        }
+                        std::thread::sleep(LOOK_EVERY);
+                    }
+                    self.running.add(key, crew.start(key)?);
+                    self.since.insert(key, Instant::now());
+                    started += 1;
+                    stage.reach(started);
+                }
+            }
+        }
+        Ok(())
     }
 
-    /// Daemons that have ended since the last look; waits at most `timeout` for one.
+    /// How many daemons a node has.
+    pub(crate) fn per_node(routing: &DaemonRouting, families: Families) -> usize {
+        programs(routing, families).len()
+    }
+
+    /// What has happened since the last look; waits at most `timeout` for a daemon to end. Those that are due
+    /// are started again.
     ///
     /// # Errors
-    /// When they cannot be waited for.
-    pub(crate) fn deaths(
+    /// When they cannot be waited for, or one cannot be started again.
+    pub(crate) fn watch(
         &mut self,
         wiring: &Wiring,
         timeout: Duration,
-    ) -> Result<Vec<Death>, EngineError> {
-        if self.running.is_empty() {
-            return Ok(Vec::new());
+    ) -> Result<Vec<Incident>, EngineError> {
+        let mut incidents = Vec::new();
+        if !self.running.is_empty() {
+            for gone in self.running.wait(timeout)? {
+                if let Some(incident) = self.died(wiring, gone.key, gone.exit)? {
+                    incidents.push(incident);
+                }
+            }
         }
-        let gone = self.running.wait(timeout)?;
-        let death = |gone: constel_host::process::Exited<NodeId>| Death {
-            node: wiring.lab.layout.node(gone.key).name.clone(),
-            how: crate::traffic::exit_words(gone.exit),
-        };
-        Ok(gone.into_iter().map(death).collect())
+        let now = Instant::now();
+        let due: Vec<Key> = self
+            .due
+            .iter()
+            .filter(|(_, at)| **at <= now)
+            .map(|(key, _)| *key)
+            .collect();
+        for key in due {
+            let Some(crew) = &self.crew else { break };
+            if !crew.ready(key) {
+                continue;
+            }
+            self.due.remove(&key);
+            self.running.add(key, crew.start(key)?);
+            self.since.insert(key, Instant::now());
+            incidents.push(Incident {
+                node: wiring.lab.layout.node(key.0).name.clone(),
+                program: crew.programs[key.1].name,
+                what: What::Restarted,
+            });
+        }
+        Ok(incidents)
     }
 
-    /// What those that run have cost so far; `None` when none runs.
+    /// Notes an end, and when the daemon is due again.
+    fn died(
+        &mut self,
+        wiring: &Wiring,
+        key: Key,
+        exit: constel_host::process::Exit,
+    ) -> Result<Option<Incident>, EngineError> {
+        let Some(crew) = &self.crew else {
+            return Ok(None);
+        };
+        let program = crew.programs[key.1];
+        let ran = self
+            .since
+            .get(&key)
+            .map_or(Duration::ZERO, Instant::elapsed);
+        let by_us = self.ended_by_us.remove(&key);
+        let again_in = self.restart.filter(|_| !by_us).map(|rule| {
+            let backoff = self.backoffs.entry(key).or_insert(Backoff::new(rule));
+            backoff.ended(rule, ran)
+        });
+        if let Some(wait) = again_in {
+            self.due.insert(key, Instant::now() + wait);
+            if program.first {
+                // The others come with it, or they would talk to nobody.
+                for place in (0..crew.programs.len()).filter(|place| *place != key.1) {
+                    let other = (key.0, place);
+                    if let Some(child) = self.running.get(&other) {
+                        child.signal(rustix::process::Signal::KILL)?;
+                        self.ended_by_us.insert(other);
+                    }
+                    self.due.insert(other, Instant::now() + wait);
+                }
+            }
+        }
+        Ok((!by_us).then(|| Incident {
+            node: wiring.lab.layout.node(key.0).name.clone(),
+            program: program.name,
+            what: What::Died {
+                how: crate::traffic::exit_words(exit),
+                again_in,
+            },
+        }))
+    }
+
+    /// What those that run have cost so far, by program; empty when none runs.
     ///
     /// # Errors
     /// When `/proc` cannot be understood.
-    pub(crate) fn usage(&self, when: &'static str) -> Result<Option<DaemonsRow>, EngineError> {
-        let mut usages = Vec::with_capacity(self.running.len());
-        for (_, child) in self.running.iter() {
-            let usage = Usage::of(child.pid()).map_err(|source| EngineError::Io {
-                what: "read what a daemon has used".to_owned(),
-                source,
-            })?;
-            usages.extend(usage);
+    pub(crate) fn usage(&self, when: &'static str) -> Result<Vec<DaemonsRow>, EngineError> {
+        let Some(crew) = &self.crew else {
+            return Ok(Vec::new());
+        };
+        let mut rows = Vec::new();
+        for (place, program) in crew.programs.iter().enumerate() {
+            let mut usages = Vec::new();
+            for (_, child) in self.running.iter().filter(|((_, p), _)| *p == place) {
+                let usage = Usage::of(child.pid()).map_err(|source| EngineError::Io {
+                    what: "read what a daemon has used".to_owned(),
+                    source,
+                })?;
+                usages.extend(usage);
+            }
+            rows.extend(usage::row(when, program.name, &usages));
         }
-        Ok(usage::row(when, &usages))
+        Ok(rows)
     }
 
     /// How many run.
@@ -161,14 +287,19 @@ impl Daemons {
     }
 }
 
+fn fill(
+    templates: &Templates,
+    context: &constel_routing::daemons::Context,
+) -> Result<String, EngineError> {
+    templates.render(context).map_err(|error| {
+        EngineError::Configuration(format!(
+            "{error} (filled for {} of node {})",
+            context.program, context.node.name
+        ))
+    })
+}
+
 /// Where daemons write their logs.
 pub(crate) fn logs_folder(results: &Results) -> PathBuf {
     results.dir().join("daemons")
-}
-
-fn make(dir: &Path) -> Result<(), EngineError> {
-    fs::create_dir_all(dir).map_err(|source| EngineError::Io {
-        what: format!("make {}", dir.display()),
-        source,
-    })
 }

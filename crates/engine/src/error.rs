@@ -27,8 +27,8 @@ pub enum EngineError {
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Addresses(Vec<constel_routing::AddressError>),
     /// A daemon's configuration cannot be written.
-    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
-    Bird(Vec<constel_routing::bird::BirdError>),
+    #[error("{0}")]
+    Configuration(String),
     /// The results folder cannot be written.
     #[error("results folder {}: {source}", .path.display())]
     Results {

@@ -13,7 +13,8 @@ use crate::nodes::LiveNode;
 use crate::wiring::Wiring;
 
 /// Where daemons are installed; not in everybody's `PATH`.
-const SYSTEM_FOLDERS: &str = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin";
+const SYSTEM_FOLDERS: &str =
+    "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin:/usr/lib/frr";
 
 /// The search path for programs in nodes: the caller's, then the system's folders.
 pub fn search_path() -> OsString {

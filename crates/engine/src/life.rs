@@ -8,7 +8,7 @@ use constel_host::claim::{Claim, LabState};
 use constel_observe::detail;
 use constel_observe::events::EventLog;
 use constel_observe::results::Results;
-use constel_scenario::model::{ClockHold, Mode};
+use constel_scenario::model::{ClockHold, DaemonRouting, Mode, RoutingProtocol, Software};
 use constel_topology::Snapshot;
 
 use crate::bring_up::Fabric;
@@ -84,9 +84,9 @@ fn live_with(
     } = context;
     let wiring = &fabric.wiring;
     let scenario = &wiring.lab.scenario;
-    let computed = match scenario.routing.mode {
-        Mode::Computed(reach) => Some(Computed::new(wiring, reach)),
-        Mode::Bird(_) | Mode::None => None,
+    let computed = match &scenario.routing.mode {
+        Mode::Computed(reach) => Some(Computed::new(wiring, *reach)),
+        Mode::Daemons(_) | Mode::None => None,
     };
     let mut steps = Steps {
         wiring: Arc::clone(wiring),
@@ -119,13 +119,14 @@ fn live_with(
         stop: &options.stop,
         progress,
     };
-    if let Mode::Bird(ospf) = scenario.routing.mode {
-        let stage = Stage::begin(progress, "daemons", fabric.nodes.len() as u64);
+    if let Some(routing) = scenario.routing.mode.daemons() {
+        let each = Daemons::per_node(routing, wiring.families);
+        let stage = Stage::begin(progress, "daemons", (each * fabric.nodes.len()) as u64);
         let begun = Instant::now();
         let horizon = duration_ns.div_ceil(wiring.lab.step_ns());
-        *daemons = Daemons::start(wiring, &fabric.launcher, ospf, horizon, results, &stage)?;
+        daemons.start(wiring, &fabric.launcher, routing, horizon, results, &stage)?;
         times.daemons_s = begun.elapsed().as_secs_f64();
-        stage.end("BIRD, OSPF");
+        stage.end(&in_words(routing));
         log.emit(
             None,
             "daemons-started",
@@ -200,6 +201,21 @@ fn live_with(
         step_times: steps.times,
         edges,
     })
+}
+
+/// The daemons for a person who watches.
+fn in_words(routing: &DaemonRouting) -> String {
+    let software = match routing.software {
+        Software::Bird => "BIRD",
+        Software::Frr => "FRR",
+    };
+    let protocol = match routing.protocol {
+        RoutingProtocol::Ospf => "OSPF",
+        RoutingProtocol::Isis => "IS-IS",
+        RoutingProtocol::Openfabric => "OpenFabric",
+        RoutingProtocol::Babel => "Babel",
+    };
+    format!("{software}, {protocol}")
 }
 
 /// What was on the links up to now.

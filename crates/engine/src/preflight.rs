@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 
 use constel_host::process::find_command;
 use constel_plan::Lab;
-use constel_scenario::model::{Action, Flow, Mode, Transport};
+use constel_scenario::model::{Action, Flow, Transport};
 use rustix::net::{AddressFamily, SocketType, socket, sockopt};
 
 use crate::error::EngineError;
@@ -26,11 +26,12 @@ pub(crate) fn preflight(lab: &Lab, run_traffic: bool) -> Result<(), EngineError>
     } else {
         &[]
     };
-    let mut needed: Vec<_> = flows.iter().flat_map(traffic::programs).collect();
-    if matches!(lab.scenario.routing.mode, Mode::Bird(_)) {
-        needed.extend(daemons::PROGRAMS);
+    let mut needed: Vec<_> = flows.iter().flat_map(traffic::programs).copied().collect();
+    let routing = &lab.scenario.routing;
+    if let Some(asked) = routing.mode.daemons() {
+        needed.extend(daemons::programs(asked, routing.families));
     }
-    let missing = missing_programs(needed)
+    let missing = missing_programs(&needed)
         .or_else(|| missing_commands(flows))
         .or_else(|| missing_congestion_controls(flows));
     missing.map_or(Ok(()), Err)

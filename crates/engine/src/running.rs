@@ -10,7 +10,7 @@ use constel_topology::{NodeId, Snapshot};
 
 use crate::bring_up::Fabric;
 use crate::clock::{LabClock, mono_ns};
-use crate::daemons::Daemons;
+use crate::daemons::{Daemons, Incident, What};
 use crate::error::EngineError;
 use crate::paths::{Pair, Paths};
 use crate::progress::{Progress, Stage};
@@ -95,11 +95,10 @@ impl Run<'_> {
                 return Err(no_routes(standing.example.unwrap_or_default()));
             }
             let pause = (look.elapsed() * LOOK_SHARE).max(LOOK_EVERY);
-            if let Some(death) = daemons.deaths(&self.fabric.wiring, pause)?.first() {
-                return Err(no_routes(format!(
-                    "the daemon in {} ended: {}",
-                    death.node, death.how
-                )));
+            for incident in daemons.watch(&self.fabric.wiring, pause)? {
+                if let Some(failure) = self.tell(None, &incident) {
+                    return Err(no_routes(failure));
+                }
             }
             if daemons.count() == 0 {
                 std::thread::sleep(LOOK_EVERY);
@@ -220,6 +219,32 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Logs what happened to a daemon; the failure that it is, if nobody starts it again.
+    fn tell(&self, t_ns: Option<i64>, incident: &Incident) -> Option<String> {
+        let (node, program) = (incident.node.as_str(), incident.program);
+        match &incident.what {
+            What::Died { how, again_in } => {
+                let again = again_in.map(|wait| wait.as_secs_f64());
+                self.log.emit(
+                    t_ns,
+                    "daemon-died",
+                    detail! {"node" => node, "program" => program, "how" => how.as_str(), "again_in_s" => again},
+                );
+                again
+                    .is_none()
+                    .then(|| format!("{program} in {node} ended: {how}"))
+            }
+            What::Restarted => {
+                self.log.emit(
+                    t_ns,
+                    "daemon-restarted",
+                    detail! {"node" => node, "program" => program},
+                );
+                None
+            }
+        }
+    }
+
     /// What is looked at while a step's time has not come: daemons that died, routes that stand again.
     fn between_steps(
         &self,
@@ -228,12 +253,9 @@ impl Run<'_> {
         look: &mut Looks,
         seen: &mut Seen,
     ) -> Result<(), EngineError> {
-        for death in daemons.deaths(&self.fabric.wiring, Duration::ZERO)? {
-            let detail = detail! {"node" => death.node, "how" => death.how};
-            self.log
-                .emit(self.clock.now_ns().map(|t| t as i64), "daemon-died", detail);
-            seen.failures
-                .push(format!("the daemon in {} ended: {}", death.node, death.how));
+        for incident in daemons.watch(&self.fabric.wiring, Duration::ZERO)? {
+            let now = self.clock.now_ns().map(|t| t as i64);
+            seen.failures.extend(self.tell(now, &incident));
         }
         let waiting = seen
             .handovers

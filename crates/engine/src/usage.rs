@@ -19,6 +19,8 @@ const TICKS_PER_S: f64 = 100.0;
 pub struct DaemonsRow {
     /// `routes-stand` (before traffic begins) or `end`.
     pub when: &'static str,
+    /// Which program: `bird`, `zebra`, `ospfd`, ...
+    pub program: &'static str,
     /// How many were running.
     pub count: usize,
     /// Processor time of all together since they started, seconds.
@@ -45,13 +47,18 @@ pub(crate) struct Usage {
 }
 
 /// Sums up; `None` without daemons.
-pub(crate) fn row(when: &'static str, usages: &[Usage]) -> Option<DaemonsRow> {
+pub(crate) fn row(
+    when: &'static str,
+    program: &'static str,
+    usages: &[Usage],
+) -> Option<DaemonsRow> {
     let quantiles = |get: fn(&Usage) -> f64| {
         let mut samples: Vec<f64> = usages.iter().map(get).collect();
         Quantiles::of(&mut samples)
     };
     Some(DaemonsRow {
         when,
+        program,
         count: usages.len(),
         cpu_total_s: usages.iter().map(|usage| usage.cpu_s).sum(),
         cpu_s: quantiles(|usage| usage.cpu_s)?,
@@ -177,7 +184,7 @@ Udp6OutDatagrams                \t0
         let own = Usage::of(std::process::id()).unwrap().unwrap();
         assert!(own.resident_bytes >= own.private_bytes && own.private_bytes > 100_000);
         assert_eq!(Usage::of(u32::MAX).unwrap(), None);
-        assert!(row("end", &[]).is_none());
-        assert_eq!(row("end", &[own, own]).unwrap().count, 2);
+        assert!(row("end", "bird", &[]).is_none());
+        assert_eq!(row("end", "bird", &[own, own]).unwrap().count, 2);
     }
 }

@@ -13,6 +13,7 @@ use constel_topology::{
     OrbitSky, PlusGrid, Satellite, Sky, Spec, Station, Stepper, Waypoint, Wrap,
 };
 
+use crate::daemons::check_template;
 use crate::elements::{self, LeftOut};
 
 /// Stands for "as far as the line of sight reaches": topology's largest range, twice as far as the
@@ -91,12 +92,14 @@ impl Lab {
         };
         let names: BTreeSet<String> = layout.nodes().iter().map(|n| n.name.clone()).collect();
         scenario.check_nodes(&names)?;
-        Ok(Self {
+        let lab = Self {
             scenario: Arc::new(scenario),
             layout,
             sky,
             left_out: Arc::new(left_out),
-        })
+        };
+        check_template(&lab)?;
+        Ok(lab)
     }
 
     /// A stepper at step 0.

@@ -6,6 +6,7 @@
 
 mod contacts;
 mod coverage;
+mod daemons;
 mod document;
 mod elements;
 pub mod exports;
@@ -16,6 +17,7 @@ mod series;
 
 pub use contacts::{Contact, ContactPlan, ContactRow};
 pub use coverage::{Coverage, FlowCover, StationCover};
+pub use daemons::{daemon_spec, daemon_templates};
 pub use document::{Document, PlanError};
 pub use elements::LeftOut;
 pub use interval::{Interval, IntervalError};

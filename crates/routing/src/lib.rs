@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod addresses;
-pub mod bird;
+pub mod daemons;
 pub mod graph;
 pub mod routes;
 pub mod walk;

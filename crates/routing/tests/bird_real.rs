@@ -6,13 +6,11 @@
 mod birds;
 mod common;
 
-use birds::{Lab, OSPF};
+use birds::Lab;
 use constel_orbit::WalkerKind;
-use constel_routing::AddressPlan;
-use constel_routing::bird::{OspfSpec, configuration, serving_within};
+use constel_routing::daemons::serving_within;
 use constel_topology::NodeId;
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::time::Duration;
 
 #[test]
@@ -121,48 +119,4 @@ fn iridium_of_real_birds() {
     );
     lab.ping(stations[0], stations[1]);
     assert!(!lab.logs().contains("<ERR>"), "{}", lab.logs());
-}
-
-#[test]
-fn wrong_asks_are_refused() {
-    let layout = common::lab(WalkerKind::Delta, (3, 1, 0), 60.0, 780.0, common::cities())
-        .layout()
-        .clone();
-    let plan = AddressPlan::new(&layout).unwrap();
-    let spec = OspfSpec {
-        hello_s: 0,
-        dead_s: 1,
-        isl_cost: 0,
-        ipv4: false,
-        ipv6: false,
-        ..OSPF
-    };
-    let (satellite, station) = (NodeId(0), NodeId(3));
-    let listed: BTreeSet<NodeId> = [station].into();
-    let log = Path::new("/tmp/a\"b");
-    let errors = configuration(&layout, &plan, &spec, satellite, &listed, log).unwrap_err();
-    let text: Vec<String> = errors.iter().map(ToString::to_string).collect();
-    for part in [
-        "hello time in seconds is 0",
-        "ISL cost is 0",
-        "IPv4 or IPv6",
-        "`sat-0-0` is a satellite",
-        "`london` is no satellite",
-        "log's path",
-    ] {
-        assert!(
-            text.iter().any(|t| t.contains(part)),
-            "{part} missing in {text:?}"
-        );
-    }
-    let short = OspfSpec {
-        hello_s: 3,
-        dead_s: 5,
-        ..OSPF
-    };
-    assert!(
-        short.check().unwrap_err()[0]
-            .to_string()
-            .contains("at least 6")
-    );
 }

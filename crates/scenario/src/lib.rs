@@ -23,7 +23,6 @@
 mod bounds;
 mod deferred;
 mod diagnostic;
-mod elements;
 mod files;
 pub mod model;
 mod parse;
@@ -35,12 +34,12 @@ mod resolve;
 mod schema;
 mod slug;
 mod source;
+mod text_file;
 mod tree;
 mod walk;
 
 pub use deferred::DeferredNode;
 pub use diagnostic::{Diagnostic, Diagnostics, nearest};
-pub use elements::ElementFile;
 pub use files::{DiskFiles, Files, MAX_FILE_BYTES};
 pub use model::Scenario;
 pub use parse::{Parsed, parse, parse_bytes};
@@ -49,4 +48,5 @@ pub use resolve::resolve;
 pub use schema::{schema, schema_json};
 pub use slug::slug;
 pub use source::{Source, Span};
+pub use text_file::TextFile;
 pub use tree::{MAX_BYTES, MAX_DEPTH, MAX_NODES};

@@ -6,11 +6,12 @@ use constel_units::{Angle, DataRate, DataSize, Length, Ratio, TimeSpan, Utc};
 use serde::Serialize;
 
 use crate::deferred::DeferredNode;
-use crate::elements::ElementFile;
 pub use crate::raw::{
-    ClockHold, Destinations, DriverChoice, Family, HandoverKind, Name, RegionHits, WalkerPattern,
+    ClockHold, Destinations, DriverChoice, Family, HandoverKind, Name, RegionHits, RoutingProtocol,
+    Software, WalkerPattern,
 };
 use crate::source::Source;
+pub use crate::text_file::TextFile;
 
 /// A scenario that can be planned. Made by [`resolve`](crate::resolve).
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -138,7 +139,7 @@ pub fn satellite_name(prefix: &str, plane: u32, planes: u32, slot: u32, slots: u
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ElementSet {
     /// The file. Its text is passed on unread; the plan reads it and reports errors through it.
-    pub file: ElementFile,
+    pub file: TextFile,
     /// The shells, in the order of the file; at least one, names unique. An object that fits
     /// several belongs to the first.
     pub shells: Vec<Shell>,
@@ -406,7 +407,7 @@ pub struct Waypoint {
 }
 
 /// How packets find their way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Routing {
     /// Which Internet protocols the nodes speak.
     pub families: Families,
@@ -436,24 +437,69 @@ impl Families {
 }
 
 /// Who makes the routes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// Constel, to these destinations.
     Computed(Destinations),
-    /// BIRD, with OSPF.
-    Bird(Ospf),
+    /// Routing daemons in the nodes.
+    Daemons(Box<DaemonRouting>),
     /// Nobody.
     None,
 }
 
-/// Timers of OSPF.
+impl Mode {
+    /// The daemons, where daemons make the routes.
+    pub fn daemons(&self) -> Option<&DaemonRouting> {
+        match self {
+            Mode::Daemons(routing) => Some(routing),
+            Mode::Computed(_) | Mode::None => None,
+        }
+    }
+}
+
+/// Routing by daemons.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DaemonRouting {
+    /// Which software.
+    pub software: Software,
+    /// Which protocol it speaks; one that this software has.
+    pub protocol: RoutingProtocol,
+    /// The protocol's timers.
+    pub timers: Timers,
+    /// Bidirectional Forwarding Detection; `None`: not used.
+    pub bfd: Option<Bfd>,
+    /// How daemons that end are started again; `None`: they are not.
+    pub restart: Option<Restart>,
+    /// The user's template of the configuration; `None`: the one shipped.
+    pub template: Option<TextFile>,
+}
+
+/// Timers of a routing protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Ospf {
+pub struct Timers {
     /// Seconds between two hello packets, at least 1.
     pub hello_s: u16,
     /// Seconds after which a silent neighbour is dead, more than `hello_s`.
     pub dead_s: u16,
+}
+
+/// Bidirectional Forwarding Detection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Bfd {
+    /// Time between two packets, a whole number of milliseconds.
+    pub interval: TimeSpan,
+    /// How many may be missing, at least 2.
+    pub multiplier: u8,
+}
+
+/// How daemons that end are started again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Restart {
+    /// Wait before the first start; doubled for each that follows.
+    pub after: TimeSpan,
+    /// Longest wait, at least `after`.
+    pub at_most: TimeSpan,
 }
 
 /// Software that runs at a stated time.

@@ -1,7 +1,7 @@
 //! Labs of namespaces with one BIRD each, over plain veth. Needs root, `ip`, `ping` and `bird`.
 
 use constel_link::{Impairment, PortId};
-use constel_routing::bird::{OspfSpec, arguments, configuration};
+use constel_routing::daemons::{Protocol, Software, Spec, Templates, bird_arguments, contexts};
 use constel_routing::{AddressPlan, Route, Table, Walk, walk};
 use constel_topology::{Edge, EdgeKind, IslLink, Layout, NodeId, NodeKind, Snapshot};
 use std::collections::BTreeSet;
@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Timers of all these labs.
-pub(crate) const OSPF: OspfSpec = OspfSpec {
+pub(crate) const OSPF: Spec = Spec {
+    software: Software::Bird,
+    protocol: Protocol::Ospf,
     hello_s: 1,
     dead_s: 4,
     retransmit_s: 2,
@@ -20,6 +22,7 @@ pub(crate) const OSPF: OspfSpec = OspfSpec {
     gsl_cost: 100,
     ipv4: true,
     ipv6: true,
+    bfd: None,
 };
 
 /// Runs a command that must succeed; its standard output.
@@ -179,6 +182,7 @@ impl Lab {
     /// One BIRD per node; `satellites` are those each station knows, in the order of stations.
     pub(crate) fn start_birds(&mut self, satellites: &[BTreeSet<NodeId>]) {
         let mut known = satellites.iter();
+        let templates = Templates::new(None).unwrap();
         for node in self.layout.nodes() {
             let none = BTreeSet::new();
             let list = if node.seat.is_none() {
@@ -188,8 +192,10 @@ impl Lab {
             };
             let file = |ending: &str| self.folder.path().join(format!("{}.{ending}", node.id.0));
             let (layout, plan) = (&self.layout, &self.plan);
-            let text = configuration(layout, plan, &OSPF, node.id, list, &file("log")).unwrap();
+            let contexts = contexts(layout, plan, &OSPF, node.id, list).unwrap();
+            let text = templates.render(&contexts[0]).unwrap();
             std::fs::write(file("conf"), text).unwrap();
+            let log = std::fs::File::create(file("log")).unwrap();
             let checked = Command::new("bird")
                 .arg("-p")
                 .arg("-c")
@@ -203,7 +209,8 @@ impl Lab {
             );
             let child = Command::new("ip")
                 .args(["netns", "exec", &self.space(node.id), "bird"])
-                .args(arguments(&file("conf"), &file("ctl")))
+                .args(bird_arguments(&file("conf"), &file("ctl")))
+                .stderr(log)
                 .spawn()
                 .unwrap();
             self.birds.push(child);

@@ -32,7 +32,10 @@ pub use failures::{
 pub use ground::{RawCity, RawGround, RawObstacle, RawPlaces, RawStation, RawWaypoint};
 pub use kinds::{Name, NameError, OrNone};
 pub use preset::Preset;
-pub use routing::{Destinations, DriverChoice, Family, RawLinks, RawOspf, RawRouting, RoutingMode};
+pub use routing::{
+    Destinations, DriverChoice, Family, RawBfd, RawLinks, RawOspf, RawRestart, RawRouting,
+    RawTimers, RoutingMode, RoutingProtocol, Software,
+};
 pub use traffic::{Protocol, RawFlow, RawHttp, RawIperf3, RawPing, RawRun};
 
 /// A scenario: what flies, what stands on the ground, which software runs, for how long.

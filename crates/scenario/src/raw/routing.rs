@@ -9,9 +9,15 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Routing")]
 pub struct RawRouting {
-    /// Who makes the routes.
-    #[serde(default)]
-    pub mode: RoutingMode,
+    /// Who makes the routes. Default `computed`; left out when `daemon` is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<RoutingMode>,
+    /// Which routing software runs in every node, instead of `mode`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub daemon: Option<Software>,
+    /// Which routing protocol the daemons speak. Only with `daemon`; default `ospf`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<RoutingProtocol>,
     /// Which Internet protocols the nodes speak.
     #[serde(default = "both_families")]
     #[schemars(length(min = 1, max = 2))]
@@ -25,19 +31,40 @@ pub struct RawRouting {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 s"))]
     pub drain: Option<TimeSpan>,
-    /// Timers of OSPF. Only with `mode: bird`; default `{hello: 1 s, dead: 4 s}`.
+    /// Timers of OSPF. Only where daemons speak OSPF; default `{hello: 1 s, dead: 4 s}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ospf: Option<RawOspf>,
+    /// Timers of the other protocols (IS-IS, OpenFabric, Babel, BGP between autonomous systems). Default
+    /// `{hello: 1 s, dead: 4 s}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timers: Option<RawTimers>,
+    /// Bidirectional Forwarding Detection (RFC 5880) on every link. Only with daemons; default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bfd: Option<RawBfd>,
+    /// Daemons that end are started again. Only with daemons; default: a dead daemon stays dead, and the run
+    /// is not to be trusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart: Option<RawRestart>,
+    /// A file with your own template of the daemons' configuration, in place of the one shipped (Jinja syntax).
+    /// Only with daemons.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<String>,
 }
 
 impl Default for RawRouting {
     fn default() -> Self {
         Self {
-            mode: RoutingMode::default(),
+            mode: None,
+            daemon: None,
+            protocol: None,
             families: both_families(),
             destinations: None,
             drain: None,
             ospf: None,
+            timers: None,
+            bfd: None,
+            restart: None,
+            template: None,
         }
     }
 }
@@ -55,10 +82,40 @@ pub enum RoutingMode {
     /// Constel: paths of least delay, written into the kernels at every step.
     #[default]
     Computed,
-    /// BIRD in every node: OSPFv2 for IPv4, OSPFv3 for IPv6.
+    /// BIRD in every node: OSPFv2 for IPv4, OSPFv3 for IPv6. Short for `daemon: bird`.
     Bird,
     /// Nobody: addresses but no routes.
     None,
+}
+
+/// Routing software.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Software {
+    /// BIRD 2: one process a node. Speaks `ospf` and `babel`.
+    Bird,
+    /// FRRouting: zebra and one process per protocol in every node. Speaks `ospf`, `isis`, `openfabric` and
+    /// `babel`.
+    Frr,
+}
+
+/// A routing protocol within an autonomous system.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum RoutingProtocol {
+    /// OSPFv2 for IPv4 (RFC 2328), OSPFv3 for IPv6 (RFC 5340).
+    #[default]
+    Ospf,
+    /// IS-IS, level 2, wide metrics, both families in one topology (RFC 1195, RFC 5308).
+    Isis,
+    /// OpenFabric, a cut-down IS-IS for dense fabrics.
+    Openfabric,
+    /// Babel (RFC 8966).
+    Babel,
 }
 
 /// An Internet protocol.
@@ -108,6 +165,73 @@ impl Default for RawOspf {
             dead: four_seconds(),
         }
     }
+}
+
+/// Timers of protocols other than OSPF, whole seconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Timers")]
+pub struct RawTimers {
+    /// Time between two hello packets; keepalives of BGP.
+    #[serde(default = "one_second")]
+    #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "600 s"))]
+    pub hello: TimeSpan,
+    /// A neighbour not heard for so long is dead; a whole multiple of `hello`, at least twice as long. Babel
+    /// decides by the hellos themselves and takes no such time.
+    #[serde(default = "four_seconds")]
+    #[schemars(extend("x-minimum" = "2 s", "x-maximum" = "6000 s"))]
+    pub dead: TimeSpan,
+}
+
+impl Default for RawTimers {
+    fn default() -> Self {
+        Self {
+            hello: one_second(),
+            dead: four_seconds(),
+        }
+    }
+}
+
+/// Bidirectional Forwarding Detection.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Bfd")]
+pub struct RawBfd {
+    /// Time between two packets, both ways.
+    #[serde(default = "bfd_interval")]
+    #[schemars(extend("x-minimum" = "10 ms", "x-maximum" = "60 s"))]
+    pub interval: TimeSpan,
+    /// How many may be missing.
+    #[serde(default = "bfd_multiplier")]
+    #[schemars(range(min = 2, max = 255))]
+    pub multiplier: u8,
+}
+
+fn bfd_interval() -> TimeSpan {
+    TimeSpan::from_ns(300_000_000)
+}
+
+fn bfd_multiplier() -> u8 {
+    3
+}
+
+/// How daemons that end are started again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Restart")]
+pub struct RawRestart {
+    /// Wait before the first start; twice as long before each that follows.
+    #[serde(default = "one_second")]
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "1 h"))]
+    pub after: TimeSpan,
+    /// Longest wait. A daemon that has run for so long counts as sound: the next wait is `after` again.
+    #[serde(default = "thirty_seconds")]
+    #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "1 h"))]
+    pub at_most: TimeSpan,
+}
+
+fn thirty_seconds() -> TimeSpan {
+    TimeSpan::from_ns(30_000_000_000)
 }
 
 fn one_second() -> TimeSpan {

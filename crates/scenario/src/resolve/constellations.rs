@@ -4,7 +4,6 @@ use constel_units::{Length, TimeSpan};
 
 use super::inputs::Inputs;
 use crate::diagnostic::Diagnostics;
-use crate::elements::ElementFile;
 use crate::model::{
     Constellation, ElementSet, ElevationStep, Gsl, Isl, Link, Name, Orbits, Pairing, PlusGrid,
     Policy, Shell, Walker, WalkerPattern,
@@ -15,6 +14,7 @@ use crate::raw::{
     GslPolicy, IslPattern, OrNone, RawConstellation, RawElements, RawGsl, RawIsl, RawLink,
     RawWalker,
 };
+use crate::text_file::TextFile;
 use crate::walk::Seg::{self, Index, Key};
 
 /// Most satellites of a scenario.
@@ -252,7 +252,7 @@ impl One<'_> {
         }
         let input = input?;
         let named_path = crate::walk::Path(&self.path(&[Key(key), Key("file")])).to_string();
-        let file = ElementFile::new(
+        let file = TextFile::new(
             &raw.file,
             &input.shown,
             input.sha256.clone(),

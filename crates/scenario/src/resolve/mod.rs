@@ -22,7 +22,7 @@ use inputs::Inputs;
 ///
 /// # Errors
 /// Everything that is wrong, in the scenario and in files of places. Element files are passed on
-/// unread; their errors come from the plan, through [`ElementFile::error`](crate::ElementFile).
+/// unread; their errors come from the plan, through [`TextFile::error`](crate::TextFile).
 pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnostics> {
     let raw = &parsed.raw;
     let mut errors = Diagnostics::new();
@@ -31,9 +31,9 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
     check_times(parsed, &mut errors);
     let constellations = constellations::resolve(parsed, &mut inputs, &mut errors);
     let stations = ground::resolve(parsed, &mut inputs, &mut errors);
-    let routing = routing::resolve(parsed, &mut errors);
+    let routing = routing::resolve(parsed, &mut inputs, &mut errors);
     let nodes = nodes::Nodes::new(parsed, &constellations, &stations, &mut errors);
-    let (traffic, mut deferred) = traffic::resolve(parsed, &nodes, routing, &mut errors);
+    let (traffic, mut deferred) = traffic::resolve(parsed, &nodes, &routing, &mut errors);
     let cross_shell = failures::cross_shell(parsed, &constellations, &mut errors);
     let failures = failures::failures(parsed, &constellations, &nodes, &mut deferred, &mut errors);
 

@@ -1,15 +1,22 @@
 //! Routing: who makes routes, and only the settings that matter to it.
 
+use super::inputs::Inputs;
 use crate::diagnostic::Diagnostics;
-use crate::model::{Families, Mode, Ospf, Routing};
+use crate::model::{Bfd, DaemonRouting, Families, Mode, Restart, Routing, Timers};
 use crate::parse::Parsed;
-use crate::raw::{Family, RoutingMode};
+use crate::raw::{Family, RoutingMode, RoutingProtocol, Software};
+use crate::text_file::TextFile;
 use crate::walk::Seg::{Index, Key};
 use constel_units::TimeSpan;
 
 const NANOS: i64 = 1_000_000_000;
+const MILLIS: i64 = 1_000_000;
 
-pub(super) fn resolve(parsed: &Parsed, errors: &mut Diagnostics) -> Routing {
+pub(super) fn resolve(
+    parsed: &Parsed,
+    inputs: &mut Inputs<'_>,
+    errors: &mut Diagnostics,
+) -> Routing {
     let raw = &parsed.raw.routing;
     for (index, family) in raw.families.iter().enumerate() {
         if raw.families[..index].contains(family) {
@@ -17,18 +24,46 @@ pub(super) fn resolve(parsed: &Parsed, errors: &mut Diagnostics) -> Routing {
             errors.push(parsed.error_at(&path, "duplicate-name", "this family is listed twice"));
         }
     }
-    if raw.destinations.is_some() && raw.mode != RoutingMode::Computed {
+    if let (Some(_), Some(_)) = (raw.mode, raw.daemon) {
+        let error = parsed
+            .error_at_key(
+                &[Key("routing"), Key("mode")],
+                "choose-one",
+                "`mode` and `daemon` both say who makes the routes",
+            )
+            .with_suggestion("remove `mode`");
+        errors.push(error);
+    }
+    let software = match (raw.daemon, raw.mode) {
+        (Some(software), _) => Some(software),
+        (None, Some(RoutingMode::Bird)) => Some(Software::Bird),
+        (None, _) => None,
+    };
+    let computed = software.is_none() && raw.mode.unwrap_or_default() == RoutingMode::Computed;
+    if raw.destinations.is_some() && !computed {
         no_effect(parsed, errors, "destinations", "mode: computed");
     }
-    if raw.ospf.is_some() && raw.mode != RoutingMode::Bird {
-        no_effect(parsed, errors, "ospf", "mode: bird");
-    }
-    let mode = match raw.mode {
-        RoutingMode::Computed => Mode::Computed(raw.destinations.unwrap_or_default()),
-        RoutingMode::Bird => Mode::Bird(ospf(parsed, errors)),
-        RoutingMode::None => Mode::None,
+    let mode = match software {
+        Some(software) => Mode::Daemons(Box::new(daemons(parsed, inputs, software, errors))),
+        None => {
+            let only_daemons = [
+                ("protocol", raw.protocol.is_some()),
+                ("ospf", raw.ospf.is_some()),
+                ("timers", raw.timers.is_some()),
+                ("bfd", raw.bfd.is_some()),
+                ("restart", raw.restart.is_some()),
+                ("template", raw.template.is_some()),
+            ];
+            for (key, _) in only_daemons.into_iter().filter(|(_, given)| *given) {
+                no_effect(parsed, errors, key, "daemon: bird");
+            }
+            match raw.mode {
+                Some(RoutingMode::None) => Mode::None,
+                _ => Mode::Computed(raw.destinations.unwrap_or_default()),
+            }
+        }
     };
-    let drain = drain(parsed, errors);
+    let drain = drain(parsed, computed, errors);
     let families = Families {
         ipv4: raw.families.contains(&Family::Ipv4),
         ipv6: raw.families.contains(&Family::Ipv6),
@@ -41,12 +76,12 @@ pub(super) fn resolve(parsed: &Parsed, errors: &mut Diagnostics) -> Routing {
 }
 
 /// How long links outlive the routes over them, less than a step.
-fn drain(parsed: &Parsed, errors: &mut Diagnostics) -> TimeSpan {
+fn drain(parsed: &Parsed, computed: bool, errors: &mut Diagnostics) -> TimeSpan {
     let raw = &parsed.raw.routing;
     let Some(drain) = raw.drain else {
         return TimeSpan::from_ns(0);
     };
-    if raw.mode != RoutingMode::Computed {
+    if !computed {
         no_effect(parsed, errors, "drain", "mode: computed");
     }
     if drain >= parsed.raw.step {
@@ -77,33 +112,162 @@ fn no_effect(parsed: &Parsed, errors: &mut Diagnostics, key: &'static str, needs
     errors.push(error);
 }
 
-fn ospf(parsed: &Parsed, errors: &mut Diagnostics) -> Ospf {
-    let raw = parsed.raw.routing.ospf.clone().unwrap_or_default();
-    let mut seconds = |key: &'static str, span: constel_units::TimeSpan| {
+fn daemons(
+    parsed: &Parsed,
+    inputs: &mut Inputs<'_>,
+    software: Software,
+    errors: &mut Diagnostics,
+) -> DaemonRouting {
+    let raw = &parsed.raw.routing;
+    let protocol = raw.protocol.unwrap_or_default();
+    if software == Software::Bird
+        && matches!(
+            protocol,
+            RoutingProtocol::Isis | RoutingProtocol::Openfabric
+        )
+    {
+        let error = parsed
+            .error_at(
+                &[Key("routing"), Key("protocol")],
+                "no-such-protocol",
+                "BIRD does not speak this protocol",
+            )
+            .with_allowed(["ospf", "babel"])
+            .with_suggestion("set `daemon: frr`");
+        errors.push(error);
+    }
+    DaemonRouting {
+        software,
+        protocol,
+        timers: timers(parsed, protocol, errors),
+        bfd: bfd(parsed, protocol, errors),
+        restart: restart(parsed, errors),
+        template: template(parsed, inputs, errors),
+    }
+}
+
+/// The protocol's timers, from the one key that is for it.
+fn timers(parsed: &Parsed, protocol: RoutingProtocol, errors: &mut Diagnostics) -> Timers {
+    let raw = &parsed.raw.routing;
+    if protocol == RoutingProtocol::Ospf {
+        if raw.timers.is_some() {
+            no_effect(parsed, errors, "timers", "protocol: isis");
+        }
+        let ospf = raw.ospf.clone().unwrap_or_default();
+        let why = "OSPF counts whole seconds (RFC 2328, appendix A.3.2)";
+        return whole_seconds(parsed, "ospf", (ospf.hello, ospf.dead), why, errors);
+    }
+    if raw.ospf.is_some() {
+        no_effect(parsed, errors, "ospf", "protocol: ospf");
+    }
+    let given = raw.timers.clone().unwrap_or_default();
+    let why = "the daemons count whole seconds";
+    let timers = whole_seconds(parsed, "timers", (given.hello, given.dead), why, errors);
+    if timers.dead_s > timers.hello_s && !timers.dead_s.is_multiple_of(timers.hello_s) {
+        let error = parsed
+            .error_at(
+                &[Key("routing"), Key("timers"), Key("dead")],
+                "order",
+                format!(
+                    "`dead` is {}, no whole multiple of `hello`, {}",
+                    given.dead, given.hello
+                ),
+            )
+            .with_reason("IS-IS counts missing hellos (ISO 10589, 8.2.3)");
+        errors.push(error);
+    }
+    timers
+}
+
+fn whole_seconds(
+    parsed: &Parsed,
+    under: &'static str,
+    (hello, dead): (TimeSpan, TimeSpan),
+    why: &'static str,
+    errors: &mut Diagnostics,
+) -> Timers {
+    let mut seconds = |key: &'static str, span: TimeSpan| {
         if span.ns() % NANOS != 0 {
-            let path = [Key("routing"), Key("ospf"), Key(key)];
+            let path = [Key("routing"), Key(under), Key(key)];
             let error = parsed
                 .error_at(&path, "whole-seconds", format!("`{key}` is {span}"))
-                .with_reason("OSPF counts whole seconds (RFC 2328, appendix A.3.2)");
+                .with_reason(why);
             errors.push(error);
         }
         // Bounds in the schema keep it within 1 s to 65535 s.
         u16::try_from(span.ns() / NANOS).unwrap_or(u16::MAX)
     };
-    let hello_s = seconds("hello", raw.hello);
-    let dead_s = seconds("dead", raw.dead);
+    let hello_s = seconds("hello", hello);
+    let dead_s = seconds("dead", dead);
     if dead_s <= hello_s {
         let error = parsed
             .error_at(
-                &[Key("routing"), Key("ospf"), Key("dead")],
+                &[Key("routing"), Key(under), Key("dead")],
                 "order",
-                format!(
-                    "`dead` is {}, but must be more than `hello`, {}",
-                    raw.dead, raw.hello
-                ),
+                format!("`dead` is {dead}, but must be more than `hello`, {hello}"),
             )
             .with_reason("otherwise every neighbour dies between two hello packets");
         errors.push(error);
     }
-    Ospf { hello_s, dead_s }
+    Timers { hello_s, dead_s }
+}
+
+fn bfd(parsed: &Parsed, protocol: RoutingProtocol, errors: &mut Diagnostics) -> Option<Bfd> {
+    let raw = parsed.raw.routing.bfd.as_ref()?;
+    if protocol == RoutingProtocol::Babel {
+        no_effect(parsed, errors, "bfd", "protocol: ospf");
+    }
+    if raw.interval.ns() % MILLIS != 0 {
+        let path = [Key("routing"), Key("bfd"), Key("interval")];
+        let error = parsed
+            .error_at(
+                &path,
+                "whole-milliseconds",
+                format!("`interval` is {}", raw.interval),
+            )
+            .with_reason("the daemons count whole milliseconds");
+        errors.push(error);
+    }
+    Some(Bfd {
+        interval: raw.interval,
+        multiplier: raw.multiplier,
+    })
+}
+
+fn restart(parsed: &Parsed, errors: &mut Diagnostics) -> Option<Restart> {
+    let raw = parsed.raw.routing.restart.as_ref()?;
+    if raw.at_most < raw.after {
+        let error = parsed.error_at(
+            &[Key("routing"), Key("restart"), Key("at_most")],
+            "order",
+            format!(
+                "`at_most` is {}, but must not be less than `after`, {}",
+                raw.at_most, raw.after
+            ),
+        );
+        errors.push(error);
+    }
+    Some(Restart {
+        after: raw.after,
+        at_most: raw.at_most,
+    })
+}
+
+fn template(
+    parsed: &Parsed,
+    inputs: &mut Inputs<'_>,
+    errors: &mut Diagnostics,
+) -> Option<TextFile> {
+    let name = parsed.raw.routing.template.as_ref()?;
+    let path = [Key("routing"), Key("template")];
+    let input = inputs.text(name, &path, errors)?;
+    Some(TextFile::new(
+        name,
+        &input.shown,
+        input.sha256.clone(),
+        &input.text,
+        parsed.source().clone(),
+        parsed.place(&path, false),
+        crate::walk::Path(&path).to_string(),
+    ))
 }

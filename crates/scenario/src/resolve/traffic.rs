@@ -22,7 +22,7 @@ const HTTP_PORT: u16 = 8001;
 pub(super) fn resolve(
     parsed: &Parsed,
     nodes: &Nodes<'_>,
-    routing: Routing,
+    routing: &Routing,
     errors: &mut Diagnostics,
 ) -> (Vec<Flow>, Vec<DeferredNode>) {
     let mut traffic = Traffic {
@@ -71,7 +71,7 @@ pub(super) fn resolve(
 struct Traffic<'a> {
     parsed: &'a Parsed,
     nodes: &'a Nodes<'a>,
-    routing: Routing,
+    routing: &'a Routing,
     errors: &'a mut Diagnostics,
     deferred: Vec<DeferredNode>,
     /// The flow that is looked at.

@@ -1,14 +1,14 @@
-//! A file of orbital elements, passed on to the stage that can read it.
+//! A file that is passed on to the stage that can read it: orbital elements, templates.
 
 use serde::{Serialize, Serializer};
 
 use crate::diagnostic::Diagnostic;
 use crate::source::{Source, Span};
 
-/// The text of an element file. Errors that its reader finds become [`Diagnostic`]s like all
+/// The text of a file. Errors that its reader finds become [`Diagnostic`]s like all
 /// others through [`error`](Self::error).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ElementFile {
+pub struct TextFile {
     /// As the scenario names it.
     pub path: String,
     /// SHA-256, 64 hexadecimal digits.
@@ -19,7 +19,7 @@ pub struct ElementFile {
     pub(crate) named_path: String,
 }
 
-impl ElementFile {
+impl TextFile {
     pub(crate) fn new(
         path: &str,
         shown: &str,
@@ -74,10 +74,10 @@ impl ElementFile {
     }
 }
 
-impl Serialize for ElementFile {
+impl Serialize for TextFile {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeStruct;
-        let mut out = serializer.serialize_struct("ElementFile", 2)?;
+        let mut out = serializer.serialize_struct("TextFile", 2)?;
         out.serialize_field("path", &self.path)?;
         out.serialize_field("sha256", &self.sha256)?;
         out.end()

@@ -1,0 +1,149 @@
+//! Starting one daemon: its folder, its files, its arguments.
+
+use std::fs;
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use constel_host::process::Child;
+use constel_routing::daemons::{
+    Program, Software, ZAPI_SOCKET, bird_arguments, frr_arguments, programs,
+};
+use constel_topology::NodeId;
+
+use crate::error::EngineError;
+use crate::launcher::Launcher;
+
+/// One daemon of one node: its place among the node's programs.
+pub(crate) type Key = (NodeId, usize);
+
+/// The daemons of a lab before they run.
+pub(crate) struct Crew {
+    pub(crate) launcher: Arc<Launcher>,
+    pub(crate) programs: Vec<Program>,
+    software: Software,
+    logs: PathBuf,
+    /// Whom the folders of FRR's daemons must belong to: user and group.
+    owner: Option<(u32, u32)>,
+}
+
+impl Crew {
+    /// # Errors
+    /// When logs have no place, or FRR is installed without its user.
+    pub(crate) fn new(
+        launcher: &Arc<Launcher>,
+        spec: &constel_routing::daemons::Spec,
+        logs: PathBuf,
+    ) -> Result<Self, EngineError> {
+        make(&logs)?;
+        let owner = match spec.software {
+            Software::Bird => None,
+            Software::Frr => Some(frr_user()?),
+        };
+        Ok(Self {
+            launcher: Arc::clone(launcher),
+            programs: programs(spec),
+            software: spec.software,
+            logs,
+            owner,
+        })
+    }
+
+    /// A node's folder in the lab's.
+    pub(crate) fn folder(&self, node: NodeId) -> PathBuf {
+        let name = &self.launcher.wiring.lab.layout.node(node).name;
+        self.launcher.lab_dir.join("nodes").join(name)
+    }
+
+    /// Writes the configuration files of a node's programs, in their order.
+    pub(crate) fn write(&self, node: NodeId, files: &[String]) -> Result<(), EngineError> {
+        let dir = self.folder(node);
+        make(&dir)?;
+        if let Some((user, group)) = self.owner {
+            chown(&dir, Some(user), Some(group)).map_err(|source| EngineError::Io {
+                what: format!("give {} to the user frr", dir.display()),
+                source,
+            })?;
+        }
+        for (program, text) in self.programs.iter().zip(files) {
+            let file = dir.join(format!("{}.conf", program.name));
+            fs::write(&file, text).map_err(|source| EngineError::Io {
+                what: format!("write {}", file.display()),
+                source,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Starts one daemon, its configuration written before.
+    pub(crate) fn start(&self, (node, place): Key) -> Result<Child, EngineError> {
+        let program = &self.programs[place];
+        let dir = self.folder(node);
+        let file = dir.join(format!("{}.conf", program.name));
+        let name = &self.launcher.wiring.lab.layout.node(node).name;
+        let (arguments, log) = match self.software {
+            Software::Bird => (
+                bird_arguments(&file, &dir.join("bird.ctl")),
+                format!("{name}.log"),
+            ),
+            Software::Frr => (
+                frr_arguments(program, &file, &dir),
+                format!("{name}.{}.log", program.name),
+            ),
+        };
+        if program.first {
+            // What is left of one that was killed would be taken for the new one's.
+            self.forget_socket(node)?;
+        }
+        let mut argv = vec![program.name.to_owned()];
+        argv.extend(
+            arguments
+                .into_iter()
+                .map(|word| word.to_string_lossy().into_owned()),
+        );
+        let log = self.logs.join(log);
+        self.launcher.start(node, &argv, &log, &log, Vec::new())
+    }
+
+    fn forget_socket(&self, node: NodeId) -> Result<(), EngineError> {
+        let socket = self.folder(node).join(ZAPI_SOCKET);
+        match fs::remove_file(&socket) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(EngineError::Io {
+                what: format!("remove {}", socket.display()),
+                source,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a daemon can be started: what it talks to listens. FRR's daemons that do not find zebra try
+    /// again only after 10 s.
+    pub(crate) fn ready(&self, (node, place): Key) -> bool {
+        let waits = self.programs.iter().any(|p| p.first) && !self.programs[place].first;
+        !waits || self.folder(node).join(ZAPI_SOCKET).exists()
+    }
+}
+
+/// User and group numbers of `frr`.
+fn frr_user() -> Result<(u32, u32), EngineError> {
+    let users = fs::read_to_string("/etc/passwd").map_err(|source| EngineError::Io {
+        what: "read /etc/passwd".to_owned(),
+        source,
+    })?;
+    let mut lines = users.lines().filter_map(|line| line.strip_prefix("frr:"));
+    let numbers = lines.next().and_then(|line| {
+        let mut fields = line.split(':').skip(1);
+        Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+    });
+    numbers.ok_or_else(|| EngineError::Unable {
+        what: "FRR's daemons run as the user frr, which this host does not have".to_owned(),
+        remedy: "install: apt-get install frr".to_owned(),
+    })
+}
+
+pub(crate) fn make(dir: &Path) -> Result<(), EngineError> {
+    fs::create_dir_all(dir).map_err(|source| EngineError::Io {
+        what: format!("make {}", dir.display()),
+        source,
+    })
+}

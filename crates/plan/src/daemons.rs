@@ -1,0 +1,122 @@
+//! What a scenario's routing daemons are told, and whether the user's template can say it.
+
+use std::collections::BTreeSet;
+
+use constel_routing::AddressPlan;
+use constel_routing::daemons::{
+    Bfd, Protocol, Software, Spec, TemplateError, Templates, contexts, serving_within,
+};
+use constel_scenario::model::{DaemonRouting, Families, RoutingProtocol, Software as Asked};
+use constel_scenario::{Diagnostic, Diagnostics};
+use constel_topology::NodeKind;
+
+use crate::lab::{Lab, whole_file};
+
+/// Seconds until OSPF sends an unacknowledged packet again: longer than any link's round trip (a GSL of
+/// 3,000 km takes 20 ms there and back), shorter than a hello would be noticed missing.
+const RETRANSMIT_S: u16 = 2;
+
+/// Every ISL costs the same: paths are those of the fewest hops.
+const ISL_COST: u16 = 10;
+
+/// High enough that no path leads through a station.
+const GSL_COST: u16 = 1000;
+
+/// The scenario's daemons in the words of their configuration.
+#[must_use]
+pub fn daemon_spec(routing: &DaemonRouting, families: Families) -> Spec {
+    Spec {
+        software: match routing.software {
+            Asked::Bird => Software::Bird,
+            Asked::Frr => Software::Frr,
+        },
+        protocol: match routing.protocol {
+            RoutingProtocol::Ospf => Protocol::Ospf,
+            RoutingProtocol::Isis => Protocol::Isis,
+            RoutingProtocol::Openfabric => Protocol::Openfabric,
+            RoutingProtocol::Babel => Protocol::Babel,
+        },
+        hello_s: routing.timers.hello_s,
+        dead_s: routing.timers.dead_s,
+        retransmit_s: RETRANSMIT_S,
+        tick_s: 1,
+        isl_cost: ISL_COST,
+        gsl_cost: GSL_COST,
+        ipv4: families.ipv4,
+        ipv6: families.ipv6,
+        bfd: routing.bfd.map(|bfd| Bfd {
+            // At most a minute: bounds of the scenario.
+            interval_ms: u32::try_from(bfd.interval.ns() / 1_000_000).unwrap_or(u32::MAX),
+            multiplier: bfd.multiplier,
+        }),
+    }
+}
+
+/// The templates of the scenario's daemons.
+///
+/// # Errors
+/// What is wrong with the user's, at its place.
+pub fn daemon_templates(routing: &DaemonRouting) -> Result<Templates, Diagnostic> {
+    let user = routing
+        .template
+        .as_ref()
+        .map(|t| (t.path.as_str(), t.text()));
+    Templates::new(user).map_err(|error| diagnostic(routing, &error))
+}
+
+/// An error of a template, at its place in the user's file. Shipped templates have none of their own: what
+/// goes wrong in one comes from the file that includes it.
+fn diagnostic(routing: &DaemonRouting, error: &TemplateError) -> Diagnostic {
+    let Some(file) = &routing.template else {
+        unreachable!("shipped templates suit every scenario: {error}");
+    };
+    if error.template == file.path {
+        let line = error.line.unwrap_or(1);
+        let width = file.text().lines().nth(line as usize - 1);
+        let width = width.map_or(1, |l| u32::try_from(l.chars().count()).unwrap_or(1).max(1));
+        file.error(line, 1, width, "template", error.message.clone())
+    } else {
+        file.error_where_named("template", error.to_string())
+    }
+}
+
+/// Fills the user's template for every node, as it will be at the start of the lab.
+///
+/// # Errors
+/// The first node's that cannot be filled: others would most often say the same.
+pub(crate) fn check_template(lab: &Lab) -> Result<(), Diagnostics> {
+    let scenario = &lab.scenario;
+    let Some(routing) = scenario.routing.mode.daemons() else {
+        return Ok(());
+    };
+    if routing.template.is_none() {
+        return Ok(());
+    }
+    let templates = daemon_templates(routing)?;
+    let spec = daemon_spec(routing, scenario.routing.families);
+    let plan = AddressPlan::new(&lab.layout).map_err(|errors| {
+        let mut found = Diagnostics::new();
+        for error in errors {
+            found.push(whole_file(scenario, "addresses", error.to_string()));
+        }
+        found
+    })?;
+    let mut stations = serving_within(&mut lab.stepper(), 0, 1).into_iter();
+    for node in lab.layout.nodes() {
+        let satellites = match node.kind {
+            NodeKind::Ground => stations.next().unwrap_or_default(),
+            NodeKind::Satellite => BTreeSet::new(),
+        };
+        let contexts = contexts(&lab.layout, &plan, &spec, node.id, &satellites)
+            .map_err(|errors| whole_file(scenario, "routing", errors[0].to_string()))?;
+        for context in &contexts {
+            templates.render(context).map_err(|error| {
+                diagnostic(routing, &error).with_reason(format!(
+                    "filled for {} of node {}",
+                    context.program, node.name
+                ))
+            })?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,238 @@
+//! What a template is filled with: one node as its daemons see it.
+
+use super::{Bfd, Protocol, Software, Spec, SpecError};
+use crate::addresses::{
+    AddressPlan, GSL_V4, GSL_V4_LEN, ISL_V4, ISL_V4_LEN, LOOPBACK_V4, LOOPBACK_V4_LEN, LOOPBACK_V6,
+    LOOPBACK_V6_LEN,
+};
+use constel_link::PortId;
+use constel_topology::{Layout, NodeId, NodeKind, PortRole};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// Everything a template can use. Field names are the template's variables.
+#[derive(Debug, Clone, Serialize)]
+pub struct Context {
+    /// Which program the file is for: `bird`, `zebra`, `ospfd`, ...
+    pub program: &'static str,
+    /// `bird` or `frr`.
+    pub software: Software,
+    /// `ospf`, `isis`, `openfabric` or `babel`.
+    pub protocol: Protocol,
+    /// Whether IPv4 is routed.
+    pub ipv4: bool,
+    /// Whether IPv6 is routed.
+    pub ipv6: bool,
+    /// Timers of the protocol.
+    pub timers: Timers,
+    /// BFD, or none.
+    pub bfd: Option<Bfd>,
+    /// The node.
+    pub node: NodeRow,
+    /// Its ports, in order, those without anybody at the other end left out.
+    pub ports: Vec<PortRow>,
+    /// Address blocks of the lab.
+    pub blocks: Blocks,
+}
+
+/// Timers, seconds.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Timers {
+    /// Between two hellos.
+    pub hello_s: u16,
+    /// Until a silent neighbour is dead.
+    pub dead_s: u16,
+    /// Until an unacknowledged packet is sent again.
+    pub retransmit_s: u16,
+    /// By which BIRD gathers route calculations.
+    pub tick_s: u16,
+}
+
+/// The node.
+#[derive(Debug, Clone, Serialize)]
+pub struct NodeRow {
+    /// Its name.
+    pub name: String,
+    /// `satellite` or `ground`.
+    pub kind: &'static str,
+    /// Its number in the lab, from 0.
+    pub number: u32,
+    /// Its IPv4 loopback address, which is its router identifier too.
+    pub ipv4: Ipv4Addr,
+    /// Its IPv6 loopback address.
+    pub ipv6: Ipv6Addr,
+    /// Its network entity title for IS-IS (area 49.0001).
+    pub net: String,
+}
+
+/// One interface.
+#[derive(Debug, Clone, Serialize)]
+pub struct PortRow {
+    /// Its name in the node.
+    pub name: &'static str,
+    /// `isl` or `gsl`.
+    pub role: &'static str,
+    /// `point-to-point` or `point-to-multipoint`.
+    pub network: &'static str,
+    /// Cost of sending there.
+    pub cost: u16,
+    /// Its IPv4 address.
+    pub ipv4: Ipv4Addr,
+    /// Length of its IPv4 subnet's prefix.
+    pub ipv4_length: u8,
+    /// Its IPv6 address: link-local, /64.
+    pub ipv6: Ipv6Addr,
+    /// Who may be at the other end: the neighbour of a laser, the satellites a station will use. Empty for a
+    /// satellite's ground port: it hears its stations.
+    pub peers: Vec<Peer>,
+}
+
+/// The far end of a link.
+#[derive(Debug, Clone, Serialize)]
+pub struct Peer {
+    /// Its node's name.
+    pub node: String,
+    /// Its port's IPv4 address.
+    pub ipv4: Ipv4Addr,
+    /// Its port's link-local address.
+    pub ipv6: Ipv6Addr,
+    /// Its node's IPv4 loopback address.
+    pub loopback_ipv4: Ipv4Addr,
+}
+
+/// Address blocks, `address/length`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Blocks {
+    /// Loopbacks, IPv4.
+    pub loopback_ipv4: String,
+    /// Loopbacks, IPv6.
+    pub loopback_ipv6: String,
+    /// Ends of lasers, IPv4.
+    pub isl_ipv4: String,
+    /// Ground ports, IPv4.
+    pub gsl_ipv4: String,
+}
+
+/// Contexts of one node, one for each of `programs`.
+///
+/// `satellites` are those that a station will use during the run; ignored for a satellite.
+///
+/// # Errors
+/// Everything that is wrong with the arguments.
+///
+/// # Panics
+/// When a node is not of this layout.
+pub fn contexts(
+    layout: &Layout,
+    plan: &AddressPlan,
+    spec: &Spec,
+    node: NodeId,
+    satellites: &BTreeSet<NodeId>,
+) -> Result<Vec<Context>, Vec<SpecError>> {
+    let mut errors = spec.check().err().unwrap_or_default();
+    for n in satellites.iter().map(|n| layout.node(*n)) {
+        if n.kind != NodeKind::Satellite {
+            errors.push(SpecError::NotASatellite(n.name.clone()));
+        }
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let context = Context {
+        program: "",
+        software: spec.software,
+        protocol: spec.protocol,
+        ipv4: spec.ipv4,
+        ipv6: spec.ipv6,
+        timers: Timers {
+            hello_s: spec.hello_s,
+            dead_s: spec.dead_s,
+            retransmit_s: spec.retransmit_s,
+            tick_s: spec.tick_s,
+        },
+        bfd: spec.bfd,
+        node: node_row(layout, plan, node),
+        ports: port_rows(layout, plan, spec, node, satellites),
+        blocks: Blocks {
+            loopback_ipv4: format!("{LOOPBACK_V4}/{LOOPBACK_V4_LEN}"),
+            loopback_ipv6: format!("{LOOPBACK_V6}/{LOOPBACK_V6_LEN}"),
+            isl_ipv4: format!("{ISL_V4}/{ISL_V4_LEN}"),
+            gsl_ipv4: format!("{GSL_V4}/{GSL_V4_LEN}"),
+        },
+    };
+    let one = |program: super::Program| Context {
+        program: program.name,
+        ..context.clone()
+    };
+    Ok(super::programs(spec).into_iter().map(one).collect())
+}
+
+fn node_row(layout: &Layout, plan: &AddressPlan, node: NodeId) -> NodeRow {
+    let own = plan.loopback(node);
+    let [a, b, c, d] = own.v4.octets();
+    // The system identifier is the IPv4 loopback in binary-coded decimal, as is the custom.
+    let digits = format!("{a:03}{b:03}{c:03}{d:03}");
+    NodeRow {
+        name: layout.node(node).name.clone(),
+        kind: layout.node(node).kind.as_str(),
+        number: node.0,
+        ipv4: own.v4,
+        ipv6: own.v6,
+        net: format!(
+            "49.0001.{}.{}.{}.00",
+            &digits[..4],
+            &digits[4..8],
+            &digits[8..]
+        ),
+    }
+}
+
+fn port_rows(
+    layout: &Layout,
+    plan: &AddressPlan,
+    spec: &Spec,
+    node: NodeId,
+    satellites: &BTreeSet<NodeId>,
+) -> Vec<PortRow> {
+    let peer = |port: PortId| {
+        let at = layout.port(port).node;
+        let far = plan.port(port);
+        far.v4.map(|(v4, _)| Peer {
+            node: layout.node(at).name.clone(),
+            ipv4: v4,
+            ipv6: far.v6_link_local,
+            loopback_ipv4: plan.loopback(at).v4,
+        })
+    };
+    let mut rows = Vec::new();
+    for port in layout.ports_of(node) {
+        let own = plan.port(port.id);
+        // A laser without a neighbour has no address.
+        let Some((v4, v4_len)) = own.v4 else { continue };
+        let (role, network, cost, peers) = if port.role == PortRole::Gsl {
+            let used = match layout.node(node).kind {
+                NodeKind::Ground => satellites.iter().map(|s| layout.gsl_port(*s)).collect(),
+                NodeKind::Satellite => Vec::new(),
+            };
+            ("gsl", "point-to-multipoint", spec.gsl_cost, used)
+        } else {
+            let far = layout
+                .isl_of_port(port.id)
+                .map(|l| if l.a == port.id { l.b } else { l.a });
+            let far = far.into_iter().collect();
+            ("isl", "point-to-point", spec.isl_cost, far)
+        };
+        rows.push(PortRow {
+            name: port.name(),
+            role,
+            network,
+            cost,
+            ipv4: v4,
+            ipv4_length: v4_len,
+            ipv6: own.v6_link_local,
+            peers: peers.into_iter().filter_map(peer).collect(),
+        });
+    }
+    rows
+}

@@ -1,0 +1,139 @@
+//! Configuration of routing daemons: what runs in each node, and with which files. Checked against BIRD 2.0.12
+//! and FRRouting 8.4.4.
+//!
+//! A file is a template (Jinja, shipped in `templates/` or the user's own) filled with a [`Context`]: the node,
+//! its ports, addresses, peers and timers. What was found to work, and why, stands in the templates.
+
+mod context;
+mod programs;
+mod serving;
+mod templates;
+
+pub use context::{Context, NodeRow, Peer, PortRow, contexts};
+pub use programs::{Program, ZAPI_SOCKET, bird_arguments, frr_arguments, programs};
+pub use serving::serving_within;
+pub use templates::{TemplateError, Templates};
+
+/// Routing software.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Software {
+    /// BIRD 2.
+    Bird,
+    /// FRRouting.
+    Frr,
+}
+
+/// A routing protocol within an autonomous system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// OSPFv2 and OSPFv3.
+    Ospf,
+    /// IS-IS.
+    Isis,
+    /// OpenFabric.
+    Openfabric,
+    /// Babel.
+    Babel,
+}
+
+/// Bidirectional Forwarding Detection on every link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Bfd {
+    /// Milliseconds between two packets, both ways.
+    pub interval_ms: u32,
+    /// How many may be missing, at least 2.
+    pub multiplier: u8,
+}
+
+/// Everything about a lab's daemons that is the same in every node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spec {
+    /// Which software.
+    pub software: Software,
+    /// Which protocol; one that the software speaks.
+    pub protocol: Protocol,
+    /// Seconds between hellos, 1..=65535.
+    pub hello_s: u16,
+    /// Seconds without a hello until a neighbour is dropped, at least twice `hello_s`.
+    pub dead_s: u16,
+    /// Seconds until an unacknowledged packet is sent again, 1..=65535. Must exceed a link's round trip.
+    pub retransmit_s: u16,
+    /// Seconds by which BIRD gathers route calculations, 1..=65535.
+    pub tick_s: u16,
+    /// Cost of an ISL, 1..=65535.
+    pub isl_cost: u16,
+    /// Cost of a ground link, 1..=65535. High enough and no path leads through a station.
+    pub gsl_cost: u16,
+    /// IPv4 is routed.
+    pub ipv4: bool,
+    /// IPv6 is routed.
+    pub ipv6: bool,
+    /// Whether links are watched by BFD.
+    pub bfd: Option<Bfd>,
+}
+
+/// A configuration that cannot be written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SpecError {
+    /// A number out of bounds.
+    #[error("{what} is {value}, must be at least {least}")]
+    TooSmall {
+        /// Which number.
+        what: &'static str,
+        /// What it is.
+        value: u16,
+        /// The bound.
+        least: u32,
+    },
+    /// No family is asked for.
+    #[error("routing needs IPv4 or IPv6 or both")]
+    NoFamily,
+    /// The software does not speak the protocol.
+    #[error("BIRD speaks neither IS-IS nor OpenFabric")]
+    NotSpoken,
+    /// Something listed as a station's satellite is none.
+    #[error("`{0}` is no satellite")]
+    NotASatellite(String),
+}
+
+impl Spec {
+    /// Finds everything that is wrong with the numbers.
+    ///
+    /// # Errors
+    /// All findings.
+    pub fn check(&self) -> Result<(), Vec<SpecError>> {
+        let mut errors = Vec::new();
+        let numbers = [
+            ("hello time in seconds", self.hello_s, 1),
+            (
+                "dead time in seconds",
+                self.dead_s,
+                2 * u32::from(self.hello_s),
+            ),
+            ("retransmit time in seconds", self.retransmit_s, 1),
+            ("tick in seconds", self.tick_s, 1),
+            ("ISL cost", self.isl_cost, 1),
+            ("ground link cost", self.gsl_cost, 1),
+        ];
+        for (what, value, least) in numbers {
+            if u32::from(value) < least {
+                errors.push(SpecError::TooSmall { what, value, least });
+            }
+        }
+        if !self.ipv4 && !self.ipv6 {
+            errors.push(SpecError::NoFamily);
+        }
+        if self.software == Software::Bird
+            && matches!(self.protocol, Protocol::Isis | Protocol::Openfabric)
+        {
+            errors.push(SpecError::NotSpoken);
+        }
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(errors)
+        }
+    }
+}

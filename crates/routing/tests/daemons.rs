@@ -1,0 +1,190 @@
+//! Generated configurations, word for word: `tests/golden/*.conf`. `CONSTEL_BLESS=1 cargo test -p constel-routing
+//! --test daemons` writes them anew; read the diff before committing it.
+
+mod common;
+
+use constel_orbit::WalkerKind;
+use constel_routing::AddressPlan;
+use constel_routing::daemons::{
+    Bfd, Context, Protocol, Software, Spec, Templates, contexts, serving_within,
+};
+use constel_topology::NodeId;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+const SPEC: Spec = Spec {
+    software: Software::Bird,
+    protocol: Protocol::Ospf,
+    hello_s: 1,
+    dead_s: 4,
+    retransmit_s: 2,
+    tick_s: 1,
+    isl_cost: 10,
+    gsl_cost: 1000,
+    ipv4: true,
+    ipv6: true,
+    bfd: None,
+};
+
+/// Contexts of the first satellite and of the first station of a small lab.
+fn of_both(spec: &Spec) -> Vec<Context> {
+    let mut stepper = common::lab(WalkerKind::Delta, (24, 4, 1), 60.0, 780.0, common::cities());
+    let layout = stepper.layout().clone();
+    let plan = AddressPlan::new(&layout).unwrap();
+    let serving = serving_within(&mut stepper, 0, 600);
+    let (satellite, station) = (NodeId(0), NodeId(layout.satellite_count() as u32));
+    let none = BTreeSet::new();
+    let of = |node, satellites| contexts(&layout, &plan, spec, node, satellites).unwrap();
+    let mut both = of(satellite, &none);
+    both.extend(of(station, &serving[0]));
+    both
+}
+
+#[test]
+fn every_configuration_reads_as_agreed() {
+    let bless = std::env::var_os("CONSTEL_BLESS").is_some();
+    let bfd = Some(Bfd {
+        interval_ms: 300,
+        multiplier: 3,
+    });
+    let frr = Software::Frr;
+    let cases = [
+        ("bird-ospf", SPEC),
+        (
+            "bird-ospf-v4-bfd",
+            Spec {
+                ipv6: false,
+                bfd,
+                ..SPEC
+            },
+        ),
+        (
+            "bird-babel",
+            Spec {
+                protocol: Protocol::Babel,
+                ..SPEC
+            },
+        ),
+        (
+            "frr-ospf",
+            Spec {
+                software: frr,
+                bfd,
+                ..SPEC
+            },
+        ),
+        (
+            "frr-isis",
+            Spec {
+                software: frr,
+                protocol: Protocol::Isis,
+                ..SPEC
+            },
+        ),
+        (
+            "frr-openfabric",
+            Spec {
+                software: frr,
+                protocol: Protocol::Openfabric,
+                ..SPEC
+            },
+        ),
+        (
+            "frr-babel-v6",
+            Spec {
+                software: frr,
+                protocol: Protocol::Babel,
+                ipv4: false,
+                ..SPEC
+            },
+        ),
+    ];
+    let templates = Templates::new(None).unwrap();
+    let mut differing = Vec::new();
+    for (case, spec) in cases {
+        let mut text = String::new();
+        for context in of_both(&spec) {
+            text += &format!("==== {} of {}\n", context.program, context.node.name);
+            text += &templates.render(&context).unwrap();
+        }
+        let golden = Path::new("tests/golden").join(format!("{case}.conf"));
+        if bless {
+            fs::write(&golden, &text).unwrap();
+        } else if fs::read_to_string(&golden).unwrap_or_default() != text {
+            differing.push(format!("{case}:\n{text}"));
+        }
+    }
+    assert!(differing.is_empty(), "{}", differing.join("\n"));
+}
+
+#[test]
+fn a_users_template_takes_the_place_of_all_and_can_include_the_shipped() {
+    let text = "{% if program == \"bird\" %}{% include \"bird.conf.j2\" %}{% endif %}# {{ ports | length }} ports\n";
+    let mine = Templates::new(Some(("mine.j2", text))).unwrap();
+    let context = &of_both(&SPEC)[0];
+    let shipped = Templates::new(None).unwrap().render(context).unwrap();
+    let ports = context.ports.len();
+    assert_eq!(
+        mine.render(context).unwrap(),
+        format!("{shipped}# {ports} ports\n")
+    );
+}
+
+#[test]
+fn a_templates_error_has_its_place() {
+    let broken = Templates::new(Some(("mine.j2", "fine\n{% if %}\n"))).unwrap_err();
+    assert_eq!(
+        (broken.template.as_str(), broken.line),
+        ("mine.j2", Some(2))
+    );
+    let missing = Templates::new(Some(("mine.j2", "\n\n{{ node.colour.rgb }}\n"))).unwrap();
+    let error = missing.render(&of_both(&SPEC)[0]).unwrap_err();
+    assert_eq!(
+        (error.template.as_str(), error.line),
+        ("mine.j2", Some(3)),
+        "{error}"
+    );
+}
+
+#[test]
+fn wrong_asks_are_refused() {
+    let layout = common::lab(WalkerKind::Delta, (3, 1, 0), 60.0, 780.0, common::cities())
+        .layout()
+        .clone();
+    let plan = AddressPlan::new(&layout).unwrap();
+    let spec = Spec {
+        protocol: Protocol::Isis,
+        hello_s: 0,
+        dead_s: 1,
+        isl_cost: 0,
+        ipv4: false,
+        ipv6: false,
+        ..SPEC
+    };
+    let listed: BTreeSet<NodeId> = [NodeId(3)].into();
+    let errors = contexts(&layout, &plan, &spec, NodeId(4), &listed).unwrap_err();
+    let text: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    for part in [
+        "hello time in seconds is 0",
+        "ISL cost is 0",
+        "IPv4 or IPv6",
+        "neither IS-IS",
+        "`london` is no satellite",
+    ] {
+        assert!(
+            text.iter().any(|t| t.contains(part)),
+            "{part} missing in {text:?}"
+        );
+    }
+    let short = Spec {
+        hello_s: 3,
+        dead_s: 5,
+        ..SPEC
+    };
+    assert!(
+        short.check().unwrap_err()[0]
+            .to_string()
+            .contains("at least 6")
+    );
+}
