@@ -13,6 +13,7 @@ use constel_link::{
 use serde::Serialize;
 
 use super::error::{RelayError, Result};
+use super::stalls::Stall;
 use super::stats::RelayStats;
 use super::thread::{Command, KnownEffects, PLACES_PER_TURN, Signals};
 
@@ -227,7 +228,16 @@ impl RelayHandle {
         self.ask(Command::Lateness)
     }
 
-    /// Forget the lateness recorded so far.
+    /// When the machine kept the relay's thread from running, since the start or the last
+    /// [`RelayHandle::clear_lateness`]; the latest 8,192 times.
+    ///
+    /// # Errors
+    /// [`RelayError::Stopped`].
+    pub fn stalls(&self) -> Result<Vec<Stall>> {
+        self.ask(Command::Stalls)
+    }
+
+    /// Forget the lateness and the stalls recorded so far.
     ///
     /// # Errors
     /// [`RelayError::Stopped`].

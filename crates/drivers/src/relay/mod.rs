@@ -24,6 +24,7 @@ mod offload;
 mod plumbing;
 mod pool;
 mod sched;
+mod stalls;
 mod stats;
 mod thread;
 mod xsk;
@@ -41,6 +42,7 @@ pub use error::{RelayError, Result};
 pub use handle::{Applied, Pending, RelayHandle};
 pub use offload::send_single_frames;
 pub use sched::Priority;
+pub use stalls::{Stall, StallStats};
 pub use stats::{RelayStats, UnintendedDrops};
 pub use thread::KnownEffects;
 

@@ -270,6 +270,12 @@ impl Rings {
         }
     }
 
+    /// When the oldest frame seen by the last `look` arrived.
+    pub(crate) fn oldest(&self) -> Option<Nanos> {
+        let oldest = self.sides.iter().map(|side| side.next_ts).min();
+        oldest.filter(|&ts| ts != Nanos::MAX)
+    }
+
     /// Whether the last `look` left frames behind.
     pub(crate) fn has_frames(&self) -> bool {
         self.sides.iter().any(|side| side.tail != side.head)

@@ -47,6 +47,14 @@ pub(crate) enum Plan {
     Sleep { until: Nanos },
 }
 
+/// A sleep that is over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slept {
+    pub(crate) start_ns: Nanos,
+    pub(crate) end_ns: Nanos,
+    pub(crate) timed_out: bool,
+}
+
 /// The waiting strategy.
 #[derive(Debug)]
 pub(crate) struct Waiting {
@@ -130,8 +138,9 @@ impl Waiting {
         Plan::Spin
     }
 
-    /// Sleep until that time, a frame or the bell.
-    pub(crate) fn sleep(&mut self, until: Nanos, frames: RawFd, bell: RawFd) {
+    /// Sleep until that time, a frame or the bell. Returns when it began and when it ended, and
+    /// whether the time was what ended it.
+    pub(crate) fn sleep(&mut self, until: Nanos, frames: RawFd, bell: RawFd) -> Slept {
         let poll = |fd| libc::pollfd {
             fd,
             events: libc::POLLIN,
@@ -156,6 +165,11 @@ impl Waiting {
         self.slept_in_window_ns += now - start;
         if woken == 0 {
             self.learn(now.saturating_sub(until));
+        }
+        Slept {
+            start_ns: start,
+            end_ns: now,
+            timed_out: woken == 0,
         }
     }
 

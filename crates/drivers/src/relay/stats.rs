@@ -3,6 +3,8 @@
 use constel_link::{Nanos, Quantiles, Totals};
 use serde::Serialize;
 
+use super::stalls::StallStats;
+
 /// Frames lost by the emulator itself, by cause. All zero in a sound run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct UnintendedDrops {
@@ -54,6 +56,11 @@ pub struct RelayStats {
     pub delivered: u64,
     /// Actual minus due time of every frame released since the start; never negative.
     pub lateness: Quantiles,
+    /// Of that, what the machine is not to blame for: without the time in which the relay's thread
+    /// wanted to run and did not.
+    pub own_lateness: Quantiles,
+    /// That time: waking up later than asked for, and being stopped.
+    pub stalls: StallStats,
     /// Frames released before their time. Always 0; counted to prove it.
     pub early: u64,
     /// Slots not in use.

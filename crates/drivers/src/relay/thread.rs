@@ -17,6 +17,7 @@ use super::layout::{ADDRESSES, FIRST_PORT, FLAG_CSUM, SlotRef, TAG};
 use super::object::Loaded;
 use super::pool::{Pool, Rings};
 use super::sched::{Plan, Waiting};
+use super::stalls::{STALL_NS, Stall, Stalls};
 use super::stats::{RelayStats, UnintendedDrops};
 use super::xsk::{Checksum, Xsk};
 
@@ -46,6 +47,7 @@ pub(crate) enum Command {
     ApplyEffects(CheckedEffects, SyncSender<Result<Nanos, UpdateError>>),
     Effects(PortId, PortId, SyncSender<KnownEffects>),
     Lateness(SyncSender<Histogram>),
+    Stalls(SyncSender<Vec<Stall>>),
     ClearLateness,
 }
 
@@ -93,6 +95,8 @@ pub(crate) struct State {
     /// Due times of the batch being sent.
     batch: Vec<Nanos>,
     lateness: Histogram,
+    own_lateness: Histogram,
+    stalls: Stalls,
     early: u64,
     injected: u64,
     trunk_stalls: u64,
@@ -109,6 +113,8 @@ impl State {
             scheduled: VecDeque::new(),
             batch: Vec::with_capacity(BATCH),
             lateness: Histogram::new(),
+            own_lateness: Histogram::new(),
+            stalls: Stalls::new(),
             early: 0,
             injected: 0,
             trunk_stalls: 0,
@@ -125,8 +131,10 @@ impl Thread {
     /// Runs until told to stop.
     pub(crate) fn run(mut self) {
         self.waiting.enter();
+        self.state.stalls.enter();
         loop {
             let now = mono_ns();
+            self.state.stalls.look(now);
             if let Some(until) = self.waiting.pace(now) {
                 self.sleep(until, true);
             }
@@ -259,7 +267,14 @@ impl Thread {
         for (i, &due) in self.state.batch.iter().enumerate() {
             let sent = before + (after - before) * (i as u64 + 1) / n;
             self.state.early += u64::from(before < due);
-            self.state.lateness.record(sent.saturating_sub(due));
+            let late = sent.saturating_sub(due);
+            self.state.lateness.record(late);
+            let others = if late < STALL_NS {
+                0
+            } else {
+                self.state.stalls.within(due, sent)
+            };
+            self.state.own_lateness.record(late.saturating_sub(others));
         }
     }
 
@@ -285,7 +300,15 @@ impl Thread {
         if !news && !self.signals.attention.load(Ordering::SeqCst) {
             self.state.sleeps += 1;
             let bell = self.signals.bell.as_raw_fd();
-            self.waiting.sleep(until, self.wake_fd, bell);
+            let slept = self.waiting.sleep(until, self.wake_fd, bell);
+            let wanted = if slept.timed_out {
+                until
+            } else {
+                self.rings.look();
+                self.rings.oldest().unwrap_or(Nanos::MAX).min(until)
+            };
+            let stalls = &mut self.state.stalls;
+            stalls.woke(slept.start_ns, wanted, slept.end_ns);
         }
         self.rings.wake_up();
     }
@@ -372,7 +395,14 @@ impl Thread {
             Command::Lateness(reply) => {
                 let _ = reply.try_send(self.state.lateness.clone());
             }
-            Command::ClearLateness => self.state.lateness.clear(),
+            Command::Stalls(reply) => {
+                let _ = reply.try_send(self.state.stalls.kept());
+            }
+            Command::ClearLateness => {
+                self.state.lateness.clear();
+                self.state.own_lateness.clear();
+                self.state.stalls.clear();
+            }
         }
     }
 
@@ -418,6 +448,8 @@ impl Thread {
             injected: state.injected,
             delivered: sums.delivered,
             lateness: state.lateness.quantiles(),
+            own_lateness: state.own_lateness.quantiles(),
+            stalls: state.stalls.sums(),
             early: state.early,
             free_slots: self.pool.free() + self.rings.handed_out(),
             cpu_ns: thread_cpu_ns(),
