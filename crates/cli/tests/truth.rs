@@ -10,6 +10,7 @@ use support::lab::Lab;
 use support::load::Load;
 use support::probe::{Pace, Sample, echo, one_way};
 use support::route::Sky;
+use support::witness::{Hiccup, Witness};
 use support::{netns, scenario};
 
 /// A run whose own verdict says the host did not keep up proves nothing either way and is repeated. So often.
@@ -17,6 +18,8 @@ const TRIES: usize = 3;
 
 /// A probe and what geometry says.
 struct Compared {
+    /// Lab time at which it was sent.
+    sent_ns: i64,
     measured_ns: i64,
     expected_ns: i64,
 }
@@ -27,8 +30,14 @@ impl Compared {
     }
 }
 
-/// Runs a lab until its verdict is that its figures are to be trusted, and gives what `measure` made of it.
-fn trusted<T>(file: &Path, dir: &Path, flags: &[&str], measure: impl Fn(&Lab) -> T) -> T {
+/// Runs a lab until its verdict is that its figures are to be trusted, and gives what `measure` made of it, and when
+/// (lab time) the relay's thread was kept from running.
+fn trusted<T>(
+    file: &Path,
+    dir: &Path,
+    flags: &[&str],
+    measure: impl Fn(&Lab) -> T,
+) -> (T, Vec<Hiccup>) {
     for _ in 0..TRIES {
         // A results folder of its own.
         let number = std::fs::read_dir(dir).unwrap().count();
@@ -38,7 +47,13 @@ fn trusted<T>(file: &Path, dir: &Path, flags: &[&str], measure: impl Fn(&Lab) ->
         let summary = lab.summary();
         if summary["verdict"]["trustworthy"] == true {
             assert_eq!(status.code(), Some(0));
-            return measured;
+            let stalls = std::fs::read(lab.results.join("stalls.json")).unwrap();
+            let stalls: Vec<serde_json::Value> = serde_json::from_slice(&stalls).unwrap();
+            let hiccup = |stall: &serde_json::Value| Hiccup {
+                from_ns: stall["from_ns"].as_i64().unwrap(),
+                to_ns: stall["to_ns"].as_i64().unwrap(),
+            };
+            return (measured, stalls.iter().map(hiccup).collect());
         }
         assert_eq!(status.code(), Some(3), "{}", lab.stderr());
         eprintln!("not trusted, again: {}", summary["verdict"]["reasons"]);
@@ -54,21 +69,33 @@ fn quantile(sorted: &[i64], share: f64) -> i64 {
 /// about us.
 const OTHERS_CORES: f64 = 0.1;
 
+/// A host that stops what runs on it while more than this share of the probes is under way is tried again.
+const STOPPED_SHARE: f64 = 0.2;
+
 /// Pings from `ross` to `to`, over so many hops, for so long, and compares each answer with the plan of its
-/// moment: off by less than 0.2 ms in the median and less than 0.5 ms always. Otherwise it is tried again: a
-/// virtual machine may stand still for milliseconds. What never does better is in the end judged by all but the
-/// slowest in a hundred, or, where others use the processors, by the faster half; it says so.
+/// moment: off by less than 0.2 ms in the median and less than 0.5 ms always, but for probes under way while the
+/// host stood still. That is told by witnesses, not by the probes: a real-time thread on each processor, and the
+/// relay's own book of when its thread was kept from running. What never does better is in the end judged by all
+/// but the slowest in a hundred, or, where others use the processors, by the faster half; it says so.
 fn ping_is_twice_the_delay(to: &str, hops: usize, seconds: u32, every: Duration) {
     let host = Host::take();
     let dir = tempfile::tempdir().unwrap();
     let file = scenario::sky(dir.path(), seconds + 2, "0 s");
     for number in 1..=TRIES {
-        let (compared, others) = trusted(&file, dir.path(), &[], |lab| {
+        let ((compared, others, hiccups), stalls) = trusted(&file, dir.path(), &[], |lab| {
             ping(lab, &file, to, hops, seconds, every)
         });
         let glide = compared[compared.len() - 1].expected_ns - compared[0].expected_ns;
         let mut errors: Vec<i64> = compared.iter().map(Compared::error_ns).collect();
         errors.sort_unstable();
+        let stood_still = |probe: &&Compared| {
+            let to = probe.sent_ns + probe.measured_ns;
+            hiccups
+                .iter()
+                .chain(&stalls)
+                .any(|h| h.meets(probe.sent_ns, to))
+        };
+        let met = compared.iter().filter(stood_still).count();
         let us = |share| quantile(&errors, share) as f64 / 1e3;
         println!(
             "{} pings over {seconds} s and {hops} hops, {:.3} ms there and back, gliding by {:.3} ms: error least {:.1} us, median {:.1} us, p95 {:.1} us, p99 {:.1} us, greatest {:.1} us; others use {others:.2} cores",
@@ -85,8 +112,20 @@ fn ping_is_twice_the_delay(to: &str, hops: usize, seconds: u32, every: Duration)
         assert!(glide > i64::from(seconds) * 90_000, "glided by {glide} ns");
         // No frame is faster than light. The clock's doubt is all that may be seen here.
         assert!(errors[0] > -60_000, "too early by {} ns", -errors[0]);
-        let mut sizes: Vec<i64> = errors.iter().map(|error| error.abs()).collect();
+        let running = compared.iter().filter(|probe| !stood_still(probe));
+        let mut sizes: Vec<i64> = running.map(|probe| probe.error_ns().abs()).collect();
         sizes.sort_unstable();
+        println!(
+            "  the host stood still {} times by its witness, {} by the relay's book, {met} pings under way; the other {}: p99 {:.1} us, greatest {:.1} us",
+            hiccups.len(),
+            stalls.len(),
+            sizes.len(),
+            quantile(&sizes, 0.99) as f64 / 1e3,
+            quantile(&sizes, 1.0) as f64 / 1e3,
+        );
+        if met as f64 > STOPPED_SHARE * compared.len() as f64 && number < TRIES {
+            continue;
+        }
         let median_good = quantile(&sizes, 0.5) < 200_000;
         if median_good && quantile(&sizes, 1.0) < 500_000 {
             break;
@@ -108,7 +147,7 @@ fn ping_is_twice_the_delay(to: &str, hops: usize, seconds: u32, every: Duration)
     host.assert_as_before("after the pings");
 }
 
-/// One run of pings, and how many cores others used meanwhile.
+/// One run of pings, how many cores others used meanwhile, and when (lab time) the host stood still.
 fn ping(
     lab: &Lab,
     file: &Path,
@@ -116,7 +155,7 @@ fn ping(
     hops: usize,
     seconds: u32,
     every: Duration,
-) -> (Vec<Compared>, f64) {
+) -> (Vec<Compared>, f64, Vec<Hiccup>) {
     let (from, goal) = (lab.node("ross"), lab.node(to));
     let clock = lab.client().clock().unwrap();
     assert!(clock.doubt_ns < 50_000, "{clock:?}");
@@ -129,7 +168,13 @@ fn ping(
         every,
         patience,
     };
+    let witness = Witness::begin();
     let samples = echo(&from, netns::loopback(&goal), pace);
+    let in_lab_time = |h: Hiccup| Hiccup {
+        from_ns: h.from_ns - clock.zero_mono_ns,
+        to_ns: h.to_ns - clock.zero_mono_ns,
+    };
+    let hiccups = witness.end().into_iter().map(in_lab_time).collect();
     let others = load.others_since(lab.child.id());
     let compare = |sample: &Sample| {
         let t_ns = sample.sent_ns - clock.zero_mono_ns;
@@ -141,11 +186,12 @@ fn ping(
         let off = one_way_ns as f64 - sky.light_ns(&path);
         assert!(off.abs() < 2_000.0, "at {t_ns}: {off} ns from geometry");
         Compared {
+            sent_ns: t_ns,
             measured_ns: sample.took_ns.expect("no probe may be lost"),
             expected_ns: 2 * one_way_ns,
         }
     };
-    (samples.iter().map(compare).collect(), others)
+    (samples.iter().map(compare).collect(), others, hiccups)
 }
 
 #[test]
@@ -231,7 +277,7 @@ fn a_handover_is_an_outage_as_stated_and_rebuilds_nothing() {
     let during = Sky::at(&file, HANDOVER_NS + OUTAGE_NS / 2);
     assert_eq!(during.delay_ns(&new), None, "dark meanwhile");
 
-    let (up, down, happened) = trusted(&file, dir.path(), &[], |lab| {
+    let ((up, down, happened), _) = trusted(&file, dir.path(), &[], |lab| {
         let (hobart, chatham) = (lab.node("hobart"), lab.node("chatham"));
         let (a, b) = (netns::loopback(&hobart), netns::loopback(&chatham));
         let clock = lab.client().clock().unwrap();

@@ -59,7 +59,8 @@ struct cpu {
 	__u64 delivered; // frames handed to a host end
 	__u64 foreign; // frames on the trunk that are not ours
 	__u64 before_start; // frames that came before the relay's thread: there were no edges yet
-	__u8 pad0[40];
+	__u64 dropped_share; // the port held its share of the slots already
+	__u8 pad0[32];
 	// written by userspace
 	__u32 desc_tail;
 	__u32 free_head;
@@ -97,6 +98,38 @@ struct {
 	__type(key, __u32);
 	__type(value, struct cpu);
 } cst_cpus SEC(".maps");
+
+// Slots a port has taken, ever, and frames it lost because it held its share. Written here.
+struct port {
+	__u64 taken;
+	__u64 dropped_share;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); // set at load: ports
+	__type(key, __u32);
+	__type(value, struct port);
+} cst_ports SEC(".maps");
+
+// Slots of a port that came back, ever. Written by userspace.
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); // set at load: ports
+	__type(key, __u32);
+	__type(value, __u64);
+} cst_back SEC(".maps");
+
+// Slots a port may hold at present. Written by userspace.
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} cst_share SEC(".maps");
 
 // Non-zero while the relay's thread sleeps or is about to.
 struct {
@@ -148,9 +181,11 @@ static __always_inline struct cpu *this_cpu(__u32 *nr)
 SEC("tcx/ingress")
 int cst_capture(struct __sk_buff *ctx)
 {
-	__u32 nr, key, slot, head, tail;
+	__u32 nr, key, slot, head, tail, zero = 0;
 	struct cpu *cpu = this_cpu(&nr);
 	struct desc *desc;
+	struct port *port;
+	__u64 *back, *share;
 	__u64 *free;
 	__u8 *at;
 
@@ -177,6 +212,21 @@ int cst_capture(struct __sk_buff *ctx)
 			cpu->dropped_pool++;
 		else
 			cpu->before_start++;
+		return TC_ACT_SHOT;
+	}
+	key = ctx->ifindex - first_port;
+	port = bpf_map_lookup_elem(&cst_ports, &key);
+	back = bpf_map_lookup_elem(&cst_back, &key);
+	share = bpf_map_lookup_elem(&cst_share, &zero);
+	if (!port || !back || !share) {
+		cpu->dropped_error++;
+		return TC_ACT_SHOT;
+	}
+	// A port that floods must leave room for the others.
+	__s64 held = port->taken - *(volatile __u64 *)back;
+	if (held >= (__s64)*(volatile __u64 *)share) {
+		cpu->dropped_share++;
+		port->dropped_share++;
 		return TC_ACT_SHOT;
 	}
 	key = nr * (ring_mask + 1) + (tail & ring_mask);
@@ -226,12 +276,12 @@ int cst_capture(struct __sk_buff *ctx)
 	desc->len = ADDRESSES + own_tag + body;
 	desc->flags = flags | (own_tag ? FLAG_VLAN : 0);
 	cpu->free_tail = tail + 1;
+	__sync_fetch_and_add(&port->taken, 1);
 	cpu->captured++;
 	desc->ts_ns = bpf_ktime_get_ns();
 	// Publish: a full barrier, after the descriptor and before the look at cst_asleep.
 	__sync_lock_test_and_set(&cpu->desc_head, head + 1);
 
-	__u32 zero = 0;
 	__u64 *asleep = bpf_map_lookup_elem(&cst_asleep, &zero);
 	if (asleep && *(volatile __u64 *)asleep &&
 	    __sync_lock_test_and_set(asleep, 0)) {

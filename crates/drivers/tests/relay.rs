@@ -779,3 +779,90 @@ fn under_churn_every_frame_and_every_slot_is_accounted_for() {
     let edges = lab.handle.all_edges().unwrap();
     assert_eq!(edges.len(), end.totals.edges);
 }
+
+/// A port that floods an edge with a long delay comes to hold its share of the slots, and no more; another port's
+/// frames all arrive meanwhile.
+#[test]
+fn a_port_that_floods_leaves_slots_to_the_others() {
+    let config = RelayConfig {
+        slots: 4096,
+        ..RelayConfig::new("test", 4, 1)
+    };
+    let lab = Lab::with(config, &[0, 1, 2, 3]);
+    // What is sent stays inside for a second.
+    lab.apply([link(0, 1, 1000 * MS), link(2, 3, MS)].concat());
+    let flood = lab.nodes[0].run(|| Raw::new(0x88b5));
+    let frame_a = frame(mac_of(PortId(1)), mac_of(PortId(0)), 0x88b5, &[1; 100]);
+    let sent = 8000;
+    let start = std::time::Instant::now();
+    (0..sent).for_each(|_| flood.send(&frame_a));
+    assert!(
+        start.elapsed() < Duration::from_millis(900),
+        "all inside at the same time"
+    );
+    let stats = lab.handle.snapshot().unwrap();
+    let held = stats.totals.held as u64;
+    assert!(
+        stats.unintended.share > 0 && stats.unintended.pool == 0,
+        "{stats:?}"
+    );
+    assert_eq!(
+        held + stats.unintended.total(),
+        sent,
+        "every frame is accounted for"
+    );
+    assert!((1000..4096 - 64).contains(&held), "{held}");
+
+    let victim = lab.nodes[2].run(|| Raw::new(0x88b5));
+    let receiver = lab.nodes[3].run(|| Raw::new(0x88b5));
+    let frame_b = frame(mac_of(PortId(3)), mac_of(PortId(2)), 0x88b5, &[2; 100]);
+    for _ in 0..200 {
+        flood.send(&frame_a);
+        victim.send(&frame_b);
+    }
+    for n in 0..200 {
+        assert!(receiver.next().is_some(), "frame {n} of the quiet port");
+    }
+    // All come back, and the port may send again.
+    let all_free = eventually("the flood is over", || {
+        let s = lab.handle.snapshot().unwrap();
+        (s.totals.held == 0).then_some(s.free_slots)
+    });
+    assert_eq!(all_free, 4096);
+    let before = lab.handle.snapshot().unwrap().unintended.share;
+    (0..200).for_each(|_| flood.send(&frame_a));
+    let later = lab.handle.snapshot().unwrap();
+    assert_eq!(later.unintended.share, before);
+}
+
+#[test]
+fn lateness_is_kept_by_class() {
+    let lab = Lab::new(&[0, 1, 2, 3]);
+    lab.apply([link(0, 1, MS), link(2, 3, MS)].concat());
+    let names = vec!["a".to_owned(), "b".to_owned()];
+    assert!(
+        lab.handle.classify(names.clone(), vec![2]).is_err(),
+        "no such class"
+    );
+    lab.handle.classify(names, vec![0, 0, 1, 1]).unwrap();
+    for (from, to, count) in [(0, 1, 30u32), (2, 3, 50)] {
+        let sender = lab.nodes[from].run(|| Raw::new(0x88b5));
+        let receiver = lab.nodes[to].run(|| Raw::new(0x88b5));
+        let (a, b) = (PortId(from as u32), PortId(to as u32));
+        for _ in 0..count {
+            sender.send(&frame(mac_of(b), mac_of(a), 0x88b5, &[0; 60]));
+            receiver.next().unwrap();
+        }
+    }
+    let classes = lab.handle.lateness_by_class().unwrap();
+    let counts: Vec<_> = classes
+        .iter()
+        .map(|c| (c.class.as_str(), c.lateness.count))
+        .collect();
+    let all = lab.handle.snapshot().unwrap().lateness.count;
+    assert!(counts[0].1 >= 30 && counts[1].1 >= 50, "{counts:?}");
+    assert!(counts.iter().map(|c| c.1).sum::<u64>() <= all);
+    for class in classes {
+        assert!(class.own_lateness.max_ns <= class.lateness.max_ns);
+    }
+}

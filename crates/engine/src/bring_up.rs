@@ -100,6 +100,9 @@ pub(crate) fn fabric(
         .map_or(0, |(before, after)| before.saturating_sub(after));
 
     let handle = Arc::new(relay.start()?);
+    let class_of = |port: &constel_topology::Port| u8::from(!port.role.is_isl());
+    let classes = layout.ports().iter().map(class_of).collect();
+    handle.classify(vec!["isl".into(), "gsl".into()], classes)?;
     let launcher = Arc::new(Launcher {
         lab: claim.lab().to_string(),
         lab_dir: claim.dir().to_owned(),

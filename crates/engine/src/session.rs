@@ -11,14 +11,15 @@ use constel_host::claim::{Claim, LabState, RuntimeDir};
 use constel_observe::detail;
 use constel_observe::events::EventLog;
 use constel_observe::results::Results;
-use constel_observe::verdict::{Bounds, Fidelity};
+use constel_observe::verdict::{Bounds, Fidelity, Machine};
 use constel_plan::Lab;
+use serde_json::json;
 
 use crate::bring_up::fabric;
 use crate::clock::LabClock;
 use crate::error::EngineError;
 use crate::life::{Context, Lived, live};
-use crate::manifest::manifest;
+use crate::manifest::{manifest, stolen_ns};
 use crate::progress::Progress;
 use crate::run::{Finished, Options};
 use crate::summary::{Size, StepRows, Summary, Times};
@@ -105,13 +106,17 @@ pub(crate) fn session(
         started,
         duration_ns,
     };
+    let stolen_before_ns = stolen_ns();
     let lived = live(context, &fabric, &mut times);
+    let stolen_ns = stolen_ns().saturating_sub(stolen_before_ns);
 
     view.change(|live| live.state = "stopping");
     claim.update(|record| record.state = LabState::Stopping)?;
     log.emit(clock.now_ns().map(|t| t as i64), "stopping", detail! {});
     let down = Instant::now();
     let stats = settled_stats(&fabric);
+    let classes = fabric.handle.lateness_by_class();
+    let stalls = fabric.handle.stalls();
     // Whoever holds nodes must let go before they can go.
     let scenario_file = options.scenario_file.clone();
     view.change(|live| {
@@ -129,7 +134,21 @@ pub(crate) fn session(
     removed?;
 
     size.edges = lived.edges;
-    let fidelity = fidelity(&stats, &lived, &log);
+    let fidelity = fidelity(&stats, &lived, &log, stolen_ns);
+    let zero_ns = clock.zero_mono_ns().unwrap_or(0) as i64;
+    let stalls: Vec<_> = stalls?
+        .iter()
+        .map(|stall| {
+            json!({
+                "from_ns": stall.from_ns as i64 - zero_ns,
+                "to_ns": stall.to_ns as i64 - zero_ns,
+                "in_run_queue_ns": stall.in_run_queue_ns,
+            })
+        })
+        .collect();
+    results
+        .write_json("stalls.json", &stalls)
+        .map_err(results_error)?;
     let summary = Summary {
         lab: options.lab.to_string(),
         scenario: scenario.name.to_string(),
@@ -144,6 +163,7 @@ pub(crate) fn session(
         flows: lived.flows,
         steps: StepRows::of(&lived.step_times),
         relay: serde_json::to_value(stats).unwrap_or_default(),
+        lateness_by_class: classes?,
         verdict: fidelity.judge(Bounds::default()),
         fidelity,
     };
@@ -163,12 +183,13 @@ pub(crate) fn session(
 }
 
 /// Collects what the verdict is made from.
-fn fidelity(stats: &RelayStats, lived: &Lived, log: &EventLog) -> Fidelity {
+fn fidelity(stats: &RelayStats, lived: &Lived, log: &EventLog, steal_ns: u64) -> Fidelity {
     let bounds = Bounds::default();
     let lateness = &lived.step_times.lateness_ns;
     let lost = &stats.unintended;
     let causes = [
         ("pool", lost.pool),
+        ("share", lost.share),
         ("ring", lost.ring),
         ("gso", lost.gso),
         ("size", lost.size),
@@ -190,6 +211,14 @@ fn fidelity(stats: &RelayStats, lived: &Lived, log: &EventLog) -> Fidelity {
         frames_released: stats.lateness.count,
         lateness_p99_ns: stats.lateness.p99_ns,
         lateness_max_ns: stats.lateness.max_ns,
+        own_lateness_p99_ns: stats.own_lateness.p99_ns,
+        machine: Machine {
+            stalls: stats.stalls.count,
+            stalled_ns: stats.stalls.total_ns,
+            longest_stall_ns: stats.stalls.longest_ns,
+            in_run_queue_ns: stats.stalls.in_run_queue_ns,
+            steal_ns,
+        },
         frames_early: stats.early,
         unintended_drops: causes
             .map(|(cause, count)| (cause.to_owned(), count))

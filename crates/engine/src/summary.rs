@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use constel_drivers::relay::ClassLateness;
 use constel_observe::flows::{Outcome, Rtt};
 use constel_observe::quantiles::Quantiles;
 use constel_observe::verdict::{Fidelity, Verdict};
@@ -39,6 +40,8 @@ pub struct Summary {
     pub steps: StepRows,
     /// The link plane.
     pub relay: serde_json::Value,
+    /// How late frames were, by class of edge: `isl`, `gsl`.
+    pub lateness_by_class: Vec<ClassLateness>,
     /// What the verdict is made from.
     pub fidelity: Fidelity,
     /// Whether the figures are to be trusted.

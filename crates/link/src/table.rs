@@ -1,6 +1,6 @@
 //! All edges between all ports: where a frame goes, what is due next, and updates in one instant.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
@@ -108,6 +108,8 @@ struct Entry<F> {
     position: u32,
     /// False while the last frames of a removed edge are still in flight.
     open: bool,
+    /// Waits in the table's list of those behind, not in the wheel.
+    behind: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -164,6 +166,8 @@ pub struct EdgeTable<F> {
     sum: EdgeCounters,
     sum_no_edge: u64,
     wheel: Wheel,
+    /// Edges that had more than one frame due when it was their turn.
+    behind: VecDeque<u32>,
 }
 
 /// The owner of the frames, with the drops counted on the way.
@@ -201,6 +205,7 @@ impl<F> EdgeTable<F> {
             sum: EdgeCounters::default(),
             sum_no_edge: 0,
             wheel: Wheel::new(),
+            behind: VecDeque::new(),
         }
     }
 
@@ -411,6 +416,7 @@ impl<F> EdgeTable<F> {
             to,
             position: 0,
             open: false,
+            behind: false,
         });
         let id = if let Some(id) = self.free.pop() {
             self.entries[id as usize] = entry;
@@ -490,6 +496,9 @@ impl<F> EdgeTable<F> {
         let Some(entry) = self.entries[id as usize].as_ref() else {
             return;
         };
+        if entry.behind {
+            return;
+        }
         match entry.edge.next_event() {
             Some(at) => self.wheel.set(id, at),
             None => self.wheel.remove(id),
@@ -582,10 +591,11 @@ impl<F> EdgeTable<F> {
             frames.discard(f, DropCause::Loss);
         });
         self.held = self.held + entry.edge.held() - before;
-        let next = entry.edge.next_event();
-        match next {
-            Some(at) => self.wheel.set(id, at),
-            None => self.wheel.remove(id),
+        if !entry.behind {
+            match entry.edge.next_event() {
+                Some(at) => self.wheel.set(id, at),
+                None => self.wheel.remove(id),
+            }
         }
         match result {
             Ok(()) => true,
@@ -598,68 +608,123 @@ impl<F> EdgeTable<F> {
 
     /// The next frame due by `now`, in order of due time over all edges.
     pub fn pop_due(&mut self, now: Nanos, frames: &mut impl Frames<F>) -> Option<Delivery<F>> {
-        while let Some((_, id)) = self.wheel.pop_due(now) {
-            let Some(entry) = self.entries[id as usize].as_mut() else {
-                continue;
+        loop {
+            let id = match self.wheel.pop_due(now) {
+                Some((_, id)) => id,
+                None => self.next_behind()?,
             };
-            let before = entry.edge.held();
-            let mut counting = Counting {
-                frames: &mut *frames,
-                sum: &mut self.sum,
+            if let Some(delivery) = self.release(id, now, None, frames) {
+                return Some(delivery);
+            }
+        }
+    }
+
+    /// As [`EdgeTable::pop_due`], but fair when more is due than the caller can send: an edge gets
+    /// one frame, and those with more due wait in turn behind all that had none. An edge with
+    /// little to send is then not delayed by others that flood. Frames of one edge stay in order.
+    pub fn pop_due_fairly(
+        &mut self,
+        now: Nanos,
+        frames: &mut impl Frames<F>,
+    ) -> Option<Delivery<F>> {
+        loop {
+            let id = match self.wheel.pop_due(now) {
+                Some((_, id)) => id,
+                None => self.next_behind()?,
             };
-            let mut released = entry
-                .edge
-                .pop_due(now, &mut |f| counting.discard(f, DropCause::Loss));
-            if let Some(r) = &mut released
-                && r.marks != Marks::default()
+            if let Some(delivery) = self.release(id, now, Some(now), frames) {
+                return Some(delivery);
+            }
+        }
+    }
+
+    /// The first of the edges that wait for their turn.
+    fn next_behind(&mut self) -> Option<u32> {
+        while let Some(id) = self.behind.pop_front() {
+            // Its place may be another edge's meanwhile.
+            if let Some(entry) = self.entries[id as usize].as_mut()
+                && entry.behind
             {
-                if let Some(draw) = r.marks.corrupt {
-                    frames.flip_bit(&mut r.frame, draw);
-                    self.sum.corrupted += 1;
-                }
-                if r.marks.duplicate {
-                    let copy = frames.duplicate(&r.frame).map(|frame| Released {
-                        marks: Marks::default(),
-                        frame,
-                        ..*r
-                    });
-                    self.sum.duplicated += 1;
-                    self.sum.dropped_no_buffer += u64::from(copy.is_none());
-                    entry.edge.again(copy);
-                }
-            }
-            let held = entry.edge.held();
-            self.held = self.held + held - before;
-            let (from, to) = (PortId(entry.from), PortId(entry.to));
-            if let Some(at) = entry.edge.next_event() {
-                self.wheel.set(id, at);
-            } else if !entry.open && held == 0 {
-                self.forget(id);
-            }
-            if let Some(r) = released {
-                let Released {
-                    due_ns,
-                    len_bytes,
-                    frame,
-                    ..
-                } = r;
-                self.sum.delivered += 1;
-                self.sum.delivered_bytes += u64::from(len_bytes);
-                return Some(Delivery {
-                    from,
-                    to,
-                    due_ns,
-                    len_bytes,
-                    frame,
-                });
+                entry.behind = false;
+                return Some(id);
             }
         }
         None
     }
 
+    /// One frame of an edge that is neither in the wheel nor behind; it goes behind when its next
+    /// is due by `turn`, if given, else into the wheel.
+    fn release(
+        &mut self,
+        id: u32,
+        now: Nanos,
+        turn: Option<Nanos>,
+        frames: &mut impl Frames<F>,
+    ) -> Option<Delivery<F>> {
+        let entry = self.entries[id as usize].as_mut()?;
+        let before = entry.edge.held();
+        let mut counting = Counting {
+            frames: &mut *frames,
+            sum: &mut self.sum,
+        };
+        let mut released = entry
+            .edge
+            .pop_due(now, &mut |f| counting.discard(f, DropCause::Loss));
+        if let Some(r) = &mut released
+            && r.marks != Marks::default()
+        {
+            if let Some(draw) = r.marks.corrupt {
+                frames.flip_bit(&mut r.frame, draw);
+                self.sum.corrupted += 1;
+            }
+            if r.marks.duplicate {
+                let copy = frames.duplicate(&r.frame).map(|frame| Released {
+                    marks: Marks::default(),
+                    frame,
+                    ..*r
+                });
+                self.sum.duplicated += 1;
+                self.sum.dropped_no_buffer += u64::from(copy.is_none());
+                entry.edge.again(copy);
+            }
+        }
+        let held = entry.edge.held();
+        self.held = self.held + held - before;
+        let (from, to) = (PortId(entry.from), PortId(entry.to));
+        if let Some(at) = entry.edge.next_event() {
+            if turn.is_some_and(|turn| at <= turn) {
+                entry.behind = true;
+                self.behind.push_back(id);
+            } else {
+                self.wheel.set(id, at);
+            }
+        } else if !entry.open && held == 0 {
+            self.forget(id);
+        }
+        let Released {
+            due_ns,
+            len_bytes,
+            frame,
+            ..
+        } = released?;
+        self.sum.delivered += 1;
+        self.sum.delivered_bytes += u64::from(len_bytes);
+        Some(Delivery {
+            from,
+            to,
+            due_ns,
+            len_bytes,
+            frame,
+        })
+    }
+
     /// When to call [`EdgeTable::pop_due`] next (it may then find nothing, if the frame is lost).
     pub fn next_event(&mut self) -> Option<Nanos> {
-        self.wheel.next_deadline()
+        if self.behind.is_empty() {
+            self.wheel.next_deadline()
+        } else {
+            Some(0)
+        }
     }
 
     /// Frames inside all edges.

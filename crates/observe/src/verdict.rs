@@ -5,6 +5,24 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Times at which the link plane's thread wanted to run and did not: told apart from its own
+/// lateness. A virtual machine's processors may be taken away for tens of milliseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Such times of 0.2 ms or more.
+    pub stalls: u64,
+    /// All together, nanoseconds.
+    pub stalled_ns: u64,
+    /// The longest, nanoseconds.
+    pub longest_stall_ns: u64,
+    /// Of all together, what other tasks of this kernel held the processor, nanoseconds. The rest
+    /// is the hypervisor's.
+    pub in_run_queue_ns: u64,
+    /// What the hypervisor says it took of all processors meanwhile, nanoseconds (in steps of
+    /// 10 ms).
+    pub steal_ns: u64,
+}
+
 /// What the run measured of itself.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Fidelity {
@@ -14,6 +32,13 @@ pub struct Fidelity {
     pub lateness_p99_ns: u64,
     /// Largest release minus due time, nanoseconds.
     pub lateness_max_ns: u64,
+    /// 99th percentile of release minus due time without what the machine did to the link plane's
+    /// thread, nanoseconds.
+    #[serde(default)]
+    pub own_lateness_p99_ns: u64,
+    /// What the machine did to it.
+    #[serde(default)]
+    pub machine: Machine,
     /// Frames released before their time. Always a defect of ours.
     pub frames_early: u64,
     /// Frames lost to the emulator itself, by cause (`ring`, `pool`, ...).
@@ -70,9 +95,13 @@ impl Fidelity {
         }
         if self.lateness_p99_ns > bounds.lateness_p99_ns {
             reasons.push(format!(
-                "frames left late: 99th percentile {:.3} ms, bound {:.3} ms",
+                "frames left late: 99th percentile {:.3} ms, bound {:.3} ms ({:.3} ms without the {} times this machine kept the link plane from running, {:.1} ms in all, longest {:.1} ms)",
                 ms(self.lateness_p99_ns),
-                ms(bounds.lateness_p99_ns)
+                ms(bounds.lateness_p99_ns),
+                ms(self.own_lateness_p99_ns),
+                self.machine.stalls,
+                ms(self.machine.stalled_ns),
+                ms(self.machine.longest_stall_ns),
             ));
         }
         for (cause, count) in self.unintended_drops.iter().filter(|(_, count)| *count > 0) {

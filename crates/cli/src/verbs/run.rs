@@ -153,6 +153,15 @@ pub(crate) fn summary_text(summary: &Value) -> String {
         output::ms(fidelity["lateness_p99_ns"].as_f64().unwrap_or(f64::NAN)),
         output::ms(fidelity["lateness_max_ns"].as_f64().unwrap_or(f64::NAN)),
     ));
+    let machine = &fidelity["machine"];
+    if machine["stalls"].as_u64().is_some_and(|n| n > 0) {
+        text.push_str(&format!(
+            "this machine kept the link plane from running {} times, {} in all, longest {}\n",
+            machine["stalls"],
+            output::ms(machine["stalled_ns"].as_f64().unwrap_or(f64::NAN)),
+            output::ms(machine["longest_stall_ns"].as_f64().unwrap_or(f64::NAN)),
+        ));
+    }
     if summary["verdict"]["trustworthy"] == true {
         text.push_str("verdict: trustworthy\n");
     } else {

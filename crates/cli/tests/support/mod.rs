@@ -13,6 +13,7 @@ pub(crate) mod netns;
 pub(crate) mod probe;
 pub(crate) mod route;
 pub(crate) mod scenario;
+pub(crate) mod witness;
 
 use std::ffi::OsStr;
 use std::io::Read;

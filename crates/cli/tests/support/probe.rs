@@ -158,13 +158,13 @@ fn echo_request(ident: u16, number: u16) -> [u8; 64] {
 }
 
 /// The calling thread goes before all that is not real-time. Without the right to, it stays as it is.
-fn real_time() {
+pub(crate) fn real_time() {
     let priority = libc::sched_param { sched_priority: 1 };
     // SAFETY: the structure is whole and lives through the call; thread 0 is the calling one.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority) };
 }
 
-fn sleep_until(mono: i64) {
+pub(crate) fn sleep_until(mono: i64) {
     let at = libc::timespec {
         tv_sec: mono / 1_000_000_000,
         tv_nsec: mono % 1_000_000_000,

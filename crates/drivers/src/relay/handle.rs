@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::error::{RelayError, Result};
 use super::stalls::Stall;
-use super::stats::RelayStats;
+use super::stats::{ClassLateness, RelayStats};
 use super::thread::{Command, KnownEffects, PLACES_PER_TURN, Signals};
 
 /// An update that has taken effect.
@@ -226,6 +226,27 @@ impl RelayHandle {
     /// [`RelayError::Stopped`].
     pub fn lateness(&self) -> Result<Histogram> {
         self.ask(Command::Lateness)
+    }
+
+    /// Keep the lateness of edges apart by class: `class_of` gives the place in `names` for every
+    /// port, and with it for the edges that leave it.
+    ///
+    /// # Errors
+    /// [`RelayError::Config`] when a port is of a class without a name; [`RelayError::Stopped`].
+    pub fn classify(&self, names: Vec<String>, class_of: Vec<u8>) -> Result<()> {
+        if names.is_empty() || class_of.iter().any(|&c| usize::from(c) >= names.len()) {
+            let text = format!("a port is of none of the {} classes", names.len());
+            return Err(RelayError::Config(text));
+        }
+        self.send(Command::Classify(names, class_of))
+    }
+
+    /// The lateness by class, since the start or the last [`RelayHandle::clear_lateness`].
+    ///
+    /// # Errors
+    /// [`RelayError::Stopped`].
+    pub fn lateness_by_class(&self) -> Result<Vec<ClassLateness>> {
+        self.ask(Command::Classes)
     }
 
     /// When the machine kept the relay's thread from running, since the start or the last

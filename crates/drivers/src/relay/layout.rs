@@ -60,13 +60,22 @@ pub(crate) struct Cpu {
     pub(crate) delivered: AtomicU64,
     pub(crate) foreign: AtomicU64,
     pub(crate) before_start: AtomicU64,
-    pad0: [u8; 40],
+    pub(crate) dropped_share: AtomicU64,
+    pad0: [u8; 32],
     pub(crate) desc_tail: AtomicU32,
     pub(crate) free_head: AtomicU32,
     pad1: [u8; 56],
 }
 
-const _: () = assert!(size_of::<Desc>() == 32);
+/// What the capture program counts of a port.
+#[repr(C)]
+pub(crate) struct Port {
+    /// Slots taken, ever.
+    pub(crate) taken: AtomicU64,
+    pub(crate) dropped_share: AtomicU64,
+}
+
+const _: () = assert!(size_of::<Desc>() == 32 && size_of::<Port>() == 16);
 const _: () = assert!(size_of::<Cpu>() == 192 && offset_of!(Cpu, desc_tail) == 128);
 const _: () = assert!(1 << SLOT_SHIFT == SLOT_BYTES);
 const _: () = assert!(FIRST_UPLINK + PORTS_MAX.div_ceil(SHARD_PORTS) < FIRST_PORT);

@@ -43,7 +43,7 @@ pub use handle::{Applied, Pending, RelayHandle};
 pub use offload::send_single_frames;
 pub use sched::Priority;
 pub use stalls::{Stall, StallStats};
-pub use stats::{RelayStats, UnintendedDrops};
+pub use stats::{ClassLateness, RelayStats, UnintendedDrops};
 pub use thread::KnownEffects;
 
 use layout::{FIRST_PORT, PORTS_MAX};
@@ -142,6 +142,7 @@ impl Relay {
         let sizes = Sizes {
             slots: config.slots,
             cpus,
+            ports: config.ports,
             ring: per_cpu,
         };
         let loaded = Arc::new(Loaded::new(sizes)?);

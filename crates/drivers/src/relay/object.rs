@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use libbpf_rs::{MapCore, Object, ObjectBuilder, PrintLevel};
 
 use super::error::{RelayError, Result};
-use super::layout::{Cpu, Desc, FIRST_PORT, FIRST_UPLINK, SHARD_PORTS, SLOT_BYTES};
+use super::layout::{Cpu, Desc, FIRST_PORT, FIRST_UPLINK, Port, SHARD_PORTS, SLOT_BYTES};
 use super::mapped::Mapped;
 
 /// BPF's ELF reader wants the object aligned.
@@ -51,6 +51,7 @@ pub(crate) fn bpf_error(what: &str, source: libbpf_rs::Error) -> RelayError {
 pub(crate) struct Sizes {
     pub(crate) slots: u32,
     pub(crate) cpus: u32,
+    pub(crate) ports: u32,
     /// Descriptors and free slots per CPU: a power of two.
     pub(crate) ring: u32,
 }
@@ -62,6 +63,9 @@ pub(crate) struct Loaded {
     pub(crate) descs: Mapped,
     pub(crate) free: Mapped,
     pub(crate) cpus: Mapped,
+    pub(crate) ports: Mapped,
+    pub(crate) back: Mapped,
+    pub(crate) share: Mapped,
     pub(crate) asleep: Mapped,
     pub(crate) wake_consumer: Mapped,
     pub(crate) wake_producer: Mapped,
@@ -105,6 +109,7 @@ impl Loaded {
                 "cst_slots" => sizes.slots,
                 "cst_descs" | "cst_free" => sizes.cpus * sizes.ring,
                 "cst_cpus" => sizes.cpus,
+                "cst_ports" | "cst_back" => sizes.ports,
                 _ => {
                     if name.ends_with(".rodata") {
                         set_constants(map.initial_value_mut(), sizes)?;
@@ -125,6 +130,9 @@ impl Loaded {
         let descs = map("cst_descs", rings * size_of::<Desc>())?;
         let free = map("cst_free", rings * size_of::<u64>())?;
         let cpus = map("cst_cpus", sizes.cpus as usize * size_of::<Cpu>())?;
+        let ports = map("cst_ports", sizes.ports as usize * size_of::<Port>())?;
+        let back = map("cst_back", sizes.ports as usize * size_of::<u64>())?;
+        let share = map("cst_share", size_of::<u64>())?;
         let asleep = map("cst_asleep", size_of::<u64>())?;
         let page = page_bytes();
         let wake = find_map(&object, "cst_wake")?;
@@ -135,6 +143,9 @@ impl Loaded {
             descs,
             free,
             cpus,
+            ports,
+            back,
+            share,
             asleep,
             wake_consumer,
             wake_producer,

@@ -7,7 +7,8 @@ use constel_link::packet::{self, Traits};
 use constel_link::{DropCause, Frames, Nanos};
 
 use super::layout::{
-    ADDRESSES, Cpu, Desc, FLAG_CSUM, FLAG_VLAN, FRAME_MAX, SLOT_BYTES, SlotRef, TAG,
+    ADDRESSES, Cpu, Desc, FIRST_PORT, FLAG_CSUM, FLAG_VLAN, FRAME_MAX, Port, SLOT_BYTES, SlotRef,
+    TAG,
 };
 use super::object::{Loaded, Sizes};
 
@@ -19,7 +20,12 @@ const REFILL_LOT: u32 = 32;
 pub(crate) struct Pool {
     loaded: Arc<Loaded>,
     free: Vec<u32>,
+    /// Port that a slot in use belongs to.
+    owners: Vec<u32>,
 }
+
+/// Slots that every port may hold, however scarce they are.
+const SHARE_MIN: u64 = 64;
 
 impl Pool {
     pub(crate) fn take(&mut self) -> Option<u32> {
@@ -28,6 +34,46 @@ impl Pool {
 
     pub(crate) fn give(&mut self, slot: u32) {
         self.free.push(slot);
+        let owner = self.owners[slot as usize];
+        self.back(owner, 1);
+    }
+
+    /// This slot came in with a frame of this port, which must exist.
+    pub(crate) fn own(&mut self, slot: u32, port: u32) {
+        self.owners[slot as usize] = port;
+    }
+
+    /// So many more slots of this port came back.
+    fn back(&self, port: u32, slots: i64) {
+        let back = self.back_of(port);
+        let now = back.load(Ordering::Relaxed).wrapping_add_signed(slots);
+        back.store(now, Ordering::Relaxed);
+    }
+
+    fn back_of(&self, port: u32) -> &AtomicU64 {
+        // SAFETY: an array of u64 in a page-aligned mapping; this thread alone writes it.
+        unsafe { self.loaded.back.shared(port as usize * 8) }
+    }
+
+    /// Slots the port holds, in the rings and in the table.
+    fn held_by(&self, port: u32) -> u64 {
+        // SAFETY: `Port` is atomics, in a page-aligned mapping.
+        let counts: &Port = unsafe { self.loaded.ports.shared(port as usize * size_of::<Port>()) };
+        let taken = counts.taken.load(Ordering::Relaxed);
+        taken.saturating_sub(self.back_of(port).load(Ordering::Relaxed))
+    }
+
+    /// What a port may hold: in proportion to what is free, so that one port alone can have most
+    /// of the slots and any number of flooding ports leave some.
+    fn share(&self) -> u64 {
+        (4 * self.free.len() as u64).max(SHARE_MIN)
+    }
+
+    /// Tell the capture program.
+    fn publish_share(&self) {
+        // SAFETY: a single u64 in a page-aligned mapping.
+        let at: &AtomicU64 = unsafe { self.loaded.share.shared(0) };
+        at.store(self.share(), Ordering::Relaxed);
     }
 
     pub(crate) fn free(&self) -> usize {
@@ -58,7 +104,13 @@ impl Pool {
 
 impl Frames<SlotRef> for Pool {
     fn duplicate(&mut self, frame: &SlotRef) -> Option<SlotRef> {
+        let owner = self.owners[frame.slot as usize];
+        if self.held_by(owner) >= self.share() {
+            return None;
+        }
         let slot = self.take()?;
+        self.own(slot, owner);
+        self.back(owner, -1);
         let copy = SlotRef { slot, ..*frame };
         let len = usize::from(frame.len) + TAG;
         let from = self.loaded.slots.ptr(frame.base() + frame.start(), len);
@@ -128,7 +180,7 @@ fn flip(bytes: &mut [u8], draw: u64) {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Captured {
     pub(crate) ts_ns: Nanos,
-    pub(crate) ifindex: u32,
+    pub(crate) port: u32,
     pub(crate) frame: SlotRef,
 }
 
@@ -160,6 +212,7 @@ pub(crate) struct Rings {
 pub(crate) struct CpuSums {
     pub(crate) captured: u64,
     pub(crate) dropped_pool: u64,
+    pub(crate) dropped_share: u64,
     pub(crate) dropped_ring: u64,
     pub(crate) dropped_gso: u64,
     pub(crate) dropped_size: u64,
@@ -175,6 +228,7 @@ pub(crate) fn set_up(loaded: &Arc<Loaded>, sizes: Sizes, per_cpu: u32) -> (Rings
     let mut pool = Pool {
         loaded: loaded.clone(),
         free: (0..sizes.slots).rev().collect(),
+        owners: vec![0; sizes.slots as usize],
     };
     let side = Side {
         tail: 0,
@@ -190,6 +244,7 @@ pub(crate) fn set_up(loaded: &Arc<Loaded>, sizes: Sizes, per_cpu: u32) -> (Rings
         malformed: 0,
     };
     rings.refill(&mut pool, 0);
+    pool.publish_share();
     (rings, pool)
 }
 
@@ -251,7 +306,8 @@ impl Rings {
             side.next_ts = next_ts;
             side.owed += 1;
             let fits = usize::from(desc.len) <= FRAME_MAX + TAG;
-            if desc.slot >= self.sizes.slots || !fits {
+            let port = desc.ifindex.wrapping_sub(FIRST_PORT);
+            if desc.slot >= self.sizes.slots || port >= self.sizes.ports || !fits {
                 self.malformed += 1;
                 continue;
             }
@@ -264,7 +320,7 @@ impl Rings {
             };
             return Some(Captured {
                 ts_ns: desc.ts_ns,
-                ifindex: desc.ifindex,
+                port,
                 frame,
             });
         }
@@ -291,6 +347,13 @@ impl Rings {
             }
         }
         self.refill(pool, REFILL_LOT);
+        pool.publish_share();
+    }
+
+    /// Frames seen by the last `look` and not taken yet.
+    pub(crate) fn waiting(&self) -> u32 {
+        let waiting = |side: &Side| side.head.wrapping_sub(side.tail);
+        self.sides.iter().map(waiting).sum()
     }
 
     /// Top up every free ring that is short of `lot` slots or more.
@@ -368,6 +431,7 @@ impl Rings {
             let get = |v: &AtomicU64| v.load(Ordering::Relaxed);
             sums.captured += get(&cpu.captured);
             sums.dropped_pool += get(&cpu.dropped_pool);
+            sums.dropped_share += get(&cpu.dropped_share);
             sums.dropped_ring += get(&cpu.dropped_ring);
             sums.dropped_gso += get(&cpu.dropped_gso);
             sums.dropped_size += get(&cpu.dropped_size);

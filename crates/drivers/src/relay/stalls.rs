@@ -223,7 +223,10 @@ mod tests {
         stalls.woke(now, now + 500_000, now + 5_000_000);
         let kept = stalls.kept();
         assert_eq!(kept.len(), 1);
-        assert_eq!((kept[0].from_ns, kept[0].to_ns), (now + 500_000, now + 5_000_000));
+        assert_eq!(
+            (kept[0].from_ns, kept[0].to_ns),
+            (now + 500_000, now + 5_000_000)
+        );
         assert_eq!(stalls.within(now, now + 1_000_000), 500_000);
         assert_eq!(stalls.sums().longest_ns, 4_500_000);
     }
@@ -257,6 +260,9 @@ mod tests {
         });
         let sums = mine.join().unwrap();
         other.join().unwrap();
-        assert!(sums.count > 0 && sums.in_run_queue_ns > sums.total_ns / 2, "{sums:?}");
+        assert!(
+            sums.count > 0 && sums.in_run_queue_ns > sums.total_ns / 2,
+            "{sums:?}"
+        );
     }
 }

@@ -10,6 +10,8 @@ use super::stalls::StallStats;
 pub struct UnintendedDrops {
     /// No free slot when a frame came in.
     pub pool: u64,
+    /// The port held more than its share of the slots: it floods, and the others need room too.
+    pub share: u64,
     /// Descriptor ring full.
     pub ring: u64,
     /// GSO super-frame: the port was made without [`super::send_single_frames`].
@@ -31,8 +33,26 @@ impl UnintendedDrops {
     /// All of them, without `backlog`.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.pool + self.ring + self.gso + self.size + self.error + self.no_buffer + self.trunk
+        self.pool
+            + self.share
+            + self.ring
+            + self.gso
+            + self.size
+            + self.error
+            + self.no_buffer
+            + self.trunk
     }
+}
+
+/// How late the frames of a class of edges were.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ClassLateness {
+    /// The class, by [`super::RelayHandle::classify`].
+    pub class: String,
+    /// Actual minus due time.
+    pub lateness: Quantiles,
+    /// Without the time in which the machine kept the relay's thread from running.
+    pub own_lateness: Quantiles,
 }
 
 /// The relay at an instant.

@@ -13,18 +13,20 @@ use constel_link::{
 
 use super::clock::{mono_ns, thread_cpu_ns};
 use super::handle::Applied;
-use super::layout::{ADDRESSES, FIRST_PORT, FLAG_CSUM, SlotRef, TAG};
+use super::layout::{ADDRESSES, FLAG_CSUM, SlotRef, TAG};
 use super::object::Loaded;
 use super::pool::{Pool, Rings};
 use super::sched::{Plan, Waiting};
 use super::stalls::{STALL_NS, Stall, Stalls};
-use super::stats::{RelayStats, UnintendedDrops};
+use super::stats::{ClassLateness, RelayStats, UnintendedDrops};
 use super::xsk::{Checksum, Xsk};
 
 /// Frames sent per system call at most.
 const BATCH: usize = 64;
 /// Frames taken in before looking whether others are due.
 const INTAKE: usize = 64;
+/// With more frames than this in the rings, they are emptied before any are sent.
+const RINGS_LONG: u32 = 512;
 /// A frame is stamped a moment before it can be seen; younger ones wait for the next look, so that
 /// two CPUs' frames are merged in the right order.
 const SETTLE_NS: Nanos = 300;
@@ -48,6 +50,8 @@ pub(crate) enum Command {
     Effects(PortId, PortId, SyncSender<KnownEffects>),
     Lateness(SyncSender<Histogram>),
     Stalls(SyncSender<Vec<Stall>>),
+    Classify(Vec<String>, Vec<u8>),
+    Classes(SyncSender<Vec<ClassLateness>>),
     ClearLateness,
 }
 
@@ -89,18 +93,37 @@ pub(crate) struct Thread {
     pub(crate) state: State,
 }
 
+/// Edges of a kind, by the port they leave.
+struct Class {
+    name: String,
+    lateness: Histogram,
+    own_lateness: Histogram,
+}
+
+impl Class {
+    fn new(name: String) -> Class {
+        Class {
+            name,
+            lateness: Histogram::new(),
+            own_lateness: Histogram::new(),
+        }
+    }
+}
+
 /// Bookkeeping of the thread.
 pub(crate) struct State {
     scheduled: VecDeque<Scheduled>,
-    /// Due times of the batch being sent.
-    batch: Vec<Nanos>,
+    /// Due times of the batch being sent, and their edges' classes.
+    batch: Vec<(Nanos, u8)>,
     lateness: Histogram,
     own_lateness: Histogram,
+    /// Classes of ports; those beyond the end are of class 0.
+    class_of: Vec<u8>,
+    classes: Vec<Class>,
     stalls: Stalls,
     early: u64,
     injected: u64,
     trunk_stalls: u64,
-    not_a_port: u64,
     sleeps: u64,
     updates: u64,
     longest_update_ns: Nanos,
@@ -114,11 +137,12 @@ impl State {
             batch: Vec::with_capacity(BATCH),
             lateness: Histogram::new(),
             own_lateness: Histogram::new(),
+            class_of: Vec::new(),
+            classes: vec![Class::new("edge".into())],
             stalls: Stalls::new(),
             early: 0,
             injected: 0,
             trunk_stalls: 0,
-            not_a_port: 0,
             sleeps: 0,
             updates: 0,
             longest_update_ns: 0,
@@ -167,6 +191,8 @@ impl Thread {
             busy = true;
         }
         busy |= self.intake(settled);
+        // The rings are first come, first served; what is in the table gets its fair turn.
+        while self.rings.waiting() > RINGS_LONG && self.intake(settled) {}
         busy |= self.send_due(now);
         busy
     }
@@ -179,15 +205,10 @@ impl Thread {
         {
             count += 1;
             let frame = captured.frame;
-            let port = captured.ifindex.wrapping_sub(FIRST_PORT);
-            if port >= self.table.ports() {
-                self.state.not_a_port += 1;
-                self.pool.give(frame.slot);
-                continue;
-            }
+            self.pool.own(frame.slot, captured.port);
             let destination = self.pool.destination(frame);
             let len = u32::from(frame.len);
-            let from = PortId(port);
+            let from = PortId(captured.port);
             self.table.arrive(
                 captured.ts_ns,
                 from,
@@ -208,10 +229,12 @@ impl Thread {
         self.state.batch.clear();
         while self.state.batch.len() < BATCH
             && self.xsk.space() > 0
-            && let Some(delivery) = self.table.pop_due(now, &mut self.pool)
+            && let Some(delivery) = self.table.pop_due_fairly(now, &mut self.pool)
         {
             self.queue(&delivery);
-            self.state.batch.push(delivery.due_ns);
+            let class = self.state.class_of.get(delivery.from.0 as usize);
+            let class = class.copied().unwrap_or(0);
+            self.state.batch.push((delivery.due_ns, class));
         }
         if self.state.batch.is_empty() && self.xsk.pending() == 0 {
             return false;
@@ -264,7 +287,7 @@ impl Thread {
     /// The kernel sends one after the other: spread the batch over the time of the call.
     fn record_lateness(&mut self, before: Nanos, after: Nanos) {
         let n = self.state.batch.len() as u64;
-        for (i, &due) in self.state.batch.iter().enumerate() {
+        for (i, &(due, class)) in self.state.batch.iter().enumerate() {
             let sent = before + (after - before) * (i as u64 + 1) / n;
             self.state.early += u64::from(before < due);
             let late = sent.saturating_sub(due);
@@ -274,7 +297,12 @@ impl Thread {
             } else {
                 self.state.stalls.within(due, sent)
             };
-            self.state.own_lateness.record(late.saturating_sub(others));
+            let own = late.saturating_sub(others);
+            self.state.own_lateness.record(own);
+            if let Some(class) = self.state.classes.get_mut(usize::from(class)) {
+                class.lateness.record(late);
+                class.own_lateness.record(own);
+            }
         }
     }
 
@@ -402,6 +430,22 @@ impl Thread {
                 self.state.lateness.clear();
                 self.state.own_lateness.clear();
                 self.state.stalls.clear();
+                for class in &mut self.state.classes {
+                    class.lateness.clear();
+                    class.own_lateness.clear();
+                }
+            }
+            Command::Classify(names, class_of) => {
+                self.state.classes = names.into_iter().map(Class::new).collect();
+                self.state.class_of = class_of;
+            }
+            Command::Classes(reply) => {
+                let of = |class: &Class| ClassLateness {
+                    class: class.name.clone(),
+                    lateness: class.lateness.quantiles(),
+                    own_lateness: class.own_lateness.quantiles(),
+                };
+                let _ = reply.try_send(self.state.classes.iter().map(of).collect());
             }
         }
     }
@@ -434,10 +478,11 @@ impl Thread {
             totals,
             unintended: UnintendedDrops {
                 pool: sums.dropped_pool,
+                share: sums.dropped_share,
                 ring: sums.dropped_ring,
                 gso: sums.dropped_gso,
                 size: sums.dropped_size,
-                error: sums.dropped_error + state.not_a_port + self.rings.malformed,
+                error: sums.dropped_error + self.rings.malformed,
                 no_buffer: totals.counters.dropped_no_buffer,
                 trunk: self.xsk.invalid_descs(),
                 backlog: state.injected.saturating_sub(sums.delivered),

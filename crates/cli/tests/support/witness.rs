@@ -1,0 +1,83 @@
+//! A witness of the host's hiccups: a real-time thread on every processor that asks to be woken every quarter of a
+//! millisecond and notes when it was not. What is late while the witness is late proves nothing about the relay.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use super::lab::mono_ns;
+use super::probe::{real_time, sleep_until};
+
+const EVERY_NS: i64 = 250_000;
+/// Waking up takes some time always.
+const LATE_NS: i64 = 150_000;
+
+/// A span of `CLOCK_MONOTONIC` (or of lab time) in which the host did not run what wanted to run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hiccup {
+    pub(crate) from_ns: i64,
+    pub(crate) to_ns: i64,
+}
+
+impl Hiccup {
+    /// Whether it lies in, or touches, this span.
+    pub(crate) fn meets(&self, from_ns: i64, to_ns: i64) -> bool {
+        self.from_ns <= to_ns && self.to_ns >= from_ns
+    }
+}
+
+/// The threads.
+pub(crate) struct Witness {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<Vec<Hiccup>>>,
+}
+
+impl Witness {
+    /// Begins.
+    pub(crate) fn begin() -> Witness {
+        let stop = Arc::new(AtomicBool::new(false));
+        let cpus = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let threads = (0..cpus)
+            .map(|cpu| {
+                let stop = Arc::clone(&stop);
+                std::thread::spawn(move || watch(cpu, &stop))
+            })
+            .collect();
+        Witness { stop, threads }
+    }
+
+    /// Ends, and tells when the host was not there.
+    pub(crate) fn end(self) -> Vec<Hiccup> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.threads
+            .into_iter()
+            .flat_map(|t| t.join().unwrap())
+            .collect()
+    }
+}
+
+fn watch(cpu: usize, stop: &AtomicBool) -> Vec<Hiccup> {
+    // SAFETY: an all-zero set is valid; the call is about the calling thread. Where it is not allowed to be on that
+    // processor, the thread watches wherever it runs.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
+    }
+    real_time();
+    let mut hiccups = Vec::new();
+    let mut due = mono_ns() + EVERY_NS;
+    while !stop.load(Ordering::Relaxed) {
+        sleep_until(due);
+        let now = mono_ns();
+        if now - due > LATE_NS {
+            // It may have begun just after the wake-up before.
+            hiccups.push(Hiccup {
+                from_ns: due - EVERY_NS,
+                to_ns: now,
+            });
+        }
+        due = (due + EVERY_NS).max(now + EVERY_NS / 2);
+    }
+    hiccups
+}
