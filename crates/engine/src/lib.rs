@@ -36,7 +36,7 @@ mod wiring;
 pub use error::EngineError;
 pub use launcher::{hosts_file, namespaces_file, node_mounts, search_path};
 pub use paths::PathSample;
-pub use progress::{Progress, Silent};
+pub use progress::Progress;
 pub use run::{Finished, Options, run};
 pub use summary::{ControlRow, Convergence, FlowRow, HandoverRow, Size, StepRows, Summary, Times};
 pub use usage::DaemonsRow;

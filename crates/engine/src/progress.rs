@@ -8,15 +8,6 @@ pub trait Progress: Send + Sync {
     fn say(&self, line: &str);
 }
 
-/// Says nothing.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Silent;
-
-impl Progress for Silent {
-    fn stage(&self, _: &str, _: u64, _: u64, _: &str) {}
-    fn say(&self, _: &str) {}
-}
-
 /// One stage under way.
 pub(crate) struct Stage<'a> {
     progress: &'a dyn Progress,

@@ -66,12 +66,12 @@ pub(crate) fn take_down(
     // Removing thousands of interfaces waits for RCU grace periods again and again.
     let expedited = Expedited::hold(globals, owner)?;
     let count = nodes.len() as u64;
-    // The dead programs' connections would go on retransmitting, and keep their namespaces, for minutes.
-    for node in nodes.iter() {
+    // The last one to hold them is this function: threads and views have ended. One by one, so that the kernel
+    // removes the first ones while we still look into the others.
+    for node in Arc::into_inner(nodes).into_iter().flatten() {
+        // Dead programs' connections would go on retransmitting, and keep their namespace, for minutes.
         destroy_tcp(&node.ns)?;
     }
-    // The last one to hold them is this function: threads and views have ended.
-    drop(Arc::into_inner(nodes));
     let removed = wait_removed(
         &wiring
             .lab

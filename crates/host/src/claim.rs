@@ -215,10 +215,9 @@ impl RuntimeDir {
 
     /// All labs of this host, by name.
     pub fn list(&self) -> Result<Vec<LabEntry>> {
-        if !self.root.exists() {
+        let Some(_host) = self.existing_lock()? else {
             return Ok(Vec::new());
-        }
-        let _host = self.lock()?;
+        };
         let what = || format!("list {}", self.root.display());
         let mut out = Vec::new();
         for entry in fs::read_dir(&self.root).context(what)? {
@@ -233,19 +232,18 @@ impl RuntimeDir {
 
     /// One lab; `None` if there is none of that name.
     pub fn find(&self, lab: &LabName) -> Result<Option<LabEntry>> {
-        if !self.root.exists() {
+        let Some(_host) = self.existing_lock()? else {
             return Ok(None);
-        }
-        let _host = self.lock()?;
+        };
         self.inspect(lab)
     }
 
     /// Removes the directory itself if no lab and no journal is in it.
     pub fn remove_if_empty(&self) -> Result<bool> {
-        if !self.root.exists() {
-            return Ok(false);
-        }
-        let _host = self.lock()?;
+        let Some(_host) = self.existing_lock()? else {
+            // Its maker died before it made the lock.
+            return Ok(fs::remove_dir(&self.root).is_ok());
+        };
         self.globals().remove_dir_if_empty()?;
         let what = || format!("list {}", self.root.display());
         for entry in fs::read_dir(&self.root).context(what)? {
@@ -291,6 +289,12 @@ impl RuntimeDir {
     /// The host's lock: held for moments, while claims are made, looked at and removed.
     pub(crate) fn lock(&self) -> Result<Lock> {
         Lock::wait_in(&self.root, ".lock")
+    }
+
+    /// The same for those who only look; `None` where no lab has made the directory or the last one has just
+    /// removed it.
+    fn existing_lock(&self) -> Result<Option<Lock>> {
+        Lock::wait_existing(&self.root.join(".lock"))
     }
 }
 

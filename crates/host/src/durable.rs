@@ -60,9 +60,8 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Waits for the lock on `path`, which is created if need be.
-    fn wait(path: &Path) -> Result<Lock> {
-        let fd = open(path)?;
+    /// Waits for the lock on the file `fd`, which is that of `path`.
+    fn wait(fd: OwnedFd, path: &Path) -> Result<Lock> {
         loop {
             match rustix::fs::flock(&fd, FlockOperation::LockExclusive) {
                 Err(rustix::io::Errno::INTR) => {}
@@ -85,7 +84,7 @@ impl Lock {
                 }
                 _ => {}
             }
-            match Self::wait(&path) {
+            match open(&path, OFlags::CREATE).and_then(|fd| Self::wait(fd, &path)) {
                 Ok(lock) if lock.is_on(&path)? => return Ok(lock),
                 Ok(_) => {}
                 // Removed between making the directory and opening the lock.
@@ -95,9 +94,24 @@ impl Lock {
         }
     }
 
+    /// Waits for the lock on `path` if there is such a file; makes nothing. `None` if there is none, also
+    /// when its holder removed it meanwhile.
+    pub(crate) fn wait_existing(path: &Path) -> Result<Option<Lock>> {
+        loop {
+            let lock = match open(path, OFlags::empty()) {
+                Ok(fd) => Self::wait(fd, path)?,
+                Err(e) if matches!(e.errno(), Some(libc::ENOENT | libc::ENOTDIR)) => return Ok(None),
+                Err(e) => return Err(e),
+            };
+            if lock.is_on(path)? {
+                return Ok(Some(lock));
+            }
+        }
+    }
+
     /// The lock on `path`, or `None` if somebody has it.
     pub(crate) fn try_now(path: &Path) -> Result<Option<Lock>> {
-        let fd = open(path)?;
+        let fd = open(path, OFlags::CREATE)?;
         match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Lock { fd })),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
@@ -116,10 +130,10 @@ impl Lock {
     }
 }
 
-fn open(path: &Path) -> Result<OwnedFd> {
+fn open(path: &Path, create: OFlags) -> Result<OwnedFd> {
     rustix::fs::open(
         path,
-        OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC,
+        OFlags::RDWR | OFlags::CLOEXEC | create,
         Mode::from_raw_mode(0o600),
     )
     .context(|| format!("open {}", path.display()))

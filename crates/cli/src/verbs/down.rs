@@ -38,8 +38,6 @@ pub(crate) fn run(args: &Lab) -> Outcome {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    // Looking for the lab just when its process removed our folder has made the folder anew.
-    runtime.remove_if_empty()?;
     if args.json {
         output::json(&json!({"lab": args.lab, "down": true}))?;
     } else {
