@@ -147,7 +147,7 @@ fn wave(now: Nanos) -> u64 {
 #[test]
 fn square_wave_and_buffer_target() {
     let mut hops = vec![LinkSpec::new(20 * MBIT, 10 * MS).queue(400_000); 10];
-    hops[1].rate_fn = Some(wave);
+    hops[1].rate_fn = Some(std::rc::Rc::new(wave));
     let (from, to) = (10 * S, 50 * S);
     println!(
         "-- square wave 9/11 Mbit/s on hop 2 of 10 (propagation 100 ms; at most 9.66 Mbit/s of payload)"
@@ -200,7 +200,7 @@ fn ablation() {
     for end in [0, 18] {
         hops[end].loss = 0.01;
     }
-    hops[0].rate_fn = Some(uplink);
+    hops[0].rate_fn = Some(std::rc::Rc::new(uplink));
     let (from, to) = (15 * S, 60 * S);
     println!(
         "-- ablation, 19 hops, 47.5 ms propagation, uplink 6 to 10 Mbit/s (payload at most 7.73 Mbit/s)"

@@ -35,6 +35,9 @@ pub struct HopCc {
     /// Bytes, ns and packets of the last rounds, newest first.
     rounds: [(u64, u64, u32); 4],
     queue_bytes: f64,
+    /// Bytes since the last change of cwnd, and when it last fell (`updates_per_rtt`).
+    since_change: f64,
+    fell_at: Option<Nanos>,
 }
 
 impl HopCc {
@@ -52,6 +55,8 @@ impl HopCc {
             round_packets: 0,
             rounds: [(0, 0, 0); 4],
             queue_bytes: 0.0,
+            since_change: 0.0,
+            fell_at: None,
         }
     }
 
@@ -110,6 +115,9 @@ impl HopCc {
         let Some(hop_rtt) = self.rtt.smoothed_ns() else {
             return;
         };
+        if p.updates_per_rtt > 1 && self.throughput_bps > 0.0 {
+            self.update_within_rtt(now, wire_bytes, hop_rtt, p);
+        }
         let elapsed = now.saturating_sub(start);
         if (elapsed as f64) < hop_rtt.max(p.min_update_ns as f64) {
             return;
@@ -140,13 +148,51 @@ impl HopCc {
         self.update(bytes as f64 / ns as f64, hop_rtt, p);
     }
 
+    /// Bytes of this hop's own Data found lost: the hop has carried them
+    /// (`lost_is_carried` only).
+    pub fn on_lost(&mut self, wire_bytes: u64, p: &Params) {
+        if p.lost_is_carried && self.round_start.is_some() {
+            self.round_bytes += wire_bytes;
+        }
+    }
+
+    fn threshold(&self, thr: f64, p: &Params) -> f64 {
+        (p.queue_threshold_segments * self.segment).max(thr * p.queue_threshold_ns as f64)
+    }
+
+    /// Equation 8 at every packet (`updates_per_rtt` > 1), with the throughput
+    /// of the last finished hopRTT.
+    fn update_within_rtt(&mut self, now: Nanos, wire_bytes: u64, hop_rtt: f64, p: &Params) {
+        let thr = self.throughput_bps / 8e9;
+        let min = self.rtt.min_ns().unwrap_or(hop_rtt);
+        self.queue_bytes = thr * (hop_rtt - min).max(0.0);
+        self.since_change += wire_bytes as f64;
+        if self.queue_bytes > self.threshold(thr, p) {
+            let again = |t| now.saturating_sub(t) as f64 >= 2.0 * hop_rtt;
+            if self.fell_at.is_none_or(again) {
+                self.cwnd = (p.decrease * thr * min).max(2.0 * self.segment);
+                self.phase = Phase::Avoidance;
+                (self.fell_at, self.since_change) = (Some(now), 0.0);
+            }
+        } else if self.phase == Phase::Avoidance
+            && self.since_change > self.cwnd / f64::from(p.updates_per_rtt)
+            && self.cwnd <= 2.0 * thr * hop_rtt + 2.0 * self.segment
+        {
+            self.cwnd += p.increase_segments * self.segment;
+            self.since_change = 0.0;
+        }
+    }
+
     /// Once per hopRTT. `thr` in byte/ns.
     fn update(&mut self, thr: f64, hop_rtt: f64, p: &Params) {
         let min = self.rtt.min_ns().unwrap_or(hop_rtt);
         self.throughput_bps = thr * 8e9;
         let bdp = thr * min; // equation 6
         self.queue_bytes = thr * (hop_rtt - min).max(0.0); // equation 7
-        let m = (p.queue_threshold_segments * self.segment).max(thr * p.queue_threshold_ns as f64);
+        let m = self.threshold(thr, p);
+        if p.updates_per_rtt > 1 && self.phase == Phase::Avoidance {
+            return;
+        }
         // Equation 8. Growth needs a window that is in use: when the rate is
         // held back elsewhere (backpressure, a slower hop), what arrives says
         // nothing about a larger window (compare RFC 7661). In slow start what

@@ -295,6 +295,7 @@ impl Consumer {
                 known.iter().collect()
             });
             for hole in seen.lost {
+                self.cc.on_lost(self.params.wire_bytes(hole), &self.params);
                 self.repair(now, hole);
             }
         }

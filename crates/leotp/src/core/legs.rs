@@ -24,6 +24,8 @@ pub(crate) struct Leg {
     /// Bytes below `requested_end` that no Interest through this node has asked
     /// for: they went another way, and their absence is no loss.
     pub(crate) unasked: RangeSet,
+    /// Bytes asked for here although no Interest for them has come (`interest_holes`).
+    pub(crate) asked_ahead: RangeSet,
     /// Repairs on their way: start -> (end, asked at). Kept with `shr_repeats`.
     pub(crate) repairing: BTreeMap<u64, (u64, Nanos)>,
     pub(crate) last_up: Nanos,
@@ -63,6 +65,23 @@ impl Leg {
             self.unasked.remove(r);
         }
         self.requested_end = self.requested_end.max(r.end);
+    }
+
+    /// What was skipped before `r` and is to be asked for on the spot, given that
+    /// a leap of at most `lost` bytes is Interests lost on their way here.
+    pub(crate) fn skipped(&mut self, r: Range, lost: u64) -> Option<Range> {
+        let gap = Range {
+            start: self.requested_end,
+            end: r.start,
+        };
+        if self.requested_end == 0 || gap.start >= gap.end || gap.len() > lost {
+            return None;
+        }
+        if self.asked_ahead.count() > MAX_UNASKED {
+            self.asked_ahead = RangeSet::new();
+        }
+        self.asked_ahead.insert(gap);
+        Some(gap)
     }
 
     /// Notes a repair asked for at `now`; `false` when the same bytes were asked
@@ -264,6 +283,7 @@ impl Legs {
             holes: HoleTracker::new(p.hole_threshold, p.max_hole_bytes),
             requested_end: 0,
             unasked: RangeSet::new(),
+            asked_ahead: RangeSet::new(),
             repairing: BTreeMap::new(),
             last_up: 0,
             last_up_rate: 0,

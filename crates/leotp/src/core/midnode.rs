@@ -22,6 +22,8 @@ pub struct MidnodeStats {
     pub interests_out: u64,
     /// Interests of our own for holes (SHR).
     pub repairs: u64,
+    /// Interests for bytes that the Interests from downstream had skipped.
+    pub asked_ahead: u64,
     /// Interests answered, in whole or part, from the cache.
     pub cache_hits: u64,
     /// Interests that joined one already on its way (multicast).
@@ -213,6 +215,38 @@ impl Midnode {
             self.stats.cut += 1;
         }
         let i = &Interest { range, ..*i };
+        if self.params.interest_holes && self.params.hop_by_hop && !i.rtx && !i.range.is_meta() {
+            if leg.asked_ahead.contains(i.range) {
+                // Late, not lost: asked for already.
+                leg.asked_ahead.remove(i.range);
+                self.stats.aggregated += 1;
+                return self.plan(now, id);
+            }
+            let gap = leg.skipped(i.range, self.params.min_window_bytes);
+            for r in gap.map_or_else(Vec::new, |g| self.cache.missing(leg.cache_key, g)) {
+                let mut at = r.start;
+                while at < r.end && self.control.len() < MAX_CONTROL {
+                    let range = Range {
+                        start: at,
+                        end: r.end.min(at + self.params.interest_bytes()),
+                    };
+                    at = range.end;
+                    leg.note_asked(range, self.params.min_window_bytes);
+                    leg.holes.expect(range.start);
+                    self.stats.asked_ahead += 1;
+                    self.control.push_back((
+                        path,
+                        Control::Interest {
+                            flow: i.flow,
+                            range,
+                            rtx: false,
+                            fresh: false,
+                            leg: id,
+                        },
+                    ));
+                }
+            }
+        }
         let mut spent = 0;
         let mut misses = Vec::new();
         let mut hit = false;
@@ -380,6 +414,9 @@ impl Midnode {
                 });
             }
             (opened, lost) = (seen.opened, seen.lost);
+            for hole in &lost {
+                leg.cc.on_lost(self.params.wire_bytes(*hole), &self.params);
+            }
         }
         if let Some(p) = payload {
             leg.repairing.remove(&h.range.start);
@@ -422,9 +459,6 @@ impl Midnode {
             }
         }
         let up = path.reversed();
-        if payload.is_none() && !meta && h.range.len() <= self.params.max_hole_bytes {
-            self.watch(now, id, h.range, 2.0, 0);
-        }
         for hole in lost {
             self.repair(now, id, up, h.flow, hole, 0);
         }

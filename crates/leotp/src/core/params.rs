@@ -1,7 +1,7 @@
 //! Every number of the protocol that a user may turn.
 
 use crate::Nanos;
-use crate::wire::{HEADER_LEN, MAX_PAYLOAD};
+use crate::wire::{HEADER_LEN, MAX_PAYLOAD, Range};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -31,6 +31,12 @@ pub struct Params {
     /// 1.5 hopRTT after another. The paper's nodes do not ("SHR does not keep
     /// track"): 0. Ours: `beyond()` sets 3.
     pub shr_repeats: u32,
+
+    /// Whether a Midnode that sees a jump in the Interests of a flow asks for
+    /// what was skipped at once, in its place, instead of finding a hole in the
+    /// Data later. The paper's nodes look for holes in Data only: false.
+    /// `beyond()` sets it.
+    pub interest_holes: bool,
 
     /// Smallest retransmission timeout, ns. RFC 6298 says 1 s, Linux 200 ms; ours is Linux's.
     pub rto_min_ns: Nanos,
@@ -64,6 +70,17 @@ pub struct Params {
     /// Part of cwnd added per hopRTT when that is more than `increase_segments`.
     /// The paper's is 0. `beyond()` sets 1/32 so that fat hops refill in time.
     pub increase_ratio: f64,
+    /// Into how many parts a hopRTT is cut for equation 8: cwnd grows by
+    /// `increase_segments` whenever this part of it has arrived, and the queue is
+    /// looked at with every packet, but cwnd falls once in two hopRTT at most. The
+    /// paper's text says every hopRTT: 1, and then at its end only. The authors'
+    /// program has 10, see [`Params::published`].
+    pub updates_per_rtt: u32,
+    /// Whether bytes found lost on this hop count as carried by it in equations 6
+    /// and 7: a hop that loses 1 % is not 1 % slower, and loss is no congestion
+    /// signal (section III.C). The paper does not define its throughput; with
+    /// `false` a hop that loses 1 % settles more than 1 % lower. Ours.
+    pub lost_is_carried: bool,
     /// Whether equation 10 divides cwnd by hopRTTmin instead of hopRTT. The
     /// paper's is hopRTT: false. With it a queue lowers the rate twice, by the
     /// smaller cwnd and by the longer hopRTT, and short hops run idle after each
@@ -122,6 +139,7 @@ impl Default for Params {
             max_hole_bytes: 16 << 20,
             shr: true,
             shr_repeats: 0,
+            interest_holes: false,
             rto_min_ns: 200_000_000,
             rto_max_ns: 60_000_000_000,
             rto_backoff: 1.5,
@@ -136,6 +154,8 @@ impl Default for Params {
             decrease: 0.8,
             increase_segments: 1.0,
             increase_ratio: 0.0,
+            updates_per_rtt: 1,
+            lost_is_carried: true,
             rate_over_min_rtt: false,
             new_neighbour_new_hop: false,
             target_buffer_bytes: 16 * 1400,
@@ -162,12 +182,30 @@ impl Default for Params {
 pub struct ParamError(pub Vec<String>);
 
 impl Params {
+    /// The protocol with the constants of the program that the authors have
+    /// published, where it differs from the paper's text: equation 10 divides by
+    /// hopRTTmin, cwnd grows ten times in a hopRTT, M is 3,000 byte, BL_tar 5
+    /// segments, hopRTTmin looks back 10 s. Learnt by reading it; the code is ours.
+    pub fn published() -> Self {
+        Self {
+            updates_per_rtt: 10,
+            rate_over_min_rtt: true,
+            queue_threshold_segments: 3000.0 / 1400.0,
+            target_buffer_bytes: 5 * 1400,
+            min_rtt_window_ns: 10_000_000_000,
+            lost_is_carried: false,
+            ..Self::default()
+        }
+    }
+
     /// Our variant of the protocol, compared with the faithful one in the
-    /// tests: unanswered repairs are repeated locally, fat hops refill faster,
+    /// tests: lost Interests are replaced where they were lost, unanswered
+    /// repairs are repeated locally, what a hop lost it has carried, fat hops refill faster,
     /// and a hop that has seen a queue slows down once instead of twice.
     pub fn beyond() -> Self {
         Self {
             shr_repeats: 3,
+            interest_holes: true,
             increase_ratio: 1.0 / 32.0,
             rate_over_min_rtt: true,
             new_neighbour_new_hop: true,
@@ -180,6 +218,12 @@ impl Params {
     /// Bytes one Interest may ask for.
     pub const fn interest_bytes(&self) -> u64 {
         self.segment_bytes as u64 * self.interest_segments as u64
+    }
+
+    /// Bytes of the datagrams that carry `r`.
+    pub(crate) fn wire_bytes(&self, r: Range) -> u64 {
+        let packets = r.len().div_ceil(u64::from(self.segment_bytes.max(1)));
+        r.len() + packets * HEADER_LEN as u64
     }
 
     /// Padding an Interest for `bytes` needs so that a Responder with the same
@@ -254,6 +298,10 @@ impl Params {
             "increase_ratio must be 0 to 1",
         );
         need(
+            (1..=100).contains(&self.updates_per_rtt),
+            "updates_per_rtt must be 1 to 100",
+        );
+        need(
             self.min_rtt_window_ns > 0,
             "min_rtt_window_ns must be above 0",
         );
@@ -295,6 +343,7 @@ mod tests {
     fn presets_hold_and_every_fault_is_named() {
         Params::default().validate().unwrap();
         Params::beyond().validate().unwrap();
+        Params::published().validate().unwrap();
         let bad = Params {
             decrease: 1.5,
             segment_bytes: 1,

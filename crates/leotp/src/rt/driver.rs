@@ -13,7 +13,8 @@ use std::time::Instant;
 
 /// A state machine that can be driven.
 pub trait Machine {
-    /// One datagram has come.
+    /// One datagram has come, at `now`, which may be a little before the last
+    /// `now` of [`Self::tx`].
     fn rx(&mut self, now: Nanos, path: Path, bytes: &[u8]);
     /// Appends the next datagram due.
     fn tx(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<Path>;
@@ -168,9 +169,9 @@ impl Driver {
             for _ in 0..4 {
                 let now = self.start.elapsed().as_nanos() as u64 + 1_000_000_000;
                 let mut count = 0;
-                let n = s.recv(&mut self.rx, |path, bytes| {
+                let n = s.recv(&mut self.rx, |path, age, bytes| {
                     count += 1;
-                    m.rx(now, path, bytes);
+                    m.rx(now - age.min(now), path, bytes);
                 });
                 self.stats.received += count;
                 if n.map_err(RunError::io("receive"))? < 8 {

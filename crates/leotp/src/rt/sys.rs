@@ -17,7 +17,10 @@ use std::mem::{size_of, zeroed};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
+/// Nothing waits longer in a socket's buffer than this, ns.
+const MAX_AGE_NS: u64 = 1_000_000_000;
 const UDP_SEGMENT: i32 = 103;
 const UDP_GRO: i32 = 104;
 const IPV6_ORIGDSTADDR: i32 = 74;
@@ -178,6 +181,9 @@ impl Socket {
                 set_opt(raw, libc::SOL_SOCKET, plain, size as i32)?;
             }
         }
+        // When a datagram came, not when this process got to it: the wait for a
+        // busy processor must not pass for a queue on the link.
+        set_opt(raw, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
         // Trains of segments where the kernel has them; single datagrams where not.
         let _ = set_opt(raw, libc::SOL_UDP, UDP_GRO, 1);
         let (s, len) = to_raw(local);
@@ -221,11 +227,12 @@ impl Socket {
     }
 
     /// Receives what is there, up to one batch; `f` gets every datagram, trains
-    /// already cut. Returns how many messages the kernel gave.
+    /// already cut, and how long ago it came, ns. Returns how many messages the
+    /// kernel gave.
     pub(crate) fn recv(
         &self,
         rx: &mut RxBuffers,
-        mut f: impl FnMut(Path, &[u8]),
+        mut f: impl FnMut(Path, u64, &[u8]),
     ) -> io::Result<usize> {
         let msgs = rx.prepare();
         // SAFETY: every message points into buffers owned by `rx`, set up just now.
@@ -248,12 +255,20 @@ impl Socket {
             }
             Err(e) => return Err(e),
         };
+        let wall = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |d| d.as_nanos() as u64);
         for i in 0..n {
-            let (len, src, dst, segment) = rx.parse(i, self.local);
-            let Some(src) = src else { continue };
-            let data = &rx.room[i][..len];
-            for d in data.chunks(segment.unwrap_or(len).max(1)) {
-                f(Path { src, dst }, d);
+            let m = rx.parse(i, self.local);
+            let Some(src) = m.src else { continue };
+            // A clock set meanwhile gives a nonsense age; then it came just now.
+            let age = match wall.saturating_sub(m.came_ns.unwrap_or(wall)) {
+                age if age < MAX_AGE_NS => age,
+                _ => 0,
+            };
+            let data = &rx.room[i][..m.len];
+            for d in data.chunks(m.segment.unwrap_or(m.len).max(1)) {
+                f(Path { src, dst: m.dst }, age, d);
             }
         }
         Ok(n)
@@ -324,6 +339,17 @@ impl Socket {
     }
 }
 
+/// A message: one datagram or a train.
+struct Received {
+    len: usize,
+    src: Option<SocketAddr>,
+    dst: SocketAddr,
+    /// Length of each datagram of a train but the last.
+    segment: Option<usize>,
+    /// When it came, ns of the wall clock.
+    came_ns: Option<u64>,
+}
+
 /// Buffers of one receiving thread.
 pub(crate) struct RxBuffers {
     room: Vec<Box<[u8]>>,
@@ -370,14 +396,10 @@ impl RxBuffers {
         self.msgs.as_mut_ptr()
     }
 
-    /// Length, source, destination and train segment of message `i`.
-    fn parse(
-        &self,
-        i: usize,
-        local: SocketAddr,
-    ) -> (usize, Option<SocketAddr>, SocketAddr, Option<usize>) {
+    /// What the kernel says of message `i`.
+    fn parse(&self, i: usize, local: SocketAddr) -> Received {
         let m = &self.msgs[i];
-        let (mut dst, mut segment) = (local, None);
+        let (mut dst, mut segment, mut came_ns) = (local, None, None);
         let mut original = false;
         // SAFETY: the header and its control buffer have been filled by recvmmsg;
         // the CMSG macros stay inside msg_controllen.
@@ -388,6 +410,10 @@ impl RxBuffers {
                 match ((*c).cmsg_level, (*c).cmsg_type) {
                     (libc::SOL_UDP, UDP_GRO) => {
                         segment = Some(data.cast::<i32>().read_unaligned() as usize)
+                    }
+                    (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
+                        let t = data.cast::<libc::timespec>().read_unaligned();
+                        came_ns = Some(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64);
                     }
                     (libc::IPPROTO_IP, libc::IP_ORIGDSTADDR) => {
                         dst = from_v4(&data.cast::<libc::sockaddr_in>().read_unaligned());
@@ -410,11 +436,12 @@ impl RxBuffers {
                 c = libc::CMSG_NXTHDR(&raw const m.msg_hdr, c);
             }
         }
-        (
-            (m.msg_len as usize).min(RX_ROOM),
-            from_raw(&self.names[i]),
+        Received {
+            len: (m.msg_len as usize).min(RX_ROOM),
+            src: from_raw(&self.names[i]),
             dst,
             segment,
-        )
+            came_ns,
+        }
     }
 }

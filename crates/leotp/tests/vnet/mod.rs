@@ -42,7 +42,7 @@ impl Rng {
 pub struct LinkSpec {
     pub rate_bps: u64,
     /// Rate as a function of time instead of the constant.
-    pub rate_fn: Option<fn(Nanos) -> u64>,
+    pub rate_fn: Option<std::rc::Rc<dyn Fn(Nanos) -> u64>>,
     pub queue_bytes: u64,
     pub delay: Nanos,
     pub loss: f64,
@@ -277,7 +277,11 @@ impl Net {
         let now = self.now;
         let link = &mut self.links[l];
         let size = bytes.len() as u64 + IP_UDP;
-        let rate = link.spec.rate_fn.map_or(link.spec.rate_bps, |f| f(now));
+        let rate = link
+            .spec
+            .rate_fn
+            .as_ref()
+            .map_or(link.spec.rate_bps, |f| f(now));
         let nth = link.offered;
         link.offered += 1;
         link.offered_bytes += size;
@@ -301,6 +305,10 @@ impl Net {
             self.links[l].lost += 1;
             if let Ok(leotp::wire::Packet::Data(h, _)) = leotp::wire::Packet::parse(&bytes) {
                 self.lost_starts.insert(h.range.start);
+            } else if bytes.len() > 1000 {
+                // A baseline's segment (see `baseline`).
+                let seg = bytes[8..16].try_into().map_or(0, u64::from_be_bytes);
+                self.lost_starts.insert(seg);
             }
             return;
         }

@@ -48,12 +48,12 @@ impl Midnode {
             ));
             self.stats.repairs += 1;
         }
-        self.watch(now, id, hole, 1.0, round);
+        self.watch(now, id, hole, round);
     }
 
-    /// Looks at a hole again after 1.5 hopRTT, or `times` that when the repair
-    /// was announced from upstream and has more hops to come (`shr_repeats`).
-    pub(super) fn watch(&mut self, now: Nanos, id: u32, hole: Range, times: f64, round: u32) {
+    /// Looks at a hole of this hop again after 1.5 hopRTT (`shr_repeats`). Holes
+    /// announced from upstream are watched there, and by the Consumer.
+    fn watch(&mut self, now: Nanos, id: u32, hole: Range, round: u32) {
         if round < self.params.shr_repeats
             && self.params.cache_bytes > 0
             && self.repeats.len() < MAX_REPEATS
@@ -66,7 +66,7 @@ impl Midnode {
             // Many repairs at once queue up behind each other on their way down.
             let under_way = leg.repairing.len() as f64 * f64::from(self.params.segment_bytes);
             let drain = under_way * 8e9 / leg.cc.throughput_bps().max(1e5);
-            let at = now + (1.5 * times * hop + drain.min(2e9)) as Nanos + 1_000_000;
+            let at = now + (1.5 * hop + drain.min(2e9)) as Nanos + 1_000_000;
             self.repeats
                 .push(Reverse((at, id, hole.start, hole.end, round + 1)));
         }
