@@ -6,6 +6,10 @@ VNET = os.environ.get("VNET", os.path.join(ROOT, "target/release/examples/vnet")
 JOBS = int(os.environ.get("JOBS", "2"))
 
 
+# Enough for many round trips of every path here, and quick to allocate for dozens of Midnodes.
+CACHE = {"cache_bytes": 8 << 20}
+
+
 def hop(mbps=20, delay_ms=10, loss=0.0, queue=100_000, back=None):
     h = {"mbps": mbps, "delay_ms": delay_ms, "loss": loss, "queue_bytes": queue}
     if back:
@@ -26,7 +30,7 @@ def chain(hops, protocol="default", params=None, mids=None, mid_params=None, see
             hs[i]["mbps"] = [m for at, m in w if at <= t][-1]
             hs[i].setdefault("back_mbps", hops[i]["mbps"])
         timeline.append({"at_s": t, "path": path, "hops": hs})
-    d = {"seed": seed, "protocol": protocol, "params": params or {}, "mid_params": mid_params or {},
+    d = {"seed": seed, "protocol": protocol, "params": {**CACHE, **(params or {})}, "mid_params": mid_params or {},
          "nodes": n + 1, "timeline": timeline, "from_s": t0, "to_s": t1}
     if mids == "none":
         d["mids"] = []

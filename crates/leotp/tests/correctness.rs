@@ -42,7 +42,7 @@ proptest! {
         cache in prop_oneof![Just(0u64), 4_096u64..100_000, Just(64 << 20)],
         segments in 1u32..4,
         mids: u8,
-        beyond: bool,
+        variant in 0u8..3,
         hop_by_hop in prop::bool::weighted(0.8),
         blows in proptest::collection::vec(blow(), 0..4),
     ) {
@@ -51,7 +51,7 @@ proptest! {
             interest_segments: segments,
             hop_by_hop,
             send_buffer_bytes: 60_000,
-            ..if beyond { Params::beyond() } else { Params::default() }
+            ..[Params::default(), Params::published(), Params::beyond()][usize::from(variant)].clone()
         };
         let mut spec = LinkSpec::new(10 * MBIT, 3 * MS).loss(loss).queue(queue);
         (spec.dup, spec.reorder, spec.reorder_by) = (dup, reorder, 20 * MS);
@@ -304,6 +304,26 @@ fn twenty_four_virtual_hours() {
         c.sink().consumer.stats()
     );
     assert!(g > 0.07);
+}
+
+/// 10 GiB, hashed at both ends, through a Midnode and 1 in 1,000 losses.
+#[test]
+#[ignore = "minutes"]
+fn ten_gib() {
+    let len = 10 << 30;
+    let hops = vec![LinkSpec::new(10_000 * MBIT, MS).loss(0.001).queue(8 << 20); 2];
+    let p = Params {
+        segment_bytes: 8900,
+        ..Params::beyond()
+    };
+    let mut c = Chain::new(5, &hops, &p, |_| true, Pattern::new(FLOW, len));
+    assert!(c.finish(3600 * S), "{:?}", c.sink().consumer.error());
+    assert_eq!(c.sink().got, len);
+    println!(
+        "10 GiB in {:.1} virtual seconds, {:?}",
+        (c.net.now - S) as f64 / 1e9,
+        c.sink().consumer.stats()
+    );
 }
 
 #[test]

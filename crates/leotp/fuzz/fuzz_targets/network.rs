@@ -4,7 +4,9 @@
 //! bytes, in order; once the network behaves, the flow must end.
 #![no_main]
 
-use leotp::core::{Available, Consumer, META_LEN, Meta, Midnode, Params, Path, Producer, Sealing, Source};
+use leotp::core::{
+    Available, Consumer, META_LEN, Meta, Midnode, Params, Path, Producer, Sealing, Source,
+};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeMap;
 
@@ -17,7 +19,10 @@ fn byte(at: u64) -> u8 {
 struct Bytes(Vec<u8>);
 impl Source for Bytes {
     fn available(&self) -> Available {
-        Available { end: LEN, finished: true }
+        Available {
+            end: LEN,
+            finished: true,
+        }
     }
     fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> bool {
         for (i, b) in buf.iter_mut().enumerate() {
@@ -31,19 +36,40 @@ impl Source for Bytes {
 }
 
 fuzz_target!(|data: &[u8]| {
-    let Some((&mode, script)) = data.split_first() else { return };
+    let Some((&mode, script)) = data.split_first() else {
+        return;
+    };
     let p = Params {
         cache_bytes: [16_384, 0, 4096, 1 << 20][usize::from(mode & 3)],
         hop_by_hop: mode & 4 == 0,
         segment_bytes: if mode & 8 == 0 { 1400 } else { 777 },
         interest_segments: if mode & 16 == 0 { 1 } else { 3 },
-        ..if mode & 32 == 0 { Params::default() } else { Params::beyond() }
+        ..if mode & 32 == 0 {
+            Params::default()
+        } else {
+            Params::beyond()
+        }
     };
     let all: Vec<u8> = (0..LEN).map(byte).collect();
-    let meta = Meta { length: LEN, digest: *blake3::hash(&all).as_bytes(), sealing: Sealing::Open }.encode().to_vec();
+    let meta = Meta {
+        length: LEN,
+        digest: *blake3::hash(&all).as_bytes(),
+        sealing: Sealing::Open,
+    }
+    .encode()
+    .to_vec();
     assert_eq!(meta.len() as u64, META_LEN);
-    let up = Path { src: ([10, 0, 0, 1], 1).into(), dst: ([10, 0, 0, 2], 2).into() };
-    let (Ok(mut prod), Ok(mut mid), Ok(mut cons)) = (Producer::new(p.clone()), Midnode::new(p.clone()), Consumer::new(p.clone(), 0, up, 0, None)) else { return };
+    let up = Path {
+        src: ([10, 0, 0, 1], 1).into(),
+        dst: ([10, 0, 0, 2], 2).into(),
+    };
+    let (Ok(mut prod), Ok(mut mid), Ok(mut cons)) = (
+        Producer::new(p.clone()),
+        Midnode::new(p.clone()),
+        Consumer::new(p.clone(), 0, up, 0, None),
+    ) else {
+        return;
+    };
     prod.publish(0, Box::new(Bytes(meta)));
     let mut script = script.iter();
     let mut now = 1_000_000_000u64;
@@ -67,7 +93,10 @@ fuzz_target!(|data: &[u8]| {
                 };
                 seq += 1;
                 let mut put = |late: u64, copy: u64| {
-                    air.insert((now + 1_000_000 + late, seq * 2 + copy), (to, path, out.clone()));
+                    air.insert(
+                        (now + 1_000_000 + late, seq * 2 + copy),
+                        (to, path, out.clone()),
+                    );
                 };
                 match script.next().copied() {
                     Some(0..=31) => {}
@@ -100,8 +129,16 @@ fuzz_target!(|data: &[u8]| {
             return;
         }
         let timeouts = [cons.poll_timeout(), mid.poll_timeout(), prod.poll_timeout()];
-        let next = air.keys().next().map(|k| k.0).into_iter().chain(timeouts.into_iter().flatten()).min();
-        let Some(next) = next else { panic!("nothing will ever happen at {got} of {LEN}") };
+        let next = air
+            .keys()
+            .next()
+            .map(|k| k.0)
+            .into_iter()
+            .chain(timeouts.into_iter().flatten())
+            .min();
+        let Some(next) = next else {
+            panic!("nothing will ever happen at {got} of {LEN}")
+        };
         now = next.max(now + 1);
         while let Some(e) = air.first_entry() {
             if e.key().0 > now {

@@ -1,0 +1,191 @@
+"""From raw/*.json: RESULTS.md (tables, the paper's values beside ours) and plots/*.svg (needs matplotlib)."""
+import json, os, sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+RAW = os.environ.get("RAW", os.path.join(HERE, "raw"))
+NAMES = {"default": "LEOTP as printed", "faithful": "LEOTP as printed", "published": "LEOTP, authors' constants", "beyond": "LEOTP beyond()",
+         "leotp-faithful": "LEOTP as printed", "leotp-published": "LEOTP, authors' constants", "leotp-beyond": "LEOTP beyond()",
+         "tcp-bbr": "TCP bbr (kernel)", "tcp-cubic": "TCP cubic (kernel)", "bbr": "bbr-like", "cubic": "cubic-like", "reno": "reno-like"}
+
+
+def load(name):
+    try:
+        return json.load(open(os.path.join(RAW, name + ".json")))
+    except OSError:
+        return None
+
+
+def name(x):
+    return NAMES.get(x, x)
+
+
+def table(out, head, rows):
+    out.append("| " + " | ".join(head) + " |")
+    out.append("|" + "---|" * len(head))
+    for r in rows:
+        out.append("| " + " | ".join(f"{x:.2f}" if isinstance(x, float) else str(x) for x in r) + " |")
+    out.append("")
+
+
+def pct(x, digits=1):
+    return "" if x is None else f"{100 * x:+.{digits}f} %"
+
+
+def protocols(rows, k="protocol"):
+    return list(dict.fromkeys(r[k] for r in rows))
+
+
+def grid(out, d, across, value, digits=2, k="protocol", scale=1.0, unit=""):
+    """Protocols down, one parameter across."""
+    xs = list(dict.fromkeys(r[across] for r in d["rows"]))
+    rows = []
+    for p in protocols(d["rows"], k):
+        cells = []
+        for x in xs:
+            r = next((r for r in d["rows"] if r[k] == p and r[across] == x), None)
+            cells.append("" if r is None or r.get(value) is None else f"{scale * r[value]:.{digits}f}")
+        rows.append([name(p)] + cells)
+    table(out, [unit or value] + [f"{100 * x:g} %" if across == "loss" else x for x in xs], rows)
+
+
+def vt(out):
+    if d := load("vt-fig2"):
+        out += ["## Fig. 2: throughput over hops", "", "20 Mbit/s, 10 ms RTT, 0.5 % loss a hop; Mbit/s of payload. Paper: at 10 hops BBR has lost 9 %, PCC 33 %, Cubic and Hybla are below 2 Mbit/s from 5 hops on.", ""]
+        grid(out, d, "hops", "mbps", unit="Mbit/s at hops")
+    if d := load("vt-fig3"):
+        out += ["## Fig. 3: one-way delay, theory and measurement", "", f"10 hops of 10 ms, 0.5 % loss. Equations 2 and 3: mean {d['equation_2_ms']:.1f} and {d['equation_3_ms']:.1f} ms. Paper: p99 300 ms and 120 ms, largest 700 ms and 160 ms.", ""]
+        table(out, ["", "mean ms", "p99 ms", "largest ms"], [[r["what"], r["owd_mean_ms"], r["owd_p99_ms"], r["owd_max_ms"]] for r in d["rows"]])
+    if d := load("vt-fig5"):
+        out += ["## Fig. 5: queueing over propagation delay", "", "5 hops, the second 10 +- 1 Mbit/s (2 s); mean queueing, ms. Paper: Cubic and Hybla above 100 ms at all delays; BBR 32 ms at 20 ms, rising beyond them at 100 ms.", ""]
+        grid(out, d, "propagation_ms", "queueing_ms", 1, unit="ms at propagation of ms")
+    if d := load("vt-fig10"):
+        out += ["## Fig. 10: recovery of lost packets", "", "5 hops of 20 ms hopRTT; mean delay of lost packets beyond the least delay, and how much less than bbr-like. Paper: 59 to 64 % less.", ""]
+        table(out, ["", "loss", "recovery ms", "less than bbr-like", "less than LEOTP without Midnodes"], [[name(r["protocol"]), f"{100 * r['loss']:g} %", r["recovery_ms"], pct(-r["cut_against_bbr"], 0), pct(-r["cut_against_endpoints"], 0)] for r in d["rows"]])
+    if d := load("vt-fig12"):
+        out += ["## Figs 11 and 12: throughput and sender's traffic over loss", "", "5 hops of 20 Mbit/s and 20 ms hopRTT; 18.97 Mbit/s of payload fit. Paper: from 0 to 1 % loss BBR loses 12 %, PCC 23 %, LEOTP 1 %.", ""]
+        grid(out, d, "loss", "mbps", unit="Mbit/s at loss")
+        grid(out, d, "loss", "throughput_lost", 2, scale=100, unit="throughput lost, %")
+        out += ["Traffic the sender sends for 100 MB, MB (Fig. 11). Paper: LEOTP's slope is about 20 % of BBR's.", ""]
+        grid(out, d, "loss", "mb_sent_for_100_mb", 2, unit="MB at loss")
+    if d := load("vt-fig13"):
+        out += ["## Fig. 13: link switching", "", "Two paths, 80 and 90 ms RTT, 20 Mbit/s; what is on the abandoned one is lost; Mbit/s over the seconds between switches. Paper: at 1 s LEOTP has 34 % more than BBR and 15 % more than PCC.", ""]
+        grid(out, d, "interval_s", "mbps", unit="Mbit/s at s")
+    if d := load("vt-fig14"):
+        out += ["## Fig. 14: square wave", "", "Second of 10 hops 10 +- 1 Mbit/s (2 s), propagation 100 ms; at most 9.66 Mbit/s of payload fit. Paper: all TCP more than 100 ms of queue; LEOTP end to end below 8 Mbit/s at near-optimal delay; LEOTP trades delay for throughput by BL_tar.", ""]
+        table(out, ["", "BL_tar", "Mbit/s", "mean OWD ms", "p99 ms"], [[name(r["protocol"].split(",")[0]) + r["protocol"][len(r["protocol"].split(",")[0]):], r["bl_tar_segments"] or "", r["mbps"], r["owd_mean_ms"], r["owd_p99_ms"]] for r in d["rows"]])
+    if d := load("vt-satellites"):
+        out += ["## Figs 17, 18, Table II and partial coverage, in virtual time over the real paths", "",
+                "The least-delay path from Beijing over 1,600 satellites second by second, GSL 1 % and ISL 0.1 % loss, uplink a V of 10 to 6 Mbit/s around each handover with a random +-0.5, all else 20 Mbit/s. Paper, Mbit/s and OWD ms: Hong Kong A 7.82 49.17, B 7.78 51.39, C 7.38 40.15, D 7.24 42.05; Paris A 7.70 76.57, B 7.67 80.74, C 7.23 66.40, D 7.03 70.38; New York A 7.91 118.64, B 7.73 126.10, C 6.80 103.63, D 6.52 112.20; against BBR on New York +8.0 % throughput, about 100 ms of queue for BBR and 20 for LEOTP (-40 % OWD); with 25 % coverage +6 % and -42 %.", ""]
+        for to in protocols(d["rows"], "to"):
+            rs = [r for r in d["rows"] if r["to"] == to]
+            out += [f"Beijing to {to}: {rs[0]['hops']} hops, propagation {rs[0]['propagation_ms']} ms, uplink {rs[0]['uplink_mbps']} Mbit/s on average.", ""]
+            table(out, ["", "case", "Mbit/s", "mean OWD ms", "p99 ms", "queueing ms", "throughput against bbr-like", "OWD against bbr-like"],
+                  [[name(r["protocol"]), r["case"], r["mbps"], r["owd_mean_ms"], r["owd_p99_ms"], r["queueing_ms"], pct(r["throughput_against_bbr"]), pct(r["owd_against_bbr"])] for r in rs])
+    if d := load("vt-eq10"):
+        out += ["## Equation 10", "", "The ablation's order over 19 hops of 5 ms hopRTT (see README); Mbit/s and mean OWD ms.", ""]
+        table(out, ["constants", "A", "B", "C", "D", "order of Table II"], [[r["variant"]] + [f"{r[w][0]:.2f}, {r[w][1]:.1f}" for w in "ABCD"] + ["yes" if r["order"] else "no"] for r in d["rows"]])
+    if d := load("vt-heldout"):
+        out += ["## Held-out paths", "", "Chosen after the constants, three seeds: Mbit/s, mean and p99 OWD ms.", ""]
+        ps = [k for k in d["rows"][0] if k != "path"]
+        table(out, ["path"] + [name(p) for p in ps], [[r["path"]] + [f"{r[p]['mbps']:.2f}, {r[p]['owd_mean_ms']:.1f}, {r[p]['owd_p99_ms']:.0f}" for p in ps] for r in d["rows"]])
+
+
+def trust(v):
+    return "yes" if v["trustworthy"] else "NO: " + "; ".join(v["reasons"])
+
+
+def lab(out):
+    if d := load("lab-fig12"):
+        out += ["## Fig. 12 in a lab", "", "5 hops of 20 Mbit/s and 20 ms hopRTT, kernel TCP and LEOTP processes; rates include Ethernet headers.", ""]
+        table(out, ["", "loss", "Mbit/s", "throughput lost", "mean OWD ms", "p99 ms", "sent / delivered", "host kept up"],
+              [[name(r["flow"]), f"{100 * r['loss']:g} %", r["mbps"], pct(-r["throughput_lost"], 2) if r["throughput_lost"] is not None else "", r["owd_mean_ms"], r["owd_ms"][198] if r["owd_ms"] else "", f"{r.get('sent_per_delivered', 0):.4f}", trust(r["verdict"])] for r in d["rows"]])
+    if d := load("lab-fig14"):
+        out += ["## Fig. 14 in a lab", "", f"Square wave 10 +- 1 Mbit/s on the second of 10 hops, propagation 100 ms. Host kept up: {trust(d['verdict'])}.", ""]
+        table(out, ["", "", "Mbit/s", "mean OWD ms", "p99 ms"], [[name(r["flow"]), ("" if r["flow"].startswith("tcp") else ("Midnodes" if r["midnodes_on"] else "endpoints only") + (f", BL_tar {r['bl_tar_segments']}" if r["bl_tar_segments"] else "")), r["mbps"], r["owd_mean_ms"], r["owd_ms"][198] if r["owd_ms"] else ""] for r in d["rows"]])
+    for to in ("new-york", "paris", "hong-kong"):
+        if d := load(f"lab-satellites-{to}"):
+            b = next((r for r in d["rows"] if r["flow"] == "tcp-bbr"), None)
+            out += [f"## Fig. 17 and Table II in labs of 1,700 nodes: Beijing to {to}", "", "1,600 satellites and 100 cities, every one a network namespace; each case a lab of its own under the same sky.", ""]
+            table(out, ["", "case", "Mbit/s", "mean OWD ms", "p99 ms", "propagation ms", "throughput against bbr", "OWD against bbr", "host kept up"],
+                  [[name(r["flow"]), r["case"], r["mbps"], r["owd_mean_ms"], r["owd_ms"][198] if r["owd_ms"] else "", r["propagation_ms"], pct(r["mbps"] / b["mbps"] - 1) if b else "", pct(r["owd_mean_ms"] / b["owd_mean_ms"] - 1) if b else "", trust(r["verdict"])] for r in d["rows"]])
+
+
+def plots():
+    import matplotlib
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "constel"
+    import matplotlib.pyplot as plt
+    folder = os.path.join(HERE, "plots")
+    os.makedirs(folder, exist_ok=True)
+
+    def done(fig, ax, file, x, y, legend=True):
+        ax.set_xlabel(x)
+        ax.set_ylabel(y)
+        ax.grid(alpha=0.3)
+        if legend:
+            ax.legend(fontsize=7)
+        fig.tight_layout()
+        fig.savefig(os.path.join(folder, file), metadata={"Date": None})
+        plt.close(fig)
+
+    def lines(fig_name, across, value, x, y, scale=1):
+        if d := load("vt-" + fig_name):
+            fig, ax = plt.subplots(figsize=(5, 3.5))
+            for p in protocols(d["rows"]):
+                rs = [r for r in d["rows"] if r["protocol"] == p]
+                ax.plot([scale * r[across] for r in rs], [r[value] for r in rs], marker="o", ms=3, label=name(p))
+            done(fig, ax, fig_name + ".svg", x, y)
+
+    def cdf(file, rows, label, x="one-way delay, ms", keyname="owd_ms"):
+        fig, ax = plt.subplots(figsize=(5, 3.5))
+        for r in rows:
+            v = r[keyname]
+            if v:
+                ax.plot(v, [i / (len(v) - 1) for i in range(len(v))], label=label(r))
+        done(fig, ax, file, x, "share of packets")
+
+    lines("fig2", "hops", "mbps", "hops", "Mbit/s")
+    lines("fig5", "propagation_ms", "queueing_ms", "propagation delay, ms", "queueing delay, ms")
+    lines("fig12", "loss", "mbps", "loss per hop, %", "Mbit/s", 100)
+    lines("fig13", "interval_s", "mbps", "seconds between switches", "Mbit/s")
+    if d := load("vt-fig12"):
+        fig, ax = plt.subplots(figsize=(5, 3.5))
+        for p in ("default", "published", "beyond", "bbr", "endpoints only"):
+            rs = [r for r in d["rows"] if r["protocol"] == p]
+            ax.plot([100 * r["loss"] for r in rs], [r["mb_sent_for_100_mb"] for r in rs], marker="o", ms=3, label=name(p))
+        done(fig, ax, "fig11.svg", "loss per hop, %", "MB sent for 100 MB")
+    if d := load("vt-fig3"):
+        cdf("fig3.svg", d["rows"], lambda r: r["what"])
+    if d := load("vt-fig10"):
+        cdf("fig10.svg", [r for r in d["rows"] if r["loss"] == 0.005], lambda r: name(r["protocol"]), "one-way delay of lost packets at 0.5 % loss, ms", "lost_owd_ms")
+    for src, file in (("vt-fig14", "fig14.svg"), ("lab-fig14", "fig14-lab.svg")):
+        if d := load(src):
+            fig, ax = plt.subplots(figsize=(5, 3.5))
+            k = "protocol" if src.startswith("vt") else "flow"
+            for p in protocols(d["rows"], k):
+                rs = [r for r in d["rows"] if r[k] == p]
+                ax.plot([r["owd_mean_ms"] for r in rs], [r["mbps"] for r in rs], marker="o", ms=4, ls="-" if len(rs) > 2 else "", label=name(p))
+            done(fig, ax, file, "mean one-way delay, ms", "Mbit/s")
+    if d := load("vt-satellites"):
+        ny = [r for r in d["rows"] if r["to"] == "new-york" and (r["case"] in ("A", "D") or r["protocol"] in ("bbr", "cubic"))]
+        cdf("fig17-vt.svg", ny, lambda r: f"{name(r['protocol'])} {r['case']}")
+    if d := load("lab-satellites-new-york"):
+        cdf("fig17-lab.svg", d["rows"], lambda r: f"{name(r['flow'])} {r['case']}")
+
+
+def main():
+    out = ["<!-- Written by report.py from raw/*.json. Do not edit. -->", "", "# LEOTP: results", "", "README.md says how they were made and why they differ from the paper's.", ""]
+    out += ["# In labs", ""]
+    lab(out)
+    out += ["# In virtual time", ""]
+    vt(out)
+    with open(os.path.join(HERE, "RESULTS.md"), "w") as f:
+        f.write("\n".join(out))
+    try:
+        plots()
+    except ImportError:
+        print("no matplotlib: no plots", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
