@@ -40,6 +40,7 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let p = Params {
+        rto_max_ns: 1_000_000_000,
         cache_bytes: [16_384, 0, 4096, 1 << 20][usize::from(mode & 3)],
         hop_by_hop: mode & 4 == 0,
         segment_bytes: if mode & 8 == 0 { 1400 } else { 777 },
@@ -71,7 +72,8 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     prod.publish(0, Box::new(Bytes(meta)));
-    let mut script = script.iter();
+    // The longest script, all losses, ends long before the clock below does.
+    let mut script = script[..script.len().min(256)].iter();
     let mut now = 1_000_000_000u64;
     // (arrival, order) -> (node: 0 consumer, 1 midnode, 2 producer; path; bytes)
     let mut air: BTreeMap<(u64, u64), (u8, Path, Vec<u8>)> = BTreeMap::new();
