@@ -16,9 +16,17 @@ use crate::wiring::Wiring;
 const SYSTEM_FOLDERS: &str =
     "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin:/usr/lib/frr";
 
-/// The search path for programs in nodes: the caller's, then the system's folders.
+/// The search path for programs in nodes: where this program lies (`leotp` and others come along with it), then
+/// the caller's, then the system's folders.
 pub fn search_path() -> OsString {
-    let mut path = std::env::var_os("PATH").unwrap_or_default();
+    let own = std::env::current_exe().unwrap_or_default();
+    let own = own.parent().unwrap_or(Path::new("")).as_os_str().to_owned();
+    let callers = std::env::var_os("PATH").unwrap_or_default();
+    let mut path = own;
+    if !path.is_empty() && !callers.is_empty() {
+        path.push(":");
+    }
+    path.push(callers);
     if !path.is_empty() {
         path.push(":");
     }
@@ -93,6 +101,23 @@ impl Launcher {
         }
         Ok(spawn.start()?)
     }
+}
+
+/// Says which of Constel's own programs are not where they should be.
+pub(crate) fn missing_own(programs: &[&str]) -> Option<EngineError> {
+    let path = search_path();
+    let missing: Vec<&str> = programs
+        .iter()
+        .copied()
+        .filter(|program| find_command(OsStr::new(program), &path).is_err())
+        .collect();
+    (!missing.is_empty()).then(|| EngineError::Unable {
+        what: format!(
+            "the scenario runs {}, which is not beside constel",
+            missing.join(" and ")
+        ),
+        remedy: "build everything: make build".to_owned(),
+    })
 }
 
 /// Says which of the programs (with the Debian package that has each) this host lacks.

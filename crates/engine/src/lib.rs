@@ -9,8 +9,10 @@
 mod bring_up;
 mod clock;
 mod computed;
+mod congestion;
 mod daemons;
 mod error;
+mod helpers;
 mod impair;
 mod inspect;
 mod launcher;

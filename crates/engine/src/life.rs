@@ -1,5 +1,6 @@
 //! From a fabric to the end of its lab time: edges, routes, clock, traffic.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ use crate::clock::LabClock;
 use crate::computed::Computed;
 use crate::daemons::{Daemons, logs_folder};
 use crate::error::EngineError;
+use crate::helpers::{Helpers, HelpersRow};
 use crate::progress::{Progress, Stage};
 use crate::run::Options;
 use crate::running::{Run, Seen};
@@ -46,6 +48,7 @@ pub(crate) struct Lived {
     pub(crate) seen: Seen,
     pub(crate) convergence: Convergence,
     pub(crate) daemons: Vec<DaemonsRow>,
+    pub(crate) helpers: Vec<HelpersRow>,
     pub(crate) flows: Vec<FlowRow>,
     pub(crate) step_times: StepTimes,
     pub(crate) edges: usize,
@@ -58,9 +61,12 @@ pub(crate) fn live(
     times: &mut Times,
 ) -> Result<Lived, EngineError> {
     let mut daemons = Daemons::none();
-    let lived = live_with(context, fabric, times, &mut daemons);
+    let helpers = RefCell::new(Helpers::none());
+    let lived = live_with(context, fabric, times, &mut daemons, &helpers);
+    let helped = helpers.into_inner().stop(&fabric.wiring);
     let stopped = daemons.stop();
-    let lived = lived?;
+    let mut lived = lived?;
+    lived.helpers = helped?;
     stopped?;
     Ok(lived)
 }
@@ -70,6 +76,7 @@ fn live_with(
     fabric: &Fabric,
     times: &mut Times,
     daemons: &mut Daemons,
+    helpers: &RefCell<Helpers>,
 ) -> Result<Lived, EngineError> {
     let Context {
         options,
@@ -118,6 +125,7 @@ fn live_with(
         view,
         stop: &options.stop,
         progress,
+        helpers,
     };
     if let Some(routing) = scenario.routing.mode.daemons() {
         let each = Daemons::per_node(routing, wiring.families);
@@ -155,6 +163,13 @@ fn live_with(
             "routes-stand",
             detail! {"pairs" => standing.pairs, "after_s" => took},
         );
+    }
+    let planned = Helpers::planned(wiring);
+    if planned > 0 {
+        let stage = Stage::begin(progress, "transport", planned as u64);
+        *helpers.borrow_mut() = Helpers::start(wiring, &fabric.launcher, results, &stage)?;
+        stage.end("");
+        log.emit(None, "helpers-started", detail! {"count" => planned});
     }
     let flows: &[_] = if options.traffic {
         &scenario.traffic
@@ -194,6 +209,7 @@ fn live_with(
     };
     let flows = ended.iter().map(row).collect();
     Ok(Lived {
+        helpers: Vec::new(),
         flows,
         seen,
         convergence,

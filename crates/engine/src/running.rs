@@ -1,5 +1,6 @@
 //! Lab time: steps, traffic, handovers, daemons watched, until it is over or somebody says stop.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -12,6 +13,7 @@ use crate::bring_up::Fabric;
 use crate::clock::{LabClock, mono_ns};
 use crate::daemons::{Daemons, Incident, What};
 use crate::error::EngineError;
+use crate::helpers::Helpers;
 use crate::paths::{Pair, Paths};
 use crate::progress::{Progress, Stage};
 use crate::steps::Steps;
@@ -45,6 +47,7 @@ pub(crate) struct Run<'a> {
     pub(crate) view: &'a View,
     pub(crate) stop: &'a AtomicBool,
     pub(crate) progress: &'a dyn Progress,
+    pub(crate) helpers: &'a RefCell<Helpers>,
 }
 
 impl Run<'_> {
@@ -256,6 +259,13 @@ impl Run<'_> {
         for incident in daemons.watch(&self.fabric.wiring, Duration::ZERO)? {
             let now = self.clock.now_ns().map(|t| t as i64);
             seen.failures.extend(self.tell(now, &incident));
+        }
+        for death in self.helpers.borrow_mut().deaths(&self.fabric.wiring)? {
+            let detail = detail! {"node" => death.node, "how" => death.how};
+            self.log
+                .emit(self.clock.now_ns().map(|t| t as i64), "helper-died", detail);
+            seen.failures
+                .push(format!("the helper in {} ended: {}", death.node, death.how));
         }
         let waiting = seen
             .handovers

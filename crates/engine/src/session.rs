@@ -17,6 +17,7 @@ use serde_json::json;
 
 use crate::bring_up::fabric;
 use crate::clock::LabClock;
+use crate::congestion::provide_wanted;
 use crate::error::EngineError;
 use crate::life::{Context, Lived, live};
 use crate::manifest::{manifest, stolen_ns};
@@ -79,6 +80,13 @@ pub(crate) fn session(
     let cgroup = LabCgroup::create(claim.lab())?;
     let globals = RuntimeDir::default().globals();
     let scenario = Arc::clone(&lab.scenario);
+    let flows: &[_] = if options.traffic {
+        &scenario.traffic
+    } else {
+        &[]
+    };
+    // Held until the lab is down.
+    let _provided = provide_wanted(&scenario, flows)?;
     let fabric = fabric(lab, claim, &globals, cgroup, progress)?;
     view.change(|live| {
         live.wiring = Some(Arc::clone(&fabric.wiring));
@@ -159,6 +167,7 @@ pub(crate) fn session(
         times,
         convergence: lived.convergence,
         daemons: lived.daemons,
+        transport: lived.helpers,
         handovers: lived.seen.handovers,
         flows: lived.flows,
         steps: StepRows::of(&lived.step_times),

@@ -8,6 +8,7 @@ use constel_observe::quantiles::Quantiles;
 use constel_observe::verdict::{Fidelity, Verdict};
 use serde::Serialize;
 
+use crate::helpers::HelpersRow;
 use crate::steps::StepTimes;
 use crate::usage::DaemonsRow;
 
@@ -32,6 +33,9 @@ pub struct Summary {
     pub convergence: Convergence,
     /// What routing daemons had cost, at two moments; empty without daemons.
     pub daemons: Vec<DaemonsRow>,
+    /// Midnodes and proxies; empty without any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub transport: Vec<HelpersRow>,
     /// Every change of a station's satellite.
     pub handovers: Vec<HandoverRow>,
     /// The scenario's own traffic.
@@ -141,7 +145,7 @@ pub struct HandoverRow {
 pub struct FlowRow {
     /// Its name.
     pub name: String,
-    /// `ping`, `iperf3-tcp`, `iperf3-udp`, `http` or `run`.
+    /// `ping`, `iperf3-tcp`, `iperf3-udp`, `http`, `leotp`, `tcp` or `run`.
     pub kind: String,
     /// Client's node.
     pub from: String,

@@ -23,8 +23,8 @@ use crate::launcher::Launcher;
 use crate::paths::Pair;
 use crate::wiring::Wiring;
 
-pub(crate) use commands::programs;
-use commands::{Content, FlowPlan, Launch};
+use commands::{Content, FlowPlan, Launch, Ready};
+pub(crate) use commands::{TRANSFER, programs};
 pub(crate) use results::{Ended, charge_handovers, row};
 
 /// A server that does not listen by then never will.
@@ -62,7 +62,12 @@ impl Traffic {
         launcher: Arc<Launcher>,
     ) -> Self {
         let job = |flow: &Flow| Job {
-            plan: commands::plan(wiring, flow, &dir.join("flows").join(flow.name.as_str())),
+            plan: commands::plan(
+                wiring,
+                flow,
+                &dir.join("flows").join(flow.name.as_str()),
+                &results.flow(flow.name.as_str(), "records.csv"),
+            ),
             out: results.flow(flow.name.as_str(), "out"),
             err: results.flow(flow.name.as_str(), "err"),
             flow: flow.clone(),
@@ -91,7 +96,7 @@ impl Traffic {
             for (path, content) in &server.files {
                 write(path, content)?;
             }
-            let log = job.err.with_extension("server.log");
+            let log = job.server_log();
             let child = self.launcher.start(
                 server.launch.node,
                 &server.launch.argv,
@@ -100,7 +105,7 @@ impl Traffic {
                 Vec::new(),
             )?;
             let end = Instant::now() + SERVER_READY_WITHIN;
-            while !listens(child.pid(), server.tcp_port) {
+            while !is_ready(server.ready, child.pid(), &log) {
                 let gone = child.try_wait()?;
                 if gone.is_some() || Instant::now() > end {
                     let words = fs::read_to_string(&log).unwrap_or_default();
@@ -228,6 +233,19 @@ fn write(path: &Path, content: &Content) -> Result<(), EngineError> {
     }
 }
 
+fn is_ready(ready: Ready, pid: u32, log: &Path) -> bool {
+    match ready {
+        Ready::TcpPort(port) => listens(pid, port),
+        Ready::Says(words) => said(log, words),
+    }
+}
+
+/// Whether a line that begins with `words` is in `log`.
+pub(crate) fn said(log: &Path, words: &str) -> bool {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    text.lines().any(|line| line.starts_with(words))
+}
+
 /// Whether something in the network namespace of `pid` listens on this TCP port (RFC 9293 LISTEN is state 0A
 /// in `/proc/net/tcp`).
 fn listens(pid: u32, port: u16) -> bool {
@@ -243,6 +261,11 @@ fn listens(pid: u32, port: u16) -> bool {
 }
 
 impl Job {
+    /// What its server says.
+    pub(crate) fn server_log(&self) -> PathBuf {
+        self.err.with_extension("server.log")
+    }
+
     /// The node its client runs in.
     pub(crate) fn client_node(&self) -> NodeId {
         self.plan.client.node

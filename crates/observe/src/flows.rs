@@ -6,12 +6,14 @@
 mod http;
 mod iperf3;
 mod ping;
+mod transfer;
 
 use serde::{Deserialize, Serialize};
 
 pub use http::parse as parse_http;
 pub use iperf3::parse as parse_iperf3;
 pub use ping::{Reply, parse as parse_ping, replies as ping_replies};
+pub use transfer::parse as parse_transfer;
 
 /// Round-trip times in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -26,19 +28,42 @@ pub struct Rtt {
     pub max_ns: u64,
 }
 
+/// One-way delays of a transfer's records in nanoseconds, from the first sending to reading.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Owd {
+    /// Smallest.
+    pub min_ns: u64,
+    /// Arithmetic mean.
+    pub mean_ns: u64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 95th percentile (nearest rank).
+    pub p95_ns: u64,
+    /// 99th percentile (nearest rank).
+    pub p99_ns: u64,
+    /// Largest.
+    pub max_ns: u64,
+}
+
 /// What a flow achieved. Absent fields were not measured by that kind of tool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Round-trip times as the tool saw them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rtt: Option<Rtt>,
+    /// One-way delays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owd: Option<Owd>,
     /// Payload that arrived, bits per second, over the flow's life.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throughput_bps: Option<f64>,
     /// Payload that arrived, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub received_bytes: Option<u64>,
-    /// Packets sent by a probing flow.
+    /// Payload that the sender sent, bytes sent again counted again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sent_bytes: Option<u64>,
+    /// Packets sent by a probing flow or with a transfer's payload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent_packets: Option<u64>,
     /// Packets that did not arrive over packets sent, 0..=1.

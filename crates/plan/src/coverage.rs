@@ -2,7 +2,6 @@
 //! time with a path.
 
 use constel_orbit::{Geodetic, Site};
-use constel_scenario::model::Action;
 use constel_topology::{EdgeKind, NodeId, NodeKind, Snapshot};
 use constel_units::TimeSpan;
 use serde::Serialize;
@@ -443,12 +442,7 @@ impl Station {
 
 /// The ends of a flow that has two.
 fn asked(lab: &Lab, flow: &constel_scenario::model::Flow) -> Option<Asked> {
-    let (from, to) = match &flow.action {
-        Action::Ping(ping) => (&ping.from, &ping.to),
-        Action::Iperf3(iperf3) => (&iperf3.from, &iperf3.to),
-        Action::Http(http) => (&http.from, &http.to),
-        Action::Run(_) => return None,
-    };
+    let (from, to) = flow.action.ends()?;
     let node = |name: &constel_scenario::model::Name| Some(lab.layout.find(name.as_str())?.id);
     Some(Asked {
         ends: (node(from)?, node(to)?),

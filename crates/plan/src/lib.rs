@@ -13,6 +13,7 @@ pub mod exports;
 mod interval;
 mod lab;
 mod paths;
+mod placement;
 mod series;
 
 pub use contacts::{Contact, ContactPlan, ContactRow};

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use constel_plan::{Document, Lab};
-use constel_scenario::model::Action;
 use constel_scenario::{DiskFiles, parse, resolve};
 use constel_units::TimeSpan;
 
@@ -164,11 +163,8 @@ fn shipped_traffic_has_paths() {
         let lab = lab(name);
         assert!(!lab.scenario.traffic.is_empty(), "{name}");
         for flow in &lab.scenario.traffic {
-            let (from, to) = match &flow.action {
-                Action::Ping(p) => (&p.from, &p.to),
-                Action::Iperf3(p) => (&p.from, &p.to),
-                Action::Http(p) => (&p.from, &p.to),
-                Action::Run(_) => continue,
+            let Some((from, to)) = flow.action.ends() else {
+                continue;
             };
             for t in [flow.at, flow.end()] {
                 let document = Document::at(&lab, t).unwrap();

@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Name, Scenario};
 use crate::source::Span;
 
-/// A name in `traffic` that may be a satellite of an element file.
+/// A name in `traffic`, `failures` or `transport` that may be a satellite of an element file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeferredNode {
     /// The name.

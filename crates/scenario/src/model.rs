@@ -2,6 +2,8 @@
 //!
 //! An `Option` here never means "not said": `None` is itself the answer, as its comment says.
 
+mod transport;
+
 use constel_units::{Angle, DataRate, DataSize, Length, Ratio, TimeSpan, Utc};
 use serde::Serialize;
 
@@ -12,6 +14,7 @@ pub use crate::raw::{
 };
 use crate::source::Source;
 pub use crate::text_file::TextFile;
+pub use transport::{LeotpSettings, LeotpVariant, Midnodes, OnTheWay, Over, Placement, Transfer};
 
 /// A scenario that can be planned. Made by [`resolve`](crate::resolve).
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -43,6 +46,8 @@ pub struct Scenario {
     pub routing: Routing,
     /// Which driver carries the frames.
     pub driver: DriverChoice,
+    /// What nodes on the way do for the flows that pass them.
+    pub transport: OnTheWay,
     /// Flows and commands in order of their start; equal starts in the order of the file.
     pub traffic: Vec<Flow>,
     /// Every file that was read, the scenario itself first, the others by path.
@@ -532,8 +537,23 @@ pub enum Action {
     Iperf3(Iperf3),
     /// HTTP download.
     Http(Http),
+    /// A measured download over a transport of choice.
+    Transfer(Transfer),
     /// A command.
     Run(Run),
+}
+
+impl Action {
+    /// Client and server; `None` for a command.
+    pub fn ends(&self) -> Option<(&Name, &Name)> {
+        match self {
+            Action::Ping(flow) => Some((&flow.from, &flow.to)),
+            Action::Iperf3(flow) => Some((&flow.from, &flow.to)),
+            Action::Http(flow) => Some((&flow.from, &flow.to)),
+            Action::Transfer(flow) => Some((&flow.from, &flow.to)),
+            Action::Run(_) => None,
+        }
+    }
 }
 
 /// Echo requests from one node to another.

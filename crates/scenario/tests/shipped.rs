@@ -42,6 +42,7 @@ fn iridium_is_what_the_main_job_asks_for() {
                 constel_scenario::model::Transport::Udp { .. } => "udp",
             },
             Action::Http(_) => "http",
+            Action::Transfer(_) => "transfer",
             Action::Run(_) => "run",
         })
         .collect();

@@ -151,8 +151,8 @@ impl SplitMix {
     }
 }
 
-/// A number for the seed, a failure and an object: FNV-1a of the three, stirred.
-fn key(seed: u64, failure: &str, object: &str) -> u64 {
+/// A number for the seed, a purpose (such as a failure's name) and an object: FNV-1a of the three, stirred.
+pub fn key(seed: u64, failure: &str, object: &str) -> u64 {
     let bytes = seed.to_le_bytes();
     let parts = [&bytes[..], failure.as_bytes(), &[0], object.as_bytes()];
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;

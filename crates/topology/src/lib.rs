@@ -29,7 +29,7 @@ mod why;
 
 pub use check::MAX_NODES;
 pub use error::SpecError;
-pub use failures::Broken;
+pub use failures::{Broken, key as seeded_key};
 pub use geometry::{geocentric_latitude_deg, slope_ns_per_s};
 pub use layout::{IslLink, Layout};
 pub use node::{Node, NodeId, NodeKind, Port, PortRole, Seat};

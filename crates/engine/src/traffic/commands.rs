@@ -1,9 +1,11 @@
 //! A flow turned into commands: what is started where. Pure, apart from the paths it names.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use constel_scenario::model::{Action, Family, Flow, Http, Iperf3, Name, Ping, Transport};
+use constel_scenario::model::{
+    Action, Family, Flow, Http, Iperf3, Name, Over, Ping, Transfer, Transport,
+};
 use constel_topology::NodeId;
 
 use crate::wiring::Wiring;
@@ -19,10 +21,19 @@ pub(crate) struct Launch {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Server {
     pub(crate) launch: Launch,
-    /// It is ready once something in its node listens on this TCP port.
-    pub(crate) tcp_port: u16,
+    /// How to know that it is ready.
+    pub(crate) ready: Ready,
     /// Files it needs, with their contents.
     pub(crate) files: Vec<(PathBuf, Content)>,
+}
+
+/// How to know that a server is ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ready {
+    /// Something in its node listens on this TCP port.
+    TcpPort(u16),
+    /// It has said so: this begins a line of its output.
+    Says(&'static str),
 }
 
 /// What a file holds.
@@ -48,17 +59,22 @@ pub(crate) fn programs(flow: &Flow) -> &'static [(&'static str, &'static str)] {
         Action::Ping(_) => &[("ping", "iputils-ping")],
         Action::Iperf3(_) => &[("iperf3", "iperf3")],
         Action::Http(_) => &[("nginx", "nginx-light"), ("curl", "curl")],
-        Action::Run(_) => &[],
+        Action::Transfer(_) | Action::Run(_) => &[],
     }
 }
 
+/// The program of transfers; it comes along with Constel.
+pub(crate) const TRANSFER: &str = "constel-transfer";
+
 /// Plans a flow; `dir` is a folder of its own for a server's files.
-pub(crate) fn plan(wiring: &Wiring, flow: &Flow, dir: &Path) -> FlowPlan {
+/// `records` is where it would keep times of single records.
+pub(crate) fn plan(wiring: &Wiring, flow: &Flow, dir: &Path, records: &Path) -> FlowPlan {
     let seconds = flow.length.seconds();
     match &flow.action {
         Action::Ping(ping) => plan_ping(wiring, ping, seconds),
         Action::Iperf3(iperf3) => plan_iperf3(wiring, iperf3, seconds),
         Action::Http(http) => plan_http(wiring, http, seconds, dir),
+        Action::Transfer(transfer) => plan_transfer(wiring, transfer, seconds, records),
         Action::Run(run) => FlowPlan {
             server: None,
             client: Launch {
@@ -142,7 +158,7 @@ fn plan_iperf3(wiring: &Wiring, iperf3: &Iperf3, seconds: f64) -> FlowPlan {
                 node: to,
                 argv: server,
             },
-            tcp_port: iperf3.port,
+            ready: Ready::TcpPort(iperf3.port),
             files: Vec::new(),
         }),
         client: Launch { node: from, argv },
@@ -194,7 +210,7 @@ fn plan_http(wiring: &Wiring, http: &Http, seconds: f64, dir: &Path) -> FlowPlan
                 node: to,
                 argv: server,
             },
-            tcp_port: http.port,
+            ready: Ready::TcpPort(http.port),
             files: vec![
                 (config, Content::Text(text)),
                 (dir.join("www/file"), Content::Zeros(http.size.bytes())),
@@ -202,5 +218,42 @@ fn plan_http(wiring: &Wiring, http: &Http, seconds: f64, dir: &Path) -> FlowPlan
         }),
         client: Launch { node: from, argv },
         ends: Some((from, to, http.family)),
+    }
+}
+
+fn plan_transfer(wiring: &Wiring, transfer: &Transfer, seconds: f64, records: &Path) -> FlowPlan {
+    let (from, to) = (node(wiring, &transfer.from), node(wiring, &transfer.to));
+    let goal = SocketAddr::new(address(wiring, to, transfer.family), transfer.port).to_string();
+    let (transport, both, server_only) = match &transfer.over {
+        Over::Leotp(settings) => ("leotp", settings.arguments(), Vec::new()),
+        Over::Tcp { congestion } => ("tcp", Vec::new(), words(&["--congestion", congestion])),
+    };
+    let mut server = words(&[TRANSFER, "serve", transport, "--listen", &goal]);
+    let length = seconds.to_string();
+    let mut client = words(&[TRANSFER, "fetch", transport, &goal, "--time", &length]);
+    if let Some(size) = transfer.size {
+        let size = words(&["--bytes", &size.bytes().to_string()]);
+        server.extend(size.clone());
+        client.extend(size);
+    }
+    if transfer.records {
+        client.extend(words(&["--records", &records.display().to_string()]));
+    }
+    server.extend(both.iter().cloned().chain(server_only));
+    client.extend(both);
+    FlowPlan {
+        server: Some(Server {
+            launch: Launch {
+                node: to,
+                argv: server,
+            },
+            ready: Ready::Says("listening on"),
+            files: Vec::new(),
+        }),
+        client: Launch {
+            node: from,
+            argv: client,
+        },
+        ends: Some((from, to, transfer.family)),
     }
 }

@@ -5,9 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use constel_host::process::Exit;
 use constel_observe::flows::{
-    FlowError, Outcome, parse_http, parse_iperf3, parse_ping, ping_replies,
+    FlowError, Outcome, parse_http, parse_iperf3, parse_ping, parse_transfer, ping_replies,
 };
-use constel_scenario::model::{Action, Transport};
+use constel_scenario::model::{Action, Over, Transport};
 use constel_topology::NodeId;
 
 use super::{Job, exit_words, lost};
@@ -114,6 +114,10 @@ fn kind(action: &Action) -> &'static str {
             Transport::Udp { .. } => "iperf3-udp",
         },
         Action::Http(_) => "http",
+        Action::Transfer(transfer) => match transfer.over {
+            Over::Leotp(_) => "leotp",
+            Over::Tcp { .. } => "tcp",
+        },
         Action::Run(_) => "run",
     }
 }
@@ -125,6 +129,10 @@ fn judge(job: &Job, ended: &Ended) -> (&'static str, Option<String>, Outcome) {
         Action::Ping(_) => parse_ping(&text),
         Action::Iperf3(_) => parse_iperf3(&text),
         Action::Http(_) => parse_http(&text),
+        Action::Transfer(_) => {
+            let server = fs::read_to_string(job.server_log()).unwrap_or_default();
+            parse_transfer(&text, &server)
+        }
         Action::Run(_) => Ok(Outcome::default()),
     };
     match (ended, parsed) {

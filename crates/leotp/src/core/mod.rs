@@ -23,6 +23,7 @@ mod ranges;
 mod rtt;
 mod schedule;
 mod sendq;
+mod settings;
 mod window;
 
 pub use cache::{Cache, CacheStats};

@@ -1,6 +1,6 @@
 //! A transparent Midnode on a Linux router.
 
-use super::nft::{Redirect, is_permission};
+use super::nft::{Redirect, Transport, is_permission};
 use super::sys::{Socket, SocketOptions};
 use super::{DEFAULT_PORT, Driver, IoStats, RunError};
 use crate::core::{CacheStats, Midnode, MidnodeStats, Params};
@@ -10,8 +10,8 @@ use std::time::Duration;
 /// How a Midnode attaches to its host.
 #[derive(Debug, Clone)]
 pub struct MidOptions {
-    /// UDP port of the LEOTP traffic to take.
-    pub port: u16,
+    /// UDP ports of the LEOTP traffic to take, first and last.
+    pub ports: (u16, u16),
     /// Local port of the transparent sockets; 0: the kernel's choice.
     pub local_port: u16,
     /// Completes the nftables table's name, `leotp_<name>`.
@@ -27,7 +27,7 @@ pub struct MidOptions {
 impl Default for MidOptions {
     fn default() -> Self {
         Self {
-            port: DEFAULT_PORT,
+            ports: (DEFAULT_PORT, DEFAULT_PORT),
             local_port: 0,
             name: String::from("mid"),
             mark: 0x004c_454f,
@@ -82,7 +82,15 @@ impl Mid {
                 ) => {}
             Err(e) => return Err(rights("open a transparent IPv6 socket")(e)),
         }
-        let redirect = Redirect::install(&o.name, o.port, port, o.mark, o.table)?;
+        let redirect = Redirect::install(
+            &o.name,
+            Transport::Udp,
+            o.ports,
+            None,
+            port,
+            o.mark,
+            o.table,
+        )?;
         Ok(Self {
             driver: Driver::new(sockets, true)?,
             node,

@@ -6,6 +6,7 @@
 
 mod driver;
 mod fetch;
+mod intercept;
 mod mid;
 mod netlink;
 mod nft;
@@ -15,6 +16,7 @@ mod sys;
 
 pub use driver::{Driver, IoStats, Machine, Waker};
 pub use fetch::{Fetch, FetchOptions};
+pub use intercept::{Intercept, InterceptOptions, Intercepted, accept, connect_from, reset};
 pub use mid::{Mid, MidOptions};
 pub use publish::{FileSource, LiveFlow, MemorySource, Publisher};
 pub use sealed::{Opener, SealedFile};

@@ -1,9 +1,10 @@
-//! What the kernel must do for a transparent Midnode (section IV.A): hand
-//! passing LEOTP packets to our socket without changing them.
+//! What the kernel must do for a transparent Midnode (section IV.A) or proxy:
+//! hand passing packets to our socket without changing them.
 //!
 //! * An nftables table `leotp_<name>` of our own, in the `inet` family, with a
-//!   prerouting chain that gives UDP from or to the port to our socket (TPROXY)
-//!   and marks it. The table is created with the owner flag: the kernel
+//!   prerouting chain that gives packets to our socket (TPROXY) and marks them:
+//!   UDP from or to the ports; TCP to the ports, and what belongs to a
+//!   connection of ours. The table is created with the owner flag: the kernel
 //!   removes it when our netlink socket closes, even after `kill -9`.
 //! * A routing rule "mark -> table" and in that table "everything is local", for
 //!   IPv4 and IPv6. They are removed on drop; after `kill -9` they stay until
@@ -26,8 +27,18 @@ const MANGLE: i32 = -150;
 const IPV4: u8 = 2;
 const IPV6: u8 = 10;
 
-/// Redirection of one port, undone on drop.
+/// What is redirected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transport {
+    /// Every datagram from or to the ports, to one socket.
+    Udp,
+    /// Connections to the ports, to one listener.
+    Tcp,
+}
+
+/// Redirection of a range of ports to transparent sockets of this process, undone on drop.
 #[derive(Debug)]
+#[must_use = "the redirection ends when it is dropped"]
 pub(crate) struct Redirect {
     /// Owns the table.
     _nft: Netlink,
@@ -37,11 +48,17 @@ pub(crate) struct Redirect {
 }
 
 impl Redirect {
-    /// Redirects UDP packets from or to `port` to the transparent sockets bound
-    /// to `to_port`. `name` completes the table's name.
+    /// Redirects packets of `ports`, first and last, to the transparent sockets
+    /// bound to `to_port`; with an `interface`, only what arrives there. `name`
+    /// completes the table's name. Needs CAP_NET_ADMIN.
+    ///
+    /// # Errors
+    /// When the kernel lacks TPROXY or rights are missing.
     pub(crate) fn install(
         name: &str,
-        port: u16,
+        transport: Transport,
+        ports: (u16, u16),
+        interface: Option<&str>,
         to_port: u16,
         mark: u32,
         table: u32,
@@ -49,7 +66,7 @@ impl Redirect {
         let mut nft =
             Netlink::open(libc::NETLINK_NETFILTER).map_err(RunError::io("open nftables"))?;
         let name = format!("leotp_{name}");
-        nft.ask(ruleset(&name, port, to_port, mark))
+        nft.ask(ruleset(&name, transport, ports, interface, to_port, mark))
             .map_err(RunError::io(format!("create nftables table {name}")))?;
         let mut route =
             Netlink::open(libc::NETLINK_ROUTE).map_err(RunError::io("open rtnetlink"))?;
@@ -60,12 +77,12 @@ impl Redirect {
             ] {
                 match route.ask(vec![add]) {
                     Err(e) if e.raw_os_error() == Some(libc::EEXIST) => {}
-                    // A kernel without IPv6 has nothing to redirect there.
+                    // Without IPv6 (EACCES: switched off) there is nothing to redirect.
                     Err(e)
                         if family == IPV6
                             && matches!(
                                 e.raw_os_error(),
-                                Some(libc::EAFNOSUPPORT | libc::EOPNOTSUPP)
+                                Some(libc::EAFNOSUPPORT | libc::EOPNOTSUPP | libc::EACCES)
                             ) => {}
                     other => other.map_err(RunError::io(
                         "route marked packets to this host (is lo up?)",
@@ -99,7 +116,14 @@ fn nfgen(family: u8, res: u16) -> [u8; 4] {
     [family, 0, r[0], r[1]]
 }
 
-fn ruleset(name: &str, port: u16, to_port: u16, mark: u32) -> Vec<Msg> {
+fn ruleset(
+    name: &str,
+    transport: Transport,
+    ports: (u16, u16),
+    interface: Option<&str>,
+    to_port: u16,
+    mark: u32,
+) -> Vec<Msg> {
     let inet = nfgen(INET, 0);
     let mut table = Msg::new(NEWTABLE, REQUEST | ACK | CREATE | EXCL, &inet);
     table.string(1, name).be32(2, TABLE_OWNER);
@@ -109,19 +133,42 @@ fn ruleset(name: &str, port: u16, to_port: u16, mark: u32) -> Vec<Msg> {
     });
     chain.be32(5, 1).string(7, "filter");
     let mut out = vec![Msg::new(BATCH_BEGIN, REQUEST, &nfgen(0, 10)), table, chain];
+    let mut add = |f: &mut dyn FnMut(&mut Msg)| {
+        let mut r = Msg::new(NEWRULE, REQUEST | ACK | CREATE | APPEND, &inet);
+        r.string(1, name).string(2, "prerouting").nest(4, f);
+        out.push(r);
+    };
     for family in [IPV4, IPV6] {
-        // Source port at offset 0 of the UDP header, destination port at 2.
-        for offset in [0, 2] {
-            let mut r = Msg::new(NEWRULE, REQUEST | ACK | CREATE | APPEND, &inet);
-            r.string(1, name)
-                .string(2, "prerouting")
-                .nest(4, |m| expressions(m, family, offset, port, to_port, mark));
-            out.push(r);
+        let rule = Rule {
+            family,
+            ports,
+            interface,
+            to_port,
+            mark,
+        };
+        match transport {
+            Transport::Udp => {
+                add(&mut |m| rule.redirect(m, libc::IPPROTO_UDP, SOURCE));
+                add(&mut |m| rule.redirect(m, libc::IPPROTO_UDP, DESTINATION));
+            }
+            Transport::Tcp => {
+                add(&mut |m| rule.keep(m, libc::IPPROTO_TCP));
+                add(&mut |m| rule.redirect(m, libc::IPPROTO_TCP, DESTINATION));
+            }
         }
     }
     out.push(Msg::new(BATCH_END, REQUEST, &nfgen(0, 10)));
     out
 }
+
+/// Where the ports are in the headers of UDP and TCP.
+const SOURCE: u32 = 0;
+const DESTINATION: u32 = 2;
+
+const REG: u32 = 1;
+const EQUAL: u32 = 0;
+const AT_MOST: u32 = 3;
+const AT_LEAST: u32 = 5;
 
 fn expr(m: &mut Msg, name: &str, f: impl FnOnce(&mut Msg)) {
     m.nest(1, |m| {
@@ -129,54 +176,96 @@ fn expr(m: &mut Msg, name: &str, f: impl FnOnce(&mut Msg)) {
     });
 }
 
-/// `meta nfproto F udp sport|dport P tproxy F to :T meta mark set M accept`
-fn expressions(m: &mut Msg, family: u8, offset: u32, port: u16, to_port: u16, mark: u32) {
-    const REG: u32 = 1;
-    const META_MARK: u32 = 3;
-    const META_NFPROTO: u32 = 15;
-    const META_L4PROTO: u32 = 16;
-    let load = |m: &mut Msg, key: u32| {
-        expr(m, "meta", |m| {
-            m.be32(1, REG).be32(2, key);
-        });
-    };
-    let equal = |m: &mut Msg, value: &[u8]| {
-        expr(m, "cmp", |m| {
-            m.be32(1, REG).be32(2, 0).nest(3, |m| {
-                m.attr(1, value);
-            });
-        });
-    };
-    let set = |m: &mut Msg, value: &[u8]| {
-        expr(m, "immediate", |m| {
-            m.be32(1, REG).nest(2, |m| {
-                m.attr(1, value);
-            });
-        });
-    };
-    load(m, META_NFPROTO);
-    equal(m, &[family]);
-    load(m, META_L4PROTO);
-    equal(m, &[libc::IPPROTO_UDP as u8]);
-    expr(m, "payload", |m| {
-        m.be32(1, REG).be32(2, 2).be32(3, offset).be32(4, 2);
-    });
-    equal(m, &port.to_be_bytes());
-    set(m, &to_port.to_be_bytes());
-    expr(m, "tproxy", |m| {
-        m.be32(1, u32::from(family)).be32(3, REG);
-    });
-    set(m, &mark.to_ne_bytes());
+fn load_meta(m: &mut Msg, key: u32) {
     expr(m, "meta", |m| {
-        m.be32(2, META_MARK).be32(3, REG);
+        m.be32(1, REG).be32(2, key);
     });
-    expr(m, "immediate", |m| {
-        m.be32(1, 0).nest(2, |m| {
-            m.nest(2, |m| {
-                m.be32(1, 1);
-            });
+}
+
+fn compare(m: &mut Msg, op: u32, value: &[u8]) {
+    expr(m, "cmp", |m| {
+        m.be32(1, REG).be32(2, op).nest(3, |m| {
+            m.attr(1, value);
         });
     });
+}
+
+fn set(m: &mut Msg, value: &[u8]) {
+    expr(m, "immediate", |m| {
+        m.be32(1, REG).nest(2, |m| {
+            m.attr(1, value);
+        });
+    });
+}
+
+/// What the rules of one table have in common.
+struct Rule<'a> {
+    family: u8,
+    ports: (u16, u16),
+    interface: Option<&'a str>,
+    to_port: u16,
+    mark: u32,
+}
+
+impl Rule<'_> {
+    /// `meta nfproto F P sport|dport FIRST-LAST tproxy F to :T meta mark set M accept`
+    fn redirect(&self, m: &mut Msg, protocol: i32, which: u32) {
+        const META_IIFNAME: u32 = 6;
+        self.protocol(m, protocol);
+        if let Some(interface) = self.interface {
+            // The kernel compares names padded with zeros.
+            let mut name = [0; 16];
+            let len = interface.len().min(15);
+            name[..len].copy_from_slice(&interface.as_bytes()[..len]);
+            load_meta(m, META_IIFNAME);
+            compare(m, EQUAL, &name);
+        }
+        expr(m, "payload", |m| {
+            m.be32(1, REG).be32(2, 2).be32(3, which).be32(4, 2);
+        });
+        compare(m, AT_LEAST, &self.ports.0.to_be_bytes());
+        compare(m, AT_MOST, &self.ports.1.to_be_bytes());
+        set(m, &self.to_port.to_be_bytes());
+        expr(m, "tproxy", |m| {
+            m.be32(1, u32::from(self.family)).be32(3, REG);
+        });
+        self.mark_and_accept(m);
+    }
+
+    /// `meta nfproto F P socket transparent 1 meta mark set M accept`: what belongs
+    /// to a connection of a transparent socket stays here.
+    fn keep(&self, m: &mut Msg, protocol: i32) {
+        self.protocol(m, protocol);
+        expr(m, "socket", |m| {
+            m.be32(1, 0).be32(2, REG);
+        });
+        compare(m, EQUAL, &[1]);
+        self.mark_and_accept(m);
+    }
+
+    fn protocol(&self, m: &mut Msg, protocol: i32) {
+        const META_NFPROTO: u32 = 15;
+        const META_L4PROTO: u32 = 16;
+        load_meta(m, META_NFPROTO);
+        compare(m, EQUAL, &[self.family]);
+        load_meta(m, META_L4PROTO);
+        compare(m, EQUAL, &[protocol as u8]);
+    }
+
+    fn mark_and_accept(&self, m: &mut Msg) {
+        const META_MARK: u32 = 3;
+        set(m, &self.mark.to_ne_bytes());
+        expr(m, "meta", |m| {
+            m.be32(2, META_MARK).be32(3, REG);
+        });
+        expr(m, "immediate", |m| {
+            m.be32(1, 0).nest(2, |m| {
+                m.nest(2, |m| {
+                    m.be32(1, 1);
+                });
+            });
+        });
+    }
 }
 
 const RTPROT_STATIC: u8 = 4;

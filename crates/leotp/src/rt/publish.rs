@@ -127,6 +127,8 @@ struct Live {
     hasher: blake3::Hasher,
     meta: Option<Vec<u8>>,
     closed: bool,
+    /// Nobody serves it any more.
+    withdrawn: bool,
 }
 
 #[derive(Debug)]
@@ -141,7 +143,8 @@ fn lock(s: &LiveShared) -> MutexGuard<'_, Live> {
 
 /// The writing end of a flow that is made while it is served. Writing blocks
 /// while `keep_bytes` wait for their first Consumer; as many stay behind the
-/// first Consumer's position for repairs and for later Consumers.
+/// first Consumer's position for repairs and for later Consumers. When the flow is
+/// withdrawn, writing is a [`io::ErrorKind::BrokenPipe`].
 #[derive(Debug)]
 pub struct LiveFlow {
     shared: Arc<LiveShared>,
@@ -186,15 +189,25 @@ impl Source for LiveSource {
     }
 }
 
+impl Drop for LiveSource {
+    fn drop(&mut self) {
+        lock(&self.0).withdrawn = true;
+        self.0.moved.notify_all();
+    }
+}
+
 impl Write for LiveFlow {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         let mut l = lock(&self.shared);
-        while l.base + l.bytes.len() as u64 - l.read >= l.keep {
+        while l.base + l.bytes.len() as u64 - l.read >= l.keep && !l.withdrawn {
             l = self
                 .shared
                 .moved
                 .wait(l)
                 .unwrap_or_else(PoisonError::into_inner);
+        }
+        if l.withdrawn {
+            return Err(io::ErrorKind::BrokenPipe.into());
         }
         let room = l.keep - (l.base + l.bytes.len() as u64 - l.read);
         let n = buf.len().min(usize::try_from(room).unwrap_or(usize::MAX));
@@ -288,6 +301,7 @@ impl Publisher {
             hasher: blake3::Hasher::new(),
             meta: None,
             closed: false,
+            withdrawn: false,
         };
         let shared = Arc::new(LiveShared {
             live: Mutex::new(live),
@@ -301,6 +315,16 @@ impl Publisher {
             flow,
             changed: Arc::clone(&self.changed),
         }
+    }
+
+    /// Serves `flow` no longer. Writing to it from now on is a broken pipe.
+    pub fn withdraw(&mut self, flow: u64) {
+        self.producer.withdraw(flow);
+    }
+
+    /// A handle that ends the wait of [`Self::poll`].
+    pub fn waker(&self) -> Waker {
+        self.driver.waker()
     }
 
     /// Serves for at most `wait`.

@@ -6,6 +6,7 @@
 
 use crate::core::Path;
 mod poll;
+pub(crate) mod tcp;
 mod trains;
 
 pub(crate) use poll::{Epoll, cpu_seconds, eventfd, netlink, on_stop_signals};

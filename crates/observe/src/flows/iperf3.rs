@@ -49,6 +49,7 @@ pub fn parse(output: &str) -> Result<Outcome, FlowError> {
             .map(|(lost, packets)| lost as f64 / packets as f64),
         retransmits: end["sum_sent"]["retransmits"].as_u64(),
         took_ns: seconds.map(|s| (s * 1e9) as u64),
+        ..Outcome::default()
     })
 }
 

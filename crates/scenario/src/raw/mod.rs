@@ -12,6 +12,8 @@ mod kinds;
 mod preset;
 mod routing;
 mod traffic;
+mod transfer;
+mod transport;
 
 use std::collections::BTreeMap;
 
@@ -37,6 +39,8 @@ pub use routing::{
     RawTimers, RoutingMode, RoutingProtocol, Software,
 };
 pub use traffic::{Protocol, RawFlow, RawHttp, RawIperf3, RawPing, RawRun};
+pub use transfer::{LeotpVariant, RawLeotp, RawTcp};
+pub use transport::{RawMidnodes, RawTransport};
 
 /// A scenario: what flies, what stands on the ground, which software runs, for how long.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -85,6 +89,9 @@ pub struct RawScenario {
     /// How links are made real.
     #[serde(default)]
     pub links: RawLinks,
+    /// What nodes on the way do for the flows that pass them.
+    #[serde(default)]
+    pub transport: RawTransport,
     /// Software that runs in the nodes at stated times, in this order where times are equal.
     #[serde(default)]
     #[schemars(length(max = 10_000))]

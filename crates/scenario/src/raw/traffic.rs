@@ -4,15 +4,17 @@ use constel_units::{DataRate, DataSize, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Family, Name};
+use super::{Family, Name, RawLeotp, RawTcp};
 
-/// One flow or command. What it does is exactly one of `ping`, `iperf3`, `http` and `run`.
+/// One flow or command. What it does is exactly one of `ping`, `iperf3`, `http`, `leotp`, `tcp` and
+/// `run`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(
     rename = "Traffic",
     extend("oneOf" = [
-        {"required": ["ping"]}, {"required": ["iperf3"]}, {"required": ["http"]}, {"required": ["run"]}
+        {"required": ["ping"]}, {"required": ["iperf3"]}, {"required": ["http"]}, {"required": ["leotp"]},
+        {"required": ["tcp"]}, {"required": ["run"]}
     ])
 )]
 pub struct RawFlow {
@@ -34,6 +36,12 @@ pub struct RawFlow {
     /// A download.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<RawHttp>,
+    /// A download over LEOTP, and what it met on the way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leotp: Option<RawLeotp>,
+    /// A download over TCP, measured as `leotp` is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<RawTcp>,
     /// Any command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RawRun>,

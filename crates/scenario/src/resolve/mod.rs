@@ -8,6 +8,8 @@ mod nodes;
 mod routing;
 mod track;
 mod traffic;
+mod transfer;
+mod transport;
 
 use crate::diagnostic::Diagnostics;
 use crate::files::Files;
@@ -34,6 +36,7 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
     let routing = routing::resolve(parsed, &mut inputs, &mut errors);
     let nodes = nodes::Nodes::new(parsed, &constellations, &stations, &mut errors);
     let (traffic, mut deferred) = traffic::resolve(parsed, &nodes, &routing, &mut errors);
+    let transport = transport::resolve(parsed, &nodes, &traffic, &mut deferred, &mut errors);
     let cross_shell = failures::cross_shell(parsed, &constellations, &mut errors);
     let failures = failures::failures(parsed, &constellations, &nodes, &mut deferred, &mut errors);
 
@@ -52,6 +55,7 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
         failures,
         routing,
         driver: raw.links.driver,
+        transport,
         traffic,
         inputs: inputs.finish(),
         deferred,

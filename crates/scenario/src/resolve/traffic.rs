@@ -68,11 +68,11 @@ pub(super) fn resolve(
     (flows, traffic.deferred)
 }
 
-struct Traffic<'a> {
+pub(super) struct Traffic<'a> {
     parsed: &'a Parsed,
     nodes: &'a Nodes<'a>,
     routing: &'a Routing,
-    errors: &'a mut Diagnostics,
+    pub(super) errors: &'a mut Diagnostics,
     deferred: Vec<DeferredNode>,
     /// The flow that is looked at.
     index: usize,
@@ -88,7 +88,12 @@ impl<'a> Traffic<'a> {
     }
 
     /// An error at `tail` of this flow; the path names the flow, which a number alone does not.
-    fn error(&self, tail: &[Seg<'_>], code: &'static str, message: String) -> Diagnostic {
+    pub(super) fn error(
+        &self,
+        tail: &[Seg<'_>],
+        code: &'static str,
+        message: String,
+    ) -> Diagnostic {
         let path = self.path(tail);
         let name = &self.parsed.raw.traffic[self.index].name;
         let shown = format!("{} (in `{name}`)", Path(&path));
@@ -136,7 +141,13 @@ impl<'a> Traffic<'a> {
         if let Some(http) = &raw.http {
             return Some(self.http(http));
         }
-        // The schema asks for exactly one of the four.
+        if let Some(leotp) = &raw.leotp {
+            return self.leotp(leotp);
+        }
+        if let Some(tcp) = &raw.tcp {
+            return self.tcp(tcp);
+        }
+        // The schema asks for exactly one of them.
         raw.run.as_ref().map(|run| self.run(run))
     }
 
@@ -189,7 +200,9 @@ impl<'a> Traffic<'a> {
                         .with_suggestion("remove `rate`, or add `protocol: udp`");
                     self.errors.push(error);
                 }
-                self.congestion(raw)
+                let congestion = raw.congestion.clone().unwrap_or_else(|| "cubic".into());
+                let congestion = self.congestion("iperf3", congestion)?;
+                Some(Transport::Tcp { congestion })
             }
             (Protocol::Udp, rate) => {
                 if raw.congestion.is_some() {
@@ -212,16 +225,12 @@ impl<'a> Traffic<'a> {
         }
     }
 
-    fn congestion(&mut self, raw: &RawIperf3) -> Option<Transport> {
-        let congestion = raw.congestion.clone().unwrap_or_else(|| "cubic".into());
-        // What Linux names congestion controls; it becomes an argument of a program.
-        let good = congestion
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-        if !good || congestion.starts_with('-') {
+    /// Checks the name of a congestion control.
+    pub(super) fn congestion(&mut self, kind: &'static str, congestion: String) -> Option<String> {
+        if !is_congestion_control(&congestion) {
             let error = self
                 .error(
-                    &[Key("iperf3"), Key("congestion")],
+                    &[Key(kind), Key("congestion")],
                     "bad-name",
                     format!("`{congestion}` is no name of a congestion control"),
                 )
@@ -229,7 +238,7 @@ impl<'a> Traffic<'a> {
             self.errors.push(error);
             return None;
         }
-        Some(Transport::Tcp { congestion })
+        Some(congestion)
     }
 
     fn http(&mut self, raw: &RawHttp) -> Action {
@@ -271,7 +280,7 @@ impl<'a> Traffic<'a> {
     }
 
     /// Checks both ends of a flow.
-    fn ends(&mut self, kind: &'static str, from: &Name, to: &Name) {
+    pub(super) fn ends(&mut self, kind: &'static str, from: &Name, to: &Name) {
         self.node(&[Key(kind), Key("from")], from, true);
         if from == to {
             let error = self
@@ -323,7 +332,7 @@ impl<'a> Traffic<'a> {
         }
     }
 
-    fn family(&mut self, kind: &'static str, wanted: Option<Family>) -> Family {
+    pub(super) fn family(&mut self, kind: &'static str, wanted: Option<Family>) -> Family {
         let families = self.routing.families;
         // The schema asks for at least one family.
         let first = self
@@ -349,10 +358,16 @@ impl<'a> Traffic<'a> {
     /// Notes the ports that the file gives, so that defaults keep away from them.
     fn explicit_ports(&mut self) {
         for (index, flow) in self.parsed.raw.traffic.iter().enumerate() {
-            let (kind, to, port) = match (&flow.iperf3, &flow.http) {
-                (Some(iperf3), _) => ("iperf3", &iperf3.to, iperf3.port),
-                (None, Some(http)) => ("http", &http.to, http.port),
-                (None, None) => continue,
+            let (kind, to, port) = if let Some(iperf3) = &flow.iperf3 {
+                ("iperf3", &iperf3.to, iperf3.port)
+            } else if let Some(http) = &flow.http {
+                ("http", &http.to, http.port)
+            } else if let Some(leotp) = &flow.leotp {
+                ("leotp", &leotp.to, leotp.port)
+            } else if let Some(tcp) = &flow.tcp {
+                ("tcp", &tcp.to, tcp.port)
+            } else {
+                continue;
             };
             let Some(port) = port else { continue };
             self.index = index;
@@ -371,7 +386,7 @@ impl<'a> Traffic<'a> {
     }
 
     /// The given port, or the next free one of the node.
-    fn port(&mut self, to: &Name, given: Option<u16>, first: u16) -> u16 {
+    pub(super) fn port(&mut self, to: &Name, given: Option<u16>, first: u16) -> u16 {
         if let Some(port) = given {
             return port;
         }
@@ -387,4 +402,10 @@ impl<'a> Traffic<'a> {
         self.ports.insert((to.clone(), port), self.index);
         port
     }
+}
+
+/// Whether Linux would name a congestion control so; it becomes an argument of a program.
+pub(super) fn is_congestion_control(name: &str) -> bool {
+    let good = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    (1..16).contains(&name.len()) && name.bytes().all(good) && !name.starts_with('-')
 }

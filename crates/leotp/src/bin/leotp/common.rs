@@ -61,34 +61,14 @@ impl ParamArgs {
             "published" => Params::published(),
             _ => Params::default(),
         };
-        let bad = |e: serde_json::Error| Failure::Usage(e.to_string());
-        let mut v = serde_json::to_value(base).map_err(bad)?;
-        let mut wrong = Vec::new();
-        for s in &self.set {
-            if s == "help" {
-                return Err(Failure::Usage(format!(
-                    "parameters and their values:\n{v:#}"
-                )));
-            }
-            let Some((name, value)) = s.split_once('=') else {
-                wrong.push(format!("--set {s}: not NAME=VALUE"));
-                continue;
-            };
-            match (
-                v.get_mut(name),
-                serde_json::from_str::<serde_json::Value>(value),
-            ) {
-                (Some(slot), Ok(value)) => *slot = value,
-                (None, _) => wrong.push(format!("--set {s}: no such parameter")),
-                (_, Err(_)) => wrong.push(format!("--set {s}: not a number, true or false")),
-            }
+        if self.set.iter().any(|s| s == "help") {
+            let all = base.listed();
+            return Err(Failure::Usage(format!(
+                "parameters and their values:\n{all}"
+            )));
         }
-        if !wrong.is_empty() {
-            return Err(Failure::Usage(wrong.join("\n")));
-        }
-        let p: Params = serde_json::from_value(v).map_err(bad)?;
-        p.validate().map_err(|e| Failure::Run(e.into()))?;
-        Ok(p)
+        base.with_settings(&self.set)
+            .map_err(|e| Failure::Run(e.into()))
     }
 }
 

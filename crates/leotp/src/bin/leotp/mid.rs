@@ -2,13 +2,15 @@
 
 use crate::common::{Failure, ParamArgs, human_rate};
 use leotp::rt::{DEFAULT_PORT, Mid, MidOptions, catch_signals, stop_requested};
+use std::fmt;
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// UDP port of the LEOTP traffic.
-    #[arg(long, default_value_t = DEFAULT_PORT)]
-    port: u16,
+    /// UDP port of the LEOTP traffic, or first and last of several: 5047-5060.
+    #[arg(long, value_name = "PORT", default_value_t = Ports(DEFAULT_PORT, DEFAULT_PORT))]
+    port: Ports,
     /// Completes the name of the nftables table, leotp_NAME; two Midnodes in one
     /// network namespace need two names, ports and marks.
     #[arg(long, default_value = "mid")]
@@ -29,6 +31,31 @@ pub(crate) struct Args {
     params: ParamArgs,
 }
 
+/// A range of ports, both ends included.
+#[derive(Debug, Clone, Copy)]
+struct Ports(u16, u16);
+
+impl fmt::Display for Ports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == self.1 {
+            return write!(f, "{}", self.0);
+        }
+        write!(f, "{}-{}", self.0, self.1)
+    }
+}
+
+impl FromStr for Ports {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, String> {
+        let (first, last) = s.split_once('-').unwrap_or((s, s));
+        match (first.parse(), last.parse()) {
+            (Ok(first), Ok(last)) if 0 < first && first <= last => Ok(Self(first, last)),
+            _ => Err(String::from("a port is 1 to 65535, a range FIRST-LAST")),
+        }
+    }
+}
+
 pub(crate) fn run(a: &Args) -> Result<(), Failure> {
     catch_signals()?;
     let valid = !a.name.is_empty()
@@ -42,7 +69,7 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
         )));
     }
     let o = MidOptions {
-        port: a.port,
+        ports: (a.port.0, a.port.1),
         name: a.name.clone(),
         mark: a.mark,
         table: a.table,
@@ -56,7 +83,8 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
     );
     let mut last = (Instant::now(), 0);
     while !stop_requested() {
-        m.poll(Duration::from_millis(200))?;
+        // A signal ends the wait early; this bounds it for one that comes just before.
+        m.poll(Duration::from_secs(1))?;
         if a.report > 0 && last.0.elapsed().as_secs() >= a.report {
             let s = m.stats();
             let rate = (s.bytes_out - last.1) as f64 * 8.0 / last.0.elapsed().as_secs_f64();

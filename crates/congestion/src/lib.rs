@@ -1,0 +1,172 @@
+//! TCP Hybla, Westwood+ and Vegas, written from their papers as BPF programs, for kernels without such modules.
+//!
+//! [`provide`] gives the kernel a congestion control that it lacks. It is then chosen like any other: by socket
+//! (`TCP_CONGESTION`, `iperf3 -C hybla`) or by namespace (`net.ipv4.tcp_congestion_control`). It stays as long
+//! as somebody holds a [`Provided`]: several labs share one, the kernel counts, and nothing is left after
+//! `kill -9`. Connections that use it when it goes keep it until they end.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Mutex;
+
+use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, MapInfoIter};
+use libbpf_rs::{Link, MapCore, MapType, ObjectBuilder, PrintLevel};
+use rustix::net::{AddressFamily, SocketType, socket, sockopt};
+
+/// BPF's ELF reader wants the object aligned.
+#[repr(C, align(8))]
+struct Aligned<T: ?Sized>(T);
+
+static HYBLA: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/hybla.bpf.o")));
+static WESTWOOD: &Aligned<[u8]> =
+    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/westwood.bpf.o")));
+static VEGAS: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/vegas.bpf.o")));
+
+/// Names of the congestion controls that can be provided.
+pub const NAMES: [&str; 3] = ["hybla", "vegas", "westwood"];
+
+/// Why a congestion control cannot be provided.
+#[derive(Debug, thiserror::Error)]
+pub enum CongestionError {
+    /// It is none of [`NAMES`].
+    #[error("Constel has no congestion control '{0}'")]
+    Unknown(String),
+    /// The kernel refuses it.
+    #[error("the kernel does not take the congestion control '{name}': {source}{said}")]
+    Refused {
+        /// Its name.
+        name: String,
+        /// The kernel's answer.
+        source: libbpf_rs::Error,
+        /// The last lines of what libbpf had to say.
+        said: String,
+    },
+}
+
+/// Keeps a congestion control in the kernel.
+#[derive(Debug)]
+pub struct Provided(#[expect(dead_code, reason = "held so that the kernel keeps it")] Holds);
+
+#[derive(Debug)]
+enum Holds {
+    /// The kernel has it by itself.
+    Nothing,
+    /// Loaded here.
+    Own(#[expect(dead_code, reason = "held")] Link),
+    /// Loaded by another process and held with it.
+    Shared(#[expect(dead_code, reason = "held")] OwnedFd),
+}
+
+// SAFETY: a `Link` is a descriptor and libbpf's bookkeeping about it; nothing is called on it until it is dropped,
+// which happens on one thread.
+#[allow(unsafe_code, reason = "see above")]
+unsafe impl Send for Provided {}
+
+static SAID: Mutex<String> = Mutex::new(String::new());
+
+fn remember(level: PrintLevel, message: String) {
+    if level == PrintLevel::Warn
+        && let Ok(mut said) = SAID.lock()
+        && said.len() < 65_536
+    {
+        said.push_str(&message);
+    }
+}
+
+/// Whether the kernel has a congestion control of this name. What cannot be found out counts as yes: the first
+/// connection will say.
+pub fn kernel_has(name: &str) -> bool {
+    let Ok(socket) = socket(AddressFamily::INET, SocketType::STREAM, None) else {
+        return true;
+    };
+    sockopt::set_tcp_congestion(&socket, name) != Err(rustix::io::Errno::NOENT)
+}
+
+/// Sees to it that the kernel has the congestion control `name` while the result lives.
+///
+/// # Errors
+/// Names that are none of [`NAMES`]; kernels without BPF struct_ops or type information; missing rights.
+pub fn provide(name: &str) -> Result<Provided, CongestionError> {
+    let object = match name {
+        "hybla" => &HYBLA.0,
+        "westwood" => &WESTWOOD.0,
+        "vegas" => &VEGAS.0,
+        _ => return Err(CongestionError::Unknown(name.to_owned())),
+    };
+    // Another process may load or drop it between a look and a try.
+    let mut tries = 0;
+    loop {
+        if let Some(link) = loaded_by_another(name) {
+            return Ok(Provided(Holds::Shared(link)));
+        }
+        tries += 1;
+        match load(name, object) {
+            Ok(link) => return Ok(Provided(Holds::Own(link))),
+            Err(source) if source.kind() == libbpf_rs::ErrorKind::AlreadyExists => {
+                if tries >= 10 {
+                    // Nobody's link, and it does not go: it is the kernel's own.
+                    return Ok(Provided(Holds::Nothing));
+                }
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            Err(source) => {
+                let said = SAID.lock().map(|mut s| std::mem::take(&mut *s));
+                let said = said.unwrap_or_default();
+                let lines: Vec<&str> = said.trim().lines().collect();
+                let last = lines[lines.len().saturating_sub(12)..].join("\n");
+                return Err(CongestionError::Refused {
+                    name: name.to_owned(),
+                    source,
+                    said: if last.is_empty() {
+                        last
+                    } else {
+                        format!(": {last}")
+                    },
+                });
+            }
+        }
+    }
+}
+
+fn load(name: &str, object: &[u8]) -> libbpf_rs::Result<Link> {
+    libbpf_rs::set_print(Some((PrintLevel::Warn, remember)));
+    let mut object = ObjectBuilder::default()
+        .name("cst")?
+        .open_memory(object)?
+        .load()?;
+    let mut maps = object.maps_mut();
+    let mut map = maps
+        .find(|map| map.name() == OsStr::new(&format!("cst_{name}")))
+        .ok_or_else(|| libbpf_rs::Error::from(std::io::Error::other("no such struct_ops")))?;
+    // The link holds the map, and with it the programs: the object may go.
+    map.attach_struct_ops()
+}
+
+/// The link that registers our congestion control of this name, if some process has loaded it.
+fn loaded_by_another(name: &str) -> Option<OwnedFd> {
+    let wanted = format!("cst_{name}");
+    let ids: Vec<u32> = MapInfoIter::default()
+        .filter(|map| map.ty == MapType::StructOps && map.name.as_bytes() == wanted.as_bytes())
+        .map(|map| map.id)
+        .collect();
+    let link = LinkInfoIter::default().find(|link| match &link.info {
+        LinkTypeInfo::StructOps(ops) => ids.contains(&ops.map_id),
+        _ => false,
+    })?;
+    open_link(link.id)
+}
+
+#[allow(unsafe_code, reason = "libbpf-rs opens links by path only")]
+fn open_link(id: u32) -> Option<OwnedFd> {
+    // SAFETY: a plain system call without pointers.
+    let fd = unsafe { libbpf_sys::bpf_link_get_fd_by_id(id) };
+    if fd < 0 {
+        return None;
+    }
+    // SAFETY: the call above has just returned this descriptor; nobody else owns it.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    // A link whose owner has just gone is found but registers nothing any more.
+    debug_assert!(fd.as_fd().as_raw_fd() >= 0);
+    Some(fd)
+}

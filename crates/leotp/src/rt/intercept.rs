@@ -1,0 +1,148 @@
+//! TCP connections of others: taken as they pass, opened in their names.
+
+use super::RunError;
+use super::nft::{Redirect, Transport, is_permission};
+use super::sys::tcp;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+/// Which connections are taken.
+#[derive(Debug, Clone)]
+pub struct InterceptOptions {
+    /// Ports of the servers, first and last.
+    pub ports: (u16, u16),
+    /// Only what arrives at this interface; `None`: at any.
+    pub interface: Option<String>,
+    /// Completes the nftables table's name, `leotp_<name>`.
+    pub name: String,
+    /// Packet mark that leads to the transparent sockets.
+    pub mark: u32,
+    /// Routing table of marked packets.
+    pub table: u32,
+    /// Congestion control towards the clients; `None`: the namespace's.
+    pub congestion: Option<String>,
+}
+
+impl Default for InterceptOptions {
+    fn default() -> Self {
+        Self {
+            ports: (1, u16::MAX),
+            interface: None,
+            name: String::from("tcp"),
+            mark: 0x004c_4550,
+            table: 19_526,
+            congestion: None,
+        }
+    }
+}
+
+/// Takes connections that pass this host to the ports. The redirection ends when it is dropped.
+#[derive(Debug)]
+pub struct Intercept {
+    listeners: Vec<TcpListener>,
+    _redirect: Redirect,
+}
+
+/// A connection that was on its way to somebody else.
+#[derive(Debug)]
+pub struct Intercepted {
+    /// It believes to be connected with `dst`.
+    pub stream: TcpStream,
+    /// Who opened it.
+    pub src: SocketAddr,
+    /// To whom.
+    pub dst: SocketAddr,
+}
+
+impl Intercept {
+    /// Opens listeners and redirects the ports to them. Needs CAP_NET_ADMIN.
+    ///
+    /// # Errors
+    /// Missing rights, or a kernel without TPROXY.
+    pub fn start(o: &InterceptOptions) -> Result<Self, RunError> {
+        let v4 = tcp::listen_transparent((Ipv4Addr::UNSPECIFIED, 0).into()).map_err(|source| {
+            let hint = if is_permission(&source) {
+                " (needs CAP_NET_ADMIN)"
+            } else {
+                ""
+            };
+            let what = format!("open a transparent TCP socket{hint}");
+            RunError::Io { what, source }
+        })?;
+        let port = v4
+            .local_addr()
+            .map_err(RunError::io("look at a socket"))?
+            .port();
+        let mut listeners = vec![v4];
+        match tcp::listen_transparent((Ipv6Addr::UNSPECIFIED, port).into()) {
+            Ok(v6) => listeners.push(v6),
+            // Without IPv6 there are no connections to take.
+            Err(e)
+                if matches!(
+                    e.raw_os_error(),
+                    Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL)
+                ) => {}
+            Err(e) => return Err(RunError::io("open a transparent IPv6 socket")(e)),
+        }
+        if let Some(name) = &o.congestion {
+            for listener in &listeners {
+                tcp::set_congestion(listener, name)
+                    .map_err(RunError::io(format!("use congestion control {name}")))?;
+            }
+        }
+        let redirect = Redirect::install(
+            &o.name,
+            Transport::Tcp,
+            o.ports,
+            o.interface.as_deref(),
+            port,
+            o.mark,
+            o.table,
+        )?;
+        Ok(Self {
+            listeners,
+            _redirect: redirect,
+        })
+    }
+
+    /// One listener for each family; for [`accept`].
+    ///
+    /// # Errors
+    /// When descriptors are short.
+    pub fn listeners(&self) -> Result<Vec<TcpListener>, RunError> {
+        let all = self.listeners.iter().map(TcpListener::try_clone);
+        all.collect::<io::Result<_>>()
+            .map_err(RunError::io("copy a socket"))
+    }
+}
+
+/// Waits for the next connection.
+///
+/// # Errors
+/// The kernel's.
+pub fn accept(listener: &TcpListener) -> io::Result<Intercepted> {
+    let (stream, src) = listener.accept()?;
+    let dst = stream.local_addr()?;
+    Ok(Intercepted { stream, src, dst })
+}
+
+/// Opens a connection to `dst` in the name of `src`.
+///
+/// # Errors
+/// The kernel's; [`io::ErrorKind::TimedOut`] after `limit`.
+pub fn connect_from(
+    src: SocketAddr,
+    dst: SocketAddr,
+    congestion: Option<&str>,
+    limit: Duration,
+) -> io::Result<TcpStream> {
+    tcp::connect_from(src, dst, congestion, limit)
+}
+
+/// Ends a connection with a reset.
+pub fn reset(stream: &TcpStream) {
+    // Whoever else holds the stream must wake, and the last to close it resets.
+    let _ = tcp::reset_on_close(stream);
+    let _ = stream.shutdown(std::net::Shutdown::Both);
+}

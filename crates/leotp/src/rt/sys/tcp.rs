@@ -1,0 +1,117 @@
+//! TCP sockets with addresses of others.
+
+use super::{IPV6_TRANSPARENT, check, set_opt, to_raw};
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+/// A stream socket that may be bound to any address.
+fn transparent(v4: bool) -> io::Result<OwnedFd> {
+    let domain = if v4 { libc::AF_INET } else { libc::AF_INET6 };
+    // SAFETY: a plain system call without pointers.
+    let fd = check(unsafe { libc::socket(domain, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) })?;
+    // SAFETY: the call above has just returned this descriptor; nobody else owns it.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    let raw = fd.as_raw_fd();
+    set_opt(raw, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+    if v4 {
+        set_opt(raw, libc::IPPROTO_IP, libc::IP_TRANSPARENT, 1)?;
+    } else {
+        set_opt(raw, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
+        set_opt(raw, libc::IPPROTO_IPV6, IPV6_TRANSPARENT, 1)?;
+    }
+    Ok(fd)
+}
+
+fn bind(fd: &OwnedFd, local: SocketAddr) -> io::Result<()> {
+    let (address, len) = to_raw(local);
+    // SAFETY: `address` holds an address of `len` bytes.
+    check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len) }).map(|_| ())
+}
+
+/// A listener that takes connections to any address that are redirected to it.
+pub(crate) fn listen_transparent(local: SocketAddr) -> io::Result<TcpListener> {
+    let fd = transparent(local.is_ipv4())?;
+    bind(&fd, local)?;
+    // SAFETY: a plain system call without pointers.
+    check(unsafe { libc::listen(fd.as_raw_fd(), 1024) })?;
+    Ok(fd.into())
+}
+
+/// Connects to `dst` with the address `src`, whoever's it is.
+pub(crate) fn connect_from(
+    src: SocketAddr,
+    dst: SocketAddr,
+    congestion: Option<&str>,
+    limit: Duration,
+) -> io::Result<TcpStream> {
+    let fd = transparent(src.is_ipv4())?;
+    if let Some(name) = congestion {
+        set_congestion(&fd, name)?;
+    }
+    bind(&fd, src)?;
+    let stream = TcpStream::from(fd);
+    stream.set_nonblocking(true)?;
+    let (address, len) = to_raw(dst);
+    // SAFETY: `address` holds an address of `len` bytes.
+    let started =
+        check(unsafe { libc::connect(stream.as_raw_fd(), (&raw const address).cast(), len) });
+    match started {
+        Err(e) if e.raw_os_error() == Some(libc::EINPROGRESS) => {}
+        other => {
+            return other
+                .and_then(|_| stream.set_nonblocking(false))
+                .map(|()| stream);
+        }
+    }
+    let mut p = libc::pollfd {
+        fd: stream.as_raw_fd(),
+        events: libc::POLLOUT,
+        revents: 0,
+    };
+    let ms = i32::try_from(limit.as_millis()).unwrap_or(i32::MAX);
+    // SAFETY: one valid pollfd.
+    if check(unsafe { libc::poll(&raw mut p, 1, ms) })? == 0 {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    if let Some(error) = stream.take_error()? {
+        return Err(error);
+    }
+    stream.set_nonblocking(false)?;
+    Ok(stream)
+}
+
+/// Chooses a congestion control.
+pub(crate) fn set_congestion(socket: &impl AsRawFd, name: &str) -> io::Result<()> {
+    // SAFETY: the pointer and the length are those of `name`.
+    check(unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_CONGESTION,
+            name.as_ptr().cast(),
+            name.len() as u32,
+        )
+    })
+    .map(|_| ())
+}
+
+/// Makes the closing of a connection a reset.
+pub(crate) fn reset_on_close(stream: &TcpStream) -> io::Result<()> {
+    let linger = libc::linger {
+        l_onoff: 1,
+        l_linger: 0,
+    };
+    // SAFETY: the pointer and the length describe a linger that outlives the call.
+    check(unsafe {
+        libc::setsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_LINGER,
+            (&raw const linger).cast(),
+            size_of::<libc::linger>() as u32,
+        )
+    })
+    .map(|_| ())
+}

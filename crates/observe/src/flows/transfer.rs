@@ -1,0 +1,78 @@
+//! A transfer by `constel-transfer`, measured at both ends.
+
+use serde_json::Value;
+
+use super::{FlowError, Outcome, Owd};
+
+const TOOL: &str = "constel-transfer";
+
+/// The flow's row, from what the receiver and the sender printed at their ends.
+///
+/// # Errors
+/// When either printed no result, nothing arrived, or what arrived was damaged.
+pub fn parse(receiver: &str, sender: &str) -> Result<Outcome, FlowError> {
+    let received = last_object(receiver, "receiver")?;
+    let damaged = received["damaged"].as_u64().unwrap_or(0);
+    if damaged > 0 {
+        return Err(FlowError::new(
+            TOOL,
+            format!("{damaged} records came damaged"),
+        ));
+    }
+    let bytes = received["bytes"].as_u64().unwrap_or(0);
+    if bytes == 0 {
+        return Err(FlowError::new(TOOL, "nothing arrived"));
+    }
+    let sent = last_object(sender, "sender")?;
+    let owd = serde_json::from_value(received["owd"].clone()).unwrap_or(None::<Owd>);
+    Ok(Outcome {
+        owd,
+        throughput_bps: received["throughput_bps"].as_f64(),
+        received_bytes: Some(bytes),
+        sent_bytes: sent["sent_bytes"].as_u64(),
+        sent_packets: sent["sent_packets"].as_u64(),
+        took_ns: received["seconds"].as_f64().map(|s| (s * 1e9) as u64),
+        ..Outcome::default()
+    })
+}
+
+fn last_object(output: &str, end: &str) -> Result<Value, FlowError> {
+    let line = output
+        .lines()
+        .rev()
+        .find(|line| line.starts_with('{'))
+        .ok_or_else(|| FlowError::new(TOOL, format!("the {end} printed no result")))?;
+    serde_json::from_str(line)
+        .map_err(|error| FlowError::new(TOOL, format!("unreadable result of the {end}: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RECEIVED: &str = r#"{"transport":"tcp","bytes":1400,"seconds":0.5,"throughput_bps":22400.0,
+        "owd":{"count":1,"min_ns":5,"mean_ns":5,"p50_ns":5,"p95_ns":5,"p99_ns":5,"max_ns":5},"damaged":0}"#;
+    const SENT: &str = "listening on 1.2.3.4:5\n{\"sent_bytes\":2800,\"sent_packets\":2}\n";
+
+    #[test]
+    fn both_ends_make_a_row() {
+        let row = parse(&RECEIVED.replace('\n', " "), SENT).unwrap();
+        assert_eq!(
+            (row.received_bytes, row.sent_bytes),
+            (Some(1400), Some(2800))
+        );
+        assert_eq!(
+            (row.owd.unwrap().p95_ns, row.took_ns),
+            (5, Some(500_000_000))
+        );
+    }
+
+    #[test]
+    fn half_a_result_is_none() {
+        let received = RECEIVED.replace('\n', " ");
+        assert!(parse(&received, "listening on 1.2.3.4:5").is_err());
+        assert!(parse("", SENT).is_err());
+        assert!(parse(&received.replace("\"damaged\":0", "\"damaged\":3"), SENT).is_err());
+        assert!(parse(&received.replace("\"bytes\":1400", "\"bytes\":0"), SENT).is_err());
+    }
+}

@@ -1,0 +1,44 @@
+//! Which nodes take part in something that only some nodes do.
+
+use std::collections::BTreeSet;
+
+use constel_scenario::model::Placement;
+use constel_topology::{NodeId, NodeKind, seeded_key};
+
+use crate::lab::Lab;
+
+impl Lab {
+    /// The nodes of a placement, sorted. Satellites are chosen by rank of a number that depends on the seed,
+    /// `purpose` and the satellite's name alone: those of a smaller share are among those of a larger one.
+    /// Nodes in `except` are never chosen by share.
+    pub fn placed(
+        &self,
+        placement: &Placement,
+        purpose: &str,
+        except: &BTreeSet<NodeId>,
+    ) -> Vec<NodeId> {
+        let seed = self.scenario.seed;
+        let mut ranked: Vec<(u64, NodeId)> = self
+            .layout
+            .nodes()
+            .iter()
+            .filter(|node| node.kind == NodeKind::Satellite)
+            .map(|node| (seeded_key(seed, purpose, &node.name), node.id))
+            .collect();
+        ranked.sort_unstable();
+        let count = (placement.satellites.get() * ranked.len() as f64).round() as usize;
+        let chosen = ranked[..count.min(ranked.len())].iter().map(|(_, id)| *id);
+        // Names were checked when the lab was laid out.
+        let named = placement
+            .nodes
+            .iter()
+            .filter_map(|name| Some(self.layout.find(name.as_str())?.id));
+        let mut nodes: Vec<NodeId> = chosen
+            .filter(|id| !except.contains(id))
+            .chain(named)
+            .collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
+    }
+}

@@ -1,0 +1,90 @@
+//! Transfers, and what nodes on the way do for them.
+
+use constel_units::{DataSize, Ratio};
+use serde::Serialize;
+
+use super::{Family, Name};
+pub use crate::raw::LeotpVariant;
+
+/// A download, measured at both ends: one-way delay of each record, throughput, what the sender sent.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Transfer {
+    /// Who downloads.
+    pub from: Name,
+    /// Who has the data; another node than `from`.
+    pub to: Name,
+    /// How much, at least 1 byte; `None`: as much as there is time for.
+    pub size: Option<DataSize>,
+    /// What carries it.
+    pub over: Over,
+    /// Internet protocol, one of the scenario's.
+    pub family: Family,
+    /// The server's port; no other flow's server on that node has it.
+    pub port: u16,
+    /// Whether each record's times are kept.
+    pub records: bool,
+}
+
+/// What carries a transfer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Over {
+    /// LEOTP.
+    Leotp(LeotpSettings),
+    /// TCP with this congestion control at the sender.
+    Tcp {
+        /// Whether the kernel has it is for the host to say.
+        congestion: String,
+    },
+}
+
+/// Parameters of LEOTP.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LeotpSettings {
+    /// Where the parameters start from.
+    pub variant: LeotpVariant,
+    /// What is different, `name=value`; they have been checked.
+    pub set: Vec<String>,
+}
+
+impl LeotpSettings {
+    /// The settings as options of the `leotp` command.
+    pub fn arguments(&self) -> Vec<String> {
+        let variant = match self.variant {
+            LeotpVariant::Faithful => "faithful",
+            LeotpVariant::Beyond => "beyond",
+        };
+        let mut words = vec!["--variant".to_owned(), variant.to_owned()];
+        for setting in &self.set {
+            words.extend(["--set".to_owned(), setting.clone()]);
+        }
+        words
+    }
+}
+
+/// What nodes on the way do for the flows that pass them.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct OnTheWay {
+    /// LEOTP Midnodes; `None`: there are none.
+    pub leotp: Option<Midnodes>,
+    /// Congestion controls of TCP that commands may use, beside those of flows.
+    pub congestion: Vec<String>,
+}
+
+/// Where Midnodes are.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Midnodes {
+    /// Which nodes.
+    pub place: Placement,
+    /// Their parameters.
+    pub settings: LeotpSettings,
+}
+
+/// A choice of nodes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Placement {
+    /// Share of the satellites.
+    pub satellites: Ratio,
+    /// Nodes by name, in the order of the file.
+    pub nodes: Vec<Name>,
+}

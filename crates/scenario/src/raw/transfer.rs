@@ -1,0 +1,87 @@
+//! Bulk transfers in `traffic`: LEOTP, TCP and PCC Vivace, all measured by the same probe.
+
+use constel_units::DataSize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Family, Name};
+
+/// A download over LEOTP.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Leotp")]
+pub struct RawLeotp {
+    /// The Consumer, which downloads.
+    pub from: Name,
+    /// The Producer, which has the data.
+    pub to: Name,
+    /// How much is downloaded. Default: as much as there is time for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "1 B", "x-maximum" = "1 TB"))]
+    pub size: Option<DataSize>,
+    /// Which LEOTP both ends speak.
+    #[serde(default)]
+    pub variant: LeotpVariant,
+    /// Parameters of both ends that differ from the variant's, as `name=value`; `leotp get --set help` lists
+    /// them.
+    #[serde(default)]
+    #[schemars(length(max = 100))]
+    pub set: Vec<String>,
+    /// Internet protocol. Default: the first of `routing.families`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub family: Option<Family>,
+    /// Port of the Producer. Default: the first free one of the node from 5047 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 5047, max = 15_047))]
+    pub port: Option<u16>,
+    /// Whether each record's times are kept in the results folder, in `flows/<name>.records.csv`.
+    #[serde(default)]
+    pub records: bool,
+}
+
+/// Which LEOTP.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum LeotpVariant {
+    /// The paper's protocol.
+    #[default]
+    Faithful,
+    /// Ours: repairs are repeated locally, fat hops refill faster.
+    Beyond,
+}
+
+/// A download over TCP.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Tcp")]
+pub struct RawTcp {
+    /// The client, which downloads.
+    pub from: Name,
+    /// The server, which sends.
+    pub to: Name,
+    /// How much is downloaded. Default: as much as there is time for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "1 B", "x-maximum" = "1 TB"))]
+    pub size: Option<DataSize>,
+    /// Congestion control of the sender: one of the kernel's, or `hybla`, `westwood` or `vegas`, which
+    /// Constel brings along.
+    #[serde(default = "cubic")]
+    #[schemars(length(min = 1, max = 15))]
+    pub congestion: String,
+    /// Internet protocol. Default: the first of `routing.families`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub family: Option<Family>,
+    /// Port of the server. Default: the first free one of the node from 5501 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65_535))]
+    pub port: Option<u16>,
+    /// Whether each record's times are kept in the results folder, in `flows/<name>.records.csv`.
+    #[serde(default)]
+    pub records: bool,
+}
+
+fn cubic() -> String {
+    "cubic".to_owned()
+}

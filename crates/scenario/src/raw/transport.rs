@@ -1,0 +1,50 @@
+//! `transport`: what nodes on the way do for the flows that pass them.
+
+use constel_units::Ratio;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{LeotpVariant, Name};
+
+/// What nodes on the way do for the flows that pass them.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Transport")]
+pub struct RawTransport {
+    /// LEOTP Midnodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leotp: Option<RawMidnodes>,
+    /// Congestion controls of TCP that commands in the nodes may use, beside those of flows. `hybla`, `westwood`
+    /// and `vegas` are there even if the kernel has none of them.
+    #[serde(default)]
+    #[schemars(length(max = 100))]
+    pub congestion: Vec<String>,
+}
+
+/// LEOTP Midnodes: caches, repairs and congestion control of each hop. Every `leotp` flow that passes such a
+/// node is helped; at its own ends a flow passes none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Midnodes")]
+pub struct RawMidnodes {
+    /// Share of the satellites that are Midnodes, rounded to whole satellites. Which ones, the seed decides;
+    /// those of a smaller share are among those of a larger one.
+    #[serde(default = "nothing")]
+    #[schemars(extend("x-minimum" = "0 %", "x-maximum" = "100 %"))]
+    pub satellites: Ratio,
+    /// These satellites and stations, too.
+    #[serde(default)]
+    #[schemars(length(max = 100_000))]
+    pub nodes: Vec<Name>,
+    /// Which LEOTP they speak.
+    #[serde(default)]
+    pub variant: LeotpVariant,
+    /// Parameters that differ from the variant's, as `name=value`; `leotp mid --set help` lists them.
+    #[serde(default)]
+    #[schemars(length(max = 100))]
+    pub set: Vec<String>,
+}
+
+fn nothing() -> Ratio {
+    Ratio::from_ratio(0.0).expect("zero is a ratio")
+}

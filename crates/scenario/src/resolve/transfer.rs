@@ -1,0 +1,82 @@
+//! Transfers in `traffic`, and parameters of LEOTP wherever they occur.
+
+use super::traffic::Traffic;
+use crate::diagnostic::Diagnostic;
+use crate::model::{Action, LeotpSettings, LeotpVariant, Over, Transfer};
+use crate::raw::{RawLeotp, RawTcp};
+use crate::walk::Seg::{Index, Key};
+
+/// Where servers' default ports start.
+const LEOTP_PORT: u16 = 5047;
+const TCP_PORT: u16 = 5501;
+
+impl Traffic<'_> {
+    pub(super) fn leotp(&mut self, raw: &RawLeotp) -> Option<Action> {
+        self.ends("leotp", &raw.from, &raw.to);
+        let family = self.family("leotp", raw.family);
+        let port = self.port(&raw.to, raw.port, LEOTP_PORT);
+        let wrong = wrong_settings(raw.variant, &raw.set);
+        let good = wrong.is_empty();
+        for (index, reason) in wrong {
+            let tail = [Key("leotp"), Key("set"), Index(index)];
+            let error = setting_error(self.error(&tail, "bad-setting", reason));
+            self.errors.push(error);
+        }
+        good.then(|| {
+            Action::Transfer(Transfer {
+                from: raw.from.clone(),
+                to: raw.to.clone(),
+                size: raw.size,
+                over: Over::Leotp(LeotpSettings {
+                    variant: raw.variant,
+                    set: raw.set.clone(),
+                }),
+                family,
+                port,
+                records: raw.records,
+            })
+        })
+    }
+
+    pub(super) fn tcp(&mut self, raw: &RawTcp) -> Option<Action> {
+        self.ends("tcp", &raw.from, &raw.to);
+        let family = self.family("tcp", raw.family);
+        let port = self.port(&raw.to, raw.port, TCP_PORT);
+        let congestion = self.congestion("tcp", raw.congestion.clone())?;
+        Some(Action::Transfer(Transfer {
+            from: raw.from.clone(),
+            to: raw.to.clone(),
+            size: raw.size,
+            over: Over::Tcp { congestion },
+            family,
+            port,
+            records: raw.records,
+        }))
+    }
+}
+
+/// The settings that cannot be: their places and why.
+pub(super) fn wrong_settings(variant: LeotpVariant, set: &[String]) -> Vec<(usize, String)> {
+    let base = match variant {
+        LeotpVariant::Faithful => leotp::core::Params::default(),
+        LeotpVariant::Beyond => leotp::core::Params::beyond(),
+    };
+    let mut wrong: Vec<(usize, String)> = Vec::new();
+    for (index, setting) in set.iter().enumerate() {
+        if let Err(error) = base.with_settings(std::slice::from_ref(setting)) {
+            wrong.push((index, error.0.join("; ")));
+        }
+    }
+    // Each may be good by itself and all together not.
+    if wrong.is_empty()
+        && let Err(error) = base.with_settings(set)
+    {
+        wrong.push((set.len().saturating_sub(1), error.0.join("; ")));
+    }
+    wrong
+}
+
+/// What to do about one.
+pub(super) fn setting_error(error: Diagnostic) -> Diagnostic {
+    error.with_next("`leotp mid --set help` lists all parameters and their values")
+}

@@ -1,0 +1,141 @@
+//! `transport`: nodes, shares and parameters.
+
+use super::nodes::{Kind, Nodes};
+use super::traffic::is_congestion_control;
+use super::transfer::{setting_error, wrong_settings};
+use crate::deferred::DeferredNode;
+use crate::diagnostic::Diagnostics;
+use crate::model::{Action, Flow, LeotpSettings, Midnodes, Name, OnTheWay, Over, Placement};
+use crate::parse::Parsed;
+use crate::raw::RawMidnodes;
+use crate::walk::Path;
+use crate::walk::Seg::{self, Index, Key};
+use constel_units::Ratio;
+
+pub(super) fn resolve(
+    parsed: &Parsed,
+    nodes: &Nodes<'_>,
+    traffic: &[Flow],
+    deferred: &mut Vec<DeferredNode>,
+    errors: &mut Diagnostics,
+) -> OnTheWay {
+    let mut way = Way {
+        parsed,
+        nodes,
+        traffic,
+        deferred,
+        errors,
+    };
+    for (index, name) in parsed.raw.transport.congestion.iter().enumerate() {
+        if !is_congestion_control(name) {
+            let path = [Key("transport"), Key("congestion"), Index(index)];
+            let message = format!("`{name}` is no name of a congestion control");
+            let error = parsed.error_at(&path, "bad-name", message);
+            way.errors.push(error);
+        }
+    }
+    OnTheWay {
+        congestion: parsed.raw.transport.congestion.clone(),
+        leotp: parsed
+            .raw
+            .transport
+            .leotp
+            .as_ref()
+            .map(|raw| way.leotp(raw)),
+    }
+}
+
+struct Way<'a> {
+    parsed: &'a Parsed,
+    nodes: &'a Nodes<'a>,
+    traffic: &'a [Flow],
+    deferred: &'a mut Vec<DeferredNode>,
+    errors: &'a mut Diagnostics,
+}
+
+impl Way<'_> {
+    fn leotp(&mut self, raw: &RawMidnodes) -> Midnodes {
+        let here = [Key("transport"), Key("leotp")];
+        let end = |flow: &&Flow, name: &Name| {
+            let over =
+                matches!(&flow.action, Action::Transfer(t) if matches!(t.over, Over::Leotp(_)));
+            over && flow
+                .action
+                .ends()
+                .is_some_and(|(a, b)| a == name || b == name)
+        };
+        let place = self.place(&here, raw.satellites, &raw.nodes, end);
+        for (index, reason) in wrong_settings(raw.variant, &raw.set) {
+            let path = [here[0], here[1], Key("set"), Index(index)];
+            let error = self.parsed.error_at(&path, "bad-setting", reason);
+            self.errors.push(setting_error(error));
+        }
+        Midnodes {
+            place,
+            settings: LeotpSettings {
+                variant: raw.variant,
+                set: raw.set.clone(),
+            },
+        }
+    }
+
+    /// Checks a choice of nodes; `is_end` says whether a flow would begin or end at a node of that name.
+    fn place(
+        &mut self,
+        here: &[Seg<'_>; 2],
+        satellites: Ratio,
+        names: &[Name],
+        is_end: impl Fn(&&Flow, &Name) -> bool,
+    ) -> Placement {
+        if satellites.get() == 0.0 && names.is_empty() {
+            let error = self
+                .parsed
+                .error_at(here, "no-effect", "no node is chosen")
+                .with_suggestion("add `satellites: 25 %`, or `nodes` with their names");
+            self.errors.push(error);
+        }
+        for (index, name) in names.iter().enumerate() {
+            let path = [here[0], here[1], Key("nodes"), Index(index)];
+            match self.nodes.kind(name.as_str()) {
+                Kind::Unknown => {
+                    let (suggestion, allowed) = self.nodes.help(name.as_str());
+                    let mut error = self
+                        .parsed
+                        .error_at(&path, "unknown-node", format!("no node is called `{name}`"))
+                        .with_allowed(allowed);
+                    error.suggestion = suggestion;
+                    self.errors.push(error);
+                }
+                Kind::Deferred => self.deferred.push(DeferredNode {
+                    name: name.clone(),
+                    span: self.parsed.place(&path, false),
+                    path: Path(&path).to_string(),
+                }),
+                Kind::Station | Kind::Satellite | Kind::Unclear => {}
+            }
+            if names[..index].contains(name) {
+                let error = self.parsed.error_at(
+                    &path,
+                    "duplicate-name",
+                    format!("`{name}` is listed twice"),
+                );
+                self.errors.push(error);
+            }
+            if let Some(flow) = self.traffic.iter().find(|flow| is_end(flow, name)) {
+                let error = self
+                    .parsed
+                    .error_at(
+                        &path,
+                        "end-of-flow",
+                        format!("`{name}` is an end of the flow `{}`", flow.name),
+                    )
+                    .with_reason("only nodes that flows pass can help them");
+                self.errors.push(error);
+            }
+        }
+        Placement {
+            satellites,
+            nodes: names.to_vec(),
+        }
+    }
+}

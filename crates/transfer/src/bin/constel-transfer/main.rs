@@ -1,0 +1,189 @@
+//! `constel-transfer`: serve a measured stream, fetch it.
+
+#![forbid(unsafe_code)]
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use constel_transfer::{Goal, TransferError, over_leotp, over_tcp};
+use leotp::core::Params;
+
+/// Bulk transfers over LEOTP and TCP, measured the same way at both ends: one-way delay of each record,
+/// throughput, what the sender sent. One line of JSON at the end.
+#[derive(Parser)]
+#[command(version, about, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Have the data: serve until SIGTERM or SIGINT, then print what was sent.
+    #[command(subcommand)]
+    Serve(Serve),
+    /// Download, then print what was received.
+    #[command(subcommand)]
+    Fetch(Fetch),
+}
+
+#[derive(Subcommand)]
+enum Serve {
+    /// Over LEOTP.
+    Leotp {
+        #[command(flatten)]
+        common: ServeArgs,
+        #[command(flatten)]
+        params: LeotpArgs,
+    },
+    /// Over TCP.
+    Tcp {
+        #[command(flatten)]
+        common: ServeArgs,
+        /// Congestion control.
+        #[arg(long, default_value = "cubic")]
+        congestion: String,
+    },
+}
+
+#[derive(Subcommand)]
+enum Fetch {
+    /// Over LEOTP.
+    Leotp {
+        #[command(flatten)]
+        common: FetchArgs,
+        #[command(flatten)]
+        params: LeotpArgs,
+    },
+    /// Over TCP.
+    Tcp {
+        #[command(flatten)]
+        common: FetchArgs,
+    },
+}
+
+#[derive(Args)]
+struct ServeArgs {
+    /// Address and port to listen on.
+    #[arg(long, value_name = "ADDR:PORT")]
+    listen: SocketAddr,
+    /// Length of the stream, bytes; endless by default.
+    #[arg(long)]
+    bytes: Option<u64>,
+}
+
+#[derive(Args)]
+struct FetchArgs {
+    /// Where the stream is served.
+    #[arg(value_name = "ADDR:PORT")]
+    remote: SocketAddr,
+    /// Seconds after which the transfer ends, however much has come.
+    #[arg(long, default_value_t = 10.0)]
+    time: f64,
+    /// Bytes to fetch; as many as there is time for by default.
+    #[arg(long)]
+    bytes: Option<u64>,
+    /// Length of the report's intervals, milliseconds.
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
+    interval_ms: u64,
+    /// Write each record's times to this file, CSV.
+    #[arg(long, value_name = "FILE")]
+    records: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct LeotpArgs {
+    /// faithful: the paper's protocol. beyond: ours.
+    #[arg(long, default_value = "faithful", value_parser = ["faithful", "beyond"])]
+    variant: String,
+    /// Set a protocol parameter, e.g. --set cache_bytes=1048576 (repeatable).
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    set: Vec<String>,
+}
+
+impl LeotpArgs {
+    fn params(&self) -> Result<Params, TransferError> {
+        let base = if self.variant == "beyond" {
+            Params::beyond()
+        } else {
+            Params::default()
+        };
+        let params = base.with_settings(&self.set);
+        Ok(params.map_err(leotp::rt::RunError::from)?)
+    }
+}
+
+impl FetchArgs {
+    fn goal(&self) -> Goal {
+        Goal {
+            bytes: self.bytes,
+            // A time beyond what a Duration holds is no limit.
+            time: Duration::try_from_secs_f64(self.time).unwrap_or(Duration::MAX),
+        }
+    }
+}
+
+/// What starts the server may wait for this line.
+fn listening(at: SocketAddr) -> impl FnOnce() {
+    move || eprintln!("listening on {at}")
+}
+
+fn serve(verb: Serve) -> Result<String, TransferError> {
+    let sent = match verb {
+        Serve::Leotp { common: c, params } => {
+            over_leotp::serve(c.listen, c.bytes, params.params()?, listening(c.listen))?
+        }
+        Serve::Tcp {
+            common: c,
+            congestion,
+        } => over_tcp::serve(c.listen, c.bytes, &congestion, listening(c.listen))?,
+    };
+    Ok(serde_json::json!(sent).to_string())
+}
+
+fn fetch(verb: Fetch) -> Result<String, TransferError> {
+    let received = match verb {
+        Fetch::Leotp { common: c, params } => over_leotp::fetch(
+            c.remote,
+            c.goal(),
+            params.params()?,
+            c.interval_ms * 1_000_000,
+            c.records.as_deref(),
+        )?,
+        Fetch::Tcp { common: c } => over_tcp::fetch(
+            c.remote,
+            c.goal(),
+            c.interval_ms * 1_000_000,
+            c.records.as_deref(),
+        )?,
+    };
+    let line = serde_json::json!(received).to_string();
+    if received.damaged > 0 {
+        println!("{line}");
+        return Err(TransferError::Damaged(received.damaged, received.records));
+    }
+    Ok(line)
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = leotp::rt::catch_signals()
+        .map_err(TransferError::from)
+        .and_then(|()| match cli.verb {
+            Verb::Serve(verb) => serve(verb),
+            Verb::Fetch(verb) => fetch(verb),
+        });
+    match result {
+        Ok(line) => {
+            println!("{line}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("constel-transfer: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Transfers over LEOTP.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use leotp::core::{Available, Params, Source};
+use leotp::rt::{Fetch, FetchOptions, Publisher, cpu_seconds, peak_rss_bytes, stop_requested};
+
+use crate::record::Stamped;
+use crate::report::{Received, Receiver, Sent};
+use crate::{Goal, TransferError, mono_ns};
+
+const NAME: &str = "leotp";
+
+/// The flow of every transfer: each has a server, and so a port, of its own.
+const FLOW: u64 = 0x7261_6e73_6665_7221;
+
+/// The stream as a flow. It never ends, so that nobody waits for its digest; past `bytes` nothing is ready.
+struct Stream {
+    stamped: Stamped,
+    bytes: u64,
+}
+
+impl Source for Stream {
+    fn available(&self) -> Available {
+        Available {
+            end: self.bytes,
+            finished: false,
+        }
+    }
+    fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> bool {
+        self.stamped.read_at(mono_ns(), offset, buf)
+    }
+    fn meta(&self) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+/// Serves until a signal asks for the end.
+///
+/// # Errors
+/// When the port is taken, or the kernel refuses something.
+pub fn serve(
+    listen: SocketAddr,
+    bytes: Option<u64>,
+    params: Params,
+    ready: impl FnOnce(),
+) -> Result<Sent, TransferError> {
+    let mut publisher = Publisher::bind(&[listen], params)?;
+    let stream = Stream {
+        stamped: Stamped::default(),
+        bytes: bytes.unwrap_or(leotp::wire::META_BASE >> 1),
+    };
+    publisher.publish(FLOW, Box::new(stream));
+    ready();
+    while !stop_requested() {
+        publisher.poll(Duration::from_millis(200))?;
+    }
+    let stats = publisher.stats();
+    Ok(Sent {
+        transport: NAME.to_owned(),
+        sent_bytes: stats.data_bytes,
+        sent_packets: stats.data_packets,
+        again_bytes: stats.rtx_bytes,
+        detail: serde_json::json!({
+            "producer": stats, "datagrams": publisher.io_stats(),
+            "cpu_s": cpu_seconds(), "peak_rss_bytes": peak_rss_bytes(),
+        }),
+    })
+}
+
+/// Fetches.
+///
+/// # Errors
+/// When the kernel refuses something, or the records cannot be written.
+pub fn fetch(
+    remote: SocketAddr,
+    goal: Goal,
+    params: Params,
+    interval_ns: u64,
+    records: Option<&Path>,
+) -> Result<Received, TransferError> {
+    let mut receiver = Receiver::start(NAME, goal, interval_ns);
+    let options = FetchOptions {
+        params,
+        patience: None,
+        ..FetchOptions::new(remote, FLOW)
+    };
+    let mut fetch = Fetch::open(options)?;
+    while !receiver.is_over() && !stop_requested() {
+        let wait = Duration::from_nanos(receiver.left_ns()).min(Duration::from_millis(100));
+        if let Some(bytes) = fetch.poll(wait)? {
+            receiver.take(&bytes);
+        }
+    }
+    let cc = fetch.consumer().cc();
+    let detail = serde_json::json!({
+        "consumer": fetch.stats(), "datagrams": fetch.io_stats(),
+        "hop_rtt_ms": cc.hop_rtt_ns().map(|ns| ns / 1e6),
+        "rtt_ms": fetch.consumer().srtt_ns().map(|ns| ns / 1e6),
+        "cpu_s": cpu_seconds(), "peak_rss_bytes": peak_rss_bytes(),
+    });
+    receiver.finish(records, detail)
+}

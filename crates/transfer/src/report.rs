@@ -1,0 +1,257 @@
+//! What both ends of a transfer print at the end, as one line of JSON.
+
+use std::io::Write;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::{Arrived, Checker, RECORD_BYTES};
+use crate::{Goal, TransferError, mono_ns};
+
+/// What the receiver saw.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Received {
+    /// `leotp`, `tcp` or `vivace`.
+    pub transport: String,
+    /// Bytes the application could read.
+    pub bytes: u64,
+    /// From the first request to the last byte, or to the end of the time.
+    pub seconds: f64,
+    /// `bytes` over `seconds`, bit/s.
+    pub throughput_bps: f64,
+    /// From the first request to the first byte.
+    pub first_byte_s: Option<f64>,
+    /// One-way delays of records, from first sending to reading.
+    pub owd: Option<Delays>,
+    /// Whole records that came.
+    pub records: u64,
+    /// Records that were not what was sent.
+    pub damaged: u64,
+    /// Length of each of `intervals`, seconds.
+    pub interval_s: f64,
+    /// The transfer in equal pieces of time.
+    pub intervals: Vec<Interval>,
+    /// What the transport says of itself.
+    pub detail: serde_json::Value,
+}
+
+/// Delays, nanoseconds; quantiles are nearest ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delays {
+    /// How many.
+    pub count: u64,
+    /// Smallest.
+    pub min_ns: u64,
+    /// Arithmetic mean.
+    pub mean_ns: u64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 95th percentile.
+    pub p95_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// Largest.
+    pub max_ns: u64,
+}
+
+/// A piece of the time of a transfer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Bytes that could be read.
+    pub bytes: u64,
+    /// Mean one-way delay of the records among them, nanoseconds; 0 without records.
+    pub owd_mean_ns: u64,
+    /// Their largest.
+    pub owd_max_ns: u64,
+}
+
+/// What the sender sent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sent {
+    /// `leotp`, `tcp` or `vivace`.
+    pub transport: String,
+    /// Payload bytes handed to the network, those sent again counted again.
+    pub sent_bytes: u64,
+    /// Packets that carried them; TCP's are segments.
+    pub sent_packets: u64,
+    /// Payload bytes sent again.
+    pub again_bytes: u64,
+    /// What the transport says of itself.
+    pub detail: serde_json::Value,
+}
+
+impl Delays {
+    /// Sorts `delays` and reads the ranks; `None` without any.
+    pub fn of(delays: &mut [u64]) -> Option<Self> {
+        delays.sort_unstable();
+        let (first, last) = (delays.first()?, delays.last()?);
+        let rank = |percent: usize| delays[(delays.len() * percent).div_ceil(100).max(1) - 1];
+        let sum: u128 = delays.iter().map(|&d| u128::from(d)).sum();
+        Some(Self {
+            count: delays.len() as u64,
+            min_ns: *first,
+            mean_ns: (sum / delays.len() as u128) as u64,
+            p50_ns: rank(50),
+            p95_ns: rank(95),
+            p99_ns: rank(99),
+            max_ns: *last,
+        })
+    }
+}
+
+/// Gathers what a receiver sees.
+#[derive(Debug)]
+pub struct Receiver {
+    transport: &'static str,
+    goal: Goal,
+    started_ns: u64,
+    first_ns: Option<u64>,
+    last_ns: u64,
+    bytes: u64,
+    checker: Checker,
+    arrived: Vec<Arrived>,
+    interval_ns: u64,
+    per_interval: Vec<u64>,
+}
+
+impl Receiver {
+    /// Starts the clock.
+    pub fn start(transport: &'static str, goal: Goal, interval_ns: u64) -> Self {
+        Self {
+            transport,
+            goal,
+            started_ns: mono_ns(),
+            first_ns: None,
+            last_ns: 0,
+            bytes: 0,
+            checker: Checker::default(),
+            arrived: Vec::new(),
+            interval_ns: interval_ns.max(1),
+            per_interval: Vec::new(),
+        }
+    }
+
+    /// Takes the stream's next bytes, just read.
+    pub fn take(&mut self, bytes: &[u8]) {
+        let now_ns = mono_ns();
+        self.first_ns.get_or_insert(now_ns);
+        self.last_ns = now_ns;
+        self.bytes += bytes.len() as u64;
+        let slot = ((now_ns - self.started_ns) / self.interval_ns) as usize;
+        if slot >= self.per_interval.len() {
+            self.per_interval.resize(slot + 1, 0);
+        }
+        self.per_interval[slot] += bytes.len() as u64;
+        let arrived = &mut self.arrived;
+        self.checker
+            .take(now_ns, bytes, |record| arrived.push(record));
+    }
+
+    /// Whether enough has come or the time is over.
+    pub fn is_over(&self) -> bool {
+        self.goal.met(self.bytes) || self.left_ns() == 0
+    }
+
+    /// Time that is left.
+    pub fn left_ns(&self) -> u64 {
+        let end = self.started_ns + self.goal.time.as_nanos() as u64;
+        end.saturating_sub(mono_ns())
+    }
+
+    /// Sums up. Writes each record's times to `records`, if that is given.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn finish(
+        mut self,
+        records: Option<&Path>,
+        detail: serde_json::Value,
+    ) -> Result<Received, TransferError> {
+        if let Some(path) = records {
+            let written = write_csv(path, &self.arrived, self.started_ns);
+            written.map_err(TransferError::io(format!("write {}", path.display())))?;
+        }
+        let end_ns = if self.goal.met(self.bytes) {
+            self.last_ns
+        } else {
+            mono_ns()
+        };
+        let seconds = (end_ns - self.started_ns) as f64 / 1e9;
+        let intervals = self.intervals(end_ns);
+        let mut delays: Vec<u64> = self.arrived.iter().map(delay_ns).collect();
+        self.arrived.clear();
+        Ok(Received {
+            transport: self.transport.to_owned(),
+            bytes: self.bytes,
+            seconds,
+            throughput_bps: self.bytes as f64 * 8.0 / seconds.max(1e-9),
+            first_byte_s: self.first_ns.map(|ns| (ns - self.started_ns) as f64 / 1e9),
+            owd: Delays::of(&mut delays),
+            records: self.checker.records(),
+            damaged: self.checker.damaged(),
+            interval_s: self.interval_ns as f64 / 1e9,
+            intervals,
+            detail,
+        })
+    }
+
+    fn intervals(&self, end_ns: u64) -> Vec<Interval> {
+        let count = (end_ns - self.started_ns).div_ceil(self.interval_ns) as usize;
+        let mut sums = vec![(0u64, 0u64, 0u64); count.max(self.per_interval.len())];
+        for record in &self.arrived {
+            let slot = ((record.received_ns - self.started_ns) / self.interval_ns) as usize;
+            let (number, sum, max) = &mut sums[slot];
+            let delay = delay_ns(record);
+            (*number, *sum, *max) = (*number + 1, *sum + delay, (*max).max(delay));
+        }
+        let bytes = self
+            .per_interval
+            .iter()
+            .copied()
+            .chain(std::iter::repeat(0));
+        sums.iter()
+            .zip(bytes)
+            .map(|((number, sum, max), bytes)| Interval {
+                bytes,
+                owd_mean_ns: sum.checked_div(*number).unwrap_or(0),
+                owd_max_ns: *max,
+            })
+            .collect()
+    }
+}
+
+fn delay_ns(record: &Arrived) -> u64 {
+    record.received_ns.saturating_sub(record.sent_ns)
+}
+
+fn write_csv(path: &Path, records: &[Arrived], zero_ns: u64) -> std::io::Result<()> {
+    let mut out = std::io::BufWriter::new(std::fs::File::create(path)?);
+    writeln!(out, "record,offset_bytes,received_s,owd_ns")?;
+    for record in records {
+        let offset = record.number * RECORD_BYTES as u64;
+        let at = record.received_ns.saturating_sub(zero_ns) as f64 / 1e9;
+        writeln!(
+            out,
+            "{},{offset},{at:.9},{}",
+            record.number,
+            delay_ns(record)
+        )?;
+    }
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_nearest() {
+        let mut delays: Vec<u64> = (1..=200).rev().collect();
+        let d = Delays::of(&mut delays).unwrap();
+        assert_eq!(
+            (d.min_ns, d.p50_ns, d.p95_ns, d.p99_ns, d.max_ns, d.mean_ns),
+            (1, 100, 190, 198, 200, 100)
+        );
+        assert_eq!(Delays::of(&mut []), None);
+    }
+}
