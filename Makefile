@@ -3,7 +3,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH):/usr/sbin:/sbin
 CARGO ?= cargo
 CONSTEL := target/release/constel
 
-.PHONY: demo test build lint bench clean
+.PHONY: demo test build leotp-static lint bench clean
 
 demo: setup-run build ## set up what is missing, build, run Iridium
 	$(CONSTEL) run scenarios/iridium.yaml
@@ -13,6 +13,10 @@ test: setup-test build ## set up what is missing, build, pass every test
 
 build: ## leaves target/release/constel
 	$(CARGO) build --release --bins
+
+leotp-static: ## one small file without libraries: target/x86_64-unknown-linux-musl/small/leotp
+	rustup target add x86_64-unknown-linux-musl
+	CC_x86_64_unknown_linux_musl=$${CC:-gcc} $(CARGO) build --profile small -p leotp --bin leotp --target x86_64-unknown-linux-musl
 
 lint:
 	$(CARGO) fmt --all --check

@@ -16,6 +16,11 @@ fn wanted<'a>(scenario: &'a Scenario, flows: &'a [Flow]) -> BTreeMap<&'a str, St
     for name in &scenario.transport.congestion {
         wanted.insert(name.as_str(), "transport.congestion".to_owned());
     }
+    if let Some(split) = &scenario.transport.split_tcp {
+        wanted
+            .entry(split.congestion.as_str())
+            .or_insert_with(|| "transport.split_tcp".to_owned());
+    }
     for flow in flows {
         if let Some(name) = of_flow(flow) {
             wanted
@@ -34,7 +39,7 @@ fn of_flow(flow: &Flow) -> Option<&str> {
         },
         Action::Transfer(transfer) => match &transfer.over {
             Over::Tcp { congestion } => Some(congestion),
-            Over::Leotp(_) => None,
+            Over::Leotp(_) | Over::Vivace => None,
         },
         Action::Ping(_) | Action::Http(_) | Action::Run(_) => None,
     }

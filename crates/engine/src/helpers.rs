@@ -8,15 +8,14 @@ use std::time::{Duration, Instant};
 use constel_host::process::Supervisor;
 use constel_observe::quantiles::Quantiles;
 use constel_observe::results::Results;
-use constel_scenario::model::{Action, Midnodes, OnTheWay, Over};
+use constel_scenario::model::{Action, Midnodes, OnTheWay, Over, SplitTcp};
 use constel_topology::NodeId;
 use serde::Serialize;
 
-use crate::daemons::Death;
 use crate::error::EngineError;
 use crate::launcher::Launcher;
 use crate::progress::Stage;
-use crate::traffic::{exit_words, said};
+use crate::traffic::{TRANSFER, exit_words, said};
 use crate::wiring::Wiring;
 
 /// The program of Midnodes; it comes along with Constel.
@@ -44,7 +43,7 @@ struct Helper {
 /// What helpers of a kind came to.
 #[derive(Debug, Clone, Serialize)]
 pub struct HelpersRow {
-    /// `leotp-midnode`.
+    /// `leotp-midnode` or `split-tcp`.
     pub kind: &'static str,
     /// Where they were.
     pub nodes: Vec<String>,
@@ -63,11 +62,19 @@ pub(crate) struct Helpers {
     running: Supervisor<usize>,
 }
 
+/// A helper that ended by itself.
+pub(crate) struct Death {
+    pub(crate) node: String,
+    pub(crate) how: String,
+}
+
 /// Constel's own programs that a scenario's helpers are.
 pub(crate) fn programs(transport: &OnTheWay) -> &'static [&'static str] {
-    match &transport.leotp {
-        Some(_) => &[LEOTP],
-        None => &[],
+    match (&transport.leotp, &transport.split_tcp) {
+        (Some(_), Some(_)) => &[LEOTP, TRANSFER],
+        (Some(_), None) => &[LEOTP],
+        (None, Some(_)) => &[TRANSFER],
+        (None, None) => &[],
     }
 }
 
@@ -206,6 +213,9 @@ fn plan(wiring: &Wiring) -> Vec<Helper> {
     if let Some(midnodes) = &transport.leotp {
         all.extend(plan_midnodes(wiring, midnodes));
     }
+    if let Some(split) = &transport.split_tcp {
+        all.extend(plan_splits(wiring, split));
+    }
     all
 }
 
@@ -242,6 +252,46 @@ fn plan_midnodes(wiring: &Wiring, midnodes: &Midnodes) -> Vec<Helper> {
             node,
             argv: argv.clone(),
             ready: "midnode for UDP port",
+        })
+        .collect()
+}
+
+fn plan_splits(wiring: &Wiring, split: &SplitTcp) -> Vec<Helper> {
+    let scenario = &wiring.lab.scenario;
+    let tcp = || {
+        scenario
+            .traffic
+            .iter()
+            .filter(|flow| flow.tcp_port().is_some())
+    };
+    let ports = || tcp().filter_map(|flow| flow.tcp_port());
+    let (Some(first), Some(last)) = (ports().min(), ports().max()) else {
+        // There are no connections to split.
+        return Vec::new();
+    };
+    let ends: BTreeSet<NodeId> = tcp()
+        .filter_map(|flow| flow.action.ends())
+        .flat_map(|(from, to)| [from, to])
+        .filter_map(|name| Some(wiring.lab.layout.find(name.as_str())?.id))
+        .collect();
+    let ports = format!("{first}-{last}");
+    let argv = [
+        TRANSFER,
+        "split",
+        "--ports",
+        &ports,
+        "--congestion",
+        &split.congestion,
+    ];
+    wiring
+        .lab
+        .placed(&split.place, "split-tcp", &ends)
+        .into_iter()
+        .map(|node| Helper {
+            kind: "split-tcp",
+            node,
+            argv: argv.map(str::to_owned).to_vec(),
+            ready: "splitting TCP ports",
         })
         .collect()
 }

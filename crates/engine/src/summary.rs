@@ -145,7 +145,7 @@ pub struct HandoverRow {
 pub struct FlowRow {
     /// Its name.
     pub name: String,
-    /// `ping`, `iperf3-tcp`, `iperf3-udp`, `http`, `leotp`, `tcp` or `run`.
+    /// `ping`, `iperf3-tcp`, `iperf3-udp`, `http`, `leotp`, `tcp`, `vivace` or `run`.
     pub kind: String,
     /// Client's node.
     pub from: String,

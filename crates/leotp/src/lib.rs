@@ -11,7 +11,7 @@
 //! * [`rt`]: the Linux runtime: batched UDP, one epoll thread, transparent
 //!   Midnodes, and a blocking library interface.
 //!
-//! [`seal`] is the optional authenticated mode on top of the byte stream.
+//! [`gateway`] carries ordinary TCP over LEOTP; [`seal`] is the optional authenticated mode on top of the byte stream.
 //!
 //! Units: times are nanoseconds (`Nanos`), sizes bytes, rates bit/s on the wire
 //! and in parameters. Section and equation numbers are the paper's.
@@ -19,6 +19,7 @@
 #![deny(unsafe_code)]
 
 pub mod core;
+pub mod gateway;
 pub mod rt;
 pub mod seal;
 pub mod wire;

@@ -14,7 +14,9 @@ pub use crate::raw::{
 };
 use crate::source::Source;
 pub use crate::text_file::TextFile;
-pub use transport::{LeotpSettings, LeotpVariant, Midnodes, OnTheWay, Over, Placement, Transfer};
+pub use transport::{
+    LeotpSettings, LeotpVariant, Midnodes, OnTheWay, Over, Placement, SplitTcp, Transfer,
+};
 
 /// A scenario that can be planned. Made by [`resolve`](crate::resolve).
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -524,6 +526,22 @@ impl Flow {
     /// When it is over at the latest, lab time.
     pub fn end(&self) -> TimeSpan {
         TimeSpan::from_ns(self.at.ns() + self.length.ns())
+    }
+}
+
+impl Flow {
+    /// Port of its TCP server; `None`: it has none.
+    pub fn tcp_port(&self) -> Option<u16> {
+        match &self.action {
+            Action::Iperf3(iperf3) if matches!(iperf3.transport, Transport::Tcp { .. }) => {
+                Some(iperf3.port)
+            }
+            Action::Http(http) => Some(http.port),
+            Action::Transfer(transfer) if matches!(transfer.over, Over::Tcp { .. }) => {
+                Some(transfer.port)
+            }
+            _ => None,
+        }
     }
 }
 

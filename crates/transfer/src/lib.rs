@@ -9,10 +9,13 @@
 
 pub mod record;
 pub mod report;
+pub mod split;
 
 pub mod over_leotp;
 pub mod over_tcp;
+pub mod over_vivace;
 mod sys;
+pub mod vivace;
 
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "socket options that no safe wrapper has")]
 
 use std::io;
-use std::net::TcpStream;
+use std::net::{TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
@@ -44,6 +44,30 @@ pub(crate) fn keep_unsent_below(stream: &TcpStream, bytes: u32) -> io::Result<()
     } else {
         Err(io::Error::last_os_error())
     }
+}
+
+/// Asks for so much room in both directions; the system's limit must do without CAP_NET_ADMIN.
+pub(crate) fn enlarge_buffers(socket: &UdpSocket, bytes: u32) -> io::Result<()> {
+    let set = |name: i32| {
+        let value: *const u32 = &raw const bytes;
+        // SAFETY: the pointer and the length describe a u32 that outlives the call.
+        let result = unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                name,
+                value.cast(),
+                size_of::<u32>() as u32,
+            )
+        };
+        if result == 0 {
+            Ok(())
+        } else {
+            Err(io::Error::last_os_error())
+        }
+    };
+    set(libc::SO_RCVBUFFORCE).or_else(|_| set(libc::SO_RCVBUF))?;
+    set(libc::SO_SNDBUFFORCE).or_else(|_| set(libc::SO_SNDBUF))
 }
 
 /// Part of the kernel's `struct tcp_info`.

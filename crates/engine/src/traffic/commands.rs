@@ -227,6 +227,10 @@ fn plan_transfer(wiring: &Wiring, transfer: &Transfer, seconds: f64, records: &P
     let (transport, both, server_only) = match &transfer.over {
         Over::Leotp(settings) => ("leotp", settings.arguments(), Vec::new()),
         Over::Tcp { congestion } => ("tcp", Vec::new(), words(&["--congestion", congestion])),
+        Over::Vivace => {
+            let seed = wiring.lab.scenario.seed.to_string();
+            ("vivace", Vec::new(), words(&["--seed", &seed]))
+        }
     };
     let mut server = words(&[TRANSFER, "serve", transport, "--listen", &goal]);
     let length = seconds.to_string();

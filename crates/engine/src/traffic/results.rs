@@ -117,6 +117,7 @@ fn kind(action: &Action) -> &'static str {
         Action::Transfer(transfer) => match transfer.over {
             Over::Leotp(_) => "leotp",
             Over::Tcp { .. } => "tcp",
+            Over::Vivace => "vivace",
         },
         Action::Run(_) => "run",
     }

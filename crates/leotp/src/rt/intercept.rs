@@ -117,14 +117,17 @@ impl Intercept {
     }
 }
 
-/// Waits for the next connection.
+/// Waits for the next connection, for at most `limit`.
 ///
 /// # Errors
 /// The kernel's.
-pub fn accept(listener: &TcpListener) -> io::Result<Intercepted> {
+pub fn accept(listener: &TcpListener, limit: Duration) -> io::Result<Option<Intercepted>> {
+    if !tcp::wait_readable(listener, limit)? {
+        return Ok(None);
+    }
     let (stream, src) = listener.accept()?;
     let dst = stream.local_addr()?;
-    Ok(Intercepted { stream, src, dst })
+    Ok(Some(Intercepted { stream, src, dst }))
 }
 
 /// Opens a connection to `dst` in the name of `src`.

@@ -4,6 +4,8 @@
 //! [`Fetch`] (a flow as [`std::io::Read`]), [`Publisher`] (flows from files,
 //! memory or a live writer) and [`Mid`] (a transparent Midnode).
 
+#[cfg(feature = "futures-io")]
+mod async_fetch;
 mod driver;
 mod fetch;
 mod intercept;
@@ -14,12 +16,15 @@ mod publish;
 mod sealed;
 mod sys;
 
+#[cfg(feature = "futures-io")]
+pub use async_fetch::AsyncFetch;
 pub use driver::{Driver, IoStats, Machine, Waker};
 pub use fetch::{Fetch, FetchOptions};
 pub use intercept::{Intercept, InterceptOptions, Intercepted, accept, connect_from, reset};
 pub use mid::{Mid, MidOptions};
 pub use publish::{FileSource, LiveFlow, MemorySource, Publisher};
 pub use sealed::{Opener, SealedFile};
+pub(crate) use sys::tcp::udp_of_one_family;
 pub use sys::{Socket, SocketOptions};
 
 use crate::core::{FlowError, ParamError};

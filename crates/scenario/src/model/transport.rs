@@ -36,6 +36,8 @@ pub enum Over {
         /// Whether the kernel has it is for the host to say.
         congestion: String,
     },
+    /// UDP with PCC Vivace.
+    Vivace,
 }
 
 /// Parameters of LEOTP.
@@ -67,6 +69,8 @@ impl LeotpSettings {
 pub struct OnTheWay {
     /// LEOTP Midnodes; `None`: there are none.
     pub leotp: Option<Midnodes>,
+    /// Proxies that split TCP connections; `None`: there are none.
+    pub split_tcp: Option<SplitTcp>,
     /// Congestion controls of TCP that commands may use, beside those of flows.
     pub congestion: Vec<String>,
 }
@@ -78,6 +82,15 @@ pub struct Midnodes {
     pub place: Placement,
     /// Their parameters.
     pub settings: LeotpSettings,
+}
+
+/// Where TCP is split.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SplitTcp {
+    /// Which nodes.
+    pub place: Placement,
+    /// Congestion control of the proxies.
+    pub congestion: String,
 }
 
 /// A choice of nodes.

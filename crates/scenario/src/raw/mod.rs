@@ -39,8 +39,8 @@ pub use routing::{
     RawTimers, RoutingMode, RoutingProtocol, Software,
 };
 pub use traffic::{Protocol, RawFlow, RawHttp, RawIperf3, RawPing, RawRun};
-pub use transfer::{LeotpVariant, RawLeotp, RawTcp};
-pub use transport::{RawMidnodes, RawTransport};
+pub use transfer::{LeotpVariant, RawLeotp, RawTcp, RawVivace};
+pub use transport::{RawMidnodes, RawSplitTcp, RawTransport};
 
 /// A scenario: what flies, what stands on the ground, which software runs, for how long.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -4,17 +4,17 @@ use constel_units::{DataRate, DataSize, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Family, Name, RawLeotp, RawTcp};
+use super::{Family, Name, RawLeotp, RawTcp, RawVivace};
 
-/// One flow or command. What it does is exactly one of `ping`, `iperf3`, `http`, `leotp`, `tcp` and
-/// `run`.
+/// One flow or command. What it does is exactly one of `ping`, `iperf3`, `http`, `leotp`, `tcp`,
+/// `vivace` and `run`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(
     rename = "Traffic",
     extend("oneOf" = [
         {"required": ["ping"]}, {"required": ["iperf3"]}, {"required": ["http"]}, {"required": ["leotp"]},
-        {"required": ["tcp"]}, {"required": ["run"]}
+        {"required": ["tcp"]}, {"required": ["vivace"]}, {"required": ["run"]}
     ])
 )]
 pub struct RawFlow {
@@ -42,6 +42,9 @@ pub struct RawFlow {
     /// A download over TCP, measured as `leotp` is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<RawTcp>,
+    /// A download over UDP with PCC Vivace, measured as `leotp` is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vivace: Option<RawVivace>,
     /// Any command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RawRun>,

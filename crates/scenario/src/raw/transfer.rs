@@ -52,6 +52,31 @@ pub enum LeotpVariant {
     Beyond,
 }
 
+/// A download over UDP with PCC Vivace.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Vivace")]
+pub struct RawVivace {
+    /// The client, which downloads.
+    pub from: Name,
+    /// The server, which sends.
+    pub to: Name,
+    /// How much is downloaded. Default: as much as there is time for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "1 B", "x-maximum" = "1 TB"))]
+    pub size: Option<DataSize>,
+    /// Internet protocol. Default: the first of `routing.families`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub family: Option<Family>,
+    /// UDP port of the server. Default: the first free one of the node from 6001 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65_535))]
+    pub port: Option<u16>,
+    /// Whether each record's times are kept in the results folder, in `flows/<name>.records.csv`.
+    #[serde(default)]
+    pub records: bool,
+}
+
 /// A download over TCP.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -82,6 +107,6 @@ pub struct RawTcp {
     pub records: bool,
 }
 
-fn cubic() -> String {
+pub(super) fn cubic() -> String {
     "cubic".to_owned()
 }

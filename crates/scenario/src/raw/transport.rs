@@ -4,6 +4,7 @@ use constel_units::Ratio;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::transfer::cubic;
 use super::{LeotpVariant, Name};
 
 /// What nodes on the way do for the flows that pass them.
@@ -14,6 +15,9 @@ pub struct RawTransport {
     /// LEOTP Midnodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leotp: Option<RawMidnodes>,
+    /// Proxies that split TCP connections.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split_tcp: Option<RawSplitTcp>,
     /// Congestion controls of TCP that commands in the nodes may use, beside those of flows. `hybla`, `westwood`
     /// and `vegas` are there even if the kernel has none of them.
     #[serde(default)]
@@ -43,6 +47,27 @@ pub struct RawMidnodes {
     #[serde(default)]
     #[schemars(length(max = 100))]
     pub set: Vec<String>,
+}
+
+/// Split TCP: each such node ends the TCP connections that pass to servers of `traffic`, and opens others towards
+/// the servers in the clients' names. A connection breaks when its path leaves one of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "SplitTcp")]
+pub struct RawSplitTcp {
+    /// Share of the satellites that are proxies, rounded to whole satellites. Which ones, the seed decides;
+    /// those of a smaller share are among those of a larger one.
+    #[serde(default = "nothing")]
+    #[schemars(extend("x-minimum" = "0 %", "x-maximum" = "100 %"))]
+    pub satellites: Ratio,
+    /// These satellites and stations, too.
+    #[serde(default)]
+    #[schemars(length(max = 100_000))]
+    pub nodes: Vec<Name>,
+    /// Congestion control of the proxies: one of the kernel's, or `hybla`, `westwood` or `vegas`.
+    #[serde(default = "cubic")]
+    #[schemars(length(min = 1, max = 15))]
+    pub congestion: String,
 }
 
 fn nothing() -> Ratio {

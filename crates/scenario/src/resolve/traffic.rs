@@ -147,6 +147,9 @@ impl<'a> Traffic<'a> {
         if let Some(tcp) = &raw.tcp {
             return self.tcp(tcp);
         }
+        if let Some(vivace) = &raw.vivace {
+            return Some(self.vivace(vivace));
+        }
         // The schema asks for exactly one of them.
         raw.run.as_ref().map(|run| self.run(run))
     }
@@ -366,6 +369,8 @@ impl<'a> Traffic<'a> {
                 ("leotp", &leotp.to, leotp.port)
             } else if let Some(tcp) = &flow.tcp {
                 ("tcp", &tcp.to, tcp.port)
+            } else if let Some(vivace) = &flow.vivace {
+                ("vivace", &vivace.to, vivace.port)
             } else {
                 continue;
             };

@@ -3,12 +3,13 @@
 use super::traffic::Traffic;
 use crate::diagnostic::Diagnostic;
 use crate::model::{Action, LeotpSettings, LeotpVariant, Over, Transfer};
-use crate::raw::{RawLeotp, RawTcp};
+use crate::raw::{RawLeotp, RawTcp, RawVivace};
 use crate::walk::Seg::{Index, Key};
 
 /// Where servers' default ports start.
 const LEOTP_PORT: u16 = 5047;
 const TCP_PORT: u16 = 5501;
+const VIVACE_PORT: u16 = 6001;
 
 impl Traffic<'_> {
     pub(super) fn leotp(&mut self, raw: &RawLeotp) -> Option<Action> {
@@ -52,6 +53,21 @@ impl Traffic<'_> {
             port,
             records: raw.records,
         }))
+    }
+}
+
+impl Traffic<'_> {
+    pub(super) fn vivace(&mut self, raw: &RawVivace) -> Action {
+        self.ends("vivace", &raw.from, &raw.to);
+        Action::Transfer(Transfer {
+            from: raw.from.clone(),
+            to: raw.to.clone(),
+            size: raw.size,
+            over: Over::Vivace,
+            family: self.family("vivace", raw.family),
+            port: self.port(&raw.to, raw.port, VIVACE_PORT),
+            records: raw.records,
+        })
     }
 }
 

@@ -5,9 +5,11 @@ use super::traffic::is_congestion_control;
 use super::transfer::{setting_error, wrong_settings};
 use crate::deferred::DeferredNode;
 use crate::diagnostic::Diagnostics;
-use crate::model::{Action, Flow, LeotpSettings, Midnodes, Name, OnTheWay, Over, Placement};
+use crate::model::{
+    Action, Flow, LeotpSettings, Midnodes, Name, OnTheWay, Over, Placement, SplitTcp,
+};
 use crate::parse::Parsed;
-use crate::raw::RawMidnodes;
+use crate::raw::{RawMidnodes, RawSplitTcp};
 use crate::walk::Path;
 use crate::walk::Seg::{self, Index, Key};
 use constel_units::Ratio;
@@ -36,6 +38,12 @@ pub(super) fn resolve(
     }
     OnTheWay {
         congestion: parsed.raw.transport.congestion.clone(),
+        split_tcp: parsed
+            .raw
+            .transport
+            .split_tcp
+            .as_ref()
+            .map(|raw| way.split_tcp(raw)),
         leotp: parsed
             .raw
             .transport
@@ -76,6 +84,28 @@ impl Way<'_> {
                 variant: raw.variant,
                 set: raw.set.clone(),
             },
+        }
+    }
+
+    fn split_tcp(&mut self, raw: &RawSplitTcp) -> SplitTcp {
+        let here = [Key("transport"), Key("split_tcp")];
+        let end = |flow: &&Flow, name: &Name| {
+            flow.tcp_port().is_some()
+                && flow
+                    .action
+                    .ends()
+                    .is_some_and(|(a, b)| a == name || b == name)
+        };
+        let place = self.place(&here, raw.satellites, &raw.nodes, end);
+        if !is_congestion_control(&raw.congestion) {
+            let path = [here[0], here[1], Key("congestion")];
+            let message = format!("`{}` is no name of a congestion control", raw.congestion);
+            let error = self.parsed.error_at(&path, "bad-name", message);
+            self.errors.push(error);
+        }
+        SplitTcp {
+            place,
+            congestion: raw.congestion.clone(),
         }
     }
 

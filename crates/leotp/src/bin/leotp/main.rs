@@ -4,6 +4,7 @@
 
 mod bench;
 mod common;
+mod gateway;
 mod get;
 mod mid;
 mod serve;
@@ -26,6 +27,8 @@ enum Verb {
     Get(get::Args),
     /// Be a transparent Midnode on this router (needs CAP_NET_ADMIN).
     Mid(mid::Args),
+    /// Carry passing TCP connections over LEOTP to another gateway (needs CAP_NET_ADMIN).
+    Gateway(gateway::Args),
     /// Measure a path, as iperf3 does.
     #[command(subcommand)]
     Bench(bench::Verb),
@@ -37,6 +40,7 @@ fn main() -> std::process::ExitCode {
         Verb::Serve(a) => serve::run(&a),
         Verb::Get(a) => get::run(&a),
         Verb::Mid(a) => mid::run(&a),
+        Verb::Gateway(a) => gateway::run(&a),
         Verb::Bench(v) => bench::run(&v),
     };
     match result {

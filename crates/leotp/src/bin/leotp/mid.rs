@@ -13,7 +13,7 @@ pub(crate) struct Args {
     port: Ports,
     /// Completes the name of the nftables table, leotp_NAME; two Midnodes in one
     /// network namespace need two names, ports and marks.
-    #[arg(long, default_value = "mid")]
+    #[arg(long, default_value = "mid", value_parser = table_name)]
     name: String,
     /// Mark of redirected packets.
     #[arg(long, default_value_t = MidOptions::default().mark)]
@@ -33,7 +33,7 @@ pub(crate) struct Args {
 
 /// A range of ports, both ends included.
 #[derive(Debug, Clone, Copy)]
-struct Ports(u16, u16);
+pub(crate) struct Ports(pub(crate) u16, pub(crate) u16);
 
 impl fmt::Display for Ports {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -56,18 +56,17 @@ impl FromStr for Ports {
     }
 }
 
+/// Checks what completes the name of an nftables table.
+pub(crate) fn table_name(s: &str) -> Result<String, String> {
+    let good = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    if (1..=32).contains(&s.len()) && s.bytes().all(good) {
+        return Ok(s.to_owned());
+    }
+    Err(String::from("1 to 32 letters, digits or _"))
+}
+
 pub(crate) fn run(a: &Args) -> Result<(), Failure> {
     catch_signals()?;
-    let valid = !a.name.is_empty()
-        && a.name.len() <= 32
-        && a.name
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    if !valid {
-        return Err(Failure::Usage(String::from(
-            "--name: 1 to 32 letters, digits or _",
-        )));
-    }
     let o = MidOptions {
         ports: (a.port.0, a.port.1),
         name: a.name.clone(),

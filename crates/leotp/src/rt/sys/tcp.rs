@@ -1,8 +1,8 @@
 //! TCP sockets with addresses of others.
 
-use super::{IPV6_TRANSPARENT, check, set_opt, to_raw};
+use super::{check, set_opt, to_raw};
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn transparent(v4: bool) -> io::Result<OwnedFd> {
         set_opt(raw, libc::IPPROTO_IP, libc::IP_TRANSPARENT, 1)?;
     } else {
         set_opt(raw, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
-        set_opt(raw, libc::IPPROTO_IPV6, IPV6_TRANSPARENT, 1)?;
+        set_opt(raw, libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT, 1)?;
     }
     Ok(fd)
 }
@@ -65,14 +65,7 @@ pub(crate) fn connect_from(
                 .map(|()| stream);
         }
     }
-    let mut p = libc::pollfd {
-        fd: stream.as_raw_fd(),
-        events: libc::POLLOUT,
-        revents: 0,
-    };
-    let ms = i32::try_from(limit.as_millis()).unwrap_or(i32::MAX);
-    // SAFETY: one valid pollfd.
-    if check(unsafe { libc::poll(&raw mut p, 1, ms) })? == 0 {
+    if !wait(&stream, libc::POLLOUT, limit)? {
         return Err(io::ErrorKind::TimedOut.into());
     }
     if let Some(error) = stream.take_error()? {
@@ -80,6 +73,41 @@ pub(crate) fn connect_from(
     }
     stream.set_nonblocking(false)?;
     Ok(stream)
+}
+
+/// Whether there is something to read within `limit`.
+pub(crate) fn wait_readable(socket: &impl AsRawFd, limit: Duration) -> io::Result<bool> {
+    wait(socket, libc::POLLIN, limit)
+}
+
+fn wait(socket: &impl AsRawFd, events: i16, limit: Duration) -> io::Result<bool> {
+    let mut p = libc::pollfd {
+        fd: socket.as_raw_fd(),
+        events,
+        revents: 0,
+    };
+    let ms = i32::try_from(limit.as_millis()).unwrap_or(i32::MAX);
+    // SAFETY: one valid pollfd.
+    match check(unsafe { libc::poll(&raw mut p, 1, ms) }) {
+        Ok(n) => Ok(n > 0),
+        Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+/// A UDP socket of the address's own family alone, so that one port can be bound in both.
+pub(crate) fn udp_of_one_family(local: SocketAddr) -> io::Result<UdpSocket> {
+    let v4 = local.is_ipv4();
+    let domain = if v4 { libc::AF_INET } else { libc::AF_INET6 };
+    // SAFETY: a plain system call without pointers.
+    let fd = check(unsafe { libc::socket(domain, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?;
+    // SAFETY: the call above has just returned this descriptor; nobody else owns it.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    if !v4 {
+        set_opt(fd.as_raw_fd(), libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
+    }
+    bind(&fd, local)?;
+    Ok(fd.into())
 }
 
 /// Chooses a congestion control.

@@ -8,10 +8,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use constel_transfer::{Goal, TransferError, over_leotp, over_tcp};
+use constel_transfer::{Goal, TransferError, over_leotp, over_tcp, over_vivace, split};
 use leotp::core::Params;
+use leotp::rt::InterceptOptions;
 
-/// Bulk transfers over LEOTP and TCP, measured the same way at both ends: one-way delay of each record,
+/// Bulk transfers over LEOTP, TCP and PCC Vivace, measured the same way at both ends: one-way delay of each record,
 /// throughput, what the sender sent. One line of JSON at the end.
 #[derive(Parser)]
 #[command(version, about, max_term_width = 100)]
@@ -28,6 +29,8 @@ enum Verb {
     /// Download, then print what was received.
     #[command(subcommand)]
     Fetch(Fetch),
+    /// Split TCP connections that pass this router (needs CAP_NET_ADMIN), then print what was passed on.
+    Split(SplitArgs),
 }
 
 #[derive(Subcommand)]
@@ -47,6 +50,14 @@ enum Serve {
         #[arg(long, default_value = "cubic")]
         congestion: String,
     },
+    /// Over UDP with PCC Vivace.
+    Vivace {
+        #[command(flatten)]
+        common: ServeArgs,
+        /// Decides the order of probes.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
 }
 
 #[derive(Subcommand)]
@@ -63,6 +74,29 @@ enum Fetch {
         #[command(flatten)]
         common: FetchArgs,
     },
+    /// Over UDP with PCC Vivace.
+    Vivace {
+        #[command(flatten)]
+        common: FetchArgs,
+    },
+}
+
+#[derive(Args)]
+struct SplitArgs {
+    /// TCP ports of the servers, first and last.
+    #[arg(long, value_name = "FIRST-LAST", value_parser = parse_ports)]
+    ports: (u16, u16),
+    /// Congestion control on both sides; the namespace's by default.
+    #[arg(long)]
+    congestion: Option<String>,
+}
+
+fn parse_ports(s: &str) -> Result<(u16, u16), String> {
+    let (first, last) = s.split_once('-').unwrap_or((s, s));
+    match (first.parse(), last.parse()) {
+        (Ok(first), Ok(last)) if 0 < first && first <= last => Ok((first, last)),
+        _ => Err("a port is 1 to 65535, a range FIRST-LAST".to_owned()),
+    }
 }
 
 #[derive(Args)]
@@ -140,6 +174,9 @@ fn serve(verb: Serve) -> Result<String, TransferError> {
             common: c,
             congestion,
         } => over_tcp::serve(c.listen, c.bytes, &congestion, listening(c.listen))?,
+        Serve::Vivace { common: c, seed } => {
+            over_vivace::serve(c.listen, c.bytes, seed, listening(c.listen))?
+        }
     };
     Ok(serde_json::json!(sent).to_string())
 }
@@ -159,6 +196,12 @@ fn fetch(verb: Fetch) -> Result<String, TransferError> {
             c.interval_ms * 1_000_000,
             c.records.as_deref(),
         )?,
+        Fetch::Vivace { common: c } => over_vivace::fetch(
+            c.remote,
+            c.goal(),
+            c.interval_ms * 1_000_000,
+            c.records.as_deref(),
+        )?,
     };
     let line = serde_json::json!(received).to_string();
     if received.damaged > 0 {
@@ -168,6 +211,18 @@ fn fetch(verb: Fetch) -> Result<String, TransferError> {
     Ok(line)
 }
 
+fn split_tcp(args: SplitArgs) -> Result<String, TransferError> {
+    let options = InterceptOptions {
+        ports: args.ports,
+        name: "split".to_owned(),
+        congestion: args.congestion,
+        ..InterceptOptions::default()
+    };
+    let (first, last) = args.ports;
+    let done = split::run(&options, || eprintln!("splitting TCP ports {first}-{last}"))?;
+    Ok(done.to_string())
+}
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = leotp::rt::catch_signals()
@@ -175,6 +230,7 @@ fn main() -> ExitCode {
         .and_then(|()| match cli.verb {
             Verb::Serve(verb) => serve(verb),
             Verb::Fetch(verb) => fetch(verb),
+            Verb::Split(args) => split_tcp(args),
         });
     match result {
         Ok(line) => {

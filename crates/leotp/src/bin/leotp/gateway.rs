@@ -1,0 +1,146 @@
+//! `leotp gateway`.
+
+use crate::common::{Failure, ParamArgs, human_bytes, read_key};
+use crate::mid::Ports;
+use leotp::gateway::{Gateway, GatewayOptions, Peer};
+use leotp::rt::{InterceptOptions, catch_signals, stop_requested};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The gateway at the other end, for all destinations or those of a prefix
+    /// (repeatable): 10.0.0.2, or 192.0.2.0/24=10.0.0.2.
+    #[arg(long, required = true, value_name = "[PREFIX=]ADDR", value_parser = parse_peer)]
+    peer: Vec<(Option<(IpAddr, u8)>, IpAddr)>,
+    /// TCP ports of the servers, one or FIRST-LAST.
+    #[arg(long, value_name = "PORTS", default_value_t = Ports(1, u16::MAX))]
+    ports: Ports,
+    /// Take only connections that arrive at this interface: the one towards the clients.
+    #[arg(long, value_name = "INTERFACE")]
+    interface: Option<String>,
+    /// Own address towards the peers.
+    #[arg(long, value_name = "ADDR")]
+    bind: Option<IpAddr>,
+    /// Secret that the gateways share, in this file (64 hexadecimal digits): nobody
+    /// else can open or reset connections.
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// Bytes of one direction of a connection that may wait.
+    #[arg(long, default_value_t = 4 << 20, value_parser = clap::value_parser!(u64).range(65_536..=1 << 30))]
+    buffer: u64,
+    /// Connections at the same time, at most.
+    #[arg(long, default_value_t = 1024)]
+    max_connections: usize,
+    /// Of one client's address.
+    #[arg(long, default_value_t = 256)]
+    max_per_client: usize,
+    /// Congestion control of the TCP connections.
+    #[arg(long, value_name = "NAME")]
+    congestion: Option<String>,
+    /// Completes the name of the nftables table, leotp_NAME.
+    #[arg(long, default_value = "gateway", value_parser = crate::mid::table_name)]
+    name: String,
+    /// Report every so many seconds on standard error; 0: never.
+    #[arg(long, default_value_t = 0)]
+    report: u64,
+    /// Print counters as JSON on standard output at the end.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    params: ParamArgs,
+}
+
+type PeerArg = (Option<(IpAddr, u8)>, IpAddr);
+
+fn parse_peer(s: &str) -> Result<PeerArg, String> {
+    let address = |s: &str| {
+        s.parse::<IpAddr>()
+            .map_err(|_| format!("{s} is no IP address"))
+    };
+    let Some((prefix, peer)) = s.split_once('=') else {
+        return Ok((None, address(s)?));
+    };
+    let (ip, len) = prefix
+        .split_once('/')
+        .ok_or_else(|| format!("{prefix} is no prefix ADDR/LENGTH"))?;
+    let ip = address(ip)?;
+    let most = if ip.is_ipv4() { 32 } else { 128 };
+    match len.parse() {
+        Ok(len) if len <= most => Ok((Some((ip, len)), address(peer)?)),
+        _ => Err(format!("the length of {prefix} is not 0 to {most}")),
+    }
+}
+
+/// Every address once, with all its prefixes.
+fn peers(all: &[PeerArg]) -> Vec<Peer> {
+    let mut peers: Vec<Peer> = Vec::new();
+    for (prefix, address) in all {
+        let everything: Vec<(IpAddr, u8)> = match prefix {
+            Some(prefix) => vec![*prefix],
+            None => vec![([0; 4].into(), 0), ([0; 16].into(), 0)],
+        };
+        match peers.iter_mut().find(|p| p.address == *address) {
+            Some(peer) => peer.prefixes.extend(everything),
+            None => peers.push(Peer {
+                prefixes: everything,
+                address: *address,
+            }),
+        }
+    }
+    peers
+}
+
+pub(crate) fn run(a: &Args) -> Result<(), Failure> {
+    catch_signals()?;
+    let options = GatewayOptions {
+        intercept: InterceptOptions {
+            ports: (a.ports.0, a.ports.1),
+            interface: a.interface.clone(),
+            name: a.name.clone(),
+            congestion: a.congestion.clone(),
+            ..InterceptOptions::default()
+        },
+        peers: peers(&a.peer),
+        local: a.bind,
+        key: a
+            .key_file
+            .as_deref()
+            .map(read_key)
+            .transpose()?
+            .unwrap_or([0; 32]),
+        buffer_bytes: a.buffer,
+        max_connections: a.max_connections,
+        max_per_client: a.max_per_client,
+        params: a.params.params()?,
+    };
+    let mut gateway = Gateway::start(options)?;
+    eprintln!(
+        "gateway for TCP ports {} (nftables table leotp_{})",
+        a.ports, a.name
+    );
+    let mut last = Instant::now();
+    while !stop_requested() {
+        gateway.poll(Duration::from_millis(200))?;
+        if a.report > 0 && last.elapsed().as_secs() >= a.report {
+            last = Instant::now();
+            let s = gateway.stats();
+            eprintln!(
+                "{} connections, {} taken, {} opened, {} refused, {} reset, {} to LEOTP, {} to TCP",
+                gateway.connections(),
+                s.taken,
+                s.opened,
+                s.refused,
+                s.reset,
+                human_bytes(s.to_flows_bytes),
+                human_bytes(s.to_tcp_bytes)
+            );
+        }
+    }
+    if a.json {
+        let v = serde_json::json!({ "gateway": gateway.stats(), "connections": gateway.connections(), "peak_rss_bytes": leotp::rt::peak_rss_bytes(), "cpu_s": leotp::rt::cpu_seconds() });
+        println!("{v}");
+    }
+    Ok(())
+}

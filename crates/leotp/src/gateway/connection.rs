@@ -1,0 +1,125 @@
+//! The two directions of a connection, a thread for each: TCP into a flow, a flow
+//! into TCP. Both block, which is how back-pressure passes from one side to the other.
+
+use crate::rt::{Fetch, FetchOptions, LiveFlow, RunError, Waker};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+/// Stack of a thread; its buffers are on the heap.
+const STACK_BYTES: usize = 256 << 10;
+
+/// How often a thread that waits for the network looks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What a thread tells the gateway, about connection number so.
+#[derive(Debug)]
+pub(super) enum Told<T> {
+    /// Something else.
+    Other(T),
+    /// The flow from the other side has been passed on, its end too.
+    Arrived(u64),
+    /// TCP or the flow is broken.
+    Broken(u64),
+}
+
+/// Where threads tell it.
+#[derive(Debug)]
+pub(super) struct Tell<T> {
+    pub(super) to: Sender<Told<T>>,
+    pub(super) waker: Waker,
+}
+
+impl<T> Clone for Tell<T> {
+    fn clone(&self) -> Self {
+        Self {
+            to: self.to.clone(),
+            waker: self.waker.clone(),
+        }
+    }
+}
+
+impl<T> Tell<T> {
+    pub(super) fn tell(&self, told: Told<T>) {
+        // Nobody listens any more when the gateway has ended.
+        let _ = self.to.send(told);
+        self.waker.wake();
+    }
+}
+
+/// Starts a thread with a small stack.
+pub(super) fn spawn(name: &str, f: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let builder = std::thread::Builder::new().name(name.to_owned());
+    builder.stack_size(STACK_BYTES).spawn(f).map(|_| ())
+}
+
+/// TCP into a flow, until the sender ends it.
+pub(super) fn tcp_to_flow<T: Send + 'static>(
+    id: u64,
+    mut stream: TcpStream,
+    mut flow: LiveFlow,
+    bytes: Arc<AtomicU64>,
+    tell: Tell<T>,
+) -> io::Result<()> {
+    spawn("tcp-to-leotp", move || {
+        let mut buf = vec![0; 1 << 16];
+        loop {
+            match stream.read(&mut buf) {
+                Ok(0) => break flow.finish(),
+                Ok(n) => {
+                    if flow.write_all(&buf[..n]).is_err() {
+                        // The flow was withdrawn: the connection is over already.
+                        break;
+                    }
+                    bytes.fetch_add(n as u64, Ordering::Relaxed);
+                }
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(_) => break tell.tell(Told::Broken(id)),
+            }
+        }
+    })
+}
+
+/// A flow into TCP, until its end or until `stop`.
+pub(super) fn flow_to_tcp<T: Send + 'static>(
+    id: u64,
+    options: FetchOptions,
+    stream: TcpStream,
+    stop: Arc<AtomicBool>,
+    bytes: Arc<AtomicU64>,
+    tell: Tell<T>,
+) -> io::Result<()> {
+    spawn("leotp-to-tcp", move || {
+        let told = match pass_on(options, &stream, &stop, &bytes) {
+            Ok(true) => Told::Arrived(id),
+            Ok(false) => return,
+            Err(_) => Told::Broken(id),
+        };
+        tell.tell(told);
+    })
+}
+
+/// Whether all has been passed on; `false`: it was stopped.
+fn pass_on(
+    options: FetchOptions,
+    mut stream: &TcpStream,
+    stop: &AtomicBool,
+    bytes: &AtomicU64,
+) -> Result<bool, RunError> {
+    let mut fetch = Fetch::open(options)?;
+    while !fetch.is_done() {
+        if stop.load(Ordering::Acquire) {
+            return Ok(false);
+        }
+        if let Some(b) = fetch.poll(LOOK)? {
+            stream.write_all(&b).map_err(RunError::io("write to TCP"))?;
+            bytes.fetch_add(b.len() as u64, Ordering::Relaxed);
+        }
+    }
+    let ended = stream.shutdown(Shutdown::Write);
+    ended.map_err(RunError::io("end a TCP direction"))?;
+    Ok(true)
+}

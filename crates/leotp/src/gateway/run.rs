@@ -1,0 +1,597 @@
+//! A running gateway: one thread keeps the connections and serves the flows.
+
+use super::CONTROL_PORT;
+use super::connection::{Tell, Told, flow_to_tcp, spawn, tcp_to_flow};
+use super::control::{Control, Event, MAX_LEN, Message};
+use crate::Nanos;
+use crate::core::Params;
+use crate::rt::{
+    DEFAULT_PORT, FetchOptions, Intercept, InterceptOptions, Intercepted, LiveFlow, Publisher,
+    RunError, accept, connect_from, reset,
+};
+use std::collections::HashMap;
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// How long a server may take to answer a connection.
+const DIAL_WITHIN: Duration = Duration::from_secs(20);
+/// How often a peer with connections is asked whether it is there.
+const ALIVE_EVERY: Duration = Duration::from_secs(5);
+/// How often helper threads look whether they are to stop.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// The gateway at the other end, for some destinations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    /// Destinations behind it: addresses and lengths of prefixes.
+    pub prefixes: Vec<(IpAddr, u8)>,
+    /// Its address, which its own packets have as source.
+    pub address: IpAddr,
+}
+
+impl Peer {
+    /// How well a destination fits: the length of the longest prefix.
+    fn fits(&self, to: IpAddr) -> Option<u8> {
+        let fit = |&(prefix, len)| fits(prefix, len, to).then_some(len);
+        self.prefixes.iter().filter_map(fit).max()
+    }
+}
+
+fn fits(prefix: IpAddr, len: u8, to: IpAddr) -> bool {
+    let (a, b, bits) = match (prefix, to) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => (a.to_bits().into(), b.to_bits().into(), 32),
+        (IpAddr::V6(a), IpAddr::V6(b)) => (a.to_bits(), b.to_bits(), 128u32),
+        _ => return false,
+    };
+    let Some(beyond) = bits.checked_sub(u32::from(len)) else {
+        return false;
+    };
+    let part = |x: u128| x.checked_shr(beyond).unwrap_or(0);
+    part(a) == part(b)
+}
+
+/// How a gateway works.
+#[derive(Debug, Clone)]
+pub struct GatewayOptions {
+    /// Which connections it takes.
+    pub intercept: InterceptOptions,
+    /// The gateways it knows, each once; of several that fit, the longest prefix counts.
+    pub peers: Vec<Peer>,
+    /// Own address towards the peers; `None`: the kernel's choice.
+    pub local: Option<IpAddr>,
+    /// Secret that the gateways share; all zeros is none.
+    pub key: [u8; 32],
+    /// Bytes of one direction that may wait for the network, and that may wait for TCP.
+    pub buffer_bytes: u64,
+    /// Connections at the same time, at most.
+    pub max_connections: usize,
+    /// Of one client's address (of one peer, for those that it asks for: all).
+    pub max_per_client: usize,
+    /// Parameters of LEOTP.
+    pub params: Params,
+}
+
+impl Default for GatewayOptions {
+    fn default() -> Self {
+        Self {
+            intercept: InterceptOptions {
+                name: String::from("gateway"),
+                ..InterceptOptions::default()
+            },
+            peers: Vec::new(),
+            local: None,
+            key: [0; 32],
+            buffer_bytes: 4 << 20,
+            max_connections: 1024,
+            max_per_client: 256,
+            params: Params::default(),
+        }
+    }
+}
+
+/// What a gateway has done so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct GatewayStats {
+    /// Connections taken from clients.
+    pub taken: u64,
+    /// Connections opened to servers.
+    pub opened: u64,
+    /// Connections refused because of a bound, or because no peer has the destination.
+    pub refused: u64,
+    /// Connections to servers that failed.
+    pub unanswered: u64,
+    /// Connections that ended with a reset.
+    pub reset: u64,
+    /// Connections that ended in order.
+    pub ended: u64,
+    /// Bytes from TCP into flows.
+    pub to_flows_bytes: u64,
+    /// Bytes from flows into TCP.
+    pub to_tcp_bytes: u64,
+}
+
+#[derive(Debug)]
+enum Other {
+    Taken(Intercepted),
+    Heard(IpAddr, Vec<u8>),
+    Dialed(u64, std::io::Result<TcpStream>),
+}
+
+struct Connection {
+    peer: usize,
+    client: IpAddr,
+    /// Published here.
+    ours: u64,
+    /// Fetched from the peer.
+    theirs: u64,
+    stream: Option<TcpStream>,
+    /// Until the server has answered.
+    writer: Option<LiveFlow>,
+    stop: Arc<AtomicBool>,
+    /// The peer's flow has been passed on.
+    arrived: bool,
+    /// The peer has passed ours on.
+    delivered: bool,
+}
+
+/// A gateway. What it redirects ends when it is dropped.
+pub struct Gateway {
+    options: GatewayOptions,
+    publisher: Publisher,
+    controls: Vec<Control>,
+    asked: Vec<Instant>,
+    sockets: Vec<UdpSocket>,
+    connections: HashMap<u64, Connection>,
+    told: Receiver<Told<Other>>,
+    tell: Tell<Other>,
+    started: Instant,
+    over: Arc<AtomicBool>,
+    stats: GatewayStats,
+    to_flows: Arc<AtomicU64>,
+    to_tcp: Arc<AtomicU64>,
+    _intercept: Intercept,
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gateway")
+            .field("connections", &self.connections.len())
+            .field("stats", &self.stats)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Random bytes of the kernel.
+fn random() -> Result<u64, RunError> {
+    let mut bytes = [0; 8];
+    std::fs::File::open("/dev/urandom")
+        .and_then(|mut f| f.read_exact(&mut bytes))
+        .map_err(RunError::io("read /dev/urandom"))?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+impl Gateway {
+    /// Binds its ports and takes connections from now on. Needs CAP_NET_ADMIN.
+    ///
+    /// # Errors
+    /// Ports that are taken, parameters that cannot work, missing rights.
+    pub fn start(mut options: GatewayOptions) -> Result<Self, RunError> {
+        let any: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
+        let locals: Vec<IpAddr> = options.local.map_or(any.to_vec(), |local| vec![local]);
+        // Interests wait at a server that has nothing to say: they must be fresh when it
+        // speaks again. And no more may wait for TCP than was promised.
+        let p = &mut options.params;
+        p.rto_max_ns = p.rto_max_ns.min(2_000_000_000);
+        p.recv_buffer_bytes = options.buffer_bytes.max(p.min_window_bytes);
+        let flows: Vec<SocketAddr> = locals.iter().map(|ip| (*ip, DEFAULT_PORT).into()).collect();
+        let publisher = Publisher::bind(&flows, options.params.clone())?;
+        let (to, told) = channel();
+        let tell = Tell {
+            to,
+            waker: publisher.waker(),
+        };
+        let over = Arc::new(AtomicBool::new(false));
+        let mut sockets = Vec::new();
+        for ip in locals {
+            let at = SocketAddr::new(ip, CONTROL_PORT);
+            let bind = || -> std::io::Result<UdpSocket> {
+                let socket = crate::rt::udp_of_one_family(at)?;
+                socket.set_read_timeout(Some(LOOK))?;
+                listen(socket.try_clone()?, tell.clone(), Arc::clone(&over))?;
+                Ok(socket)
+            };
+            sockets.push(bind().map_err(RunError::io(format!("bind {at}")))?);
+        }
+        let mut controls = Vec::new();
+        for _ in &options.peers {
+            controls.push(Control::new(options.key, random()?));
+        }
+        let intercept = Intercept::start(&options.intercept)?;
+        for listener in intercept.listeners()? {
+            let (tell, over) = (tell.clone(), Arc::clone(&over));
+            spawn("accept", move || {
+                while !over.load(Ordering::Acquire) {
+                    match accept(&listener, LOOK) {
+                        Ok(Some(taken)) => tell.tell(Told::Other(Other::Taken(taken))),
+                        Ok(None) => {}
+                        // A client that has gone already, or no descriptors: the next may do.
+                        Err(_) => std::thread::sleep(Duration::from_millis(10)),
+                    }
+                }
+            })
+            .map_err(RunError::io("start a thread"))?;
+        }
+        Ok(Self {
+            asked: vec![Instant::now(); options.peers.len()],
+            options,
+            publisher,
+            controls,
+            sockets,
+            connections: HashMap::new(),
+            told,
+            tell,
+            started: Instant::now(),
+            over,
+            stats: GatewayStats::default(),
+            to_flows: Arc::default(),
+            to_tcp: Arc::default(),
+            _intercept: intercept,
+        })
+    }
+
+    fn now(&self) -> Nanos {
+        self.started.elapsed().as_nanos() as u64
+    }
+
+    /// Works for at most `wait`.
+    ///
+    /// # Errors
+    /// When the kernel refuses something that concerns all connections.
+    pub fn poll(&mut self, wait: Duration) -> Result<(), RunError> {
+        let now = self.now();
+        let due = self.controls.iter().filter_map(Control::poll_timeout).min();
+        let wait = due.map_or(wait, |t| {
+            wait.min(Duration::from_nanos(t.saturating_sub(now)))
+        });
+        self.publisher.poll(wait)?;
+        while let Ok(told) = self.told.try_recv() {
+            match told {
+                Told::Other(Other::Taken(taken)) => self.taken(taken)?,
+                Told::Other(Other::Heard(from, bytes)) => self.heard(from, &bytes)?,
+                Told::Other(Other::Dialed(id, stream)) => self.dialed(id, stream),
+                Told::Arrived(id) => self.arrived(id),
+                Told::Broken(id) => self.broken(id),
+            }
+        }
+        self.ask_peers();
+        self.send();
+        Ok(())
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> GatewayStats {
+        GatewayStats {
+            to_flows_bytes: self.to_flows.load(Ordering::Relaxed),
+            to_tcp_bytes: self.to_tcp.load(Ordering::Relaxed),
+            ..self.stats
+        }
+    }
+
+    /// Connections now.
+    pub fn connections(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// A connection of a client.
+    fn taken(&mut self, taken: Intercepted) -> Result<(), RunError> {
+        let fits = |peer: &Peer| peer.fits(taken.dst.ip());
+        let peers = self.options.peers.iter().enumerate();
+        let peer = peers.filter_map(|(i, p)| Some((fits(p)?, i))).max();
+        let client = taken.src.ip();
+        let of_client = self
+            .connections
+            .values()
+            .filter(|c| c.client == client)
+            .count();
+        let (Some((_, peer)), true, true) = (
+            peer,
+            of_client < self.options.max_per_client,
+            self.connections.len() < self.options.max_connections,
+        ) else {
+            self.stats.refused += 1;
+            reset(&taken.stream);
+            return Ok(());
+        };
+        let (id, up, down) = (random()?, random()?, random()?);
+        let writer = self.publisher.publish_live(up, self.options.buffer_bytes);
+        let connection = Connection {
+            peer,
+            client,
+            ours: up,
+            theirs: down,
+            stream: None,
+            writer: Some(writer),
+            stop: Arc::default(),
+            arrived: false,
+            delivered: false,
+        };
+        self.connections.insert(id, connection);
+        self.stats.taken += 1;
+        let open = Message::Open {
+            connection: id,
+            up,
+            down,
+            src: taken.src,
+            dst: taken.dst,
+        };
+        self.say(peer, open);
+        self.begin(id, taken.stream);
+        Ok(())
+    }
+
+    fn say(&mut self, peer: usize, message: Message) {
+        let now = self.now();
+        // A peer that confirms nothing at all will be found lost.
+        let _ = self.controls[peer].say(now, message);
+    }
+
+    /// Both directions run from now on.
+    fn begin(&mut self, id: u64, stream: TcpStream) {
+        let Some(c) = self.connections.get_mut(&id) else {
+            reset(&stream);
+            return;
+        };
+        let Some(writer) = c.writer.take() else {
+            return;
+        };
+        let remote = SocketAddr::new(self.options.peers[c.peer].address, DEFAULT_PORT);
+        let fetch = FetchOptions {
+            params: self.options.params.clone(),
+            local: self.options.local.map(|ip| SocketAddr::new(ip, 0)),
+            patience: None,
+            ..FetchOptions::new(remote, c.theirs)
+        };
+        let started = (|| {
+            stream.set_nodelay(true)?;
+            let (from, to) = (stream.try_clone()?, stream.try_clone()?);
+            let bytes = Arc::clone(&self.to_flows);
+            tcp_to_flow(id, from, writer, bytes, self.tell.clone())?;
+            let bytes = Arc::clone(&self.to_tcp);
+            let stop = Arc::clone(&c.stop);
+            flow_to_tcp(id, fetch, to, stop, bytes, self.tell.clone())
+        })();
+        c.stream = Some(stream);
+        if started.is_err() {
+            self.broken(id);
+        }
+    }
+
+    fn heard(&mut self, from: IpAddr, bytes: &[u8]) -> Result<(), RunError> {
+        let known = self.options.peers.iter().position(|p| p.address == from);
+        let Some(peer) = known else {
+            return Ok(());
+        };
+        for event in self.controls[peer].handle(bytes).into_iter().flatten() {
+            match event {
+                Event::Restarted | Event::Lost => self.give_up(peer),
+                Event::Said(Message::Open {
+                    connection,
+                    up,
+                    down,
+                    src,
+                    dst,
+                }) => self.open(peer, connection, (up, down), (src, dst))?,
+                Event::Said(Message::Reset { connection }) => {
+                    if self.of_peer(connection, peer) {
+                        self.remove(connection, true);
+                    }
+                }
+                Event::Said(Message::Done { connection }) => {
+                    if self.of_peer(connection, peer) {
+                        self.delivered(connection);
+                    }
+                }
+                Event::Said(Message::Alive) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn of_peer(&self, id: u64, peer: usize) -> bool {
+        self.connections.get(&id).is_some_and(|c| c.peer == peer)
+    }
+
+    /// The peer asks for a connection to a server.
+    fn open(
+        &mut self,
+        peer: usize,
+        id: u64,
+        (up, down): (u64, u64),
+        (src, dst): (SocketAddr, SocketAddr),
+    ) -> Result<(), RunError> {
+        if self.connections.contains_key(&id) {
+            return Ok(());
+        }
+        if self.connections.len() >= self.options.max_connections {
+            self.stats.refused += 1;
+            self.say(peer, Message::Reset { connection: id });
+            return Ok(());
+        }
+        // Before the server answers: the peer's first Interests are on their way.
+        let writer = self.publisher.publish_live(down, self.options.buffer_bytes);
+        let connection = Connection {
+            peer,
+            client: src.ip(),
+            ours: down,
+            theirs: up,
+            stream: None,
+            writer: Some(writer),
+            stop: Arc::default(),
+            arrived: false,
+            delivered: false,
+        };
+        self.connections.insert(id, connection);
+        let tell = self.tell.clone();
+        let congestion = self.options.intercept.congestion.clone();
+        let dial = move || {
+            let stream = connect_from(src, dst, congestion.as_deref(), DIAL_WITHIN);
+            tell.tell(Told::Other(Other::Dialed(id, stream)));
+        };
+        if spawn("dial", dial).is_err() {
+            self.broken(id);
+        }
+        Ok(())
+    }
+
+    fn dialed(&mut self, id: u64, stream: std::io::Result<TcpStream>) {
+        match stream {
+            Ok(stream) => {
+                self.stats.opened += 1;
+                self.begin(id, stream);
+            }
+            Err(_) => {
+                self.stats.unanswered += 1;
+                self.broken(id);
+            }
+        }
+    }
+
+    fn arrived(&mut self, id: u64) {
+        let Some(c) = self.connections.get_mut(&id) else {
+            return;
+        };
+        c.arrived = true;
+        let (peer, over) = (c.peer, c.delivered);
+        self.say(peer, Message::Done { connection: id });
+        if over {
+            self.remove(id, false);
+        }
+    }
+
+    fn delivered(&mut self, id: u64) {
+        let Some(c) = self.connections.get_mut(&id) else {
+            return;
+        };
+        c.delivered = true;
+        let (ours, over) = (c.ours, c.arrived);
+        self.publisher.withdraw(ours);
+        if over {
+            self.remove(id, false);
+        }
+    }
+
+    /// TCP on this side is broken: so it shall be on the other.
+    fn broken(&mut self, id: u64) {
+        if let Some(peer) = self.connections.get(&id).map(|c| c.peer) {
+            self.say(peer, Message::Reset { connection: id });
+            self.remove(id, true);
+        }
+    }
+
+    fn remove(&mut self, id: u64, with_reset: bool) {
+        let Some(c) = self.connections.remove(&id) else {
+            return;
+        };
+        c.stop.store(true, Ordering::Release);
+        self.publisher.withdraw(c.ours);
+        if with_reset {
+            self.stats.reset += 1;
+            if let Some(stream) = &c.stream {
+                reset(stream);
+            }
+        } else {
+            self.stats.ended += 1;
+        }
+    }
+
+    fn give_up(&mut self, peer: usize) {
+        let its = self.connections.iter().filter(|(_, c)| c.peer == peer);
+        let its: Vec<u64> = its.map(|(id, _)| *id).collect();
+        for id in its {
+            self.remove(id, true);
+        }
+    }
+
+    /// Peers with connections are asked now and then whether they are there.
+    fn ask_peers(&mut self) {
+        let now = self.now();
+        for peer in 0..self.controls.len() {
+            if self.controls[peer].poll_lost(now).is_some() {
+                self.give_up(peer);
+            }
+            if self.asked[peer].elapsed() < ALIVE_EVERY {
+                continue;
+            }
+            self.asked[peer] = Instant::now();
+            let concerned = self.connections.values().any(|c| c.peer == peer);
+            if concerned && !self.controls[peer].is_waiting() {
+                self.say(peer, Message::Alive);
+            }
+        }
+    }
+
+    fn send(&mut self) {
+        let now = self.now();
+        for (control, peer) in self.controls.iter_mut().zip(&self.options.peers) {
+            let to = SocketAddr::new(peer.address, CONTROL_PORT);
+            while let Some(bytes) = control.poll_transmit(now) {
+                let mut sockets = self.sockets.iter();
+                let of_family =
+                    |s: &&UdpSocket| s.local_addr().is_ok_and(|a| a.is_ipv4() == to.is_ipv4());
+                if let Some(socket) = sockets.find(of_family) {
+                    // What is lost will be repeated.
+                    let _ = socket.send_to(&bytes, to);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Release);
+        for c in self.connections.values() {
+            c.stop.store(true, Ordering::Release);
+            if let Some(stream) = &c.stream {
+                reset(stream);
+            }
+        }
+    }
+}
+
+/// Hands what comes to the gateway.
+fn listen(socket: UdpSocket, tell: Tell<Other>, over: Arc<AtomicBool>) -> std::io::Result<()> {
+    spawn("control", move || {
+        let mut buf = [0; MAX_LEN + 1];
+        while !over.load(Ordering::Acquire) {
+            if let Ok((n, from)) = socket.recv_from(&mut buf) {
+                tell.tell(Told::Other(Other::Heard(from.ip(), buf[..n].to_vec())));
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_prefix_counts() {
+        let peer = |prefix: &str, len| Peer {
+            prefixes: vec![(prefix.parse().unwrap(), len)],
+            address: Ipv4Addr::LOCALHOST.into(),
+        };
+        let to = |s: &str| s.parse::<IpAddr>().unwrap();
+        assert_eq!(peer("10.1.0.0", 16).fits(to("10.1.2.3")), Some(16));
+        assert_eq!(peer("10.1.0.0", 16).fits(to("10.2.2.3")), None);
+        assert_eq!(peer("0.0.0.0", 0).fits(to("10.2.2.3")), Some(0));
+        assert_eq!(peer("0.0.0.0", 0).fits(to("fd00::1")), None);
+        assert_eq!(peer("fd00::", 8).fits(to("fd12::1")), Some(8));
+        assert_eq!(peer("10.1.0.1", 32).fits(to("10.1.0.1")), Some(32));
+        assert_eq!(peer("10.1.0.1", 33).fits(to("10.1.0.1")), None);
+    }
+}

@@ -1,0 +1,225 @@
+//! client - gateway - Midnode - gateway - server, five network namespaces of our own, with ordinary programs at the
+//! ends: downloads and uploads byte for byte, half-closed connections, resets, back-pressure, bounds; IPv4 and IPv6.
+//!
+//! Needs root, curl and python3.
+
+mod ns;
+
+use ns::{Ns, Proc, json, until};
+use std::fs;
+use std::time::Duration;
+
+const PEER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/gateway/peer.py");
+
+struct Lab {
+    client: Ns,
+    near: Ns,
+    middle: Ns,
+    server: Ns,
+    _far: Ns,
+    near_gateway: Proc,
+    far_gateway: Proc,
+    midnode: Proc,
+}
+
+/// Net 1: client; 2 and 3: the satellite segment; 4: server. The higher host is nearer to the server.
+fn lab(extra: &[&str]) -> Lab {
+    let [client, near, middle, far, server] = [(); 5].map(|()| Ns::new());
+    client.link("e0", 1, &near, "lan", 2, 1);
+    near.link("sky", 1, &middle, "left", 2, 2);
+    middle.link("right", 1, &far, "sky", 2, 3);
+    far.link("lan", 1, &server, "e0", 2, 4);
+    client.sh("ip route add default via 10.77.1.2; ip -6 route add default via fd77:1::2");
+    near.sh("ip route add default via 10.77.2.2; ip -6 route add default via fd77:2::2");
+    middle.sh(
+        "ip route add 10.77.1.0/24 via 10.77.2.1; ip -6 route add fd77:1::/64 via fd77:2::1; \
+         ip route add 10.77.4.0/24 via 10.77.3.2; ip -6 route add fd77:4::/64 via fd77:3::2",
+    );
+    far.sh("ip route add default via 10.77.3.1; ip -6 route add default via fd77:3::1");
+    server.sh("ip route add default via 10.77.4.1; ip -6 route add default via fd77:4::1");
+    for router in [&near, &middle, &far] {
+        router.sh("echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding");
+    }
+    let midnode = middle.leotp(&["mid", "--json"]);
+    let gateway = |ns: &Ns, peer: &str| {
+        let mut args = vec![
+            "gateway",
+            "--json",
+            "--interface",
+            "lan",
+            "--ports",
+            "7000-7100",
+            "--peer",
+            peer,
+        ];
+        args.extend(extra);
+        ns.leotp(&args)
+    };
+    let far_gateway = gateway(&far, "10.77.2.1");
+    let near_gateway = gateway(&near, "10.77.3.2");
+    let up = until(Duration::from_secs(10), || {
+        let ruled = |ns: &Ns, table: &str| {
+            ns.sh(&format!("ip -6 route show table {table}"))
+                .contains("local")
+        };
+        ruled(&near, "19526") && ruled(&far, "19526") && ruled(&middle, "19525")
+    });
+    assert!(up, "gateways and midnode are up");
+    Lab {
+        client,
+        near,
+        middle,
+        server,
+        _far: far,
+        near_gateway,
+        far_gateway,
+        midnode,
+    }
+}
+
+impl Lab {
+    /// Starts a server and waits until it listens.
+    fn serve(&self, what: &str, port: u16) -> Proc {
+        let server = self
+            .server
+            .start("python3", &[PEER, what, &port.to_string()]);
+        assert!(
+            until(Duration::from_secs(10), || self.server.has_tcp(port)),
+            "{what} listens"
+        );
+        server
+    }
+
+    /// Runs a client to its end; what it printed.
+    fn client(&self, what: &str, host: &str, port: u16) -> serde_json::Value {
+        let client = self
+            .client
+            .start("python3", &[PEER, what, &port.to_string(), host]);
+        let (ok, out) = client.finish(Duration::from_secs(60));
+        assert!(ok, "{what}: {out}");
+        json(&out)
+    }
+
+    fn counters(self) -> (serde_json::Value, serde_json::Value, serde_json::Value) {
+        for p in [&self.near_gateway, &self.far_gateway, &self.midnode] {
+            p.signal("-INT");
+        }
+        let counters = |p: Proc| json(&p.finish(Duration::from_secs(5)).1);
+        let all = (
+            counters(self.near_gateway),
+            counters(self.far_gateway),
+            counters(self.midnode),
+        );
+        for (ns, table) in [(&self.near, "19526"), (&self.middle, "19525")] {
+            assert_eq!(
+                ns.sh(&format!("ip route show table {table}")),
+                "",
+                "routes removed"
+            );
+        }
+        all
+    }
+}
+
+#[test]
+fn connections_pass_unchanged() {
+    let lab = lab(&[]);
+    let _echo = lab.serve("digest", 7001);
+    let _reset = lab.serve("reset", 7002);
+    let _slow = lab.serve("slow", 7003);
+    for (host, client) in [("10.77.4.2", "10.77.1.1"), ("fd77:4::2", "fd77:1::1")] {
+        // 3 MB up; the server answers after the end of them, to a connection that is half closed.
+        let said = lab.client("upload", host, 7001);
+        assert_eq!(said["digest"], said["sent"], "byte for byte: {said}");
+        assert_eq!(
+            said["seen"], client,
+            "the server sees the client's own address"
+        );
+        assert_eq!(
+            lab.client("expect-reset", host, 7002)["reset"],
+            true,
+            "a reset passes"
+        );
+        assert_eq!(
+            lab.client("expect-reset", host, 7009)["reset"],
+            true,
+            "nobody listens"
+        );
+    }
+    // A server that reads nothing for two seconds: what the client can send meanwhile is bounded.
+    let said = lab.client("fill", "10.77.4.2", 7003);
+    assert!(
+        said["before"].as_u64() < Some(48 << 20),
+        "back-pressure: {said}"
+    );
+    assert_eq!(said["digest"], said["sent"], "byte for byte: {said}");
+    let (near, far, mid) = lab.counters();
+    println!("near: {near}\nfar: {far}\nmidnode: {mid}");
+    assert_eq!(near["gateway"]["taken"], 7);
+    assert_eq!(far["gateway"]["opened"], 5);
+    assert_eq!(far["gateway"]["unanswered"], 2);
+    assert_eq!(near["connections"], 0);
+    assert_eq!(far["connections"], 0);
+    assert!(
+        mid["midnode"]["data_out"].as_u64() > Some(4000),
+        "over LEOTP, past the Midnode: {mid}"
+    );
+}
+
+#[test]
+fn a_web_server_and_many_connections() {
+    let lab = lab(&["--max-per-client", "12"]);
+    let dir = tempfile::tempdir().expect("directory");
+    let mut x = 1u64;
+    let bytes: Vec<u8> = (0..8_000_000u32)
+        .map(|_| {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (x >> 56) as u8
+        })
+        .collect();
+    fs::write(dir.path().join("file"), &bytes).expect("file");
+    let place = dir.path().to_str().expect("UTF-8");
+    let _web = lab.server.start(
+        "python3",
+        &[
+            "-m",
+            "http.server",
+            "--bind",
+            "10.77.4.2",
+            "--directory",
+            place,
+            "7080",
+        ],
+    );
+    assert!(until(Duration::from_secs(10), || lab.server.has_tcp(7080)));
+    let get = |name: &str| {
+        let copy = dir.path().join(name);
+        let curl = lab.client.start(
+            "curl",
+            &[
+                "-sS",
+                "--max-time",
+                "50",
+                "-o",
+                copy.to_str().expect("UTF-8"),
+                "http://10.77.4.2:7080/file",
+            ],
+        );
+        (curl, copy)
+    };
+    // Ten at the same time.
+    let all: Vec<_> = (0..10).map(|i| get(&format!("copy{i}"))).collect();
+    for (curl, copy) in all {
+        let (ok, _) = curl.finish(Duration::from_secs(55));
+        assert!(ok, "curl");
+        assert!(fs::read(copy).expect("copy") == bytes, "byte for byte");
+    }
+    let _hold = lab.serve("hold", 7004);
+    let said = lab.client("hold-many", "10.77.4.2", 7004);
+    assert_eq!(said["open"], 12, "bounded for each client: {said}");
+    let (near, far, _) = lab.counters();
+    assert_eq!(near["gateway"]["taken"], 22);
+    assert_eq!(near["gateway"]["refused"], 8);
+    assert!(far["gateway"]["to_flows_bytes"].as_u64() >= Some(80_000_000));
+    println!("near: {near}\nfar: {far}");
+}

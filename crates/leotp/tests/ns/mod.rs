@@ -1,0 +1,166 @@
+//! Network namespaces of a test's own. They live as long as the processes that hold them, which die with the
+//! test; no name is left anywhere.
+#![allow(dead_code, reason = "not every test uses all")]
+
+use std::fs;
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const LEOTP: &str = env!("CARGO_BIN_EXE_leotp");
+
+/// A process that dies with its handle.
+pub(crate) struct Proc(Child);
+
+impl Drop for Proc {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Proc {
+    pub(crate) fn signal(&self, sig: &str) {
+        let ok = Command::new("kill")
+            .args([sig, &self.0.id().to_string()])
+            .status()
+            .expect("kill");
+        assert!(ok.success());
+    }
+
+    /// Waits at most `limit` and gives exit success and standard output.
+    pub(crate) fn finish(mut self, limit: Duration) -> (bool, String) {
+        let end = Instant::now() + limit;
+        loop {
+            if let Some(s) = self.0.try_wait().expect("wait") {
+                let mut out = String::new();
+                if let Some(mut o) = self.0.stdout.take() {
+                    o.read_to_string(&mut out).expect("output");
+                }
+                return (s.success(), out);
+            }
+            assert!(Instant::now() < end, "process did not end in {limit:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// A network namespace, held by a sleeping process.
+pub(crate) struct Ns(Proc);
+
+impl Ns {
+    pub(crate) fn new() -> Self {
+        let child = Command::new("unshare")
+            .args(["-n", "sleep", "120"])
+            .spawn()
+            .expect("unshare");
+        let ns = Self(Proc(child));
+        let own = fs::read_link("/proc/self/ns/net").expect("own namespace");
+        let end = Instant::now() + Duration::from_secs(5);
+        // The namespace exists once the child's differs from ours.
+        while fs::read_link(format!("/proc/{}/ns/net", ns.pid())).is_ok_and(|l| l == own) {
+            assert!(Instant::now() < end);
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        ns.sh("ip link set lo up");
+        ns
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.0.id()
+    }
+
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let mut c = Command::new("nsenter");
+        c.arg(format!("--net=/proc/{}/ns/net", self.pid()))
+            .arg(program);
+        c
+    }
+
+    pub(crate) fn sh(&self, script: &str) -> String {
+        let o = self
+            .command("sh")
+            .args(["-ec", script])
+            .output()
+            .expect("sh");
+        assert!(
+            o.status.success(),
+            "{script}: {}",
+            String::from_utf8_lossy(&o.stderr)
+        );
+        String::from_utf8_lossy(&o.stdout).into_owned()
+    }
+
+    /// A program with its output, in this namespace. `nsenter` executes it in its place, so the handle is its own.
+    pub(crate) fn start(&self, program: &str, args: &[&str]) -> Proc {
+        let mut command = self.command(program);
+        let command = command.args(args);
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        Proc(child.unwrap_or_else(|e| panic!("{program}: {e}")))
+    }
+
+    /// The `leotp` command.
+    pub(crate) fn leotp(&self, args: &[&str]) -> Proc {
+        self.start(LEOTP, args)
+    }
+
+    /// A link to `other`: interface names here and there, and the two last numbers of net and host,
+    /// `10.77.<net>.<host>` and `fd77:<net>::<host>`.
+    pub(crate) fn link(
+        &self,
+        name: &str,
+        host: u8,
+        other: &Ns,
+        other_name: &str,
+        other_host: u8,
+        net: u8,
+    ) {
+        self.sh(&format!(
+            "ip link add {name} type veth peer name {other_name} netns {}",
+            other.pid()
+        ));
+        for (ns, name, host) in [(self, name, host), (other, other_name, other_host)] {
+            ns.sh(&format!(
+                "ip link set {name} up; ip addr add 10.77.{net}.{host}/24 dev {name}; \
+                 ip -6 addr add fd77:{net}::{host}/64 dev {name} nodad"
+            ));
+        }
+    }
+
+    /// Whether something in this namespace has this UDP port.
+    pub(crate) fn has_udp(&self, port: u16) -> bool {
+        self.sh("cat /proc/net/udp /proc/net/udp6")
+            .contains(&format!(":{port:04X}"))
+    }
+
+    /// Whether something in this namespace listens on this TCP port.
+    pub(crate) fn has_tcp(&self, port: u16) -> bool {
+        let wanted = format!(":{port:04X}");
+        self.sh("cat /proc/net/tcp /proc/net/tcp6")
+            .lines()
+            .any(|line| {
+                let mut fields = line.split_ascii_whitespace().skip(1);
+                fields.next().is_some_and(|local| local.ends_with(&wanted))
+                    && fields.nth(1) == Some("0A")
+            })
+    }
+}
+
+/// Waits until `what` gives true.
+pub(crate) fn until(limit: Duration, mut what: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + limit;
+    while Instant::now() < end {
+        if what() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    false
+}
+
+pub(crate) fn json(s: &str) -> serde_json::Value {
+    serde_json::from_str(s.trim()).unwrap_or_else(|e| panic!("{e}: {s:?}"))
+}

@@ -1,0 +1,100 @@
+//! The receiving end: the stream in order, and a confirmation for each packet.
+
+use std::collections::BTreeMap;
+
+use super::packet::{Confirmation, Data};
+
+/// Ranges of packet numbers kept for confirmations; older ones have been confirmed many times.
+const RANGES: usize = 32;
+/// Bytes kept out of order, at most; more is not confirmed and comes again.
+const MAX_KEPT: usize = 80 << 20;
+
+/// Receives a stream.
+#[derive(Debug, Default)]
+pub struct Receiver {
+    /// First number to last, both included.
+    ranges: BTreeMap<u64, u64>,
+    /// Pieces that wait for earlier ones, by offset.
+    kept: BTreeMap<u64, Vec<u8>>,
+    kept_bytes: usize,
+    offset: u64,
+}
+
+impl Receiver {
+    /// All of the stream before this has come.
+    pub const fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// A packet has come. `ready` gets the bytes that are next in order; the result is to be sent back.
+    pub fn handle(
+        &mut self,
+        data: &Data<'_>,
+        mut ready: impl FnMut(&[u8]),
+    ) -> Option<Confirmation> {
+        if data.offset > self.offset && self.kept_bytes + data.bytes.len() > MAX_KEPT {
+            return None;
+        }
+        self.note(data.number);
+        self.place(data, &mut ready);
+        Some(Confirmation {
+            number: data.number,
+            offset: self.offset,
+            ranges: self.ranges.iter().rev().map(|(a, b)| (*a, *b)).collect(),
+        })
+    }
+
+    fn note(&mut self, number: u64) {
+        if let Some((_, last)) = self.ranges.range(..=number).next_back()
+            && *last >= number
+        {
+            return;
+        }
+        let (mut first, mut last) = (number, number);
+        if let Some((a, b)) = self.ranges.range(..number).next_back()
+            && *b + 1 == number
+        {
+            first = *a;
+        }
+        if let Some(next) = number.checked_add(1)
+            && let Some(b) = self.ranges.remove(&next)
+        {
+            last = b;
+        }
+        self.ranges.insert(first, last);
+        while self.ranges.len() > RANGES {
+            self.ranges.pop_first();
+        }
+    }
+
+    fn place(&mut self, data: &Data<'_>, ready: &mut impl FnMut(&[u8])) {
+        let end = data.offset + data.bytes.len() as u64;
+        if end <= self.offset {
+            return;
+        }
+        if data.offset > self.offset {
+            let longer = self
+                .kept
+                .get(&data.offset)
+                .is_none_or(|k| k.len() < data.bytes.len());
+            if longer {
+                let before = self.kept.insert(data.offset, data.bytes.to_vec());
+                self.kept_bytes += data.bytes.len() - before.map_or(0, |b| b.len());
+            }
+            return;
+        }
+        ready(&data.bytes[(self.offset - data.offset) as usize..]);
+        self.offset = end;
+        while let Some(first) = self.kept.first_entry()
+            && *first.key() <= self.offset
+        {
+            let (at, bytes) = first.remove_entry();
+            self.kept_bytes -= bytes.len();
+            let end = at + bytes.len() as u64;
+            if end > self.offset {
+                ready(&bytes[(self.offset - at) as usize..]);
+                self.offset = end;
+            }
+        }
+    }
+}
