@@ -3,6 +3,19 @@
 use super::{ParamError, Params};
 
 impl Params {
+    /// Names of the variants that [`Self::variant`] knows.
+    pub const VARIANTS: [&str; 3] = ["faithful", "published", "beyond"];
+
+    /// The parameters of a variant; `None` for a name that is none of [`Self::VARIANTS`].
+    pub fn variant(name: &str) -> Option<Self> {
+        match name {
+            "faithful" => Some(Self::default()),
+            "published" => Some(Self::published()),
+            "beyond" => Some(Self::beyond()),
+            _ => None,
+        }
+    }
+
     /// These parameters with some set anew, each as `name=value`; `value` is a
     /// number, `true` or `false`. The result has been validated.
     ///
@@ -53,6 +66,14 @@ fn same_kind(slot: &serde_json::Value, value: &serde_json::Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_variant_works() {
+        for name in Params::VARIANTS {
+            Params::variant(name).unwrap().validate().unwrap();
+        }
+        assert_eq!(Params::variant("nope"), None);
+    }
 
     #[test]
     fn settings_by_name() {

@@ -52,11 +52,8 @@ pub struct LeotpSettings {
 impl LeotpSettings {
     /// The settings as options of the `leotp` command.
     pub fn arguments(&self) -> Vec<String> {
-        let variant = match self.variant {
-            LeotpVariant::Faithful => "faithful",
-            LeotpVariant::Beyond => "beyond",
-        };
-        let mut words = vec!["--variant".to_owned(), variant.to_owned()];
+        let variant = self.variant.as_str().to_owned();
+        let mut words = vec!["--variant".to_owned(), variant];
         for setting in &self.set {
             words.extend(["--set".to_owned(), setting.clone()]);
         }

@@ -48,8 +48,21 @@ pub enum LeotpVariant {
     /// The paper's protocol.
     #[default]
     Faithful,
-    /// Ours: repairs are repeated locally, fat hops refill faster.
+    /// With the constants of the authors' published program, where they differ from the paper.
+    Published,
+    /// Ours: losses are repaired where they happen, fat hops refill faster.
     Beyond,
+}
+
+impl LeotpVariant {
+    /// As LEOTP's tools call it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LeotpVariant::Faithful => "faithful",
+            LeotpVariant::Published => "published",
+            LeotpVariant::Beyond => "beyond",
+        }
+    }
 }
 
 /// A download over UDP with PCC Vivace.

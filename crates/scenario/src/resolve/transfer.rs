@@ -73,10 +73,7 @@ impl Traffic<'_> {
 
 /// The settings that cannot be: their places and why.
 pub(super) fn wrong_settings(variant: LeotpVariant, set: &[String]) -> Vec<(usize, String)> {
-    let base = match variant {
-        LeotpVariant::Faithful => leotp::core::Params::default(),
-        LeotpVariant::Beyond => leotp::core::Params::beyond(),
-    };
+    let base = leotp::core::Params::variant(variant.as_str()).unwrap_or_default();
     let mut wrong: Vec<(usize, String)> = Vec::new();
     for (index, setting) in set.iter().enumerate() {
         if let Err(error) = base.with_settings(std::slice::from_ref(setting)) {

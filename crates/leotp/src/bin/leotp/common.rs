@@ -47,7 +47,7 @@ impl From<RunError> for Failure {
 #[derive(clap::Args)]
 pub(crate) struct ParamArgs {
     /// faithful: the paper as printed. published: the constants of the authors' program. beyond: ours.
-    #[arg(long, default_value = "faithful", value_parser = ["faithful", "published", "beyond"])]
+    #[arg(long, default_value = "faithful", value_parser = Params::VARIANTS)]
     variant: String,
     /// Set a protocol parameter, e.g. --set cache_bytes=1048576 (repeatable; --set help lists all).
     #[arg(long = "set", value_name = "NAME=VALUE")]
@@ -56,11 +56,8 @@ pub(crate) struct ParamArgs {
 
 impl ParamArgs {
     pub(crate) fn params(&self) -> Result<Params, Failure> {
-        let base = match self.variant.as_str() {
-            "beyond" => Params::beyond(),
-            "published" => Params::published(),
-            _ => Params::default(),
-        };
+        // clap lets no other name pass.
+        let base = Params::variant(&self.variant).unwrap_or_default();
         if self.set.iter().any(|s| s == "help") {
             let all = base.listed();
             return Err(Failure::Usage(format!(

@@ -130,8 +130,8 @@ struct FetchArgs {
 
 #[derive(Args)]
 struct LeotpArgs {
-    /// faithful: the paper's protocol. beyond: ours.
-    #[arg(long, default_value = "faithful", value_parser = ["faithful", "beyond"])]
+    /// faithful: the paper's protocol. published: as the authors' program. beyond: ours.
+    #[arg(long, default_value = "faithful", value_parser = Params::VARIANTS)]
     variant: String,
     /// Set a protocol parameter, e.g. --set cache_bytes=1048576 (repeatable).
     #[arg(long = "set", value_name = "NAME=VALUE")]
@@ -140,11 +140,8 @@ struct LeotpArgs {
 
 impl LeotpArgs {
     fn params(&self) -> Result<Params, TransferError> {
-        let base = if self.variant == "beyond" {
-            Params::beyond()
-        } else {
-            Params::default()
-        };
+        // clap lets no other name pass.
+        let base = Params::variant(&self.variant).unwrap_or_default();
         let params = base.with_settings(&self.set);
         Ok(params.map_err(leotp::rt::RunError::from)?)
     }
