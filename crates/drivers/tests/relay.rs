@@ -866,3 +866,44 @@ fn lateness_is_kept_by_class() {
         assert!(class.own_lateness.max_ns <= class.lateness.max_ns);
     }
 }
+
+/// Everything on one processor: the relay's thread must let those run that send and receive, and
+/// still nothing is early or lost.
+#[test]
+fn one_processor_is_enough() {
+    let bound = std::thread::spawn(|| {
+        // SAFETY: an all-zero set is valid; the call is about the calling thread, and threads that
+        // it starts (the relay's) inherit it.
+        let result = unsafe {
+            let mut set: libc::cpu_set_t = std::mem::zeroed();
+            libc::CPU_SET(0, &mut set);
+            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
+        };
+        assert_eq!(result, 0);
+        let lab = Lab::new(&[0, 1]);
+        lab.apply(link(0, 1, 2 * MS));
+        let sender = lab.nodes[0].run(|| Raw::new(0x88b5));
+        let receiver = lab.nodes[1].run(|| Raw::new(0x88b5));
+        let bytes = frame(mac_of(PortId(1)), mac_of(PortId(0)), 0x88b5, &[0; 100]);
+        let count = 3000;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for n in 0..count {
+                    sender.send(&bytes);
+                    if n % 10 == 9 {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                }
+            });
+            for n in 0..count {
+                assert!(receiver.next().is_some(), "frame {n}");
+            }
+        });
+        lab.handle.snapshot().unwrap()
+    });
+    let stats = bound.join().unwrap();
+    assert_eq!(stats.early, 0);
+    assert_eq!(stats.unintended.total(), 0, "{stats:?}");
+    // Generous: other tests run at the same time.
+    assert!(stats.own_lateness.p50_ns < 500_000, "{stats:?}");
+}

@@ -354,6 +354,27 @@ impl Raw {
         assert_eq!(n, frame.len() as isize, "{}", io::Error::last_os_error());
     }
 
+    /// As [`Raw::send`], for frames that may find no room: false then.
+    pub fn try_send(&self, frame: &[u8]) -> bool {
+        // SAFETY: pointer and length describe `frame`.
+        let n = unsafe { libc::send(self.fd.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
+        n == frame.len() as isize
+    }
+
+    /// Throw away what came in so far.
+    pub fn drain(&self) {
+        let mut byte = 0u8;
+        // SAFETY: one byte into a local; longer frames are cut off.
+        while unsafe {
+            libc::recv(
+                self.fd.as_raw_fd(),
+                (&raw mut byte).cast(),
+                1,
+                libc::MSG_DONTWAIT,
+            ) >= 0
+        } {}
+    }
+
     /// The next frame that came in (not one sent here), with the kernel's time.
     pub fn next(&self) -> Option<(Vec<u8>, u64)> {
         let mut buffer = vec![0; 4096];

@@ -1,0 +1,82 @@
+//! Measures the relay next to its baselines, in one run.
+//!
+//!     cargo run --release -p constel-drivers --example relay_bench -- [--json] [--seconds N]
+//!         [--only accuracy|rate|handover|throughput|isolation|tcp|update] [--nice] [--lead-us N]
+//!
+//! Everything happens in namespaces made here. `benches/README.md` says what was found.
+
+#[path = "../../tests/support/mod.rs"]
+mod support;
+
+mod accuracy;
+mod common;
+mod handover;
+mod isolation;
+mod rate;
+mod redirect;
+mod tcp;
+mod throughput;
+mod update;
+
+use constel_drivers::relay::Priority;
+
+use common::Options;
+
+fn main() {
+    let mut options = Options {
+        json: false,
+        seconds: 1.5,
+        only: None,
+        priority: Priority::RealTime,
+        lead_ns: 80_000,
+    };
+    let mut args = std::env::args().skip(1);
+    let fail = |text: String| -> ! {
+        eprintln!("relay_bench: {text}");
+        std::process::exit(2);
+    };
+    while let Some(arg) = args.next() {
+        let mut value = || {
+            args.next()
+                .unwrap_or_else(|| fail(format!("{arg} needs a value")))
+        };
+        match arg.as_str() {
+            "--json" => options.json = true,
+            "--seconds" => match value().parse() {
+                Ok(seconds) if seconds > 0.0 => options.seconds = seconds,
+                _ => fail("--seconds needs a positive number".into()),
+            },
+            "--only" => options.only = Some(value()),
+            "--nice" => options.priority = Priority::Nice,
+            "--lead-us" => match value().parse::<u64>() {
+                Ok(us) => options.lead_ns = us * 1000,
+                Err(_) => fail("--lead-us needs a number".into()),
+            },
+            other => fail(format!("unknown argument {other}")),
+        }
+    }
+    type Bench = fn(&Options) -> Vec<serde_json::Value>;
+    let benches: [(&str, Bench); 7] = [
+        ("accuracy", accuracy::accuracy),
+        ("rate", rate::rate),
+        ("handover", handover::handover),
+        ("throughput", throughput::throughput),
+        ("isolation", isolation::isolation),
+        ("tcp", tcp::tcp_truth),
+        ("update", update::updates),
+    ];
+    if let Some(only) = &options.only
+        && !benches.iter().any(|(name, _)| name == only)
+    {
+        fail(format!("--only {only}: there is no such bench"));
+    }
+    let mut results = Vec::new();
+    for (name, bench) in benches {
+        if options.only.as_deref().is_none_or(|only| only == name) {
+            results.extend(bench(&options));
+        }
+    }
+    if options.json {
+        println!("{}", serde_json::to_string_pretty(&results).unwrap());
+    }
+}

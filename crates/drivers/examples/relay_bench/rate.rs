@@ -1,0 +1,149 @@
+//! What comes out of a rate-limited edge, over windows of one second or more, and how bursty.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use constel_link::{Delay, EdgeUpdate, Impairment, QueueLimit};
+use serde_json::{Value, json};
+
+use crate::common::*;
+use crate::support::set;
+
+/// bit/s, and the length of the frames sent (Ethernet header included).
+const RATES: [(u64, usize); 6] = [
+    (64_000, 100),
+    (1_000_000, 1400),
+    (10_000_000, 1400),
+    (100_000_000, 1400),
+    (1_000_000_000, 1400),
+    (2_000_000_000, 1514),
+];
+const OFFERED: [f64; 4] = [0.5, 0.99, 1.01, 2.0];
+const WINDOW_NS: u64 = 1_000_000_000;
+
+pub(crate) fn rate(options: &Options) -> Vec<Value> {
+    say(
+        options,
+        "\nrate of an edge (or what is offered, if less) over windows of 1 s, error in percent",
+    );
+    say(
+        options,
+        &format!(
+            "{:>12} {:>8} {:>6} | {:>12} {:>8} {:>8} | {:>14} {:>14} | {:>10}",
+            "bit/s",
+            "offered",
+            "bytes",
+            "out bit/s",
+            "mean %",
+            "worst %",
+            "bytes in 1 ms",
+            "at rate",
+            "lost by us"
+        ),
+    );
+    let relay = Row::new(options, 1, Some(MS), false);
+    let sockets = relay.sockets();
+    let mut results = Vec::new();
+    for (rate_bps, length) in RATES {
+        for offered in OFFERED {
+            let Some(handle) = relay.handle() else {
+                continue;
+            };
+            let impairment = Impairment {
+                delay: Delay::constant(MS),
+                rate_bps: std::num::NonZeroU64::new(rate_bps),
+                // 20 ms at the rate, or two frames.
+                queue: QueueLimit {
+                    bytes: (rate_bps / 400).max(2 * length as u64),
+                },
+                ..Impairment::delay_only(0)
+            };
+            let changes = vec![set(0, 1, impairment)];
+            handle.apply(EdgeUpdate { changes }, None).unwrap();
+            let before = handle.snapshot().unwrap().unintended.total();
+            let (offered_bps, stamps) = arrivals(&sockets, length, offered * rate_bps as f64);
+            let lost = handle.snapshot().unwrap().unintended.total() - before;
+            let expected = offered_bps.min(rate_bps as f64);
+            // The queue is full after a moment when more is offered than goes through.
+            let start = stamps.partition_point(|&t| t < stamps[0] + 300_000_000);
+            let stamps = &stamps[start..];
+            let bits = |frames: usize| frames as f64 * length as f64 * 8.0;
+            let span = (stamps[stamps.len() - 1] - stamps[0]) as f64 / 1e9;
+            let out = bits(stamps.len() - 1) / span;
+            let mut worst = 0.0f64;
+            let mut burst = 0;
+            let (mut far, mut near) = (0, 0);
+            for (i, &from) in stamps.iter().enumerate() {
+                while far < stamps.len() && stamps[far] - from < WINDOW_NS {
+                    far += 1;
+                }
+                if far < stamps.len() {
+                    let got = bits(far - i) * 1e9 / (stamps[far] - from) as f64;
+                    worst = worst.max((got / expected - 1.0).abs());
+                }
+                while near < stamps.len() && stamps[near] - from < MS {
+                    near += 1;
+                }
+                burst = burst.max((near - i) * length);
+            }
+            let mean = (out / expected - 1.0) * 100.0;
+            let at_rate = rate_bps as f64 / 8000.0;
+            say(
+                options,
+                &format!(
+                    "{rate_bps:>12} {offered:>7}x {length:>6} | {out:>12.0} {mean:>8.3} {:>8.3} | {burst:>14} {at_rate:>14.0} | {lost:>10}",
+                    worst * 100.0
+                ),
+            );
+            results.push(json!({
+                "what": "rate", "rate_bps": rate_bps, "offered_ratio": offered,
+                "offered_bps": offered_bps, "length_bytes": length, "out_bps": out,
+                "mean_error_percent": mean, "worst_window_error_percent": worst * 100.0,
+                "burst_bytes_per_ms": burst, "unintended": lost,
+            }));
+        }
+    }
+    results
+}
+
+/// Sends evenly for 2.5 s and gives what was really offered, and the kernel's stamps of arrivals.
+fn arrivals(
+    (sender, receiver): &(std::net::UdpSocket, std::net::UdpSocket),
+    length: usize,
+    bps: f64,
+) -> (f64, Vec<u64>) {
+    let gap = Duration::from_secs_f64(length as f64 * 8.0 / bps);
+    let sending = AtomicBool::new(true);
+    let mut stamps = Vec::new();
+    let mut offered = 0.0;
+    thread::scope(|scope| {
+        let send = scope.spawn(|| {
+            real_time();
+            let buffer = vec![0; length - 42];
+            let start = Instant::now();
+            let mut sent = 0u32;
+            while start.elapsed() < Duration::from_millis(2500) {
+                let due = start + gap * sent;
+                let now = Instant::now();
+                if due > now {
+                    // Several at a time where they are closer together than a nap takes.
+                    thread::sleep((due - now).max(Duration::from_micros(100)));
+                    continue;
+                }
+                let _ = sender.send(&buffer);
+                sent += 1;
+            }
+            let took = start.elapsed();
+            thread::sleep(Duration::from_millis(200));
+            sending.store(false, Ordering::Relaxed);
+            f64::from(sent) * length as f64 * 8.0 / took.as_secs_f64()
+        });
+        let mut many = Many::new();
+        while sending.load(Ordering::Relaxed) {
+            many.receive(receiver, |_, at| stamps.push(at));
+        }
+        offered = send.join().unwrap();
+    });
+    (offered, stamps)
+}
