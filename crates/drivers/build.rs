@@ -17,8 +17,7 @@ fn main() {
         other => other,
     };
     println!("cargo:rerun-if-env-changed=CLANG");
-    let name = "relay";
-    {
+    for name in ["relay", "edt"] {
         let source = PathBuf::from("bpf").join(format!("{name}.bpf.c"));
         println!("cargo:rerun-if-changed={}", source.display());
         let status = Command::new(&clang)

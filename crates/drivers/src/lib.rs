@@ -1,9 +1,22 @@
 //! Link drivers: what makes the edges of `constel-link` real in packets.
 //!
-//! [`relay`] is the reference: always available where the kernel has tcx and AF_XDP. [`probe`]
-//! says whether it has.
+//! [`relay`] is the reference: always available where the kernel has tcx and AF_XDP. [`edt`] and [`netem`] have the
+//! kernel's own queueing disciplines hold the frames. [`LinkPlane`] and [`LinkHandle`] are one interface to all of
+//! them; [`Capabilities`] says what each can do, [`probe`] which ones this host has.
 
+mod capabilities;
+pub mod edt;
+mod error;
+mod ledger;
+pub mod netem;
+mod plane;
 mod probe;
+mod quiet;
 pub mod relay;
+mod worker;
 
+pub use capabilities::{Capabilities, DriverKind};
+pub use error::DriverError;
+pub use plane::{BACKLOG, LinkHandle, LinkPlane, PendingUpdate, PlaneConfig, PlaneStats};
 pub use probe::{Feature, ProbeReport, probe};
+pub use worker::WorkerHandle;

@@ -131,7 +131,8 @@ impl Effects {
     }
 
     /// The impairment with what these effects replace.
-    pub(crate) fn over(&self, base: &Impairment) -> Impairment {
+    #[must_use]
+    pub fn over(&self, base: &Impairment) -> Impairment {
         let mut effective = *base;
         if let Some(delay_ns) = self.delay_ns {
             effective.delay = Delay::constant(delay_ns);

@@ -53,6 +53,7 @@ pub use jitter::{Jitter, JitterLaw};
 pub use laws::Marks;
 pub use loss::LossLaw;
 pub use mac::{MAC_PREFIX, MAX_PORT, is_group, mac_of, port_of_mac};
+pub use rng::{loss_generator, loss_threshold};
 pub use table::{Applied, Delivery, EdgeStats, EdgeTable, Frames, Totals};
 pub use types::{Delay, DropCause, Impairment, Loss, Nanos, PortId, QueueLimit};
 pub use update::{ChangeError, CheckedUpdate, EdgeChange, EdgeUpdate, UpdateError};

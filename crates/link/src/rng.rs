@@ -32,6 +32,11 @@ impl Rng {
         }
     }
 
+    /// Where the generator stands, for one that goes on elsewhere.
+    pub(crate) fn state(&self) -> [u64; 4] {
+        self.s
+    }
+
     /// A further generator of the same edge and life. Each law has its own, so that what one law
     /// draws does not depend on which others are in force.
     pub(crate) fn stream(&self, number: u64) -> Rng {
@@ -75,6 +80,19 @@ impl Rng {
         // 2^64 as f64; the cast saturates, so 1.0 needs its own test.
         ratio >= 1.0 || draw < (ratio * 18_446_744_073_709_551_616.0) as u64
     }
+}
+
+/// State of the xoshiro256** generator that decides which frames an edge's Bernoulli law loses, one draw a frame:
+/// for drivers whose model is not this crate's code. Arguments as of [`crate::Edge::new`].
+#[must_use]
+pub fn loss_generator(lab_seed: u64, from: u32, to: u32, life: u32) -> [u64; 4] {
+    Rng::for_edge(lab_seed, from, to, life).state()
+}
+
+/// The frames whose draw of [`loss_generator`] is below this get lost; `None`: all of them.
+#[must_use]
+pub fn loss_threshold(ratio: f64) -> Option<u64> {
+    (ratio < 1.0).then_some((ratio * 18_446_744_073_709_551_616.0) as u64)
 }
 
 #[cfg(test)]

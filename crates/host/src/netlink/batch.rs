@@ -212,6 +212,23 @@ impl Batch {
         self
     }
 
+    /// A request of which only the bytes behind the netlink header are at hand.
+    pub(super) fn push_bytes(&mut self, kind: u16, flags: u16, body: &[u8]) -> &mut Self {
+        let start = self.buf.len();
+        let len = NLMSG_HDRLEN + body.len();
+        self.buf.extend((len as u32).to_ne_bytes());
+        self.buf.extend(kind.to_ne_bytes());
+        self.buf.extend((flags | NLM_F_REQUEST).to_ne_bytes());
+        self.buf.extend([0; 8]);
+        self.buf.extend(body);
+        self.buf.resize(start + len.next_multiple_of(4), 0);
+        self.requests.push(Request {
+            start,
+            tolerated: 0,
+        });
+        self
+    }
+
     /// Lets the request pushed last end with this error number without being reported, for
     /// example `libc::ENODEV` when deleting what may be gone already.
     ///

@@ -24,8 +24,33 @@ pub(super) fn describe(msg: &[u8]) -> String {
         libc::RTM_DELROUTE => route("delete", body),
         libc::RTM_NEWNEIGH => neighbour("set", body),
         libc::RTM_DELNEIGH => neighbour("delete", body),
+        libc::RTM_NEWQDISC..=libc::RTM_DELTFILTER => traffic_control(kind, flags, body),
         other => format!("rtnetlink request of type {other}"),
     }
+}
+
+fn traffic_control(kind: u16, flags: u16, body: &[u8]) -> String {
+    let object = match kind {
+        libc::RTM_NEWQDISC | libc::RTM_DELQDISC => "queueing discipline",
+        libc::RTM_NEWTCLASS | libc::RTM_DELTCLASS => "class",
+        _ => "filter",
+    };
+    let verb = match kind {
+        libc::RTM_DELQDISC | libc::RTM_DELTCLASS | libc::RTM_DELTFILTER => "delete",
+        _ if flags & libc::NLM_F_REPLACE as u16 != 0 => "replace",
+        _ => "add",
+    };
+    let name = get(body.get(20..).unwrap_or_default(), 1).map(text);
+    let (handle, parent) = (u32_at(body, 8), u32_at(body, 12));
+    format!(
+        "{verb} {object} {} {:x}:{:x} below {:x}:{:x} on interface {}",
+        name.unwrap_or_default(),
+        handle >> 16,
+        handle & 0xffff,
+        parent >> 16,
+        parent & 0xffff,
+        u32_at(body, 4),
+    )
 }
 
 fn get(attrs: &[u8], wanted: u16) -> Option<&[u8]> {

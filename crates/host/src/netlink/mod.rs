@@ -10,6 +10,7 @@ mod describe;
 mod dump;
 mod monitor;
 mod socket;
+mod tc;
 mod tcp;
 mod types;
 
@@ -17,6 +18,7 @@ pub use batch::{Batch, BatchError, RequestError};
 pub use dump::{Address, InstalledRoute, LinkInfo, Neighbour, QdiscInfo};
 pub use monitor::{Change, ChangeKind, ChangeMonitor};
 pub use socket::Socket;
+pub use tc::{Attributes, QdiscStats, Tc, TcVerb, handle};
 pub use tcp::destroy_tcp;
 pub use types::{
     AddressSpec, IpPrefix, LinkChange, Mac, NeighbourSpec, NextHop, ROUTE_PROTOCOL, Route,

@@ -1,0 +1,322 @@
+//! The edt driver: edges as earliest departure times, computed by BPF at tc and kept by the kernel's fq.
+//!
+//! All host ends stand in one namespace with a few *trunks*, veth pairs whose sending end has the fq:
+//!
+//! ```text
+//! node eth0 -- h<port> | cst_steer: which edges?          one copy for each edge, marked with its slot
+//!              f<k>    | cst_depart: departure time       egress, in front of fq
+//!              g<k>    | cst_arrive: into the node        ingress, behind it
+//! ```
+//! The model is that of `constel-link` (service, queue in front of it, delay line behind), as in "Network Emulation
+//! in Large-Scale Virtual Edge Testbeds", Algorithm 1, with what is missing there: the server's next free instant is
+//! at least now, remainders of a nanosecond are kept, a queue limit, loss that uses air time, order kept when the
+//! delay shrinks, a lock for each edge, every EtherType. Each edge is a flow of its own in the fq, which lets no
+//! flow wait for another's departure times.
+//!
+//! Parameters have two banks and an epoch that says which one is in force, so an update of any number of edges takes
+//! effect by one store. Differences to the relay: a change of rate takes effect behind what already waits; with
+//! frames of different sizes the queue's limit is kept to within one frame; frames that wait when their edge goes
+//! away still arrive.
+
+mod layout;
+mod programs;
+mod table;
+
+use std::sync::Mutex;
+
+use constel_host::netlink::{Attributes, Batch, Socket, Tc, TcVerb, VethEnd, handle};
+use constel_host::netns::NetNs;
+use constel_link::{EdgeCounters, EdgeStats, Histogram, Nanos, PortId, Totals};
+
+use crate::capabilities::DriverKind;
+use crate::error::{DriverError, Result};
+use crate::ledger::{Edge, Ledger};
+use crate::plane::{BACKLOG, PlaneConfig, PlaneStats};
+use crate::quiet::{clsact, silent_ns, tx_dropped};
+use crate::relay::mono_ns;
+use crate::worker::{Backend, WorkerHandle};
+
+use layout::{Counts, FIRST_PORT, FIRST_TRUNK, State, lateness_of};
+use programs::{Program, Programs};
+use table::Table;
+
+pub(crate) use layout::{QUEUE_BYTES_MAX, SLOPE_MAX};
+
+/// Trunks at most: one for each CPU is enough.
+const TRUNKS_MAX: u32 = 8;
+/// Frames an fq may hold, in all and for one edge. What is above is dropped, counted by the fq, and reported as
+/// the emulator's error.
+const FQ_FRAMES: u32 = 1 << 20;
+/// The fq drops what departs later than this; 4,000 s is nearly all its 32 bits of microseconds hold.
+const FQ_HORIZON_US: u32 = 4_000_000_000;
+/// How much later than due the fq's timer may fire.
+const FQ_SLACK_NS: u32 = 1_000;
+/// Larger than any frame of MTU 1500 with tags.
+const TRUNK_MTU: u32 = 3400;
+
+/// The driver's namespace, programs and memory.
+#[derive(Debug)]
+pub struct Edt {
+    config: PlaneConfig,
+    ns: NetNs,
+    trunks: u32,
+    programs: std::sync::Arc<Programs>,
+    /// Taken by [`Edt::start`].
+    table: Mutex<Option<Table>>,
+}
+
+impl Edt {
+    /// Load the programs, make the namespace and the trunks.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn new(config: &PlaneConfig) -> Result<Edt> {
+        let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+        let trunks = cpus.next_power_of_two().min(TRUNKS_MAX);
+        let programs = std::sync::Arc::new(Programs::load(config.ports, config.edges, trunks)?);
+        let table = Table::new(&programs, config.ports, config.edges, config.seed)?;
+        let ns = silent_ns()?;
+        let edt = Edt {
+            config: config.clone(),
+            ns,
+            trunks,
+            programs,
+            table: Mutex::new(Some(table)),
+        };
+        edt.make_trunks()?;
+        Ok(edt)
+    }
+
+    fn make_trunks(&self) -> Result<()> {
+        let mut batch = Batch::new();
+        for k in 0..self.trunks {
+            let (send, receive) = (FIRST_TRUNK + 2 * k, FIRST_TRUNK + 2 * k + 1);
+            let names = [format!("f{k}"), format!("g{k}")];
+            let end = |name, ifindex| VethEnd {
+                name,
+                ifindex: Some(ifindex),
+                mtu: Some(TRUNK_MTU),
+                ..VethEnd::default()
+            };
+            batch.create_veth(&end(&names[0], send), &end(&names[1], receive))?;
+            batch.tc(TcVerb::AddQdisc, &fq(send));
+            for (ifindex, parent, program) in [
+                (send, Tc::EGRESS, Program::Depart),
+                (receive, Tc::INGRESS, Program::Arrive),
+            ] {
+                batch.tc(TcVerb::AddQdisc, &clsact(ifindex));
+                batch.tc(
+                    TcVerb::AddFilter,
+                    &self.programs.filter(program, ifindex, parent)?,
+                );
+            }
+            batch.link_up(send).link_up(receive);
+        }
+        Ok(Socket::open_in(&self.ns)?.send(&mut batch)?)
+    }
+
+    pub(crate) fn shard_ns(&self, port: PortId) -> Result<&NetNs> {
+        let ports = self.config.ports;
+        if port.0 < ports {
+            Ok(&self.ns)
+        } else {
+            Err(DriverError::NoSuchPort { port, ports })
+        }
+    }
+
+    pub(crate) fn namespace(&self) -> &NetNs {
+        &self.ns
+    }
+
+    pub(crate) fn attach(&self, ports: &[PortId]) -> Result<()> {
+        let mut batch = Batch::new();
+        for &port in ports {
+            self.shard_ns(port)?;
+            let ifindex = FIRST_PORT + port.0;
+            batch.tc(TcVerb::AddQdisc, &clsact(ifindex));
+            batch.tc(
+                TcVerb::AddFilter,
+                &self.programs.filter(Program::Steer, ifindex, Tc::INGRESS)?,
+            );
+        }
+        Ok(Socket::open_in(&self.ns)?.send(&mut batch)?)
+    }
+
+    pub(crate) fn start(&self) -> Result<WorkerHandle> {
+        let table = self.table.lock().ok().and_then(|mut t| t.take());
+        let table = table
+            .ok_or_else(|| DriverError::Unable("the driver has been started already".into()))?;
+        let backend = EdtBackend {
+            table,
+            programs: self.programs.clone(),
+            ns: self.ns.try_clone()?,
+            trunks: self.trunks,
+        };
+        WorkerHandle::start(
+            DriverKind::Edt,
+            &self.config.lab,
+            self.config.ports,
+            backend,
+        )
+    }
+}
+
+/// An fq that keeps departure times and does nothing else.
+fn fq(ifindex: u32) -> Tc<'static> {
+    // Of the kernel's pkt_sched.h.
+    const PLIMIT: u16 = 1;
+    const FLOW_PLIMIT: u16 = 2;
+    const RATE_ENABLE: u16 = 5;
+    const BUCKETS_LOG: u16 = 8;
+    const ORPHAN_MASK: u16 = 10;
+    const TIMER_SLACK: u16 = 13;
+    const HORIZON: u16 = 14;
+    const HORIZON_DROP: u16 = 15;
+    let options = Attributes::default()
+        .u32(PLIMIT, FQ_FRAMES)
+        .u32(FLOW_PLIMIT, FQ_FRAMES)
+        .u32(RATE_ENABLE, 0)
+        .u32(BUCKETS_LOG, 14)
+        // All bits of the hash: an edge shares its flow with no other.
+        .u32(ORPHAN_MASK, u32::MAX)
+        .u32(TIMER_SLACK, FQ_SLACK_NS)
+        .u32(HORIZON, FQ_HORIZON_US)
+        .put(HORIZON_DROP, &[1]);
+    Tc {
+        ifindex,
+        handle: handle(1, 0),
+        parent: Tc::ROOT,
+        kind: "fq",
+        options: Some(options),
+        ..Tc::default()
+    }
+}
+
+struct EdtBackend {
+    table: Table,
+    programs: std::sync::Arc<Programs>,
+    ns: NetNs,
+    trunks: u32,
+}
+
+impl EdtBackend {
+    /// Frames in all fqs, and frames they dropped.
+    fn fq(&self) -> Result<(u64, u64)> {
+        let stats = Socket::open_in(&self.ns)?.qdisc_stats()?;
+        let ours = stats
+            .iter()
+            .filter(|q| q.kind == "fq" && q.parent == Tc::ROOT);
+        Ok(ours.fold((0, 0), |sum, q| (sum.0 + q.queued, sum.1 + q.drops)))
+    }
+}
+
+impl Backend for EdtBackend {
+    fn room(&self, wanted: usize) -> Result<()> {
+        self.table.room(wanted)
+    }
+
+    fn prepare(&mut self, ledger: &Ledger, edges: &[Edge]) -> Result<()> {
+        self.table.prepare(ledger, edges)
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        self.table.commit();
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<()> {
+        self.table.settle()
+    }
+
+    fn lead_ns(&self, edges: usize) -> Nanos {
+        2_000_000 + 2_000 * edges as u64
+    }
+
+    fn snapshot(&mut self, edges: usize) -> Result<PlaneStats> {
+        self.table.tell_clocks();
+        let mut sum = EdgeCounters::default();
+        let marked = self.table.add_all(&mut sum)?;
+        let (queued, fq_drops) = self.fq()?;
+        let names = (0..self.trunks).map(|k| format!("f{k}"));
+        let backlog = self.ns.run(|| tx_dropped(names))??;
+        let counts = self.programs.counts()?;
+        let total = |field: fn(&Counts) -> u64| counts.iter().map(field).sum::<u64>();
+        let mut lateness = Histogram::new();
+        for count in &counts {
+            for (bucket, n) in count.lateness.iter().enumerate().filter(|(_, n)| **n > 0) {
+                lateness.record_n(lateness_of(bucket).min(count.lateness_max_ns), *n);
+            }
+        }
+        let released = total(|c| c.released);
+        let accepted = sum.delivered;
+        sum.delivered = released;
+        sum.delivered_bytes = total(|c| c.released_bytes);
+        let unintended = vec![
+            ("gso", total(|c| c.dropped_gso)),
+            ("size", total(|c| c.dropped_size)),
+            ("no_buffer", total(|c| c.dropped_copy)),
+            ("fq", fq_drops),
+            (BACKLOG, backlog),
+        ];
+        let totals = Totals {
+            edges,
+            counters: sum,
+            dropped_no_edge: total(|c| c.no_edge) + total(|c| c.gone),
+            held: accepted.saturating_sub(released + fq_drops + backlog) as usize,
+        };
+        let (lateness, early) = (lateness.quantiles(), total(|c| c.early));
+        let detail = serde_json::json!({
+            "driver": "edt", "at_ns": mono_ns(), "totals": totals, "lateness": lateness, "early": early,
+            "unintended": unintended.iter().copied().collect::<std::collections::BTreeMap<_, _>>(),
+            "captured": total(|c| c.steered), "delivered": released, "marked_ce": marked,
+            "foreign": total(|c| c.foreign), "in_fq": queued, "updates": self.table.updates(),
+        });
+        Ok(PlaneStats {
+            driver: DriverKind::Edt,
+            totals,
+            unintended,
+            lateness,
+            early,
+            detail,
+        })
+    }
+
+    fn edge_stats(
+        &mut self,
+        ledger: &Ledger,
+        from: PortId,
+        to: PortId,
+    ) -> Result<Option<EdgeStats>> {
+        let edge = (from.0, to.0);
+        let Some((counters, state)) = self.table.edge(edge)? else {
+            return Ok(None);
+        };
+        let now = mono_ns();
+        let impairment = ledger.edge(edge).map(|(base, effects)| effects.over(base));
+        let rate = impairment.and_then(|i| i.rate_bps).map_or(0, u64::from);
+        let waits_ns = u128::from(state.free_ns.saturating_sub(now));
+        Ok(Some(EdgeStats {
+            from,
+            to,
+            impairment,
+            counters,
+            held: 0,
+            queue_bytes: (waits_ns * u128::from(rate) / 8_000_000_000) as u64,
+        }))
+    }
+}
+
+impl State {
+    fn add_to(&self, sum: &mut EdgeCounters) {
+        sum.add(&EdgeCounters {
+            offered: self.offered,
+            offered_bytes: self.offered_bytes,
+            delivered: self.accepted,
+            delivered_bytes: self.accepted_bytes,
+            dropped_queue: self.dropped_queue,
+            dropped_loss: self.dropped_loss,
+            dropped_outage: self.dropped_outage,
+            ..EdgeCounters::default()
+        });
+    }
+}

@@ -1,0 +1,411 @@
+//! Edges in the kernel's memory: slots with parameters in two banks, lists of each port's edges, and the epoch that
+//! says which bank is in force.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use constel_link::EdgeCounters;
+use libbpf_rs::{MapCore, MapFlags};
+
+use crate::error::{DriverError, Result};
+use crate::ledger::{Edge, Ledger};
+use crate::relay::mapped::Mapped;
+
+use super::layout::{EPOCH_AT, Params, Port, SHARED_BYTES, State, TAI_AT};
+use super::programs::{Programs, from_bytes};
+
+/// Slots read in one system call.
+const BATCH: u32 = 4096;
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    slot: u32,
+    /// Lives begun.
+    lives: u32,
+    /// Where in its port's list, while it exists.
+    position: Option<u32>,
+}
+
+/// The edges, and what the kernel is still to be told.
+#[derive(Debug)]
+pub(super) struct Table {
+    programs: Arc<Programs>,
+    seed: u64,
+    params: Mapped,
+    ports: Mapped,
+    shared: Mapped,
+    /// What each slot is to hold in both banks.
+    wanted: Vec<Params>,
+    /// Whose each slot in use is.
+    owners: Vec<Edge>,
+    places: HashMap<Edge, Place>,
+    /// Existing edges of each port, by slot.
+    lists: Vec<Vec<u32>>,
+    /// Slots of edges that are gone, the longest gone first; taken when no slot is unused.
+    gone: std::collections::VecDeque<Edge>,
+    /// Lives and flows begun, over all edges.
+    lives: u32,
+    flows: u32,
+    /// Counts of edges whose slots were given away.
+    past: EdgeCounters,
+    existing: usize,
+    epoch: u32,
+    updates: u64,
+    dirty_slots: Vec<u32>,
+    dirty_ports: Vec<u32>,
+    /// The update before is in force, but the other bank does not have it yet.
+    unsettled: bool,
+}
+
+impl Table {
+    pub(super) fn new(
+        programs: &Arc<Programs>,
+        ports: u32,
+        edges: u32,
+        seed: u64,
+    ) -> Result<Table> {
+        let params = programs.mapped("edt_params", 2 * edges as usize * size_of::<Params>())?;
+        let port_map = programs.mapped("edt_ports", 2 * ports as usize * size_of::<Port>())?;
+        let shared = programs.mapped("edt_shared", SHARED_BYTES)?;
+        let table = Table {
+            programs: programs.clone(),
+            seed,
+            params,
+            ports: port_map,
+            shared,
+            wanted: vec![Params::default(); edges as usize],
+            owners: Vec::new(),
+            places: HashMap::new(),
+            lists: vec![Vec::new(); ports as usize],
+            gone: std::collections::VecDeque::new(),
+            lives: 0,
+            flows: 0,
+            past: EdgeCounters::default(),
+            existing: 0,
+            epoch: 0,
+            updates: 0,
+            dirty_slots: Vec::new(),
+            dirty_ports: Vec::new(),
+            unsettled: false,
+        };
+        table.tell_clocks();
+        Ok(table)
+    }
+
+    pub(super) fn updates(&self) -> u64 {
+        self.updates
+    }
+
+    /// The difference of `CLOCK_TAI` and `CLOCK_REALTIME`, whole seconds that somebody may set.
+    pub(super) fn tell_clocks(&self) {
+        let read = |clock| {
+            let mut t = libc::timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            };
+            // SAFETY: a local.
+            unsafe { libc::clock_gettime(clock, &raw mut t) };
+            t.tv_sec as f64 + t.tv_nsec as f64 / 1e9
+        };
+        let seconds = (read(libc::CLOCK_TAI) - read(libc::CLOCK_REALTIME)).round() as u64;
+        // SAFETY: the map holds a u64 there, aligned.
+        let at = unsafe { self.shared.shared::<AtomicU64>(TAI_AT) };
+        at.store(seconds * 1_000_000_000, Ordering::Relaxed);
+    }
+
+    pub(super) fn room(&self, wanted: usize) -> Result<()> {
+        let room = self.wanted.len();
+        if self.existing + wanted > room {
+            return Err(DriverError::Full { wanted, room });
+        }
+        Ok(())
+    }
+
+    /// Write what these edges are to be into the bank that is not in force.
+    pub(super) fn prepare(&mut self, ledger: &Ledger, edges: &[Edge]) -> Result<()> {
+        if self.unsettled {
+            self.settle()?;
+        }
+        let mut fresh = Vec::new();
+        for &edge in edges {
+            match ledger.edge(edge) {
+                Some((base, effects)) => {
+                    let slot = self.open(edge, &mut fresh)?;
+                    self.wanted[slot as usize].set(edge.1, base, &effects);
+                    self.dirty_slots.push(slot);
+                }
+                None => self.close(edge),
+            }
+        }
+        self.add_to_index(&fresh)?;
+        self.write((self.epoch + 1) & 1);
+        Ok(())
+    }
+
+    /// One store: everything that was prepared is in force.
+    pub(super) fn commit(&mut self) {
+        self.epoch = self.epoch.wrapping_add(1);
+        self.updates += 1;
+        self.unsettled = true;
+        // SAFETY: the map holds a u32 there, aligned.
+        let at = unsafe { self.shared.shared::<AtomicU32>(EPOCH_AT) };
+        at.store(self.epoch, Ordering::SeqCst);
+    }
+
+    /// Have the other bank follow, once no program looks at it any more.
+    pub(super) fn settle(&mut self) -> Result<()> {
+        grace_period()?;
+        self.write((self.epoch + 1) & 1);
+        self.dirty_slots.clear();
+        self.dirty_ports.clear();
+        self.unsettled = false;
+        Ok(())
+    }
+
+    /// The slot of an edge that is to exist.
+    fn open(&mut self, edge: Edge, fresh: &mut Vec<(Edge, u32)>) -> Result<u32> {
+        let place = match self.places.get(&edge) {
+            Some(place) => *place,
+            None => {
+                let slot = self.take_slot(edge)?;
+                fresh.push((edge, slot));
+                self.flows = self.flows.wrapping_add(1).max(1);
+                self.wanted[slot as usize] = Params::new(self.flows);
+                Place {
+                    slot,
+                    lives: 0,
+                    position: None,
+                }
+            }
+        };
+        if place.position.is_some() {
+            return Ok(place.slot);
+        }
+        self.lives = self.lives.wrapping_add(1).max(1);
+        self.wanted[place.slot as usize].begin(self.lives, self.seed, edge, place.lives);
+        let position = self.lists[edge.0 as usize].len() as u32;
+        self.lists[edge.0 as usize].push(place.slot);
+        self.relink(edge.0, [position.checked_sub(1), Some(position)]);
+        self.existing += 1;
+        let place = Place {
+            lives: place.lives + 1,
+            position: Some(position),
+            ..place
+        };
+        self.places.insert(edge, place);
+        Ok(place.slot)
+    }
+
+    fn close(&mut self, edge: Edge) {
+        let Some(place) = self.places.get_mut(&edge) else {
+            return;
+        };
+        let Some(position) = place.position.take() else {
+            return;
+        };
+        let slot = place.slot;
+        self.wanted[slot as usize].end();
+        self.wanted[slot as usize].next = 0;
+        self.dirty_slots.push(slot);
+        let list = &mut self.lists[edge.0 as usize];
+        list.swap_remove(position as usize);
+        let last = (list.len() as u32).checked_sub(1);
+        if let Some(&moved) = list.get(position as usize)
+            && let Some(place) = self.places.get_mut(&self.owners[moved as usize])
+        {
+            place.position = Some(position);
+        }
+        self.relink(edge.0, [position.checked_sub(1), Some(position), last]);
+        self.existing -= 1;
+        self.gone.push_back(edge);
+    }
+
+    /// Correct what these places of a port's list point to, and where the list begins.
+    fn relink<const N: usize>(&mut self, port: u32, positions: [Option<u32>; N]) {
+        let list = &self.lists[port as usize];
+        for position in positions.into_iter().flatten() {
+            if let Some(&slot) = list.get(position as usize) {
+                self.wanted[slot as usize].next =
+                    list.get(position as usize + 1).map_or(0, |next| next + 1);
+                self.dirty_slots.push(slot);
+            }
+        }
+        self.dirty_ports.push(port);
+    }
+
+    fn take_slot(&mut self, edge: Edge) -> Result<u32> {
+        let unused = self.owners.len();
+        if unused < self.wanted.len() {
+            self.owners.push(edge);
+            return Ok(unused as u32);
+        }
+        while let Some(old) = self.gone.pop_front() {
+            // It may have come back meanwhile, or be here twice.
+            let Some(place) = self
+                .places
+                .get(&old)
+                .filter(|place| place.position.is_none())
+                .copied()
+            else {
+                continue;
+            };
+            self.places.remove(&old);
+            let key = key_of(old);
+            let index = self.programs.map("edt_index")?;
+            index
+                .delete(&key)
+                .map_err(DriverError::bpf("forget an edge"))?;
+            self.state(place.slot)?.add_to(&mut self.past);
+            let states = self.programs.map("edt_state")?;
+            let nothing = [0u8; size_of::<State>()];
+            states
+                .update(&place.slot.to_ne_bytes(), &nothing, MapFlags::LOCK)
+                .map_err(DriverError::bpf("clear an edge's slot"))?;
+            self.owners[place.slot as usize] = edge;
+            return Ok(place.slot);
+        }
+        Err(DriverError::Full {
+            wanted: 1,
+            room: self.wanted.len(),
+        })
+    }
+
+    fn add_to_index(&self, fresh: &[(Edge, u32)]) -> Result<()> {
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        let index = self.programs.map("edt_index")?;
+        let keys: Vec<u8> = fresh.iter().flat_map(|(edge, _)| key_of(*edge)).collect();
+        let values: Vec<u8> = fresh
+            .iter()
+            .flat_map(|(_, slot)| slot.to_ne_bytes())
+            .collect();
+        index
+            .update_batch(
+                &keys,
+                &values,
+                fresh.len() as u32,
+                MapFlags::ANY,
+                MapFlags::ANY,
+            )
+            .map_err(DriverError::bpf("add edges to the index"))
+    }
+
+    /// Write what has changed into a bank nobody looks at.
+    fn write(&mut self, bank: u32) {
+        self.dirty_slots.sort_unstable();
+        self.dirty_slots.dedup();
+        self.dirty_ports.sort_unstable();
+        self.dirty_ports.dedup();
+        for &slot in &self.dirty_slots {
+            let offset = (2 * slot + bank) as usize * size_of::<Params>();
+            let at = self
+                .params
+                .ptr(offset, size_of::<Params>())
+                .cast::<Params>();
+            // SAFETY: inside the mapping, aligned as entries of the map are, and no program reads this bank: the
+            // epoch names the other one, and a grace period has passed since it named this one.
+            unsafe { at.write_volatile(self.wanted[slot as usize]) };
+        }
+        for &port in &self.dirty_ports {
+            let list = &self.lists[port as usize];
+            let value = Port {
+                first: list.first().map_or(0, |slot| slot + 1),
+                edges: list.len() as u32,
+            };
+            let offset = (2 * port + bank) as usize * size_of::<Port>();
+            let at = self.ports.ptr(offset, size_of::<Port>()).cast::<Port>();
+            // SAFETY: as above.
+            unsafe { at.write_volatile(value) };
+        }
+    }
+
+    fn state(&self, slot: u32) -> Result<State> {
+        let what = "read an edge's counters";
+        let states = self.programs.map("edt_state")?;
+        let found = states
+            .lookup(&slot.to_ne_bytes(), MapFlags::LOCK)
+            .map_err(DriverError::bpf(what))?;
+        Ok(found
+            .and_then(|bytes| from_bytes(&bytes))
+            .unwrap_or_default())
+    }
+
+    /// Counters and state of an edge that exists or did.
+    pub(super) fn edge(&self, edge: Edge) -> Result<Option<(EdgeCounters, State)>> {
+        let Some(place) = self.places.get(&edge) else {
+            return Ok(None);
+        };
+        let state = self.state(place.slot)?;
+        let mut counters = EdgeCounters::default();
+        state.add_to(&mut counters);
+        Ok(Some((counters, state)))
+    }
+
+    /// Add the counters of all edges; gives how many frames were marked.
+    pub(super) fn add_all(&self, sum: &mut EdgeCounters) -> Result<u64> {
+        sum.add(&self.past);
+        let states = self.programs.map("edt_state")?;
+        let used = self.owners.len() as u32;
+        let mut marked = 0;
+        let mut keys = vec![0u32; BATCH as usize];
+        let mut values = vec![State::default(); BATCH as usize];
+        let (mut at, mut done) = (0u32, 0u32);
+        while done < used {
+            let mut count = BATCH.min(used - done);
+            let (before, first) = (at, done == 0);
+            let opts = libbpf_sys::bpf_map_batch_opts {
+                sz: size_of::<libbpf_sys::bpf_map_batch_opts>() as u64,
+                elem_flags: libbpf_sys::BPF_F_LOCK.into(),
+                flags: 0,
+            };
+            // SAFETY: all pointers are to locals with room for `count` keys and values.
+            let result = unsafe {
+                libbpf_sys::bpf_map_lookup_batch(
+                    states.as_fd().as_raw_fd(),
+                    if first {
+                        std::ptr::null_mut()
+                    } else {
+                        (&raw const before).cast_mut().cast()
+                    },
+                    (&raw mut at).cast(),
+                    keys.as_mut_ptr().cast(),
+                    values.as_mut_ptr().cast(),
+                    &raw mut count,
+                    &raw const opts,
+                )
+            };
+            if result < 0 && result != -libc::ENOENT || count == 0 {
+                return Err(DriverError::last_os("read the edges' counters"));
+            }
+            for state in &values[..count as usize] {
+                state.add_to(sum);
+                marked += state.marked;
+            }
+            done += count;
+        }
+        Ok(marked)
+    }
+}
+
+fn key_of((from, to): Edge) -> [u8; 8] {
+    let mut key = [0; 8];
+    key[..4].copy_from_slice(&from.to_ne_bytes());
+    key[4..].copy_from_slice(&to.to_ne_bytes());
+    key
+}
+
+/// Wait until every program that runs now has ended.
+fn grace_period() -> Result<()> {
+    const MEMBARRIER_CMD_GLOBAL: libc::c_int = 1;
+    // SAFETY: no pointers.
+    let result = unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
+    if result < 0 {
+        return Err(DriverError::last_os(
+            "wait for BPF programs to end (membarrier)",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,171 @@
+//! Filters and actions that lead frames from port to port, as the kernel's headers lay them out.
+
+use constel_host::netlink::{Attributes, Tc, handle};
+use constel_link::{PortId, mac_of};
+
+use crate::relay::host_ifindex;
+
+use super::{FIRST_SERVED, FIRST_SERVICE, Way};
+
+/// Priorities: the first filter that matches decides. Each edge's filter for groups has one of its own.
+const UNICAST: u16 = 1;
+const ONLY: u16 = 2;
+const GROUPS: u16 = 10;
+const REST: u16 = 0xffff;
+
+const TCA_FLOWER_ACT: u16 = 3;
+const TCA_FLOWER_KEY_ETH_DST: u16 = 4;
+const TCA_FLOWER_KEY_ETH_DST_MASK: u16 = 5;
+const TCA_MATCHALL_ACT: u16 = 2;
+const TCA_FW_ACT: u16 = 4;
+
+const TCA_ACT_KIND: u16 = 1;
+const TCA_ACT_OPTIONS: u16 = 2;
+const TCA_SKBEDIT_PARMS: u16 = 2;
+const TCA_SKBEDIT_PRIORITY: u16 = 3;
+const TCA_SKBEDIT_MARK: u16 = 5;
+const TCA_MIRRED_PARMS: u16 = 2;
+const TCA_GACT_PARMS: u16 = 2;
+
+const TC_ACT_UNSPEC: i32 = -1;
+const TC_ACT_SHOT: i32 = 2;
+const TC_ACT_PIPE: i32 = 3;
+const TC_ACT_STOLEN: i32 = 4;
+const TCA_EGRESS_REDIR: i32 = 1;
+const TCA_EGRESS_MIRROR: i32 = 2;
+
+/// `struct tc_gen` (index, capabilities, action, references, bindings), then what the action has besides.
+fn parameters(action: i32, rest: &[i32]) -> Vec<u8> {
+    let words = [0, 0, action, 0, 0].into_iter().chain(rest.iter().copied());
+    words.flat_map(i32::to_ne_bytes).collect()
+}
+
+fn action(kind: &str, options: Attributes) -> Attributes {
+    Attributes::default()
+        .text(TCA_ACT_KIND, kind)
+        .nest(TCA_ACT_OPTIONS, options)
+}
+
+/// Mark a frame, name its class, and have it sent by an interface: the frame itself, or a copy.
+fn onwards(mark: u32, class: u32, ifindex: u32, copy: bool) -> Attributes {
+    let edit = Attributes::default()
+        .put(TCA_SKBEDIT_PARMS, &parameters(TC_ACT_PIPE, &[]))
+        .u32(TCA_SKBEDIT_PRIORITY, class)
+        .u32(TCA_SKBEDIT_MARK, mark);
+    let (how, then) = if copy {
+        // On to the next filter.
+        (TCA_EGRESS_MIRROR, TC_ACT_UNSPEC)
+    } else {
+        (TCA_EGRESS_REDIR, TC_ACT_STOLEN)
+    };
+    let send = parameters(then, &[how, ifindex as i32]);
+    let send = Attributes::default().put(TCA_MIRRED_PARMS, &send);
+    Attributes::default()
+        .nest(1, action("skbedit", edit))
+        .nest(2, action("mirred", send))
+}
+
+/// From the near port: to its service, or where there is no rate straight to the far port.
+fn first_leg(way: &Way, copy: bool) -> Attributes {
+    match way.service.filter(|_| way.rated) {
+        Some(minor) => onwards(way.mark, handle(1, minor), FIRST_SERVICE + way.edge.0, copy),
+        None => onwards(
+            way.mark,
+            handle(1, way.line),
+            host_ifindex(PortId(way.edge.1)),
+            copy,
+        ),
+    }
+}
+
+fn filter(
+    ifindex: u32,
+    priority: u16,
+    handle: u32,
+    kind: &'static str,
+    options: Option<Attributes>,
+) -> Tc<'static> {
+    Tc {
+        ifindex,
+        handle,
+        parent: Tc::INGRESS,
+        info: Tc::all_protocols(priority),
+        kind,
+        options,
+    }
+}
+
+/// Frames for the far port's address. Without options (`with` false): to be deleted, likewise below.
+pub(super) fn unicast(way: &Way, with: bool) -> Tc<'static> {
+    let options = with.then(|| {
+        Attributes::default()
+            .put(TCA_FLOWER_KEY_ETH_DST, &mac_of(PortId(way.edge.1)))
+            .put(TCA_FLOWER_KEY_ETH_DST_MASK, &[0xff; 6])
+            .nest(TCA_FLOWER_ACT, first_leg(way, false))
+    });
+    filter(
+        host_ifindex(PortId(way.edge.0)),
+        UNICAST,
+        way.mark,
+        "flower",
+        options,
+    )
+}
+
+/// A copy of frames for any group.
+pub(super) fn group(way: &Way, with: bool) -> Tc<'static> {
+    const GROUP: [u8; 6] = [1, 0, 0, 0, 0, 0];
+    let options = with.then(|| {
+        Attributes::default()
+            .put(TCA_FLOWER_KEY_ETH_DST, &GROUP)
+            .put(TCA_FLOWER_KEY_ETH_DST_MASK, &GROUP)
+            .nest(TCA_FLOWER_ACT, first_leg(way, true))
+    });
+    // Edges of one port have line classes on different interfaces, but marks differ.
+    let priority = GROUPS + (way.mark % u32::from(REST - GROUPS - 1)) as u16;
+    filter(
+        host_ifindex(PortId(way.edge.0)),
+        priority,
+        way.mark,
+        "flower",
+        options,
+    )
+}
+
+/// All frames of a port with one edge.
+pub(super) fn only(way: &Way, with: bool) -> Tc<'static> {
+    let options = with.then(|| Attributes::default().nest(TCA_MATCHALL_ACT, first_leg(way, false)));
+    filter(
+        host_ifindex(PortId(way.edge.0)),
+        ONLY,
+        1,
+        "matchall",
+        options,
+    )
+}
+
+/// Frames that have been served, on to the far port.
+pub(super) fn served(way: &Way) -> Tc<'static> {
+    let onwards = onwards(
+        way.mark,
+        handle(1, way.line),
+        host_ifindex(PortId(way.edge.1)),
+        false,
+    );
+    let options = Attributes::default().nest(TCA_FW_ACT, onwards);
+    filter(
+        FIRST_SERVED + way.edge.0,
+        UNICAST,
+        way.mark,
+        "fw",
+        Some(options),
+    )
+}
+
+/// Frames that find no edge.
+pub(super) fn drop_the_rest(ifindex: u32) -> Tc<'static> {
+    let drop = Attributes::default().put(TCA_GACT_PARMS, &parameters(TC_ACT_SHOT, &[]));
+    let actions = Attributes::default().nest(1, action("gact", drop));
+    let options = Attributes::default().nest(TCA_MATCHALL_ACT, actions);
+    filter(ifindex, REST, 1, "matchall", Some(options))
+}

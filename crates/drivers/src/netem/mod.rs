@@ -1,0 +1,425 @@
+//! The netem driver: the kernel's own emulator, set up by netlink messages only. The baseline to compare with.
+//!
+//! All host ends stand in one namespace; each port has a *service pair* `q<port>`/`r<port>` there:
+//!
+//! ```text
+//! node eth0 -- h<from>  ingress: flower by destination address, matchall for an only edge, a copy for each edge of
+//!                       a group address; each marked with its edge
+//!              q<from>  htb, a class for each edge with a rate; in it netem with that rate and nothing else:
+//!                       service and the queue in front of it
+//!              r<from>  ingress: fw by mark
+//!              h<to>    htb, a class for each edge; in it netem with delay and loss: the delay line; then node eth0
+//! ```
+//! One netem for both would have one limit for queue and propagation together, and a delay before its rate. The
+//! delay line's netem has a rate beyond all links: with any rate it keeps the order of frames when a delay shrinks.
+//! netem's correlations do not keep the probabilities they are about, and its jitter reorders: neither is offered.
+//!
+//! Differences to the relay, declared as capabilities: delays stay as they were at the last update; updates are made
+//! edge by edge; losses are not seeded; a queue's limit is a number of frames of 1,514 bytes.
+
+mod filters;
+mod qdiscs;
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use constel_host::netlink::{Batch, LinkChange, QdiscStats, Socket, TcVerb, VethEnd};
+use constel_host::netns::NetNs;
+use constel_link::{EdgeCounters, EdgeStats, Nanos, PortId, Quantiles, Totals};
+
+use crate::capabilities::DriverKind;
+use crate::error::{DriverError, Result};
+use crate::ledger::{Edge, Ledger};
+use crate::plane::{BACKLOG, PlaneConfig, PlaneStats};
+use crate::quiet::{clsact, silent_ns, tx_dropped};
+use crate::relay::{host_ifindex, mono_ns};
+use crate::worker::{Backend, WorkerHandle};
+
+use qdiscs::{class, delay_line, root, service};
+
+/// Index of port 0's sending end of the service pair; the receiving ends follow from twice as much on.
+const FIRST_SERVICE: u32 = 100_000;
+const FIRST_SERVED: u32 = 200_000;
+
+/// The driver's namespace.
+#[derive(Debug)]
+pub struct Netem {
+    config: PlaneConfig,
+    ns: NetNs,
+    started: Mutex<bool>,
+}
+
+impl Netem {
+    /// Make the namespace, and try whether the kernel has what is needed.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn new(config: &PlaneConfig) -> Result<Netem> {
+        Ok(Netem {
+            config: config.clone(),
+            ns: silent_ns()?,
+            started: Mutex::new(false),
+        })
+    }
+
+    pub(crate) fn shard_ns(&self, port: PortId) -> Result<&NetNs> {
+        let ports = self.config.ports;
+        if port.0 < ports {
+            Ok(&self.ns)
+        } else {
+            Err(DriverError::NoSuchPort { port, ports })
+        }
+    }
+
+    pub(crate) fn namespace(&self) -> &NetNs {
+        &self.ns
+    }
+
+    pub(crate) fn attach(&self, ports: &[PortId]) -> Result<()> {
+        let mut batch = Batch::new();
+        for &port in ports {
+            self.shard_ns(port)?;
+            let (send, receive) = (FIRST_SERVICE + port.0, FIRST_SERVED + port.0);
+            let names = [format!("q{}", port.0), format!("r{}", port.0)];
+            let end = |name, ifindex| VethEnd {
+                name,
+                ifindex: Some(ifindex),
+                ..VethEnd::default()
+            };
+            batch.create_veth(&end(&names[0], send), &end(&names[1], receive))?;
+            batch.tc(TcVerb::AddQdisc, &clsact(host_ifindex(port)));
+            batch.tc(
+                TcVerb::AddFilter,
+                &filters::drop_the_rest(host_ifindex(port)),
+            );
+            batch.tc(TcVerb::AddQdisc, &root(host_ifindex(port)));
+            batch.tc(TcVerb::AddQdisc, &root(send));
+            batch.tc(TcVerb::AddQdisc, &clsact(receive));
+            for ifindex in [send, receive] {
+                batch.change_link(&LinkChange {
+                    ifindex,
+                    up: Some(true),
+                    ..LinkChange::default()
+                })?;
+            }
+        }
+        Ok(Socket::open_in(&self.ns)?.send(&mut batch)?)
+    }
+
+    pub(crate) fn start(&self) -> Result<WorkerHandle> {
+        let mut started = self.started.lock().map_err(|_| DriverError::Stopped)?;
+        if std::mem::replace(&mut *started, true) {
+            return Err(DriverError::Unable(
+                "the driver has been started already".into(),
+            ));
+        }
+        let backend = NetemBackend {
+            socket: Socket::open_in(&self.ns)?,
+            ns: self.ns.try_clone()?,
+            batch: Batch::new(),
+            edges: HashMap::new(),
+            live: HashMap::new(),
+            classes: HashMap::new(),
+        };
+        WorkerHandle::start(
+            DriverKind::Netem,
+            &self.config.lab,
+            self.config.ports,
+            backend,
+        )
+    }
+}
+
+/// What the kernel has for an edge. Classes stay when the edge goes: frames in flight still arrive, and the edge
+/// may come back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way {
+    pub(crate) edge: Edge,
+    /// Its mark, and its number among the edges ever made.
+    pub(crate) mark: u32,
+    /// Minor number of its class at the service pair, once it had a rate.
+    pub(crate) service: Option<u16>,
+    /// Minor number of its class at the far port.
+    pub(crate) line: u16,
+    /// Frames find it.
+    live: bool,
+    /// It has a rate at present.
+    rated: bool,
+    /// A filter for group addresses exists.
+    group: bool,
+    /// A filter for all frames exists, because it is the only edge.
+    only: bool,
+}
+
+struct NetemBackend {
+    socket: Socket,
+    ns: NetNs,
+    batch: Batch,
+    edges: HashMap<Edge, Way>,
+    /// Edges of each port that frames find.
+    live: HashMap<u32, Vec<Edge>>,
+    /// Classes made on each interface.
+    classes: HashMap<u32, u16>,
+}
+
+impl NetemBackend {
+    fn new_class(&mut self, ifindex: u32) -> Result<u16> {
+        // Minor 0 is the discipline itself, major 1 the root: the leaf's major number is its class's minor.
+        let last = self.classes.entry(ifindex).or_insert(1);
+        *last = last
+            .checked_add(1)
+            .filter(|n| *n < 0xffff)
+            .ok_or(DriverError::Full {
+                wanted: 1,
+                room: 65_533,
+            })?;
+        let minor = *last;
+        self.batch.tc(TcVerb::AddClass, &class(ifindex, minor));
+        Ok(minor)
+    }
+
+    fn set(
+        &mut self,
+        edge: Edge,
+        base: &constel_link::Impairment,
+        effects: &constel_link::Effects,
+    ) -> Result<()> {
+        let wanted = effects.over(base);
+        let (from, to) = (PortId(edge.0), PortId(edge.1));
+        let mut way = match self.edges.get(&edge) {
+            Some(way) => *way,
+            None => Way {
+                edge,
+                mark: self.edges.len() as u32 + 1,
+                service: None,
+                line: self.new_class(host_ifindex(to))?,
+                live: false,
+                rated: false,
+                group: false,
+                only: false,
+            },
+        };
+        let delay_ns = wanted.delay.at(mono_ns());
+        self.batch.tc(
+            TcVerb::ReplaceQdisc,
+            &delay_line(host_ifindex(to), way.line, delay_ns, wanted.loss),
+        );
+        let was_rated = std::mem::replace(&mut way.rated, wanted.rate_bps.is_some());
+        if let Some(rate_bps) = wanted.rate_bps {
+            let ifindex = FIRST_SERVICE + from.0;
+            let minor = match way.service {
+                Some(minor) => minor,
+                None => {
+                    let minor = self.new_class(ifindex)?;
+                    way.service = Some(minor);
+                    self.batch.tc(TcVerb::AddFilter, &filters::served(&way));
+                    minor
+                }
+            };
+            self.batch.tc(
+                TcVerb::ReplaceQdisc,
+                &service(ifindex, minor, rate_bps, wanted.queue.bytes),
+            );
+        }
+        let reroute = way.live && was_rated != way.rated;
+        let up = effects.down != Some(true);
+        if way.live && (!up || reroute) {
+            self.hide(&mut way);
+        }
+        self.edges.insert(edge, way);
+        if up && !way.live {
+            self.show(edge);
+        }
+        self.arrange(edge.0);
+        Ok(())
+    }
+
+    /// No frame finds the edge any more.
+    fn hide(&mut self, way: &mut Way) {
+        self.batch
+            .tc(TcVerb::DeleteFilter, &filters::unicast(way, false));
+        if std::mem::take(&mut way.group) {
+            self.batch
+                .tc(TcVerb::DeleteFilter, &filters::group(way, false));
+        }
+        if std::mem::take(&mut way.only) {
+            self.batch
+                .tc(TcVerb::DeleteFilter, &filters::only(way, false));
+        }
+        way.live = false;
+        if let Some(list) = self.live.get_mut(&way.edge.0) {
+            list.retain(|edge| *edge != way.edge);
+        }
+    }
+
+    fn show(&mut self, edge: Edge) {
+        if let Some(way) = self.edges.get_mut(&edge) {
+            self.batch
+                .tc(TcVerb::AddFilter, &filters::unicast(way, true));
+            way.live = true;
+            self.live.entry(edge.0).or_default().push(edge);
+        }
+    }
+
+    /// An only edge takes all frames; of several, each takes a copy of what is for a group.
+    fn arrange(&mut self, port: u32) {
+        let list = self.live.get(&port).map_or(&[][..], Vec::as_slice);
+        let alone = list.len() == 1;
+        // Filters that are to go first: for a moment a frame may find no edge, but never two.
+        for edge in list {
+            let Some(way) = self.edges.get_mut(edge) else {
+                continue;
+            };
+            if alone && std::mem::take(&mut way.group) {
+                self.batch
+                    .tc(TcVerb::DeleteFilter, &filters::group(way, false));
+            }
+            if !alone && std::mem::take(&mut way.only) {
+                self.batch
+                    .tc(TcVerb::DeleteFilter, &filters::only(way, false));
+            }
+            if alone && !std::mem::replace(&mut way.only, true) {
+                self.batch.tc(TcVerb::AddFilter, &filters::only(way, true));
+            }
+            if !alone {
+                way.only = false;
+                if !std::mem::replace(&mut way.group, true) {
+                    self.batch.tc(TcVerb::AddFilter, &filters::group(way, true));
+                }
+            }
+        }
+    }
+
+    fn remove(&mut self, edge: Edge) {
+        let Some(mut way) = self.edges.get(&edge).copied() else {
+            return;
+        };
+        if way.live {
+            self.hide(&mut way);
+            self.edges.insert(edge, way);
+            self.arrange(edge.0);
+        }
+    }
+
+    /// Counters of the two disciplines of an edge.
+    fn counters(way: &Way, stats: &HashMap<(u32, u32), QdiscStats>) -> (EdgeCounters, usize) {
+        let none = QdiscStats::default();
+        let of = |ifindex: u32, minor: u16| {
+            stats
+                .get(&(ifindex, u32::from(minor) << 16))
+                .unwrap_or(&none)
+        };
+        let line = of(host_ifindex(PortId(way.edge.1)), way.line);
+        let service = way
+            .service
+            .map_or(&none, |minor| of(FIRST_SERVICE + way.edge.0, minor));
+        let counters = EdgeCounters {
+            // What was served went on to the line, so it counts there.
+            offered: line.packets + line.drops + line.queued + service.drops + service.queued,
+            delivered: line.packets,
+            delivered_bytes: line.bytes,
+            dropped_queue: service.drops,
+            dropped_loss: line.drops,
+            ..EdgeCounters::default()
+        };
+        (counters, (line.queued + service.queued) as usize)
+    }
+
+    fn all_stats(&mut self) -> Result<HashMap<(u32, u32), QdiscStats>> {
+        let stats = self.socket.qdisc_stats()?;
+        let netems = stats.into_iter().filter(|q| q.kind == "netem");
+        Ok(netems.map(|q| ((q.ifindex, q.handle), q)).collect())
+    }
+}
+
+impl Backend for NetemBackend {
+    fn room(&self, _wanted: usize) -> Result<()> {
+        // Class numbers of an interface may run out; only the interface knows.
+        Ok(())
+    }
+
+    fn prepare(&mut self, ledger: &Ledger, edges: &[Edge]) -> Result<()> {
+        self.batch.clear();
+        for &edge in edges {
+            match ledger.edge(edge) {
+                Some((base, effects)) => self.set(edge, base, &effects)?,
+                None => self.remove(edge),
+            }
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        Ok(self.socket.send(&mut self.batch)?)
+    }
+
+    fn settle(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn lead_ns(&self, _edges: usize) -> Nanos {
+        1_000_000
+    }
+
+    fn snapshot(&mut self, edges: usize) -> Result<PlaneStats> {
+        let stats = self.all_stats()?;
+        let mut totals = Totals {
+            edges,
+            ..Totals::default()
+        };
+        for way in self.edges.values() {
+            let (counters, held) = Self::counters(way, &stats);
+            totals.counters.add(&counters);
+            totals.held += held;
+        }
+        let mut ports: Vec<u32> = self
+            .edges
+            .keys()
+            .flat_map(|(from, to)| [*from, *to])
+            .collect();
+        ports.sort_unstable();
+        ports.dedup();
+        let names = ports
+            .iter()
+            .flat_map(|port| [format!("q{port}"), format!("h{port}")]);
+        let backlog = self.ns.run(|| tx_dropped(names))??;
+        // What netem or htb drops at the interface is drawn by the scenario; the rest is in `backlog`.
+        let drawn = totals.counters.dropped();
+        let unintended = vec![(BACKLOG, backlog.saturating_sub(drawn))];
+        let detail = serde_json::json!({
+            "driver": "netem", "at_ns": mono_ns(), "totals": totals, "lateness": null,
+            "unintended": unintended.iter().copied().collect::<std::collections::BTreeMap<_, _>>(),
+        });
+        Ok(PlaneStats {
+            driver: DriverKind::Netem,
+            totals,
+            unintended,
+            lateness: Quantiles::default(),
+            early: 0,
+            detail,
+        })
+    }
+
+    fn edge_stats(
+        &mut self,
+        ledger: &Ledger,
+        from: PortId,
+        to: PortId,
+    ) -> Result<Option<EdgeStats>> {
+        let Some(way) = self.edges.get(&(from.0, to.0)).copied() else {
+            return Ok(None);
+        };
+        let (counters, held) = Self::counters(&way, &self.all_stats()?);
+        let impairment = ledger
+            .edge(way.edge)
+            .map(|(base, effects)| effects.over(base));
+        Ok(Some(EdgeStats {
+            from,
+            to,
+            impairment,
+            counters,
+            held,
+            queue_bytes: 0,
+        }))
+    }
+}

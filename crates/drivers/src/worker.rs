@@ -1,0 +1,300 @@
+//! The thread of a driver whose edges are in the kernel: takes updates, and has them take effect in their time.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use constel_link::{
+    CheckedEffects, CheckedUpdate, EdgeStats, EdgeUpdate, EffectsChange, Nanos, PortId,
+};
+
+use crate::capabilities::{Capabilities, DriverKind};
+use crate::error::{DriverError, Result};
+use crate::ledger::{Edge, Ledger};
+use crate::plane::PlaneStats;
+use crate::relay::{Applied, KnownEffects, mono_ns};
+
+/// The kernel's side of a driver.
+pub(crate) trait Backend: Send + 'static {
+    /// Whether so many further edges find room.
+    fn room(&self, wanted: usize) -> Result<()>;
+    /// Makes ready what can be made ready before its time: these edges are to be as the ledger has them.
+    fn prepare(&mut self, ledger: &Ledger, edges: &[Edge]) -> Result<()>;
+    /// Has what was prepared take effect.
+    fn commit(&mut self) -> Result<()>;
+    /// What remains to be done afterwards.
+    fn settle(&mut self) -> Result<()>;
+    /// How long before its time preparing so many edges should begin.
+    fn lead_ns(&self, edges: usize) -> Nanos;
+    /// The driver's counters.
+    fn snapshot(&mut self, edges: usize) -> Result<PlaneStats>;
+    /// An edge's counters; `None` when there never was one.
+    fn edge_stats(
+        &mut self,
+        ledger: &Ledger,
+        from: PortId,
+        to: PortId,
+    ) -> Result<Option<EdgeStats>>;
+}
+
+enum Command {
+    Apply {
+        update: CheckedUpdate,
+        at_ns: Nanos,
+        reply: SyncSender<Result<Applied>>,
+    },
+    ApplyEffects(Vec<EffectsChange>, SyncSender<Result<Nanos>>),
+    Effects(PortId, PortId, SyncSender<KnownEffects>),
+    Snapshot(SyncSender<Result<PlaneStats>>),
+    Edge(PortId, PortId, SyncSender<Result<Option<EdgeStats>>>),
+    Stop,
+}
+
+/// Talks to the thread. Clones share it; it ends with the last one.
+#[derive(Clone, Debug)]
+pub struct WorkerHandle {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    capabilities: Capabilities,
+    ports: u32,
+    commands: Mutex<Sender<Command>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Inner {
+    fn send(&self, command: Command) -> Result<()> {
+        let commands = self.commands.lock().map_err(|_| DriverError::Stopped)?;
+        commands.send(command).map_err(|_| DriverError::Stopped)
+    }
+
+    fn stop(&self) {
+        // A thread that has ended needs no telling.
+        let _ = self.send(Command::Stop);
+        let thread = self.thread.lock().ok().and_then(|mut t| t.take());
+        if let Some(thread) = thread {
+            // A panic was printed when it happened; every call since then said `Stopped`.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl WorkerHandle {
+    /// Starts the thread.
+    pub(crate) fn start(
+        kind: DriverKind,
+        lab: &str,
+        ports: u32,
+        backend: impl Backend,
+    ) -> Result<WorkerHandle> {
+        let (send, commands) = channel();
+        let mut worker = Worker {
+            backend,
+            ledger: Ledger::default(),
+            scheduled: Vec::new(),
+        };
+        // The kernel shows 15 bytes of a thread's name.
+        let name: String = format!("cst-{lab}").chars().take(15).collect();
+        let thread = std::thread::Builder::new()
+            .name(name)
+            .spawn(move || worker.run(&commands))
+            .map_err(|source| DriverError::Os {
+                what: format!("start the thread of driver {kind}"),
+                source,
+            })?;
+        Ok(WorkerHandle {
+            inner: Arc::new(Inner {
+                capabilities: kind.capabilities(),
+                ports,
+                commands: Mutex::new(send),
+                thread: Mutex::new(Some(thread)),
+            }),
+        })
+    }
+
+    fn ask<T>(&self, command: impl FnOnce(SyncSender<T>) -> Command) -> Result<T> {
+        let (reply, answer) = sync_channel(1);
+        self.inner.send(command(reply))?;
+        answer.recv().map_err(|_| DriverError::Stopped)
+    }
+
+    /// As [`crate::LinkHandle::submit`].
+    pub(crate) fn submit(
+        &self,
+        update: EdgeUpdate,
+        at_ns: Option<Nanos>,
+    ) -> Result<Receiver<Result<Applied>>> {
+        let update = update.check(self.inner.ports)?;
+        let refusals = update.changes().iter().filter_map(|change| match change {
+            constel_link::EdgeChange::Set {
+                from,
+                to,
+                impairment,
+            } => self.inner.capabilities.edge_refusal(*from, *to, impairment),
+            constel_link::EdgeChange::Remove { .. } => None,
+        });
+        let refusals: Vec<String> = refusals.collect();
+        if !refusals.is_empty() {
+            return Err(DriverError::Unsupported(refusals));
+        }
+        let (reply, answer) = sync_channel(1);
+        self.inner.send(Command::Apply {
+            update,
+            at_ns: at_ns.unwrap_or(0),
+            reply,
+        })?;
+        Ok(answer)
+    }
+
+    /// As [`crate::LinkHandle::apply_effects`].
+    pub(crate) fn apply_effects(&self, changes: Vec<EffectsChange>) -> Result<Nanos> {
+        CheckedEffects::new(changes.clone(), self.inner.ports)?;
+        let refusals = changes.iter().filter_map(|change| match change {
+            EffectsChange::Port { effects, .. } | EffectsChange::Edge { effects, .. } => {
+                effects.as_ref()
+            }
+        });
+        let mut refusals: Vec<String> = refusals
+            .flat_map(|effects| self.inner.capabilities.refusals(effects))
+            .collect();
+        refusals.sort();
+        refusals.dedup();
+        if !refusals.is_empty() {
+            return Err(DriverError::Unsupported(refusals));
+        }
+        self.ask(|reply| Command::ApplyEffects(changes, reply))?
+    }
+
+    pub(crate) fn effects(&self, from: PortId, to: PortId) -> Result<KnownEffects> {
+        self.ask(|reply| Command::Effects(from, to, reply))
+    }
+
+    pub(crate) fn snapshot(&self) -> Result<PlaneStats> {
+        self.ask(Command::Snapshot)?
+    }
+
+    pub(crate) fn edge_stats(&self, from: PortId, to: PortId) -> Result<Option<EdgeStats>> {
+        self.ask(|reply| Command::Edge(from, to, reply))?
+    }
+
+    pub(crate) fn stop(&self) {
+        self.inner.stop();
+    }
+}
+
+struct Scheduled {
+    update: CheckedUpdate,
+    at_ns: Nanos,
+    reply: SyncSender<Result<Applied>>,
+}
+
+struct Worker<B> {
+    backend: B,
+    ledger: Ledger,
+    /// In the order of their times.
+    scheduled: Vec<Scheduled>,
+}
+
+impl<B: Backend> Worker<B> {
+    fn run(&mut self, commands: &Receiver<Command>) {
+        loop {
+            let wait = match self.scheduled.first() {
+                Some(next) => {
+                    let begin = next
+                        .at_ns
+                        .saturating_sub(self.backend.lead_ns(next.update.changes().len()));
+                    Duration::from_nanos(begin.saturating_sub(mono_ns()))
+                }
+                None => Duration::from_secs(3600),
+            };
+            // Answers that nobody waits for any more are not missed.
+            match commands.recv_timeout(wait) {
+                Err(RecvTimeoutError::Timeout) => {
+                    if !self.scheduled.is_empty() {
+                        let next = self.scheduled.remove(0);
+                        let _ = next.reply.try_send(self.apply(&next));
+                        self.settle();
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) | Ok(Command::Stop) => return,
+                Ok(Command::Apply {
+                    update,
+                    at_ns,
+                    reply,
+                }) => {
+                    let place = self.scheduled.partition_point(|s| s.at_ns <= at_ns);
+                    self.scheduled.insert(
+                        place,
+                        Scheduled {
+                            update,
+                            at_ns,
+                            reply,
+                        },
+                    );
+                }
+                Ok(Command::ApplyEffects(changes, reply)) => {
+                    let edges = self.ledger.apply_effects(changes);
+                    let _ = reply.try_send(self.change(&edges, 0).map(|(at_ns, _)| at_ns));
+                    self.settle();
+                }
+                Ok(Command::Effects(from, to, reply)) => {
+                    let _ = reply.try_send(self.ledger.effects(from, to));
+                }
+                Ok(Command::Snapshot(reply)) => {
+                    let _ = reply.try_send(self.backend.snapshot(self.ledger.len()));
+                }
+                Ok(Command::Edge(from, to, reply)) => {
+                    let _ = reply.try_send(self.backend.edge_stats(&self.ledger, from, to));
+                }
+            }
+        }
+    }
+
+    fn apply(&mut self, due: &Scheduled) -> Result<Applied> {
+        let adds = due.update.changes().iter().filter(|change| {
+            let (from, to) = change.edge();
+            self.ledger.edge((from.0, to.0)).is_none()
+        });
+        self.backend.room(adds.count())?;
+        let changes = self.ledger.apply(&due.update)?;
+        let ends = due.update.changes().iter().map(|change| change.edge());
+        let edges: Vec<Edge> = ends.map(|(from, to)| (from.0, to.0)).collect();
+        let (at_ns, took_ns) = self.change(&edges, due.at_ns)?;
+        Ok(Applied {
+            at_ns,
+            took_ns,
+            changes,
+        })
+    }
+
+    /// Gives when it took effect, and how long that took.
+    fn change(&mut self, edges: &[Edge], at_ns: Nanos) -> Result<(Nanos, Nanos)> {
+        self.backend.prepare(&self.ledger, edges)?;
+        while let Some(left) = at_ns.checked_sub(mono_ns()).filter(|left| *left > 0) {
+            if left > 200_000 {
+                std::thread::sleep(Duration::from_nanos(left - 100_000));
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+        let start = mono_ns();
+        self.backend.commit()?;
+        Ok((start, mono_ns() - start))
+    }
+
+    fn settle(&mut self) {
+        // The update itself is in force; what fails here fails the next one, which tries again.
+        if let Err(error) = self.backend.settle() {
+            eprintln!("constel: link driver: {error}");
+        }
+    }
+}
