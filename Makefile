@@ -3,13 +3,16 @@ export PATH := $(HOME)/.cargo/bin:$(PATH):/usr/sbin:/sbin
 CARGO ?= cargo
 CONSTEL := target/release/constel
 
-.PHONY: demo test build leotp-static lint bench clean
+.PHONY: demo test test-kernels build leotp-static lint bench clean
 
 demo: setup-run build ## set up what is missing, build, run Iridium
 	$(CONSTEL) run scenarios/iridium.yaml
 
 test: setup-test build ## set up what is missing, build, pass every test
 	$(CARGO) test --workspace --release
+
+test-kernels: setup-kernels ## the link drivers edt and netem, and labs on them, on Debian's kernels in QEMU
+	tools/kernels/test
 
 build: ## leaves target/release/constel
 	$(CARGO) build --release --bins
@@ -25,11 +28,13 @@ lint:
 bench: setup-run build ## comparisons against baselines in the same run; see benches/README.md
 	benches/run
 
-.PHONY: setup-run setup-test
+.PHONY: setup-run setup-test setup-kernels
 setup-run:
 	@tools/setup run
 setup-test:
 	@tools/setup test
+setup-kernels:
+	@tools/setup kernels
 
 clean:
 	$(CARGO) clean

@@ -22,7 +22,6 @@
 #define EDGE_EXISTS 1
 #define EDGE_DOWN 2
 #define EDGE_LOSES_ALL 4
-#define EDGE_FIRST_LIFE 8 // nothing of this edge can be in flight
 
 // What an edge is asked to do. Two of each: the bank of the epoch in force, and the one being prepared.
 struct params {
@@ -31,7 +30,6 @@ struct params {
 	__s64 slope_ns_per_s; // within +-1e9
 	__u64 rate_bps; // 0: service takes no time
 	__u64 queue_bytes; // may wait for service, at most 2e9
-	__u64 mark_ns; // a frame that waits longer is marked CE (ECN); ~0: never
 	__u64 loss; // a frame is lost when its draw is below
 	__u64 up_from_ns;
 	__u64 rng[4]; // where this life's generator starts
@@ -41,7 +39,7 @@ struct params {
 	__u32 flags;
 	__u32 overhead_bytes;
 	__u32 flow; // names the edge's flow in the fq
-	__u64 reserved;
+	__u64 reserved[2];
 };
 
 struct port {
@@ -63,7 +61,7 @@ struct state {
 	__u64 dropped_queue;
 	__u64 dropped_loss;
 	__u64 dropped_outage;
-	__u64 marked;
+	__u64 reserved;
 };
 
 // Buckets of the lateness histogram: four for each power of two.
@@ -81,7 +79,6 @@ struct counts {
 	__u64 released_bytes;
 	__u64 early; // released before its time: always 0
 	__u64 foreign; // on the trunk, but not ours
-	__u64 lateness_max_ns;
 	__u64 lateness[LATENESS_BUCKETS];
 };
 
@@ -311,7 +308,7 @@ int cst_depart(struct __sk_buff *ctx)
 	struct state *s = bpf_map_lookup_elem(&edt_state, &slot);
 	__u32 len = ctx->len + (ctx->vlan_present ? TAG : 0);
 	__u64 now = bpf_ktime_get_ns();
-	__u64 served, due = 0, waited = 0;
+	__u64 served, due = 0;
 	int drop = 1;
 
 	if (!counts)
@@ -326,8 +323,6 @@ int cst_depart(struct __sk_buff *ctx)
 		s->life = p->life;
 		s->free_ns = 0;
 		s->rem = 0;
-		if (p->flags & EDGE_FIRST_LIFE)
-			s->last_due_ns = 0;
 		s->rng[0] = p->rng[0];
 		s->rng[1] = p->rng[1];
 		s->rng[2] = p->rng[2];
@@ -341,7 +336,7 @@ int cst_depart(struct __sk_buff *ctx)
 	}
 	served = now;
 	if (rate) {
-		__u64 start = now, rem = 0, work;
+		__u64 start = now, rem = 0, waited, work;
 
 		if (s->free_ns + (s->rem > 0) > now) {
 			start = s->free_ns;
@@ -373,15 +368,11 @@ int cst_depart(struct __sk_buff *ctx)
 	s->last_due_ns = due;
 	s->accepted++;
 	s->accepted_bytes += len;
-	if (waited > p->mark_ns)
-		s->marked++;
 	drop = 0;
 out:
 	bpf_spin_unlock(&s->lock);
 	if (drop)
 		return TC_ACT_SHOT;
-	if (waited > p->mark_ns)
-		bpf_skb_ecn_set_ce(ctx);
 	bpf_set_hash(ctx, p->flow);
 	ctx->mark = p->to + 1;
 	ctx->tstamp = due;
@@ -410,8 +401,6 @@ static __always_inline void record(struct counts *counts, __u64 due)
 		return;
 	}
 	late = now - due;
-	if (late > counts->lateness_max_ns)
-		counts->lateness_max_ns = late;
 	power = log2_of(late | 4);
 	bucket = 4 * (power - 2) + ((late | 4) >> (power - 2) & 3);
 	// Keep the compiler from comparing half of the register.
@@ -450,6 +439,6 @@ int cst_arrive(struct __sk_buff *ctx)
 }
 
 _Static_assert(sizeof(struct params) == 128 && sizeof(struct state) == 128, "layout.rs");
-_Static_assert(sizeof(struct counts) == 8 * (11 + LATENESS_BUCKETS), "layout.rs");
+_Static_assert(sizeof(struct counts) == 8 * (10 + LATENESS_BUCKETS), "layout.rs");
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

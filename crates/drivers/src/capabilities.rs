@@ -42,14 +42,18 @@ impl DriverKind {
             atomic_updates: all || edt,
             seeded: all || edt,
             queue_in_bytes: all || edt,
-            acquisition: all || edt,
-            overhead: all || edt,
-            any_loss_law: all,
-            queue_in_frames: all,
-            jitter: all,
-            reorder: all,
-            duplicate: all,
-            corrupt: all,
+            effects: match self {
+                DriverKind::Relay => None,
+                DriverKind::Edt => Some(&[
+                    "down",
+                    "delay_ns",
+                    "rate_bps",
+                    "queue_bytes",
+                    "overhead_bytes",
+                    "loss",
+                ]),
+                DriverKind::Netem => Some(&["down", "delay_ns", "rate_bps", "queue_bytes", "loss"]),
+            },
         }
     }
 }
@@ -74,79 +78,33 @@ pub struct Capabilities {
     pub seeded: bool,
     /// The queue's limit counts bytes; else whole frames of 1,514 bytes.
     pub queue_in_bytes: bool,
-    /// Edges that come up later than they exist (`up_from_ns`).
-    pub acquisition: bool,
-    /// Framing bytes on the link.
-    pub overhead: bool,
-    /// Loss laws beyond Bernoulli.
-    pub any_loss_law: bool,
-    /// A queue limit in frames beside the one in bytes.
-    pub queue_in_frames: bool,
-    /// Jitter.
-    pub jitter: bool,
-    /// Reordering.
-    pub reorder: bool,
-    /// Duplication.
-    pub duplicate: bool,
-    /// Bit errors.
-    pub corrupt: bool,
+    /// Fields of [`Effects`] it has, loss as Bernoulli's law only; `None`: all of them.
+    pub effects: Option<&'static [&'static str]>,
 }
 
 impl Capabilities {
     /// What of these effects the driver does not have, in words; empty when it has all.
     #[must_use]
     pub fn refusals(&self, effects: &Effects) -> Vec<String> {
-        // Every field is looked at: a new one must be decided on here.
-        let plain_loss = matches!(
-            effects.loss,
-            None | Some(LossLaw::None | LossLaw::Bernoulli { .. })
-        );
-        let asked: [(bool, bool, &str, fn(&Capabilities) -> bool); 7] = [
-            (
-                plain_loss,
-                self.any_loss_law,
-                "a loss law beyond Bernoulli",
-                |c| c.any_loss_law,
-            ),
-            (
-                effects.queue_frames.is_none(),
-                self.queue_in_frames,
-                "a queue limit in frames",
-                |c| c.queue_in_frames,
-            ),
-            (
-                effects.overhead_bytes.is_none(),
-                self.overhead,
-                "link-layer overhead",
-                |c| c.overhead,
-            ),
-            (effects.jitter.is_none(), self.jitter, "jitter", |c| {
-                c.jitter
-            }),
-            (effects.reorder.is_none(), self.reorder, "reordering", |c| {
-                c.reorder
-            }),
-            (
-                effects.duplicate_ratio.is_none(),
-                self.duplicate,
-                "duplication",
-                |c| c.duplicate,
-            ),
-            (
-                effects.corrupt_ratio.is_none(),
-                self.corrupt,
-                "bit errors",
-                |c| c.corrupt,
-            ),
-        ];
+        let Some(known) = self.effects else {
+            return Vec::new();
+        };
+        // By name: a field that is added to the effects is refused until it is added above.
+        let asked = serde_json::to_value(effects).unwrap_or_default();
+        let asked = asked.as_object().into_iter().flatten();
         let mut refusals: Vec<String> = asked
-            .into_iter()
-            .filter(|(absent, has, ..)| !absent && !has)
-            .map(|(_, _, what, has)| self.lacks(what, has))
+            .filter(|(field, _)| !known.contains(&field.as_str()))
+            .map(|(field, _)| {
+                let has = |c: &Capabilities| c.effects.is_none_or(|e| e.contains(&field.as_str()));
+                self.lacks(&format!("effect `{field}`"), has)
+            })
             .collect();
-        if !matches!(self.driver, DriverKind::Relay)
-            && effects.queue_bytes.is_some_and(|b| b > QUEUE_BYTES_MAX)
-        {
+        let plain = [None, Some(&LossLaw::None)].contains(&effects.loss.as_ref())
+            || matches!(effects.loss, Some(LossLaw::Bernoulli { .. }));
+        if !plain {
+            refusals.push(self.lacks("loss law beyond Bernoulli's", |c| c.effects.is_none()));
+        }
+        if effects.queue_bytes.is_some_and(|b| b > QUEUE_BYTES_MAX) {
             refusals.push(self.queue_too_long());
         }
         refusals
@@ -160,11 +118,7 @@ impl Capabilities {
         }
         // What every driver has; a new law must be decided on here.
         let (Loss::None | Loss::Bernoulli { .. }) = edge.loss;
-        let why = if edge.up_from_ns > 0 && !self.acquisition {
-            self.lacks("links that are up only after a time of acquisition", |c| {
-                c.acquisition
-            })
-        } else if edge.queue.bytes > QUEUE_BYTES_MAX {
+        let why = if edge.queue.bytes > QUEUE_BYTES_MAX {
             self.queue_too_long()
         } else if edge.delay.slope_ns_per_s.abs() > SLOPE_MAX {
             format!(
@@ -184,7 +138,7 @@ impl Capabilities {
         )
     }
 
-    fn lacks(&self, what: &str, has: fn(&Capabilities) -> bool) -> String {
+    fn lacks(&self, what: &str, has: impl Fn(&Capabilities) -> bool) -> String {
         let others: Vec<&str> = DriverKind::ALL
             .into_iter()
             .filter(|kind| has(&kind.capabilities()))
@@ -218,21 +172,35 @@ mod tests {
         );
         assert_eq!(
             DriverKind::Edt.capabilities().refusals(&effects),
-            ["driver edt has no bit errors; drivers that have: relay"]
+            ["driver edt has no effect `corrupt_ratio`; drivers that have: relay"]
         );
         assert_eq!(
             DriverKind::Netem.capabilities().refusals(&effects),
             [
-                "driver netem has no link-layer overhead; drivers that have: relay, edt",
-                "driver netem has no bit errors; drivers that have: relay"
+                "driver netem has no effect `corrupt_ratio`; drivers that have: relay",
+                "driver netem has no effect `overhead_bytes`; drivers that have: relay, edt"
             ]
         );
     }
 
     #[test]
+    fn every_law_of_loss_but_bernoullis_is_more() {
+        let capabilities = DriverKind::Edt.capabilities();
+        let with = |loss| Effects {
+            loss: Some(loss),
+            ..Effects::default()
+        };
+        assert!(capabilities.refusals(&with(LossLaw::None)).is_empty());
+        let bernoulli = LossLaw::Bernoulli { loss_ratio: 0.1 };
+        assert!(capabilities.refusals(&with(bernoulli)).is_empty());
+        let trace = LossLaw::Trace { lost: vec![true] };
+        assert_eq!(capabilities.refusals(&with(trace)).len(), 1);
+    }
+
+    #[test]
     fn edges_of_the_plan_as_well() {
         let edge = Impairment {
-            up_from_ns: 5,
+            queue: constel_link::QueueLimit { bytes: u64::MAX },
             ..Impairment::delay_only(1)
         };
         let refusal = |kind: DriverKind| {
@@ -240,7 +208,10 @@ mod tests {
                 .edge_refusal(PortId(1), PortId(2), &edge)
         };
         assert_eq!(refusal(DriverKind::Relay), None);
-        assert_eq!(refusal(DriverKind::Edt), None);
-        assert!(refusal(DriverKind::Netem).unwrap().contains("acquisition"));
+        assert!(
+            refusal(DriverKind::Edt)
+                .unwrap()
+                .contains("2000000000 bytes at most")
+        );
     }
 }

@@ -104,6 +104,13 @@ impl Ledger {
         Some((base, self.effects(PortId(edge.0), PortId(edge.1)).in_force))
     }
 
+    /// All existing edges, sorted.
+    pub(crate) fn edges(&self) -> Vec<Edge> {
+        let mut edges: Vec<Edge> = self.edges.keys().copied().collect();
+        edges.sort_unstable();
+        edges
+    }
+
     /// Number of edges.
     pub(crate) fn len(&self) -> usize {
         self.edges.len()

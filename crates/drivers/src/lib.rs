@@ -18,5 +18,5 @@ mod worker;
 pub use capabilities::{Capabilities, DriverKind};
 pub use error::DriverError;
 pub use plane::{BACKLOG, LinkHandle, LinkPlane, PendingUpdate, PlaneConfig, PlaneStats};
-pub use probe::{Feature, ProbeReport, probe};
+pub use probe::{Chosen, DriverReport, Feature, choose, probe};
 pub use worker::WorkerHandle;

@@ -156,6 +156,10 @@ pub struct PlaneStats {
     pub unintended: Vec<(&'static str, u64)>,
     /// Actual minus due time of the frames released so far; without values for a driver that cannot know.
     pub lateness: Quantiles,
+    /// Of that, what the machine is not to blame for; for drivers that cannot tell, the same.
+    pub own_lateness: Quantiles,
+    /// When the machine kept the driver from running, for drivers that can tell.
+    pub stalls: relay::StallStats,
     /// Frames released before their time.
     pub early: u64,
     /// Everything the driver counts, in its own words.
@@ -179,6 +183,21 @@ impl PlaneStats {
         counts.map(|(_, count)| count).sum()
     }
 
+    /// Frames that were on their way at this snapshot and have arrived by `later` were not lost.
+    pub fn settle_backlog(&mut self, later: &PlaneStats) {
+        let now = later.lost_to(BACKLOG);
+        for (_, count) in self
+            .unintended
+            .iter_mut()
+            .filter(|(name, _)| *name == BACKLOG)
+        {
+            if now < *count {
+                *count = now;
+                self.detail["unintended"][BACKLOG] = now.into();
+            }
+        }
+    }
+
     fn of_relay(stats: relay::RelayStats) -> PlaneStats {
         let lost = &stats.unintended;
         PlaneStats {
@@ -186,6 +205,7 @@ impl PlaneStats {
             totals: stats.totals,
             unintended: vec![
                 ("pool", lost.pool),
+                ("share", lost.share),
                 ("ring", lost.ring),
                 ("gso", lost.gso),
                 ("size", lost.size),
@@ -195,6 +215,8 @@ impl PlaneStats {
                 (BACKLOG, lost.backlog),
             ],
             lateness: stats.lateness,
+            own_lateness: stats.own_lateness,
+            stalls: stats.stalls,
             early: stats.early,
             detail: serde_json::to_value(stats).unwrap_or_default(),
         }
@@ -312,6 +334,62 @@ impl LinkHandle {
         match self {
             LinkHandle::Relay(relay) => relay.edge_stats(from, to).map_err(lift),
             LinkHandle::Worker(worker) => worker.edge_stats(from, to),
+        }
+    }
+
+    /// All existing edges, sorted. Not all at one instant.
+    ///
+    /// # Errors
+    /// [`DriverError::Stopped`], or when the kernel does not tell.
+    pub fn all_edges(&self) -> Result<Vec<EdgeStats>> {
+        match self {
+            LinkHandle::Relay(relay) => relay.all_edges().map_err(lift),
+            LinkHandle::Worker(worker) => worker.all_edges(),
+        }
+    }
+
+    /// Forget the lateness recorded so far.
+    ///
+    /// # Errors
+    /// [`DriverError::Stopped`], or when the kernel does not tell.
+    pub fn clear_lateness(&self) -> Result<()> {
+        match self {
+            LinkHandle::Relay(relay) => relay.clear_lateness().map_err(lift),
+            LinkHandle::Worker(worker) => worker.clear_lateness(),
+        }
+    }
+
+    /// Keep the lateness of edges apart by class, for drivers that can: `class_of` gives the place in `names` for
+    /// every port, and with it for the edges that leave it.
+    ///
+    /// # Errors
+    /// When a port is of a class without a name; [`DriverError::Stopped`].
+    pub fn classify(&self, names: Vec<String>, class_of: Vec<u8>) -> Result<()> {
+        match self {
+            LinkHandle::Relay(relay) => relay.classify(names, class_of).map_err(lift),
+            LinkHandle::Worker(_) => Ok(()),
+        }
+    }
+
+    /// The lateness by class; empty for drivers that do not keep it apart.
+    ///
+    /// # Errors
+    /// [`DriverError::Stopped`].
+    pub fn lateness_by_class(&self) -> Result<Vec<relay::ClassLateness>> {
+        match self {
+            LinkHandle::Relay(relay) => relay.lateness_by_class().map_err(lift),
+            LinkHandle::Worker(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// When the machine kept the driver from running; empty for drivers that cannot tell.
+    ///
+    /// # Errors
+    /// [`DriverError::Stopped`].
+    pub fn stalls(&self) -> Result<Vec<relay::Stall>> {
+        match self {
+            LinkHandle::Relay(relay) => relay.stalls().map_err(lift),
+            LinkHandle::Worker(_) => Ok(Vec::new()),
         }
     }
 

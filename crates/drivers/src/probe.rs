@@ -1,13 +1,14 @@
 //! What this host can do: every feature the drivers need, tried for real.
 
-use std::sync::Arc;
-
 use constel_host::netlink::{Batch, Mac, Socket, VethEnd};
 use constel_host::netns::NetNs;
 use constel_link::{EdgeChange, EdgeUpdate, Impairment, PortId, mac_of};
 use serde::Serialize;
 
-use crate::relay::{self, Priority, Relay, RelayConfig};
+use crate::capabilities::DriverKind;
+use crate::error::DriverError;
+use crate::plane::{LinkHandle, LinkPlane, PlaneConfig};
+use crate::relay::{Priority, Relay, RelayConfig};
 
 /// One feature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -22,23 +23,91 @@ pub struct Feature {
     pub remedy: &'static str,
 }
 
-/// What was found.
+/// What was found about one driver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ProbeReport {
-    /// The relay driver can be used.
-    pub relay: bool,
+pub struct DriverReport {
+    /// Which.
+    pub driver: DriverKind,
+    /// It can be used.
+    pub works: bool,
     /// Everything tried, in the order of need. Features after a failing one may not have been
     /// tried; they are then missing here.
     pub features: Vec<Feature>,
 }
 
-/// Try everything the relay driver needs, in namespaces of its own. Takes some tenths of a second
-/// and leaves nothing behind.
+impl DriverReport {
+    /// Why it does not work, in a line.
+    #[must_use]
+    pub fn why_not(&self) -> String {
+        let missing = self
+            .features
+            .iter()
+            .find(|f| !f.works && f.name != REAL_TIME);
+        let text = |f: &Feature| {
+            // A verifier's log is long.
+            let said = f.detail.lines().next().unwrap_or_default();
+            format!("{}: {said}", f.name)
+        };
+        missing.map_or_else(String::new, text)
+    }
+}
+
+/// The driver for a run, and why it is that one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Chosen {
+    /// Which.
+    pub kind: DriverKind,
+    /// Why.
+    pub why: String,
+}
+
+/// Pick the driver asked for, or with `None` the first that works here, in the order of
+/// [`DriverKind::ALL`]. Nothing is picked untried.
+///
+/// # Errors
+/// [`DriverError::Unable`] with what is missing.
+pub fn choose(wanted: Option<DriverKind>) -> Result<Chosen, DriverError> {
+    if let Some(kind) = wanted {
+        let report = probe(kind);
+        return if report.works {
+            let why = "the scenario asks for it".into();
+            Ok(Chosen { kind, why })
+        } else {
+            let why = report.why_not();
+            Err(DriverError::Unable(format!(
+                "driver {kind} does not work here: {why}"
+            )))
+        };
+    }
+    let mut tried: Vec<String> = Vec::new();
+    for kind in DriverKind::ALL {
+        let report = probe(kind);
+        if report.works {
+            let mut why = "`auto`: the first that works, of relay, edt, netem".to_owned();
+            for reason in &tried {
+                why.push_str(reason);
+            }
+            return Ok(Chosen { kind, why });
+        }
+        tried.push(format!("; {kind} does not: {}", report.why_not()));
+    }
+    let why = tried.concat();
+    Err(DriverError::Unable(format!(
+        "no link driver works here{why}"
+    )))
+}
+
+/// Try everything a driver needs, in namespaces of its own. Takes some tenths of a second and
+/// leaves nothing behind.
 #[must_use]
-pub fn probe() -> ProbeReport {
+pub fn probe(driver: DriverKind) -> DriverReport {
     let mut features = Vec::new();
-    let relay = try_all(&mut features).is_some();
-    ProbeReport { relay, features }
+    let works = try_all(driver, &mut features).is_some();
+    DriverReport {
+        driver,
+        works,
+        features,
+    }
 }
 
 fn note<T, E: ToString>(
@@ -57,71 +126,123 @@ fn note<T, E: ToString>(
     result.ok()
 }
 
-fn try_all(features: &mut Vec<Feature>) -> Option<()> {
+/// What a driver needs to be made, to start and to move a frame: names and remedies.
+struct Needs {
+    made: (&'static str, &'static str),
+    started: (&'static str, &'static str),
+    moves: (&'static str, &'static str),
+}
+
+const RELAY_NEEDS: Needs = Needs {
+    made: (
+        "BPF programs, veth and tcx",
+        "Linux 6.6 or newer with CONFIG_BPF_SYSCALL, CONFIG_BPF_JIT, CONFIG_VETH, \
+         CONFIG_NET_XGRESS, and CAP_BPF, CAP_NET_ADMIN",
+    ),
+    started: (
+        "AF_XDP with TX metadata",
+        "Linux 6.8 or newer with CONFIG_XDP_SOCKETS",
+    ),
+    moves: (
+        "frames through the relay",
+        "Linux 5.10 or newer (bpf_redirect_peer); no other program may claim the relay's \
+         interfaces",
+    ),
+};
+
+const EDT_NEEDS: Needs = Needs {
+    made: (
+        "BPF programs, veth, clsact and fq",
+        "Linux 6.1 or newer with CONFIG_BPF_SYSCALL, CONFIG_VETH, and the modules sch_fq, \
+         sch_ingress, cls_bpf (Debian's kernels have them)",
+    ),
+    started: ("the driver's thread", "room for one more thread"),
+    moves: (
+        "frames through fq",
+        "Linux 6.1 or newer (bpf_ktime_get_tai_ns, bpf_loop, bpf_redirect_peer)",
+    ),
+};
+
+const NETEM_NEEDS: Needs = Needs {
+    made: ("a namespace", "run as root (CAP_SYS_ADMIN)"),
+    started: ("the driver's thread", "room for one more thread"),
+    moves: (
+        "frames through netem",
+        "the modules sch_netem, sch_htb, sch_ingress, cls_flower, cls_fw, cls_matchall, \
+         act_mirred, act_skbedit, act_gact (Debian's kernels have them)",
+    ),
+};
+
+fn try_all(driver: DriverKind, features: &mut Vec<Feature>) -> Option<()> {
     note(
         features,
         "network namespaces",
         "run as root (CAP_SYS_ADMIN) on a kernel with CONFIG_NET_NS",
         NetNs::new(),
     )?;
-    note(
-        features,
-        "kernel type information",
-        "a kernel with CONFIG_DEBUG_INFO_BTF (Debian's have it)",
-        std::fs::metadata("/sys/kernel/btf/vmlinux"),
-    )?;
-    let config = RelayConfig {
-        slots: 1024,
-        priority: Priority::Nice,
-        ..RelayConfig::new("probe", 2, 0)
+    let needs = match driver {
+        DriverKind::Relay => RELAY_NEEDS,
+        DriverKind::Edt => EDT_NEEDS,
+        DriverKind::Netem => NETEM_NEEDS,
     };
-    let relay = note(
-        features,
-        "BPF programs, veth and tcx",
-        "Linux 6.6 or newer with CONFIG_BPF_SYSCALL, CONFIG_BPF_JIT, CONFIG_VETH, \
-         CONFIG_NET_XGRESS, and CAP_BPF, CAP_NET_ADMIN",
-        Relay::new(config),
-    )?;
-    let handle = note(
-        features,
-        "AF_XDP with TX metadata",
-        "Linux 6.8 or newer with CONFIG_XDP_SOCKETS",
-        relay.start(),
-    )?;
-    let pair = note(
+    if driver != DriverKind::Netem {
+        note(
+            features,
+            "kernel type information",
+            "a kernel with CONFIG_DEBUG_INFO_BTF (Debian's have it)",
+            std::fs::metadata("/sys/kernel/btf/vmlinux"),
+        )?;
+    }
+    let plane = note(features, needs.made.0, needs.made.1, small(driver))?;
+    let handle = note(features, needs.started.0, needs.started.1, plane.start())?;
+    let nodes = note(
         features,
         "ports",
-        "a kernel with CONFIG_VETH",
-        make_pair(&relay),
+        match driver {
+            DriverKind::Netem => NETEM_NEEDS.moves.1,
+            DriverKind::Relay | DriverKind::Edt => "a kernel with CONFIG_VETH",
+        },
+        make_pair(&plane),
     )?;
-    let remedy = "Linux 5.10 or newer (bpf_redirect_peer); no other program may claim the relay's \
-                  interfaces";
-    note(
-        features,
-        "frames through the relay",
-        remedy,
-        exchange(&handle, &pair),
-    )?;
-    note(
-        features,
-        "real-time scheduling (optional)",
-        RT_REMEDY,
-        try_real_time(),
-    );
+    let moved = exchange(&handle, &nodes);
+    note(features, needs.moves.0, needs.moves.1, moved)?;
+    if driver == DriverKind::Relay {
+        note(features, REAL_TIME, RT_REMEDY, try_real_time());
+    }
     Some(())
 }
+
+/// Named so that it is known to be optional.
+const REAL_TIME: &str = "real-time scheduling (optional)";
 
 const RT_REMEDY: &str = "CAP_SYS_NICE, and real-time runtime for the cgroup where \
                          CONFIG_RT_GROUP_SCHED is set; without it the relay uses nice -20";
 
-fn make_pair(relay: &Relay) -> Result<Vec<Arc<NetNs>>, String> {
+/// A link plane for two ports, as small as can be.
+fn small(driver: DriverKind) -> Result<LinkPlane, DriverError> {
+    if driver == DriverKind::Relay {
+        let config = RelayConfig {
+            slots: 1024,
+            priority: Priority::Nice,
+            ..RelayConfig::new("probe", 2, 0)
+        };
+        return Ok(LinkPlane::Relay(Relay::new(config)?));
+    }
+    let config = PlaneConfig {
+        edges: 16,
+        ..PlaneConfig::new("probe", 2, 0)
+    };
+    LinkPlane::new(driver, &config)
+}
+
+fn make_pair(plane: &LinkPlane) -> Result<Vec<NetNs>, String> {
     let text = |e: &dyn std::fmt::Display| e.to_string();
     let mut nodes = Vec::new();
     for port in [PortId(0), PortId(1)] {
         let node = NetNs::new().map_err(|e| text(&e))?;
         let host = VethEnd {
             name: &format!("h{}", port.0),
-            ifindex: Some(relay::host_ifindex(port)),
+            ifindex: Some(LinkPlane::host_ifindex(port)),
             up: true,
             ..VethEnd::default()
         };
@@ -134,23 +255,23 @@ fn make_pair(relay: &Relay) -> Result<Vec<Arc<NetNs>>, String> {
         };
         let mut batch = Batch::new();
         batch.create_veth(&host, &end).map_err(|e| text(&e))?;
-        let shard = relay.shard_ns(port).map_err(|e| text(&e))?;
+        let shard = plane.shard_ns(port).map_err(|e| text(&e))?;
         let mut socket = Socket::open_in(shard).map_err(|e| text(&e))?;
         socket.send(&mut batch).map_err(|e| text(&e))?;
         let mut batch = Batch::new();
         batch.link_up(2);
         let mut socket = Socket::open_in(&node).map_err(|e| text(&e))?;
         socket.send(&mut batch).map_err(|e| text(&e))?;
-        nodes.push(Arc::new(node));
+        nodes.push(node);
     }
-    relay
+    plane
         .attach(&[PortId(0), PortId(1)])
         .map_err(|e| text(&e))?;
     Ok(nodes)
 }
 
 /// One broadcast frame of an experimental EtherType from the first node to the second.
-fn exchange(handle: &relay::RelayHandle, nodes: &[Arc<NetNs>]) -> Result<(), String> {
+fn exchange(handle: &LinkHandle, nodes: &[NetNs]) -> Result<(), String> {
     let impairment = Impairment::delay_only(100_000);
     let (from, to) = (PortId(0), PortId(1));
     let update = EdgeUpdate {

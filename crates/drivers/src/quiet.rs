@@ -43,6 +43,48 @@ pub(crate) fn clsact(ifindex: u32) -> Tc<'static> {
     }
 }
 
+/// Have these interfaces of the calling thread's namespace spread what they receive over the CPUs flow by flow (RPS).
+///
+/// Without it, two frames of a flow that were sent on different CPUs are received on different CPUs, and the second
+/// may overtake the first. The calling thread gets a view of the file system of its own, and must end soon.
+pub(crate) fn flow_by_flow(interfaces: &[String]) -> Result<()> {
+    const CPUS_MAX: usize = 32;
+    let cpus = std::thread::available_parallelism().map_or(1, |n| n.get().min(CPUS_MAX));
+    let mask = format!("{:x}", u32::MAX >> (CPUS_MAX - cpus));
+    // sysfs shows the interfaces of the namespace it was mounted in.
+    let (root, sys, kind) = (c"/", c"/sys", c"sysfs");
+    let private = libc::MS_REC | libc::MS_PRIVATE;
+    // SAFETY: strings that live; no data is passed.
+    let mounted = unsafe {
+        libc::unshare(libc::CLONE_NEWNS) == 0
+            && libc::mount(
+                std::ptr::null(),
+                root.as_ptr(),
+                std::ptr::null(),
+                private,
+                std::ptr::null(),
+            ) == 0
+            && libc::mount(
+                kind.as_ptr(),
+                sys.as_ptr(),
+                kind.as_ptr(),
+                0,
+                std::ptr::null(),
+            ) == 0
+    };
+    if !mounted {
+        return Err(DriverError::last_os("see interfaces in sysfs"));
+    }
+    for interface in interfaces {
+        let path = format!("/sys/class/net/{interface}/queues/rx-0/rps_cpus");
+        fs::write(&path, &mask).map_err(|source| DriverError::Os {
+            what: format!("write {path}"),
+            source,
+        })?;
+    }
+    Ok(())
+}
+
 /// Frames that these interfaces of the calling thread's namespace could not hand to their peers.
 pub(crate) fn tx_dropped(names: impl Iterator<Item = String>) -> Result<u64> {
     let path = "/proc/thread-self/net/dev";

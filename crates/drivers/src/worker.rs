@@ -27,6 +27,14 @@ pub(crate) trait Backend: Send + 'static {
     fn settle(&mut self) -> Result<()>;
     /// How long before its time preparing so many edges should begin.
     fn lead_ns(&self, edges: usize) -> Nanos;
+    /// When [`Backend::wake`] is to be called, if it is.
+    fn wakes_at(&self) -> Option<Nanos> {
+        None
+    }
+    /// Edges whose time has come.
+    fn wake(&mut self) -> Result<()> {
+        Ok(())
+    }
     /// The driver's counters.
     fn snapshot(&mut self, edges: usize) -> Result<PlaneStats>;
     /// An edge's counters; `None` when there never was one.
@@ -36,6 +44,10 @@ pub(crate) trait Backend: Send + 'static {
         from: PortId,
         to: PortId,
     ) -> Result<Option<EdgeStats>>;
+    /// The counters of all existing edges.
+    fn all_edges(&mut self, ledger: &Ledger) -> Result<Vec<EdgeStats>>;
+    /// Forgets the lateness recorded so far.
+    fn clear_lateness(&mut self) -> Result<()>;
 }
 
 enum Command {
@@ -48,6 +60,8 @@ enum Command {
     Effects(PortId, PortId, SyncSender<KnownEffects>),
     Snapshot(SyncSender<Result<PlaneStats>>),
     Edge(PortId, PortId, SyncSender<Result<Option<EdgeStats>>>),
+    AllEdges(SyncSender<Result<Vec<EdgeStats>>>),
+    ClearLateness(SyncSender<Result<()>>),
     Stop,
 }
 
@@ -186,6 +200,14 @@ impl WorkerHandle {
         self.ask(|reply| Command::Edge(from, to, reply))?
     }
 
+    pub(crate) fn all_edges(&self) -> Result<Vec<EdgeStats>> {
+        self.ask(Command::AllEdges)?
+    }
+
+    pub(crate) fn clear_lateness(&self) -> Result<()> {
+        self.ask(Command::ClearLateness)?
+    }
+
     pub(crate) fn stop(&self) {
         self.inner.stop();
     }
@@ -207,22 +229,25 @@ struct Worker<B> {
 impl<B: Backend> Worker<B> {
     fn run(&mut self, commands: &Receiver<Command>) {
         loop {
-            let wait = match self.scheduled.first() {
-                Some(next) => {
-                    let begin = next
-                        .at_ns
-                        .saturating_sub(self.backend.lead_ns(next.update.changes().len()));
-                    Duration::from_nanos(begin.saturating_sub(mono_ns()))
-                }
-                None => Duration::from_secs(3600),
-            };
+            let begin = self.scheduled.first().map(|next| {
+                let edges = next.update.changes().len();
+                next.at_ns.saturating_sub(self.backend.lead_ns(edges))
+            });
+            let wakes_at = self.backend.wakes_at();
+            let next = begin.into_iter().chain(wakes_at).min();
+            let wait = next.map_or(Duration::from_secs(3600), |at| {
+                Duration::from_nanos(at.saturating_sub(mono_ns()))
+            });
             // Answers that nobody waits for any more are not missed.
             match commands.recv_timeout(wait) {
+                Err(RecvTimeoutError::Timeout) if begin.is_some() && begin == next => {
+                    let due = self.scheduled.remove(0);
+                    let _ = due.reply.try_send(self.apply(&due));
+                    self.settle();
+                }
                 Err(RecvTimeoutError::Timeout) => {
-                    if !self.scheduled.is_empty() {
-                        let next = self.scheduled.remove(0);
-                        let _ = next.reply.try_send(self.apply(&next));
-                        self.settle();
+                    if let Err(error) = self.backend.wake() {
+                        eprintln!("constel: link driver: {error}");
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) | Ok(Command::Stop) => return,
@@ -251,6 +276,12 @@ impl<B: Backend> Worker<B> {
                 }
                 Ok(Command::Snapshot(reply)) => {
                     let _ = reply.try_send(self.backend.snapshot(self.ledger.len()));
+                }
+                Ok(Command::AllEdges(reply)) => {
+                    let _ = reply.try_send(self.backend.all_edges(&self.ledger));
+                }
+                Ok(Command::ClearLateness(reply)) => {
+                    let _ = reply.try_send(self.backend.clear_lateness());
                 }
                 Ok(Command::Edge(from, to, reply)) => {
                     let _ = reply.try_send(self.backend.edge_stats(&self.ledger, from, to));

@@ -131,6 +131,12 @@ fn every_ether_type_takes_the_delay() {
         }
         let stats = lab.handle.snapshot().unwrap();
         assert_eq!((stats.early, stats.unintended_total()), (0, 0), "{stats:?}");
+        assert!(stats.lateness.max_ns < late(), "{stats:?}");
+        // netem cannot tell.
+        assert_eq!(
+            stats.lateness.count,
+            if kind == DriverKind::Netem { 0 } else { 8 }
+        );
     });
 }
 
@@ -502,6 +508,34 @@ fn an_update_takes_effect_in_its_time() {
             applied.at_ns as i64 - at as i64
         );
         assert_eq!(applied.changes.removed, 1);
+    });
+}
+
+#[test]
+fn an_edge_is_up_from_its_instant_on() {
+    each(|kind| {
+        let lab = PlaneLab::silent(kind, 2);
+        let far = listener(&lab, 1);
+        let sender = sender(&lab);
+        let acquired = Impairment {
+            up_from_ns: mono_ns() + 300 * MS,
+            ..Impairment::delay_only(MS)
+        };
+        lab.apply(vec![set(0, 1, acquired)]);
+        sender.send(&numbered(mac_of(PortId(1)), 0, 60));
+        assert!(
+            mono_ns() < acquired.up_from_ns,
+            "sent too late to say anything"
+        );
+        thread::sleep(Duration::from_nanos(
+            acquired.up_from_ns + late() - mono_ns(),
+        ));
+        sender.send(&numbered(mac_of(PortId(1)), 1, 60));
+        let got: Vec<u32> = drain(&far, Duration::from_millis(500))
+            .iter()
+            .map(|f| f.0)
+            .collect();
+        assert_eq!(got, [1]);
     });
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Instant;
 
-use constel_drivers::relay::{Relay, RelayConfig, RelayHandle};
+use constel_drivers::{DriverKind, LinkHandle, LinkPlane, PlaneConfig};
 use constel_host::cgroup::LabCgroup;
 use constel_host::claim::Claim;
 use constel_host::globals::Globals;
@@ -25,8 +25,8 @@ use crate::wiring::Wiring;
 /// A lab without routes and without time: nodes, ports and the link plane.
 pub(crate) struct Fabric {
     pub(crate) wiring: Arc<Wiring>,
-    pub(crate) relay: Relay,
-    pub(crate) handle: Arc<RelayHandle>,
+    pub(crate) plane: LinkPlane,
+    pub(crate) handle: Arc<LinkHandle>,
     pub(crate) nodes: Arc<Vec<LiveNode>>,
     pub(crate) launcher: Arc<Launcher>,
     pub(crate) memory_per_node_bytes: u64,
@@ -39,6 +39,7 @@ pub(crate) struct Fabric {
 /// Whatever the host refuses; then nothing of the fabric is left.
 pub(crate) fn fabric(
     lab: Lab,
+    driver: DriverKind,
     claim: &Claim,
     globals: &Globals,
     cgroup: Option<LabCgroup>,
@@ -70,12 +71,12 @@ pub(crate) fn fabric(
     let stage = Stage::begin(progress, "link plane", 1);
     // Attaching programs and removing devices wait for RCU grace periods, 25-50 ms each unless expedited.
     let expedited = Expedited::hold(globals, &owner)?;
-    let config = RelayConfig::new(
+    let config = PlaneConfig::new(
         claim.lab().as_str(),
         u32::try_from(ports).unwrap_or(u32::MAX),
         seed,
     );
-    let relay = Relay::new(config)?;
+    let plane = LinkPlane::new(driver, &config)?;
     stage.end("");
 
     let template = NodeTemplate::prepare(&settings(families.ipv6))?;
@@ -83,7 +84,7 @@ pub(crate) fn fabric(
     let before = memory_bytes("MemAvailable:");
     let builder = Builder {
         wiring: &wiring,
-        relay: &relay,
+        plane: &plane,
         template: &template,
         globals,
         owner: &owner,
@@ -99,7 +100,7 @@ pub(crate) fn fabric(
         .zip(after)
         .map_or(0, |(before, after)| before.saturating_sub(after));
 
-    let handle = Arc::new(relay.start()?);
+    let handle = Arc::new(plane.start()?);
     let class_of = |port: &constel_topology::Port| u8::from(!port.role.is_isl());
     let classes = layout.ports().iter().map(class_of).collect();
     handle.classify(vec!["isl".into(), "gsl".into()], classes)?;
@@ -115,7 +116,7 @@ pub(crate) fn fabric(
         memory_per_node_bytes: used / nodes.len().max(1) as u64,
         nodes_s: started.elapsed().as_secs_f64(),
         wiring,
-        relay,
+        plane,
         handle,
         nodes,
         launcher,

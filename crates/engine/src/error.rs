@@ -11,7 +11,7 @@ pub enum EngineError {
     Host(#[from] constel_host::Error),
     /// The link plane failed.
     #[error(transparent)]
-    Relay(#[from] constel_drivers::relay::RelayError),
+    Driver(#[from] constel_drivers::DriverError),
     /// The scenario needs something that this host lacks.
     #[error("{what}\n  {remedy}")]
     Unable {

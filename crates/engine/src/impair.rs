@@ -1,7 +1,7 @@
 //! Effects put on a link of the running lab by hand. They lie on top of each step's edges until
 //! they are reset.
 
-use constel_drivers::relay::RelayHandle;
+use constel_drivers::LinkHandle;
 use constel_link::{Effects, EffectsChange, PortId};
 use constel_topology::{NodeId, Snapshot};
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ pub(crate) fn ends(
 /// but have effects of their own.
 fn edges_between(
     wiring: &Wiring,
-    relay: &RelayHandle,
+    relay: &LinkHandle,
     snapshot: &Snapshot,
     (a, b): (NodeId, NodeId),
 ) -> Result<Vec<(PortId, PortId, Effects)>, String> {
@@ -65,7 +65,7 @@ fn edges_between(
 /// When there is no such link, or a value cannot be: nothing was changed.
 pub(crate) fn set(
     wiring: &Wiring,
-    relay: &RelayHandle,
+    relay: &LinkHandle,
     snapshot: &Snapshot,
     ends: (NodeId, NodeId),
     effects: Value,

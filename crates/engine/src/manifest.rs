@@ -2,11 +2,18 @@
 
 use std::fs;
 
+use constel_drivers::Chosen;
 use constel_plan::Lab;
 use serde_json::{Value, json};
 
 /// Written before the lab comes up.
-pub(crate) fn manifest(lab: &Lab, name: &str, duration_ns: u64, traffic: bool) -> Value {
+pub(crate) fn manifest(
+    lab: &Lab,
+    driver: &Chosen,
+    name: &str,
+    duration_ns: u64,
+    traffic: bool,
+) -> Value {
     let scenario = &lab.scenario;
     json!({
         "constel": env!("CARGO_PKG_VERSION"),
@@ -22,8 +29,9 @@ pub(crate) fn manifest(lab: &Lab, name: &str, duration_ns: u64, traffic: bool) -
         "inputs": scenario.inputs,
         "left_out": lab.left_out.len(),
         "driver": {
-            "name": "relay",
-            "why": "the only link driver of this version; `links.driver` says auto or relay",
+            "name": driver.kind,
+            "why": driver.why,
+            "capabilities": driver.kind.capabilities(),
         },
         "runtime": "netns",
         "host": host(),

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
-use constel_drivers::relay::{Relay, host_ifindex, send_single_frames};
+use constel_drivers::relay::send_single_frames;
+use constel_drivers::{DriverError, LinkPlane};
 use constel_host::NetNs;
 use constel_host::globals::{Globals, Owner};
 use constel_host::netlink::{Batch, Mac, Socket, VethEnd};
@@ -39,7 +40,7 @@ pub(crate) struct LiveNode {
 /// What node creation needs from its surroundings.
 pub(crate) struct Builder<'a> {
     pub(crate) wiring: &'a Wiring,
-    pub(crate) relay: &'a Relay,
+    pub(crate) plane: &'a LinkPlane,
     pub(crate) template: &'a NodeTemplate,
     pub(crate) globals: &'a Globals,
     pub(crate) owner: &'a Owner,
@@ -127,7 +128,7 @@ impl Builder<'_> {
                 ns.enter_for_good()?;
                 for port in self.wiring.lab.layout.ports_of(NodeId(index as u32)) {
                     // Rate, queue and loss act on frames, not on super-frames.
-                    send_single_frames(port.name())?;
+                    send_single_frames(port.name()).map_err(DriverError::from)?;
                 }
                 let mut netlink = Socket::open()?;
                 self.wiring.configure_node(NodeId(index as u32), &mut batch);
@@ -141,7 +142,7 @@ impl Builder<'_> {
                 ));
             }
             let ports: Vec<PortId> = self.ports_of(fresh.first..fresh.first + count).collect();
-            self.relay.attach(&ports)?;
+            self.plane.attach(&ports)?;
             stage.reach(done.fetch_add(count as u64, Ordering::Relaxed) + count as u64);
         }
     }
@@ -162,7 +163,7 @@ impl Builder<'_> {
         let layout = &self.wiring.lab.layout;
         for (offset, ns) in fresh.nodes.iter().enumerate() {
             for port in layout.ports_of(NodeId((fresh.first + offset) as u32)) {
-                let shard = self.relay.shard_ns(port.id)?;
+                let shard = self.plane.shard_ns(port.id)?;
                 let (_, batch) = match shards.entry(shard.as_raw_fd()) {
                     std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
                     std::collections::btree_map::Entry::Vacant(entry) => {
@@ -172,7 +173,7 @@ impl Builder<'_> {
                 let host_name = format!("h{}", port.id.0);
                 let ours = VethEnd {
                     name: &host_name,
-                    ifindex: Some(host_ifindex(port.id)),
+                    ifindex: Some(LinkPlane::host_ifindex(port.id)),
                     mtu: Some(MTU_BYTES),
                     up: true,
                     ..VethEnd::default()

@@ -2,9 +2,10 @@
 
 use std::ffi::OsStr;
 
+use constel_drivers::{Chosen, DriverKind};
 use constel_host::process::find_command;
 use constel_plan::Lab;
-use constel_scenario::model::{Action, Flow};
+use constel_scenario::model::{Action, DriverChoice, Flow};
 
 use crate::error::EngineError;
 use crate::launcher::{missing_own, missing_programs, search_path};
@@ -38,6 +39,23 @@ pub(crate) fn preflight(lab: &Lab, run_traffic: bool) -> Result<(), EngineError>
         .or_else(|| missing_commands(flows))
         .or_else(|| congestion::missing(&lab.scenario, flows));
     missing.map_or(Ok(()), Err)
+}
+
+/// The link driver for this lab on this host: the one the scenario names, or the first that works.
+///
+/// # Errors
+/// [`EngineError::Unable`] when it, or none, works here.
+pub(crate) fn choose(lab: &Lab) -> Result<Chosen, EngineError> {
+    let wanted = match lab.scenario.driver {
+        DriverChoice::Auto => None,
+        DriverChoice::Relay => Some(DriverKind::Relay),
+        DriverChoice::Edt => Some(DriverKind::Edt),
+        DriverChoice::Netem => Some(DriverKind::Netem),
+    };
+    constel_drivers::choose(wanted).map_err(|error| EngineError::Unable {
+        what: error.to_string(),
+        remedy: "`constel doctor` says what each driver lacks here".to_owned(),
+    })
 }
 
 /// Commands of flows that cannot be found, the way they will be looked for when their time comes.

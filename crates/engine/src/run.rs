@@ -12,7 +12,7 @@ use constel_host::process;
 use constel_plan::Lab;
 
 use crate::error::EngineError;
-use crate::preflight::preflight;
+use crate::preflight::{choose, preflight};
 use crate::progress::Progress;
 use crate::session::session;
 use crate::summary::Summary;
@@ -53,6 +53,7 @@ pub struct Finished {
 /// Whatever kept it from running; what had been made by then has been removed.
 pub fn run(lab: Lab, options: &Options, progress: &dyn Progress) -> Result<Finished, EngineError> {
     preflight(&lab, options.traffic)?;
+    let driver = choose(&lab)?;
     let runtime = RuntimeDir::default();
     let mut claim = runtime
         .claim(&options.lab, &options.scenario_file)
@@ -61,7 +62,7 @@ pub fn run(lab: Lab, options: &Options, progress: &dyn Progress) -> Result<Finis
             other => other.into(),
         })?;
     let globals = runtime.globals();
-    let outcome = session(lab, options, &mut claim, progress);
+    let outcome = session(lab, &driver, options, &mut claim, progress);
     // Whatever came of it: nothing of ours stays.
     let name = options.lab.clone();
     let swept = sweep(&name, &globals);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use constel_api::{SOCKET_NAME, Server};
-use constel_drivers::relay::RelayStats;
+use constel_drivers::{Chosen, PlaneStats};
 use constel_host::cgroup::LabCgroup;
 use constel_host::claim::{Claim, LabState, RuntimeDir};
 use constel_observe::detail;
@@ -30,6 +30,7 @@ use crate::view::{Live, View};
 /// Runs the lab; what it made is gone when it returns, whatever it returns.
 pub(crate) fn session(
     lab: Lab,
+    driver: &Chosen,
     options: &Options,
     claim: &mut Claim,
     progress: &dyn Progress,
@@ -43,7 +44,13 @@ pub(crate) fn session(
         source,
     };
     let results = Results::create(&options.results).map_err(results_error)?;
-    let document = manifest(&lab, options.lab.as_str(), duration_ns, options.traffic);
+    let document = manifest(
+        &lab,
+        driver,
+        options.lab.as_str(),
+        duration_ns,
+        options.traffic,
+    );
     results
         .write_json("manifest.json", &document)
         .map_err(results_error)?;
@@ -87,7 +94,7 @@ pub(crate) fn session(
     };
     // Held until the lab is down.
     let _provided = provide_wanted(&scenario, flows)?;
-    let fabric = fabric(lab, claim, &globals, cgroup, progress)?;
+    let fabric = fabric(lab, driver.kind, claim, &globals, cgroup, progress)?;
     view.change(|live| {
         live.wiring = Some(Arc::clone(&fabric.wiring));
         live.nodes = Some(Arc::clone(&fabric.nodes));
@@ -171,7 +178,7 @@ pub(crate) fn session(
         handovers: lived.seen.handovers,
         flows: lived.flows,
         steps: StepRows::of(&lived.step_times),
-        relay: serde_json::to_value(stats).unwrap_or_default(),
+        relay: stats.detail,
         lateness_by_class: classes?,
         verdict: fidelity.judge(Bounds::default()),
         fidelity,
@@ -192,21 +199,9 @@ pub(crate) fn session(
 }
 
 /// Collects what the verdict is made from.
-fn fidelity(stats: &RelayStats, lived: &Lived, log: &EventLog, steal_ns: u64) -> Fidelity {
+fn fidelity(stats: &PlaneStats, lived: &Lived, log: &EventLog, steal_ns: u64) -> Fidelity {
     let bounds = Bounds::default();
     let lateness = &lived.step_times.lateness_ns;
-    let lost = &stats.unintended;
-    let causes = [
-        ("pool", lost.pool),
-        ("share", lost.share),
-        ("ring", lost.ring),
-        ("gso", lost.gso),
-        ("size", lost.size),
-        ("error", lost.error),
-        ("no_buffer", lost.no_buffer),
-        ("trunk", lost.trunk),
-        ("backlog", lost.backlog),
-    ];
     let mut failures = lived.seen.failures.clone();
     for flow in lived.flows.iter().filter(|flow| flow.status == "failed") {
         let reason = flow.reason.as_deref().unwrap_or_default();
@@ -229,9 +224,11 @@ fn fidelity(stats: &RelayStats, lived: &Lived, log: &EventLog, steal_ns: u64) ->
             steal_ns,
         },
         frames_early: stats.early,
-        unintended_drops: causes
-            .map(|(cause, count)| (cause.to_owned(), count))
-            .to_vec(),
+        unintended_drops: stats
+            .unintended
+            .iter()
+            .map(|(cause, count)| ((*cause).to_owned(), *count))
+            .collect(),
         steps_late: lateness
             .iter()
             .filter(|&&ns| ns > bounds.step_lateness_ns as f64)

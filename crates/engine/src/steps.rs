@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use constel_drivers::relay::{Pending, RelayHandle};
+use constel_drivers::{LinkHandle, PendingUpdate};
 use constel_host::netlink::Batch;
 use constel_link::{EdgeChange, EdgeUpdate, PortId};
 use constel_topology::{Delta, EdgeKind, NodeId, Snapshot, Stepper, diff};
@@ -40,7 +40,7 @@ pub(crate) struct StepTimes {
 pub(crate) struct Steps {
     pub(crate) wiring: Arc<Wiring>,
     pub(crate) nodes: Arc<Vec<LiveNode>>,
-    pub(crate) relay: Arc<RelayHandle>,
+    pub(crate) relay: Arc<LinkHandle>,
     pub(crate) clock: Arc<LabClock>,
     pub(crate) computed: Option<Computed>,
     pub(crate) stepper: Stepper,
@@ -55,7 +55,7 @@ pub(crate) struct Steps {
 
 /// Links that no route leads over any more, and which go when what was on its way has passed.
 pub(crate) struct Draining {
-    gone: Pending,
+    gone: PendingUpdate,
     removed: Vec<(PortId, PortId)>,
 }
 

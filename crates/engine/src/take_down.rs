@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use constel_drivers::relay::{Relay, RelayStats, host_ifindex};
+use constel_drivers::{BACKLOG, LinkPlane, PlaneStats};
 use constel_host::globals::{Globals, Owner};
 use constel_host::netlink::{Socket, destroy_tcp};
 use constel_host::rcu::Expedited;
@@ -26,18 +26,16 @@ const SETTLE: Duration = Duration::from_millis(5);
 ///
 /// # Errors
 /// When the link plane has stopped by itself.
-pub(crate) fn settled_stats(fabric: &Fabric) -> Result<RelayStats, EngineError> {
+pub(crate) fn settled_stats(fabric: &Fabric) -> Result<PlaneStats, EngineError> {
     let mut stats = fabric.handle.snapshot()?;
     for _ in 0..20 {
-        if stats.unintended.backlog == 0 {
+        if stats.lost_to(BACKLOG) == 0 {
             break;
         }
         std::thread::sleep(SETTLE);
         let later = fabric.handle.snapshot()?;
         // What stays is lost; newer frames may be on their way meanwhile.
-        if later.unintended.backlog < stats.unintended.backlog {
-            stats.unintended.backlog = later.unintended.backlog;
-        }
+        stats.settle_backlog(&later);
     }
     Ok(stats)
 }
@@ -54,7 +52,7 @@ pub(crate) fn take_down(
 ) -> Result<(), EngineError> {
     let Fabric {
         wiring,
-        relay,
+        plane,
         handle,
         nodes,
         launcher,
@@ -80,9 +78,9 @@ pub(crate) fn take_down(
             .iter()
             .map(|p| p.id)
             .collect::<Vec<_>>(),
-        &relay,
+        &plane,
     );
-    drop(relay);
+    drop(plane);
     expedited.finish()?;
     removed?;
     stage.reach(count);
@@ -91,19 +89,24 @@ pub(crate) fn take_down(
 }
 
 /// Waits until no host end is left: the far ends went with their nodes.
-fn wait_removed(ports: &[PortId], relay: &Relay) -> Result<(), EngineError> {
+fn wait_removed(ports: &[PortId], plane: &LinkPlane) -> Result<(), EngineError> {
     let mut shards = BTreeMap::new();
     for &port in ports {
-        let shard = relay.shard_ns(port)?;
+        let shard = plane.shard_ns(port)?;
         if let std::collections::btree_map::Entry::Vacant(entry) = shards.entry(shard.as_raw_fd()) {
             entry.insert(Socket::open_in(shard)?);
         }
     }
-    let first = host_ifindex(PortId(0));
+    let end = u32::try_from(ports.len()).unwrap_or(u32::MAX);
+    let host_ends = LinkPlane::host_ifindex(PortId(0))..LinkPlane::host_ifindex(PortId(end));
     let end = Instant::now() + REMOVED_WITHIN;
     for socket in shards.values_mut() {
         let mut pause = Duration::from_millis(1);
-        while socket.links()?.iter().any(|link| link.ifindex >= first) {
+        while socket
+            .links()?
+            .iter()
+            .any(|link| host_ends.contains(&link.ifindex))
+        {
             if Instant::now() > end {
                 return Err(EngineError::Io {
                     what: "the kernel does not remove the lab's interfaces".to_owned(),

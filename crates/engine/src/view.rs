@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 
 use constel_api::LabView;
-use constel_drivers::relay::RelayHandle;
+use constel_drivers::LinkHandle;
 use constel_link::PortId;
 use constel_observe::detail;
 use constel_observe::events::{Event, EventLog};
@@ -24,7 +24,7 @@ use crate::wiring::Wiring;
 pub(crate) struct Live {
     pub(crate) wiring: Option<Arc<Wiring>>,
     pub(crate) nodes: Option<Arc<Vec<LiveNode>>>,
-    pub(crate) relay: Option<Arc<RelayHandle>>,
+    pub(crate) relay: Option<Arc<LinkHandle>>,
     pub(crate) snapshot: Option<Arc<Snapshot>>,
     pub(crate) state: &'static str,
     pub(crate) scenario: String,

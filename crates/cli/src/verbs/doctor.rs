@@ -1,7 +1,9 @@
 //! `constel doctor`: what this host can do, found out by trying.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 
+use constel_drivers::{DriverKind, DriverReport};
 use constel_engine::search_path;
 use constel_host::process::find_command;
 use serde_json::{Value, json};
@@ -28,13 +30,28 @@ pub(crate) fn run(args: &Json) -> Outcome {
             "detail": item.detail, "remedy": item.remedy,
         }));
     }
-    let relay = constel_drivers::probe();
-    for item in &relay.features {
-        items.push(json!({
-            "area": "driver relay", "name": item.name, "ok": item.works, "required": true,
-            "detail": item.detail, "remedy": if item.works { "" } else { item.remedy },
-        }));
+    let reports = DriverKind::ALL.map(constel_drivers::probe);
+    let chosen = constel_drivers::choose(None);
+    for report in &reports {
+        for item in &report.features {
+            // One driver is enough; without any, the reference says what to do.
+            let required = chosen.is_err() && report.driver == DriverKind::Relay;
+            let detail = item.detail.lines().next().unwrap_or_default();
+            items.push(json!({
+                "area": format!("driver {}", report.driver), "name": item.name, "ok": item.works,
+                "required": required && !item.name.contains("optional"),
+                "detail": detail, "remedy": if item.works { "" } else { item.remedy },
+            }));
+        }
     }
+    let (in_use, why) = match &chosen {
+        Ok(chosen) => (chosen.kind.name(), chosen.why.clone()),
+        Err(error) => ("none", error.to_string()),
+    };
+    items.push(json!({
+        "area": "driver", "name": "links.driver: auto", "ok": chosen.is_ok(), "required": true,
+        "detail": format!("{in_use}: {why}"), "remedy": "",
+    }));
     let path = search_path();
     for (program, package) in SOFTWARE {
         let found = find_command(OsStr::new(program), &path);
@@ -49,8 +66,10 @@ pub(crate) fn run(args: &Json) -> Outcome {
         .iter()
         .all(|item| item["ok"] == true || item["required"] == false);
     if args.json {
+        let works = |report: &DriverReport| (report.driver.name().to_owned(), report.works);
+        let drivers: BTreeMap<String, bool> = reports.iter().map(works).collect();
         output::json(
-            &json!({"able": able, "drivers": {"relay": relay.relay}, "runtimes": {"netns": able}, "items": items}),
+            &json!({"able": able, "drivers": drivers, "driver": {"name": in_use, "why": why}, "runtimes": {"netns": able}, "items": items}),
         )?;
     } else {
         let rows: Vec<Vec<String>> = items.iter().map(cells).collect();

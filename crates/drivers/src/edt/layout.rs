@@ -19,7 +19,6 @@ pub(crate) const SLOPE_MAX: i64 = 1_000_000_000;
 const EXISTS: u32 = 1;
 const DOWN: u32 = 2;
 const LOSES_ALL: u32 = 4;
-const FIRST_LIFE: u32 = 8;
 
 /// What an edge is asked to do.
 #[repr(C)]
@@ -30,7 +29,6 @@ pub(super) struct Params {
     slope_ns_per_s: i64,
     rate_bps: u64,
     queue_bytes: u64,
-    mark_ns: u64,
     loss: u64,
     up_from_ns: u64,
     rng: [u64; 4],
@@ -40,7 +38,7 @@ pub(super) struct Params {
     flags: u32,
     overhead_bytes: u32,
     flow: u32,
-    reserved: u64,
+    reserved: [u64; 2],
 }
 
 impl Params {
@@ -60,11 +58,10 @@ impl Params {
         self.slope_ns_per_s = wanted.delay.slope_ns_per_s;
         self.rate_bps = wanted.rate_bps.map_or(0, u64::from);
         self.queue_bytes = wanted.queue.bytes;
-        self.mark_ns = u64::MAX;
         self.up_from_ns = wanted.up_from_ns;
         self.to = to;
         self.overhead_bytes = effects.overhead_bytes.unwrap_or(0);
-        self.flags = EXISTS | (self.flags & FIRST_LIFE);
+        self.flags = EXISTS;
         self.loss = 0;
         if effects.down == Some(true) {
             self.flags |= DOWN;
@@ -81,7 +78,7 @@ impl Params {
     pub(super) fn begin(&mut self, life: u32, seed: u64, edge: (u32, u32), nth: u32) {
         self.life = life;
         self.rng = loss_generator(seed, edge.0, edge.1, nth);
-        self.flags = if nth == 0 { FIRST_LIFE } else { 0 };
+        self.flags = 0;
     }
 
     pub(super) fn end(&mut self) {
@@ -114,7 +111,7 @@ pub(super) struct State {
     pub(super) dropped_queue: u64,
     pub(super) dropped_loss: u64,
     pub(super) dropped_outage: u64,
-    pub(super) marked: u64,
+    reserved: u64,
 }
 
 /// What one CPU counted.
@@ -131,7 +128,6 @@ pub(super) struct Counts {
     pub(super) released_bytes: u64,
     pub(super) early: u64,
     pub(super) foreign: u64,
-    pub(super) lateness_max_ns: u64,
     pub(super) lateness: [u64; LATENESS_BUCKETS],
 }
 
@@ -148,7 +144,7 @@ pub(super) const TAI_AT: usize = 8;
 pub(super) const SHARED_BYTES: usize = 16;
 
 const _: () = assert!(size_of::<Params>() == 128 && size_of::<State>() == 128);
-const _: () = assert!(size_of::<Counts>() == 8 * (11 + LATENESS_BUCKETS));
+const _: () = assert!(size_of::<Counts>() == 8 * (10 + LATENESS_BUCKETS));
 
 #[cfg(test)]
 mod tests {

@@ -32,7 +32,7 @@ use crate::capabilities::DriverKind;
 use crate::error::{DriverError, Result};
 use crate::ledger::{Edge, Ledger};
 use crate::plane::{BACKLOG, PlaneConfig, PlaneStats};
-use crate::quiet::{clsact, silent_ns, tx_dropped};
+use crate::quiet::{clsact, flow_by_flow, silent_ns, tx_dropped};
 use crate::relay::mono_ns;
 use crate::worker::{Backend, WorkerHandle};
 
@@ -112,7 +112,9 @@ impl Edt {
             }
             batch.link_up(send).link_up(receive);
         }
-        Ok(Socket::open_in(&self.ns)?.send(&mut batch)?)
+        Socket::open_in(&self.ns)?.send(&mut batch)?;
+        let receivers: Vec<String> = (0..self.trunks).map(|k| format!("g{k}")).collect();
+        self.ns.run(|| flow_by_flow(&receivers))?
     }
 
     pub(crate) fn shard_ns(&self, port: PortId) -> Result<&NetNs> {
@@ -151,6 +153,7 @@ impl Edt {
             programs: self.programs.clone(),
             ns: self.ns.try_clone()?,
             trunks: self.trunks,
+            forgotten: Vec::new(),
         };
         WorkerHandle::start(
             DriverKind::Edt,
@@ -197,9 +200,19 @@ struct EdtBackend {
     programs: std::sync::Arc<Programs>,
     ns: NetNs,
     trunks: u32,
+    /// Lateness that is not to be reported any more.
+    forgotten: Vec<u64>,
 }
 
 impl EdtBackend {
+    /// Frames in each bucket of lateness, since the start.
+    fn lateness(&self) -> Result<Vec<u64>> {
+        let counts = self.programs.counts()?;
+        let buckets = counts.first().map_or(0, |c| c.lateness.len());
+        let sum = |bucket: usize| counts.iter().map(|c| c.lateness[bucket]).sum();
+        Ok((0..buckets).map(sum).collect())
+    }
+
     /// Frames in all fqs, and frames they dropped.
     fn fq(&self) -> Result<(u64, u64)> {
         let stats = Socket::open_in(&self.ns)?.qdisc_stats()?;
@@ -235,16 +248,17 @@ impl Backend for EdtBackend {
     fn snapshot(&mut self, edges: usize) -> Result<PlaneStats> {
         self.table.tell_clocks();
         let mut sum = EdgeCounters::default();
-        let marked = self.table.add_all(&mut sum)?;
+        self.table.add_all(&mut sum)?;
         let (queued, fq_drops) = self.fq()?;
         let names = (0..self.trunks).map(|k| format!("f{k}"));
         let backlog = self.ns.run(|| tx_dropped(names))??;
         let counts = self.programs.counts()?;
         let total = |field: fn(&Counts) -> u64| counts.iter().map(field).sum::<u64>();
         let mut lateness = Histogram::new();
-        for count in &counts {
-            for (bucket, n) in count.lateness.iter().enumerate().filter(|(_, n)| **n > 0) {
-                lateness.record_n(lateness_of(bucket).min(count.lateness_max_ns), *n);
+        for (bucket, n) in self.lateness()?.into_iter().enumerate() {
+            let forgotten = self.forgotten.get(bucket).copied().unwrap_or(0);
+            if n > forgotten {
+                lateness.record_n(lateness_of(bucket), n - forgotten);
             }
         }
         let released = total(|c| c.released);
@@ -268,7 +282,7 @@ impl Backend for EdtBackend {
         let detail = serde_json::json!({
             "driver": "edt", "at_ns": mono_ns(), "totals": totals, "lateness": lateness, "early": early,
             "unintended": unintended.iter().copied().collect::<std::collections::BTreeMap<_, _>>(),
-            "captured": total(|c| c.steered), "delivered": released, "marked_ce": marked,
+            "captured": total(|c| c.steered), "delivered": released,
             "foreign": total(|c| c.foreign), "in_fq": queued, "updates": self.table.updates(),
         });
         Ok(PlaneStats {
@@ -276,6 +290,8 @@ impl Backend for EdtBackend {
             totals,
             unintended,
             lateness,
+            own_lateness: lateness,
+            stalls: Default::default(),
             early,
             detail,
         })
@@ -303,6 +319,19 @@ impl Backend for EdtBackend {
             held: 0,
             queue_bytes: (waits_ns * u128::from(rate) / 8_000_000_000) as u64,
         }))
+    }
+
+    fn all_edges(&mut self, ledger: &Ledger) -> Result<Vec<EdgeStats>> {
+        let mut all = Vec::new();
+        for (from, to) in ledger.edges() {
+            all.extend(self.edge_stats(ledger, PortId(from), PortId(to))?);
+        }
+        Ok(all)
+    }
+
+    fn clear_lateness(&mut self) -> Result<()> {
+        self.forgotten = self.lateness()?;
+        Ok(())
     }
 }
 

@@ -344,12 +344,11 @@ impl Table {
         Ok(Some((counters, state)))
     }
 
-    /// Add the counters of all edges; gives how many frames were marked.
-    pub(super) fn add_all(&self, sum: &mut EdgeCounters) -> Result<u64> {
+    /// Add the counters of all edges.
+    pub(super) fn add_all(&self, sum: &mut EdgeCounters) -> Result<()> {
         sum.add(&self.past);
         let states = self.programs.map("edt_state")?;
         let used = self.owners.len() as u32;
-        let mut marked = 0;
         let mut keys = vec![0u32; BATCH as usize];
         let mut values = vec![State::default(); BATCH as usize];
         let (mut at, mut done) = (0u32, 0u32);
@@ -382,11 +381,10 @@ impl Table {
             }
             for state in &values[..count as usize] {
                 state.add_to(sum);
-                marked += state.marked;
             }
             done += count;
         }
-        Ok(marked)
+        Ok(())
     }
 }
 

@@ -20,7 +20,7 @@
 mod filters;
 mod qdiscs;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
 
 use constel_host::netlink::{Batch, LinkChange, QdiscStats, Socket, TcVerb, VethEnd};
@@ -120,6 +120,7 @@ impl Netem {
             edges: HashMap::new(),
             live: HashMap::new(),
             classes: HashMap::new(),
+            waking: BTreeSet::new(),
         };
         WorkerHandle::start(
             DriverKind::Netem,
@@ -160,6 +161,8 @@ struct NetemBackend {
     live: HashMap<u32, Vec<Edge>>,
     /// Classes made on each interface.
     classes: HashMap<u32, u16>,
+    /// Edges that exist but are up only from an instant on.
+    waking: BTreeSet<(Nanos, Edge)>,
 }
 
 impl NetemBackend {
@@ -222,7 +225,12 @@ impl NetemBackend {
             );
         }
         let reroute = way.live && was_rated != way.rated;
-        let up = effects.down != Some(true);
+        self.waking.retain(|(_, waiting)| *waiting != edge);
+        let later = wanted.up_from_ns > mono_ns();
+        let up = effects.down != Some(true) && !later;
+        if later && effects.down != Some(true) {
+            self.waking.insert((wanted.up_from_ns, edge));
+        }
         if way.live && (!up || reroute) {
             self.hide(&mut way);
         }
@@ -291,6 +299,7 @@ impl NetemBackend {
     }
 
     fn remove(&mut self, edge: Edge) {
+        self.waking.retain(|(_, waiting)| *waiting != edge);
         let Some(mut way) = self.edges.get(&edge).copied() else {
             return;
         };
@@ -323,6 +332,19 @@ impl NetemBackend {
             ..EdgeCounters::default()
         };
         (counters, (line.queued + service.queued) as usize)
+    }
+
+    fn stats_of(way: &Way, stats: &HashMap<(u32, u32), QdiscStats>, ledger: &Ledger) -> EdgeStats {
+        let (counters, held) = Self::counters(way, stats);
+        let impairment = ledger.edge(way.edge);
+        EdgeStats {
+            from: PortId(way.edge.0),
+            to: PortId(way.edge.1),
+            impairment: impairment.map(|(base, effects)| effects.over(base)),
+            counters,
+            held,
+            queue_bytes: 0,
+        }
     }
 
     fn all_stats(&mut self) -> Result<HashMap<(u32, u32), QdiscStats>> {
@@ -361,6 +383,20 @@ impl Backend for NetemBackend {
         1_000_000
     }
 
+    fn wakes_at(&self) -> Option<Nanos> {
+        self.waking.first().map(|(at, _)| *at)
+    }
+
+    fn wake(&mut self) -> Result<()> {
+        let now = mono_ns();
+        while let Some((_, edge)) = self.waking.first().copied().filter(|(at, _)| *at <= now) {
+            self.waking.pop_first();
+            self.show(edge);
+            self.arrange(edge.0);
+        }
+        self.commit()
+    }
+
     fn snapshot(&mut self, edges: usize) -> Result<PlaneStats> {
         let stats = self.all_stats()?;
         let mut totals = Totals {
@@ -395,6 +431,8 @@ impl Backend for NetemBackend {
             totals,
             unintended,
             lateness: Quantiles::default(),
+            own_lateness: Quantiles::default(),
+            stalls: Default::default(),
             early: 0,
             detail,
         })
@@ -409,17 +447,21 @@ impl Backend for NetemBackend {
         let Some(way) = self.edges.get(&(from.0, to.0)).copied() else {
             return Ok(None);
         };
-        let (counters, held) = Self::counters(&way, &self.all_stats()?);
-        let impairment = ledger
-            .edge(way.edge)
-            .map(|(base, effects)| effects.over(base));
-        Ok(Some(EdgeStats {
-            from,
-            to,
-            impairment,
-            counters,
-            held,
-            queue_bytes: 0,
-        }))
+        let stats = self.all_stats()?;
+        Ok(Some(Self::stats_of(&way, &stats, ledger)))
+    }
+
+    fn all_edges(&mut self, ledger: &Ledger) -> Result<Vec<EdgeStats>> {
+        let stats = self.all_stats()?;
+        let edges = ledger.edges();
+        let ways = edges.iter().filter_map(|edge| self.edges.get(edge));
+        Ok(ways
+            .map(|way| Self::stats_of(way, &stats, ledger))
+            .collect())
+    }
+
+    fn clear_lateness(&mut self) -> Result<()> {
+        // None is known.
+        Ok(())
     }
 }

@@ -261,6 +261,12 @@ pub enum DriverChoice {
     /// The best this host can do; the run's manifest says which and why.
     #[default]
     Auto,
-    /// One process moves all frames. Works on every kernel.
+    /// One thread moves all frames: every effect, the most exact. Linux 6.8 or newer.
     Relay,
+    /// The kernel moves all frames: departure times by BPF, kept by fq. Linux 6.1 or newer with `sch_fq`; no jitter,
+    /// reordering, duplication, bit errors, and Bernoulli loss only.
+    Edt,
+    /// The kernel's own emulator, to compare with. What `edt` lacks; and delays stay as they are for a step, changes
+    /// are made link by link, and losses do not follow from the seed. Needs `sch_netem` and `sch_htb`.
+    Netem,
 }

@@ -1,0 +1,203 @@
+//! How a driver bears many edges on one port ("Network Emulation in Large-Scale Virtual Edge Testbeds", Figs. 1-7).
+//!
+//!     cargo run --release -p constel-drivers --example ports_bench -- DRIVER [EDGES...]
+//!
+//! For each number of edges that leave one port: time to configure them in one update; what the driver adds to the
+//! delay of a frame on one of them (kernel receive stamp minus time before `send` minus delay: median and 99 %);
+//! frames a second of 1,400 bytes that get through; time of an update that changes all edges, in all and from the
+//! first frame under the new table to the last under the old one (`switch`); the same with half of them replaced.
+//! netem needs an interface for every far port; the others do not.
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use std::time::{Duration, Instant};
+
+use constel_drivers::relay::send_single_frames;
+use constel_drivers::{DriverKind, LinkHandle, LinkPlane, PlaneConfig};
+use constel_host::netlink::{Batch, Mac, Socket, VethEnd};
+use constel_link::{EdgeChange, EdgeUpdate, Impairment, PortId, mac_of};
+use support::*;
+
+/// An EtherType that is nobody's: experimental (IEEE 802).
+const ODD: u16 = 0x88b5;
+const DELAY_NS: u64 = 2 * MS;
+const PROBES: u32 = 300;
+const FLOOD: Duration = Duration::from_secs(1);
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let name = args.next().unwrap_or_else(|| "relay".into());
+    let Some(kind) = DriverKind::ALL.into_iter().find(|kind| kind.name() == name) else {
+        eprintln!("usage: ports_bench relay|edt|netem [EDGES...]");
+        std::process::exit(2);
+    };
+    let mut counts: Vec<u32> = args
+        .map(|n| n.parse().expect("a number of edges"))
+        .collect();
+    if counts.is_empty() {
+        counts = vec![1, 10, 100, 1_000, 10_000, 65_000];
+    }
+    println!(
+        "{:<6} {:>6} {:>13} {:>13} {:>11} {:>10} {:>11} {:>11} {:>12} {:>11}",
+        "driver",
+        "edges",
+        "configure ms",
+        "added p50 us",
+        "p99 us",
+        "frames/s",
+        "update ms",
+        "switch us",
+        "replace ms",
+        "switch us"
+    );
+    for edges in counts {
+        measure(kind, edges);
+    }
+}
+
+struct Timed {
+    all: Duration,
+    switch: Duration,
+}
+
+fn timed(handle: &LinkHandle, changes: Vec<EdgeChange>) -> Timed {
+    let start = Instant::now();
+    let applied = handle.apply(EdgeUpdate { changes }, None).unwrap();
+    Timed {
+        all: start.elapsed(),
+        switch: Duration::from_nanos(applied.took_ns),
+    }
+}
+
+fn measure(kind: DriverKind, edges: u32) {
+    // The measured edge leads to port 1; half as many others can be added for the replacement.
+    let ports = edges + edges / 2 + 2;
+    let config = PlaneConfig {
+        edges: 131_072,
+        ..PlaneConfig::new("bench", ports.min(65_536), 1)
+    };
+    let plane = LinkPlane::new(kind, &config).unwrap();
+    let (near, far) = (Node::new(), Node::new());
+    plug(&plane, &near, &[PortId(0)]);
+    let with_interface = if kind == DriverKind::Netem { ports } else { 2 };
+    plug(
+        &plane,
+        &far,
+        &(1..with_interface).map(PortId).collect::<Vec<_>>(),
+    );
+    let handle = plane.start().unwrap();
+    let wire = Impairment::delay_only(DELAY_NS);
+    let all = |delay_ns| {
+        (1..=edges)
+            .map(|to| set(0, to, Impairment::delay_only(delay_ns)))
+            .collect()
+    };
+
+    let configured = timed(&handle, all(DELAY_NS));
+    let mut added = delays(&near, &far);
+    added.sort_unstable();
+    let at = |share: f64| added[((added.len() - 1) as f64 * share) as usize] as f64 / 1e3;
+    let rate = flood(&handle, &near);
+    let updated = timed(&handle, all(2 * DELAY_NS));
+    let half = (edges / 2).min(65_536 - edges - 1);
+    let replaced = (half > 0).then(|| {
+        let gone = (2..2 + half).map(|to| remove(0, to));
+        let new = (edges + 1..edges + 1 + half).map(|to| set(0, to, wire));
+        timed(
+            &handle,
+            gone.chain(new).take_while(|_| edges > half).collect(),
+        )
+    });
+    let ms = |d: Duration| d.as_secs_f64() * 1e3;
+    let us = |d: Duration| d.as_secs_f64() * 1e6;
+    println!(
+        "{:<6} {edges:>6} {:>13.2} {:>13.1} {:>11.1} {rate:>10.0} {:>11.2} {:>11.1} {:>12} {:>11}",
+        kind.name(),
+        ms(configured.all),
+        at(0.5),
+        at(0.99),
+        ms(updated.all),
+        us(updated.switch),
+        replaced
+            .as_ref()
+            .map_or("-".into(), |t| format!("{:.2}", ms(t.all))),
+        replaced
+            .as_ref()
+            .map_or("-".into(), |t| format!("{:.1}", us(t.switch))),
+    );
+    let stats = handle.snapshot().unwrap();
+    if stats.early > 0 {
+        println!("  {} frames came early", stats.early);
+    }
+    handle.stop();
+}
+
+/// Ports of one node, `eth<port>`, none of which sends anything of its own.
+fn plug(plane: &LinkPlane, node: &Node, ports: &[PortId]) {
+    node.run(|| std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").unwrap());
+    let mut batch = Batch::new();
+    let mut up = Batch::new();
+    for &port in ports {
+        let (host_name, name) = (format!("h{}", port.0), format!("eth{}", port.0));
+        let host = VethEnd {
+            name: &host_name,
+            ifindex: Some(LinkPlane::host_ifindex(port)),
+            up: true,
+            ..VethEnd::default()
+        };
+        let end = VethEnd {
+            name: &name,
+            netns: Some(node.ns.fd()),
+            ifindex: Some(ETH0 + port.0),
+            mac: Some(Mac(mac_of(port))),
+            ..VethEnd::default()
+        };
+        batch.create_veth(&host, &end).unwrap();
+        up.link_up(ETH0 + port.0);
+    }
+    let mut socket = Socket::open_in(plane.shard_ns(ports[0]).unwrap()).unwrap();
+    socket.send(&mut batch).unwrap();
+    Socket::open_in(&node.ns).unwrap().send(&mut up).unwrap();
+    node.run(|| send_single_frames(&format!("eth{}", ports[0].0)).unwrap());
+    plane.attach(ports).unwrap();
+}
+
+fn frame_of(number: u32, len: usize) -> Vec<u8> {
+    let mut payload = number.to_be_bytes().to_vec();
+    payload.resize(len - 14, 0x55);
+    frame(mac_of(PortId(1)), mac_of(PortId(0)), ODD, &payload)
+}
+
+/// What frames took beyond the delay, ns.
+fn delays(near: &Node, far: &Node) -> Vec<u64> {
+    let receiver = far.run(|| Raw::on(ETH0 + 1, ODD));
+    stamp(&receiver);
+    let sender = near.run(|| Raw::new(0));
+    (0..PROBES)
+        .map(|n| {
+            let sent = real_ns();
+            sender.send(&frame_of(n, 64));
+            let (_, at) = receiver.next().expect("the frame arrives");
+            std::thread::sleep(Duration::from_millis(1));
+            (at - sent).saturating_sub(DELAY_NS)
+        })
+        .collect()
+}
+
+/// Frames a second that get through, by the driver's count.
+fn flood(handle: &LinkHandle, near: &Node) -> f64 {
+    let sender = near.run(|| Raw::new(0));
+    let whole = frame_of(0, 1400);
+    let before = handle.snapshot().unwrap().totals.counters.delivered;
+    let start = Instant::now();
+    while start.elapsed() < FLOOD {
+        for _ in 0..16 {
+            sender.send(&whole);
+        }
+    }
+    let took = start.elapsed();
+    std::thread::sleep(Duration::from_millis(50));
+    let after = handle.snapshot().unwrap().totals.counters.delivered;
+    (after - before) as f64 / took.as_secs_f64()
+}
