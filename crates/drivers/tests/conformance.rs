@@ -35,7 +35,7 @@ fn slow() -> bool {
 
 /// How late a frame may be, ns: 10 ms where other tests run beside this one, 150 ms on an emulated machine.
 fn late() -> u64 {
-    if slow() { 80 * MS } else { 10 * MS }
+    if slow() { 150 * MS } else { 10 * MS }
 }
 
 /// Runs a case for each driver asked for.
