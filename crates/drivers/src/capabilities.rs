@@ -40,6 +40,7 @@ impl DriverKind {
             driver: self,
             delay_glides: all || edt,
             atomic_updates: all || edt,
+            keeps_order: all || edt,
             seeded: all || edt,
             queue_in_bytes: all || edt,
             effects: match self {
@@ -74,6 +75,9 @@ pub struct Capabilities {
     pub delay_glides: bool,
     /// An update is all or nothing, in one instant; else edge by edge.
     pub atomic_updates: bool,
+    /// No frame overtakes another of its edge; else that may happen to neighbours that were sent or released on
+    /// different CPUs.
+    pub keeps_order: bool,
     /// The same seed loses the same frames.
     pub seeded: bool,
     /// The queue's limit counts bytes; else whole frames of 1,514 bytes.

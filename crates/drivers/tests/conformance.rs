@@ -264,7 +264,13 @@ fn order_is_kept_while_delays_change() {
             .iter()
             .map(|f| f.0)
             .collect();
-        assert_eq!(got, (0..number).collect::<Vec<_>>());
+        if kind.capabilities().keeps_order {
+            assert_eq!(got, (0..number).collect::<Vec<_>>());
+        } else {
+            let swapped = got.windows(2).filter(|pair| pair[0] > pair[1]).count();
+            assert_eq!(got.len(), number as usize);
+            assert!(swapped <= got.len() / 50, "{swapped} of {number} overtaken");
+        }
     });
 }
 
@@ -386,25 +392,20 @@ fn the_queue_holds_what_it_is_to_hold_whatever_the_delay() {
 fn the_rate_holds_over_seconds() {
     each(|kind| {
         let lab = PlaneLab::silent(kind, 2);
-        let rate = 4_000_000;
-        lab.apply(vec![set(0, 1, rated(rate, 20 * 1000, 2 * MS))]);
+        let rate = 2_000_000;
+        // All at once, so that it does not matter how fast this machine can send.
+        lab.apply(vec![set(0, 1, rated(rate, 1 << 20, 2 * MS))]);
         let far = listener(&lab, 1);
         let sender = sender(&lab);
-        let end = mono_ns() + 2_500 * MS;
-        let mut n = 0;
-        while mono_ns() < end {
-            // Twice the rate.
-            for _ in 0..4 {
-                sender.send(&numbered(mac_of(PortId(1)), n, 1000));
-                n += 1;
-            }
-            thread::sleep(Duration::from_millis(4));
+        for n in 0..600 {
+            sender.send(&numbered(mac_of(PortId(1)), n, 1000));
         }
-        let got = drain(&far, Duration::from_millis(700));
+        let got = drain(&far, Duration::from_secs(1));
+        assert_eq!(got.len(), 600);
         let span = (got[got.len() - 1].1 - got[0].1) as f64 / 1e9;
         let seen = (got.len() - 1) as f64 * 8000.0 / span;
         let error = (seen / rate as f64 - 1.0).abs();
-        let bound = if slow() { 0.03 } else { 0.01 };
+        let bound = if slow() { 0.03 } else { 0.005 };
         assert!(error < bound, "{seen} bit/s in {span} s");
     });
 }
