@@ -1,6 +1,7 @@
 //! Which antenna uses which satellite: choices carried out, with what a change costs.
 
 use crate::ground::Seen;
+use crate::layout::Layout;
 use crate::node::NodeId;
 use crate::policy::{Candidate, Choice, Policy};
 use crate::spec::GslSpec;
@@ -53,11 +54,20 @@ pub(crate) struct Rules<'a> {
     pub(crate) first_station: usize,
     /// How many links a satellite can have, by its place in the node table.
     pub(crate) capacity: &'a [u32],
+    /// Says which shell an antenna is for.
+    pub(crate) layout: &'a Layout,
 }
 
 impl Rules<'_> {
     fn t_ns(&self) -> u64 {
         self.step * self.step_ns
+    }
+
+    /// Whether an antenna, by its place among all, may use a satellite.
+    fn fits(&self, beam: usize, satellite: NodeId) -> bool {
+        let seat = self.layout.node(satellite).seat;
+        let shell = seat.map(|s| (s.constellation, s.shell));
+        self.layout.aim(beam).is_none_or(|aim| shell == Some(aim))
     }
 
     fn keeps_old(&self) -> bool {
@@ -139,9 +149,20 @@ impl Beams {
     /// A policy without memory: the set of satellites first, then antennas that have one of them keep it.
     fn decide_afresh(&mut self, rules: &Rules<'_>, station: usize) {
         let beams = self.starts[station]..self.starts[station + 1];
+        if beams.clone().any(|beam| rules.layout.aim(beam).is_some()) {
+            // Each antenna has a shell of its own: none can have what another wants.
+            for beam in beams {
+                let chosen = self.choose(rules, (station, beam), None, &[]);
+                if let Some(satellite) = chosen {
+                    self.load[satellite.index()] += 1;
+                }
+                self.settle(rules, beam, chosen, false);
+            }
+            return;
+        }
         let mut wanted: Vec<NodeId> = Vec::with_capacity(beams.len());
-        for _ in beams.clone() {
-            let chosen = self.choose(rules, station, None, &wanted);
+        for beam in beams.clone() {
+            let chosen = self.choose(rules, (station, beam), None, &wanted);
             if let Some(satellite) = chosen {
                 self.load[satellite.index()] += 1;
                 wanted.push(satellite);
@@ -209,7 +230,7 @@ impl Beams {
             .flat_map(|other| [self.states[other].serving, self.states[other].old])
             .flatten()
             .collect();
-        let chosen = self.choose(rules, station, before, &others);
+        let chosen = self.choose(rules, (station, beam), before, &others);
         if let Some(satellite) = chosen {
             self.load[satellite.index()] += 1;
         }
@@ -223,7 +244,7 @@ impl Beams {
     fn choose(
         &mut self,
         rules: &Rules<'_>,
-        station: usize,
+        (station, beam): (usize, usize),
         serving: Option<NodeId>,
         taken: &[NodeId],
     ) -> Option<NodeId> {
@@ -231,6 +252,7 @@ impl Beams {
         let free = |f: &&Found| {
             self.load[f.satellite.index()] < rules.capacity[f.satellite.index()]
                 && !taken.contains(&f.satellite)
+                && rules.fits(beam, f.satellite)
         };
         // With foresight, only what stays long enough counts, as long as there is any.
         let stays = rules.keeps_old() && found.iter().filter(free).any(|f| !f.leaving);

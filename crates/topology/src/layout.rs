@@ -11,7 +11,7 @@ use crate::spec::{IslPattern, LinkClass, Spec};
 use crate::track::place_at;
 use constel_link::PortId;
 use constel_orbit::{DVec3, Site, line_of_sight};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A pair of laser ports that may be linked. `a < b`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +49,8 @@ pub struct Layout {
     serves_ground: Vec<bool>,
     /// First antenna of each station, and one past the last.
     beam_start: Vec<usize>,
+    /// Of each antenna, the constellation and shell it is for; `None`: any.
+    aims: Vec<Option<(u16, u16)>>,
     /// Of each station and constellation: sine of the mask, and the mask in degrees.
     masks: Vec<(f64, f64)>,
     by_name: BTreeMap<String, NodeId>,
@@ -82,6 +84,7 @@ impl Layout {
             sites: Vec::new(),
             serves_ground: Vec::new(),
             beam_start: vec![0],
+            aims: Vec::new(),
             masks: Vec::new(),
             by_name: BTreeMap::new(),
             spec,
@@ -114,11 +117,23 @@ impl Layout {
             }
             self.constellation_start.push(self.nodes.len());
         }
+        let shells: BTreeSet<(u16, u16)> = self
+            .nodes
+            .iter()
+            .zip(&self.serves_ground)
+            .filter(|(_, serves)| **serves)
+            .filter_map(|(node, _)| node.seat.map(|s| (s.constellation, s.shell)))
+            .collect();
         for station in &spec.stations {
             self.push_node(&station.name, NodeKind::Ground, None, (false, false));
             self.sites.push(place_at(station, 0));
-            let first = self.beam_start[self.beam_start.len() - 1];
-            self.beam_start.push(first + usize::from(station.antennas));
+            if station.gateway {
+                self.aims.extend(shells.iter().map(|shell| Some(*shell)));
+            } else {
+                self.aims
+                    .extend(std::iter::repeat_n(None, usize::from(station.antennas)));
+            }
+            self.beam_start.push(self.aims.len());
             self.masks.extend(spec.constellations.iter().map(|k| {
                 let mask_deg = station.min_elevation_deg.max(k.min_elevation_deg);
                 (mask_deg.to_radians().sin(), mask_deg)
@@ -389,6 +404,21 @@ impl Layout {
     #[must_use]
     pub fn beams_of(&self, station: usize) -> std::ops::Range<usize> {
         self.beam_start[station]..self.beam_start[station + 1]
+    }
+
+    /// The constellation and shell an antenna is for, by its place among all; `None`: any.
+    pub(crate) fn aim(&self, beam: usize) -> Option<(u16, u16)> {
+        self.aims[beam]
+    }
+
+    /// Whether a node is a station with an antenna for each shell.
+    ///
+    /// # Panics
+    /// When there is no node of that number.
+    #[must_use]
+    pub fn is_gateway(&self, node: NodeId) -> bool {
+        let station = node.index().checked_sub(self.satellite_count);
+        station.is_some_and(|station| self.spec.stations[station].gateway)
     }
 
     /// True when two satellites fly in the planes on either side of a seam.

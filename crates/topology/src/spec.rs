@@ -126,8 +126,10 @@ pub struct Station {
     pub altitude_m: f64,
     /// The station's own horizon: the larger of this and the constellation's mask counts. Degrees, -5..90.
     pub min_elevation_deg: f64,
-    /// How many satellites it can use at the same time, 1..=32.
+    /// How many satellites it can use at the same time, 1..=32; of no meaning for a gateway.
     pub antennas: u8,
+    /// It has one antenna for each shell that serves the ground, instead of `antennas` for any.
+    pub gateway: bool,
     /// Where something stands in the way.
     pub obstacles: Vec<Obstacle>,
     /// Where it is when, in order of time; empty for a station that stands at the place above.
@@ -157,6 +159,7 @@ impl Default for Station {
             altitude_m: 0.0,
             min_elevation_deg: 0.0,
             antennas: 1,
+            gateway: false,
             obstacles: Vec::new(),
             track: Vec::new(),
         }

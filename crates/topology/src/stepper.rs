@@ -93,8 +93,8 @@ impl Stepper {
             let beams = k.beams.map_or(u32::MAX, NonZeroU32::get);
             std::iter::repeat_n(beams, k.satellites.len())
         });
-        let antennas = spec.stations.iter().map(|s| usize::from(s.antennas));
         let stations = 0..spec.stations.len();
+        let antennas = stations.clone().map(|s| layout.beams_of(s).len());
         Stepper {
             next_step: 0,
             now: Located::default(),
@@ -252,6 +252,7 @@ impl Stepper {
             step_ns: spec.step_ns,
             first_station: self.layout.satellite_count(),
             capacity: &self.capacity,
+            layout: &self.layout,
         });
     }
 
