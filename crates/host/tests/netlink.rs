@@ -510,3 +510,48 @@ fn a_thousand_pairs_in_one_batch() {
         listed - up
     );
 }
+
+#[test]
+fn lookups_find_what_the_kernel_would_use() {
+    let mut p = pair();
+    let mut batch = Batch::new();
+    batch.add_address(&AddressSpec::new(10, prefix("10.9.0.1/31")));
+    batch.add_address(&AddressSpec::new(10, prefix("fe80::1/64")));
+    let via = |net: &str, gateway: &str| Route::via(prefix(net), 10, ip(gateway));
+    batch.add_route(&via("10.0.0.0/10", "10.9.0.0")).unwrap();
+    batch.add_route(&via("10.0.0.7/32", "10.9.0.0")).unwrap();
+    batch.add_route(&via("fd00::/64", "fe80::2")).unwrap();
+    batch
+        .add_route(&Route::new(prefix("10.0.0.8/32"), RouteTarget::Blackhole))
+        .unwrap();
+    p.sa.send(&mut batch).unwrap();
+    let asked = [
+        "10.0.0.7", "10.0.0.6", "10.9.0.1", "11.0.0.1", "fd00::9", "fd01::9", "10.0.0.8",
+    ]
+    .map(ip);
+    let found = p.sa.lookup(&asked).unwrap();
+    let prefixes: Vec<Option<String>> = found
+        .iter()
+        .map(|r| r.as_ref().map(|r| r.dst.to_string()))
+        .collect();
+    let expected = [
+        Some("10.0.0.7/32"),
+        Some("10.0.0.0/10"),
+        Some("10.9.0.1/32"),
+        None,
+        Some("fd00::/64"),
+        None,
+        None,
+    ];
+    assert_eq!(prefixes, expected.map(|e| e.map(str::to_owned)));
+    let hop = |i: usize| match &found[i].as_ref().unwrap().target {
+        RouteTarget::Hop(hop) => (hop.ifindex, hop.via),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(hop(0), (Some(10), Some(ip("10.9.0.0"))));
+    assert_eq!(hop(4), (Some(10), Some(ip("fe80::2"))));
+    // More than fits into one go, and the answers stay in order.
+    let many: Vec<IpAddr> = (0..3000).map(|i| asked[i % 4]).collect();
+    let found = p.sa.lookup(&many).unwrap();
+    assert!((0..3000).all(|i| found[i].is_some() == (i % 4 != 3)));
+}

@@ -11,6 +11,7 @@
 
 pub mod events;
 pub mod flows;
+pub mod plot;
 pub mod quantiles;
 pub mod results;
 pub mod verdict;

@@ -8,6 +8,7 @@ mod attrs;
 mod batch;
 mod describe;
 mod dump;
+mod lookup;
 mod monitor;
 mod socket;
 mod tc;

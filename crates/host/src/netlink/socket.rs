@@ -22,7 +22,7 @@ const SEND_BUFFER_BYTES: i32 = 1 << 20;
 /// The kernel answers within the `send` call, so a missing answer means that something is broken.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-const NLMSG_ERROR: u16 = 2;
+pub(super) const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const NLM_F_CAPPED: u16 = 0x100;
 const NLM_F_ACK_TLVS: u16 = 0x200;
@@ -218,8 +218,23 @@ impl Socket {
         })
     }
 
+    /// Reserves `count` sequence numbers; returns the first.
+    pub(super) fn take_numbers(&mut self, count: u32) -> u32 {
+        let first = self.seq;
+        self.seq = first.wrapping_add(count);
+        first
+    }
+
+    /// Sends finished messages.
+    pub(super) fn send_raw(&self, messages: &[u8]) -> io::Result<()> {
+        self.raw.send(messages, 0).map(|_| ())
+    }
+
     /// Receives one datagram and walks its messages.
-    fn receive(&mut self, mut each: impl FnMut(Message<'_>) -> Result<()>) -> Result<()> {
+    pub(super) fn receive(
+        &mut self,
+        mut each: impl FnMut(Message<'_>) -> Result<()>,
+    ) -> Result<()> {
         self.buf.clear();
         // Dump datagrams are at most 32 KiB.
         self.buf.reserve(64 * 1024);
@@ -251,7 +266,7 @@ pub(super) struct Message<'a> {
 
 impl Message<'_> {
     /// The error number (positive, 0 for success) and the explanation of an ERROR or DONE message.
-    fn error(&self) -> Result<(i32, Option<String>)> {
+    pub(super) fn error(&self) -> Result<(i32, Option<String>)> {
         let Some(code) = self.payload.first_chunk::<4>() else {
             // Old kernels end a dump without a code.
             return Ok((0, None));
