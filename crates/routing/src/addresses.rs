@@ -3,13 +3,16 @@
 //! | what | IPv4 | IPv6 |
 //! |---|---|---|
 //! | loopback of node n | 10.0.0.0/10, 254 to a /24 (never .0 or .255), /32 | fdc0:57e1::n+1/128 |
+//! | the same, with OSPF areas | each area in a block of its own, see [`AddressPlan::in_blocks`] | the same host part |
 //! | ends of ISL link l | 10.128.0.0 + 2l and + 2l + 1, /31 (RFC 3021) | link-local from the MAC |
 //! | ground port of node n | 10.64.0.0 + n + 1, /12 shared by all | link-local from the MAC |
 //!
 //! Ports carry no global IPv6 address: link-local next hops are all that routing needs (RFC 7404).
 
+use crate::areas::{AreaId, Areas};
 use constel_link::{MAX_PORT, PortId, mac_of};
 use constel_topology::{Layout, NodeId};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -36,6 +39,8 @@ const MAX_LOOPBACKS: u32 = (1 << (24 - LOOPBACK_V4_LEN)) * PER_24;
 /// All but the subnet's own address and its broadcast.
 const MAX_GSL: u32 = (1 << (32 - GSL_V4_LEN)) - 2;
 const MAX_ISL: u32 = 1 << (31 - ISL_V4_LEN);
+/// Addresses of the loopback block.
+const LOOPBACK_SPAN: u64 = 1 << (32 - LOOPBACK_V4_LEN);
 
 /// The lab is too large for the address plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -77,12 +82,39 @@ pub struct PortAddresses {
 /// The addresses of every node and port of a layout.
 #[derive(Debug, Clone)]
 pub struct AddressPlan {
-    nodes: u32,
+    /// Of each node, its loopback's place in the IPv4 block and its IPv6 host part.
+    loopbacks: Vec<(u32, u32)>,
+    /// The same sorted by IPv4 place, with the node: both parts rise together.
+    by_loopback: Vec<(u32, u32, NodeId)>,
+    /// Blocks of areas and of domains; empty without areas.
+    area_blocks: BTreeMap<AreaId, Block>,
+    domain_blocks: Vec<Block>,
     links: u32,
     ports: Vec<PortAddresses>,
     /// The two ports of each ISL link.
     link_ports: Vec<(PortId, PortId)>,
     gsl_ports: Vec<PortId>,
+}
+
+/// Loopback addresses that share a prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Block {
+    /// First address and prefix length.
+    pub v4: (Ipv4Addr, u8),
+    /// First address and prefix length.
+    pub v6: (Ipv6Addr, u8),
+}
+
+impl Block {
+    /// `size` addresses, a power of two, from `offset` in the loopback block, a multiple of it.
+    fn new(offset: u32, size: u32) -> Block {
+        let bits = size.trailing_zeros() as u8;
+        let (v4, v6) = addresses_at(offset, offset);
+        Block {
+            v4: (v4, 32 - bits),
+            v6: (v6, 128 - bits),
+        }
+    }
 }
 
 /// One line of [`AddressPlan::rows`].
@@ -100,14 +132,22 @@ pub struct AddressRow {
     pub v6: (Ipv6Addr, u8),
 }
 
-/// Loopbacks of node number `n`, which must be below the plan's bound.
-fn loopback(n: u32) -> Loopback {
-    let v4 = u32::from(LOOPBACK_V4) + ((n / PER_24) << 8) + 1 + n % PER_24;
-    let v6 = u128::from(LOOPBACK_V6) + u128::from(n) + 1;
-    Loopback {
-        v4: v4.into(),
-        v6: v6.into(),
-    }
+/// Place in the IPv4 block of loopback number `n`, which must be below the plan's bound.
+fn offset(n: u32) -> u32 {
+    ((n / PER_24) << 8) + 1 + n % PER_24
+}
+
+fn addresses_at(v4: u32, v6: u32) -> (Ipv4Addr, Ipv6Addr) {
+    let v6 = u128::from(LOOPBACK_V6) + u128::from(v6);
+    ((u32::from(LOOPBACK_V4) + v4).into(), v6.into())
+}
+
+/// Places of `count` loopbacks from the start of a block, and the block's size: a power of two that leaves room
+/// for the block's last address, which ends in 255 or might.
+fn block(count: usize) -> (impl Iterator<Item = u32>, u32) {
+    let count = count as u32;
+    let last = count.checked_sub(1).map_or(0, offset);
+    ((0..count).map(offset), (last + 2).next_power_of_two())
 }
 
 /// The link-local address the kernel derives from a MAC (RFC 4291, appendix A).
@@ -133,6 +173,84 @@ impl AddressPlan {
     /// # Errors
     /// When a block is too small; all such findings.
     pub fn new(layout: &Layout) -> Result<AddressPlan, Vec<AddressError>> {
+        let plain = (0..layout.nodes().len() as u32).map(|n| (offset(n), n + 1));
+        Self::with_loopbacks(layout, plain.collect())
+    }
+
+    /// The same with every area's satellites in a block of their own, and every domain's blocks in one: then a
+    /// border router needs one summary for its area and a station one for a shell. Stations follow behind.
+    ///
+    /// # Errors
+    /// As [`AddressPlan::new`].
+    pub fn in_blocks(layout: &Layout, areas: &Areas) -> Result<AddressPlan, Vec<AddressError>> {
+        let mut next: u64 = 0;
+        let mut loopbacks = vec![(0, 0); layout.nodes().len()];
+        let mut area_blocks = BTreeMap::new();
+        let mut domain_blocks = Vec::new();
+        let full = |count| {
+            vec![AddressError::Full {
+                what: "loopbacks in blocks of areas",
+                count,
+                max: LOOPBACK_SPAN as u32,
+                block: "10.0.0.0/10",
+            }]
+        };
+        for domain in areas.blocks() {
+            // Blocks of one domain: each at a multiple of its own size, from a multiple of all.
+            let mut places = Vec::new();
+            let mut end: u64 = 0;
+            for (area, nodes) in &domain {
+                let size = u64::from(block(nodes.len()).1);
+                let start = end.next_multiple_of(size);
+                places.push((*area, start, size, nodes));
+                end = start + size;
+            }
+            let span = end.next_power_of_two();
+            let base = next.next_multiple_of(span);
+            next = base + span;
+            if next > LOOPBACK_SPAN {
+                return Err(full(next as usize));
+            }
+            domain_blocks.push(Block::new(base as u32, span as u32));
+            for (area, start, size, nodes) in places {
+                let first = (base + start) as u32;
+                area_blocks.insert(area, Block::new(first, size as u32));
+                for (node, place) in nodes.iter().zip(block(nodes.len()).0) {
+                    loopbacks[node.index()] = (first + place, first + place);
+                }
+            }
+        }
+        let first = next.next_multiple_of(256);
+        let stations = layout.nodes().len() - layout.satellite_count();
+        if first + u64::from(offset(stations as u32)) > LOOPBACK_SPAN {
+            return Err(full(stations));
+        }
+        for (station, place) in loopbacks[layout.satellite_count()..].iter_mut().zip(0..) {
+            let at = first as u32 + offset(place);
+            *station = (at, at);
+        }
+        let mut plan = Self::with_loopbacks(layout, loopbacks)?;
+        plan.area_blocks = area_blocks;
+        plan.domain_blocks = domain_blocks;
+        Ok(plan)
+    }
+
+    /// The block of an area's satellites; `None` when addresses are not in blocks.
+    #[must_use]
+    pub fn area_block(&self, area: AreaId) -> Option<Block> {
+        self.area_blocks.get(&area).copied()
+    }
+
+    /// The block of a domain's satellites; `None` when addresses are not in blocks.
+    #[must_use]
+    pub fn domain_block(&self, domain: u16) -> Option<Block> {
+        self.domain_blocks.get(usize::from(domain)).copied()
+    }
+
+    fn with_loopbacks(
+        layout: &Layout,
+        loopbacks: Vec<(u32, u32)>,
+    ) -> Result<AddressPlan, Vec<AddressError>> {
         let (nodes, links, ports) = (
             layout.nodes().len(),
             layout.isl_links().len(),
@@ -161,8 +279,14 @@ impl AddressPlan {
             .iter()
             .map(|n| layout.gsl_port(n.id))
             .collect();
+        let numbered = loopbacks.iter().zip(0..);
+        let mut by_loopback: Vec<_> = numbered.map(|(l, n)| (l.0, l.1, NodeId(n))).collect();
+        by_loopback.sort_unstable();
         let mut plan = AddressPlan {
-            nodes: nodes as u32,
+            loopbacks,
+            by_loopback,
+            area_blocks: BTreeMap::new(),
+            domain_blocks: Vec::new(),
             links: links as u32,
             ports: layout
                 .ports()
@@ -197,8 +321,10 @@ impl AddressPlan {
     /// When the node is not of this plan.
     #[must_use]
     pub fn loopback(&self, node: NodeId) -> Loopback {
-        assert!(node.0 < self.nodes, "{node} is not of this plan");
-        loopback(node.0)
+        let own = self.loopbacks.get(node.index());
+        let &(v4, v6) = own.unwrap_or_else(|| panic!("{node} is not of this plan"));
+        let (v4, v6) = addresses_at(v4, v6);
+        Loopback { v4, v6 }
     }
 
     /// Addresses of a port.
@@ -213,19 +339,19 @@ impl AddressPlan {
     /// The node a loopback address belongs to.
     #[must_use]
     pub fn node_of(&self, address: IpAddr) -> Option<NodeId> {
-        let n = match address {
+        // IPv4 places and IPv6 host parts rise together, so one order serves both.
+        let found = match address {
             IpAddr::V4(v4) => {
-                let offset = u32::from(v4).checked_sub(u32::from(LOOPBACK_V4))?;
-                ((offset >> 8) * PER_24 + (offset & 0xff)).checked_sub(1)?
+                let place = u32::from(v4).checked_sub(u32::from(LOOPBACK_V4))?;
+                self.by_loopback.binary_search_by_key(&place, |row| row.0)
             }
             IpAddr::V6(v6) => {
-                let offset = u128::from(v6).checked_sub(u128::from(LOOPBACK_V6) + 1)?;
-                u32::try_from(offset).ok()?
+                let host = u128::from(v6).checked_sub(u128::from(LOOPBACK_V6))?;
+                let host = u32::try_from(host).ok()?;
+                self.by_loopback.binary_search_by_key(&host, |row| row.1)
             }
         };
-        // The way back settles .0, .255 and everything beyond the plan.
-        let own = (n < self.nodes).then(|| loopback(n))?;
-        (IpAddr::V4(own.v4) == address || IpAddr::V6(own.v6) == address).then_some(NodeId(n))
+        Some(self.by_loopback[found.ok()?].2)
     }
 
     /// The port an address (IPv4 of a port, or link-local IPv6) belongs to.
@@ -337,21 +463,21 @@ mod tests {
     fn loopbacks_are_distinct_and_never_end_in_0_or_255() {
         let mut seen = BTreeSet::new();
         for n in (0..3000).chain([99_999, MAX_LOOPBACKS - 1]) {
-            let own = loopback(n);
-            assert!(seen.insert(own.v4), "{n}");
-            let last = own.v4.octets()[3];
-            assert!(last != 0 && last != 255, "{}", own.v4);
-            let bits = u32::from(own.v4) >> (32 - LOOPBACK_V4_LEN);
+            let (v4, _) = addresses_at(offset(n), n + 1);
+            assert!(seen.insert(v4), "{n}");
+            let last = v4.octets()[3];
+            assert!(last != 0 && last != 255, "{v4}");
+            let bits = u32::from(v4) >> (32 - LOOPBACK_V4_LEN);
             assert_eq!(
                 bits,
                 u32::from(LOOPBACK_V4) >> (32 - LOOPBACK_V4_LEN),
-                "{}",
-                own.v4
+                "{v4}"
             );
         }
-        assert_eq!(loopback(0).v4, Ipv4Addr::new(10, 0, 0, 1));
-        assert_eq!(loopback(254).v4, Ipv4Addr::new(10, 0, 1, 1));
-        assert_eq!(loopback(0).v6.to_string(), "fdc0:57e1::1");
+        let (v4, v6) = addresses_at(offset(0), 1);
+        assert_eq!(v4, Ipv4Addr::new(10, 0, 0, 1));
+        assert_eq!(v6.to_string(), "fdc0:57e1::1");
+        assert_eq!(addresses_at(offset(254), 0).0, Ipv4Addr::new(10, 0, 1, 1));
     }
 
     #[test]

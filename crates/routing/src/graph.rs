@@ -11,7 +11,7 @@ pub const UNREACHABLE: u64 = u64::MAX;
 /// Whether traffic may pass through ground nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroundTransit {
-    /// A ground link is only ever the first or last hop.
+    /// A ground link is only ever the first or last hop, but for gateways: they join shells.
     Never,
     /// Ground nodes forward like satellites.
     Allowed,
@@ -147,7 +147,10 @@ impl Graph {
         let ends_only = layout
             .nodes()
             .iter()
-            .map(|n| n.kind == NodeKind::Ground && transit == GroundTransit::Never)
+            .map(|n| {
+                let may_pass = transit == GroundTransit::Allowed || layout.is_gateway(n.id);
+                n.kind == NodeKind::Ground && !may_pass
+            })
             .collect();
         Graph {
             outgoing: Rows::new(nodes, &out),

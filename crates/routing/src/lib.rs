@@ -5,12 +5,16 @@
 #![forbid(unsafe_code)]
 
 pub mod addresses;
+pub mod areas;
 pub mod daemons;
 pub mod graph;
+pub mod ospf;
+pub mod reach;
 pub mod routes;
 pub mod walk;
 
-pub use addresses::{AddressError, AddressPlan, AddressRow, Loopback, PortAddresses};
+pub use addresses::{AddressError, AddressPlan, AddressRow, Block, Loopback, PortAddresses};
+pub use areas::{AreaError, AreaId, Areas, Grouping};
 pub use graph::{Graph, GroundTransit, NextHop, PathHop, Scratch, Tree, UNREACHABLE};
 pub use routes::{RouteChange, Routes, Via};
 pub use walk::{Route, Table, Walk, WalkEnd, WalkHop, walk, walk_at};

@@ -18,6 +18,9 @@ const SPEC: Spec = Spec {
     protocol: Protocol::Ospf,
     hello_s: 1,
     dead_s: 4,
+    ground_hello_s: 1,
+    ground_dead_s: 4,
+    ground_retransmit_s: 2,
     retransmit_s: 2,
     tick_s: 1,
     isl_cost: 10,
@@ -35,7 +38,7 @@ fn of_both(spec: &Spec) -> Vec<Context> {
     let serving = serving_within(&mut stepper, 0, 600);
     let (satellite, station) = (NodeId(0), NodeId(layout.satellite_count() as u32));
     let none = BTreeSet::new();
-    let of = |node, satellites| contexts(&layout, &plan, spec, node, satellites).unwrap();
+    let of = |node, satellites| contexts(&layout, &plan, spec, None, node, satellites).unwrap();
     let mut both = of(satellite, &none);
     both.extend(of(station, &serving[0]));
     both
@@ -163,7 +166,7 @@ fn wrong_asks_are_refused() {
         ..SPEC
     };
     let listed: BTreeSet<NodeId> = [NodeId(3)].into();
-    let errors = contexts(&layout, &plan, &spec, NodeId(4), &listed).unwrap_err();
+    let errors = contexts(&layout, &plan, &spec, None, NodeId(4), &listed).unwrap_err();
     let text: Vec<String> = errors.iter().map(ToString::to_string).collect();
     for part in [
         "hello time in seconds is 0",

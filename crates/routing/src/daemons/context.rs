@@ -2,9 +2,11 @@
 
 use super::{Bfd, Protocol, Software, Spec, SpecError};
 use crate::addresses::{
-    AddressPlan, GSL_V4, GSL_V4_LEN, ISL_V4, ISL_V4_LEN, LOOPBACK_V4, LOOPBACK_V4_LEN, LOOPBACK_V6,
-    LOOPBACK_V6_LEN,
+    AddressPlan, Block, GSL_V4, GSL_V4_LEN, ISL_V4, ISL_V4_LEN, LOOPBACK_V4, LOOPBACK_V4_LEN,
+    LOOPBACK_V6, LOOPBACK_V6_LEN,
 };
+use crate::areas::Areas;
+use crate::ospf;
 use constel_link::PortId;
 use constel_topology::{Layout, NodeId, NodeKind, PortRole};
 use serde::Serialize;
@@ -32,8 +34,60 @@ pub struct Context {
     pub node: NodeRow,
     /// Its ports, in order, those without anybody at the other end left out.
     pub ports: Vec<PortRow>,
+    /// OSPF's instances, each with its areas.
+    pub ospf: Vec<OspfRow>,
     /// Address blocks of the lab.
     pub blocks: Blocks,
+}
+
+/// An instance of OSPF. A node has one, but a station in areas one for each area.
+#[derive(Debug, Clone, Serialize)]
+pub struct OspfRow {
+    /// Tells the instances of a node apart; 0 for the only one.
+    pub number: u8,
+    /// Whether default routes are believed.
+    pub default_route: bool,
+    /// Its areas, the backbone first.
+    pub areas: Vec<AreaRow>,
+}
+
+/// A node's part of an area of OSPF.
+#[derive(Debug, Clone, Serialize)]
+pub struct AreaRow {
+    /// The area's number.
+    pub number: u16,
+    /// Totally stubby: a default route in place of summaries.
+    pub stub: bool,
+    /// Whether the node's loopbacks are advertised here.
+    pub loopback: bool,
+    /// OSPF's instance number on ground ports (RFC 6549).
+    pub instance: u8,
+    /// What a border router sums the area up in.
+    pub range: Option<BlockRow>,
+    /// What a border router does not tell other areas.
+    pub hidden: Option<BlockRow>,
+    /// Blocks that are behind this node.
+    pub behind: Vec<BlockRow>,
+    /// The node's ports in this area.
+    pub ports: Vec<PortRow>,
+}
+
+/// A block of loopbacks, `address/length`.
+#[derive(Debug, Clone, Serialize)]
+pub struct BlockRow {
+    /// IPv4.
+    pub ipv4: String,
+    /// IPv6.
+    pub ipv6: String,
+}
+
+impl From<Block> for BlockRow {
+    fn from(block: Block) -> Self {
+        Self {
+            ipv4: format!("{}/{}", block.v4.0, block.v4.1),
+            ipv6: format!("{}/{}", block.v6.0, block.v6.1),
+        }
+    }
 }
 
 /// Timers, seconds.
@@ -77,6 +131,12 @@ pub struct PortRow {
     pub network: &'static str,
     /// Cost of sending there.
     pub cost: u16,
+    /// Seconds between two hellos.
+    pub hello_s: u16,
+    /// Seconds until a silent neighbour is dead.
+    pub dead_s: u16,
+    /// Seconds until an unacknowledged packet is sent again.
+    pub retransmit_s: u16,
     /// Its IPv4 address.
     pub ipv4: Ipv4Addr,
     /// Length of its IPv4 subnet's prefix.
@@ -116,7 +176,8 @@ pub struct Blocks {
 
 /// Contexts of one node, one for each of `programs`.
 ///
-/// `satellites` are those that a station will use during the run; ignored for a satellite.
+/// `satellites` are those that a station will use during the run; ignored for a satellite. `areas` cut OSPF's
+/// network; then addresses must be in their blocks.
 ///
 /// # Errors
 /// Everything that is wrong with the arguments.
@@ -127,6 +188,7 @@ pub fn contexts(
     layout: &Layout,
     plan: &AddressPlan,
     spec: &Spec,
+    areas: Option<&Areas>,
     node: NodeId,
     satellites: &BTreeSet<NodeId>,
 ) -> Result<Vec<Context>, Vec<SpecError>> {
@@ -154,6 +216,7 @@ pub fn contexts(
         bfd: spec.bfd,
         node: node_row(layout, plan, node),
         ports: port_rows(layout, plan, spec, node, satellites),
+        ospf: ospf_rows(layout, plan, spec, areas, node, satellites),
         blocks: Blocks {
             loopback_ipv4: format!("{LOOPBACK_V4}/{LOOPBACK_V4_LEN}"),
             loopback_ipv6: format!("{LOOPBACK_V6}/{LOOPBACK_V6_LEN}"),
@@ -186,6 +249,39 @@ fn node_row(layout: &Layout, plan: &AddressPlan, node: NodeId) -> NodeRow {
             &digits[8..]
         ),
     }
+}
+
+fn ospf_rows(
+    layout: &Layout,
+    plan: &AddressPlan,
+    spec: &Spec,
+    areas: Option<&Areas>,
+    node: NodeId,
+    satellites: &BTreeSet<NodeId>,
+) -> Vec<OspfRow> {
+    let row = |area: ospf::Area| {
+        let mut ports = port_rows(layout, plan, spec, node, &area.satellites);
+        let names: BTreeSet<&str> = area.ports.iter().map(|p| layout.port(*p).name()).collect();
+        ports.retain(|port| names.contains(port.name));
+        AreaRow {
+            number: area.number,
+            stub: area.stub,
+            loopback: area.loopback,
+            instance: area.instance,
+            range: area.range.map(BlockRow::from),
+            hidden: area.hidden.map(BlockRow::from),
+            behind: area.behind.into_iter().map(BlockRow::from).collect(),
+            ports,
+        }
+    };
+    ospf::instances(layout, plan, areas, node, satellites)
+        .into_iter()
+        .map(|instance| OspfRow {
+            number: instance.number,
+            default_route: instance.default_route,
+            areas: instance.areas.into_iter().map(row).collect(),
+        })
+        .collect()
 }
 
 fn port_rows(
@@ -223,11 +319,20 @@ fn port_rows(
             let far = far.into_iter().collect();
             ("isl", "point-to-point", spec.isl_cost, far)
         };
+        let (hello_s, dead_s, retransmit_s) = if port.role == PortRole::Gsl {
+            let hello_s = spec.ground_hello_s;
+            (hello_s, spec.ground_dead_s, spec.ground_retransmit_s)
+        } else {
+            (spec.hello_s, spec.dead_s, spec.retransmit_s)
+        };
         rows.push(PortRow {
             name: port.name(),
             role,
             network,
             cost,
+            hello_s,
+            dead_s,
+            retransmit_s,
             ipv4: v4,
             ipv4_length: v4_len,
             ipv6: own.v6_link_local,

@@ -9,7 +9,7 @@ mod programs;
 mod serving;
 mod templates;
 
-pub use context::{Context, NodeRow, Peer, PortRow, contexts};
+pub use context::{AreaRow, BlockRow, Context, NodeRow, OspfRow, Peer, PortRow, contexts};
 pub use programs::{Program, ZAPI_SOCKET, bird_arguments, frr_arguments, programs};
 pub use serving::serving_within;
 pub use templates::{TemplateError, Templates};
@@ -60,6 +60,12 @@ pub struct Spec {
     pub dead_s: u16,
     /// Seconds until an unacknowledged packet is sent again, 1..=65535. Must exceed a link's round trip.
     pub retransmit_s: u16,
+    /// The same on ground links.
+    pub ground_hello_s: u16,
+    /// The same on ground links.
+    pub ground_dead_s: u16,
+    /// Seconds until an unacknowledged packet is sent again on a ground link, 1..=65535.
+    pub ground_retransmit_s: u16,
     /// Seconds by which BIRD gathers route calculations, 1..=65535.
     pub tick_s: u16,
     /// Cost of an ISL, 1..=65535.
@@ -111,6 +117,21 @@ impl Spec {
                 "dead time in seconds",
                 self.dead_s,
                 2 * u32::from(self.hello_s),
+            ),
+            (
+                "hello time of ground links in seconds",
+                self.ground_hello_s,
+                1,
+            ),
+            (
+                "dead time of ground links in seconds",
+                self.ground_dead_s,
+                2 * u32::from(self.ground_hello_s),
+            ),
+            (
+                "retransmit time of ground links in seconds",
+                self.ground_retransmit_s,
+                1,
             ),
             ("retransmit time in seconds", self.retransmit_s, 1),
             ("tick in seconds", self.tick_s, 1),

@@ -16,6 +16,9 @@ pub(crate) const OSPF: Spec = Spec {
     protocol: Protocol::Ospf,
     hello_s: 1,
     dead_s: 4,
+    ground_hello_s: 1,
+    ground_dead_s: 4,
+    ground_retransmit_s: 2,
     retransmit_s: 2,
     tick_s: 1,
     isl_cost: 10,
@@ -192,7 +195,7 @@ impl Lab {
             };
             let file = |ending: &str| self.folder.path().join(format!("{}.{ending}", node.id.0));
             let (layout, plan) = (&self.layout, &self.plan);
-            let contexts = contexts(layout, plan, &OSPF, node.id, list).unwrap();
+            let contexts = contexts(layout, plan, &OSPF, None, node.id, list).unwrap();
             let text = templates.render(&contexts[0]).unwrap();
             std::fs::write(file("conf"), text).unwrap();
             let log = std::fs::File::create(file("log")).unwrap();
