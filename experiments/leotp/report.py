@@ -59,7 +59,7 @@ def vt(out):
         out += ["## Fig. 5: queueing over propagation delay", "", "5 hops, the second 10 +- 1 Mbit/s (2 s); mean queueing, ms. Paper: Cubic and Hybla above 100 ms at all delays; BBR 32 ms at 20 ms, rising beyond them at 100 ms.", ""]
         grid(out, d, "propagation_ms", "queueing_ms", 1, unit="ms at propagation of ms")
     if d := load("vt-fig10"):
-        out += ["## Fig. 10: recovery of lost packets", "", "5 hops of 20 ms hopRTT; mean delay of lost packets beyond the least delay, and how much less than bbr-like. Paper: 59 to 64 % less.", ""]
+        out += ["## Fig. 10: recovery of lost packets", "", "5 hops of 20 ms hopRTT; mean delay of lost packets beyond the median packet's, and how much less than bbr-like's. Paper: 59 to 64 % less.", ""]
         table(out, ["", "loss", "recovery ms", "less than bbr-like", "less than LEOTP without Midnodes"], [[name(r["protocol"]), f"{100 * r['loss']:g} %", r["recovery_ms"], pct(-r["cut_against_bbr"], 0), pct(-r["cut_against_endpoints"], 0)] for r in d["rows"]])
     if d := load("vt-fig12"):
         out += ["## Figs 11 and 12: throughput and sender's traffic over loss", "", "5 hops of 20 Mbit/s and 20 ms hopRTT; 18.97 Mbit/s of payload fit. Paper: from 0 to 1 % loss BBR loses 12 %, PCC 23 %, LEOTP 1 %.", ""]

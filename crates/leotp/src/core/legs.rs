@@ -26,6 +26,9 @@ pub(crate) struct Leg {
     pub(crate) unasked: RangeSet,
     /// Bytes asked for here although no Interest for them has come (`interest_holes`).
     pub(crate) asked_ahead: RangeSet,
+    /// How many of them, and how many have been asked for by Interests that came.
+    pub(crate) ahead_bytes: u64,
+    pub(crate) asked_bytes: u64,
     /// Repairs on their way: start -> (end, asked at). Kept with `shr_repeats`.
     pub(crate) repairing: BTreeMap<u64, (u64, Nanos)>,
     pub(crate) last_up: Nanos,
@@ -42,6 +45,8 @@ pub(crate) struct Leg {
     pub(crate) seen: Nanos,
 }
 
+/// Bytes a young flow may have asked for ahead of its Interests.
+const FREE_AHEAD: u64 = 8192;
 /// Stretches of a flow that went another way, remembered per leg.
 const MAX_UNASKED: usize = 256;
 
@@ -68,15 +73,21 @@ impl Leg {
     }
 
     /// What was skipped before `r` and is to be asked for on the spot, given that
-    /// a leap of at most `lost` bytes is Interests lost on their way here.
+    /// a leap of at most `lost` bytes is Interests lost on their way here. No more
+    /// than a quarter of what Interests have paid for: leaps must not amplify.
     pub(crate) fn skipped(&mut self, r: Range, lost: u64) -> Option<Range> {
         let gap = Range {
             start: self.requested_end,
             end: r.start,
         };
+        self.asked_bytes += r.len();
         if self.requested_end == 0 || gap.start >= gap.end || gap.len() > lost {
             return None;
         }
+        if self.ahead_bytes + gap.len() > self.asked_bytes / 4 + FREE_AHEAD {
+            return None;
+        }
+        self.ahead_bytes += gap.len();
         if self.asked_ahead.count() > MAX_UNASKED {
             self.asked_ahead = RangeSet::new();
         }
@@ -284,6 +295,8 @@ impl Legs {
             requested_end: 0,
             unasked: RangeSet::new(),
             asked_ahead: RangeSet::new(),
+            ahead_bytes: 0,
+            asked_bytes: 0,
             repairing: BTreeMap::new(),
             last_up: 0,
             last_up_rate: 0,
