@@ -11,9 +11,9 @@ use constel_host::claim::Claim;
 use constel_host::globals::Globals;
 use constel_host::rcu::Expedited;
 use constel_host::template::{NodeTemplate, ROUTER};
-use constel_plan::Lab;
-use constel_routing::AddressPlan;
+use constel_plan::{Lab, address_plan, ospf_areas};
 
+use crate::daemons::Daemons;
 use crate::error::EngineError;
 use crate::launcher::{Launcher, hosts_file, namespaces_file};
 use crate::limits;
@@ -46,20 +46,25 @@ pub(crate) fn fabric(
     progress: &dyn Progress,
 ) -> Result<Fabric, EngineError> {
     let started = Instant::now();
-    let addresses = AddressPlan::new(&lab.layout).map_err(EngineError::Addresses)?;
+    let areas = ospf_areas(&lab).map_err(EngineError::Areas)?;
+    let addresses = address_plan(&lab, areas.as_ref()).map_err(EngineError::Addresses)?;
     let families = lab.scenario.routing.families;
     let seed = lab.scenario.seed;
     let wiring = Arc::new(Wiring {
         lab,
         addresses,
+        areas,
         families,
     });
     let layout = &wiring.lab.layout;
     let ports = layout.ports().len();
     let owner = claim.owner();
     limits::raise(globals, &owner, ports)?;
-    // A namespace and a socket for each node; a shard namespace for every few hundred ports; some to spare.
-    let wanted = 2 * layout.nodes().len() as u64 + 1024;
+    // A namespace and a socket for each node, and one for each daemon to wait for it; a shard namespace for every
+    // few hundred ports; some to spare.
+    let routing = wiring.lab.scenario.routing.mode.daemons();
+    let daemons = routing.map_or(0, |routing| Daemons::per_node(routing, families)) as u64;
+    let wanted = (2 + daemons) * layout.nodes().len() as u64 + 1024;
     let allowed = constel_host::limits::raise_open_files(wanted)?;
     if allowed < wanted {
         return Err(EngineError::Unable {

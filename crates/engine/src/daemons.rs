@@ -6,6 +6,7 @@ mod crew;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use constel_host::process::Supervisor;
@@ -17,7 +18,9 @@ use constel_topology::NodeKind;
 
 use crate::error::EngineError;
 use crate::launcher::Launcher;
+use crate::manifest::memory_bytes;
 use crate::progress::Stage;
+use crate::start::{Decision, Sight, StartControl, runnable};
 use crate::usage::{self, DaemonsRow, Usage};
 use crate::wiring::Wiring;
 use backoff::Backoff;
@@ -52,6 +55,8 @@ pub(crate) struct Daemons {
     due: BTreeMap<Key, Instant>,
     /// Those that we ended because they cannot go on without another.
     ended_by_us: BTreeSet<Key>,
+    /// How long starts were held back because the machine was busy, seconds.
+    held_back_s: f64,
 }
 
 /// What happened to a daemon.
@@ -83,6 +88,7 @@ impl Daemons {
             backoffs: BTreeMap::new(),
             due: BTreeMap::new(),
             ended_by_us: BTreeSet::new(),
+            held_back_s: 0.0,
         }
     }
 
@@ -99,6 +105,7 @@ impl Daemons {
         horizon_steps: u64,
         results: &Results,
         stage: &Stage<'_>,
+        stopped: &AtomicBool,
     ) -> Result<(), EngineError> {
         let spec = daemon_spec(routing, wiring.families);
         let templates = daemon_templates(routing)
@@ -113,11 +120,18 @@ impl Daemons {
                 NodeKind::Ground => stations.next().unwrap_or_default(),
                 NodeKind::Satellite => BTreeSet::new(),
             };
-            let contexts = contexts(layout, &wiring.addresses, &spec, node.id, &satellites)
-                .map_err(|errors| {
-                    let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
-                    EngineError::Configuration(all.join("; "))
-                })?;
+            let contexts = contexts(
+                layout,
+                &wiring.addresses,
+                &spec,
+                wiring.areas.as_ref(),
+                node.id,
+                &satellites,
+            )
+            .map_err(|errors| {
+                let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
+                EngineError::Configuration(all.join("; "))
+            })?;
             let files: Vec<String> = contexts
                 .iter()
                 .map(|context| fill(&templates, context))
@@ -128,6 +142,12 @@ impl Daemons {
         let waves = [true, false];
         self.crew = Some(crew);
         let mut started = 0;
+        let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let mut control = StartControl::new(
+            routing.start.load,
+            u32::try_from(processors).unwrap_or(u32::MAX),
+            routing.start.memory.bytes(),
+        );
         for first in waves {
             for node in layout.nodes() {
                 let Some(crew) = &self.crew else { break };
@@ -147,14 +167,21 @@ impl Daemons {
                         }
                         std::thread::sleep(LOOK_EVERY);
                     }
+                    wait_for_turn(&mut control, started, stopped)?;
                     self.running.add(key, crew.start(key)?);
                     self.since.insert(key, Instant::now());
+                    self.held_back_s = control.waited_s();
                     started += 1;
                     stage.reach(started);
                 }
             }
         }
         Ok(())
+    }
+
+    /// How long starts were held back because the machine was busy, seconds.
+    pub(crate) fn held_back_s(&self) -> f64 {
+        self.held_back_s
     }
 
     /// How many daemons a node has.
@@ -284,6 +311,40 @@ impl Daemons {
         // Their routes go with their namespaces: nothing is gained by letting them withdraw.
         self.running.terminate_all(Duration::ZERO)?;
         Ok(())
+    }
+}
+
+/// Waits until the machine can take one more daemon.
+fn wait_for_turn(
+    control: &mut StartControl,
+    started: u64,
+    stopped: &AtomicBool,
+) -> Result<(), EngineError> {
+    static CLOCK: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    let clock = CLOCK.get_or_init(Instant::now);
+    loop {
+        if stopped.load(Ordering::Acquire) {
+            return Err(EngineError::Interrupted);
+        }
+        let sight = Sight {
+            now_s: clock.elapsed().as_secs_f64(),
+            runnable: runnable(),
+            available_bytes: memory_bytes("MemAvailable:").unwrap_or(u64::MAX),
+        };
+        match control.decide(sight) {
+            Decision::Start => return Ok(()),
+            Decision::Wait(s) => std::thread::sleep(Duration::from_secs_f64(s)),
+            Decision::Stop => {
+                return Err(EngineError::Unable {
+                    what: format!(
+                        "after {started} daemons, only {} MiB of memory are left",
+                        sight.available_bytes >> 20
+                    ),
+                    remedy: "use a smaller constellation, or areas (`routing.ospf.areas`)"
+                        .to_owned(),
+                });
+            }
+        }
     }
 }
 

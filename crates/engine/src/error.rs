@@ -26,6 +26,9 @@ pub enum EngineError {
     /// The lab is too large for the address plan.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Addresses(Vec<constel_routing::AddressError>),
+    /// OSPF's areas cannot be made.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Areas(Vec<constel_routing::AreaError>),
     /// A daemon's configuration cannot be written.
     #[error("{0}")]
     Configuration(String),

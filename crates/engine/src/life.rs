@@ -1,6 +1,7 @@
 //! From a fabric to the end of its lab time: edges, routes, clock, traffic.
 
 use std::cell::RefCell;
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,25 +10,29 @@ use constel_host::claim::{Claim, LabState};
 use constel_observe::detail;
 use constel_observe::events::EventLog;
 use constel_observe::results::Results;
-use constel_scenario::model::{ClockHold, DaemonRouting, Mode, RoutingProtocol, Software};
+use constel_scenario::model::{
+    AreaSize, ClockHold, DaemonRouting, Mode, RoutingProtocol, Software,
+};
 use constel_topology::Snapshot;
 
 use crate::bring_up::Fabric;
 use crate::clock::LabClock;
 use crate::computed::Computed;
+use crate::converged::Converged;
 use crate::daemons::{Daemons, logs_folder};
 use crate::error::EngineError;
 use crate::helpers::{Helpers, HelpersRow};
 use crate::progress::{Progress, Stage};
 use crate::run::Options;
 use crate::running::{Run, Seen};
+use crate::series::Recorder;
 use crate::steps::{StepTimes, Steps};
-use crate::summary::{ControlRow, Convergence, FlowRow, Times};
+use crate::summary::{ControlRow, Converged as ConvergedRow, Convergence, FlowRow, Times};
 use crate::traffic::{self, Traffic};
 use crate::usage::DaemonsRow;
 use crate::view::View;
 
-/// Routes that do not stand by then never will.
+/// Computed routes that do not stand by then never will.
 const ROUTES_WITHIN: Duration = Duration::from_secs(120);
 
 /// What a life is given.
@@ -39,6 +44,7 @@ pub(crate) struct Context<'a> {
     pub(crate) clock: &'a Arc<LabClock>,
     pub(crate) view: &'a Arc<View>,
     pub(crate) progress: &'a dyn Progress,
+    pub(crate) recorder: &'a Recorder<'a>,
     pub(crate) started: Instant,
     pub(crate) duration_ns: u64,
 }
@@ -47,6 +53,7 @@ pub(crate) struct Context<'a> {
 pub(crate) struct Lived {
     pub(crate) seen: Seen,
     pub(crate) convergence: Convergence,
+    pub(crate) converged: Option<ConvergedRow>,
     pub(crate) daemons: Vec<DaemonsRow>,
     pub(crate) helpers: Vec<HelpersRow>,
     pub(crate) flows: Vec<FlowRow>,
@@ -61,12 +68,32 @@ pub(crate) fn live(
     times: &mut Times,
 ) -> Result<Lived, EngineError> {
     let mut daemons = Daemons::none();
+    let converged = Converged::default();
+    let over = AtomicBool::new(false);
     let helpers = RefCell::new(Helpers::none());
-    let lived = live_with(context, fabric, times, &mut daemons, &helpers);
+    let (view, recorder) = (Arc::clone(context.view), context.recorder);
+    let (lived, watched) = std::thread::scope(|scope| {
+        let routing = fabric.wiring.lab.scenario.routing.mode.daemons();
+        let watcher = routing.map(|_| {
+            scope.spawn(|| {
+                let seen = |look| recorder.converged(look);
+                converged.watch(&fabric.wiring, &fabric.nodes, &view, &over, seen)
+            })
+        });
+        let lived = live_with(context, fabric, times, &mut daemons, &converged, &helpers);
+        over.store(true, Ordering::Release);
+        let watched = watcher.map_or(Ok(()), |watcher| {
+            watcher
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        (lived, watched)
+    });
     let helped = helpers.into_inner().stop(&fabric.wiring);
     let stopped = daemons.stop();
     let mut lived = lived?;
     lived.helpers = helped?;
+    watched?;
     stopped?;
     Ok(lived)
 }
@@ -76,6 +103,7 @@ fn live_with(
     fabric: &Fabric,
     times: &mut Times,
     daemons: &mut Daemons,
+    converged: &Converged,
     helpers: &RefCell<Helpers>,
 ) -> Result<Lived, EngineError> {
     let Context {
@@ -86,6 +114,7 @@ fn live_with(
         clock,
         view,
         progress,
+        recorder: _,
         started,
         duration_ns,
     } = context;
@@ -132,8 +161,11 @@ fn live_with(
         let stage = Stage::begin(progress, "daemons", (each * fabric.nodes.len()) as u64);
         let begun = Instant::now();
         let horizon = duration_ns.div_ceil(wiring.lab.step_ns());
-        daemons.start(wiring, &fabric.launcher, routing, horizon, results, &stage)?;
+        let stopped = options.stop.as_ref();
+        let launcher = &fabric.launcher;
+        daemons.start(wiring, launcher, routing, horizon, results, &stage, stopped)?;
         times.daemons_s = begun.elapsed().as_secs_f64();
+        times.daemons_held_back_s = daemons.held_back_s();
         stage.end(&in_words(routing));
         log.emit(
             None,
@@ -146,7 +178,16 @@ fn live_with(
     let mut usage = Vec::new();
     if scenario.routing.mode != Mode::None && hold {
         let logs = logs_folder(results);
-        let (standing, _) = run.wait_for_routes(&steps.current, daemons, ROUTES_WITHIN, &logs)?;
+        let limit = scenario
+            .routing
+            .mode
+            .daemons()
+            .map_or(ROUTES_WITHIN, |routing| {
+                Duration::from_nanos(routing.within.ns().unsigned_abs())
+            });
+        let nodes = daemons.count() > 0;
+        let nodes = nodes.then_some(converged);
+        let (standing, _) = run.wait_for_routes(&steps.current, daemons, nodes, limit, &logs)?;
         let took = begun.elapsed().as_secs_f64();
         convergence = Convergence {
             first_s: Some(took),
@@ -190,6 +231,7 @@ fn live_with(
     view.change(|live| live.state = "running");
     log.emit(None, "running", detail! {"bring_up_s" => times.bring_up_s});
 
+    let since = Instant::now();
     let over = AtomicBool::new(false);
     let (seen, ended) = std::thread::scope(|scope| {
         let stop = || over.load(Ordering::Acquire) || options.stop.load(Ordering::Acquire);
@@ -213,6 +255,7 @@ fn live_with(
         flows,
         seen,
         convergence,
+        converged: converged.row(fabric.nodes.len(), since),
         daemons: usage,
         step_times: steps.times,
         edges,
@@ -220,7 +263,7 @@ fn live_with(
 }
 
 /// The daemons for a person who watches.
-fn in_words(routing: &DaemonRouting) -> String {
+pub(crate) fn in_words(routing: &DaemonRouting) -> String {
     let software = match routing.software {
         Software::Bird => "BIRD",
         Software::Frr => "FRR",
@@ -231,7 +274,30 @@ fn in_words(routing: &DaemonRouting) -> String {
         RoutingProtocol::Openfabric => "OpenFabric",
         RoutingProtocol::Babel => "Babel",
     };
-    format!("{software}, {protocol}")
+    let mut words = format!("{software}, {protocol}");
+    if routing.protocol == RoutingProtocol::Ospf {
+        let (lasers, ospf) = (routing.timers, routing.ospf);
+        let _ = write!(
+            words,
+            "; hello {} s, dead {} s (ground {} s, {} s), retransmit {} s, tick {} s",
+            lasers.hello_s,
+            lasers.dead_s,
+            ospf.ground.hello_s,
+            ospf.ground.dead_s,
+            ospf.retransmit_s,
+            ospf.tick_s
+        );
+        match ospf.areas {
+            Some(AreaSize::Planes(planes)) => {
+                let _ = write!(words, "; areas of {planes} planes");
+            }
+            Some(AreaSize::Satellites(satellites)) => {
+                let _ = write!(words, "; areas of {satellites} satellites");
+            }
+            None => {}
+        }
+    }
+    words
 }
 
 /// What was on the links up to now.

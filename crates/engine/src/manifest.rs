@@ -3,7 +3,8 @@
 use std::fs;
 
 use constel_drivers::Chosen;
-use constel_plan::Lab;
+use constel_plan::{Lab, ospf_areas};
+use constel_scenario::model::RoutingProtocol;
 use serde_json::{Value, json};
 
 /// Written before the lab comes up.
@@ -25,6 +26,7 @@ pub(crate) fn manifest(
         "step_ns": lab.step_ns(),
         "clock_hold": scenario.clock_hold,
         "routing": scenario.routing,
+        "ospf": ospf(lab),
         "traffic": traffic,
         "inputs": scenario.inputs,
         "left_out": lab.left_out.len(),
@@ -36,6 +38,29 @@ pub(crate) fn manifest(
         "runtime": "netns",
         "host": host(),
         "command_line": std::env::args().collect::<Vec<_>>(),
+    })
+}
+
+/// What slows OSPF down, next to what RFC 2328 (appendix C.3) gives as samples; and how it is cut. Null without OSPF.
+fn ospf(lab: &Lab) -> Value {
+    let routing = lab.scenario.routing.mode.daemons();
+    let Some(routing) = routing.filter(|r| r.protocol == RoutingProtocol::Ospf) else {
+        return Value::Null;
+    };
+    // Checked when the lab was laid out.
+    let areas = ospf_areas(lab).unwrap_or_default();
+    json!({
+        "timers": {
+            "hello_s": routing.timers.hello_s,
+            "dead_s": routing.timers.dead_s,
+            "ground": routing.ospf.ground,
+            "retransmit_s": routing.ospf.retransmit_s,
+            "tick_s": routing.ospf.tick_s,
+        },
+        "rfc2328_samples": {"hello_s": 10, "dead_s": 40, "retransmit_s": 5},
+        "areas": areas.as_ref().map(|areas| areas.rows(&lab.layout)),
+        "lasers_in_no_area": areas.as_ref().map(constel_routing::Areas::unused),
+        "start": routing.start,
     })
 }
 

@@ -11,6 +11,7 @@ use constel_topology::{NodeId, Snapshot};
 
 use crate::bring_up::Fabric;
 use crate::clock::{LabClock, mono_ns};
+use crate::converged::Converged;
 use crate::daemons::{Daemons, Incident, What};
 use crate::error::EngineError;
 use crate::helpers::Helpers;
@@ -55,7 +56,8 @@ impl Run<'_> {
         self.stop.load(Ordering::Acquire)
     }
 
-    /// Waits until every station reaches every other by the kernels' tables. Daemons that die meanwhile
+    /// Waits until every station reaches every other by the kernels' tables and, with `nodes`, every node the
+    /// destinations picked. Daemons that die meanwhile
     /// are an error at once, not after the limit.
     ///
     /// # Errors
@@ -64,6 +66,7 @@ impl Run<'_> {
         &self,
         snapshot: &Snapshot,
         daemons: &mut Daemons,
+        nodes: Option<&Converged>,
         limit: Duration,
         logs: &std::path::Path,
     ) -> Result<(Standing, Duration), EngineError> {
@@ -73,18 +76,26 @@ impl Run<'_> {
             let look = Instant::now();
             let standing = tables::standing(&self.fabric.wiring, &self.fabric.nodes, snapshot)?;
             let stage = stage.get_or_insert_with(|| {
-                Stage::begin(self.progress, "routes", standing.pairs as u64)
+                let total = nodes.map_or(standing.pairs, |_| self.fabric.nodes.len());
+                Stage::begin(self.progress, "routes", total as u64)
             });
-            if standing.complete() {
-                stage.note(
-                    standing.good as u64,
-                    &format!("stand after {:.1} s", started.elapsed().as_secs_f64()),
-                );
-                return Ok((standing, started.elapsed()));
+            // The count is a moment old; what has converged by then stays so while the sky stands still.
+            let count = nodes.map(Converged::nodes);
+            let all = count.is_none_or(|count| count == self.fabric.nodes.len());
+            let done = count.unwrap_or(standing.good) as u64;
+            if standing.complete() && all {
+                let took = started.elapsed();
+                stage.note(done, &format!("stand after {:.1} s", took.as_secs_f64()));
+                return Ok((standing, took));
             }
             stage.note(
-                standing.good as u64,
-                &format!("{} daemons", daemons.count()),
+                done,
+                &format!(
+                    "{} daemons, {} of {} pairs of stations",
+                    daemons.count(),
+                    standing.good,
+                    standing.pairs
+                ),
             );
             if self.stopped() {
                 return Err(EngineError::Interrupted);
@@ -95,7 +106,10 @@ impl Run<'_> {
                 logs: logs.to_owned(),
             };
             if started.elapsed() > limit {
-                return Err(no_routes(standing.example.unwrap_or_default()));
+                let nodes = self.fabric.nodes.len();
+                let few = count.map(|count| format!("{count} of {nodes} nodes have converged"));
+                let reason = standing.example.or(few).unwrap_or_default();
+                return Err(no_routes(reason));
             }
             let pause = (look.elapsed() * LOOK_SHARE).max(LOOK_EVERY);
             for incident in daemons.watch(&self.fabric.wiring, pause)? {

@@ -19,10 +19,11 @@ use crate::bring_up::fabric;
 use crate::clock::LabClock;
 use crate::congestion::provide_wanted;
 use crate::error::EngineError;
-use crate::life::{Context, Lived, live};
+use crate::life::{Context, Lived, in_words, live};
 use crate::manifest::{manifest, stolen_ns};
 use crate::progress::Progress;
 use crate::run::{Finished, Options};
+use crate::series::Recorder;
 use crate::summary::{Size, StepRows, Summary, Times};
 use crate::take_down::{settled_stats, take_down};
 use crate::view::{Live, View};
@@ -36,6 +37,9 @@ pub(crate) fn session(
     progress: &dyn Progress,
 ) -> Result<Finished, EngineError> {
     let started = Instant::now();
+    let recorder = Recorder::new(progress, started);
+    let sampler = recorder.sample();
+    let progress: &dyn Progress = &recorder;
     let duration_ns = options
         .duration_ns
         .unwrap_or(lab.scenario.duration.ns().unsigned_abs());
@@ -118,6 +122,7 @@ pub(crate) fn session(
         clock: &clock,
         view: &view,
         progress,
+        recorder: &recorder,
         started,
         duration_ns,
     };
@@ -172,7 +177,9 @@ pub(crate) fn session(
         lab_time_ns: lived.seen.lab_time_ns,
         size,
         times,
+        routing: scenario.routing.mode.daemons().map(in_words),
         convergence: lived.convergence,
+        converged: lived.converged,
         daemons: lived.daemons,
         transport: lived.helpers,
         handovers: lived.seen.handovers,
@@ -189,6 +196,9 @@ pub(crate) fn session(
         detail! {"trustworthy" => summary.verdict.trustworthy},
     );
     log.close();
+    sampler
+        .finish(&format!("{}: {nodes} nodes", scenario.name), &results)
+        .map_err(results_error)?;
     results
         .write_json("summary.json", &summary)
         .map_err(results_error)?;

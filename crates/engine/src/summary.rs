@@ -29,8 +29,14 @@ pub struct Summary {
     pub size: Size,
     /// How long it took to bring the lab up and down.
     pub times: Times,
+    /// Who makes routes, and how slowly: software, protocol and timers in words; absent without daemons.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub routing: Option<String>,
     /// When routes stood.
     pub convergence: Convergence,
+    /// How many nodes routed rightly during lab time; absent without daemons.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub converged: Option<Converged>,
     /// What routing daemons had cost, at two moments; empty without daemons.
     pub daemons: Vec<DaemonsRow>,
     /// Midnodes and proxies; empty without any.
@@ -74,10 +80,30 @@ pub struct Times {
     pub edges_s: f64,
     /// Daemons started.
     pub daemons_s: f64,
+    /// Part of it in which the next start waited for the machine.
+    pub daemons_held_back_s: f64,
     /// From the first stage to lab time zero, convergence included.
     pub bring_up_s: f64,
     /// Everything removed, the kernel's own clean-up included.
     pub take_down_s: f64,
+}
+
+/// Looks at all kernels during lab time: how many nodes' packets would have arrived at each of some destinations,
+/// stations and satellites picked evenly. A node that had not is one whose routes were behind the topology.
+#[derive(Debug, Clone, Serialize)]
+pub struct Converged {
+    /// Nodes looked at.
+    pub nodes: usize,
+    /// How often.
+    pub looks: usize,
+    /// Looks at which every node had converged.
+    pub complete: usize,
+    /// Fewest nodes converged at a look. A destination that nobody reaches, as in a handover, leaves none.
+    pub least_nodes: usize,
+    /// Smallest share of (node, destination) pairs whose packets would have arrived.
+    pub least_right_ratio: f64,
+    /// The same on the average over all looks.
+    pub mean_right_ratio: f64,
 }
 
 /// When every served station had a route to every other, by the kernels' tables.

@@ -48,6 +48,11 @@ impl View {
         f(&mut self.live.lock().unwrap_or_else(|e| e.into_inner()));
     }
 
+    /// The topology in force, if there is one.
+    pub(crate) fn snapshot(&self) -> Option<Arc<Snapshot>> {
+        self.with(|live| live.snapshot.clone())
+    }
+
     fn row(&self, live: &Live) -> Value {
         json!({
             "lab": self.lab,

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use constel_host::netlink::{AddressSpec, Batch, IpPrefix, Mac, NeighbourSpec};
 use constel_link::PortId;
 use constel_plan::Lab;
-use constel_routing::AddressPlan;
+use constel_routing::{AddressPlan, Areas};
 use constel_scenario::model::Families;
 use constel_topology::{NodeId, Port};
 
@@ -31,6 +31,8 @@ pub(crate) fn port_of_ifindex(lab: &Lab, node: NodeId, ifindex: u32) -> Option<P
 pub(crate) struct Wiring {
     pub(crate) lab: Lab,
     pub(crate) addresses: AddressPlan,
+    /// OSPF's areas; `None`: one for everything, or no OSPF.
+    pub(crate) areas: Option<Areas>,
     pub(crate) families: Families,
 }
 
@@ -112,6 +114,7 @@ pub(crate) mod tests {
         let lab = Lab::new(scenario).unwrap_or_else(|e| panic!("{e}"));
         Wiring {
             addresses: AddressPlan::new(&lab.layout).unwrap(),
+            areas: None,
             families,
             lab,
         }

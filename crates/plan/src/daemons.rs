@@ -2,19 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use constel_routing::AddressPlan;
 use constel_routing::daemons::{
     Bfd, Protocol, Software, Spec, TemplateError, Templates, contexts, serving_within,
 };
-use constel_scenario::model::{DaemonRouting, Families, RoutingProtocol, Software as Asked};
+use constel_routing::{AddressError, AddressPlan, AreaError, Areas, Grouping};
+use constel_scenario::model::{
+    AreaSize, DaemonRouting, Families, RoutingProtocol, Software as Asked,
+};
 use constel_scenario::{Diagnostic, Diagnostics};
 use constel_topology::NodeKind;
 
 use crate::lab::{Lab, whole_file};
-
-/// Seconds until OSPF sends an unacknowledged packet again: longer than any link's round trip (a GSL of
-/// 3,000 km takes 20 ms there and back), shorter than a hello would be noticed missing.
-const RETRANSMIT_S: u16 = 2;
 
 /// Every ISL costs the same: paths are those of the fewest hops.
 const ISL_COST: u16 = 10;
@@ -38,8 +36,11 @@ pub fn daemon_spec(routing: &DaemonRouting, families: Families) -> Spec {
         },
         hello_s: routing.timers.hello_s,
         dead_s: routing.timers.dead_s,
-        retransmit_s: RETRANSMIT_S,
-        tick_s: 1,
+        ground_hello_s: routing.ospf.ground.hello_s,
+        ground_dead_s: routing.ospf.ground.dead_s,
+        ground_retransmit_s: routing.ospf.ground_retransmit_s,
+        retransmit_s: routing.ospf.retransmit_s,
+        tick_s: routing.ospf.tick_s,
         isl_cost: ISL_COST,
         gsl_cost: GSL_COST,
         ipv4: families.ipv4,
@@ -50,6 +51,49 @@ pub fn daemon_spec(routing: &DaemonRouting, families: Families) -> Spec {
             multiplier: bfd.multiplier,
         }),
     }
+}
+
+/// OSPF's areas; `None`: one for everything, or no OSPF.
+///
+/// # Errors
+/// Everything that stands against areas in this constellation, at the start of the lab.
+pub fn ospf_areas(lab: &Lab) -> Result<Option<Areas>, Vec<AreaError>> {
+    let routing = lab.scenario.routing.mode.daemons();
+    let Some(size) = routing.and_then(|routing| routing.ospf.areas) else {
+        return Ok(None);
+    };
+    let grouping = match size {
+        AreaSize::Planes(planes) => Grouping::Planes(planes),
+        AreaSize::Satellites(satellites) => Grouping::Satellites(satellites),
+    };
+    let areas = Areas::new(&lab.layout, grouping)?;
+    areas.check(&lab.layout, &lab.stepper().at_step(0))?;
+    Ok(Some(areas))
+}
+
+/// The lab's addresses: with areas, each area's in a block of its own.
+///
+/// # Errors
+/// When they do not fit.
+pub fn address_plan(lab: &Lab, areas: Option<&Areas>) -> Result<AddressPlan, Vec<AddressError>> {
+    match areas {
+        Some(areas) => AddressPlan::in_blocks(&lab.layout, areas),
+        None => AddressPlan::new(&lab.layout),
+    }
+}
+
+/// Finds out whether the lab can be cut into the areas it asks for.
+///
+/// # Errors
+/// Everything that stands against it.
+pub(crate) fn check_areas(lab: &Lab) -> Result<(), Diagnostics> {
+    ospf_areas(lab).map(|_| ()).map_err(|errors| {
+        let mut found = Diagnostics::new();
+        for error in errors {
+            found.push(whole_file(&lab.scenario, "areas", error.to_string()));
+        }
+        found
+    })
 }
 
 /// The templates of the scenario's daemons.
@@ -94,7 +138,8 @@ pub(crate) fn check_template(lab: &Lab) -> Result<(), Diagnostics> {
     }
     let templates = daemon_templates(routing)?;
     let spec = daemon_spec(routing, scenario.routing.families);
-    let plan = AddressPlan::new(&lab.layout).map_err(|errors| {
+    let areas = ospf_areas(lab).unwrap_or_default();
+    let plan = address_plan(lab, areas.as_ref()).map_err(|errors| {
         let mut found = Diagnostics::new();
         for error in errors {
             found.push(whole_file(scenario, "addresses", error.to_string()));
@@ -107,8 +152,15 @@ pub(crate) fn check_template(lab: &Lab) -> Result<(), Diagnostics> {
             NodeKind::Ground => stations.next().unwrap_or_default(),
             NodeKind::Satellite => BTreeSet::new(),
         };
-        let contexts = contexts(&lab.layout, &plan, &spec, node.id, &satellites)
-            .map_err(|errors| whole_file(scenario, "routing", errors[0].to_string()))?;
+        let contexts = contexts(
+            &lab.layout,
+            &plan,
+            &spec,
+            areas.as_ref(),
+            node.id,
+            &satellites,
+        )
+        .map_err(|errors| whole_file(scenario, "routing", errors[0].to_string()))?;
         for context in &contexts {
             templates.render(context).map_err(|error| {
                 diagnostic(routing, &error).with_reason(format!(

@@ -13,7 +13,7 @@ use constel_topology::{
     OrbitSky, PlusGrid, Satellite, Sky, Spec, Station, Stepper, Waypoint, Wrap,
 };
 
-use crate::daemons::check_template;
+use crate::daemons::{check_areas, check_template};
 use crate::elements::{self, LeftOut};
 
 /// Stands for "as far as the line of sight reaches": topology's largest range, twice as far as the
@@ -98,6 +98,7 @@ impl Lab {
             sky,
             left_out: Arc::new(left_out),
         };
+        check_areas(&lab)?;
         check_template(&lab)?;
         Ok(lab)
     }
@@ -375,6 +376,7 @@ fn station_spec(station: &model::Station) -> Station {
         // The scenario's mask is the constellation's; the larger counts, so this one never does.
         min_elevation_deg: -5.0,
         antennas: station.antennas,
+        gateway: station.gateway,
         obstacles: station.obstacles.iter().map(obstacle).collect(),
         track: station.track.iter().map(waypoint).collect(),
     }

@@ -18,7 +18,7 @@ mod series;
 
 pub use contacts::{Contact, ContactPlan, ContactRow};
 pub use coverage::{Coverage, FlowCover, StationCover};
-pub use daemons::{daemon_spec, daemon_templates};
+pub use daemons::{address_plan, daemon_spec, daemon_templates, ospf_areas};
 pub use document::{Document, PlanError};
 pub use elements::LeftOut;
 pub use interval::{Interval, IntervalError};

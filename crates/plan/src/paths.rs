@@ -16,11 +16,15 @@ use constel_topology::{Layout, NodeId, Snapshot};
 const FAR: u64 = u64::MAX / 4;
 /// When so many nodes had to be repaired, the order is made anew.
 const REPAIRS_BEFORE_SORTING: usize = 24;
+/// Through no gateway.
+const DIRECT: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy)]
 struct Arc {
     peer: u32,
     delay_ns: u64,
+    /// The gateway it leads through, [`DIRECT`] for a laser.
+    via: u32,
 }
 
 /// Arcs by node, compressed rows.
@@ -100,14 +104,48 @@ impl Paths {
             let (from, to) = (layout.port(edge.from).node.0, layout.port(edge.to).node.0);
             let delay_ns = edge.impairment.delay.delay_ns.max(1);
             match (from as usize >= satellites, to as usize >= satellites) {
-                (false, false) => self.items.push((from, Arc { peer: to, delay_ns })),
+                (false, false) => self.items.push((
+                    from,
+                    Arc {
+                        peer: to,
+                        delay_ns,
+                        via: DIRECT,
+                    },
+                )),
                 (true, false) => self.reach(from, to, edge.from).up_ns = delay_ns,
                 (false, true) => self.reach(to, from, edge.to).down_ns = delay_ns,
                 // Nothing passes from ground to ground.
                 (true, true) => {}
             }
         }
+        self.pass_gateways(layout);
         self.fill_rows();
+    }
+
+    /// From every satellite a gateway uses to every other.
+    fn pass_gateways(&mut self, layout: &Layout) {
+        let direct = self.items.len();
+        for (station, access) in self.access.iter().enumerate() {
+            let via = NodeId((self.satellites + station) as u32);
+            if !layout.is_gateway(via) {
+                continue;
+            }
+            for a in access {
+                for b in access.iter().filter(|b| b.satellite != a.satellite) {
+                    if a.down_ns < FAR && b.up_ns < FAR {
+                        let arc = Arc {
+                            peer: b.satellite,
+                            delay_ns: a.down_ns + b.up_ns,
+                            via: via.0,
+                        };
+                        self.items.push((a.satellite, arc));
+                    }
+                }
+            }
+        }
+        if self.items.len() > direct {
+            self.items.sort_by_key(|(from, _)| *from);
+        }
     }
 
     fn reach(&mut self, station: u32, satellite: u32, port: PortId) -> &mut Access {
@@ -156,15 +194,13 @@ impl Paths {
             Arc {
                 peer: 0,
                 delay_ns: 0,
+                via: DIRECT,
             },
         );
         let mut cursor = self.incoming.starts.clone();
         for &(from, arc) in &self.items {
             let at = &mut cursor[arc.peer as usize];
-            self.incoming.arcs[*at as usize] = Arc {
-                peer: from,
-                delay_ns: arc.delay_ns,
-            };
+            self.incoming.arcs[*at as usize] = Arc { peer: from, ..arc };
             *at += 1;
         }
     }
@@ -317,7 +353,10 @@ impl Paths {
             // The ground's node number is higher than any satellite's: on a tie the satellite wins.
             at = match (next, down(at)) {
                 (_, Some(down_ns)) if down_ns < onward => destination.0,
-                (Some(arc), _) => arc.peer,
+                (Some(arc), _) => {
+                    nodes.extend((arc.via != DIRECT).then_some(arc.via));
+                    arc.peer
+                }
                 (None, _) => return None,
             };
             nodes.push(at);

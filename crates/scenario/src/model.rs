@@ -365,8 +365,10 @@ pub struct Station {
     pub longitude: Angle,
     /// Height above the WGS84 ellipsoid.
     pub altitude: Length,
-    /// How many satellites it can use at the same time, at least 1.
+    /// How many satellites it can use at the same time, at least 1; of no meaning for a gateway.
     pub antennas: u8,
+    /// It has one antenna for each shell that serves the ground.
+    pub gateway: bool,
     /// What stands in the way.
     pub obstacles: Vec<Obstacle>,
     /// Where it is when, in order of time; empty for a station that stands still.
@@ -383,6 +385,7 @@ impl Station {
             longitude,
             altitude,
             antennas: 1,
+            gateway: false,
             obstacles,
             track,
         }
@@ -476,8 +479,14 @@ pub struct DaemonRouting {
     pub timers: Timers,
     /// Bidirectional Forwarding Detection; `None`: not used.
     pub bfd: Option<Bfd>,
+    /// What only OSPF has; of no meaning for other protocols.
+    pub ospf: OspfExtra,
     /// How daemons that end are started again; `None`: they are not.
     pub restart: Option<Restart>,
+    /// How fast daemons are started.
+    pub start: Start,
+    /// Routes that do not stand by then never will.
+    pub within: TimeSpan,
     /// The user's template of the configuration; `None`: the one shipped.
     pub template: Option<TextFile>,
 }
@@ -489,6 +498,40 @@ pub struct Timers {
     pub hello_s: u16,
     /// Seconds after which a silent neighbour is dead, more than `hello_s`.
     pub dead_s: u16,
+}
+
+/// What OSPF has besides hello and dead times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct OspfExtra {
+    /// Seconds until an unacknowledged packet is sent again, at least 1.
+    pub retransmit_s: u16,
+    /// Seconds by which route calculations are gathered, at least 1.
+    pub tick_s: u16,
+    /// Timers of ground links.
+    pub ground: Timers,
+    /// Seconds until an unacknowledged packet is sent again on a ground link, at least 1.
+    pub ground_retransmit_s: u16,
+    /// How large areas are; `None`: one for everything.
+    pub areas: Option<AreaSize>,
+}
+
+/// How large OSPF's areas are, at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AreaSize {
+    /// So many planes, at least 1.
+    Planes(u16),
+    /// As many planes as have so many satellites.
+    Satellites(u32),
+}
+
+/// How fast daemons are started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Start {
+    /// Most tasks that run or wait for each processor before the next is started, at least 1.
+    pub load: u32,
+    /// Memory that stays free.
+    pub memory: DataSize,
 }
 
 /// Bidirectional Forwarding Detection.

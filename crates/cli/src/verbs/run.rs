@@ -120,6 +120,21 @@ pub(crate) fn summary_text(summary: &Value) -> String {
             "routes stood {first:.1} s after the edges were up\n"
         ));
     }
+    if let Some(routing) = summary["routing"].as_str() {
+        text.push_str(&format!("routing: {routing}\n"));
+    }
+    let converged = &summary["converged"];
+    if let Some(mean) = converged["mean_right_ratio"].as_f64() {
+        text.push_str(&format!(
+            "routes in lab time: {:.3} % led where they should, {:.3} % at the worst moment; all {} nodes were \
+             right at {} of {} looks\n",
+            100.0 * mean,
+            100.0 * converged["least_right_ratio"].as_f64().unwrap_or(f64::NAN),
+            converged["nodes"],
+            converged["complete"],
+            converged["looks"]
+        ));
+    }
     let handovers = summary["handovers"].as_array().cloned().unwrap_or_default();
     let rows: Vec<Vec<String>> = handovers.iter().map(handover_cells).collect();
     if !rows.is_empty() {

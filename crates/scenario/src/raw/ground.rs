@@ -49,18 +49,18 @@ pub struct RawStation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub track_file: Option<String>,
-    /// How many satellites it can use at the same time.
-    #[serde(default = "one")]
+    /// How many satellites it can use at the same time; default 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 32))]
-    pub antennas: u8,
+    pub antennas: Option<u8>,
+    /// A gateway has one antenna for each shell that serves the ground, so that it joins them. It has no
+    /// `antennas`.
+    #[serde(default)]
+    pub gateway: bool,
     /// What stands in the way.
     #[serde(default)]
     #[schemars(length(max = 360))]
     pub obstacles: Vec<RawObstacle>,
-}
-
-fn one() -> u8 {
-    1
 }
 
 /// Where a moving station is at a time.

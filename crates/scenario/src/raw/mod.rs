@@ -35,8 +35,8 @@ pub use ground::{RawCity, RawGround, RawObstacle, RawPlaces, RawStation, RawWayp
 pub use kinds::{Name, NameError, OrNone};
 pub use preset::Preset;
 pub use routing::{
-    Destinations, DriverChoice, Family, RawBfd, RawLinks, RawOspf, RawRestart, RawRouting,
-    RawTimers, RoutingMode, RoutingProtocol, Software,
+    Destinations, DriverChoice, Family, RawAreas, RawBfd, RawGroundTimers, RawLinks, RawOspf,
+    RawRestart, RawRouting, RawStart, RawTimers, RoutingMode, RoutingProtocol, Software,
 };
 pub use traffic::{Protocol, RawFlow, RawHttp, RawIperf3, RawPing, RawRun};
 pub use transfer::{LeotpVariant, RawLeotp, RawTcp, RawVivace};

@@ -1,6 +1,6 @@
 //! `routing` and `links`: how packets find their way, and how links are made real.
 
-use constel_units::TimeSpan;
+use constel_units::{DataSize, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +45,14 @@ pub struct RawRouting {
     /// is not to be trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<RawRestart>,
+    /// How fast daemons are started. Only with daemons; default `{load: 16, memory: 512 MiB}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<RawStart>,
+    /// Routes that do not stand so long after the links are up never will: the run ends. Only with daemons;
+    /// default `120 s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "24 h"))]
+    pub within: Option<TimeSpan>,
     /// A file with your own template of the daemons' configuration, in place of the one shipped (Jinja syntax).
     /// Only with daemons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,6 +72,8 @@ impl Default for RawRouting {
             timers: None,
             bfd: None,
             restart: None,
+            start: None,
+            within: None,
             template: None,
         }
     }
@@ -156,6 +166,23 @@ pub struct RawOspf {
     #[serde(default = "four_seconds")]
     #[schemars(extend("x-minimum" = "2 s", "x-maximum" = "65535 s"))]
     pub dead: TimeSpan,
+    /// An unacknowledged packet is sent again after so long. Longer than any link's round trip.
+    #[serde(default = "two_seconds")]
+    #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "65535 s"))]
+    pub retransmit: TimeSpan,
+    /// By how long BIRD gathers changes before it calculates routes.
+    #[serde(default = "one_second")]
+    #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "65535 s"))]
+    pub tick: TimeSpan,
+    /// Other timers for ground links, whose handovers are repaired when their dead time ends; default: the same
+    /// as those of lasers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ground: Option<RawGroundTimers>,
+    /// Cuts every shell into areas: groups of neighbouring planes, totally stubby, and two rows of satellites
+    /// through all planes as their backbone. Shells are then networks of their own, joined by stations that are
+    /// gateways. Only with `daemon: bird`; default: one area for everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub areas: Option<RawAreas>,
 }
 
 impl Default for RawOspf {
@@ -163,8 +190,81 @@ impl Default for RawOspf {
         Self {
             hello: one_second(),
             dead: four_seconds(),
+            retransmit: two_seconds(),
+            tick: one_second(),
+            ground: None,
+            areas: None,
         }
     }
+}
+
+/// Timers of OSPF on ground links, whole seconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "GroundTimers")]
+pub struct RawGroundTimers {
+    /// Time between two hello packets.
+    #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "65535 s"))]
+    pub hello: TimeSpan,
+    /// A neighbour not heard for so long is dead. More than `hello`.
+    #[schemars(extend("x-minimum" = "2 s", "x-maximum" = "65535 s"))]
+    pub dead: TimeSpan,
+    /// An unacknowledged packet is sent again after so long.
+    #[serde(default = "two_seconds")]
+    #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "65535 s"))]
+    pub retransmit: TimeSpan,
+}
+
+/// How large OSPF's areas are; one of the two.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Areas")]
+pub struct RawAreas {
+    /// So many planes at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub planes: Option<u16>,
+    /// As many planes as have so many satellites at most, but no less than one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub satellites: Option<u32>,
+}
+
+/// How fast daemons are started.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Start")]
+pub struct RawStart {
+    /// The next daemon is started when no more tasks than this, for each processor, run or wait for it: those
+    /// started before have done what they had to do for now. Other programs count, but hold it up by no more
+    /// than 50 ms each time.
+    #[serde(default = "sixteen")]
+    #[schemars(range(min = 1, max = 100_000))]
+    pub load: u32,
+    /// So much memory stays free, or the run ends.
+    #[serde(default = "half_a_gib")]
+    pub memory: DataSize,
+}
+
+impl Default for RawStart {
+    fn default() -> Self {
+        Self {
+            load: sixteen(),
+            memory: half_a_gib(),
+        }
+    }
+}
+
+fn sixteen() -> u32 {
+    16
+}
+
+fn half_a_gib() -> DataSize {
+    DataSize::from_bytes(512 << 20)
+}
+
+fn two_seconds() -> TimeSpan {
+    TimeSpan::from_ns(2_000_000_000)
 }
 
 /// Timers of protocols other than OSPF, whole seconds.

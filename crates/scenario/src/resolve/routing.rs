@@ -2,7 +2,9 @@
 
 use super::inputs::Inputs;
 use crate::diagnostic::Diagnostics;
-use crate::model::{Bfd, DaemonRouting, Families, Mode, Restart, Routing, Timers};
+use crate::model::{
+    AreaSize, Bfd, DaemonRouting, Families, Mode, OspfExtra, Restart, Routing, Start, Timers,
+};
 use crate::parse::Parsed;
 use crate::raw::{Family, RoutingMode, RoutingProtocol, Software};
 use crate::text_file::TextFile;
@@ -52,6 +54,8 @@ pub(super) fn resolve(
                 ("timers", raw.timers.is_some()),
                 ("bfd", raw.bfd.is_some()),
                 ("restart", raw.restart.is_some()),
+                ("start", raw.start.is_some()),
+                ("within", raw.within.is_some()),
                 ("template", raw.template.is_some()),
             ];
             for (key, _) in only_daemons.into_iter().filter(|(_, given)| *given) {
@@ -136,10 +140,18 @@ fn daemons(
             .with_suggestion("set `daemon: frr`");
         errors.push(error);
     }
+    let timers = timers(parsed, protocol, errors);
+    let start = raw.start.clone().unwrap_or_default();
     DaemonRouting {
         software,
         protocol,
-        timers: timers(parsed, protocol, errors),
+        timers,
+        ospf: ospf_extra(parsed, (software, protocol), timers, errors),
+        start: Start {
+            load: start.load,
+            memory: start.memory,
+        },
+        within: raw.within.unwrap_or(TimeSpan::from_ns(120 * NANOS)),
         bfd: bfd(parsed, protocol, errors),
         restart: restart(parsed, errors),
         template: template(parsed, inputs, errors),
@@ -155,14 +167,14 @@ fn timers(parsed: &Parsed, protocol: RoutingProtocol, errors: &mut Diagnostics) 
         }
         let ospf = raw.ospf.clone().unwrap_or_default();
         let why = "OSPF counts whole seconds (RFC 2328, appendix A.3.2)";
-        return whole_seconds(parsed, "ospf", (ospf.hello, ospf.dead), why, errors);
+        return whole_seconds(parsed, &["ospf"], (ospf.hello, ospf.dead), why, errors);
     }
     if raw.ospf.is_some() {
         no_effect(parsed, errors, "ospf", "protocol: ospf");
     }
     let given = raw.timers.clone().unwrap_or_default();
     let why = "the daemons count whole seconds";
-    let timers = whole_seconds(parsed, "timers", (given.hello, given.dead), why, errors);
+    let timers = whole_seconds(parsed, &["timers"], (given.hello, given.dead), why, errors);
     if timers.dead_s > timers.hello_s && !timers.dead_s.is_multiple_of(timers.hello_s) {
         let error = parsed
             .error_at(
@@ -179,30 +191,118 @@ fn timers(parsed: &Parsed, protocol: RoutingProtocol, errors: &mut Diagnostics) 
     timers
 }
 
+/// What OSPF has besides the timers of its lasers.
+fn ospf_extra(
+    parsed: &Parsed,
+    (software, protocol): (Software, RoutingProtocol),
+    lasers: Timers,
+    errors: &mut Diagnostics,
+) -> OspfExtra {
+    let raw = parsed.raw.routing.ospf.clone().unwrap_or_default();
+    let why = "OSPF counts whole seconds (RFC 2328, appendix A.3.2)";
+    let ground = match &raw.ground {
+        Some(g) => whole_seconds(parsed, &["ospf", "ground"], (g.hello, g.dead), why, errors),
+        None => lasers,
+    };
+    let areas = raw.areas.as_ref().and_then(|areas| {
+        if (software, protocol) != (Software::Bird, RoutingProtocol::Ospf) {
+            let path = [Key("routing"), Key("ospf"), Key("areas")];
+            let error = parsed
+                .error_at_key(&path, "no-effect", "only BIRD's OSPF is told about areas")
+                .with_reason("what would be ignored is an error, so that no result misleads")
+                .with_suggestion("remove `areas`, or set `daemon: bird` and `protocol: ospf`");
+            errors.push(error);
+        }
+        match (areas.planes, areas.satellites) {
+            (Some(planes), None) => Some(AreaSize::Planes(planes)),
+            (None, Some(satellites)) => Some(AreaSize::Satellites(satellites)),
+            _ => {
+                let path = [Key("routing"), Key("ospf"), Key("areas")];
+                let error = parsed
+                    .error_at(
+                        &path,
+                        "choose-one",
+                        "how large areas are must be said in one way",
+                    )
+                    .with_allowed(["planes", "satellites"]);
+                errors.push(error);
+                None
+            }
+        }
+    });
+    OspfExtra {
+        retransmit_s: one_whole(
+            parsed,
+            &["ospf"],
+            ("retransmit", raw.retransmit),
+            why,
+            errors,
+        ),
+        tick_s: one_whole(
+            parsed,
+            &["ospf"],
+            ("tick", raw.tick),
+            "BIRD counts whole seconds",
+            errors,
+        ),
+        ground,
+        ground_retransmit_s: raw.ground.as_ref().map_or_else(
+            || u16::try_from(raw.retransmit.ns() / NANOS).unwrap_or(u16::MAX),
+            |g| {
+                one_whole(
+                    parsed,
+                    &["ospf", "ground"],
+                    ("retransmit", g.retransmit),
+                    why,
+                    errors,
+                )
+            },
+        ),
+        areas,
+    }
+}
+
+fn place(under: &[&'static str], key: &'static str) -> Vec<crate::walk::Seg<'static>> {
+    let mut path = vec![Key("routing")];
+    path.extend(under.iter().map(|&part| Key(part)));
+    path.push(Key(key));
+    path
+}
+
+/// A time in whole seconds; bounds in the schema keep it within 1 s to 65535 s.
+fn one_whole(
+    parsed: &Parsed,
+    under: &[&'static str],
+    (key, span): (&'static str, TimeSpan),
+    why: &'static str,
+    errors: &mut Diagnostics,
+) -> u16 {
+    if span.ns() % NANOS != 0 {
+        let error = parsed
+            .error_at(
+                &place(under, key),
+                "whole-seconds",
+                format!("`{key}` is {span}"),
+            )
+            .with_reason(why);
+        errors.push(error);
+    }
+    u16::try_from(span.ns() / NANOS).unwrap_or(u16::MAX)
+}
+
 fn whole_seconds(
     parsed: &Parsed,
-    under: &'static str,
+    under: &[&'static str],
     (hello, dead): (TimeSpan, TimeSpan),
     why: &'static str,
     errors: &mut Diagnostics,
 ) -> Timers {
-    let mut seconds = |key: &'static str, span: TimeSpan| {
-        if span.ns() % NANOS != 0 {
-            let path = [Key("routing"), Key(under), Key(key)];
-            let error = parsed
-                .error_at(&path, "whole-seconds", format!("`{key}` is {span}"))
-                .with_reason(why);
-            errors.push(error);
-        }
-        // Bounds in the schema keep it within 1 s to 65535 s.
-        u16::try_from(span.ns() / NANOS).unwrap_or(u16::MAX)
-    };
-    let hello_s = seconds("hello", hello);
-    let dead_s = seconds("dead", dead);
+    let hello_s = one_whole(parsed, under, ("hello", hello), why, errors);
+    let dead_s = one_whole(parsed, under, ("dead", dead), why, errors);
     if dead_s <= hello_s {
         let error = parsed
             .error_at(
-                &[Key("routing"), Key(under), Key("dead")],
+                &place(under, "dead"),
                 "order",
                 format!("`dead` is {dead}, but must be more than `hello`, {hello}"),
             )

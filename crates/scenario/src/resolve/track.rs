@@ -77,9 +77,19 @@ pub(super) fn station(
             return None;
         }
     };
+    if raw.gateway && raw.antennas.is_some() {
+        let mut at = path.to_vec();
+        at.push(Key("antennas"));
+        let error = parsed
+            .error_at_key(&at, "no-effect", "a gateway has an antenna for each shell")
+            .with_reason("what would be ignored is an error, so that no result misleads")
+            .with_suggestion("remove `antennas`, or `gateway`");
+        errors.push(error);
+    }
     let obstacles = raw.obstacles.iter();
     Some(Station {
-        antennas: raw.antennas,
+        antennas: raw.antennas.unwrap_or(1),
+        gateway: raw.gateway,
         obstacles: obstacles
             .map(|o| Obstacle {
                 from: o.from,

@@ -1,0 +1,193 @@
+//! How fast daemons are started: as fast as the machine takes them.
+//!
+//! Started all at once, hundreds of daemons exchange their first messages at the same time, none gets the processor
+//! when it must answer, neighbours are given up and everything begins again. So daemons are started in the order of
+//! their nodes, plane by plane, and the next one only when few tasks wait for a processor: those that run have done
+//! their work for now, and a wave of adjacencies goes through the constellation at the machine's own pace.
+
+use std::fs;
+
+/// What is looked at before a start.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Sight {
+    /// Time, seconds.
+    pub(crate) now_s: f64,
+    /// Tasks that run or wait for a processor, the whole machine's.
+    pub(crate) runnable: u32,
+    /// Memory that can still be had, bytes.
+    pub(crate) available_bytes: u64,
+}
+
+/// What may be done.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Decision {
+    /// Start one.
+    Start,
+    /// Look again after so many seconds.
+    Wait(f64),
+    /// Start no more: memory runs out.
+    Stop,
+}
+
+/// How long it is between two looks at a busy machine, seconds.
+const LOOK_EVERY_S: f64 = 0.01;
+
+/// However busy the machine, one is started after so long: others may be what keeps it busy.
+const PATIENCE_S: f64 = 0.05;
+
+/// Decides when the next daemon is started. Pure: time and load are arguments.
+#[derive(Debug)]
+pub(crate) struct StartControl {
+    most_runnable: u32,
+    reserve_bytes: u64,
+    waiting_since_s: Option<f64>,
+    waited_s: f64,
+}
+
+impl StartControl {
+    /// `most_runnable` tasks may run or wait on each of `processors`; `reserve_bytes` of memory stay free.
+    pub(crate) fn new(most_runnable: u32, processors: u32, reserve_bytes: u64) -> Self {
+        Self {
+            most_runnable: most_runnable.saturating_mul(processors).max(1),
+            reserve_bytes,
+            waiting_since_s: None,
+            waited_s: 0.0,
+        }
+    }
+
+    /// What to do now.
+    pub(crate) fn decide(&mut self, sight: Sight) -> Decision {
+        if sight.available_bytes < self.reserve_bytes {
+            return Decision::Stop;
+        }
+        let since = *self.waiting_since_s.get_or_insert(sight.now_s);
+        let waited = sight.now_s - since;
+        if sight.runnable > self.most_runnable && waited < PATIENCE_S {
+            return Decision::Wait(LOOK_EVERY_S);
+        }
+        self.waited_s += waited;
+        self.waiting_since_s = None;
+        Decision::Start
+    }
+
+    /// For how long it has held starts back, seconds.
+    pub(crate) fn waited_s(&self) -> f64 {
+        self.waited_s
+    }
+}
+
+/// Tasks that run or wait for a processor, from `/proc/loadavg`; 0 when it cannot be read.
+pub(crate) fn runnable() -> u32 {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    parse_runnable(&text).unwrap_or(0)
+}
+
+/// The fourth field is `running/all`.
+fn parse_runnable(text: &str) -> Option<u32> {
+    let field = text.split_ascii_whitespace().nth(3)?;
+    field.split_once('/')?.0.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLENTY: u64 = 1 << 34;
+
+    /// A machine in virtual time: each start brings `work_s` of processor time, done one task after the other.
+    struct Machine {
+        now_s: f64,
+        processors: f64,
+        backlog_s: f64,
+        work_s: f64,
+    }
+
+    impl Machine {
+        fn pass(&mut self, dt_s: f64) {
+            self.now_s += dt_s;
+            self.backlog_s = (self.backlog_s - dt_s * self.processors).max(0.0);
+        }
+
+        fn sight(&self, others: u32) -> Sight {
+            Sight {
+                now_s: self.now_s,
+                runnable: others + (self.backlog_s / self.work_s).ceil() as u32,
+                available_bytes: PLENTY,
+            }
+        }
+
+        /// Starts `count`; returns when the last was started, and the most tasks there ever were.
+        fn start(&mut self, control: &mut StartControl, count: u32, others: u32) -> (f64, u32) {
+            let mut started = 0;
+            let mut most = 0;
+            while started < count {
+                let sight = self.sight(others);
+                most = most.max(sight.runnable);
+                match control.decide(sight) {
+                    Decision::Start => {
+                        started += 1;
+                        self.backlog_s += self.work_s;
+                        self.pass(0.001);
+                    }
+                    Decision::Wait(s) => self.pass(s),
+                    Decision::Stop => panic!("there is memory"),
+                }
+            }
+            (self.now_s, most)
+        }
+    }
+
+    fn machine(work_s: f64) -> Machine {
+        Machine {
+            now_s: 0.0,
+            processors: 2.0,
+            backlog_s: 0.0,
+            work_s,
+        }
+    }
+
+    #[test]
+    fn the_queue_stays_short_and_the_processors_busy() {
+        let mut m = machine(0.05);
+        let mut control = StartControl::new(8, 2, 1 << 29);
+        let (end_s, most) = m.start(&mut control, 2000, 0);
+        assert!(most <= 8 * 2 + 1, "{most}");
+        // 2000 x 50 ms on two processors: 50 s, and hardly more.
+        assert!((45.0..55.0).contains(&end_s), "{end_s}");
+        assert!(control.waited_s() > 40.0, "{}", control.waited_s());
+    }
+
+    #[test]
+    fn an_idle_machine_waits_for_nothing() {
+        let mut m = machine(0.0001);
+        let mut control = StartControl::new(8, 2, 1 << 29);
+        let (end_s, _) = m.start(&mut control, 1000, 0);
+        assert!(end_s < 1.1 && control.waited_s() < 1e-9, "{end_s}");
+    }
+
+    #[test]
+    fn others_slow_it_down_but_do_not_stop_it() {
+        let mut m = machine(0.01);
+        let mut control = StartControl::new(8, 2, 1 << 29);
+        let (end_s, _) = m.start(&mut control, 20, 1000);
+        assert!((0.9..1.3).contains(&end_s), "{end_s}");
+    }
+
+    #[test]
+    fn memory_is_kept_in_reserve() {
+        let mut control = StartControl::new(8, 2, 1 << 29);
+        let sight = Sight {
+            now_s: 0.0,
+            runnable: 0,
+            available_bytes: (1 << 29) - 1,
+        };
+        assert_eq!(control.decide(sight), Decision::Stop);
+    }
+
+    #[test]
+    fn the_load_is_read() {
+        assert_eq!(parse_runnable("4.52 2.51 1.45 7/419 2391\n"), Some(7));
+        assert_eq!(parse_runnable("nonsense"), None);
+        assert!(runnable() >= 1, "this test runs");
+    }
+}
