@@ -133,7 +133,6 @@ fn by_new_pairs(count: u32) -> u64 {
                 name: far,
                 ifindex: Some(ETH0 + n as u32),
                 netns: Some(satellite.ns.fd()),
-                up: true,
                 ..VethEnd::default()
             };
             batch.create_veth(&near, &far).unwrap();
@@ -142,6 +141,11 @@ fn by_new_pairs(count: u32) -> u64 {
             .unwrap()
             .send(&mut batch)
             .unwrap();
+        satellite.netlink(|batch| {
+            for n in 0..count {
+                batch.link_up(ETH0 + n);
+            }
+        });
     };
     make(&a);
     let last = ETH0 + count - 1;

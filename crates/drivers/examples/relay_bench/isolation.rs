@@ -75,13 +75,13 @@ pub(crate) fn isolation(options: &Options) -> Vec<Value> {
         .collect();
     let limited = Impairment {
         delay: Delay::constant(10 * MS),
-        rate_bps: std::num::NonZeroU64::new(10_000_000),
-        queue: QueueLimit { bytes: 100_000 },
+        rate_bps: std::num::NonZeroU64::new(1_000_000),
+        queue: QueueLimit { bytes: 10_000 },
         ..Impairment::delay_only(0)
     };
     for (name, flooded) in [
         ("relay, alone", None),
-        ("relay, 10 Mbit/s edges flooded", Some(limited)),
+        ("relay, 1 Mbit/s edges flooded", Some(limited)),
         (
             "relay, unlimited edges flooded",
             Some(Impairment::delay_only(10 * MS)),

@@ -27,10 +27,14 @@ const SPIN_NS: Nanos = 500_000;
 const REST_NS: Nanos = 40_000;
 /// ...when there is this much time more than the rest itself, for waking up.
 const REST_MARGIN_NS: Nanos = 10_000;
-/// Without sleep for this long, there is a rest in any case.
-const SPIN_MAX_NS: Nanos = 4_000_000;
-/// Real-time running per [`WINDOW_NS`]; the kernel's limit is 950 ms per second.
-const RT_PER_WINDOW_NS: Nanos = 900_000_000;
+/// Without sleep for this long, there is a rest in any case...
+const SPIN_MAX_NS: Nanos = 1_000_000;
+/// ...of this long: short enough to make nothing late by much, and together more than the twentieth
+/// of the time that the kernel wants for others.
+const RELIEF_NS: Nanos = 80_000;
+/// Real-time running per [`WINDOW_NS`], should rests not suffice; the kernel's limit is 950 ms per
+/// second.
+const RT_PER_WINDOW_NS: Nanos = 940_000_000;
 const WINDOW_NS: Nanos = 1_000_000_000;
 
 const LEAD_MIN_NS: Nanos = 40_000;
@@ -118,7 +122,7 @@ impl Waiting {
             self.in_real_time = !schedule(libc::SCHED_OTHER, 0);
         }
         let overdue = self.in_real_time && now.saturating_sub(self.last_sleep_ns) > SPIN_MAX_NS;
-        overdue.then_some(now + REST_NS)
+        overdue.then_some(now + RELIEF_NS)
     }
 
     /// What to do when the next thing is due at `due`.
@@ -246,7 +250,7 @@ mod tests {
             }
         );
         assert_eq!(w.pace(now), None);
-        assert_eq!(w.pace(SPIN_MAX_NS + 1), Some(SPIN_MAX_NS + 1 + REST_NS));
+        assert_eq!(w.pace(SPIN_MAX_NS + 1), Some(SPIN_MAX_NS + 1 + RELIEF_NS));
     }
 
     #[test]
