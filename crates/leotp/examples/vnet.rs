@@ -5,12 +5,6 @@
 //! node consumes, the others are Midnodes or plain routers.
 
 #[path = "../tests/vnet/mod.rs"]
-#[allow(
-    dead_code,
-    unreachable_pub,
-    missing_docs,
-    reason = "shared with the tests"
-)]
 mod vnet;
 
 use leotp::core::{Midnode, Params, Path, Producer};
