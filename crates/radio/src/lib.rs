@@ -1,16 +1,22 @@
-//! What a radio link to a satellite carries: rain attenuation, free-space loss, link budget, and the modulation and
-//! coding it leaves room for.
+//! What a radio link to a satellite carries: attenuation by rain and gases, free-space loss, link budget, and the
+//! modulation and coding it leaves room for.
 //!
 //! Pure: numbers in, numbers out. Frequencies in GHz where a Recommendation has its formulas in GHz, else in Hz.
-//! Left out: gases (ITU-R P.676), clouds (P.840) and scintillation (P.618, section 2.4).
+//! Left out: clouds (ITU-R P.840) and scintillation (P.618, section 2.4).
 //!
-//! - [`rain`]: ITU-R P.838-3 and P.618-13. [`budget`]: carrier to noise. [`modcod`]: what that carries.
+//! - [`rain`]: ITU-R P.838-3 and P.618-13. [`gas`]: P.676-12. [`budget`]: carrier to noise. [`modcod`]: what that
+//!   carries. [`carrier`]: all of it together.
 #![forbid(unsafe_code)]
 
 pub mod budget;
+pub mod carrier;
+pub mod gas;
+mod gas_lines;
 pub mod modcod;
 pub mod rain;
 
 pub use budget::{Budget, free_space_loss_db};
+pub use carrier::{Carried, Carrier, Signal, SlantPath, Waveform};
+pub use gas::{Air, Gases, REFERENCE_VAPOUR_G_PER_M3};
 pub use modcod::{DVB_S2, Modcod, best};
 pub use rain::{RainPath, Specific, default_rain_height_m, specific};

@@ -4,7 +4,10 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-use constel_units::{Angle, DataRate, DataSize, Length, Ratio, TimeSpan, Utc};
+use constel_units::{
+    Angle, DataRate, DataSize, Decibels, FigureOfMerit, Frequency, Length, Power, RainRate, Ratio,
+    Temperature, TimeSpan, Utc,
+};
 use serde_json::Value;
 
 use crate::schema::Resolved;
@@ -82,6 +85,12 @@ fn compare(format: &str, a: &str, b: &str) -> Option<Ordering> {
         "datarate" => of::<DataRate>(a, b),
         "datasize" => of::<DataSize>(a, b),
         "ratio" => of::<Ratio>(a, b),
+        "frequency" => of::<Frequency>(a, b),
+        "power" => of::<Power>(a, b),
+        "decibels" => of::<Decibels>(a, b),
+        "g-over-t" => of::<FigureOfMerit>(a, b),
+        "temperature" => of::<Temperature>(a, b),
+        "rainrate" => of::<RainRate>(a, b),
         "utc" => of::<Utc>(a, b),
         _ => None,
     }

@@ -65,6 +65,12 @@ Units:
 | data rate | `bit/s`, `kbit/s`, `Mbit/s`, `Gbit/s`, `Tbit/s` |
 | data size | `B`, `kB`, `MB`, `GB`, `TB`, `KiB`, `MiB`, `GiB`, `TiB` |
 | ratio | `%`, `ppm` |
+| frequency | `Hz`, `kHz`, `MHz`, `GHz` |
+| power | `dBW`, `dBm` |
+| decibels | `dB` |
+| figure of merit | `dB/K` |
+| temperature | `K`, `degC` |
+| rain rate | `mm/h` |
 ";
 
 /// Names of the definitions that a section's keys refer to, in order.

@@ -3,11 +3,26 @@
 
 use crate::error::UnitError;
 use crate::quantity::Quantity;
-use crate::{Angle, DataRate, DataSize, Length, Ratio, TimeSpan, Utc, data, scalar, time, utc};
+use crate::{
+    Angle, DataRate, DataSize, Decibels, FigureOfMerit, Frequency, Length, Power, RainRate, Ratio,
+    Temperature, TimeSpan, Utc, data, radio, scalar, time, utc,
+};
 
 /// Every format [`parse_format`] knows.
-pub const FORMATS: [&str; 7] = [
-    "length", "angle", "timespan", "datarate", "datasize", "ratio", "utc",
+pub const FORMATS: [&str; 13] = [
+    "length",
+    "angle",
+    "timespan",
+    "datarate",
+    "datasize",
+    "ratio",
+    "frequency",
+    "power",
+    "decibels",
+    "g-over-t",
+    "temperature",
+    "rainrate",
+    "utc",
 ];
 
 pub(crate) const QUANTITIES: &[&Quantity] = &[
@@ -17,6 +32,12 @@ pub(crate) const QUANTITIES: &[&Quantity] = &[
     &data::DATARATE,
     &data::DATASIZE,
     &scalar::RATIO,
+    &radio::FREQUENCY,
+    &radio::POWER,
+    &radio::DECIBELS,
+    &radio::FIGURE_OF_MERIT,
+    &radio::TEMPERATURE,
+    &radio::RAIN_RATE,
     &utc::UTC,
 ];
 
@@ -32,6 +53,12 @@ pub fn parse_format(format: &str, text: &str) -> Result<(), UnitError> {
         "datarate" => text.parse::<DataRate>().map(drop),
         "datasize" => text.parse::<DataSize>().map(drop),
         "ratio" => text.parse::<Ratio>().map(drop),
+        "frequency" => text.parse::<Frequency>().map(drop),
+        "power" => text.parse::<Power>().map(drop),
+        "decibels" => text.parse::<Decibels>().map(drop),
+        "g-over-t" => text.parse::<FigureOfMerit>().map(drop),
+        "temperature" => text.parse::<Temperature>().map(drop),
+        "rainrate" => text.parse::<RainRate>().map(drop),
         "utc" => text.parse::<Utc>().map(drop),
         _ => Err(UnitError::UnknownFormat {
             format: format.to_owned(),

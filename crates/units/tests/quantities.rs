@@ -52,6 +52,25 @@ fn parses_what_the_scenarios_say() {
 }
 
 #[test]
+fn parses_what_radio_links_need() {
+    assert_eq!("12 GHz".parse(), Ok(Frequency::from_hz(12e9)));
+    assert_eq!("10.7GHz".parse(), Ok(Frequency::from_hz(10.7e9)));
+    assert_eq!("240 MHz".parse(), Ok(Frequency::from_hz(240e6)));
+    assert_eq!("36 dBW".parse(), Ok(Power::from_dbw(36.0)));
+    assert_eq!("66 dBm".parse(), Ok(Power::from_dbw(36.0)));
+    assert_eq!("-1.5 dB".parse(), Ok(Decibels::from_db(-1.5)));
+    assert_eq!("9 dB/K".parse(), Ok(FigureOfMerit::from_db_per_k(9.0)));
+    assert_eq!("150 K".parse(), Ok(Temperature::from_k(150.0)));
+    assert_eq!("15 degC".parse(), Ok(Temperature::from_k(288.15)));
+    assert_eq!("25 mm/h".parse(), Ok(RainRate::from_mm_per_h(25.0)));
+    assert_eq!(Frequency::from_hz(10.7e9).to_string(), "10.7 GHz");
+    assert_eq!(Frequency::from_hz(240e6).to_string(), "240 MHz");
+    assert_eq!(Power::from_dbw(-3.5).to_string(), "-3.5 dBW");
+    assert!(fails::<Power>("5 W").ends_with("1 W is \"0 dBW\""));
+    assert!(fails::<FigureOfMerit>("9 dB").ends_with("a receiver's G/T is in \"dB/K\""));
+}
+
+#[test]
 fn prints_readably() {
     assert_eq!(Length::from_m(550_000.0).to_string(), "550 km");
     assert_eq!(Length::from_m(999.5).to_string(), "999.5 m");
@@ -128,6 +147,11 @@ fn nothing_is_rounded_or_clamped() {
         ("angle", "1e400 deg"),
         ("ratio", "100.1 %"),
         ("ratio", "-1 ppm"),
+        ("frequency", "-1 Hz"),
+        ("frequency", "1e308 GHz"),
+        ("temperature", "-300 degC"),
+        ("rainrate", "-1 mm/h"),
+        ("power", "1e400 dBW"),
         ("utc", "2300-01-01T00:00:00Z"),
         ("utc", "1600-01-01T00:00:00Z"),
     ] {
@@ -227,6 +251,12 @@ fn formats_and_schemas_agree() {
         format_of::<DataRate>(),
         format_of::<DataSize>(),
         format_of::<Ratio>(),
+        format_of::<Frequency>(),
+        format_of::<Power>(),
+        format_of::<Decibels>(),
+        format_of::<FigureOfMerit>(),
+        format_of::<Temperature>(),
+        format_of::<RainRate>(),
         format_of::<Utc>(),
     ];
     assert_eq!(from_types.as_slice(), FORMATS.as_slice());
@@ -273,6 +303,16 @@ proptest! {
     #[test]
     fn angle_round_trips(deg in finite()) {
         let q = Angle::from_deg(deg);
+        prop_assert_eq!(q.to_string().parse(), Ok(q));
+    }
+
+    #[test]
+    fn radio_quantities_round_trip(value in finite()) {
+        let q = Power::from_dbw(value);
+        prop_assert_eq!(q.to_string().parse(), Ok(q));
+        let q = Frequency::from_hz(value.abs());
+        prop_assert_eq!(q.to_string().parse(), Ok(q));
+        let q = Temperature::from_k(value.abs());
         prop_assert_eq!(q.to_string().parse(), Ok(q));
     }
 

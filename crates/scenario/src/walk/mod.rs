@@ -283,6 +283,12 @@ pub(crate) fn format_words(format: &str) -> &str {
         "datarate" => "a data rate",
         "datasize" => "a data size",
         "ratio" => "a ratio",
+        "frequency" => "a frequency",
+        "power" => "a power",
+        "decibels" => "decibels",
+        "g-over-t" => "a figure of merit",
+        "temperature" => "a temperature",
+        "rainrate" => "a rain rate",
         "utc" => "an instant in UTC",
         other => other,
     }
