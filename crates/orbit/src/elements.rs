@@ -94,3 +94,17 @@ impl ElementSet {
         &self.elements
     }
 }
+
+/// Writes a list of errors, one a line.
+pub(crate) fn one_a_line(
+    f: &mut std::fmt::Formatter<'_>,
+    errors: &[impl std::fmt::Display],
+) -> std::fmt::Result {
+    for (index, error) in errors.iter().enumerate() {
+        if index > 0 {
+            f.write_str("\n")?;
+        }
+        error.fmt(f)?;
+    }
+    Ok(())
+}

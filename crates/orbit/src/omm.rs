@@ -1,11 +1,12 @@
-//! Orbit Mean-Elements Messages in JSON (CCSDS 502.0-B, as catalogues publish them): one object or
-//! a list of them. Catalogue numbers are 64-bit.
+//! Orbit Mean-Elements Messages (CCSDS 502.0-B) as catalogues publish them: JSON, one object or a list of them, or
+//! CSV with one object a line. Catalogue numbers are 64-bit.
 
 use std::fmt;
 
 use thiserror::Error;
 
 use crate::elements::ElementSet;
+use crate::omm_csv;
 
 /// What is wrong with an OMM file or one of its objects.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -19,6 +20,14 @@ pub enum OmmError {
         /// Column of the line, from 1 (0: before the first).
         column: usize,
         /// What the JSON reader says.
+        reason: String,
+    },
+    /// CSV that is none.
+    #[error("line {line}: {reason}")]
+    Csv {
+        /// Line of the file, from 1.
+        line: usize,
+        /// What is wrong.
         reason: String,
     },
     /// JSON, but neither an object nor a list.
@@ -49,22 +58,28 @@ pub struct OmmErrors(pub Vec<OmmError>);
 
 impl fmt::Display for OmmErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, error) in self.0.iter().enumerate() {
-            if index > 0 {
-                f.write_str("\n")?;
-            }
-            error.fmt(f)?;
-        }
-        Ok(())
+        crate::elements::one_a_line(f, &self.0)
     }
 }
 
-/// Reads every element set of a JSON file.
+/// Reads every element set of a file, JSON or CSV: what begins with a bracket is JSON.
 ///
 /// # Errors
 /// [`OmmErrors`] with every bad object, if there is one.
 pub fn parse(text: impl AsRef<[u8]>) -> Result<Vec<ElementSet>, OmmErrors> {
-    let value: serde_json::Value = serde_json::from_slice(text.as_ref()).map_err(|error| {
+    let bytes = text.as_ref();
+    let first = bytes.iter().find(|b| !b.is_ascii_whitespace());
+    match std::str::from_utf8(bytes) {
+        Ok(text) if first.is_some_and(|b| b.is_ascii_alphabetic() || *b == 0xef) => {
+            sets(omm_csv::objects(text)?)
+        }
+        _ => sets(json(bytes)?),
+    }
+}
+
+/// The objects of a JSON file.
+fn json(text: &[u8]) -> Result<Vec<serde_json::Value>, OmmErrors> {
+    let value: serde_json::Value = serde_json::from_slice(text).map_err(|error| {
         let reason = error.to_string();
         // serde_json repeats the place at the end of its text; ours comes first.
         let place = format!(" at line {} column {}", error.line(), error.column());
@@ -79,6 +94,11 @@ pub fn parse(text: impl AsRef<[u8]>) -> Result<Vec<ElementSet>, OmmErrors> {
         object @ serde_json::Value::Object(_) => vec![object],
         _ => return Err(OmmErrors(vec![OmmError::Shape])),
     };
+    Ok(objects)
+}
+
+/// The element sets of objects.
+fn sets(objects: Vec<serde_json::Value>) -> Result<Vec<ElementSet>, OmmErrors> {
     if objects.is_empty() {
         return Err(OmmErrors(vec![OmmError::Empty]));
     }
@@ -135,7 +155,7 @@ fn read(object: serde_json::Value) -> Result<ElementSet, Vec<String>> {
             object["EPHEMERIS_TYPE"]
         )),
     }
-    match serde_json::from_value::<sgp4::Elements>(object) {
+    match serde_json::from_value::<sgp4::Elements>(object.clone()) {
         Ok(elements) => match ElementSet::checked(elements) {
             Ok(set) if reasons.is_empty() => return Ok(set),
             Ok(_) => {}
@@ -147,7 +167,17 @@ fn read(object: serde_json::Value) -> Result<ElementSet, Vec<String>> {
                 );
             }
         },
+        Err(error) if epoch_is_to_blame(object) => reasons.push(format!("EPOCH: {error}")),
         Err(error) => reasons.push(error.to_string()),
     }
     Err(reasons)
+}
+
+/// Whether another EPOCH would make a bad object good: errors in instants do not name their field.
+fn epoch_is_to_blame(mut object: serde_json::Value) -> bool {
+    match object.get_mut("EPOCH") {
+        Some(epoch) => *epoch = "2000-01-01T00:00:00.000000".into(),
+        None => return false,
+    }
+    serde_json::from_value::<sgp4::Elements>(object).is_ok()
 }

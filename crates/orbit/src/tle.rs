@@ -103,13 +103,7 @@ pub struct TleErrors(pub Vec<TleError>);
 
 impl fmt::Display for TleErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, error) in self.0.iter().enumerate() {
-            if index > 0 {
-                f.write_str("\n")?;
-            }
-            error.fmt(f)?;
-        }
-        Ok(())
+        crate::elements::one_a_line(f, &self.0)
     }
 }
 

@@ -245,6 +245,56 @@ fn omm_takes_lists_text_numbers_and_wide_catalogue_numbers() {
     assert_eq!(sets[1].catalogue_number(), u64::MAX);
 }
 
+const OMM_CSV: &str = "\
+OBJECT_NAME,OBJECT_ID,EPOCH,MEAN_MOTION,ECCENTRICITY,INCLINATION,RA_OF_ASC_NODE,ARG_OF_PERICENTER,MEAN_ANOMALY,\
+EPHEMERIS_TYPE,CLASSIFICATION_TYPE,NORAD_CAT_ID,ELEMENT_SET_NO,REV_AT_EPOCH,BSTAR,MEAN_MOTION_DOT,MEAN_MOTION_DDOT
+ISS (ZARYA),1998-067A,2008-09-20T12:25:40.104192,15.72125391,.0006703,51.6416,247.4627,130.5360,325.0288,\
+0,U,25544,292,56353,-.11606E-4,-.2182E-4,0
+";
+
+#[test]
+fn omm_csv_says_the_same_as_json() {
+    assert_eq!(omm::parse(OMM_CSV), omm::parse(OMM));
+    let marked = format!("\u{feff}{}", OMM_CSV.replace('\n', "\r\n"));
+    assert_eq!(omm::parse(marked), omm::parse(OMM));
+    let quoted = OMM_CSV.replace("ISS (ZARYA)", "\"ISS, \"\"ZARYA\"\"\"");
+    let sets = omm::parse(quoted).expect("good");
+    assert_eq!(sets[0].name(), Some("ISS, \"ZARYA\""));
+}
+
+#[test]
+fn omm_csv_errors_name_line_or_object() {
+    let texts = |text: &str| -> Vec<String> {
+        let errors = omm::parse(text).expect_err("bad").0;
+        errors.iter().map(ToString::to_string).collect()
+    };
+    assert!(texts("NAME,X\n1,2\n")[0].starts_with("line 1: neither JSON nor CSV"));
+    let short = format!("{OMM_CSV}ISS,1998-067A\nopen,\"1,2\n");
+    assert_eq!(
+        texts(&short),
+        [
+            "line 3: 2 values, but 17 columns",
+            "line 4: a quotation mark is not closed"
+        ]
+    );
+    let bad = OMM_CSV.replace("51.6416", "190");
+    assert_eq!(
+        texts(&bad),
+        ["object 1 (ISS (ZARYA)): inclination: 190 must lie between 0 and 180 degrees"]
+    );
+}
+
+#[test]
+fn omm_errors_in_the_epoch_name_it() {
+    let bad = OMM.replace("2008-09-20T12:25:40.104192", "yesterday");
+    let errors = omm::parse(bad).expect_err("bad").0;
+    let text = errors[0].to_string();
+    assert!(
+        text.starts_with("object 1 (ISS (ZARYA)): EPOCH: "),
+        "{text}"
+    );
+}
+
 #[test]
 fn omm_errors_name_the_object() {
     let texts = |text: &str| -> Vec<String> {
@@ -350,6 +400,11 @@ proptest! {
         if let Ok(sets) = tle::parse(&bytes) {
             propagate_all(sets);
         }
+    }
+
+    #[test]
+    fn mutated_omm_csv_never_panics(bytes in mutated(OMM_CSV)) {
+        let _ = omm::parse(&bytes);
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Least-delay paths of one step after another, each found from the one before.
 //!
 //! From one second to the next, orbits change delays by microseconds and hardly any least-delay path changes. A
-//! destination's tree is therefore computed in the order of distance the step before had: one look at every arc
-//! gives the new distances wherever that order still holds, a second look finds the places where it does not,
-//! and Dijkstra's algorithm (1959) repairs from those on. The result is exact: the same distances, first hops
+//! destination's tree is therefore taken over from the step before: one walk down the tree gives the new distances
+//! along it, one look at every link finds the places where another way has become shorter, and Dijkstra's algorithm
+//! (1959) repairs from those on. Where links have come or gone, the walk looks at all arcs of a node instead of the
+//! tree's. The result is exact: the same distances, first hops
 //! and paths as [`constel_routing::Graph`] with [`constel_routing::GroundTransit::Never`] gives.
 
 use std::cmp::Reverse;
@@ -16,15 +17,11 @@ use constel_topology::{Layout, NodeId, Snapshot};
 const FAR: u64 = u64::MAX / 4;
 /// When so many nodes had to be repaired, the order is made anew.
 const REPAIRS_BEFORE_SORTING: usize = 24;
-/// Through no gateway.
-const DIRECT: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy)]
 struct Arc {
     peer: u32,
     delay_ns: u64,
-    /// The gateway it leads through, [`DIRECT`] for a laser.
-    via: u32,
 }
 
 /// Arcs by node, compressed rows.
@@ -51,6 +48,19 @@ struct Access {
     port: PortId,
 }
 
+/// No arc: a node the tree does not reach, or one of its roots.
+const NO_ARC: u32 = u32::MAX;
+
+/// A link between satellites, both ways.
+#[derive(Debug, Clone, Copy)]
+struct Link {
+    a: u32,
+    b: u32,
+    /// Delay from `a` to `b`, ns; [`FAR`] if there is no such arc.
+    there_ns: u64,
+    back_ns: u64,
+}
+
 /// One destination's distances.
 #[derive(Debug, Default)]
 struct Tree {
@@ -60,6 +70,10 @@ struct Tree {
     order: Vec<u32>,
     /// Satellites the destination hung on when the order was made.
     roots: Vec<u32>,
+    /// Of each satellite, the arc towards the destination, by its place in the outgoing rows.
+    arc: Vec<u32>,
+    /// The [`Paths::shape`] the arcs are of.
+    shape: u64,
 }
 
 /// The graph of a step and the trees to the destinations asked for, kept from step to step.
@@ -75,6 +89,11 @@ pub struct Paths {
     trees: Vec<Tree>,
     heap: BinaryHeap<Reverse<(u64, u32)>>,
     items: Vec<(u32, Arc)>,
+    /// The links of the step, each once.
+    links: Vec<Link>,
+    /// Which arcs there are: counts up when some come or go.
+    shape: u64,
+    starts_before: Vec<u32>,
 }
 
 /// A path's length.
@@ -104,48 +123,14 @@ impl Paths {
             let (from, to) = (layout.port(edge.from).node.0, layout.port(edge.to).node.0);
             let delay_ns = edge.impairment.delay.delay_ns.max(1);
             match (from as usize >= satellites, to as usize >= satellites) {
-                (false, false) => self.items.push((
-                    from,
-                    Arc {
-                        peer: to,
-                        delay_ns,
-                        via: DIRECT,
-                    },
-                )),
+                (false, false) => self.items.push((from, Arc { peer: to, delay_ns })),
                 (true, false) => self.reach(from, to, edge.from).up_ns = delay_ns,
                 (false, true) => self.reach(to, from, edge.to).down_ns = delay_ns,
                 // Nothing passes from ground to ground.
                 (true, true) => {}
             }
         }
-        self.pass_gateways(layout);
         self.fill_rows();
-    }
-
-    /// From every satellite a gateway uses to every other.
-    fn pass_gateways(&mut self, layout: &Layout) {
-        let direct = self.items.len();
-        for (station, access) in self.access.iter().enumerate() {
-            let via = NodeId((self.satellites + station) as u32);
-            if !layout.is_gateway(via) {
-                continue;
-            }
-            for a in access {
-                for b in access.iter().filter(|b| b.satellite != a.satellite) {
-                    if a.down_ns < FAR && b.up_ns < FAR {
-                        let arc = Arc {
-                            peer: b.satellite,
-                            delay_ns: a.down_ns + b.up_ns,
-                            via: via.0,
-                        };
-                        self.items.push((a.satellite, arc));
-                    }
-                }
-            }
-        }
-        if self.items.len() > direct {
-            self.items.sort_by_key(|(from, _)| *from);
-        }
     }
 
     fn reach(&mut self, station: u32, satellite: u32, port: PortId) -> &mut Access {
@@ -184,23 +169,49 @@ impl Paths {
             &mut self.incoming.starts,
             &mut self.items.iter().map(|(_, arc)| arc.peer),
         );
+        let same = self.outgoing.arcs.len() == self.items.len()
+            && self
+                .outgoing
+                .arcs
+                .iter()
+                .zip(&self.items)
+                .all(|(a, b)| a.peer == b.1.peer)
+            && self.outgoing.starts == self.starts_before;
+        self.shape += u64::from(!same);
+        self.starts_before.clone_from(&self.outgoing.starts);
         self.outgoing.arcs.clear();
         self.outgoing
             .arcs
             .extend(self.items.iter().map(|(_, arc)| *arc));
+        self.links.clear();
+        for &(from, arc) in &self.items {
+            let back = self.outgoing.row(arc.peer).iter();
+            let back = back.filter(|b| b.peer == from).min_by_key(|b| b.delay_ns);
+            // A link is met from both ends; one without an arc back from one only.
+            if from < arc.peer || back.is_none() {
+                self.links.push(Link {
+                    a: from,
+                    b: arc.peer,
+                    there_ns: arc.delay_ns,
+                    back_ns: back.map_or(FAR, |b| b.delay_ns),
+                });
+            }
+        }
         self.incoming.arcs.clear();
         self.incoming.arcs.resize(
             self.items.len(),
             Arc {
                 peer: 0,
                 delay_ns: 0,
-                via: DIRECT,
             },
         );
         let mut cursor = self.incoming.starts.clone();
         for &(from, arc) in &self.items {
             let at = &mut cursor[arc.peer as usize];
-            self.incoming.arcs[*at as usize] = Arc { peer: from, ..arc };
+            self.incoming.arcs[*at as usize] = Arc {
+                peer: from,
+                delay_ns: arc.delay_ns,
+            };
             *at += 1;
         }
     }
@@ -227,11 +238,15 @@ impl Paths {
             let at = &mut tree.distance_ns[satellite as usize];
             *at = delay_ns.min(*at);
         }
-        if known {
+        if known && tree.shape == self.shape {
             self.follow(&mut tree);
+        } else if known {
+            self.walk(&mut tree);
         } else {
             tree.roots.clear();
             tree.roots.extend(roots.iter().map(|r| r.0));
+            tree.arc.clear();
+            tree.arc.resize(self.satellites, NO_ARC);
             self.heap.clear();
             self.heap.extend(
                 roots
@@ -243,31 +258,61 @@ impl Paths {
             tree.order.extend(0..self.satellites as u32);
             sort(&mut tree);
         }
+        tree.shape = self.shape;
         self.trees[slot] = tree;
     }
 
-    /// Distances in the old order, then repair.
+    /// Distances down the old tree, then repair.
     fn follow(&mut self, tree: &mut Tree) {
-        let distance = &mut tree.distance_ns;
-        for &node in &tree.order {
-            let least = self
-                .outgoing
-                .row(node)
-                .iter()
-                .fold(distance[node as usize], |least, arc| {
-                    least.min(distance[arc.peer as usize] + arc.delay_ns)
-                });
-            distance[node as usize] = least.min(FAR);
+        let Tree {
+            distance_ns,
+            arc,
+            order,
+            ..
+        } = &mut *tree;
+        for &node in &*order {
+            let towards = arc[node as usize];
+            if towards != NO_ARC {
+                let towards = self.outgoing.arcs[towards as usize];
+                let along = distance_ns[towards.peer as usize] + towards.delay_ns;
+                let known = &mut distance_ns[node as usize];
+                *known = along.min(*known);
+            }
         }
+        self.repair(tree);
+    }
+
+    /// Distances in the old order, over whichever arcs there are now, then repair.
+    fn walk(&mut self, tree: &mut Tree) {
+        tree.arc.fill(NO_ARC);
+        for &node in &tree.order {
+            let first = self.outgoing.starts[node as usize];
+            let mut least = tree.distance_ns[node as usize];
+            for (at, towards) in (first..).zip(self.outgoing.row(node)) {
+                let along = tree.distance_ns[towards.peer as usize] + towards.delay_ns;
+                if along < least {
+                    least = along;
+                    tree.arc[node as usize] = at;
+                }
+            }
+            tree.distance_ns[node as usize] = least.min(FAR);
+        }
+        self.repair(tree);
+    }
+
+    /// Finds links over which a node is nearer than it is said to be, and repairs from there.
+    fn repair(&mut self, tree: &mut Tree) {
         self.heap.clear();
-        for node in 0..self.satellites as u32 {
-            let known = distance[node as usize];
-            let least = self.outgoing.row(node).iter().fold(known, |least, arc| {
-                least.min(distance[arc.peer as usize] + arc.delay_ns)
-            });
-            if least < known {
-                distance[node as usize] = least;
-                self.heap.push(Reverse((least, node)));
+        for place in 0..self.links.len() {
+            let link = self.links[place];
+            let (a, b) = (
+                tree.distance_ns[link.a as usize],
+                tree.distance_ns[link.b as usize],
+            );
+            if a > b + link.there_ns {
+                self.shorten(tree, link.a, link.b, b + link.there_ns);
+            } else if b > a + link.back_ns {
+                self.shorten(tree, link.b, link.a, a + link.back_ns);
             }
         }
         if self.settle(tree) > REPAIRS_BEFORE_SORTING {
@@ -275,21 +320,37 @@ impl Paths {
         }
     }
 
+    /// Takes the way over `to` for `node`.
+    fn shorten(&mut self, tree: &mut Tree, node: u32, to: u32, distance_ns: u64) {
+        tree.distance_ns[node as usize] = distance_ns;
+        tree.arc[node as usize] = self.arc_between(node, to);
+        self.heap.push(Reverse((distance_ns, node)));
+    }
+
+    /// The shortest arc from one node to another, by its place.
+    fn arc_between(&self, node: u32, to: u32) -> u32 {
+        let row = (self.outgoing.starts[node as usize]..).zip(self.outgoing.row(node));
+        let between = row.filter(|(_, arc)| arc.peer == to);
+        between
+            .min_by_key(|(_, arc)| arc.delay_ns)
+            .map_or(NO_ARC, |(at, _)| at)
+    }
+
     /// Dijkstra from what is in the heap; says how many nodes it settled.
     fn settle(&mut self, tree: &mut Tree) -> usize {
-        let distance = &mut tree.distance_ns;
         let mut settled = 0;
         while let Some(Reverse((at_ns, node))) = self.heap.pop() {
-            if at_ns > distance[node as usize] {
+            if at_ns > tree.distance_ns[node as usize] {
                 continue;
             }
             settled += 1;
-            for arc in self.incoming.row(node) {
+            for place in
+                self.incoming.starts[node as usize]..self.incoming.starts[node as usize + 1]
+            {
+                let arc = self.incoming.arcs[place as usize];
                 let longer = at_ns + arc.delay_ns;
-                let known = &mut distance[arc.peer as usize];
-                if longer < *known {
-                    *known = longer;
-                    self.heap.push(Reverse((longer, arc.peer)));
+                if longer < tree.distance_ns[arc.peer as usize] {
+                    self.shorten(tree, arc.peer, node, longer);
                 }
             }
         }
@@ -353,10 +414,7 @@ impl Paths {
             // The ground's node number is higher than any satellite's: on a tie the satellite wins.
             at = match (next, down(at)) {
                 (_, Some(down_ns)) if down_ns < onward => destination.0,
-                (Some(arc), _) => {
-                    nodes.extend((arc.via != DIRECT).then_some(arc.via));
-                    arc.peer
-                }
+                (Some(arc), _) => arc.peer,
                 (None, _) => return None,
             };
             nodes.push(at);
