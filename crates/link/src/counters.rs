@@ -23,8 +23,14 @@ pub struct EdgeCounters {
     /// Frames delivered with a bit flipped.
     #[serde(default)]
     pub corrupted: u64,
+    /// Frames delivered with the mark "congestion experienced" of the edge's queue discipline.
+    #[serde(default)]
+    pub marked: u64,
     /// Dropped because the queue was full.
     pub dropped_queue: u64,
+    /// Dropped by the queue discipline, before the queue was full.
+    #[serde(default)]
+    pub dropped_aqm: u64,
     /// Taken by the loss law.
     pub dropped_loss: u64,
     /// Arrived before the edge was up, or while it was failed.
@@ -40,6 +46,7 @@ impl EdgeCounters {
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped_queue
+            + self.dropped_aqm
             + self.dropped_loss
             + self.dropped_outage
             + self.dropped_removed
@@ -54,7 +61,9 @@ impl EdgeCounters {
         self.delivered_bytes += other.delivered_bytes;
         self.duplicated += other.duplicated;
         self.corrupted += other.corrupted;
+        self.marked += other.marked;
         self.dropped_queue += other.dropped_queue;
+        self.dropped_aqm += other.dropped_aqm;
         self.dropped_loss += other.dropped_loss;
         self.dropped_outage += other.dropped_outage;
         self.dropped_removed += other.dropped_removed;
@@ -64,6 +73,7 @@ impl EdgeCounters {
     pub(crate) fn count_drop(&mut self, cause: DropCause) {
         match cause {
             DropCause::Queue => self.dropped_queue += 1,
+            DropCause::Aqm => self.dropped_aqm += 1,
             DropCause::Loss => self.dropped_loss += 1,
             DropCause::Outage => self.dropped_outage += 1,
             DropCause::Removed => self.dropped_removed += 1,

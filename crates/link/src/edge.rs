@@ -6,12 +6,17 @@
 //! is constant.
 
 use std::collections::VecDeque;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use crate::aqm::{Aqm, Limit, Packet};
 use crate::counters::EdgeCounters;
+use crate::discipline::Discipline;
 use crate::effects::Effects;
-use crate::laws::{Fate, Laws, Marks};
+use crate::laws::{DISCIPLINE, Fate, Laws, Marks};
+use crate::packet::Traits;
 use crate::rng::Rng;
+use crate::supply::{Point, Supply, work_of};
 use crate::types::{DropCause, Impairment, Loss, Nanos};
 
 /// A frame that came out of an edge.
@@ -39,36 +44,18 @@ pub struct Refused<F> {
 #[derive(Clone, Debug)]
 struct Waiting<F> {
     len_bytes: u32,
+    /// The queue discipline marked it.
+    congestion: bool,
     frame: F,
 }
 
-/// End of the service under way: `end_ns + rem / rate`, with `rem < rate`. The fraction is carried
-/// from frame to frame of a busy period, so the rate is exact in the long run.
-#[derive(Clone, Copy, Debug)]
-struct Service {
-    end_ns: Nanos,
-    rem: u64,
-}
-
-impl Service {
-    /// Start serving at `start_ns + rem / rate`.
-    fn begin(start_ns: Nanos, rem: u64, len_bytes: u32, rate: u64) -> Service {
-        let work = u128::from(len_bytes) * 8_000_000_000 + u128::from(rem);
-        Service::from_work(start_ns, work, rate)
-    }
-
-    fn from_work(start_ns: Nanos, work: u128, rate: u64) -> Service {
-        let rate = u128::from(rate);
-        let whole = u64::try_from(work / rate).unwrap_or(u64::MAX);
-        Service {
-            end_ns: start_ns.saturating_add(whole),
-            rem: (work % rate) as u64,
+impl<F> From<Packet<F>> for Waiting<F> {
+    fn from(packet: Packet<F>) -> Waiting<F> {
+        Waiting {
+            len_bytes: packet.len_bytes,
+            congestion: packet.ce,
+            frame: packet.frame,
         }
-    }
-
-    /// First whole nanosecond at which the frame is completely served: never early.
-    fn done_ns(self) -> Nanos {
-        self.end_ns.saturating_add(u64::from(self.rem > 0))
     }
 }
 
@@ -86,11 +73,15 @@ pub struct Edge<F> {
     /// As it was when this life began: the laws' generators come from it.
     origin: Rng,
     rng: Rng,
-    /// Frames not yet served; the first one is in service when `service` is set.
+    /// Frames not yet served; the first one is in service when `service` is set. Under a
+    /// discipline it is the only one here.
     queue: VecDeque<Waiting<F>>,
-    /// Bytes waiting, without the frame in service.
+    /// Bytes waiting here, without the frame in service.
     queue_bytes: u64,
-    service: Option<Service>,
+    /// Where the others wait if not first in, first out.
+    aqm: Option<Box<Aqm<F>>>,
+    /// End of the service under way.
+    service: Option<Point>,
     line: VecDeque<Released<F>>,
     last_due_ns: Nanos,
     /// Frames held back, out of the order of the others; in order among themselves.
@@ -112,6 +103,7 @@ impl<F> Edge<F> {
             rng,
             queue: VecDeque::new(),
             queue_bytes: 0,
+            aqm: None,
             service: None,
             line: VecDeque::new(),
             last_due_ns: 0,
@@ -129,6 +121,7 @@ impl<F> Edge<F> {
         self.origin = rng.clone();
         self.rng = rng;
         self.laws = None;
+        self.aqm = None;
     }
 
     /// Have these effects on top of the impairment, from `now` on, instead of those before.
@@ -141,15 +134,54 @@ impl<F> Edge<F> {
         effects: Option<Arc<Effects>>,
         out: &mut impl FnMut(F, DropCause),
     ) {
-        self.advance(now, &mut |frame| out(frame, DropCause::Loss));
+        self.advance(now, out);
+        let left = self.left(now);
         match (&mut self.laws, effects) {
             (Some(laws), Some(set)) => laws.change(set, &self.origin),
             (laws, set) => *laws = set.map(|set| Box::new(Laws::new(set, &self.origin))),
         }
         let base = self.base;
-        self.reconfigure(now, &base, &mut |frame| out(frame, DropCause::Loss));
+        self.go_by(now, &base, left, out);
+        self.fit_discipline(now);
         if self.is_down() {
             self.drop_waiting(out);
+        }
+    }
+
+    /// Have the queue that the effects ask for; frames that wait stay.
+    fn fit_discipline(&mut self, now: Nanos) {
+        let wanted = self.laws.as_ref().and_then(|laws| laws.set.discipline);
+        let wanted = wanted.unwrap_or(Discipline::DropTail);
+        let present = self.aqm.as_ref().map(|aqm| *aqm.discipline());
+        if wanted == present.unwrap_or(Discipline::DropTail) {
+            return;
+        }
+        let old = self.aqm.take();
+        self.aqm = Aqm::new(wanted, self.origin.stream(DISCIPLINE), now).map(Box::new);
+        let in_service = usize::from(self.service.is_some());
+        let waiting: Vec<Packet<F>> = match old {
+            Some(mut old) => old.drain(),
+            None => {
+                let plain = self.queue.drain(in_service..);
+                let packets = plain.map(|w| Packet {
+                    arrived_ns: now,
+                    len_bytes: w.len_bytes,
+                    traits: Traits::default(),
+                    ce: w.congestion,
+                    frame: w.frame,
+                });
+                packets.collect()
+            }
+        };
+        self.queue_bytes = 0;
+        for packet in waiting {
+            match &mut self.aqm {
+                Some(aqm) => aqm.put_back(packet),
+                None => {
+                    self.queue_bytes += u64::from(packet.len_bytes);
+                    self.queue.push_back(packet.into());
+                }
+            }
         }
     }
 
@@ -159,87 +191,186 @@ impl<F> Edge<F> {
             .is_some_and(|laws| laws.set.down == Some(true))
     }
 
-    /// A frame reaches the near end at `now`. `lost` gets frames that earlier service ends turned
-    /// out to lose.
+    /// Whether [`Edge::arrive_as`] makes a difference: the queue discipline goes by what frames are.
+    #[must_use]
+    pub fn wants_traits(&self) -> bool {
+        self.aqm.is_some()
+    }
+
+    /// As [`Edge::arrive_as`], of a frame that nothing is known of.
     ///
     /// # Errors
-    /// The frame itself, when the edge is not up yet or its queue is full.
+    /// As there.
     pub fn arrive(
         &mut self,
         now: Nanos,
         frame: F,
         len_bytes: u32,
-        lost: &mut impl FnMut(F),
+        out: &mut impl FnMut(F, DropCause),
     ) -> Result<(), Refused<F>> {
-        self.advance(now, lost);
+        self.arrive_as(now, frame, len_bytes, Traits::default(), out)
+    }
+
+    /// A frame reaches the near end at `now`. `out` gets frames that were taken earlier and go
+    /// now: those that earlier service ends turned out to lose, and those that the queue
+    /// discipline drops.
+    ///
+    /// # Errors
+    /// The frame itself, when the edge is not up yet, its queue is full or its discipline does not
+    /// take it.
+    pub fn arrive_as(
+        &mut self,
+        now: Nanos,
+        frame: F,
+        len_bytes: u32,
+        traits: Traits,
+        out: &mut impl FnMut(F, DropCause),
+    ) -> Result<(), Refused<F>> {
+        self.advance(now, out);
         self.counters.offered += 1;
         self.counters.offered_bytes += u64::from(len_bytes);
-        if now < self.impairment.up_from_ns || self.is_down() {
-            self.counters.dropped_outage += 1;
-            return Err(Refused {
+        let refused = if now < self.impairment.up_from_ns || self.is_down() {
+            Some((frame, DropCause::Outage))
+        } else if self.impairment.rate_bps.is_none() {
+            let waiting = Waiting {
+                len_bytes,
+                congestion: false,
                 frame,
-                cause: DropCause::Outage,
-            });
-        }
-        let Some(rate) = self.impairment.rate_bps else {
-            self.served(now, Waiting { len_bytes, frame }, lost);
+            };
+            self.served(now, waiting, out);
+            None
+        } else if self.aqm.is_some() {
+            self.arrive_at_aqm(now, frame, len_bytes, traits, out)
+        } else if self.service.is_some() && self.is_full(len_bytes) {
+            Some((frame, DropCause::Queue))
+        } else {
+            let waiting = Waiting {
+                len_bytes,
+                congestion: false,
+                frame,
+            };
+            self.queue.push_back(waiting);
+            self.queue_bytes += u64::from(len_bytes);
+            if self.service.is_none() {
+                self.serve_next(None, now, out);
+            }
+            None
+        };
+        let Some((frame, cause)) = refused else {
             return Ok(());
         };
-        if self.service.is_none() {
-            let work = self.on_link(len_bytes);
-            self.service = Some(Service::begin(now, 0, work, rate.get()));
-        } else if self.is_full(len_bytes) {
-            self.counters.dropped_queue += 1;
-            return Err(Refused {
-                frame,
-                cause: DropCause::Queue,
-            });
-        } else {
-            self.queue_bytes += u64::from(len_bytes);
+        self.counters.count_drop(cause);
+        Err(Refused { frame, cause })
+    }
+
+    fn arrive_at_aqm(
+        &mut self,
+        now: Nanos,
+        frame: F,
+        len_bytes: u32,
+        traits: Traits,
+        out: &mut impl FnMut(F, DropCause),
+    ) -> Option<(F, DropCause)> {
+        let (idle, limit) = (self.service.is_none(), self.limit());
+        let rate_bps = self.impairment.rate_bps.map_or(1, NonZeroU64::get);
+        let aqm = self.aqm.as_mut()?;
+        let packet = Packet {
+            arrived_ns: now,
+            len_bytes,
+            traits,
+            ce: false,
+            frame,
+        };
+        let limit = if idle { Limit::NONE } else { limit };
+        let counters = &mut self.counters;
+        let result = aqm.enqueue(now, packet, limit, rate_bps, &mut |frame, cause| {
+            counters.count_drop(cause);
+            out(frame, cause);
+        });
+        if idle && result.is_ok() {
+            self.serve_next(None, now, out);
         }
-        self.queue.push_back(Waiting { len_bytes, frame });
-        Ok(())
+        result.err()
+    }
+
+    /// What serves, where a rate does.
+    fn supply(&self) -> Option<Supply<'_>> {
+        let law = self.laws.as_ref().and_then(|l| l.set.rate_law.as_ref());
+        match law {
+            Some(law) => Some(Supply::Law(law)),
+            None => self.impairment.rate_bps.map(Supply::Constant),
+        }
     }
 
     /// What the frame takes of the rate.
-    fn on_link(&self, len_bytes: u32) -> u32 {
+    fn on_link(&self, len_bytes: u32) -> u128 {
         let overhead = self.laws.as_ref().and_then(|l| l.set.overhead_bytes);
-        len_bytes.saturating_add(overhead.unwrap_or(0))
+        work_of(len_bytes.saturating_add(overhead.unwrap_or(0)))
+    }
+
+    fn limit(&self) -> Limit {
+        let frames = self.laws.as_ref().and_then(|l| l.set.queue_frames);
+        Limit {
+            bytes: self.impairment.queue.bytes,
+            frames: frames.unwrap_or(u64::MAX),
+        }
     }
 
     fn is_full(&self, len_bytes: u32) -> bool {
-        let frames = self.laws.as_ref().and_then(|l| l.set.queue_frames);
+        let limit = self.limit();
         // The first in the queue is in service.
-        self.queue_bytes + u64::from(len_bytes) > self.impairment.queue.bytes
-            || frames.is_some_and(|limit| self.queue.len() as u64 > limit)
+        self.queue_bytes + u64::from(len_bytes) > limit.bytes
+            || self.queue.len() as u64 > limit.frames
+    }
+
+    /// Begin to serve the frame whose turn it is: where the one before ended, or at `now`.
+    fn serve_next(&mut self, after: Option<Point>, now: Nanos, out: &mut impl FnMut(F, DropCause)) {
+        self.service = None;
+        let counters = &mut self.counters;
+        if let Some(aqm) = &mut self.aqm {
+            let next = aqm.dequeue(now, &mut |frame, cause| {
+                counters.count_drop(cause);
+                out(frame, cause);
+            });
+            self.queue.extend(next.map(Waiting::from));
+        } else if let Some(next) = self.queue.front() {
+            self.queue_bytes -= u64::from(next.len_bytes);
+        }
+        if let (Some(next), Some(supply)) = (self.queue.front(), self.supply()) {
+            let from = after.unwrap_or_else(|| supply.fresh(now));
+            self.service = Some(supply.finish(from, self.on_link(next.len_bytes)));
+        }
     }
 
     /// Work off every service that ends by `now`.
-    pub fn advance(&mut self, now: Nanos, lost: &mut impl FnMut(F)) {
-        while let Some(service) = self.service {
-            let done_ns = service.done_ns();
+    pub fn advance(&mut self, now: Nanos, out: &mut impl FnMut(F, DropCause)) {
+        while let (Some(end), Some(supply)) = (self.service, self.supply()) {
+            let done_ns = supply.done_ns(end);
             if done_ns > now {
-                return;
+                break;
+            }
+            if let Some(aqm) = &mut self.aqm {
+                // What the clock does at the very instant comes after what services do.
+                aqm.tick(done_ns.saturating_sub(1));
             }
             let Some(frame) = self.queue.pop_front() else {
-                return;
+                break;
             };
-            self.service = match (self.queue.front(), self.impairment.rate_bps) {
-                (Some(next), Some(rate)) => {
-                    self.queue_bytes -= u64::from(next.len_bytes);
-                    let (start, rem) = (service.end_ns, service.rem);
-                    let work = self.on_link(next.len_bytes);
-                    Some(Service::begin(start, rem, work, rate.get()))
-                }
-                _ => None,
-            };
-            self.served(done_ns, frame, lost);
+            self.serve_next(Some(end), done_ns, out);
+            self.served(done_ns, frame, out);
+        }
+        if let Some(aqm) = &mut self.aqm {
+            aqm.tick(now);
         }
     }
 
     /// The last bit left the near end at `end_ns`: lost, or on its way.
-    fn served(&mut self, end_ns: Nanos, waiting: Waiting<F>, lost: &mut impl FnMut(F)) {
-        let Waiting { len_bytes, frame } = waiting;
+    fn served(&mut self, end_ns: Nanos, waiting: Waiting<F>, out: &mut impl FnMut(F, DropCause)) {
+        let Waiting {
+            len_bytes,
+            congestion,
+            frame,
+        } = waiting;
         let taken = match self.laws.as_mut().and_then(|laws| laws.loses()) {
             Some(taken) => taken,
             None => match self.impairment.loss {
@@ -249,7 +380,7 @@ impl<F> Edge<F> {
         };
         if taken {
             self.counters.dropped_loss += 1;
-            lost(frame);
+            out(frame, DropCause::Loss);
             return;
         }
         let delay = &self.impairment.delay;
@@ -277,7 +408,10 @@ impl<F> Edge<F> {
         line.push_back(Released {
             due_ns,
             len_bytes,
-            marks: fate.marks,
+            marks: Marks {
+                congestion,
+                ..fate.marks
+            },
             frame,
         });
     }
@@ -301,7 +435,10 @@ impl<F> Edge<F> {
         let late = self.late.front().map(|r| r.due_ns);
         let next = match self.line.front() {
             Some(head) => Some(head.due_ns),
-            None => self.service.map(|s| self.due_after(s.done_ns())),
+            None => {
+                let service = self.service.zip(self.supply());
+                service.map(|(end, supply)| self.due_after(supply.done_ns(end)))
+            }
         };
         match (next, late) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -310,8 +447,12 @@ impl<F> Edge<F> {
     }
 
     /// The next frame due by `now`, in the order of arrival but for frames held back.
-    pub fn pop_due(&mut self, now: Nanos, lost: &mut impl FnMut(F)) -> Option<Released<F>> {
-        self.advance(now, lost);
+    pub fn pop_due(
+        &mut self,
+        now: Nanos,
+        out: &mut impl FnMut(F, DropCause),
+    ) -> Option<Released<F>> {
+        self.advance(now, out);
         let due = |line: &VecDeque<Released<F>>| line.front().map_or(Nanos::MAX, |r| r.due_ns);
         let line = if due(&self.late) < due(&self.line) {
             &mut self.late
@@ -325,6 +466,7 @@ impl<F> Edge<F> {
         self.counters.delivered += 1;
         self.counters.delivered_bytes += u64::from(released.len_bytes);
         self.counters.corrupted += u64::from(released.marks.corrupt.is_some());
+        self.counters.marked += u64::from(released.marks.congestion);
         Some(released)
     }
 
@@ -341,31 +483,49 @@ impl<F> Edge<F> {
     /// Change what the edge does, from `now` on. Frames in flight keep their time; the frame in
     /// service gets the new rate for what is left of it; frames in the queue stay even when the
     /// new limit is smaller.
-    pub fn reconfigure(&mut self, now: Nanos, new: &Impairment, lost: &mut impl FnMut(F)) {
-        self.advance(now, lost);
-        let old_rate = self.impairment.rate_bps;
+    pub fn reconfigure(
+        &mut self,
+        now: Nanos,
+        new: &Impairment,
+        out: &mut impl FnMut(F, DropCause),
+    ) {
+        self.advance(now, out);
+        let left = self.left(now);
+        self.go_by(now, new, left, out);
+    }
+
+    /// What is left at `now` of the frame in service.
+    fn left(&self, now: Nanos) -> Option<u128> {
+        let (end, supply) = self.service.zip(self.supply())?;
+        Some(supply.left(now, end))
+    }
+
+    /// Go by another impairment, and serve what is `left` by the rate of now.
+    fn go_by(
+        &mut self,
+        now: Nanos,
+        new: &Impairment,
+        left: Option<u128>,
+        out: &mut impl FnMut(F, DropCause),
+    ) {
         self.base = *new;
         self.impairment = match &self.laws {
             Some(laws) => laws.set.over(new),
             None => *new,
         };
-        let Some(service) = self.service else { return };
-        if old_rate == self.impairment.rate_bps {
+        let Some(left) = left else { return };
+        if let Some(supply) = self.supply() {
+            self.service = Some(supply.finish(supply.fresh(now), left));
             return;
         }
-        match (old_rate, self.impairment.rate_bps) {
-            (Some(old), Some(new)) => {
-                let left = u128::from(service.end_ns.saturating_sub(now)) * u128::from(old.get())
-                    + u128::from(service.rem);
-                self.service = Some(Service::from_work(now, left, new.get()));
-            }
-            _ => {
-                self.service = None;
-                self.queue_bytes = 0;
-                while let Some(frame) = self.queue.pop_front() {
-                    self.served(now, frame, lost);
-                }
-            }
+        self.service = None;
+        self.queue_bytes = 0;
+        while let Some(frame) = self.queue.pop_front() {
+            self.served(now, frame, out);
+        }
+        let rest = self.aqm.as_mut().map(|aqm| aqm.drain());
+        for packet in rest.into_iter().flatten() {
+            self.served(now, packet.into(), out);
         }
     }
 
@@ -373,24 +533,31 @@ impl<F> Edge<F> {
     /// as removed (or as lost, if their service ended before); frames on the delay line still
     /// arrive.
     pub fn close(&mut self, now: Nanos, out: &mut impl FnMut(F, DropCause)) {
-        self.advance(now, &mut |frame| out(frame, DropCause::Loss));
+        self.advance(now, out);
         self.drop_waiting(out);
     }
 
     fn drop_waiting(&mut self, out: &mut impl FnMut(F, DropCause)) {
+        self.clear_waiting(&mut |frame, counters| {
+            counters.dropped_removed += 1;
+            out(frame, DropCause::Removed);
+        });
+    }
+
+    fn clear_waiting(&mut self, out: &mut impl FnMut(F, &mut EdgeCounters)) {
         self.service = None;
         self.queue_bytes = 0;
         for waiting in self.queue.drain(..) {
-            self.counters.dropped_removed += 1;
-            out(waiting.frame, DropCause::Removed);
+            out(waiting.frame, &mut self.counters);
+        }
+        for packet in self.aqm.iter_mut().flat_map(|aqm| aqm.drain()) {
+            out(packet.frame, &mut self.counters);
         }
     }
 
     /// Take every frame out, wherever it is (the lab goes down). Not counted.
     pub fn clear(&mut self, out: &mut impl FnMut(F)) {
-        self.service = None;
-        self.queue_bytes = 0;
-        self.queue.drain(..).for_each(|w| out(w.frame));
+        self.clear_waiting(&mut |frame, _| out(frame));
         self.line.drain(..).for_each(|r| out(r.frame));
         self.late.drain(..).for_each(|r| out(r.frame));
     }
@@ -420,12 +587,13 @@ impl<F> Edge<F> {
     /// Frames inside: waiting, in service or in flight.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.queue.len() + self.line.len() + self.late.len()
+        let in_aqm = self.aqm.as_ref().map_or(0, |aqm| aqm.len());
+        self.queue.len() + in_aqm + self.line.len() + self.late.len()
     }
 
     /// Bytes waiting for service as of the last call, without the frame in service.
     #[must_use]
     pub fn queue_bytes(&self) -> u64 {
-        self.queue_bytes
+        self.queue_bytes + self.aqm.as_ref().map_or(0, |aqm| aqm.bytes())
     }
 }

@@ -6,9 +6,11 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::jitter::Jitter;
+use crate::discipline::Discipline;
+use crate::jitter::{Jitter, JitterLaw};
 use crate::loss::LossLaw;
-use crate::types::{Delay, Impairment, Loss, PortId};
+use crate::rate::RateLaw;
+use crate::types::{Delay, Impairment, Loss, Nanos, PortId};
 
 /// Some frames are held back, so that others overtake them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,12 +36,18 @@ pub struct Effects {
     /// Instead of the plan's rate, bit/s, at least 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_bps: Option<u64>,
+    /// A rate that changes in time, instead of the plan's rate and of `rate_bps`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_law: Option<RateLaw>,
     /// Instead of the plan's queue limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_bytes: Option<u64>,
     /// Frames that may wait, on top of the limit in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_frames: Option<u64>,
+    /// Instead of drop-tail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub discipline: Option<Discipline>,
     /// Bytes of framing that each frame takes on the link besides its own, for service only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overhead_bytes: Option<u32>,
@@ -90,6 +98,12 @@ impl Effects {
                 errors.push(format!("{name} ratio {ratio} is not within 0..=1"));
             }
         }
+        if let Some(law) = &self.rate_law {
+            law.check(&mut errors);
+        }
+        if let Some(discipline) = &self.discipline {
+            discipline.check(&mut errors);
+        }
         if let Some(law) = &self.loss {
             law.check(&mut errors);
         }
@@ -113,6 +127,12 @@ impl Effects {
             down: pick(&other.down, &self.down),
             delay_ns: pick(&other.delay_ns, &self.delay_ns),
             rate_bps: pick(&other.rate_bps, &self.rate_bps),
+            // Whichever kind of rate is asked for last holds.
+            rate_law: match other.rate_bps {
+                Some(_) => other.rate_law.clone(),
+                None => pick(&other.rate_law, &self.rate_law),
+            },
+            discipline: pick(&other.discipline, &self.discipline),
             queue_bytes: pick(&other.queue_bytes, &self.queue_bytes),
             queue_frames: pick(&other.queue_frames, &self.queue_frames),
             overhead_bytes: pick(&other.overhead_bytes, &self.overhead_bytes),
@@ -122,6 +142,21 @@ impl Effects {
             duplicate_ratio: pick(&other.duplicate_ratio, &self.duplicate_ratio),
             corrupt_ratio: pick(&other.corrupt_ratio, &self.corrupt_ratio),
         }
+    }
+
+    /// With all laws of time beginning so much later: they are written by lab time, and edges
+    /// live by the clock of the data plane.
+    #[must_use]
+    pub fn starting_later(mut self, by_ns: Nanos) -> Effects {
+        self.rate_law = self.rate_law.map(|law| law.starting_later(by_ns));
+        if let Some(Jitter {
+            law: JitterLaw::Trace { origin_ns, .. },
+            ..
+        }) = &mut self.jitter
+        {
+            *origin_ns = origin_ns.saturating_add(by_ns);
+        }
+        self
     }
 
     /// Whether nothing is set.
@@ -139,6 +174,9 @@ impl Effects {
         }
         if let Some(rate) = self.rate_bps {
             effective.rate_bps = std::num::NonZeroU64::new(rate);
+        }
+        if let Some(law) = &self.rate_law {
+            effective.rate_bps = std::num::NonZeroU64::new(law.mean_bps());
         }
         if let Some(bytes) = self.queue_bytes {
             effective.queue.bytes = bytes;

@@ -13,6 +13,8 @@ use crate::types::{Delay, Nanos};
 pub struct Marks {
     /// It comes out twice.
     pub duplicate: bool,
+    /// Its ECN field says "congestion experienced".
+    pub congestion: bool,
     /// One bit is to be flipped; which one is this number modulo the bits there are.
     pub corrupt: Option<u64>,
 }
@@ -31,6 +33,8 @@ const JITTER: u64 = 2;
 const REORDER: u64 = 3;
 const DUPLICATE: u64 = 4;
 const CORRUPT: u64 = 5;
+/// Of the queue discipline, which keeps its own.
+pub(crate) const DISCIPLINE: u64 = 6;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Laws {

@@ -1,8 +1,8 @@
 //! The edge model of Constel, in virtual time.
 //!
 //! An *edge* is a directed connection between two ports with one impairment. It has three stages:
-//! **service** (rate, one frame at a time) with a byte-limited **queue** in front of it, then a
-//! **delay line** (propagation, FIFO). Nothing here reads a clock, draws from a global generator
+//! **service** (rate, one frame at a time) with a limited **queue** under a discipline in front of
+//! it, then a **delay line** (propagation, FIFO). Nothing here reads a clock, draws from a global generator
 //! or touches the kernel: `now` comes in as an argument, so the relay and the tests run the same
 //! code.
 //!
@@ -30,7 +30,9 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod aqm;
 mod counters;
+mod discipline;
 mod edge;
 mod effects;
 mod histogram;
@@ -39,13 +41,16 @@ mod laws;
 mod loss;
 mod mac;
 pub mod packet;
+mod rate;
 mod rng;
+mod supply;
 mod table;
 mod types;
 mod update;
 pub mod wheel;
 
 pub use counters::EdgeCounters;
+pub use discipline::{CodelParams, Discipline, PieParams, RedParams};
 pub use edge::{Edge, Refused, Released};
 pub use effects::{CheckedEffects, Effects, EffectsChange, EffectsError, Reorder};
 pub use histogram::{Histogram, Quantiles};
@@ -53,6 +58,7 @@ pub use jitter::{Jitter, JitterLaw};
 pub use laws::Marks;
 pub use loss::LossLaw;
 pub use mac::{MAC_PREFIX, MAX_PORT, is_group, mac_of, port_of_mac};
+pub use rate::{MAX_BPS, MIN_MEAN_BPS, OPPORTUNITY_BYTES, RateLaw, SLOT_NS};
 pub use rng::{loss_generator, loss_threshold};
 pub use table::{Applied, Delivery, EdgeStats, EdgeTable, Frames, Totals};
 pub use types::{Delay, DropCause, Impairment, Loss, Nanos, PortId, QueueLimit};

@@ -394,8 +394,8 @@ impl<F> EdgeTable<F> {
                     frames,
                     sum: &mut self.sum,
                 };
-                entry.edge.reconfigure(now, impairment, &mut |f| {
-                    frames.discard(f, DropCause::Loss);
+                entry.edge.reconfigure(now, impairment, &mut |f, cause| {
+                    frames.discard(f, cause);
                 });
                 self.held -= before - entry.edge.held();
                 self.rearm(id);
@@ -582,13 +582,19 @@ impl<F> EdgeTable<F> {
         };
         self.sum.offered += 1;
         self.sum.offered_bytes += u64::from(len_bytes);
+        let traits = if entry.edge.wants_traits() {
+            frames.traits(&frame)
+        } else {
+            Traits::default()
+        };
         let mut frames = Counting {
             frames,
             sum: &mut self.sum,
         };
         let before = entry.edge.held();
-        let result = entry.edge.arrive(now, frame, len_bytes, &mut |f| {
-            frames.discard(f, DropCause::Loss);
+        let edge = &mut entry.edge;
+        let result = edge.arrive_as(now, frame, len_bytes, traits, &mut |f, cause| {
+            frames.discard(f, cause);
         });
         self.held = self.held + entry.edge.held() - before;
         if !entry.behind {
@@ -669,10 +675,14 @@ impl<F> EdgeTable<F> {
         };
         let mut released = entry
             .edge
-            .pop_due(now, &mut |f| counting.discard(f, DropCause::Loss));
+            .pop_due(now, &mut |f, cause| counting.discard(f, cause));
         if let Some(r) = &mut released
             && r.marks != Marks::default()
         {
+            if r.marks.congestion {
+                frames.mark_ce(&mut r.frame);
+                self.sum.marked += 1;
+            }
             if let Some(draw) = r.marks.corrupt {
                 frames.flip_bit(&mut r.frame, draw);
                 self.sum.corrupted += 1;

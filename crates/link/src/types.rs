@@ -125,6 +125,8 @@ impl Impairment {
 pub enum DropCause {
     /// The queue was full.
     Queue,
+    /// The queue discipline took it, before the queue was full.
+    Aqm,
     /// The loss law took it.
     Loss,
     /// The edge was not up yet, or failed.

@@ -21,7 +21,7 @@ fn edge(impairment: Impairment) -> Edge<u32> {
     Edge::new(impairment, 1, 0, 1, 0)
 }
 
-fn none(_: u32) {
+fn none(_: u32, _: DropCause) {
     panic!("no frame may be lost here");
 }
 
@@ -30,9 +30,13 @@ fn drain(edge: &mut Edge<u32>, lost: &mut Vec<u32>) -> Vec<(Nanos, u32)> {
     let mut out = Vec::new();
     while let Some(at) = edge.next_event() {
         if at > 0 {
-            assert_eq!(edge.pop_due(at - 1, &mut |f| lost.push(f)), None, "early");
+            assert_eq!(
+                edge.pop_due(at - 1, &mut |f, _| lost.push(f)),
+                None,
+                "early"
+            );
         }
-        if let Some(r) = edge.pop_due(at, &mut |f| lost.push(f)) {
+        if let Some(r) = edge.pop_due(at, &mut |f, _| lost.push(f)) {
             assert_eq!(r.due_ns, at);
             out.push((at, r.frame));
         }
@@ -174,7 +178,7 @@ fn loss_is_seeded_and_binomial() {
         let mut e = Edge::new(lossy, seed, from, to, 0);
         let mut lost = Vec::new();
         for n in 0..100_000u32 {
-            e.arrive(u64::from(n), n, 64, &mut |f| lost.push(f))
+            e.arrive(u64::from(n), n, 64, &mut |f, _| lost.push(f))
                 .unwrap();
         }
         let delivered = drain(&mut e, &mut lost).len();
@@ -201,7 +205,7 @@ fn lost_frames_use_air_time() {
     e.arrive(0, 1, 100, &mut none).unwrap();
     e.reconfigure(50_000, &all, &mut none);
     assert_eq!(e.next_event(), Some(100_000));
-    e.reconfigure(100_000, &rate(8_000_000, 1000, 0), &mut |f| lost.push(f));
+    e.reconfigure(100_000, &rate(8_000_000, 1000, 0), &mut |f, _| lost.push(f));
     assert_eq!(
         lost,
         [1],

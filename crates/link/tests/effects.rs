@@ -304,6 +304,9 @@ prop_compose! {
             delay_ns: Some(500),
             reorder: reordering.then_some(Reorder { ratio, extent_ns }),
             down: None,
+            // In tests of their own.
+            rate_law: None,
+            discipline: None,
         }
     }
 }
@@ -394,7 +397,7 @@ proptest! {
                 let work = u128::from(len + overhead) * 8_000_000_000;
                 served.push((start, start + work, len, n));
             }
-            if edge.arrive(now, n, len, &mut |_| ()).is_err() {
+            if edge.arrive(now, n, len, &mut |_, _| ()).is_err() {
                 got_refused.push(n);
             }
         }
@@ -413,7 +416,7 @@ proptest! {
         }
         let mut got = Vec::new();
         while let Some(at) = edge.next_event() {
-            while let Some(r) = edge.pop_due(at, &mut |_| ()) {
+            while let Some(r) = edge.pop_due(at, &mut |_, _| ()) {
                 got.push((r.due_ns, r.frame));
             }
         }

@@ -403,7 +403,7 @@ proptest! {
                         if to.is_none() || open.len() == 1 || to == Some(k.1) {
                             offered += 1;
                             let e = &mut single.get_mut(k).unwrap().0;
-                            let _ = e.arrive(now, n, len, &mut |_| {});
+                            let _ = e.arrive(now, n, len, &mut |_, _| {});
                         }
                     }
                 }
@@ -418,7 +418,7 @@ proptest! {
                     // A life that ended is a separate edge here; order between lives is then
                     // not compared (the table keeps it, see the test above).
                     match single.get_mut(&(from, to)) {
-                        Some((e, true)) => e.reconfigure(now, &impairment, &mut |_| {}),
+                        Some((e, true)) => e.reconfigure(now, &impairment, &mut |_, _| {}),
                         _ => {
                             if let Some((e, _)) = single.remove(&(from, to)) {
                                 dead.push(((from, to), e));
@@ -473,7 +473,7 @@ proptest! {
         let reborn: Vec<(u32, u32)> = dead.iter().map(|(k, _)| *k).collect();
         for (k, mut e) in dead.into_iter().chain(single.into_iter().map(|(k, e)| (k, e.0))) {
             while let Some(at) = e.next_event() {
-                if let Some(r) = e.pop_due(at, &mut |_| {}) {
+                if let Some(r) = e.pop_due(at, &mut |_, _| {}) {
                     expected.push((k.0, k.1, r.frame, r.due_ns));
                 }
             }

@@ -1,0 +1,297 @@
+//! Queues that do more than wait: one per edge, boxed, and only where a discipline was asked for.
+//!
+//! RED, PIE and DRD decide when a frame comes, CoDel and FQ-CoDel when one is taken. All they know
+//! is virtual time, so that they are exact to the event; chance comes from the edge's own seed.
+
+mod codel;
+mod drd;
+mod fq;
+mod pie;
+mod red;
+
+use std::collections::VecDeque;
+
+use codel::Codel;
+use fq::FlowQueues;
+use pie::Pie;
+use red::Red;
+
+use crate::discipline::Discipline;
+use crate::packet::Traits;
+use crate::rng::Rng;
+use crate::types::{DropCause, Nanos};
+
+/// A frame that waits, with what disciplines go by.
+#[derive(Clone, Debug)]
+pub(crate) struct Packet<F> {
+    pub(crate) arrived_ns: Nanos,
+    pub(crate) len_bytes: u32,
+    pub(crate) traits: Traits,
+    /// Marked already.
+    pub(crate) ce: bool,
+    pub(crate) frame: F,
+}
+
+/// What may wait.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limit {
+    pub(crate) bytes: u64,
+    pub(crate) frames: u64,
+}
+
+impl Limit {
+    /// For a frame that goes into service at once.
+    pub(crate) const NONE: Limit = Limit {
+        bytes: u64::MAX,
+        frames: u64::MAX,
+    };
+}
+
+/// What a discipline wants done with a frame that comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Take,
+    Mark,
+    Drop,
+}
+
+/// First in, first out.
+#[derive(Clone, Debug)]
+struct Fifo<F> {
+    frames: VecDeque<Packet<F>>,
+    bytes: u64,
+}
+
+impl<F> Fifo<F> {
+    fn new() -> Fifo<F> {
+        Fifo {
+            frames: VecDeque::new(),
+            bytes: 0,
+        }
+    }
+
+    fn push(&mut self, packet: Packet<F>) {
+        self.bytes += u64::from(packet.len_bytes);
+        self.frames.push_back(packet);
+    }
+
+    fn pop(&mut self) -> Option<Packet<F>> {
+        let packet = self.frames.pop_front()?;
+        self.bytes -= u64::from(packet.len_bytes);
+        Some(packet)
+    }
+
+    fn has_room(&self, len_bytes: u32, limit: Limit) -> bool {
+        self.bytes.saturating_add(u64::from(len_bytes)) <= limit.bytes
+            && (self.frames.len() as u64) < limit.frames
+    }
+}
+
+/// A queue under a discipline.
+#[derive(Clone, Debug)]
+pub(crate) struct Aqm<F> {
+    discipline: Discipline,
+    rng: Rng,
+    waiting: Waiting<F>,
+    state: State,
+}
+
+#[derive(Clone, Debug)]
+enum Waiting<F> {
+    One(Fifo<F>),
+    Flows(FlowQueues<F>),
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    /// Those that need none.
+    Nothing,
+    Codel(Codel),
+    Red(Red),
+    Pie(Pie),
+}
+
+impl<F> Aqm<F> {
+    /// An empty queue. `None` for drop-tail, which needs none of this.
+    pub(crate) fn new(discipline: Discipline, mut rng: Rng, now: Nanos) -> Option<Aqm<F>> {
+        let fifo = || Waiting::One(Fifo::new());
+        let (waiting, state) = match discipline {
+            Discipline::DropTail => return None,
+            Discipline::Codel(_) => (fifo(), State::Codel(Codel::default())),
+            Discipline::FqCodel { .. } => {
+                let perturbation = rng.next_u64();
+                let queues = FlowQueues::new(perturbation);
+                (Waiting::Flows(queues), State::Nothing)
+            }
+            Discipline::Red(_) => (fifo(), State::Red(Red::new())),
+            Discipline::Pie(params) => (fifo(), State::Pie(Pie::new(&params, now))),
+            Discipline::Drd { .. } => (fifo(), State::Nothing),
+        };
+        Some(Aqm {
+            discipline,
+            rng,
+            waiting,
+            state,
+        })
+    }
+
+    pub(crate) fn discipline(&self) -> &Discipline {
+        &self.discipline
+    }
+
+    /// A frame comes, where it may wait within `limit`; the link serves `rate_bps` on average.
+    /// Others may have to go for it.
+    pub(crate) fn enqueue(
+        &mut self,
+        now: Nanos,
+        mut packet: Packet<F>,
+        limit: Limit,
+        rate_bps: u64,
+        out: &mut impl FnMut(F, DropCause),
+    ) -> Result<(), (F, DropCause)> {
+        let fifo = match (&mut self.waiting, &self.discipline) {
+            (Waiting::One(fifo), _) => fifo,
+            (
+                Waiting::Flows(queues),
+                Discipline::FqCodel {
+                    flows,
+                    quantum_bytes,
+                    ..
+                },
+            ) => {
+                queues.push(packet, *flows, *quantum_bytes);
+                queues.make_room(limit, out);
+                return Ok(());
+            }
+            (Waiting::Flows(_), _) => return Err((packet.frame, DropCause::Queue)),
+        };
+        let room = fifo.has_room(packet.len_bytes, limit);
+        let verdict = match (&self.discipline, &mut self.state) {
+            (Discipline::Red(params), State::Red(red)) => {
+                red.arrival(params, now, fifo.bytes, rate_bps, &mut self.rng)
+            }
+            (Discipline::Pie(params), State::Pie(pie)) => {
+                pie.arrival(params, fifo.bytes, room, &mut self.rng)
+            }
+            (
+                Discipline::Drd {
+                    min_frames,
+                    max_frames,
+                    ecn,
+                },
+                _,
+            ) => {
+                let waiting = fifo.frames.len() as u64;
+                drd::arrival((*min_frames, *max_frames), *ecn, waiting, &mut self.rng)
+            }
+            _ => Verdict::Take,
+        };
+        let can_mark = verdict == Verdict::Mark && packet.traits.ecn_capable;
+        if verdict == Verdict::Drop || (verdict == Verdict::Mark && !can_mark) {
+            return Err((packet.frame, DropCause::Aqm));
+        }
+        if !room {
+            return Err((packet.frame, DropCause::Queue));
+        }
+        packet.ce |= can_mark;
+        fifo.push(packet);
+        Ok(())
+    }
+
+    /// The next frame to be served, at `now`.
+    pub(crate) fn dequeue(
+        &mut self,
+        now: Nanos,
+        out: &mut impl FnMut(F, DropCause),
+    ) -> Option<Packet<F>> {
+        let fifo = match (&mut self.waiting, &self.discipline) {
+            (Waiting::One(fifo), _) => fifo,
+            (
+                Waiting::Flows(queues),
+                Discipline::FqCodel {
+                    codel,
+                    quantum_bytes,
+                    ..
+                },
+            ) => {
+                return queues.pop(now, codel, *quantum_bytes, out);
+            }
+            (Waiting::Flows(_), _) => return None,
+        };
+        match (&self.discipline, &mut self.state) {
+            (Discipline::Codel(params), State::Codel(codel)) => {
+                codel.dequeue(params, now, fifo, &mut |f| out(f, DropCause::Aqm))
+            }
+            (_, State::Red(red)) => {
+                let packet = fifo.pop();
+                if packet.is_none() {
+                    red.idle_from(now);
+                }
+                packet
+            }
+            (_, State::Pie(pie)) => {
+                let packet = fifo.pop();
+                pie.departure(
+                    now,
+                    packet.as_ref().map(|p| p.arrived_ns),
+                    fifo.frames.is_empty(),
+                );
+                packet
+            }
+            _ => fifo.pop(),
+        }
+    }
+
+    /// Time goes on to `now`, itself included: what the discipline does by the clock.
+    pub(crate) fn tick(&mut self, now: Nanos) {
+        if let (Discipline::Pie(params), State::Pie(pie)) = (&self.discipline, &mut self.state) {
+            pie.tick(params, now);
+        }
+    }
+
+    /// Bytes that wait.
+    pub(crate) fn bytes(&self) -> u64 {
+        match &self.waiting {
+            Waiting::One(fifo) => fifo.bytes,
+            Waiting::Flows(queues) => queues.bytes(),
+        }
+    }
+
+    /// Frames that wait.
+    pub(crate) fn len(&self) -> usize {
+        match &self.waiting {
+            Waiting::One(fifo) => fifo.frames.len(),
+            Waiting::Flows(queues) => queues.len(),
+        }
+    }
+
+    /// Take all frames out, in order of arrival.
+    pub(crate) fn drain(&mut self) -> Vec<Packet<F>> {
+        match &mut self.waiting {
+            Waiting::One(fifo) => {
+                fifo.bytes = 0;
+                fifo.frames.drain(..).collect()
+            }
+            Waiting::Flows(queues) => queues.drain(),
+        }
+    }
+
+    /// Put a frame in that waits already, whatever the discipline would say of one that comes.
+    pub(crate) fn put_back(&mut self, packet: Packet<F>) {
+        match (&mut self.waiting, &self.discipline) {
+            (
+                Waiting::Flows(queues),
+                Discipline::FqCodel {
+                    flows,
+                    quantum_bytes,
+                    ..
+                },
+            ) => {
+                queues.push(packet, *flows, *quantum_bytes);
+            }
+            (Waiting::One(fifo), _) => fifo.push(packet),
+            // Flow queues have no other discipline.
+            (Waiting::Flows(_), _) => {}
+        }
+    }
+}
