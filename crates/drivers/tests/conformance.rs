@@ -319,7 +319,7 @@ fn loss_is_binomial_and_follows_from_the_seed() {
 /// Which frames the pure model lets pass.
 fn survivors(impairment: &Impairment, count: u32) -> BTreeSet<u32> {
     let mut edge = Edge::new(*impairment, SEED, 0, 1, 0);
-    let lost = &mut |_| {};
+    let lost = &mut |_, _| {};
     for n in 0..count {
         edge.arrive(u64::from(n), n, 60, lost).unwrap();
     }
