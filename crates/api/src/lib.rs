@@ -23,7 +23,7 @@ pub use server::{LabView, Server};
 pub const SOCKET_NAME: &str = "api.sock";
 
 /// Longest request line, bytes; a longer one is refused.
-pub const REQUEST_LIMIT_BYTES: u64 = 64 * 1024;
+pub const REQUEST_LIMIT_BYTES: u64 = 8 * 1024 * 1024;
 
 /// A question to a running lab.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -240,12 +240,28 @@ pub(crate) struct Link {
 /// orbits do, until it is reset.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LinkChange {
+    /// Change nothing: show the link, as without a verb.
+    Show(LinkShow),
     /// Change what is named; the rest stays as set before.
     Set(Box<LinkSet>),
     /// Break the link: what arrives or waits is dropped, what is in flight still arrives.
     Fail(LinkEnds),
     /// Undo `fail`; what `set` changed stays.
     Heal(LinkEnds),
+}
+
+/// `link show`.
+#[derive(Debug, Args)]
+pub(crate) struct LinkShow {
+    /// The lab's name.
+    pub(crate) lab: String,
+    /// One end's node.
+    pub(crate) a: String,
+    /// The other end's node.
+    pub(crate) b: String,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// A lab's link.
@@ -276,9 +292,20 @@ pub(crate) struct LinkSet {
     /// Rate, instead of the scenario's.
     #[arg(long, value_name = "RATE")]
     pub(crate) rate: Option<DataRate>,
+    /// Rate that changes in time: `square:HIGH,LOW,HIGH_FOR,LOW_FOR`, `sine:MEAN,AMPLITUDE,PERIOD`,
+    /// `v-curve:HIGH,LOW,RAMP,EVERY,AT`, `csv:FILE`, `mahimahi:FILE`.
+    #[arg(long, value_name = "LAW", conflicts_with = "rate")]
+    pub(crate) rate_law: Option<String>,
     /// Bytes that may wait for service.
     #[arg(long, value_name = "SIZE")]
     pub(crate) queue: Option<DataSize>,
+    /// Queue discipline: `drop-tail`, `codel`, `fq-codel`, `pie`, `red:MIN,MAX,PROBABILITY` (sizes),
+    /// `drd:MIN,MAX` (frames).
+    #[arg(long, value_name = "DISCIPLINE")]
+    pub(crate) aqm: Option<String>,
+    /// Mark instead of dropping, where senders understand it.
+    #[arg(long, requires = "aqm")]
+    pub(crate) ecn: bool,
     /// Frames that may wait for service, on top of the limit in bytes.
     #[arg(long, value_name = "N")]
     pub(crate) queue_frames: Option<u64>,
@@ -291,9 +318,24 @@ pub(crate) struct LinkSet {
     /// Bursty loss: good to bad, bad to good, loss in good, loss in bad.
     #[arg(long, value_name = "RATIO", num_args = 4, group = "loss_law")]
     pub(crate) gilbert_elliott: Option<Vec<Ratio>>,
+    /// Four-state loss: p13, p31, p32, p23, p14.
+    #[arg(long, value_name = "RATIO", num_args = 5, group = "loss_law")]
+    pub(crate) four_state: Option<Vec<Ratio>>,
+    /// The last BURST of every EVERY frames.
+    #[arg(long, value_names = ["EVERY", "BURST"], num_args = 2, group = "loss_law")]
+    pub(crate) periodic: Option<Vec<u64>>,
+    /// A recording of losses: 0 (arrived) or 1 (lost) in each line.
+    #[arg(long, value_name = "FILE", group = "loss_law")]
+    pub(crate) loss_trace: Option<std::path::PathBuf>,
     /// Exactly these frames from now on, counted from 1: `17` or `3,10-12`.
     #[arg(long, value_name = "FRAMES", group = "loss_law")]
     pub(crate) drop: Option<String>,
+    /// A recording of delays, instead of the geometry's: milliseconds in each line.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["delay", "jitter"], requires = "trace_interval")]
+    pub(crate) delay_trace: Option<std::path::PathBuf>,
+    /// Time from one line of the recording to the next.
+    #[arg(long, value_name = "TIME", requires = "delay_trace")]
+    pub(crate) trace_interval: Option<TimeSpan>,
     /// Jitter: standard deviation (of `uniform`: half of the width).
     #[arg(long, value_name = "TIME")]
     pub(crate) jitter: Option<TimeSpan>,

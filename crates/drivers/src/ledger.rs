@@ -16,6 +16,7 @@ pub(crate) type Edge = (u32, u32);
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     edges: HashMap<Edge, Impairment>,
+    profiles: HashMap<u16, Effects>,
     port_effects: HashMap<u32, Effects>,
     edge_effects: HashMap<Edge, Effects>,
 }
@@ -62,6 +63,14 @@ impl Ledger {
         let mut touched = Vec::new();
         for change in changes {
             match change {
+                EffectsChange::Profile { number, effects } => {
+                    match effects {
+                        Some(effects) => self.profiles.insert(number, effects),
+                        None => self.profiles.remove(&number),
+                    };
+                    let of_profile = self.edges.iter().filter(|(_, i)| i.profile == number);
+                    touched.extend(of_profile.map(|(edge, _)| *edge));
+                }
                 EffectsChange::Port { port, effects } => {
                     match effects {
                         Some(effects) => self.port_effects.insert(port.0, effects),
@@ -91,10 +100,16 @@ impl Ledger {
             .get(&(from.0, to.0))
             .cloned()
             .unwrap_or_default();
-        let in_force = match self.port_effects.get(&from.0) {
-            Some(port) => port.merged(&own),
-            None => own.clone(),
-        };
+        let profile = self
+            .edges
+            .get(&(from.0, to.0))
+            .and_then(|impairment| self.profiles.get(&impairment.profile));
+        let below = [profile, self.port_effects.get(&from.0)];
+        let in_force = below
+            .into_iter()
+            .flatten()
+            .chain([&own])
+            .fold(Effects::default(), |sum, effects| sum.merged(effects));
         KnownEffects { in_force, own }
     }
 

@@ -173,9 +173,9 @@ impl WorkerHandle {
     pub(crate) fn apply_effects(&self, changes: Vec<EffectsChange>) -> Result<Nanos> {
         CheckedEffects::new(changes.clone(), self.inner.ports)?;
         let refusals = changes.iter().filter_map(|change| match change {
-            EffectsChange::Port { effects, .. } | EffectsChange::Edge { effects, .. } => {
-                effects.as_ref()
-            }
+            EffectsChange::Profile { effects, .. }
+            | EffectsChange::Port { effects, .. }
+            | EffectsChange::Edge { effects, .. } => effects.as_ref(),
         });
         let mut refusals: Vec<String> = refusals
             .flat_map(|effects| self.inner.capabilities.refusals(effects))

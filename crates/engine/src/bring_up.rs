@@ -13,8 +13,10 @@ use constel_host::rcu::Expedited;
 use constel_host::template::{NodeTemplate, ROUTER};
 use constel_plan::{Lab, address_plan, ospf_areas};
 
+use crate::clock::mono_ns;
 use crate::daemons::Daemons;
 use crate::error::EngineError;
+use crate::impair;
 use crate::launcher::{Launcher, hosts_file, namespaces_file};
 use crate::limits;
 use crate::manifest::memory_bytes;
@@ -55,6 +57,7 @@ pub(crate) fn fabric(
         addresses,
         areas,
         families,
+        failed: impair::Failed::default(),
     });
     let layout = &wiring.lab.layout;
     let ports = layout.ports().len();
@@ -109,6 +112,8 @@ pub(crate) fn fabric(
     let class_of = |port: &constel_topology::Port| u8::from(!port.role.is_isl());
     let classes = layout.ports().iter().map(class_of).collect();
     handle.classify(vec!["isl".into(), "gsl".into()], classes)?;
+    // Until the clock starts, laws of time run from here.
+    impair::put_profiles(&wiring, &handle, mono_ns())?;
     let launcher = Arc::new(Launcher {
         lab: claim.lab().to_string(),
         lab_dir: claim.dir().to_owned(),

@@ -15,6 +15,8 @@ use crate::wiring::{Wiring, node_ifindex};
 pub(crate) struct Computed {
     destinations: Vec<NodeId>,
     installed: Routes,
+    /// Changes of failed links that the kernels know of.
+    failed_version: u64,
 }
 
 impl Computed {
@@ -31,15 +33,29 @@ impl Computed {
         Self {
             destinations,
             installed: Routes::default(),
+            failed_version: 0,
         }
     }
 
-    /// What must change for `snapshot`. Pure; the kernels are told by [`Computed::install`].
+    /// Whether links were failed or healed by hand since the routes of the kernels were computed.
+    pub(crate) fn outdated(&self, wiring: &Wiring) -> bool {
+        wiring.failed.version() != self.failed_version
+    }
+
+    /// What must change for `snapshot`, without the links failed by hand. Pure; the kernels are told by
+    /// [`Computed::install`].
     pub(crate) fn prepare(&self, wiring: &Wiring, snapshot: &Snapshot) -> Prepared {
+        let failed_version = wiring.failed.version();
+        let rest = wiring.failed.without(snapshot);
+        let snapshot = rest.as_ref().unwrap_or(snapshot);
         let graph = Graph::new(&wiring.lab.layout, snapshot, GroundTransit::Never);
         let routes = Routes::compute(&graph, &self.destinations);
         let changes = routes.changes_from(&self.installed, &wiring.addresses);
-        Prepared { routes, changes }
+        Prepared {
+            routes,
+            failed_version,
+            changes,
+        }
     }
 
     /// Tells the kernels, node by node in the order that makes no loops.
@@ -61,6 +77,7 @@ impl Computed {
             send(nodes, run[0].node, &mut batch)?;
         }
         self.installed = prepared.routes;
+        self.failed_version = prepared.failed_version;
         Ok(())
     }
 
@@ -134,6 +151,8 @@ impl Computed {
 /// Routes of a step and the way there.
 pub(crate) struct Prepared {
     routes: Routes,
+    /// Changes of failed links that it knows of.
+    pub(crate) failed_version: u64,
     pub(crate) changes: Vec<RouteChange>,
 }
 

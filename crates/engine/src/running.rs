@@ -220,7 +220,7 @@ impl Run<'_> {
     /// The last step holds until the end.
     fn wait_out(
         &self,
-        steps: &Steps,
+        steps: &mut Steps,
         daemons: &mut Daemons,
         look: &mut Looks,
         seen: &mut Seen,
@@ -230,6 +230,7 @@ impl Run<'_> {
             if self.stopped() {
                 break;
             }
+            steps.route_round_failures()?;
             self.between_steps(&steps.current, daemons, look, seen)?;
             std::thread::sleep(left.min(Duration::from_millis(20)));
         }

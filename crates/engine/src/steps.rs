@@ -11,6 +11,7 @@ use constel_topology::{Delta, EdgeKind, NodeId, Snapshot, Stepper, diff};
 use crate::clock::{LabClock, mono_ns};
 use crate::computed::{Computed, Prepared};
 use crate::error::EngineError;
+use crate::impair;
 use crate::nodes::LiveNode;
 use crate::wiring::Wiring;
 
@@ -129,7 +130,8 @@ impl Steps {
         let changes = delta.changes(zero_mono_ns).collect();
         self.relay
             .apply(EdgeUpdate { changes }, Some(zero_mono_ns))?;
-        Ok(())
+        // Laws of time begin with lab time.
+        impair::put_profiles(&self.wiring, &self.relay, zero_mono_ns)
     }
 
     /// Computes the next step; touches nothing but this.
@@ -186,6 +188,7 @@ impl Steps {
             if stop(left) {
                 return Ok(false);
             }
+            self.route_round_failures()?;
             std::thread::sleep(self.clock.until(t_ns).unwrap_or(STOP_CHECK).min(STOP_CHECK));
         }
         let applied = pending.wait()?;
@@ -199,7 +202,11 @@ impl Steps {
             self.forget_neighbours(&ready.delta.removed)?;
         }
         self.learn_neighbours(&ready.delta)?;
-        if let (Some(computed), Some(prepared)) = (&mut self.computed, ready.routes) {
+        if let (Some(computed), Some(mut prepared)) = (&mut self.computed, ready.routes) {
+            // Failures by hand since then: other routes, and other routes in the kernels.
+            if prepared.failed_version != self.wiring.failed.version() {
+                prepared = computed.prepare(&self.wiring, &ready.snapshot);
+            }
             computed.install(&self.wiring, &self.nodes, prepared)?;
         }
         if !ready.later.changes.is_empty() {
@@ -214,6 +221,21 @@ impl Steps {
         self.times.kernel_ns.push((mono_ns() - start) as f64);
         self.current = ready.snapshot;
         Ok(true)
+    }
+
+    /// Links failed or healed by hand: computed routes follow at once, not only at the next step.
+    ///
+    /// # Errors
+    /// When a kernel refuses a route.
+    pub(crate) fn route_round_failures(&mut self) -> Result<(), EngineError> {
+        let Some(computed) = &mut self.computed else {
+            return Ok(());
+        };
+        if !computed.outdated(&self.wiring) {
+            return Ok(());
+        }
+        let prepared = computed.prepare(&self.wiring, &self.current);
+        computed.install(&self.wiring, &self.nodes, prepared)
     }
 
     /// Waits until the links of the step before are gone, and forgets who was there.

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex};
 
 use constel_api::LabView;
 use constel_drivers::LinkHandle;
-use constel_link::PortId;
+use constel_link::{PortId, RateLaw};
 use constel_observe::detail;
 use constel_observe::events::{Event, EventLog};
 use constel_scenario::nearest;
 use constel_topology::{NodeId, Snapshot, why};
 use serde_json::{Value, json};
 
-use crate::clock::LabClock;
+use crate::clock::{LabClock, mono_ns};
 use crate::impair;
 use crate::inspect;
 use crate::nodes::LiveNode;
@@ -140,7 +140,10 @@ impl LabView for View {
         let relay = self.with(|live| live.relay.clone());
         let relay = relay.ok_or_else(|| "the lab is still coming up".to_owned())?;
         let ends = impair::ends(a, b, |name| find(&wiring, name))?;
-        let answer = impair::set(&wiring, &relay, &snapshot, ends, effects, reset)?;
+        let answer = {
+            let zero_ns = self.clock.zero_mono_ns().unwrap_or_else(mono_ns);
+            impair::set(&wiring, &relay, &snapshot, ends, effects, reset, zero_ns)?
+        };
         let t_ns = self.clock.now_ns().and_then(|t| i64::try_from(t).ok());
         let set = &answer["edges"][0]["effects"];
         let name = b.map_or_else(|| a.to_owned(), |b| format!("{a}-{b}"));
@@ -255,10 +258,10 @@ impl View {
                 Some(_) => 0,
                 None => e.impairment.delay.slope_ns_per_s,
             }),
-            "rate_bps": effects.rate_bps.or(edge.and_then(|e| e.impairment.rate_bps).map(u64::from)),
+            "rate_bps": effects.rate_law.as_ref().map(RateLaw::mean_bps).or(effects.rate_bps).or(edge.and_then(|e| e.impairment.rate_bps).map(u64::from)),
             "queue_bytes": effects.queue_bytes.or(edge.map(|e| e.impairment.queue.bytes)),
             "loss": edge.map(|e| e.impairment.loss),
-            "effects": effects,
+            "effects": impair::brief(&effects),
             "counters": counters,
         })
     }

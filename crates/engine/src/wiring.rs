@@ -9,6 +9,8 @@ use constel_routing::{AddressPlan, Areas};
 use constel_scenario::model::Families;
 use constel_topology::{NodeId, Port};
 
+use crate::impair::Failed;
+
 /// `lo`'s index in every namespace.
 const LOOPBACK_IFINDEX: u32 = 1;
 
@@ -34,6 +36,8 @@ pub(crate) struct Wiring {
     /// OSPF's areas; `None`: one for everything, or no OSPF.
     pub(crate) areas: Option<Areas>,
     pub(crate) families: Families,
+    /// Edges failed by hand.
+    pub(crate) failed: Failed,
 }
 
 impl Wiring {
@@ -117,6 +121,7 @@ pub(crate) mod tests {
             areas: None,
             families,
             lab,
+            failed: Failed::default(),
         }
     }
 

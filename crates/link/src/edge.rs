@@ -574,6 +574,10 @@ impl<F> Edge<F> {
         &self.impairment
     }
 
+    pub(crate) fn profile(&self) -> u16 {
+        self.base.profile
+    }
+
     /// What it did so far.
     #[must_use]
     pub fn counters(&self) -> &EdgeCounters {

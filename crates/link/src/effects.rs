@@ -1,7 +1,8 @@
 //! What an edge does on top of the impairment that geometry and the plan give it at each step.
 //!
-//! Effects belong to a port (all edges that leave it) or to one edge. They stay when a step
-//! changes, removes and brings back the edge, until they are replaced.
+//! Effects belong to a profile (all edges of a kind of link), to a port (all edges that leave it) or
+//! to one edge; the later in this list goes before. They stay when a step changes, removes and
+//! brings back the edge, until they are replaced.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -195,6 +196,13 @@ impl Effects {
 /// One change of effects; `None` takes them away.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EffectsChange {
+    /// Of all edges whose impairment names this profile.
+    Profile {
+        /// Its number, at least 1.
+        number: u16,
+        /// What they do.
+        effects: Option<Effects>,
+    },
     /// Of all edges that leave this port.
     Port {
         /// The port.
@@ -215,18 +223,19 @@ pub enum EffectsChange {
 
 impl EffectsChange {
     /// The ports named.
-    pub(crate) fn ports(&self) -> [PortId; 2] {
+    pub(crate) fn ports(&self) -> Vec<PortId> {
         match *self {
-            EffectsChange::Port { port, .. } => [port, port],
-            EffectsChange::Edge { from, to, .. } => [from, to],
+            EffectsChange::Profile { .. } => Vec::new(),
+            EffectsChange::Port { port, .. } => vec![port],
+            EffectsChange::Edge { from, to, .. } => vec![from, to],
         }
     }
 
     fn effects(&self) -> Option<&Effects> {
         match self {
-            EffectsChange::Port { effects, .. } | EffectsChange::Edge { effects, .. } => {
-                effects.as_ref()
-            }
+            EffectsChange::Profile { effects, .. }
+            | EffectsChange::Port { effects, .. }
+            | EffectsChange::Edge { effects, .. } => effects.as_ref(),
         }
     }
 }
@@ -246,6 +255,9 @@ impl CheckedEffects {
     pub fn new(changes: Vec<EffectsChange>, ports: u32) -> Result<CheckedEffects, EffectsError> {
         let mut errors = Vec::new();
         for change in &changes {
+            if let EffectsChange::Profile { number: 0, .. } = change {
+                errors.push("profile 0 is the one without effects".into());
+            }
             for port in change.ports().into_iter().filter(|p| p.0 >= ports) {
                 errors.push(format!(
                     "{port} does not exist (the table has {ports} ports)"

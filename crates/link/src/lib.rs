@@ -45,6 +45,7 @@ mod rate;
 mod rng;
 mod supply;
 mod table;
+pub mod trace;
 mod types;
 mod update;
 pub mod wheel;

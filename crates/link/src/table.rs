@@ -157,6 +157,8 @@ pub struct EdgeTable<F> {
     free: Vec<u32>,
     index: KeyMap<u32>,
     past: KeyMap<Past>,
+    /// Effects by number from 1 on.
+    profiles: Vec<Option<Arc<Effects>>>,
     /// Effects of all edges of a port; of single edges, on top.
     port_effects: Vec<Option<Arc<Effects>>>,
     edge_effects: KeyMap<Arc<Effects>>,
@@ -198,6 +200,7 @@ impl<F> EdgeTable<F> {
             free: Vec::new(),
             index: KeyMap::default(),
             past: KeyMap::default(),
+            profiles: Vec::new(),
             port_effects: vec![None; ports as usize],
             edge_effects: KeyMap::default(),
             open: 0,
@@ -269,6 +272,13 @@ impl<F> EdgeTable<F> {
                     });
                 }
             }
+            if let EdgeChange::Set { impairment, .. } = change
+                && impairment.profile != 0
+                && self.profile(impairment.profile).is_none()
+            {
+                let profile = impairment.profile;
+                errors.push(ChangeError::NoSuchProfile { from, to, profile });
+            }
             if matches!(change, EdgeChange::Remove { .. })
                 && self.open_entry(from.0, to.0).is_none()
             {
@@ -280,6 +290,11 @@ impl<F> EdgeTable<F> {
         } else {
             Err(UpdateError { errors })
         }
+    }
+
+    fn profile(&self, number: u16) -> Option<&Arc<Effects>> {
+        let place = usize::from(number).checked_sub(1)?;
+        self.profiles.get(place)?.as_ref()
     }
 
     fn open_entry(&self, from: u32, to: u32) -> Option<&Entry<F>> {
@@ -301,8 +316,9 @@ impl<F> EdgeTable<F> {
         let ports = self.ports();
         if checked.ports > ports {
             let mut errors = Vec::new();
-            for [from, to] in checked.changes.iter().map(EffectsChange::ports) {
-                for port in [from, to].into_iter().filter(|p| p.0 >= ports) {
+            for named in checked.changes.iter().map(EffectsChange::ports) {
+                for &port in named.iter().filter(|p| p.0 >= ports) {
+                    let (from, to) = (named[0], named[named.len() - 1]);
                     errors.push(ChangeError::NoSuchPort {
                         from,
                         to,
@@ -317,6 +333,19 @@ impl<F> EdgeTable<F> {
         }
         for change in &checked.changes {
             match change {
+                EffectsChange::Profile { number, effects } => {
+                    let place = usize::from(number.saturating_sub(1));
+                    if self.profiles.len() <= place {
+                        self.profiles.resize(place + 1, None);
+                    }
+                    self.profiles[place] = effects.clone().map(Arc::new);
+                    for id in 0..self.entries.len() {
+                        let entry = self.entries[id].as_ref();
+                        if entry.is_some_and(|e| e.open && e.edge.profile() == *number) {
+                            self.put_effects(now, id as u32, frames);
+                        }
+                    }
+                }
                 EffectsChange::Port { port, effects } => {
                     self.port_effects[port.0 as usize] = effects.clone().map(Arc::new);
                     for i in 0..self.ports[port.0 as usize].len() {
@@ -341,12 +370,20 @@ impl<F> EdgeTable<F> {
     /// What holds for an edge, existing or not, on top of its impairment.
     #[must_use]
     pub fn effects(&self, from: PortId, to: PortId) -> Option<Arc<Effects>> {
-        let port = self.port_effects.get(from.0 as usize)?.as_ref();
-        let edge = self.edge_effects.get(&key(from.0, to.0));
-        match (port, edge) {
-            (Some(port), Some(edge)) => Some(Arc::new(port.merged(edge))),
-            (port, edge) => edge.or(port).cloned(),
-        }
+        let profile = self.open_entry(from.0, to.0).map(|e| e.edge.profile());
+        let levels = [
+            profile.and_then(|number| self.profile(number)),
+            self.port_effects
+                .get(from.0 as usize)
+                .and_then(Option::as_ref),
+            self.edge_effects.get(&key(from.0, to.0)),
+        ];
+        // Shared as they are where there is only one, which is so of almost all edges.
+        levels
+            .into_iter()
+            .flatten()
+            .cloned()
+            .reduce(|below, above| Arc::new(below.merged(&above)))
     }
 
     /// Effects of this edge alone, without its port's.
@@ -390,15 +427,20 @@ impl<F> EdgeTable<F> {
         {
             if entry.open {
                 let before = entry.edge.held();
-                let mut frames = Counting {
-                    frames,
+                let same_profile = entry.edge.profile() == impairment.profile;
+                let mut counting = Counting {
+                    frames: &mut *frames,
                     sum: &mut self.sum,
                 };
                 entry.edge.reconfigure(now, impairment, &mut |f, cause| {
-                    frames.discard(f, cause);
+                    counting.discard(f, cause);
                 });
                 self.held -= before - entry.edge.held();
-                self.rearm(id);
+                if same_profile {
+                    self.rearm(id);
+                } else {
+                    self.put_effects(now, id, frames);
+                }
                 return false;
             }
             let past = self.past.entry(key(from, to)).or_default();

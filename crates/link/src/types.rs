@@ -103,6 +103,14 @@ pub struct Impairment {
     pub loss: Loss,
     /// Frames that arrive before this instant are dropped with cause `outage`. 0: up at once.
     pub up_from_ns: Nanos,
+    /// Effects that all edges of a kind have: their number in the table, 0 for none. Told to the
+    /// table by [`EffectsChange::Profile`](crate::EffectsChange) before edges name it.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub profile: u16,
+}
+
+fn is_none(profile: &u16) -> bool {
+    *profile == 0
 }
 
 impl Impairment {
@@ -115,6 +123,7 @@ impl Impairment {
             queue: QueueLimit { bytes: 0 },
             loss: Loss::None,
             up_from_ns: 0,
+            profile: 0,
         }
     }
 }
@@ -186,6 +195,7 @@ mod tests {
             queue: QueueLimit { bytes: 15_000 },
             loss: Loss::Bernoulli { loss_ratio: 0.25 },
             up_from_ns: 9,
+            profile: 3,
         };
         let text = serde_json::to_string(&i).unwrap();
         assert_eq!(serde_json::from_str::<Impairment>(&text).unwrap(), i);

@@ -86,6 +86,16 @@ pub enum ChangeError {
         /// Edge end.
         to: PortId,
     },
+    /// Effects that the table was not told of.
+    #[error("edge {from} -> {to}: there is no profile {profile}")]
+    NoSuchProfile {
+        /// Edge start.
+        from: PortId,
+        /// Edge end.
+        to: PortId,
+        /// The number given.
+        profile: u16,
+    },
     /// Removal of an edge that does not exist.
     #[error("edge {from} -> {to}: cannot be removed, it does not exist")]
     NoSuchEdge {

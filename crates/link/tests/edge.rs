@@ -326,6 +326,7 @@ fn impairment() -> impl Strategy<Value = Impairment> {
                 queue: QueueLimit { bytes: queue },
                 loss: Loss::None,
                 up_from_ns: if up_from_ns < 1000 { 0 } else { up_from_ns },
+                profile: 0,
             },
         )
 }

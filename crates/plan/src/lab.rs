@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
 
+use constel_link::Effects;
 use constel_orbit::{Satellite as Orbit, Walker, WalkerKind, WalkerSpec};
 use constel_scenario::model::{self, Orbits, WalkerPattern};
 use constel_scenario::{Diagnostic, Diagnostics, Scenario, Span};
@@ -29,6 +30,8 @@ pub struct Lab {
     pub layout: Arc<Layout>,
     /// Where satellites are.
     pub sky: Arc<dyn Sky>,
+    /// Effects of kinds of links; the first is profile 1 of the edges' impairments.
+    pub profiles: Arc<Vec<Effects>>,
     /// Objects of element files that fly in none of the scenario's shells, with the reason.
     pub left_out: Arc<Vec<LeftOut>>,
 }
@@ -43,6 +46,7 @@ impl Lab {
         let mut orbits = Vec::new();
         let mut left_out = Vec::new();
         let mut constellations = Vec::new();
+        let mut profiles = Vec::new();
         for constellation in &scenario.constellations {
             let flown = match &constellation.orbits {
                 Orbits::Walker(walker) => fly_walker(&scenario, constellation, walker, &mut errors),
@@ -59,6 +63,7 @@ impl Lab {
                     constellation,
                     flown.satellites,
                     flown.neighbours,
+                    &mut profiles,
                 ));
             }
         }
@@ -76,7 +81,7 @@ impl Lab {
             cross: scenario
                 .cross_shell
                 .iter()
-                .map(|c| cross_shell(&scenario, c))
+                .map(|c| cross_shell(&scenario, c, &mut profiles))
                 .collect(),
             failures: scenario.failures.iter().map(failure).collect(),
         };
@@ -96,6 +101,7 @@ impl Lab {
             scenario: Arc::new(scenario),
             layout,
             sky,
+            profiles: Arc::new(profiles),
             left_out: Arc::new(left_out),
         };
         check_areas(&lab)?;
@@ -208,6 +214,7 @@ fn constellation_spec(
     constellation: &model::Constellation,
     satellites: Vec<Satellite>,
     neighbours: Neighbours,
+    profiles: &mut Vec<Effects>,
 ) -> Constellation {
     let (isl, isl_class) = match &constellation.isl {
         // The class of links that do not exist is never read.
@@ -219,7 +226,7 @@ fn constellation_spec(
                 max_range_m: grid.max_range.map_or(LINE_OF_SIGHT_M, |range| range.m()),
                 clearance_m: grid.atmosphere.m(),
             }),
-            class(&grid.link),
+            class(&grid.link, profiles),
         ),
     };
     let gsl = constellation.gsl.as_ref();
@@ -234,7 +241,7 @@ fn constellation_spec(
         isl_class,
         // Without links to the ground, mask and class are never read.
         min_elevation_deg: gsl.map_or(90.0, |gsl| gsl.min_elevation.deg()),
-        gsl_class: gsl.map_or_else(LinkClass::default, |gsl| class(&gsl.link)),
+        gsl_class: gsl.map_or_else(LinkClass::default, |gsl| class(&gsl.link, profiles)),
         gsl_steps: gsl.map_or_else(Vec::new, |gsl| {
             gsl.by_elevation.iter().map(elevation_step).collect()
         }),
@@ -261,7 +268,11 @@ fn lasers(grid: &model::PlusGrid) -> Lasers {
     }
 }
 
-fn cross_shell(scenario: &Scenario, cross: &model::CrossShell) -> CrossShell {
+fn cross_shell(
+    scenario: &Scenario,
+    cross: &model::CrossShell,
+    profiles: &mut Vec<Effects>,
+) -> CrossShell {
     /// Pairs are made to last for the lab, but not for longer than shells stay together anyhow.
     const LONGEST_NS: u64 = 1_800_000_000_000;
     CrossShell {
@@ -270,7 +281,7 @@ fn cross_shell(scenario: &Scenario, cross: &model::CrossShell) -> CrossShell {
         max_range_m: cross.max_range.m(),
         clearance_m: cross.atmosphere.m(),
         horizon_ns: scenario.duration.ns().unsigned_abs().min(LONGEST_NS),
-        class: class(&cross.link),
+        class: class(&cross.link, profiles),
         acquisition_ns: cross.acquisition.ns().unsigned_abs(),
     }
 }
@@ -358,8 +369,23 @@ fn elevation_step(step: &model::ElevationStep) -> ElevationStep {
     }
 }
 
-fn class(link: &model::Link) -> LinkClass {
+/// What the topology knows of a kind of link. The rest of it becomes a profile, shared by links that
+/// are the same.
+fn class(link: &model::Link, profiles: &mut Vec<Effects>) -> LinkClass {
+    let profile = if link.effects.is_empty() {
+        0
+    } else {
+        let known = profiles.iter().position(|known| *known == link.effects);
+        let place = known.unwrap_or_else(|| {
+            profiles.push(link.effects.clone());
+            profiles.len() - 1
+        });
+        // There are two kinds of links per constellation, and at most 1000 between shells; the
+        // scenario's size keeps them below this.
+        u16::try_from(place + 1).unwrap_or(u16::MAX)
+    };
     LinkClass {
+        profile,
         rate_bps: NonZeroU64::new(link.rate.bps()),
         queue_bytes: link.queue.bytes(),
         loss_ratio: link.loss.get(),

@@ -4,6 +4,7 @@
 
 mod transport;
 
+use constel_link::Effects;
 use constel_units::{Angle, DataRate, DataSize, Length, Ratio, TimeSpan, Utc};
 use serde::Serialize;
 
@@ -330,8 +331,8 @@ pub struct Gsl {
     pub link: Link,
 }
 
-/// Rate, queue and loss of a kind of link, in each direction.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+/// What a kind of link does, in each direction.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Link {
     /// At least 1 kbit/s.
     pub rate: DataRate,
@@ -341,6 +342,9 @@ pub struct Link {
     pub loss: Ratio,
     /// Delay on top of the light time.
     pub extra_delay: TimeSpan,
+    /// Everything else, with laws of time that begin at lab time zero.
+    #[serde(skip_serializing_if = "Effects::is_empty")]
+    pub effects: Effects,
 }
 
 /// What a ground link is like from an elevation upwards.

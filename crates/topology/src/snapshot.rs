@@ -62,6 +62,7 @@ impl Edge {
             && a.rate_bps == b.rate_bps
             && a.queue == b.queue
             && a.loss == b.loss
+            && a.profile == b.profile
             && up(a) == up(b)
     }
 }

@@ -197,6 +197,8 @@ pub struct LinkClass {
     pub loss_ratio: f64,
     /// Delay on top of light time, ns: processing, framing, refraction.
     pub extra_delay_ns: u64,
+    /// Number of the further effects of such links ([`Impairment::profile`](constel_link::Impairment)).
+    pub profile: u16,
 }
 
 /// Which inter-satellite links a constellation has.

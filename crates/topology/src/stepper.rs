@@ -440,6 +440,7 @@ impl Stepper {
                 Loss::None
             },
             up_from_ns: at.up_from_ns,
+            profile: class.profile,
         };
         edges.push(Edge {
             from: a,

@@ -1,5 +1,7 @@
 //! `constel link`: one link's live state, and changes of it by hand.
 
+mod laws;
+
 use constel_api::Request;
 use constel_units::{Ratio, TimeSpan};
 use serde_json::{Map, Value, json};
@@ -12,6 +14,7 @@ use crate::output;
 /// Shows or changes.
 pub(crate) fn run(args: &Link) -> Outcome {
     match (&args.change, &args.lab, &args.a, &args.b) {
+        (Some(LinkChange::Show(link)), ..) => show(&link.lab, &link.a, &link.b, link.json),
         (Some(LinkChange::Set(set)), ..) => change(&set.ends, effects(set)?, set.reset),
         (Some(LinkChange::Fail(ends)), ..) => change(ends, json!({"down": true}), false),
         (Some(LinkChange::Heal(ends)), ..) => change(ends, json!({"down": false}), false),
@@ -48,11 +51,18 @@ fn effects(set: &LinkSet) -> Result<Value, Failure> {
     };
     put("delay_ns", set.delay.map(ns).transpose()?);
     put("rate_bps", set.rate.map(|r| json!(r.bps())));
+    put("rate_law", laws::rate(set)?);
+    put("discipline", laws::discipline(set)?);
     put("queue_bytes", set.queue.map(|q| json!(q.bytes())));
     put("queue_frames", set.queue_frames.map(|n| json!(n)));
     put("overhead_bytes", set.overhead.map(|o| json!(o.bytes())));
     put("loss", loss(set)?);
     put("jitter", jitter(set)?);
+    if let Some(recording) = laws::delays(set)? {
+        // The recording is the whole delay.
+        put("delay_ns", Some(json!(0)));
+        put("jitter", Some(recording));
+    }
     if let (Some(ratio), Some(by)) = (set.reorder, set.reorder_by) {
         let extent_ns = ns(by)?;
         put(
@@ -87,6 +97,9 @@ fn loss(set: &LinkSet) -> Result<Option<Value>, Failure> {
         return Ok(Some(json!({"gilbert_elliott": {
             "good_to_bad": to_bad, "bad_to_good": to_good, "loss_good": good, "loss_bad": bad,
         }})));
+    }
+    if let Some(law) = laws::loss(set)? {
+        return Ok(Some(law));
     }
     let Some(text) = &set.drop else {
         return Ok(None);

@@ -1,10 +1,11 @@
 //! `constellations`: what flies and how it is linked.
 
-use constel_units::{Angle, DataRate, DataSize, Length, Ratio, TimeSpan};
+use constel_units::{Angle, DataRate, Length, Ratio, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Name, OrNone, Preset};
+use super::link::no_loss;
+use super::{Name, OrNone, Preset, RawLink};
 
 /// One constellation. Its orbits come from exactly one of `preset`, `walker`, `tle` and `omm`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -318,29 +319,8 @@ impl Default for RawHandover {
     }
 }
 
-fn no_time() -> TimeSpan {
+pub(super) fn no_time() -> TimeSpan {
     TimeSpan::from_ns(0)
-}
-
-/// Rate, queue and loss of a kind of link, in each direction.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Link")]
-pub struct RawLink {
-    /// Bits per second on the wire, Ethernet header included.
-    #[schemars(extend("x-minimum" = "1 kbit/s", "x-maximum" = "400 Gbit/s"))]
-    pub rate: DataRate,
-    /// Bytes that may wait to be sent; a frame that does not fit is dropped (drop tail).
-    #[serde(default = "default_queue")]
-    #[schemars(extend("x-minimum" = "1514 B", "x-maximum" = "1 GiB"))]
-    pub queue: DataSize,
-    /// Chance that a frame is lost, each frame by itself.
-    #[serde(default = "no_loss")]
-    pub loss: Ratio,
-    /// Delay on top of the light time, each way: processing, framing, refraction.
-    #[serde(default = "no_time")]
-    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
-    pub extra_delay: TimeSpan,
 }
 
 /// What a ground link is like from an elevation upwards.
@@ -357,14 +337,6 @@ pub struct RawElevationStep {
     /// Chance that a frame is lost.
     #[serde(default = "no_loss")]
     pub loss: Ratio,
-}
-
-fn default_queue() -> DataSize {
-    DataSize::from_bytes(128 * 1024)
-}
-
-fn no_loss() -> Ratio {
-    Ratio::from_ratio(0.0).expect("zero is a ratio")
 }
 
 /// Links between satellites of two shells: one laser of each satellite, paired one to one at lab time

@@ -9,6 +9,7 @@ mod constellations;
 mod failures;
 mod ground;
 mod kinds;
+mod link;
 mod preset;
 mod routing;
 mod traffic;
@@ -25,14 +26,14 @@ pub use constellations::{
     GslPolicy, HandoverKind, IslPattern, RawCrossShell, RawElevationStep, RawPair,
 };
 pub use constellations::{
-    RawConstellation, RawElements, RawGsl, RawHandover, RawIsl, RawLink, RawShell, RawWalker,
-    WalkerPattern,
+    RawConstellation, RawElements, RawGsl, RawHandover, RawIsl, RawShell, RawWalker, WalkerPattern,
 };
 pub use failures::{
     AllStations, RawFailedLink, RawFailedPlane, RawFailure, RawPolar, RawRegion, RegionHits,
 };
 pub use ground::{RawCity, RawGround, RawObstacle, RawPlaces, RawStation, RawWaypoint};
 pub use kinds::{Name, NameError, OrNone};
+pub use link::*;
 pub use preset::Preset;
 pub use routing::{
     Destinations, DriverChoice, Family, RawAreas, RawBfd, RawGroundTimers, RawLinks, RawOspf,

@@ -3,6 +3,7 @@
 use constel_units::{Length, TimeSpan};
 
 use super::inputs::Inputs;
+use super::link::link_of;
 use crate::diagnostic::Diagnostics;
 use crate::model::{
     Constellation, ElementSet, ElevationStep, Gsl, Isl, Link, Name, Orbits, Pairing, PlusGrid,
@@ -169,8 +170,8 @@ impl One<'_> {
             };
             (set.map(kind), star)
         };
-        let isl = self.isl(&raw.isl, has_star);
-        let gsl = self.gsl(raw);
+        let isl = self.isl(&raw.isl, has_star, inputs);
+        let gsl = self.gsl(raw, inputs);
         let resolved = Constellation {
             name: self.name.clone(),
             orbits: orbits?,
@@ -277,13 +278,24 @@ impl One<'_> {
         })
     }
 
+    /// The link of a section.
+    fn link(&mut self, section: &str, raw: &RawLink, inputs: &mut Inputs<'_>) -> Link {
+        let path = [
+            Key("constellations"),
+            Key(self.name.as_str()),
+            Key(section),
+            Key("link"),
+        ];
+        link_of(self.parsed, &path, raw, inputs, self.errors)
+    }
+
     /// Links to the ground; the inner `None`: by choice there are none.
-    fn gsl(&mut self, raw: &RawConstellation) -> Option<Option<Gsl>> {
+    fn gsl(&mut self, raw: &RawConstellation, inputs: &mut Inputs<'_>) -> Option<Option<Gsl>> {
         let set = raw.tle.as_ref().or(raw.omm.as_ref());
         let shells = set.map(|set| set.shells.as_slice()).unwrap_or_default();
         let some_shell = shells.is_empty() || shells.iter().any(|shell| shell.serves_ground);
         match (&raw.gsl, raw.serves_ground) {
-            (Some(gsl), true) if some_shell => self.gsl_of(gsl).map(Some),
+            (Some(gsl), true) if some_shell => self.gsl_of(gsl, inputs).map(Some),
             (None, false) => {
                 for (index, shell) in shells.iter().enumerate().filter(|(_, s)| !s.serves_ground) {
                     let key = if raw.tle.is_some() { "tle" } else { "omm" };
@@ -325,7 +337,7 @@ impl One<'_> {
         }
     }
 
-    fn isl(&mut self, raw: &RawIsl, has_star: bool) -> Option<Isl> {
+    fn isl(&mut self, raw: &RawIsl, has_star: bool, inputs: &mut Inputs<'_>) -> Option<Isl> {
         if raw.pattern == IslPattern::None {
             for key in [
                 "seam",
@@ -379,7 +391,7 @@ impl One<'_> {
             pairing: pairing?,
             max_slew_per_second: raw.max_slew_per_second.and_then(OrNone::into_option),
             acquisition: raw.acquisition.unwrap_or(TimeSpan::from_ns(0)),
-            link: link_of(link),
+            link: self.link("isl", link, inputs),
         }))
     }
 }
@@ -458,7 +470,7 @@ impl One<'_> {
         );
     }
 
-    fn gsl_of(&mut self, raw: &RawGsl) -> Option<Gsl> {
+    fn gsl_of(&mut self, raw: &RawGsl, inputs: &mut Inputs<'_>) -> Option<Gsl> {
         let wrong = [
             (
                 "hysteresis",
@@ -515,6 +527,20 @@ impl One<'_> {
                 None,
             );
         }
+        for (key, written) in [
+            ("rate_law", raw.link.rate_law.is_some()),
+            ("loss_law", raw.link.loss_law.is_some()),
+        ] {
+            if written && !raw.by_elevation.is_empty() {
+                self.error(
+                    &[Key("gsl"), Key("by_elevation")],
+                    "no-effect",
+                    format!("`by_elevation` has no effect with `link.{key}`"),
+                    "the law holds at every elevation",
+                    Some(format!("remove `by_elevation`, or `link.{key}`")),
+                );
+            }
+        }
         let steps = raw.by_elevation.iter().map(|s| ElevationStep {
             above: s.above,
             rate: s.rate,
@@ -528,7 +554,7 @@ impl One<'_> {
             beams: raw.beams,
             gso_avoidance: raw.gso_avoidance,
             by_elevation: steps.collect(),
-            link: link_of(&raw.link),
+            link: self.link("gsl", &raw.link, inputs),
         })
     }
 }
@@ -542,14 +568,5 @@ fn walker_of(raw: &RawWalker) -> Walker {
         phasing: raw.phasing,
         altitude: raw.altitude,
         raan0: raw.raan0,
-    }
-}
-
-pub(super) fn link_of(raw: &RawLink) -> Link {
-    Link {
-        rate: raw.rate,
-        queue: raw.queue,
-        loss: raw.loss,
-        extra_delay: raw.extra_delay,
     }
 }

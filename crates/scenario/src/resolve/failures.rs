@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::constellations::{Found, link_of};
+use super::constellations::Found;
+use super::inputs::Inputs;
+use super::link::link_of;
 use super::nodes::{Kind, Nodes};
 use crate::deferred::DeferredNode;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -94,6 +96,7 @@ impl<'a> Names<'a> {
 pub(super) fn cross_shell(
     parsed: &Parsed,
     found: &[Found],
+    inputs: &mut Inputs<'_>,
     errors: &mut Diagnostics,
 ) -> Vec<CrossShell> {
     let names = Names::new(parsed, found);
@@ -115,7 +118,7 @@ pub(super) fn cross_shell(
             max_range: raw.max_range,
             atmosphere: raw.atmosphere,
             acquisition: raw.acquisition,
-            link: link_of(&raw.link),
+            link: link_of(parsed, &path("link"), &raw.link, inputs, errors),
         });
     }
     links

@@ -4,6 +4,7 @@ mod constellations;
 mod failures;
 mod ground;
 mod inputs;
+mod link;
 mod nodes;
 mod routing;
 mod track;
@@ -37,7 +38,7 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
     let nodes = nodes::Nodes::new(parsed, &constellations, &stations, &mut errors);
     let (traffic, mut deferred) = traffic::resolve(parsed, &nodes, &routing, &mut errors);
     let transport = transport::resolve(parsed, &nodes, &traffic, &mut deferred, &mut errors);
-    let cross_shell = failures::cross_shell(parsed, &constellations, &mut errors);
+    let cross_shell = failures::cross_shell(parsed, &constellations, &mut inputs, &mut errors);
     let failures = failures::failures(parsed, &constellations, &nodes, &mut deferred, &mut errors);
 
     errors.or(())?;

@@ -1,0 +1,164 @@
+//! Links of a running lab changed by hand, felt by real packets: `link set`, `fail`, `heal`; and what a
+//! scenario's `link:` asks for beyond rate and loss.
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use support::lab::Lab;
+use support::{constel, scenario};
+
+/// Runs `constel ...`, which must succeed; what it prints.
+fn run(args: &[&str]) -> String {
+    let out = constel(args);
+    assert!(
+        out.status.success(),
+        "{args:?}: {}",
+        String::from_utf8_lossy(&out.stderr)
+    );
+    String::from_utf8_lossy(&out.stdout).into_owned()
+}
+
+/// Sends so many pings; how many came back, and the least round trip in ms.
+fn ping(lab: &str, from: &str, to: &str, count: u32) -> (u32, f64) {
+    let count = count.to_string();
+    let out = constel(&[
+        "exec", lab, from, "--", "ping", "-q", "-i", "0.05", "-W", "1", "-c", &count, to,
+    ]);
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    let received = text
+        .split(", ")
+        .find_map(|part| part.strip_suffix(" received")?.trim().parse().ok())
+        .unwrap_or_else(|| panic!("no count in {text}"));
+    let least = text
+        .split("= ")
+        .nth(1)
+        .and_then(|times| times.split('/').next()?.parse().ok())
+        .unwrap_or(f64::NAN);
+    (received, least)
+}
+
+/// Names of the nodes on the way, both ends included.
+fn way(lab: &str, from: &str, to: &str) -> Vec<String> {
+    let answer: Value = serde_json::from_str(&run(&["path", lab, from, to, "--json"])).unwrap();
+    let hops = answer["kernel"][0]["hops"].as_array().unwrap();
+    let mut names = vec![from.to_owned()];
+    names.extend(
+        hops.iter()
+            .map(|hop| hop["to"].as_str().unwrap().to_owned()),
+    );
+    names
+}
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "{what}: not within 10 s"
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_link_set_failed_and_healed_is_felt_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario::sky(dir.path(), 300, "0 s");
+    let lab = Lab::up("links", &file, dir.path(), &["--no-traffic"]);
+    let name = lab.name.as_str();
+    let (from, to) = ("ross", "weddell");
+    let first = way(name, from, to);
+    assert!(first.len() > 3, "{first:?} has a laser link in it");
+    let (near, far) = (first[1].as_str(), first[2].as_str());
+    let (received, before_ms) = ping(name, from, to, 10);
+    assert!(received >= 9, "{received} of 10");
+
+    // 100 ms instead of some light time, both ways.
+    run(&["link", "set", name, near, far, "--delay", "100 ms"]);
+    let (_, after_ms) = ping(name, from, to, 10);
+    assert!(
+        after_ms > before_ms + 150.0,
+        "{before_ms} ms, then {after_ms} ms"
+    );
+    // Merged: the delay stays when the loss comes.
+    run(&["link", "set", name, near, far, "--loss", "100 %"]);
+    assert_eq!(ping(name, from, to, 5).0, 0);
+    let shown: Value =
+        serde_json::from_str(&run(&["link", "show", name, near, far, "--json"])).unwrap();
+    let effects = &shown["edges"][0]["effects"];
+    assert_eq!(effects["delay_ns"], 100_000_000);
+    assert_eq!(effects["loss"]["bernoulli"]["loss_ratio"], 1.0);
+    // Laws of every kind are taken, and a reset takes all of them away.
+    let laws = [
+        "--rate-law",
+        "square:20 Mbit/s,5 Mbit/s,1 s,1 s",
+        "--aqm",
+        "fq-codel",
+        "--ecn",
+    ];
+    run(&[&["link", "set", name, near, far][..], &laws].concat());
+    run(&["link", "set", name, near, far, "--reset"]);
+    let (received, reset_ms) = ping(name, from, to, 10);
+    assert!(received >= 9, "{received} of 10");
+    assert!(
+        (reset_ms - before_ms).abs() < 5.0,
+        "{before_ms} ms, then {reset_ms} ms"
+    );
+
+    // Failed: computed routes go round it, without waiting for a step that changes the sky.
+    run(&["link", "fail", name, near, far]);
+    let uses = |way: &[String]| way.windows(2).any(|w| w[0] == near && w[1] == far);
+    until("a way round", || {
+        let way = way(name, from, to);
+        way.last().is_some_and(|last| last == to) && !uses(&way)
+    });
+    assert!(ping(name, from, to, 10).0 >= 9);
+    run(&["link", "heal", name, near, far]);
+    until("the old way", || uses(&way(name, from, to)));
+
+    // With its only antenna's link failed, the station is out of reach; healed, it is back.
+    run(&["link", "fail", name, from, near]);
+    until("out of reach", || ping(name, from, to, 1).0 == 0);
+    run(&["link", "heal", name, from, near]);
+    until("back", || ping(name, from, to, 3).0 == 3);
+}
+
+#[test]
+fn what_a_scenario_asks_of_links_holds_on_every_edge() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario::sky(dir.path(), 120, "0 s");
+    let text = std::fs::read_to_string(&file).unwrap();
+    // Every third frame into the ground link is lost, each way; what passes takes 30 ms more.
+    let text = text.replace(
+        "policy: nearest, handover: {outage: 0 s}, link: {rate: 10 Gbit/s,",
+        "policy: nearest, handover: {outage: 0 s}, link: {loss_law: {periodic: {every: 3}}, \
+         jitter: {quantiles: [30 ms, 30 ms]}, aqm: {codel: {}}, rate: 10 Gbit/s,",
+    );
+    let file = scenario::write(dir.path(), "lossy.yaml", &text);
+    let lab = Lab::up("links-asked", &file, dir.path(), &["--no-traffic"]);
+    let name = lab.name.as_str();
+    let first = way(name, "ross", "weddell");
+    let shown = run(&["link", "show", name, "ross", &first[1], "--json"]);
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    for edge in shown["edges"].as_array().unwrap() {
+        let effects = &edge["effects"];
+        assert_eq!(effects["loss"]["periodic"]["every"], 3, "{effects}");
+        assert!(effects["discipline"]["codel"].is_object(), "{effects}");
+    }
+    let light_ms =
+        serde_json::from_str::<Value>(&run(&["path", name, "ross", "weddell", "--json"])).unwrap()
+            ["kernel"][0]["delay_ns"]
+            .as_f64()
+            .unwrap()
+            / 1e6;
+    let (received, least_ms) = ping(name, "ross", "weddell", 60);
+    // Four ground links on the way there and back, each letting two of three through.
+    assert!((2..40).contains(&received), "{received} of 60");
+    // 30 ms on each of the four.
+    assert!(
+        (least_ms - 2.0 * light_ms - 120.0).abs() < 10.0,
+        "{least_ms} ms over {light_ms} ms of light"
+    );
+}

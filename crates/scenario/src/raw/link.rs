@@ -1,0 +1,532 @@
+//! `link`: what a kind of link does to frames, in each direction.
+
+use constel_units::{DataRate, DataSize, Ratio, TimeSpan};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::constellations::no_time;
+
+/// What a kind of link does to frames, in each direction: service at a rate, a queue in front of it,
+/// then the way, with loss, jitter and damage.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Link")]
+pub struct RawLink {
+    /// Bits per second on the wire, Ethernet header included. With `rate_law`, the nominal rate that
+    /// plans show.
+    #[schemars(extend("x-minimum" = "1 kbit/s", "x-maximum" = "400 Gbit/s"))]
+    pub rate: DataRate,
+    /// A rate that changes in time, which frames are served at instead of `rate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_law: Option<RawRateLaw>,
+    /// Bytes that each frame takes on the link besides its own, for framing; at most 64 KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0 B", "x-maximum" = "64 KiB"))]
+    pub overhead: Option<DataSize>,
+    /// Bytes that may wait to be sent; a frame that does not fit is dropped (drop tail).
+    #[serde(default = "default_queue")]
+    #[schemars(extend("x-minimum" = "1514 B", "x-maximum" = "1 GiB"))]
+    pub queue: DataSize,
+    /// Frames that may wait to be sent, besides the limit in bytes. Without it there is no such limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10_000_000))]
+    pub queue_frames: Option<u32>,
+    /// Queue discipline. Without it the queue is first in, first out, and drops at its limits only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aqm: Option<RawAqm>,
+    /// Chance that a frame is lost, each frame by itself.
+    #[serde(default = "no_loss")]
+    pub loss: Ratio,
+    /// A loss law with memory, instead of `loss`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss_law: Option<RawLossLaw>,
+    /// Delay on top of the light time, each way: processing, framing, refraction.
+    #[serde(default = "no_time")]
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
+    pub extra_delay: TimeSpan,
+    /// A recording of delays, instead of the light time and `extra_delay`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_trace: Option<RawDelayTrace>,
+    /// What is added to the delay, frame by frame. Frames stay in order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<RawJitter>,
+    /// Some frames are held back, so that others overtake them. Nothing else changes their order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reorder: Option<RawReorder>,
+    /// Chance that a frame arrives twice.
+    #[serde(default = "no_loss")]
+    pub duplicate: Ratio,
+    /// Chance that one bit of a frame, behind its Ethernet header, is flipped.
+    #[serde(default = "no_loss")]
+    pub corrupt: Ratio,
+}
+
+fn default_queue() -> DataSize {
+    DataSize::from_bytes(128 * 1024)
+}
+
+pub(super) fn no_loss() -> Ratio {
+    Ratio::from_ratio(0.0).expect("zero is a ratio")
+}
+
+/// A rate as a function of lab time. Exactly one of its keys is given.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(
+    rename = "RateLaw",
+    extend("oneOf" = [
+        {"required": ["square"]}, {"required": ["sine"]}, {"required": ["v_curve"]},
+        {"required": ["csv"]}, {"required": ["mahimahi"]}
+    ])
+)]
+pub struct RawRateLaw {
+    /// High and low in turn, high first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub square: Option<RawSquare>,
+    /// A sine around a mean, in slots of 1 ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sine: Option<RawSine>,
+    /// A dip around each handover of a regular schedule, in slots of 1 ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub v_curve: Option<RawVCurve>,
+    /// A recording of rates: a file with the header `t_s,rate_mbps` (or `t_ms`; `rate_bps`,
+    /// `rate_kbps`, `rate_gbps`), and a time and the rate from it on in each line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub csv: Option<RawRateFile>,
+    /// A recording of delivery opportunities as Mahimahi has it: in each line the millisecond in
+    /// which 1504 bytes can go. After the last it starts again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mahimahi: Option<RawFile>,
+}
+
+/// High and low in turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Square")]
+pub struct RawSquare {
+    /// The high rate.
+    #[schemars(extend("x-minimum" = "1 kbit/s", "x-maximum" = "400 Gbit/s"))]
+    pub high: DataRate,
+    /// The low rate, at most `high`.
+    #[schemars(extend("x-minimum" = "0 bit/s", "x-maximum" = "400 Gbit/s"))]
+    pub low: DataRate,
+    /// How long it is high.
+    #[schemars(extend("x-minimum" = "1 ms", "x-maximum" = "1 d"))]
+    pub high_for: TimeSpan,
+    /// How long it is low.
+    #[schemars(extend("x-minimum" = "1 ms", "x-maximum" = "1 d"))]
+    pub low_for: TimeSpan,
+}
+
+/// A sine around a mean.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Sine")]
+pub struct RawSine {
+    /// In the middle.
+    #[schemars(extend("x-minimum" = "1 kbit/s", "x-maximum" = "400 Gbit/s"))]
+    pub mean: DataRate,
+    /// From the middle up, and down; at most `mean`.
+    #[schemars(extend("x-minimum" = "0 bit/s", "x-maximum" = "400 Gbit/s"))]
+    pub amplitude: DataRate,
+    /// Of a whole wave.
+    #[schemars(extend("x-minimum" = "2 ms", "x-maximum" = "1 d"))]
+    pub period: TimeSpan,
+}
+
+/// A dip around each handover.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "VCurve")]
+pub struct RawVCurve {
+    /// Away from handovers.
+    #[schemars(extend("x-minimum" = "1 kbit/s", "x-maximum" = "400 Gbit/s"))]
+    pub high: DataRate,
+    /// At a handover; at most `high`.
+    #[schemars(extend("x-minimum" = "0 bit/s", "x-maximum" = "400 Gbit/s"))]
+    pub low: DataRate,
+    /// How long the rate falls before a handover, and how long it rises after it.
+    #[schemars(extend("x-minimum" = "1 ms", "x-maximum" = "1 h"))]
+    pub ramp: TimeSpan,
+    /// From one handover to the next, at least twice `ramp`.
+    #[schemars(extend("x-minimum" = "2 ms", "x-maximum" = "1 d"))]
+    pub every: TimeSpan,
+    /// Lab time of a handover.
+    #[serde(default = "no_time")]
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "1 d"))]
+    pub at: TimeSpan,
+}
+
+/// A recording of rates.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "RateFile")]
+pub struct RawRateFile {
+    /// The file, relative to the scenario file; may be compressed by gzip.
+    #[schemars(length(min = 1))]
+    pub file: String,
+    /// Whether it starts again at its end; otherwise the last rate stays.
+    #[serde(default = "yes")]
+    pub repeat: bool,
+}
+
+pub(super) fn yes() -> bool {
+    true
+}
+
+/// A file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "File")]
+pub struct RawFile {
+    /// The file, relative to the scenario file; may be compressed by gzip.
+    #[schemars(length(min = 1))]
+    pub file: String,
+}
+
+/// A queue discipline. Exactly one of its keys is given; its own keys all have defaults where the
+/// algorithm has them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(
+    rename = "Aqm",
+    extend("oneOf" = [
+        {"required": ["codel"]}, {"required": ["fq_codel"]}, {"required": ["red"]},
+        {"required": ["pie"]}, {"required": ["drd"]}
+    ])
+)]
+pub struct RawAqm {
+    /// Controlled Delay, RFC 8289.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub codel: Option<RawCodel>,
+    /// Flow Queue CoDel, RFC 8290; flows by IPv4 and IPv6 5-tuple.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fq_codel: Option<RawFqCodel>,
+    /// Random Early Detection (Floyd and Jacobson 1993).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub red: Option<RawRed>,
+    /// Proportional Integral controller Enhanced, RFC 8033.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pie: Option<RawPie>,
+    /// NIST Net's Derivative Random Drop: by the frames that wait, from 0 at `min_frames` in a
+    /// straight line to 95 % at `max_frames` and above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drd: Option<RawDrd>,
+}
+
+/// Parameters of CoDel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Codel")]
+pub struct RawCodel {
+    /// Standing delay that is fine.
+    #[serde(default = "codel_target")]
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
+    pub target: TimeSpan,
+    /// Time in which the delay must have been fine once.
+    #[serde(default = "codel_interval")]
+    #[schemars(extend("x-minimum" = "1 us", "x-maximum" = "100 s"))]
+    pub interval: TimeSpan,
+    /// Mark packets instead of dropping them, where their senders understand it.
+    #[serde(default)]
+    pub ecn: bool,
+}
+
+/// Parameters of FQ-CoDel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "FqCodel")]
+pub struct RawFqCodel {
+    /// Standing delay that is fine.
+    #[serde(default = "codel_target")]
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
+    pub target: TimeSpan,
+    /// Time in which the delay must have been fine once.
+    #[serde(default = "codel_interval")]
+    #[schemars(extend("x-minimum" = "1 us", "x-maximum" = "100 s"))]
+    pub interval: TimeSpan,
+    /// Queues that flows are hashed to.
+    #[serde(default = "fq_flows")]
+    #[schemars(range(min = 1, max = 65_536))]
+    pub flows: u32,
+    /// Bytes a queue may send per round.
+    #[serde(default = "fq_quantum")]
+    #[schemars(extend("x-minimum" = "1 B", "x-maximum" = "1 MiB"))]
+    pub quantum: DataSize,
+    /// Mark packets instead of dropping them, where their senders understand it.
+    #[serde(default)]
+    pub ecn: bool,
+}
+
+/// Parameters of RED.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Red")]
+pub struct RawRed {
+    /// Average queue up to which nothing is dropped.
+    #[schemars(extend("x-minimum" = "0 B", "x-maximum" = "1 GiB"))]
+    pub min: DataSize,
+    /// Average queue at which `probability` is reached; more than `min`.
+    #[schemars(extend("x-minimum" = "1 B", "x-maximum" = "1 GiB"))]
+    pub max: DataSize,
+    /// Chance of a drop at `max`.
+    #[serde(default = "red_probability")]
+    #[schemars(extend("x-exclusive-minimum" = "0 %"))]
+    pub probability: Ratio,
+    /// Weight of a new value in the average.
+    #[serde(default = "red_weight")]
+    #[schemars(extend("x-exclusive-minimum" = "0 %"))]
+    pub weight: Ratio,
+    /// From `max` to twice that the chance rises to 1, instead of jumping there.
+    #[serde(default = "yes")]
+    pub gentle: bool,
+    /// Mark packets instead of dropping them, where their senders understand it.
+    #[serde(default)]
+    pub ecn: bool,
+    /// Length of a typical frame, by which the average falls while the link is idle.
+    #[serde(default = "red_frame")]
+    #[schemars(extend("x-minimum" = "1 B", "x-maximum" = "64 KiB"))]
+    pub frame: DataSize,
+}
+
+/// Parameters of PIE.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Pie")]
+pub struct RawPie {
+    /// Delay to be kept.
+    #[serde(default = "pie_time")]
+    #[schemars(extend("x-minimum" = "1 us", "x-maximum" = "10 s"))]
+    pub target: TimeSpan,
+    /// Time between two looks.
+    #[serde(default = "pie_time")]
+    #[schemars(extend("x-minimum" = "1 ms", "x-maximum" = "10 s"))]
+    pub update: TimeSpan,
+    /// A burst of this length passes after the queue was short.
+    #[serde(default = "pie_burst")]
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "100 s"))]
+    pub burst: TimeSpan,
+    /// Mark packets instead of dropping them, where their senders understand it.
+    #[serde(default)]
+    pub ecn: bool,
+}
+
+/// Parameters of DRD.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Drd")]
+pub struct RawDrd {
+    /// Up to this many waiting frames nothing is dropped.
+    #[schemars(range(min = 0, max = 10_000_000))]
+    pub min_frames: u32,
+    /// From this many on 95 % are dropped; more than `min_frames`.
+    #[schemars(range(min = 1, max = 10_000_000))]
+    pub max_frames: u32,
+    /// Below `max_frames`, mark packets instead of dropping them, where their senders understand it.
+    #[serde(default)]
+    pub ecn: bool,
+}
+
+fn codel_target() -> TimeSpan {
+    TimeSpan::from_ns(5_000_000)
+}
+
+fn codel_interval() -> TimeSpan {
+    TimeSpan::from_ns(100_000_000)
+}
+
+fn fq_flows() -> u32 {
+    1024
+}
+
+fn fq_quantum() -> DataSize {
+    DataSize::from_bytes(1514)
+}
+
+fn red_probability() -> Ratio {
+    Ratio::from_ratio(0.1).expect("a ratio")
+}
+
+fn red_weight() -> Ratio {
+    Ratio::from_ratio(0.002).expect("a ratio")
+}
+
+fn red_frame() -> DataSize {
+    DataSize::from_bytes(1000)
+}
+
+fn pie_time() -> TimeSpan {
+    TimeSpan::from_ns(15_000_000)
+}
+
+fn pie_burst() -> TimeSpan {
+    TimeSpan::from_ns(150_000_000)
+}
+
+/// A loss law. Exactly one of its keys is given.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(
+    rename = "LossLaw",
+    extend("oneOf" = [
+        {"required": ["gilbert_elliott"]}, {"required": ["four_state"]},
+        {"required": ["periodic"]}, {"required": ["pattern"]}, {"required": ["trace"]}
+    ])
+)]
+pub struct RawLossLaw {
+    /// Two states with a loss ratio each (Gilbert 1960, Elliott 1963).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gilbert_elliott: Option<RawGilbertElliott>,
+    /// Four states (Salsano, Ludovici, Ordine 2009): 1 received in a gap, 2 received in a burst, 3
+    /// lost in a burst, 4 lost alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub four_state: Option<RawFourState>,
+    /// The last frames of every so many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub periodic: Option<RawPeriodic>,
+    /// Exactly these frames, in rising order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 100_000))]
+    pub pattern: Option<Vec<RawFrames>>,
+    /// A recording: a file with 0 (arrived) or 1 (lost) in each line; after the last it starts again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<RawFile>,
+}
+
+/// Parameters of the Gilbert-Elliott law.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "GilbertElliott")]
+pub struct RawGilbertElliott {
+    /// Chance of going from good to bad after a frame.
+    pub good_to_bad: Ratio,
+    /// Chance of going from bad to good after a frame.
+    pub bad_to_good: Ratio,
+    /// Chance of losing a frame in the good state.
+    #[serde(default = "no_loss")]
+    pub loss_good: Ratio,
+    /// Chance of losing a frame in the bad state.
+    #[serde(default = "all")]
+    pub loss_bad: Ratio,
+}
+
+fn all() -> Ratio {
+    Ratio::from_ratio(1.0).expect("one is a ratio")
+}
+
+/// Parameters of the 4-state law: chances from state to state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "FourState")]
+pub struct RawFourState {
+    /// From gap to burst.
+    pub p13: Ratio,
+    /// From burst back to the gap.
+    pub p31: Ratio,
+    /// From lost to received, within the burst.
+    pub p32: Ratio,
+    /// From received to lost, within the burst.
+    pub p23: Ratio,
+    /// A single loss within the gap.
+    pub p14: Ratio,
+}
+
+/// The last `burst` of every `every` frames.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Periodic")]
+pub struct RawPeriodic {
+    /// Length of the period in frames.
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub every: u32,
+    /// Frames lost per period, at most `every`.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub burst: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Frames by number, counted from 1 on each edge.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Frames")]
+pub struct RawFrames {
+    /// The first one.
+    #[schemars(range(min = 1, max = 4_000_000_000u32))]
+    pub first: u32,
+    /// The last one; default: the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 4_000_000_000u32))]
+    pub last: Option<u32>,
+}
+
+/// A recording of delays.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "DelayTrace")]
+pub struct RawDelayTrace {
+    /// The file: milliseconds in each line. It may be compressed by gzip; after its last line it starts
+    /// again.
+    #[schemars(length(min = 1))]
+    pub file: String,
+    /// Time from one line to the next.
+    #[schemars(extend("x-minimum" = "100 us", "x-maximum" = "1 h"))]
+    pub interval: TimeSpan,
+}
+
+/// What is added to the delay. Exactly one law is given, besides `half_life`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(
+    rename = "Jitter",
+    extend("oneOf" = [
+        {"required": ["uniform"]}, {"required": ["normal"]}, {"required": ["pareto"]},
+        {"required": ["pareto_normal"]}, {"required": ["quantiles"]}, {"required": ["trace"]}
+    ])
+)]
+pub struct RawJitter {
+    /// Evenly up to so much less or more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
+    pub uniform: Option<TimeSpan>,
+    /// Normal around 0 with this deviation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
+    pub normal: Option<TimeSpan>,
+    /// Pareto with tail index 3, mean 0 and this deviation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
+    pub pareto: Option<TimeSpan>,
+    /// A quarter normal, three quarters Pareto, with this deviation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
+    pub pareto_normal: Option<TimeSpan>,
+    /// A measured distribution: its quantiles at equal steps of probability, the first at 0 and the
+    /// last at 1, not falling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 2, max = 10_000))]
+    pub quantiles: Option<Vec<TimeSpan>>,
+    /// A recording of additions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<RawDelayTrace>,
+    /// Time in which the correlation halves; without it, every frame by itself. Not with `trace`,
+    /// which has a correlation of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-exclusive-minimum" = "0 s", "x-maximum" = "1 h"))]
+    pub half_life: Option<TimeSpan>,
+}
+
+/// Some frames are held back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Reorder")]
+pub struct RawReorder {
+    /// Chance of holding a frame back.
+    pub chance: Ratio,
+    /// How long.
+    #[schemars(extend("x-exclusive-minimum" = "0 s", "x-maximum" = "10 s"))]
+    pub by: TimeSpan,
+}

@@ -1,0 +1,325 @@
+//! `link`: what a kind of link does, in the link plane's own terms; recordings are read.
+
+use constel_link::{
+    CodelParams, Discipline, Effects, Jitter, JitterLaw, LossLaw, PieParams, RateLaw, RedParams,
+    Reorder, trace,
+};
+use constel_units::{Ratio, TimeSpan};
+
+use super::inputs::Inputs;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::model::Link;
+use crate::parse::Parsed;
+use crate::raw::{RawAqm, RawDelayTrace, RawJitter, RawLink, RawLossLaw, RawRateLaw};
+use crate::source::{Source, Span};
+use crate::walk::Seg::{self, Key};
+
+/// The link under `path`; what is wrong with it goes to `errors`.
+pub(super) fn link_of(
+    parsed: &Parsed,
+    path: &[Seg<'_>],
+    raw: &RawLink,
+    inputs: &mut Inputs<'_>,
+    errors: &mut Diagnostics,
+) -> Link {
+    let mut one = One {
+        parsed,
+        path,
+        inputs,
+        errors,
+    };
+    let effects = one.effects(raw);
+    Link {
+        rate: raw.rate,
+        queue: raw.queue,
+        loss: raw.loss,
+        extra_delay: raw.extra_delay,
+        effects,
+    }
+}
+
+struct One<'a, 'i> {
+    parsed: &'a Parsed,
+    path: &'a [Seg<'a>],
+    inputs: &'a mut Inputs<'i>,
+    errors: &'a mut Diagnostics,
+}
+
+fn ns(span: TimeSpan) -> u64 {
+    span.ns().unsigned_abs()
+}
+
+fn some(ratio: Ratio) -> Option<f64> {
+    Some(ratio.get()).filter(|r| *r > 0.0)
+}
+
+impl One<'_, '_> {
+    fn effects(&mut self, raw: &RawLink) -> Effects {
+        let rate_law = raw.rate_law.as_ref().and_then(|law| self.rate_law(law));
+        let loss = raw.loss_law.as_ref().and_then(|law| self.loss_law(law));
+        if raw.loss_law.is_some() && self.written("loss") {
+            self.no_effect(
+                "loss",
+                "loss_law",
+                "`loss_law` decides which frames are lost",
+            );
+        }
+        let mut jitter = raw.jitter.as_ref().and_then(|jitter| self.jitter(jitter));
+        let mut delay_ns = None;
+        if let Some(recording) = &raw.delay_trace {
+            for key in ["extra_delay", "jitter"] {
+                if self.written(key) {
+                    self.no_effect(key, "delay_trace", "the recording is the whole delay");
+                }
+            }
+            // A delay of zero, and the recording on top of it.
+            delay_ns = Some(0);
+            let law = self.delays(&["delay_trace", "file"], recording);
+            jitter = law.map(|law| Jitter {
+                law,
+                half_life_ns: 0,
+            });
+        }
+        let effects = Effects {
+            delay_ns,
+            rate_law,
+            queue_frames: raw.queue_frames.map(u64::from),
+            discipline: raw.aqm.as_ref().and_then(discipline),
+            overhead_bytes: raw
+                .overhead
+                .and_then(|size| u32::try_from(size.bytes()).ok())
+                .filter(|bytes| *bytes > 0),
+            loss,
+            jitter,
+            reorder: raw.reorder.as_ref().map(|reorder| Reorder {
+                ratio: reorder.chance.get(),
+                extent_ns: ns(reorder.by),
+            }),
+            duplicate_ratio: some(raw.duplicate),
+            corrupt_ratio: some(raw.corrupt),
+            ..Effects::default()
+        };
+        if let Err(wrong) = effects.check() {
+            for message in wrong.errors {
+                let error = self.parsed.error_at(self.path, "link", message);
+                self.errors.push(error);
+            }
+        }
+        effects
+    }
+
+    fn at<'p>(&'p self, keys: &[&'p str]) -> Vec<Seg<'p>> {
+        let keys = keys.iter().map(|key| Key(key));
+        self.path.iter().copied().chain(keys).collect()
+    }
+
+    fn written(&self, key: &str) -> bool {
+        self.parsed.is_written(&self.at(&[key]))
+    }
+
+    fn no_effect(&mut self, key: &str, with: &str, why: &str) {
+        let message = format!("`{key}` has no effect with `{with}`");
+        let error = self
+            .parsed
+            .error_at(&self.at(&[key]), "no-effect", message)
+            .with_reason(why)
+            .with_suggestion(format!("remove `{key}`, or `{with}`"));
+        self.errors.push(error);
+    }
+
+    /// A recording, read by `read`; its errors name the file's own lines.
+    fn recording<T>(
+        &mut self,
+        keys: &[&str],
+        file: &str,
+        read: impl FnOnce(&str) -> Result<T, Vec<trace::TraceError>>,
+    ) -> Option<T> {
+        let path = self.at(keys);
+        let place = self.parsed.place(&path, false);
+        let parsed = self.parsed;
+        // The path borrows self, and the inputs are part of it.
+        let path: Vec<Seg<'_>> = self
+            .path
+            .iter()
+            .copied()
+            .chain(keys.iter().map(|key| Key(key)))
+            .collect();
+        let input = self.inputs.text(file, &path, self.errors)?;
+        match read(&input.text) {
+            Ok(law) => Some(law),
+            Err(wrong) => {
+                let source = Source::new(&input.shown, &input.text);
+                for error in wrong {
+                    let span = Span::new(error.line, 1, 1);
+                    let named = parsed.source().file();
+                    self.errors.push(
+                        Diagnostic::new(&source, span, "trace", error.message).with_next(format!(
+                            "the file is named at {named}:{}:{}",
+                            place.line, place.column
+                        )),
+                    );
+                }
+                None
+            }
+        }
+    }
+
+    fn rate_law(&mut self, raw: &RawRateLaw) -> Option<RateLaw> {
+        if let Some(csv) = &raw.csv {
+            let keys = ["rate_law", "csv", "file"];
+            return self.recording(&keys, &csv.file, |text| trace::rate_csv(text, csv.repeat));
+        }
+        if let Some(recording) = &raw.mahimahi {
+            let keys = ["rate_law", "mahimahi", "file"];
+            return self.recording(&keys, &recording.file, trace::mahimahi);
+        }
+        let origin_ns = 0;
+        if let Some(square) = &raw.square {
+            return Some(RateLaw::Square {
+                high_bps: square.high.bps(),
+                low_bps: square.low.bps(),
+                high_ns: ns(square.high_for),
+                low_ns: ns(square.low_for),
+                origin_ns,
+            });
+        }
+        if let Some(sine) = &raw.sine {
+            return Some(RateLaw::Sine {
+                mean_bps: sine.mean.bps(),
+                amplitude_bps: sine.amplitude.bps(),
+                period_ns: ns(sine.period),
+                origin_ns,
+            });
+        }
+        // The schema asks for exactly one of them.
+        let curve = raw.v_curve.as_ref()?;
+        Some(RateLaw::VCurve {
+            high_bps: curve.high.bps(),
+            low_bps: curve.low.bps(),
+            half_width_ns: ns(curve.ramp),
+            period_ns: ns(curve.every),
+            origin_ns: ns(curve.at),
+        })
+    }
+
+    fn loss_law(&mut self, raw: &RawLossLaw) -> Option<LossLaw> {
+        if let Some(recording) = &raw.trace {
+            let lost = self.recording(
+                &["loss_law", "trace", "file"],
+                &recording.file,
+                trace::losses,
+            )?;
+            return Some(LossLaw::Trace { lost });
+        }
+        if let Some(ge) = &raw.gilbert_elliott {
+            return Some(LossLaw::GilbertElliott {
+                good_to_bad: ge.good_to_bad.get(),
+                bad_to_good: ge.bad_to_good.get(),
+                loss_good: ge.loss_good.get(),
+                loss_bad: ge.loss_bad.get(),
+            });
+        }
+        if let Some(four) = &raw.four_state {
+            return Some(LossLaw::FourState {
+                p13: four.p13.get(),
+                p31: four.p31.get(),
+                p32: four.p32.get(),
+                p23: four.p23.get(),
+                p14: four.p14.get(),
+            });
+        }
+        if let Some(periodic) = &raw.periodic {
+            return Some(LossLaw::Periodic {
+                every: u64::from(periodic.every),
+                burst: u64::from(periodic.burst),
+            });
+        }
+        let frames = raw.pattern.as_ref()?.iter().map(|range| {
+            let last = range.last.unwrap_or(range.first);
+            (u64::from(range.first), u64::from(last))
+        });
+        Some(LossLaw::Pattern {
+            frames: frames.collect(),
+        })
+    }
+
+    fn delays(&mut self, keys: &[&str], raw: &RawDelayTrace) -> Option<JitterLaw> {
+        let extra_ns = self.recording(keys, &raw.file, trace::delays_ms)?;
+        Some(JitterLaw::Trace {
+            interval_ns: ns(raw.interval),
+            extra_ns,
+            origin_ns: 0,
+        })
+    }
+
+    fn jitter(&mut self, raw: &RawJitter) -> Option<Jitter> {
+        let law = if let Some(span) = raw.uniform {
+            JitterLaw::Uniform {
+                half_width_ns: ns(span),
+            }
+        } else if let Some(sd) = raw.normal {
+            JitterLaw::Normal { sd_ns: ns(sd) }
+        } else if let Some(sd) = raw.pareto {
+            JitterLaw::Pareto { sd_ns: ns(sd) }
+        } else if let Some(sd) = raw.pareto_normal {
+            JitterLaw::ParetoNormal { sd_ns: ns(sd) }
+        } else if let Some(quantiles) = &raw.quantiles {
+            JitterLaw::Table {
+                quantiles_ns: quantiles.iter().map(|q| q.ns()).collect(),
+            }
+        } else {
+            let recording = raw.trace.as_ref()?;
+            self.delays(&["jitter", "trace", "file"], recording)?
+        };
+        Some(Jitter {
+            law,
+            half_life_ns: raw.half_life.map_or(0, ns),
+        })
+    }
+}
+
+fn discipline(raw: &RawAqm) -> Option<Discipline> {
+    if let Some(codel) = &raw.codel {
+        return Some(Discipline::Codel(CodelParams {
+            target_ns: ns(codel.target),
+            interval_ns: ns(codel.interval),
+            ecn: codel.ecn,
+        }));
+    }
+    if let Some(fq) = &raw.fq_codel {
+        return Some(Discipline::FqCodel {
+            codel: CodelParams {
+                target_ns: ns(fq.target),
+                interval_ns: ns(fq.interval),
+                ecn: fq.ecn,
+            },
+            flows: fq.flows,
+            quantum_bytes: u32::try_from(fq.quantum.bytes()).unwrap_or(u32::MAX),
+        });
+    }
+    if let Some(red) = &raw.red {
+        return Some(Discipline::Red(RedParams {
+            min_bytes: red.min.bytes(),
+            max_bytes: red.max.bytes(),
+            max_ratio: red.probability.get(),
+            weight: red.weight.get(),
+            gentle: red.gentle,
+            ecn: red.ecn,
+            frame_bytes: u32::try_from(red.frame.bytes()).unwrap_or(u32::MAX),
+        }));
+    }
+    if let Some(pie) = &raw.pie {
+        return Some(Discipline::Pie(PieParams {
+            target_ns: ns(pie.target),
+            update_ns: ns(pie.update),
+            burst_ns: ns(pie.burst),
+            ecn: pie.ecn,
+        }));
+    }
+    let drd = raw.drd.as_ref()?;
+    Some(Discipline::Drd {
+        min_frames: u64::from(drd.min_frames),
+        max_frames: u64::from(drd.max_frames),
+        ecn: drd.ecn,
+    })
+}
