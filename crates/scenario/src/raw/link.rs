@@ -162,7 +162,7 @@ pub struct RawVCurve {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "RateFile")]
 pub struct RawRateFile {
-    /// The file, relative to the scenario file; may be compressed by gzip.
+    /// The file, relative to the scenario file.
     #[schemars(length(min = 1))]
     pub file: String,
     /// Whether it starts again at its end; otherwise the last rate stays.
@@ -179,7 +179,7 @@ pub(super) fn yes() -> bool {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "File")]
 pub struct RawFile {
-    /// The file, relative to the scenario file; may be compressed by gzip.
+    /// The file, relative to the scenario file.
     #[schemars(length(min = 1))]
     pub file: String,
 }
@@ -468,7 +468,7 @@ pub struct RawFrames {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "DelayTrace")]
 pub struct RawDelayTrace {
-    /// The file: milliseconds in each line. It may be compressed by gzip; after its last line it starts
+    /// The file: milliseconds in each line. After its last line it starts
     /// again.
     #[schemars(length(min = 1))]
     pub file: String,
