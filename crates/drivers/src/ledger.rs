@@ -25,11 +25,18 @@ impl Ledger {
     /// Makes all changes, or none.
     ///
     /// # Errors
-    /// Edges to be removed that do not exist, all of them.
+    /// Edges to be removed that do not exist and profiles never told of, all of them.
     pub(crate) fn apply(&mut self, update: &CheckedUpdate) -> Result<Applied, UpdateError> {
         let mut errors = Vec::new();
         for change in update.changes() {
             let (from, to) = change.edge();
+            if let EdgeChange::Set { impairment, .. } = change
+                && impairment.profile != 0
+                && !self.profiles.contains_key(&impairment.profile)
+            {
+                let profile = impairment.profile;
+                errors.push(ChangeError::NoSuchProfile { from, to, profile });
+            }
             if matches!(change, EdgeChange::Remove { .. })
                 && !self.edges.contains_key(&(from.0, to.0))
             {

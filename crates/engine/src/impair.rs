@@ -58,7 +58,7 @@ impl Failed {
 /// When the link plane refuses.
 pub(crate) fn put_profiles(
     wiring: &Wiring,
-    relay: &RelayHandle,
+    relay: &LinkHandle,
     zero_ns: u64,
 ) -> Result<(), EngineError> {
     let numbered = (1..).zip(wiring.lab.profiles.iter());

@@ -23,6 +23,7 @@ fn all_up(layout: &Layout) -> Snapshot {
         queue: QueueLimit { bytes: 100_000 },
         loss: Loss::None,
         up_from_ns: 0,
+        profile: 0,
     };
     let both = |l: &constel_topology::IslLink| [(l.a, l.b), (l.b, l.a)];
     let mut edges: Vec<Edge> = layout

@@ -168,6 +168,7 @@ pub(crate) fn tcp_truth(options: &Options) -> Vec<Value> {
                         Loss::None
                     },
                     up_from_ns: 0,
+                    profile: 0,
                 };
                 let back = Impairment::delay_only(rtt_ms * MS / 2);
                 changes.extend([set(a, b, there), set(b, a, back)]);
