@@ -93,15 +93,6 @@ fn every_configuration_reads_as_agreed() {
                 ..SPEC
             },
         ),
-        (
-            "frr-babel-v6",
-            Spec {
-                software: frr,
-                protocol: Protocol::Babel,
-                ipv4: false,
-                ..SPEC
-            },
-        ),
     ];
     let templates = Templates::new(None).unwrap();
     let mut differing = Vec::new();

@@ -137,6 +137,7 @@ fn every_code_has_a_case() {
         "no-family",
         "no-such-protocol",
         "not-utf8",
+        "one-station",
         "order",
         "out-of-range",
         "same-node",

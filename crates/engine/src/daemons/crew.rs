@@ -5,7 +5,7 @@ use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use constel_host::process::Child;
+use constel_host::process::{Child, Mount};
 use constel_routing::daemons::{
     Program, Software, ZAPI_SOCKET, bird_arguments, frr_arguments, programs,
 };
@@ -13,6 +13,10 @@ use constel_topology::NodeId;
 
 use crate::error::EngineError;
 use crate::launcher::Launcher;
+
+/// Folders whose names are compiled into FRR's daemons: what outlives them, and what they log before they know
+/// where to. A node has its own in their place.
+const FRR_FOLDERS: [(&str, &str); 2] = [("state", "/run/frr"), ("tmp", "/var/tmp")];
 
 /// One daemon of one node: its place among the node's programs.
 pub(crate) type Key = (NodeId, usize);
@@ -60,10 +64,16 @@ impl Crew {
         let dir = self.folder(node);
         make(&dir)?;
         if let Some((user, group)) = self.owner {
-            chown(&dir, Some(user), Some(group)).map_err(|source| EngineError::Io {
-                what: format!("give {} to the user frr", dir.display()),
-                source,
-            })?;
+            let own = FRR_FOLDERS.map(|(name, _)| dir.join(name));
+            for folder in &own {
+                make(folder)?;
+            }
+            for folder in std::iter::once(&dir).chain(&own) {
+                chown(folder, Some(user), Some(group)).map_err(|source| EngineError::Io {
+                    what: format!("give {} to the user frr", folder.display()),
+                    source,
+                })?;
+            }
         }
         for (program, text) in self.programs.iter().zip(files) {
             let file = dir.join(format!("{}.conf", program.name));
@@ -102,7 +112,21 @@ impl Crew {
                 .map(|word| word.to_string_lossy().into_owned()),
         );
         let log = self.logs.join(log);
-        self.launcher.start(node, &argv, &log, &log, Vec::new())
+        let mounts = self.mounts(&dir);
+        self.launcher.start(node, &argv, &log, &log, mounts)
+    }
+
+    /// What FRR's daemons see in place of the host's folders.
+    fn mounts(&self, dir: &Path) -> Vec<Mount> {
+        let own = |(name, target): (&str, &str)| Mount::Bind {
+            source: dir.join(name),
+            target: PathBuf::from(target),
+            read_only: false,
+        };
+        match self.software {
+            Software::Bird => Vec::new(),
+            Software::Frr => FRR_FOLDERS.map(own).to_vec(),
+        }
     }
 
     fn forget_socket(&self, node: NodeId) -> Result<(), EngineError> {
@@ -135,10 +159,18 @@ fn frr_user() -> Result<(u32, u32), EngineError> {
         let mut fields = line.split(':').skip(1);
         Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
     });
-    numbers.ok_or_else(|| EngineError::Unable {
+    let numbers = numbers.ok_or_else(|| EngineError::Unable {
         what: "FRR's daemons run as the user frr, which this host does not have".to_owned(),
         remedy: "install: apt-get install frr".to_owned(),
-    })
+    })?;
+    let missing = FRR_FOLDERS.iter().find(|(_, at)| !Path::new(at).is_dir());
+    if let Some((_, at)) = missing {
+        return Err(EngineError::Unable {
+            what: format!("FRR's daemons need the folder {at}, which this host does not have"),
+            remedy: format!("mkdir {at} (nothing is written there: each node gets its own)"),
+        });
+    }
+    Ok(numbers)
 }
 
 pub(crate) fn make(dir: &Path) -> Result<(), EngineError> {

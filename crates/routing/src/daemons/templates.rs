@@ -11,7 +11,6 @@ const SHIPPED: &[(&str, &str)] = &[
     ("ospf6d.conf.j2", include_str!("templates/ospf6d.conf.j2")),
     ("isisd.conf.j2", include_str!("templates/isisd.conf.j2")),
     ("fabricd.conf.j2", include_str!("templates/fabricd.conf.j2")),
-    ("babeld.conf.j2", include_str!("templates/babeld.conf.j2")),
     ("bfdd.conf.j2", include_str!("templates/bfdd.conf.j2")),
 ];
 

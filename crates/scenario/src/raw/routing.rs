@@ -106,8 +106,8 @@ pub enum RoutingMode {
 pub enum Software {
     /// BIRD 2: one process a node. Speaks `ospf` and `babel`.
     Bird,
-    /// FRRouting: zebra and one process per protocol in every node. Speaks `ospf`, `isis`, `openfabric` and
-    /// `babel`.
+    /// FRRouting: zebra and one process per protocol in every node. Speaks `ospf`, `isis` and `openfabric`. But
+    /// for `ospf` over IPv4, a satellite must serve one station at a time: `gsl.beams: 1`.
     Frr,
 }
 

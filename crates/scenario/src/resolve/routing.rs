@@ -124,22 +124,7 @@ fn daemons(
 ) -> DaemonRouting {
     let raw = &parsed.raw.routing;
     let protocol = raw.protocol.unwrap_or_default();
-    if software == Software::Bird
-        && matches!(
-            protocol,
-            RoutingProtocol::Isis | RoutingProtocol::Openfabric
-        )
-    {
-        let error = parsed
-            .error_at(
-                &[Key("routing"), Key("protocol")],
-                "no-such-protocol",
-                "BIRD does not speak this protocol",
-            )
-            .with_allowed(["ospf", "babel"])
-            .with_suggestion("set `daemon: frr`");
-        errors.push(error);
-    }
+    check_protocol(parsed, software, protocol, errors);
     let timers = timers(parsed, protocol, errors);
     let start = raw.start.clone().unwrap_or_default();
     DaemonRouting {
@@ -155,6 +140,68 @@ fn daemons(
         bfd: bfd(parsed, protocol, errors),
         restart: restart(parsed, errors),
         template: template(parsed, inputs, errors),
+    }
+}
+
+/// Whether the software speaks the protocol, and over ground links as they are.
+fn check_protocol(
+    parsed: &Parsed,
+    software: Software,
+    protocol: RoutingProtocol,
+    errors: &mut Diagnostics,
+) {
+    let path = [Key("routing"), Key("protocol")];
+    let (allowed, other): (&[&str], _) = match software {
+        Software::Bird => (&["ospf", "babel"], "frr"),
+        Software::Frr => (&["ospf", "isis", "openfabric"], "bird"),
+    };
+    let error = match (software, protocol) {
+        (Software::Bird, RoutingProtocol::Isis | RoutingProtocol::Openfabric) => {
+            Some(parsed.error_at(
+                &path,
+                "no-such-protocol",
+                "BIRD does not speak this protocol",
+            ))
+        }
+        (Software::Frr, RoutingProtocol::Babel) => Some(
+            parsed
+                .error_at(
+                    &path,
+                    "no-such-protocol",
+                    "FRR does not speak Babel in a lab",
+                )
+                .with_reason("FRR 8.4.4's babeld never sends a hello, so it finds no neighbours"),
+        ),
+        _ => None,
+    };
+    if let Some(error) = error {
+        let error = error
+            .with_allowed(allowed.iter().copied())
+            .with_suggestion(format!("set `daemon: {other}`"));
+        errors.push(error);
+        return;
+    }
+    // FRR's IS-IS has no point-to-multipoint, and its OSPFv3 none before version 10.
+    let ipv6 = parsed.raw.routing.families.contains(&Family::Ipv6);
+    if software == Software::Bird || (protocol == RoutingProtocol::Ospf && !ipv6) {
+        return;
+    }
+    for (name, constellation) in &parsed.raw.constellations {
+        let many = |gsl: &crate::raw::RawGsl| gsl.beams != Some(1);
+        if constellation.gsl.as_ref().is_some_and(many) {
+            let path = [Key("constellations"), Key(name.as_str()), Key("gsl")];
+            let error = parsed
+                .error_at_key(
+                    &path,
+                    "one-station",
+                    "a satellite that serves several stations at a time",
+                )
+                .with_reason(
+                    "FRR's IS-IS and OSPFv3 hold one neighbour on a satellite's ground port",
+                )
+                .with_suggestion("add `beams: 1`, or use OSPF with `families: [ipv4]`, or BIRD");
+            errors.push(error);
+        }
     }
 }
 
