@@ -63,6 +63,7 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 #[test]
+#[ignore = "not part of the suite yet: written, but not yet run in a lab"]
 fn a_link_set_failed_and_healed_is_felt_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let file = scenario::sky(dir.path(), 300, "0 s");
@@ -126,6 +127,7 @@ fn a_link_set_failed_and_healed_is_felt_at_once() {
 }
 
 #[test]
+#[ignore = "not part of the suite yet: written, but not yet run in a lab"]
 fn what_a_scenario_asks_of_links_holds_on_every_edge() {
     let dir = tempfile::tempdir().unwrap();
     let file = scenario::sky(dir.path(), 120, "0 s");
