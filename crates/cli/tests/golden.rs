@@ -146,7 +146,13 @@ fn what_the_host_lacks_is_said_before_anything_is_made() {
   - {name: yours, at: 1 s, for: 2 s, run: {node: east, command: [/no/such/tool]}}
 ";
     scenario::small(dir, "small.yaml", "{mode: computed}", traffic);
-    assert_said("no-such-command", &refused(dir, &run), 5, &[]);
+    let own = Path::new(CONSTEL).parent().unwrap().to_str().unwrap();
+    assert_said(
+        "no-such-command",
+        &refused(dir, &run),
+        5,
+        &[(own, "<BESIDE CONSTEL>")],
+    );
 
     let traffic = "traffic:
   - {name: bulk, at: 1 s, for: 2 s, iperf3: {from: west, to: east, congestion: no-such-cc}}

@@ -181,8 +181,8 @@ mod tests {
         assert_eq!(
             DriverKind::Netem.capabilities().refusals(&effects),
             [
-                "driver netem has no effect `corrupt_ratio`; drivers that have: relay",
-                "driver netem has no effect `overhead_bytes`; drivers that have: relay, edt"
+                "driver netem has no effect `overhead_bytes`; drivers that have: relay, edt",
+                "driver netem has no effect `corrupt_ratio`; drivers that have: relay"
             ]
         );
     }

@@ -92,11 +92,7 @@ impl LabView for View {
                 row["node_list"] = nodes.collect();
             }
             if let Some(relay) = &live.relay {
-                row["relay"] = relay
-                    .snapshot()
-                    .ok()
-                    .and_then(|stats| serde_json::to_value(stats).ok())
-                    .unwrap_or(Value::Null);
+                row["relay"] = relay.snapshot().map_or(Value::Null, |stats| stats.detail);
             }
             row
         })

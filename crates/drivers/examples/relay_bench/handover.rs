@@ -12,7 +12,7 @@ use constel_link::{EdgeChange, EdgeUpdate, Impairment, PortId, mac_of};
 use serde_json::{Value, json};
 
 use crate::common::*;
-use crate::support::{ETH0, Node, Raw, frame, real_ns, remove, set};
+use crate::support::{ETH0, Node, Raw, frame, real_ns, remove, set, stamp};
 
 const COUNTS: [u32; 4] = [1, 10, 100, 1000];
 const TRIES: usize = 11;
@@ -77,6 +77,7 @@ fn by_relay(options: &Options, count: u32) -> Vec<(u64, u64)> {
         .iter()
         .map(|s| s.run(|| Raw::new(0x88b5)))
         .collect();
+    receivers.iter().for_each(stamp);
     let sender = station.run(|| Raw::new(0x88b5));
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -161,6 +162,7 @@ fn by_new_pairs(count: u32) -> u64 {
     make(&b);
     let receiver = b.run(|| Raw::on(last, 0x88b5));
     let sender = stations.run(|| Raw::on(last, 0x88b5));
+    stamp(&receiver);
     receiver.timeout(Duration::from_millis(1));
     let bytes = frame([0xff; 6], [2; 6], 0x88b5, &[0; 50]);
     loop {
