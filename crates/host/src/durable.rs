@@ -100,7 +100,9 @@ impl Lock {
         loop {
             let lock = match open(path, OFlags::empty()) {
                 Ok(fd) => Self::wait(fd, path)?,
-                Err(e) if matches!(e.errno(), Some(libc::ENOENT | libc::ENOTDIR)) => return Ok(None),
+                Err(e) if matches!(e.errno(), Some(libc::ENOENT | libc::ENOTDIR)) => {
+                    return Ok(None);
+                }
                 Err(e) => return Err(e),
             };
             if lock.is_on(path)? {

@@ -181,7 +181,9 @@ impl Socket {
     fn forwards(&mut self, family: i32) -> Result<bool> {
         let body = [family as u8, 0, 0, 0];
         let all = self.dump("read forwarding", RTM_GETNETCONF, &body, |kind, p| {
-            Ok((kind == RTM_NEWNETCONF).then(|| forwarding_of_all(p)).flatten())
+            Ok((kind == RTM_NEWNETCONF)
+                .then(|| forwarding_of_all(p))
+                .flatten())
         })?;
         all.first().copied().ok_or_else(|| Error::Protocol {
             what: "read forwarding".into(),

@@ -50,7 +50,8 @@ pub fn destroy_tcp(ns: &NetNs) -> Result<usize> {
     let mut ended = 0;
     for family in [libc::AF_INET as u8, libc::AF_INET6 as u8] {
         for id in list(&raw, family)? {
-            raw.send(&message(DESTROY, REQUEST | ACK, family, &id), 0).context(what)?;
+            raw.send(&message(DESTROY, REQUEST | ACK, family, &id), 0)
+                .context(what)?;
             match answer(&raw)? {
                 0 => ended += 1,
                 // It ended by itself meanwhile.
@@ -69,7 +70,9 @@ fn has_tcp() -> bool {
             return *file == "sockstat";
         };
         // "TCP: inuse 0 orphan 0 ...", "TCP6: inuse 0"
-        !text.lines().any(|line| line.starts_with("TCP") && line.contains(": inuse 0"))
+        !text
+            .lines()
+            .any(|line| line.starts_with("TCP") && line.contains(": inuse 0"))
     })
 }
 
@@ -89,7 +92,8 @@ fn message(kind: u16, flags: u16, family: u8, id: &[u8; SOCKET_ID]) -> Vec<u8> {
 /// The ids of all connections of a family.
 fn list(raw: &Raw, family: u8) -> Result<Vec<[u8; SOCKET_ID]>> {
     let what = || "list TCP connections".to_owned();
-    raw.send(&message(LIST, REQUEST | DUMP, family, &[0; SOCKET_ID]), 0).context(what)?;
+    raw.send(&message(LIST, REQUEST | DUMP, family, &[0; SOCKET_ID]), 0)
+        .context(what)?;
     let (mut ids, mut errno, mut done) = (Vec::new(), 0, false);
     let mut buffer = Vec::with_capacity(64 * 1024);
     while !done {
@@ -100,7 +104,10 @@ fn list(raw: &Raw, family: u8) -> Result<Vec<[u8; SOCKET_ID]>> {
                 DONE => done = true,
                 ERROR => (errno, done) = (errno_of(message.payload), true),
                 _ => ids.extend(
-                    message.payload.get(ID_IN_ANSWER..).and_then(|rest| rest.first_chunk().copied()),
+                    message
+                        .payload
+                        .get(ID_IN_ANSWER..)
+                        .and_then(|rest| rest.first_chunk().copied()),
                 ),
             }
             Ok(())
@@ -117,7 +124,8 @@ fn list(raw: &Raw, family: u8) -> Result<Vec<[u8; SOCKET_ID]>> {
 /// The error number that answers a request; 0 for success.
 fn answer(raw: &Raw) -> Result<i32> {
     let mut buffer = Vec::with_capacity(4096);
-    raw.recv(&mut buffer, 0).context(|| "end a TCP connection".to_owned())?;
+    raw.recv(&mut buffer, 0)
+        .context(|| "end a TCP connection".to_owned())?;
     let mut errno = 0;
     walk(&buffer, &mut |message| {
         if message.kind == ERROR {
@@ -129,7 +137,9 @@ fn answer(raw: &Raw) -> Result<i32> {
 }
 
 fn errno_of(payload: &[u8]) -> i32 {
-    payload.first_chunk().map_or(0, |code| i32::from_ne_bytes(*code).saturating_neg())
+    payload
+        .first_chunk()
+        .map_or(0, |code| i32::from_ne_bytes(*code).saturating_neg())
 }
 
 #[cfg(test)]
@@ -156,7 +166,10 @@ mod tests {
         // Ending one end resets the other, which may be gone before its turn.
         assert!((1..=2).contains(&destroy_tcp(&ns).unwrap()));
         let errno = client.read(&mut [0; 1]).unwrap_err().raw_os_error();
-        assert!([Some(libc::ECONNABORTED), Some(libc::ECONNRESET)].contains(&errno), "{errno:?}");
+        assert!(
+            [Some(libc::ECONNABORTED), Some(libc::ECONNRESET)].contains(&errno),
+            "{errno:?}"
+        );
         assert_eq!(destroy_tcp(&ns).unwrap(), 0);
         assert!(untouched.take_error().unwrap().is_none());
     }

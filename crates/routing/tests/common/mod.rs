@@ -1,5 +1,9 @@
 //! Constellations the tests share: topology's, as one shell of satellites called `sat-PLANE-SLOT`.
-#![allow(dead_code, unused_imports, reason = "each test binary uses some of these")]
+#![allow(
+    dead_code,
+    unused_imports,
+    reason = "each test binary uses some of these"
+)]
 
 #[path = "../../../topology/tests/common/mod.rs"]
 mod shells;
