@@ -6,7 +6,7 @@
 //! `kill -9`. Connections that use it when it goes keep it until they end.
 
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Mutex;
 
@@ -165,8 +165,5 @@ fn open_link(id: u32) -> Option<OwnedFd> {
         return None;
     }
     // SAFETY: the call above has just returned this descriptor; nobody else owns it.
-    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-    // A link whose owner has just gone is found but registers nothing any more.
-    debug_assert!(fd.as_fd().as_raw_fd() >= 0);
-    Some(fd)
+    Some(unsafe { OwnedFd::from_raw_fd(fd) })
 }

@@ -40,6 +40,17 @@ impl PlaneConfig {
             seed,
         }
     }
+
+    /// # Errors
+    /// When there is no such port.
+    pub(crate) fn check_port(&self, port: PortId) -> Result<()> {
+        let ports = self.ports;
+        if port.0 < ports {
+            Ok(())
+        } else {
+            Err(DriverError::NoSuchPort { port, ports })
+        }
+    }
 }
 
 /// The namespaces, programs and memory of a driver.

@@ -42,13 +42,7 @@ pub fn serve(
         .set_nonblocking(true)
         .map_err(TransferError::io("listen"))?;
     ready();
-    let mut sent = Sent {
-        transport: NAME.to_owned(),
-        sent_bytes: 0,
-        sent_packets: 0,
-        again_bytes: 0,
-        detail: serde_json::Value::Null,
-    };
+    let mut sent = Sent::nothing(NAME);
     let mut connections = Vec::new();
     while !stop_requested() {
         match listener.accept() {

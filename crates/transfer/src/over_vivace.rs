@@ -39,13 +39,7 @@ pub fn serve(
         UdpSocket::bind(listen).map_err(TransferError::io(format!("listen on {listen}")))?;
     prepare(&socket)?;
     ready();
-    let mut sent = Sent {
-        transport: NAME.to_owned(),
-        sent_bytes: 0,
-        sent_packets: 0,
-        again_bytes: 0,
-        detail: serde_json::Value::Null,
-    };
+    let mut sent = Sent::nothing(NAME);
     let mut transfers = Vec::new();
     let mut buf = [0; MAX_DATAGRAM + 1];
     while !stop_requested() {

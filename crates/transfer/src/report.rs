@@ -80,6 +80,19 @@ pub struct Sent {
     pub detail: serde_json::Value,
 }
 
+impl Sent {
+    /// Nothing yet, over the transport of that name.
+    pub(crate) fn nothing(transport: &str) -> Self {
+        Self {
+            transport: transport.to_owned(),
+            sent_bytes: 0,
+            sent_packets: 0,
+            again_bytes: 0,
+            detail: serde_json::Value::Null,
+        }
+    }
+}
+
 impl Delays {
     /// Sorts `delays` and reads the ranks; `None` without any.
     pub fn of(delays: &mut [u64]) -> Option<Self> {

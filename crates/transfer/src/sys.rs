@@ -3,7 +3,7 @@
 
 use std::io;
 use std::net::{TcpStream, UdpSocket};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -26,15 +26,15 @@ fn wait(fd: BorrowedFd<'_>, flags: PollFlags, limit: Duration) -> bool {
     poll(&mut fds, limit.as_ref()).is_ok_and(|n| n > 0)
 }
 
-/// TCP_NOTSENT_LOWAT: no more than about so many bytes wait in the socket for their first sending.
-pub(crate) fn keep_unsent_below(stream: &TcpStream, bytes: u32) -> io::Result<()> {
-    let value: *const u32 = &raw const bytes;
+/// Sets an option that is a 32-bit number.
+fn set_u32(socket: BorrowedFd<'_>, level: i32, name: i32, value: u32) -> io::Result<()> {
+    let value: *const u32 = &raw const value;
     // SAFETY: the pointer and the length describe a u32 that outlives the call.
     let result = unsafe {
         libc::setsockopt(
-            stream.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_NOTSENT_LOWAT,
+            socket.as_raw_fd(),
+            level,
+            name,
             value.cast(),
             size_of::<u32>() as u32,
         )
@@ -46,26 +46,15 @@ pub(crate) fn keep_unsent_below(stream: &TcpStream, bytes: u32) -> io::Result<()
     }
 }
 
+/// TCP_NOTSENT_LOWAT: no more than about so many bytes wait in the socket for their first sending.
+pub(crate) fn keep_unsent_below(stream: &TcpStream, bytes: u32) -> io::Result<()> {
+    let (level, name) = (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT);
+    set_u32(stream.as_fd(), level, name, bytes)
+}
+
 /// Asks for so much room in both directions; the system's limit must do without CAP_NET_ADMIN.
 pub(crate) fn enlarge_buffers(socket: &UdpSocket, bytes: u32) -> io::Result<()> {
-    let set = |name: i32| {
-        let value: *const u32 = &raw const bytes;
-        // SAFETY: the pointer and the length describe a u32 that outlives the call.
-        let result = unsafe {
-            libc::setsockopt(
-                socket.as_raw_fd(),
-                libc::SOL_SOCKET,
-                name,
-                value.cast(),
-                size_of::<u32>() as u32,
-            )
-        };
-        if result == 0 {
-            Ok(())
-        } else {
-            Err(io::Error::last_os_error())
-        }
-    };
+    let set = |name| set_u32(socket.as_fd(), libc::SOL_SOCKET, name, bytes);
     set(libc::SO_RCVBUFFORCE).or_else(|_| set(libc::SO_RCVBUF))?;
     set(libc::SO_SNDBUFFORCE).or_else(|_| set(libc::SO_SNDBUF))
 }

@@ -118,12 +118,8 @@ impl Edt {
     }
 
     pub(crate) fn shard_ns(&self, port: PortId) -> Result<&NetNs> {
-        let ports = self.config.ports;
-        if port.0 < ports {
-            Ok(&self.ns)
-        } else {
-            Err(DriverError::NoSuchPort { port, ports })
-        }
+        self.config.check_port(port)?;
+        Ok(&self.ns)
     }
 
     pub(crate) fn namespace(&self) -> &NetNs {

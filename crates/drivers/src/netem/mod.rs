@@ -63,12 +63,8 @@ impl Netem {
     }
 
     pub(crate) fn shard_ns(&self, port: PortId) -> Result<&NetNs> {
-        let ports = self.config.ports;
-        if port.0 < ports {
-            Ok(&self.ns)
-        } else {
-            Err(DriverError::NoSuchPort { port, ports })
-        }
+        self.config.check_port(port)?;
+        Ok(&self.ns)
     }
 
     pub(crate) fn namespace(&self) -> &NetNs {

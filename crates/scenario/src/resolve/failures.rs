@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use super::constellations::Found;
 use super::inputs::Inputs;
 use super::link::link_of;
-use super::nodes::{Kind, Nodes};
+use super::nodes::Nodes;
 use crate::deferred::DeferredNode;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{CrossShell, Failure, FailureTarget, FailureTime, Name, Orbits};
 use crate::parse::Parsed;
 use crate::raw::RawFailure;
-use crate::walk::Path;
 use crate::walk::Seg::{self, Index, Key};
 
 /// What `constellations` are called, and their shells.
@@ -236,21 +235,7 @@ impl One<'_> {
     fn node(&mut self, tail: &[Seg<'_>], name: &Name) {
         let mut path = vec![Key("failures"), Index(self.index)];
         path.extend_from_slice(tail);
-        match self.nodes.kind(name.as_str()) {
-            Kind::Unknown => {
-                let (suggestion, allowed) = self.nodes.help(name.as_str());
-                let message = format!("no node is called `{name}`");
-                let error = self.parsed.error_at(&path, "unknown-node", message);
-                let mut error = error.with_allowed(allowed);
-                error.suggestion = suggestion;
-                self.errors.push(error);
-            }
-            Kind::Deferred => self.deferred.push(DeferredNode {
-                name: name.clone(),
-                span: self.parsed.place(&path, false),
-                path: Path(&path).to_string(),
-            }),
-            Kind::Station | Kind::Satellite | Kind::Unclear => {}
-        }
+        self.nodes
+            .must_be(self.parsed, &path, name, self.deferred, self.errors);
     }
 }

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use super::constellations::Found;
 use super::ground::Ground;
+use crate::deferred::DeferredNode;
 use crate::diagnostic::{Diagnostics, nearest};
-use crate::model::{Orbits, Walker};
+use crate::model::{Name, Orbits, Walker};
 use crate::parse::Parsed;
+use crate::walk::Path;
 use crate::walk::Seg::{self, Index, Key};
 
 /// The names of a scenario's nodes.
@@ -124,6 +126,34 @@ impl<'a> Nodes<'a> {
             Some(kind) => kind,
             None if !self.ground.complete => Kind::Unclear,
             None => Kind::Unknown,
+        }
+    }
+
+    /// The name at `path` must be a node's: one that is none is an error, one that may be a satellite's is
+    /// deferred.
+    pub(super) fn must_be(
+        &self,
+        parsed: &Parsed,
+        path: &[Seg<'_>],
+        name: &Name,
+        deferred: &mut Vec<DeferredNode>,
+        errors: &mut Diagnostics,
+    ) {
+        match self.kind(name.as_str()) {
+            Kind::Unknown => {
+                let (suggestion, allowed) = self.help(name.as_str());
+                let message = format!("no node is called `{name}`");
+                let error = parsed.error_at(path, "unknown-node", message);
+                let mut error = error.with_allowed(allowed);
+                error.suggestion = suggestion;
+                errors.push(error);
+            }
+            Kind::Deferred => deferred.push(DeferredNode {
+                name: name.clone(),
+                span: parsed.place(path, false),
+                path: Path(path).to_string(),
+            }),
+            Kind::Station | Kind::Satellite | Kind::Unclear => {}
         }
     }
 

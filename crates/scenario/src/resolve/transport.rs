@@ -1,6 +1,6 @@
 //! `transport`: nodes, shares and parameters.
 
-use super::nodes::{Kind, Nodes};
+use super::nodes::Nodes;
 use super::traffic::is_congestion_control;
 use super::transfer::{setting_error, wrong_settings};
 use crate::deferred::DeferredNode;
@@ -10,7 +10,6 @@ use crate::model::{
 };
 use crate::parse::Parsed;
 use crate::raw::{RawMidnodes, RawSplitTcp};
-use crate::walk::Path;
 use crate::walk::Seg::{self, Index, Key};
 use constel_units::Ratio;
 
@@ -126,23 +125,8 @@ impl Way<'_> {
         }
         for (index, name) in names.iter().enumerate() {
             let path = [here[0], here[1], Key("nodes"), Index(index)];
-            match self.nodes.kind(name.as_str()) {
-                Kind::Unknown => {
-                    let (suggestion, allowed) = self.nodes.help(name.as_str());
-                    let mut error = self
-                        .parsed
-                        .error_at(&path, "unknown-node", format!("no node is called `{name}`"))
-                        .with_allowed(allowed);
-                    error.suggestion = suggestion;
-                    self.errors.push(error);
-                }
-                Kind::Deferred => self.deferred.push(DeferredNode {
-                    name: name.clone(),
-                    span: self.parsed.place(&path, false),
-                    path: Path(&path).to_string(),
-                }),
-                Kind::Station | Kind::Satellite | Kind::Unclear => {}
-            }
+            self.nodes
+                .must_be(self.parsed, &path, name, self.deferred, self.errors);
             if names[..index].contains(name) {
                 let error = self.parsed.error_at(
                     &path,
