@@ -30,6 +30,7 @@ pub(crate) fn manifest(
         "traffic": traffic,
         "inputs": scenario.inputs,
         "left_out": lab.left_out.len(),
+        "data_ages": *lab.ages,
         "driver": {
             "name": driver.kind,
             "why": driver.why,

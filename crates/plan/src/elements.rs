@@ -1,15 +1,16 @@
-//! Constellations of real satellites: element files read, sorted into shells and planes, named.
+//! Constellations of real satellites: element files read, sorted into shells and planes, named; how old they are.
 
 use constel_orbit::omm::OmmError;
 use constel_orbit::shells::{Placed, PlaneRule, ShellSpec, sort};
 use constel_orbit::{ElementSet, omm, tle};
-use constel_scenario::model::{self, WalkerPattern, satellite_name};
+use constel_scenario::model::{self, Orbits, WalkerPattern, satellite_name};
 use constel_scenario::{Diagnostics, Scenario};
 use constel_topology::{Neighbours, Satellite};
-use constel_units::TimeSpan;
+use constel_units::{TimeSpan, Utc};
 use serde::Serialize;
 
 use crate::lab::{Flown, wrap_of};
+use crate::sky;
 
 /// Elements farther than this from lab time zero are not believed: SGP4 is good for a couple of weeks.
 const MAX_AGE: TimeSpan = TimeSpan::from_ns(14 * 86_400 * 1_000_000_000);
@@ -27,74 +28,129 @@ pub struct LeftOut {
     pub reason: String,
 }
 
-pub(crate) fn fly_tle(
-    scenario: &Scenario,
-    constellation: &model::Constellation,
-    set: &model::ElementSet,
-    left_out: &mut Vec<LeftOut>,
-    errors: &mut Diagnostics,
-) -> Option<Flown> {
-    match tle::parse(set.file.text()) {
-        Ok(objects) => fly(scenario, constellation, set, &objects, left_out, errors),
-        Err(found) => {
-            for error in found.0 {
-                let width = set
-                    .file
-                    .text()
-                    .lines()
-                    .nth(error.line - 1)
-                    .map_or(1, |l| l.chars().count());
-                errors.push(set.file.error(
-                    u32::try_from(error.line).unwrap_or(u32::MAX),
-                    1,
-                    u32::try_from(width.max(1)).unwrap_or(u32::MAX),
-                    "tle",
-                    error.reason.to_string(),
-                ));
-            }
-            None
+/// How old the data of a file is, or where it ends.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DataAge {
+    /// The constellation that uses it.
+    pub constellation: String,
+    /// The file, as the scenario names it.
+    pub file: String,
+    /// Of elements: days between their epoch and the start of the scenario, of either sign, of the middle one of the
+    /// satellites that fly.
+    pub median_days: Option<f64>,
+    /// The same of the farthest one.
+    pub farthest_days: Option<f64>,
+    /// What the user should know, if anything.
+    pub warning: Option<String>,
+}
+
+/// Elements farther than this from lab time zero give positions that are some kilometres off, days. Catalogue elements
+/// in low orbits are good to about a kilometre at their epoch and lose one to three a day (Vallado et al., "Revisiting
+/// Spacetrack Report #3", AIAA 2006-6753).
+const FRESH_DAYS: f64 = 2.0;
+
+impl DataAge {
+    /// Days from the elements' epochs to the start of the scenario; there is at least one.
+    fn of_elements(
+        constellation: &model::Constellation,
+        set: &model::ElementSet,
+        mut days: Vec<f64>,
+    ) -> Self {
+        days.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
+        let (median, farthest) = (days[days.len() / 2], days[days.len() - 1]);
+        let stale = days.iter().filter(|d| d.abs() > FRESH_DAYS).count();
+        let warning = (stale > 0).then(|| {
+            format!(
+                "elements of {stale} of {} satellites are more than {FRESH_DAYS} days from the scenario's start \
+                 (up to {:.1}): positions may be off by kilometres",
+                days.len(),
+                farthest.abs()
+            )
+        });
+        Self {
+            constellation: constellation.name.to_string(),
+            file: set.file.path.clone(),
+            median_days: Some(median),
+            farthest_days: Some(farthest),
+            warning,
+        }
+    }
+
+    /// An ephemeris that does not reach the end of the scenario.
+    pub(crate) fn ends_early(
+        constellation: &model::Constellation,
+        file: &constel_scenario::TextFile,
+        object: &str,
+        last: Utc,
+    ) -> Self {
+        Self {
+            constellation: constellation.name.to_string(),
+            file: file.path.clone(),
+            median_days: None,
+            farthest_days: None,
+            warning: Some(format!(
+                "`{object}` has positions until {last} only: after that it has no links"
+            )),
         }
     }
 }
 
-pub(crate) fn fly_omm(
-    scenario: &Scenario,
-    constellation: &model::Constellation,
-    set: &model::ElementSet,
-    left_out: &mut Vec<LeftOut>,
-    errors: &mut Diagnostics,
-) -> Option<Flown> {
-    match omm::parse(set.file.text()) {
-        Ok(objects) => fly(scenario, constellation, set, &objects, left_out, errors),
-        Err(found) => {
-            for error in found.0 {
-                let (line, column) = match &error {
-                    OmmError::Json { line, column, .. } => (*line, *column),
-                    _ => (1, 1),
-                };
-                errors.push(set.file.error(
-                    u32::try_from(line.max(1)).unwrap_or(u32::MAX),
-                    u32::try_from(column.max(1)).unwrap_or(u32::MAX),
-                    1,
-                    "omm",
-                    error.to_string(),
-                ));
-            }
-            None
-        }
-    }
+/// What reading element files comes to besides satellites.
+pub(crate) struct Findings<'a> {
+    pub(crate) left_out: &'a mut Vec<LeftOut>,
+    pub(crate) ages: &'a mut Vec<DataAge>,
+    pub(crate) errors: &'a mut Diagnostics,
 }
 
-fn fly(
+/// The objects of a file; its errors go to `errors`.
+fn read(orbits: &Orbits, errors: &mut Diagnostics) -> Option<Vec<ElementSet>> {
+    let saturate = |n: usize| u32::try_from(n.max(1)).unwrap_or(u32::MAX);
+    match orbits {
+        Orbits::Tle(set) => match tle::parse(set.file.text()) {
+            Ok(objects) => return Some(objects),
+            Err(found) => {
+                for e in found.0 {
+                    errors.push(set.file.error_in_line(e.line, "tle", e.reason.to_string()));
+                }
+            }
+        },
+        Orbits::Omm(set) => match omm::parse(set.file.text()) {
+            Ok(objects) => return Some(objects),
+            Err(found) => {
+                for e in found.0 {
+                    errors.push(match &e {
+                        OmmError::Csv { line, reason } => {
+                            set.file.error_in_line(*line, "omm", reason.clone())
+                        }
+                        OmmError::Json { line, column, .. } => {
+                            let (line, column) = (saturate(*line), saturate(*column));
+                            set.file.error(line, column, 1, "omm", e.to_string())
+                        }
+                        _ => set.file.error(1, 1, 1, "omm", e.to_string()),
+                    });
+                }
+            }
+        },
+        Orbits::Walker(_) | Orbits::Ephemeris(_) => {}
+    }
+    None
+}
+
+/// Reads a constellation's element file and sorts it into shells.
+pub(crate) fn fly(
     scenario: &Scenario,
     constellation: &model::Constellation,
     set: &model::ElementSet,
-    objects: &[ElementSet],
-    left_out: &mut Vec<LeftOut>,
-    errors: &mut Diagnostics,
+    findings: &mut Findings<'_>,
 ) -> Option<Flown> {
+    let Findings {
+        left_out,
+        ages,
+        errors,
+    } = findings;
+    let objects = read(&constellation.orbits, errors)?;
     let shells: Vec<ShellSpec> = set.shells.iter().map(shell_spec).collect();
-    let sorted = match sort(objects, &shells, scenario.start, MAX_AGE) {
+    let sorted = match sort(&objects, &shells, scenario.start, MAX_AGE) {
         Ok(sorted) => sorted,
         Err(found) => {
             for error in found {
@@ -126,6 +182,12 @@ fn fly(
         errors.push(set.file.error_where_named("shells", message));
         return None;
     };
+    let days = |placed: &Placed| {
+        let epoch = objects[placed.index].epoch();
+        (scenario.start.unix_ns() - epoch.unix_ns()) as f64 / 86_400e9
+    };
+    let days = sorted.kept.iter().map(days).collect();
+    ages.push(DataAge::of_elements(constellation, set, days));
     // The widest plane of each shell says how many digits slot numbers need.
     let mut slots = vec![0; set.shells.len()];
     for placed in &sorted.kept {
@@ -155,11 +217,13 @@ fn fly(
                 slot: small(placed.slot),
             })
             .collect(),
-        orbits: sorted
-            .kept
-            .into_iter()
-            .map(|placed| placed.satellite)
-            .collect(),
+        orbits: sky::Orbits::Computed(
+            sorted
+                .kept
+                .into_iter()
+                .map(|placed| placed.satellite)
+                .collect(),
+        ),
         neighbours: Neighbours::Nearest {
             wrap: wrap_of(pattern, &constellation.isl),
         },

@@ -1,21 +1,24 @@
 //! A scenario's nodes, ports and orbits, ready to be stepped.
 
 use std::collections::BTreeSet;
-use std::num::{NonZeroU32, NonZeroU64};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use constel_link::Effects;
-use constel_orbit::{Satellite as Orbit, Walker, WalkerKind, WalkerSpec};
+use constel_orbit::{Walker, WalkerKind, WalkerSpec};
 use constel_scenario::model::{self, Orbits, WalkerPattern};
 use constel_scenario::{Diagnostic, Diagnostics, Scenario, Span};
 use constel_topology::{
-    Constellation, CrossShell, ElevationStep, Failure, FailureTarget, FailureTime, GroundService,
-    GslPolicy, GslSpec, IslPattern, LaserPairing, Lasers, Layout, LinkClass, Neighbours, Obstacle,
-    OrbitSky, PlusGrid, Satellite, Sky, Spec, Station, Stepper, Waypoint, Wrap,
+    Constellation, CrossShell, Failure, FailureTarget, FailureTime, GroundService, GslPolicy,
+    GslSpec, IslPattern, LaserPairing, Lasers, Layout, LinkClass, Neighbours, PlusGrid, Satellite,
+    Sky, Spec, Stepper, Wrap,
 };
 
 use crate::daemons::{check_areas, check_template};
-use crate::elements::{self, LeftOut};
+use crate::elements::{self, DataAge, LeftOut};
+use crate::ephemeris;
+use crate::ground::{class, elevation_step, radio, station_spec};
+use crate::sky::{self, LabSky};
 
 /// Stands for "as far as the line of sight reaches": topology's largest range, twice as far as the
 /// highest orbits of a scenario are apart.
@@ -34,6 +37,8 @@ pub struct Lab {
     pub profiles: Arc<Vec<Effects>>,
     /// Objects of element files that fly in none of the scenario's shells, with the reason.
     pub left_out: Arc<Vec<LeftOut>>,
+    /// How old the data of element files and ephemerides is.
+    pub ages: Arc<Vec<DataAge>>,
 }
 
 impl Lab {
@@ -45,20 +50,28 @@ impl Lab {
         let mut errors = Diagnostics::new();
         let mut orbits = Vec::new();
         let mut left_out = Vec::new();
+        let mut ages = Vec::new();
         let mut constellations = Vec::new();
         let mut profiles = Vec::new();
         for constellation in &scenario.constellations {
             let flown = match &constellation.orbits {
                 Orbits::Walker(walker) => fly_walker(&scenario, constellation, walker, &mut errors),
-                Orbits::Tle(set) => {
-                    elements::fly_tle(&scenario, constellation, set, &mut left_out, &mut errors)
-                }
-                Orbits::Omm(set) => {
-                    elements::fly_omm(&scenario, constellation, set, &mut left_out, &mut errors)
+                Orbits::Tle(set) | Orbits::Omm(set) => elements::fly(
+                    &scenario,
+                    constellation,
+                    set,
+                    &mut elements::Findings {
+                        left_out: &mut left_out,
+                        ages: &mut ages,
+                        errors: &mut errors,
+                    },
+                ),
+                Orbits::Ephemeris(file) => {
+                    ephemeris::fly(&scenario, constellation, file, &mut ages, &mut errors)
                 }
             };
             if let Some(flown) = flown {
-                orbits.extend(flown.orbits);
+                orbits.push(flown.orbits);
                 constellations.push(constellation_spec(
                     constellation,
                     flown.satellites,
@@ -85,7 +98,7 @@ impl Lab {
                 .collect(),
             failures: scenario.failures.iter().map(failure).collect(),
         };
-        let sky: Arc<dyn Sky> = Arc::new(OrbitSky::new(scenario.start, orbits));
+        let sky: Arc<dyn Sky> = Arc::new(LabSky::new(scenario.start, orbits));
         let layout = match Layout::new(spec, sky.as_ref()) {
             Ok(layout) => Arc::new(layout),
             Err(found) => {
@@ -103,6 +116,7 @@ impl Lab {
             sky,
             profiles: Arc::new(profiles),
             left_out: Arc::new(left_out),
+            ages: Arc::new(ages),
         };
         check_areas(&lab)?;
         check_template(&lab)?;
@@ -122,7 +136,7 @@ impl Lab {
 
 /// What an orbit source gives: orbits and seats in the same order, and how planes are neighbours.
 pub(crate) struct Flown {
-    pub(crate) orbits: Vec<Orbit>,
+    pub(crate) orbits: sky::Orbits,
     pub(crate) satellites: Vec<Satellite>,
     pub(crate) neighbours: Neighbours,
 }
@@ -175,8 +189,9 @@ fn fly_walker(
             return None;
         }
     };
+    let mut orbits = Vec::new();
     let mut flown = Flown {
-        orbits: Vec::new(),
+        orbits: sky::Orbits::Computed(Vec::new()),
         satellites: Vec::new(),
         neighbours: Neighbours::Walker {
             phasing: walker.phasing,
@@ -184,7 +199,7 @@ fn fly_walker(
         },
     };
     for satellite in pattern.satellites() {
-        flown.orbits.push(satellite.orbit.into());
+        orbits.push(satellite.orbit.into());
         let (Ok(plane), Ok(slot)) = (
             u16::try_from(satellite.plane),
             u16::try_from(satellite.slot),
@@ -207,6 +222,7 @@ fn fly_walker(
             slot,
         });
     }
+    flown.orbits = sky::Orbits::Computed(orbits);
     Some(flown)
 }
 
@@ -245,6 +261,8 @@ fn constellation_spec(
         gsl_steps: gsl.map_or_else(Vec::new, |gsl| {
             gsl.by_elevation.iter().map(elevation_step).collect()
         }),
+        radio: gsl.and_then(|gsl| gsl.radio.as_ref()).map(radio),
+        bent_pipe: gsl.is_some_and(|gsl| gsl.bent_pipe),
         ground: ground_service(constellation),
         beams: gsl.and_then(|gsl| gsl.beams).and_then(NonZeroU32::new),
         gso_avoidance_deg: gsl.map_or(0.0, |gsl| gsl.gso_avoidance.deg()),
@@ -324,6 +342,11 @@ fn failure(failure: &model::Failure) -> Failure {
             constellation: *constellation,
             beyond_deg: beyond.deg(),
         },
+        model::FailureTarget::Eclipse(constellation, duty, period) => FailureTarget::Eclipse {
+            constellation: *constellation,
+            duty: duty.get(),
+            period_ns: ns(*period),
+        },
         model::FailureTarget::Seam(constellation) => FailureTarget::Seam {
             constellation: *constellation,
         },
@@ -351,77 +374,13 @@ fn ground_service(constellation: &model::Constellation) -> GroundService {
         return GroundService::Shells(BTreeSet::new());
     }
     match &constellation.orbits {
-        Orbits::Walker(_) => GroundService::All,
+        Orbits::Walker(_) | Orbits::Ephemeris(_) => GroundService::All,
         Orbits::Tle(set) | Orbits::Omm(set) => GroundService::Shells(
             (0u16..)
                 .zip(&set.shells)
                 .filter_map(|(number, shell)| shell.serves_ground.then_some(number))
                 .collect(),
         ),
-    }
-}
-
-fn elevation_step(step: &model::ElevationStep) -> ElevationStep {
-    ElevationStep {
-        above_deg: step.above.deg(),
-        rate_bps: NonZeroU64::new(step.rate.bps()),
-        loss_ratio: step.loss.get(),
-    }
-}
-
-/// What the topology knows of a kind of link. The rest of it becomes a profile, shared by links that
-/// are the same.
-fn class(link: &model::Link, profiles: &mut Vec<Effects>) -> LinkClass {
-    let profile = if link.effects.is_empty() {
-        0
-    } else {
-        let known = profiles.iter().position(|known| *known == link.effects);
-        let place = known.unwrap_or_else(|| {
-            profiles.push(link.effects.clone());
-            profiles.len() - 1
-        });
-        // There are two kinds of links per constellation, and at most 1000 between shells; the
-        // scenario's size keeps them below this.
-        u16::try_from(place + 1).unwrap_or(u16::MAX)
-    };
-    LinkClass {
-        profile,
-        rate_bps: NonZeroU64::new(link.rate.bps()),
-        queue_bytes: link.queue.bytes(),
-        loss_ratio: link.loss.get(),
-        extra_delay_ns: link.extra_delay.ns().unsigned_abs(),
-    }
-}
-
-fn station_spec(station: &model::Station) -> Station {
-    Station {
-        name: station.name.to_string(),
-        latitude_deg: station.latitude.deg(),
-        longitude_deg: station.longitude.deg(),
-        altitude_m: station.altitude.m(),
-        // The scenario's mask is the constellation's; the larger counts, so this one never does.
-        min_elevation_deg: -5.0,
-        antennas: station.antennas,
-        gateway: station.gateway,
-        obstacles: station.obstacles.iter().map(obstacle).collect(),
-        track: station.track.iter().map(waypoint).collect(),
-    }
-}
-
-fn obstacle(obstacle: &model::Obstacle) -> Obstacle {
-    Obstacle {
-        from_deg: obstacle.from.deg(),
-        to_deg: obstacle.to.deg(),
-        elevation_deg: obstacle.elevation.deg(),
-    }
-}
-
-fn waypoint(waypoint: &model::Waypoint) -> Waypoint {
-    Waypoint {
-        t_ns: waypoint.at.ns().unsigned_abs(),
-        latitude_deg: waypoint.latitude.deg(),
-        longitude_deg: waypoint.longitude.deg(),
-        altitude_m: waypoint.altitude.m(),
     }
 }
 

@@ -5,13 +5,14 @@
 mod transport;
 
 use constel_link::Effects;
-use constel_units::{Angle, DataRate, DataSize, Length, Ratio, TimeSpan, Utc};
+use constel_units::{Angle, DataRate, DataSize, Length, RainRate, Ratio, TimeSpan, Utc};
 use serde::Serialize;
 
 use crate::deferred::DeferredNode;
+pub use crate::radio::{Carrier, Modcod, Radio, Recorded, Recording};
 pub use crate::raw::{
-    ClockHold, Destinations, DriverChoice, Family, HandoverKind, Name, RegionHits, RoutingProtocol,
-    Software, WalkerPattern,
+    ClockHold, Destinations, DriverChoice, Family, HandoverKind, Name, Polarization, RegionHits,
+    RoutingProtocol, Software, WalkerPattern,
 };
 use crate::source::Source;
 pub use crate::text_file::TextFile;
@@ -85,8 +86,10 @@ pub enum Orbits {
     Walker(Walker),
     /// Two-line elements, SGP4.
     Tle(ElementSet),
-    /// OMM JSON, SGP4.
+    /// OMM JSON or CSV, SGP4.
     Omm(ElementSet),
+    /// Positions over time: OEM or CSV. Its text is passed on unread.
+    Ephemeris(TextFile),
 }
 
 /// A Walker pattern `inclination:satellites/planes/phasing`.
@@ -278,6 +281,8 @@ pub enum FailureTarget {
     },
     /// Links of a constellation with an end beyond a latitude.
     Polar(usize, Angle),
+    /// Satellites of a constellation in the Earth's shadow, but for this share of this period.
+    Eclipse(usize, Ratio, TimeSpan),
     /// Links across the seam of a constellation.
     Seam(usize),
 }
@@ -327,6 +332,10 @@ pub struct Gsl {
     pub gso_avoidance: Angle,
     /// Rate and loss by elevation, lowest first; below the first, `link` holds.
     pub by_elevation: Vec<ElevationStep>,
+    /// What decides what links carry; `None`: `link` and `by_elevation` do.
+    pub radio: Option<Radio>,
+    /// Stations that are no feeders use only satellites that a feeder uses.
+    pub bent_pipe: bool,
     /// Rate, queue and loss in each direction.
     pub link: Link,
 }
@@ -373,6 +382,12 @@ pub struct Station {
     pub antennas: u8,
     /// It has one antenna for each shell that serves the ground.
     pub gateway: bool,
+    /// Whether it feeds bent-pipe satellites.
+    pub feeder: bool,
+    /// How hard it rains from when on, in order of time; before the first entry it does not.
+    pub rain: Vec<(TimeSpan, RainRate)>,
+    /// What was measured of its ground links; without points, nothing was.
+    pub recording: Recording,
     /// What stands in the way.
     pub obstacles: Vec<Obstacle>,
     /// Where it is when, in order of time; empty for a station that stands still.
@@ -390,6 +405,9 @@ impl Station {
             altitude,
             antennas: 1,
             gateway: false,
+            feeder: false,
+            rain: Vec::new(),
+            recording: Recording::default(),
             obstacles,
             track,
         }

@@ -58,6 +58,19 @@ impl TextFile {
             .with_next(format!("the file is named at {}", self.named()))
     }
 
+    /// An error in a line of the file, from 1, as long as it is.
+    pub fn error_in_line(
+        &self,
+        line: usize,
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> Diagnostic {
+        let text = self.text().lines().nth(line.saturating_sub(1));
+        let width = text.map_or(1, |l| l.chars().count()).max(1);
+        let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        self.error(small(line.max(1)), 1, small(width), code, message)
+    }
+
     /// An error about the file as a whole, at the place in the scenario that names it.
     pub fn error_where_named(&self, code: &'static str, message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(&self.scenario, self.named_at, code, message)

@@ -56,6 +56,17 @@ pub(crate) struct Rules<'a> {
     pub(crate) capacity: &'a [u32],
     /// Says which shell an antenna is for.
     pub(crate) layout: &'a Layout,
+    /// Where there are bent-pipe satellites: which stations feed satellites, and which satellites those.
+    pub(crate) bent_pipe: Option<&'a BentPipe>,
+}
+
+/// Which stations feed which satellites.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct BentPipe {
+    /// By station.
+    pub(crate) feeders: Vec<bool>,
+    /// Of each satellite, by its place in the node table: whether it only relays to feeders.
+    pub(crate) relays: Vec<bool>,
 }
 
 impl Rules<'_> {
@@ -106,11 +117,25 @@ impl Beams {
     /// Lets every station choose, in order, from `found`.
     pub(crate) fn decide(&mut self, rules: &Rules<'_>) {
         self.load.fill(0);
+        let Some(bent_pipe) = rules.bent_pipe else {
+            self.decide_group(rules, |_| true);
+            self.started = true;
+            return;
+        };
+        // Feeders first: what they use is what others can use.
+        self.decide_group(rules, |station| bent_pipe.feeders[station]);
+        self.keep_fed(bent_pipe);
+        self.decide_group(rules, |station| !bent_pipe.feeders[station]);
+        self.started = true;
+    }
+
+    /// Lets the stations of a group choose, in order.
+    fn decide_group(&mut self, rules: &Rules<'_>, member: impl Fn(usize) -> bool) {
         let remembers = !rules.policy.memoryless() || rules.keeps_old();
         if remembers {
-            self.count_held();
+            self.count_held(&member);
         }
-        for station in 0..self.starts.len() - 1 {
+        for station in (0..self.starts.len() - 1).filter(|s| member(*s)) {
             if remembers {
                 for beam in self.starts[station]..self.starts[station + 1] {
                     self.decide_one(rules, station, beam);
@@ -119,7 +144,33 @@ impl Beams {
                 self.decide_afresh(rules, station);
             }
         }
-        self.started = true;
+    }
+
+    /// Takes satellites that relay only, and that no feeder uses, from what other stations have found.
+    fn keep_fed(&mut self, bent_pipe: &BentPipe) {
+        let mut fed = vec![false; self.load.len()];
+        for station in (0..self.starts.len() - 1).filter(|s| bent_pipe.feeders[*s]) {
+            for beam in self.of(station) {
+                for satellite in [beam.serving, beam.old].into_iter().flatten() {
+                    fed[satellite.index()] = true;
+                }
+            }
+        }
+        let mut kept = 0;
+        for station in 0..self.starts.len() - 1 {
+            let range = self.found_starts[station]..self.found_starts[station + 1];
+            self.found_starts[station] = kept;
+            for i in range {
+                let satellite = self.found[i].satellite.index();
+                if bent_pipe.feeders[station] || !bent_pipe.relays[satellite] || fed[satellite] {
+                    self.found[kept] = self.found[i];
+                    kept += 1;
+                }
+            }
+        }
+        self.found.truncate(kept);
+        let last = self.found_starts.len() - 1;
+        self.found_starts[last] = kept;
     }
 
     fn found_of(&self, station: usize) -> &[Found] {
@@ -133,8 +184,8 @@ impl Beams {
     }
 
     /// Counts the links that can go on, so that nobody takes a beam from under another.
-    fn count_held(&mut self) {
-        for station in 0..self.starts.len() - 1 {
+    fn count_held(&mut self, member: impl Fn(usize) -> bool) {
+        for station in (0..self.starts.len() - 1).filter(|s| member(*s)) {
             for beam in self.starts[station]..self.starts[station + 1] {
                 let held = self.states[beam];
                 for satellite in [held.serving, held.old].into_iter().flatten() {

@@ -2,8 +2,7 @@
 
 use crate::error::SpecError;
 use crate::spec::{
-    Constellation, FailureTarget, FailureTime, GslPolicy, IslPattern, LaserPairing, LinkClass,
-    Neighbours, PlusGrid, Spec, Station,
+    Constellation, GslPolicy, IslPattern, LaserPairing, LinkClass, Neighbours, PlusGrid, Spec,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,12 +61,12 @@ pub(crate) fn check(spec: &Spec) -> Vec<SpecError> {
     c.errors
 }
 
-struct Checker {
-    errors: Vec<SpecError>,
+pub(crate) struct Checker {
+    pub(crate) errors: Vec<SpecError>,
 }
 
 impl Checker {
-    fn bounds(
+    pub(crate) fn bounds(
         &mut self,
         what: &str,
         field: &'static str,
@@ -148,6 +147,7 @@ impl Checker {
                 });
             }
         }
+        self.radio(k);
         if let IslPattern::PlusGrid(grid) = &k.isl {
             self.class(&k.name, &k.isl_class);
             self.grid(k, grid);
@@ -278,90 +278,6 @@ impl Checker {
         }
     }
 
-    fn failures(&mut self, spec: &Spec, names: &BTreeSet<&str>) {
-        let mut seen = BTreeSet::new();
-        for failure in &spec.failures {
-            let constellation = match &failure.what {
-                FailureTarget::Satellites { constellation }
-                | FailureTarget::Plane { constellation, .. }
-                | FailureTarget::Lasers { constellation }
-                | FailureTarget::Polar { constellation, .. }
-                | FailureTarget::Seam { constellation } => Some(*constellation),
-                _ => None,
-            };
-            let unknown = match &failure.what {
-                FailureTarget::Nodes(nodes) => nodes.iter().find(|n| !names.contains(n.as_str())),
-                FailureTarget::Link { a, b } => {
-                    [a, b].into_iter().find(|n| !names.contains(n.as_str()))
-                }
-                _ => None,
-            };
-            let never = match failure.when {
-                FailureTime::Scheduled { from_ns, until_ns } => {
-                    until_ns.is_some_and(|u| u <= from_ns)
-                }
-                FailureTime::Random { mtbf_ns, mttr_ns } => mtbf_ns == 0 || mttr_ns == 0,
-            };
-            let reason = if !seen.insert(failure.name.as_str()) {
-                "another one has the same name".to_owned()
-            } else if let Some(name) = unknown {
-                format!("no node is called `{name}`")
-            } else if constellation.is_some_and(|c| c >= spec.constellations.len()) {
-                "no such constellation".to_owned()
-            } else if never {
-                "it has no time to happen".to_owned()
-            } else {
-                continue;
-            };
-            let name = failure.name.clone();
-            self.errors.push(SpecError::BadFailure { name, reason });
-        }
-    }
-
-    fn track(&mut self, s: &Station) {
-        for w in &s.track {
-            self.bounds(
-                &s.name,
-                "latitude in degrees",
-                w.latitude_deg,
-                -90.0..=90.0,
-                "-90 to 90",
-            );
-            self.bounds(
-                &s.name,
-                "longitude in degrees",
-                w.longitude_deg,
-                -180.0..=180.0,
-                "-180 to 180",
-            );
-            self.bounds(
-                &s.name,
-                "altitude in m",
-                w.altitude_m,
-                -1e3..=2e4,
-                "-1,000 to 20,000",
-            );
-        }
-        for pair in s.track.windows(2) {
-            let opposite = (pair[0].latitude_deg + pair[1].latitude_deg).abs() < 0.1
-                && ((pair[0].longitude_deg - pair[1].longitude_deg).rem_euclid(360.0) - 180.0)
-                    .abs()
-                    < 0.1;
-            let reason = if pair[1].t_ns <= pair[0].t_ns {
-                "waypoints must be in order of time"
-            } else if opposite {
-                "from a waypoint to the opposite point of the Earth there is no shortest way"
-            } else {
-                continue;
-            };
-            let station = s.name.clone();
-            self.errors.push(SpecError::BadTrack {
-                station,
-                reason: reason.to_owned(),
-            });
-        }
-    }
-
     fn class(&mut self, what: &str, class: &LinkClass) {
         self.bounds(what, "loss ratio", class.loss_ratio, 0.0..=1.0, "0 to 1");
         let extra = class.extra_delay_ns as f64;
@@ -440,63 +356,5 @@ impl Checker {
             shell,
             reason,
         });
-    }
-
-    fn station(&mut self, s: &Station) {
-        self.track(s);
-        self.bounds(
-            &s.name,
-            "antennas",
-            f64::from(s.antennas),
-            1.0..=32.0,
-            "1 to 32",
-        );
-        for o in &s.obstacles {
-            for azimuth in [o.from_deg, o.to_deg] {
-                self.bounds(
-                    &s.name,
-                    "azimuth in degrees",
-                    azimuth,
-                    0.0..=360.0,
-                    "0 to 360",
-                );
-            }
-            self.bounds(
-                &s.name,
-                "obstacle in degrees",
-                o.elevation_deg,
-                -5.0..=90.0,
-                "-5 to 90",
-            );
-        }
-        self.bounds(
-            &s.name,
-            "latitude in degrees",
-            s.latitude_deg,
-            -90.0..=90.0,
-            "-90 to 90",
-        );
-        self.bounds(
-            &s.name,
-            "longitude in degrees",
-            s.longitude_deg,
-            -180.0..=180.0,
-            "-180 to 180",
-        );
-        self.bounds(
-            &s.name,
-            "altitude in m",
-            s.altitude_m,
-            -1e3..=2e4,
-            "-1,000 to 20,000",
-        );
-        let mask = s.min_elevation_deg;
-        self.bounds(
-            &s.name,
-            "elevation mask in degrees",
-            mask,
-            -5.0..=90.0,
-            "-5 to 90",
-        );
     }
 }

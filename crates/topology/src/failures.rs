@@ -9,6 +9,7 @@ use crate::node::NodeId;
 use crate::pairing::IslKind;
 use crate::spec::{Failure, FailureTarget, FailureTime};
 use constel_orbit::DVec3;
+use constel_orbit::sun::{Shadow, shadow};
 
 /// Mean radius of the Earth (IUGG), for distances on its surface, metres.
 const MEAN_RADIUS_M: f64 = 6_371_008.8;
@@ -64,6 +65,13 @@ enum Hits {
         cosine: f64,
         satellites: bool,
         stations: bool,
+    },
+    /// Satellites in the Earth's shadow, and when each works there all the same.
+    Eclipse {
+        /// Place in the node table, and where in the period its turn begins, 0..1.
+        satellites: Vec<(usize, f64)>,
+        duty: f64,
+        period_ns: u64,
     },
     /// Lasers of satellites of a constellation beyond a latitude; squared sine of it.
     Polar {
@@ -144,10 +152,13 @@ impl SplitMix {
         z ^ (z >> 31)
     }
 
+    /// 53 random bits in (0, 1].
+    fn unit(&mut self) -> f64 {
+        ((self.next() >> 11) as f64 + 1.0) / (1u64 << 53) as f64
+    }
+
     fn exponential(&mut self, mean: f64) -> f64 {
-        // 53 random bits in (0, 1].
-        let unit = ((self.next() >> 11) as f64 + 1.0) / (1u64 << 53) as f64;
-        -mean * unit.ln()
+        -mean * self.unit().ln()
     }
 }
 
@@ -193,8 +204,15 @@ impl Failures {
         Failures { groups }
     }
 
-    /// What is broken at `t_ns`, when nodes are at `positions`.
-    pub(crate) fn at(&mut self, layout: &Layout, t_ns: u64, positions: &[DVec3], out: &mut Broken) {
+    /// Whether it matters where the Sun is.
+    pub(crate) fn need_the_sun(&self) -> bool {
+        let eclipse = |g: &Group| matches!(g.hits, Hits::Eclipse { .. });
+        self.groups.iter().any(eclipse)
+    }
+
+    /// What is broken at the moment.
+    pub(crate) fn at(&mut self, layout: &Layout, moment: &Moment<'_>, out: &mut Broken) {
+        let t_ns = moment.t_ns;
         out.nodes.clear();
         out.links.clear();
         for group in &mut self.groups {
@@ -203,15 +221,39 @@ impl Failures {
                 Clock::Random(process) => process.broken_at(t_ns),
             };
             if active {
-                hit(&group.hits, group.failure, layout, positions, out);
+                hit(&group.hits, group.failure, layout, moment, out);
             }
         }
         out.sort();
     }
 }
 
-fn hit(hits: &Hits, failure: u16, layout: &Layout, positions: &[DVec3], out: &mut Broken) {
+/// Where things are at a moment.
+pub(crate) struct Moment<'a> {
+    pub(crate) t_ns: u64,
+    /// Of all nodes.
+    pub(crate) positions: &'a [DVec3],
+    /// The Sun, if it matters.
+    pub(crate) sun: Option<DVec3>,
+}
+
+fn hit(hits: &Hits, failure: u16, layout: &Layout, moment: &Moment<'_>, out: &mut Broken) {
+    let positions = moment.positions;
     match hits {
+        Hits::Eclipse {
+            satellites,
+            duty,
+            period_ns,
+        } => {
+            let Some(sun) = moment.sun else { return };
+            let turn = (moment.t_ns % period_ns) as f64 / *period_ns as f64;
+            for &(index, begins) in satellites {
+                let rests = (turn - begins).rem_euclid(1.0) >= *duty;
+                if rests && shadow(positions[index], sun) == Shadow::Umbra {
+                    out.nodes.push((NodeId(index as u32), failure));
+                }
+            }
+        }
         Hits::Nodes(nodes) => out.nodes.extend(nodes.iter().map(|n| (*n, failure))),
         Hits::Links(links) => out.links.extend(links.iter().map(|l| (*l, failure))),
         Hits::Region {
@@ -261,7 +303,7 @@ pub(crate) fn that_hit_nothing(layout: &Layout) -> Vec<SpecError> {
         objects(layout, failure).iter().all(|(_, hits)| match hits {
             Hits::Nodes(nodes) => nodes.is_empty(),
             Hits::Links(links) => links.is_empty(),
-            Hits::Region { .. } | Hits::Polar { .. } => false,
+            Hits::Region { .. } | Hits::Polar { .. } | Hits::Eclipse { .. } => false,
         })
     };
     let failures = layout.spec().failures.iter().filter(empty);
@@ -355,6 +397,23 @@ fn objects(layout: &Layout, failure: &Failure) -> Vec<(String, Hits)> {
                     sine_squared,
                 },
             )]
+        }
+        FailureTarget::Eclipse {
+            constellation,
+            duty,
+            period_ns,
+        } => {
+            let begins = |id: NodeId| {
+                let name = &layout.node(id).name;
+                let key = key(layout.spec().seed, &failure.name, name);
+                (id.index(), SplitMix(key).unit())
+            };
+            let hits = Hits::Eclipse {
+                satellites: satellites(*constellation).map(begins).collect(),
+                duty: *duty,
+                period_ns: *period_ns,
+            };
+            vec![("eclipse".to_owned(), hits)]
         }
         FailureTarget::Seam { constellation } => {
             let links = layout.isl_links().iter().filter(|l| {

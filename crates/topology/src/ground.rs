@@ -1,8 +1,9 @@
 //! Whether a station can use a satellite: the tests, in the order in which they are blamed.
 
+use crate::ground_link::{Path, closes};
 use crate::layout::Layout;
 use crate::why::Down;
-use constel_orbit::{DVec3, Site};
+use constel_orbit::{DVec3, Geodetic, Site};
 
 /// Distance of geostationary satellites from the Earth's centre, metres (ITU-R S.1503).
 const GSO_RADIUS_M: f64 = 42_164_200.0;
@@ -29,9 +30,19 @@ pub(crate) fn gso_arc(site: &Site) -> Vec<DVec3> {
 }
 
 /// Angle between a direction and the nearest point of the arc, degrees; 180 where there is no arc.
+///
+/// Every eighth point first, then those around the best of them: along the arc the angle has one lowest place, or
+/// its lowest at one of the ends, which are far apart.
 fn off_arc_deg(arc: &[DVec3], direction: DVec3) -> f64 {
-    let nearest = arc.iter().map(|g| g.dot(direction)).fold(-1.0, f64::max);
-    nearest.clamp(-1.0, 1.0).acos().to_degrees()
+    const STRIDE: usize = 8;
+    let nearer = |best: (f64, usize), i: usize| {
+        let cosine = arc[i].dot(direction);
+        if cosine > best.0 { (cosine, i) } else { best }
+    };
+    let coarse = (0..arc.len()).step_by(STRIDE).fold((-1.0, 0), nearer);
+    let around = coarse.1.saturating_sub(STRIDE)..(coarse.1 + STRIDE).min(arc.len());
+    let nearest = around.fold(coarse, nearer).0;
+    f64::clamp(nearest, -1.0, 1.0).acos().to_degrees()
 }
 
 /// A station as the tests need it.
@@ -40,6 +51,10 @@ pub(crate) struct Watcher {
     pub(crate) site: Site,
     /// Empty where no constellation avoids it.
     pub(crate) arc: Vec<DVec3>,
+    /// Geodetic, radians.
+    pub(crate) latitude_rad: f64,
+    /// Above the ellipsoid, metres; the sea is taken to be there.
+    pub(crate) height_m: f64,
 }
 
 impl Watcher {
@@ -51,16 +66,23 @@ impl Watcher {
             .iter()
             .any(|k| k.gso_avoidance_deg > 0.0);
         let arc = if avoids { gso_arc(&site) } else { Vec::new() };
-        Watcher { site, arc }
+        let place = Geodetic::from_itrf_m(site.position_itrf_m);
+        Watcher {
+            site,
+            arc,
+            latitude_rad: place.latitude_rad,
+            height_m: place.height_m,
+        }
     }
 
-    /// Tests the satellite at `index` in the node table, which is at `target`.
+    /// Tests the satellite at `index` in the node table, which is at `target` at `t_ns`.
     pub(crate) fn test(
         &self,
         layout: &Layout,
         place: usize,
         index: usize,
         target: DVec3,
+        t_ns: u64,
     ) -> Result<Seen, Down> {
         let node = layout.nodes()[index].id;
         if target.is_nan() {
@@ -111,6 +133,16 @@ impl Watcher {
                     limit_deg,
                 });
             }
+        }
+        let path = Path {
+            watcher: self,
+            place,
+            range_m,
+            sin_elevation: seen.sin_elevation,
+            t_ns,
+        };
+        if let Some(signals) = path.signals(layout, &layout.spec().constellations[constellation]) {
+            closes(&signals)?;
         }
         Ok(seen)
     }
@@ -176,6 +208,37 @@ mod tests {
         assert!((off_arc_deg(&arc, north.up_itrf()) - (90.0 - highest)).abs() < 0.1);
         // Beyond 81.3 degrees it is below the horizon.
         assert!(gso_arc(&site(82.0, 0.0)).is_empty());
+    }
+
+    #[test]
+    fn the_nearest_point_of_the_arc_is_found_without_looking_at_all() {
+        for (lat, lon) in [
+            (0.0, 0.0),
+            (5.0, 179.0),
+            (45.0, -60.0),
+            (-70.0, 33.0),
+            (81.0, 0.0),
+        ] {
+            let site = site(lat, lon);
+            let arc = gso_arc(&site);
+            for azimuth in 0..72 {
+                for elevation in 0..18 {
+                    let (sa, ca) = (5.0 * f64::from(azimuth)).to_radians().sin_cos();
+                    let (se, ce) = (5.0 * f64::from(elevation)).to_radians().sin_cos();
+                    let east = DVec3::Z.cross(site.up_itrf()).normalize();
+                    let north = site.up_itrf().cross(east);
+                    let direction = ce * (sa * east + ca * north) + se * site.up_itrf();
+                    let all = arc.iter().map(|g| g.dot(direction)).fold(-1.0, f64::max);
+                    let all_deg = all.clamp(-1.0, 1.0).acos().to_degrees();
+                    let found_deg = off_arc_deg(&arc, direction);
+                    // What is nowhere near need not be exact: limits end at 45 degrees.
+                    assert!(
+                        (found_deg - all_deg).abs() < 1e-9 || (all_deg > 60.0 && found_deg > 60.0),
+                        "{lat} {lon}: {azimuth} {elevation}: {found_deg} {all_deg}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

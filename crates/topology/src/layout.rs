@@ -7,7 +7,7 @@ use crate::geometry::Motion;
 use crate::node::{Node, NodeId, NodeKind, Port, PortRole, Seat};
 use crate::pairing::{self, IslKind, SeamPlanes, pair};
 use crate::sky::Sky;
-use crate::spec::{IslPattern, LinkClass, Spec};
+use crate::spec::{Constellation, IslPattern, LinkClass, Spec};
 use crate::track::place_at;
 use constel_link::PortId;
 use constel_orbit::{DVec3, Site, line_of_sight};
@@ -352,6 +352,18 @@ impl Layout {
     pub fn isl_of_port(&self, port: PortId) -> Option<&IslLink> {
         let number = *self.link_of_port.get(port.0 as usize)?;
         self.isl_links.get(number as usize)
+    }
+
+    /// The port at the other end of a laser port's pair.
+    pub(crate) fn peer_of_port(&self, port: PortId) -> Option<PortId> {
+        let link = self.isl_of_port(port)?;
+        Some(if link.a == port { link.b } else { link.a })
+    }
+
+    /// The constellation a satellite belongs to; `None` for stations.
+    pub(crate) fn constellation_of(&self, satellite: NodeId) -> Option<&Constellation> {
+        let seat = self.node(satellite).seat?;
+        Some(&self.spec.constellations[usize::from(seat.constellation)])
     }
 
     /// The pair joining two satellites, if any.

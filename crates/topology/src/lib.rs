@@ -11,13 +11,17 @@
 
 mod beams;
 mod check;
+mod check_parts;
+mod edges;
 mod error;
 mod failures;
 mod geometry;
 mod ground;
+mod ground_link;
 mod layout;
 mod node;
 mod pairing;
+mod pairing_free;
 mod policy;
 mod sky;
 mod snapshot;
@@ -26,11 +30,14 @@ mod stepper;
 mod track;
 mod visible;
 mod why;
+mod why_words;
 
 pub use check::MAX_NODES;
+pub use constel_radio as radio;
 pub use error::SpecError;
 pub use failures::{Broken, key as seeded_key};
 pub use geometry::{geocentric_latitude_deg, slope_ns_per_s};
+pub use ground_link::{Radio, Rain, Recorded, Recording, Signals};
 pub use layout::{IslLink, Layout};
 pub use node::{Node, NodeId, NodeKind, Port, PortRole, Seat};
 pub use pairing::IslKind;

@@ -46,6 +46,34 @@ pub struct Choice<'a> {
 }
 
 /// A rule of choice. Must be a pure function of its argument, ties broken by something deterministic.
+///
+/// This is the door for rules that are not built in: give one to
+/// [`Stepper::with_policy`](crate::Stepper::with_policy). Masks, obstacles, the geostationary arc, radio, failures,
+/// beams, feeders and what a change costs are seen to by the stepper; a rule only picks from what is left.
+///
+/// ```
+/// use constel_topology::{Choice, NodeId, Policy};
+///
+/// /// The lowest satellite that stays at least 30 s: spares the high ones for others.
+/// struct Lowest;
+///
+/// impl Policy for Lowest {
+///     fn choose(&self, choice: &Choice<'_>) -> Option<NodeId> {
+///         let stays = choice.candidates.iter().filter(|c| c.remaining_s >= 30.0);
+///         stays
+///             .min_by(|a, b| a.sin_elevation.total_cmp(&b.sin_elevation).then(a.satellite.cmp(&b.satellite)))
+///             .map(|c| c.satellite)
+///     }
+///
+///     fn memoryless(&self) -> bool {
+///         true
+///     }
+///
+///     fn wants_remaining(&self) -> bool {
+///         true
+///     }
+/// }
+/// ```
 pub trait Policy: Send + Sync {
     /// The satellite to use in this step; `None` leaves the antenna dark. Must be one of the candidates.
     fn choose(&self, choice: &Choice<'_>) -> Option<NodeId>;

@@ -1,5 +1,6 @@
 //! Where satellites are: the door between orbits and topology.
 
+use constel_orbit::sun::sun_itrf_m;
 use constel_orbit::{DVec3, Satellite, positions_itrf_m};
 use constel_units::{TimeSpan, Utc};
 
@@ -14,6 +15,12 @@ pub trait Sky: Send + Sync {
     /// has no links then.
     #[must_use = "satellites in this list have no position"]
     fn positions_itrf_m(&self, t_ns: u64, out: &mut Vec<DVec3>) -> Vec<NoPosition>;
+
+    /// Where the Sun is, ITRF metres; `None`: there is none, and no shadow.
+    fn sun_itrf_m(&self, t_ns: u64) -> Option<DVec3> {
+        let _ = t_ns;
+        None
+    }
 }
 
 /// A satellite has no position at the time asked for (an orbit that has decayed, elements that diverge).
@@ -64,5 +71,9 @@ impl Sky for OrbitSky {
                 reason: f.error.to_string(),
             })
             .collect()
+    }
+
+    fn sun_itrf_m(&self, t_ns: u64) -> Option<DVec3> {
+        Some(sun_itrf_m(self.utc_at(t_ns)))
     }
 }

@@ -1,5 +1,6 @@
 //! What a topology is computed from. Everything here is resolved: no defaults, SI units.
 
+use crate::ground_link::{Radio, Rain, Recording};
 use std::collections::BTreeSet;
 use std::num::{NonZeroU32, NonZeroU64};
 
@@ -39,6 +40,12 @@ pub struct Constellation {
     pub gsl_class: LinkClass,
     /// Rate and loss of ground links by elevation, lowest first; below the first step, `gsl_class` holds.
     pub gsl_steps: Vec<ElevationStep>,
+    /// Radio of ground links: what it carries limits the rate further, and where it does not close there is no
+    /// link. `None`: rates are as said.
+    pub radio: Option<Radio>,
+    /// Whether its satellites only pass on what a feeder sends or takes: stations that are no feeders use only
+    /// satellites that a feeder uses in the same step.
+    pub bent_pipe: bool,
     /// Which shells' satellites serve the ground.
     pub ground: GroundService,
     /// How many links to the ground a satellite can have at the same time; `None` does not limit.
@@ -134,6 +141,12 @@ pub struct Station {
     pub obstacles: Vec<Obstacle>,
     /// Where it is when, in order of time; empty for a station that stands at the place above.
     pub track: Vec<Waypoint>,
+    /// Whether it feeds bent-pipe satellites.
+    pub feeder: bool,
+    /// How hard it rains, in order of time; no rain before the first entry.
+    pub rain: Vec<Rain>,
+    /// What was measured there, laid over its ground links.
+    pub recording: Recording,
 }
 
 /// Where a moving station is at a time.
@@ -162,6 +175,9 @@ impl Default for Station {
             gateway: false,
             obstacles: Vec::new(),
             track: Vec::new(),
+            feeder: false,
+            rain: Vec::new(),
+            recording: Recording::default(),
         }
     }
 }
@@ -373,6 +389,16 @@ pub enum FailureTarget {
         constellation: usize,
         /// Degrees, 0..=90.
         beyond_deg: f64,
+    },
+    /// Satellites of a constellation in the Earth's shadow (umbra): each works for `duty` of every `period_ns`,
+    /// and not at all when that is 0. When in the period it works is the satellite's own, from the seed.
+    Eclipse {
+        /// Whose.
+        constellation: usize,
+        /// Share of the period, 0..=1.
+        duty: f64,
+        /// At least 1.
+        period_ns: u64,
     },
     /// Laser links across the seam of a constellation.
     Seam {

@@ -1,19 +1,18 @@
 //! Steps through time: positions, decisions, edges. Reuses its buffers and remembers only what decisions need.
 
-use crate::beams::{Beams, Found, Rules};
-use crate::failures::{Broken, Failures};
-use crate::geometry::slope_ns_per_s;
+use crate::beams::{Beams, BentPipe, Found, Rules};
+use crate::edges::{Drafts, GroundEdges, Scene};
+use crate::failures::{self, Broken, Failures};
 use crate::ground::{Watcher, remaining_s};
+use crate::ground_link::Path;
 use crate::layout::Layout;
 use crate::node::NodeId;
 use crate::policy::{Policy, built_in};
 use crate::sky::{NoPosition, Sky};
-use crate::snapshot::{Edge, EdgeKind, Snapshot};
-use crate::spec::LinkClass;
+use crate::snapshot::{Edge, Snapshot};
 use crate::visible::{CapIndex, Viewpoint};
 use crate::why::{Down, Moment, isl_state, sin_sq_cutoff};
-use constel_link::{Delay, Impairment, Loss, PortId, QueueLimit};
-use constel_orbit::{DVec3, light_time_ns};
+use constel_orbit::DVec3;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -46,6 +45,8 @@ pub struct Stepper {
     /// How many ground links a satellite can have.
     capacity: Vec<u32>,
     indexes: Vec<CapIndex>,
+    drafts: Drafts,
+    bent_pipe: Option<BentPipe>,
 }
 
 /// Whether a laser link is in reach, and when it is up.
@@ -116,6 +117,8 @@ impl Stepper {
             cutoffs: layout.isl_links().iter().map(cutoff).collect(),
             capacity: capacity.collect(),
             indexes: vec![CapIndex::default(); spec.constellations.len()],
+            drafts: Drafts::default(),
+            bent_pipe: bent_pipe(&layout),
             layout,
             sky,
             policy,
@@ -206,9 +209,7 @@ impl Stepper {
         snapshot.edges.clear();
         snapshot.isl_down.clear();
         self.reach(&mut snapshot.isl_down);
-        self.isl_edges(&mut snapshot.edges);
-        self.gsl_edges(&mut snapshot.edges);
-        snapshot.edges.sort_unstable_by_key(|e| (e.from, e.to));
+        self.edges(&mut snapshot.edges);
         self.go_on();
     }
 
@@ -227,8 +228,13 @@ impl Stepper {
             self.later.locate(&self.layout, &*self.sky, t_ns + step_ns);
             self.later_known = true;
         }
-        self.failures
-            .at(&self.layout, t_ns, &self.now.positions, &mut self.broken);
+        let needs_sun = self.failures.need_the_sun();
+        let moment = failures::Moment {
+            t_ns,
+            positions: &self.now.positions,
+            sun: needs_sun.then(|| self.sky.sun_itrf_m(t_ns)).flatten(),
+        };
+        self.failures.at(&self.layout, &moment, &mut self.broken);
     }
 
     fn go_on(&mut self) {
@@ -253,6 +259,7 @@ impl Stepper {
             first_station: self.layout.satellite_count(),
             capacity: &self.capacity,
             layout: &self.layout,
+            bent_pipe: self.bent_pipe.as_ref(),
         });
     }
 
@@ -264,10 +271,10 @@ impl Stepper {
         for (k, index) in self.indexes.iter_mut().enumerate() {
             index.rebuild(&self.now.positions[layout.satellites_of(k)]);
         }
+        let end_ns = t_ns + spec.gsl.outage_ns + spec.step_ns;
         let foresees = spec.gsl.make_before_break && spec.gsl.outage_ns > 0;
         if foresees {
-            self.ahead
-                .locate(layout, &*self.sky, t_ns + spec.gsl.outage_ns + spec.step_ns);
+            self.ahead.locate(layout, &*self.sky, end_ns);
         }
         let wants_remaining = self.policy.wants_remaining();
         let step_s = spec.step_ns as f64 / 1e9;
@@ -281,14 +288,8 @@ impl Stepper {
                 self.views[station] = Viewpoint::new(self.watchers[station].site.position_itrf_m);
             }
             let watcher = &self.watchers[station];
-            let later = foresees.then(|| {
-                let end_ns = t_ns + spec.gsl.outage_ns + spec.step_ns;
-                if moves {
-                    Watcher::new(layout, station, end_ns)
-                } else {
-                    watcher.clone()
-                }
-            });
+            let moved = (foresees && moves).then(|| Watcher::new(layout, station, end_ns));
+            let later = foresees.then(|| moved.as_ref().unwrap_or(watcher));
             let first = self.beams.found.len();
             let broken = self.broken.node(layout.station_node(station)).is_some();
             for (k, index) in self.indexes.iter().enumerate().filter(|_| !broken) {
@@ -303,7 +304,7 @@ impl Stepper {
                         return;
                     }
                     let satellite = NodeId((offset + i) as u32);
-                    let Ok(seen) = watcher.test(layout, station, offset + i, target) else {
+                    let Ok(seen) = watcher.test(layout, station, offset + i, target, t_ns) else {
                         return;
                     };
                     if self.broken.node(satellite).is_some() {
@@ -315,9 +316,9 @@ impl Stepper {
                     } else {
                         f64::INFINITY
                     };
-                    let leaving = later.as_ref().is_some_and(|w| {
+                    let leaving = later.is_some_and(|w| {
                         let target = self.ahead.positions[offset + i];
-                        w.test(layout, station, offset + i, target).is_err()
+                        w.test(layout, station, offset + i, target, end_ns).is_err()
                     });
                     self.beams.found.push(Found {
                         satellite,
@@ -363,103 +364,60 @@ impl Stepper {
         self.isl_started = true;
     }
 
-    fn isl_edges(&self, edges: &mut Vec<Edge>) {
-        let positions = &self.now.positions;
-        let at = |port: PortId| positions[self.layout.port(port).node.index()];
-        for (link, reach) in self.layout.isl_links().iter().zip(&self.isl_up) {
-            if !reach.in_reach {
-                continue;
+    /// The edges of all links that are there.
+    fn edges(&mut self, edges: &mut Vec<Edge>) {
+        let layout = &*self.layout;
+        let scene = Scene {
+            layout,
+            now: &self.now.positions,
+            later: &self.later.positions,
+            t_ns: self.next_step * layout.spec().step_ns,
+        };
+        self.drafts.clear(layout);
+        for (link, reach) in layout.isl_links().iter().zip(&self.isl_up) {
+            if reach.in_reach {
+                let class = layout.laser(link).class;
+                self.drafts
+                    .laser(&scene, (link.a, link.b), reach.up_from_ns, class);
             }
-            let place = Place {
-                ends: (link.a, link.b),
-                range_m: at(link.a).distance(at(link.b)),
-                up_from_ns: reach.up_from_ns,
-            };
-            self.push_both(&place, EdgeKind::Isl, self.layout.laser(link).class, edges);
         }
-    }
-
-    fn gsl_edges(&self, edges: &mut Vec<Edge>) {
-        let positions = &self.now.positions;
-        for station in 0..self.layout.sites().len() {
-            let node = self.layout.station_node(station);
-            for beam in self.beams.of(station) {
+        for (place, watcher) in self.watchers.iter().enumerate() {
+            let station = layout.station_node(place);
+            for beam in self.beams.of(place) {
                 let links = [(beam.serving, beam.up_from_ns), (beam.old, 0)];
                 for (satellite, up_from_ns) in links {
                     let Some(satellite) = satellite else { continue };
-                    let Some(seat) = self.layout.node(satellite).seat else {
+                    let Some(constellation) = layout.constellation_of(satellite) else {
                         continue;
                     };
-                    let constellation =
-                        &self.layout.spec().constellations[usize::from(seat.constellation)];
-                    let place = Place {
-                        ends: (self.layout.gsl_port(node), self.layout.gsl_port(satellite)),
-                        range_m: positions[node.index()].distance(positions[satellite.index()]),
+                    let target = scene.now[satellite.index()];
+                    let path = Path::to(watcher, place, target, scene.t_ns);
+                    let link = GroundEdges {
+                        station,
+                        satellite,
                         up_from_ns,
+                        classes: path.classes(layout, constellation),
                     };
-                    let class = if constellation.gsl_steps.is_empty() {
-                        constellation.gsl_class
-                    } else {
-                        let target = positions[satellite.index()];
-                        let sine = self.watchers[station].site.sin_elevation(target);
-                        constellation.gsl_class_at(sine.clamp(-1.0, 1.0).asin().to_degrees())
-                    };
-                    self.push_both(&place, EdgeKind::Gsl, &class, edges);
+                    self.drafts.ground(&scene, &link);
                 }
             }
         }
-    }
-
-    fn push_both(&self, at: &Place, kind: EdgeKind, class: &LinkClass, edges: &mut Vec<Edge>) {
-        let (a, b) = at.ends;
-        let later = |p: PortId| self.later.positions[self.layout.port(p).node.index()];
-        let from_ns = light_time_ns(at.range_m) + class.extra_delay_ns;
-        let later_m = later(a).distance(later(b));
-        // An orbit that ends within this step: the delay stays, the edge goes at the next.
-        let to_ns = if later_m.is_nan() {
-            from_ns
-        } else {
-            light_time_ns(later_m) + class.extra_delay_ns
-        };
-        let step_ns = self.layout.spec().step_ns;
-        let impairment = Impairment {
-            delay: Delay {
-                t0_ns: self.t_ns(),
-                delay_ns: from_ns,
-                slope_ns_per_s: slope_ns_per_s(from_ns, to_ns, step_ns),
-            },
-            rate_bps: class.rate_bps,
-            queue: QueueLimit {
-                bytes: class.queue_bytes,
-            },
-            loss: if class.loss_ratio > 0.0 {
-                Loss::Bernoulli {
-                    loss_ratio: class.loss_ratio,
-                }
-            } else {
-                Loss::None
-            },
-            up_from_ns: at.up_from_ns,
-            profile: class.profile,
-        };
-        edges.push(Edge {
-            from: a,
-            to: b,
-            kind,
-            impairment,
-        });
-        edges.push(Edge {
-            from: b,
-            to: a,
-            kind,
-            impairment,
-        });
+        self.drafts.finish(layout, edges);
     }
 }
 
-/// A link to be made: which ports, how long, from when on.
-struct Place {
-    ends: (PortId, PortId),
-    range_m: f64,
-    up_from_ns: u64,
+/// Who feeds whom; `None` where no satellite only relays.
+fn bent_pipe(layout: &Layout) -> Option<BentPipe> {
+    let spec = layout.spec();
+    spec.constellations
+        .iter()
+        .any(|k| k.bent_pipe)
+        .then(|| BentPipe {
+            feeders: spec.stations.iter().map(|s| s.feeder).collect(),
+            relays: spec
+                .constellations
+                .iter()
+                .flat_map(|k| std::iter::repeat_n(k.bent_pipe, k.satellites.len()))
+                .collect(),
+        })
 }

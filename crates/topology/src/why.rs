@@ -3,13 +3,13 @@
 use crate::failures::Broken;
 use crate::geometry::{geocentric_latitude_deg, slew_rad};
 use crate::ground::Watcher;
+use crate::ground_link::{Path, Signals};
 use crate::layout::{IslLink, Layout};
 use crate::node::{NodeId, NodeKind};
 use crate::pairing::IslKind;
 use crate::snapshot::{Edge, Snapshot};
 use crate::spec::IslPattern;
 use constel_orbit::{DVec3, grazing_altitude_m};
-use std::fmt;
 
 /// Why there is, or is not, a link between two nodes at the start of a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,6 +22,8 @@ pub enum Why {
         delay_ns: u64,
         /// Elevation seen from the station, degrees; `None` for an ISL.
         elevation_deg: Option<f64>,
+        /// What its radio comes to; `None` for links without one.
+        radio: Option<Signals>,
     },
     /// The antennas are turning to each other; frames pass from `until_ns` of the lab on.
     Acquiring {
@@ -96,6 +98,19 @@ pub enum Down {
         /// The limit, degrees.
         limit_deg: f64,
     },
+    /// The radio link leaves no room for any modulation.
+    NoMargin {
+        /// Down to the ground; else from the ground up.
+        to_ground: bool,
+        /// Carrier to noise, dB.
+        c_n_db: f64,
+        /// Lost to rain, dB.
+        rain_db: f64,
+        /// Lost to gases, dB.
+        gas_db: f64,
+    },
+    /// No feeder uses the satellite, and it passes on only what feeders send.
+    NoFeeder,
     /// All beams of the satellite are in use.
     BeamsTaken {
         /// How many it has.
@@ -234,7 +249,7 @@ fn why_isl(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> Why {
         if let Some(edge) = snapshot.edge(link.a, link.b) {
             let positions = &snapshot.positions_itrf_m;
             let range_m = positions[a.index()].distance(positions[b.index()]);
-            return linked(edge, snapshot.t_ns, range_m, None);
+            return linked(edge, snapshot.t_ns, range_m, None, None);
         }
         let listed = snapshot
             .isl_down
@@ -263,12 +278,19 @@ fn why_isl(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> Why {
     })
 }
 
-fn linked(edge: &Edge, t_ns: u64, range_m: f64, elevation_deg: Option<f64>) -> Why {
+fn linked(
+    edge: &Edge,
+    t_ns: u64,
+    range_m: f64,
+    elevation_deg: Option<f64>,
+    radio: Option<Signals>,
+) -> Why {
     if edge.usable_at(t_ns) {
         Why::Up {
             range_m,
             delay_ns: edge.impairment.delay.delay_ns,
             elevation_deg,
+            radio,
         }
     } else {
         Why::Acquiring {
@@ -282,25 +304,40 @@ fn why_gsl(layout: &Layout, snapshot: &Snapshot, station: NodeId, satellite: Nod
     let place = station.index() - layout.satellite_count();
     let target = snapshot.positions_itrf_m[satellite.index()];
     let watcher = Watcher::new(layout, place, snapshot.t_ns);
+    let constellation = layout.constellation_of(satellite);
     if let Some(edge) = snapshot.edge(layout.gsl_port(station), layout.gsl_port(satellite)) {
         let look = watcher.site.look(target);
         let elevation_deg = look.elevation_rad.to_degrees();
-        return linked(edge, snapshot.t_ns, look.range_m, Some(elevation_deg));
+        let path = Path::to(&watcher, place, target, snapshot.t_ns);
+        let radio = constellation.and_then(|k| path.signals(layout, k));
+        return linked(
+            edge,
+            snapshot.t_ns,
+            look.range_m,
+            Some(elevation_deg),
+            radio,
+        );
     }
     for node in [station, satellite] {
         if let Some(failure) = snapshot.broken.node(node) {
             return Why::Down(Down::Failed { failure });
         }
     }
-    if let Err(down) = watcher.test(layout, place, satellite.index(), target) {
+    if let Err(down) = watcher.test(layout, place, satellite.index(), target, snapshot.t_ns) {
         return Why::Down(down);
     }
-    let capacity = layout
-        .node(satellite)
-        .seat
-        .and_then(|s| layout.spec().constellations[usize::from(s.constellation)].beams);
-    if let Some(beams) = capacity
-        && snapshot.edges_from(layout.gsl_port(satellite)).len() >= beams.get() as usize
+    let links = snapshot.edges_from(layout.gsl_port(satellite));
+    if constellation.is_some_and(|k| k.bent_pipe) && !layout.spec().stations[place].feeder {
+        let feeder = |edge: &Edge| {
+            let node = layout.port(edge.to).node.index() - layout.satellite_count();
+            layout.spec().stations[node].feeder
+        };
+        if !links.iter().any(feeder) {
+            return Why::Down(Down::NoFeeder);
+        }
+    }
+    if let Some(beams) = constellation.and_then(|k| k.beams)
+        && links.len() >= beams.get() as usize
     {
         return Why::Down(Down::BeamsTaken { beams: beams.get() });
     }
@@ -308,143 +345,4 @@ fn why_gsl(layout: &Layout, snapshot: &Snapshot, station: NodeId, satellite: Nod
         Some(satellite) => Down::PolicyChose { satellite },
         None => Down::PolicyChoseNone,
     })
-}
-
-impl Why {
-    /// True when frames pass.
-    #[must_use]
-    pub fn is_up(&self) -> bool {
-        matches!(self, Why::Up { .. })
-    }
-
-    /// The reason in a sentence, with node names.
-    #[must_use]
-    pub fn describe(&self, layout: &Layout) -> String {
-        Words { why: self, layout }.to_string()
-    }
-}
-
-struct Words<'a> {
-    why: &'a Why,
-    layout: &'a Layout,
-}
-
-impl fmt::Display for Words<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = |n: &NodeId| self.layout.node(*n).name.as_str();
-        let km = |m: &f64| m / 1e3;
-        match self.why {
-            Why::Up {
-                range_m,
-                delay_ns,
-                elevation_deg,
-            } => {
-                write!(
-                    f,
-                    "up: {:.1} km, {:.3} ms",
-                    km(range_m),
-                    *delay_ns as f64 / 1e6
-                )?;
-                match elevation_deg {
-                    Some(e) => write!(f, ", elevation {e:.1} deg"),
-                    None => Ok(()),
-                }
-            }
-            Why::Acquiring { range_m, until_ns } => write!(
-                f,
-                "acquiring until {:.3} s: {:.1} km",
-                *until_ns as f64 / 1e9,
-                km(range_m)
-            ),
-            Why::Down(down) => {
-                f.write_str("down: ")?;
-                match down {
-                    Down::SameNode => f.write_str("both ends are the same node"),
-                    Down::BothOnGround => f.write_str("both are on the ground"),
-                    Down::NoLasers => f.write_str("the constellation has no inter-satellite links"),
-                    Down::NotNeighbours => f.write_str("the pattern does not make them neighbours"),
-                    Down::Seam => {
-                        f.write_str("across the seam: the planes fly in opposite directions")
-                    }
-                    Down::NoPosition { node } => {
-                        write!(f, "{} has no position: its orbit has ended", name(node))
-                    }
-                    Down::PolarCutoff {
-                        node,
-                        latitude_deg,
-                        cutoff_deg,
-                    } => write!(
-                        f,
-                        "{} is at latitude {latitude_deg:.1} deg, beyond the polar cut-off of {cutoff_deg} deg",
-                        name(node)
-                    ),
-                    Down::BeyondRange {
-                        range_m,
-                        max_range_m,
-                    } => write!(
-                        f,
-                        "{:.1} km apart, beyond the range of {:.1} km",
-                        km(range_m),
-                        km(max_range_m)
-                    ),
-                    Down::LineOfSight {
-                        altitude_m,
-                        clearance_m,
-                    } => write!(
-                        f,
-                        "line of sight passes at {:.1} km, below {:.1} km",
-                        km(altitude_m),
-                        km(clearance_m)
-                    ),
-                    Down::NotForGround { node } => {
-                        write!(f, "{} does not serve the ground", name(node))
-                    }
-                    Down::Obstructed {
-                        azimuth_deg,
-                        elevation_deg,
-                        obstacle_deg,
-                    } => write!(
-                        f,
-                        "behind an obstacle {obstacle_deg} deg high at azimuth {azimuth_deg:.1} deg (elevation {elevation_deg:.1})"
-                    ),
-                    Down::GsoArc {
-                        angle_deg,
-                        limit_deg,
-                    } => write!(
-                        f,
-                        "{angle_deg:.1} deg from the geostationary arc, within the {limit_deg} deg to avoid"
-                    ),
-                    Down::BeamsTaken { beams } => {
-                        write!(f, "all {beams} beams of the satellite serve other stations")
-                    }
-                    Down::SlewLimit {
-                        rate_deg_per_s,
-                        limit_deg_per_s,
-                    } => write!(
-                        f,
-                        "a laser would have to turn by {rate_deg_per_s:.2} deg/s, more than {limit_deg_per_s}"
-                    ),
-                    Down::Failed { failure } => {
-                        let failures = &self.layout.spec().failures;
-                        match failures.get(usize::from(*failure)) {
-                            Some(failure) => write!(f, "failed by `{}`", failure.name),
-                            None => f.write_str("failed"),
-                        }
-                    }
-                    Down::BelowMask {
-                        elevation_deg,
-                        mask_deg,
-                    } => write!(
-                        f,
-                        "below the mask by {:.1} deg (elevation {elevation_deg:.1}, mask {mask_deg})",
-                        mask_deg - elevation_deg
-                    ),
-                    Down::PolicyChose { satellite } => {
-                        write!(f, "policy chose {}", name(satellite))
-                    }
-                    Down::PolicyChoseNone => f.write_str("policy chose no satellite"),
-                }
-            }
-        }
-    }
 }

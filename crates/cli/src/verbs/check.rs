@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Check) -> Outcome {
         output::json(&json!({
             "ok": true, "errors": [], "satellites": satellites, "stations": stations,
             "edges_at_0s": document.edges.len(), "flows": lab.scenario.traffic.len(),
-            "left_out": lab.left_out.len(),
+            "left_out": lab.left_out.len(), "data_ages": *lab.ages,
             "sky": sky,
         }))?;
     } else {
@@ -50,6 +50,7 @@ pub(crate) fn run(args: &Check) -> Outcome {
             document.edges.len(),
             lab.scenario.traffic.len(),
         ))?;
+        output::text(&super::scenario::age_warnings(lab))?;
         output::text(&sky_text(&sky))?;
     }
     Ok(Exit::Done)

@@ -10,6 +10,7 @@ use crate::output;
 /// Touches nothing: no root needed.
 pub(crate) fn run(args: &Plan) -> Outcome {
     let loaded = scenario::load(&args.file, scenario::rendered)?;
+    eprint!("{}", scenario::age_warnings(&loaded.lab));
     if let Some(format) = args.over.export {
         return export::run(&loaded.lab, format, args);
     }

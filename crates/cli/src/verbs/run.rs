@@ -17,6 +17,7 @@ use crate::{output, progress};
 /// Stays in the foreground until the lab is down again.
 pub(crate) fn run(args: &Run) -> Outcome {
     let loaded = scenario::load(&args.file, scenario::rendered)?;
+    eprint!("{}", scenario::age_warnings(&loaded.lab));
     let name = args
         .name
         .clone()

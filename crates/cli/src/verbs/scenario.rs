@@ -40,6 +40,18 @@ pub(crate) fn load(
     }
 }
 
+/// What the user should know about the age of the scenario's data, a line each; often nothing.
+pub(crate) fn age_warnings(lab: &Lab) -> String {
+    let warned = lab.ages.iter().filter_map(|age| {
+        let warning = age.warning.as_ref()?;
+        Some(format!(
+            "warning: {}: {}: {warning}\n",
+            age.constellation, age.file
+        ))
+    });
+    warned.collect()
+}
+
 /// Findings on stderr, the usual way.
 pub(crate) fn rendered(findings: &Diagnostics) -> Failure {
     Failure::Scenario(findings.to_string())

@@ -5,14 +5,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::link::no_loss;
-use super::{Name, OrNone, Preset, RawLink};
+use super::{Name, OrNone, Preset, RawLink, RawRadio};
 
-/// One constellation. Its orbits come from exactly one of `preset`, `walker`, `tle` and `omm`.
+/// One constellation. Its orbits come from exactly one of `preset`, `walker`, `tle`, `omm` and
+/// `ephemeris`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(
     rename = "Constellation",
-    extend("oneOf" = [{"required": ["preset"]}, {"required": ["walker"]}, {"required": ["tle"]}, {"required": ["omm"]}])
+    extend("oneOf" = [{"required": ["preset"]}, {"required": ["walker"]}, {"required": ["tle"]}, {"required": ["omm"]}, {"required": ["ephemeris"]}])
 )]
 pub struct RawConstellation {
     /// A designed constellation by name, a Walker pattern like `walker`.
@@ -24,9 +25,12 @@ pub struct RawConstellation {
     /// Real satellites from a file of two-line elements, propagated with SGP4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tle: Option<RawElements>,
-    /// Real satellites from a JSON file of orbit mean-elements messages, propagated with SGP4.
+    /// Real satellites from a file of orbit mean-elements messages, JSON or CSV, propagated with SGP4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omm: Option<RawElements>,
+    /// Anything whose positions are given: spacecraft, the Moon, aircraft with antennas to satellites.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ephemeris: Option<RawEphemeris>,
     /// Links between its satellites.
     pub isl: RawIsl,
     /// Whether any of its satellites has links to the ground. With `false` it only relays, and
@@ -86,6 +90,19 @@ pub enum WalkerPattern {
     Star,
     /// 360 degrees: every plane has two co-rotating neighbours (Starlink, Kuiper).
     Delta,
+}
+
+/// Objects from a file of positions: a CCSDS Orbit Ephemeris Message, or CSV with the columns `t_utc`, `sat_id`,
+/// `x_m`, `y_m`, `z_m`, perhaps `vx_mps`, `vy_mps`, `vz_mps`, and `frame` (`itrf` or `teme`). They are called
+/// `<constellation>-p00-s<slot>`, slots in the order of the file, and are interpolated, never extrapolated: outside
+/// its span an object has no position and no links.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Ephemeris")]
+pub struct RawEphemeris {
+    /// The file, relative to the scenario file.
+    #[schemars(length(min = 1))]
+    pub file: String,
 }
 
 /// Satellites from a file of orbital elements, sorted into shells by what their elements say.
@@ -257,6 +274,13 @@ pub struct RawGsl {
     #[serde(default)]
     #[schemars(length(max = 90))]
     pub by_elevation: Vec<RawElevationStep>,
+    /// Radio that decides what links carry, step by step. Without it, `link` and `by_elevation` do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub radio: Option<RawRadio>,
+    /// Whether satellites only relay between stations and feeders: a station that is no feeder then uses only
+    /// satellites that a feeder uses at the same time.
+    #[serde(default)]
+    pub bent_pipe: bool,
 }
 
 /// How a station chooses its satellite.

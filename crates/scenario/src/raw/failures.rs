@@ -1,6 +1,6 @@
 //! `failures`: what breaks, and when.
 
-use constel_units::{Angle, Length, TimeSpan};
+use constel_units::{Angle, Length, Ratio, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,8 @@ use super::Name;
     extend("oneOf" = [
         {"required": ["nodes"]}, {"required": ["link"]}, {"required": ["satellites"]},
         {"required": ["plane"]}, {"required": ["lasers"]}, {"required": ["stations"]},
-        {"required": ["region"]}, {"required": ["polar"]}, {"required": ["seam"]}
+        {"required": ["region"]}, {"required": ["polar"]}, {"required": ["seam"]},
+        {"required": ["eclipse"]}
     ])
 )]
 pub struct RawFailure {
@@ -67,6 +68,33 @@ pub struct RawFailure {
     /// All links across the seam of this constellation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seam: Option<Name>,
+    /// Satellites that run on batteries: those in the Earth's shadow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eclipse: Option<RawEclipse>,
+}
+
+/// Satellites in the Earth's shadow (umbra) lose all their links, for all the time or most of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Eclipse")]
+pub struct RawEclipse {
+    /// Whose.
+    pub of: Name,
+    /// Share of `period` in which a satellite works in the shadow all the same, to save energy for all of it.
+    #[serde(default = "no_share")]
+    pub duty: Ratio,
+    /// How often it works and rests. Satellites take turns, by the scenario's seed.
+    #[serde(default = "a_minute")]
+    #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "1 d"))]
+    pub period: TimeSpan,
+}
+
+fn no_share() -> Ratio {
+    Ratio::from_ratio(0.0).expect("zero is a ratio")
+}
+
+fn a_minute() -> TimeSpan {
+    TimeSpan::from_ns(60_000_000_000)
 }
 
 /// Two satellites that are linked.

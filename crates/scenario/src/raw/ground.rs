@@ -53,6 +53,9 @@ pub struct RawStation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 32))]
     pub antennas: Option<u8>,
+    /// Whether it feeds the satellites of constellations with `bent_pipe`.
+    #[serde(default)]
+    pub feeder: bool,
     /// A gateway has one antenna for each shell that serves the ground, so that it joins them. It has no
     /// `antennas`.
     #[serde(default)]
@@ -61,6 +64,10 @@ pub struct RawStation {
     #[serde(default)]
     #[schemars(length(max = 360))]
     pub obstacles: Vec<RawObstacle>,
+}
+
+fn one() -> u8 {
+    1
 }
 
 /// Where a moving station is at a time.
@@ -127,6 +134,13 @@ pub struct RawPlaces {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub names: Option<Vec<RawCity>>,
+    /// How many satellites each can use at the same time.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 32))]
+    pub antennas: u8,
+    /// Whether they feed the satellites of constellations with `bent_pipe`.
+    #[serde(default)]
+    pub feeder: bool,
 }
 
 /// A row of a file of places: its name, or its name and what to call the station.

@@ -11,10 +11,12 @@ mod ground;
 mod kinds;
 mod link;
 mod preset;
+mod radio;
 mod routing;
 mod traffic;
 mod transfer;
 mod transport;
+mod weather;
 
 use std::collections::BTreeMap;
 
@@ -26,15 +28,18 @@ pub use constellations::{
     GslPolicy, HandoverKind, IslPattern, RawCrossShell, RawElevationStep, RawPair,
 };
 pub use constellations::{
-    RawConstellation, RawElements, RawGsl, RawHandover, RawIsl, RawShell, RawWalker, WalkerPattern,
+    RawConstellation, RawElements, RawEphemeris, RawGsl, RawHandover, RawIsl, RawShell, RawWalker,
+    WalkerPattern,
 };
 pub use failures::{
-    AllStations, RawFailedLink, RawFailedPlane, RawFailure, RawPolar, RawRegion, RegionHits,
+    AllStations, RawEclipse, RawFailedLink, RawFailedPlane, RawFailure, RawPolar, RawRegion,
+    RegionHits,
 };
 pub use ground::{RawCity, RawGround, RawObstacle, RawPlaces, RawStation, RawWaypoint};
 pub use kinds::{Name, NameError, OrNone};
 pub use link::*;
 pub use preset::Preset;
+pub use radio::{Polarization, RawCarrier, RawModcod, RawRadio};
 pub use routing::{
     Destinations, DriverChoice, Family, RawAreas, RawBfd, RawGroundTimers, RawLinks, RawOspf,
     RawRestart, RawRouting, RawStart, RawTimers, RoutingMode, RoutingProtocol, Software,
@@ -42,6 +47,7 @@ pub use routing::{
 pub use traffic::{Protocol, RawFlow, RawHttp, RawIperf3, RawPing, RawRun};
 pub use transfer::{LeotpVariant, RawLeotp, RawTcp, RawVivace};
 pub use transport::{RawMidnodes, RawSplitTcp, RawTransport};
+pub use weather::{RawRecording, RawWeather};
 
 /// A scenario: what flies, what stands on the ground, which software runs, for how long.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -80,6 +86,14 @@ pub struct RawScenario {
     /// What stands on the ground.
     #[serde(default)]
     pub ground: RawGround,
+    /// Rain at stations.
+    #[serde(default)]
+    #[schemars(length(max = 10_000))]
+    pub weather: Vec<RawWeather>,
+    /// What was measured of links, laid over the ground links of stations.
+    #[serde(default)]
+    #[schemars(length(max = 10_000))]
+    pub recordings: Vec<RawRecording>,
     /// What breaks.
     #[serde(default)]
     #[schemars(length(max = 10_000))]

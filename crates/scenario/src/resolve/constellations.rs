@@ -1,20 +1,12 @@
 //! Constellations: Walker's arithmetic, shells, links.
 
-use constel_units::{Length, TimeSpan};
-
 use super::inputs::Inputs;
 use super::link::link_of;
 use crate::diagnostic::Diagnostics;
-use crate::model::{
-    Constellation, ElementSet, ElevationStep, Gsl, Isl, Link, Name, Orbits, Pairing, PlusGrid,
-    Policy, Shell, Walker, WalkerPattern,
-};
+use crate::model::{Constellation, ElementSet, Name, Orbits, Shell, Walker, WalkerPattern};
 use crate::parse::Parsed;
 use crate::presets;
-use crate::raw::{
-    GslPolicy, IslPattern, OrNone, RawConstellation, RawElements, RawGsl, RawIsl, RawLink,
-    RawWalker,
-};
+use crate::raw::{RawConstellation, RawElements, RawWalker};
 use crate::text_file::TextFile;
 use crate::walk::Seg::{self, Index, Key};
 
@@ -107,20 +99,20 @@ fn agree_on_handover(parsed: &Parsed, errors: &mut Diagnostics) {
     }
 }
 
-struct One<'a> {
-    parsed: &'a Parsed,
-    name: &'a Name,
-    errors: &'a mut Diagnostics,
+pub(super) struct One<'a> {
+    pub(super) parsed: &'a Parsed,
+    pub(super) name: &'a Name,
+    pub(super) errors: &'a mut Diagnostics,
 }
 
 impl One<'_> {
-    fn path<'p>(&'p self, tail: &[Seg<'p>]) -> Vec<Seg<'p>> {
+    pub(super) fn path<'p>(&'p self, tail: &[Seg<'p>]) -> Vec<Seg<'p>> {
         let mut path = vec![Key("constellations"), Key(self.name.as_str())];
         path.extend_from_slice(tail);
         path
     }
 
-    fn error(
+    pub(super) fn error(
         &mut self,
         tail: &[Seg<'_>],
         code: &'static str,
@@ -151,6 +143,9 @@ impl One<'_> {
             let walker = presets::walker(preset);
             let star = walker.pattern == WalkerPattern::Star;
             (Some(Orbits::Walker(walker)), star)
+        } else if let Some(ephemeris) = &raw.ephemeris {
+            let file = self.file(&ephemeris.file, "ephemeris", inputs);
+            (file.map(Orbits::Ephemeris), false)
         } else {
             let (raw, key) = match (&raw.tle, &raw.omm) {
                 (Some(tle), _) => (tle, "tle"),
@@ -230,13 +225,7 @@ impl One<'_> {
         key: &'static str,
         inputs: &mut Inputs<'_>,
     ) -> Option<ElementSet> {
-        let path = [
-            Key("constellations"),
-            Key(self.name.as_str()),
-            Key(key),
-            Key("file"),
-        ];
-        let input = inputs.text(&raw.file, &path, self.errors);
+        let file = self.file(&raw.file, key, inputs);
         for (index, shell) in raw.shells.iter().enumerate() {
             if raw.shells[..index]
                 .iter()
@@ -251,17 +240,6 @@ impl One<'_> {
                 );
             }
         }
-        let input = input?;
-        let named_path = crate::walk::Path(&self.path(&[Key(key), Key("file")])).to_string();
-        let file = TextFile::new(
-            &raw.file,
-            &input.shown,
-            input.sha256.clone(),
-            &input.text,
-            self.parsed.source().clone(),
-            self.parsed.place(&path, false),
-            named_path,
-        );
         let shells = raw.shells.iter().map(|shell| Shell {
             name: shell.name.clone(),
             pattern: shell.pattern,
@@ -273,289 +251,25 @@ impl One<'_> {
             serves_ground: shell.serves_ground,
         });
         Some(ElementSet {
-            file,
+            file: file?,
             shells: shells.collect(),
         })
     }
 
-    /// The link of a section.
-    fn link(&mut self, section: &str, raw: &RawLink, inputs: &mut Inputs<'_>) -> Link {
-        let path = [
-            Key("constellations"),
-            Key(self.name.as_str()),
-            Key(section),
-            Key("link"),
-        ];
-        link_of(self.parsed, &path, raw, inputs, self.errors)
-    }
-
-    /// Links to the ground; the inner `None`: by choice there are none.
-    fn gsl(&mut self, raw: &RawConstellation, inputs: &mut Inputs<'_>) -> Option<Option<Gsl>> {
-        let set = raw.tle.as_ref().or(raw.omm.as_ref());
-        let shells = set.map(|set| set.shells.as_slice()).unwrap_or_default();
-        let some_shell = shells.is_empty() || shells.iter().any(|shell| shell.serves_ground);
-        match (&raw.gsl, raw.serves_ground) {
-            (Some(gsl), true) if some_shell => self.gsl_of(gsl, inputs).map(Some),
-            (None, false) => {
-                for (index, shell) in shells.iter().enumerate().filter(|(_, s)| !s.serves_ground) {
-                    let key = if raw.tle.is_some() { "tle" } else { "omm" };
-                    let tail = [Key(key), Key("shells"), Index(index), Key("serves_ground")];
-                    self.error(
-                        &tail,
-                        "no-effect",
-                        format!("`serves_ground` of shell `{}` has no effect", shell.name),
-                        "the whole constellation has `serves_ground: false`",
-                        Some("remove it from the shell".into()),
-                    );
-                }
-                Some(None)
-            }
-            (Some(_), _) => {
-                self.error(
-                    &[Key("gsl")],
-                    "no-effect",
-                    "`gsl` has no effect where no satellite serves the ground".into(),
-                    "what would be ignored is an error, so that no result misleads",
-                    Some("remove `gsl`, or let one shell serve the ground".into()),
-                );
-                None
-            }
-            (None, true) => {
-                self.error(
-                    &[],
-                    "missing-key",
-                    "missing key `gsl`".into(),
-                    "satellites serve the ground unless it is said that they do not",
-                    Some(
-                        "add `gsl: {min_elevation: 25 deg, link: {rate: 100 Mbit/s}}`, \
-                         or `serves_ground: false`"
-                            .into(),
-                    ),
-                );
-                None
-            }
-        }
-    }
-
-    fn isl(&mut self, raw: &RawIsl, has_star: bool, inputs: &mut Inputs<'_>) -> Option<Isl> {
-        if raw.pattern == IslPattern::None {
-            for key in [
-                "seam",
-                "polar_cutoff",
-                "max_range",
-                "atmosphere",
-                "nearest",
-                "pairs",
-                "max_slew_per_second",
-                "acquisition",
-                "link",
-            ] {
-                let path = self.path(&[Key("isl"), Key(key)]);
-                if self.parsed.is_written(&path) {
-                    self.error(
-                        &[Key("isl"), Key(key)],
-                        "no-effect",
-                        format!("`isl.{key}` has no effect with `pattern: none`"),
-                        "what would be ignored is an error, so that no result misleads",
-                        Some(format!("remove `{key}`")),
-                    );
-                }
-            }
-            return Some(Isl::None);
-        }
-        let pairing = self.pairing(raw);
-        if raw.seam.is_some() && !has_star {
-            self.error(
-                &[Key("isl"), Key("seam")],
-                "no-effect",
-                "`isl.seam` has no effect on a delta pattern".into(),
-                "only in a star pattern the first and the last plane fly in opposite directions",
-                Some("remove `seam`".into()),
-            );
-        }
-        let Some(link) = &raw.link else {
-            self.error(
-                &[Key("isl")],
-                "missing-key",
-                "missing key `link`".into(),
-                "the pattern makes links, and their rate must be said",
-                Some("add `link: {rate: 100 Mbit/s}`".into()),
-            );
-            return None;
-        };
-        Some(Isl::PlusGrid(PlusGrid {
-            seam: raw.seam.unwrap_or(false),
-            polar_cutoff: raw.polar_cutoff.and_then(OrNone::into_option),
-            max_range: raw.max_range.and_then(OrNone::into_option),
-            atmosphere: raw.atmosphere.unwrap_or(Length::from_m(80_000.0)),
-            pairing: pairing?,
-            max_slew_per_second: raw.max_slew_per_second.and_then(OrNone::into_option),
-            acquisition: raw.acquisition.unwrap_or(TimeSpan::from_ns(0)),
-            link: self.link("isl", link, inputs),
-        }))
-    }
-}
-
-impl One<'_> {
-    /// Keys that belong to other patterns are errors.
-    fn pairing(&mut self, raw: &RawIsl) -> Option<Pairing> {
-        let of = |pattern| raw.pattern == pattern;
-        let wrong = [
-            (
-                "nearest",
-                raw.nearest.is_some() && !of(IslPattern::Nearest),
-                "nearest",
-            ),
-            (
-                "pairs",
-                raw.pairs.is_some() && !of(IslPattern::List),
-                "list",
-            ),
-            (
-                "seam",
-                raw.seam.is_some() && !of(IslPattern::PlusGrid),
-                "plus-grid",
-            ),
-            (
-                "polar_cutoff",
-                raw.polar_cutoff.is_some() && of(IslPattern::Ring),
-                "plus-grid",
-            ),
-        ];
-        for (key, wrong, pattern) in wrong {
-            if wrong {
-                self.error(
-                    &[Key("isl"), Key(key)],
-                    "no-effect",
-                    format!("`isl.{key}` has no effect with this pattern"),
-                    "what would be ignored is an error, so that no result misleads",
-                    Some(format!("remove `{key}`, or set `pattern: {pattern}`")),
-                );
-            }
-        }
-        match (raw.pattern, raw.nearest, &raw.pairs) {
-            (IslPattern::PlusGrid | IslPattern::None, ..) => Some(Pairing::Grid),
-            (IslPattern::Ring, ..) => Some(Pairing::Ring),
-            (IslPattern::Nearest, Some(most), _) => Some(Pairing::Nearest(most)),
-            (IslPattern::List, _, Some(pairs)) => Some(Pairing::List(
-                pairs
-                    .iter()
-                    .map(|p| (p.from.clone(), p.to.clone()))
-                    .collect(),
-            )),
-            (IslPattern::Nearest, None, _) => {
-                self.missing(
-                    "isl",
-                    "nearest",
-                    "how many links a satellite has must be said",
-                    "nearest: 3",
-                );
-                None
-            }
-            (IslPattern::List, _, None) => {
-                let reason = "which satellites are linked must be said";
-                self.missing("isl", "pairs", reason, "pairs: [{from: ..., to: ...}]");
-                None
-            }
-        }
-    }
-
-    fn missing(&mut self, section: &'static str, key: &str, reason: &str, example: &str) {
-        self.error(
-            &[Key(section)],
-            "missing-key",
-            format!("missing key `{key}`"),
-            reason,
-            Some(format!("add `{example}`")),
-        );
-    }
-
-    fn gsl_of(&mut self, raw: &RawGsl, inputs: &mut Inputs<'_>) -> Option<Gsl> {
-        let wrong = [
-            (
-                "hysteresis",
-                raw.hysteresis.is_some() && raw.policy != GslPolicy::Hysteresis,
-                "hysteresis",
-            ),
-            (
-                "slot",
-                raw.slot.is_some() && raw.policy != GslPolicy::Scheduler,
-                "scheduler",
-            ),
-        ];
-        for (key, wrong, policy) in wrong {
-            if wrong {
-                self.error(
-                    &[Key("gsl"), Key(key)],
-                    "no-effect",
-                    format!("`gsl.{key}` has no effect with this policy"),
-                    "what would be ignored is an error, so that no result misleads",
-                    Some(format!("remove `{key}`, or set `policy: {policy}`")),
-                );
-            }
-        }
-        let policy = match (raw.policy, raw.hysteresis) {
-            (GslPolicy::Nearest, _) => Policy::Nearest,
-            (GslPolicy::HighestElevation, _) => Policy::HighestElevation,
-            (GslPolicy::LongestVisible, _) => Policy::LongestVisible,
-            (GslPolicy::Hysteresis, Some(gain)) => Policy::Hysteresis(gain),
-            (GslPolicy::Hysteresis, None) => {
-                let reason = "by how much another satellite must be higher must be said";
-                self.missing("gsl", "hysteresis", reason, "hysteresis: 5 deg");
-                return None;
-            }
-            (GslPolicy::LeastLoaded, _) => Policy::LeastLoaded,
-            (GslPolicy::Scheduler, _) => {
-                Policy::Scheduler(raw.slot.unwrap_or(TimeSpan::from_ns(15_000_000_000)))
-            }
-        };
-        let unordered = raw
-            .by_elevation
-            .windows(2)
-            .position(|w| w[1].above.deg() <= w[0].above.deg());
-        if let Some(index) = unordered {
-            self.error(
-                &[
-                    Key("gsl"),
-                    Key("by_elevation"),
-                    Index(index + 1),
-                    Key("above"),
-                ],
-                "order",
-                "steps must go upwards".into(),
-                "each step holds from its elevation up to that of the next",
-                None,
-            );
-        }
-        for (key, written) in [
-            ("rate_law", raw.link.rate_law.is_some()),
-            ("loss_law", raw.link.loss_law.is_some()),
-        ] {
-            if written && !raw.by_elevation.is_empty() {
-                self.error(
-                    &[Key("gsl"), Key("by_elevation")],
-                    "no-effect",
-                    format!("`by_elevation` has no effect with `link.{key}`"),
-                    "the law holds at every elevation",
-                    Some(format!("remove `by_elevation`, or `link.{key}`")),
-                );
-            }
-        }
-        let steps = raw.by_elevation.iter().map(|s| ElevationStep {
-            above: s.above,
-            rate: s.rate,
-            loss: s.loss,
-        });
-        Some(Gsl {
-            min_elevation: raw.min_elevation,
-            policy,
-            handover_outage: raw.handover.outage,
-            handover_kind: raw.handover.kind,
-            beams: raw.beams,
-            gso_avoidance: raw.gso_avoidance,
-            by_elevation: steps.collect(),
-            link: self.link("gsl", &raw.link, inputs),
-        })
+    /// The file of `<key>.file`, passed on unread.
+    fn file(&mut self, name: &str, key: &'static str, inputs: &mut Inputs<'_>) -> Option<TextFile> {
+        let own = self.name.as_str();
+        let path = [Key("constellations"), Key(own), Key(key), Key("file")];
+        let input = inputs.text(name, &path, self.errors)?;
+        Some(TextFile::new(
+            name,
+            &input.shown,
+            input.sha256.clone(),
+            &input.text,
+            self.parsed.source().clone(),
+            self.parsed.place(&path, false),
+            crate::walk::Path(&path).to_string(),
+        ))
     }
 }
 

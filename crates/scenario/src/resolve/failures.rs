@@ -33,7 +33,7 @@ impl<'a> Names<'a> {
                 .constellations
                 .insert(constellation.name.as_str(), place);
             match &constellation.orbits {
-                Orbits::Walker(_) => {
+                Orbits::Walker(_) | Orbits::Ephemeris(_) => {
                     names
                         .shells
                         .insert(constellation.name.to_string(), (place, 0));
@@ -226,6 +226,9 @@ impl One<'_> {
         } else if let Some(name) = &raw.seam {
             let place = names.constellation(&path("seam"), name, self.errors)?;
             Some(FailureTarget::Seam(place))
+        } else if let Some(eclipse) = &raw.eclipse {
+            let place = names.constellation(&path("eclipse"), &eclipse.of, self.errors)?;
+            Some(FailureTarget::Eclipse(place, eclipse.duty, eclipse.period))
         } else {
             // The schema asks for exactly one of them.
             None

@@ -172,12 +172,16 @@ impl From<'_> {
             self.errors.push(error);
             return true;
         }
-        let station = Station::at(
-            name.clone(),
-            place.latitude,
-            place.longitude,
-            place.altitude,
-        );
+        let station = Station {
+            antennas: self.entry.antennas,
+            feeder: self.entry.feeder,
+            ..Station::at(
+                name.clone(),
+                place.latitude,
+                place.longitude,
+                place.altitude,
+            )
+        };
         let origin = format!("ground.from[{}] ({})", self.index, self.entry.file);
         self.found.insert(name, (station, origin));
         true

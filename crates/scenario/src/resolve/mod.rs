@@ -5,12 +5,16 @@ mod failures;
 mod ground;
 mod inputs;
 mod link;
+mod links;
 mod nodes;
+mod radio;
 mod routing;
+mod table;
 mod track;
 mod traffic;
 mod transfer;
 mod transport;
+mod weather;
 
 use crate::diagnostic::Diagnostics;
 use crate::files::Files;
@@ -33,7 +37,9 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
 
     check_times(parsed, &mut errors);
     let constellations = constellations::resolve(parsed, &mut inputs, &mut errors);
-    let stations = ground::resolve(parsed, &mut inputs, &mut errors);
+    let mut stations = ground::resolve(parsed, &mut inputs, &mut errors);
+    weather::resolve(parsed, &mut stations, &mut inputs, &mut errors);
+    radio::need_feeders(parsed, &stations, &mut errors);
     let routing = routing::resolve(parsed, &mut inputs, &mut errors);
     let nodes = nodes::Nodes::new(parsed, &constellations, &stations, &mut errors);
     let (traffic, mut deferred) = traffic::resolve(parsed, &nodes, &routing, &mut errors);

@@ -1,13 +1,13 @@
 //! A station as written: where it stands, or where it goes.
 
-use constel_units::{Angle, Length, TimeSpan};
+use constel_units::{Angle, Length};
 
 use super::inputs::{Input, Inputs};
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use super::table::{self, Column, TIME};
+use crate::diagnostic::Diagnostics;
 use crate::model::{Name, Obstacle, Station, Waypoint};
 use crate::parse::Parsed;
 use crate::raw::RawStation;
-use crate::source::{Source, Span, saturate};
 use crate::walk::Seg::{Index, Key};
 
 pub(super) fn station(
@@ -89,6 +89,7 @@ pub(super) fn station(
     let obstacles = raw.obstacles.iter();
     Some(Station {
         antennas: raw.antennas.unwrap_or(1),
+        feeder: raw.feeder,
         gateway: raw.gateway,
         obstacles: obstacles
             .map(|o| Obstacle {
@@ -103,70 +104,24 @@ pub(super) fn station(
 }
 
 /// Columns of a track, and the bounds of their values.
-const COLUMNS: [(&str, f64, f64); 4] = [
-    ("t_s", 0.0, 366.0 * 86_400.0),
-    ("latitude_deg", -90.0, 90.0),
-    ("longitude_deg", -180.0, 180.0),
-    ("altitude_m", -1_000.0, 20_000.0),
+const COLUMNS: [Column; 4] = [
+    TIME,
+    Column::required("latitude_deg", -90.0, 90.0),
+    Column::required("longitude_deg", -180.0, 180.0),
+    Column::optional("altitude_m", -1_000.0, 20_000.0),
 ];
 
 /// Reads a CSV track; everything wrong with it goes to `errors`.
 fn read(input: &Input, errors: &mut Diagnostics) -> Option<Vec<Waypoint>> {
-    let text = input.text.strip_prefix('\u{feff}').unwrap_or(&input.text);
-    let source = Source::new(&input.shown, text);
-    let before = errors.len();
-    let lines = (1u32..).zip(source.text().lines());
-    let mut lines = lines.filter(|(_, line)| !line.trim().is_empty());
-    let Some((number, header)) = lines.next() else {
-        let message = "this file has no rows";
-        errors.push(Diagnostic::new(&source, Span::START, "empty-file", message));
-        return None;
-    };
-    let heads: Vec<&str> = header.split(',').map(str::trim).collect();
-    let columns = COLUMNS.map(|(name, ..)| heads.iter().position(|head| *head == name));
-    for ((name, ..), column) in COLUMNS.iter().zip(&columns).take(3) {
-        if column.is_none() {
-            let span = Span::new(number, 1, saturate(header.chars().count()));
-            let message = format!("no column is called `{name}`");
-            errors.push(Diagnostic::new(&source, span, "missing-column", message));
-        }
-    }
-    let mut track: Vec<Waypoint> = Vec::new();
-    for (number, line) in lines {
-        if errors.len() > before && (columns[..3].contains(&None) || errors.is_full()) {
-            return None;
-        }
-        let cells: Vec<&str> = line.split(',').map(str::trim).collect();
-        let span = Span::new(number, 1, saturate(line.chars().count()));
-        let mut values = [0.0; 4];
-        for (((name, least, most), column), value) in COLUMNS.iter().zip(columns).zip(&mut values) {
-            let Some(column) = column else { continue };
-            let text = cells.get(column).copied().unwrap_or("");
-            match text.parse::<f64>() {
-                Ok(number) if (*least..=*most).contains(&number) => *value = number,
-                _ => {
-                    let message =
-                        format!("`{name}` is `{text}`, not a number from {least} to {most}");
-                    errors.push(Diagnostic::new(&source, span, "bad-value", message));
-                }
-            }
-        }
-        let [t_s, latitude, longitude, altitude] = values;
-        let at = TimeSpan::from_ns((t_s * 1e9).round() as i64);
-        if track.last().is_some_and(|last| at.ns() <= last.at.ns()) {
-            let message = "waypoints must be in order of time";
-            errors.push(Diagnostic::new(&source, span, "order", message));
-        }
-        track.push(Waypoint {
-            at,
+    let rows = table::read(input, "waypoints", &COLUMNS, errors)?;
+    let waypoint = |row: table::Row<4>| {
+        let [_, latitude, longitude, altitude] = row.values.map(|v| v.unwrap_or(0.0));
+        Waypoint {
+            at: row.at,
             latitude: Angle::from_deg(latitude),
             longitude: Angle::from_deg(longitude),
             altitude: Length::from_m(altitude),
-        });
-    }
-    if track.is_empty() && errors.len() == before {
-        let message = "this file has no rows";
-        errors.push(Diagnostic::new(&source, Span::START, "empty-file", message));
-    }
-    (errors.len() == before).then_some(track)
+        }
+    };
+    Some(rows.into_iter().map(waypoint).collect())
 }

@@ -1,0 +1,101 @@
+//! The sky of a lab: orbits that are computed, and objects whose positions are given.
+
+use constel_exchange::ephemeris::Ephemeris;
+use constel_orbit::sun::sun_itrf_m;
+use constel_orbit::{DVec3, Satellite, positions_itrf_m};
+use constel_topology::{NoPosition, Sky};
+use constel_units::{TimeSpan, Utc};
+
+/// Where a constellation's satellites are.
+#[derive(Debug, Clone)]
+pub(crate) enum Orbits {
+    /// By elements, Walker's or a catalogue's.
+    Computed(Vec<Satellite>),
+    /// By an ephemeris each.
+    Given(Vec<Ephemeris>),
+}
+
+impl Orbits {
+    fn count(&self) -> usize {
+        match self {
+            Orbits::Computed(satellites) => satellites.len(),
+            Orbits::Given(objects) => objects.len(),
+        }
+    }
+}
+
+/// All constellations of a lab, in order.
+#[derive(Debug, Clone)]
+pub(crate) struct LabSky {
+    start: Utc,
+    parts: Vec<Orbits>,
+}
+
+impl LabSky {
+    /// The lab starts at `start`. Neighbouring constellations that are computed are joined, so that a step makes one
+    /// batch of them.
+    pub(crate) fn new(start: Utc, constellations: Vec<Orbits>) -> Self {
+        let mut parts: Vec<Orbits> = Vec::new();
+        for next in constellations {
+            match (parts.last_mut(), next) {
+                (Some(Orbits::Computed(have)), Orbits::Computed(more)) => have.extend(more),
+                (_, next) => parts.push(next),
+            }
+        }
+        Self { start, parts }
+    }
+
+    fn utc_at(&self, t_ns: u64) -> Utc {
+        // A lab's time is far below 292 years.
+        self.start + TimeSpan::from_ns(t_ns as i64)
+    }
+}
+
+impl Sky for LabSky {
+    fn count(&self) -> usize {
+        self.parts.iter().map(Orbits::count).sum()
+    }
+
+    fn positions_itrf_m(&self, t_ns: u64, out: &mut Vec<DVec3>) -> Vec<NoPosition> {
+        let at = self.utc_at(t_ns);
+        let lost = |satellite: usize, reason: String| NoPosition {
+            satellite,
+            t_ns,
+            reason,
+        };
+        if let [Orbits::Computed(all)] = &self.parts[..] {
+            let failures = positions_itrf_m(all, at, out).into_iter();
+            return failures
+                .map(|f| lost(f.index, f.error.to_string()))
+                .collect();
+        }
+        out.clear();
+        let (mut none, mut some) = (Vec::new(), Vec::new());
+        for part in &self.parts {
+            let first = out.len();
+            match part {
+                Orbits::Computed(satellites) => {
+                    let failures = positions_itrf_m(satellites, at, &mut some).into_iter();
+                    none.extend(failures.map(|f| lost(first + f.index, f.error.to_string())));
+                    out.append(&mut some);
+                }
+                Orbits::Given(objects) => {
+                    for object in objects {
+                        match object.position_itrf_m(at) {
+                            Ok(position) => out.push(position),
+                            Err(outside) => {
+                                none.push(lost(out.len(), outside.to_string()));
+                                out.push(DVec3::NAN);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        none
+    }
+
+    fn sun_itrf_m(&self, t_ns: u64) -> Option<DVec3> {
+        Some(sun_itrf_m(self.utc_at(t_ns)))
+    }
+}

@@ -1,0 +1,110 @@
+//! `gsl.radio`: ground links by link budget.
+
+use constel_units::{Decibels, FigureOfMerit, Frequency, Power, Ratio, Temperature};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Radio of ground links. Each step, each link's carrier to noise follows from its range, elevation, gases (ITU-R
+/// P.676-12) and rain (P.618-13, P.838-3, `weather`), and what modulation and coding that leaves room for is its
+/// rate, up to `link.rate`. Where none is left, there is no link.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Radio")]
+pub struct RawRadio {
+    /// From the ground to the satellite.
+    pub up: RawCarrier,
+    /// From the satellite to the ground.
+    pub down: RawCarrier,
+    /// How bits become symbols.
+    #[serde(default)]
+    pub modcod: RawModcod,
+    /// With `modcod: dvb-s2`: always this one instead of the best, such as `8PSK 3/4`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub fixed: Option<String>,
+    /// Bandwidth on top of the symbol rate.
+    #[serde(default = "twenty_percent")]
+    pub roll_off: Ratio,
+    /// Signal to noise kept in reserve.
+    #[serde(default = "no_decibels")]
+    #[schemars(extend("x-minimum" = "0 dB", "x-maximum" = "100 dB"))]
+    pub margin: Decibels,
+    /// How waves swing.
+    #[serde(default)]
+    pub polarization: Polarization,
+    /// Whether oxygen and water vapour take their part (reference atmosphere of ITU-R P.835-6).
+    #[serde(default = "yes")]
+    pub gases: bool,
+    /// Noise temperature of the stations' receivers, for which `down.g_over_t` holds in clear sky: rain then adds
+    /// noise of its own. Without it that is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "1 K", "x-maximum" = "100000 K"))]
+    pub system_temperature: Option<Temperature>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn twenty_percent() -> Ratio {
+    Ratio::from_ratio(0.2).expect("a fifth is a ratio")
+}
+
+fn no_decibels() -> Decibels {
+    Decibels::from_db(0.0)
+}
+
+/// One direction of a radio link.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Carrier")]
+pub struct RawCarrier {
+    /// Of the carrier.
+    #[schemars(extend("x-minimum" = "1 GHz", "x-maximum" = "55 GHz"))]
+    pub frequency: Frequency,
+    /// Equivalent isotropically radiated power of the sender.
+    #[schemars(extend("x-minimum" = "-100 dBW", "x-maximum" = "200 dBW"))]
+    pub eirp: Power,
+    /// Figure of merit of the receiver.
+    #[schemars(extend("x-minimum" = "-100 dB/K", "x-maximum" = "100 dB/K"))]
+    pub g_over_t: FigureOfMerit,
+    /// Bandwidth, all of it for one link.
+    #[schemars(extend("x-minimum" = "1 kHz", "x-maximum" = "10 GHz"))]
+    pub bandwidth: Frequency,
+    /// Pointing, polarisation, implementation.
+    #[serde(default = "no_decibels")]
+    #[schemars(extend("x-minimum" = "0 dB", "x-maximum" = "100 dB"))]
+    pub losses: Decibels,
+}
+
+/// How bits become symbols.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum RawModcod {
+    /// The best of DVB-S2's for the moment (ETSI EN 302 307-1, table 13).
+    #[default]
+    DvbS2,
+    /// Shannon's limit: what no modem reaches.
+    Shannon,
+    /// BPSK without coding: there is no threshold, but frames are lost to bit errors.
+    UncodedBpsk,
+    /// QPSK without coding.
+    UncodedQpsk,
+}
+
+/// How waves swing; rain takes more of horizontal ones.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Polarization {
+    /// In circles.
+    #[default]
+    Circular,
+    /// Along the horizon.
+    Horizontal,
+    /// Across it.
+    Vertical,
+}

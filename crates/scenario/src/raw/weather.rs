@@ -1,0 +1,49 @@
+//! `weather` and `recordings`: what happens at stations over time.
+
+use constel_units::{RainRate, TimeSpan};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Name;
+
+/// Rain at stations, for constellations with `gsl.radio`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(
+    rename = "Weather",
+    extend("oneOf" = [{"required": ["rain"]}, {"required": ["file"]}])
+)]
+pub struct RawWeather {
+    /// Where. A station has one weather.
+    #[schemars(length(min = 1, max = 100_000))]
+    pub stations: Vec<Name>,
+    /// All the time the same rain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0 mm/h", "x-maximum" = "500 mm/h"))]
+    pub rain: Option<RainRate>,
+    /// From a CSV file with the columns `t_s` (lab time) and `rain_mm_per_h`; each row holds until the next, and
+    /// there is no rain before the first. Relative to the scenario file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub file: Option<String>,
+}
+
+/// What was measured of a link, laid over the ground links of stations: rates replace theirs, loss and delay are
+/// added. Looked at each step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Recording")]
+pub struct RawRecording {
+    /// Whose ground links. A station has one recording.
+    #[schemars(length(min = 1, max = 100_000))]
+    pub stations: Vec<Name>,
+    /// A CSV file with the column `t_s` (lab time, the first row at 0) and one or more of `down_bit_per_s`,
+    /// `up_bit_per_s`, `loss_ratio` and `extra_delay_s`; each row holds until the next. Relative to the scenario
+    /// file.
+    #[schemars(length(min = 1))]
+    pub file: String,
+    /// After how long it begins again, more than the last row's time. Without it, the last row holds for good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-exclusive-minimum" = "0 s", "x-maximum" = "366 d"))]
+    pub repeat: Option<TimeSpan>,
+}

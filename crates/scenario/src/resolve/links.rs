@@ -1,0 +1,339 @@
+//! What satellites are linked with: each other, and the ground.
+
+use constel_units::{Length, TimeSpan};
+
+use super::constellations::One;
+use super::inputs::Inputs;
+use super::link::link_of;
+use super::radio;
+use crate::model::{ElevationStep, Gsl, Isl, Link, Pairing, PlusGrid, Policy};
+use crate::raw::{GslPolicy, IslPattern, OrNone, RawConstellation, RawGsl, RawIsl, RawLink};
+use crate::walk::Seg::{Index, Key};
+
+impl One<'_> {
+    /// The link of a section.
+    fn link(&mut self, section: &str, raw: &RawLink, inputs: &mut Inputs<'_>) -> Link {
+        let path = [
+            Key("constellations"),
+            Key(self.name.as_str()),
+            Key(section),
+            Key("link"),
+        ];
+        link_of(self.parsed, &path, raw, inputs, self.errors)
+    }
+
+    /// Links to the ground; the inner `None`: by choice there are none.
+    pub(super) fn gsl(
+        &mut self,
+        raw: &RawConstellation,
+        inputs: &mut Inputs<'_>,
+    ) -> Option<Option<Gsl>> {
+        let set = raw.tle.as_ref().or(raw.omm.as_ref());
+        let shells = set.map(|set| set.shells.as_slice()).unwrap_or_default();
+        let some_shell = shells.is_empty() || shells.iter().any(|shell| shell.serves_ground);
+        match (&raw.gsl, raw.serves_ground) {
+            (Some(gsl), true) if some_shell => self.gsl_of(gsl, inputs).map(Some),
+            (None, false) => {
+                for (index, shell) in shells.iter().enumerate().filter(|(_, s)| !s.serves_ground) {
+                    let key = if raw.tle.is_some() { "tle" } else { "omm" };
+                    let tail = [Key(key), Key("shells"), Index(index), Key("serves_ground")];
+                    self.error(
+                        &tail,
+                        "no-effect",
+                        format!("`serves_ground` of shell `{}` has no effect", shell.name),
+                        "the whole constellation has `serves_ground: false`",
+                        Some("remove it from the shell".into()),
+                    );
+                }
+                Some(None)
+            }
+            (Some(_), _) => {
+                self.error(
+                    &[Key("gsl")],
+                    "no-effect",
+                    "`gsl` has no effect where no satellite serves the ground".into(),
+                    "what would be ignored is an error, so that no result misleads",
+                    Some("remove `gsl`, or let one shell serve the ground".into()),
+                );
+                None
+            }
+            (None, true) => {
+                self.error(
+                    &[],
+                    "missing-key",
+                    "missing key `gsl`".into(),
+                    "satellites serve the ground unless it is said that they do not",
+                    Some(
+                        "add `gsl: {min_elevation: 25 deg, link: {rate: 100 Mbit/s}}`, \
+                         or `serves_ground: false`"
+                            .into(),
+                    ),
+                );
+                None
+            }
+        }
+    }
+
+    pub(super) fn isl(
+        &mut self,
+        raw: &RawIsl,
+        has_star: bool,
+        inputs: &mut Inputs<'_>,
+    ) -> Option<Isl> {
+        if raw.pattern == IslPattern::None {
+            for key in [
+                "seam",
+                "polar_cutoff",
+                "max_range",
+                "atmosphere",
+                "nearest",
+                "pairs",
+                "max_slew_per_second",
+                "acquisition",
+                "link",
+            ] {
+                let path = self.path(&[Key("isl"), Key(key)]);
+                if self.parsed.is_written(&path) {
+                    self.error(
+                        &[Key("isl"), Key(key)],
+                        "no-effect",
+                        format!("`isl.{key}` has no effect with `pattern: none`"),
+                        "what would be ignored is an error, so that no result misleads",
+                        Some(format!("remove `{key}`")),
+                    );
+                }
+            }
+            return Some(Isl::None);
+        }
+        let pairing = self.pairing(raw);
+        if raw.seam.is_some() && !has_star {
+            self.error(
+                &[Key("isl"), Key("seam")],
+                "no-effect",
+                "`isl.seam` has no effect on a delta pattern".into(),
+                "only in a star pattern the first and the last plane fly in opposite directions",
+                Some("remove `seam`".into()),
+            );
+        }
+        let Some(link) = &raw.link else {
+            self.error(
+                &[Key("isl")],
+                "missing-key",
+                "missing key `link`".into(),
+                "the pattern makes links, and their rate must be said",
+                Some("add `link: {rate: 100 Mbit/s}`".into()),
+            );
+            return None;
+        };
+        Some(Isl::PlusGrid(PlusGrid {
+            seam: raw.seam.unwrap_or(false),
+            polar_cutoff: raw.polar_cutoff.and_then(OrNone::into_option),
+            max_range: raw.max_range.and_then(OrNone::into_option),
+            atmosphere: raw.atmosphere.unwrap_or(Length::from_m(80_000.0)),
+            pairing: pairing?,
+            max_slew_per_second: raw.max_slew_per_second.and_then(OrNone::into_option),
+            acquisition: raw.acquisition.unwrap_or(TimeSpan::from_ns(0)),
+            link: self.link("isl", link, inputs),
+        }))
+    }
+}
+
+impl One<'_> {
+    /// Keys that belong to other patterns are errors.
+    fn pairing(&mut self, raw: &RawIsl) -> Option<Pairing> {
+        let of = |pattern| raw.pattern == pattern;
+        let wrong = [
+            (
+                "nearest",
+                raw.nearest.is_some() && !of(IslPattern::Nearest),
+                "nearest",
+            ),
+            (
+                "pairs",
+                raw.pairs.is_some() && !of(IslPattern::List),
+                "list",
+            ),
+            (
+                "seam",
+                raw.seam.is_some() && !of(IslPattern::PlusGrid),
+                "plus-grid",
+            ),
+            (
+                "polar_cutoff",
+                raw.polar_cutoff.is_some() && of(IslPattern::Ring),
+                "plus-grid",
+            ),
+        ];
+        for (key, wrong, pattern) in wrong {
+            if wrong {
+                self.error(
+                    &[Key("isl"), Key(key)],
+                    "no-effect",
+                    format!("`isl.{key}` has no effect with this pattern"),
+                    "what would be ignored is an error, so that no result misleads",
+                    Some(format!("remove `{key}`, or set `pattern: {pattern}`")),
+                );
+            }
+        }
+        match (raw.pattern, raw.nearest, &raw.pairs) {
+            (IslPattern::PlusGrid | IslPattern::None, ..) => Some(Pairing::Grid),
+            (IslPattern::Ring, ..) => Some(Pairing::Ring),
+            (IslPattern::Nearest, Some(most), _) => Some(Pairing::Nearest(most)),
+            (IslPattern::List, _, Some(pairs)) => Some(Pairing::List(
+                pairs
+                    .iter()
+                    .map(|p| (p.from.clone(), p.to.clone()))
+                    .collect(),
+            )),
+            (IslPattern::Nearest, None, _) => {
+                self.missing(
+                    "isl",
+                    "nearest",
+                    "how many links a satellite has must be said",
+                    "nearest: 3",
+                );
+                None
+            }
+            (IslPattern::List, _, None) => {
+                let reason = "which satellites are linked must be said";
+                self.missing("isl", "pairs", reason, "pairs: [{from: ..., to: ...}]");
+                None
+            }
+        }
+    }
+
+    fn missing(&mut self, section: &'static str, key: &str, reason: &str, example: &str) {
+        self.error(
+            &[Key(section)],
+            "missing-key",
+            format!("missing key `{key}`"),
+            reason,
+            Some(format!("add `{example}`")),
+        );
+    }
+
+    fn gsl_of(&mut self, raw: &RawGsl, inputs: &mut Inputs<'_>) -> Option<Gsl> {
+        let wrong = [
+            (
+                "hysteresis",
+                raw.hysteresis.is_some() && raw.policy != GslPolicy::Hysteresis,
+                "hysteresis",
+            ),
+            (
+                "slot",
+                raw.slot.is_some() && raw.policy != GslPolicy::Scheduler,
+                "scheduler",
+            ),
+        ];
+        for (key, wrong, policy) in wrong {
+            if wrong {
+                self.error(
+                    &[Key("gsl"), Key(key)],
+                    "no-effect",
+                    format!("`gsl.{key}` has no effect with this policy"),
+                    "what would be ignored is an error, so that no result misleads",
+                    Some(format!("remove `{key}`, or set `policy: {policy}`")),
+                );
+            }
+        }
+        let policy = match (raw.policy, raw.hysteresis) {
+            (GslPolicy::Nearest, _) => Policy::Nearest,
+            (GslPolicy::HighestElevation, _) => Policy::HighestElevation,
+            (GslPolicy::LongestVisible, _) => Policy::LongestVisible,
+            (GslPolicy::Hysteresis, Some(gain)) => Policy::Hysteresis(gain),
+            (GslPolicy::Hysteresis, None) => {
+                let reason = "by how much another satellite must be higher must be said";
+                self.missing("gsl", "hysteresis", reason, "hysteresis: 5 deg");
+                return None;
+            }
+            (GslPolicy::LeastLoaded, _) => Policy::LeastLoaded,
+            (GslPolicy::Scheduler, _) => {
+                Policy::Scheduler(raw.slot.unwrap_or(TimeSpan::from_ns(15_000_000_000)))
+            }
+        };
+        let unordered = raw
+            .by_elevation
+            .windows(2)
+            .position(|w| w[1].above.deg() <= w[0].above.deg());
+        if let Some(index) = unordered {
+            self.error(
+                &[
+                    Key("gsl"),
+                    Key("by_elevation"),
+                    Index(index + 1),
+                    Key("above"),
+                ],
+                "order",
+                "steps must go upwards".into(),
+                "each step holds from its elevation up to that of the next",
+                None,
+            );
+        }
+        for (key, written) in [
+            ("rate_law", raw.link.rate_law.is_some()),
+            ("loss_law", raw.link.loss_law.is_some()),
+        ] {
+            if written && !raw.by_elevation.is_empty() {
+                self.error(
+                    &[Key("gsl"), Key("by_elevation")],
+                    "no-effect",
+                    format!("`by_elevation` has no effect with `link.{key}`"),
+                    "the law holds at every elevation",
+                    Some(format!("remove `by_elevation`, or `link.{key}`")),
+                );
+            }
+            if written && raw.radio.is_some() {
+                self.error(
+                    &[Key("gsl"), Key("radio")],
+                    "no-effect",
+                    format!("`gsl.radio` does not go with `link.{key}`"),
+                    "both say what links carry",
+                    Some(format!("remove `radio`, or `link.{key}`")),
+                );
+            }
+        }
+        let steps = raw.by_elevation.iter().map(|s| ElevationStep {
+            above: s.above,
+            rate: s.rate,
+            loss: s.loss,
+        });
+        if raw.radio.is_some() && !raw.by_elevation.is_empty() {
+            self.error(
+                &[Key("gsl"), Key("by_elevation")],
+                "no-effect",
+                "`gsl.by_elevation` has no effect with `gsl.radio`".into(),
+                "what links carry then follows from the radio",
+                Some("remove one of them".into()),
+            );
+        }
+        let radio = match &raw.radio {
+            None => None,
+            Some(radio) => {
+                let mut report = |key, code, message, why: &str, allowed: &[&'static str]| {
+                    let path = self.path(&[Key("gsl"), Key("radio"), Key(key)]);
+                    let mut error = self.parsed.error_at(&path, code, message);
+                    if !why.is_empty() {
+                        error = error.with_reason(why);
+                    }
+                    if !allowed.is_empty() {
+                        error = error.with_allowed(allowed.iter().copied());
+                    }
+                    self.errors.push(error);
+                };
+                Some(radio::radio(radio, &mut report)?)
+            }
+        };
+        Some(Gsl {
+            radio,
+            bent_pipe: raw.bent_pipe,
+            min_elevation: raw.min_elevation,
+            policy,
+            handover_outage: raw.handover.outage,
+            handover_kind: raw.handover.kind,
+            beams: raw.beams,
+            gso_avoidance: raw.gso_avoidance,
+            by_elevation: steps.collect(),
+            link: self.link("gsl", &raw.link, inputs),
+        })
+    }
+}

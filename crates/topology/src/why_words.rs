@@ -1,0 +1,179 @@
+//! Why a link is up or down, in words.
+
+use crate::layout::Layout;
+use crate::node::NodeId;
+use crate::why::{Down, Why};
+use constel_radio::Signal;
+use std::fmt;
+
+impl Why {
+    /// True when frames pass.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        matches!(self, Why::Up { .. })
+    }
+
+    /// The reason in a sentence, with node names.
+    #[must_use]
+    pub fn describe(&self, layout: &Layout) -> String {
+        Words { why: self, layout }.to_string()
+    }
+}
+
+fn write_signal(f: &mut fmt::Formatter<'_>, way: &str, signal: &Signal) -> fmt::Result {
+    write!(f, "; {way}: C/N {:.1} dB (", signal.c_n_db)?;
+    if signal.rain_db > 0.0 {
+        write!(f, "rain fade {:.1} dB, ", signal.rain_db)?;
+    }
+    write!(f, "gases {:.1} dB)", signal.gas_db)?;
+    match signal.carried {
+        Some(c) => write!(f, ", {} at {:.1} Mbit/s", c.name, c.rate_bps / 1e6),
+        None => Ok(()),
+    }
+}
+
+struct Words<'a> {
+    why: &'a Why,
+    layout: &'a Layout,
+}
+
+impl fmt::Display for Words<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |n: &NodeId| self.layout.node(*n).name.as_str();
+        let km = |m: &f64| m / 1e3;
+        match self.why {
+            Why::Up {
+                range_m,
+                delay_ns,
+                elevation_deg,
+                radio,
+            } => {
+                write!(
+                    f,
+                    "up: {:.1} km, {:.3} ms",
+                    km(range_m),
+                    *delay_ns as f64 / 1e6
+                )?;
+                if let Some(e) = elevation_deg {
+                    write!(f, ", elevation {e:.1} deg")?;
+                }
+                if let Some(signals) = radio {
+                    if signals.rain_mm_per_h > 0.0 {
+                        write!(f, "; rain {:.1} mm/h", signals.rain_mm_per_h)?;
+                    }
+                    write_signal(f, "down", &signals.down)?;
+                    write_signal(f, "up", &signals.up)?;
+                }
+                Ok(())
+            }
+            Why::Acquiring { range_m, until_ns } => write!(
+                f,
+                "acquiring until {:.3} s: {:.1} km",
+                *until_ns as f64 / 1e9,
+                km(range_m)
+            ),
+            Why::Down(down) => {
+                f.write_str("down: ")?;
+                match down {
+                    Down::SameNode => f.write_str("both ends are the same node"),
+                    Down::BothOnGround => f.write_str("both are on the ground"),
+                    Down::NoLasers => f.write_str("the constellation has no inter-satellite links"),
+                    Down::NotNeighbours => f.write_str("the pattern does not make them neighbours"),
+                    Down::Seam => {
+                        f.write_str("across the seam: the planes fly in opposite directions")
+                    }
+                    Down::NoPosition { node } => {
+                        write!(f, "{} has no position: its orbit has ended", name(node))
+                    }
+                    Down::PolarCutoff {
+                        node,
+                        latitude_deg,
+                        cutoff_deg,
+                    } => write!(
+                        f,
+                        "{} is at latitude {latitude_deg:.1} deg, beyond the polar cut-off of {cutoff_deg} deg",
+                        name(node)
+                    ),
+                    Down::BeyondRange {
+                        range_m,
+                        max_range_m,
+                    } => write!(
+                        f,
+                        "{:.1} km apart, beyond the range of {:.1} km",
+                        km(range_m),
+                        km(max_range_m)
+                    ),
+                    Down::LineOfSight {
+                        altitude_m,
+                        clearance_m,
+                    } => write!(
+                        f,
+                        "line of sight passes at {:.1} km, below {:.1} km",
+                        km(altitude_m),
+                        km(clearance_m)
+                    ),
+                    Down::NotForGround { node } => {
+                        write!(f, "{} does not serve the ground", name(node))
+                    }
+                    Down::Obstructed {
+                        azimuth_deg,
+                        elevation_deg,
+                        obstacle_deg,
+                    } => write!(
+                        f,
+                        "behind an obstacle {obstacle_deg} deg high at azimuth {azimuth_deg:.1} deg (elevation {elevation_deg:.1})"
+                    ),
+                    Down::GsoArc {
+                        angle_deg,
+                        limit_deg,
+                    } => write!(
+                        f,
+                        "{angle_deg:.1} deg from the geostationary arc, within the {limit_deg} deg to avoid"
+                    ),
+                    Down::NoMargin {
+                        to_ground,
+                        c_n_db,
+                        rain_db,
+                        gas_db,
+                    } => write!(
+                        f,
+                        "the radio link {} does not close: C/N {c_n_db:.1} dB (rain fade {rain_db:.1} dB, gases {gas_db:.1} dB)",
+                        if *to_ground { "down" } else { "up" }
+                    ),
+                    Down::NoFeeder => {
+                        f.write_str("no feeder uses the satellite, which only relays to feeders")
+                    }
+                    Down::BeamsTaken { beams } => {
+                        write!(f, "all {beams} beams of the satellite serve other stations")
+                    }
+                    Down::SlewLimit {
+                        rate_deg_per_s,
+                        limit_deg_per_s,
+                    } => write!(
+                        f,
+                        "a laser would have to turn by {rate_deg_per_s:.2} deg/s, more than {limit_deg_per_s}"
+                    ),
+                    Down::Failed { failure } => {
+                        let failures = &self.layout.spec().failures;
+                        match failures.get(usize::from(*failure)) {
+                            Some(failure) => write!(f, "failed by `{}`", failure.name),
+                            None => f.write_str("failed"),
+                        }
+                    }
+                    Down::BelowMask {
+                        elevation_deg,
+                        mask_deg,
+                    } => write!(
+                        f,
+                        "below the mask by {:.1} deg (elevation {elevation_deg:.1}, mask {mask_deg})",
+                        mask_deg - elevation_deg
+                    ),
+                    Down::PolicyChose { satellite } => {
+                        write!(f, "policy chose {}", name(satellite))
+                    }
+                    Down::PolicyChoseNone => f.write_str("policy chose no satellite"),
+                }
+            }
+        }
+    }
+}
