@@ -1,7 +1,6 @@
 //! Constellations: Walker's arithmetic, shells, links.
 
 use super::inputs::Inputs;
-use super::link::link_of;
 use crate::diagnostic::Diagnostics;
 use crate::model::{Constellation, ElementSet, Name, Orbits, Shell, Walker, WalkerPattern};
 use crate::parse::Parsed;
