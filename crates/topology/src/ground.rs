@@ -16,11 +16,16 @@ pub(crate) struct Seen {
 }
 
 /// Directions from a station to points of the geostationary arc one degree of longitude apart, as far as
-/// they are above its horizon. An angle to the nearest of them exceeds the angle to the arc itself by
+/// they are above its horizon, from west to east. An angle to the nearest of them exceeds the angle to the arc itself by
 /// less than 0.02 degrees where it is 5 degrees or more.
 pub(crate) fn gso_arc(site: &Site) -> Vec<DVec3> {
+    // From the far side of the Earth on, so that what is above the horizon is one run without a gap.
+    let behind_deg = (-site.position_itrf_m.y)
+        .atan2(-site.position_itrf_m.x)
+        .to_degrees()
+        .floor();
     let points = (0..360).map(|degrees| {
-        let (sin, cos) = f64::from(degrees).to_radians().sin_cos();
+        let (sin, cos) = (behind_deg + f64::from(degrees)).to_radians().sin_cos();
         DVec3::new(GSO_RADIUS_M * cos, GSO_RADIUS_M * sin, 0.0)
     });
     points
