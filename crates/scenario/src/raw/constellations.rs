@@ -4,7 +4,7 @@ use constel_units::{Angle, DataRate, Length, Ratio, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::link::no_loss;
+use super::link::{no_loss, yes};
 use super::{Name, OrNone, Preset, RawLink, RawRadio};
 
 /// One constellation. Its orbits come from exactly one of `preset`, `walker`, `tle`, `omm` and
@@ -40,10 +40,6 @@ pub struct RawConstellation {
     /// Links between its satellites and the ground. Required unless `serves_ground` is `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gsl: Option<RawGsl>,
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// A Walker constellation `i:T/P/F`: T satellites in P evenly spaced planes, phase factor F.

@@ -5,6 +5,7 @@
 //! them. Doc comments here are read by users, so they say meaning and unit; defaults and bounds
 //! are in attributes, from which schema and page print them.
 
+mod aqm;
 mod constellations;
 mod failures;
 mod ground;
@@ -24,6 +25,7 @@ use constel_units::{TimeSpan, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use aqm::*;
 pub use constellations::{
     GslPolicy, HandoverKind, IslPattern, RawCrossShell, RawElevationStep, RawPair,
 };

@@ -1,0 +1,186 @@
+//! `aqm` of a link: queue disciplines and their parameters.
+
+use constel_units::{DataSize, Ratio, TimeSpan};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::link::yes;
+
+/// A queue discipline. Exactly one of its keys is given; its own keys all have defaults where the
+/// algorithm has them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(
+    rename = "Aqm",
+    extend("oneOf" = [
+        {"required": ["codel"]}, {"required": ["fq_codel"]}, {"required": ["red"]},
+        {"required": ["pie"]}, {"required": ["drd"]}
+    ])
+)]
+pub struct RawAqm {
+    /// Controlled Delay, RFC 8289.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub codel: Option<RawCodel>,
+    /// Flow Queue CoDel, RFC 8290; flows by IPv4 and IPv6 5-tuple.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fq_codel: Option<RawFqCodel>,
+    /// Random Early Detection (Floyd and Jacobson 1993).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub red: Option<RawRed>,
+    /// Proportional Integral controller Enhanced, RFC 8033.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pie: Option<RawPie>,
+    /// NIST Net's Derivative Random Drop: by the frames that wait, from 0 at `min_frames` in a
+    /// straight line to 95 % at `max_frames` and above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drd: Option<RawDrd>,
+}
+
+/// Parameters of CoDel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Codel")]
+pub struct RawCodel {
+    /// Standing delay that is fine.
+    #[serde(default = "codel_target")]
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
+    pub target: TimeSpan,
+    /// Time in which the delay must have been fine once.
+    #[serde(default = "codel_interval")]
+    #[schemars(extend("x-minimum" = "1 us", "x-maximum" = "100 s"))]
+    pub interval: TimeSpan,
+    /// Mark packets instead of dropping them, where their senders understand it.
+    #[serde(default)]
+    pub ecn: bool,
+}
+
+/// Parameters of FQ-CoDel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "FqCodel")]
+pub struct RawFqCodel {
+    /// Standing delay that is fine.
+    #[serde(default = "codel_target")]
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
+    pub target: TimeSpan,
+    /// Time in which the delay must have been fine once.
+    #[serde(default = "codel_interval")]
+    #[schemars(extend("x-minimum" = "1 us", "x-maximum" = "100 s"))]
+    pub interval: TimeSpan,
+    /// Queues that flows are hashed to.
+    #[serde(default = "fq_flows")]
+    #[schemars(range(min = 1, max = 65_536))]
+    pub flows: u32,
+    /// Bytes a queue may send per round.
+    #[serde(default = "fq_quantum")]
+    #[schemars(extend("x-minimum" = "1 B", "x-maximum" = "1 MiB"))]
+    pub quantum: DataSize,
+    /// Mark packets instead of dropping them, where their senders understand it.
+    #[serde(default)]
+    pub ecn: bool,
+}
+
+/// Parameters of RED.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Red")]
+pub struct RawRed {
+    /// Average queue up to which nothing is dropped.
+    #[schemars(extend("x-minimum" = "0 B", "x-maximum" = "1 GiB"))]
+    pub min: DataSize,
+    /// Average queue at which `probability` is reached; more than `min`.
+    #[schemars(extend("x-minimum" = "1 B", "x-maximum" = "1 GiB"))]
+    pub max: DataSize,
+    /// Chance of a drop at `max`.
+    #[serde(default = "red_probability")]
+    #[schemars(extend("x-exclusive-minimum" = "0 %"))]
+    pub probability: Ratio,
+    /// Weight of a new value in the average.
+    #[serde(default = "red_weight")]
+    #[schemars(extend("x-exclusive-minimum" = "0 %"))]
+    pub weight: Ratio,
+    /// From `max` to twice that the chance rises to 1, instead of jumping there.
+    #[serde(default = "yes")]
+    pub gentle: bool,
+    /// Mark packets instead of dropping them, where their senders understand it.
+    #[serde(default)]
+    pub ecn: bool,
+    /// Length of a typical frame, by which the average falls while the link is idle.
+    #[serde(default = "red_frame")]
+    #[schemars(extend("x-minimum" = "1 B", "x-maximum" = "64 KiB"))]
+    pub frame: DataSize,
+}
+
+/// Parameters of PIE.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Pie")]
+pub struct RawPie {
+    /// Delay to be kept.
+    #[serde(default = "pie_time")]
+    #[schemars(extend("x-minimum" = "1 us", "x-maximum" = "10 s"))]
+    pub target: TimeSpan,
+    /// Time between two looks.
+    #[serde(default = "pie_time")]
+    #[schemars(extend("x-minimum" = "1 ms", "x-maximum" = "10 s"))]
+    pub update: TimeSpan,
+    /// A burst of this length passes after the queue was short.
+    #[serde(default = "pie_burst")]
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "100 s"))]
+    pub burst: TimeSpan,
+    /// Mark packets instead of dropping them, where their senders understand it.
+    #[serde(default)]
+    pub ecn: bool,
+}
+
+/// Parameters of DRD.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Drd")]
+pub struct RawDrd {
+    /// Up to this many waiting frames nothing is dropped.
+    #[schemars(range(min = 0, max = 10_000_000))]
+    pub min_frames: u32,
+    /// From this many on 95 % are dropped; more than `min_frames`.
+    #[schemars(range(min = 1, max = 10_000_000))]
+    pub max_frames: u32,
+    /// Below `max_frames`, mark packets instead of dropping them, where their senders understand it.
+    #[serde(default)]
+    pub ecn: bool,
+}
+
+fn codel_target() -> TimeSpan {
+    TimeSpan::from_ns(5_000_000)
+}
+
+fn codel_interval() -> TimeSpan {
+    TimeSpan::from_ns(100_000_000)
+}
+
+fn fq_flows() -> u32 {
+    1024
+}
+
+fn fq_quantum() -> DataSize {
+    DataSize::from_bytes(1514)
+}
+
+fn red_probability() -> Ratio {
+    Ratio::from_ratio(0.1).expect("a ratio")
+}
+
+fn red_weight() -> Ratio {
+    Ratio::from_ratio(0.002).expect("a ratio")
+}
+
+fn red_frame() -> DataSize {
+    DataSize::from_bytes(1000)
+}
+
+fn pie_time() -> TimeSpan {
+    TimeSpan::from_ns(15_000_000)
+}
+
+fn pie_burst() -> TimeSpan {
+    TimeSpan::from_ns(150_000_000)
+}
