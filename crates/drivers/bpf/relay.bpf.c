@@ -59,7 +59,7 @@ struct cpu {
 	__u64 delivered; // frames handed to a host end
 	__u64 foreign; // frames on the trunk that are not ours
 	__u64 before_start; // frames that came before the relay's thread: there were no edges yet
-	__u64 dropped_share; // the port held its share of the slots already
+	__u64 dropped_share; // the port held its share of the slots or of this ring already
 	__u8 pad0[32];
 	// written by userspace
 	__u32 desc_tail;
@@ -113,13 +113,18 @@ struct {
 	__type(value, struct port);
 } cst_ports SEC(".maps");
 
-// Slots of a port that came back, ever. Written by userspace.
+// Slots of a port that came back, and descriptors of it that were read, ever. Written by userspace.
+struct back {
+	__u64 slots;
+	__u64 descs;
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1); // set at load: ports
 	__type(key, __u32);
-	__type(value, __u64);
+	__type(value, struct back);
 } cst_back SEC(".maps");
 
 // Slots a port may hold at present. Written by userspace.
@@ -181,12 +186,12 @@ static __always_inline struct cpu *this_cpu(__u32 *nr)
 SEC("tcx/ingress")
 int cst_capture(struct __sk_buff *ctx)
 {
-	__u32 nr, key, slot, head, tail, zero = 0;
+	__u32 nr, key, slot, head, tail, filled, zero = 0;
 	struct cpu *cpu = this_cpu(&nr);
 	struct desc *desc;
 	struct port *port;
-	__u64 *back, *share;
-	__u64 *free;
+	struct back *back;
+	__u64 *free, *share;
 	__u8 *at;
 
 	if (!cpu)
@@ -200,18 +205,11 @@ int cst_capture(struct __sk_buff *ctx)
 		cpu->dropped_size++;
 		return TC_ACT_SHOT;
 	}
-	head = cpu->desc_head;
-	if (head - load_acquire(&cpu->desc_tail) > ring_mask) {
-		cpu->dropped_ring++;
-		return TC_ACT_SHOT;
-	}
 	tail = cpu->free_tail;
-	if (tail == load_acquire(&cpu->free_head)) {
+	filled = load_acquire(&cpu->free_head);
+	if (!tail && !filled) {
 		// Nothing was ever taken and nothing is there: the ring has not been filled yet.
-		if (tail)
-			cpu->dropped_pool++;
-		else
-			cpu->before_start++;
+		cpu->before_start++;
 		return TC_ACT_SHOT;
 	}
 	key = ctx->ifindex - first_port;
@@ -222,11 +220,25 @@ int cst_capture(struct __sk_buff *ctx)
 		cpu->dropped_error++;
 		return TC_ACT_SHOT;
 	}
-	// A port that floods must leave room for the others.
-	__s64 held = port->taken - *(volatile __u64 *)back;
-	if (held >= (__s64)*(volatile __u64 *)share) {
+	// A port that floods must leave room for the others: of the slots what userspace says, of the
+	// rings at most as much as is still empty of this one. However many flood, each of them stops
+	// while there is room left for a port that does not.
+	__u64 taken = *(volatile __u64 *)&port->taken;
+	__s64 held = taken - *(volatile __u64 *)&back->slots;
+	__s64 waiting = taken - *(volatile __u64 *)&back->descs;
+	head = cpu->desc_head;
+	__s64 room = (__s64)ring_mask + 1 - (__u32)(head - load_acquire(&cpu->desc_tail));
+	if (room <= 0) {
+		cpu->dropped_ring++;
+		return TC_ACT_SHOT;
+	}
+	if (waiting >= room || held >= (__s64)*(volatile __u64 *)share) {
 		cpu->dropped_share++;
-		port->dropped_share++;
+		__sync_fetch_and_add(&port->dropped_share, 1);
+		return TC_ACT_SHOT;
+	}
+	if (tail == filled) {
+		cpu->dropped_pool++;
 		return TC_ACT_SHOT;
 	}
 	key = nr * (ring_mask + 1) + (tail & ring_mask);

@@ -8,6 +8,7 @@ mod capabilities;
 pub mod edt;
 mod error;
 mod ledger;
+mod named;
 pub mod netem;
 mod plane;
 mod probe;

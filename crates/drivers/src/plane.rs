@@ -336,6 +336,18 @@ impl LinkHandle {
         }
     }
 
+    /// Frames that this port lost because it flooded and held its share of the driver's memory; `None` for drivers
+    /// that leave that to the kernel's queues.
+    ///
+    /// # Errors
+    /// [`DriverError::NoSuchPort`] within the relay's own error.
+    pub fn dropped_share(&self, port: PortId) -> Result<Option<u64>> {
+        match self {
+            LinkHandle::Relay(relay) => relay.dropped_share(port).map(Some).map_err(lift),
+            LinkHandle::Worker(_) => Ok(None),
+        }
+    }
+
     /// One edge, alive or past; `None` when there never was one. Only the relay knows what is inside an edge; the
     /// other drivers count a frame as delivered when it has its departure time.
     ///

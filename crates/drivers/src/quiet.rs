@@ -8,28 +8,27 @@ use constel_host::netns::NetNs;
 
 use crate::error::{DriverError, Result};
 
-/// A namespace in which the kernel sends nothing of its own: an IPv6 stack would send router solicitations and
-/// multicast reports into the nodes.
+/// A namespace in which the kernel sends nothing of its own; see [`be_silent`].
 pub(crate) fn silent_ns() -> Result<NetNs> {
     let ns = NetNs::new()?;
-    ns.run(|| {
-        for scope in ["all", "default"] {
-            let path = format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6");
-            match fs::write(&path, "1") {
-                Ok(()) => {}
-                // No IPv6 in this kernel: silent already.
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                Err(source) => {
-                    return Err(DriverError::Os {
-                        what: format!("write {path}"),
-                        source,
-                    });
-                }
-            }
-        }
-        Ok(())
-    })??;
+    ns.run(be_silent)?.map_err(|source| DriverError::Os {
+        what: "turn IPv6 off".into(),
+        source,
+    })?;
     Ok(ns)
+}
+
+/// Have the kernel send nothing of its own on interfaces of the calling thread's namespace that are made from now on:
+/// an IPv6 stack would send router solicitations and multicast reports into the nodes.
+pub(crate) fn be_silent() -> io::Result<()> {
+    for scope in ["all", "default"] {
+        match fs::write(format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6"), "1") {
+            // No IPv6 in this kernel: silent already.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            other => other?,
+        }
+    }
+    Ok(())
 }
 
 /// The place on an interface where filters see what it receives and is about to send.

@@ -2,7 +2,6 @@
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use constel_link::{
@@ -12,6 +11,7 @@ use constel_link::{
 use crate::capabilities::{Capabilities, DriverKind};
 use crate::error::{DriverError, Result};
 use crate::ledger::{Edge, Ledger};
+use crate::named::NamedThread;
 use crate::plane::PlaneStats;
 use crate::relay::{Applied, KnownEffects, mono_ns};
 
@@ -76,7 +76,7 @@ struct Inner {
     capabilities: Capabilities,
     ports: u32,
     commands: Mutex<Sender<Command>>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: NamedThread,
 }
 
 impl Inner {
@@ -88,11 +88,7 @@ impl Inner {
     fn stop(&self) {
         // A thread that has ended needs no telling.
         let _ = self.send(Command::Stop);
-        let thread = self.thread.lock().ok().and_then(|mut t| t.take());
-        if let Some(thread) = thread {
-            // A panic was printed when it happened; every call since then said `Stopped`.
-            let _ = thread.join();
-        }
+        self.thread.join();
     }
 }
 
@@ -116,21 +112,17 @@ impl WorkerHandle {
             ledger: Ledger::default(),
             scheduled: Vec::new(),
         };
-        // The kernel shows 15 bytes of a thread's name.
-        let name: String = format!("cst-{lab}").chars().take(15).collect();
-        let thread = std::thread::Builder::new()
-            .name(name)
-            .spawn(move || worker.run(&commands))
-            .map_err(|source| DriverError::Os {
-                what: format!("start the thread of driver {kind}"),
-                source,
-            })?;
+        let thread = NamedThread::start(lab, move || worker.run(&commands));
+        let thread = thread.map_err(|source| DriverError::Os {
+            what: format!("start the thread of driver {kind}"),
+            source,
+        })?;
         Ok(WorkerHandle {
             inner: Arc::new(Inner {
                 capabilities: kind.capabilities(),
                 ports,
                 commands: Mutex::new(send),
-                thread: Mutex::new(Some(thread)),
+                thread,
             }),
         })
     }

@@ -7,6 +7,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -812,6 +813,10 @@ fn a_port_that_floods_leaves_slots_to_the_others() {
         "every frame is accounted for"
     );
     assert!((1000..4096 - 64).contains(&held), "{held}");
+    let lost_at = |port| lab.handle.dropped_share(PortId(port)).unwrap();
+    assert_eq!(lost_at(0), stats.unintended.share, "counted at the port");
+    assert_eq!(lost_at(2), 0);
+    assert!(lab.handle.dropped_share(PortId(4)).is_err());
 
     let victim = lab.nodes[2].run(|| Raw::new(0x88b5));
     let receiver = lab.nodes[3].run(|| Raw::new(0x88b5));
@@ -833,6 +838,66 @@ fn a_port_that_floods_leaves_slots_to_the_others() {
     (0..200).for_each(|_| flood.send(&frame_a));
     let later = lab.handle.snapshot().unwrap();
     assert_eq!(later.unintended.share, before);
+}
+
+/// More ports flood than the relay has time for: it sheds their frames, not another's, and stays below the share of
+/// real time beyond which the kernel stops it for 50 ms in each second.
+#[test]
+fn floods_neither_drop_nor_delay_anothers_frames() {
+    const FLOODS: u32 = 8;
+    let ports: Vec<u32> = (0..2 + 2 * FLOODS).collect();
+    let lab = Lab::new(&ports);
+    let limited = Impairment {
+        rate_bps: NonZeroU64::new(1_000_000),
+        queue: QueueLimit { bytes: 10_000 },
+        ..Impairment::delay_only(MS)
+    };
+    let floods = (1..=FLOODS).map(|n| set(2 * n, 2 * n + 1, limited));
+    lab.apply(floods.chain(link(0, 1, 10 * MS)).collect());
+    let classes = vec!["victim".to_owned(), "flood".to_owned()];
+    let class_of = ports.iter().map(|&port| u8::from(port > 1)).collect();
+    lab.handle.classify(classes, class_of).unwrap();
+
+    let stop = AtomicBool::new(false);
+    let (sent, arrived) = thread::scope(|scope| {
+        for n in 1..=FLOODS {
+            let (stop, lab) = (&stop, &lab);
+            scope.spawn(move || {
+                let flood = lab.nodes[2 * n as usize].run(|| Raw::new(ODD));
+                let to = mac_of(PortId(2 * n + 1));
+                let bytes = frame(to, mac_of(PortId(2 * n)), ODD, &[1; 86]);
+                while !stop.load(Ordering::Relaxed) {
+                    flood.try_send(&bytes);
+                }
+            });
+        }
+        let victim = lab.nodes[0].run(|| Raw::new(ODD));
+        let receiver = lab.nodes[1].run(|| Raw::new(ODD));
+        roomy(&receiver);
+        let bytes = frame(mac_of(PortId(1)), mac_of(PortId(0)), ODD, &[2; 100]);
+        let start = Instant::now();
+        let mut sent = 0;
+        while start.elapsed() < 2 * SECOND {
+            victim.send(&bytes);
+            sent += 1;
+            thread::sleep(Duration::from_millis(2));
+        }
+        stop.store(true, Ordering::Relaxed);
+        let arrived = std::iter::from_fn(|| receiver.next()).take(sent);
+        (sent, arrived.count())
+    });
+    let stats = lab.handle.snapshot().unwrap();
+    assert_eq!(arrived, sent, "{stats:?}");
+    let lost = stats.unintended;
+    assert_eq!(
+        (lost.pool, lost.ring),
+        (0, 0),
+        "only its own share: {lost:?}"
+    );
+    assert_eq!(lab.handle.dropped_share(PortId(0)).unwrap(), 0);
+    let late = lab.handle.lateness_by_class().unwrap()[0].lateness;
+    // Stopped for 50 ms in each second, it would be 45 ms.
+    assert!(late.p99_ns < 30 * MS, "{late:?}");
 }
 
 #[test]

@@ -242,6 +242,7 @@ impl View {
             .unwrap_or_default();
         let edge = snapshot.edge(from, to);
         let now_ns = self.clock.now_ns().unwrap_or(0);
+        let flooded = known.and_then(|relay| relay.dropped_share(from).ok().flatten());
         let counters = live
             .relay
             .as_ref()
@@ -259,6 +260,8 @@ impl View {
             "loss": edge.map(|e| e.impairment.loss),
             "effects": impair::brief(&effects),
             "counters": counters,
+            // By the whole port, for flooding: not asked for by the scenario.
+            "dropped_share": flooded,
         })
     }
 }

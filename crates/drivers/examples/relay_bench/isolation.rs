@@ -23,7 +23,7 @@ pub(crate) fn isolation(options: &Options) -> Vec<Value> {
         options,
         &format!(
             "{:>34} | {:>8} {:>8} {:>9} {:>9} {:>7} | {:>11} | {:>9} {:>8}",
-            "", "p50", "p99", "p99.9", "max", "lost", "flood fps", "own p99", "stalls"
+            "", "p50", "p99", "p99.9", "max", "lost", "flood fps", "relay p99", "stalls"
         ),
     );
     let mut results = Vec::new();
@@ -69,6 +69,9 @@ pub(crate) fn isolation(options: &Options) -> Vec<Value> {
         })
         .collect();
     let handle = relay.start().unwrap();
+    let classes = vec!["victim".to_owned(), "flood".to_owned()];
+    let class_of = (0..2 + 2 * FLOODERS).map(|port| u8::from(port > 1));
+    handle.classify(classes, class_of.collect()).unwrap();
     let senders: Vec<Raw> = pairs
         .iter()
         .map(|(a, _)| a.run(|| Raw::new(0x88b5)))
@@ -132,7 +135,10 @@ fn one(
     let q = f.errors.quantiles();
     let flood_fps = flooded.into_inner() as f64 / (f.took.as_secs_f64() + 0.4);
     let lost = f.sent - f.received;
-    let own = after.map_or(String::new(), |a| us(a.own_lateness.p99_ns));
+    // At the relay, of the victim alone.
+    let classes = handle.map(|h| h.lateness_by_class().unwrap());
+    let late = classes.as_ref().map(|c| c[0].lateness);
+    let own = late.map_or(String::new(), |late| us(late.p99_ns));
     let stalls = after.map_or(0, |a| a.stalls.count);
     say(
         options,
@@ -147,7 +153,10 @@ fn one(
     if let (Some(b), Some(a)) = (before, after)
         && a.unintended.total() > b.total()
     {
-        let floods = format!("{:?}", a.unintended);
+        let floods = format!(
+            "{:?}; lateness of the victim at the relay {late:?}",
+            a.unintended
+        );
         say(
             options,
             &format!("{:>34}   lost by the relay, floods included: {floods}", ""),
@@ -157,6 +166,6 @@ fn one(
         "what": "isolation", "path": name, "delay_ns": delay_ns, "error": q, "early": f.early,
         "sent": f.sent, "received": f.received, "flood_fps": flood_fps,
         "unintended": after.map(|a| a.unintended), "stalls": after.map(|a| a.stalls),
-        "lateness": after.map(|a| a.lateness), "own_lateness": after.map(|a| a.own_lateness),
+        "lateness": classes,
     })
 }

@@ -4,7 +4,6 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 
 use constel_link::{
     CheckedEffects, CheckedUpdate, EdgeStats, EdgeUpdate, EffectsChange, Histogram, Nanos, PortId,
@@ -13,9 +12,11 @@ use constel_link::{
 use serde::Serialize;
 
 use super::error::{RelayError, Result};
+use super::object::Loaded;
 use super::stalls::Stall;
 use super::stats::{ClassLateness, RelayStats};
 use super::thread::{Command, KnownEffects, PLACES_PER_TURN, Signals};
+use crate::named::NamedThread;
 
 /// An update that has taken effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -54,9 +55,10 @@ pub struct RelayHandle {
 #[derive(Debug)]
 struct Inner {
     ports: u32,
+    loaded: Arc<Loaded>,
     signals: Arc<Signals>,
     commands: Mutex<Sender<Command>>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: NamedThread,
 }
 
 impl Inner {
@@ -76,12 +78,7 @@ impl Inner {
     fn stop(&self) {
         self.signals.stop.store(true, Ordering::SeqCst);
         self.ring();
-        let thread = self.thread.lock().ok().and_then(|mut t| t.take());
-        if let Some(thread) = thread {
-            // A panic of the relay's thread was printed when it happened; every call since then
-            // said `Stopped`.
-            let _ = thread.join();
-        }
+        self.thread.join();
     }
 }
 
@@ -94,14 +91,15 @@ impl Drop for Inner {
 impl RelayHandle {
     pub(crate) fn new(
         ports: u32,
+        loaded: Arc<Loaded>,
         signals: Arc<Signals>,
         commands: Sender<Command>,
-        thread: JoinHandle<()>,
+        thread: NamedThread,
     ) -> RelayHandle {
-        let thread = Mutex::new(Some(thread));
         RelayHandle {
             inner: Arc::new(Inner {
                 ports,
+                loaded,
                 signals,
                 commands: Mutex::new(commands),
                 thread,
@@ -196,6 +194,20 @@ impl RelayHandle {
     /// [`RelayError::Stopped`].
     pub fn edge_stats(&self, from: PortId, to: PortId) -> Result<Option<EdgeStats>> {
         self.ask(|reply| Command::Edge(from, to, reply))
+    }
+
+    /// Frames that this port lost because it held its share of the relay's memory: it flooded. Does
+    /// not disturb the relay.
+    ///
+    /// # Errors
+    /// [`RelayError::NoSuchPort`].
+    pub fn dropped_share(&self, port: PortId) -> Result<u64> {
+        let ports = self.inner.ports;
+        if port.0 >= ports {
+            return Err(RelayError::NoSuchPort { port, ports });
+        }
+        let counts = self.inner.loaded.port(port.0);
+        Ok(counts.dropped_share.load(Ordering::Relaxed))
     }
 
     /// All existing edges, sorted. Read bit by bit between frames, so not all at one instant.

@@ -75,7 +75,17 @@ pub(crate) struct Port {
     pub(crate) dropped_share: AtomicU64,
 }
 
+/// What the relay's thread has done with of a port.
+#[repr(C)]
+pub(crate) struct Back {
+    /// Slots that came back, ever.
+    pub(crate) slots: AtomicU64,
+    /// Descriptors read, ever.
+    pub(crate) descs: AtomicU64,
+}
+
 const _: () = assert!(size_of::<Desc>() == 32 && size_of::<Port>() == 16);
+const _: () = assert!(size_of::<Back>() == 16);
 const _: () = assert!(size_of::<Cpu>() == 192 && offset_of!(Cpu, desc_tail) == 128);
 const _: () = assert!(1 << SLOT_SHIFT == SLOT_BYTES);
 const _: () = assert!(FIRST_UPLINK + PORTS_MAX.div_ceil(SHARD_PORTS) < FIRST_PORT);

@@ -53,6 +53,8 @@ use sched::Waiting;
 use thread::{Command, Signals, State, Thread};
 use xsk::Xsk;
 
+use crate::named::NamedThread;
+
 /// Largest frame the relay carries, with its Ethernet header: more than MTU 1500 needs.
 pub const FRAME_MAX_BYTES: usize = layout::FRAME_MAX;
 /// Free slots handed to each CPU at most: about 10 ms of a saturated core, so that the relay's
@@ -232,20 +234,20 @@ impl Relay {
             waiting: Waiting::new(self.config.priority, self.config.lead_ns),
             state: State::new(),
         };
-        // The kernel shows 15 bytes of a thread's name.
-        let name: String = format!("cst-{}", self.config.lab)
-            .chars()
-            .take(15)
-            .collect();
-        let join = std::thread::Builder::new()
-            .name(name)
-            .spawn(move || thread.run())
-            .map_err(|source| RelayError::Os {
-                what: "start the relay's thread".into(),
-                source,
-            })?;
+        let thread = NamedThread::start(&self.config.lab, move || thread.run());
+        let thread = thread.map_err(|source| RelayError::Os {
+            what: "start the relay's thread".into(),
+            source,
+        })?;
         *started = true;
-        Ok(RelayHandle::new(self.config.ports, signals, send, join))
+        let loaded = self.loaded.clone();
+        Ok(RelayHandle::new(
+            self.config.ports,
+            loaded,
+            signals,
+            send,
+            thread,
+        ))
     }
 
     /// The relay's own namespaces (trunk first), for tools that look inside.

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use libbpf_rs::{MapCore, Object, ObjectBuilder, PrintLevel};
 
 use super::error::{RelayError, Result};
-use super::layout::{Cpu, Desc, FIRST_PORT, FIRST_UPLINK, Port, SHARD_PORTS, SLOT_BYTES};
+use super::layout::{Back, Cpu, Desc, FIRST_PORT, FIRST_UPLINK, Port, SHARD_PORTS, SLOT_BYTES};
 use super::mapped::Mapped;
 
 /// BPF's ELF reader wants the object aligned.
@@ -131,7 +131,7 @@ impl Loaded {
         let free = map("cst_free", rings * size_of::<u64>())?;
         let cpus = map("cst_cpus", sizes.cpus as usize * size_of::<Cpu>())?;
         let ports = map("cst_ports", sizes.ports as usize * size_of::<Port>())?;
-        let back = map("cst_back", sizes.ports as usize * size_of::<u64>())?;
+        let back = map("cst_back", sizes.ports as usize * size_of::<Back>())?;
         let share = map("cst_share", size_of::<u64>())?;
         let asleep = map("cst_asleep", size_of::<u64>())?;
         let page = page_bytes();
@@ -151,6 +151,12 @@ impl Loaded {
             wake_producer,
             object,
         })
+    }
+
+    /// What the capture program counts of this port, which must exist.
+    pub(crate) fn port(&self, port: u32) -> &Port {
+        // SAFETY: `Port` is atomics, in a page-aligned mapping.
+        unsafe { self.ports.shared(port as usize * size_of::<Port>()) }
     }
 
     /// The ring buffer to sleep on. The descriptor lives as long as `self`.

@@ -6,8 +6,6 @@
 //! ```
 //! All of them are held by descriptors only: they have no name and go when the relay goes.
 
-use std::fs;
-
 use constel_host::netlink::{Batch, LinkChange, Mac, Socket, VethEnd};
 use constel_host::netns::NetNs;
 use constel_link::PortId;
@@ -15,6 +13,7 @@ use constel_link::PortId;
 use super::error::{RelayError, Result};
 use super::layout::{FIRST_PORT, FIRST_UPLINK, SHARD_PORTS};
 use super::object::{Loaded, Program};
+use crate::quiet::be_silent;
 
 /// The end AF_XDP sends on.
 pub(crate) const TRUNK_SEND: u32 = 10;
@@ -38,7 +37,10 @@ impl Plumbing {
         let shards = ports.div_ceil(SHARD_PORTS) as usize;
         let mut all = NetNs::create_many(shards + 1, None)?;
         for ns in &all {
-            ns.run(be_silent)??;
+            ns.run(be_silent)?.map_err(|source| RelayError::Os {
+                what: "turn IPv6 off".into(),
+                source,
+            })?;
         }
         let trunk = all.remove(0);
         let plumbing = Plumbing { trunk, shards: all };
@@ -113,24 +115,4 @@ fn end(name: &str, ifindex: u32) -> VethEnd<'_> {
         mtu: Some(TRUNK_MTU),
         ..VethEnd::default()
     }
-}
-
-/// The kernel must not send anything of its own on the relay's interfaces: an IPv6 stack would
-/// send router solicitations and multicast reports into the nodes.
-fn be_silent() -> Result<()> {
-    for scope in ["all", "default"] {
-        let path = format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6");
-        match fs::write(&path, "1") {
-            Ok(()) => {}
-            // No IPv6 in this kernel: silent already.
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-            Err(source) => {
-                return Err(RelayError::Os {
-                    what: format!("write {path}"),
-                    source,
-                });
-            }
-        }
-    }
-    Ok(())
 }

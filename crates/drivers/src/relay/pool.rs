@@ -1,5 +1,6 @@
 //! Frame buffers and the rings between the capture program and the relay's thread.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -7,7 +8,7 @@ use constel_link::packet::{self, Traits};
 use constel_link::{DropCause, Frames, Nanos};
 
 use super::layout::{
-    ADDRESSES, Cpu, Desc, FIRST_PORT, FLAG_CSUM, FLAG_VLAN, FRAME_MAX, Port, SLOT_BYTES, SlotRef,
+    ADDRESSES, Back, Cpu, Desc, FIRST_PORT, FLAG_CSUM, FLAG_VLAN, FRAME_MAX, SLOT_BYTES, SlotRef,
     TAG,
 };
 use super::object::{Loaded, Sizes};
@@ -22,10 +23,20 @@ pub(crate) struct Pool {
     free: Vec<u32>,
     /// Port that a slot in use belongs to.
     owners: Vec<u32>,
+    /// What a port may hold in any case.
+    share_min: u64,
+    /// Slots kept back for the free rings: a flood takes them before its share is seen to shrink.
+    reserve: usize,
 }
 
 /// Slots that every port may hold, however scarce they are.
-const SHARE_MIN: u64 = 64;
+const SHARE_MIN: RangeInclusive<u64> = 8..=64;
+
+/// Add to what this thread alone writes.
+fn add(to: &AtomicU64, more: i64) {
+    let now = to.load(Ordering::Relaxed).wrapping_add_signed(more);
+    to.store(now, Ordering::Relaxed);
+}
 
 impl Pool {
     pub(crate) fn take(&mut self) -> Option<u32> {
@@ -38,35 +49,33 @@ impl Pool {
         self.back(owner, 1);
     }
 
-    /// This slot came in with a frame of this port, which must exist.
+    /// This slot came in with a frame of this port, which must exist; its descriptor was read.
     pub(crate) fn own(&mut self, slot: u32, port: u32) {
         self.owners[slot as usize] = port;
+        add(&self.back_of(port).descs, 1);
     }
 
     /// So many more slots of this port came back.
     fn back(&self, port: u32, slots: i64) {
-        let back = self.back_of(port);
-        let now = back.load(Ordering::Relaxed).wrapping_add_signed(slots);
-        back.store(now, Ordering::Relaxed);
+        add(&self.back_of(port).slots, slots);
     }
 
-    fn back_of(&self, port: u32) -> &AtomicU64 {
-        // SAFETY: an array of u64 in a page-aligned mapping; this thread alone writes it.
-        unsafe { self.loaded.back.shared(port as usize * 8) }
+    fn back_of(&self, port: u32) -> &Back {
+        // SAFETY: `Back` is atomics, in a page-aligned mapping.
+        unsafe { self.loaded.back.shared(port as usize * size_of::<Back>()) }
     }
 
     /// Slots the port holds, in the rings and in the table.
     fn held_by(&self, port: u32) -> u64 {
-        // SAFETY: `Port` is atomics, in a page-aligned mapping.
-        let counts: &Port = unsafe { self.loaded.ports.shared(port as usize * size_of::<Port>()) };
-        let taken = counts.taken.load(Ordering::Relaxed);
-        taken.saturating_sub(self.back_of(port).load(Ordering::Relaxed))
+        let taken = self.loaded.port(port).taken.load(Ordering::Relaxed);
+        taken.saturating_sub(self.back_of(port).slots.load(Ordering::Relaxed))
     }
 
-    /// What a port may hold: in proportion to what is free, so that one port alone can have most
-    /// of the slots and any number of flooding ports leave some.
+    /// What a port may hold: in proportion to what is free besides the reserve, so that one port
+    /// alone can have most of the slots and any number of flooding ports leave some.
     fn share(&self) -> u64 {
-        (4 * self.free.len() as u64).max(SHARE_MIN)
+        let free = self.free.len().saturating_sub(self.reserve);
+        (4 * free as u64).max(self.share_min)
     }
 
     /// Tell the capture program.
@@ -109,7 +118,7 @@ impl Frames<SlotRef> for Pool {
             return None;
         }
         let slot = self.take()?;
-        self.own(slot, owner);
+        self.owners[slot as usize] = owner;
         self.back(owner, -1);
         let copy = SlotRef { slot, ..*frame };
         let len = usize::from(frame.len) + TAG;
@@ -223,12 +232,20 @@ pub(crate) struct CpuSums {
     pub(crate) before_start: u64,
 }
 
+/// What a port may hold in any case, so that all of them can at once.
+fn share_min(sizes: Sizes) -> u64 {
+    let fair = u64::from(sizes.slots / 2 / sizes.ports.max(1));
+    fair.clamp(*SHARE_MIN.start(), *SHARE_MIN.end())
+}
+
 /// Fill the free rings; the rest of the slots is the pool.
 pub(crate) fn set_up(loaded: &Arc<Loaded>, sizes: Sizes, per_cpu: u32) -> (Rings, Pool) {
     let mut pool = Pool {
         loaded: loaded.clone(),
         free: (0..sizes.slots).rev().collect(),
         owners: vec![0; sizes.slots as usize],
+        share_min: share_min(sizes),
+        reserve: (per_cpu * sizes.cpus / 4) as usize,
     };
     let side = Side {
         tail: 0,

@@ -10,7 +10,7 @@ use std::os::fd::RawFd;
 
 use constel_link::Nanos;
 
-use super::clock::mono_ns;
+use super::clock::{mono_ns, thread_cpu_ns};
 
 /// How the thread is scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,11 +27,13 @@ const SPIN_NS: Nanos = 500_000;
 const REST_NS: Nanos = 40_000;
 /// ...when there is this much time more than the rest itself, for waking up.
 const REST_MARGIN_NS: Nanos = 10_000;
-/// Without sleep for this long, there is a rest in any case...
-const SPIN_MAX_NS: Nanos = 1_000_000;
-/// ...of this long: short enough to make nothing late by much, and together more than the twentieth
-/// of the time that the kernel wants for others.
+/// In each period of this length...
+const PERIOD_NS: Nanos = 1_000_000;
+/// ...this much sleep is taken in any case, at its end what is missing: short enough to make nothing
+/// late by much, and more than the twentieth of the time that the kernel wants for others.
 const RELIEF_NS: Nanos = 80_000;
+/// A period that took longer is made up for by as much in proportion, but not by more than this.
+const RELIEF_MAX_NS: Nanos = 500_000;
 /// Real-time running per [`WINDOW_NS`], should rests not suffice; the kernel's limit is 950 ms per
 /// second.
 const RT_PER_WINDOW_NS: Nanos = 940_000_000;
@@ -69,8 +71,15 @@ pub(crate) struct Waiting {
     /// We do at the moment.
     in_real_time: bool,
     last_sleep_ns: Nanos,
-    window_start_ns: Nanos,
-    slept_in_window_ns: Nanos,
+    period: Since,
+    window: Since,
+}
+
+/// When something began, and the thread's CPU time then.
+#[derive(Clone, Copy, Debug, Default)]
+struct Since {
+    from_ns: Nanos,
+    cpu_ns: Nanos,
 }
 
 impl Waiting {
@@ -81,8 +90,8 @@ impl Waiting {
             real_time: false,
             in_real_time: false,
             last_sleep_ns: 0,
-            window_start_ns: 0,
-            slept_in_window_ns: 0,
+            period: Since::default(),
+            window: Since::default(),
         }
     }
 
@@ -100,29 +109,38 @@ impl Waiting {
             self.in_real_time = self.real_time;
         }
         self.last_sleep_ns = mono_ns();
-        self.window_start_ns = self.last_sleep_ns;
+        self.window = Since {
+            from_ns: self.last_sleep_ns,
+            cpu_ns: thread_cpu_ns(),
+        };
+        self.period = self.window;
     }
 
     /// To be called every turn: keeps the thread from running away with its CPU. Where a rest is
-    /// overdue, returns until when.
-    pub(crate) fn pace(&mut self, now: Nanos) -> Option<Nanos> {
-        if !self.real_time {
+    /// overdue, returns until when. `cpu_ns` tells the thread's CPU time: what it spends on going to
+    /// sleep and being woken at once is no sleep.
+    pub(crate) fn pace(&mut self, now: Nanos, cpu_ns: impl FnOnce() -> Nanos) -> Option<Nanos> {
+        let period = now.saturating_sub(self.period.from_ns);
+        if !self.real_time || period < PERIOD_NS {
             return None;
         }
-        let in_window = now.saturating_sub(self.window_start_ns);
-        if in_window >= WINDOW_NS {
-            self.window_start_ns = now;
-            self.slept_in_window_ns = 0;
+        let start = Since {
+            from_ns: now,
+            cpu_ns: cpu_ns(),
+        };
+        if now.saturating_sub(self.window.from_ns) >= WINDOW_NS {
+            self.window = start;
             if !self.in_real_time {
                 self.in_real_time = schedule(libc::SCHED_FIFO, 50);
             }
-        } else if self.in_real_time
-            && in_window.saturating_sub(self.slept_in_window_ns) > RT_PER_WINDOW_NS
-        {
+        } else if self.in_real_time && start.cpu_ns - self.window.cpu_ns > RT_PER_WINDOW_NS {
             self.in_real_time = !schedule(libc::SCHED_OTHER, 0);
         }
-        let overdue = self.in_real_time && now.saturating_sub(self.last_sleep_ns) > SPIN_MAX_NS;
-        overdue.then_some(now + RELIEF_NS)
+        let share = (period * RELIEF_NS / PERIOD_NS).min(RELIEF_MAX_NS);
+        let rested = period.saturating_sub(start.cpu_ns - self.period.cpu_ns);
+        let missing = share.saturating_sub(rested);
+        self.period = start;
+        (self.in_real_time && missing > REST_MARGIN_NS).then_some(now + missing)
     }
 
     /// What to do when the next thing is due at `due`.
@@ -142,15 +160,16 @@ impl Waiting {
         Plan::Spin
     }
 
-    /// Sleep until that time, a frame or the bell. Returns when it began and when it ended, and
-    /// whether the time was what ended it.
-    pub(crate) fn sleep(&mut self, until: Nanos, frames: RawFd, bell: RawFd) -> Slept {
+    /// Sleep until that time, a frame (unless this is a rest) or the bell. Returns when it began and
+    /// when it ended, and whether the time was what ended it.
+    pub(crate) fn sleep(&mut self, until: Nanos, frames: Option<RawFd>, bell: RawFd) -> Slept {
         let poll = |fd| libc::pollfd {
             fd,
             events: libc::POLLIN,
             revents: 0,
         };
-        let mut fds = [poll(frames), poll(bell)];
+        // A negative descriptor is passed over.
+        let mut fds = [poll(frames.unwrap_or(-1)), poll(bell)];
         let start = mono_ns();
         let left = until.saturating_sub(start);
         let timeout = libc::timespec {
@@ -166,7 +185,10 @@ impl Waiting {
         let woken = unsafe { libc::ppoll(fds.as_mut_ptr(), 2, timeout, std::ptr::null()) };
         let now = mono_ns();
         self.last_sleep_ns = now;
-        self.slept_in_window_ns += now - start;
+        if frames.is_none() {
+            // The rest belongs to the period before it.
+            self.period.from_ns = now;
+        }
         if woken == 0 {
             self.learn(now.saturating_sub(until));
         }
@@ -249,8 +271,33 @@ mod tests {
                 until: now + REST_NS
             }
         );
-        assert_eq!(w.pace(now), None);
-        assert_eq!(w.pace(SPIN_MAX_NS + 1), Some(SPIN_MAX_NS + 1 + RELIEF_NS));
+        assert_eq!(w.pace(now, || unreachable!()), None, "not yet");
+        let mut busy = |now, cpu| w.pace(now, || cpu).map(|until| until - now);
+        let ms = PERIOD_NS;
+        assert_eq!(busy(ms, ms), Some(RELIEF_NS));
+        assert_eq!(busy(2 * ms, 2 * ms), Some(RELIEF_NS));
+        assert_eq!(busy(3 * ms, 3 * ms - 50_000), Some(30_000));
+        assert_eq!(busy(4 * ms, 4 * ms - 125_000), None, "close enough");
+        let cpu = 8 * ms - 125_000;
+        assert_eq!(busy(8 * ms, cpu), Some(4 * RELIEF_NS), "in proportion");
+        assert_eq!(busy(200 * ms, cpu), None, "asleep for long");
+    }
+
+    #[test]
+    fn a_rest_is_not_ended_by_frames() {
+        let mut w = waiting();
+        // SAFETY: plain system calls.
+        let (frames, bell) = unsafe { (libc::eventfd(1, 0), libc::eventfd(0, 0)) };
+        let until = mono_ns() + 2_000_000;
+        assert!(
+            !w.sleep(until, Some(frames), bell).timed_out,
+            "a frame is there"
+        );
+        assert!(mono_ns() < until);
+        assert!(w.sleep(until, None, bell).timed_out);
+        assert!(mono_ns() >= until);
+        // SAFETY: ours.
+        unsafe { (libc::close(frames), libc::close(bell)) };
     }
 
     #[test]

@@ -10,7 +10,8 @@ use super::stalls::StallStats;
 pub struct UnintendedDrops {
     /// No free slot when a frame came in.
     pub pool: u64,
-    /// The port held more than its share of the slots: it floods, and the others need room too.
+    /// The port held more than its share of the slots or of the ring: it floods, and the others
+    /// need room too.
     pub share: u64,
     /// Descriptor ring full.
     pub ring: u64,

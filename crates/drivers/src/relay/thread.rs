@@ -159,7 +159,7 @@ impl Thread {
         loop {
             let now = mono_ns();
             self.state.stalls.look(now);
-            if let Some(until) = self.waiting.pace(now) {
+            if let Some(until) = self.waiting.pace(now, thread_cpu_ns) {
                 self.sleep(until, true);
             }
             let took = self.turn(now);
@@ -324,11 +324,12 @@ impl Thread {
 
     /// Sleep until then, or until something comes in; a `rest` is taken whatever comes in before.
     fn sleep(&mut self, until: Nanos, rest: bool) {
-        let news = self.rings.fall_asleep() && !rest;
+        let news = !rest && self.rings.fall_asleep();
         if !news && !self.signals.attention.load(Ordering::SeqCst) {
             self.state.sleeps += 1;
             let bell = self.signals.bell.as_raw_fd();
-            let slept = self.waiting.sleep(until, self.wake_fd, bell);
+            let frames = (!rest).then_some(self.wake_fd);
+            let slept = self.waiting.sleep(until, frames, bell);
             let wanted = if slept.timed_out {
                 until
             } else {
