@@ -229,8 +229,11 @@ def measure(lab, flow, sender, receiver, mids, seconds, warm=5.0, during=None):
             return [x for k, v in p.items() for x in ("--set", f"{k}={json.dumps(v)}")]
         params = flow[2] if len(flow) > 2 else {}
         mparams = {**params, **(flow[3] if len(flow) > 3 else {})}
+
+        def trace(n):
+            return ["--trace", os.path.join(lab.dir, f"trace-{tag}-{n}.jsonl")] if os.environ.get("TRACE") else []
         for m in mids:
-            pids[m] = lab.leotp(m, ["mid", "--variant", flow[1], "--json"] + sets(mparams), f"mid-{m}.json")
+            pids[m] = lab.leotp(m, ["mid", "--variant", flow[1], "--json"] + trace(m) + sets(mparams), f"mid-{m}.json")
         server = lab.leotp(sender, ["bench", "server", "--variant", flow[1], "--json"] + sets(params), f"server-{tag}.json")
         time.sleep(0.5)
     else:
@@ -242,7 +245,8 @@ def measure(lab, flow, sender, receiver, mids, seconds, warm=5.0, during=None):
     if tcp:
         client = lab.start(sender, ["iperf3", "-c", to, "-t", str(seconds), "-C", flow[1], "-J"], f"client-{tag}.json")
     else:
-        client = lab.leotp(receiver, ["bench", "client", f"{to}:5047", "-t", str(seconds), "--variant", flow[1], "--json"] + sets(params), f"client-{tag}.json")
+        client = lab.leotp(receiver, ["bench", "client", f"{to}:5047", "-t", str(seconds), "--variant", flow[1], "--json"] + trace(receiver) + sets(params),
+                           f"client-{tag}.json")
     while time.monotonic() - t0 < seconds:
         if during:
             during(lab, time.monotonic() - t0)

@@ -56,7 +56,7 @@ fn transfer(host: &str, listen: &str) {
     mid_args.extend(slow);
     let redirected = || {
         m.sh("ip rule; ip -6 rule") != rules_before
-            && m.sh("ip -6 route show table 19525").contains("local")
+            && m.routes("19525").matches("local default").count() == 2
     };
     let first = m.leotp(&mid_args);
     assert!(until(Duration::from_secs(5), redirected), "mid is up");
@@ -102,11 +102,7 @@ fn transfer(host: &str, listen: &str) {
         "the second midnode took its share: {mid}"
     );
     assert_eq!(m.sh("ip rule; ip -6 rule"), rules_before, "rules removed");
-    assert_eq!(
-        m.sh("ip route show table 19525; ip -6 route show table 19525"),
-        "",
-        "routes removed"
-    );
+    assert_eq!(m.routes("19525"), "", "routes removed");
     server.signal("-INT");
     let (_, out) = server.finish(Duration::from_secs(5));
     // Transparent: the Producer has seen the Consumer's own address only.

@@ -6,12 +6,29 @@ use crate::Nanos;
 use crate::wire::MIN_RATE_BPS;
 
 /// Phase of the window (section III.C).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub enum Phase {
     /// cwnd doubles every hopRTT.
     SlowStart,
     /// cwnd grows by one segment every hopRTT.
     Avoidance,
+}
+
+/// What a [`HopCc`] knows at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub struct CcState {
+    /// Phase.
+    pub phase: Phase,
+    /// Congestion window, byte.
+    pub cwnd_bytes: f64,
+    /// hopRTT, ns; 0 before the first measurement.
+    pub hop_rtt_ns: f64,
+    /// hopRTTmin, ns; 0 before the first measurement.
+    pub hop_rtt_min_ns: f64,
+    /// Throughput of the last finished hopRTT, bit/s.
+    pub throughput_bps: f64,
+    /// QueueLen at the last update, byte (equation 7).
+    pub queue_bytes: f64,
 }
 
 /// The rate controller of a Requester.
@@ -57,6 +74,18 @@ impl HopCc {
             queue_bytes: 0.0,
             since_change: 0.0,
             fell_at: None,
+        }
+    }
+
+    /// All of it, for reports.
+    pub fn state(&self) -> CcState {
+        CcState {
+            phase: self.phase,
+            cwnd_bytes: self.cwnd,
+            hop_rtt_ns: self.rtt.smoothed_ns().unwrap_or(0.0),
+            hop_rtt_min_ns: self.rtt.min_ns().unwrap_or(0.0),
+            throughput_bps: self.throughput_bps,
+            queue_bytes: self.queue_bytes,
         }
     }
 

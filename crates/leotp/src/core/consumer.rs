@@ -1,6 +1,6 @@
 //! The data sink: asks for a flow, repairs what is lost, delivers in order.
 
-use super::cc::HopCc;
+use super::cc::{CcState, HopCc};
 use super::holes::HoleTracker;
 use super::meta::{META_LEN, Meta};
 use super::params::{ParamError, Params};
@@ -53,6 +53,25 @@ pub struct ConsumerStats {
     pub repairs: u64,
     /// Datagrams that were not LEOTP or not for this flow.
     pub bad_packets: u64,
+}
+
+/// What a Consumer knows at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub struct ConsumerState {
+    /// Flow id.
+    pub flow: u64,
+    /// The hop upstream.
+    pub upstream: CcState,
+    /// Rate last asked for, bit/s.
+    pub asked_bps: u64,
+    /// Bytes of Interests it may keep out.
+    pub window_bytes: u64,
+    /// Bytes of Interests that are out.
+    pub outstanding_bytes: u64,
+    /// Bytes delivered in order, counted from byte 0.
+    pub delivered_bytes: u64,
+    /// End-to-end smoothed round-trip time including waits at nodes, ns; 0: none yet.
+    pub srtt_ns: f64,
 }
 
 struct Pending {
@@ -197,6 +216,19 @@ impl Consumer {
         self.stats
     }
 
+    /// What it knows at this moment, for reports.
+    pub fn state(&self) -> ConsumerState {
+        ConsumerState {
+            flow: self.flow,
+            upstream: self.cc.state(),
+            asked_bps: self.last_rate,
+            window_bytes: self.window.bytes(&self.params),
+            outstanding_bytes: self.asked_bytes,
+            delivered_bytes: self.delivered,
+            srtt_ns: self.rto.srtt_ns().unwrap_or(0.0),
+        }
+    }
+
     /// This hop's congestion control, for reports.
     pub const fn cc(&self) -> &HopCc {
         &self.cc
@@ -233,6 +265,11 @@ impl Consumer {
         self.error.is_none()
             && self.fin == Some(self.delivered)
             && (self.meta.is_some() || self.hasher.is_none() && self.start != 0)
+    }
+
+    /// Whether bytes wait to be [read](Self::read).
+    pub fn has_unread(&self) -> bool {
+        !self.ready.is_empty()
     }
 
     /// Next bytes in order, if any.

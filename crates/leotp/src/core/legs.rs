@@ -231,6 +231,10 @@ impl Legs {
         self.index.get(&(flow, path)).copied()
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Leg> {
+        self.slots.iter().filter_map(|l| l.as_deref())
+    }
+
     pub(crate) fn get(&mut self, id: u32) -> Option<&mut Leg> {
         self.slots.get_mut(id as usize)?.as_deref_mut()
     }

@@ -27,11 +27,11 @@ mod settings;
 mod window;
 
 pub use cache::{Cache, CacheStats};
-pub use cc::{HopCc, Phase};
-pub use consumer::{Consumer, ConsumerStats, FlowError};
+pub use cc::{CcState, HopCc, Phase};
+pub use consumer::{Consumer, ConsumerState, ConsumerStats, FlowError};
 pub use holes::{HoleTracker, Seen};
 pub use meta::{META_LEN, Meta, Sealing};
-pub use midnode::{Midnode, MidnodeStats};
+pub use midnode::{FlowState, Midnode, MidnodeStats};
 pub use pacer::TokenBucket;
 pub use params::{ParamError, Params};
 pub use producer::{Available, Producer, ProducerStats, Source};

@@ -3,11 +3,53 @@
 
 use crate::rt::{Fetch, FetchOptions, LiveFlow, RunError, Waker};
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
+
+/// What the gateway keeps of a connection.
+pub(super) struct Connection {
+    /// Which of the peers has the other side.
+    pub(super) peer: usize,
+    pub(super) client: IpAddr,
+    /// The flow published here.
+    pub(super) ours: u64,
+    /// The flow fetched from the peer.
+    pub(super) theirs: u64,
+    pub(super) stream: Option<TcpStream>,
+    /// Until the server has answered.
+    pub(super) writer: Option<LiveFlow>,
+    /// Ends the thread that fetches.
+    pub(super) stop: Arc<AtomicBool>,
+    /// The peer's flow has been passed on.
+    pub(super) arrived: bool,
+    /// The peer has passed ours on.
+    pub(super) delivered: bool,
+}
+
+impl Connection {
+    /// One whose threads have not begun; `writer` writes the flow published here.
+    pub(super) fn new(
+        peer: usize,
+        client: IpAddr,
+        (ours, theirs): (u64, u64),
+        writer: LiveFlow,
+    ) -> Self {
+        Self {
+            peer,
+            client,
+            ours,
+            theirs,
+            stream: None,
+            writer: Some(writer),
+            stop: Arc::default(),
+            arrived: false,
+            delivered: false,
+        }
+    }
+}
 
 /// Stack of a thread; its buffers are on the heap.
 const STACK_BYTES: usize = 256 << 10;
@@ -56,7 +98,8 @@ pub(super) fn spawn(name: &str, f: impl FnOnce() + Send + 'static) -> io::Result
     builder.stack_size(STACK_BYTES).spawn(f).map(|_| ())
 }
 
-/// TCP into a flow, until the sender ends it.
+/// TCP into a flow, until the sender ends it. Of a broken connection the flow has no
+/// end: an end is only what TCP has said is one.
 pub(super) fn tcp_to_flow<T: Send + 'static>(
     id: u64,
     mut stream: TcpStream,

@@ -11,9 +11,6 @@
 //! open the connection to the server, with the client's address as its own. B
 //! fetches that flow and publishes one of what the server sends, which A fetches.
 //!
-//! Known faults: resets arrive as ordinary ends ([`crate::rt::reset`] shuts down before
-//! it resets), and an IPv6 upload has arrived changed (`tests/gateway.rs`).
-//!
 //! * The end of a direction (FIN) is the end of its flow, whose digest has been
 //!   checked when the other side passes the FIN on: half-closed connections work.
 //! * A reset of one side resets the other. A server that refuses does so after the
@@ -24,9 +21,11 @@
 
 mod connection;
 pub mod control;
+mod options;
 mod run;
 
-pub use run::{Gateway, GatewayOptions, GatewayStats, Peer};
+pub use options::{GatewayOptions, GatewayStats, Peer};
+pub use run::Gateway;
 
 /// UDP port of the gateways' own messages. Not registered with IANA.
 pub const CONTROL_PORT: u16 = 5046;

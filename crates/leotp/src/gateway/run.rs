@@ -1,13 +1,13 @@
 //! A running gateway: one thread keeps the connections and serves the flows.
 
 use super::CONTROL_PORT;
-use super::connection::{Tell, Told, flow_to_tcp, spawn, tcp_to_flow};
+use super::connection::{Connection, Tell, Told, flow_to_tcp, spawn, tcp_to_flow};
 use super::control::{Control, Event, MAX_LEN, Message};
+use super::options::{GatewayOptions, GatewayStats, Peer};
 use crate::Nanos;
-use crate::core::Params;
 use crate::rt::{
-    DEFAULT_PORT, FetchOptions, Intercept, InterceptOptions, Intercepted, LiveFlow, Publisher,
-    RunError, accept, connect_from, reset,
+    DEFAULT_PORT, FetchOptions, Intercept, Intercepted, Publisher, RunError, accept, connect_from,
+    reset,
 };
 use std::collections::HashMap;
 use std::io::Read;
@@ -24,118 +24,11 @@ const ALIVE_EVERY: Duration = Duration::from_secs(5);
 /// How often helper threads look whether they are to stop.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// The gateway at the other end, for some destinations.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Peer {
-    /// Destinations behind it: addresses and lengths of prefixes.
-    pub prefixes: Vec<(IpAddr, u8)>,
-    /// Its address, which its own packets have as source.
-    pub address: IpAddr,
-}
-
-impl Peer {
-    /// How well a destination fits: the length of the longest prefix.
-    fn fits(&self, to: IpAddr) -> Option<u8> {
-        let fit = |&(prefix, len)| fits(prefix, len, to).then_some(len);
-        self.prefixes.iter().filter_map(fit).max()
-    }
-}
-
-fn fits(prefix: IpAddr, len: u8, to: IpAddr) -> bool {
-    let (a, b, bits) = match (prefix, to) {
-        (IpAddr::V4(a), IpAddr::V4(b)) => (a.to_bits().into(), b.to_bits().into(), 32),
-        (IpAddr::V6(a), IpAddr::V6(b)) => (a.to_bits(), b.to_bits(), 128u32),
-        _ => return false,
-    };
-    let Some(beyond) = bits.checked_sub(u32::from(len)) else {
-        return false;
-    };
-    let part = |x: u128| x.checked_shr(beyond).unwrap_or(0);
-    part(a) == part(b)
-}
-
-/// How a gateway works.
-#[derive(Debug, Clone)]
-pub struct GatewayOptions {
-    /// Which connections it takes.
-    pub intercept: InterceptOptions,
-    /// The gateways it knows, each once; of several that fit, the longest prefix counts.
-    pub peers: Vec<Peer>,
-    /// Own address towards the peers; `None`: the kernel's choice.
-    pub local: Option<IpAddr>,
-    /// Secret that the gateways share; all zeros is none.
-    pub key: [u8; 32],
-    /// Bytes of one direction that may wait for the network, and that may wait for TCP.
-    pub buffer_bytes: u64,
-    /// Connections at the same time, at most.
-    pub max_connections: usize,
-    /// Of one client's address (of one peer, for those that it asks for: all).
-    pub max_per_client: usize,
-    /// Parameters of LEOTP.
-    pub params: Params,
-}
-
-impl Default for GatewayOptions {
-    fn default() -> Self {
-        Self {
-            intercept: InterceptOptions {
-                name: String::from("gateway"),
-                ..InterceptOptions::default()
-            },
-            peers: Vec::new(),
-            local: None,
-            key: [0; 32],
-            buffer_bytes: 4 << 20,
-            max_connections: 1024,
-            max_per_client: 256,
-            params: Params::default(),
-        }
-    }
-}
-
-/// What a gateway has done so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
-pub struct GatewayStats {
-    /// Connections taken from clients.
-    pub taken: u64,
-    /// Connections opened to servers.
-    pub opened: u64,
-    /// Connections refused because of a bound, or because no peer has the destination.
-    pub refused: u64,
-    /// Connections to servers that failed.
-    pub unanswered: u64,
-    /// Connections that ended with a reset.
-    pub reset: u64,
-    /// Connections that ended in order.
-    pub ended: u64,
-    /// Bytes from TCP into flows.
-    pub to_flows_bytes: u64,
-    /// Bytes from flows into TCP.
-    pub to_tcp_bytes: u64,
-}
-
 #[derive(Debug)]
 enum Other {
     Taken(Intercepted),
     Heard(IpAddr, Vec<u8>),
     Dialed(u64, std::io::Result<TcpStream>),
-}
-
-struct Connection {
-    peer: usize,
-    client: IpAddr,
-    /// Published here.
-    ours: u64,
-    /// Fetched from the peer.
-    theirs: u64,
-    stream: Option<TcpStream>,
-    /// Until the server has answered.
-    writer: Option<LiveFlow>,
-    stop: Arc<AtomicBool>,
-    /// The peer's flow has been passed on.
-    arrived: bool,
-    /// The peer has passed ours on.
-    delivered: bool,
 }
 
 /// A gateway. What it redirects ends when it is dropped.
@@ -308,17 +201,7 @@ impl Gateway {
         };
         let (id, up, down) = (random()?, random()?, random()?);
         let writer = self.publisher.publish_live(up, self.options.buffer_bytes);
-        let connection = Connection {
-            peer,
-            client,
-            ours: up,
-            theirs: down,
-            stream: None,
-            writer: Some(writer),
-            stop: Arc::default(),
-            arrived: false,
-            delivered: false,
-        };
+        let connection = Connection::new(peer, client, (up, down), writer);
         self.connections.insert(id, connection);
         self.stats.taken += 1;
         let open = Message::Open {
@@ -423,17 +306,7 @@ impl Gateway {
         }
         // Before the server answers: the peer's first Interests are on their way.
         let writer = self.publisher.publish_live(down, self.options.buffer_bytes);
-        let connection = Connection {
-            peer,
-            client: src.ip(),
-            ours: down,
-            theirs: up,
-            stream: None,
-            writer: Some(writer),
-            stop: Arc::default(),
-            arrived: false,
-            delivered: false,
-        };
+        let connection = Connection::new(peer, src.ip(), (down, up), writer);
         self.connections.insert(id, connection);
         let tell = self.tell.clone();
         let congestion = self.options.intercept.congestion.clone();
@@ -573,25 +446,4 @@ fn listen(socket: UdpSocket, tell: Tell<Other>, over: Arc<AtomicBool>) -> std::i
             }
         }
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_longest_prefix_counts() {
-        let peer = |prefix: &str, len| Peer {
-            prefixes: vec![(prefix.parse().unwrap(), len)],
-            address: Ipv4Addr::LOCALHOST.into(),
-        };
-        let to = |s: &str| s.parse::<IpAddr>().unwrap();
-        assert_eq!(peer("10.1.0.0", 16).fits(to("10.1.2.3")), Some(16));
-        assert_eq!(peer("10.1.0.0", 16).fits(to("10.2.2.3")), None);
-        assert_eq!(peer("0.0.0.0", 0).fits(to("10.2.2.3")), Some(0));
-        assert_eq!(peer("0.0.0.0", 0).fits(to("fd00::1")), None);
-        assert_eq!(peer("fd00::", 8).fits(to("fd12::1")), Some(8));
-        assert_eq!(peer("10.1.0.1", 32).fits(to("10.1.0.1")), Some(32));
-        assert_eq!(peer("10.1.0.1", 33).fits(to("10.1.0.1")), None);
-    }
 }

@@ -151,6 +151,7 @@ impl Fetch {
     /// Whether every byte has been handed out and checked.
     pub fn is_done(&self) -> bool {
         self.consumer.is_done()
+            && !self.consumer.has_unread()
             && self.chunk.is_empty()
             && self.opener.as_ref().is_none_or(Opener::is_done)
     }

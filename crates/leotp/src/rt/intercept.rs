@@ -143,9 +143,12 @@ pub fn connect_from(
     tcp::connect_from(src, dst, congestion, limit)
 }
 
-/// Ends a connection with a reset.
+/// Ends a connection with a reset, at once, and wakes whoever reads or writes it.
 pub fn reset(stream: &TcpStream) {
-    // Whoever else holds the stream must wake, and the last to close it resets.
+    // Some kernels (6.4 to 6.6) refuse while others wait in a system call. Then
+    // those are woken, and the last to close the stream resets.
     let _ = tcp::reset_on_close(stream);
-    let _ = stream.shutdown(std::net::Shutdown::Both);
+    if tcp::disconnect(stream).is_err() {
+        let _ = stream.shutdown(std::net::Shutdown::Both);
+    }
 }

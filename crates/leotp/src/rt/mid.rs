@@ -3,7 +3,7 @@
 use super::nft::{Redirect, Transport, is_permission};
 use super::sys::{Socket, SocketOptions};
 use super::{DEFAULT_PORT, Driver, IoStats, RunError};
-use crate::core::{CacheStats, Midnode, MidnodeStats, Params};
+use crate::core::{CacheStats, FlowState, Midnode, MidnodeStats, Params};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
@@ -124,6 +124,11 @@ impl Mid {
     /// Datagram counters.
     pub const fn io_stats(&self) -> IoStats {
         self.driver.stats()
+    }
+
+    /// The state of every flow at this moment.
+    pub fn flow_states(&self) -> impl Iterator<Item = FlowState> + '_ {
+        self.node.flow_states()
     }
 
     /// Flows with state.

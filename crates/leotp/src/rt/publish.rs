@@ -145,6 +145,9 @@ fn lock(s: &LiveShared) -> MutexGuard<'_, Live> {
 /// while `keep_bytes` wait for their first Consumer; as many stay behind the
 /// first Consumer's position for repairs and for later Consumers. When the flow is
 /// withdrawn, writing is a [`io::ErrorKind::BrokenPipe`].
+///
+/// Only [`Self::finish`] ends the flow. Dropped without it, the flow stays without an
+/// end: what a writer that failed has left must not pass for all of it.
 #[derive(Debug)]
 pub struct LiveFlow {
     shared: Arc<LiveShared>,
@@ -231,12 +234,8 @@ impl LiveFlow {
         self.waker.wake();
     }
 
-    /// Ends the flow.
-    pub fn finish(self) {}
-}
-
-impl Drop for LiveFlow {
-    fn drop(&mut self) {
+    /// Ends the flow: what has been written is all of it.
+    pub fn finish(self) {
         let mut l = lock(&self.shared);
         l.closed = true;
         let length = l.base + l.bytes.len() as u64;
@@ -353,5 +352,64 @@ impl Publisher {
     /// Datagram counters.
     pub const fn io_stats(&self) -> IoStats {
         self.driver.stats()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rt::{Fetch, FetchOptions};
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// Fetches a live flow of `bytes` as the gateway does; what came until `limit`, and
+    /// whether the fetch called itself done.
+    fn through(bytes: Vec<u8>, finish: bool, limit: Duration) -> (Vec<u8>, bool) {
+        let local = "[::1]:0".parse().unwrap();
+        let mut publisher = Publisher::bind(&[local], Params::default()).unwrap();
+        let remote = publisher.locals()[0];
+        let mut flow = publisher.publish_live(7, 1 << 20);
+        let writer = std::thread::spawn(move || {
+            flow.write_all(&bytes).unwrap();
+            if finish {
+                flow.finish();
+            }
+        });
+        let over = Arc::new(AtomicBool::new(false));
+        let until = Arc::clone(&over);
+        let server = std::thread::spawn(move || {
+            while !until.load(Ordering::Acquire) {
+                publisher.poll(Duration::from_millis(50)).unwrap();
+            }
+        });
+        let mut fetch = Fetch::open(FetchOptions::new(remote, 7)).unwrap();
+        let (mut got, begun) = (Vec::new(), std::time::Instant::now());
+        while !fetch.is_done() && begun.elapsed() < limit {
+            if let Some(b) = fetch.poll(Duration::from_millis(20)).unwrap() {
+                got.extend(b);
+            }
+        }
+        over.store(true, Ordering::Release);
+        writer.join().unwrap();
+        server.join().unwrap();
+        (got, fetch.is_done())
+    }
+
+    #[test]
+    fn done_is_only_what_has_been_handed_out_to_the_last_byte() {
+        // The end comes in one batch with much before it: what has arrived is not yet read.
+        let bytes: Vec<u8> = (0..700_000u32).map(|i| (i % 251) as u8).collect();
+        for _ in 0..5 {
+            let (got, done) = through(bytes.clone(), true, Duration::from_secs(20));
+            assert!(done);
+            assert_eq!(got.len(), bytes.len());
+            assert!(got == bytes);
+        }
+    }
+
+    #[test]
+    fn a_writer_that_goes_without_a_word_is_not_an_end() {
+        let (got, done) = through(vec![5; 10_000], false, Duration::from_millis(600));
+        assert_eq!(got, vec![5; 10_000], "what there was has come");
+        assert!(!done);
     }
 }

@@ -130,6 +130,16 @@ impl Ns {
         }
     }
 
+    /// Routes of both families in a table, which need not exist.
+    pub(crate) fn routes(&self, table: &str) -> String {
+        let all = self.sh("ip -4 route show table all; ip -6 route show table all");
+        let ours = format!(" table {table} ");
+        all.lines()
+            .filter(|l| format!("{l} ").contains(&ours))
+            .map(|l| format!("{l}\n"))
+            .collect()
+    }
+
     /// Whether something in this namespace has this UDP port.
     pub(crate) fn has_udp(&self, port: u16) -> bool {
         self.sh("cat /proc/net/udp /proc/net/udp6")

@@ -2,6 +2,7 @@
 
 use crate::common::{Failure, ParamArgs, human_bytes, human_rate};
 use crate::get::resolve;
+use crate::trace::TraceArgs;
 use leotp::core::{Available, Source};
 use leotp::rt::{DEFAULT_PORT, Fetch, FetchOptions, Publisher, catch_signals, stop_requested};
 use std::net::SocketAddr;
@@ -43,6 +44,8 @@ pub(crate) struct ClientArgs {
     /// Report as JSON on standard output instead of lines.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    trace: TraceArgs,
     #[command(flatten)]
     params: ParamArgs,
 }
@@ -104,6 +107,7 @@ fn client(a: &ClientArgs) -> Result<(), Failure> {
         params: a.params.params()?,
         ..FetchOptions::new(resolve(&a.remote)?, FLOW)
     };
+    let mut trace = a.trace.open()?;
     let mut f = Fetch::open(options)?;
     let began = Instant::now();
     let mut last = (began, 0u64, f.stats());
@@ -116,9 +120,10 @@ fn client(a: &ClientArgs) -> Result<(), Failure> {
         );
     }
     while began.elapsed() < Duration::from_secs(a.time) && !stop_requested() {
-        if let Some(b) = f.poll(Duration::from_millis(50))? {
+        if let Some(b) = f.poll(trace.wait(Duration::from_millis(50)))? {
             total += b.len() as u64;
         }
+        trace.write(std::iter::once_with(|| f.consumer().state()))?;
         let dt = last.0.elapsed();
         if dt >= Duration::from_secs(a.interval.max(1)) {
             let s = f.stats();

@@ -8,6 +8,7 @@ mod gateway;
 mod get;
 mod mid;
 mod serve;
+mod trace;
 
 use clap::{Parser, Subcommand};
 

@@ -1,6 +1,7 @@
 //! `leotp mid`.
 
 use crate::common::{Failure, ParamArgs, human_rate};
+use crate::trace::TraceArgs;
 use leotp::rt::{DEFAULT_PORT, Mid, MidOptions, catch_signals, stop_requested};
 use std::fmt;
 use std::str::FromStr;
@@ -27,6 +28,8 @@ pub(crate) struct Args {
     /// Print counters as JSON on standard output at the end.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    trace: TraceArgs,
     #[command(flatten)]
     params: ParamArgs,
 }
@@ -75,6 +78,7 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
         params: a.params.params()?,
         ..MidOptions::default()
     };
+    let mut trace = a.trace.open()?;
     let mut m = Mid::start(o)?;
     eprintln!(
         "midnode for UDP port {} (nftables table leotp_{})",
@@ -83,7 +87,8 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
     let mut last = (Instant::now(), 0);
     while !stop_requested() {
         // A signal ends the wait early; this bounds it for one that comes just before.
-        m.poll(Duration::from_secs(1))?;
+        m.poll(trace.wait(Duration::from_secs(1)))?;
+        trace.write(m.flow_states())?;
         if a.report > 0 && last.0.elapsed().as_secs() >= a.report {
             let s = m.stats();
             let rate = (s.bytes_out - last.1) as f64 * 8.0 / last.0.elapsed().as_secs_f64();

@@ -125,6 +125,23 @@ pub(crate) fn set_congestion(socket: &impl AsRawFd, name: &str) -> io::Result<()
     .map(|_| ())
 }
 
+/// Takes the other side away from a connection: it is told with a reset.
+pub(crate) fn disconnect(stream: &TcpStream) -> io::Result<()> {
+    let nobody = libc::sockaddr {
+        sa_family: libc::AF_UNSPEC as u16,
+        sa_data: [0; 14],
+    };
+    // SAFETY: the pointer and the length describe an address that outlives the call.
+    check(unsafe {
+        libc::connect(
+            stream.as_raw_fd(),
+            &raw const nobody,
+            size_of::<libc::sockaddr>() as u32,
+        )
+    })
+    .map(|_| ())
+}
+
 /// Makes the closing of a connection a reset.
 pub(crate) fn reset_on_close(stream: &TcpStream) -> io::Result<()> {
     let linger = libc::linger {
