@@ -6,6 +6,7 @@
 //                       CPU's ring, consume it. Userspace sees both through mmap: no system call.
 //   AF_XDP on tb -> ta  cst_trunk: the outer VLAN tag (16 bits) names the port; on to its shard.
 //   shard uplink        cst_shard: take the tag off; on into the node behind h<port>.
+// Rehearsals (src/relay/rehearsal.rs) go the same way through a node of the relay's own, the decoy.
 //
 // The layouts below are mirrored in src/relay/layout.rs.
 #include <linux/types.h>
@@ -28,6 +29,9 @@
 #define FLAG_VLAN 2
 
 #define CHECKSUM_PARTIAL 3
+
+// IEEE 802.1ad, in network order: the tag of frames that only warm the way up.
+#define REHEARSAL_TAG __builtin_bswap16(0x88a8)
 
 struct desc {
 	__u64 ts_ns;
@@ -60,7 +64,8 @@ struct cpu {
 	__u64 foreign; // frames on the trunk that are not ours
 	__u64 before_start; // frames that came before the relay's thread: there were no edges yet
 	__u64 dropped_share; // the port held its share of the slots or of this ring already
-	__u8 pad0[32];
+	__u64 rehearsed; // rehearsals that came to their end
+	__u8 pad0[24];
 	// written by userspace
 	__u32 desc_tail;
 	__u32 free_head;
@@ -196,6 +201,11 @@ int cst_capture(struct __sk_buff *ctx)
 
 	if (!cpu)
 		return TC_ACT_SHOT;
+	if (ctx->ifindex < first_port) {
+		// The decoy's: a rehearsal is over.
+		cpu->rehearsed++;
+		return TC_ACT_SHOT;
+	}
 	if (ctx->gso_size) {
 		cpu->dropped_gso++;
 		return TC_ACT_SHOT;
@@ -328,10 +338,13 @@ int cst_shard(struct __sk_buff *ctx)
 
 	if (!cpu)
 		return TC_ACT_SHOT;
+	int rehearsal = ctx->vlan_proto == REHEARSAL_TAG;
 	if (!ctx->vlan_present || bpf_skb_vlan_pop(ctx)) {
 		cpu->foreign++;
 		return TC_ACT_SHOT;
 	}
+	if (rehearsal)
+		return bpf_redirect_peer(first_port - 1, 0);
 	cpu->delivered++;
 	return bpf_redirect_peer(first_port + port, 0);
 }

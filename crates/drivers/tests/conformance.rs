@@ -22,7 +22,7 @@ use constel_link::{
     ChangeError, Delay, Edge, EdgeUpdate, Effects, EffectsChange, Impairment, Jitter, JitterLaw,
     Loss, PortId, QueueLimit, mac_of,
 };
-use plane::{PlaneLab, SEED};
+use plane::{PlaneLab, SEED, Sent};
 use support::*;
 
 const BROADCAST: [u8; 6] = [0xff; 6];
@@ -117,21 +117,16 @@ fn every_ether_type_takes_the_delay() {
             let raw = lab.nodes[1].run(|| Raw::new(libc::ETH_P_ALL as u16));
             stamp(&raw);
             let whole = frame(to, near, ether_type, &payload);
-            let sent = real_ns();
-            sender.send(&whole);
+            let sent = Sent::by(|| sender.send(&whole));
             let at = std::iter::from_fn(|| raw.next())
                 .find(|(got, _)| *got == whole)
                 .unwrap_or_else(|| panic!("{ether_type:#06x} does not arrive"))
                 .1;
-            let took = at - sent;
-            assert!(
-                (delay..delay + late()).contains(&took),
-                "{ether_type:#06x}: {took}"
-            );
+            lab.assert_took(&sent, at, delay, late());
         }
         let stats = lab.handle.snapshot().unwrap();
         assert_eq!((stats.early, stats.unintended_total()), (0, 0), "{stats:?}");
-        assert!(stats.lateness.max_ns < late(), "{stats:?}");
+        assert!(stats.own_lateness.max_ns < late(), "{stats:?}");
         // netem cannot tell.
         assert_eq!(
             stats.lateness.count,
@@ -223,23 +218,18 @@ fn a_broadcast_is_one_frame_for_each_edge_each_in_its_time() {
         );
         let far: Vec<Raw> = (1..5).map(|node| listener(&lab, node)).collect();
         let sender = sender(&lab);
-        let sent: Vec<u64> = (0..5)
+        let sent: Vec<Sent> = (0..5)
             .map(|n| {
-                let at = real_ns();
-                sender.send(&numbered(BROADCAST, n, 200));
+                let sent = Sent::by(|| sender.send(&numbered(BROADCAST, n, 200)));
                 thread::sleep(Duration::from_millis(2));
-                at
+                sent
             })
             .collect();
         for (raw, delay) in far.iter().zip(delays) {
             let got = drain(raw, Duration::from_millis(500));
             assert_eq!(got.iter().map(|f| f.0).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
             for ((_, at), sent) in got.iter().zip(&sent) {
-                let took = at - sent;
-                assert!(
-                    (delay..delay + late()).contains(&took),
-                    "{took} instead of {delay}"
-                );
+                lab.assert_took(sent, *at, delay, late());
             }
         }
     });
@@ -337,19 +327,16 @@ fn frames_leave_when_service_and_propagation_say() {
         lab.apply(vec![set(0, 1, edge)]);
         let far = listener(&lab, 1);
         let sender = sender(&lab);
-        let sent = real_ns();
-        for n in 0..25 {
-            sender.send(&numbered(mac_of(PortId(1)), n, 1000));
-        }
+        let sent = Sent::by(|| {
+            for n in 0..25 {
+                sender.send(&numbered(mac_of(PortId(1)), n, 1000));
+            }
+        });
         let got = drain(&far, Duration::from_secs(2));
         assert_eq!(got.len(), 25);
         for (n, at) in got {
             let due = (u64::from(n) + 1) * 8 * MS + 30 * MS;
-            let took = at - sent;
-            assert!(
-                (due..due + late()).contains(&took),
-                "frame {n}: {took} instead of {due}"
-            );
+            lab.assert_took(&sent, at, due, late());
         }
     });
 }
@@ -432,21 +419,18 @@ fn the_delay_glides() {
             let sender = sender(&lab);
             let mut sent = Vec::new();
             for n in 0..40 {
-                sent.push((mono_ns(), real_ns()));
-                sender.send(&numbered(mac_of(PortId(1)), n, 100));
+                sent.push(Sent::by(|| {
+                    sender.send(&numbered(mac_of(PortId(1)), n, 100));
+                }));
                 thread::sleep(Duration::from_millis(20));
             }
             let got = drain(&far, Duration::from_secs(1));
             assert_eq!(got.len(), 40);
-            for ((n, at), (mono, real)) in got.into_iter().zip(sent) {
-                let due = delay.at(mono);
-                let took = at - real;
-                // The frame left a little after the clock was read: a falling delay is shorter then.
-                let least = due - due / 1000;
-                assert!(
-                    (least..due + late()).contains(&took),
-                    "frame {n}: {took} instead of {due}"
-                );
+            for ((_, at), sent) in got.into_iter().zip(sent) {
+                // The delay of the moment it came in at, which lies somewhere in between.
+                let ends = [sent.mono.start, sent.mono.end].map(|mono| delay.at(mono));
+                let (least, most) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
+                lab.assert_took_between(&sent, at, least, most + late());
             }
         }
     });
@@ -503,8 +487,9 @@ fn an_update_takes_effect_in_its_time() {
         let changes = vec![remove(0, 1)];
         let pending = lab.handle.submit(EdgeUpdate { changes }, Some(at)).unwrap();
         let applied = pending.wait().unwrap();
+        let late = late() + lab.stalled_ns(at, applied.at_ns);
         assert!(
-            (at..at + late()).contains(&applied.at_ns),
+            (at..at + late).contains(&applied.at_ns),
             "{} late",
             applied.at_ns as i64 - at as i64
         );
@@ -613,30 +598,28 @@ fn effects_lie_on_top_of_updates() {
             effects,
         };
         let took = |n: u32| {
-            let sent = real_ns();
-            sender.send(&numbered(mac_of(PortId(1)), n, 60));
-            drain(&far, patience).first().map(|(_, at)| at - sent)
+            let sent = Sent::by(|| sender.send(&numbered(mac_of(PortId(1)), n, 60)));
+            let at = drain(&far, patience).first().map(|(_, at)| *at)?;
+            Some((sent, at))
         };
         let down = Effects {
             down: Some(true),
             ..Effects::default()
         };
         lab.handle.apply_effects(vec![ends(Some(down))]).unwrap();
-        assert_eq!(took(0), None, "a failed edge");
+        assert!(took(0).is_none(), "a failed edge");
         lab.apply(link(0, 1, 2 * MS));
-        assert_eq!(took(1), None, "a failed edge that a step has changed");
+        assert!(took(1).is_none(), "a failed edge that a step has changed");
         let longer = Effects {
             delay_ns: Some(90 * MS),
             ..Effects::default()
         };
         lab.handle.apply_effects(vec![ends(Some(longer))]).unwrap();
-        assert!(
-            took(2).unwrap() >= 90 * MS,
-            "healed, with a delay of its own"
-        );
+        let (sent, at) = took(2).expect("healed");
+        assert!(at - sent.real.start >= 90 * MS, "with a delay of its own");
         lab.handle.apply_effects(vec![ends(None)]).unwrap();
-        let plain = took(3).unwrap();
-        assert!((2 * MS..2 * MS + late()).contains(&plain), "{plain}");
+        let (sent, at) = took(3).unwrap();
+        lab.assert_took(&sent, at, 2 * MS, late());
     });
 }
 
@@ -651,13 +634,14 @@ fn frames_wait_for_no_other_edge() {
         ]);
         let far = listener(&lab, 2);
         let (a, b) = (sender(&lab), lab.nodes[1].run(|| Raw::new(0)));
-        let sent = real_ns();
-        a.send(&numbered(mac_of(PortId(2)), 0, 60));
-        b.send(&numbered(mac_of(PortId(2)), 1, 60));
+        let sent = Sent::by(|| {
+            a.send(&numbered(mac_of(PortId(2)), 0, 60));
+            b.send(&numbered(mac_of(PortId(2)), 1, 60));
+        });
         let got = drain(&far, Duration::from_secs(1));
         assert_eq!(got.iter().map(|f| f.0).collect::<Vec<_>>(), [1, 0]);
-        assert!(got[0].1 - sent < 5 * MS + late());
-        assert!(got[1].1 - sent >= 200 * MS);
+        lab.assert_took(&sent, got[0].1, 5 * MS, late());
+        assert!(got[1].1 - sent.real.start >= 200 * MS);
     });
 }
 

@@ -63,6 +63,46 @@ fn ipv4_and_ipv6_take_the_delay_and_arp_as_well() {
     assert!(stats.lateness.count >= 8);
 }
 
+/// The way is warmed before a lone frame is due, and no node and no count sees how.
+#[test]
+fn lone_frames_are_rehearsed_unseen() {
+    let lab = Lab::new(&[0, 1]);
+    lab.apply(link(0, 1, 5 * MS));
+    let free_slots = lab.handle.snapshot().unwrap().free_slots;
+    let receiver = lab.nodes[1].run(|| Raw::new(libc::ETH_P_ALL as u16));
+    receiver.timeout(Duration::from_millis(200));
+    let sender = lab.nodes[0].run(|| Raw::new(0));
+    let lone = frame(mac_of(PortId(1)), mac_of(PortId(0)), ODD, &[7; 60]);
+    // Now and then the thread wakes up too late for it.
+    eventually("a rehearsal comes to its end", || {
+        sender.send(&lone);
+        thread::sleep(Duration::from_millis(10));
+        (lab.handle.snapshot().unwrap().rehearsals > 0).then_some(())
+    });
+    let stats = eventually("all is delivered", || {
+        let stats = lab.handle.snapshot().unwrap();
+        (stats.totals.held == 0 && stats.unintended.backlog == 0).then_some(stats)
+    });
+    let c = stats.totals.counters;
+    assert_eq!(
+        (c.delivered, c.delivered),
+        (stats.injected, stats.delivered)
+    );
+    assert_eq!(
+        (stats.unintended.total(), stats.foreign),
+        (0, 0),
+        "{stats:?}"
+    );
+    assert_eq!(
+        stats.free_slots,
+        RelayConfig::new("test", 2, 1).slots as usize
+    );
+    let decoy = [0x02, 0xc5, 0xff, 0x01];
+    let strange = std::iter::from_fn(|| receiver.next())
+        .find(|(got, _)| got[..4] == decoy || got[6..10] == decoy);
+    assert_eq!(strange, None);
+}
+
 #[test]
 fn full_mtu_and_fragments() {
     let lab = Lab::new(&[0, 1]);

@@ -21,11 +21,16 @@ pub(crate) const FLAG_CSUM: u16 = 1;
 /// The frame has a VLAN tag of the node's own.
 pub(crate) const FLAG_VLAN: u16 = 2;
 
+/// The slot that holds the frame of rehearsals; it is never in the pool.
+pub(crate) const REHEARSAL_SLOT: u32 = 0;
+
 /// Host ends per shard namespace: beyond that the kernel's table of device indexes (256 buckets
 /// per namespace) makes every frame dearer.
 pub(crate) const SHARD_PORTS: u32 = 400;
 /// Index of the first uplink in the trunk namespace.
 pub(crate) const FIRST_UPLINK: u32 = 100;
+/// Index of the decoy's host end, in the first shard.
+pub(crate) const DECOY: u32 = FIRST_PORT - 1;
 /// Index of port 0's host end.
 pub(crate) const FIRST_PORT: u32 = 1000;
 /// The tag has 16 bits.
@@ -61,7 +66,8 @@ pub(crate) struct Cpu {
     pub(crate) foreign: AtomicU64,
     pub(crate) before_start: AtomicU64,
     pub(crate) dropped_share: AtomicU64,
-    pad0: [u8; 32],
+    pub(crate) rehearsed: AtomicU64,
+    pad0: [u8; 24],
     pub(crate) desc_tail: AtomicU32,
     pub(crate) free_head: AtomicU32,
     pad1: [u8; 56],
@@ -88,7 +94,7 @@ const _: () = assert!(size_of::<Desc>() == 32 && size_of::<Port>() == 16);
 const _: () = assert!(size_of::<Back>() == 16);
 const _: () = assert!(size_of::<Cpu>() == 192 && offset_of!(Cpu, desc_tail) == 128);
 const _: () = assert!(1 << SLOT_SHIFT == SLOT_BYTES);
-const _: () = assert!(FIRST_UPLINK + PORTS_MAX.div_ceil(SHARD_PORTS) < FIRST_PORT);
+const _: () = assert!(FIRST_UPLINK + PORTS_MAX.div_ceil(SHARD_PORTS) < DECOY);
 
 /// A frame in a slot: what travels through the edge table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

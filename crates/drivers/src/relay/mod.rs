@@ -15,6 +15,7 @@
 //! `constel_host::rcu::Expedited` around [`Relay::new`] and [`Relay::attach`].
 
 mod clock;
+mod decoy;
 mod error;
 mod handle;
 mod layout;
@@ -23,6 +24,7 @@ pub(crate) mod object;
 mod offload;
 mod plumbing;
 mod pool;
+mod rehearsal;
 mod sched;
 mod stalls;
 mod stats;
@@ -142,7 +144,8 @@ impl Relay {
             return Err(RelayError::Config(text));
         }
         let sizes = Sizes {
-            slots: config.slots,
+            // One more for rehearsals.
+            slots: config.slots + 1,
             cpus,
             ports: config.ports,
             ring: per_cpu,

@@ -3,6 +3,7 @@
 //! ```text
 //! trunk namespace:   tb ==veth== ta        u0 ... uN       (tb: AF_XDP, ta: cst_trunk)
 //! shard namespace k: x (peer of uk)        h<port> ...     (x: cst_shard, h*: cst_capture)
+//! decoy namespace:   eth0 (peer of hd, which is in shard 0 and has cst_capture)
 //! ```
 //! All of them are held by descriptors only: they have no name and go when the relay goes.
 
@@ -10,8 +11,9 @@ use constel_host::netlink::{Batch, LinkChange, Mac, Socket, VethEnd};
 use constel_host::netns::NetNs;
 use constel_link::PortId;
 
+use super::decoy;
 use super::error::{RelayError, Result};
-use super::layout::{FIRST_PORT, FIRST_UPLINK, SHARD_PORTS};
+use super::layout::{DECOY, FIRST_PORT, FIRST_UPLINK, SHARD_PORTS};
 use super::object::{Loaded, Program};
 use crate::quiet::be_silent;
 
@@ -29,13 +31,15 @@ const TRUNK_MTU: u32 = 3400;
 pub(crate) struct Plumbing {
     pub(crate) trunk: NetNs,
     pub(crate) shards: Vec<NetNs>,
+    /// The node that rehearsals pass through.
+    decoy: NetNs,
 }
 
 impl Plumbing {
     /// Make the namespaces and interfaces for `ports` ports and attach the programs.
     pub(crate) fn new(ports: u32, loaded: &Loaded) -> Result<Plumbing> {
         let shards = ports.div_ceil(SHARD_PORTS) as usize;
-        let mut all = NetNs::create_many(shards + 1, None)?;
+        let mut all = NetNs::create_many(shards + 2, None)?;
         for ns in &all {
             ns.run(be_silent)?.map_err(|source| RelayError::Os {
                 what: "turn IPv6 off".into(),
@@ -43,8 +47,15 @@ impl Plumbing {
             })?;
         }
         let trunk = all.remove(0);
-        let plumbing = Plumbing { trunk, shards: all };
+        let decoy = all.remove(0);
+        let plumbing = Plumbing {
+            trunk,
+            shards: all,
+            decoy,
+        };
         plumbing.wire()?;
+        decoy::wire(&plumbing.decoy, &plumbing.shards[0])?;
+        plumbing.shards[0].run(|| loaded.attach(Program::Capture, DECOY))??;
         plumbing
             .trunk
             .run(|| loaded.attach(Program::Trunk, TRUNK_RECEIVE))??;
@@ -106,7 +117,7 @@ impl Plumbing {
     }
 }
 
-fn end(name: &str, ifindex: u32) -> VethEnd<'_> {
+pub(super) fn end(name: &str, ifindex: u32) -> VethEnd<'_> {
     let [_, _, high, low] = ifindex.to_be_bytes();
     VethEnd {
         name,

@@ -8,8 +8,8 @@ use constel_link::packet::{self, Traits};
 use constel_link::{DropCause, Frames, Nanos};
 
 use super::layout::{
-    ADDRESSES, Back, Cpu, Desc, FIRST_PORT, FLAG_CSUM, FLAG_VLAN, FRAME_MAX, SLOT_BYTES, SlotRef,
-    TAG,
+    ADDRESSES, Back, Cpu, Desc, FIRST_PORT, FLAG_CSUM, FLAG_VLAN, FRAME_MAX, REHEARSAL_SLOT,
+    SLOT_BYTES, SlotRef, TAG,
 };
 use super::object::{Loaded, Sizes};
 
@@ -44,6 +44,9 @@ impl Pool {
     }
 
     pub(crate) fn give(&mut self, slot: u32) {
+        if slot == REHEARSAL_SLOT {
+            return;
+        }
         self.free.push(slot);
         let owner = self.owners[slot as usize];
         self.back(owner, 1);
@@ -230,6 +233,7 @@ pub(crate) struct CpuSums {
     pub(crate) delivered: u64,
     pub(crate) foreign: u64,
     pub(crate) before_start: u64,
+    pub(crate) rehearsed: u64,
 }
 
 /// What a port may hold in any case, so that all of them can at once.
@@ -242,7 +246,10 @@ fn share_min(sizes: Sizes) -> u64 {
 pub(crate) fn set_up(loaded: &Arc<Loaded>, sizes: Sizes, per_cpu: u32) -> (Rings, Pool) {
     let mut pool = Pool {
         loaded: loaded.clone(),
-        free: (0..sizes.slots).rev().collect(),
+        free: (0..sizes.slots)
+            .rev()
+            .filter(|&slot| slot != REHEARSAL_SLOT)
+            .collect(),
         owners: vec![0; sizes.slots as usize],
         share_min: share_min(sizes),
         reserve: (per_cpu * sizes.cpus / 4) as usize,
@@ -456,6 +463,7 @@ impl Rings {
             sums.trunk += get(&cpu.trunk);
             sums.delivered += get(&cpu.delivered);
             sums.foreign += get(&cpu.foreign);
+            sums.rehearsed += get(&cpu.rehearsed);
             sums.before_start += get(&cpu.before_start);
         }
         sums

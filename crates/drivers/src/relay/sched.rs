@@ -39,12 +39,12 @@ const RELIEF_MAX_NS: Nanos = 500_000;
 const RT_PER_WINDOW_NS: Nanos = 940_000_000;
 const WINDOW_NS: Nanos = 1_000_000_000;
 
-const LEAD_MIN_NS: Nanos = 40_000;
-const LEAD_MAX_NS: Nanos = 200_000;
+const LEAD_MIN_NS: Nanos = 80_000;
+const LEAD_MAX_NS: Nanos = 240_000;
 /// The lead settles where 1 of 500 wake-ups comes too late: steps of +500 and -1.
 const LEAD_STEP_NS: Nanos = 40;
-/// A wake-up is in time when this much of the lead is left.
-const LEAD_MARGIN_NS: Nanos = 5_000;
+/// A wake-up is in time when this much of the lead is left: enough for a rehearsal (see [`super::rehearsal`]).
+const LEAD_MARGIN_NS: Nanos = 60_000;
 
 /// What to do until the next thing is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -71,6 +71,8 @@ pub struct RelayStats {
     pub before_start: u64,
     /// Frames on the relay's own interfaces that it did not send: always 0.
     pub foreign: u64,
+    /// Rehearsals that came to their end (frames of the relay's own, seen by no node).
+    pub rehearsals: u64,
     /// Frames given to the kernel for delivery.
     pub injected: u64,
     /// Frames handed into a node.

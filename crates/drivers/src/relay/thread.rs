@@ -16,6 +16,7 @@ use super::handle::Applied;
 use super::layout::{ADDRESSES, FLAG_CSUM, SlotRef, TAG};
 use super::object::Loaded;
 use super::pool::{Pool, Rings};
+use super::rehearsal::{self, Rehearsal};
 use super::sched::{Plan, Waiting};
 use super::stalls::{STALL_NS, Stall, Stalls};
 use super::stats::{ClassLateness, RelayStats, UnintendedDrops};
@@ -122,7 +123,9 @@ pub(crate) struct State {
     classes: Vec<Class>,
     stalls: Stalls,
     early: u64,
-    injected: u64,
+    /// Descriptors the kernel took, those of rehearsals among them.
+    taken: u64,
+    rehearsal: Rehearsal,
     trunk_stalls: u64,
     sleeps: u64,
     updates: u64,
@@ -141,7 +144,8 @@ impl State {
             classes: vec![Class::new("edge".into())],
             stalls: Stalls::new(),
             early: 0,
-            injected: 0,
+            taken: 0,
+            rehearsal: Rehearsal::default(),
             trunk_stalls: 0,
             sleeps: 0,
             updates: 0,
@@ -241,7 +245,9 @@ impl Thread {
         }
         let before = mono_ns();
         self.flush();
-        self.record_lateness(before, mono_ns());
+        let after = mono_ns();
+        self.state.rehearsal.sent(after);
+        self.record_lateness(before, after);
         true
     }
 
@@ -272,7 +278,7 @@ impl Thread {
         for _ in 0..TRUNK_TRIES {
             let pool = &mut self.pool;
             match self.xsk.kick(|slot| pool.give(slot)) {
-                Ok(taken) => self.state.injected += u64::from(taken),
+                Ok(taken) => self.state.taken += u64::from(taken),
                 // The trunk is gone or down: nothing can be delivered any more.
                 Err(_) => break,
             }
@@ -317,6 +323,11 @@ impl Thread {
             .map_or(Nanos::MAX, |s| s.at_ns + SETTLE_NS);
         let due = due.min(update);
         match self.waiting.plan(now, due) {
+            Plan::Spin if self.state.rehearsal.worth_it(now, due) && self.xsk.pending() == 0 => {
+                rehearsal::queue(&mut self.xsk, &self.loaded.slots);
+                self.flush();
+                self.state.rehearsal.done(mono_ns());
+            }
             Plan::Spin => std::hint::spin_loop(),
             Plan::Sleep { until } => self.sleep(until, false),
         }
@@ -474,6 +485,7 @@ impl Thread {
         let sums = self.rings.sums();
         let totals = self.table.totals();
         let state = &self.state;
+        let injected = state.taken.saturating_sub(state.rehearsal.count());
         RelayStats {
             at_ns: now,
             totals,
@@ -486,12 +498,13 @@ impl Thread {
                 error: sums.dropped_error + self.rings.malformed,
                 no_buffer: totals.counters.dropped_no_buffer,
                 trunk: self.xsk.invalid_descs(),
-                backlog: state.injected.saturating_sub(sums.delivered),
+                backlog: injected.saturating_sub(sums.delivered),
             },
             captured: sums.captured,
             before_start: sums.before_start,
             foreign: sums.foreign,
-            injected: state.injected,
+            rehearsals: sums.rehearsed,
+            injected,
             delivered: sums.delivered,
             lateness: state.lateness.quantiles(),
             own_lateness: state.own_lateness.quantiles(),

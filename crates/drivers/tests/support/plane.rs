@@ -1,11 +1,12 @@
 //! Nodes and ports around any driver, for the conformance suite and for measurements.
 
-use constel_drivers::relay::send_single_frames;
+use constel_drivers::relay::{Stall, mono_ns, send_single_frames};
 use constel_drivers::{DriverKind, LinkHandle, LinkPlane, PlaneConfig};
 use constel_host::netlink::{Batch, Mac, Socket, VethEnd};
 use constel_link::{EdgeChange, EdgeUpdate, PortId, mac_of};
+use std::ops::Range;
 
-use super::{ETH0, Node};
+use super::{ETH0, Node, real_ns};
 
 /// Decides what gets lost.
 pub(crate) const SEED: u64 = 7;
@@ -62,8 +63,51 @@ impl PlaneLab {
         }
     }
 
+    /// The plane was given something between `sent` and gave it out at `at`, which took `due` at least and less than
+    /// `late` more, but for the time that the machine kept the plane from running meanwhile.
+    pub(crate) fn assert_took(&self, sent: &Sent, at: u64, due: u64, late: u64) {
+        self.assert_took_between(sent, at, due, due + late);
+    }
+
+    /// As [`PlaneLab::assert_took`], with the least and the most given each.
+    pub(crate) fn assert_took_between(&self, sent: &Sent, at: u64, least: u64, most: u64) {
+        // From the last moment that it can have come in at, and to the first.
+        let (longest, shortest) = (at - sent.real.start, at.saturating_sub(sent.real.end));
+        let stalled = self.stalled_ns(sent.mono.start, sent.mono.start + longest);
+        assert!(
+            longest >= least && shortest < most + stalled,
+            "{shortest} to {longest} ns instead of {least} to {most} and {stalled} of standing still"
+        );
+    }
+
+    /// How long the machine kept the plane from running between two moments (`CLOCK_MONOTONIC`).
+    pub(crate) fn stalled_ns(&self, from_ns: u64, to_ns: u64) -> u64 {
+        let stalls = self.handle.stalls().unwrap();
+        let within = |s: &Stall| s.to_ns.min(to_ns).saturating_sub(s.from_ns.max(from_ns));
+        stalls.iter().map(within).sum()
+    }
+
     pub(crate) fn apply(&self, changes: Vec<EdgeChange>) {
         self.handle.apply(EdgeUpdate { changes }, None).unwrap();
+    }
+}
+
+/// Between which moments something was handed to the kernel, by both clocks.
+#[derive(Clone, Debug)]
+pub(crate) struct Sent {
+    pub(crate) mono: Range<u64>,
+    pub(crate) real: Range<u64>,
+}
+
+impl Sent {
+    /// The time that `send` takes.
+    pub(crate) fn by(send: impl FnOnce()) -> Sent {
+        let (mono, real) = (mono_ns(), real_ns());
+        send();
+        Sent {
+            mono: mono..mono_ns(),
+            real: real..real_ns(),
+        }
     }
 }
 

@@ -1,0 +1,66 @@
+//! A node of the relay's own for rehearsals to pass through: it forwards what it gets back to where it came from, as a
+//! satellite does, and talks to nobody.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use constel_host::netlink::{AddressSpec, Batch, IpPrefix, Mac, NeighbourSpec, Socket, VethEnd};
+use constel_host::netns::NetNs;
+use constel_host::sysctl;
+
+use super::error::Result;
+use super::layout::DECOY;
+use super::plumbing::end;
+
+/// Its only interface.
+const ETH0: u32 = 2;
+/// That interface's address. What the decoy forwards is for somebody it takes for a neighbour.
+pub(super) const MAC: [u8; 6] = [0x02, 0xc5, 0xff, 0x01, 0, 1];
+/// RFC 2544: for tests of devices, never on the Internet.
+const ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+/// Who sends it.
+pub(super) const FROM: Ipv4Addr = Ipv4Addr::new(198, 18, 128, 1);
+/// The neighbour, who does not exist.
+pub(super) const BEYOND: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
+
+/// Connect the decoy to the shard that has the end called [`DECOY`], and make it forward.
+pub(super) fn wire(decoy: &NetNs, shard: &NetNs) -> Result<()> {
+    decoy.run(|| {
+        let settings = [
+            ("net/ipv4/ip_forward", "1"),
+            // What goes out where it came in is neither suspicious nor a reason to advise the sender.
+            ("net/ipv4/conf/all/rp_filter", "0"),
+            ("net/ipv4/conf/default/rp_filter", "0"),
+            ("net/ipv4/conf/all/send_redirects", "0"),
+            ("net/ipv4/conf/default/send_redirects", "0"),
+        ];
+        settings
+            .into_iter()
+            .try_for_each(|(key, value)| sysctl::write(key, value))
+    })??;
+    let eth0 = VethEnd {
+        name: "eth0",
+        netns: Some(decoy.fd()),
+        ifindex: Some(ETH0),
+        mac: Some(Mac(MAC)),
+        ..VethEnd::default()
+    };
+    let mut batch = Batch::new();
+    batch.create_veth(&end("hd", DECOY), &eth0)?;
+    batch.link_up(DECOY);
+    Socket::open_in(shard)?.send(&mut batch)?;
+
+    let mut batch = Batch::new();
+    batch
+        .link_up(ETH0)
+        .add_address(&AddressSpec::new(
+            ETH0,
+            IpPrefix::new(IpAddr::V4(ADDRESS), 30)?,
+        ))
+        .replace_neighbour(&NeighbourSpec {
+            ifindex: ETH0,
+            addr: IpAddr::V4(BEYOND),
+            mac: Mac([0x02, 0xc5, 0xff, 0x01, 0, 2]),
+        });
+    Socket::open_in(decoy)?.send(&mut batch)?;
+    Ok(())
+}
