@@ -12,6 +12,7 @@ use constel_host::globals::Globals;
 use constel_host::rcu::Expedited;
 use constel_host::template::{NodeTemplate, ROUTER};
 use constel_plan::{Lab, address_plan, ospf_areas};
+use constel_topology::PortRole;
 
 use crate::clock::mono_ns;
 use crate::daemons::Daemons;
@@ -66,8 +67,8 @@ pub(crate) fn fabric(
     // A namespace and a socket for each node, and one for each daemon to wait for it; a shard namespace for every
     // few hundred ports; some to spare.
     let routing = wiring.lab.scenario.routing.mode.daemons();
-    let daemons = routing.map_or(0, |routing| Daemons::per_node(routing, families)) as u64;
-    let wanted = (2 + daemons) * layout.nodes().len() as u64 + 1024;
+    let daemons = routing.map_or(0, |routing| Daemons::expected(&wiring.lab, routing)) as u64;
+    let wanted = 2 * layout.nodes().len() as u64 + daemons + 1024;
     let allowed = constel_host::limits::raise_open_files(wanted)?;
     if allowed < wanted {
         return Err(EngineError::Unable {
@@ -109,9 +110,13 @@ pub(crate) fn fabric(
         .map_or(0, |(before, after)| before.saturating_sub(after));
 
     let handle = Arc::new(plane.start()?);
-    let class_of = |port: &constel_topology::Port| u8::from(!port.role.is_isl());
+    let class_of = |port: &constel_topology::Port| match port.role {
+        PortRole::Gsl => 1,
+        PortRole::Cable => 2,
+        _ => 0,
+    };
     let classes = layout.ports().iter().map(class_of).collect();
-    handle.classify(vec!["isl".into(), "gsl".into()], classes)?;
+    handle.classify(vec!["isl".into(), "gsl".into(), "cable".into()], classes)?;
     // Until the clock starts, laws of time run from here.
     impair::put_profiles(&wiring, &handle, mono_ns())?;
     let launcher = Arc::new(Launcher {

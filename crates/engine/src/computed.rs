@@ -27,7 +27,7 @@ impl Computed {
             .layout
             .nodes()
             .iter()
-            .filter(|node| reach == Destinations::All || node.kind == NodeKind::Ground)
+            .filter(|node| reach == Destinations::All || node.kind != NodeKind::Satellite)
             .map(|node| node.id)
             .collect();
         Self {

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use constel_host::netlink::{InstalledRoute, RouteTarget};
+use constel_plan::daemon_spec;
 use constel_routing::reach::arrive;
 use constel_routing::{Graph, GroundTransit, Scratch, UNREACHABLE};
 use constel_topology::{NodeId, NodeKind, Snapshot};
@@ -23,7 +24,7 @@ use crate::tables::MAIN;
 use crate::view::View;
 use crate::wiring::{Wiring, port_of_ifindex};
 
-/// Destinations picked among stations, and among satellites.
+/// Destinations picked among stations, among hosts and among satellites.
 const PICKED: usize = 6;
 
 /// Looks are at least this far apart.
@@ -68,10 +69,17 @@ impl Converged {
         mut seen: impl FnMut(Look),
     ) -> Result<(), EngineError> {
         let goals = goals(wiring);
+        let routing = wiring.lab.scenario.routing.mode.daemons();
+        let spec = routing.map(|routing| daemon_spec(&wiring.lab, routing));
+        // Systems tell each other of their stations and hosts alone.
+        let told = |from: NodeId, to: NodeId| {
+            let inside = spec.as_ref().is_none_or(|spec| spec.same_system(from, to));
+            inside || wiring.lab.layout.node(to).kind != NodeKind::Satellite
+        };
         while !stop.load(Ordering::Acquire) {
             let started = Instant::now();
             if let Some(snapshot) = view.snapshot() {
-                let look = look(wiring, nodes, &snapshot, &goals)?;
+                let look = look(wiring, nodes, &snapshot, &goals, told)?;
                 self.nodes.store(look.nodes, Ordering::Release);
                 let mut looks = self.looks.lock().unwrap_or_else(|e| e.into_inner());
                 looks.push((started, look));
@@ -105,7 +113,7 @@ impl Converged {
     }
 }
 
-/// Stations and satellites spread evenly over their numbers: the same in every run.
+/// Stations, hosts and satellites spread evenly over their numbers: the same in every run.
 fn goals(wiring: &Wiring) -> Vec<NodeId> {
     let spread = |kind: NodeKind| {
         let all: Vec<NodeId> = wiring
@@ -124,12 +132,14 @@ fn goals(wiring: &Wiring) -> Vec<NodeId> {
             .step_by(step);
         picked.copied().collect::<Vec<_>>()
     };
-    let mut goals = spread(NodeKind::Ground);
-    goals.extend(spread(NodeKind::Satellite));
-    goals
+    [NodeKind::Ground, NodeKind::Host, NodeKind::Satellite]
+        .into_iter()
+        .flat_map(spread)
+        .collect()
 }
 
-/// Asks every kernel, and counts the nodes whose packets arrive at every goal that the topology lets them reach.
+/// Asks every kernel, and counts the nodes whose packets arrive at every goal that the topology lets them reach and
+/// that they are `told` of.
 ///
 /// # Errors
 /// When a kernel does not answer.
@@ -138,6 +148,7 @@ fn look(
     nodes: &[LiveNode],
     snapshot: &Snapshot,
     goals: &[NodeId],
+    told: impl Fn(NodeId, NodeId) -> bool,
 ) -> Result<Look, EngineError> {
     // Every family's address of every goal.
     let asked: Vec<(NodeId, IpAddr)> = goals
@@ -166,7 +177,8 @@ fn look(
     for ((goal, _), next) in asked.iter().zip(&next) {
         let can = reachable.entry(*goal).or_insert_with(|| {
             let tree = graph.tree(*goal, &mut scratch);
-            let can = tree.distance_ns.iter().map(|d| *d != UNREACHABLE);
+            let distances = (0..).map(NodeId).zip(&tree.distance_ns);
+            let can = distances.map(|(from, d)| *d != UNREACHABLE && told(from, *goal));
             can.collect::<Vec<bool>>()
         });
         for ((good, arrives), can) in good.iter_mut().zip(arrive(next, goal.index())).zip(can) {

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use constel_host::process::Supervisor;
 use constel_observe::results::Results;
-use constel_plan::{daemon_spec, daemon_templates};
-use constel_routing::daemons::{Templates, contexts, serving_within};
-use constel_scenario::model::{DaemonRouting, Families, Restart};
+use constel_plan::{Lab, daemon_spec, daemon_templates};
+use constel_routing::daemons::{Program, Templates, contexts, serving_within};
+use constel_scenario::model::{DaemonRouting, Restart};
 use constel_topology::NodeKind;
 
 use crate::error::EngineError;
@@ -33,11 +33,8 @@ const LISTENS_WITHIN: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Programs needed, as (program, Debian package).
-pub(crate) fn programs(
-    routing: &DaemonRouting,
-    families: Families,
-) -> Vec<(&'static str, &'static str)> {
-    constel_routing::daemons::programs(&daemon_spec(routing, families))
+pub(crate) fn programs(lab: &Lab, routing: &DaemonRouting) -> Vec<(&'static str, &'static str)> {
+    constel_routing::daemons::programs(&daemon_spec(lab, routing))
         .iter()
         .map(|program| (program.name, program.package))
         .collect()
@@ -107,7 +104,7 @@ impl Daemons {
         stage: &Stage<'_>,
         stopped: &AtomicBool,
     ) -> Result<(), EngineError> {
-        let spec = daemon_spec(routing, wiring.families);
+        let spec = daemon_spec(&wiring.lab, routing);
         let templates = daemon_templates(routing)
             .map_err(|error| EngineError::Configuration(error.to_string()))?;
         let crew = Crew::new(launcher, &spec, logs_folder(results))?;
@@ -115,10 +112,11 @@ impl Daemons {
         let layout = &wiring.lab.layout;
         let serving = serving_within(&mut wiring.lab.stepper(), 0, horizon_steps);
         let mut stations = serving.into_iter();
+        let mut keys: Vec<Key> = Vec::new();
         for node in layout.nodes() {
             let satellites = match node.kind {
                 NodeKind::Ground => stations.next().unwrap_or_default(),
-                NodeKind::Satellite => BTreeSet::new(),
+                NodeKind::Satellite | NodeKind::Host => BTreeSet::new(),
             };
             let contexts = contexts(
                 layout,
@@ -132,11 +130,12 @@ impl Daemons {
                 let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
                 EngineError::Configuration(all.join("; "))
             })?;
-            let files: Vec<String> = contexts
-                .iter()
-                .map(|context| fill(&templates, context))
-                .collect::<Result<_, _>>()?;
-            crew.write(node.id, &files)?;
+            let mut files = Vec::with_capacity(contexts.len());
+            for context in &contexts {
+                files.push((context.program, fill(&templates, context)?));
+            }
+            let placed = crew.write(node.id, &files)?;
+            keys.extend(placed.into_iter().map(|place| (node.id, place)));
         }
         // First those that others talk to, everywhere: they come up while their fellows are started.
         let waves = [true, false];
@@ -149,31 +148,28 @@ impl Daemons {
             routing.start.memory.bytes(),
         );
         for first in waves {
-            for node in layout.nodes() {
+            for &key in &keys {
                 let Some(crew) = &self.crew else { break };
-                for place in 0..crew.programs.len() {
-                    if crew.programs[place].first != first {
-                        continue;
-                    }
-                    let key = (node.id, place);
-                    let limit = Instant::now() + LISTENS_WITHIN;
-                    while !crew.ready(key) {
-                        if Instant::now() > limit {
-                            return Err(EngineError::Configuration(format!(
-                                "the first daemon of {} does not listen; see {}",
-                                node.name,
-                                logs_folder(results).display()
-                            )));
-                        }
-                        std::thread::sleep(LOOK_EVERY);
-                    }
-                    wait_for_turn(&mut control, started, stopped)?;
-                    self.running.add(key, crew.start(key)?);
-                    self.since.insert(key, Instant::now());
-                    self.held_back_s = control.waited_s();
-                    started += 1;
-                    stage.reach(started);
+                if crew.programs[key.1].first != first {
+                    continue;
                 }
+                let limit = Instant::now() + LISTENS_WITHIN;
+                while !crew.ready(key) {
+                    if Instant::now() > limit {
+                        return Err(EngineError::Configuration(format!(
+                            "the first daemon of {} does not listen; see {}",
+                            layout.node(key.0).name,
+                            logs_folder(results).display()
+                        )));
+                    }
+                    std::thread::sleep(LOOK_EVERY);
+                }
+                wait_for_turn(&mut control, started, stopped)?;
+                self.running.add(key, crew.start(key)?);
+                self.since.insert(key, Instant::now());
+                self.held_back_s = control.waited_s();
+                started += 1;
+                stage.reach(started);
             }
         }
         Ok(())
@@ -184,9 +180,14 @@ impl Daemons {
         self.held_back_s
     }
 
-    /// How many daemons a node has.
-    pub(crate) fn per_node(routing: &DaemonRouting, families: Families) -> usize {
-        programs(routing, families).len()
+    /// How many daemons a lab has.
+    pub(crate) fn expected(lab: &Lab, routing: &DaemonRouting) -> usize {
+        let spec = daemon_spec(lab, routing);
+        let speakers = spec.speakers(&lab.layout).len();
+        let programs = constel_routing::daemons::programs(&spec);
+        let nodes = lab.layout.nodes().len();
+        let of = |p: &Program| if p.only_bgp { speakers } else { nodes };
+        programs.iter().map(of).sum()
     }
 
     /// What has happened since the last look; waits at most `timeout` for a daemon to end. Those that are due
@@ -260,8 +261,8 @@ impl Daemons {
                     if let Some(child) = self.running.get(&other) {
                         child.signal(rustix::process::Signal::KILL)?;
                         self.ended_by_us.insert(other);
+                        self.due.insert(other, Instant::now() + wait);
                     }
-                    self.due.insert(other, Instant::now() + wait);
                 }
             }
         }

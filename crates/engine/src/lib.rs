@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod bring_up;
+mod changes;
 mod clock;
 mod computed;
 mod congestion;
@@ -43,5 +44,7 @@ pub use launcher::{hosts_file, namespaces_file, node_mounts, search_path};
 pub use paths::PathSample;
 pub use progress::Progress;
 pub use run::{Finished, Options, run};
-pub use summary::{ControlRow, Convergence, FlowRow, HandoverRow, Size, StepRows, Summary, Times};
+pub use summary::{
+    ChangeRow, ControlRow, Convergence, FlowRow, HandoverRow, Size, StepRows, Summary, Times,
+};
 pub use usage::DaemonsRow;

@@ -157,8 +157,8 @@ fn live_with(
         helpers,
     };
     if let Some(routing) = scenario.routing.mode.daemons() {
-        let each = Daemons::per_node(routing, wiring.families);
-        let stage = Stage::begin(progress, "daemons", (each * fabric.nodes.len()) as u64);
+        let count = Daemons::expected(&wiring.lab, routing);
+        let stage = Stage::begin(progress, "daemons", count as u64);
         let begun = Instant::now();
         let horizon = duration_ns.div_ceil(wiring.lab.step_ns());
         let stopped = options.stop.as_ref();
@@ -245,7 +245,13 @@ fn live_with(
     });
     let (mut seen, ended) = (seen?, ended?);
     usage.extend(daemons.usage("end")?);
-    traffic::charge_handovers(wiring, clock, &ended, &mut seen.handovers);
+    traffic::charge(
+        wiring,
+        clock,
+        &ended,
+        &mut seen.handovers,
+        &mut seen.changes,
+    );
     let row = |(job, ended): &(traffic::Job, traffic::Ended)| {
         traffic::row(wiring, job, ended, &seen.paths, &seen.handovers)
     };

@@ -25,7 +25,7 @@ pub(crate) fn preflight(lab: &Lab, run_traffic: bool) -> Result<(), EngineError>
     let mut needed: Vec<_> = flows.iter().flat_map(traffic::programs).copied().collect();
     let routing = &lab.scenario.routing;
     if let Some(asked) = routing.mode.daemons() {
-        needed.extend(daemons::programs(asked, routing.families));
+        needed.extend(daemons::programs(lab, asked));
     }
     let mut own = helpers::programs(&lab.scenario.transport).to_vec();
     if flows

@@ -1,5 +1,6 @@
 //! Lab time: steps, traffic, handovers, daemons watched, until it is over or somebody says stop.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +11,7 @@ use constel_observe::events::EventLog;
 use constel_topology::{NodeId, Snapshot};
 
 use crate::bring_up::Fabric;
+use crate::changes::{self, Baseline, Row, Watches};
 use crate::clock::{LabClock, mono_ns};
 use crate::converged::Converged;
 use crate::daemons::{Daemons, Incident, What};
@@ -18,7 +20,7 @@ use crate::helpers::Helpers;
 use crate::paths::{Pair, Paths};
 use crate::progress::{Progress, Stage};
 use crate::steps::Steps;
-use crate::summary::HandoverRow;
+use crate::summary::{ChangeRow, HandoverRow};
 use crate::tables::{self, Standing};
 use crate::view::View;
 
@@ -31,10 +33,15 @@ const LOOK_SHARE: u32 = 8;
 /// Looks are at least this far apart.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
+/// A daemon's death is over when routes have stood for the dead time and so much more.
+const STEADY_MARGIN_NS: u64 = 5_000_000_000;
+
 /// What the run of lab time saw.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) handovers: Vec<HandoverRow>,
+    pub(crate) changes: Vec<ChangeRow>,
+    watches: Watches,
     pub(crate) paths: Paths,
     pub(crate) failures: Vec<String>,
     pub(crate) lab_time_ns: u64,
@@ -155,6 +162,7 @@ impl Run<'_> {
             }
             let ready = steps.prepare(zero);
             let handovers = ready.delta.handovers.clone();
+            let broken = ready.broken(&self.fabric.wiring.lab.layout, &steps.current);
             let current = Arc::clone(&steps.current);
             let mut problem = None;
             let mut stop = |left: Duration| {
@@ -176,6 +184,19 @@ impl Run<'_> {
             self.view
                 .change(|live| live.snapshot = Some(Arc::clone(&steps.current)));
             let t_ns = steps.current.t_ns;
+            let before = if broken.is_empty() && handovers.is_empty() {
+                None
+            } else {
+                self.baseline(daemons)?
+            };
+            for change in broken {
+                self.log.emit(
+                    Some(t_ns as i64),
+                    &change.kind,
+                    detail! {"cause" => change.cause.as_str(), "objects" => change.objects.clone()},
+                );
+                seen.change(change, 0, before.clone());
+            }
             for handover in handovers {
                 let name = |id: NodeId| self.fabric.wiring.lab.layout.node(id).name.clone();
                 let (station, from, to) = (
@@ -194,6 +215,8 @@ impl Run<'_> {
                     from.as_deref().unwrap_or("dark"),
                     to.as_deref().unwrap_or("dark")
                 ));
+                let row = Row::Handover(seen.handovers.len());
+                seen.watches.add(row, t_ns, 0, before.clone());
                 seen.handovers.push(HandoverRow {
                     t_ns,
                     station,
@@ -201,6 +224,7 @@ impl Run<'_> {
                     to,
                     routes_stood_after_ns: None,
                     lost_probes: None,
+                    control: None,
                 });
             }
             seen.paths.sample(
@@ -272,8 +296,13 @@ impl Run<'_> {
         seen: &mut Seen,
     ) -> Result<(), EngineError> {
         for incident in daemons.watch(&self.fabric.wiring, Duration::ZERO)? {
-            let now = self.clock.now_ns().map(|t| t as i64);
-            seen.failures.extend(self.tell(now, &incident));
+            let now = self.clock.now_ns();
+            seen.failures
+                .extend(self.tell(now.map(|t| t as i64), &incident));
+            if let (What::Died { .. }, Some(t_ns)) = (&incident.what, now) {
+                let before = self.baseline(daemons)?;
+                seen.change(incident.row(t_ns), self.steady_ns(), before);
+            }
         }
         for death in self.helpers.borrow_mut().deaths(&self.fabric.wiring)? {
             let detail = detail! {"node" => death.node, "how" => death.how};
@@ -282,30 +311,110 @@ impl Run<'_> {
             seen.failures
                 .push(format!("the helper in {} ended: {}", death.node, death.how));
         }
-        let waiting = seen
-            .handovers
-            .iter()
-            .any(|h| h.routes_stood_after_ns.is_none());
-        if !waiting || !look.due() {
+        self.changes_by_hand(daemons, seen)?;
+        if seen.watches.is_empty() || !look.due() {
             return Ok(());
         }
         let started = Instant::now();
-        let standing = tables::standing(&self.fabric.wiring, &self.fabric.nodes, snapshot)?;
+        let snapshot = self.without_those_down(snapshot);
+        let standing = tables::standing(&self.fabric.wiring, &self.fabric.nodes, &snapshot)?;
         look.done(started.elapsed());
-        if standing.complete() {
-            let now_ns = self.clock.now_ns().unwrap_or(0);
+        let now_ns = self.clock.now_ns().unwrap_or(0);
+        let over = seen.watches.look(now_ns, standing.complete());
+        if !over.is_empty() {
             self.log.emit(
                 Some(now_ns as i64),
                 "routes-stand",
                 detail! {"pairs" => standing.pairs},
             );
-            for handover in &mut seen.handovers {
-                handover
-                    .routes_stood_after_ns
-                    .get_or_insert(now_ns.saturating_sub(handover.t_ns));
-            }
+        }
+        for (row, after_ns, before) in over {
+            let control = match &before {
+                Some(before) => changes::since(&self.fabric.handle, before)?,
+                None => None,
+            };
+            let rows = (&mut seen.handovers, &mut seen.changes);
+            changes::close(rows.0, rows.1, (row, after_ns), control);
         }
         Ok(())
+    }
+
+    /// Links that somebody took down or brought back.
+    fn changes_by_hand(&self, daemons: &Daemons, seen: &mut Seen) -> Result<(), EngineError> {
+        let changed = {
+            let mut by_hand = self.view.by_hand.lock().unwrap_or_else(|e| e.into_inner());
+            std::mem::take(&mut by_hand.changes)
+        };
+        for (t_ns, link) in changed {
+            let before = self.baseline(daemons)?;
+            let row = ChangeRow {
+                t_ns,
+                kind: "link-set".to_owned(),
+                cause: "by hand".to_owned(),
+                objects: vec![link],
+                routes_stood_after_ns: None,
+                lost_probes: None,
+                control: None,
+            };
+            seen.change(row, 0, before);
+        }
+        Ok(())
+    }
+
+    /// The edges that frames really pass: without those taken down by hand.
+    fn without_those_down<'s>(&self, snapshot: &'s Snapshot) -> Cow<'s, Snapshot> {
+        let by_hand = self.view.by_hand.lock().unwrap_or_else(|e| e.into_inner());
+        if by_hand.down.is_empty() {
+            return Cow::Borrowed(snapshot);
+        }
+        let mut snapshot = snapshot.clone();
+        snapshot
+            .edges
+            .retain(|edge| !by_hand.down.contains(&(edge.from, edge.to)));
+        Cow::Owned(snapshot)
+    }
+
+    /// What the edges have carried so far, where daemons are to be charged with what follows.
+    fn baseline(&self, daemons: &Daemons) -> Result<Option<Baseline>, EngineError> {
+        if daemons.count() == 0 {
+            return Ok(None);
+        }
+        changes::baseline(&self.fabric.handle).map(Some)
+    }
+
+    /// How long routes must stand after a daemon's death.
+    fn steady_ns(&self) -> u64 {
+        let mode = &self.fabric.wiring.lab.scenario.routing.mode;
+        let dead_s = mode.daemons().map_or(0, |d| u64::from(d.timers.dead_s));
+        dead_s * 1_000_000_000 + STEADY_MARGIN_NS
+    }
+}
+
+impl Seen {
+    /// Notes a change and watches for its end.
+    fn change(&mut self, change: ChangeRow, steady_ns: u64, before: Option<Baseline>) {
+        let row = Row::Change(self.changes.len());
+        self.watches.add(row, change.t_ns, steady_ns, before);
+        self.changes.push(change);
+    }
+}
+
+impl Incident {
+    /// The row of a death.
+    fn row(&self, t_ns: u64) -> ChangeRow {
+        let how = match &self.what {
+            What::Died { how, .. } => how.clone(),
+            What::Restarted => String::new(),
+        };
+        ChangeRow {
+            t_ns,
+            kind: "daemon-died".to_owned(),
+            cause: how,
+            objects: vec![format!("{} in {}", self.program, self.node)],
+            routes_stood_after_ns: None,
+            lost_probes: None,
+            control: None,
+        }
     }
 }
 

@@ -75,6 +75,7 @@ pub(crate) fn session(
         clock: Arc::clone(&clock),
         log: Arc::clone(&log),
         stop: Arc::clone(&options.stop),
+        by_hand: Mutex::default(),
     });
     let nodes = lab.layout.nodes().len();
     log.emit(
@@ -183,6 +184,7 @@ pub(crate) fn session(
         daemons: lived.daemons,
         transport: lived.helpers,
         handovers: lived.seen.handovers,
+        changes: lived.seen.changes,
         flows: lived.flows,
         steps: StepRows::of(&lived.step_times),
         relay: stats.detail,

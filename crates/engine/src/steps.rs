@@ -6,13 +6,15 @@ use std::time::{Duration, Instant};
 use constel_drivers::{LinkHandle, PendingUpdate};
 use constel_host::netlink::Batch;
 use constel_link::{EdgeChange, EdgeUpdate, PortId};
-use constel_topology::{Delta, EdgeKind, NodeId, Snapshot, Stepper, diff};
+use constel_topology::{Delta, EdgeKind, Layout, NodeId, PortRole, Snapshot, Stepper, diff};
 
+use crate::changes;
 use crate::clock::{LabClock, mono_ns};
 use crate::computed::{Computed, Prepared};
 use crate::error::EngineError;
 use crate::impair;
 use crate::nodes::LiveNode;
+use crate::summary::ChangeRow;
 use crate::wiring::Wiring;
 
 /// How often a waiting loop looks whether it should stop.
@@ -68,6 +70,13 @@ pub(crate) struct Ready {
     /// What goes only when it has drained; without draining it is part of `update`.
     later: EdgeUpdate,
     routes: Option<Prepared>,
+}
+
+impl Ready {
+    /// What breaks and what is mended when it takes effect.
+    pub(crate) fn broken(&self, layout: &Layout, before: &Snapshot) -> Vec<ChangeRow> {
+        changes::broken(layout, before, &self.snapshot)
+    }
 }
 
 /// A topology of the same shape without edges, every antenna free.
@@ -253,7 +262,7 @@ impl Steps {
         let mut batch = Batch::new();
         let gone = removed
             .iter()
-            .filter(|(from, _)| !layout.port(*from).role.is_isl());
+            .filter(|(from, _)| layout.port(*from).role == PortRole::Gsl);
         for &(from, to) in gone {
             for neighbour in self.wiring.neighbours(layout.port(from), to) {
                 batch

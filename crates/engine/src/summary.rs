@@ -44,6 +44,9 @@ pub struct Summary {
     pub transport: Vec<HelpersRow>,
     /// Every change of a station's satellite.
     pub handovers: Vec<HandoverRow>,
+    /// Everything else after which routes had to be found anew: failures and repairs of the scenario, links set
+    /// by hand, daemons that died.
+    pub changes: Vec<ChangeRow>,
     /// The scenario's own traffic.
     pub flows: Vec<FlowRow>,
     /// Steps of lab time.
@@ -118,8 +121,9 @@ pub struct Convergence {
     pub control: Option<ControlRow>,
 }
 
-/// Frames on the links from the first edges to standing routes: there is no traffic yet, so all are control
-/// messages (with IPv6, a few of neighbour and listener discovery among them). Counted by the link plane.
+/// Frames on the links while routes were being found, counted by the link plane. From the first edges to standing
+/// routes there is no traffic yet, so all are control messages (with IPv6, a few of neighbour and listener
+/// discovery among them); later the scenario's traffic is among them.
 #[derive(Debug, Clone, Serialize)]
 pub struct ControlRow {
     /// Frames on all links together.
@@ -164,6 +168,32 @@ pub struct HandoverRow {
     /// before it, no later than when routes stood again, and never answered. Absent when no ping saw it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_probes: Option<u64>,
+    /// Frames on the links from the handover until routes stood again; absent without daemons.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub control: Option<ControlRow>,
+}
+
+/// A change of the network other than a handover.
+#[derive(Debug, Clone, Serialize)]
+pub struct ChangeRow {
+    /// Lab time, nanoseconds.
+    pub t_ns: u64,
+    /// `failure`, `repair`, `link-set` (by hand) or `daemon-died`.
+    pub kind: String,
+    /// The scenario's failure by its name, or who did it.
+    pub cause: String,
+    /// The nodes, links or daemons that changed.
+    pub objects: Vec<String>,
+    /// How long after it all routes stood again, nanoseconds; absent when the run ended first. After the death
+    /// of a daemon, whose routes the kernel keeps for a while: until they stood for good, that is for the dead
+    /// time of the protocol and 5 s more.
+    pub routes_stood_after_ns: Option<u64>,
+    /// Probes of all the scenario's pings that it may have cost, as for handovers. Absent when no ping saw it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_probes: Option<u64>,
+    /// Frames on the links from then until routes stood again; absent without daemons.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub control: Option<ControlRow>,
 }
 
 /// One flow's result.

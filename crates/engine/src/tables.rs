@@ -164,7 +164,7 @@ pub(crate) fn standing(
     let stations: Vec<NodeId> = layout
         .nodes()
         .iter()
-        .filter(|node| node.kind == NodeKind::Ground)
+        .filter(|node| node.kind != NodeKind::Satellite)
         .map(|node| node.id)
         .collect();
     let mut standing = Standing::default();

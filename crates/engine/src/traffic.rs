@@ -25,7 +25,7 @@ use crate::wiring::Wiring;
 
 use commands::{Content, FlowPlan, Launch, Ready};
 pub(crate) use commands::{TRANSFER, programs};
-pub(crate) use results::{Ended, charge_handovers, row};
+pub(crate) use results::{Ended, charge, row};
 
 /// A server that does not listen by then never will.
 const SERVER_READY_WITHIN: Duration = Duration::from_secs(10);

@@ -1,5 +1,6 @@
 //! What a running lab answers to questions from other processes.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
@@ -37,6 +38,16 @@ pub(crate) struct View {
     pub(crate) clock: Arc<LabClock>,
     pub(crate) log: Arc<EventLog>,
     pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) by_hand: Mutex<ByHand>,
+}
+
+/// What was done to links of the running lab by hand.
+#[derive(Default)]
+pub(crate) struct ByHand {
+    /// Edges that are down for it.
+    pub(crate) down: BTreeSet<(PortId, PortId)>,
+    /// Links taken down or brought back since somebody last looked: when, and which.
+    pub(crate) changes: Vec<(u64, String)>,
 }
 
 impl View {
@@ -143,6 +154,7 @@ impl LabView for View {
         let t_ns = self.clock.now_ns().and_then(|t| i64::try_from(t).ok());
         let set = &answer["edges"][0]["effects"];
         let name = b.map_or_else(|| a.to_owned(), |b| format!("{a}-{b}"));
+        self.note_by_hand(&name, &answer);
         self.log.emit(
             t_ns,
             "link-set",
@@ -223,6 +235,27 @@ impl View {
             parts.map(|((wiring, nodes), snapshot)| (wiring, nodes, snapshot))
         })
         .ok_or_else(|| "the lab is still coming up, or going down".to_owned())
+    }
+
+    /// Remembers which edges are down by hand, for whoever asks whether routes stand.
+    fn note_by_hand(&self, name: &str, answer: &Value) {
+        let mut by_hand = self.by_hand.lock().unwrap_or_else(|e| e.into_inner());
+        let before = by_hand.down.len();
+        for row in answer["edges"].as_array().into_iter().flatten() {
+            let port = |key: &str| Some(PortId(u32::try_from(row[key].as_u64()?).ok()?));
+            let Some(edge) = port("from").zip(port("to")) else {
+                continue;
+            };
+            if row["effects"]["down"] == true {
+                by_hand.down.insert(edge);
+            } else {
+                by_hand.down.remove(&edge);
+            }
+        }
+        if by_hand.down.len() != before {
+            let t_ns = self.clock.now_ns().unwrap_or(0);
+            by_hand.changes.push((t_ns, name.to_owned()));
+        }
     }
 
     fn direction(&self, live: &Live, from: PortId, to: PortId, snapshot: &Snapshot) -> Value {

@@ -46,7 +46,7 @@ impl Wiring {
         IpPrefix { addr: address, len }
     }
 
-    /// Addresses and permanent neighbours of a fresh node, its interfaces set up. Laser neighbours never
+    /// Addresses and permanent neighbours of a fresh node, its interfaces set up. Neighbours over lasers and cables never
     /// change, so no ARP or neighbour discovery ever runs on them.
     pub(crate) fn configure_node(&self, node: NodeId, batch: &mut Batch) {
         let own = self.addresses.loopback(node);
@@ -69,8 +69,7 @@ impl Wiring {
             if let (true, Some((v4, len))) = (self.families.ipv4, self.addresses.port(port.id).v4) {
                 batch.add_address(&AddressSpec::new(ifindex, Self::prefix(v4.into(), len)));
             }
-            if let Some(link) = self.lab.layout.isl_of_port(port.id) {
-                let far = if link.a == port.id { link.b } else { link.a };
+            if let Some(far) = self.lab.layout.far_port(port.id) {
                 for neighbour in self.neighbours(port, far) {
                     batch.replace_neighbour(&neighbour);
                 }

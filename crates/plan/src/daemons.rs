@@ -3,12 +3,10 @@
 use std::collections::BTreeSet;
 
 use constel_routing::daemons::{
-    Bfd, Protocol, Software, Spec, TemplateError, Templates, contexts, serving_within,
+    Bfd, Protocol, Software, Spec, System, TemplateError, Templates, contexts, serving_within,
 };
 use constel_routing::{AddressError, AddressPlan, AreaError, Areas, Grouping};
-use constel_scenario::model::{
-    AreaSize, DaemonRouting, Families, RoutingProtocol, Software as Asked,
-};
+use constel_scenario::model::{AreaSize, DaemonRouting, Name, RoutingProtocol, Software as Asked};
 use constel_scenario::{Diagnostic, Diagnostics};
 use constel_topology::NodeKind;
 
@@ -17,13 +15,27 @@ use crate::lab::{Lab, whole_file};
 /// Every ISL costs the same: paths are those of the fewest hops.
 const ISL_COST: u16 = 10;
 
+/// Every cable costs the same.
+const CABLE_COST: u16 = 10;
+
 /// High enough that no path leads through a station.
 const GSL_COST: u16 = 1000;
 
 /// The scenario's daemons in the words of their configuration.
 #[must_use]
-pub fn daemon_spec(routing: &DaemonRouting, families: Families) -> Spec {
+pub fn daemon_spec(lab: &Lab, routing: &DaemonRouting) -> Spec {
+    let families = lab.scenario.routing.families;
+    let find = |name: &Name| lab.layout.find(name.as_str()).map(|node| node.id);
+    let systems = routing.systems.iter().map(|system| System {
+        asn: system.asn,
+        nodes: system.nodes.iter().filter_map(find).collect(),
+        reflectors: system.reflectors.iter().filter_map(find).collect(),
+    });
     Spec {
+        systems: systems.collect(),
+        bgp_hello_s: routing.bgp_timers.hello_s,
+        bgp_dead_s: routing.bgp_timers.dead_s,
+        cable_cost: CABLE_COST,
         software: match routing.software {
             Asked::Bird => Software::Bird,
             Asked::Frr => Software::Frr,
@@ -137,7 +149,7 @@ pub(crate) fn check_template(lab: &Lab) -> Result<(), Diagnostics> {
         return Ok(());
     }
     let templates = daemon_templates(routing)?;
-    let spec = daemon_spec(routing, scenario.routing.families);
+    let spec = daemon_spec(lab, routing);
     let areas = ospf_areas(lab).unwrap_or_default();
     let plan = address_plan(lab, areas.as_ref()).map_err(|errors| {
         let mut found = Diagnostics::new();
@@ -150,7 +162,7 @@ pub(crate) fn check_template(lab: &Lab) -> Result<(), Diagnostics> {
     for node in lab.layout.nodes() {
         let satellites = match node.kind {
             NodeKind::Ground => stations.next().unwrap_or_default(),
-            NodeKind::Satellite => BTreeSet::new(),
+            NodeKind::Satellite | NodeKind::Host => BTreeSet::new(),
         };
         let contexts = contexts(
             &lab.layout,

@@ -41,7 +41,7 @@ pub struct EdgeRow {
     pub to_node: String,
     /// Interface.
     pub to_port: &'static str,
-    /// `isl` or `gsl`.
+    /// `isl`, `gsl` or `cable`.
     pub kind: &'static str,
     /// Delay at the instant, nanoseconds.
     pub delay_ns: u64,

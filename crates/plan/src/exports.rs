@@ -93,7 +93,7 @@ pub fn czml(
     let step = TimeSpan::from_ns(interval.every_ns() as i64);
     let mut tracks = tracks.into_iter();
     let bodies = lab.layout.nodes().iter().map(|node| {
-        let ground = node.kind == NodeKind::Ground;
+        let ground = node.kind != NodeKind::Satellite;
         Body {
             name: node.name.clone(),
             color: if ground {
@@ -200,7 +200,7 @@ pub fn svg(lab: &Lab, at: TimeSpan, pairs: &[(NodeId, NodeId)]) -> Result<String
         let end = |port| places[lab.layout.port(port).node.index()];
         match edge.kind {
             EdgeKind::Isl => map.isls.push((end(edge.from), end(edge.to))),
-            EdgeKind::Gsl => map.gsls.push((end(edge.from), end(edge.to))),
+            EdgeKind::Gsl | EdgeKind::Cable => map.gsls.push((end(edge.from), end(edge.to))),
         }
     }
     let (mut paths, mut nodes) = (Paths::default(), Vec::new());

@@ -9,9 +9,9 @@ use constel_orbit::{Walker, WalkerKind, WalkerSpec};
 use constel_scenario::model::{self, Orbits, WalkerPattern};
 use constel_scenario::{Diagnostic, Diagnostics, Scenario, Span};
 use constel_topology::{
-    Constellation, CrossShell, Failure, FailureTarget, FailureTime, GroundService, GslPolicy,
-    GslSpec, IslPattern, LaserPairing, Lasers, Layout, LinkClass, Neighbours, PlusGrid, Satellite,
-    Sky, Spec, Stepper, Wrap,
+    Cable, Constellation, CrossShell, Failure, FailureTarget, FailureTime, GroundService,
+    GslPolicy, GslSpec, Host, IslPattern, LaserPairing, Lasers, Layout, LinkClass, Neighbours,
+    PlusGrid, Satellite, Sky, Spec, Stepper, Wrap,
 };
 
 use crate::daemons::{check_areas, check_template};
@@ -89,6 +89,12 @@ impl Lab {
             step_ns: scenario.step.ns().unsigned_abs(),
             constellations,
             stations: scenario.stations.iter().map(station_spec).collect(),
+            hosts: scenario.hosts.iter().map(host_spec).collect(),
+            cables: scenario
+                .cables
+                .iter()
+                .map(|cable| cable_spec(cable, &mut profiles))
+                .collect(),
             gsl: gsl_spec(&scenario),
             seed: scenario.seed,
             cross: scenario
@@ -381,6 +387,24 @@ fn ground_service(constellation: &model::Constellation) -> GroundService {
                 .filter_map(|(number, shell)| shell.serves_ground.then_some(number))
                 .collect(),
         ),
+    }
+}
+
+fn host_spec(host: &model::Host) -> Host {
+    Host {
+        name: host.name.to_string(),
+        latitude_deg: host.latitude.deg(),
+        longitude_deg: host.longitude.deg(),
+        altitude_m: host.altitude.m(),
+    }
+}
+
+fn cable_spec(cable: &model::Cable, profiles: &mut Vec<Effects>) -> Cable {
+    Cable {
+        a: cable.from.to_string(),
+        b: cable.to.to_string(),
+        delay_ns: cable.delay.ns().unsigned_abs(),
+        class: class(&cable.link, profiles),
     }
 }
 

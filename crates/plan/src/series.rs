@@ -90,7 +90,7 @@ pub fn parse_pairs(lab: &Lab, text: &str) -> Result<Vec<(NodeId, NodeId)>, Serie
             .layout
             .nodes()
             .iter()
-            .filter(|n| n.kind == NodeKind::Ground)
+            .filter(|n| n.kind != NodeKind::Satellite)
             .map(|n| n.id)
             .collect();
         let later = |(i, &a): (usize, &NodeId)| {

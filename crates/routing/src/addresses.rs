@@ -4,14 +4,14 @@
 //! |---|---|---|
 //! | loopback of node n | 10.0.0.0/10, 254 to a /24 (never .0 or .255), /32 | fdc0:57e1::n+1/128 |
 //! | the same, with OSPF areas | each area in a block of its own, see [`AddressPlan::in_blocks`] | the same host part |
-//! | ends of ISL link l | 10.128.0.0 + 2l and + 2l + 1, /31 (RFC 3021) | link-local from the MAC |
+//! | ends of link l (lasers, then cables) | 10.128.0.0 + 2l and + 2l + 1, /31 (RFC 3021) | link-local from the MAC |
 //! | ground port of node n | 10.64.0.0 + n + 1, /12 shared by all | link-local from the MAC |
 //!
 //! Ports carry no global IPv6 address: link-local next hops are all that routing needs (RFC 7404).
 
 use crate::areas::{AreaId, Areas};
 use constel_link::{MAX_PORT, PortId, mac_of};
-use constel_topology::{Layout, NodeId};
+use constel_topology::{Layout, NodeId, NodeKind};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -91,7 +91,7 @@ pub struct AddressPlan {
     domain_blocks: Vec<Block>,
     links: u32,
     ports: Vec<PortAddresses>,
-    /// The two ports of each ISL link.
+    /// The two ports of each laser link and cable.
     link_ports: Vec<(PortId, PortId)>,
     gsl_ports: Vec<PortId>,
 }
@@ -253,7 +253,7 @@ impl AddressPlan {
     ) -> Result<AddressPlan, Vec<AddressError>> {
         let (nodes, links, ports) = (
             layout.nodes().len(),
-            layout.isl_links().len(),
+            layout.isl_links().len() + layout.cables().len(),
             layout.ports().len(),
         );
         let mut errors = Vec::new();
@@ -269,7 +269,7 @@ impl AddressPlan {
         };
         fits("loopbacks", nodes, MAX_LOOPBACKS, "10.0.0.0/10");
         fits("ground ports", nodes, MAX_GSL, "10.64.0.0/12");
-        fits("inter-satellite links", links, MAX_ISL, "10.128.0.0/9");
+        fits("lasers and cables", links, MAX_ISL, "10.128.0.0/9");
         fits("ports", ports, MAX_PORT.0 + 1, "the MAC addresses of ports");
         if !errors.is_empty() {
             return Err(errors);
@@ -277,6 +277,8 @@ impl AddressPlan {
         let gsl_ports: Vec<PortId> = layout
             .nodes()
             .iter()
+            // Hosts come last, so that places stay node numbers.
+            .filter(|n| n.kind != NodeKind::Host)
             .map(|n| layout.gsl_port(n.id))
             .collect();
         let numbered = loopbacks.iter().zip(0..);
@@ -300,7 +302,12 @@ impl AddressPlan {
                     }
                 })
                 .collect(),
-            link_ports: layout.isl_links().iter().map(|l| (l.a, l.b)).collect(),
+            link_ports: {
+                let lasers = layout.isl_links().iter().map(|l| (l.a, l.b));
+                lasers
+                    .chain(layout.cables().iter().map(|c| (c.a, c.b)))
+                    .collect()
+            },
             gsl_ports,
         };
         for (number, &(a, b)) in plan.link_ports.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! The topology as a graph of nodes, and shortest-delay trees towards destinations.
 
 use constel_link::PortId;
-use constel_topology::{Layout, NodeId, NodeKind, Snapshot};
+use constel_topology::{Layout, NodeId, NodeKind, PortRole, Snapshot};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -11,7 +11,7 @@ pub const UNREACHABLE: u64 = u64::MAX;
 /// Whether traffic may pass through ground nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroundTransit {
-    /// A ground link is only ever the first or last hop, but for gateways: they join shells.
+    /// A ground link is only ever the first or last hop, but for gateways and stations with cables.
     Never,
     /// Ground nodes forward like satellites.
     Allowed,
@@ -148,7 +148,13 @@ impl Graph {
             .nodes()
             .iter()
             .map(|n| {
-                let may_pass = transit == GroundTransit::Allowed || layout.is_gateway(n.id);
+                // A station with a cable is a gateway too: what comes by one goes on by the other.
+                let cables = layout
+                    .ports_of(n.id)
+                    .iter()
+                    .any(|p| p.role == PortRole::Cable);
+                let may_pass =
+                    transit == GroundTransit::Allowed || cables || layout.is_gateway(n.id);
                 n.kind == NodeKind::Ground && !may_pass
             })
             .collect();

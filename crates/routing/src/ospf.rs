@@ -68,7 +68,7 @@ pub fn instances(
     let station = layout.node(node).kind == NodeKind::Ground;
     let Some(areas) = areas else {
         let used = |p: &&constel_topology::Port| {
-            p.role == PortRole::Gsl || layout.isl_of_port(p.id).is_some()
+            p.role == PortRole::Gsl || layout.far_port(p.id).is_some()
         };
         return vec![Instance {
             number: 0,

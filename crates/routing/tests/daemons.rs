@@ -6,7 +6,7 @@ mod common;
 use constel_orbit::WalkerKind;
 use constel_routing::AddressPlan;
 use constel_routing::daemons::{
-    Bfd, Context, Protocol, Software, Spec, Templates, contexts, serving_within,
+    Bfd, Context, Protocol, Software, Spec, System, Templates, contexts, serving_within,
 };
 use constel_topology::NodeId;
 use std::collections::BTreeSet;
@@ -28,6 +28,10 @@ const SPEC: Spec = Spec {
     ipv4: true,
     ipv6: true,
     bfd: None,
+    cable_cost: 10,
+    systems: Vec::new(),
+    bgp_hello_s: 1,
+    bgp_dead_s: 4,
 };
 
 /// Contexts of the first satellite and of the first station of a small lab.
@@ -110,6 +114,77 @@ fn every_configuration_reads_as_agreed() {
         }
     }
     assert!(differing.is_empty(), "{}", differing.join("\n"));
+}
+
+#[test]
+fn border_routers_speak_bgp_with_their_neighbours() {
+    let stepper = common::with_hosts();
+    let layout = stepper.layout().clone();
+    let plan = AddressPlan::new(&layout).unwrap();
+    let id = |name: &str| layout.find(name).unwrap().id;
+    let only = |asn, nodes: &[&str], reflectors: &[&str]| System {
+        asn,
+        nodes: nodes.iter().map(|n| id(n)).collect(),
+        reflectors: reflectors.iter().map(|n| id(n)).collect(),
+    };
+    let (first, last) = (
+        common::cities()[0].name.clone(),
+        common::cities().pop().unwrap().name,
+    );
+    let reflector = common::cities()[1].name.clone();
+    let none = BTreeSet::new();
+    let templates = Templates::new(None).unwrap();
+    let bird = [
+        "as 65001;",
+        "as 65002;",
+        "multihop;",
+        "next hop self;",
+        "direct;",
+    ];
+    let frr = [
+        "router bgp 65001",
+        "router bgp 65002",
+        "remote-as 65002",
+        "redistribute bgp",
+        "next-hop-self",
+    ];
+    for (software, wanted) in [(Software::Bird, bird), (Software::Frr, frr)] {
+        let spec = |reflectors: &[&str]| Spec {
+            software,
+            systems: vec![
+                only(65001, &[], reflectors),
+                only(65002, &["user"], &[]),
+                only(65003, &["server"], &[]),
+            ],
+            ..SPEC
+        };
+        let meshed = spec(&[]);
+        let speakers = meshed.speakers(&layout);
+        let expected = [&*first, &*last, "user", "server"].map(id);
+        assert_eq!(speakers, BTreeSet::from(expected));
+        let mut text = String::new();
+        for node in [&*first, "user"] {
+            for context in contexts(&layout, &plan, &meshed, None, id(node), &none).unwrap() {
+                text += &format!("==== {} of {node}\n", context.program);
+                text += &templates.render(&context).unwrap();
+            }
+        }
+        for part in wanted {
+            assert!(text.contains(part), "{part} missing in\n{text}");
+        }
+        // With a reflector, border routers talk to it alone, and it to both of them.
+        let reflected = spec(&[&reflector]);
+        let inside = |node: &str| -> Vec<(String, bool)> {
+            let all = contexts(&layout, &plan, &reflected, None, id(node), &none).unwrap();
+            let bgp = all[0].bgp.clone().unwrap();
+            let inside = bgp.neighbors.iter().filter(|n| !n.external);
+            inside.map(|n| (n.node.clone(), n.client)).collect()
+        };
+        assert_eq!(inside(&first), [(reflector.clone(), false)]);
+        let mut both = [(first.clone(), true), (last.clone(), true)];
+        both.sort_by_key(|(name, _)| id(name));
+        assert_eq!(inside(&reflector), both);
+    }
 }
 
 #[test]

@@ -42,6 +42,10 @@ pub struct Scenario {
     /// Ground stations by name; from `stations` and from files of places. Names are unique among
     /// stations and Walker satellites.
     pub stations: Vec<Station>,
+    /// Nodes on the ground that only have cables, by name.
+    pub hosts: Vec<Host>,
+    /// Cables between stations and hosts.
+    pub cables: Vec<Cable>,
     /// Links between shells.
     pub cross_shell: Vec<CrossShell>,
     /// What breaks; names are unique.
@@ -438,6 +442,32 @@ pub struct Waypoint {
     pub altitude: Length,
 }
 
+/// A router or computer on the ground that only has cables.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Host {
+    /// Its node name.
+    pub name: Name,
+    /// WGS84 geodetic latitude, -90 to 90 degrees.
+    pub latitude: Angle,
+    /// Longitude, -180 to 180 degrees.
+    pub longitude: Angle,
+    /// Height above the WGS84 ellipsoid.
+    pub altitude: Length,
+}
+
+/// A cable between two nodes on the ground.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cable {
+    /// A station or host.
+    pub from: Name,
+    /// Another.
+    pub to: Name,
+    /// One-way delay.
+    pub delay: TimeSpan,
+    /// Rate, queue and loss in each direction.
+    pub link: Link,
+}
+
 /// How packets find their way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Routing {
@@ -499,6 +529,11 @@ pub struct DaemonRouting {
     pub protocol: RoutingProtocol,
     /// The protocol's timers.
     pub timers: Timers,
+    /// Timers of BGP between systems.
+    pub bgp_timers: Timers,
+    /// Autonomous systems; empty: one for all. Otherwise at least two, of which exactly one lists no nodes: the
+    /// rest is its own.
+    pub systems: Vec<System>,
     /// Bidirectional Forwarding Detection; `None`: not used.
     pub bfd: Option<Bfd>,
     /// What only OSPF has; of no meaning for other protocols.
@@ -511,6 +546,19 @@ pub struct DaemonRouting {
     pub within: TimeSpan,
     /// The user's template of the configuration; `None`: the one shipped.
     pub template: Option<TextFile>,
+}
+
+/// An autonomous system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct System {
+    /// Its name.
+    pub name: Name,
+    /// Its number.
+    pub asn: u32,
+    /// Its hosts; empty: all nodes that no other has.
+    pub nodes: Vec<Name>,
+    /// Its route reflectors.
+    pub reflectors: Vec<Name>,
 }
 
 /// Timers of a routing protocol.

@@ -1,6 +1,7 @@
 //! Validation of a spec: everything at once, nothing clamped.
 
 use crate::error::SpecError;
+use crate::node::MAX_CABLES;
 use crate::spec::{
     Constellation, GslPolicy, IslPattern, LaserPairing, LinkClass, Neighbours, PlusGrid, Spec,
 };
@@ -31,7 +32,11 @@ pub(crate) fn check(spec: &Spec) -> Vec<SpecError> {
         .iter()
         .map(|c| c.satellites.len())
         .sum::<usize>();
-    c.at_most("nodes", satellites + spec.stations.len(), MAX_NODES);
+    c.at_most(
+        "nodes",
+        satellites + spec.stations.len() + spec.hosts.len(),
+        MAX_NODES,
+    );
     c.at_most(
         "constellations",
         spec.constellations.len(),
@@ -42,7 +47,8 @@ pub(crate) fn check(spec: &Spec) -> Vec<SpecError> {
         .constellations
         .iter()
         .flat_map(|k| k.satellites.iter().map(|s| &s.name))
-        .chain(spec.stations.iter().map(|s| &s.name));
+        .chain(spec.stations.iter().map(|s| &s.name))
+        .chain(spec.hosts.iter().map(|h| &h.name));
     for name in all {
         if !names.insert(name.as_str()) {
             c.errors.push(SpecError::DuplicateName(name.clone()));
@@ -52,6 +58,7 @@ pub(crate) fn check(spec: &Spec) -> Vec<SpecError> {
     c.policy(&spec.gsl.policy);
     c.failures(spec, &names);
     c.cross(spec);
+    c.cables(spec);
     for constellation in &spec.constellations {
         c.constellation(constellation);
     }
@@ -88,6 +95,70 @@ impl Checker {
     fn at_most(&mut self, what: &'static str, count: usize, max: usize) {
         if count > max {
             self.errors.push(SpecError::TooMany { what, count, max });
+        }
+    }
+
+    fn cables(&mut self, spec: &Spec) {
+        let stations = spec.stations.iter().map(|s| s.name.as_str());
+        let mut ends: BTreeMap<&str, usize> = stations
+            .chain(spec.hosts.iter().map(|h| h.name.as_str()))
+            .map(|name| (name, 0))
+            .collect();
+        let mut pairs = BTreeSet::new();
+        for cable in &spec.cables {
+            let (a, b) = (cable.a.as_str(), cable.b.as_str());
+            self.class(&format!("{a}-{b}"), &cable.class);
+            let mut reason = None;
+            for end in [a, b] {
+                match ends.get_mut(end) {
+                    None => reason = Some(format!("`{end}` is no station or host")),
+                    Some(count) => {
+                        *count += 1;
+                        if *count > MAX_CABLES {
+                            reason = Some(format!("`{end}` has more than {MAX_CABLES}"));
+                        }
+                    }
+                }
+            }
+            if a == b {
+                reason = Some("both ends are one node".to_owned());
+            } else if !pairs.insert((a.min(b), a.max(b))) {
+                reason = Some("there is one already".to_owned());
+            }
+            if let Some(reason) = reason {
+                self.errors.push(SpecError::BadCable {
+                    a: a.to_owned(),
+                    b: b.to_owned(),
+                    reason,
+                });
+            }
+        }
+        for host in &spec.hosts {
+            let (name, n) = (&host.name, "-90 to 90");
+            self.bounds(
+                name,
+                "latitude in degrees",
+                host.latitude_deg,
+                -90.0..=90.0,
+                n,
+            );
+            let allowed = "-180 to 180";
+            let longitude = host.longitude_deg;
+            self.bounds(
+                name,
+                "longitude in degrees",
+                longitude,
+                -180.0..=180.0,
+                allowed,
+            );
+            let altitude = host.altitude_m;
+            self.bounds(
+                name,
+                "altitude in m",
+                altitude,
+                -1e3..=2e4,
+                "-1,000 to 20,000",
+            );
         }
     }
 

@@ -3,8 +3,9 @@
 use crate::geometry::slope_ns_per_s;
 use crate::layout::Layout;
 use crate::node::NodeId;
+use crate::node::PortRole;
 use crate::snapshot::{Edge, EdgeKind};
-use crate::spec::LinkClass;
+use crate::spec::{Cable, LinkClass};
 use constel_link::{Delay, Impairment, Loss, PortId, QueueLimit};
 use constel_orbit::{DVec3, light_time_ns};
 
@@ -21,8 +22,9 @@ pub(crate) struct Scene<'a> {
 /// Memory for the edges of a step, reused.
 #[derive(Debug, Default)]
 pub(crate) struct Drafts {
-    /// Of each laser port: what its edge does to frames; `None` without one.
-    lasers: Vec<Option<Impairment>>,
+    /// Of each port with one neighbour at most, lasers and ends of cables: what its edge does to frames; `None`
+    /// without one.
+    single: Vec<Option<Impairment>>,
     /// Edges of ground links.
     ground: Vec<Edge>,
 }
@@ -39,8 +41,8 @@ pub(crate) struct GroundEdges {
 impl Drafts {
     /// Begins a step.
     pub(crate) fn clear(&mut self, layout: &Layout) {
-        self.lasers.clear();
-        self.lasers.resize(layout.ports().len(), None);
+        self.single.clear();
+        self.single.resize(layout.ports().len(), None);
         self.ground.clear();
     }
 
@@ -54,8 +56,16 @@ impl Drafts {
     ) {
         let ends = [a, b].map(|p| scene.layout.port(p).node);
         let impairment = scene.impairment(scene.light_ns(ends), up_from_ns, class);
-        self.lasers[a.0 as usize] = Some(impairment);
-        self.lasers[b.0 as usize] = Some(impairment);
+        self.single[a.0 as usize] = Some(impairment);
+        self.single[b.0 as usize] = Some(impairment);
+    }
+
+    /// Adds a cable.
+    pub(crate) fn cable(&mut self, scene: &Scene<'_>, (a, b): (PortId, PortId), cable: &Cable) {
+        let delay = (cable.delay_ns, cable.delay_ns);
+        let impairment = scene.impairment(delay, 0, &cable.class);
+        self.single[a.0 as usize] = Some(impairment);
+        self.single[b.0 as usize] = Some(impairment);
     }
 
     /// Adds a ground link.
@@ -76,19 +86,24 @@ impl Drafts {
         }
     }
 
-    /// All edges in order of (from, to). Laser ports have one edge at most, so that their order is that of the
-    /// ports; only ground links need sorting.
+    /// All edges in order of (from, to). Laser ports and ends of cables have one edge at most, so that their order
+    /// is that of the ports; only ground links need sorting.
     pub(crate) fn finish(&mut self, layout: &Layout, edges: &mut Vec<Edge>) {
         self.ground.sort_unstable_by_key(|e| (e.from, e.to));
         let mut ground = self.ground.iter().copied().peekable();
-        let ports = (0u32..).map(PortId).zip(&self.lasers);
+        let ports = (0u32..).map(PortId).zip(&self.single);
         for (from, impairment) in ports.filter_map(|(p, i)| Some((p, (*i)?))) {
             edges.extend(std::iter::from_fn(|| ground.next_if(|e| e.from < from)));
-            if let Some(to) = layout.peer_of_port(from) {
+            if let Some(to) = layout.far_port(from) {
+                let cable = layout.port(from).role == PortRole::Cable;
                 edges.push(Edge {
                     from,
                     to,
-                    kind: EdgeKind::Isl,
+                    kind: if cable {
+                        EdgeKind::Cable
+                    } else {
+                        EdgeKind::Isl
+                    },
                     impairment,
                 });
             }
@@ -98,7 +113,7 @@ impl Drafts {
 }
 
 impl Scene<'_> {
-    /// Light times at the start of the step and at its end.
+    /// Light times at the start of the step and at its end, ns.
     fn light_ns(&self, [a, b]: [NodeId; 2]) -> (u64, u64) {
         let (a, b) = (a.index(), b.index());
         let from_ns = light_time_ns(self.now[a].distance(self.now[b]));

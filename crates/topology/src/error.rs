@@ -5,6 +5,16 @@ use crate::sky::NoPosition;
 /// One finding in a [`Spec`](crate::Spec). `what` names the constellation, satellite or station.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SpecError {
+    /// A cable that cannot be.
+    #[error("the cable between `{a}` and `{b}`: {reason}")]
+    BadCable {
+        /// One end.
+        a: String,
+        /// The other.
+        b: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A number is outside its bounds.
     #[error("{what}: {field} is {value}, allowed is {allowed}")]
     OutOfBounds {

@@ -5,7 +5,7 @@
 
 use crate::error::SpecError;
 use crate::layout::Layout;
-use crate::node::NodeId;
+use crate::node::{NodeId, NodeKind};
 use crate::pairing::IslKind;
 use crate::spec::{Failure, FailureTarget, FailureTime};
 use constel_orbit::DVec3;
@@ -364,8 +364,10 @@ fn objects(layout: &Layout, failure: &Failure) -> Vec<(String, Hits)> {
             .filter(|l| usize::from(l.constellation) == *constellation)
             .map(|l| (link_name(l.number), Hits::Links(vec![l.number])))
             .collect(),
-        FailureTarget::Stations => layout.nodes()[layout.satellite_count()..]
+        FailureTarget::Stations => layout
+            .nodes()
             .iter()
+            .filter(|n| n.kind == NodeKind::Ground)
             .map(|n| one(n.id))
             .collect(),
         FailureTarget::Region {

@@ -10,7 +10,7 @@ use crate::sky::Sky;
 use crate::spec::{Constellation, IslPattern, LinkClass, Spec};
 use crate::track::place_at;
 use constel_link::PortId;
-use constel_orbit::{DVec3, Site, line_of_sight};
+use constel_orbit::{DVec3, Geodetic, Site, line_of_sight};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A pair of laser ports that may be linked. `a < b`.
@@ -30,6 +30,17 @@ pub struct IslLink {
     pub cross: Option<u16>,
 }
 
+/// A cable and its two ports. `a < b`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CableLink {
+    /// Place in [`Layout::cables`] and in the spec; stable for the run, so addresses derive from it.
+    pub number: u32,
+    /// The port with the lower number.
+    pub a: PortId,
+    /// The other.
+    pub b: PortId,
+}
+
 /// Node table, port table and ISL pairs of a lab. A pure function of the spec and the sky at time 0.
 #[derive(Debug, Clone)]
 pub struct Layout {
@@ -37,6 +48,9 @@ pub struct Layout {
     nodes: Vec<Node>,
     ports: Vec<Port>,
     isl_links: Vec<IslLink>,
+    cables: Vec<CableLink>,
+    /// Number of the cable in a port.
+    cable_of_port: BTreeMap<PortId, u32>,
     /// ISL link number of each port, `u32::MAX` for none.
     link_of_port: Vec<u32>,
     /// Constellation and planes of each seam.
@@ -45,6 +59,8 @@ pub struct Layout {
     /// First satellite of each constellation, and one past the last.
     constellation_start: Vec<usize>,
     sites: Vec<Site>,
+    /// Where hosts are.
+    host_sites: Vec<Site>,
     /// Of each satellite, whether it serves the ground.
     serves_ground: Vec<bool>,
     /// First antenna of each station, and one past the last.
@@ -77,11 +93,14 @@ impl Layout {
             nodes: Vec::with_capacity(satellite_count + spec.stations.len()),
             ports: Vec::new(),
             isl_links: Vec::new(),
+            cables: Vec::new(),
+            cable_of_port: BTreeMap::new(),
             link_of_port: Vec::new(),
             seams: Vec::new(),
             satellite_count,
             constellation_start: vec![0],
             sites: Vec::new(),
+            host_sites: Vec::new(),
             serves_ground: Vec::new(),
             beam_start: vec![0],
             aims: Vec::new(),
@@ -90,6 +109,7 @@ impl Layout {
             spec,
         };
         layout.number_nodes();
+        layout.lay_cables();
         layout.pair(sky)?;
         let errors = that_hit_nothing(&layout);
         if errors.is_empty() {
@@ -101,6 +121,11 @@ impl Layout {
 
     fn number_nodes(&mut self) {
         let spec = std::mem::take(&mut self.spec);
+        let mut cables: BTreeMap<&str, usize> = BTreeMap::new();
+        for end in spec.cables.iter().flat_map(|c| [&c.a, &c.b]) {
+            *cables.entry(end).or_default() += 1;
+        }
+        let cables_of = |name: &str| cables.get(name).copied().unwrap_or(0);
         for (k, constellation) in spec.constellations.iter().enumerate() {
             for sat in &constellation.satellites {
                 let seat = Seat {
@@ -113,7 +138,8 @@ impl Layout {
                 self.serves_ground.push(constellation.ground.has(sat.shell));
                 let own = (k, sat.shell);
                 let cross = spec.cross.iter().any(|c| c.from == own || c.to == own);
-                self.push_node(&sat.name, NodeKind::Satellite, Some(seat), (lasers, cross));
+                let roles = roles_of(0, lasers, cross, true);
+                self.push_node(&sat.name, NodeKind::Satellite, Some(seat), &roles);
             }
             self.constellation_start.push(self.nodes.len());
         }
@@ -125,7 +151,8 @@ impl Layout {
             .filter_map(|(node, _)| node.seat.map(|s| (s.constellation, s.shell)))
             .collect();
         for station in &spec.stations {
-            self.push_node(&station.name, NodeKind::Ground, None, (false, false));
+            let roles = roles_of(cables_of(&station.name), false, false, true);
+            self.push_node(&station.name, NodeKind::Ground, None, &roles);
             self.sites.push(place_at(station, 0));
             if station.gateway {
                 self.aims.extend(shells.iter().map(|shell| Some(*shell)));
@@ -139,23 +166,44 @@ impl Layout {
                 (mask_deg.to_radians().sin(), mask_deg)
             }));
         }
+        for host in &spec.hosts {
+            let roles = roles_of(cables_of(&host.name), false, false, false);
+            self.push_node(&host.name, NodeKind::Host, None, &roles);
+            self.host_sites.push(Site::new(&Geodetic {
+                latitude_rad: host.latitude_deg.to_radians(),
+                longitude_rad: host.longitude_deg.to_radians(),
+                height_m: host.altitude_m,
+            }));
+        }
         self.spec = spec;
     }
 
-    /// `lasers`: whether it has those of its shell, and one to another shell.
-    fn push_node(
-        &mut self,
-        name: &str,
-        kind: NodeKind,
-        seat: Option<Seat>,
-        (lasers, cross): (bool, bool),
-    ) {
+    /// Gives every cable the next free ports of its ends.
+    fn lay_cables(&mut self) {
+        let mut used: BTreeMap<NodeId, u32> = BTreeMap::new();
+        for (number, cable) in self.spec.cables.iter().enumerate() {
+            let mut port = |name: &String| {
+                let node = &self.nodes[self.by_name[name].index()];
+                let count = used.entry(node.id).or_insert(0);
+                *count += 1;
+                PortId(node.first_port.0 + *count - 1)
+            };
+            let (x, y) = (port(&cable.a), port(&cable.b));
+            for end in [x, y] {
+                self.cable_of_port.insert(end, number as u32);
+            }
+            self.cables.push(CableLink {
+                number: number as u32,
+                a: x.min(y),
+                b: x.max(y),
+            });
+        }
+    }
+
+    fn push_node(&mut self, name: &str, kind: NodeKind, seat: Option<Seat>, roles: &[PortRole]) {
         let id = NodeId(self.nodes.len() as u32);
         let first_port = PortId(self.ports.len() as u32);
-        let isls: &[PortRole] = if lasers { &PortRole::ISLS } else { &[] };
-        let cross: &[PortRole] = if cross { &[PortRole::IslCross] } else { &[] };
-        let roles = isls.iter().chain(cross).chain(&[PortRole::Gsl]);
-        for (index, role) in roles.enumerate() {
+        for (index, role) in roles.iter().enumerate() {
             self.ports.push(Port {
                 id: PortId(self.ports.len() as u32),
                 node: id,
@@ -170,7 +218,7 @@ impl Layout {
             kind,
             seat,
             first_port,
-            port_count: (isls.len() + cross.len()) as u8 + 1,
+            port_count: roles.len() as u8,
         });
     }
 
@@ -299,6 +347,36 @@ impl Layout {
         &self.isl_links
     }
 
+    /// All cables, by number.
+    #[must_use]
+    pub fn cables(&self) -> &[CableLink] {
+        &self.cables
+    }
+
+    /// The cable in a port; `None` for other ports.
+    #[must_use]
+    pub fn cable_of_port(&self, port: PortId) -> Option<&CableLink> {
+        let number = *self.cable_of_port.get(&port)?;
+        self.cables.get(number as usize)
+    }
+
+    /// The one port that can be at the other end of a laser or cable.
+    #[must_use]
+    pub fn far_port(&self, port: PortId) -> Option<PortId> {
+        let laser = self.isl_of_port(port).map(|l| (l.a, l.b));
+        let (a, b) = laser.or_else(|| self.cable_of_port(port).map(|c| (c.a, c.b)))?;
+        Some(if a == port { b } else { a })
+    }
+
+    /// The cable between two nodes, if any.
+    #[must_use]
+    pub fn cable_between(&self, a: NodeId, b: NodeId) -> Option<&CableLink> {
+        let ends = |c: &CableLink| (self.port(c.a).node, self.port(c.b).node);
+        self.cables
+            .iter()
+            .find(|c| ends(c) == (a, b) || ends(c) == (b, a))
+    }
+
     /// How many of the nodes are satellites; they come first.
     #[must_use]
     pub fn satellite_count(&self) -> usize {
@@ -337,13 +415,14 @@ impl Layout {
         &self.ports[first..first + usize::from(node.port_count)]
     }
 
-    /// The node's ground port (every node has one).
+    /// The node's ground port, which all nodes have but hosts.
     ///
     /// # Panics
-    /// When there is no node of that number.
+    /// When there is no node of that number, or it is a host.
     #[must_use]
     pub fn gsl_port(&self, id: NodeId) -> PortId {
         let node = self.node(id);
+        assert!(node.kind != NodeKind::Host, "`{}` has no radio", node.name);
         PortId(node.first_port.0 + u32::from(node.port_count) - 1)
     }
 
@@ -352,12 +431,6 @@ impl Layout {
     pub fn isl_of_port(&self, port: PortId) -> Option<&IslLink> {
         let number = *self.link_of_port.get(port.0 as usize)?;
         self.isl_links.get(number as usize)
-    }
-
-    /// The port at the other end of a laser port's pair.
-    pub(crate) fn peer_of_port(&self, port: PortId) -> Option<PortId> {
-        let link = self.isl_of_port(port)?;
-        Some(if link.a == port { link.b } else { link.a })
     }
 
     /// The constellation a satellite belongs to; `None` for stations.
@@ -378,6 +451,11 @@ impl Layout {
     /// The node number of a station, by its place in the spec.
     pub(crate) fn station_node(&self, station: usize) -> NodeId {
         NodeId((self.satellite_count + station) as u32)
+    }
+
+    /// Where hosts are, in the order of the spec.
+    pub(crate) fn host_sites(&self) -> &[Site] {
+        &self.host_sites
     }
 
     pub(crate) fn sites(&self) -> &[Site] {
@@ -471,6 +549,21 @@ impl Layout {
             (None, IslPattern::None) => unreachable!("links are only made from grids"),
         }
     }
+}
+
+/// Ports of a node, in their order: cables, the lasers of its shell, one to another shell, the radio.
+fn roles_of(cables: usize, lasers: bool, cross: bool, radio: bool) -> Vec<PortRole> {
+    let mut roles = vec![PortRole::Cable; cables];
+    if lasers {
+        roles.extend(PortRole::ISLS);
+    }
+    if cross {
+        roles.push(PortRole::IslCross);
+    }
+    if radio {
+        roles.push(PortRole::Gsl);
+    }
+    roles
 }
 
 /// What limits a laser pair, and what it is like.

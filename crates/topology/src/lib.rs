@@ -38,8 +38,8 @@ pub use error::SpecError;
 pub use failures::{Broken, key as seeded_key};
 pub use geometry::{geocentric_latitude_deg, slope_ns_per_s};
 pub use ground_link::{Radio, Rain, Recorded, Recording, Signals};
-pub use layout::{IslLink, Layout};
-pub use node::{Node, NodeId, NodeKind, Port, PortRole, Seat};
+pub use layout::{CableLink, IslLink, Layout};
+pub use node::{MAX_CABLES, Node, NodeId, NodeKind, Port, PortRole, Seat};
 pub use pairing::IslKind;
 pub use policy::{
     Candidate, Choice, HighestElevation, Hysteresis, LeastLoaded, LongestVisible, Nearest, Policy,
@@ -48,9 +48,9 @@ pub use policy::{
 pub use sky::{NoPosition, OrbitSky, Sky};
 pub use snapshot::{Delta, Edge, EdgeKind, Handover, Snapshot, diff};
 pub use spec::{
-    Constellation, CrossShell, ElevationStep, Failure, FailureTarget, FailureTime, GroundService,
-    GslPolicy, GslSpec, IslPattern, LaserPairing, Lasers, LinkClass, Neighbours, Obstacle,
-    PlusGrid, Satellite, Spec, Station, Waypoint, Wrap,
+    Cable, Constellation, CrossShell, ElevationStep, Failure, FailureTarget, FailureTime,
+    GroundService, GslPolicy, GslSpec, Host, IslPattern, LaserPairing, Lasers, LinkClass,
+    Neighbours, Obstacle, PlusGrid, Satellite, Spec, Station, Waypoint, Wrap,
 };
 pub use stepper::Stepper;
 pub use why::{Down, Why, why};

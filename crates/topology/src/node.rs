@@ -2,7 +2,7 @@
 
 use constel_link::PortId;
 
-/// A node's number in its lab: satellites first, in the order of the spec, then stations.
+/// A node's number in its lab: satellites first, in the order of the spec, then stations, then hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
@@ -25,8 +25,10 @@ impl std::fmt::Display for NodeId {
 pub enum NodeKind {
     /// Flies; its position comes from the [`Sky`](crate::Sky).
     Satellite,
-    /// Stands on the Earth.
+    /// Stands on the Earth, with a radio to the sky.
     Ground,
+    /// Stands on the Earth and has cables only.
+    Host,
 }
 
 impl NodeKind {
@@ -36,6 +38,7 @@ impl NodeKind {
         match self {
             NodeKind::Satellite => "satellite",
             NodeKind::Ground => "ground",
+            NodeKind::Host => "host",
         }
     }
 }
@@ -47,9 +50,9 @@ pub struct Node {
     pub id: NodeId,
     /// The name users say; unique in the lab.
     pub name: String,
-    /// Satellite or ground.
+    /// Satellite, ground or host.
     pub kind: NodeKind,
-    /// Where a satellite belongs; `None` for ground nodes.
+    /// Where a satellite belongs; `None` for nodes on the Earth.
     pub seat: Option<Seat>,
     /// Number of the node's first port; its ports are consecutive.
     pub first_port: PortId,
@@ -70,6 +73,14 @@ pub struct Seat {
     pub slot: u16,
 }
 
+/// The most cables that a node may have.
+pub const MAX_CABLES: usize = CABLE_NAMES.len();
+
+const CABLE_NAMES: [&str; 16] = [
+    "eth0", "eth1", "eth2", "eth3", "eth4", "eth5", "eth6", "eth7", "eth8", "eth9", "eth10",
+    "eth11", "eth12", "eth13", "eth14", "eth15",
+];
+
 /// What a port is for. Its name in the node follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PortRole {
@@ -85,6 +96,8 @@ pub enum PortRole {
     IslCross,
     /// `gsl0`: the radio to the ground, or from the ground to the sky.
     Gsl,
+    /// `eth0` and so on: one end of a cable on the ground.
+    Cable,
 }
 
 impl PortRole {
@@ -96,23 +109,10 @@ impl PortRole {
         PortRole::IslWest,
     ];
 
-    /// Interface name inside the node.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            PortRole::IslFore => "isl0",
-            PortRole::IslAft => "isl1",
-            PortRole::IslEast => "isl2",
-            PortRole::IslWest => "isl3",
-            PortRole::IslCross => "isl4",
-            PortRole::Gsl => "gsl0",
-        }
-    }
-
     /// True for laser ports.
     #[must_use]
     pub fn is_isl(self) -> bool {
-        self != PortRole::Gsl
+        !matches!(self, PortRole::Gsl | PortRole::Cable)
     }
 }
 
@@ -130,9 +130,21 @@ pub struct Port {
 }
 
 impl Port {
-    /// Interface name inside the node, `isl0`..`isl4` or `gsl0`.
+    /// Interface name inside the node, `isl0`..`isl4`, `gsl0` or `eth0`..`eth15`.
+    ///
+    /// # Panics
+    /// When it is a cable beyond [`MAX_CABLES`], which no layout has.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        self.role.name()
+        match self.role {
+            PortRole::IslFore => "isl0",
+            PortRole::IslAft => "isl1",
+            PortRole::IslEast => "isl2",
+            PortRole::IslWest => "isl3",
+            PortRole::IslCross => "isl4",
+            PortRole::Gsl => "gsl0",
+            // Nodes with cables have them before all other ports.
+            PortRole::Cable => CABLE_NAMES[usize::from(self.index_in_node)],
+        }
     }
 }

@@ -16,6 +16,8 @@ pub enum EdgeKind {
     Isl,
     /// Between a satellite and the ground.
     Gsl,
+    /// Along a cable on the ground.
+    Cable,
 }
 
 impl EdgeKind {
@@ -25,6 +27,7 @@ impl EdgeKind {
         match self {
             EdgeKind::Isl => "isl",
             EdgeKind::Gsl => "gsl",
+            EdgeKind::Cable => "cable",
         }
     }
 }

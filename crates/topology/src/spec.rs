@@ -13,6 +13,10 @@ pub struct Spec {
     pub constellations: Vec<Constellation>,
     /// What stands on the ground. Stations get node numbers after all satellites.
     pub stations: Vec<Station>,
+    /// What stands on the ground without a radio. Hosts get node numbers after all stations.
+    pub hosts: Vec<Host>,
+    /// Cables between stations and hosts. They never move.
+    pub cables: Vec<Cable>,
     /// How a station chooses its satellite.
     pub gsl: GslSpec,
     /// Seed of every random choice.
@@ -147,6 +151,32 @@ pub struct Station {
     pub rain: Vec<Rain>,
     /// What was measured there, laid over its ground links.
     pub recording: Recording,
+}
+
+/// A router or computer on the ground that only has cables.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Host {
+    /// Unique in the lab.
+    pub name: String,
+    /// WGS84 geodetic latitude, degrees, -90..90.
+    pub latitude_deg: f64,
+    /// Longitude, degrees, -180..180.
+    pub longitude_deg: f64,
+    /// Height above the WGS84 ellipsoid, metres, -1,000..20,000.
+    pub altitude_m: f64,
+}
+
+/// A link on the ground.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cable {
+    /// A station or host.
+    pub a: String,
+    /// Another.
+    pub b: String,
+    /// One-way delay, ns.
+    pub delay_ns: u64,
+    /// Rate, queue and loss in each direction. Its extra delay is added.
+    pub class: LinkClass,
 }
 
 /// Where a moving station is at a time.

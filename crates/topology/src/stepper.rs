@@ -74,6 +74,9 @@ impl Located {
         let stations = 0..layout.sites().len();
         self.positions
             .extend(stations.map(|s| layout.site_at(s, t_ns).position_itrf_m));
+        let hosts = layout.host_sites().iter();
+        self.positions
+            .extend(hosts.map(|site| site.position_itrf_m));
     }
 }
 
@@ -400,6 +403,13 @@ impl Stepper {
                     };
                     self.drafts.ground(&scene, &link);
                 }
+            }
+        }
+        for link in layout.cables() {
+            let ends = [link.a, link.b].map(|port| layout.port(port).node);
+            if ends.iter().all(|node| self.broken.node(*node).is_none()) {
+                let cable = &layout.spec().cables[link.number as usize];
+                self.drafts.cable(&scene, (link.a, link.b), cable);
             }
         }
         self.drafts.finish(layout, edges);

@@ -237,10 +237,30 @@ pub fn why(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> Why {
         return Why::Down(Down::SameNode);
     }
     match (layout.node(a).kind, layout.node(b).kind) {
-        (NodeKind::Ground, NodeKind::Ground) => Why::Down(Down::BothOnGround),
         (NodeKind::Satellite, NodeKind::Satellite) => why_isl(layout, snapshot, a, b),
         (NodeKind::Ground, NodeKind::Satellite) => why_gsl(layout, snapshot, a, b),
         (NodeKind::Satellite, NodeKind::Ground) => why_gsl(layout, snapshot, b, a),
+        _ => why_cable(layout, snapshot, a, b),
+    }
+}
+
+/// Between two nodes of which at least one has no business with the sky.
+fn why_cable(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> Why {
+    let Some(cable) = layout.cable_between(a, b) else {
+        let satellite = [a, b].map(|n| layout.node(n).kind == NodeKind::Satellite);
+        return Why::Down(if satellite.contains(&true) {
+            Down::NotNeighbours
+        } else {
+            Down::BothOnGround
+        });
+    };
+    let positions = &snapshot.positions_itrf_m;
+    let range_m = positions[a.index()].distance(positions[b.index()]);
+    let broken = || snapshot.broken.node(a).or_else(|| snapshot.broken.node(b));
+    match (snapshot.edge(cable.a, cable.b), broken()) {
+        (Some(edge), _) => linked(edge, snapshot.t_ns, range_m, None, None),
+        (None, Some(failure)) => Why::Down(Down::Failed { failure }),
+        (None, None) => Why::Down(Down::NotNeighbours),
     }
 }
 

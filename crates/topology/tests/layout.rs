@@ -141,6 +141,7 @@ fn ports_and_numbers_are_dense_and_stable() {
         match n.kind {
             NodeKind::Satellite => assert_eq!(names, ["isl0", "isl1", "isl2", "isl3", "gsl0"]),
             NodeKind::Ground => assert_eq!(names, ["gsl0"]),
+            NodeKind::Host => unreachable!("no hosts here"),
         }
         assert_eq!(layout.port(layout.gsl_port(n.id)).role, PortRole::Gsl);
     }

@@ -29,12 +29,16 @@ pub(crate) fn run(args: &Check) -> Outcome {
     let document =
         Document::at(lab, TimeSpan::from_ns(0)).map_err(|e| Failure::Scenario(format!("{e}\n")))?;
     let satellites = lab.layout.satellite_count();
-    let stations = lab.layout.nodes().len() - satellites;
+    let count = |kind: &str| {
+        let nodes = lab.layout.nodes().iter();
+        nodes.filter(|node| node.kind.as_str() == kind).count()
+    };
+    let (stations, hosts) = (count("ground"), count("host"));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let sky = Coverage::bounded(lab, threads).map_err(|e| Failure::Scenario(format!("{e}\n")))?;
     if args.json {
         output::json(&json!({
-            "ok": true, "errors": [], "satellites": satellites, "stations": stations,
+            "ok": true, "errors": [], "satellites": satellites, "stations": stations, "hosts": hosts,
             "edges_at_0s": document.edges.len(), "flows": lab.scenario.traffic.len(),
             "left_out": lab.left_out.len(), "data_ages": *lab.ages,
             "sky": sky,
@@ -44,8 +48,12 @@ pub(crate) fn run(args: &Check) -> Outcome {
             0 => String::new(),
             n => format!(", {n} objects of element files left out"),
         };
+        let on_cables = match hosts {
+            0 => String::new(),
+            n => format!(", {n} hosts"),
+        };
         output::text(&format!(
-            "{}: good: {satellites} satellites, {stations} stations, {} edges at 0 s, {} flows{left_out}\n",
+            "{}: good: {satellites} satellites, {stations} stations{on_cables}, {} edges at 0 s, {} flows{left_out}\n",
             loaded.file,
             document.edges.len(),
             lab.scenario.traffic.len(),

@@ -145,6 +145,20 @@ pub(crate) fn summary_text(summary: &Value) -> String {
             &rows,
         ));
     }
+    let changes = summary["changes"].as_array().cloned().unwrap_or_default();
+    let rows: Vec<Vec<String>> = changes.iter().map(change_cells).collect();
+    if !rows.is_empty() {
+        text.push('\n');
+        let head = [
+            "CHANGE",
+            "KIND",
+            "CAUSE",
+            "WHAT",
+            "ROUTES STOOD AFTER",
+            "LOST",
+        ];
+        text.push_str(&output::table(&head, &rows));
+    }
     let flows = summary["flows"].as_array().cloned().unwrap_or_default();
     let rows: Vec<Vec<String>> = flows.iter().map(flow_cells).collect();
     if !rows.is_empty() {
@@ -205,6 +219,23 @@ fn handover_cells(row: &Value) -> Vec<String> {
         output::cell(&row["from"]),
         output::cell(&row["to"]),
         seconds(&row["routes_stood_after_ns"]),
+    ]
+}
+
+fn change_cells(row: &Value) -> Vec<String> {
+    let objects = row["objects"].as_array().cloned().unwrap_or_default();
+    let first = output::cell(objects.first().unwrap_or(&Value::Null));
+    let what = match objects.len() {
+        0 | 1 => first,
+        n => format!("{first} and {} more", n - 1),
+    };
+    vec![
+        seconds(&row["t_ns"]),
+        output::cell(&row["kind"]),
+        output::cell(&row["cause"]),
+        what,
+        seconds(&row["routes_stood_after_ns"]),
+        output::cell(&row["lost_probes"]),
     ]
 }
 

@@ -59,8 +59,12 @@ impl Crew {
         self.launcher.lab_dir.join("nodes").join(name)
     }
 
-    /// Writes the configuration files of a node's programs, in their order.
-    pub(crate) fn write(&self, node: NodeId, files: &[String]) -> Result<(), EngineError> {
+    /// Writes the configuration files of a node's programs, each by its program's name; their places.
+    pub(crate) fn write(
+        &self,
+        node: NodeId,
+        files: &[(&str, String)],
+    ) -> Result<Vec<usize>, EngineError> {
         let dir = self.folder(node);
         make(&dir)?;
         if let Some((user, group)) = self.owner {
@@ -75,14 +79,16 @@ impl Crew {
                 })?;
             }
         }
-        for (program, text) in self.programs.iter().zip(files) {
-            let file = dir.join(format!("{}.conf", program.name));
+        let mut places = Vec::with_capacity(files.len());
+        for (name, text) in files {
+            places.extend(self.programs.iter().position(|p| p.name == *name));
+            let file = dir.join(format!("{name}.conf"));
             fs::write(&file, text).map_err(|source| EngineError::Io {
                 what: format!("write {}", file.display()),
                 source,
             })?;
         }
-        Ok(())
+        Ok(places)
     }
 
     /// Starts one daemon, its configuration written before.

@@ -2,7 +2,7 @@
 
 use constel_observe::flows::Reply;
 
-use crate::summary::HandoverRow;
+use crate::summary::{ChangeRow, HandoverRow};
 
 /// When the probes that got no reply were sent, seconds since the Unix epoch, estimated from the replies to
 /// their neighbours and the interval between probes. Empty when there was no reply at all: then nothing says
@@ -38,23 +38,46 @@ pub(super) fn count(
     lost_unix_s: &[f64],
     zero_unix_s: f64,
 ) {
-    let (Some(first), Some(last)) = (replies.first(), replies.last()) else {
-        return;
-    };
-    let longest_s = replies.iter().map(|r| r.rtt_ms / 1e3).fold(0.0, f64::max);
     for handover in handovers.iter_mut().filter(|h| ends.contains(&h.station)) {
-        let at_s = zero_unix_s + handover.t_ns as f64 / 1e9;
-        let stood_s = handover
-            .routes_stood_after_ns
-            .map_or(f64::INFINITY, |after| at_s + after as f64 / 1e9);
-        // A flow that was not running saw nothing.
-        if at_s < first.unix_s - longest_s || at_s > last.unix_s {
-            continue;
+        let when = (handover.t_ns, handover.routes_stood_after_ns);
+        if let Some(lost) = lost_within(when, replies, lost_unix_s, zero_unix_s) {
+            *handover.lost_probes.get_or_insert(0) += lost;
         }
-        let window = at_s - longest_s..=stood_s;
-        let lost = lost_unix_s.iter().filter(|at| window.contains(at)).count() as u64;
-        *handover.lost_probes.get_or_insert(0) += lost;
     }
+}
+
+/// The same for other changes, which may cost probes of any flow.
+pub(super) fn count_changes(
+    changes: &mut [ChangeRow],
+    replies: &[Reply],
+    lost_unix_s: &[f64],
+    zero_unix_s: f64,
+) {
+    for change in changes {
+        let when = (change.t_ns, change.routes_stood_after_ns);
+        if let Some(lost) = lost_within(when, replies, lost_unix_s, zero_unix_s) {
+            *change.lost_probes.get_or_insert(0) += lost;
+        }
+    }
+}
+
+/// Probes of one flow lost from a round trip before a moment until routes stood again; `None` when the flow was
+/// not running then: it saw nothing.
+fn lost_within(
+    (t_ns, stood_after_ns): (u64, Option<u64>),
+    replies: &[Reply],
+    lost_unix_s: &[f64],
+    zero_unix_s: f64,
+) -> Option<u64> {
+    let (first, last) = (replies.first()?, replies.last()?);
+    let longest_s = replies.iter().map(|r| r.rtt_ms / 1e3).fold(0.0, f64::max);
+    let at_s = zero_unix_s + t_ns as f64 / 1e9;
+    let stood_s = stood_after_ns.map_or(f64::INFINITY, |after| at_s + after as f64 / 1e9);
+    if at_s < first.unix_s - longest_s || at_s > last.unix_s {
+        return None;
+    }
+    let window = at_s - longest_s..=stood_s;
+    Some(lost_unix_s.iter().filter(|at| window.contains(at)).count() as u64)
 }
 
 #[cfg(test)]
@@ -93,6 +116,7 @@ mod tests {
             to: None,
             routes_stood_after_ns: stood,
             lost_probes: None,
+            control: None,
         };
         let mut rows = [
             row(300_000_000, "a", Some(150_000_000)),

@@ -13,7 +13,7 @@ use constel_topology::NodeId;
 use super::{Job, exit_words, lost};
 use crate::clock::LabClock;
 use crate::paths::Paths;
-use crate::summary::{FlowRow, HandoverRow, rtt_of};
+use crate::summary::{ChangeRow, FlowRow, HandoverRow, rtt_of};
 use crate::wiring::Wiring;
 
 /// How a client's process came to its end.
@@ -29,12 +29,13 @@ pub(crate) enum Ended {
     CutShort,
 }
 
-/// Counts the probes that each handover cost, by the scenario's pings.
-pub(crate) fn charge_handovers(
+/// Counts the probes that each handover and each other change cost, by the scenario's pings.
+pub(crate) fn charge(
     wiring: &Wiring,
     clock: &LabClock,
     ended: &[(Job, Ended)],
     handovers: &mut [HandoverRow],
+    changes: &mut [ChangeRow],
 ) {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
     let (Some(now_ns), Ok(since_epoch)) = (clock.now_ns(), since_epoch) else {
@@ -54,6 +55,7 @@ pub(crate) fn charge_handovers(
         let lost = lost::sent_and_lost(&replies, sent, ping.interval.seconds());
         let ends = [from, to].map(|id| wiring.lab.layout.node(id).name.clone());
         lost::count(handovers, &ends, &replies, &lost, zero_unix_s);
+        lost::count_changes(changes, &replies, &lost, zero_unix_s);
     }
 }
 

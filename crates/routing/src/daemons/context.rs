@@ -32,10 +32,12 @@ pub struct Context {
     pub bfd: Option<Bfd>,
     /// The node.
     pub node: NodeRow,
-    /// Its ports, in order, those without anybody at the other end left out.
+    /// Its ports, in order, those without anybody at the other end left out, and cables to other systems.
     pub ports: Vec<PortRow>,
     /// OSPF's instances, each with its areas.
     pub ospf: Vec<OspfRow>,
+    /// What the node does in BGP; none where it does not speak it.
+    pub bgp: Option<Bgp>,
     /// Address blocks of the lab.
     pub blocks: Blocks,
 }
@@ -90,6 +92,42 @@ impl From<Block> for BlockRow {
     }
 }
 
+/// BGP of one node.
+#[derive(Debug, Clone, Serialize)]
+pub struct Bgp {
+    /// Number of its autonomous system.
+    pub asn: u32,
+    /// Seconds between keepalives.
+    pub hello_s: u16,
+    /// Hold time, seconds.
+    pub dead_s: u16,
+    /// Whom it speaks with.
+    pub neighbors: Vec<BgpNeighbor>,
+    /// IPv4 loopbacks of its system's stations and hosts.
+    pub announced_ipv4: Vec<Ipv4Addr>,
+    /// IPv6 loopbacks of its system's stations and hosts.
+    pub announced_ipv6: Vec<Ipv6Addr>,
+}
+
+/// A neighbour in BGP.
+#[derive(Debug, Clone, Serialize)]
+pub struct BgpNeighbor {
+    /// Its node's name.
+    pub node: String,
+    /// Number of its system.
+    pub asn: u32,
+    /// Whether it is in another system, at the other end of a cable.
+    pub external: bool,
+    /// Whether this node is its route reflector.
+    pub client: bool,
+    /// Port of the cable to it; none for neighbours of the same system.
+    pub port: Option<&'static str>,
+    /// Its address: of its end of the cable, or its loopback.
+    pub ipv4: Ipv4Addr,
+    /// Its address: link-local of its end of the cable, or its loopback.
+    pub ipv6: Ipv6Addr,
+}
+
 /// Timers, seconds.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Timers {
@@ -108,7 +146,7 @@ pub struct Timers {
 pub struct NodeRow {
     /// Its name.
     pub name: String,
-    /// `satellite` or `ground`.
+    /// `satellite`, `ground` or `host`.
     pub kind: &'static str,
     /// Its number in the lab, from 0.
     pub number: u32,
@@ -125,7 +163,7 @@ pub struct NodeRow {
 pub struct PortRow {
     /// Its name in the node.
     pub name: &'static str,
-    /// `isl` or `gsl`.
+    /// `isl`, `gsl` or `cable`.
     pub role: &'static str,
     /// `point-to-point` or `point-to-multipoint`.
     pub network: &'static str,
@@ -174,7 +212,7 @@ pub struct Blocks {
     pub gsl_ipv4: String,
 }
 
-/// Contexts of one node, one for each of `programs`.
+/// Contexts of one node, one for each of the `programs` that run there.
 ///
 /// `satellites` are those that a station will use during the run; ignored for a satellite. `areas` cut OSPF's
 /// network; then addresses must be in their blocks.
@@ -217,6 +255,7 @@ pub fn contexts(
         node: node_row(layout, plan, node),
         ports: port_rows(layout, plan, spec, node, satellites),
         ospf: ospf_rows(layout, plan, spec, areas, node, satellites),
+        bgp: super::bgp::of_node(layout, plan, spec, node),
         blocks: Blocks {
             loopback_ipv4: format!("{LOOPBACK_V4}/{LOOPBACK_V4_LEN}"),
             loopback_ipv6: format!("{LOOPBACK_V6}/{LOOPBACK_V6_LEN}"),
@@ -228,7 +267,9 @@ pub fn contexts(
         program: program.name,
         ..context.clone()
     };
-    Ok(super::programs(spec).into_iter().map(one).collect())
+    let runs = |program: &super::Program| !program.only_bgp || context.bgp.is_some();
+    let programs = super::programs(spec).into_iter().filter(runs);
+    Ok(programs.map(one).collect())
 }
 
 fn node_row(layout: &Layout, plan: &AddressPlan, node: NodeId) -> NodeRow {
@@ -309,15 +350,22 @@ fn port_rows(
         let (role, network, cost, peers) = if port.role == PortRole::Gsl {
             let used = match layout.node(node).kind {
                 NodeKind::Ground => satellites.iter().map(|s| layout.gsl_port(*s)).collect(),
-                NodeKind::Satellite => Vec::new(),
+                NodeKind::Satellite | NodeKind::Host => Vec::new(),
             };
             ("gsl", "point-to-multipoint", spec.gsl_cost, used)
         } else {
-            let far = layout
-                .isl_of_port(port.id)
-                .map(|l| if l.a == port.id { l.b } else { l.a });
-            let far = far.into_iter().collect();
-            ("isl", "point-to-point", spec.isl_cost, far)
+            let far: Vec<PortId> = layout.far_port(port.id).into_iter().collect();
+            let inside = far
+                .iter()
+                .all(|p| spec.same_system(node, layout.port(*p).node));
+            if !inside {
+                continue;
+            }
+            if port.role == PortRole::Cable {
+                ("cable", "point-to-point", spec.cable_cost, far)
+            } else {
+                ("isl", "point-to-point", spec.isl_cost, far)
+            }
         };
         let (hello_s, dead_s, retransmit_s) = if port.role == PortRole::Gsl {
             let hello_s = spec.ground_hello_s;

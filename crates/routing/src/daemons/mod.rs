@@ -4,12 +4,16 @@
 //! A file is a template (Jinja, shipped in `templates/` or the user's own) filled with a [`Context`]: the node,
 //! its ports, addresses, peers and timers. What was found to work, and why, stands in the templates.
 
+mod bgp;
 mod context;
 mod programs;
 mod serving;
 mod templates;
 
-pub use context::{AreaRow, BlockRow, Context, NodeRow, OspfRow, Peer, PortRow, contexts};
+pub use bgp::System;
+pub use context::{
+    AreaRow, Bgp, BgpNeighbor, BlockRow, Context, NodeRow, OspfRow, Peer, PortRow, contexts,
+};
 pub use programs::{Program, ZAPI_SOCKET, bird_arguments, frr_arguments, programs};
 pub use serving::serving_within;
 pub use templates::{TemplateError, Templates};
@@ -72,6 +76,14 @@ pub struct Spec {
     pub isl_cost: u16,
     /// Cost of a ground link, 1..=65535. High enough and no path leads through a station.
     pub gsl_cost: u16,
+    /// Cost of a cable, 1..=65535.
+    pub cable_cost: u16,
+    /// Autonomous systems; empty: one for all. Otherwise exactly one lists no nodes.
+    pub systems: Vec<System>,
+    /// Seconds between BGP's keepalives.
+    pub bgp_hello_s: u16,
+    /// Seconds until BGP gives up a silent neighbour, at least 3.
+    pub bgp_dead_s: u16,
     /// IPv4 is routed.
     pub ipv4: bool,
     /// IPv6 is routed.

@@ -14,12 +14,15 @@ pub struct Program {
     /// Others of the node talk to it and cannot go on without it: it is started before them, and they are
     /// started anew with it.
     pub first: bool,
+    /// It runs only in nodes that speak BGP.
+    pub only_bgp: bool,
 }
 
 const BIRD: Program = Program {
     name: "bird",
     package: "bird2",
     first: false,
+    only_bgp: false,
 };
 
 const fn frr(name: &'static str) -> Program {
@@ -27,10 +30,11 @@ const fn frr(name: &'static str) -> Program {
         name,
         package: "frr",
         first: false,
+        only_bgp: false,
     }
 }
 
-/// The daemons of a node, in the order in which they are started.
+/// The daemons of nodes, in the order in which they are started.
 #[must_use]
 pub fn programs(spec: &Spec) -> Vec<Program> {
     if spec.software == Software::Bird {
@@ -50,6 +54,12 @@ pub fn programs(spec: &Spec) -> Vec<Program> {
         Protocol::Openfabric => programs.push(frr("fabricd")),
         // Refused by `Spec::check`.
         Protocol::Babel => {}
+    }
+    if !spec.systems.is_empty() {
+        programs.push(Program {
+            only_bgp: true,
+            ..frr("bgpd")
+        });
     }
     programs
 }
@@ -88,6 +98,10 @@ pub fn frr_arguments(program: &Program, configuration: &Path, dir: &Path) -> Vec
         "info",
     ];
     arguments.extend(fixed.map(OsString::from));
+    if program.name == "bgpd" {
+        // The sockets of all nodes' bgpds are apart by their namespaces.
+        arguments.extend(["-p", "179"].map(OsString::from));
+    }
     if program.name == "bfdd" {
         arguments.extend(["--bfdctl".into(), dir.join("bfdd.sock").into()]);
     }

@@ -26,6 +26,10 @@ pub(crate) const OSPF: Spec = Spec {
     ipv4: true,
     ipv6: true,
     bfd: None,
+    cable_cost: 10,
+    systems: Vec::new(),
+    bgp_hello_s: 1,
+    bgp_dead_s: 4,
 };
 
 /// Runs a command that must succeed; its standard output.

@@ -11,7 +11,8 @@ mod shells;
 pub(crate) use shells::{cities, spread, station};
 
 use constel_orbit::WalkerKind;
-use constel_topology::{IslPattern, Station, Stepper};
+use constel_topology::{Cable, Host, IslPattern, Layout, Station, Stepper};
+use std::sync::Arc;
 
 /// One Walker shell and stations; `numbers`: T, P, F.
 pub(crate) fn lab(
@@ -34,4 +35,29 @@ pub(crate) fn iridium(stations: Vec<Station>) -> Stepper {
 
 pub(crate) fn shell1(stations: Vec<Station>) -> Stepper {
     lab(WalkerKind::Delta, (1584, 72, 17), 53.0, 550.0, stations)
+}
+
+/// A small shell whose first and last city are gateways, with a host behind each.
+pub(crate) fn with_hosts() -> Stepper {
+    let shell = shells::walker("sat", WalkerKind::Delta, (24, 4, 1), 60.0, 780.0);
+    let shells = vec![shell];
+    let mut spec = shells::spec(&shells, cities());
+    for (name, gateway) in [("user", 0), ("server", spec.stations.len() - 1)] {
+        let gateway = &spec.stations[gateway];
+        spec.hosts.push(Host {
+            name: name.to_owned(),
+            latitude_deg: gateway.latitude_deg,
+            longitude_deg: gateway.longitude_deg,
+            altitude_m: 0.0,
+        });
+        spec.cables.push(Cable {
+            a: name.to_owned(),
+            b: gateway.name.clone(),
+            delay_ns: 1_000_000,
+            class: shells::class(),
+        });
+    }
+    let sky = shells::sky(shells);
+    let layout = Layout::new(spec, &*sky).unwrap();
+    Stepper::new(Arc::new(layout), sky)
 }

@@ -6,9 +6,9 @@ use constel_units::{Angle, Length, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Name;
+use super::{Name, RawLink};
 
-/// Ground stations: written out, or taken from a file of places, or both.
+/// Ground stations: written out, or taken from a file of places, or both; and hosts behind them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Ground")]
@@ -20,6 +20,46 @@ pub struct RawGround {
     #[serde(default)]
     #[schemars(length(max = 100))]
     pub from: Vec<RawPlaces>,
+    /// Routers and computers on the ground that only have cables, by name.
+    #[serde(default)]
+    pub hosts: BTreeMap<Name, RawHost>,
+    /// Cables between stations and hosts. They never move.
+    #[serde(default)]
+    #[schemars(length(max = 10_000))]
+    pub cables: Vec<RawCable>,
+}
+
+/// A router or computer on the ground that only has cables.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Host")]
+pub struct RawHost {
+    /// WGS84 geodetic latitude, north positive.
+    #[schemars(extend("x-minimum" = "-90 deg", "x-maximum" = "90 deg"))]
+    pub latitude: Angle,
+    /// Longitude, east positive.
+    #[schemars(extend("x-minimum" = "-180 deg", "x-maximum" = "180 deg"))]
+    pub longitude: Angle,
+    /// Height above the WGS84 ellipsoid.
+    #[serde(default = "ground_level")]
+    #[schemars(extend("x-minimum" = "-1000 m", "x-maximum" = "20000 m"))]
+    pub altitude: Length,
+}
+
+/// A cable between two nodes on the ground.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Cable")]
+pub struct RawCable {
+    /// A station or host; at most 16 cables each.
+    pub from: Name,
+    /// Another.
+    pub to: Name,
+    /// One-way delay.
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
+    pub delay: TimeSpan,
+    /// Rate, queue and loss in each direction.
+    pub link: RawLink,
 }
 
 /// A ground station.

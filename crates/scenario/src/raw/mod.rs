@@ -37,14 +37,16 @@ pub use failures::{
     AllStations, RawEclipse, RawFailedLink, RawFailedPlane, RawFailure, RawPolar, RawRegion,
     RegionHits,
 };
-pub use ground::{RawCity, RawGround, RawObstacle, RawPlaces, RawStation, RawWaypoint};
+pub use ground::{
+    RawCable, RawCity, RawGround, RawHost, RawObstacle, RawPlaces, RawStation, RawWaypoint,
+};
 pub use kinds::{Name, NameError, OrNone};
 pub use link::*;
 pub use preset::Preset;
 pub use radio::{Polarization, RawCarrier, RawModcod, RawRadio};
 pub use routing::{
     Destinations, DriverChoice, Family, RawAreas, RawBfd, RawGroundTimers, RawLinks, RawOspf,
-    RawRestart, RawRouting, RawStart, RawTimers, RoutingMode, RoutingProtocol, Software,
+    RawRestart, RawRouting, RawStart, RawSystem, RawTimers, RoutingMode, RoutingProtocol, Software,
 };
 pub use traffic::{Protocol, RawFlow, RawHttp, RawIperf3, RawPing, RawRun};
 pub use transfer::{LeotpVariant, RawLeotp, RawTcp, RawVivace};

@@ -1,8 +1,12 @@
 //! `routing` and `links`: how packets find their way, and how links are made real.
 
+use std::collections::BTreeMap;
+
 use constel_units::{DataSize, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::Name;
 
 /// How packets find their way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,6 +26,12 @@ pub struct RawRouting {
     #[serde(default = "both_families")]
     #[schemars(length(min = 1, max = 2))]
     pub families: Vec<Family>,
+    /// Autonomous systems, by name: each routes by itself with `protocol`, and BGP joins them over every cable
+    /// between two of them. At least two, of which exactly one has no `nodes`: all others are its own. Only with
+    /// daemons; default: one for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("minProperties" = 2))]
+    pub systems: Option<BTreeMap<Name, RawSystem>>,
     /// Which nodes can be reached. Only with `mode: computed`; default `ground`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destinations: Option<Destinations>,
@@ -65,6 +75,7 @@ impl Default for RawRouting {
             mode: None,
             daemon: None,
             protocol: None,
+            systems: None,
             families: both_families(),
             destinations: None,
             drain: None,
@@ -151,6 +162,23 @@ pub enum Destinations {
     Ground,
     /// Every node.
     All,
+}
+
+/// An autonomous system.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "System")]
+pub struct RawSystem {
+    /// Its number, unlike all others'.
+    #[schemars(range(min = 1, max = 4_294_967_294u32))]
+    pub asn: u32,
+    /// Its hosts. Left out in the one system to which all other nodes belong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub nodes: Option<Vec<Name>>,
+    /// Its route reflectors (RFC 4456): its border routers then talk to these instead of to each other.
+    #[serde(default)]
+    pub reflectors: Vec<Name>,
 }
 
 /// Timers of OSPF, whole seconds.

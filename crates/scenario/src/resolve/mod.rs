@@ -1,5 +1,6 @@
 //! Stage two: raw types and files to a [`Scenario`].
 
+mod cables;
 mod constellations;
 mod failures;
 mod ground;
@@ -42,6 +43,8 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
     radio::need_feeders(parsed, &stations, &mut errors);
     let routing = routing::resolve(parsed, &mut inputs, &mut errors);
     let nodes = nodes::Nodes::new(parsed, &constellations, &stations, &mut errors);
+    let (hosts, cables) = cables::resolve(parsed, &mut inputs, &nodes, &mut errors);
+    cables::check_systems(parsed, &nodes, &mut errors);
     let (traffic, mut deferred) = traffic::resolve(parsed, &nodes, &routing, &mut errors);
     let transport = transport::resolve(parsed, &nodes, &traffic, &mut deferred, &mut errors);
     let cross_shell = failures::cross_shell(parsed, &constellations, &mut inputs, &mut errors);
@@ -58,6 +61,8 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
         clock_hold: raw.clock.hold,
         constellations: constellations.into_iter().map(|c| c.resolved).collect(),
         stations: stations.stations,
+        hosts,
+        cables,
         cross_shell,
         failures,
         routing,

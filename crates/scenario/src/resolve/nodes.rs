@@ -8,12 +8,14 @@ use crate::deferred::DeferredNode;
 use crate::diagnostic::{Diagnostics, nearest};
 use crate::model::{Name, Orbits, Walker};
 use crate::parse::Parsed;
+use crate::raw::RawHost;
 use crate::walk::Path;
 use crate::walk::Seg::{self, Index, Key};
 
 /// The names of a scenario's nodes.
 pub(super) struct Nodes<'a> {
     ground: &'a Ground,
+    hosts: &'a BTreeMap<Name, RawHost>,
     /// Beginnings of satellite names (`<constellation>` or `<constellation>-<shell>`).
     prefixes: BTreeMap<String, Flock<'a>>,
 }
@@ -29,6 +31,8 @@ enum Flock<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Station,
+    /// On the ground, with cables only.
+    Host,
     Satellite,
     /// Perhaps a satellite; known when the plan is made.
     Deferred,
@@ -40,7 +44,7 @@ pub(super) enum Kind {
 
 impl<'a> Nodes<'a> {
     pub(super) fn new(
-        parsed: &Parsed,
+        parsed: &'a Parsed,
         found: &'a [Found],
         ground: &'a Ground,
         errors: &mut Diagnostics,
@@ -88,13 +92,27 @@ impl<'a> Nodes<'a> {
                 add(&mut prefixes, parsed, prefix, Flock::Later, &path, errors);
             }
         }
-        let nodes = Self { ground, prefixes };
+        let nodes = Self {
+            ground,
+            hosts: &parsed.raw.ground.hosts,
+            prefixes,
+        };
         nodes.check_stations(parsed, errors);
         nodes
     }
 
     /// A station must not have a satellite's name.
     fn check_stations(&self, parsed: &Parsed, errors: &mut Diagnostics) {
+        let taken = |name: &str| {
+            let stations = &self.ground.stations;
+            stations.iter().any(|s| s.name.as_str() == name)
+                || matches!(self.satellite(name), Some(Kind::Satellite | Kind::Deferred))
+        };
+        for name in self.hosts.keys().filter(|name| taken(name.as_str())) {
+            let path = [Key("ground"), Key("hosts"), Key(name.as_str())];
+            let message = format!("a host and another node are called `{name}`");
+            errors.push(parsed.error_at_key(&path, "duplicate-name", message));
+        }
         for station in &self.ground.stations {
             let name = station.name.as_str();
             if matches!(self.satellite(name), Some(Kind::Satellite | Kind::Deferred)) {
@@ -114,6 +132,9 @@ impl<'a> Nodes<'a> {
 
     /// What `name` is.
     pub(super) fn kind(&self, name: &str) -> Kind {
+        if self.hosts.keys().any(|host| host.as_str() == name) {
+            return Kind::Host;
+        }
         if self
             .ground
             .stations
@@ -153,7 +174,7 @@ impl<'a> Nodes<'a> {
                 span: parsed.place(path, false),
                 path: Path(path).to_string(),
             }),
-            Kind::Station | Kind::Satellite | Kind::Unclear => {}
+            Kind::Station | Kind::Host | Kind::Satellite | Kind::Unclear => {}
         }
     }
 
@@ -178,6 +199,7 @@ impl<'a> Nodes<'a> {
                 .stations
                 .iter()
                 .map(|station| station.name.as_str())
+                .chain(self.hosts.keys().map(Name::as_str))
         };
         let suggestion = nearest(name, stations()).map(|found| format!("did you mean `{found}`?"));
         let mut allowed: Vec<String> = stations().map(str::to_owned).collect();

@@ -3,10 +3,11 @@
 use super::inputs::Inputs;
 use crate::diagnostic::Diagnostics;
 use crate::model::{
-    AreaSize, Bfd, DaemonRouting, Families, Mode, OspfExtra, Restart, Routing, Start, Timers,
+    AreaSize, Bfd, DaemonRouting, Families, Mode, OspfExtra, Restart, Routing, Start, System,
+    Timers,
 };
 use crate::parse::Parsed;
-use crate::raw::{Family, RoutingMode, RoutingProtocol, Software};
+use crate::raw::{Family, Name, RawSystem, RoutingMode, RoutingProtocol, Software};
 use crate::text_file::TextFile;
 use crate::walk::Seg::{Index, Key};
 use constel_units::TimeSpan;
@@ -50,6 +51,7 @@ pub(super) fn resolve(
         None => {
             let only_daemons = [
                 ("protocol", raw.protocol.is_some()),
+                ("systems", raw.systems.is_some()),
                 ("ospf", raw.ospf.is_some()),
                 ("timers", raw.timers.is_some()),
                 ("bfd", raw.bfd.is_some()),
@@ -131,6 +133,8 @@ fn daemons(
         software,
         protocol,
         timers,
+        bgp_timers: bgp_timers(parsed, errors),
+        systems: raw.systems.iter().flatten().map(system).collect(),
         ospf: ospf_extra(parsed, (software, protocol), timers, errors),
         start: Start {
             load: start.load,
@@ -209,7 +213,7 @@ fn check_protocol(
 fn timers(parsed: &Parsed, protocol: RoutingProtocol, errors: &mut Diagnostics) -> Timers {
     let raw = &parsed.raw.routing;
     if protocol == RoutingProtocol::Ospf {
-        if raw.timers.is_some() {
+        if raw.timers.is_some() && raw.systems.is_none() {
             no_effect(parsed, errors, "timers", "protocol: isis");
         }
         let ospf = raw.ospf.clone().unwrap_or_default();
@@ -258,6 +262,14 @@ fn ospf_extra(
                 .error_at_key(&path, "no-effect", "only BIRD's OSPF is told about areas")
                 .with_reason("what would be ignored is an error, so that no result misleads")
                 .with_suggestion("remove `areas`, or set `daemon: bird` and `protocol: ospf`");
+            errors.push(error);
+        }
+        if !parsed.raw.ground.cables.is_empty() {
+            let path = [Key("routing"), Key("ospf"), Key("areas")];
+            let error = parsed
+                .error_at_key(&path, "no-effect", "areas have no place for cables")
+                .with_reason("a cable would be in no area, and OSPF would not use it")
+                .with_suggestion("remove `areas`, or `ground.cables`");
             errors.push(error);
         }
         match (areas.planes, areas.satellites) {
@@ -335,6 +347,36 @@ fn one_whole(
         errors.push(error);
     }
     u16::try_from(span.ns() / NANOS).unwrap_or(u16::MAX)
+}
+
+/// BGP's timers are those of the protocols other than OSPF.
+fn bgp_timers(parsed: &Parsed, errors: &mut Diagnostics) -> Timers {
+    /// The least hold time there is (RFC 4271, 4.2).
+    const LEAST_S: u16 = 3;
+    let raw = &parsed.raw.routing;
+    let given = raw.timers.clone().unwrap_or_default();
+    let seconds = |span: TimeSpan| u16::try_from(span.ns() / NANOS).unwrap_or(u16::MAX);
+    let (hello_s, dead_s) = (seconds(given.hello), seconds(given.dead));
+    if raw.systems.is_some() && dead_s < LEAST_S {
+        let error = parsed
+            .error_at(
+                &[Key("routing"), Key("timers"), Key("dead")],
+                "out-of-range",
+                format!("`dead` is {}", given.dead),
+            )
+            .with_reason("BGP holds a neighbour for 3 s at least (RFC 4271, 4.2)");
+        errors.push(error);
+    }
+    Timers { hello_s, dead_s }
+}
+
+fn system((name, raw): (&Name, &RawSystem)) -> System {
+    System {
+        name: name.clone(),
+        asn: raw.asn,
+        nodes: raw.nodes.clone().unwrap_or_default(),
+        reflectors: raw.reflectors.clone(),
+    }
 }
 
 fn whole_seconds(

@@ -1,0 +1,114 @@
+"""Runs labs and reads what they came to; shared by the experiments here. Needs root and a built `constel`."""
+
+import json
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CONSTEL = os.environ.get("CONSTEL", str(ROOT / "target/release/constel"))
+WORK = pathlib.Path(os.environ.get("WORK", "/tmp/constel-opensn"))
+
+# Satellites serve one station at a time, which FRR's IS-IS and OSPFv3 need: the same sky for all.
+IRIDIUM = """constel: 1
+name: {name}
+seed: 1
+start: 2026-11-21T05:14:00Z
+duration: {seconds} s
+step: 1 s
+clock: {{hold: until-routes-stand}}
+constellations:
+  iridium:
+    walker: {{pattern: star, inclination: 86.4 deg, satellites: 66, planes: 6, phasing: 2, altitude: 780 km}}
+    isl: {{pattern: plus-grid, seam: false, polar_cutoff: 60 deg, max_range: 6000 km,
+          link: {{rate: 100 Mbit/s, queue: 256 KiB}}}}
+    gsl: {{min_elevation: 8.2 deg, policy: longest-visible, beams: 1, link: {{rate: 50 Mbit/s, queue: 128 KiB}}}}
+ground:
+  from:
+    - file: {root}/scenarios/data/cities-top-1000-by-2025-population.csv
+      names: [Tokyo, Delhi, São-Paulo, {{city: New-York-Newark, as: new-york}}, Cairo, Lagos, Buenos-Aires,
+              Moscow, London, Lima, Johannesburg, Singapore, Sydney, Nairobi]
+{ground}
+routing: {routing}
+{more}
+traffic:
+{traffic}
+"""
+
+PAIRS = [("tokyo", "london"), ("sydney", "new-york"), ("sao-paulo", "johannesburg"), ("delhi", "lima")]
+
+
+def pings(seconds, interval_ms=100):
+    """IPv4 probes between PAIRS from 1 s on."""
+    return "\n".join(
+        f"  - {{name: ping-{a}-{b}, at: 1 s, for: {seconds - 2} s, "
+        f"ping: {{from: {a}, to: {b}, interval: {interval_ms} ms, family: ipv4}}}}"
+        for a, b in PAIRS)
+
+
+class Lab:
+    """A `constel run` in the background; ends with the `with` block."""
+
+    def __init__(self, name, scenario):
+        WORK.mkdir(parents=True, exist_ok=True)
+        self.name, self.results = name, WORK / name
+        self.file = WORK / f"{name}.yaml"
+        self.file.write_text(scenario)
+        shutil.rmtree(self.results, ignore_errors=True)
+        self.log = open(WORK / f"{name}.log", "w")
+        self.process = subprocess.Popen(
+            [CONSTEL, "run", str(self.file), "--name", name, "--results", str(self.results)],
+            stdout=self.log, stderr=subprocess.STDOUT)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        if self.process.poll() is None:
+            self.process.send_signal(2)
+            self.process.wait(60)
+
+    def verb(self, *words):
+        """A verb's JSON document; None when it failed."""
+        done = subprocess.run([CONSTEL, *words, "--json"], capture_output=True, text=True)
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
+    def t_s(self):
+        """Lab time; None before the clock runs."""
+        rows = [row for row in self.verb("list") or [] if row["lab"] == self.name]
+        if not rows or rows[0]["state"] != "running":
+            return None
+        t_ns = (self.verb("show", self.name) or {}).get("t_ns")
+        return None if t_ns is None else t_ns / 1e9
+
+    def wait_until(self, t_s):
+        """Waits for a lab time; False when the lab ended before."""
+        while self.process.poll() is None:
+            now = self.t_s()
+            if now is not None and now >= t_s:
+                return True
+            time.sleep(0.1 if now is None else min(0.5, max(0.02, t_s - now)))
+        return False
+
+    def summary(self):
+        """Waits for the end and reads the summary."""
+        self.process.wait()
+        path = self.results / "summary.json"
+        if not path.exists():
+            sys.exit(f"{self.name} gave no summary: see {self.log.name}")
+        return json.loads(path.read_text())
+
+
+def cost(summary):
+    """Processor seconds and memory of the daemons at the end, in words."""
+    rows = [row for row in summary["daemons"] if row["when"] == "end"]
+    return "; ".join(
+        f"{row['program']} {row['cpu_total_s']:.1f} s, {row['private_bytes']['p50'] / 2**20:.1f} MiB" for row in rows)
+
+
+def rng():
+    return random.Random(int(os.environ.get("SEED", "1")))
