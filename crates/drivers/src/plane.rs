@@ -60,6 +60,10 @@ impl PlaneConfig {
 /// the address [`constel_link::mac_of`] and send no super-frames ([`relay::send_single_frames`]). Then
 /// [`LinkPlane::attach`].
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one in a lab, and it is not moved about"
+)]
 pub enum LinkPlane {
     /// See [`Relay`].
     Relay(Relay),

@@ -218,7 +218,7 @@ fn live_with(
         &[]
     };
     let launcher = Arc::clone(&fabric.launcher);
-    let mut traffic = Traffic::plan(wiring, flows, &launcher.lab_dir.clone(), results, launcher);
+    let mut traffic = Traffic::plan(wiring, flows, &launcher.lab_dir.clone(), results, launcher)?;
     let pairs = traffic.pairs();
     traffic.start_servers()?;
     if options.stop.load(Ordering::Acquire) {

@@ -54,29 +54,35 @@ pub(crate) struct Traffic {
 
 impl Traffic {
     /// Plans every flow; `dir` is the lab's runtime folder.
+    ///
+    /// # Errors
+    /// When a flow names a node that the lab does not have.
     pub(crate) fn plan(
         wiring: &Wiring,
         flows: &[Flow],
         dir: &Path,
         results: &Results,
         launcher: Arc<Launcher>,
-    ) -> Self {
-        let job = |flow: &Flow| Job {
-            plan: commands::plan(
+    ) -> Result<Self, EngineError> {
+        let job = |flow: &Flow| {
+            let plan = commands::plan(
                 wiring,
                 flow,
                 &dir.join("flows").join(flow.name.as_str()),
                 &results.flow(flow.name.as_str(), "records.csv"),
-            ),
-            out: results.flow(flow.name.as_str(), "out"),
-            err: results.flow(flow.name.as_str(), "err"),
-            flow: flow.clone(),
+            )?;
+            Ok(Job {
+                plan,
+                out: results.flow(flow.name.as_str(), "out"),
+                err: results.flow(flow.name.as_str(), "err"),
+                flow: flow.clone(),
+            })
         };
-        Self {
-            jobs: flows.iter().map(job).collect(),
+        Ok(Self {
+            jobs: flows.iter().map(job).collect::<Result<_, EngineError>>()?,
             launcher,
             servers: Supervisor::new(),
-        }
+        })
     }
 
     /// The pairs whose paths are worth sampling.

@@ -267,6 +267,8 @@ pub(crate) fn set_up(loaded: &Arc<Loaded>, sizes: Sizes, per_cpu: u32) -> (Rings
         sides: vec![side; sizes.cpus as usize],
         malformed: 0,
     };
+    // Frames come in as soon as there are slots, and must find their share by then.
+    pool.publish_share();
     rings.refill(&mut pool, 0);
     pool.publish_share();
     (rings, pool)

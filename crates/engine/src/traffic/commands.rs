@@ -8,6 +8,7 @@ use constel_scenario::model::{
 };
 use constel_topology::NodeId;
 
+use crate::error::EngineError;
 use crate::wiring::Wiring;
 
 /// A program to start in a node.
@@ -68,31 +69,37 @@ pub(crate) const TRANSFER: &str = "constel-transfer";
 
 /// Plans a flow; `dir` is a folder of its own for a server's files.
 /// `records` is where it would keep times of single records.
-pub(crate) fn plan(wiring: &Wiring, flow: &Flow, dir: &Path, records: &Path) -> FlowPlan {
+///
+/// # Errors
+/// When the flow names a node that the lab does not have.
+pub(crate) fn plan(
+    wiring: &Wiring,
+    flow: &Flow,
+    dir: &Path,
+    records: &Path,
+) -> Result<FlowPlan, EngineError> {
     let seconds = flow.length.seconds();
     match &flow.action {
         Action::Ping(ping) => plan_ping(wiring, ping, seconds),
         Action::Iperf3(iperf3) => plan_iperf3(wiring, iperf3, seconds),
         Action::Http(http) => plan_http(wiring, http, seconds, dir),
         Action::Transfer(transfer) => plan_transfer(wiring, transfer, seconds, records),
-        Action::Run(run) => FlowPlan {
+        Action::Run(run) => Ok(FlowPlan {
             server: None,
             client: Launch {
-                node: node(wiring, &run.node),
+                node: node(wiring, &run.node)?,
                 argv: run.command.clone(),
             },
             ends: None,
-        },
+        }),
     }
 }
 
-fn node(wiring: &Wiring, name: &Name) -> NodeId {
-    // Every name in `traffic` was checked against the layout when the lab was planned.
-    wiring
-        .lab
-        .layout
-        .find(name.as_str())
-        .map_or(NodeId(0), |node| node.id)
+fn node(wiring: &Wiring, name: &Name) -> Result<NodeId, EngineError> {
+    let node = wiring.lab.layout.find(name.as_str());
+    node.map(|node| node.id).ok_or_else(|| {
+        EngineError::Configuration(format!("traffic: this lab has no node \"{name}\""))
+    })
 }
 
 fn address(wiring: &Wiring, node: NodeId, family: Family) -> IpAddr {
@@ -107,8 +114,8 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(ToString::to_string).collect()
 }
 
-fn plan_ping(wiring: &Wiring, ping: &Ping, seconds: f64) -> FlowPlan {
-    let (from, to) = (node(wiring, &ping.from), node(wiring, &ping.to));
+fn plan_ping(wiring: &Wiring, ping: &Ping, seconds: f64) -> Result<FlowPlan, EngineError> {
+    let (from, to) = (node(wiring, &ping.from)?, node(wiring, &ping.to)?);
     let interval = format!("{}", ping.interval.seconds());
     // -w ends it at the flow's end, with a summary; iputils counts whole seconds.
     let deadline = format!("{}", seconds.ceil() as u64);
@@ -117,15 +124,15 @@ fn plan_ping(wiring: &Wiring, ping: &Ping, seconds: f64) -> FlowPlan {
     let argv = words(&[
         "ping", "-D", "-n", "-i", &interval, "-w", &deadline, "-s", &size, &goal,
     ]);
-    FlowPlan {
+    Ok(FlowPlan {
         server: None,
         client: Launch { node: from, argv },
         ends: Some((from, to, ping.family)),
-    }
+    })
 }
 
-fn plan_iperf3(wiring: &Wiring, iperf3: &Iperf3, seconds: f64) -> FlowPlan {
-    let (from, to) = (node(wiring, &iperf3.from), node(wiring, &iperf3.to));
+fn plan_iperf3(wiring: &Wiring, iperf3: &Iperf3, seconds: f64) -> Result<FlowPlan, EngineError> {
+    let (from, to) = (node(wiring, &iperf3.from)?, node(wiring, &iperf3.to)?);
     let goal = address(wiring, to, iperf3.family).to_string();
     let port = iperf3.port.to_string();
     let length = format!("{}", seconds as u64);
@@ -152,7 +159,7 @@ fn plan_iperf3(wiring: &Wiring, iperf3: &Iperf3, seconds: f64) -> FlowPlan {
     if iperf3.reverse {
         argv.push("-R".to_owned());
     }
-    FlowPlan {
+    Ok(FlowPlan {
         server: Some(Server {
             launch: Launch {
                 node: to,
@@ -163,11 +170,16 @@ fn plan_iperf3(wiring: &Wiring, iperf3: &Iperf3, seconds: f64) -> FlowPlan {
         }),
         client: Launch { node: from, argv },
         ends: Some((from, to, iperf3.family)),
-    }
+    })
 }
 
-fn plan_http(wiring: &Wiring, http: &Http, seconds: f64, dir: &Path) -> FlowPlan {
-    let (from, to) = (node(wiring, &http.from), node(wiring, &http.to));
+fn plan_http(
+    wiring: &Wiring,
+    http: &Http,
+    seconds: f64,
+    dir: &Path,
+) -> Result<FlowPlan, EngineError> {
+    let (from, to) = (node(wiring, &http.from)?, node(wiring, &http.to)?);
     let host = match address(wiring, to, http.family) {
         IpAddr::V4(v4) => v4.to_string(),
         IpAddr::V6(v6) => format!("[{v6}]"),
@@ -204,7 +216,7 @@ fn plan_http(wiring: &Wiring, http: &Http, seconds: f64, dir: &Path) -> FlowPlan
         "%{json}\\n",
         &url,
     ]);
-    FlowPlan {
+    Ok(FlowPlan {
         server: Some(Server {
             launch: Launch {
                 node: to,
@@ -218,11 +230,16 @@ fn plan_http(wiring: &Wiring, http: &Http, seconds: f64, dir: &Path) -> FlowPlan
         }),
         client: Launch { node: from, argv },
         ends: Some((from, to, http.family)),
-    }
+    })
 }
 
-fn plan_transfer(wiring: &Wiring, transfer: &Transfer, seconds: f64, records: &Path) -> FlowPlan {
-    let (from, to) = (node(wiring, &transfer.from), node(wiring, &transfer.to));
+fn plan_transfer(
+    wiring: &Wiring,
+    transfer: &Transfer,
+    seconds: f64,
+    records: &Path,
+) -> Result<FlowPlan, EngineError> {
+    let (from, to) = (node(wiring, &transfer.from)?, node(wiring, &transfer.to)?);
     let goal = SocketAddr::new(address(wiring, to, transfer.family), transfer.port).to_string();
     let (transport, both, server_only) = match &transfer.over {
         Over::Leotp(settings) => ("leotp", settings.arguments(), Vec::new()),
@@ -245,7 +262,7 @@ fn plan_transfer(wiring: &Wiring, transfer: &Transfer, seconds: f64, records: &P
     }
     server.extend(both.iter().cloned().chain(server_only));
     client.extend(both);
-    FlowPlan {
+    Ok(FlowPlan {
         server: Some(Server {
             launch: Launch {
                 node: to,
@@ -259,5 +276,5 @@ fn plan_transfer(wiring: &Wiring, transfer: &Transfer, seconds: f64, records: &P
             argv: client,
         },
         ends: Some((from, to, transfer.family)),
-    }
+    })
 }
