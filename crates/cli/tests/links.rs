@@ -20,17 +20,21 @@ fn run(args: &[&str]) -> String {
     String::from_utf8_lossy(&out.stdout).into_owned()
 }
 
-/// Sends so many pings; how many came back, and the least round trip in ms.
+/// Sends so many pings; how many came back (none where there is no route), and the least round trip in ms.
 fn ping(lab: &str, from: &str, to: &str, count: u32) -> (u32, f64) {
     let count = count.to_string();
     let out = constel(&[
         "exec", lab, from, "--", "ping", "-q", "-i", "0.05", "-W", "1", "-c", &count, to,
     ]);
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&out.stderr);
+    if errors.contains("Network is unreachable") {
+        return (0, f64::NAN);
+    }
     let received = text
         .split(", ")
         .find_map(|part| part.strip_suffix(" received")?.trim().parse().ok())
-        .unwrap_or_else(|| panic!("no count in {text}"));
+        .unwrap_or_else(|| panic!("no count in {text} {errors}"));
     let least = text
         .split("= ")
         .nth(1)
