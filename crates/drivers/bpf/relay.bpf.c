@@ -27,6 +27,15 @@
 
 #define FLAG_CSUM 1
 #define FLAG_VLAN 2
+#define FLAG_TRAIN 4
+
+// A train (a super-frame of TCP: many frames not cut up yet) lies in several slots, a piece in
+// each. The slots are those next in this CPU's free ring.
+#define PIECE_AT 64
+#define PIECE (SLOT_BYTES - PIECE_AT)
+#define PIECES_MAX 34
+// Where TCP's checksum stands in its header.
+#define TCP_CHECK 16
 
 #define CHECKSUM_PARTIAL 3
 
@@ -41,7 +50,9 @@ struct desc {
 	__u16 flags;
 	__u16 csum_start; // from the first byte of the frame as described by len
 	__u16 csum_offset;
-	__u64 reserved;
+	__u32 train_len; // of a train, in bytes; `len` is the number of its pieces then
+	__u16 segment; // payload of each of its frames
+	__u16 vlan_tci; // of a train with a tag of the node's own
 };
 
 struct slot {
@@ -56,7 +67,7 @@ struct cpu {
 	__u64 captured;
 	__u64 dropped_pool; // no free slot
 	__u64 dropped_ring; // descriptor ring full
-	__u64 dropped_gso; // super-frame
+	__u64 dropped_gso; // super-frame of another protocol than TCP
 	__u64 dropped_size; // larger than a slot, or shorter than 16 bytes
 	__u64 dropped_error; // could not be read
 	__u64 trunk; // frames that reached cst_trunk
@@ -166,6 +177,7 @@ struct sk_buff {
 	__u16 csum_start;
 	__u16 csum_offset;
 	__u8 ip_summed : 2;
+	__u8 encapsulation : 1;
 } __attribute__((preserve_access_index));
 
 extern void *bpf_cast_to_kern_ctx(void *obj) __ksym;
@@ -188,6 +200,44 @@ static __always_inline struct cpu *this_cpu(__u32 *nr)
 	return bpf_map_lookup_elem(&cst_cpus, nr);
 }
 
+// Whether this super-frame is one that userspace can cut up: TCP's, not inside of anything else but
+// a VLAN, its checksum still to be completed.
+static __always_inline int is_train(struct __sk_buff *ctx, struct sk_buff *skb)
+{
+	if (skb->csum_offset != TCP_CHECK || BPF_CORE_READ_BITFIELD(skb, encapsulation) ||
+	    BPF_CORE_READ_BITFIELD(skb, ip_summed) != CHECKSUM_PARTIAL)
+		return 0;
+	if (ctx->vlan_present && ctx->vlan_proto != __builtin_bswap16(0x8100))
+		return 0;
+	return ctx->protocol == __builtin_bswap16(0x0800) ||
+	       ctx->protocol == __builtin_bswap16(0x86dd);
+}
+
+// Copy the pieces of a train into the slots that are next in the free ring.
+static __always_inline long copy_train(struct __sk_buff *ctx, __u32 nr, __u32 tail, __u32 pieces)
+{
+	for (__u32 i = 0; i < PIECES_MAX; i++) {
+		if (i >= pieces)
+			return 0;
+		__u32 key = nr * (ring_mask + 1) + ((tail + i) & ring_mask);
+		__u64 *free = bpf_map_lookup_elem(&cst_free, &key);
+		if (!free)
+			return -1;
+		__u32 slot = (__u32)*free;
+		__u8 *at = bpf_map_lookup_elem(&cst_slots, &slot);
+		if (!at)
+			return -1;
+		__u32 left = ctx->len - i * PIECE;
+		if (left > PIECE)
+			left = PIECE;
+		asm volatile("" : "+r"(left));
+		if (left > PIECE || left < 1 ||
+		    bpf_skb_load_bytes(ctx, i * PIECE, at + PIECE_AT, left))
+			return -1;
+	}
+	return 0;
+}
+
 SEC("tcx/ingress")
 int cst_capture(struct __sk_buff *ctx)
 {
@@ -206,12 +256,19 @@ int cst_capture(struct __sk_buff *ctx)
 		cpu->rehearsed++;
 		return TC_ACT_SHOT;
 	}
-	if (ctx->gso_size) {
-		cpu->dropped_gso++;
-		return TC_ACT_SHOT;
-	}
+	struct sk_buff *skb = bpf_cast_to_kern_ctx(ctx);
 	__u32 body = ctx->len - ADDRESSES;
-	if (body > BODY_MAX || body < BODY_MIN) {
+	__u32 slots = 1;
+	if (ctx->gso_size) {
+		if (!is_train(ctx, skb)) {
+			cpu->dropped_gso++;
+			return TC_ACT_SHOT;
+		}
+		slots = (ctx->len + PIECE - 1) / PIECE;
+	} else if (body > BODY_MAX || body < BODY_MIN) {
+		slots = 0;
+	}
+	if (slots < 1 || slots > PIECES_MAX) {
 		cpu->dropped_size++;
 		return TC_ACT_SHOT;
 	}
@@ -230,24 +287,25 @@ int cst_capture(struct __sk_buff *ctx)
 		cpu->dropped_error++;
 		return TC_ACT_SHOT;
 	}
-	// A port that floods must leave room for the others: of the slots what userspace says, of the
-	// rings at most as much as is still empty of this one. However many flood, each of them stops
-	// while there is room left for a port that does not.
+	// A port that floods must leave room for the others: of all slots what userspace says, of those
+	// of this CPU at most as many as are still free. However many flood, each of them stops while
+	// there is room left for a port that does not.
 	__u64 taken = *(volatile __u64 *)&port->taken;
 	__s64 held = taken - *(volatile __u64 *)&back->slots;
 	__s64 waiting = taken - *(volatile __u64 *)&back->descs;
 	head = cpu->desc_head;
-	__s64 room = (__s64)ring_mask + 1 - (__u32)(head - load_acquire(&cpu->desc_tail));
-	if (room <= 0) {
+	if (head - load_acquire(&cpu->desc_tail) > ring_mask) {
 		cpu->dropped_ring++;
 		return TC_ACT_SHOT;
 	}
-	if (waiting >= room || held >= (__s64)*(volatile __u64 *)share) {
+	__u32 room = filled - tail;
+	if ((waiting > 0 && waiting + slots > room) ||
+	    held + slots > (__s64)*(volatile __u64 *)share) {
 		cpu->dropped_share++;
 		__sync_fetch_and_add(&port->dropped_share, 1);
 		return TC_ACT_SHOT;
 	}
-	if (tail == filled) {
+	if (room < slots) {
 		cpu->dropped_pool++;
 		return TC_ACT_SHOT;
 	}
@@ -266,6 +324,20 @@ int cst_capture(struct __sk_buff *ctx)
 	}
 
 	__u32 flags = 0, own_tag = 0;
+	if (ctx->gso_size) {
+		if (copy_train(ctx, nr, tail, slots)) {
+			cpu->dropped_error++;
+			return TC_ACT_SHOT;
+		}
+		desc->train_len = ctx->len;
+		desc->segment = ctx->gso_size;
+		desc->vlan_tci = ctx->vlan_tci;
+		desc->len = slots;
+		desc->flags = FLAG_CSUM | FLAG_TRAIN | (ctx->vlan_present ? FLAG_VLAN : 0);
+		desc->csum_start = skb->csum_start - skb->mac_header;
+		desc->csum_offset = TCP_CHECK;
+		goto publish;
+	}
 	if (ctx->vlan_present) {
 		// The kernel took the node's own tag out of the frame; put it back.
 		__u16 *tag = (__u16 *)(at + TYPE_AT - TAG);
@@ -287,18 +359,18 @@ int cst_capture(struct __sk_buff *ctx)
 		return TC_ACT_SHOT;
 	}
 
-	struct sk_buff *skb = bpf_cast_to_kern_ctx(ctx);
 	if (BPF_CORE_READ_BITFIELD(skb, ip_summed) == CHECKSUM_PARTIAL) {
 		flags |= FLAG_CSUM;
 		desc->csum_start = skb->csum_start - skb->mac_header + own_tag;
 		desc->csum_offset = skb->csum_offset;
 	}
-	desc->slot = slot;
-	desc->ifindex = ctx->ifindex;
 	desc->len = ADDRESSES + own_tag + body;
 	desc->flags = flags | (own_tag ? FLAG_VLAN : 0);
-	cpu->free_tail = tail + 1;
-	__sync_fetch_and_add(&port->taken, 1);
+publish:
+	desc->slot = slot;
+	desc->ifindex = ctx->ifindex;
+	cpu->free_tail = tail + slots;
+	__sync_fetch_and_add(&port->taken, slots);
 	cpu->captured++;
 	desc->ts_ns = bpf_ktime_get_ns();
 	// Publish: a full barrier, after the descriptor and before the look at cst_asleep.

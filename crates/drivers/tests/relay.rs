@@ -7,6 +7,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::num::NonZeroU64;
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -153,18 +154,7 @@ fn a_vlan_tag_of_the_nodes_own_is_kept() {
     let tagged = [&[0x81, 0, 0xa0, 100][..], &ODD.to_be_bytes(), &[42; 60]].concat();
     let whole = [&mac_of(PortId(1))[..], &mac_of(PortId(0)), &tagged].concat();
     let receiver = lab.nodes[1].run(|| Raw::new(libc::ETH_P_ALL as u16));
-    // The kernel shows the tag apart from the frame.
-    let one = 1i32;
-    // SAFETY: pointer and length describe a local.
-    unsafe {
-        use std::os::fd::AsRawFd;
-        let option = libc::PACKET_AUXDATA;
-        let fd = receiver.as_raw_fd();
-        assert_eq!(
-            libc::setsockopt(fd, libc::SOL_PACKET, option, (&raw const one).cast(), 4),
-            0
-        );
-    }
+    show_tags(&receiver);
     lab.nodes[0]
         .run(|| Raw::new(libc::ETH_P_ALL as u16))
         .send(&whole);
@@ -184,9 +174,68 @@ fn a_vlan_tag_of_the_nodes_own_is_kept() {
     );
 }
 
+/// A super-frame inside of a VLAN of the node's own is cut up, and each frame has the tag.
+#[test]
+fn a_tagged_train_is_cut_up() {
+    let lab = Lab::new(&[0, 1]);
+    lab.apply(link(0, 1, MS));
+    let receiver = lab.nodes[1].run(|| Raw::new(libc::ETH_P_ALL as u16));
+    show_tags(&receiver);
+    let payload: Vec<u8> = (0..3001u32).map(|n| n as u8).collect();
+    let total = (20 + 20 + payload.len()) as u16;
+    let mut ip = vec![0x45, 0, 0, 0, 0, 7, 0x40, 0, 64, 6, 0, 0];
+    ip[2..4].copy_from_slice(&total.to_be_bytes());
+    ip.extend([10, 0, 0, 1, 10, 0, 0, 2]);
+    let mut tcp = vec![0; 20];
+    tcp[12] = 5 << 4;
+    tcp[13] = 0x18;
+    let tag = [0x81, 0, 0xa0, 100, 0x08, 0];
+    let addresses = [mac_of(PortId(1)), mac_of(PortId(0))].concat();
+    let whole = [&addresses[..], &tag, &ip, &tcp, &payload].concat();
+    // `struct virtio_net_hdr`: the checksum is to be completed; TCP over IPv4 in pieces of 1448 bytes.
+    let mut header = vec![1u8, 1];
+    for field in [58u16, 1448, 38, 16] {
+        header.extend(field.to_ne_bytes());
+    }
+    let sender = lab.nodes[0].run(|| Raw::new(libc::ETH_P_ALL as u16));
+    packet_option(&sender, PACKET_VNET_HDR);
+    sender.send(&[header, whole].concat());
+    let mut got = Vec::new();
+    while got.len() < payload.len() {
+        let (frame, tci) = receive_with_tag(&receiver);
+        assert!(!frame.is_empty(), "{} of 3001 bytes came", got.len());
+        if frame.len() > 54 && frame[26..34] == [10, 0, 0, 1, 10, 0, 0, 2] {
+            assert_eq!(tci, Some(0xa064));
+            let sequence = u32::from_be_bytes(frame[38..42].try_into().unwrap());
+            assert_eq!(sequence as usize, got.len(), "in order");
+            assert!(frame.len() <= 14 + 40 + 1448);
+            got.extend_from_slice(&frame[54..]);
+        }
+    }
+    assert_eq!(got, payload);
+    let stats = lab.handle.snapshot().unwrap();
+    assert_eq!(stats.unintended.total(), 0, "{:?}", stats.unintended);
+}
+
+const PACKET_VNET_HDR: i32 = 15;
+
+fn packet_option(socket: &Raw, option: i32) {
+    let one = 1i32;
+    // SAFETY: pointer and length describe a local.
+    let set = unsafe {
+        let fd = socket.as_raw_fd();
+        libc::setsockopt(fd, libc::SOL_PACKET, option, (&raw const one).cast(), 4)
+    };
+    assert_eq!(set, 0);
+}
+
+/// The kernel shows a tag apart from the frame.
+fn show_tags(receiver: &Raw) {
+    packet_option(receiver, libc::PACKET_AUXDATA);
+}
+
 /// A frame without its tag, and the tag.
 fn receive_with_tag(raw: &Raw) -> (Vec<u8>, Option<u16>) {
-    use std::os::fd::AsRawFd;
     let mut buffer = vec![0u8; 2048];
     let mut control = [0u64; 16];
     let mut iov = libc::iovec {
@@ -289,11 +338,54 @@ fn tcp_bulk_transfer_has_good_checksums() {
     assert_eq!(errors, 0);
     let stats = lab.handle.snapshot().unwrap();
     assert_eq!(stats.unintended.total(), 0, "{:?}", stats.unintended);
-    assert!(
-        stats.delivered > 40_000,
-        "MTU-sized frames, not super-frames: {}",
-        stats.delivered
-    );
+    // Nothing here acts on single frames: they pass by the dozen.
+    assert!(stats.delivered < 20_000, "{}", stats.delivered);
+    let free = eventually("all is delivered", || {
+        let s = lab.handle.snapshot().unwrap();
+        (s.totals.held == 0).then_some(s.free_slots)
+    });
+    assert_eq!(free, 16_384, "no slot gets lost");
+}
+
+#[test]
+fn trains_are_cut_up_where_an_edge_acts_on_frames() {
+    let slow = Impairment {
+        rate_bps: NonZeroU64::new(500_000_000),
+        queue: QueueLimit { bytes: 2_000_000 },
+        ..Impairment::delay_only(MS)
+    };
+    let lossy = Impairment {
+        loss: Loss::Bernoulli { loss_ratio: 0.001 },
+        ..Impairment::delay_only(MS)
+    };
+    for impairment in [slow, lossy] {
+        let lab = Lab::new(&[0, 1]);
+        lab.apply(vec![
+            set(0, 1, impairment),
+            set(1, 0, Impairment::delay_only(MS)),
+        ]);
+        let bytes = 10_000_000;
+        tcp_bulk(&lab, |n| v4(n).into(), bytes);
+        tcp_bulk(&lab, |n| v6(n).into(), bytes);
+        let errors = lab.nodes[1].run(|| snmp("Tcp", "InCsumErrors") + snmp("Tcp", "InErrs"));
+        assert_eq!(errors, 0);
+        let stats = lab
+            .handle
+            .edge_stats(PortId(0), PortId(1))
+            .unwrap()
+            .unwrap();
+        let frames = stats.counters.offered as usize;
+        assert!(frames >= 2 * bytes / 1448, "{frames} single frames");
+        let mean = stats.counters.offered_bytes as usize / frames;
+        assert!(mean <= 1514, "{mean} bytes");
+        let all = lab.handle.snapshot().unwrap();
+        assert_eq!(all.unintended.total(), 0, "{:?}", all.unintended);
+        let free = eventually("all is delivered", || {
+            let s = lab.handle.snapshot().unwrap();
+            (s.totals.held == 0).then_some(s.free_slots)
+        });
+        assert_eq!(free, 16_384, "no slot gets lost");
+    }
 }
 
 #[test]
@@ -568,11 +660,21 @@ fn super_frames_are_counted_not_silent() {
         .unwrap();
     relay.attach(&[PortId(2)]).unwrap();
     node.addresses(ETH0, 3);
-    let listener = lab.nodes[1].run(|| TcpListener::bind((v4(2), 7003)).unwrap());
-    let mut stream = node.run(|| TcpStream::connect((v4(2), 7003)).unwrap());
-    let _accepted = listener.accept().unwrap();
-    stream.set_nonblocking(true).unwrap();
-    let _ = stream.write(&[0; 100_000]);
+    // UDP in one piece of many datagrams, as with UDP_SEGMENT (103).
+    let sender = node.run(|| udp(v4(3), 7003));
+    let segment: libc::c_int = 1000;
+    // SAFETY: pointer and length describe a local.
+    let set = unsafe {
+        libc::setsockopt(
+            sender.as_raw_fd(),
+            libc::SOL_UDP,
+            103,
+            (&raw const segment).cast(),
+            size_of_val(&segment) as u32,
+        )
+    };
+    assert_eq!(set, 0);
+    sender.send_to(&[0; 10_000], (v4(2), 7003)).unwrap();
     eventually("a super-frame is dropped and counted", || {
         (lab.handle.snapshot().unwrap().unintended.gso > 0).then_some(())
     });
@@ -844,11 +946,9 @@ fn a_port_that_floods_leaves_slots_to_the_others() {
         stats.unintended.share > 0 && stats.unintended.pool == 0,
         "{stats:?}"
     );
-    assert_eq!(
-        held + stats.unintended.total(),
-        sent,
-        "every frame is accounted for"
-    );
+    // The node's kernel may have had a word of its own with its neighbours.
+    let known = held + stats.unintended.total();
+    assert!((sent..sent + 10).contains(&known), "{known} of {sent}");
     assert!((1000..4096 - 64).contains(&held), "{held}");
     let lost_at = |port| lab.handle.dropped_share(PortId(port)).unwrap();
     assert_eq!(lost_at(0), stats.unintended.share, "counted at the port");

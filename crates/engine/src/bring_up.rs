@@ -21,7 +21,7 @@ use crate::impair;
 use crate::launcher::{Launcher, hosts_file, namespaces_file};
 use crate::limits;
 use crate::manifest::memory_bytes;
-use crate::nodes::{Builder, LiveNode};
+use crate::nodes::{Builder, LiveNode, carries_trains};
 use crate::progress::{Progress, Stage};
 use crate::wiring::Wiring;
 
@@ -97,6 +97,7 @@ pub(crate) fn fabric(
         template: &template,
         globals,
         owner: &owner,
+        trains: carries_trains(&plane, &wiring.lab.scenario),
     };
     let nodes = Arc::new(builder.build(&stage)?);
     let after = memory_bytes("MemAvailable:");

@@ -11,13 +11,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
-use constel_drivers::relay::send_single_frames;
+use constel_drivers::relay::{send_single_frames, send_tcp_trains};
 use constel_drivers::{DriverError, LinkPlane};
 use constel_host::NetNs;
 use constel_host::globals::{Globals, Owner};
 use constel_host::netlink::{Batch, Mac, Socket, VethEnd};
 use constel_host::template::NodeTemplate;
 use constel_link::PortId;
+use constel_scenario::model::{Isl, Scenario};
 use constel_topology::NodeId;
 
 use crate::error::EngineError;
@@ -44,6 +45,30 @@ pub(crate) struct Builder<'a> {
     pub(crate) template: &'a NodeTemplate,
     pub(crate) globals: &'a Globals,
     pub(crate) owner: &'a Owner,
+    /// Nodes send TCP's super-frames; see [`carries_trains`].
+    pub(crate) trains: bool,
+}
+
+/// Below this rate the relay would cut full super-frames up again.
+const TRAIN_RATE_BPS: u64 = 26_000_000_000;
+
+/// Whether nodes may send TCP's super-frames, which the relay carries whole over links that are fast and do nothing
+/// to single frames. If some are slow, cutting them up is better left to the kernels of the nodes.
+pub(crate) fn carries_trains(plane: &LinkPlane, scenario: &Scenario) -> bool {
+    let lasers = scenario.constellations.iter().filter_map(|c| match &c.isl {
+        Isl::None => None,
+        Isl::PlusGrid(grid) => Some(&grid.link),
+    });
+    let ground = scenario
+        .constellations
+        .iter()
+        .filter_map(|c| c.gsl.as_ref());
+    let across = scenario.cross_shell.iter().map(|c| &c.link);
+    let mut links = lasers.chain(ground.map(|gsl| &gsl.link)).chain(across);
+    matches!(plane, LinkPlane::Relay(_))
+        && links.all(|link| {
+            link.rate.bps() >= TRAIN_RATE_BPS && link.loss.get() == 0.0 && link.effects.is_empty()
+        })
 }
 
 /// A batch of namespaces, the first of which is node number `first`.
@@ -128,7 +153,11 @@ impl Builder<'_> {
                 ns.enter_for_good()?;
                 for port in self.wiring.lab.layout.ports_of(NodeId(index as u32)) {
                     // Rate, queue and loss act on frames, not on super-frames.
-                    send_single_frames(port.name()).map_err(DriverError::from)?;
+                    if self.trains {
+                        send_tcp_trains(port.name()).map_err(DriverError::from)?;
+                    } else {
+                        send_single_frames(port.name()).map_err(DriverError::from)?;
+                    }
                 }
                 let mut netlink = Socket::open()?;
                 self.wiring.configure_node(NodeId(index as u32), &mut batch);

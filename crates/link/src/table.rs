@@ -602,6 +602,29 @@ impl<F> EdgeTable<F> {
         accepted + usize::from(self.offer(id, now, len_bytes, frame, frames))
     }
 
+    /// Whether the edge that a frame from `from` to `dst_mac` takes may be given many frames as one
+    /// of `len_bytes`: it has no law that acts on single frames, and serves them all within
+    /// `within_ns`. True as well when there is no such edge.
+    #[must_use]
+    pub fn takes_trains(
+        &self,
+        from: PortId,
+        dst_mac: [u8; 6],
+        len_bytes: u32,
+        within_ns: Nanos,
+    ) -> bool {
+        let Some(edges) = self.ports.get(from.0 as usize) else {
+            return true;
+        };
+        let id = match edges[..] {
+            [only] => Some(only),
+            _ if is_group(dst_mac) => return false,
+            _ => port_of_mac(dst_mac).and_then(|to| self.index.get(&key(from.0, to.0)).copied()),
+        };
+        let entry = id.and_then(|id| self.entries[id as usize].as_ref());
+        entry.is_none_or(|entry| entry.edge.takes_trains(len_bytes, within_ns))
+    }
+
     fn refuse(&mut self, from: PortId, frame: F, frames: &mut impl Frames<F>) -> usize {
         if let Some(count) = self.no_edge.get_mut(from.0 as usize) {
             *count += 1;

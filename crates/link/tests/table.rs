@@ -1,10 +1,11 @@
 //! The table: where frames go, updates that are all or nothing, order over all edges.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
 use constel_link::{
-    ChangeError, DropCause, Edge, EdgeChange, EdgeCounters, EdgeTable, EdgeUpdate, Frames,
-    Impairment, Loss, Nanos, PortId, QueueLimit, mac_of,
+    ChangeError, CheckedEffects, DropCause, Edge, EdgeChange, EdgeCounters, EdgeTable, EdgeUpdate,
+    Effects, EffectsChange, Frames, Impairment, Loss, Nanos, PortId, QueueLimit, mac_of,
 };
 use proptest::prelude::*;
 
@@ -254,6 +255,56 @@ fn each_life_has_its_own_losses() {
     assert_ne!(a[0], a[1]);
     assert_eq!(a, run(1));
     assert_ne!(a, run(2));
+}
+
+/// Many frames may be given as one where nothing acts on single frames and they take next to no time.
+#[test]
+fn trains_pass_where_nothing_acts_on_frames() {
+    let whole = |impairment: Impairment, effects: Option<Effects>| {
+        let mut t = EdgeTable::new(2, 1);
+        let mut log = Log::default();
+        apply(&mut t, 0, &mut log, vec![set(0, 1, impairment)]);
+        let (from, to) = (PortId(0), PortId(1));
+        let change = EffectsChange::Edge { from, to, effects };
+        let checked = CheckedEffects::new(vec![change], 2).unwrap();
+        t.apply_effects(0, &checked, &mut log).unwrap();
+        t.takes_trains(from, mac_of(to), 64_000, 20_000)
+    };
+    let plain = Impairment::delay_only(MS);
+    assert!(whole(plain, None));
+    let rate = |rate_bps, bytes| Impairment {
+        rate_bps: NonZeroU64::new(rate_bps),
+        queue: QueueLimit { bytes },
+        ..plain
+    };
+    // 64,000 bytes in 20 us are 25.6 Gbit/s.
+    assert!(whole(rate(25_600_000_000, 1_000_000), None));
+    assert!(!whole(rate(25_599_999_999, 1_000_000), None));
+    assert!(
+        !whole(rate(25_600_000_000, 200_000), None),
+        "queue too short"
+    );
+    let loss = Loss::Bernoulli { loss_ratio: 1e-6 };
+    assert!(!whole(Impairment { loss, ..plain }, None));
+    let twice = Effects {
+        duplicate_ratio: Some(0.5),
+        ..Effects::default()
+    };
+    assert!(!whole(plain, Some(twice)));
+
+    // Of a port with several edges, only to one of them; and nowhere does no harm.
+    let mut t = EdgeTable::<u32>::new(3, 1);
+    let mut log = Log::default();
+    apply(
+        &mut t,
+        0,
+        &mut log,
+        vec![set(0, 1, plain), set(0, 2, plain)],
+    );
+    let takes = |from, to| t.takes_trains(PortId(from), to, 64_000, 20_000);
+    assert!(takes(0, mac_of(PortId(2))));
+    assert!(!takes(0, BROADCAST));
+    assert!(takes(1, mac_of(PortId(0))) && takes(7, BROADCAST));
 }
 
 #[test]

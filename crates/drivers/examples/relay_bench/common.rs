@@ -80,14 +80,14 @@ pub(crate) enum Path {
     Veth { gso: bool },
     /// Two veth pairs each, joined by the kernel's own redirection.
     Redirect { gso: bool },
-    /// The relay.
-    Relay { delay_ns: u64 },
+    /// The relay, its nodes sending TCP's super-frames or not.
+    Relay { delay_ns: u64, gso: bool },
 }
 
 impl Path {
     pub(crate) fn delay_ns(self) -> u64 {
         match self {
-            Path::Relay { delay_ns } => delay_ns,
+            Path::Relay { delay_ns, .. } => delay_ns,
             _ => 0,
         }
     }
@@ -100,7 +100,7 @@ pub(crate) fn address(link: usize, side: u8) -> Ipv4Addr {
 impl Row {
     /// Links of the relay with this delay, or bare veth pairs.
     pub(crate) fn new(options: &Options, links: usize, delay_ns: Option<u64>, gso: bool) -> Row {
-        let path = delay_ns.map_or(Path::Veth { gso }, |delay_ns| Path::Relay { delay_ns });
+        let path = delay_ns.map_or(Path::Veth { gso }, |delay_ns| Path::Relay { delay_ns, gso });
         Row::of(options, links, path).unwrap()
     }
 
@@ -129,9 +129,9 @@ impl Row {
                     let (left, right) = ((left, left_nth), (right, 0));
                     redirect::join(&switch, link as u32, left, right, gso)?;
                 }
-                (Path::Relay { .. }, Some(relay)) => {
-                    left.plug(relay, PortId(2 * link as u32), left_nth);
-                    right.plug(relay, PortId(2 * link as u32 + 1), 0);
+                (Path::Relay { gso, .. }, Some(relay)) => {
+                    left.plug(relay, PortId(2 * link as u32), left_nth, gso);
+                    right.plug(relay, PortId(2 * link as u32 + 1), 0, gso);
                 }
                 (Path::Relay { .. }, None) => {}
             }
@@ -154,7 +154,16 @@ impl Row {
                         .link_up(ifindex);
                 }
             });
-            node.run(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap());
+            node.run(|| {
+                for (name, value) in [
+                    ("ip_forward", "1"),
+                    // Room for 25 Gbit/s over 10 ms.
+                    ("tcp_rmem", "4096 131072 134217728"),
+                    ("tcp_wmem", "4096 131072 134217728"),
+                ] {
+                    std::fs::write(format!("/proc/sys/net/ipv4/{name}"), value).unwrap();
+                }
+            });
             node.netlink(|batch| {
                 for link in 0..links {
                     let dst = IpPrefix::new(address(link, 0).into(), 24).unwrap();
@@ -188,7 +197,7 @@ impl Row {
     pub(crate) fn around(relay: &Relay) -> Row {
         let nodes = vec![Node::new(), Node::new()];
         for (n, node) in nodes.iter().enumerate() {
-            node.plug(relay, PortId(n as u32), 0);
+            node.plug(relay, PortId(n as u32), 0, false);
             let prefix = IpPrefix::new(address(0, n as u8 + 1).into(), 24).unwrap();
             node.netlink(|batch| {
                 batch

@@ -1,7 +1,7 @@
 //! Measures the relay next to its baselines, in one run.
 //!
 //!     cargo run --release -p constel-drivers --example relay_bench -- [--json] [--seconds N]
-//!         [--only accuracy|rate|handover|throughput|isolation|tcp|update] [--nice] [--lead-us N]
+//!         [--only accuracy|rate|handover|throughput|isolation|tcp|square|update] [--nice] [--lead-us N]
 //!
 //! Everything happens in namespaces made here. `benches/README.md` says what was found.
 
@@ -14,6 +14,7 @@ mod handover;
 mod isolation;
 mod rate;
 mod redirect;
+mod square;
 mod tcp;
 mod throughput;
 mod update;
@@ -56,13 +57,14 @@ fn main() {
         }
     }
     type Bench = fn(&Options) -> Vec<serde_json::Value>;
-    let benches: [(&str, Bench); 7] = [
+    let benches: [(&str, Bench); 8] = [
         ("accuracy", accuracy::accuracy),
         ("rate", rate::rate),
         ("handover", handover::handover),
         ("throughput", throughput::throughput),
         ("isolation", isolation::isolation),
         ("tcp", tcp::tcp_truth),
+        ("square", square::square),
         ("update", update::updates),
     ];
     if let Some(only) = &options.only

@@ -14,7 +14,7 @@ use constel_link::{Delay, EdgeUpdate, Impairment, Loss, PortId, QueueLimit};
 use serde_json::{Value, json};
 
 use crate::common::*;
-use crate::support::{Node, set, v4};
+use crate::support::{ETH0, Node, set, v4};
 
 const RATE_BPS: u64 = 20_000_000;
 const RTTS_MS: [u64; 4] = [10, 50, 100, 300];
@@ -154,8 +154,10 @@ pub(crate) fn tcp_truth(options: &Options) -> Vec<Value> {
             .map(|(n, &(rtt_ms, loss))| {
                 let pair = (Node::new(), Node::new());
                 let (a, b) = (2 * n as u32, 2 * n as u32 + 1);
-                pair.0.port(&relay, PortId(a), 0, 1);
-                pair.1.port(&relay, PortId(b), 0, 2);
+                for (node, port, n) in [(&pair.0, a, 1), (&pair.1, b, 2)] {
+                    node.plug(&relay, PortId(port), 0, false);
+                    node.addresses(ETH0, n);
+                }
                 let there = Impairment {
                     delay: Delay::constant(rtt_ms * MS / 2),
                     rate_bps: std::num::NonZeroU64::new(RATE_BPS),

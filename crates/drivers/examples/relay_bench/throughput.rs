@@ -11,6 +11,10 @@ use crate::tcp::Stream;
 
 const HOPS: [usize; 3] = [1, 5, 20];
 
+fn relay(delay_ns: u64, gso: bool) -> Path {
+    Path::Relay { delay_ns, gso }
+}
+
 pub(crate) fn throughput(options: &Options) -> Vec<Value> {
     let mut results = udp(options);
     results.extend(tcp(options));
@@ -42,7 +46,7 @@ fn udp(options: &Options) -> Vec<Value> {
         for (name, path) in [
             ("veth", Path::Veth { gso: false }),
             ("redirect", Path::Redirect { gso: false }),
-            ("relay", Path::Relay { delay_ns: 0 }),
+            ("relay", relay(0, false)),
         ] {
             let row = match Row::of(options, hops, path) {
                 Ok(row) => row,
@@ -106,20 +110,22 @@ fn tcp(options: &Options) -> Vec<Value> {
             ("redirect, super-frames", Path::Redirect { gso: true }),
             ("veth, MTU frames", Path::Veth { gso: false }),
             ("redirect, MTU frames", Path::Redirect { gso: false }),
-            ("relay, no delay", Path::Relay { delay_ns: 0 }),
-            ("relay, 10 ms round trip", Path::Relay { delay_ns: share }),
+            ("relay, super-frames", relay(0, true)),
+            ("the same, 10 ms round trip", relay(share, true)),
+            ("relay, MTU frames", relay(0, false)),
+            ("the same, 10 ms round trip", relay(share, false)),
         ] {
             let row = match Row::of(options, hops, path) {
                 Ok(row) => row,
                 Err(why) => {
                     say(
                         options,
-                        &format!("{name:>24} {hops:>2} hops: not measured: {why}"),
+                        &format!("{name:>26} {hops:>2} hops: not measured: {why}"),
                     );
                     continue;
                 }
             };
-            let mut text = format!("{name:>24} {hops:>2} hops:");
+            let mut text = format!("{name:>26} {hops:>2} hops:");
             for cc in ["cubic", "bbr"] {
                 let (near, far, _, to) = row.ends();
                 let stream = Stream::open(near, far, to, 9001, cc);

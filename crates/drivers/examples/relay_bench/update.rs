@@ -10,7 +10,7 @@ use crate::common::*;
 pub(crate) fn updates(options: &Options) -> Vec<Value> {
     say(options, "\none update of the edge table");
     let mut results = Vec::new();
-    for edges in [10u32, 1_000, 10_000, 60_000] {
+    for edges in [10u32, 1_000, 10_000, 65_000] {
         let config = RelayConfig {
             slots: 1024,
             ..RelayConfig::new("bench", edges + 1, 1)

@@ -20,6 +20,12 @@ pub(crate) const FRAME_MAX: usize = ADDRESSES + SLOT_BYTES - TYPE_AT;
 pub(crate) const FLAG_CSUM: u16 = 1;
 /// The frame has a VLAN tag of the node's own.
 pub(crate) const FLAG_VLAN: u16 = 2;
+/// A train; see [`super::trains`].
+pub(crate) const FLAG_TRAIN: u16 = 4;
+/// Where a piece of a train stands in its slot, and how long it is at most.
+pub(crate) const PIECE_AT: usize = 64;
+pub(crate) const PIECE: usize = SLOT_BYTES - PIECE_AT;
+pub(crate) const PIECES_MAX: usize = 34;
 
 /// The slot that holds the frame of rehearsals; it is never in the pool.
 pub(crate) const REHEARSAL_SLOT: u32 = 0;
@@ -47,7 +53,11 @@ pub(crate) struct Desc {
     pub(crate) flags: u16,
     pub(crate) csum_start: u16,
     pub(crate) csum_offset: u16,
-    pub(crate) reserved: u64,
+    /// Of a train, bytes; `len` is the number of its pieces then.
+    pub(crate) train_len: u32,
+    pub(crate) segment: u16,
+    /// The tag of the node's own, of a train that has one.
+    pub(crate) vlan_tci: u16,
 }
 
 /// State of one CPU's rings.
@@ -96,7 +106,7 @@ const _: () = assert!(size_of::<Cpu>() == 192 && offset_of!(Cpu, desc_tail) == 1
 const _: () = assert!(1 << SLOT_SHIFT == SLOT_BYTES);
 const _: () = assert!(FIRST_UPLINK + PORTS_MAX.div_ceil(SHARD_PORTS) < DECOY);
 
-/// A frame in a slot: what travels through the edge table.
+/// A frame in a slot, or a train by its number: what travels through the edge table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotRef {
     pub(crate) slot: u32,
@@ -107,6 +117,21 @@ pub(crate) struct SlotRef {
 }
 
 impl SlotRef {
+    /// The number of a train.
+    pub(crate) fn train(number: u32) -> SlotRef {
+        SlotRef {
+            slot: number,
+            len: 0,
+            flags: FLAG_TRAIN,
+            csum_start: 0,
+            csum_offset: 0,
+        }
+    }
+
+    pub(crate) fn is_train(self) -> bool {
+        self.flags & FLAG_TRAIN != 0
+    }
+
     /// Where the frame's first byte stands in its slot.
     pub(crate) fn start(self) -> usize {
         let own = if self.flags & FLAG_VLAN != 0 { TAG } else { 0 };

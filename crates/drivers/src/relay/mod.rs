@@ -8,12 +8,13 @@
 //!
 //! Whoever makes the ports creates, for each, a veth pair whose host end is called `h<port>`, has
 //! the index [`host_ifindex`], stands in the namespace [`Relay::shard_of`] and is up; the node's
-//! end must have the address [`constel_link::mac_of`] and send no super-frames, which are dropped
-//! and counted: [`send_single_frames`] sees to that. Then [`Relay::attach`].
+//! end must have the address [`constel_link::mac_of`] and send no super-frames but TCP's (others
+//! are dropped and counted): [`send_tcp_trains`] or [`send_single_frames`] sees to that. Then [`Relay::attach`].
 //!
 //! Attaching a program costs tens of milliseconds unless RCU is expedited: hold
 //! `constel_host::rcu::Expedited` around [`Relay::new`] and [`Relay::attach`].
 
+mod answers;
 mod clock;
 mod decoy;
 mod error;
@@ -25,10 +26,14 @@ mod offload;
 mod plumbing;
 mod pool;
 mod rehearsal;
+mod rings;
 mod sched;
 mod stalls;
 mod stats;
 mod thread;
+mod train_out;
+mod trains;
+mod trains_in;
 mod xsk;
 
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -42,7 +47,7 @@ use constel_link::{EdgeTable, Nanos, PortId};
 pub use clock::mono_ns;
 pub use error::{RelayError, Result};
 pub use handle::{Applied, Pending, RelayHandle};
-pub use offload::send_single_frames;
+pub use offload::{send_single_frames, send_tcp_trains};
 pub use sched::Priority;
 pub use stalls::{Stall, StallStats};
 pub use stats::{ClassLateness, RelayStats, UnintendedDrops};
@@ -53,6 +58,7 @@ use object::{Loaded, Sizes};
 use plumbing::{Plumbing, TRUNK_SEND};
 use sched::Waiting;
 use thread::{Command, Signals, State, Thread};
+use train_out::TrainsOut;
 use xsk::Xsk;
 
 use crate::named::NamedThread;
@@ -223,7 +229,8 @@ impl Relay {
             bell,
         });
         let per_cpu = per_cpu_slots(self.sizes.slots, self.sizes.cpus);
-        let (rings, pool) = pool::set_up(&self.loaded, self.sizes, per_cpu);
+        let trains_out = self.plumbing.trunk.run(|| TrainsOut::new(TRUNK_SEND))??;
+        let (rings, pool) = rings::set_up(&self.loaded, self.sizes, per_cpu);
         let (send, commands) = channel::<Command>();
         let thread = Thread {
             loaded: self.loaded.clone(),
@@ -231,6 +238,7 @@ impl Relay {
             pool,
             table: EdgeTable::new(self.config.ports, self.config.seed),
             xsk,
+            trains_out,
             signals: signals.clone(),
             commands,
             wake_fd: self.loaded.wake_fd()?,

@@ -1,9 +1,10 @@
-//! Having a node send frames, not super-frames.
+//! Having a node send frames, or trains of TCP's, and no other super-frames.
 //!
-//! A delay, a queue or a loss acts on what goes over the air, so the relay must see frames of MTU
-//! size. Two ways were compared: with `gso_max_segs` 1 TCP itself works frame by frame and wakes
-//! its peer for each (0.4 Gbit/s where the other way gave 5); with the segmentation offloads off,
-//! TCP still works in large pieces and the kernel cuts them up just before they leave.
+//! A delay, a queue or a loss acts on what goes over the air, so edges must see frames of MTU
+//! size, or trains that the relay knows how to cut up. Two ways to have single frames were
+//! compared: with `gso_max_segs` 1 TCP itself works frame by frame and wakes its peer for each
+//! (0.4 Gbit/s where the other way gave 5); with the segmentation offloads off, TCP still works in
+//! large pieces and the kernel cuts them up just before they leave.
 
 use std::ffi::c_void;
 use std::io;
@@ -29,6 +30,8 @@ struct Request {
 
 /// Numbers of the features that would send super-frames; the same for every interface of a kernel.
 static SEGMENTATION: OnceLock<Vec<usize>> = OnceLock::new();
+/// Those of them that are not TCP's.
+static OTHER_THAN_TCP: OnceLock<Vec<usize>> = OnceLock::new();
 
 /// Have this interface *of the calling thread's namespace* send no super-frames: all its
 /// segmentation offloads go off, checksum offload and software segmentation stay.
@@ -36,16 +39,46 @@ static SEGMENTATION: OnceLock<Vec<usize>> = OnceLock::new();
 /// # Errors
 /// [`RelayError::Os`] when there is no such interface, or it will not.
 pub fn send_single_frames(interface: &str) -> Result<()> {
+    turn_off(interface, &SEGMENTATION, is_segmentation)
+}
+
+/// Have this interface *of the calling thread's namespace* send no super-frames but TCP's, which
+/// the relay carries whole or cuts up, as the edge asks for.
+///
+/// # Errors
+/// As [`send_single_frames`].
+pub fn send_tcp_trains(interface: &str) -> Result<()> {
+    turn_off(interface, &OTHER_THAN_TCP, |name| {
+        is_segmentation(name) && !is_tcp(name)
+    })
+}
+
+/// Those whose frames differ in nothing but place, length and the flags of first and last; the others (fixed
+/// identification, accurate ECN) are cut up by the node's kernel.
+fn is_tcp(name: &[u8]) -> bool {
+    let plain: [&[u8]; 3] = [
+        b"tx-tcp-segmentation",
+        b"tx-tcp-ecn-segmentation",
+        b"tx-tcp6-segmentation",
+    ];
+    plain.contains(&name)
+}
+
+fn turn_off(
+    interface: &str,
+    features: &OnceLock<Vec<usize>>,
+    which: impl Fn(&[u8]) -> bool,
+) -> Result<()> {
     let what = |source| RelayError::Os {
         what: format!("turn segmentation offloads of {interface} off"),
         source,
     };
     let socket = socket().map_err(what)?;
-    let features = match SEGMENTATION.get() {
+    let features = match features.get() {
         Some(features) => features,
         None => {
-            let found = find_features(&socket, interface).map_err(what)?;
-            SEGMENTATION.get_or_init(|| found)
+            let found = find_features(&socket, interface, which).map_err(what)?;
+            features.get_or_init(|| found)
         }
     };
     let blocks = features.iter().max().map_or(0, |max| max / 32 + 1);
@@ -59,7 +92,11 @@ pub fn send_single_frames(interface: &str) -> Result<()> {
     ethtool(&socket, interface, &mut words).map_err(what)
 }
 
-fn find_features(socket: &OwnedFd, interface: &str) -> io::Result<Vec<usize>> {
+fn find_features(
+    socket: &OwnedFd,
+    interface: &str,
+    which: impl Fn(&[u8]) -> bool,
+) -> io::Result<Vec<usize>> {
     // cmd, reserved, mask (two words), then one word per set asked for.
     let mut info = [ETHTOOL_GSSET_INFO, 0, 1 << ETH_SS_FEATURES, 0, 0];
     ethtool(socket, interface, &mut info)?;
@@ -75,7 +112,7 @@ fn find_features(socket: &OwnedFd, interface: &str) -> io::Result<Vec<usize>> {
         .chunks_exact(NAME_BYTES)
         .map(|name| name.split(|&b| b == 0).next().unwrap_or_default())
         .enumerate()
-        .filter(|(_, name)| is_segmentation(name))
+        .filter(|(_, name)| which(name))
         .map(|(n, _)| n)
         .collect();
     Ok(found)
@@ -138,6 +175,14 @@ mod tests {
             assert!(!is_segmentation(name.as_bytes()), "{name}");
         }
         assert!(is_segmentation(b"tx-gso-list"));
+        assert!(is_tcp(b"tx-tcp6-segmentation") && !is_tcp(b"tx-udp-segmentation"));
+    }
+
+    #[test]
+    fn trains_are_plain_tcp() {
+        assert!(is_tcp(b"tx-tcp-segmentation") && is_tcp(b"tx-tcp6-segmentation"));
+        assert!(!is_tcp(b"tx-tcp-mangleid-segmentation"));
+        assert!(!is_tcp(b"tx-tcp-accecn-segmentation"));
     }
 
     #[test]

@@ -15,15 +15,16 @@ pub struct UnintendedDrops {
     pub share: u64,
     /// Descriptor ring full.
     pub ring: u64,
-    /// GSO super-frame: the port was made without [`super::send_single_frames`].
+    /// Super-frame of another protocol than TCP: the port was made without
+    /// [`super::send_tcp_trains`].
     pub gso: u64,
     /// Larger than a slot (2,012 bytes with its Ethernet header), or shorter than 16 bytes.
     pub size: u64,
     /// Could not be read, or from an interface that is no port.
     pub error: u64,
-    /// No slot for the copy of a multicast frame.
+    /// No slot for the copy of a multicast frame, or for a frame of a train that was cut up.
     pub no_buffer: u64,
-    /// Refused by AF_XDP as malformed: always 0.
+    /// Refused by AF_XDP as malformed, or a train that the kernel did not take: always 0.
     pub trunk: u64,
     /// Sent, but not seen behind the trunk (kernel backlog full). Frames under way at the moment
     /// of the snapshot are counted too, so only a value that stays says something.
@@ -65,7 +66,7 @@ pub struct RelayStats {
     pub totals: Totals,
     /// Drops nobody asked for.
     pub unintended: UnintendedDrops,
-    /// Frames captured at ports.
+    /// Frames captured at ports; a train of TCP's counts as one.
     pub captured: u64,
     /// Frames that ports sent before the thread was started: there was no edge for them.
     pub before_start: u64,

@@ -15,11 +15,13 @@ use super::clock::{mono_ns, thread_cpu_ns};
 use super::handle::Applied;
 use super::layout::{ADDRESSES, FLAG_CSUM, SlotRef, TAG};
 use super::object::Loaded;
-use super::pool::{Pool, Rings};
+use super::pool::Pool;
 use super::rehearsal::{self, Rehearsal};
+use super::rings::Rings;
 use super::sched::{Plan, Waiting};
 use super::stalls::{STALL_NS, Stall, Stalls};
-use super::stats::{ClassLateness, RelayStats, UnintendedDrops};
+use super::stats::{ClassLateness, RelayStats};
+use super::train_out::TrainsOut;
 use super::xsk::{Checksum, Xsk};
 
 /// Frames sent per system call at most.
@@ -31,6 +33,8 @@ const RINGS_LONG: u32 = 512;
 /// A frame is stamped a moment before it can be seen; younger ones wait for the next look, so that
 /// two CPUs' frames are merged in the right order.
 const SETTLE_NS: Nanos = 300;
+/// A train passes whole where the time its bytes take is no longer than this.
+const TRAIN_NS: Nanos = 20_000;
 /// Tries to have the trunk take a batch before turning to other things.
 const TRUNK_TRIES: u32 = 1000;
 /// Places of the table read per command, so that statistics do not make frames late.
@@ -65,10 +69,10 @@ pub struct KnownEffects {
     pub own: Effects,
 }
 
-struct Scheduled {
-    at_ns: Nanos,
-    update: CheckedUpdate,
-    reply: SyncSender<Result<Applied, UpdateError>>,
+pub(super) struct Scheduled {
+    pub(super) at_ns: Nanos,
+    pub(super) update: CheckedUpdate,
+    pub(super) reply: SyncSender<Result<Applied, UpdateError>>,
 }
 
 /// Shared with the handles.
@@ -87,6 +91,7 @@ pub(crate) struct Thread {
     pub(crate) pool: Pool,
     pub(crate) table: EdgeTable<SlotRef>,
     pub(crate) xsk: Xsk,
+    pub(crate) trains_out: TrainsOut,
     pub(crate) signals: Arc<Signals>,
     pub(crate) commands: Receiver<Command>,
     pub(crate) wake_fd: RawFd,
@@ -95,14 +100,14 @@ pub(crate) struct Thread {
 }
 
 /// Edges of a kind, by the port they leave.
-struct Class {
-    name: String,
-    lateness: Histogram,
-    own_lateness: Histogram,
+pub(super) struct Class {
+    pub(super) name: String,
+    pub(super) lateness: Histogram,
+    pub(super) own_lateness: Histogram,
 }
 
 impl Class {
-    fn new(name: String) -> Class {
+    pub(super) fn new(name: String) -> Class {
         Class {
             name,
             lateness: Histogram::new(),
@@ -113,24 +118,29 @@ impl Class {
 
 /// Bookkeeping of the thread.
 pub(crate) struct State {
-    scheduled: VecDeque<Scheduled>,
+    pub(super) scheduled: VecDeque<Scheduled>,
     /// Due times of the batch being sent, and their edges' classes.
-    batch: Vec<(Nanos, u8)>,
-    lateness: Histogram,
-    own_lateness: Histogram,
+    pub(super) batch: Vec<(Nanos, u8)>,
+    pub(super) lateness: Histogram,
+    pub(super) own_lateness: Histogram,
     /// Classes of ports; those beyond the end are of class 0.
-    class_of: Vec<u8>,
-    classes: Vec<Class>,
-    stalls: Stalls,
-    early: u64,
-    /// Descriptors the kernel took, those of rehearsals among them.
-    taken: u64,
-    rehearsal: Rehearsal,
-    trunk_stalls: u64,
-    sleeps: u64,
-    updates: u64,
-    longest_update_ns: Nanos,
-    started_ns: Nanos,
+    pub(super) class_of: Vec<u8>,
+    pub(super) classes: Vec<Class>,
+    pub(super) stalls: Stalls,
+    pub(super) early: u64,
+    /// Descriptors the kernel took, those of rehearsals among them, and trains.
+    pub(super) taken: u64,
+    pub(super) rehearsal: Rehearsal,
+    pub(super) trunk_stalls: u64,
+    /// Frames of trains for which there was no slot, and trains the kernel did not take.
+    pub(super) no_slot: u64,
+    pub(super) trains_refused: u64,
+    /// A train cut up; kept for its memory.
+    pub(super) cut: Vec<SlotRef>,
+    pub(super) sleeps: u64,
+    pub(super) updates: u64,
+    pub(super) longest_update_ns: Nanos,
+    pub(super) started_ns: Nanos,
 }
 
 impl State {
@@ -147,6 +157,9 @@ impl State {
             taken: 0,
             rehearsal: Rehearsal::default(),
             trunk_stalls: 0,
+            no_slot: 0,
+            trains_refused: 0,
+            cut: Vec::new(),
             sleeps: 0,
             updates: 0,
             longest_update_ns: 0,
@@ -202,17 +215,20 @@ impl Thread {
     }
 
     /// Move captured frames to their edges. True when there may be more.
-    fn intake(&mut self, until: Nanos) -> bool {
+    pub(super) fn intake(&mut self, until: Nanos) -> bool {
         let mut count = 0;
         while count < INTAKE
-            && let Some(captured) = self.rings.next(until)
+            && let Some(captured) = self.rings.next(until, &mut self.pool)
         {
             count += 1;
             let frame = captured.frame;
-            self.pool.own(frame.slot, captured.port);
-            let destination = self.pool.destination(frame);
-            let len = u32::from(frame.len);
             let from = PortId(captured.port);
+            let destination = self.pool.destination(frame);
+            if frame.is_train() {
+                self.take_train(captured.ts_ns, from, destination, frame);
+                continue;
+            }
+            let len = u32::from(frame.len);
             self.table.arrive(
                 captured.ts_ns,
                 from,
@@ -228,6 +244,25 @@ impl Thread {
         count == INTAKE
     }
 
+    /// Whole where its edge allows, else frame by frame.
+    fn take_train(&mut self, ts_ns: Nanos, from: PortId, destination: [u8; 6], train: SlotRef) {
+        let (table, pool) = (&mut self.table, &mut self.pool);
+        let plain = pool.train(train).filter(|t| t.vlan_tci.is_none());
+        let plain = plain.filter(|t| pool.train_headers(t).is_some());
+        if let Some(len) = plain.map(|t| t.len)
+            && table.takes_trains(from, destination, len, TRAIN_NS)
+        {
+            table.arrive(ts_ns, from, destination, len, train, pool);
+            return;
+        }
+        let mut frames = std::mem::take(&mut self.state.cut);
+        self.state.no_slot += pool.cut_up(train, &mut frames);
+        for &frame in &frames {
+            table.arrive(ts_ns, from, destination, u32::from(frame.len), frame, pool);
+        }
+        self.state.cut = frames;
+    }
+
     /// Send up to a batch of what is due. True when something was.
     fn send_due(&mut self, now: Nanos) -> bool {
         self.state.batch.clear();
@@ -239,12 +274,18 @@ impl Thread {
             let class = self.state.class_of.get(delivery.from.0 as usize);
             let class = class.copied().unwrap_or(0);
             self.state.batch.push((delivery.due_ns, class));
+            if delivery.frame.is_train() {
+                // It took its time: look at the clock again.
+                break;
+            }
         }
         if self.state.batch.is_empty() && self.xsk.pending() == 0 {
             return false;
         }
         let before = mono_ns();
-        self.flush();
+        if self.xsk.pending() > 0 {
+            self.flush();
+        }
         let after = mono_ns();
         self.state.rehearsal.sent(after);
         self.record_lateness(before, after);
@@ -254,9 +295,26 @@ impl Thread {
     /// Write the relay's tag and hand the frame to AF_XDP.
     fn queue(&mut self, delivery: &Delivery<SlotRef>) {
         let frame = delivery.frame;
-        let at = frame.base() + frame.start();
         let [_, _, high, low] = delivery.to.0.to_be_bytes();
         let tag = [0x81, 0x00, high, low];
+        if frame.is_train() {
+            // What was queued before goes before.
+            if self.xsk.pending() > 0 {
+                self.flush();
+            }
+            let sent = self.pool.train(frame).is_some_and(|train| {
+                let headers = self.pool.train_headers(train);
+                headers.is_some_and(|h| self.trains_out.send(&self.pool, train, h, tag).is_ok())
+            });
+            if sent {
+                self.state.taken += 1;
+            } else {
+                self.state.trains_refused += 1;
+            }
+            self.pool.give_frame(frame);
+            return;
+        }
+        let at = frame.base() + frame.start();
         let place = self.loaded.slots.ptr(at + ADDRESSES, TAG);
         // SAFETY: in bounds; the slot is ours until its descriptor is published.
         unsafe { place.copy_from_nonoverlapping(tag.as_ptr(), TAG) };
@@ -372,152 +430,5 @@ impl Thread {
             self.treat(command);
         }
         true
-    }
-
-    fn treat(&mut self, command: Command) {
-        // An asker who gave up is no reason to stop: replies may fail.
-        match command {
-            Command::Apply {
-                update,
-                at_ns,
-                reply,
-            } => {
-                let now = mono_ns();
-                match at_ns.filter(|&at| at > now) {
-                    Some(at_ns) => {
-                        let place = self.state.scheduled.partition_point(|s| s.at_ns <= at_ns);
-                        self.state.scheduled.insert(
-                            place,
-                            Scheduled {
-                                at_ns,
-                                update,
-                                reply,
-                            },
-                        );
-                    }
-                    None => {
-                        // Frames that arrived before go by the old table.
-                        self.rings.look();
-                        while self.intake(now) {}
-                        self.apply(now, update, &reply);
-                    }
-                }
-            }
-            Command::Stats(reply) => {
-                let stats = self.stats();
-                let _ = reply.try_send(stats);
-            }
-            Command::Edge(from, to, reply) => {
-                let _ = reply.try_send(self.table.edge_stats(from, to));
-            }
-            Command::Edges(start, reply) => {
-                let mut edges = Vec::with_capacity(PLACES_PER_TURN);
-                let more = self
-                    .table
-                    .stats_of_places(start, PLACES_PER_TURN, &mut edges);
-                let _ = reply.try_send((edges, more));
-            }
-            Command::ApplyEffects(changes, reply) => {
-                let now = mono_ns();
-                self.rings.look();
-                while self.intake(now) {}
-                let result = self.table.apply_effects(now, &changes, &mut self.pool);
-                let _ = reply.try_send(result.map(|()| now));
-            }
-            Command::Effects(from, to, reply) => {
-                let in_force = self.table.effects(from, to);
-                let own = self.table.own_effects(from, to).cloned();
-                let _ = reply.try_send(KnownEffects {
-                    in_force: in_force.map_or_else(Effects::default, |e| (*e).clone()),
-                    own: own.unwrap_or_default(),
-                });
-            }
-            Command::Lateness(reply) => {
-                let _ = reply.try_send(self.state.lateness.clone());
-            }
-            Command::Stalls(reply) => {
-                let _ = reply.try_send(self.state.stalls.kept());
-            }
-            Command::ClearLateness => {
-                self.state.lateness.clear();
-                self.state.own_lateness.clear();
-                self.state.stalls.clear();
-                for class in &mut self.state.classes {
-                    class.lateness.clear();
-                    class.own_lateness.clear();
-                }
-            }
-            Command::Classify(names, class_of) => {
-                self.state.classes = names.into_iter().map(Class::new).collect();
-                self.state.class_of = class_of;
-            }
-            Command::Classes(reply) => {
-                let of = |class: &Class| ClassLateness {
-                    class: class.name.clone(),
-                    lateness: class.lateness.quantiles(),
-                    own_lateness: class.own_lateness.quantiles(),
-                };
-                let _ = reply.try_send(self.state.classes.iter().map(of).collect());
-            }
-        }
-    }
-
-    fn apply(
-        &mut self,
-        at_ns: Nanos,
-        update: CheckedUpdate,
-        reply: &SyncSender<Result<Applied, UpdateError>>,
-    ) {
-        let start = mono_ns();
-        let result = self.table.apply(at_ns, &update, &mut self.pool);
-        let took_ns = mono_ns() - start;
-        self.state.updates += u64::from(result.is_ok());
-        self.state.longest_update_ns = self.state.longest_update_ns.max(took_ns);
-        let _ = reply.try_send(result.map(|changes| Applied {
-            at_ns,
-            took_ns,
-            changes,
-        }));
-    }
-
-    fn stats(&mut self) -> RelayStats {
-        let now = mono_ns();
-        let sums = self.rings.sums();
-        let totals = self.table.totals();
-        let state = &self.state;
-        let injected = state.taken.saturating_sub(state.rehearsal.count());
-        RelayStats {
-            at_ns: now,
-            totals,
-            unintended: UnintendedDrops {
-                pool: sums.dropped_pool,
-                share: sums.dropped_share,
-                ring: sums.dropped_ring,
-                gso: sums.dropped_gso,
-                size: sums.dropped_size,
-                error: sums.dropped_error + self.rings.malformed,
-                no_buffer: totals.counters.dropped_no_buffer,
-                trunk: self.xsk.invalid_descs(),
-                backlog: injected.saturating_sub(sums.delivered),
-            },
-            captured: sums.captured,
-            before_start: sums.before_start,
-            foreign: sums.foreign,
-            rehearsals: sums.rehearsed,
-            injected,
-            delivered: sums.delivered,
-            lateness: state.lateness.quantiles(),
-            own_lateness: state.own_lateness.quantiles(),
-            stalls: state.stalls.sums(),
-            early: state.early,
-            free_slots: self.pool.free() + self.rings.handed_out(),
-            cpu_ns: thread_cpu_ns(),
-            uptime_ns: now - state.started_ns,
-            sleeps: state.sleeps,
-            trunk_stalls: state.trunk_stalls,
-            lead_ns: self.waiting.lead_ns(),
-            updates: state.updates,
-            longest_update_ns: state.longest_update_ns,
-        }
     }
 }

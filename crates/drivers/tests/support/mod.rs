@@ -13,7 +13,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-use constel_drivers::relay::{Relay, RelayConfig, RelayHandle, host_ifindex, send_single_frames};
+use constel_drivers::relay::{
+    Relay, RelayConfig, RelayHandle, host_ifindex, send_single_frames, send_tcp_trains,
+};
 use constel_host::netlink::{AddressSpec, Batch, IpPrefix, LinkChange, Mac, Socket, VethEnd};
 use constel_host::netns::NetNs;
 use constel_link::{EdgeChange, EdgeUpdate, Impairment, PortId, mac_of};
@@ -44,12 +46,12 @@ impl Node {
 
     /// Give the node a port as `eth<nth>` with addresses 10.0.0.n/24 and fd00::n/64.
     pub fn port(&self, relay: &Relay, port: PortId, nth: u32, n: u8) {
-        self.plug(relay, port, nth);
+        self.plug(relay, port, nth, true);
         self.addresses(ETH0 + nth, n);
     }
 
     /// Give the node a port as `eth<nth>`, without addresses.
-    pub fn plug(&self, relay: &Relay, port: PortId, nth: u32) {
+    pub fn plug(&self, relay: &Relay, port: PortId, nth: u32, trains: bool) {
         let node_name = format!("eth{nth}");
         let host_name = format!("h{}", port.0);
         let mut batch = Batch::new();
@@ -69,7 +71,13 @@ impl Node {
         batch.create_veth(&host, &node).unwrap();
         let mut socket = Socket::open_in(relay.shard_ns(port).unwrap()).unwrap();
         socket.send(&mut batch).unwrap();
-        self.run(|| send_single_frames(&node_name).unwrap());
+        self.run(|| {
+            if trains {
+                send_tcp_trains(&node_name).unwrap();
+            } else {
+                send_single_frames(&node_name).unwrap();
+            }
+        });
         relay.attach(&[port]).unwrap();
     }
 

@@ -1,0 +1,160 @@
+//! What the relay's thread does for other threads: updates, and answers about itself.
+
+use std::sync::mpsc::SyncSender;
+
+use constel_link::{CheckedUpdate, Effects, Nanos, UpdateError};
+
+use super::clock::{mono_ns, thread_cpu_ns};
+use super::handle::Applied;
+use super::stats::{ClassLateness, RelayStats, UnintendedDrops};
+use super::thread::{Class, Command, KnownEffects, PLACES_PER_TURN, Scheduled, Thread};
+
+impl Thread {
+    /// One command of another thread.
+    pub(super) fn treat(&mut self, command: Command) {
+        // An asker who gave up is no reason to stop: replies may fail.
+        match command {
+            Command::Apply {
+                update,
+                at_ns,
+                reply,
+            } => {
+                let now = mono_ns();
+                match at_ns.filter(|&at| at > now) {
+                    Some(at_ns) => {
+                        let place = self.state.scheduled.partition_point(|s| s.at_ns <= at_ns);
+                        self.state.scheduled.insert(
+                            place,
+                            Scheduled {
+                                at_ns,
+                                update,
+                                reply,
+                            },
+                        );
+                    }
+                    None => {
+                        // Frames that arrived before go by the old table.
+                        self.rings.look();
+                        while self.intake(now) {}
+                        self.apply(now, update, &reply);
+                    }
+                }
+            }
+            Command::Stats(reply) => {
+                let stats = self.stats();
+                let _ = reply.try_send(stats);
+            }
+            Command::Edge(from, to, reply) => {
+                let _ = reply.try_send(self.table.edge_stats(from, to));
+            }
+            Command::Edges(start, reply) => {
+                let mut edges = Vec::with_capacity(PLACES_PER_TURN);
+                let more = self
+                    .table
+                    .stats_of_places(start, PLACES_PER_TURN, &mut edges);
+                let _ = reply.try_send((edges, more));
+            }
+            Command::ApplyEffects(changes, reply) => {
+                let now = mono_ns();
+                self.rings.look();
+                while self.intake(now) {}
+                let result = self.table.apply_effects(now, &changes, &mut self.pool);
+                let _ = reply.try_send(result.map(|()| now));
+            }
+            Command::Effects(from, to, reply) => {
+                let in_force = self.table.effects(from, to);
+                let own = self.table.own_effects(from, to).cloned();
+                let _ = reply.try_send(KnownEffects {
+                    in_force: in_force.map_or_else(Effects::default, |e| (*e).clone()),
+                    own: own.unwrap_or_default(),
+                });
+            }
+            Command::Lateness(reply) => {
+                let _ = reply.try_send(self.state.lateness.clone());
+            }
+            Command::Stalls(reply) => {
+                let _ = reply.try_send(self.state.stalls.kept());
+            }
+            Command::ClearLateness => {
+                self.state.lateness.clear();
+                self.state.own_lateness.clear();
+                self.state.stalls.clear();
+                for class in &mut self.state.classes {
+                    class.lateness.clear();
+                    class.own_lateness.clear();
+                }
+            }
+            Command::Classify(names, class_of) => {
+                self.state.classes = names.into_iter().map(Class::new).collect();
+                self.state.class_of = class_of;
+            }
+            Command::Classes(reply) => {
+                let of = |class: &Class| ClassLateness {
+                    class: class.name.clone(),
+                    lateness: class.lateness.quantiles(),
+                    own_lateness: class.own_lateness.quantiles(),
+                };
+                let _ = reply.try_send(self.state.classes.iter().map(of).collect());
+            }
+        }
+    }
+
+    pub(super) fn apply(
+        &mut self,
+        at_ns: Nanos,
+        update: CheckedUpdate,
+        reply: &SyncSender<Result<Applied, UpdateError>>,
+    ) {
+        let start = mono_ns();
+        let result = self.table.apply(at_ns, &update, &mut self.pool);
+        let took_ns = mono_ns() - start;
+        self.state.updates += u64::from(result.is_ok());
+        self.state.longest_update_ns = self.state.longest_update_ns.max(took_ns);
+        let _ = reply.try_send(result.map(|changes| Applied {
+            at_ns,
+            took_ns,
+            changes,
+        }));
+    }
+
+    fn stats(&mut self) -> RelayStats {
+        let now = mono_ns();
+        let sums = self.rings.sums();
+        let totals = self.table.totals();
+        let state = &self.state;
+        let injected = state.taken.saturating_sub(state.rehearsal.count());
+        RelayStats {
+            at_ns: now,
+            totals,
+            unintended: UnintendedDrops {
+                pool: sums.dropped_pool,
+                share: sums.dropped_share,
+                ring: sums.dropped_ring,
+                gso: sums.dropped_gso,
+                size: sums.dropped_size,
+                error: sums.dropped_error + self.rings.malformed,
+                no_buffer: totals.counters.dropped_no_buffer + state.no_slot,
+                trunk: self.xsk.invalid_descs() + state.trains_refused,
+                backlog: injected.saturating_sub(sums.delivered),
+            },
+            captured: sums.captured,
+            before_start: sums.before_start,
+            foreign: sums.foreign,
+            rehearsals: sums.rehearsed,
+            injected,
+            delivered: sums.delivered,
+            lateness: state.lateness.quantiles(),
+            own_lateness: state.own_lateness.quantiles(),
+            stalls: state.stalls.sums(),
+            early: state.early,
+            free_slots: self.pool.free() + self.rings.handed_out(),
+            cpu_ns: thread_cpu_ns(),
+            uptime_ns: now - state.started_ns,
+            sleeps: state.sleeps,
+            trunk_stalls: state.trunk_stalls,
+            lead_ns: self.waiting.lead_ns(),
+            updates: state.updates,
+            longest_update_ns: state.longest_update_ns,
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Trains: the super-frames of TCP, many frames that the node's kernel has not cut up yet.
+//!
+//! A train passes whole over an edge that would do the same to each of its frames and serves them
+//! in next to no time; cutting it up and putting it together again would cost ten times as much.
+//! For every other edge it is cut up here, as the kernel would have done it just before the node's
+//! interface, so that rate, queue, loss and everything else act on frames.
+
+use super::layout::ADDRESSES;
+
+/// A train in its slots.
+#[derive(Clone, Debug)]
+pub(crate) struct Train {
+    /// The slots its pieces are in.
+    pub(crate) slots: Vec<u32>,
+    /// Bytes, Ethernet header included.
+    pub(crate) len: u32,
+    /// Payload of each frame but the last.
+    pub(crate) segment: u16,
+    /// Where TCP's header begins.
+    pub(crate) csum_start: u16,
+    /// Tag of a VLAN of the node's own, which stands outside of the bytes.
+    pub(crate) vlan_tci: Option<u16>,
+}
+
+/// Where TCP's checksum stands in its header.
+pub(crate) const TCP_CHECK: u16 = 16;
+
+const TYPE: usize = ADDRESSES;
+const IP: usize = ADDRESSES + 2;
+const IPV4: [u8; 2] = [0x08, 0x00];
+const TCP: u8 = 6;
+const FIN_PSH: u8 = 0x09;
+const CWR: u8 = 0x80;
+
+/// What the headers of a train say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Headers {
+    pub(crate) ipv4: bool,
+    /// Of all of them together.
+    pub(crate) len: usize,
+    /// The first frame says that the congestion window was reduced.
+    pub(crate) cwr: bool,
+}
+
+/// Reads them from the first bytes of a train. `None` when they make no sense.
+pub(crate) fn headers(start: &[u8], tcp_at: usize) -> Option<Headers> {
+    let ipv4 = start.get(TYPE..IP)? == IPV4;
+    let least = IP + if ipv4 { 20 } else { 40 };
+    let flags = *start.get(tcp_at + 13)?;
+    let len = tcp_at + usize::from(start.get(tcp_at + 12)? >> 4) * 4;
+    let whole = tcp_at >= least && len >= tcp_at + 20 && len <= start.len();
+    whole.then_some(Headers {
+        ipv4,
+        len,
+        cwr: flags & CWR != 0,
+    })
+}
+
+/// Number of frames in a train.
+pub(crate) fn frames(len: usize, headers: usize, segment: usize) -> usize {
+    len.saturating_sub(headers).div_ceil(segment.max(1)).max(1)
+}
+
+/// Write frame `n` of the train into `out`; gives its length. TCP's checksum is left to be
+/// completed, as the kernel leaves it: the field holds the sum of the pseudo header.
+pub(crate) fn cut(
+    train: &[u8],
+    headers: Headers,
+    tcp_at: usize,
+    segment: usize,
+    n: usize,
+    out: &mut [u8],
+) -> usize {
+    let from = headers.len + n * segment;
+    let to = (from + segment).min(train.len());
+    let last = to == train.len();
+    let len = headers.len + to - from;
+    out[..headers.len].copy_from_slice(&train[..headers.len]);
+    out[headers.len..len].copy_from_slice(&train[from..to]);
+    let tcp_len = len - tcp_at;
+    let addresses = if headers.ipv4 {
+        put(out, IP + 2, (len - IP) as u16);
+        let id = get(train, IP + 4).wrapping_add(n as u16);
+        put(out, IP + 4, id);
+        put(out, IP + 10, 0);
+        let check = !fold(sum(&out[IP..tcp_at]));
+        put(out, IP + 10, check);
+        IP + 12..IP + 20
+    } else {
+        put(out, IP + 4, (len - IP - 40) as u16);
+        IP + 8..IP + 40
+    };
+    let sequence = u32::from(get(train, tcp_at + 4)) << 16 | u32::from(get(train, tcp_at + 6));
+    let sequence = sequence.wrapping_add((n * segment) as u32);
+    put(out, tcp_at + 4, (sequence >> 16) as u16);
+    put(out, tcp_at + 6, sequence as u16);
+    if !last {
+        out[tcp_at + 13] &= !FIN_PSH;
+    }
+    if n > 0 {
+        out[tcp_at + 13] &= !CWR;
+    }
+    let pseudo = sum(&out[addresses]) + u32::from(TCP) + tcp_len as u32;
+    put(out, tcp_at + usize::from(TCP_CHECK), fold(pseudo));
+    len
+}
+
+fn get(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn put(bytes: &mut [u8], at: usize, value: u16) {
+    bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
+}
+
+/// Of 16-bit words; the length is even wherever this is used.
+fn sum(bytes: &[u8]) -> u32 {
+    bytes
+        .chunks_exact(2)
+        .map(|p| u32::from(u16::from_be_bytes([p[0], p[1]])))
+        .sum()
+}
+
+fn fold(mut sum: u32) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn train(ipv4: bool, payload: usize) -> (Vec<u8>, usize) {
+        let mut bytes = vec![1; ADDRESSES];
+        bytes.extend(if ipv4 { [0x08, 0x00] } else { [0x86, 0xdd] });
+        if ipv4 {
+            let mut ip = vec![0x45, 0, 0, 0, 0xff, 0xff, 0x40, 0, 64, TCP, 0, 0];
+            ip.extend([10, 0, 0, 1, 10, 0, 0, 2]);
+            bytes.extend(ip);
+        } else {
+            let mut ip = vec![0x60, 0, 0, 0, 0, 0, TCP, 64];
+            ip.extend((0..32).map(|n| n as u8));
+            bytes.extend(ip);
+        }
+        let tcp_at = bytes.len();
+        let mut tcp = vec![0; 32];
+        tcp[4..8].copy_from_slice(&0xffff_ff00u32.to_be_bytes());
+        tcp[12] = 8 << 4;
+        tcp[13] = 0x10 | FIN_PSH | CWR;
+        bytes.extend(tcp);
+        bytes.extend((0..payload).map(|n| n as u8));
+        (bytes, tcp_at)
+    }
+
+    #[test]
+    fn the_frames_are_the_train() {
+        for ipv4 in [true, false] {
+            let (bytes, tcp_at) = train(ipv4, 3001);
+            let h = headers(&bytes, tcp_at).unwrap();
+            assert_eq!((h.ipv4, h.len, h.cwr), (ipv4, tcp_at + 32, true));
+            let count = frames(bytes.len(), h.len, 1448);
+            assert_eq!(count, 3);
+            let mut payload = Vec::new();
+            for n in 0..count {
+                let mut out = vec![0; 2000];
+                let len = cut(&bytes, h, tcp_at, 1448, n, &mut out);
+                let last = n == 2;
+                assert_eq!(len, h.len + if last { 105 } else { 1448 });
+                payload.extend_from_slice(&out[h.len..len]);
+                let flags = out[tcp_at + 13];
+                assert_eq!(flags & FIN_PSH != 0, last, "only the last ends anything");
+                assert_eq!(flags & CWR != 0, n == 0, "only the first reduces");
+                let seq = u32::from_be_bytes(out[tcp_at + 4..tcp_at + 8].try_into().unwrap());
+                assert_eq!(seq, 0xffff_ff00u32.wrapping_add(n as u32 * 1448));
+                if ipv4 {
+                    assert_eq!(usize::from(get(&out, IP + 2)), len - IP);
+                    assert_eq!(get(&out, IP + 4), 0xffffu16.wrapping_add(n as u16));
+                    // RFC 1071: the sum over a good header is all ones.
+                    assert_eq!(fold(sum(&out[IP..tcp_at])), 0xffff);
+                } else {
+                    assert_eq!(usize::from(get(&out, IP + 4)), len - tcp_at);
+                }
+                let addresses = if ipv4 {
+                    IP + 12..IP + 20
+                } else {
+                    IP + 8..IP + 40
+                };
+                let by_hand = sum(&out[addresses]) + 6 + (len - tcp_at) as u32;
+                assert_eq!(get(&out, tcp_at + 16), fold(by_hand));
+            }
+            assert_eq!(payload, bytes[h.len..]);
+        }
+    }
+
+    #[test]
+    fn nonsense_is_no_train() {
+        let (bytes, tcp_at) = train(true, 100);
+        assert_eq!(headers(&bytes[..tcp_at + 10], tcp_at), None);
+        assert_eq!(headers(&bytes, 20), None, "inside of the IP header");
+        let mut short = bytes.clone();
+        short[tcp_at + 12] = 0x40;
+        assert_eq!(headers(&short, tcp_at), None);
+        assert_eq!(frames(100, 60, 0), 40);
+        assert_eq!(frames(60, 60, 1448), 1);
+    }
+}
