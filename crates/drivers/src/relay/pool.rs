@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use constel_link::packet::{self, Traits};
 use constel_link::{DropCause, Frames};
 
-use super::layout::{ADDRESSES, Back, FLAG_CSUM, FLAG_VLAN, FRAME_MAX, SLOT_BYTES, SlotRef, TAG};
+use super::layout::{
+    ADDRESSES, Back, FLAG_CSUM, FLAG_VLAN, FRAME_MAX, REHEARSAL_SLOT, SLOT_BYTES, SlotRef, TAG,
+};
 use super::object::{Loaded, Sizes};
 use super::trains_in::TrainStore;
 
