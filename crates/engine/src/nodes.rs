@@ -64,7 +64,9 @@ pub(crate) fn carries_trains(plane: &LinkPlane, scenario: &Scenario) -> bool {
         .iter()
         .filter_map(|c| c.gsl.as_ref());
     let across = scenario.cross_shell.iter().map(|c| &c.link);
-    let mut links = lasers.chain(ground.map(|gsl| &gsl.link)).chain(across);
+    let cables = scenario.cables.iter().map(|c| &c.link);
+    let radio = ground.map(|gsl| &gsl.link);
+    let mut links = lasers.chain(radio).chain(across).chain(cables);
     matches!(plane, LinkPlane::Relay(_))
         && links.all(|link| {
             link.rate.bps() >= TRAIN_RATE_BPS && link.loss.get() == 0.0 && link.effects.is_empty()

@@ -7,6 +7,7 @@ use super::error::{RelayError, Result};
 use super::layout::{ADDRESSES, PIECES_MAX, TAG};
 use super::pool::Pool;
 use super::trains::{Headers, TCP_CHECK, Train};
+use super::xsk::set;
 
 const PACKET_VNET_HDR: i32 = 15;
 const PACKET_QDISC_BYPASS: i32 = 20;
@@ -54,13 +55,7 @@ impl TrainsOut {
                 SEND_BUFFER_BYTES,
             ),
         ] {
-            // SAFETY: pointer and length describe `value`.
-            let result = unsafe {
-                libc::setsockopt(fd.as_raw_fd(), level, option, (&raw const value).cast(), 4)
-            };
-            if result < 0 {
-                return Err(RelayError::last_os(what));
-            }
+            set(&fd, what, level, option, &value)?;
         }
         // SAFETY: plain old data.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
@@ -135,8 +130,9 @@ impl TrainsOut {
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
         message.msg_iov = parts.as_mut_ptr();
         message.msg_iovlen = 1 + train.slots.len();
+        let fd = self.fd.as_raw_fd();
         // SAFETY: all parts are valid for reading through the call.
-        let sent = unsafe { libc::sendmsg(self.fd.as_raw_fd(), &raw const message, 0) };
+        let sent = unsafe { libc::sendmsg(fd, &raw const message, libc::MSG_DONTWAIT) };
         if sent < 0 {
             return Err(io::Error::last_os_error());
         }

@@ -315,7 +315,8 @@ impl Xsk {
     }
 }
 
-fn set<T>(fd: &OwnedFd, what: &str, level: i32, option: i32, value: &T) -> Result<()> {
+/// Set a socket option.
+pub(super) fn set<T>(fd: &OwnedFd, what: &str, level: i32, option: i32, value: &T) -> Result<()> {
     // SAFETY: pointer and length describe `value`.
     let result = unsafe {
         libc::setsockopt(
