@@ -1,13 +1,17 @@
-"""Labs: scenario files for chains of hops, a running lab, LEOTP and TCP in its nodes, one-way delays from captures.
+"""Labs: scenario files for chains of hops, a running lab, transfers in its nodes.
 
-Everything that is started here runs inside the lab's own network namespaces and ends with it. Needs root, tcpdump,
-iperf3, and target/release/constel and leotp."""
-import json, math, os, signal, socket, struct, subprocess, tempfile, time
+Everything that is started here runs inside the lab's own network namespaces and ends with it. Needs root, and
+target/release/constel, constel-transfer and leotp."""
+import json, math, os, signal, socket, subprocess, tempfile, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CONSTEL = os.environ.get("CONSTEL", os.path.join(ROOT, "target/release/constel"))
 LEOTP = os.environ.get("LEOTP", os.path.join(ROOT, "target/release/leotp"))
+TRANSFER = os.environ.get("TRANSFER", os.path.join(ROOT, "target/release/constel-transfer"))
 LIGHT = 299_792_458.0
+# CPU 0 is the relay's, which spins there in real time: whoever wakes up there waits until it rests, and when others have
+# waited for too long the kernel takes the CPU from the relay for 50 ms, which every protocol sees as a queue.
+OTHERS = set(range(1, os.cpu_count())) or {0}
 
 
 def chain_scenario(hops, seconds, delay_ms, mbps=20, loss=0.0, queue="128 KiB", name="study"):
@@ -32,6 +36,7 @@ constellations:
       link: {{rate: {mbps} Mbit/s, queue: {queue}, loss: {100 * loss:.6f} %, extra_delay: {(delay_ms - light_ms) * 1e6:.0f} ns}}
     serves_ground: false
 routing: {{mode: computed, destinations: all, families: [ipv4]}}
+transport: {{congestion: [hybla, westwood, vegas]}}
 """
 
 
@@ -43,6 +48,7 @@ class Lab:
     """A lab that runs while the `with` block does."""
 
     def __init__(self, scenario, name):
+        os.sched_setaffinity(0, OTHERS)
         self.dir = tempfile.mkdtemp(prefix=f"{name}-")
         self.name, self.procs = name, []
         self.file = os.path.join(self.dir, "scenario.yaml")
@@ -66,8 +72,8 @@ class Lab:
             time.sleep(0.1)
         threads = subprocess.run(["ps", "-T", "-o", "tid=,cls=", "-p", str(self.run.pid)], capture_output=True, text=True).stdout
         for tid, cls in (t.split() for t in threads.splitlines()):
-            if cls == "FF" and os.cpu_count() > 1:
-                os.sched_setaffinity(int(tid), {0})
+            if os.cpu_count() > 1:
+                os.sched_setaffinity(int(tid), {0} if cls == "FF" else OTHERS)
         self.netns = json.load(open(f"/run/constel/{self.name}/netns.json"))
         return self
 
@@ -111,104 +117,19 @@ class Lab:
         return out.split("inet ")[1].split("/")[0]
 
     def argv(self, n, cmd):
-        return ["nsenter", f"--net={self.netns[n]}"] + cmd
-
-    def leotp(self, n, args, out):
-        """A LEOTP process. Kernel TCP runs in softirqs, before any process; so that other work on this machine does not
-        pass for the network, LEOTP's processes run at nice -20 (NICE=0: they do not), and not on CPU 0, where the relay
-        spins in real time: who wakes up there waits until it rests."""
-        rt = [] if os.environ.get("NICE") == "0" else ["taskset", "-c", f"1-{os.cpu_count() - 1}", "nice", "-n", "-20"]
-        return self.start(n, rt + [LEOTP] + args, out)
+        return ["taskset", "-c", ",".join(map(str, OTHERS)), "nsenter", f"--net={self.netns[n]}"] + cmd
 
     def sh(self, n, script):
         return subprocess.run(self.argv(n, ["sh", "-c", script]), capture_output=True, text=True).stdout
 
     def start(self, n, cmd, out=None):
+        """A program in a node. Kernel TCP runs in softirqs, before any process; so that other work on this machine does
+        not pass for the network, programs run at nice -20 (NICE=0: they do not), those of all transports alike."""
+        cmd = cmd if os.environ.get("NICE") == "0" else ["nice", "-n", "-20"] + cmd
         f = open(os.path.join(self.dir, out), "w") if out else subprocess.DEVNULL
         p = subprocess.Popen(self.argv(n, cmd), stdout=f, stderr=subprocess.DEVNULL)
         self.procs.append(p)
         return p
-
-    def capture(self, n, what, pcap):
-        """tcpdump on all interfaces of a node; headers only."""
-        p = subprocess.Popen(self.argv(n, ["tcpdump", "-i", "any", "-s", "120", "-U", "-B", "8192", "-w", os.path.join(self.dir, pcap), what]),
-                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        self.procs.append(p)
-        p.stderr.readline()
-        return p
-
-
-def packets(pcap):
-    """(time s, direction: 4 is out, IP packet) of a capture made by `Lab.capture` (Linux cooked v2)."""
-    with open(pcap, "rb") as f:
-        head = f.read(24)
-        e = "<" if head[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1") else ">"
-        scale = 1e-9 if head[:4] in (b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d") else 1e-6
-        kind = struct.unpack(e + "I", head[20:])[0]
-        while len(h := f.read(16)) == 16:
-            s, frac, n, _ = struct.unpack(e + "IIII", h)
-            b = f.read(n)
-            if len(b) < n:
-                return
-            if kind == 276 and b[:2] == b"\x08\x00":
-                yield s + frac * scale, b[10], b[20:]
-            elif kind == 113 and b[14:16] == b"\x08\x00":
-                yield s + frac * scale, b[1], b[16:]
-
-
-def data_of(ip, proto):
-    """(first byte, length, datagram bytes) of a packet that carries data; None for others."""
-    ihl = (ip[0] & 15) * 4
-    total = struct.unpack(">H", ip[2:4])[0]
-    if proto == "leotp" and ip[9] == 17:
-        u = ip[ihl + 8:]
-        if len(u) >= 48 and u[0] >> 4 == 1 and u[0] & 15 == 2:
-            start, end = struct.unpack(">QQ", u[16:32])
-            return start, end - start, total
-    if proto == "tcp" and ip[9] == 6:
-        t = ip[ihl:]
-        n = total - ihl - (t[12] >> 4) * 4
-        if n > 0:
-            return struct.unpack(">I", t[4:8])[0], n, total
-    return None
-
-
-def delays(sender_pcap, receiver_pcap, proto, skip_s=0.0, port=None):
-    """First departure and first arrival of each byte range: [(sent s, delay s, bytes, sent more than once)], the
-    sender's data bytes and the bytes delivered, all counted from `skip_s` after the first departure."""
-    sent, times, base = {}, {}, None
-    sender_bytes = 0
-    for t, d, ip in packets(sender_pcap):
-        x = data_of(ip, proto)
-        if d != 4 or not x or (port and not _port(ip, port)):
-            continue
-        base = base if base is not None else t
-        if t - base >= skip_s:
-            sender_bytes += x[1]
-        key = x[0]
-        if key in sent and proto == "tcp" and t - sent[key][0] > 1000:
-            del sent[key]
-        if key not in sent:
-            sent[key] = (t, x[1])
-        times[key] = times.get(key, 0) + 1
-    got, out, dup = set(), [], 0
-    for t, d, ip in packets(receiver_pcap):
-        x = data_of(ip, proto)
-        if d == 4 or not x or (port and not _port(ip, port)):
-            continue
-        if x[0] in got:
-            continue
-        got.add(x[0])
-        s = sent.get(x[0])
-        if s and s[0] - base >= skip_s:
-            out.append((s[0] - base, t - s[0], x[1], times[x[0]] > 1, t - base))
-    return out, sender_bytes, base
-
-
-def _port(ip, port):
-    ihl = (ip[0] & 15) * 4
-    a, b = struct.unpack(">HH", ip[ihl:ihl + 4])
-    return port in (a, b)
 
 
 def quantiles(values, n=200):
@@ -216,76 +137,70 @@ def quantiles(values, n=200):
     return [v[i * (len(v) - 1) // n] for i in range(n + 1)] if v else []
 
 
-def measure(lab, flow, sender, receiver, mids, seconds, warm=5.0, during=None):
-    """One flow from `sender` to `receiver`: ("tcp", "bbr") or ("leotp", "beyond", {parameters}, {of Midnodes}).
-    `during(lab, t)` is called again and again while it runs. Returns what the captures at both ends say."""
-    tag = flow[0] + "-" + flow[1]
-    to = lab.address(sender if flow[0] == "leotp" else receiver)
-    tcp = flow[0] == "tcp"
-    what = "tcp port 5201" if tcp else "udp port 5047"
-    pids = {}
-    if not tcp:
-        def sets(p):
-            return [x for k, v in p.items() for x in ("--set", f"{k}={json.dumps(v)}")]
-        params = flow[2] if len(flow) > 2 else {}
-        mparams = {**params, **(flow[3] if len(flow) > 3 else {})}
+PORT = 5047
 
-        def trace(n):
-            return ["--trace", os.path.join(lab.dir, f"trace-{tag}-{n}.jsonl")] if os.environ.get("TRACE") else []
-        for m in mids:
-            pids[m] = lab.leotp(m, ["mid", "--variant", flow[1], "--json"] + trace(m) + sets(mparams), f"mid-{m}.json")
-        server = lab.leotp(sender, ["bench", "server", "--variant", flow[1], "--json"] + sets(params), f"server-{tag}.json")
-        time.sleep(0.5)
-    else:
-        server = lab.start(receiver, ["iperf3", "-s", "-1"])
-        time.sleep(0.3)
-    a = lab.capture(sender, what, "sender.pcap")
-    b = lab.capture(receiver, what, "receiver.pcap")
+
+def measure(lab, flow, sender, receiver, mids, seconds, warm=5.0, during=None):
+    """One flow from `sender` to `receiver` by constel-transfer, which stamps each record of 1,400 bytes when it first
+    leaves and takes its time when the receiver can read it. `flow`: ("tcp", "bbr"), ("vivace", ""), ("split", "cubic"):
+    TCP, split at `mids`, or ("leotp", "beyond", {parameters}, {of Midnodes}) with Midnodes at `mids`. `during(lab, t)` is
+    called again and again while it runs. What the first `warm` seconds bring is not counted."""
+    kind, how = flow[:2]
+    tag = f"{kind}-{how}" if how else kind
+    over = "tcp" if kind == "split" else kind
+    sets = lambda p: [x for k, v in p.items() for x in ("--set", f"{k}={json.dumps(v)}")]
+    params = flow[2] if len(flow) > 2 else {}
+    more = ["--variant", how] + sets(params) if kind == "leotp" else []
+    traced = lambda n: ["--trace", os.path.join(lab.dir, f"trace-{tag}-{n}.jsonl")] if os.environ.get("TRACE") else []
+    helpers = {}
+    for m in mids if kind in ("leotp", "split") else []:
+        if kind == "leotp":
+            cmd = [LEOTP, "mid", "--json", "--variant", how] + traced(m) + sets({**params, **(flow[3] if len(flow) > 3 else {})})
+        else:
+            cmd = [TRANSFER, "split", "--ports", str(PORT), "--congestion", how]
+        helpers[m] = lab.start(m, cmd, f"mid-{m}.json")
+    at = f"{lab.address(sender)}:{PORT}"
+    serve = more if kind == "leotp" else ["--congestion", how] if over == "tcp" else []
+    server = lab.start(sender, [TRANSFER, "serve", over, "--listen", at] + serve, f"server-{tag}.json")
+    time.sleep(0.5)
+    records = os.path.join(lab.dir, f"records-{tag}.csv")
+    client = lab.start(receiver, [TRANSFER, "fetch", over, at, "--time", str(seconds), "--records", records] + more, f"client-{tag}.json")
     t0 = time.monotonic()
-    if tcp:
-        client = lab.start(sender, ["iperf3", "-c", to, "-t", str(seconds), "-C", flow[1], "-J"], f"client-{tag}.json")
-    else:
-        client = lab.leotp(receiver, ["bench", "client", f"{to}:5047", "-t", str(seconds), "--variant", flow[1], "--json"] + trace(receiver) + sets(params),
-                           f"client-{tag}.json")
-    while time.monotonic() - t0 < seconds:
+    while client.poll() is None and time.monotonic() - t0 < seconds + 20:
         if during:
             during(lab, time.monotonic() - t0)
         time.sleep(0.02)
-    try:
-        client.wait(8)
-    except subprocess.TimeoutExpired:
-        client.kill()
-    for p in (a, b):
-        p.send_signal(signal.SIGINT)
-        p.wait()
-    for p in [server, *pids.values()]:
+    for p in [client, server, *helpers.values()]:
         if p.poll() is None:
             p.send_signal(signal.SIGINT)
             try:
                 p.wait(5)
             except subprocess.TimeoutExpired:
                 p.kill()
-    out, sender_bytes, _ = delays(os.path.join(lab.dir, "sender.pcap"), os.path.join(lab.dir, "receiver.pcap"), flow[0], warm)
-    if not out:
-        return {"flow": tag, "mbps": 0.0, "owd_mean_ms": 0.0, "owd_ms": [], "error": "no data arrived"}
-    span = seconds - warm
-    inside = [o for o in out if o[4] <= seconds]
-    delivered = sum(o[2] for o in inside)
-    series = {}
-    for o in inside:
-        series[int(o[4])] = series.get(int(o[4]), 0) + o[2]
-    ms = [o[1] * 1e3 for o in out]
-    again = [o[1] * 1e3 for o in out if o[3]]
-    r = {"flow": tag, "mbps": delivered * 8e-6 / span, "owd_mean_ms": sum(ms) / len(ms), "owd_ms": quantiles(ms),
-         "again": len(again), "again_ms": quantiles(again), "sent_per_delivered": sender_bytes / max(1, sum(o[2] for o in out)),
-         "mbps_series": [series.get(i, 0) * 8e-6 for i in range(int(warm), seconds)]}
+    r = {"flow": tag, "mbps": 0.0, "owd_mean_ms": 0.0, "owd_ms": []}
+    try:
+        got, sent = (last_json(os.path.join(lab.dir, f"{x}-{tag}.json")) for x in ("client", "server"))
+    except (IndexError, ValueError) as e:
+        return {**r, "error": f"no report: {e}"}
+    rows = [l.split(",") for l in open(records).read().splitlines()[1:]]
+    if not rows:
+        return {**r, "error": "no data arrived"}
+    ms = [int(x[3]) / 1e6 for x in rows if float(x[2]) >= warm]
+    per_s = [sum(i["bytes"] for i in got["intervals"][k * 10:k * 10 + 10]) * 8e-6 for k in range(int(seconds))]
+    inside = per_s[int(warm):int(seconds)]
+    r.update(mbps=sum(inside) / len(inside), owd_mean_ms=sum(ms) / max(1, len(ms)), owd_ms=quantiles(ms), mbps_series=per_s,
+             sent_per_delivered=sent["sent_bytes"] / max(1, got["bytes"]), damaged=got["damaged"])
     cpu = {}
-    for m in pids:
+    for m in helpers if kind == "leotp" else []:
         try:
-            j = json.load(open(os.path.join(lab.dir, f"mid-{m}.json")))
+            j = last_json(os.path.join(lab.dir, f"mid-{m}.json"))
             cpu[m] = {"cpu_s": j["cpu_s"], "peak_rss_bytes": j["peak_rss_bytes"], **j["midnode"]}
-        except (OSError, ValueError):
+        except (IndexError, ValueError):
             pass
     if cpu:
         r["midnodes"] = cpu
     return r
+
+
+def last_json(path):
+    return json.loads(open(path).read().splitlines()[-1])

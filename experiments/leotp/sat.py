@@ -32,6 +32,7 @@ constellations:
 ground:
   from:
 {stations}routing: {{mode: computed, families: [ipv4]}}
+transport: {{congestion: [hybla, westwood, vegas]}}
 """
 
 

@@ -66,7 +66,8 @@ void BPF_PROG(cst_vegas_event, struct sock *sk, int event)
 		begin_round(private_of(sk), tcp(sk));
 }
 
-static __always_inline void judge(struct vegas *v, struct tcp_sock *tp)
+// Only a window that is used may grow; one that is held back elsewhere may still be too large.
+static __always_inline void judge(struct vegas *v, struct tcp_sock *tp, bool used)
 {
 	__u32 window = tp->snd_cwnd, fits, waiting;
 
@@ -80,7 +81,7 @@ static __always_inline void judge(struct vegas *v, struct tcp_sock *tp)
 			tp->snd_cwnd = at_least(at_most(window, fits + 1), 2);
 			tp->snd_ssthresh = at_least(tp->snd_cwnd - 1, 2);
 		}
-	} else if (waiting < ALPHA) {
+	} else if (waiting < ALPHA && used) {
 		tp->snd_cwnd = at_most(window + 1, tp->snd_cwnd_clamp);
 	} else if (waiting > BETA) {
 		tp->snd_cwnd = at_least(window - 1, 2);
@@ -95,8 +96,8 @@ void BPF_PROG(cst_vegas_avoid, struct sock *sk, __u32 ack, __u32 acked)
 
 	if (!before(ack, v->ends_at)) {
 		// One sample could be that of a delayed acknowledgement.
-		if (v->samples > 1 && window_is_used(tp))
-			judge(v, tp);
+		if (v->samples > 1)
+			judge(v, tp, window_is_used(tp));
 		begin_round(v, tp);
 	}
 	if (in_slow_start(tp) && v->grows && window_is_used(tp))

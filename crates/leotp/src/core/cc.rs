@@ -175,6 +175,7 @@ impl HopCc {
             packets += r.2;
         }
         self.update(bytes as f64 / ns as f64, hop_rtt, p);
+        self.rtt.begin_round();
     }
 
     /// Bytes of this hop's own Data found lost: the hop has carried them
@@ -217,7 +218,12 @@ impl HopCc {
         let min = self.rtt.min_ns().unwrap_or(hop_rtt);
         self.throughput_bps = thr * 8e9;
         let bdp = thr * min; // equation 6
-        self.queue_bytes = thr * (hop_rtt - min).max(0.0); // equation 7
+        let under_load = match self.rtt.round_min_ns() {
+            // Slow start must see the queue that it makes as it makes it.
+            Some(least) if p.standing_queue && self.phase == Phase::Avoidance => least,
+            _ => hop_rtt,
+        };
+        self.queue_bytes = thr * (under_load - min).max(0.0); // equation 7
         let m = self.threshold(thr, p);
         if p.updates_per_rtt > 1 && self.phase == Phase::Avoidance {
             return;

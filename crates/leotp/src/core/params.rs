@@ -86,6 +86,11 @@ pub struct Params {
     /// smaller cwnd and by the longer hopRTT, and short hops run idle after each
     /// decrease. `beyond()` sets it, together with a smaller M.
     pub rate_over_min_rtt: bool,
+    /// Whether equation 7 takes the least hopRTT sample of a hopRTT in place of the
+    /// moving average, once slow start is over. The paper's is the average: false. A
+    /// host that stands still for some milliseconds makes some packets late, a queue
+    /// all of them. `beyond()` sets it.
+    pub standing_queue: bool,
     /// Whether hopRTT and hopRTTmin start anew when the Responder's clock shows
     /// that it is another node. The paper's nodes do not notice: false. A longer
     /// hop after a handover then counts as a queue for up to 5 s. `beyond()` sets it.
@@ -157,6 +162,7 @@ impl Default for Params {
             updates_per_rtt: 1,
             lost_is_carried: true,
             rate_over_min_rtt: false,
+            standing_queue: false,
             new_neighbour_new_hop: false,
             target_buffer_bytes: 16 * 1400,
             hop_by_hop: true,
@@ -201,15 +207,18 @@ impl Params {
     /// Our variant of the protocol, compared with the faithful one in the
     /// tests: lost Interests are replaced where they were lost, unanswered
     /// repairs are repeated locally, what a hop lost it has carried, fat hops refill faster,
-    /// and a hop that has seen a queue slows down once instead of twice.
+    /// a hop that has seen a queue slows down once instead of twice and by less, and a
+    /// few late packets are no queue.
     pub fn beyond() -> Self {
         Self {
             shr_repeats: 3,
             interest_holes: true,
             increase_ratio: 1.0 / 32.0,
             rate_over_min_rtt: true,
+            standing_queue: true,
             new_neighbour_new_hop: true,
-            queue_threshold_segments: 5.0,
+            decrease: 0.85,
+            queue_threshold_segments: 3.0,
             target_buffer_bytes: 8 * 1400,
             ..Self::default()
         }

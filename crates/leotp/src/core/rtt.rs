@@ -52,6 +52,8 @@ pub struct HopRtt {
     gain: f64,
     min: WindowedMin,
     window_ns: Nanos,
+    /// Least sample since [`Self::begin_round`].
+    round_min: Option<u64>,
     /// The Interest's delay of the last sample: mostly the clocks' difference.
     last_owd: Option<i64>,
 }
@@ -67,6 +69,7 @@ impl HopRtt {
             gain,
             min: WindowedMin::new(window_ns),
             window_ns,
+            round_min: None,
             last_owd: None,
         }
     }
@@ -80,6 +83,7 @@ impl HopRtt {
             .is_some_and(|l| l.wrapping_sub(interest_owd).unsigned_abs() > OTHER_CLOCK_NS)
         {
             (self.ewma_ns, self.min) = (None, WindowedMin::new(self.window_ns));
+            self.round_min = None;
         }
         self.last_owd = Some(interest_owd);
     }
@@ -100,7 +104,20 @@ impl HopRtt {
             .map_or(sample as f64, |e| e + self.gain * (sample as f64 - e));
         self.ewma_ns = Some(e);
         self.min.push(now, e as u64);
-        Some(sample as u64)
+        let sample = sample as u64;
+        self.round_min = Some(self.round_min.map_or(sample, |m| m.min(sample)));
+        Some(sample)
+    }
+
+    /// Least sample since the last [`Self::begin_round`], ns: what even the luckiest
+    /// packet has waited, a standing queue.
+    pub fn round_min_ns(&self) -> Option<f64> {
+        self.round_min.map(|v| v as f64)
+    }
+
+    /// Forgets the least sample.
+    pub const fn begin_round(&mut self) {
+        self.round_min = None;
     }
 
     /// Changes the weight of a new sample.
