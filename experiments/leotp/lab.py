@@ -1,8 +1,8 @@
 """Labs: scenario files for chains of hops, a running lab, transfers in its nodes.
 
-Everything that is started here runs inside the lab's own network namespaces and ends with it. Needs root, and
-target/release/constel, constel-transfer and leotp."""
-import json, math, os, signal, socket, subprocess, tempfile, time
+Everything that is started here runs inside the lab's own network namespaces and ends with it. Needs root, tcpdump,
+and target/release/constel, constel-transfer and leotp."""
+import json, math, os, signal, socket, struct, subprocess, tempfile, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CONSTEL = os.environ.get("CONSTEL", os.path.join(ROOT, "target/release/constel"))
@@ -131,6 +131,68 @@ class Lab:
         self.procs.append(p)
         return p
 
+    def capture(self, n, what, pcap):
+        """tcpdump on all interfaces of a node; headers only."""
+        p = subprocess.Popen(self.argv(n, ["tcpdump", "-i", "any", "-s", "120", "-U", "-B", "8192", "-w", os.path.join(self.dir, pcap), what]),
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.procs.append(p)
+        p.stderr.readline()
+        return p
+
+
+def packets(pcap):
+    """(time s, direction: 4 is out, IP packet) of a capture made by `Lab.capture` (Linux cooked v2)."""
+    with open(pcap, "rb") as f:
+        head = f.read(24)
+        e = "<" if head[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1") else ">"
+        scale = 1e-9 if head[:4] in (b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d") else 1e-6
+        kind = struct.unpack(e + "I", head[20:])[0]
+        while len(h := f.read(16)) == 16:
+            s, frac, n, _ = struct.unpack(e + "IIII", h)
+            b = f.read(n)
+            if len(b) < n:
+                return
+            if kind == 276 and b[:2] == b"\x08\x00":
+                yield s + frac * scale, b[10], b[20:]
+            elif kind == 113 and b[14:16] == b"\x08\x00":
+                yield s + frac * scale, b[1], b[16:]
+
+
+def data_of(ip, proto):
+    """(first byte, length, datagram bytes) of a packet that carries data; None for others."""
+    ihl = (ip[0] & 15) * 4
+    total = struct.unpack(">H", ip[2:4])[0]
+    if proto == "leotp" and ip[9] == 17:
+        u = ip[ihl + 8:]
+        if len(u) >= 48 and u[0] >> 4 == 1 and u[0] & 15 == 2:
+            start, end = struct.unpack(">QQ", u[16:32])
+            return start, end - start, total
+    if proto == "tcp" and ip[9] == 6:
+        t = ip[ihl:]
+        n = total - ihl - (t[12] >> 4) * 4
+        if n > 0:
+            return struct.unpack(">I", t[4:8])[0], n, total
+    return None
+
+
+def delays(sender_pcap, receiver_pcap, proto, skip_s):
+    """First departure to first arrival of each byte range, s; of those that left `skip_s` after the first."""
+    sent, base = {}, None
+    for t, d, ip in packets(sender_pcap):
+        x = data_of(ip, proto)
+        if d == 4 and x:
+            base = base if base is not None else t
+            sent.setdefault(x[0], t)
+    got, out = set(), []
+    for t, d, ip in packets(receiver_pcap):
+        x = data_of(ip, proto)
+        if d == 4 or not x or x[0] in got:
+            continue
+        got.add(x[0])
+        if x[0] in sent and sent[x[0]] - base >= skip_s:
+            out.append(t - sent[x[0]])
+    return out
+
 
 def quantiles(values, n=200):
     v = sorted(values)
@@ -142,7 +204,8 @@ PORT = 5047
 
 def measure(lab, flow, sender, receiver, mids, seconds, warm=5.0, during=None):
     """One flow from `sender` to `receiver` by constel-transfer, which stamps each record of 1,400 bytes when it first
-    leaves and takes its time when the receiver can read it. `flow`: ("tcp", "bbr"), ("vivace", ""), ("split", "cubic"):
+    leaves and takes its time when the receiver can read it, in order: `owd`. `packet_owd` is from captures at both ends: first departure
+    to first arrival of a byte range, in any order. `flow`: ("tcp", "bbr"), ("vivace", ""), ("split", "cubic"):
     TCP, split at `mids`, or ("leotp", "beyond", {parameters}, {of Midnodes}) with Midnodes at `mids`. `during(lab, t)` is
     called again and again while it runs. What the first `warm` seconds bring is not counted."""
     kind, how = flow[:2]
@@ -164,13 +227,16 @@ def measure(lab, flow, sender, receiver, mids, seconds, warm=5.0, during=None):
     server = lab.start(sender, [TRANSFER, "serve", over, "--listen", at] + serve, f"server-{tag}.json")
     time.sleep(0.5)
     records = os.path.join(lab.dir, f"records-{tag}.csv")
+    # Split TCP has other sequence numbers at its ends, Vivace none that these captures know.
+    ends = [(n, os.path.join(lab.dir, f"{n}.pcap")) for n in (sender, receiver)] if kind in ("leotp", "tcp") else []
+    captures = [lab.capture(n, f"port {PORT}", pcap) for n, pcap in ends]
     client = lab.start(receiver, [TRANSFER, "fetch", over, at, "--time", str(seconds), "--records", records] + more, f"client-{tag}.json")
     t0 = time.monotonic()
     while client.poll() is None and time.monotonic() - t0 < seconds + 20:
         if during:
             during(lab, time.monotonic() - t0)
         time.sleep(0.02)
-    for p in [client, server, *helpers.values()]:
+    for p in [client, *captures, server, *helpers.values()]:
         if p.poll() is None:
             p.send_signal(signal.SIGINT)
             try:
@@ -190,6 +256,9 @@ def measure(lab, flow, sender, receiver, mids, seconds, warm=5.0, during=None):
     inside = per_s[int(warm):int(seconds)]
     r.update(mbps=sum(inside) / len(inside), owd_mean_ms=sum(ms) / max(1, len(ms)), owd_ms=quantiles(ms), mbps_series=per_s,
              sent_per_delivered=sent["sent_bytes"] / max(1, got["bytes"]), damaged=got["damaged"])
+    if ends:
+        out = delays(ends[0][1], ends[1][1], kind, warm)
+        r.update(packet_owd_mean_ms=sum(out) * 1e3 / max(1, len(out)), packet_owd_ms=quantiles([o * 1e3 for o in out]))
     cpu = {}
     for m in helpers if kind == "leotp" else []:
         try:

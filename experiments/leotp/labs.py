@@ -8,7 +8,7 @@ from lab import Lab, chain_scenario, measure, node
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RAW = os.environ.get("RAW", os.path.join(HERE, "raw"))
-SECONDS = int(os.environ.get("SECONDS", "17"))
+SECONDS = int(os.environ.get("SECONDS", "15"))
 NAME = os.environ.get("LAB", "study")
 # A cache for a path of 20 Mbit/s; that of 64 MiB is for more.
 SMALL = {"cache_bytes": 4 << 20}
@@ -17,8 +17,27 @@ TCP = [("tcp", c) for c in ("bbr", "cubic", "hybla", "westwood", "vegas")]
 FLOWS = [*TCP, ("vivace", ""), ("split", "cubic"), ("split", "bbr"), *OURS]
 
 
+def wanted(flows):
+    """Those of ONLY=tcp-bbr,leotp-beyond: a part of a figure, whose rows replace those of the same name in raw/."""
+    only = [x for x in os.environ.get("ONLY", "").split(",") if x]
+    return [f for f in flows if not only or "-".join(x for x in f[:2] if x) in only]
+
+
+def case_wanted(case):
+    """Those of CASES=A,D."""
+    only = os.environ.get("CASES")
+    return not only or case in only.split(",")
+
+
 def save(name, rows, **extra):
     os.makedirs(RAW, exist_ok=True)
+    key = lambda r: [r.get(k) for k in ("flow", "loss", "case", "bl_tar_segments", "midnodes_on")]
+    try:
+        old = json.load(open(os.path.join(RAW, f"lab-{name}.json")))["rows"]
+    except (OSError, ValueError):
+        old = []
+    new = [key(r) for r in rows]
+    rows = sorted([r for r in old if key(r) not in new] + rows, key=lambda r: r.get("loss", 0))
     with open(os.path.join(RAW, f"lab-{name}.json"), "w") as f:
         json.dump({"figure": name, "seconds": SECONDS, **extra, "rows": rows}, f, indent=1)
         f.write("\n")
@@ -28,12 +47,12 @@ def show(name, r):
     print(name, {k: round(v, 3) if isinstance(v, float) else v for k, v in r.items() if not isinstance(v, (list, dict))}, flush=True)
 
 
-def fig12(losses=(0.0, 0.001, 0.01)):
+def fig12(losses=tuple(float(x) for x in os.environ.get("LOSS", "0,0.001,0.01").split(","))):
     """Throughput (and Fig. 11) over loss per hop, 5 hops of 20 Mbit/s and 20 ms hopRTT."""
     rows = []
     for loss in losses:
         with Lab(chain_scenario(5, 600, 10, 20, loss), NAME) as l:
-            for f in FLOWS:
+            for f in wanted(FLOWS):
                 r = measure(l, f, node(0), node(5), [node(i) for i in range(1, 5)], SECONDS)
                 rows.append({"loss": loss, **r})
                 show("fig12", rows[-1])
@@ -42,9 +61,6 @@ def fig12(losses=(0.0, 0.001, 0.01)):
             if r["loss"] == loss:
                 r["verdict"] = v
         print("  verdict", v, flush=True)
-    for r in rows:
-        clean = next(x for x in rows if x["loss"] == 0 and x["flow"] == r["flow"])
-        r["throughput_lost"] = 1 - r["mbps"] / clean["mbps"] if clean["mbps"] else None
     save("fig12", rows)
 
 
@@ -60,7 +76,7 @@ def fig14():
 
     with Lab(chain_scenario(10, 600, 10, 20, 0), NAME) as l:
         others = [("leotp", "beyond", {"target_buffer_bytes": n * 1400}) for n in (2, 32)]
-        for f in [*FLOWS, *others, ("leotp", "beyond", {}, "ends")]:
+        for f in wanted([*FLOWS, *others, ("leotp", "beyond", {}, "ends")]):
             mids = [] if len(f) > 3 else [node(i) for i in range(1, 10)]
             r = measure(l, f[:3], node(0), node(10), mids, SECONDS, during=wave)
             r["bl_tar_segments"] = f[2]["target_buffer_bytes"] // 1400 if len(f) == 3 else None
@@ -69,7 +85,9 @@ def fig14():
             show("fig14", r)
     v = l.verdict()
     print("  verdict", v, flush=True)
-    save("fig14", rows, verdict=v, propagation_ms=100)
+    for r in rows:
+        r["verdict"] = v
+    save("fig14", rows, propagation_ms=100)
 
 
 def satellites(to="new-york", cases=None, seconds=25):
@@ -84,7 +102,7 @@ def satellites(to="new-york", cases=None, seconds=25):
     line = sat.timeline(text, "beijing", to, seconds + 30)
     rates = sat.uplink("beijing", seconds + 30)
     prop = [sum(x[2]) for x in line]
-    for case, flow in cases:
+    for case, flow in [c for c in cases if c[1] in wanted([c[1]]) and case_wanted(c[0])]:
         with Lab(text, NAME) as l:
             # Every run sees the same sky: it starts at the same lab time.
             t_ns = l.ask({"verb": "state"}).get("t_ns", 0)
@@ -137,7 +155,7 @@ def path(seconds=int(os.environ.get("SECONDS", "25"))):
     with Lab(chain_scenario(hops, 1200, delay, 20, 0.001), NAME) as l:
         for a, b in ((0, 1), (hops - 1, hops)):
             l.set_link(node(a), node(b), loss={"bernoulli": {"loss_ratio": 0.01}})
-        for case, flow in cases:
+        for case, flow in [c for c in cases if c[1] in wanted([c[1]]) and case_wanted(c[0])]:
             state = {}
 
             def up(l, t):
@@ -150,152 +168,6 @@ def path(seconds=int(os.environ.get("SECONDS", "25"))):
             r = measure(l, flow, node(0), node(hops), mids, seconds, during=up)
             r.update(case=case, to="new-york", propagation_ms=delay * hops, midnode_count=len(mids))
             r["uplink_mbps"] = sum(rates[5:seconds]) / (seconds - 5)
-            rows.append(r)
-            show("path", r)
-    v = l.verdict()
-    print("  verdict", v, flush=True)
-    for r in rows:
-        r["verdict"] = v
-    save("path-new-york", rows, uplink_mbps=rates)
-
-
-ALL = {"cache_bytes": 4 << 20}
-OURS = [("leotp", "faithful"), ("leotp", "published"), ("leotp", "beyond")]
-TCP = [("tcp", c) for c in ("bbr", "cubic", "hybla", "westwood", "vegas")]
-FLOWS = [*TCP, ("vivace", ""), ("split", "cubic"), ("split", "bbr"), *OURS]
-
-
-def save(name, rows, **extra):
-    os.makedirs(RAW, exist_ok=True)
-    with open(os.path.join(RAW, f"lab-{name}.json"), "w") as f:
-        json.dump({"figure": name, "seconds": SECONDS, **extra, "rows": rows}, f, indent=1)
-        f.write("\n")
-
-
-def show(name, r):
-    print(name, {k: round(v, 3) if isinstance(v, float) else v for k, v in r.items() if not isinstance(v, (list, dict))}, flush=True)
-
-
-def fig12(losses=(0.0, 0.001, 0.01)):
-    """Throughput (and Fig. 11) over loss per hop, 5 hops of 20 Mbit/s and 20 ms hopRTT."""
-    rows = []
-    for loss in losses:
-        with Lab(chain_scenario(5, 600, 10, 20, loss), NAME) as l:
-            for f in FLOWS:
-                r = measure(l, f, node(0), node(5), [node(i) for i in range(1, 5)], SECONDS)
-                rows.append({"loss": loss, **r})
-                show("fig12", rows[-1])
-        v = l.verdict()
-        for r in rows:
-            if r["loss"] == loss:
-                r["verdict"] = v
-        print("  verdict", v, flush=True)
-    for r in rows:
-        clean = next(x for x in rows if x["loss"] == 0 and x["flow"] == r["flow"])
-        r["throughput_lost"] = 1 - r["mbps"] / clean["mbps"] if clean["mbps"] else None
-    save("fig12", rows)
-
-
-def fig14():
-    """A square wave of 10 +- 1 Mbit/s, 2 s, on the second of 10 hops of 20 ms hopRTT."""
-    rows, state = [], {}
-
-    def wave(l, t):
-        up = int(t) % 2 == 0
-        if state.get("up") != up:
-            state["up"] = up
-            l.set_link(node(1), node(2), rate_bps=11_000_000 if up else 9_000_000)
-
-    with Lab(chain_scenario(10, 600, 10, 20, 0), NAME) as l:
-        others = [("leotp", "beyond", {"target_buffer_bytes": n * 1400}) for n in (2, 32)]
-        for f in [*FLOWS, *others, ("leotp", "beyond", {}, "ends")]:
-            mids = [] if len(f) > 3 else [node(i) for i in range(1, 10)]
-            r = measure(l, f[:3], node(0), node(10), mids, SECONDS, during=wave)
-            r["bl_tar_segments"] = f[2]["target_buffer_bytes"] // 1400 if len(f) == 3 else None
-            r["midnodes_on"] = bool(mids) and f[0] == "leotp"
-            rows.append(r)
-            show("fig14", r)
-    v = l.verdict()
-    print("  verdict", v, flush=True)
-    save("fig14", rows, verdict=v, propagation_ms=100)
-
-
-def satellites(to="new-york", cases=None, seconds=25):
-    """Fig. 17 and Table II: Beijing to New York over 1,600 satellites and 100 cities."""
-    off = {"cache_bytes": 0, "shr": False}
-    cases = cases or [("end to end", ("tcp", "bbr")), ("A", ("leotp", "beyond", SMALL)), ("B", ("leotp", "beyond", SMALL, off)),
-                      ("C", ("leotp", "beyond", SMALL, {"hop_by_hop": False})), ("D", ("leotp", "beyond", SMALL)), ("25 %", ("leotp", "beyond", SMALL)),
-                      ("A", ("leotp", "published", SMALL)), ("A", ("leotp", "faithful", SMALL)), ("end to end", ("vivace", "")),
-                      *[("end to end", t) for t in TCP[1:]]]
-    rows = []
-    text = sat.scenario(seconds + 35, name=NAME)
-    line = sat.timeline(text, "beijing", to, seconds + 30)
-    rates = sat.uplink("beijing", seconds + 30)
-    prop = [sum(x[2]) for x in line]
-    for case, flow in cases:
-        with Lab(text, NAME) as l:
-            # Every run sees the same sky: it starts at the same lab time.
-            t_ns = l.ask({"verb": "state"}).get("t_ns", 0)
-            begin = 6
-            while l.ask({"verb": "state"}).get("t_ns", t_ns + 1) < begin * 1_000_000_000:
-                time.sleep(0.02)
-            state = {}
-
-            def up(l, t):
-                i = min(len(line) - 1, begin + int(t))
-                if state.get("i") != i:
-                    # Around a handover the lab's clock decides which satellite it is.
-                    for sat_now in dict.fromkeys(line[min(max(j, 0), len(line) - 1)][1][1] for j in (i, i + 1, i - 1)):
-                        try:
-                            l.set_link("beijing", sat_now, rate_bps=int(rates[i] * 1e6))
-                            state["i"] = i
-                            break
-                        except ValueError:
-                            pass
-
-            window = [x for x in line if begin <= x[0] <= begin + seconds]
-            mids = [] if case in ("D", "end to end") else sorted({n for x in window for n in x[1][1:-1]})
-            if case == "25 %":
-                mids = sorted(random.Random(1).sample(mids, len(mids) // 4))
-            r = measure(l, flow, "beijing", to, mids, seconds, during=up)
-            r.update(case=case, to=to, midnode_count=len(mids) if flow[0] == "leotp" else 0)
-        r["verdict"] = l.verdict()
-        w = [p for x, p in zip(line, prop) if begin + 5 <= x[0] < begin + seconds]
-        r["propagation_ms"] = sum(w) / len(w)
-        r["queueing_ms"] = r["owd_mean_ms"] - r["propagation_ms"]
-        rows.append(r)
-        show("satellites", r)
-        print("  verdict", r["verdict"], flush=True)
-        save(f"satellites-{to}", rows, hops=[len(x[1]) - 1 for x in line], uplink_mbps=rates)
-
-
-def path(seconds=int(os.environ.get("SECONDS", "18"))):
-    """Beijing to New York reduced to the nodes of its path: 19 hops of the path's mean delay, ground links of 1 % loss at
-    both ends, lasers of 0.1 % between, the uplink's V; no change of path at handovers."""
-    hops, rows = 19, []
-    line = sat.timeline(sat.scenario(seconds + 10), "beijing", "new-york", 3)
-    delay = sum(sum(x[2]) for x in line) / len(line) / hops
-    rates = sat.uplink("beijing", seconds + 10)
-    # 18 Midnodes at 10 Mbit/s are more than the second of two cores carries (5 % of it each): every fourth node then.
-    every = int(os.environ.get("EVERY", "1" if (os.cpu_count() or 1) > 4 else "4"))
-    share = f"every {every}. node" if every > 1 else "every node"
-    cases = [("end to end", ("tcp", "bbr")), (share, ("leotp", "beyond")), (share, ("leotp", "published")), ("no Midnodes", ("leotp", "published")),
-             ("end to end", ("tcp", "cubic"))]
-    with Lab(chain_scenario(hops, 600, delay, 20, 0.001), NAME) as l:
-        for a, b in ((0, 1), (hops - 1, hops)):
-            l.set_link(node(a), node(b), loss={"bernoulli": {"loss_ratio": 0.01}})
-        for case, flow in cases:
-            state = {}
-
-            def up(l, t):
-                i = int(t)
-                if state.get("i") != i:
-                    state["i"] = i
-                    l.set_link(node(0), node(1), rate_bps=int(rates[i] * 1e6))
-
-            mids = [] if case != share else [node(i) for i in range(1, hops) if i % every == every // 2]
-            r = measure(l, flow, node(0), node(hops), mids, seconds, during=up)
-            r.update(case=case, to="new-york", propagation_ms=delay * hops, midnode_count=len(mids) if flow[0] == "leotp" else 0)
             rows.append(r)
             show("path", r)
     v = l.verdict()

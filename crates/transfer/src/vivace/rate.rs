@@ -150,7 +150,7 @@ impl RateControl {
     }
 
     /// The next interval.
-    pub fn next(&mut self) -> Interval {
+    pub fn next_interval(&mut self) -> Interval {
         match &mut self.phase {
             Phase::Starting { .. } => Interval {
                 rate: self.rate,

@@ -181,7 +181,7 @@ impl Sender {
             }
             self.settle();
             self.intervals.push_back(Running {
-                what: self.control.next(),
+                what: self.control.next_interval(),
                 began_ns: now_ns,
                 ends_ns: None,
                 packets: 0,
