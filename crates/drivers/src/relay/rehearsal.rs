@@ -11,9 +11,12 @@ use super::layout::{ADDRESSES, REHEARSAL_SLOT, SLOT_SHIFT, TAG, TYPE_AT};
 use super::mapped::Mapped;
 use super::xsk::Xsk;
 
-/// Pauses shorter than this leave the caches as they are.
-const PAUSE_NS: Nanos = 100_000;
-/// A rehearsal on a cold way takes about 50 us. With less than this left it would cost the frame more than it gains.
+/// Pauses shorter than this are left alone: what is sent so often keeps most of its way warm by itself, and the time
+/// of rehearsals would come to more than a tenth of a processor.
+const PAUSE_NS: Nanos = 500_000;
+/// What a rehearsal on a cold way takes.
+const LENGTH_NS: Nanos = 55_000;
+/// With less than this left it would cost the frame more than it gains.
 const LEFT_NS: Nanos = 30_000;
 
 /// An IPv4 packet for the decoy to forward, with the tag of rehearsals.
@@ -47,9 +50,18 @@ pub(crate) struct Rehearsal {
 }
 
 impl Rehearsal {
+    /// What it takes before a frame that is due at `due`.
+    pub(crate) fn time(&self, due: Nanos) -> Nanos {
+        if due.saturating_sub(self.last_ns) > PAUSE_NS {
+            LENGTH_NS
+        } else {
+            0
+        }
+    }
+
     /// A frame is due at `due`, and nothing else is to be done until then.
     pub(crate) fn worth_it(&self, now: Nanos, due: Nanos) -> bool {
-        now.saturating_sub(self.last_ns) > PAUSE_NS && due.saturating_sub(now) > LEFT_NS
+        self.time(due) > 0 && due.saturating_sub(now) > LEFT_NS
     }
 
     /// Frames were sent.
@@ -89,11 +101,14 @@ mod tests {
         let mut rehearsal = Rehearsal::default();
         rehearsal.sent(1_000_000);
         let soon = 1_000_000 + PAUSE_NS;
-        assert!(!rehearsal.worth_it(soon, soon + 2 * LEFT_NS), "warm");
-        assert!(!rehearsal.worth_it(soon + 1, soon + LEFT_NS), "too late");
-        assert!(rehearsal.worth_it(soon + 1, soon + 2 * LEFT_NS));
-        rehearsal.done(soon + 1);
-        assert!(!rehearsal.worth_it(soon + 2, soon + 2 * LEFT_NS));
+        assert_eq!(rehearsal.time(soon), 0, "warm");
+        assert!(!rehearsal.worth_it(soon - 2 * LEFT_NS, soon));
+        let late = soon + 1;
+        assert_eq!(rehearsal.time(late), LENGTH_NS);
+        assert!(!rehearsal.worth_it(late - LEFT_NS, late), "too late");
+        assert!(rehearsal.worth_it(late - 2 * LEFT_NS, late));
+        rehearsal.done(late - LEFT_NS);
+        assert!(!rehearsal.worth_it(late - LEFT_NS, late), "once");
         assert_eq!(rehearsal.count(), 1);
     }
 }

@@ -39,12 +39,12 @@ const RELIEF_MAX_NS: Nanos = 500_000;
 const RT_PER_WINDOW_NS: Nanos = 940_000_000;
 const WINDOW_NS: Nanos = 1_000_000_000;
 
-const LEAD_MIN_NS: Nanos = 80_000;
-const LEAD_MAX_NS: Nanos = 240_000;
+const LEAD_MIN_NS: Nanos = 40_000;
+const LEAD_MAX_NS: Nanos = 200_000;
 /// The lead settles where 1 of 500 wake-ups comes too late: steps of +500 and -1.
 const LEAD_STEP_NS: Nanos = 40;
-/// A wake-up is in time when this much of the lead is left: enough for a rehearsal (see [`super::rehearsal`]).
-const LEAD_MARGIN_NS: Nanos = 60_000;
+/// A wake-up is in time when this much of the lead is left.
+const LEAD_MARGIN_NS: Nanos = 5_000;
 
 /// What to do until the next thing is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,9 +143,9 @@ impl Waiting {
         (self.in_real_time && missing > REST_MARGIN_NS).then_some(now + missing)
     }
 
-    /// What to do when the next thing is due at `due`.
-    pub(crate) fn plan(&self, now: Nanos, due: Nanos) -> Plan {
-        let until = due.saturating_sub(self.lead_ns);
+    /// What to do when the next thing is due at `due` and there is so much to do `before`.
+    pub(crate) fn plan(&self, now: Nanos, due: Nanos, before: Nanos) -> Plan {
+        let until = due.saturating_sub(self.lead_ns + before);
         if until > now {
             return Plan::Sleep { until };
         }
@@ -240,15 +240,16 @@ mod tests {
     fn sleeps_until_the_lead_and_spins_after() {
         let w = Waiting::new(Priority::Nice, 80_000);
         assert_eq!(
-            w.plan(1000, Nanos::MAX),
+            w.plan(1000, Nanos::MAX, 0),
             Plan::Sleep {
                 until: Nanos::MAX - 80_000
             }
         );
-        assert_eq!(w.plan(1000, 100_000), Plan::Sleep { until: 20_000 });
-        assert_eq!(w.plan(20_000, 100_000), Plan::Spin);
+        assert_eq!(w.plan(1000, 100_000, 0), Plan::Sleep { until: 20_000 });
+        assert_eq!(w.plan(1000, 100_000, 5_000), Plan::Sleep { until: 15_000 });
+        assert_eq!(w.plan(20_000, 100_000, 0), Plan::Spin);
         assert_eq!(
-            w.plan(50_000_000, 50_000_100),
+            w.plan(50_000_000, 50_000_100, 0),
             Plan::Spin,
             "no rests without real time"
         );
@@ -258,15 +259,15 @@ mod tests {
     fn rests_in_gaps_and_in_the_end_without() {
         let mut w = waiting();
         let now = SPIN_NS + 1;
-        assert_eq!(w.plan(now, now + 10_000), Plan::Spin, "too close");
+        assert_eq!(w.plan(now, now + 10_000, 0), Plan::Spin, "too close");
         assert_eq!(
-            w.plan(now, now + 35_000),
+            w.plan(now, now + 35_000, 0),
             Plan::Sleep {
                 until: now + 25_000
             }
         );
         assert_eq!(
-            w.plan(now, now + 79_000),
+            w.plan(now, now + 79_000, 0),
             Plan::Sleep {
                 until: now + REST_NS
             }

@@ -380,7 +380,8 @@ impl Thread {
             .front()
             .map_or(Nanos::MAX, |s| s.at_ns + SETTLE_NS);
         let due = due.min(update);
-        match self.waiting.plan(now, due) {
+        let before = self.state.rehearsal.time(due);
+        match self.waiting.plan(now, due, before) {
             Plan::Spin if self.state.rehearsal.worth_it(now, due) && self.xsk.pending() == 0 => {
                 rehearsal::queue(&mut self.xsk, &self.loaded.slots);
                 self.flush();
