@@ -147,6 +147,18 @@ fn frr_speaks_ospf() {
 }
 
 #[test]
+fn frr_speaks_isis() {
+    let case = Case {
+        name: "frr-isis",
+        routing: "daemon: frr, protocol: isis",
+        ground: "",
+        ends: ("tokyo", "london"),
+        families: BOTH,
+    };
+    works(&case, &[("zebra", 10), ("isisd", 10)], "isisd");
+}
+
+#[test]
 fn bird_speaks_babel() {
     let case = Case {
         name: "babel",

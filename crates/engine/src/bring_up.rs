@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use constel_drivers::{DriverKind, LinkHandle, LinkPlane, PlaneConfig};
-use constel_host::cgroup::LabCgroup;
 use constel_host::claim::Claim;
 use constel_host::globals::Globals;
 use constel_host::rcu::Expedited;
@@ -18,7 +17,7 @@ use crate::clock::mono_ns;
 use crate::daemons::Daemons;
 use crate::error::EngineError;
 use crate::impair;
-use crate::launcher::{Launcher, hosts_file, namespaces_file};
+use crate::launcher::{Cgroups, Launcher, hosts_file, namespaces_file};
 use crate::limits;
 use crate::manifest::memory_bytes;
 use crate::nodes::{Builder, LiveNode, carries_trains};
@@ -45,7 +44,7 @@ pub(crate) fn fabric(
     driver: DriverKind,
     claim: &Claim,
     globals: &Globals,
-    cgroup: Option<LabCgroup>,
+    cgroups: Cgroups,
     progress: &dyn Progress,
 ) -> Result<Fabric, EngineError> {
     let started = Instant::now();
@@ -125,7 +124,7 @@ pub(crate) fn fabric(
         lab_dir: claim.dir().to_owned(),
         wiring: Arc::clone(&wiring),
         nodes: Arc::clone(&nodes),
-        cgroup,
+        cgroups,
     });
     publish(&wiring, &launcher)?;
     Ok(Fabric {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use constel_host::cgroup::LabCgroup;
+use constel_host::claim::LabName;
 use constel_host::process::{Child, Mount, Spawn, Stdio, find_command};
 use constel_topology::NodeId;
 
@@ -56,19 +57,70 @@ pub fn node_mounts(lab_dir: &Path) -> Vec<Mount> {
     vec![hosts, Mount::Sysfs]
 }
 
+/// The groups of a lab's processes.
+#[derive(Default)]
+pub(crate) struct Cgroups {
+    /// All of them, so that they can be ended.
+    pub(crate) all: Option<LabCgroup>,
+    /// Routing daemons, which together have one share of the processors.
+    pub(crate) daemons: Option<LabCgroup>,
+}
+
+impl Cgroups {
+    /// # Errors
+    /// When one is left over from a lab that was killed.
+    pub(crate) fn create(lab: &LabName, daemons: bool) -> Result<Self, EngineError> {
+        Ok(Self {
+            all: LabCgroup::create(lab)?,
+            daemons: if daemons {
+                LabCgroup::create_cpu(lab)?
+            } else {
+                None
+            },
+        })
+    }
+
+    /// How the processors are shared with routing daemons, for the record.
+    pub(crate) fn sharing(&self) -> &'static str {
+        if self.daemons.is_some() {
+            "all daemons together weigh as much as one session (cgroup v1)"
+        } else if self.all.as_ref().is_some_and(LabCgroup::has_weight) {
+            "all processes in nodes together weigh as much as one group (cgroup v2)"
+        } else {
+            "each daemon weighs as much as a session: this host has no group for processor time"
+        }
+    }
+}
+
 /// Starts programs in the nodes of one lab.
 pub(crate) struct Launcher {
     pub(crate) lab: String,
     pub(crate) lab_dir: PathBuf,
     pub(crate) wiring: Arc<Wiring>,
     pub(crate) nodes: Arc<Vec<LiveNode>>,
-    pub(crate) cgroup: Option<LabCgroup>,
+    pub(crate) cgroups: Cgroups,
 }
 
 impl Launcher {
     /// The view of the file system that traffic gets.
     pub(crate) fn mounts(&self) -> Vec<Mount> {
         node_mounts(&self.lab_dir)
+    }
+
+    /// Starts a routing daemon: as [`Launcher::start`], with all output in one file, in the daemons' share of the
+    /// processors.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn start_daemon(
+        &self,
+        node: NodeId,
+        argv: &[String],
+        log: &Path,
+        mounts: Vec<Mount>,
+    ) -> Result<Child, EngineError> {
+        let share = self.cgroups.daemons.as_ref();
+        self.start_in(node, argv, (log, log), mounts, share)
     }
 
     /// Starts `argv` in `node`; the two files may be one.
@@ -83,6 +135,17 @@ impl Launcher {
         err: &Path,
         mounts: Vec<Mount>,
     ) -> Result<Child, EngineError> {
+        self.start_in(node, argv, (out, err), mounts, None)
+    }
+
+    fn start_in(
+        &self,
+        node: NodeId,
+        argv: &[String],
+        (out, err): (&Path, &Path),
+        mounts: Vec<Mount>,
+        share: Option<&LabCgroup>,
+    ) -> Result<Child, EngineError> {
         let (stdout, stderr) = if out == err {
             (Stdio::Append(out.to_owned()), Stdio::Append(err.to_owned()))
         } else {
@@ -96,7 +159,7 @@ impl Launcher {
             .mounts(mounts)
             .stdout(stdout)
             .stderr(stderr);
-        if let Some(cgroup) = &self.cgroup {
+        for cgroup in self.cgroups.all.iter().chain(share) {
             spawn = spawn.cgroup(cgroup);
         }
         Ok(spawn.start()?)

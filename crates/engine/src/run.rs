@@ -76,7 +76,7 @@ pub fn run(lab: Lab, options: &Options, progress: &dyn Progress) -> Result<Finis
 
 /// Ends processes and gives host-wide settings back.
 fn sweep(lab: &LabName, globals: &Globals) -> Result<(), EngineError> {
-    if let Some(cgroup) = LabCgroup::open(lab)? {
+    for cgroup in LabCgroup::open_all(lab)? {
         cgroup.kill_all(KILLED_WITHIN)?;
         cgroup.remove(KILLED_WITHIN)?;
     }

@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use constel_api::{SOCKET_NAME, Server};
 use constel_drivers::{Chosen, PlaneStats};
-use constel_host::cgroup::LabCgroup;
 use constel_host::claim::{Claim, LabState, RuntimeDir};
 use constel_observe::detail;
 use constel_observe::events::EventLog;
@@ -19,6 +18,7 @@ use crate::bring_up::fabric;
 use crate::clock::LabClock;
 use crate::congestion::provide_wanted;
 use crate::error::EngineError;
+use crate::launcher::Cgroups;
 use crate::life::{Context, Lived, in_words, live};
 use crate::manifest::{manifest, stolen_ns};
 use crate::progress::Progress;
@@ -89,9 +89,11 @@ pub(crate) fn session(
             source,
         }
     })?;
-    let cgroup = LabCgroup::create(claim.lab())?;
     let globals = RuntimeDir::default().globals();
     let scenario = Arc::clone(&lab.scenario);
+    let daemon_routing = scenario.routing.mode.daemons();
+    let cgroups = Cgroups::create(claim.lab(), daemon_routing.is_some())?;
+    let sharing = cgroups.sharing();
     let flows: &[_] = if options.traffic {
         &scenario.traffic
     } else {
@@ -99,7 +101,7 @@ pub(crate) fn session(
     };
     // Held until the lab is down.
     let _provided = provide_wanted(&scenario, flows)?;
-    let fabric = fabric(lab, driver.kind, claim, &globals, cgroup, progress)?;
+    let fabric = fabric(lab, driver.kind, claim, &globals, cgroups, progress)?;
     view.change(|live| {
         live.wiring = Some(Arc::clone(&fabric.wiring));
         live.nodes = Some(Arc::clone(&fabric.nodes));
@@ -178,7 +180,7 @@ pub(crate) fn session(
         lab_time_ns: lived.seen.lab_time_ns,
         size,
         times,
-        routing: scenario.routing.mode.daemons().map(in_words),
+        routing: daemon_routing.map(|routing| format!("{}; {sharing}", in_words(routing))),
         convergence: lived.convergence,
         converged: lived.converged,
         daemons: lived.daemons,

@@ -1,5 +1,8 @@
 //! The lab's cgroup: every process a lab starts is in it, whatever it forks, so that the kernel
 //! itself can list and kill them all.
+//!
+//! On hosts where the `cpu` controller is cgroup v1's there is a second one in its hierarchy, for
+//! those that share processor time as one: see [`LabCgroup::create_cpu`].
 
 use std::fs::{self, File};
 use std::io;
@@ -23,23 +26,37 @@ const OWNER_ATTRIBUTE: &str = "trusted.constel.owner";
 /// Where cgroup2 is mounted: at `/sys/fs/cgroup`, or at `.../unified` on hybrid hosts.
 /// `None` where it is not, or only to be read.
 pub fn mount_point() -> Result<Option<PathBuf>> {
-    let what = || "read /proc/self/mountinfo".to_string();
-    let text = fs::read_to_string("/proc/self/mountinfo").context(what)?;
-    for line in text.lines() {
+    Ok(find_mount(&mount_table()?, "cgroup2", None))
+}
+
+/// Where cgroup v1's `cpu` controller is mounted; `None` where it is not, or only to be read.
+pub fn cpu_mount_point() -> Result<Option<PathBuf>> {
+    Ok(find_mount(&mount_table()?, "cgroup", Some("cpu")))
+}
+
+fn mount_table() -> Result<String> {
+    fs::read_to_string("/proc/self/mountinfo").context(|| "read /proc/self/mountinfo".to_string())
+}
+
+fn find_mount(table: &str, fs_type: &str, controller: Option<&str>) -> Option<PathBuf> {
+    for line in table.lines() {
         // "<id> <parent> <dev> <root> <mount point> <options> [tags] - <type> <source> <super>"
         let Some((left, right)) = line.split_once(" - ") else {
             continue;
         };
         let mut fields = left.split(' ');
         let (point, options) = (fields.nth(4), fields.next());
-        if right.split(' ').next() == Some("cgroup2")
+        let mut kind = right.split(' ');
+        let (found, of) = (kind.next(), kind.nth(1).unwrap_or_default());
+        if found == Some(fs_type)
+            && controller.is_none_or(|wanted| of.split(',').any(|name| name == wanted))
             && let (Some(point), Some(options)) = (point, options)
             && options.split(',').any(|o| o == "rw")
         {
-            return Ok(Some(PathBuf::from(point.replace("\\040", " "))));
+            return Some(PathBuf::from(point.replace("\\040", " ")));
         }
     }
-    Ok(None)
+    None
 }
 
 /// A lab's cgroup.
@@ -55,9 +72,22 @@ impl LabCgroup {
     /// # Errors
     /// [`Error::Conflict`] when it exists: left over from a lab that was not cleaned up.
     pub fn create(lab: &LabName) -> Result<Option<LabCgroup>> {
-        let Some(root) = mount_point()? else {
-            return Ok(None);
-        };
+        mount_point()?.map_or(Ok(None), |root| Self::create_in(&root, lab))
+    }
+
+    /// Makes the lab's group for processor time, in which all members together weigh as much as
+    /// one other group (or session, under the scheduler's autogroups) of the host, so that
+    /// thousands of processes cannot starve the few that move the lab. `None` where cgroup v1
+    /// does not have the `cpu` controller: with cgroup v2's, [`LabCgroup::create`]'s group is that
+    /// group, see [`LabCgroup::has_weight`].
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] when it exists, as there.
+    pub fn create_cpu(lab: &LabName) -> Result<Option<LabCgroup>> {
+        cpu_mount_point()?.map_or(Ok(None), |root| Self::create_in(&root, lab))
+    }
+
+    fn create_in(root: &Path, lab: &LabName) -> Result<Option<LabCgroup>> {
         let path = root.join(format!("{PREFIX}{lab}"));
         match fs::create_dir(&path) {
             Ok(()) => mark(path).map(Some),
@@ -83,29 +113,45 @@ impl LabCgroup {
         Ok(path.filter(|p| p.is_dir()).map(|path| LabCgroup { path }))
     }
 
+    /// The lab's cgroups in all hierarchies, that of cgroup2 first.
+    pub fn open_all(lab: &LabName) -> Result<Vec<LabCgroup>> {
+        let roots = [mount_point()?, cpu_mount_point()?].into_iter().flatten();
+        let paths = roots.map(|root| root.join(format!("{PREFIX}{lab}")));
+        Ok(paths
+            .filter(|path| path.is_dir())
+            .map(|path| LabCgroup { path })
+            .collect())
+    }
+
     /// All of our cgroups on this host, by lab name.
     pub fn all() -> Result<Vec<(LabName, LabCgroup)>> {
-        let Some(root) = mount_point()? else {
-            return Ok(Vec::new());
-        };
-        let what = || format!("list {}", root.display());
         let mut out = Vec::new();
-        for entry in fs::read_dir(&root).context(what)? {
-            let path = entry.context(what)?.path();
-            let name = path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
-            if let Some(lab) = name
-                .strip_prefix(PREFIX)
-                .and_then(|l| l.parse::<LabName>().ok())
-            {
-                out.push((lab, LabCgroup { path }));
+        for root in [mount_point()?, cpu_mount_point()?].into_iter().flatten() {
+            let what = || format!("list {}", root.display());
+            for entry in fs::read_dir(&root).context(what)? {
+                let path = entry.context(what)?.path();
+                let name = path
+                    .file_name()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned();
+                if let Some(lab) = name
+                    .strip_prefix(PREFIX)
+                    .and_then(|l| l.parse::<LabName>().ok())
+                {
+                    out.push((lab, LabCgroup { path }));
+                }
             }
         }
         out.sort_by(|a, b| a.0.cmp(&b.0));
         Ok(out)
+    }
+
+    /// Whether its members share processor time as one: the `cpu` controller is on in it.
+    #[must_use]
+    pub fn has_weight(&self) -> bool {
+        let has = |file| self.path.join(file).exists();
+        has("cpu.weight") || has("cpu.shares")
     }
 
     /// The process that made it, alive or dead; `None` if it does not carry our mark.
@@ -240,6 +286,8 @@ impl LabCgroup {
     /// Waits for a change of `cgroup.events`, at most `timeout`.
     fn wait_event(&self, timeout: Duration) -> Result<()> {
         let Ok(f) = File::open(self.path.join("cgroup.events")) else {
+            // Gone, or of cgroup v1, which has no events.
+            std::thread::sleep(Duration::from_millis(1).min(timeout));
             return Ok(());
         };
         // The first look arms the notification.
@@ -302,4 +350,31 @@ fn mark(path: PathBuf) -> Result<LabCgroup> {
 /// The group vanished: ENOENT, or ENODEV when its files were open or being opened.
 fn is_absent(e: &io::Error) -> bool {
     matches!(e.raw_os_error(), Some(libc::ENOENT | libc::ENODEV))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As on a hybrid host, with a group of v1 that may only be read.
+    const HYBRID: &str = "\
+31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
+32 31 0:29 / /sys/fs/cgroup/cpuset rw,relatime - cgroup cgroup rw,cpuset
+33 31 0:30 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct
+34 31 0:31 / /sys/fs/cgroup/pids ro,relatime - cgroup cgroup rw,pids
+35 31 0:32 / /sys/fs/cgroup/uni\\040fied rw,relatime - cgroup2 cgroup2 rw,nsdelegate
+";
+
+    #[test]
+    fn hierarchies_are_found_in_the_mount_table() {
+        let found = |kind, controller| find_mount(HYBRID, kind, controller);
+        let at = |path: &str| Some(PathBuf::from(path));
+        assert_eq!(found("cgroup2", None), at("/sys/fs/cgroup/uni fied"));
+        assert_eq!(
+            found("cgroup", Some("cpu")),
+            at("/sys/fs/cgroup/cpu,cpuacct")
+        );
+        assert_eq!(found("cgroup", Some("pids")), None);
+        assert_eq!(found("cgroup", Some("memory")), None);
+    }
 }

@@ -131,13 +131,15 @@ fn is_orphan(group: &LabCgroup) -> Result<bool> {
     }
 }
 
-/// The lab's cgroup, if it is there and nobody answers for it.
-fn orphaned_group(lab: &LabName) -> Result<Option<LabCgroup>> {
-    let group = LabCgroup::open(lab)?;
-    Ok(match group {
-        Some(g) if is_orphan(&g)? => Some(g),
-        _ => None,
-    })
+/// The lab's cgroups that are there and that nobody answers for.
+fn orphaned_groups(lab: &LabName) -> Result<Vec<LabCgroup>> {
+    let mut orphans = Vec::new();
+    for group in LabCgroup::open_all(lab)? {
+        if is_orphan(&group)? {
+            orphans.push(group);
+        }
+    }
+    Ok(orphans)
 }
 
 /// Cleans up after one lab: kills its processes, removes what it recorded, gives back host-wide
@@ -179,11 +181,17 @@ pub fn clean_lab(runtime: &RuntimeDir, lab: &LabName) -> Result<CleanReport> {
         Ok(done) => r.removed.extend(done.into_iter().map(Removed::Setting)),
         Err(e) => r.problems.push(e.to_string()),
     }
-    match orphaned_group(lab).and_then(|g| match g {
-        Some(g) => Ok(g.remove(DYING)?.then(|| g.path().to_path_buf())),
-        None => Ok(None),
-    }) {
-        Ok(path) => r.removed.extend(path.map(|path| Removed::Cgroup { path })),
+    match orphaned_groups(lab) {
+        Ok(groups) => {
+            for group in groups {
+                let path = group.path().to_path_buf();
+                match group.remove(DYING) {
+                    Ok(true) => r.removed.push(Removed::Cgroup { path }),
+                    Ok(false) => {}
+                    Err(e) => r.problems.push(e.to_string()),
+                }
+            }
+        }
         Err(e) => r.problems.push(e.to_string()),
     }
     // Those of other labs, alive, are held by their processes.
@@ -256,11 +264,14 @@ fn kill(lab: &LabName, r: &mut CleanReport) {
     // By cgroup first: the kernel does it at once, so that nothing can outrun it. Who they were
     // must be asked before.
     let before = process::marked_of(lab.as_str(), Whose::DeadOwners).unwrap_or_default();
-    match orphaned_group(lab).and_then(|g| {
-        g.map_or(Ok((0, Vec::new())), |g| {
-            let pids = g.pids()?;
-            g.kill_all(DYING).map(|n| (n, pids))
-        })
+    match orphaned_groups(lab).and_then(|groups| {
+        // The second is empty then, where the first has all.
+        let (mut count, mut pids) = (0, Vec::new());
+        for group in groups {
+            pids.extend(group.pids()?);
+            count += group.kill_all(DYING)?;
+        }
+        Ok((count, pids))
     }) {
         Ok((count, pids)) => {
             let named = before.into_iter().filter(|m| pids.contains(&m.pid));
@@ -328,11 +339,11 @@ fn verify(runtime: &RuntimeDir, lab: &LabName, r: &mut CleanReport) {
         ),
         Err(e) => r.problems.push(e.to_string()),
     }
-    match orphaned_group(lab) {
-        Ok(None) => {}
-        Ok(Some(g)) => r
-            .problems
-            .push(format!("cgroup {} still exists", g.path().display())),
+    match orphaned_groups(lab) {
+        Ok(left) => r.problems.extend(
+            left.iter()
+                .map(|g| format!("cgroup {} still exists", g.path().display())),
+        ),
         Err(e) => r.problems.push(e.to_string()),
     }
     match runtime.globals().owners() {

@@ -246,13 +246,15 @@ fn namespaces(named: &BTreeSet<String>) -> Result<BTreeSet<u64>> {
 }
 
 fn cgroups() -> Result<BTreeSet<String>> {
-    let Some(root) = cgroup::mount_point()? else {
-        return Ok(BTreeSet::new());
-    };
-    Ok(names_in(&root)?
+    let mut out = BTreeSet::new();
+    for root in [cgroup::mount_point()?, cgroup::cpu_mount_point()?]
         .into_iter()
-        .filter(|n| n.starts_with(cgroup::PREFIX))
-        .collect())
+        .flatten()
+    {
+        let ours = names_in(&root)?.into_iter();
+        out.extend(ours.filter(|n| n.starts_with(cgroup::PREFIX)));
+    }
+    Ok(out)
 }
 
 fn names_in(dir: &Path) -> Result<BTreeSet<String>> {

@@ -185,6 +185,42 @@ fn a_cgroup_holds_and_kills_whatever_is_started_in_it() {
     assert!(LabCgroup::open(&lab).unwrap().is_none());
 }
 
+#[test]
+fn a_group_for_processor_time_is_the_labs_like_the_other() {
+    let lab = unique("cpu");
+    let Some(group) = LabCgroup::create_cpu(&lab).unwrap() else {
+        println!("no cgroup v1 cpu controller here: nothing to test");
+        return;
+    };
+    assert!(group.has_weight());
+    assert!(group.owner().unwrap().unwrap().is_alive().unwrap());
+    assert!(matches!(
+        LabCgroup::create_cpu(&lab),
+        Err(Error::Conflict(_))
+    ));
+    assert_eq!(LabCgroup::open_all(&lab).unwrap(), [group.clone()]);
+    assert!(
+        LabCgroup::all()
+            .unwrap()
+            .contains(&(lab.clone(), group.clone()))
+    );
+    let both = LabCgroup::create(&lab).unwrap();
+    let mut spawn = Spawn::new(lab.as_str(), ["sleep", "100"]).cgroup(&group);
+    if let Some(other) = &both {
+        spawn = spawn.cgroup(other);
+    }
+    let child = spawn.start().unwrap();
+    for group in LabCgroup::open_all(&lab).unwrap() {
+        assert_eq!(group.pids().unwrap(), [child.pid()]);
+    }
+    for group in LabCgroup::open_all(&lab).unwrap() {
+        group.kill_all(Duration::from_secs(10)).unwrap();
+        assert!(group.remove(Duration::from_secs(10)).unwrap());
+    }
+    child.wait().unwrap();
+    assert!(LabCgroup::open_all(&lab).unwrap().is_empty());
+}
+
 /// What the child process of `a_killed_lab_is_cleaned_up_entirely` does: everything a lab does.
 fn be_a_lab(run: &Path, lab: &LabName) {
     let rt = RuntimeDir::at(run.join("run"));
@@ -195,6 +231,7 @@ fn be_a_lab(run: &Path, lab: &LabName) {
         .set(&owner, &setting, Wish::AtLeast(4096))
         .unwrap();
     let group = LabCgroup::create(lab).unwrap();
+    LabCgroup::create_cpu(lab).unwrap();
     let nodes = NetNs::create_many(3, None).unwrap();
     let file = run.join("some-file");
     claim

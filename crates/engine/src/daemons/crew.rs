@@ -119,7 +119,7 @@ impl Crew {
         );
         let log = self.logs.join(log);
         let mounts = self.mounts(&dir);
-        self.launcher.start(node, &argv, &log, &log, mounts)
+        self.launcher.start_daemon(node, &argv, &log, mounts)
     }
 
     /// What FRR's daemons see in place of the host's folders.

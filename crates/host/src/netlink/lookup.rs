@@ -71,8 +71,15 @@ fn request(out: &mut Vec<u8>, address: IpAddr, seq: u32) {
     out.extend(NLM_F_REQUEST.to_ne_bytes());
     out.extend(seq.to_ne_bytes());
     out.extend([0; 4]);
+    // IPv4: the table's entry; the way itself would be told as a clone of it. IPv6: the way itself. With next hops
+    // that are objects of their own (FRR's are), Linux finds the entry by the next hop, and so tells of another
+    // route that shares it.
+    let flags = match address {
+        IpAddr::V4(_) => RTM_F_FIB_MATCH,
+        IpAddr::V6(_) => 0,
+    };
     out.extend([family as u8, (bytes.len() * 8) as u8, 0, 0, 0, 0, 0, 0]);
-    out.extend(RTM_F_FIB_MATCH.to_ne_bytes());
+    out.extend(flags.to_ne_bytes());
     out.extend((attribute as u16).to_ne_bytes());
     out.extend(libc::RTA_DST.to_ne_bytes());
     out.extend(bytes);

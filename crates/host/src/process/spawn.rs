@@ -44,7 +44,7 @@ pub struct Spawn<'a> {
     argv: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
     netns: Option<&'a NetNs>,
-    cgroup: Option<&'a LabCgroup>,
+    cgroups: Vec<&'a LabCgroup>,
     mounts: Vec<Mount>,
     dir: Option<PathBuf>,
     stdio: [Stdio; 3],
@@ -66,7 +66,7 @@ impl<'a> Spawn<'a> {
             argv: argv.into_iter().map(Into::into).collect(),
             env,
             netns: None,
-            cgroup: None,
+            cgroups: Vec::new(),
             mounts: Vec::new(),
             dir: None,
             stdio: Default::default(),
@@ -93,9 +93,9 @@ impl<'a> Spawn<'a> {
         self
     }
 
-    /// Starts in this cgroup, with everything it will start.
+    /// Starts in this cgroup, with everything it will start; one in each hierarchy.
     pub fn cgroup(mut self, group: &'a LabCgroup) -> Self {
-        self.cgroup = Some(group);
+        self.cgroups.push(group);
         self
     }
 
@@ -163,7 +163,11 @@ impl<'a> Spawn<'a> {
         let argv = self.argv.iter().map(c_string).collect::<Result<Vec<_>>>()?;
         let [i, o, e] = self.stdio;
         let streams = [open(i, 0)?, open(o, 1)?, open(e, 2)?];
-        let cgroup = self.cgroup.map(LabCgroup::open_procs).transpose()?;
+        let cgroups = self
+            .cgroups
+            .into_iter()
+            .map(LabCgroup::open_procs)
+            .collect::<Result<Vec<_>>>()?;
         let mounts = mounts::prepare(&self.mounts)?;
         let dir = self.dir.map(c_string).transpose()?;
         let plan = Plan {
@@ -173,7 +177,7 @@ impl<'a> Spawn<'a> {
             streams: streams
                 .each_ref()
                 .map(|s| s.as_ref().map(AsRawFd::as_raw_fd)),
-            cgroup: cgroup.as_ref().map(AsRawFd::as_raw_fd),
+            cgroups: cgroups.iter().map(AsRawFd::as_raw_fd).collect(),
             netns: self.netns.map(|n| n.fd().as_raw_fd()),
             mounts: mounts.as_ref(),
             dir: dir.as_deref(),
@@ -244,7 +248,7 @@ struct Plan<'a> {
     argv: Vec<*const c_char>,
     env: Vec<*const c_char>,
     streams: [Option<RawFd>; 3],
-    cgroup: Option<RawFd>,
+    cgroups: Vec<RawFd>,
     netns: Option<RawFd>,
     mounts: Option<&'a mounts::Prepared>,
     dir: Option<&'a std::ffi::CStr>,
@@ -332,7 +336,7 @@ impl Plan<'_> {
             };
         }
         call!(Stage::Session, libc::setsid());
-        if let Some(fd) = self.cgroup {
+        for &fd in &self.cgroups {
             call!(
                 Stage::Cgroup,
                 libc::write(fd, c"0".as_ptr().cast(), 1) as c_int
