@@ -53,8 +53,7 @@ def report(name, summary, what, rows):
 def main():
     for name in os.environ.get("ONLY", " ".join(VARIANTS)).split():
         routing = VARIANTS[name]
-        scenario = labs.IRIDIUM.format(
-            name=name, seconds=SECONDS, root=labs.ROOT, ground="", routing=routing, more="", traffic=labs.pings(SECONDS))
+        scenario = labs.iridium(name, SECONDS, routing, labs.pings(SECONDS))
         with labs.Lab(f"sn-{name}", scenario) as lab:
             failed = []
             if lab.wait_until(LASER_S):

@@ -49,12 +49,10 @@ def main():
     for name, routing in VARIANTS.items():
         # 1 % of 66 satellites is one.
         victim = f"iridium-p{rng.randrange(6):02}-s{rng.randrange(11):02}"
-        scenario = labs.IRIDIUM.format(
-            name=name, seconds=SECONDS, root=labs.ROOT, ground="", routing=routing,
-            more=failures(victim), traffic=labs.pings(SECONDS))
-        bystander = labs.IRIDIUM.format(
-            name="bystander", seconds=SECONDS, root=labs.ROOT, ground="", routing="{mode: computed}", more="",
-            traffic=f"  - {{name: ping, at: 1 s, for: {SECONDS - 2} s, "
+        scenario = labs.iridium(name, SECONDS, routing, labs.pings(SECONDS), more=failures(victim))
+        bystander = labs.iridium(
+            "bystander", SECONDS, "{mode: computed}",
+            f"  - {{name: ping, at: 1 s, for: {SECONDS - 2} s, "
                     "ping: {from: tokyo, to: delhi, interval: 100 ms, family: ipv4}}")
         killed, strangers = [], 0
         with labs.Lab(f"sn-faults-{name}", scenario) as lab, labs.Lab(f"sn-beside-{name}", bystander) as beside:

@@ -26,7 +26,7 @@ constellations:
     walker: {{pattern: star, inclination: 86.4 deg, satellites: 66, planes: 6, phasing: 2, altitude: 780 km}}
     isl: {{pattern: plus-grid, seam: false, polar_cutoff: 60 deg, max_range: 6000 km,
           link: {{rate: 100 Mbit/s, queue: 256 KiB}}}}
-    gsl: {{min_elevation: 8.2 deg, policy: longest-visible, beams: 1, link: {{rate: 50 Mbit/s, queue: 128 KiB}}}}
+    gsl: {{min_elevation: 8.2 deg, policy: {policy}, beams: 1, link: {{rate: 50 Mbit/s, queue: 128 KiB}}}}
 ground:
   from:
     - file: {root}/scenarios/data/cities-top-1000-by-2025-population.csv
@@ -39,7 +39,13 @@ traffic:
 {traffic}
 """
 
-PAIRS = [("tokyo", "london"), ("sydney", "new-york"), ("sao-paulo", "johannesburg"), ("delhi", "lima")]
+def iridium(name, seconds, routing, traffic, ground="", more="", policy="longest-visible"):
+    """A scenario over IRIDIUM."""
+    return IRIDIUM.format(name=name, seconds=seconds, root=ROOT, routing=routing, traffic=traffic, ground=ground,
+                          more=more, policy=policy)
+
+
+PAIRS = [("tokyo", "london"), ("sydney", "new-york"), ("buenos-aires", "johannesburg"), ("delhi", "lima")]
 
 
 def pings(seconds, interval_ms=100):

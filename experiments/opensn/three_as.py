@@ -86,9 +86,9 @@ def main():
         f"  - {{name: delay, at: {START_S} s, for: {SECONDS - START_S - 2} s, "
         "ping: {from: user, to: provider, interval: 100 ms, family: ipv4}}",
     ])
-    scenario = labs.IRIDIUM.format(
-        name="three-as", seconds=SECONDS, root=labs.ROOT, ground=GROUND, routing=f"\n  {ROUTING}{SYSTEMS}", more="",
-        traffic=traffic)
+    scenario = labs.iridium("three-as", SECONDS, f"\n  {ROUTING}{SYSTEMS}", traffic, ground=GROUND,
+                            # Hands over more often than the other experiments' policy.
+                            policy="nearest")
     with labs.Lab("sn-three-as", scenario) as lab:
         summary = lab.summary()
     print(f"routes stood after {summary['convergence']['first_s']:.2f} s, "
