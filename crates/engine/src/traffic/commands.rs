@@ -117,12 +117,25 @@ fn words(words: &[&str]) -> Vec<String> {
 fn plan_ping(wiring: &Wiring, ping: &Ping, seconds: f64) -> Result<FlowPlan, EngineError> {
     let (from, to) = (node(wiring, &ping.from)?, node(wiring, &ping.to)?);
     let interval = format!("{}", ping.interval.seconds());
-    // -w ends it at the flow's end, with a summary; iputils counts whole seconds.
-    let deadline = format!("{}", seconds.ceil() as u64);
+    // An interrupt ends it at the flow's end, with a summary. Its own -w would end it with the first "unreachable"
+    // that a router answers, as during a handover.
+    let length = format!("{seconds}");
     let size = ping.size.bytes().to_string();
     let goal = address(wiring, to, ping.family).to_string();
     let argv = words(&[
-        "ping", "-D", "-n", "-i", &interval, "-w", &deadline, "-s", &size, &goal,
+        "timeout",
+        "--preserve-status",
+        "-s",
+        "INT",
+        &length,
+        "ping",
+        "-D",
+        "-n",
+        "-i",
+        &interval,
+        "-s",
+        &size,
+        &goal,
     ]);
     Ok(FlowPlan {
         server: None,
