@@ -101,8 +101,7 @@ impl Daemons {
         routing: &DaemonRouting,
         horizon_steps: u64,
         results: &Results,
-        stage: &Stage<'_>,
-        stopped: &AtomicBool,
+        (stage, stopped): (&Stage<'_>, &AtomicBool),
     ) -> Result<(), EngineError> {
         let spec = daemon_spec(&wiring.lab, routing);
         let templates = daemon_templates(routing)

@@ -163,7 +163,8 @@ fn live_with(
         let horizon = duration_ns.div_ceil(wiring.lab.step_ns());
         let stopped = options.stop.as_ref();
         let launcher = &fabric.launcher;
-        daemons.start(wiring, launcher, routing, horizon, results, &stage, stopped)?;
+        let watched = (&stage, stopped);
+        daemons.start(wiring, launcher, routing, horizon, results, watched)?;
         times.daemons_s = begun.elapsed().as_secs_f64();
         times.daemons_held_back_s = daemons.held_back_s();
         stage.end(&in_words(routing));

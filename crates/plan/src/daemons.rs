@@ -112,12 +112,12 @@ pub(crate) fn check_areas(lab: &Lab) -> Result<(), Diagnostics> {
 ///
 /// # Errors
 /// What is wrong with the user's, at its place.
-pub fn daemon_templates(routing: &DaemonRouting) -> Result<Templates, Diagnostic> {
+pub fn daemon_templates(routing: &DaemonRouting) -> Result<Templates, Box<Diagnostic>> {
     let user = routing
         .template
         .as_ref()
         .map(|t| (t.path.as_str(), t.text()));
-    Templates::new(user).map_err(|error| diagnostic(routing, &error))
+    Templates::new(user).map_err(|error| Box::new(diagnostic(routing, &error)))
 }
 
 /// An error of a template, at its place in the user's file. Shipped templates have none of their own: what
@@ -148,7 +148,7 @@ pub(crate) fn check_template(lab: &Lab) -> Result<(), Diagnostics> {
     if routing.template.is_none() {
         return Ok(());
     }
-    let templates = daemon_templates(routing)?;
+    let templates = daemon_templates(routing).map_err(|error| *error)?;
     let spec = daemon_spec(lab, routing);
     let areas = ospf_areas(lab).unwrap_or_default();
     let plan = address_plan(lab, areas.as_ref()).map_err(|errors| {
