@@ -117,7 +117,7 @@ pub enum RoutingMode {
 pub enum Software {
     /// BIRD 2: one process a node. Speaks `ospf` and `babel`.
     Bird,
-    /// FRRouting: zebra and one process per protocol in every node. Speaks `ospf`, `isis` and `openfabric`. But
+    /// FRRouting: zebra and one process per protocol in every node. Speaks `ospf` and `isis`. But
     /// for `ospf` over IPv4, a satellite must serve one station at a time: `gsl.beams: 1`.
     Frr,
 }
@@ -133,7 +133,7 @@ pub enum RoutingProtocol {
     Ospf,
     /// IS-IS, level 2, wide metrics, both families in one topology (RFC 1195, RFC 5308).
     Isis,
-    /// OpenFabric, a cut-down IS-IS for dense fabrics.
+    /// OpenFabric, a cut-down IS-IS for dense fabrics. Refused: with FRR 8.4.4 routes never stood.
     Openfabric,
     /// Babel (RFC 8966).
     Babel,

@@ -157,7 +157,7 @@ fn check_protocol(
     let path = [Key("routing"), Key("protocol")];
     let (allowed, other): (&[&str], _) = match software {
         Software::Bird => (&["ospf", "babel"], "frr"),
-        Software::Frr => (&["ospf", "isis", "openfabric"], "bird"),
+        Software::Frr => (&["ospf", "isis"], "bird"),
     };
     let error = match (software, protocol) {
         (Software::Bird, RoutingProtocol::Isis | RoutingProtocol::Openfabric) => {
@@ -176,12 +176,26 @@ fn check_protocol(
                 )
                 .with_reason("FRR 8.4.4's babeld never sends a hello, so it finds no neighbours"),
         ),
+        (Software::Frr, RoutingProtocol::Openfabric) => Some(
+            parsed
+                .error_at(
+                    &path,
+                    "no-such-protocol",
+                    "FRR does not speak OpenFabric in a lab",
+                )
+                .with_reason("FRR 8.4.4's fabricd brings routes of one family at most"),
+        ),
         _ => None,
     };
     if let Some(error) = error {
-        let error = error
-            .with_allowed(allowed.iter().copied())
-            .with_suggestion(format!("set `daemon: {other}`"));
+        let error = error.with_allowed(allowed.iter().copied());
+        let error = match protocol {
+            // Nobody speaks it.
+            RoutingProtocol::Openfabric => {
+                error.with_suggestion("set `daemon: frr` and `protocol: isis`")
+            }
+            _ => error.with_suggestion(format!("set `daemon: {other}`")),
+        };
         errors.push(error);
         return;
     }
