@@ -203,14 +203,16 @@ pub fn svg(lab: &Lab, at: TimeSpan, pairs: &[(NodeId, NodeId)]) -> Result<String
             EdgeKind::Gsl | EdgeKind::Cable => map.gsls.push((end(edge.from), end(edge.to))),
         }
     }
-    let (mut paths, mut nodes) = (Paths::default(), Vec::new());
+    let mut paths = Paths::default();
     paths.load(&lab.layout, &snapshot);
     for (slot, &(a, b)) in pairs.iter().enumerate() {
         paths.aim(slot, b);
-        if paths.path(slot, a, b, &mut nodes).is_some() {
-            map.paths
-                .push(nodes.iter().map(|n| places[*n as usize]).collect());
-        }
+        paths.trace(a, |_, _, nodes| {
+            if !nodes.is_empty() {
+                map.paths
+                    .push(nodes.iter().map(|n| places[*n as usize]).collect());
+            }
+        });
     }
     Ok(map.svg())
 }

@@ -26,5 +26,5 @@ pub use document::{Document, PlanError};
 pub use elements::{DataAge, LeftOut};
 pub use interval::{Interval, IntervalError};
 pub use lab::Lab;
-pub use paths::{Found, Paths};
+pub use paths::{LANES, Paths};
 pub use series::{MAX_POINTS, Point, Series, SeriesError, Summary, parse_pairs};

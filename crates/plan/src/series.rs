@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::interval::Interval;
 use crate::lab::Lab;
-use crate::paths::Paths;
+use crate::paths::{LANES, Paths};
 
 /// Points a series may hold in memory: 16 bytes each.
 pub const MAX_POINTS: u64 = 200_000_000;
@@ -142,34 +142,23 @@ impl Series {
                 samples,
             });
         }
-        // Pairs in order of their destination, so that each destination's tree is made once.
+        // Pairs in order of their destination, so that each destination's distances are found once.
         let mut by_destination: Vec<usize> = (0..pairs.len()).collect();
         by_destination.sort_by_key(|&p| pairs[p].1);
-        let parts = interval.fold(
+        let mut parts = interval.fold(
             lab,
             threads,
             || Part::new(pairs.len(), keep),
             |part, _, snapshot| {
                 part.paths.load(&lab.layout, snapshot);
-                let base = part.points.len();
-                if keep {
-                    part.points.resize(base + pairs.len(), NOTHING);
-                }
-                let (mut slot, mut aimed) = (0, None);
-                for &p in &by_destination {
-                    let (from, to) = pairs[p];
-                    if aimed != Some(to) {
-                        slot += usize::from(aimed.is_some());
-                        part.paths.aim(slot, to);
-                        aimed = Some(to);
-                    }
-                    let point = part.see(p, slot, from, to);
-                    if keep {
-                        part.points[base + p] = point;
-                    }
+                if part.paths.lanes() == LANES {
+                    part.look(&pairs, &by_destination);
                 }
             },
         );
+        for part in &mut parts {
+            part.look(&pairs, &by_destination);
+        }
         Ok(join(interval, pairs, parts))
     }
 }
@@ -188,7 +177,8 @@ struct Part {
     last: Vec<Vec<u32>>,
     first: Vec<Vec<u32>>,
     points: Vec<Point>,
-    nodes: Vec<u32>,
+    /// Whether points are wanted.
+    keep: bool,
 }
 
 /// A summary in the making.
@@ -208,40 +198,61 @@ impl Part {
             tallies: vec![Tally::default(); pairs],
             last: vec![Vec::new(); pairs],
             first: vec![Vec::new(); pairs],
-            points: Vec::with_capacity(if keep { pairs } else { 0 }),
-            nodes: Vec::new(),
+            points: Vec::new(),
+            keep,
         }
     }
 
-    fn see(&mut self, pair: usize, slot: usize, from: NodeId, to: NodeId) -> Point {
-        let found = self.paths.path(slot, from, to, &mut self.nodes);
-        if found.is_none() {
-            self.nodes.clear();
+    /// Looks at the samples loaded, and makes room for the next ones.
+    fn look(&mut self, pairs: &[(NodeId, NodeId)], by_destination: &[usize]) {
+        let lanes = self.paths.lanes();
+        let base = self.points.len();
+        if self.keep {
+            self.points.resize(base + lanes * pairs.len(), NOTHING);
         }
-        let tally = &mut self.tallies[pair];
-        let changed = tally.samples > 0 && self.last[pair] != self.nodes;
-        if tally.samples == 0 {
-            self.first[pair].clone_from(&self.nodes);
+        let (mut slot, mut aimed) = (0, None);
+        for &p in by_destination.iter().filter(|_| lanes > 0) {
+            let (from, to) = pairs[p];
+            if aimed != Some(to) {
+                slot += usize::from(aimed.is_some());
+                self.paths.aim(slot, to);
+                aimed = Some(to);
+            }
+            let (tally, last) = (&mut self.tallies[p], &mut self.last[p]);
+            let first = &mut self.first[p];
+            self.paths.trace(from, |run, delays, nodes| {
+                let mut changed = tally.samples > 0 && last != nodes;
+                if tally.samples == 0 {
+                    first.extend_from_slice(nodes);
+                }
+                if tally.samples == 0 || changed {
+                    last.clear();
+                    last.extend_from_slice(nodes);
+                }
+                for lane in run {
+                    let point = tally.take(delays[lane], nodes.len(), changed);
+                    if self.keep {
+                        self.points[base + lane * pairs.len() + p] = point;
+                    }
+                    changed = false;
+                }
+            });
         }
-        if tally.samples == 0 || changed {
-            self.last[pair].clone_from(&self.nodes);
-        }
-        tally.samples += 1;
-        tally.changes += u64::from(changed);
-        let Some(found) = found else {
-            return Point { changed, ..NOTHING };
-        };
-        tally.take(found.delay_ns, found.hops);
-        Point {
-            delay_ns: std::num::NonZeroU64::new(found.delay_ns),
-            hops: found.hops,
-            changed,
-        }
+        self.paths.clear();
     }
 }
 
 impl Tally {
-    fn take(&mut self, delay_ns: u64, hops: u16) {
+    /// Takes in one sample: the delay, and how many nodes the path has; none when there is no path.
+    fn take(&mut self, delay_ns: f64, nodes: usize, changed: bool) -> Point {
+        self.samples += 1;
+        self.changes += u64::from(changed);
+        let Some(links) = nodes.checked_sub(1) else {
+            return Point { changed, ..NOTHING };
+        };
+        // Whole and below 2^53.
+        let delay_ns = delay_ns as u64;
+        let hops = u16::try_from(links).unwrap_or(u16::MAX);
         if self.with_path == 0 {
             (self.delay_ns, self.hops) = ((u64::MAX, 0, 0), (u16::MAX, 0));
         }
@@ -253,6 +264,11 @@ impl Tally {
             most.max(delay_ns),
         );
         self.hops = (self.hops.0.min(hops), self.hops.1.max(hops));
+        Point {
+            delay_ns: std::num::NonZeroU64::new(delay_ns),
+            hops,
+            changed,
+        }
     }
 
     fn join(&mut self, later: &Self) {

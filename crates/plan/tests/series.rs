@@ -1,10 +1,12 @@
 //! Path series: the same paths as routing's, however they are computed.
 
-use constel_plan::{Interval, Lab, Paths, Series, SeriesError, parse_pairs};
+use constel_plan::{Interval, LANES, Lab, Paths, Series, SeriesError, parse_pairs};
 use constel_routing::{Graph, GroundTransit, Scratch};
 use constel_scenario::{DiskFiles, parse, resolve};
-use constel_topology::{NodeId, NodeKind};
+use constel_topology::{Layout, NodeId, NodeKind, Snapshot};
 use constel_units::TimeSpan;
+use proptest::collection::vec;
+use proptest::prelude::*;
 
 fn shipped(name: &str) -> String {
     std::fs::read_to_string(format!(
@@ -39,37 +41,123 @@ fn same_as_routing(text: &str, steps: u64, satellite_ends: bool) {
     if satellite_ends {
         ends.extend([NodeId(0), NodeId(7)]);
     }
-    let (mut stepper, mut paths, mut scratch) =
-        (lab.stepper(), Paths::default(), Scratch::default());
-    let (mut nodes, mut seen) = (Vec::new(), 0);
-    for _ in 0..steps {
-        let snapshot = stepper.advance();
-        let graph = Graph::new(layout, &snapshot, GroundTransit::Never);
-        paths.load(layout, &snapshot);
-        for (slot, &to) in ends.iter().enumerate() {
-            let tree = graph.tree(to, &mut scratch);
-            paths.aim(slot, to);
-            for &from in &ends {
-                let found = paths.path(slot, from, to, &mut nodes);
-                let theirs = graph.path(&tree, from);
-                assert_eq!(
-                    found.is_some(),
-                    theirs.is_some(),
-                    "{from} to {to} at {}",
-                    snapshot.t_ns
-                );
-                let (Some(found), Some(theirs)) = (found, theirs) else {
-                    continue;
-                };
-                seen += 1;
-                assert_eq!(found.delay_ns, tree.distance_ns[from.index()]);
-                assert_eq!(usize::from(found.hops), theirs.len());
-                let hops: Vec<u32> = theirs.iter().map(|h| h.to.0).collect();
-                assert_eq!(nodes[1..], hops, "{from} to {to} at {}", snapshot.t_ns);
-            }
+    let mut stepper = lab.stepper();
+    let mut paths = Paths::default();
+    let mut left = steps;
+    while left > 0 {
+        // Now and then not as many as there is room for.
+        let count = left.min(LANES as u64 - u64::from(left % 5 == 0));
+        left -= count;
+        let snapshots: Vec<Snapshot> = (0..count).map(|_| stepper.advance()).collect();
+        compare(layout, &snapshots, &ends, &mut paths);
+    }
+}
+
+/// All paths between `ends` at the instants of some snapshots: as [`Graph`] has them. Says how many there are.
+fn compare(layout: &Layout, snapshots: &[Snapshot], ends: &[NodeId], paths: &mut Paths) {
+    let mut scratch = Scratch::default();
+    let graphs: Vec<Graph> = snapshots
+        .iter()
+        .map(|s| Graph::new(layout, s, GroundTransit::Never))
+        .collect();
+    paths.clear();
+    for snapshot in snapshots {
+        paths.load(layout, snapshot);
+    }
+    let mut seen = 0;
+    for (slot, &to) in ends.iter().enumerate() {
+        let trees: Vec<_> = graphs.iter().map(|g| g.tree(to, &mut scratch)).collect();
+        paths.aim(slot, to);
+        for &from in ends {
+            let mut next = 0;
+            paths.trace(from, |run, delays, nodes| {
+                assert_eq!(run.start, next);
+                next = run.end;
+                for lane in run {
+                    let theirs = graphs[lane].path(&trees[lane], from);
+                    let at = format!("{from} to {to} at {}", snapshots[lane].t_ns);
+                    let hops = theirs.map_or(Vec::new(), |hops| {
+                        seen += 1;
+                        let onward = hops.iter().map(|h| h.to.0);
+                        std::iter::once(from.0).chain(onward).collect()
+                    });
+                    assert_eq!(nodes, hops, "{at}");
+                    let delay_ns = trees[lane].distance_ns[from.index()];
+                    match hops.is_empty() {
+                        true => assert_eq!(delays[lane], f64::INFINITY, "{at}"),
+                        false => assert_eq!(delays[lane], delay_ns as f64, "{at}"),
+                    }
+                }
+            });
+            assert_eq!(next, snapshots.len());
         }
     }
     assert!(seen > 0);
+}
+
+/// Some edges gone, one way or both, the others with delays of few values, so that ties are common and orders
+/// change from one instant to the next.
+fn shaken(snapshot: &Snapshot, seed: u64) -> Snapshot {
+    let mut state = seed;
+    let mut below = |bound: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % bound
+    };
+    let mut shaken = snapshot.clone();
+    shaken.edges.retain(|_| below(5) > 0);
+    for edge in &mut shaken.edges {
+        edge.impairment.delay.delay_ns = 1 + below(6);
+    }
+    shaken
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn paths_are_those_of_routing_whatever_the_delays(seeds in vec(vec(any::<u64>(), 1..=LANES), 1..4)) {
+        let lab = lab_of(&shipped("iridium"));
+        let all = lab.stepper().advance();
+        let ends: Vec<NodeId> = [0, 7, 40].into_iter().chain(66..80).map(NodeId).collect();
+        let mut paths = Paths::default();
+        for window in seeds {
+            let snapshots: Vec<Snapshot> = window.iter().map(|seed| shaken(&all, *seed)).collect();
+            compare(&lab.layout, &snapshots, &ends, &mut paths);
+        }
+    }
+}
+
+/// Two shells without a laser between them: only gateways lead from one to the other.
+const TWO_SHELLS: &str = "\
+constel: 1
+name: two-shells
+seed: 1
+start: 2026-11-21T00:00:00Z
+duration: 10 min
+step: 1 s
+constellations:
+  low:
+    walker: {pattern: delta, inclination: 53 deg, satellites: 200, planes: 10, phasing: 1, altitude: 900 km}
+    isl: {pattern: plus-grid, link: {rate: 200 Mbit/s}}
+    gsl: {min_elevation: 10 deg, link: {rate: 100 Mbit/s}}
+  high:
+    walker: {pattern: delta, inclination: 60 deg, satellites: 120, planes: 10, phasing: 1, altitude: 1300 km}
+    isl: {pattern: plus-grid, link: {rate: 200 Mbit/s}}
+    gsl: {min_elevation: 10 deg, link: {rate: 100 Mbit/s}}
+ground:
+  stations:
+    london: {latitude: 51.5 deg, longitude: -0.1 deg, gateway: true}
+    tokyo: {latitude: 35.7 deg, longitude: 139.7 deg, gateway: true}
+    lagos: {latitude: 6.5 deg, longitude: 3.4 deg}
+    lima: {latitude: -12 deg, longitude: -77 deg}
+    sydney: {latitude: -33.9 deg, longitude: 151.2 deg}
+";
+
+#[test]
+fn paths_are_those_of_routing_through_gateways() {
+    same_as_routing(TWO_SHELLS, 120, true);
 }
 
 #[test]

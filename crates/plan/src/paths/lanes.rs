@@ -1,0 +1,56 @@
+//! Eight instants side by side: what a loop over them compiles to vector instructions.
+
+/// How many instants are looked at together.
+pub const LANES: usize = 8;
+
+/// Nanoseconds at each of [`LANES`] instants. Whole numbers below 2^53, so sums are exact; infinite where there is
+/// no way. (Doubles, because every x86-64 adds and compares two of them at once; unsigned 64-bit integers have to
+/// wait for AVX-512.)
+pub(super) type Times = [f64; LANES];
+
+/// No way at any instant.
+pub(super) const NEVER: Times = [f64::INFINITY; LANES];
+
+/// `least = min(least, a + b)`.
+#[inline(always)]
+pub(super) fn lower(least: &mut Times, a: &Times, b: &Times) {
+    for lane in 0..LANES {
+        let sum = a[lane] + b[lane];
+        least[lane] = if sum < least[lane] { sum } else { least[lane] };
+    }
+}
+
+/// `most = max(most, known - (a + b))`: positive where `a + b` is less than what is known.
+#[inline(always)]
+pub(super) fn excess(most: &mut Times, known: &Times, a: &Times, b: &Times) {
+    for lane in 0..LANES {
+        // Not a number, where neither way exists, compares as false.
+        let over = known[lane] - (a[lane] + b[lane]);
+        most[lane] = if over > most[lane] { over } else { most[lane] };
+    }
+}
+
+/// Whether any is more than 0.
+#[inline(always)]
+pub(super) fn any_positive(times: &Times) -> bool {
+    times.iter().fold(0, |any, t| any | u64::from(*t > 0.0)) != 0
+}
+
+/// The lanes in which `a + b` is `sum`, as bits; two of them infinite are the same.
+#[inline(always)]
+pub(super) fn equal(a: &Times, b: &Times, sum: &Times) -> u32 {
+    (0..LANES).fold(0, |set, lane| {
+        set | (u32::from(a[lane] + b[lane] == sum[lane]) << lane)
+    })
+}
+
+/// Where `a + b` is less than `least`, or as much and `from` comes before `by`: takes it, and `from`.
+#[inline(always)]
+pub(super) fn choose(least: &mut Times, by: &mut [u32; LANES], a: &Times, b: &Times, from: u32) {
+    for lane in 0..LANES {
+        let sum = a[lane] + b[lane];
+        if sum < least[lane] || (sum == least[lane] && from < by[lane]) {
+            (least[lane], by[lane]) = (sum, from);
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Least-delay paths at several instants at once.
+//!
+//! From one second to the next, orbits change delays by microseconds and hardly any least-delay path changes. Eight
+//! instants therefore share one pass over the links of each destination ([`tree`]), and paths that stay as they are
+//! throughout are walked once. The result is exact: the same distances, first hops and paths as
+//! [`constel_routing::Graph`] with [`constel_routing::GroundTransit::Never`] gives.
+
+mod graph;
+mod lanes;
+mod tree;
+
+use std::ops::Range;
+
+use constel_topology::{Layout, NodeId, Snapshot};
+
+pub use lanes::LANES;
+
+use graph::Graph;
+use lanes::{NEVER, Times, choose, equal, lower};
+use tree::{Order, Scratch, unknown};
+
+/// Nobody.
+const NOBODY: u32 = u32::MAX;
+/// All instants, as bits.
+const ALL: u32 = (1 << LANES) - 1;
+
+/// The graph of up to [`LANES`] instants, and what is kept of each destination from then to the next ones.
+#[derive(Debug, Default)]
+pub struct Paths {
+    graph: Graph,
+    orders: Vec<Order>,
+    scratch: Scratch,
+    /// The destination aimed at, and every node's distance from it.
+    destination: u32,
+    distances: Vec<Times>,
+    /// First hops of nodes towards the destination, where they have been asked for: those of this `aim`.
+    hops: Vec<Hop>,
+    aim: u64,
+    nodes: Vec<u32>,
+}
+
+/// A node's first hop at each instant.
+#[derive(Debug, Clone, Copy, Default)]
+struct Hop {
+    /// The [`Paths::aim`] it is of.
+    aim: u64,
+    to: [u32; LANES],
+    /// Whether it is the same at all instants there are.
+    steady: bool,
+}
+
+impl Paths {
+    /// Forgets the instants loaded.
+    pub fn clear(&mut self) {
+        self.graph.clear();
+    }
+
+    /// How many instants are loaded.
+    pub fn lanes(&self) -> usize {
+        self.graph.lanes
+    }
+
+    /// Takes in one instant more: the edges of `snapshot` (those of them usable before its step ends, as routes do).
+    ///
+    /// # Panics
+    /// When [`LANES`] are loaded already.
+    pub fn load(&mut self, layout: &Layout, snapshot: &Snapshot) {
+        self.graph.load(layout, snapshot);
+    }
+
+    /// Computes the distances to `destination` at all instants loaded. `slot` names the memory of the time before:
+    /// give the same destination the same slot every time.
+    pub fn aim(&mut self, slot: usize, destination: NodeId) {
+        if self.orders.len() <= slot {
+            self.orders.resize_with(slot + 1, Order::default);
+        }
+        unknown(&mut self.distances, self.graph.nodes());
+        match self.graph.access(destination.0) {
+            None => self.distances[destination.index()] = [0.0; LANES],
+            Some(access) => {
+                for a in access {
+                    lower(&mut self.distances[a.node as usize], &a.down, &[0.0; LANES]);
+                }
+            }
+        }
+        self.orders[slot].settle(&self.graph, &mut self.distances, &mut self.scratch);
+        self.destination = destination.0;
+        self.aim += 1;
+        self.hops.resize(self.graph.nodes(), Hop::default());
+    }
+
+    /// The least-delay paths from `from` to the destination aimed at. `each` is called for one run of instants after
+    /// another, in order, with the delays at them and the nodes of the one path they have in common, both ends
+    /// included; no nodes when there is no path. (Runs may be shorter than they could be.) Of equally short first
+    /// hops the one to the lower node wins.
+    ///
+    /// # Panics
+    /// When nothing was aimed at, or `from` is of another layout.
+    pub fn trace(&mut self, from: NodeId, mut each: impl FnMut(Range<usize>, &Times, &[u32])) {
+        let lanes = self.graph.lanes;
+        let (first, delays) = self.first_hops(from);
+        let mut nodes = std::mem::take(&mut self.nodes);
+        let mut lane = 0;
+        while lane < lanes {
+            nodes.clear();
+            // Where there is no way, first hops mean nothing.
+            let there = delays[..lanes].iter().filter(|d| **d < f64::INFINITY);
+            let mut steady = first.steady && [0, lanes].contains(&there.count());
+            if delays[lane] < f64::INFINITY {
+                nodes.push(from.0);
+                let mut at = from.0;
+                if at != self.destination {
+                    at = first.to[lane];
+                    nodes.push(at);
+                }
+                while at != self.destination {
+                    let hop = self.hop(at);
+                    steady &= hop.steady;
+                    at = hop.to[lane];
+                    nodes.push(at);
+                }
+            }
+            let end = if steady { lanes } else { lane + 1 };
+            each(lane..end, &delays, &nodes);
+            lane = end;
+        }
+        self.nodes = nodes;
+    }
+
+    /// First hops of a path's first node, and the path's delays.
+    fn first_hops(&mut self, from: NodeId) -> (Hop, Times) {
+        if from.0 == self.destination {
+            let hop = Hop {
+                steady: true,
+                ..Hop::default()
+            };
+            return (hop, [0.0; LANES]);
+        }
+        let Some(access) = self.graph.access(from.0) else {
+            return (self.hop(from.0), self.distances[from.index()]);
+        };
+        let (mut least, mut to) = (NEVER, [NOBODY; LANES]);
+        for a in access {
+            let onward = &self.distances[a.node as usize];
+            choose(&mut least, &mut to, onward, &a.up, a.node);
+        }
+        (self.hop_to(to), least)
+    }
+
+    /// The first hop of a node that passes traffic on and is not the destination: the first node in order whose
+    /// distance and the delay to it make the node's own. Of no meaning at instants when there is no way.
+    fn hop(&mut self, node: u32) -> Hop {
+        let known = self.hops[node as usize];
+        if known.aim == self.aim {
+            return known;
+        }
+        let own = &self.distances[node as usize];
+        let (mut to, mut open) = ([NOBODY; LANES], ALL);
+        let mut take = |peer: u32, lanes: u32| {
+            let fresh = lanes & open;
+            open &= !lanes;
+            if fresh == ALL {
+                to = [peer; LANES];
+            } else if fresh != 0 {
+                (0..LANES)
+                    .filter(|l| fresh >> l & 1 == 1)
+                    .for_each(|l| to[l] = peer);
+            }
+            open == 0
+        };
+        let access = self.graph.access(self.destination).unwrap_or_default();
+        let mut ends = access.iter().filter(|a| a.node == node);
+        let mut end = ends.next();
+        for arc in self.graph.arcs(node) {
+            while let Some(a) = end.filter(|_| self.destination < arc.peer) {
+                take(self.destination, equal(&a.down, &[0.0; LANES], own));
+                end = ends.next();
+            }
+            let onward = &self.distances[arc.peer as usize];
+            let there = &self.graph.delays[arc.there as usize];
+            if take(arc.peer, equal(onward, there, own)) {
+                break;
+            }
+        }
+        while let Some(a) = end {
+            take(self.destination, equal(&a.down, &[0.0; LANES], own));
+            end = ends.next();
+        }
+        self.hops[node as usize] = self.hop_to(to);
+        self.hops[node as usize]
+    }
+
+    fn hop_to(&self, to: [u32; LANES]) -> Hop {
+        Hop {
+            aim: self.aim,
+            to,
+            steady: to[..self.graph.lanes].iter().all(|t| *t == to[0]),
+        }
+    }
+}

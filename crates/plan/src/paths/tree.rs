@@ -1,0 +1,199 @@
+//! Least delays of all nodes to one destination, at several instants at once.
+//!
+//! Nodes are taken in order of their distance, as it was at the instants before. Each takes the least of what its
+//! links to nodes already taken offer, at all instants at once, and then looks whether it shortens the way of one of
+//! these in turn. If none does, every distance is the least there is (it is the best of what the links offer, over
+//! all links), and one look at each link was enough. The order stays right for minutes: for a change, the distances
+//! of two neighbours have to cross by more than the delay between them. When it was wrong, as after a handover of
+//! the destination, the order is gone through again until nothing changes (Bellman 1958, Ford 1956), after a few
+//! times in the order that Dijkstra's algorithm (1959) gives for the last instant.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::graph::Graph;
+use super::lanes::{LANES, NEVER, Times, any_positive, excess, lower};
+
+/// Passes in an old order before a new one is made from nothing.
+const PASSES: usize = 3;
+/// Into how many parts of equal width distances are sorted. Order within a part does not matter much: two
+/// neighbours are rarely as near to one another.
+const PARTS: usize = 4096;
+
+/// A link, as the later of its ends in the order sees it.
+#[derive(Debug, Clone, Copy)]
+struct Back {
+    /// The end that was taken before.
+    earlier: u32,
+    /// Places of the delays to it, and from it.
+    to: u32,
+    from: u32,
+}
+
+/// What is remembered of a destination from instant to instant: the order.
+#[derive(Debug, Default)]
+pub(super) struct Order {
+    /// Nodes, each with one past the last of its links in `links`.
+    nodes: Vec<(u32, u32)>,
+    links: Vec<Back>,
+    /// The graph's shape it was made for.
+    shape: u64,
+}
+
+/// Memory for making an order.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    heap: BinaryHeap<Reverse<(u64, u32)>>,
+    distances: Vec<u64>,
+    starts: Vec<u32>,
+    order: Vec<u32>,
+    rank: Vec<u32>,
+}
+
+impl Order {
+    /// Brings `distances`, which hold what the destination's own links offer and are infinite elsewhere, to the
+    /// least of every node.
+    pub(super) fn settle(&mut self, graph: &Graph, distances: &mut [Times], scratch: &mut Scratch) {
+        let known = self.shape == graph.shape;
+        if known && !self.pass(graph, distances) {
+            return;
+        }
+        let mut passes = 1;
+        while !known || self.pass(graph, distances) {
+            passes += 1;
+            if !known || passes == PASSES {
+                scratch.search(graph, distances);
+                self.make(graph, scratch);
+                while self.pass(graph, distances) {}
+                return;
+            }
+        }
+        // What comes next is nearest to the last instant.
+        let last = graph.lanes - 1;
+        scratch.distances.clear();
+        scratch
+            .distances
+            .extend(distances.iter().map(|d| nanoseconds(d[last])));
+        self.make(graph, scratch);
+    }
+
+    /// One pass in order; true when the order was wrong somewhere, so that another one is needed.
+    fn pass(&self, graph: &Graph, distances: &mut [Times]) -> bool {
+        let delays = graph.delays.as_slice();
+        let mut wrong = false;
+        let mut first = 0;
+        for &(node, end) in &self.nodes {
+            let links = &self.links[first..end as usize];
+            first = end as usize;
+            let mut least = distances[node as usize];
+            for link in links {
+                let there = &delays[link.to as usize];
+                lower(&mut least, &distances[link.earlier as usize], there);
+            }
+            distances[node as usize] = least;
+            let mut over = [0.0; LANES];
+            for link in links {
+                let back = &delays[link.from as usize];
+                excess(&mut over, &distances[link.earlier as usize], &least, back);
+            }
+            if any_positive(&over) {
+                wrong = true;
+                for link in links {
+                    let back = &delays[link.from as usize];
+                    lower(&mut distances[link.earlier as usize], &least, back);
+                }
+            }
+        }
+        wrong
+    }
+
+    /// Nodes in order of `scratch.distances`, and their links.
+    fn make(&mut self, graph: &Graph, scratch: &mut Scratch) {
+        scratch.sort();
+        let Scratch { order, rank, .. } = scratch;
+        self.nodes.clear();
+        self.links.clear();
+        for (own, &node) in (0..).zip(&*order) {
+            let before = graph
+                .arcs(node)
+                .iter()
+                .filter(|arc| rank[arc.peer as usize] < own);
+            self.links.extend(before.map(|arc| Back {
+                earlier: arc.peer,
+                to: arc.there,
+                from: arc.back,
+            }));
+            self.nodes.push((node, self.links.len() as u32));
+        }
+        self.shape = graph.shape;
+    }
+}
+
+impl Scratch {
+    /// Distances at the last instant, from what `offers` the destination's own links give, by Dijkstra's algorithm.
+    fn search(&mut self, graph: &Graph, offers: &[Times]) {
+        let last = graph.lanes - 1;
+        let Scratch {
+            heap, distances, ..
+        } = self;
+        distances.clear();
+        distances.extend(offers.iter().map(|d| nanoseconds(d[last])));
+        heap.clear();
+        let found = (0..).zip(&*distances).filter(|(_, ns)| **ns < u64::MAX);
+        heap.extend(found.map(|(node, ns)| Reverse((*ns, node))));
+        while let Some(Reverse((ns, node))) = heap.pop() {
+            if ns > distances[node as usize] {
+                continue;
+            }
+            for arc in graph.arcs(node) {
+                let longer = ns.saturating_add(nanoseconds(graph.delays[arc.back as usize][last]));
+                let known = &mut distances[arc.peer as usize];
+                if longer < *known {
+                    *known = longer;
+                    heap.push(Reverse((longer, arc.peer)));
+                }
+            }
+        }
+    }
+
+    /// Nodes in order of their distance, roughly, and each one's place in it.
+    fn sort(&mut self) {
+        let Scratch {
+            distances,
+            starts,
+            order,
+            rank,
+            ..
+        } = self;
+        let reached = distances.iter().filter(|ns| **ns < u64::MAX);
+        let width = reached.max().map_or(1, |most| most / PARTS as u64 + 1);
+        // Those that are not reached come last.
+        let part = |ns: u64| ((ns / width) as usize).min(PARTS);
+        starts.clear();
+        starts.resize(PARTS + 2, 0);
+        distances.iter().for_each(|ns| starts[part(*ns) + 1] += 1);
+        for i in 1..starts.len() {
+            starts[i] += starts[i - 1];
+        }
+        order.resize(distances.len(), 0);
+        rank.resize(distances.len(), 0);
+        for (node, ns) in (0..).zip(&*distances) {
+            let place = &mut starts[part(*ns)];
+            order[*place as usize] = node;
+            rank[node as usize] = *place;
+            *place += 1;
+        }
+    }
+}
+
+/// Whole nanoseconds; the greatest number for never.
+fn nanoseconds(time: f64) -> u64 {
+    // Conversions saturate.
+    time as u64
+}
+
+/// Distances before anything is known.
+pub(super) fn unknown(distances: &mut Vec<Times>, nodes: usize) {
+    distances.clear();
+    distances.resize(nodes, NEVER);
+}
