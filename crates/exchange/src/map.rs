@@ -1,4 +1,4 @@
-//! A static map as SVG: the whole Earth in plate carree, with a graticule instead of coastlines.
+//! A static map as SVG: the whole Earth in plate carree, with land and a graticule.
 
 use std::fmt::Write;
 
@@ -45,8 +45,12 @@ const TOP: f64 = 40.0;
 const COLORS: [&str; 6] = [
     "#1f77b4", "#2ca02c", "#9467bd", "#8c564b", "#e377c2", "#17becf",
 ];
-/// Pieces a line is cut into, so that it bends as it should in the projection.
-const PIECES: u32 = 8;
+/// Lines are cut into pieces no longer than this, metres, so that they bend as they should in the projection.
+const PIECE_M: f64 = 150e3;
+/// Land at 1:110 million: rings of points in tenths of a degree (`data/land.py` says from where).
+const LAND: &str = include_str!("../data/land.txt");
+/// Size of the letters of a station's name, pixels: height, and width a letter.
+const LETTER: (f64, f64) = (11.0, 6.1);
 
 impl Map {
     /// The map as an SVG document.
@@ -58,50 +62,128 @@ impl Map {
              <text x=\"10\" y=\"25\" font-size=\"18\">{}</text>\n",
             escaped(&self.title)
         );
+        land(&mut out);
         graticule(&mut out);
-        lines(&mut out, "isl", "#9ab", "0.5", &self.isls);
-        lines(&mut out, "gsl", "#2a2", "1", &self.gsls);
+        lines(&mut out, "isl", "#8fa3b8", "0.5", &self.isls);
+        lines(&mut out, "gsl", "#1a9850", "1.2", &self.gsls);
         for (n, shell) in self.shells.iter().enumerate() {
             let color = COLORS[n % COLORS.len()];
             let _ = writeln!(out, "<g class=\"shell\" fill=\"{color}\">");
             for (x, y) in shell.satellites.iter().filter_map(|p| pixel(*p)) {
                 let _ = writeln!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"1.8\"/>");
             }
-            let _ = writeln!(
-                out,
-                "</g>\n<text x=\"{}\" y=\"{}\" fill=\"{color}\">{} ({})</text>",
-                10 + 220 * n,
-                180.0 * SCALE + TOP + 20.0,
-                escaped(&shell.name),
-                shell.satellites.len()
-            );
+            out.push_str("</g>\n");
         }
         for path in &self.paths {
             let hops: Vec<(DVec3, DVec3)> = path.windows(2).map(|w| (w[0], w[1])).collect();
             lines(&mut out, "path", "#d62728", "2.5", &hops);
         }
-        let _ = writeln!(out, "<g class=\"station\">");
-        for station in &self.stations {
-            if let Some((x, y)) = pixel(station.position_itrf_m) {
-                let _ = writeln!(
-                    out,
-                    "<path d=\"M{x:.1} {:.1}l4 7h-8z\" fill=\"#d62728\"/><text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-                    y - 4.0,
-                    x + 6.0,
-                    y + 4.0,
-                    escaped(&station.name)
-                );
-            }
-        }
-        out.push_str("</g>\n</svg>\n");
+        self.named(&mut out);
+        self.legend(&mut out);
+        out.push_str("</svg>\n");
         out
     }
+
+    /// Stations and their names; where names would lie upon one another, those at the end of a path are written,
+    /// then as many as there is room for.
+    fn named(&self, out: &mut String) {
+        let at_end = |p: &Place| {
+            let ends = self
+                .paths
+                .iter()
+                .flat_map(|path| [path.first(), path.last()]);
+            ends.flatten().any(|end| *end == p.position_itrf_m)
+        };
+        let mut places: Vec<(&Place, (f64, f64))> = self
+            .stations
+            .iter()
+            .filter_map(|s| Some((s, pixel(s.position_itrf_m)?)))
+            .collect();
+        places.sort_by_key(|(place, _)| !at_end(place));
+        // A white rim keeps names legible over lines.
+        out.push_str(
+            "<g class=\"station\" stroke=\"white\" stroke-width=\"2.5\" paint-order=\"stroke\" \
+             stroke-linejoin=\"round\">\n",
+        );
+        for (_, (x, y)) in &places {
+            let _ = writeln!(
+                out,
+                "<path d=\"M{x:.1} {:.1}l4 7h-8z\" fill=\"#d62728\" stroke-width=\"1\"/>",
+                y - 4.0
+            );
+        }
+        let mut taken: Vec<[f64; 4]> = Vec::new();
+        for (place, (x, y)) in places {
+            let width = LETTER.1 * place.name.chars().count() as f64;
+            let free = [(x + 6.0, y + 4.0), (x - 6.0 - width, y + 4.0)]
+                .into_iter()
+                .chain([y - 7.0, y + 15.0].map(|y| (x - width / 2.0, y)))
+                .map(|(x, y)| [x, y - LETTER.0, x + width, y])
+                .find(|own| {
+                    let apart = |other: &[f64; 4]| {
+                        own[2] < other[0]
+                            || other[2] < own[0]
+                            || own[3] < other[1]
+                            || other[3] < own[1]
+                    };
+                    own[0] >= 0.0 && own[2] <= 360.0 * SCALE && taken.iter().all(apart)
+                });
+            if let Some(own) = free {
+                taken.push(own);
+                let (x, y) = (own[0], own[3]);
+                let name = escaped(&place.name);
+                let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\">{name}</text>");
+            }
+        }
+        out.push_str("</g>\n");
+    }
+
+    /// What the colours mean.
+    fn legend(&self, out: &mut String) {
+        let shells = self.shells.iter().enumerate().map(|(n, shell)| {
+            let text = format!("{} ({})", escaped(&shell.name), shell.satellites.len());
+            (COLORS[n % COLORS.len()], text)
+        });
+        let lines = [
+            ("#8fa3b8", "inter-satellite link", self.isls.len()),
+            ("#1a9850", "ground link", self.gsls.len()),
+            ("#d62728", "path", self.paths.len()),
+        ];
+        let lines = lines.into_iter().filter(|(_, _, count)| *count > 0);
+        let lines = lines.map(|(color, what, count)| (color, format!("{what} ({count})")));
+        let mut x = 10.0;
+        for (color, text) in shells.chain(lines) {
+            let y = 180.0 * SCALE + TOP + 20.0;
+            let _ = writeln!(
+                out,
+                "<rect x=\"{x}\" y=\"{}\" width=\"9\" height=\"9\" fill=\"{color}\"/><text x=\"{}\" y=\"{y}\">{text}</text>",
+                y - 8.5,
+                x + 13.0
+            );
+            x += 40.0 + LETTER.1 * text.chars().count() as f64;
+        }
+    }
+}
+
+fn land(out: &mut String) {
+    let _ = write!(
+        out,
+        "<path class=\"land\" fill=\"#efece3\" stroke=\"#cfc9b8\" stroke-width=\"{}\" transform=\"translate(0 {TOP}) scale({})\" d=\"",
+        5.0 / SCALE,
+        SCALE / 10.0
+    );
+    for ring in LAND.lines() {
+        let mut numbers = ring.splitn(3, ' ');
+        let mut next = || numbers.next().unwrap_or_default();
+        let _ = writeln!(out, "M{} {}l{}z", next(), next(), next());
+    }
+    out.push_str("\"/>\n");
 }
 
 fn graticule(out: &mut String) {
     let _ = writeln!(
         out,
-        "<g class=\"graticule\" stroke=\"#ddd\" fill=\"#999\" font-size=\"9\">"
+        "<g class=\"graticule\" stroke=\"#d8d8d8\" fill=\"#888\" font-size=\"9\">"
     );
     for longitude in (-180..=180).step_by(30) {
         let x = f64::from(longitude + 180) * SCALE;
@@ -110,14 +192,18 @@ fn graticule(out: &mut String) {
             "<line x1=\"{x}\" y1=\"{TOP}\" x2=\"{x}\" y2=\"{}\"/>",
             180.0 * SCALE + TOP
         );
+        let anchor = match longitude {
+            -180 => "start",
+            180 => "end",
+            _ => "middle",
+        };
         let _ = writeln!(
             out,
-            "<text stroke=\"none\" x=\"{}\" y=\"{}\">{longitude}\u{b0}</text>",
-            x + 2.0,
+            "<text stroke=\"none\" text-anchor=\"{anchor}\" x=\"{x}\" y=\"{}\">{longitude}\u{b0}</text>",
             TOP - 3.0
         );
     }
-    for latitude in (-90..=90).step_by(30) {
+    for latitude in (-60..=60).step_by(30) {
         let y = f64::from(90 - latitude) * SCALE + TOP;
         let _ = writeln!(
             out,
@@ -160,8 +246,10 @@ fn lines(out: &mut String, class: &str, color: &str, width: &str, lines: &[(DVec
         "<path class=\"{class}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"{width}\" d=\""
     );
     for (a, b) in lines {
-        let points: Vec<(f64, f64)> = (0..=PIECES)
-            .filter_map(|n| degrees(a.lerp(*b, f64::from(n) / f64::from(PIECES))))
+        // Lengths are finite where both ends are somewhere; conversions saturate.
+        let pieces = ((a.distance(*b) / PIECE_M).ceil() as u32).clamp(1, 100);
+        let points: Vec<(f64, f64)> = (0..=pieces)
+            .filter_map(|n| degrees(a.lerp(*b, f64::from(n) / f64::from(pieces))))
             .collect();
         let mut last: Option<(f64, f64)> = None;
         for point in points {

@@ -116,10 +116,16 @@ impl CircularOrbit {
     }
 }
 
-/// Seconds from `epoch` to `utc`, of either sign. 128 bits between, so that no pair of instants
-/// overflows.
+/// Seconds from `epoch` to `utc`, of either sign. 128 bits where 64 overflow: slower, and never needed in a
+/// lifetime.
+#[inline]
 pub(crate) fn seconds_since(epoch: Utc, utc: Utc) -> f64 {
-    (i128::from(utc.unix_ns()) - i128::from(epoch.unix_ns())) as f64 / 1e9
+    let (from, to) = (epoch.unix_ns(), utc.unix_ns());
+    let ns = match to.checked_sub(from) {
+        Some(ns) => ns as f64,
+        None => (i128::from(to) - i128::from(from)) as f64,
+    };
+    ns / 1e9
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The topology as a graph of nodes, and shortest-delay trees towards destinations.
 
 use constel_link::PortId;
-use constel_topology::{Layout, NodeId, NodeKind, PortRole, Snapshot};
+use constel_topology::{Layout, NodeId, Snapshot};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -147,16 +147,7 @@ impl Graph {
         let ends_only = layout
             .nodes()
             .iter()
-            .map(|n| {
-                // A station with a cable is a gateway too: what comes by one goes on by the other.
-                let cables = layout
-                    .ports_of(n.id)
-                    .iter()
-                    .any(|p| p.role == PortRole::Cable);
-                let may_pass =
-                    transit == GroundTransit::Allowed || cables || layout.is_gateway(n.id);
-                n.kind == NodeKind::Ground && !may_pass
-            })
+            .map(|n| transit == GroundTransit::Never && !layout.is_transit(n.id))
             .collect();
         Graph {
             outgoing: Rows::new(nodes, &out),

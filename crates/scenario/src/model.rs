@@ -184,6 +184,10 @@ pub struct Shell {
 /// Inter-satellite links of a constellation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one for each constellation of a scenario"
+)]
 pub enum Isl {
     /// None at all.
     None,

@@ -1,9 +1,8 @@
 //! The edges of a step, in order, from who is linked with whom.
 
 use crate::geometry::slope_ns_per_s;
-use crate::layout::Layout;
+use crate::layout::{IslLink, Layout};
 use crate::node::NodeId;
-use crate::node::PortRole;
 use crate::snapshot::{Edge, EdgeKind};
 use crate::spec::{Cable, LinkClass};
 use constel_link::{Delay, Impairment, Loss, PortId, QueueLimit};
@@ -22,11 +21,11 @@ pub(crate) struct Scene<'a> {
 /// Memory for the edges of a step, reused.
 #[derive(Debug, Default)]
 pub(crate) struct Drafts {
-    /// Of each port with one neighbour at most, lasers and ends of cables: what its edge does to frames; `None`
-    /// without one.
-    single: Vec<Option<Impairment>>,
-    /// Edges of ground links.
-    ground: Vec<Edge>,
+    /// Of each laser link: its light times at the start of the step and at its end, and when it is up; `None`
+    /// where there is none.
+    lasers: Vec<Option<((u64, u64), u64)>>,
+    /// Edges of ground links and cables.
+    sorted: Vec<Edge>,
 }
 
 /// A ground link.
@@ -41,31 +40,29 @@ pub(crate) struct GroundEdges {
 impl Drafts {
     /// Begins a step.
     pub(crate) fn clear(&mut self, layout: &Layout) {
-        self.single.clear();
-        self.single.resize(layout.ports().len(), None);
-        self.ground.clear();
+        self.lasers.clear();
+        self.lasers.resize(layout.isl_links().len(), None);
+        self.sorted.clear();
     }
 
     /// Adds a laser link.
-    pub(crate) fn laser(
-        &mut self,
-        scene: &Scene<'_>,
-        (a, b): (PortId, PortId),
-        up_from_ns: u64,
-        class: &LinkClass,
-    ) {
-        let ends = [a, b].map(|p| scene.layout.port(p).node);
-        let impairment = scene.impairment(scene.light_ns(ends), up_from_ns, class);
-        self.single[a.0 as usize] = Some(impairment);
-        self.single[b.0 as usize] = Some(impairment);
+    pub(crate) fn laser(&mut self, scene: &Scene<'_>, link: &IslLink, up_from_ns: u64) {
+        let ends = [link.a, link.b].map(|p| scene.layout.port(p).node);
+        self.lasers[link.number as usize] = Some((scene.light_ns(ends), up_from_ns));
     }
 
     /// Adds a cable.
     pub(crate) fn cable(&mut self, scene: &Scene<'_>, (a, b): (PortId, PortId), cable: &Cable) {
         let delay = (cable.delay_ns, cable.delay_ns);
         let impairment = scene.impairment(delay, 0, &cable.class);
-        self.single[a.0 as usize] = Some(impairment);
-        self.single[b.0 as usize] = Some(impairment);
+        for (from, to) in [(a, b), (b, a)] {
+            self.sorted.push(Edge {
+                from,
+                to,
+                kind: EdgeKind::Cable,
+                impairment,
+            });
+        }
     }
 
     /// Adds a ground link.
@@ -77,7 +74,7 @@ impl Drafts {
         );
         let ways = [(ground, sky), (sky, ground)];
         for ((from, to), class) in ways.into_iter().zip(&link.classes) {
-            self.ground.push(Edge {
+            self.sorted.push(Edge {
                 from,
                 to,
                 kind: EdgeKind::Gsl,
@@ -86,29 +83,29 @@ impl Drafts {
         }
     }
 
-    /// All edges in order of (from, to). Laser ports and ends of cables have one edge at most, so that their order
-    /// is that of the ports; only ground links need sorting.
-    pub(crate) fn finish(&mut self, layout: &Layout, edges: &mut Vec<Edge>) {
-        self.ground.sort_unstable_by_key(|e| (e.from, e.to));
-        let mut ground = self.ground.iter().copied().peekable();
-        let ports = (0u32..).map(PortId).zip(&self.single);
-        for (from, impairment) in ports.filter_map(|(p, i)| Some((p, (*i)?))) {
-            edges.extend(std::iter::from_fn(|| ground.next_if(|e| e.from < from)));
-            if let Some(to) = layout.far_port(from) {
-                let cable = layout.port(from).role == PortRole::Cable;
-                edges.push(Edge {
-                    from,
-                    to,
-                    kind: if cable {
-                        EdgeKind::Cable
-                    } else {
-                        EdgeKind::Isl
-                    },
-                    impairment,
-                });
-            }
+    /// All edges in order of (from, to). Laser ports have one edge at most, so that their order is that of the
+    /// ports; only the others need sorting.
+    pub(crate) fn finish(&mut self, scene: &Scene<'_>, edges: &mut Vec<Edge>) {
+        let layout = scene.layout;
+        self.sorted.sort_unstable_by_key(|e| (e.from, e.to));
+        let mut others = self.sorted.iter().copied().peekable();
+        for port in layout.ports() {
+            let from = port.id;
+            let Some(link) = layout.isl_of_port(from) else {
+                continue;
+            };
+            let Some((light_ns, up_from_ns)) = self.lasers[link.number as usize] else {
+                continue;
+            };
+            edges.extend(std::iter::from_fn(|| others.next_if(|e| e.from < from)));
+            edges.push(Edge {
+                from,
+                to: link.far_end(from),
+                kind: EdgeKind::Isl,
+                impairment: scene.impairment(light_ns, up_from_ns, layout.laser(link).class),
+            });
         }
-        edges.extend(ground);
+        edges.extend(others);
     }
 }
 

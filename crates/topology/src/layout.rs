@@ -41,6 +41,13 @@ pub struct CableLink {
     pub b: PortId,
 }
 
+impl IslLink {
+    /// The port at the other end.
+    pub(crate) fn far_end(&self, port: PortId) -> PortId {
+        if self.a == port { self.b } else { self.a }
+    }
+}
+
 /// Node table, port table and ISL pairs of a lab. A pure function of the spec and the sky at time 0.
 #[derive(Debug, Clone)]
 pub struct Layout {
@@ -509,6 +516,19 @@ impl Layout {
     pub fn is_gateway(&self, node: NodeId) -> bool {
         let station = node.index().checked_sub(self.satellite_count);
         station.is_some_and(|station| self.spec.stations[station].gateway)
+    }
+
+    /// Whether traffic passes through a node: satellites, hosts, gateways, and stations with a cable (what comes by one
+    /// goes on by the other); at other stations paths begin and end.
+    ///
+    /// # Panics
+    /// When there is no node of that number.
+    #[must_use]
+    pub fn is_transit(&self, node: NodeId) -> bool {
+        let cable = |port: &Port| port.role == PortRole::Cable;
+        self.node(node).kind != NodeKind::Ground
+            || self.is_gateway(node)
+            || self.ports_of(node).iter().any(cable)
     }
 
     /// True when two satellites fly in the planes on either side of a seam.

@@ -379,9 +379,7 @@ impl Stepper {
         self.drafts.clear(layout);
         for (link, reach) in layout.isl_links().iter().zip(&self.isl_up) {
             if reach.in_reach {
-                let class = layout.laser(link).class;
-                self.drafts
-                    .laser(&scene, (link.a, link.b), reach.up_from_ns, class);
+                self.drafts.laser(&scene, link, reach.up_from_ns);
             }
         }
         for (place, watcher) in self.watchers.iter().enumerate() {
@@ -412,7 +410,7 @@ impl Stepper {
                 self.drafts.cable(&scene, (link.a, link.b), cable);
             }
         }
-        self.drafts.finish(layout, edges);
+        self.drafts.finish(&scene, edges);
     }
 }
 

@@ -9,7 +9,7 @@ use crate::node::{NodeId, NodeKind};
 use crate::pairing::IslKind;
 use crate::snapshot::{Edge, Snapshot};
 use crate::spec::IslPattern;
-use constel_orbit::{DVec3, grazing_altitude_m};
+use constel_orbit::{DVec3, grazing_altitude_m, line_of_sight};
 
 /// Why there is, or is not, a link between two nodes at the start of a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -196,10 +196,9 @@ pub(crate) fn isl_state(
             max_range_m: laser.max_range_m,
         });
     }
-    let altitude_m = grazing_altitude_m(a, b);
-    if altitude_m < laser.clearance_m {
+    if !line_of_sight(a, b, laser.clearance_m) {
         return Err(Down::LineOfSight {
-            altitude_m,
+            altitude_m: grazing_altitude_m(a, b),
             clearance_m: laser.clearance_m,
         });
     }

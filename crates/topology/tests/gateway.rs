@@ -32,7 +32,6 @@ proptest! {
             policy: if remembers { GslPolicy::LongestVisible } else { GslPolicy::Nearest },
             outage_ns: outage_s * SECOND,
             make_before_break,
-            ..GslSpec::default()
         };
         let sky = sky(fleet);
         let layout = Arc::new(Layout::new(spec, &*sky).unwrap());

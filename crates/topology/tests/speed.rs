@@ -77,7 +77,18 @@ fn steps_are_cheap() {
             walker("e", WalkerKind::Delta, (172, 4, 1), 97.6, 560.0),
         ]
     };
-    measure("five shells (4,408)", five(), 1000, 300);
+    measure("five shells (4,408), mask 10 deg", five(), 1000, 300);
+    measure_with(
+        "five shells (4,408), mask 25 deg",
+        five(),
+        1000,
+        300,
+        |spec| {
+            for k in &mut spec.constellations {
+                k.min_elevation_deg = 25.0;
+            }
+        },
+    );
     measure_with("five shells, longest visible", five(), 1000, 300, |spec| {
         spec.gsl.policy = GslPolicy::LongestVisible;
     });

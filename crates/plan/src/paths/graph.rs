@@ -10,7 +10,7 @@ use super::lanes::{LANES, NEVER, Times};
 /// A station's way to or from a node that passes traffic on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Access {
-    /// Satellite or gateway.
+    /// Satellite, or whatever else passes traffic on.
     pub(super) node: u32,
     port: PortId,
     /// Delay from the station.
@@ -35,8 +35,8 @@ pub(super) struct Graph {
     pub(super) lanes: usize,
     /// Of each link two: from its first end, and back.
     pub(super) delays: Vec<Times>,
-    /// Links that are not lasers: between a satellite and a gateway.
-    feeders: BTreeMap<(PortId, PortId), u32>,
+    /// Links that are not lasers: cables, and between satellites and gateways.
+    others: BTreeMap<(PortId, PortId), u32>,
     /// Of each node, its first place in `arcs`, and one past the last.
     starts: Vec<u32>,
     /// By node, in order of the far end.
@@ -65,7 +65,7 @@ impl Graph {
         if self.passes.len() != nodes {
             self.satellites = layout.satellite_count();
             self.passes = (0..nodes as u32)
-                .map(|n| (n as usize) < self.satellites || layout.is_gateway(NodeId(n)))
+                .map(|n| layout.is_transit(NodeId(n)))
                 .collect();
             self.access = vec![Vec::new(); nodes - self.satellites];
             self.delays = vec![NEVER; 2 * isls];
@@ -74,7 +74,7 @@ impl Graph {
         let lane = self.lanes;
         self.lanes += 1;
         let end_ns = snapshot.t_ns + layout.spec().step_ns;
-        let links = self.feeders.len();
+        let links = self.others.len();
         for edge in &snapshot.edges {
             if edge.impairment.up_from_ns >= end_ns {
                 continue;
@@ -85,7 +85,7 @@ impl Graph {
                 None => {
                     let ends = [edge.from, edge.to].map(|p| layout.port(p).node.0);
                     match ends.map(|n| self.passes[n as usize]) {
-                        [true, true] => self.feeder(edge.from, edge.to),
+                        [true, true] => self.other(edge.from, edge.to),
                         [false, true] => {
                             self.reach(ends[0], ends[1], edge.from).up[lane] = delay_ns;
                             continue;
@@ -101,16 +101,16 @@ impl Graph {
             };
             self.delays[place as usize][lane] = delay_ns;
         }
-        if self.feeders.len() > links {
+        if self.others.len() > links {
             self.lay(layout);
         }
     }
 
-    /// The place of a gateway's link, in the direction from `from` to `to`.
-    fn feeder(&mut self, from: PortId, to: PortId) -> u32 {
+    /// The place of a link that is no laser, in the direction from `from` to `to`.
+    fn other(&mut self, from: PortId, to: PortId) -> u32 {
         let delays = &mut self.delays;
         let first = *self
-            .feeders
+            .others
             .entry((from.min(to), from.max(to)))
             .or_insert_with(|| {
                 let place = delays.len() as u32;
@@ -140,9 +140,9 @@ impl Graph {
         self.shape += 1;
         let isls = layout.isl_links().iter();
         let isls = isls.map(|l| ((l.a, l.b), 2 * l.number));
-        let feeders = self.feeders.iter().map(|(ends, place)| (*ends, *place));
+        let others = self.others.iter().map(|(ends, place)| (*ends, *place));
         let mut items: Vec<(u32, Arc)> = Vec::new();
-        for ((a, b), place) in isls.chain(feeders) {
+        for ((a, b), place) in isls.chain(others) {
             let (a, b) = (layout.port(a).node.0, layout.port(b).node.0);
             let (out, back) = (place, place + 1);
             let arc = |peer, there, back| Arc { peer, there, back };
@@ -165,6 +165,11 @@ impl Graph {
     /// How many nodes there are, whether traffic passes through them or not.
     pub(super) fn nodes(&self) -> usize {
         self.passes.len()
+    }
+
+    /// How many links there may be.
+    pub(super) fn links(&self) -> usize {
+        self.arcs.len() / 2
     }
 
     /// The ways on from a node that passes traffic on, in order of the far end.

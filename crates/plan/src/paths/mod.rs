@@ -49,6 +49,18 @@ struct Hop {
     steady: bool,
 }
 
+impl Hop {
+    /// Where it leads at an instant, and the instants at which it leads there, as bits.
+    fn at(&self, lane: usize) -> (u32, u32) {
+        let to = self.to[lane];
+        if self.steady {
+            return (to, ALL);
+        }
+        let same = |set, (lane, other): (usize, &u32)| set | (u32::from(*other == to) << lane);
+        (to, self.to.iter().enumerate().fold(0, same))
+    }
+}
+
 impl Paths {
     /// Forgets the instants loaded.
     pub fn clear(&mut self) {
@@ -91,7 +103,7 @@ impl Paths {
 
     /// The least-delay paths from `from` to the destination aimed at. `each` is called for one run of instants after
     /// another, in order, with the delays at them and the nodes of the one path they have in common, both ends
-    /// included; no nodes when there is no path. (Runs may be shorter than they could be.) Of equally short first
+    /// included; no nodes when there is no path. Of equally short first
     /// hops the one to the lower node wins.
     ///
     /// # Panics
@@ -99,29 +111,32 @@ impl Paths {
     pub fn trace(&mut self, from: NodeId, mut each: impl FnMut(Range<usize>, &Times, &[u32])) {
         let lanes = self.graph.lanes;
         let (first, delays) = self.first_hops(from);
+        let exists = (0..LANES).fold(0, |set, lane| {
+            set | (u32::from(delays[lane] < f64::INFINITY) << lane)
+        });
         let mut nodes = std::mem::take(&mut self.nodes);
         let mut lane = 0;
         while lane < lanes {
             nodes.clear();
-            // Where there is no way, first hops mean nothing.
-            let there = delays[..lanes].iter().filter(|d| **d < f64::INFINITY);
-            let mut steady = first.steady && [0, lanes].contains(&there.count());
-            if delays[lane] < f64::INFINITY {
+            // The instants at which it is the same as at this one.
+            let mut same = !exists;
+            if exists >> lane & 1 == 1 {
+                same = exists;
                 nodes.push(from.0);
                 let mut at = from.0;
-                if at != self.destination {
-                    at = first.to[lane];
-                    nodes.push(at);
-                }
                 while at != self.destination {
-                    let hop = self.hop(at);
-                    steady &= hop.steady;
-                    at = hop.to[lane];
+                    let hop = match nodes.len() {
+                        1 => &first,
+                        _ => self.hop(at),
+                    };
+                    let (to, lanes) = hop.at(lane);
+                    same &= lanes;
+                    at = to;
                     nodes.push(at);
                 }
             }
-            let end = if steady { lanes } else { lane + 1 };
-            each(lane..end, &delays, &nodes);
+            let end = lane + (same >> lane).trailing_ones() as usize;
+            each(lane..end.min(lanes), &delays, &nodes);
             lane = end;
         }
         self.nodes = nodes;
@@ -137,7 +152,7 @@ impl Paths {
             return (hop, [0.0; LANES]);
         }
         let Some(access) = self.graph.access(from.0) else {
-            return (self.hop(from.0), self.distances[from.index()]);
+            return (*self.hop(from.0), self.distances[from.index()]);
         };
         let (mut least, mut to) = (NEVER, [NOBODY; LANES]);
         for a in access {
@@ -149,11 +164,14 @@ impl Paths {
 
     /// The first hop of a node that passes traffic on and is not the destination: the first node in order whose
     /// distance and the delay to it make the node's own. Of no meaning at instants when there is no way.
-    fn hop(&mut self, node: u32) -> Hop {
-        let known = self.hops[node as usize];
-        if known.aim == self.aim {
-            return known;
+    fn hop(&mut self, node: u32) -> &Hop {
+        if self.hops[node as usize].aim != self.aim {
+            self.hops[node as usize] = self.find_hop(node);
         }
+        &self.hops[node as usize]
+    }
+
+    fn find_hop(&self, node: u32) -> Hop {
         let own = &self.distances[node as usize];
         let (mut to, mut open) = ([NOBODY; LANES], ALL);
         let mut take = |peer: u32, lanes: u32| {
@@ -186,8 +204,7 @@ impl Paths {
             take(self.destination, equal(&a.down, &[0.0; LANES], own));
             end = ends.next();
         }
-        self.hops[node as usize] = self.hop_to(to);
-        self.hops[node as usize]
+        self.hop_to(to)
     }
 
     fn hop_to(&self, to: [u32; LANES]) -> Hop {

@@ -21,7 +21,7 @@ const PASSES: usize = 3;
 const PARTS: usize = 4096;
 
 /// A link, as the later of its ends in the order sees it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Back {
     /// The end that was taken before.
     earlier: u32,
@@ -111,20 +111,22 @@ impl Order {
     fn make(&mut self, graph: &Graph, scratch: &mut Scratch) {
         scratch.sort();
         let Scratch { order, rank, .. } = scratch;
+        let mut count = 0;
         self.nodes.clear();
-        self.links.clear();
+        self.links.resize(graph.links() + 1, Back::default());
         for (own, &node) in (0..).zip(&*order) {
-            let before = graph
-                .arcs(node)
-                .iter()
-                .filter(|arc| rank[arc.peer as usize] < own);
-            self.links.extend(before.map(|arc| Back {
-                earlier: arc.peer,
-                to: arc.there,
-                from: arc.back,
-            }));
-            self.nodes.push((node, self.links.len() as u32));
+            for arc in graph.arcs(node) {
+                // Written whether it counts or not: which it does is anybody's guess, and a branch would be too.
+                self.links[count] = Back {
+                    earlier: arc.peer,
+                    to: arc.there,
+                    from: arc.back,
+                };
+                count += usize::from(rank[arc.peer as usize] < own);
+            }
+            self.nodes.push((node, count as u32));
         }
+        self.links.truncate(count);
         self.shape = graph.shape;
     }
 }
