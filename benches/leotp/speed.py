@@ -10,6 +10,7 @@ import json, os, re, signal, subprocess, sys, time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LEOTP = os.environ.get("LEOTP", f"{ROOT}/target/release/leotp")
 QUIC = os.environ.get("QUIC", f"{ROOT}/benches/leotp/quic/target/release/quic-bench")
+STATIC = os.environ.get("STATIC", f"{ROOT}/target/x86_64-unknown-linux-musl/release/leotp")
 SECONDS = int(os.environ.get("SECONDS", "5"))
 HZ = os.sysconf("SC_CLK_TCK")
 
@@ -128,6 +129,20 @@ def thousand(ns):
             "midnode_cpu_share": round((c1 - c0) / 5, 3), "midnode_peak_rss_mib": round(rss / 2**20, 1)}
 
 
+def memory(ns, binary):
+    """Resident memory of a Midnode without flows and after 5 s of 20 Mbit/s, with a cache of 1 MiB."""
+    mid = subprocess.Popen(ns.argv("router", [binary, "mid", "--set", "cache_bytes=1048576"]), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    server = subprocess.Popen(ns.argv("sender", [LEOTP, "bench", "server"]), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(0.7)
+    idle = stat(mid.pid)[1]
+    got = subprocess.run(ns.argv("receiver", [LEOTP, "bench", "client", "10.9.1.1:5047", "-t", "5", "--json", "--set", "max_rate_bps=20000000"]), capture_output=True, text=True)
+    busy = stat(mid.pid)[1]
+    for p in (mid, server):
+        p.send_signal(signal.SIGINT)
+        p.wait(10)
+    return {"mbps": round(json.loads(got.stdout)["rate_bps"] / 1e6, 2), "idle_mib": round(idle / 2**20, 2), "busy_mib": round(busy / 2**20, 2)}
+
+
 def main():
     ns = Namespaces(["sender", "router", "receiver"])
     try:
@@ -145,6 +160,8 @@ def main():
             mid = "router" if w.startswith("leotp") else None
             out["path"].append(run(ns, "sender", "receiver", "10.9.2.1", "10.9.1.1", w, mid))
             print("path", out["path"][-1], flush=True)
+        out["memory"] = {name: memory(ns, b) for name, b in (("glibc", LEOTP), ("musl, static", STATIC)) if os.path.exists(b)}
+        print("memory of a Midnode", out["memory"], flush=True)
         if "--no-thousand" not in sys.argv:
             out["thousand"] = thousand(ns)
             print("1,000 flows", out["thousand"], flush=True)

@@ -17,8 +17,10 @@ use crate::{Goal, TransferError, mono_ns};
 const NAME: &str = "tcp";
 
 /// Bytes that may wait in the socket before they are sent for the first time. The kernel says "writable" when
-/// half of it is free: a record is stamped when at most one other waits in front of it.
-const UNSENT_BYTES: u32 = 2 * RECORD_BYTES as u32;
+/// half of it is free: a record is stamped when fewer than eight others wait in front of it. With less than a segment
+/// waiting the kernel calls the flow limited by its application, and bbr then believes no measurement that is lower
+/// than those before: it would keep the highest rate it ever saw.
+const UNSENT_BYTES: u32 = 8 * RECORD_BYTES as u32;
 
 /// How long a wait for the other end may last before the signals are looked at.
 const LOOK: Duration = Duration::from_millis(100);

@@ -242,7 +242,7 @@ impl Socket {
                 self.raw(),
                 msgs,
                 RX_BATCH as u32,
-                libc::MSG_DONTWAIT,
+                libc::MSG_DONTWAIT as _,
                 std::ptr::null_mut(),
             )
         };
@@ -301,7 +301,7 @@ impl Socket {
                     self.raw(),
                     msgs[done..].as_mut_ptr(),
                     (msgs.len() - done) as u32,
-                    libc::MSG_DONTWAIT,
+                    libc::MSG_DONTWAIT as _,
                 )
             };
             if n > 0 {
@@ -391,7 +391,7 @@ impl RxBuffers {
             h.msg_iov = &raw mut self.iov[i];
             h.msg_iovlen = 1;
             h.msg_control = self.control[i].as_mut_ptr().cast();
-            h.msg_controllen = size_of::<[u64; 32]>();
+            h.msg_controllen = size_of::<[u64; 32]>() as _;
             h.msg_flags = 0;
         }
         self.msgs.as_mut_ptr()

@@ -40,17 +40,20 @@ impl Epoll {
             tv_sec: (wait_ns / 1_000_000_000) as i64,
             tv_nsec: (wait_ns % 1_000_000_000) as i64,
         };
+        // By number: musl has no function of the name.
         // SAFETY: the array has 16 entries, the timespec is valid, no signal mask.
         let n = unsafe {
-            libc::epoll_pwait2(
+            libc::syscall(
+                libc::SYS_epoll_pwait2,
                 self.0.as_raw_fd(),
                 ev.as_mut_ptr(),
                 16,
                 &raw const ts,
-                std::ptr::null(),
+                std::ptr::null::<libc::sigset_t>(),
+                0usize,
             )
         };
-        match check(n) {
+        match check(n as i32) {
             Ok(n) => ready.extend(ev[..n as usize].iter().map(|e| e.u64)),
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => return Err(e),

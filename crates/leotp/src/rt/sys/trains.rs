@@ -96,10 +96,10 @@ impl Trains {
             m.msg_hdr.msg_name = (&raw mut t.name).cast();
             m.msg_hdr.msg_namelen = t.name_len;
             m.msg_hdr.msg_iov = iov;
-            m.msg_hdr.msg_iovlen = t.count;
+            m.msg_hdr.msg_iovlen = t.count as _;
             if t.control_len > 0 {
                 m.msg_hdr.msg_control = t.control.as_mut_ptr().cast();
-                m.msg_hdr.msg_controllen = t.control_len;
+                m.msg_hdr.msg_controllen = t.control_len as _;
             }
             m
         };
@@ -157,7 +157,7 @@ impl Train {
                 .cast::<libc::cmsghdr>();
             (*c).cmsg_level = level;
             (*c).cmsg_type = kind;
-            (*c).cmsg_len = cmsg_len;
+            (*c).cmsg_len = cmsg_len as _;
             libc::CMSG_DATA(c).cast::<T>().write_unaligned(value);
         }
         self.control_len += space;
