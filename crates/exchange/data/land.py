@@ -1,4 +1,4 @@
-"""Makes land.txt from land-110m.json of the npm package world-atlas (2.0.2), which is Natural Earth's land at
+"""Makes land.txt from land-110m.json of the npm package world-atlas (2.0.2, ISC), which is Natural Earth's land at
 1:110 million (public domain, naturalearthdata.com).
 
     npm pack world-atlas@2.0.2 && tar xzf world-atlas-2.0.2.tgz

@@ -279,6 +279,33 @@ fn poles_and_axes() {
 }
 
 proptest! {
+    /// Of any circular orbit with J2's drift: its energy is the same at any two times, and one nodal period later it
+    /// is as far north and has gone round once.
+    #[test]
+    fn energy_and_period_are_conserved(
+        altitude_m in 200e3..2_000e3f64,
+        inclination_deg in 0.0..180.0f64,
+        (raan_deg, ahead_deg) in (0.0..360.0f64, 0.0..360.0f64),
+        (t1_s, t2_s) in (-10.0 * 86_400.0..10.0 * 86_400.0f64, -10.0 * 86_400.0..10.0 * 86_400.0f64),
+    ) {
+        let [inclination, raan, ahead] =
+            [inclination_deg, raan_deg, ahead_deg].map(f64::to_radians);
+        let orbit = CircularOrbit::new(epoch(), altitude_m, inclination, raan, ahead);
+        let at = |s: f64| epoch() + TimeSpan::from_secs_f64(s);
+        let energy = |s: f64| {
+            let state = orbit.teme(at(s));
+            state.velocity_teme_m_per_s.length_squared() / 2.0
+                - EARTH_MU_M3_PER_S2 / state.position_teme_m.length()
+        };
+        let (e1, e2) = (energy(t1_s), energy(t2_s));
+        prop_assert!(((e1 - e2) / e1).abs() < 1e-6, "{} {}", e1, e2);
+        let period_s = orbit.nodal_period_s();
+        let north = |s: f64| orbit.position_teme_m(at(s)).z;
+        prop_assert!((north(t1_s) - north(t1_s + period_s)).abs() < 0.01);
+        let turns = |s: f64| orbit.latitude_argument_rad(at(s)) / TAU;
+        prop_assert!((turns(t1_s + period_s) - turns(t1_s) - 1.0).abs() < 1e-9);
+    }
+
     #[test]
     fn geodetic_round_trip(
         latitude_deg in -90.0..=90.0f64,

@@ -35,7 +35,7 @@ fn same_as_routing(text: &str, steps: u64, satellite_ends: bool) {
     let mut ends: Vec<NodeId> = layout
         .nodes()
         .iter()
-        .filter(|n| n.kind == NodeKind::Ground)
+        .filter(|n| n.kind != NodeKind::Satellite)
         .map(|n| n.id)
         .collect();
     if satellite_ends {
@@ -129,7 +129,8 @@ proptest! {
     }
 }
 
-/// Two shells without a laser between them: only gateways lead from one to the other.
+/// Two shells without a laser between them: only gateways lead from one to the other. Behind two of these are points
+/// of presence.
 const TWO_SHELLS: &str = "\
 constel: 1
 name: two-shells
@@ -153,6 +154,13 @@ ground:
     lagos: {latitude: 6.5 deg, longitude: 3.4 deg}
     lima: {latitude: -12 deg, longitude: -77 deg}
     sydney: {latitude: -33.9 deg, longitude: 151.2 deg}
+  hosts:
+    frankfurt: {latitude: 50.1 deg, longitude: 8.7 deg}
+    osaka: {latitude: 34.7 deg, longitude: 135.5 deg}
+  cables:
+    - {from: frankfurt, to: london, delay: 4 ms, link: {rate: 10 Gbit/s}}
+    - {from: osaka, to: tokyo, delay: 3 ms, link: {rate: 10 Gbit/s}}
+    - {from: osaka, to: frankfurt, delay: 60 ms, link: {rate: 10 Gbit/s}}
 ";
 
 #[test]
