@@ -131,11 +131,18 @@ fn the_map_shows_everything_within_its_frame() {
     assert!(
         svg.contains("class=\"path\"") && svg.contains("class=\"isl\"") && svg.contains(">tokyo<")
     );
-    for number in svg
-        .split(['"', ' ', 'M', 'L'])
-        .filter_map(|w| w.parse::<f64>().ok())
-    {
+    // Land has a scale of its own: tenths of a degree.
+    let (before, land) = svg.split_once("<path class=\"land\"").unwrap();
+    let (land, after) = land.split_once("/>").unwrap();
+    let numbers = |text: &str| -> Vec<f64> {
+        let words = text.split(['"', ' ', 'M', 'L']);
+        words.filter_map(|w| w.parse().ok()).collect()
+    };
+    for number in numbers(before).into_iter().chain(numbers(after)) {
         assert!((-200.0..=1500.0).contains(&number), "{number}");
+    }
+    for number in numbers(land) {
+        assert!((-3600.0..=3600.0).contains(&number), "{number}");
     }
     assert_eq!(svg, exports::svg(&lab, seconds(30), &pairs).unwrap());
 }
