@@ -70,7 +70,6 @@ fn congestion_controls() -> String {
 }
 
 #[test]
-#[ignore = "not run yet"]
 fn every_transport_gives_a_row() {
     let _host = Host::take();
     let dir = tempfile::tempdir().unwrap();
@@ -119,7 +118,6 @@ traffic:
 }
 
 #[test]
-#[ignore = "not run yet"]
 fn split_tcp_passes_every_byte_in_the_clients_name() {
     let _host = Host::take();
     let dir = tempfile::tempdir().unwrap();
