@@ -17,7 +17,8 @@ const BODY: usize = 12;
 
 impl Socket {
     /// The entry by which the kernel would route a packet of its own to each address, in the order asked: the
-    /// longest prefix of all tables, local ones included. `None` where it has none.
+    /// longest prefix of all tables, local ones included. `None` where it has none. For IPv6 the destination is the
+    /// address itself and the rest what its entry says.
     ///
     /// # Errors
     /// When the socket fails, or the kernel answers with anything but a route or "no route".
