@@ -48,7 +48,7 @@ fn satellites_enter_and_leave_the_shadow_when_skyfield_says() {
     let oracle = oracle();
     let (mut changes, mut longest_penumbra_s) = (0, 0);
     for pass in &oracle.passes {
-        let set = tle::parse(&format!("{}\n{}\n", pass.line1, pass.line2)).unwrap();
+        let set = tle::parse(format!("{}\n{}\n", pass.line1, pass.line2)).unwrap();
         let satellites = [Satellite::from_elements(&set[0]).unwrap()];
         let (mut at, mut penumbra_s) = (Vec::new(), 0);
         let mut lit = pass.lit_at_0;
