@@ -122,6 +122,23 @@ fn behind_extensions(frame: &[u8], network: usize) -> (u8, Option<usize>) {
     (protocol, None)
 }
 
+/// The sum of the 16-bit words of up to 128 KiB, an odd byte at the end counted as a high one (RFC 1071); to be
+/// folded.
+#[must_use]
+pub fn words_sum(bytes: &[u8]) -> u32 {
+    let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0));
+    bytes.chunks(2).map(word).sum()
+}
+
+/// A sum of words in one's complement (RFC 1071); an Internet checksum is the complement of it.
+#[must_use]
+pub fn fold(mut sum: u32) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
 /// Set the ECN field of an IP packet to "congestion experienced", and mend the IPv4 header's
 /// checksum (RFC 1624). What is not IP stays as it is. True when the frame is marked now.
 pub fn mark_ce(frame: &mut [u8]) -> bool {
@@ -132,11 +149,8 @@ pub fn mark_ce(frame: &mut [u8]) -> bool {
             frame[at + 1] |= CE;
             let new = first(frame);
             let check = u16::from_be_bytes([frame[at + 10], frame[at + 11]]);
-            let mut sum = u32::from(!check) + u32::from(!old) + u32::from(new);
-            while sum > 0xffff {
-                sum = (sum & 0xffff) + (sum >> 16);
-            }
-            frame[at + 10..at + 12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+            let sum = fold(u32::from(!check) + u32::from(!old) + u32::from(new));
+            frame[at + 10..at + 12].copy_from_slice(&(!sum).to_be_bytes());
             true
         }
         Network::V6(at) => {

@@ -9,9 +9,11 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use constel_host::bpf;
-use constel_host::claim::RuntimeDir;
+use constel_host::claim::{LabState, RuntimeDir};
 use constel_host::inventory::{Difference, HostInventory, diff};
 use constel_host::process;
+
+use super::{constel, stderr};
 
 /// The kernel frees BPF objects and namespaces a moment after their last user has gone.
 const SETTLED_WITHIN: Duration = Duration::from_secs(10);
@@ -26,7 +28,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Waits for its turn, removes nothing, takes the picture.
+    /// Waits for its turn, removes what killed tests left, and nothing else, and takes the picture.
     pub(crate) fn take() -> Host {
         assert!(
             rustix::process::geteuid().is_root(),
@@ -34,6 +36,7 @@ impl Host {
         );
         let turn = File::create(std::env::temp_dir().join("constel-cli-tests.lock")).unwrap();
         rustix::fs::flock(turn.as_fd(), rustix::fs::FlockOperation::LockExclusive).unwrap();
+        clean_killed();
         Host {
             before: HostInventory::take().unwrap(),
             _turn: turn,
@@ -61,6 +64,19 @@ impl Host {
                 "{when}: the host is not as it was: {ours:#?}"
             );
             std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+/// A test killed from outside leaves its lab behind. The next lab would give the host back what that one had
+/// raised, and the pictures before and after would differ through no fault of the test between them.
+fn clean_killed() {
+    for entry in RuntimeDir::default().list().unwrap() {
+        let lab = entry.lab.to_string();
+        if entry.state == LabState::Dead && lab.starts_with(LABS) {
+            eprintln!("{lab} was left by a killed test: cleaning it");
+            let output = constel(["clean", &lab]);
+            assert!(output.status.success(), "{}", stderr(&output));
         }
     }
 }

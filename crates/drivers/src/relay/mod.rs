@@ -230,6 +230,7 @@ impl Relay {
         });
         let per_cpu = per_cpu_slots(self.sizes.slots, self.sizes.cpus);
         let trains_out = self.plumbing.trunk.run(|| TrainsOut::new(TRUNK_SEND))??;
+        rehearsal::prepare(&self.loaded.slots);
         let (rings, pool) = rings::set_up(&self.loaded, self.sizes, per_cpu);
         let (send, commands) = channel::<Command>();
         let thread = Thread {

@@ -203,16 +203,8 @@ fn complete_checksum(bytes: &mut [u8], start: usize, offset: usize) {
     if start > bytes.len() || field + 2 > bytes.len() {
         return;
     }
-    let mut sum = 0u32;
-    for pair in bytes[start..].chunks(2) {
-        let low = pair.get(1).copied().unwrap_or(0);
-        sum += u32::from(u16::from_be_bytes([pair[0], low]));
-    }
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
     // 0 would mean "no checksum" to UDP; both stand for the same number.
-    let check = match !(sum as u16) {
+    let check = match !packet::fold(packet::words_sum(&bytes[start..])) {
         0 => 0xffff,
         check => check,
     };

@@ -5,6 +5,7 @@
 //! through a node of its own ([`super::decoy`]) then makes the way warm.
 
 use constel_link::Nanos;
+use constel_link::packet::{fold, words_sum};
 
 use super::decoy;
 use super::layout::{ADDRESSES, REHEARSAL_SLOT, SLOT_SHIFT, TAG, TYPE_AT};
@@ -19,9 +20,11 @@ const LENGTH_NS: Nanos = 55_000;
 /// With less than this left it would cost the frame more than it gains.
 const LEFT_NS: Nanos = 30_000;
 
+const FRAME_BYTES: usize = 64;
+
 /// An IPv4 packet for the decoy to forward, with the tag of rehearsals.
-fn frame() -> [u8; 64] {
-    let mut frame = [0; 64];
+fn frame() -> [u8; FRAME_BYTES] {
+    let mut frame = [0; FRAME_BYTES];
     frame[..6].copy_from_slice(&decoy::MAC);
     frame[6] = 0x02;
     frame[12..18].copy_from_slice(&[0x88, 0xa8, 0, 0, 0x08, 0x00]);
@@ -33,11 +36,7 @@ fn frame() -> [u8; 64] {
     ip[9] = 253;
     ip[12..16].copy_from_slice(&decoy::FROM.octets());
     ip[16..20].copy_from_slice(&decoy::BEYOND.octets());
-    let sum: u32 = ip
-        .chunks(2)
-        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
-        .sum();
-    let check = !((sum & 0xffff) + (sum >> 16)) as u16;
+    let check = !fold(words_sum(ip));
     ip[10..12].copy_from_slice(&check.to_be_bytes());
     frame
 }
@@ -81,15 +80,20 @@ impl Rehearsal {
     }
 }
 
+/// Where the frame stands, as all frames do: AF_XDP wants room for its metadata before it.
+const AT: usize = ((REHEARSAL_SLOT as usize) << SLOT_SHIFT) + TYPE_AT - ADDRESSES - TAG;
+
+/// Write the rehearsal's frame, once and for all: sending copies it.
+pub(crate) fn prepare(slots: &Mapped) {
+    let frame = frame();
+    let place = slots.ptr(AT, FRAME_BYTES);
+    // SAFETY: in bounds; the slot is the rehearsal's alone.
+    unsafe { place.copy_from_nonoverlapping(frame.as_ptr(), FRAME_BYTES) };
+}
+
 /// Queue the rehearsal's frame.
 pub(crate) fn queue(xsk: &mut Xsk, slots: &Mapped) {
-    // Where all frames stand: AF_XDP wants room for its metadata before them.
-    let at = ((REHEARSAL_SLOT as usize) << SLOT_SHIFT) + TYPE_AT - ADDRESSES - TAG;
-    let frame = frame();
-    let place = slots.ptr(at, frame.len());
-    // SAFETY: in bounds; the slot is the rehearsal's alone, and the kernel has taken the last one's copy.
-    unsafe { place.copy_from_nonoverlapping(frame.as_ptr(), frame.len()) };
-    xsk.queue(slots, at, frame.len() as u32, None);
+    xsk.queue(slots, AT, FRAME_BYTES as u32, None);
 }
 
 #[cfg(test)]

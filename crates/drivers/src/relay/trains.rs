@@ -5,6 +5,8 @@
 //! For every other edge it is cut up here, as the kernel would have done it just before the node's
 //! interface, so that rate, queue, loss and everything else act on frames.
 
+use constel_link::packet::{fold, words_sum};
+
 use super::layout::ADDRESSES;
 
 /// A train in its slots.
@@ -83,7 +85,7 @@ pub(crate) fn cut(
         let id = get(train, IP + 4).wrapping_add(n as u16);
         put(out, IP + 4, id);
         put(out, IP + 10, 0);
-        let check = !fold(sum(&out[IP..tcp_at]));
+        let check = !fold(words_sum(&out[IP..tcp_at]));
         put(out, IP + 10, check);
         IP + 12..IP + 20
     } else {
@@ -100,7 +102,7 @@ pub(crate) fn cut(
     if n > 0 {
         out[tcp_at + 13] &= !CWR;
     }
-    let pseudo = sum(&out[addresses]) + u32::from(TCP) + tcp_len as u32;
+    let pseudo = words_sum(&out[addresses]) + u32::from(TCP) + tcp_len as u32;
     put(out, tcp_at + usize::from(TCP_CHECK), fold(pseudo));
     len
 }
@@ -111,21 +113,6 @@ fn get(bytes: &[u8], at: usize) -> u16 {
 
 fn put(bytes: &mut [u8], at: usize, value: u16) {
     bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
-}
-
-/// Of 16-bit words; the length is even wherever this is used.
-fn sum(bytes: &[u8]) -> u32 {
-    bytes
-        .chunks_exact(2)
-        .map(|p| u32::from(u16::from_be_bytes([p[0], p[1]])))
-        .sum()
-}
-
-fn fold(mut sum: u32) -> u16 {
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    sum as u16
 }
 
 #[cfg(test)]
@@ -178,7 +165,7 @@ mod tests {
                     assert_eq!(usize::from(get(&out, IP + 2)), len - IP);
                     assert_eq!(get(&out, IP + 4), 0xffffu16.wrapping_add(n as u16));
                     // RFC 1071: the sum over a good header is all ones.
-                    assert_eq!(fold(sum(&out[IP..tcp_at])), 0xffff);
+                    assert_eq!(fold(words_sum(&out[IP..tcp_at])), 0xffff);
                 } else {
                     assert_eq!(usize::from(get(&out, IP + 4)), len - tcp_at);
                 }
@@ -187,7 +174,7 @@ mod tests {
                 } else {
                     IP + 8..IP + 40
                 };
-                let by_hand = sum(&out[addresses]) + 6 + (len - tcp_at) as u32;
+                let by_hand = words_sum(&out[addresses]) + 6 + (len - tcp_at) as u32;
                 assert_eq!(get(&out, tcp_at + 16), fold(by_hand));
             }
             assert_eq!(payload, bytes[h.len..]);

@@ -104,6 +104,11 @@ impl HopCc {
         self.rtt.smoothed_ns()
     }
 
+    /// hopRTT, ns; before it has been measured, what is assumed of it.
+    pub fn assumed_hop_rtt_ns(&self, p: &Params) -> f64 {
+        self.hop_rtt_ns().unwrap_or(p.initial_hop_rtt_ns as f64)
+    }
+
     /// hopRTTmin, ns, if measured.
     pub fn hop_rtt_min_ns(&self) -> Option<f64> {
         self.rtt.min_ns()
@@ -250,10 +255,7 @@ impl HopCc {
     /// `downstream` is the sending buffer's length in byte and the rate of the
     /// next hop in bit/s; a Consumer has none.
     pub fn rate_bps(&self, downstream: Option<(u64, u64)>, p: &Params) -> u64 {
-        let hop_rtt = self
-            .rtt
-            .smoothed_ns()
-            .unwrap_or(p.initial_hop_rtt_ns as f64);
+        let hop_rtt = self.assumed_hop_rtt_ns(p);
         let over = match self.rtt.min_ns() {
             Some(min) if p.rate_over_min_rtt => min,
             _ => hop_rtt,

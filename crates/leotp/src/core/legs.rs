@@ -96,9 +96,10 @@ impl Leg {
     }
 
     /// Notes a repair asked for at `now`; `false` when the same bytes were asked
-    /// for less than a hop's repair time ago, so that the repeats of several
+    /// for less than a hopRTT ago, so that the repeats of several
     /// nodes do not multiply on their way up.
-    pub(crate) fn note_repair(&mut self, now: Nanos, r: Range, patience: Nanos) -> bool {
+    pub(crate) fn note_repair(&mut self, now: Nanos, r: Range, params: &Params) -> bool {
+        let patience = self.cc.assumed_hop_rtt_ns(params) as Nanos;
         if let Some((_, &(end, at))) = self.repairing.range(..=r.start).next_back()
             && end >= r.end
             && now.saturating_sub(at) < patience

@@ -19,6 +19,14 @@ impl RangeSet {
         }
     }
 
+    /// `whole` without its `gaps`.
+    pub fn between(whole: Range, gaps: impl IntoIterator<Item = Range>) -> RangeSet {
+        let mut set = RangeSet::new();
+        set.insert(whole);
+        gaps.into_iter().for_each(|gap| set.remove(gap));
+        set
+    }
+
     /// Number of bytes in the set.
     pub const fn bytes(&self) -> u64 {
         self.bytes

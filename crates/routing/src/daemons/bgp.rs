@@ -4,7 +4,7 @@
 use super::context::Bgp;
 use super::{BgpNeighbor, Spec};
 use crate::addresses::AddressPlan;
-use constel_topology::{Layout, NodeId, NodeKind};
+use constel_topology::{Layout, NodeId, NodeKind, Port};
 use std::collections::BTreeSet;
 
 /// An autonomous system.
@@ -32,22 +32,24 @@ impl Spec {
         self.system_of(a) == self.system_of(b)
     }
 
+    /// Whether a node speaks BGP: it reflects routes, or has a cable to another system.
+    #[must_use]
+    pub fn speaks(&self, layout: &Layout, node: NodeId) -> bool {
+        let elsewhere = |port: &Port| {
+            let cable = layout.cable_of_port(port.id);
+            let far = cable.and(layout.far_port(port.id));
+            far.is_some_and(|far| !self.same_system(node, layout.port(far).node))
+        };
+        let reflects = |system: &System| system.reflectors.contains(&node);
+        !self.systems.is_empty()
+            && (self.systems.iter().any(reflects) || layout.ports_of(node).iter().any(elsewhere))
+    }
+
     /// The nodes that speak BGP, by number.
     #[must_use]
     pub fn speakers(&self, layout: &Layout) -> BTreeSet<NodeId> {
-        if self.systems.is_empty() {
-            return BTreeSet::new();
-        }
-        let ends = layout
-            .cables()
-            .iter()
-            .map(|c| (layout.port(c.a).node, layout.port(c.b).node));
-        let mut speakers: BTreeSet<NodeId> = ends
-            .filter(|(a, b)| !self.same_system(*a, *b))
-            .flat_map(|(a, b)| [a, b])
-            .collect();
-        speakers.extend(self.systems.iter().flat_map(|s| &s.reflectors));
-        speakers
+        let nodes = layout.nodes().iter().map(|node| node.id);
+        nodes.filter(|node| self.speaks(layout, *node)).collect()
     }
 }
 
@@ -58,10 +60,10 @@ pub(super) fn of_node(
     spec: &Spec,
     node: NodeId,
 ) -> Option<Bgp> {
-    let speakers = spec.speakers(layout);
-    if !speakers.contains(&node) {
+    if !spec.speaks(layout, node) {
         return None;
     }
+    let speakers = spec.speakers(layout);
     let system = &spec.systems[spec.system_of(node)?];
     let mut neighbors = Vec::new();
     for port in layout.ports_of(node) {

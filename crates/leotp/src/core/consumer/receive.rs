@@ -36,12 +36,9 @@ impl Consumer {
         if self.params.shr && !meta && !h.range.is_empty() {
             let received = &self.received;
             let seen = self.holes.on_packet(h.range, |gap| {
-                let mut known = RangeSet::new();
-                known.insert(gap);
-                for m in received.missing(gap) {
-                    known.remove(m);
-                }
-                known.iter().collect()
+                RangeSet::between(gap, received.missing(gap))
+                    .iter()
+                    .collect()
             });
             for hole in seen.lost {
                 self.cc.on_lost(self.params.wire_bytes(hole), &self.params);

@@ -33,10 +33,7 @@ impl Consumer {
     /// How long a repair announced from upstream may take before this node
     /// asks as well (`shr_repeats` only).
     pub(super) fn watch_ns(&self) -> Nanos {
-        let hop = self
-            .cc
-            .hop_rtt_ns()
-            .unwrap_or(self.params.initial_hop_rtt_ns as f64);
+        let hop = self.cc.assumed_hop_rtt_ns(&self.params);
         (1.5 * hop) as Nanos
     }
 
@@ -44,10 +41,7 @@ impl Consumer {
         if round >= self.params.shr_repeats {
             return None;
         }
-        let hop = self
-            .cc
-            .hop_rtt_ns()
-            .unwrap_or(self.params.initial_hop_rtt_ns as f64);
+        let hop = self.cc.assumed_hop_rtt_ns(&self.params);
         // Many repairs at once queue up behind each other on their way down.
         let under_way = self.pending.values().filter(|p| p.again.is_some()).count() as f64;
         let bits = under_way * 8.0 * self.params.interest_bytes() as f64;

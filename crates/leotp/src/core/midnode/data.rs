@@ -54,12 +54,7 @@ impl Midnode {
         if self.params.shr && !meta && !h.range.is_empty() {
             let (cache, key, unasked) = (&self.cache, leg.cache_key, &leg.unasked);
             let seen = leg.holes.on_packet(h.range, |gap| {
-                let mut known = RangeSet::new();
-                known.insert(gap);
-                for m in cache.missing(key, gap) {
-                    known.remove(m);
-                }
-                known
+                RangeSet::between(gap, cache.missing(key, gap))
                     .iter()
                     .chain(shared.awaited_by_others(id, gap))
                     .chain(unasked.iter())

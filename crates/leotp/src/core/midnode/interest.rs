@@ -147,16 +147,9 @@ impl Midnode {
                 leg.note_asked(r, self.params.min_window_bytes);
                 leg.holes.expect(r.start);
             }
-            if i.rtx && self.params.shr_repeats > 0 {
-                let patience = leg
-                    .cc
-                    .hop_rtt_ns()
-                    .unwrap_or(self.params.initial_hop_rtt_ns as f64)
-                    as Nanos;
-                if !leg.note_repair(now, r, patience) {
-                    self.stats.aggregated += 1;
-                    continue;
-                }
+            if i.rtx && self.params.shr_repeats > 0 && !leg.note_repair(now, r, &self.params) {
+                self.stats.aggregated += 1;
+                continue;
             }
             if !i.rtx && !i.fresh && shared.join(now, self.params.aggregation_ns, id, r) {
                 self.stats.aggregated += 1;

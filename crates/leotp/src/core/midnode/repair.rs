@@ -27,12 +27,7 @@ impl Midnode {
             at = range.end;
             if self.params.shr_repeats > 0 {
                 let Some(leg) = self.legs.get(id) else { return };
-                let patience = leg
-                    .cc
-                    .hop_rtt_ns()
-                    .unwrap_or(self.params.initial_hop_rtt_ns as f64)
-                    as Nanos;
-                if !leg.note_repair(now, range, patience) {
+                if !leg.note_repair(now, range, &self.params) {
                     continue;
                 }
             }
@@ -59,10 +54,7 @@ impl Midnode {
             && self.repeats.len() < MAX_REPEATS
         {
             let Some(leg) = self.legs.get(id) else { return };
-            let hop = leg
-                .cc
-                .hop_rtt_ns()
-                .unwrap_or(self.params.initial_hop_rtt_ns as f64);
+            let hop = leg.cc.assumed_hop_rtt_ns(&self.params);
             // Many repairs at once queue up behind each other on their way down.
             let under_way = leg.repairing.len() as f64 * f64::from(self.params.segment_bytes);
             let drain = under_way * 8e9 / leg.cc.throughput_bps().max(1e5);
@@ -97,10 +89,7 @@ impl Midnode {
             return;
         }
         let Some(leg) = self.legs.get(id) else { return };
-        let hop = leg
-            .cc
-            .hop_rtt_ns()
-            .unwrap_or(self.params.initial_hop_rtt_ns as f64);
+        let hop = leg.cc.assumed_hop_rtt_ns(&self.params);
         if (now.saturating_sub(leg.last_up) as f64) < hop {
             return;
         }
