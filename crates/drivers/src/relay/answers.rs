@@ -149,6 +149,7 @@ impl Thread {
             early: state.early,
             free_slots: self.pool.free() + self.rings.handed_out(),
             cpu_ns: thread_cpu_ns(),
+            awake_ns: state.awake.total_ns(now),
             uptime_ns: now - state.started_ns,
             sleeps: state.sleeps,
             trunk_stalls: state.trunk_stalls,

@@ -15,6 +15,7 @@
 //! `constel_host::rcu::Expedited` around [`Relay::new`] and [`Relay::attach`].
 
 mod answers;
+mod awake;
 mod clock;
 mod decoy;
 mod error;

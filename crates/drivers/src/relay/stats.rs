@@ -91,6 +91,8 @@ pub struct RelayStats {
     pub free_slots: usize,
     /// CPU time of the relay's thread.
     pub cpu_ns: Nanos,
+    /// For how long processors were kept from deep sleep because frames were under way.
+    pub awake_ns: Nanos,
     /// Wall-clock time since the thread was started.
     pub uptime_ns: Nanos,
     /// Times the thread slept and was woken (by a frame, a timer or a command).

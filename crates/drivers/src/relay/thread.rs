@@ -11,6 +11,7 @@ use constel_link::{
     PortId, UpdateError,
 };
 
+use super::awake::Awake;
 use super::clock::{mono_ns, thread_cpu_ns};
 use super::handle::Applied;
 use super::layout::{ADDRESSES, FLAG_CSUM, SlotRef, TAG};
@@ -131,6 +132,7 @@ pub(crate) struct State {
     /// Descriptors the kernel took, those of rehearsals among them, and trains.
     pub(super) taken: u64,
     pub(super) rehearsal: Rehearsal,
+    pub(super) awake: Awake,
     pub(super) trunk_stalls: u64,
     /// Frames of trains for which there was no slot, and trains the kernel did not take.
     pub(super) no_slot: u64,
@@ -156,6 +158,7 @@ impl State {
             early: 0,
             taken: 0,
             rehearsal: Rehearsal::default(),
+            awake: Awake::new(),
             trunk_stalls: 0,
             no_slot: 0,
             trains_refused: 0,
@@ -240,6 +243,7 @@ impl Thread {
         }
         if count > 0 {
             self.rings.release(&mut self.pool);
+            self.state.awake.frames(until);
         }
         count == INTAKE
     }
@@ -288,6 +292,7 @@ impl Thread {
         }
         let after = mono_ns();
         self.state.rehearsal.sent(after);
+        self.state.awake.frames(after);
         self.record_lateness(before, after);
         true
     }
@@ -373,6 +378,7 @@ impl Thread {
     /// Nothing to do at the moment: spin if something is due soon, else sleep.
     fn wait(&mut self) {
         let now = mono_ns();
+        self.state.awake.look(now);
         let due = self.table.next_event().unwrap_or(Nanos::MAX);
         let update = self
             .state
@@ -388,7 +394,7 @@ impl Thread {
                 self.state.rehearsal.done(mono_ns());
             }
             Plan::Spin => std::hint::spin_loop(),
-            Plan::Sleep { until } => self.sleep(until, false),
+            Plan::Sleep { until } => self.sleep(until.min(self.state.awake.until()), false),
         }
     }
 
