@@ -15,6 +15,7 @@ use crate::output;
 /// Software that shipped scenarios run, with the Debian package of each.
 const SOFTWARE: &[(&str, &str)] = &[
     ("bird", "bird2"),
+    ("zebra", "frr"),
     ("iperf3", "iperf3"),
     ("ping", "iputils-ping"),
     ("nginx", "nginx-light"),
@@ -73,16 +74,15 @@ pub(crate) fn run(args: &Json) -> Outcome {
         )?;
     } else {
         let rows: Vec<Vec<String>> = items.iter().map(cells).collect();
-        output::text(&output::table(
-            &["", "AREA", "NAME", "FOUND", "TO DO"],
-            &rows,
-        ))?;
+        let table = output::table(&["", "AREA", "NAME", "FOUND"], &rows);
+        let advice: String = items.iter().filter_map(advice).collect();
+        output::text(&(table + &advice))?;
     }
     if able {
         Ok(Exit::Done)
     } else {
         Err(Failure::Host(
-            "this host cannot run labs yet; the table says what to do".to_owned(),
+            "this host cannot run labs yet; what to do is said below the table".to_owned(),
         ))
     }
 }
@@ -94,6 +94,25 @@ fn cells(item: &Value) -> Vec<String> {
         (false, false) => "miss",
     };
     let mut row = vec![mark.to_owned()];
-    row.extend(["area", "name", "detail", "remedy"].map(|key| output::cell(&item[key])));
+    row.extend(["area", "name"].map(|key| output::cell(&item[key])));
+    // Errors are long, and a column is as wide as its longest cell.
+    row.push(if item["ok"] == true {
+        output::cell(&item["detail"])
+    } else {
+        "see below".to_owned()
+    });
     row
+}
+
+/// What is wrong and what to do, for what does not work.
+fn advice(item: &Value) -> Option<String> {
+    let text = |key: &str| output::cell(&item[key]);
+    (item["ok"] != true).then(|| {
+        let (area, name) = (text("area"), text("name"));
+        let mut lines = format!("\n{area}, {name}:\n  found: {}\n", text("detail"));
+        if item["remedy"] != "" {
+            lines.push_str(&format!("  to do: {}\n", text("remedy")));
+        }
+        lines
+    })
 }
