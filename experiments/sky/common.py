@@ -15,6 +15,11 @@ RAW = pathlib.Path(os.environ.get("RAW", HERE / "raw"))
 RAW.mkdir(parents=True, exist_ok=True)
 CITIES = ROOT / "scenarios/data/cities-top-1000-by-2025-population.csv"
 
+MU, EARTH, J2, FLATTENING, C = 3.986004418e14, 6378137.0, 1.08262668e-3, 1 / 298.257223563, 299792458.0
+
+START = "2026-11-21T00:00:00Z"
+SHELL1_WALKER = {"satellites": 1584, "planes": 72, "phasing": 65, "altitude_m": 550e3, "inclination_deg": 53}
+
 SHELL1 = """constel: 1
 name: shell1
 seed: 1

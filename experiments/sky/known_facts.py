@@ -88,6 +88,47 @@ def iridium_ranges(iridium):
          "hand-worked for 30 deg and F=2", abs(low - min(allowed)) < 30 and abs(high - max(allowed)) < 30)
 
 
+# Planes as Iridium's fly, and what is known of them: from one to the next, and across the seam (satobs.org/seesat,
+# October 1999, message 0202, from the catalogue: 31.58 and 22.10 degrees).
+AS_FLOWN = IRIDIUM.replace("altitude: 780 km", "altitude: 780 km, plane_spacing: 31.6 deg").replace(
+    "polar_cutoff: 60 deg", "seam: true")
+SPACING_DEG, SEAM_DEG = 31.58, 22.10
+
+
+def iridium_seam():
+    """Angles between planes from positions, and how long a link across the seam can last."""
+    file = common.scenario("iridium-as-flown", AS_FLOWN)
+    text = common.run("plan", file, "--export", "csv", "--to", "20s", "--every", "10s")[3].decode()
+    rows = {}
+    for row in csv.DictReader(io.StringIO(text)):
+        rows.setdefault(row["sat_id"], []).append([float(row[k]) for k in ("x_m", "y_m", "z_m")])
+
+    def node_deg(satellite):
+        """Longitude of the plane's ascending node, from two positions; the Earth's turn taken out."""
+        (x, y, z), (x2, y2, z2) = rows[satellite][:2]
+        turn = 7.292115e-5 * 10
+        x2, y2 = x2 * math.cos(turn) - y2 * math.sin(turn), x2 * math.sin(turn) + y2 * math.cos(turn)
+        return math.degrees(math.atan2(y * z2 - z * y2, -(z * x2 - x * z2))) % 360
+
+    nodes = [node_deg(f"iridium-p{p:02}-s00") for p in range(6)]
+    steps = [(b - a) % 360 for a, b in zip(nodes, nodes[1:])]
+    seam = (nodes[0] + 180 - nodes[5]) % 360
+    fact("Iridium as flown: between planes", f"{steps[0]:.2f} deg", f"{SPACING_DEG} deg", "seesat, from the catalogue",
+         all(abs(s - SPACING_DEG) < 0.05 for s in steps))
+    fact("Iridium as flown: across the seam", f"{seam:.2f} deg", f"{SEAM_DEG} deg", "seesat, from the catalogue",
+         abs(seam - SEAM_DEG) < 0.15)
+    text = common.run("plan", file, "--contacts", "--csv", "--to", "2h")[3].decode()
+    across = [r for r in csv.DictReader(io.StringIO(text)) if r["kind"] == "isl"
+              and {r["a_node"][8:11], r["b_node"][8:11]} == {"p00", "p05"}]
+    whole = [r for r in across if float(r["from_s"]) > 0 and float(r["to_s"]) < 7200]
+    longest = max(float(r["to_s"]) - float(r["from_s"]) for r in whole)
+    # Both orbits' motions add up but for the angle between the planes; samples are 10 s apart.
+    r = EARTH + 780e3
+    meeting = 4 * math.asin(6000e3 / r / 2) / (2 * math.sqrt(MU / r**3) * math.cos(math.radians(SEAM_DEG / 2)))
+    fact("Iridium as flown: longest link across the seam", f"{longest:.0f} s", f"<= {meeting:.0f} s",
+         "satellites that meet head on, within 6,000 km", meeting / 2 < longest <= meeting + 10)
+
+
 def expected_in_view(latitude_deg, mask_deg=25.0, altitude_m=550e3, inclination_deg=53.0, satellites=1584):
     """Mean number of satellites above the mask: the density of a shell of circular orbits (even in argument of
     latitude, even in longitude) integrated over where a site on the WGS84 ellipsoid sees them."""
@@ -269,6 +310,7 @@ def main():
     print("| what | Constel | known | from | holds |\n|---|---|---|---|---|")
     periods(iridium, shell1)
     iridium_ranges(iridium)
+    iridium_seam()
     data = {"host": common.host(), "in_view": in_view(), "handovers": handovers(), "london_new_york": london_new_york(),
             "satgenpy": hypatia(), "facts": facts}
     common.save("known-facts", data)

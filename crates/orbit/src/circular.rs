@@ -20,6 +20,51 @@ pub struct CircularOrbit {
     raan_rate_rad_per_s: f64,
     latitude_argument_at_epoch_rad: f64,
     latitude_argument_rate_rad_per_s: f64,
+    /// Sine and cosine of the two angles at epoch: an instant then only needs those of what was turned since, which
+    /// are the same for a whole shell.
+    raan_at_epoch: SinCos,
+    latitude_argument_at_epoch: SinCos,
+}
+
+/// Sine and cosine of an angle.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct SinCos {
+    sin: f64,
+    cos: f64,
+}
+
+impl SinCos {
+    fn of(angle_rad: f64) -> Self {
+        let (sin, cos) = angle_rad.sin_cos();
+        Self { sin, cos }
+    }
+
+    /// Of the sum of two angles.
+    fn plus(self, other: Self) -> Self {
+        Self {
+            sin: self.sin * other.cos + self.cos * other.sin,
+            cos: self.cos * other.cos - self.sin * other.sin,
+        }
+    }
+}
+
+/// How far the orbits of one height and inclination have turned from one epoch to an instant.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Turn {
+    epoch: Utc,
+    raan_rate_rad_per_s: f64,
+    latitude_argument_rate_rad_per_s: f64,
+    raan: SinCos,
+    latitude_argument: SinCos,
+}
+
+impl Turn {
+    /// Whether it is `orbit`'s, too.
+    pub(crate) fn is_of(&self, orbit: &CircularOrbit) -> bool {
+        self.epoch == orbit.epoch
+            && self.raan_rate_rad_per_s == orbit.raan_rate_rad_per_s
+            && self.latitude_argument_rate_rad_per_s == orbit.latitude_argument_rate_rad_per_s
+    }
 }
 
 impl CircularOrbit {
@@ -48,6 +93,8 @@ impl CircularOrbit {
             // Drift of the perigee plus drift of the mean anomaly, both at zero eccentricity.
             latitude_argument_rate_rad_per_s: mean_motion
                 + j2_rate * (4.0 * cos_inclination * cos_inclination - 1.0),
+            raan_at_epoch: SinCos::of(raan_rad),
+            latitude_argument_at_epoch: SinCos::of(latitude_argument_rad),
         }
     }
 
@@ -82,29 +129,48 @@ impl CircularOrbit {
             + self.latitude_argument_rate_rad_per_s * seconds_since(self.epoch, utc)
     }
 
-    /// Unit vectors towards the satellite and along its motion in the orbital plane.
-    fn directions(&self, utc: Utc) -> (DVec3, DVec3) {
-        let (sin_u, cos_u) = self.latitude_argument_rad(utc).sin_cos();
-        let (sin_raan, cos_raan) = self.raan_rad(utc).sin_cos();
+    /// How far it has turned at `utc`.
+    pub(crate) fn turn(&self, utc: Utc) -> Turn {
+        let since_s = seconds_since(self.epoch, utc);
+        Turn {
+            epoch: self.epoch,
+            raan_rate_rad_per_s: self.raan_rate_rad_per_s,
+            latitude_argument_rate_rad_per_s: self.latitude_argument_rate_rad_per_s,
+            raan: SinCos::of(self.raan_rate_rad_per_s * since_s),
+            latitude_argument: SinCos::of(self.latitude_argument_rate_rad_per_s * since_s),
+        }
+    }
+
+    /// Unit vectors towards the satellite and along its motion in the orbital plane, after a turn of its own.
+    #[inline]
+    fn directions(&self, turn: &Turn) -> (DVec3, DVec3) {
+        let u = self.latitude_argument_at_epoch.plus(turn.latitude_argument);
+        let raan = self.raan_at_epoch.plus(turn.raan);
         let in_equator = |x: f64, y: f64| {
             DVec3::new(
-                cos_raan * x - sin_raan * y * self.cos_inclination,
-                sin_raan * x + cos_raan * y * self.cos_inclination,
+                raan.cos * x - raan.sin * y * self.cos_inclination,
+                raan.sin * x + raan.cos * y * self.cos_inclination,
                 y * self.sin_inclination,
             )
         };
-        (in_equator(cos_u, sin_u), in_equator(-sin_u, cos_u))
+        (in_equator(u.cos, u.sin), in_equator(-u.sin, u.cos))
     }
 
     /// Position in TEME at `utc`, m.
     pub fn position_teme_m(&self, utc: Utc) -> DVec3 {
-        self.directions(utc).0 * self.radius_m
+        self.position_after_m(&self.turn(utc))
+    }
+
+    /// Position in TEME after a turn of its own, m.
+    #[inline]
+    pub(crate) fn position_after_m(&self, turn: &Turn) -> DVec3 {
+        self.directions(turn).0 * self.radius_m
     }
 
     /// Position and velocity in TEME at `utc`; the velocity is the exact rate of the position,
     /// drift of the node included.
     pub fn teme(&self, utc: Utc) -> TemeState {
-        let (outward, forward) = self.directions(utc);
+        let (outward, forward) = self.directions(&self.turn(utc));
         let position_teme_m = outward * self.radius_m;
         let drift = DVec3::new(0.0, 0.0, self.raan_rate_rad_per_s).cross(position_teme_m);
         TemeState {

@@ -4,7 +4,7 @@ use constel_units::Utc;
 use glam::DVec3;
 use thiserror::Error;
 
-use crate::circular::{CircularOrbit, seconds_since};
+use crate::circular::{CircularOrbit, Turn, seconds_since};
 use crate::elements::ElementSet;
 use crate::frames::{EarthRotation, TemeState};
 use crate::time::DUT1_UNKNOWN_S;
@@ -216,8 +216,20 @@ pub fn positions_itrf_m_with(
 ) -> Vec<SatelliteFailure> {
     let mut failures = Vec::new();
     positions_itrf_m.clear();
+    // A shell's satellites turn alike: one sine and cosine for all of them.
+    let mut turn: Option<Turn> = None;
     positions_itrf_m.extend(satellites.iter().enumerate().map(|(index, satellite)| {
-        match satellite.position_teme_m(utc) {
+        let position_teme_m = match satellite {
+            Satellite::Circular(orbit) => {
+                let turn = match &mut turn {
+                    Some(turn) if turn.is_of(orbit) => turn,
+                    other => other.insert(orbit.turn(utc)),
+                };
+                Ok(orbit.position_after_m(turn))
+            }
+            Satellite::Sgp4(orbit) => orbit.teme(utc).map(|state| state.position_teme_m),
+        };
+        match position_teme_m {
             Ok(position_teme_m) => rotation.position_itrf_m(position_teme_m),
             Err(error) => {
                 failures.push(SatelliteFailure { index, error });

@@ -40,6 +40,9 @@ pub struct WalkerSpec {
     pub altitude: Length,
     /// Right ascension of plane 0's ascending node at `epoch`.
     pub raan0: Angle,
+    /// From one plane's ascending node to the next, where it is not an even share of the turn or half turn: Iridium's are
+    /// 31.6 deg apart, which leaves 22 deg at the seam. All planes together take less than a turn.
+    pub plane_spacing: Option<Angle>,
     /// When the nodes and slots hold.
     pub epoch: Utc,
 }
@@ -81,6 +84,16 @@ pub enum WalkerError {
     Altitude {
         /// As given.
         altitude: Length,
+    },
+    /// Planes more than once round, or on top of each other.
+    #[error(
+        "planes {spacing} apart do not fit: {planes} of them must take more than 0 deg and less than 360 deg"
+    )]
+    PlaneSpacing {
+        /// As given.
+        spacing: Angle,
+        /// P as given.
+        planes: u32,
     },
     /// Inclination out of 0..=180 deg.
     #[error("inclination {inclination} must lie between 0 deg and 180 deg")]
@@ -131,6 +144,7 @@ impl Walker {
             phasing,
             altitude,
             inclination,
+            plane_spacing,
             ..
         } = spec;
         let mut errors = Vec::new();
@@ -152,6 +166,11 @@ impl Walker {
         }
         if altitude.m() <= 0.0 {
             errors.push(WalkerError::Altitude { altitude });
+        }
+        if let Some(spacing) = plane_spacing
+            && !(spacing.deg() > 0.0 && spacing.deg() * f64::from(planes.saturating_sub(1)) < 360.0)
+        {
+            errors.push(WalkerError::PlaneSpacing { spacing, planes });
         }
         if !(0.0..=180.0).contains(&inclination.deg()) {
             errors.push(WalkerError::Inclination { inclination });
@@ -183,7 +202,11 @@ impl Walker {
             WalkerKind::Star => 180.0,
             WalkerKind::Delta => 360.0,
         };
-        let raan_deg = spec.raan0.deg() + spread_deg * f64::from(plane) / f64::from(spec.planes);
+        let from_first_deg = match spec.plane_spacing {
+            Some(spacing) => spacing.deg() * f64::from(plane),
+            None => spread_deg * f64::from(plane) / f64::from(spec.planes),
+        };
+        let raan_deg = spec.raan0.deg() + from_first_deg;
         // Both terms over the common denominator T: slot * 360 P/T + plane * F * 360/T. In whole
         // numbers modulo T first, so that equal positions come out equal to the bit.
         let (t, p) = (u64::from(spec.satellites), u64::from(spec.planes));

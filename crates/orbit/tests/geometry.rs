@@ -23,6 +23,7 @@ fn iridium() -> WalkerSpec {
         phasing: 2,
         altitude: Length::from_m(780e3),
         raan0: Angle::from_deg(0.0),
+        plane_spacing: None,
         epoch: epoch(),
     }
 }
@@ -36,6 +37,7 @@ fn shell1() -> WalkerSpec {
         phasing: 17,
         altitude: Length::from_m(550e3),
         raan0: Angle::from_deg(0.0),
+        plane_spacing: None,
         epoch: epoch(),
     }
 }

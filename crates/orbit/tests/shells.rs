@@ -267,6 +267,7 @@ fn bench_positions_of_4408_satellites() {
         phasing: 1,
         altitude: Length::from_m(550e3),
         raan0: Angle::from_deg(0.0),
+        plane_spacing: None,
         epoch: at(),
     })
     .expect("valid");

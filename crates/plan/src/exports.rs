@@ -33,7 +33,7 @@ pub enum ExportError {
     },
     /// The format knows Walker patterns only.
     #[error(
-        "{format} describes Walker constellations only, and `{constellation}` is read from elements"
+        "{format} describes Walker constellations with evenly spread planes only, and `{constellation}` is none"
     )]
     NotWalker {
         /// The format.
@@ -256,7 +256,7 @@ pub fn ephemerides(lab: &Lab, interval: Interval) -> Result<Vec<Ephemeris>, Expo
 /// The Walker shells of a lab, for formats that know nothing else.
 fn shells(lab: &Lab, format: &'static str) -> Result<Vec<Shell>, ExportError> {
     let shell = |c: &constel_scenario::model::Constellation| match &c.orbits {
-        Orbits::Walker(walker) => Ok(Shell {
+        Orbits::Walker(walker) if walker.plane_spacing.is_none() => Ok(Shell {
             star: walker.pattern == WalkerPattern::Star,
             altitude_m: walker.altitude.m(),
             inclination_deg: walker.inclination.deg(),

@@ -1,7 +1,7 @@
 //! A scenario's nodes, ports and orbits, ready to be stepped.
 
 use std::collections::BTreeSet;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
 
 use constel_link::Effects;
@@ -179,6 +179,7 @@ fn fly_walker(
         phasing: walker.phasing,
         altitude: walker.altitude,
         raan0: walker.raan0,
+        plane_spacing: walker.plane_spacing,
         epoch: scenario.start,
     };
     let pattern = match Walker::new(spec) {
@@ -202,6 +203,10 @@ fn fly_walker(
         neighbours: Neighbours::Walker {
             phasing: walker.phasing,
             wrap: wrap_of(walker.pattern, &constellation.isl),
+            slots_ahead: match &constellation.isl {
+                model::Isl::PlusGrid(grid) => grid.slots_ahead,
+                model::Isl::None => 0,
+            },
         },
     };
     for satellite in pattern.satellites() {
@@ -271,6 +276,9 @@ fn constellation_spec(
         bent_pipe: gsl.is_some_and(|gsl| gsl.bent_pipe),
         ground: ground_service(constellation),
         beams: gsl.and_then(|gsl| gsl.beams).and_then(NonZeroU32::new),
+        capacity_bps: gsl
+            .and_then(|gsl| gsl.capacity)
+            .and_then(|rate| NonZeroU64::new(rate.bps())),
         gso_avoidance_deg: gsl.map_or(0.0, |gsl| gsl.gso_avoidance.deg()),
         lasers,
     }

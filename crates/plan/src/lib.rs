@@ -2,7 +2,7 @@
 //!
 //! [`Lab::new`] reads the element files the scenario names, sorts real satellites into planes, and lays out
 //! nodes and ports; [`Document::at`] is what `constel plan` prints. Nothing here touches the host.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod contacts;
 mod coverage;

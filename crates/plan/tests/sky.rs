@@ -1,8 +1,11 @@
 //! Keys of the scenario that say how satellites are chosen, linked and broken reach the topology.
 
+use constel_orbit::DVec3;
 use constel_plan::Lab;
 use constel_scenario::{Files, parse, resolve};
-use constel_topology::{FailureTime, GslPolicy, IslKind, LaserPairing, Stepper, why};
+use constel_topology::{
+    FailureTime, GslPolicy, IslKind, IslPattern, LaserPairing, Neighbours, Stepper, Wrap, why,
+};
 
 struct Memory;
 
@@ -93,6 +96,40 @@ fn keys_reach_the_topology() {
     assert!(cross > 40, "{cross}");
     assert_eq!(spec.stations[0].antennas, 2);
     assert_eq!(spec.stations[0].obstacles[0].elevation_deg, 60.0);
+}
+
+#[test]
+fn planes_slots_and_shares_are_as_written() {
+    let text = SKY
+        .replace(
+            "preset: iridium\n    isl: {pattern: nearest, nearest: 3, ",
+            "walker: {pattern: star, inclination: 86.4 deg, satellites: 66, planes: 6, phasing: 2, altitude: 780 km, \
+             plane_spacing: 31.6 deg}\n    isl: {pattern: plus-grid, slots_ahead: -1, ",
+        )
+        .replace("beams: 2,", "capacity: 60 Mbit/s,");
+    let lab = lab(&text);
+    let spec = lab.layout.spec();
+    let low = &spec.constellations[1];
+    let IslPattern::PlusGrid(grid) = &low.isl else {
+        panic!("has lasers");
+    };
+    let walker = Neighbours::Walker {
+        phasing: 2,
+        wrap: Wrap::StarSeamOff,
+        slots_ahead: -1,
+    };
+    assert_eq!(grid.neighbours, walker);
+    assert_eq!(low.capacity_bps.map(u64::from), Some(60_000_000));
+    // Two satellites of slot 0, at their ascending nodes but for the phase between planes of 2 x 360 / 66 degrees.
+    let snapshot = lab.stepper().advance();
+    let at = |name: &str| snapshot.positions_itrf_m[lab.layout.find(name).unwrap().id.index()];
+    let node_deg = |p: DVec3, phase_deg: f64| {
+        let phase = phase_deg.to_radians();
+        let east = (phase.sin() * 86.4_f64.to_radians().cos()).atan2(phase.cos());
+        (p.y.atan2(p.x) - east).to_degrees()
+    };
+    let apart = node_deg(at("low-p01-s00"), 2.0 * 360.0 / 66.0) - node_deg(at("low-p00-s00"), 0.0);
+    assert!((apart.rem_euclid(360.0) - 31.6).abs() < 1e-6, "{apart}");
 }
 
 #[test]

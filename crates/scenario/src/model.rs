@@ -113,6 +113,8 @@ pub struct Walker {
     pub altitude: Length,
     /// Right ascension of the ascending node of plane 0 at lab time zero, 0 to < 360 degrees.
     pub raan0: Angle,
+    /// From one plane's ascending node to the next, of star patterns; `None`: 180 degrees / P.
+    pub plane_spacing: Option<Angle>,
 }
 
 impl Walker {
@@ -201,6 +203,9 @@ pub struct PlusGrid {
     /// Link the first and last plane of star patterns. Always false where there are only deltas,
     /// which have no seam.
     pub seam: bool,
+    /// How many slots ahead of the one nearest in phase a satellite's neighbour in the next plane is; always 0 where
+    /// orbits are no Walker pattern.
+    pub slots_ahead: i16,
     /// Inter-plane links are off while either end is beyond this latitude; `None`: never.
     pub polar_cutoff: Option<Angle>,
     /// Longest link; `None`: as far as the line of sight reaches.
@@ -336,6 +341,8 @@ pub struct Gsl {
     pub handover_kind: HandoverKind,
     /// How many links to the ground a satellite can have; `None`: any number.
     pub beams: Option<u32>,
+    /// What a satellite's links to the ground can carry in all, each way; `None`: each what it can.
+    pub capacity: Option<DataRate>,
     /// How near the geostationary arc a station may look; 0: at it.
     pub gso_avoidance: Angle,
     /// Rate and loss by elevation, lowest first; below the first, `link` holds.

@@ -45,6 +45,7 @@ pub(crate) fn walker(preset: Preset) -> Walker {
         phasing,
         altitude: Length::from_m(altitude_km * 1e3),
         raan0: Angle::from_deg(0.0),
+        plane_spacing: None,
     }
 }
 

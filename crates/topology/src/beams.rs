@@ -76,9 +76,10 @@ impl Rules<'_> {
 
     /// Whether an antenna, by its place among all, may use a satellite.
     fn fits(&self, beam: usize, satellite: NodeId) -> bool {
-        let seat = self.layout.node(satellite).seat;
-        let shell = seat.map(|s| (s.constellation, s.shell));
-        self.layout.aim(beam).is_none_or(|aim| shell == Some(aim))
+        self.layout.aim(beam).is_none_or(|aim| {
+            let seat = self.layout.node(satellite).seat;
+            seat.is_some_and(|s| (s.constellation, s.shell) == aim)
+        })
     }
 
     fn keeps_old(&self) -> bool {
@@ -112,6 +113,14 @@ impl Beams {
     /// The antennas of a station.
     pub(crate) fn of(&self, station: usize) -> &[Beam] {
         &self.states[self.starts[station]..self.starts[station + 1]]
+    }
+
+    /// How many links to the ground each satellite has, those that end and those that come up included.
+    pub(crate) fn count_links(&self, links: &mut Vec<u32>) {
+        links.clear();
+        links.resize(self.load.len(), 0);
+        let ends = self.states.iter().flat_map(|b| [b.serving, b.old]);
+        ends.flatten().for_each(|s| links[s.index()] += 1);
     }
 
     /// Lets every station choose, in order, from `found`.

@@ -21,9 +21,8 @@ pub(crate) struct Scene<'a> {
 /// Memory for the edges of a step, reused.
 #[derive(Debug, Default)]
 pub(crate) struct Drafts {
-    /// Of each laser link: its light times at the start of the step and at its end, and when it is up; `None`
-    /// where there is none.
-    lasers: Vec<Option<((u64, u64), u64)>>,
+    /// Of each laser link: its delay, the same both ways, and when it is up; `None` where there is none.
+    lasers: Vec<Option<(Delay, u64)>>,
     /// Edges of ground links and cables.
     sorted: Vec<Edge>,
 }
@@ -45,16 +44,24 @@ impl Drafts {
         self.sorted.clear();
     }
 
-    /// Adds a laser link.
-    pub(crate) fn laser(&mut self, scene: &Scene<'_>, link: &IslLink, up_from_ns: u64) {
+    /// Adds a laser link that is `range_m` long at the start of the step.
+    pub(crate) fn laser(
+        &mut self,
+        scene: &Scene<'_>,
+        link: &IslLink,
+        range_m: f64,
+        up_from_ns: u64,
+    ) {
         let ends = [link.a, link.b].map(|p| scene.layout.port(p).node);
-        self.lasers[link.number as usize] = Some((scene.light_ns(ends), up_from_ns));
+        let light_ns = scene.light_ns(ends, range_m);
+        let delay = scene.delay(light_ns, scene.layout.laser(link).class);
+        self.lasers[link.number as usize] = Some((delay, up_from_ns));
     }
 
     /// Adds a cable.
     pub(crate) fn cable(&mut self, scene: &Scene<'_>, (a, b): (PortId, PortId), cable: &Cable) {
-        let delay = (cable.delay_ns, cable.delay_ns);
-        let impairment = scene.impairment(delay, 0, &cable.class);
+        let delay = scene.delay((cable.delay_ns, cable.delay_ns), &cable.class);
+        let impairment = impairment(delay, 0, &cable.class);
         for (from, to) in [(a, b), (b, a)] {
             self.sorted.push(Edge {
                 from,
@@ -67,7 +74,9 @@ impl Drafts {
 
     /// Adds a ground link.
     pub(crate) fn ground(&mut self, scene: &Scene<'_>, link: &GroundEdges) {
-        let light_ns = scene.light_ns([link.station, link.satellite]);
+        let ends = [link.station, link.satellite];
+        let [station, satellite] = ends.map(|n| scene.now[n.index()]);
+        let light_ns = scene.light_ns(ends, station.distance(satellite));
         let (ground, sky) = (
             scene.layout.gsl_port(link.station),
             scene.layout.gsl_port(link.satellite),
@@ -78,7 +87,7 @@ impl Drafts {
                 from,
                 to,
                 kind: EdgeKind::Gsl,
-                impairment: scene.impairment(light_ns, link.up_from_ns, class),
+                impairment: impairment(scene.delay(light_ns, class), link.up_from_ns, class),
             });
         }
     }
@@ -94,7 +103,7 @@ impl Drafts {
             let Some(link) = layout.isl_of_port(from) else {
                 continue;
             };
-            let Some((light_ns, up_from_ns)) = self.lasers[link.number as usize] else {
+            let Some((delay, up_from_ns)) = self.lasers[link.number as usize] else {
                 continue;
             };
             edges.extend(std::iter::from_fn(|| others.next_if(|e| e.from < from)));
@@ -102,7 +111,7 @@ impl Drafts {
                 from,
                 to: link.far_end(from),
                 kind: EdgeKind::Isl,
-                impairment: scene.impairment(light_ns, up_from_ns, layout.laser(link).class),
+                impairment: impairment(delay, up_from_ns, layout.laser(link).class),
             });
         }
         edges.extend(others);
@@ -110,11 +119,10 @@ impl Drafts {
 }
 
 impl Scene<'_> {
-    /// Light times at the start of the step and at its end, ns.
-    fn light_ns(&self, [a, b]: [NodeId; 2]) -> (u64, u64) {
-        let (a, b) = (a.index(), b.index());
-        let from_ns = light_time_ns(self.now[a].distance(self.now[b]));
-        let later_m = self.later[a].distance(self.later[b]);
+    /// Light times at the start of the step, when the ends are `range_m` apart, and at its end, ns.
+    fn light_ns(&self, [a, b]: [NodeId; 2], range_m: f64) -> (u64, u64) {
+        let from_ns = light_time_ns(range_m);
+        let later_m = self.later[a.index()].distance(self.later[b.index()]);
         // An orbit that ends within this step: the delay stays, the edge goes at the next.
         let to_ns = if later_m.is_nan() {
             from_ns
@@ -124,31 +132,30 @@ impl Scene<'_> {
         (from_ns, to_ns)
     }
 
-    fn impairment(
-        &self,
-        (from_ns, to_ns): (u64, u64),
-        up_from_ns: u64,
-        class: &LinkClass,
-    ) -> Impairment {
-        Impairment {
-            delay: Delay {
-                t0_ns: self.t_ns,
-                delay_ns: from_ns + class.extra_delay_ns,
-                slope_ns_per_s: slope_ns_per_s(from_ns, to_ns, self.layout.spec().step_ns),
-            },
-            rate_bps: class.rate_bps,
-            queue: QueueLimit {
-                bytes: class.queue_bytes,
-            },
-            loss: if class.loss_ratio > 0.0 {
-                Loss::Bernoulli {
-                    loss_ratio: class.loss_ratio,
-                }
-            } else {
-                Loss::None
-            },
-            up_from_ns,
-            profile: class.profile,
+    fn delay(&self, (from_ns, to_ns): (u64, u64), class: &LinkClass) -> Delay {
+        Delay {
+            t0_ns: self.t_ns,
+            delay_ns: from_ns + class.extra_delay_ns,
+            slope_ns_per_s: slope_ns_per_s(from_ns, to_ns, self.layout.spec().step_ns),
         }
+    }
+}
+
+fn impairment(delay: Delay, up_from_ns: u64, class: &LinkClass) -> Impairment {
+    Impairment {
+        delay,
+        rate_bps: class.rate_bps,
+        queue: QueueLimit {
+            bytes: class.queue_bytes,
+        },
+        loss: if class.loss_ratio > 0.0 {
+            Loss::Bernoulli {
+                loss_ratio: class.loss_ratio,
+            }
+        } else {
+            Loss::None
+        },
+        up_from_ns,
+        profile: class.profile,
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::ground_link::{Path, closes};
 use crate::layout::Layout;
+use crate::node::NodeId;
 use crate::why::Down;
 use constel_orbit::{DVec3, Geodetic, Site};
 
@@ -89,14 +90,31 @@ impl Watcher {
         target: DVec3,
         t_ns: u64,
     ) -> Result<Seen, Down> {
-        let node = layout.nodes()[index].id;
+        let node = NodeId(index as u32);
+        match layout.node(node).seat {
+            Some(seat) => {
+                let constellation = usize::from(seat.constellation);
+                self.test_one_of(layout, place, (constellation, node), target, t_ns)
+            }
+            None => Err(Down::NotForGround { node }),
+        }
+    }
+
+    /// The same for who knows the satellite's constellation.
+    pub(crate) fn test_one_of(
+        &self,
+        layout: &Layout,
+        place: usize,
+        (constellation, node): (usize, NodeId),
+        target: DVec3,
+        t_ns: u64,
+    ) -> Result<Seen, Down> {
         if target.is_nan() {
             return Err(Down::NoPosition { node });
         }
-        let (true, Some(seat)) = (layout.serves_ground(index), layout.nodes()[index].seat) else {
+        if !layout.serves_ground(node.index()) {
             return Err(Down::NotForGround { node });
-        };
-        let constellation = usize::from(seat.constellation);
+        }
         let away = target - self.site.position_itrf_m;
         let range_m = away.length();
         let seen = Seen {

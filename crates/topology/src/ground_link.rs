@@ -172,6 +172,16 @@ fn carried(class: LinkClass, signal: &Signal) -> LinkClass {
     }
 }
 
+/// Gives each of the `links` of a satellite, of which this is one, at most an even share of what it can carry.
+pub(crate) fn share(classes: &mut [LinkClass; 2], capacity_bps: NonZeroU64, links: u32) {
+    // At least 1 bit/s.
+    let part = NonZeroU64::new(capacity_bps.get() / u64::from(links.max(1)));
+    let part = part.unwrap_or(NonZeroU64::MIN);
+    for class in classes {
+        class.rate_bps = Some(class.rate_bps.map_or(part, |rate| rate.min(part)));
+    }
+}
+
 /// Chance that at least one of two independent things happens.
 fn either(a: f64, b: f64) -> f64 {
     1.0 - (1.0 - a) * (1.0 - b)

@@ -195,8 +195,13 @@ fn inter_plane(
     for p in 0..rings.len().saturating_sub(1) {
         let found = match grid.neighbours {
             // Plane p+1 is ahead by F/P of a slot: the same slot is nearest in phase, or the one behind it.
-            Neighbours::Walker { phasing, .. } => {
-                shifted(rings[p], rings[p + 1], -ahead(phasing, rings.len()))
+            Neighbours::Walker {
+                phasing,
+                slots_ahead,
+                ..
+            } => {
+                let nearest = -ahead(phasing, rings.len());
+                shifted(rings[p], rings[p + 1], nearest + i64::from(slots_ahead))
             }
             Neighbours::Nearest { .. } => nearest_mean(rings[p], rings[p + 1]),
         };
@@ -221,11 +226,14 @@ fn inter_plane(
         Wrap::Delta => {
             let found = match grid.neighbours {
                 // All the F/P of the planes add up to F slots on the way round.
-                Neighbours::Walker { phasing, .. } => shifted(
-                    last,
-                    first,
-                    i64::from(phasing) - ahead(phasing, rings.len()),
-                ),
+                Neighbours::Walker {
+                    phasing,
+                    slots_ahead,
+                    ..
+                } => {
+                    let nearest = i64::from(phasing) - ahead(phasing, rings.len());
+                    shifted(last, first, nearest + i64::from(slots_ahead))
+                }
                 Neighbours::Nearest { .. } => nearest_mean(last, first),
             };
             push_inter(found, IslKind::InterPlane, pairs);
@@ -311,9 +319,23 @@ mod tests {
     }
 
     fn pairs(planes: u16, slots: u16, phasing: u32, wrap: Wrap) -> Vec<Pair> {
+        ahead_pairs(planes, slots, phasing, wrap, 0)
+    }
+
+    fn ahead_pairs(
+        planes: u16,
+        slots: u16,
+        phasing: u32,
+        wrap: Wrap,
+        slots_ahead: i16,
+    ) -> Vec<Pair> {
         let sats = walker(planes, slots);
         let still = Motion::new(DVec3::X, DVec3::X, 1.0);
-        let grid = grid(Neighbours::Walker { phasing, wrap });
+        let grid = grid(Neighbours::Walker {
+            phasing,
+            wrap,
+            slots_ahead,
+        });
         plus_grid(&sats, &grid, &vec![still; sats.len()]).pairs
     }
 
@@ -371,6 +393,22 @@ mod tests {
                     assert!(2 * d <= pl, "{planes}x{slots} F={f}: {d}/{pl} in {pair:?}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn slots_ahead_count_from_the_nearest_on_every_link_and_round_the_wrap() {
+        let lead = |pair: &Pair, slots: usize, planes: i64, f: i64| {
+            let phase = |i: usize| (i % slots) as i64 * planes + f * (i / slots) as i64;
+            (phase(pair.b) - phase(pair.a)).rem_euclid(planes * slots as i64)
+        };
+        // 7/5/3: the nearest of the next plane is 2/5 of a slot behind; one slot on, it is 3/5 ahead.
+        let (planes, slots, f) = (5, 7, 3);
+        for (slots_ahead, expected) in [(0, 33), (1, 3), (-1, 28), (2, 8)] {
+            let pairs = ahead_pairs(planes, slots, f, Wrap::Delta, slots_ahead);
+            let across = pairs.iter().filter(|p| p.kind == IslKind::InterPlane);
+            let leads: Vec<i64> = across.map(|p| lead(p, 7, 5, 3)).collect();
+            assert_eq!(leads, [expected; 35], "{slots_ahead}");
         }
     }
 

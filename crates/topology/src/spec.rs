@@ -54,6 +54,9 @@ pub struct Constellation {
     pub ground: GroundService,
     /// How many links to the ground a satellite can have at the same time; `None` does not limit.
     pub beams: Option<NonZeroU32>,
+    /// What a satellite's links to the ground can carry in all, each way, bits per second at layer 2: each has at most
+    /// an even share of it. `None`: each has what it has.
+    pub capacity_bps: Option<NonZeroU64>,
     /// A station does not use a satellite that it sees within this angle of the geostationary arc, degrees,
     /// 0..=45; 0 does not limit.
     pub gso_avoidance_deg: f64,
@@ -274,12 +277,14 @@ pub struct PlusGrid {
 /// How inter-plane neighbours are paired, once, at time 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Neighbours {
-    /// A complete Walker pattern: the slot nearest in phase, the same shift for a whole pair of planes.
+    /// A complete Walker pattern: the slot nearest in phase, or another at the same distance from it everywhere.
     Walker {
         /// Walker's F, 0 <= F < planes.
         phasing: u32,
         /// Whether the last plane links back to plane 0.
         wrap: Wrap,
+        /// How many slots ahead of the one nearest in phase the neighbour in the next plane is; negative: behind it.
+        slots_ahead: i16,
     },
     /// Real satellites with gaps: the ring goes by argument of latitude, and across planes the
     /// nearest true neighbours pair off one to one, shortest first, as far as they are within range.

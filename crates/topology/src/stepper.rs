@@ -4,13 +4,13 @@ use crate::beams::{Beams, BentPipe, Found, Rules};
 use crate::edges::{Drafts, GroundEdges, Scene};
 use crate::failures::{self, Broken, Failures};
 use crate::ground::{Watcher, remaining_s};
-use crate::ground_link::Path;
+use crate::ground_link::{Path, share};
 use crate::layout::Layout;
 use crate::node::NodeId;
 use crate::policy::{Policy, built_in};
 use crate::sky::{NoPosition, Sky};
 use crate::snapshot::{Edge, Snapshot};
-use crate::visible::{CapIndex, Viewpoint};
+use crate::visible::{CapIndex, Window};
 use crate::why::{Down, Moment, isl_state, sin_sq_cutoff};
 use constel_orbit::DVec3;
 use std::num::NonZeroU32;
@@ -40,11 +40,14 @@ pub struct Stepper {
     isl_up: Vec<Reach>,
     isl_started: bool,
     watchers: Vec<Watcher>,
-    views: Vec<Viewpoint>,
+    /// By station, then by constellation.
+    windows: Vec<Window>,
     cutoffs: Vec<f64>,
     /// How many ground links a satellite can have.
     capacity: Vec<u32>,
     indexes: Vec<CapIndex>,
+    /// How many links to the ground each satellite has; counted only where they share a capacity.
+    links: Vec<u32>,
     drafts: Drafts,
     bent_pipe: Option<BentPipe>,
 }
@@ -54,6 +57,8 @@ pub struct Stepper {
 struct Reach {
     in_reach: bool,
     up_from_ns: u64,
+    /// Where it is in reach.
+    range_m: f64,
 }
 
 /// Where all nodes are at an instant.
@@ -112,14 +117,11 @@ impl Stepper {
             isl_up: vec![Reach::default(); layout.isl_links().len()],
             isl_started: false,
             watchers: stations.map(|s| Watcher::new(&layout, s, 0)).collect(),
-            views: layout
-                .sites()
-                .iter()
-                .map(|s| Viewpoint::new(s.position_itrf_m))
-                .collect(),
+            windows: vec![Window::default(); spec.stations.len() * spec.constellations.len()],
             cutoffs: layout.isl_links().iter().map(cutoff).collect(),
             capacity: capacity.collect(),
             indexes: vec![CapIndex::default(); spec.constellations.len()],
+            links: Vec::new(),
             drafts: Drafts::default(),
             bent_pipe: bent_pipe(&layout),
             layout,
@@ -249,7 +251,7 @@ impl Stepper {
 
     /// Lets every station choose.
     fn decide(&mut self) {
-        if self.views.is_empty() {
+        if self.watchers.is_empty() {
             return;
         }
         self.find();
@@ -288,26 +290,30 @@ impl Stepper {
             let moves = !fixed.track.is_empty();
             if moves {
                 self.watchers[station] = Watcher::new(layout, station, t_ns);
-                self.views[station] = Viewpoint::new(self.watchers[station].site.position_itrf_m);
             }
             let watcher = &self.watchers[station];
             let moved = (foresees && moves).then(|| Watcher::new(layout, station, end_ns));
             let later = foresees.then(|| moved.as_ref().unwrap_or(watcher));
-            let first = self.beams.found.len();
             let broken = self.broken.node(layout.station_node(station)).is_some();
-            for (k, index) in self.indexes.iter().enumerate().filter(|_| !broken) {
+            let shells = self.indexes.iter_mut().enumerate();
+            for (k, index) in shells.filter(|_| !broken) {
                 let offset = layout.satellites_of(k).start;
                 let (sin_mask, mask_deg) = layout.mask(station, k);
-                let site = &watcher.site;
-                index.candidates(&self.views[station], mask_deg, |i| {
+                let site = watcher.site.position_itrf_m;
+                let window = &mut self.windows[station * layout.spec().constellations.len() + k];
+                if moves {
+                    *window = Window::default();
+                }
+                index.candidates(window, site, mask_deg, |i| {
                     let target = self.now.positions[offset + i];
-                    // Most are below the mask: the cheap test first.
-                    let away = target - site.position_itrf_m;
-                    if away.dot(site.up_itrf()) < sin_mask * away.length() {
+                    // Many are below the mask: the cheap test first.
+                    let away = target - site;
+                    if away.dot(watcher.site.up_itrf()) < sin_mask * away.length() {
                         return;
                     }
                     let satellite = NodeId((offset + i) as u32);
-                    let Ok(seen) = watcher.test(layout, station, offset + i, target, t_ns) else {
+                    let one = (k, satellite);
+                    let Ok(seen) = watcher.test_one_of(layout, station, one, target, t_ns) else {
                         return;
                     };
                     if self.broken.node(satellite).is_some() {
@@ -315,7 +321,7 @@ impl Stepper {
                     }
                     let remaining_s = if wants_remaining {
                         let later = self.later.positions[offset + i];
-                        remaining_s(site.position_itrf_m, target, later, step_s, mask_deg)
+                        remaining_s(site, target, later, step_s, mask_deg)
                     } else {
                         f64::INFINITY
                     };
@@ -331,7 +337,6 @@ impl Stepper {
                     });
                 });
             }
-            self.beams.found[first..].sort_unstable_by_key(|f| f.satellite);
             self.beams.found_starts.push(self.beams.found.len());
         }
     }
@@ -350,7 +355,8 @@ impl Stepper {
             let reach = &mut self.isl_up[link.number as usize];
             let acquisition_ns = self.layout.laser(link).acquisition_ns;
             match state {
-                Ok(_) => {
+                Ok(range_m) => {
+                    reach.range_m = range_m;
                     if self.isl_started && !reach.in_reach && acquisition_ns > 0 {
                         reach.up_from_ns = t_ns + acquisition_ns;
                     } else if !self.isl_started || reach.up_from_ns <= t_ns {
@@ -379,8 +385,13 @@ impl Stepper {
         self.drafts.clear(layout);
         for (link, reach) in layout.isl_links().iter().zip(&self.isl_up) {
             if reach.in_reach {
-                self.drafts.laser(&scene, link, reach.up_from_ns);
+                self.drafts
+                    .laser(&scene, link, reach.range_m, reach.up_from_ns);
             }
+        }
+        let mut shells = layout.spec().constellations.iter();
+        if shells.any(|k| k.capacity_bps.is_some()) {
+            self.beams.count_links(&mut self.links);
         }
         for (place, watcher) in self.watchers.iter().enumerate() {
             let station = layout.station_node(place);
@@ -393,11 +404,16 @@ impl Stepper {
                     };
                     let target = scene.now[satellite.index()];
                     let path = Path::to(watcher, place, target, scene.t_ns);
+                    let mut classes = path.classes(layout, constellation);
+                    if let Some(capacity_bps) = constellation.capacity_bps {
+                        let links = self.links[satellite.index()];
+                        share(&mut classes, capacity_bps, links);
+                    }
                     let link = GroundEdges {
                         station,
                         satellite,
                         up_from_ns,
-                        classes: path.classes(layout, constellation),
+                        classes,
                     };
                     self.drafts.ground(&scene, &link);
                 }

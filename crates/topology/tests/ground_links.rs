@@ -8,7 +8,7 @@ use constel_orbit::sun::{Shadow, shadow};
 use constel_topology::radio::{Budget, Carrier, Gases, Waveform};
 use constel_topology::{
     Down, EdgeKind, Failure, FailureTarget, FailureTime, Layout, NodeId, Radio, Rain, Recorded,
-    Recording, Sky, Snapshot, Spec, Stepper, Why, why,
+    Recording, Sky, Snapshot, Spec, Station, Stepper, Why, why,
 };
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -178,6 +178,43 @@ fn recordings_lie_over_whatever_link_there_is() {
         // Nobody else has it.
         let tokyo = layout.gsl_port(station(&layout, "tokyo"));
         assert_eq!(snapshot.edges_from(tokyo), bare.edges_from(tokyo));
+    }
+}
+
+#[test]
+fn links_share_what_a_satellite_can_carry() {
+    // Three stations beside each other have one satellite; a fourth, far away, another one.
+    let (layout, mut stepper) = shell1(|spec| {
+        spec.stations = ["a", "b", "c"].map(|n| crowd(n, 48.0)).to_vec();
+        spec.stations.push(crowd("far", -30.0));
+        spec.constellations[0].capacity_bps = NonZeroU64::new(1_000_000_000);
+    });
+    let snapshot = stepper.advance();
+    let rate = |name: &str| rates(&layout, &snapshot, station(&layout, name)).unwrap();
+    for name in ["a", "b", "c"] {
+        assert_eq!(rate(name), [333_333_333; 2]);
+    }
+    // Alone, its link's own rate is the limit.
+    assert_eq!(rate("far"), [900_000_000; 2]);
+    // With one beam a satellite, stations have one each, and nothing to share.
+    let (layout, mut stepper) = shell1(|spec| {
+        spec.stations = ["a", "b", "c"].map(|n| crowd(n, 48.0)).to_vec();
+        spec.constellations[0].capacity_bps = NonZeroU64::new(500_000_000);
+        spec.constellations[0].beams = std::num::NonZeroU32::new(1);
+    });
+    let snapshot = stepper.advance();
+    for name in ["a", "b", "c"] {
+        let own = rates(&layout, &snapshot, station(&layout, name));
+        assert_eq!(own, Some([500_000_000; 2]));
+    }
+}
+
+/// One of some stations at the same place.
+fn crowd(name: &str, latitude_deg: f64) -> Station {
+    Station {
+        name: name.to_owned(),
+        latitude_deg,
+        ..Station::default()
     }
 }
 

@@ -93,6 +93,7 @@ fn every_wrong_thing_is_said_at_once() {
         g.neighbours = Neighbours::Walker {
             phasing: 6,
             wrap: Wrap::StarSeamOff,
+            slots_ahead: 0,
         };
         g.max_range_m = f64::NAN;
     }

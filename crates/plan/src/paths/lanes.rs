@@ -1,15 +1,40 @@
 //! Eight instants side by side: what a loop over them compiles to vector instructions.
 
+use std::ops::{Deref, DerefMut};
+
 /// How many instants are looked at together.
 pub const LANES: usize = 8;
 
 /// Nanoseconds at each of [`LANES`] instants. Whole numbers below 2^53, so sums are exact; infinite where there is
 /// no way. (Doubles, because every x86-64 adds and compares two of them at once; unsigned 64-bit integers have to
 /// wait for AVX-512.)
-pub(super) type Times = [f64; LANES];
+///
+/// Aligned so that they are one line of the cache, not halves of two.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[repr(align(64))]
+pub(super) struct Times(pub(super) [f64; LANES]);
+
+impl Deref for Times {
+    type Target = [f64; LANES];
+
+    #[inline(always)]
+    fn deref(&self) -> &[f64; LANES] {
+        &self.0
+    }
+}
+
+impl DerefMut for Times {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [f64; LANES] {
+        &mut self.0
+    }
+}
 
 /// No way at any instant.
-pub(super) const NEVER: Times = [f64::INFINITY; LANES];
+pub(super) const NEVER: Times = Times([f64::INFINITY; LANES]);
+
+/// No delay at any instant.
+pub(super) const NOTHING: Times = Times([0.0; LANES]);
 
 /// `least = min(least, a + b)`.
 #[inline(always)]

@@ -16,7 +16,7 @@ use constel_topology::{Layout, NodeId, Snapshot};
 pub use lanes::LANES;
 
 use graph::Graph;
-use lanes::{NEVER, Times, choose, equal, lower};
+use lanes::{NEVER, NOTHING, Times, choose, equal, lower};
 use tree::{Order, Scratch, unknown};
 
 /// Nobody.
@@ -88,10 +88,10 @@ impl Paths {
         }
         unknown(&mut self.distances, self.graph.nodes());
         match self.graph.access(destination.0) {
-            None => self.distances[destination.index()] = [0.0; LANES],
+            None => self.distances[destination.index()] = NOTHING,
             Some(access) => {
                 for a in access {
-                    lower(&mut self.distances[a.node as usize], &a.down, &[0.0; LANES]);
+                    lower(&mut self.distances[a.node as usize], &a.down, &NOTHING);
                 }
             }
         }
@@ -108,7 +108,11 @@ impl Paths {
     ///
     /// # Panics
     /// When nothing was aimed at, or `from` is of another layout.
-    pub fn trace(&mut self, from: NodeId, mut each: impl FnMut(Range<usize>, &Times, &[u32])) {
+    pub fn trace(
+        &mut self,
+        from: NodeId,
+        mut each: impl FnMut(Range<usize>, &[f64; LANES], &[u32]),
+    ) {
         let lanes = self.graph.lanes;
         let (first, delays) = self.first_hops(from);
         let exists = (0..LANES).fold(0, |set, lane| {
@@ -149,7 +153,7 @@ impl Paths {
                 steady: true,
                 ..Hop::default()
             };
-            return (hop, [0.0; LANES]);
+            return (hop, NOTHING);
         }
         let Some(access) = self.graph.access(from.0) else {
             return (*self.hop(from.0), self.distances[from.index()]);
@@ -191,7 +195,7 @@ impl Paths {
         let mut end = ends.next();
         for arc in self.graph.arcs(node) {
             while let Some(a) = end.filter(|_| self.destination < arc.peer) {
-                take(self.destination, equal(&a.down, &[0.0; LANES], own));
+                take(self.destination, equal(&a.down, &NOTHING, own));
                 end = ends.next();
             }
             let onward = &self.distances[arc.peer as usize];
@@ -201,7 +205,7 @@ impl Paths {
             }
         }
         while let Some(a) = end {
-            take(self.destination, equal(&a.down, &[0.0; LANES], own));
+            take(self.destination, equal(&a.down, &NOTHING, own));
             end = ends.next();
         }
         self.hop_to(to)

@@ -69,6 +69,12 @@ pub struct RawWalker {
     #[serde(default = "zero_angle")]
     #[schemars(extend("x-minimum" = "0 deg", "x-exclusive-maximum" = "360 deg"))]
     pub raan0: Angle,
+    /// From the ascending node of a plane to that of the next. Only for star patterns, where less than 180 deg are
+    /// for all; what they leave is at the seam. Default `180 deg` / P (Iridium flies 31.6 deg apart, which leaves
+    /// 22 deg).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-exclusive-minimum" = "0 deg", "x-exclusive-maximum" = "180 deg"))]
+    pub plane_spacing: Option<Angle>,
 }
 
 fn zero_angle() -> Angle {
@@ -162,6 +168,12 @@ pub struct RawIsl {
     /// are linked where range allows. Only for star patterns; default `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seam: Option<bool>,
+    /// Which satellite of the next plane (east, when ascending) one is linked with: so many slots ahead of
+    /// the one nearest in phase, or behind it with a minus. Only for `pattern: plus-grid` of `preset` and
+    /// `walker`; default `0`, the nearest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = -1000, max = 1000))]
+    pub slots_ahead: Option<i16>,
     /// Links between planes are off while either satellite is farther from the equator than
     /// this latitude. Default `none`: never off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -265,6 +277,11 @@ pub struct RawGsl {
     pub gso_avoidance: Angle,
     /// Rate, queue and loss of each link, in each direction.
     pub link: RawLink,
+    /// What a satellite can carry up from the ground, and down to it, in all: its links share it evenly, so that each has
+    /// at most that part of it, looked at each step. Without it each link has its own rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "1 kbit/s", "x-maximum" = "400 Gbit/s"))]
+    pub capacity: Option<DataRate>,
     /// Rate and loss by elevation, looked at each step, lowest first. Below the first step, `link`
     /// holds.
     #[serde(default)]

@@ -41,7 +41,9 @@ pub struct RawLink {
     /// A loss law with memory, instead of `loss`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_law: Option<RawLossLaw>,
-    /// Delay on top of the light time, each way: processing, framing, refraction.
+    /// Delay on top of the light time, each way: processing, framing, refraction. Light otherwise goes straight and as
+    /// fast as in vacuum, and nodes take no time: the air's refraction would add about 8 ns at the zenith, 19 ns at
+    /// 25 deg and 80 ns at 5 deg of elevation (2.4 m of excess path at the zenith, ITU-R P.834).
     #[serde(default = "no_time")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
     pub extra_delay: TimeSpan,

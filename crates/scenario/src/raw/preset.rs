@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
     /// 66 satellites, 6 planes, 780 km, 86.4 deg, star. OpenSN (Lu et al., 2024), table IV, whose
-    /// columns of orbits and satellites per orbit are exchanged for this row; 6 x 11 as flown.
+    /// columns of orbits and satellites per orbit are exchanged for this row; 6 x 11 as flown. Planes
+    /// are 30 deg apart; with `walker` and `plane_spacing: 31.6 deg` they are where Iridium's fly.
     Iridium,
     /// 720 satellites, 18 planes, 1200 km, 87.9 deg, star. OpenSN, table IV; FCC SAT-
     /// LOI-20160428-00041.

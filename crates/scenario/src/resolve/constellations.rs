@@ -164,7 +164,8 @@ impl One<'_> {
             };
             (set.map(kind), star)
         };
-        let isl = self.isl(&raw.isl, has_star, inputs);
+        let is_walker = raw.walker.is_some() || raw.preset.is_some();
+        let isl = self.isl(&raw.isl, (has_star, is_walker), inputs);
         let gsl = self.gsl(raw, inputs);
         let resolved = Constellation {
             name: self.name.clone(),
@@ -183,6 +184,7 @@ impl One<'_> {
             satellites: t,
             planes: p,
             phasing: f,
+            plane_spacing,
             ..
         } = *walker;
         let mut good = true;
@@ -203,6 +205,28 @@ impl One<'_> {
                     t % p
                 ),
                 Some(format!("{near} satellites would do with {p} planes")),
+            );
+        }
+        if plane_spacing.is_some() && walker.pattern == WalkerPattern::Delta {
+            self.error(
+                &[Key("walker"), Key("plane_spacing")],
+                "walker",
+                "planes of a delta pattern are evenly spread".into(),
+                "every plane has two neighbours that fly alongside",
+                Some("remove `plane_spacing`, or set `pattern: star`".into()),
+            );
+        } else if let Some(spacing) = plane_spacing
+            && spacing.deg() * f64::from(p - 1) >= 180.0
+        {
+            self.error(
+                &[Key("walker"), Key("plane_spacing")],
+                "walker",
+                format!("{p} planes do not fit {} deg apart", spacing.deg()),
+                "a star's planes are within 180 deg of the first: what is left is at the seam",
+                Some(format!(
+                    "less than {} deg would do",
+                    180.0 / f64::from(p - 1)
+                )),
             );
         }
         if f >= p {
@@ -281,5 +305,6 @@ fn walker_of(raw: &RawWalker) -> Walker {
         phasing: raw.phasing,
         altitude: raw.altitude,
         raan0: raw.raan0,
+        plane_spacing: raw.plane_spacing,
     }
 }

@@ -77,12 +77,13 @@ impl One<'_> {
     pub(super) fn isl(
         &mut self,
         raw: &RawIsl,
-        has_star: bool,
+        (has_star, is_walker): (bool, bool),
         inputs: &mut Inputs<'_>,
     ) -> Option<Isl> {
         if raw.pattern == IslPattern::None {
             for key in [
                 "seam",
+                "slots_ahead",
                 "polar_cutoff",
                 "max_range",
                 "atmosphere",
@@ -115,6 +116,15 @@ impl One<'_> {
                 Some("remove `seam`".into()),
             );
         }
+        if raw.slots_ahead.is_some() && !is_walker {
+            self.error(
+                &[Key("isl"), Key("slots_ahead")],
+                "no-effect",
+                "`isl.slots_ahead` has no effect on real satellites".into(),
+                "where slots are not even, the nearest of the next plane are linked",
+                Some("remove `slots_ahead`".into()),
+            );
+        }
         let Some(link) = &raw.link else {
             self.error(
                 &[Key("isl")],
@@ -127,6 +137,7 @@ impl One<'_> {
         };
         Some(Isl::PlusGrid(PlusGrid {
             seam: raw.seam.unwrap_or(false),
+            slots_ahead: raw.slots_ahead.unwrap_or(0),
             polar_cutoff: raw.polar_cutoff.and_then(OrNone::into_option),
             max_range: raw.max_range.and_then(OrNone::into_option),
             atmosphere: raw.atmosphere.unwrap_or(Length::from_m(80_000.0)),
@@ -156,6 +167,11 @@ impl One<'_> {
             (
                 "seam",
                 raw.seam.is_some() && !of(IslPattern::PlusGrid),
+                "plus-grid",
+            ),
+            (
+                "slots_ahead",
+                raw.slots_ahead.is_some() && !of(IslPattern::PlusGrid),
                 "plus-grid",
             ),
             (
@@ -282,6 +298,15 @@ impl One<'_> {
                     Some(format!("remove `by_elevation`, or `link.{key}`")),
                 );
             }
+            if written && key == "rate_law" && raw.capacity.is_some() {
+                self.error(
+                    &[Key("gsl"), Key("capacity")],
+                    "no-effect",
+                    "`gsl.capacity` has no effect with `link.rate_law`".into(),
+                    "the law is each link's own",
+                    Some("remove `capacity`, or `link.rate_law`".into()),
+                );
+            }
             if written && raw.radio.is_some() {
                 self.error(
                     &[Key("gsl"), Key("radio")],
@@ -331,6 +356,7 @@ impl One<'_> {
             handover_outage: raw.handover.outage,
             handover_kind: raw.handover.kind,
             beams: raw.beams,
+            capacity: raw.capacity,
             gso_avoidance: raw.gso_avoidance,
             by_elevation: steps.collect(),
             link: self.link("gsl", &raw.link, inputs),

@@ -48,6 +48,7 @@ pub(crate) fn walker(
         phasing,
         altitude: Length::from_m(altitude_km * 1e3),
         raan0: Angle::from_deg(0.0),
+        plane_spacing: None,
         epoch: start(),
     })
     .unwrap();
@@ -70,7 +71,11 @@ pub(crate) fn walker(
                 })
                 .collect(),
             isl: IslPattern::PlusGrid(PlusGrid {
-                neighbours: Neighbours::Walker { phasing, wrap },
+                neighbours: Neighbours::Walker {
+                    phasing,
+                    wrap,
+                    slots_ahead: 0,
+                },
                 polar_cutoff_deg: 90.0,
                 max_range_m: 6e6,
                 clearance_m: 80e3,
