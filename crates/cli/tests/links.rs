@@ -23,7 +23,7 @@ fn run(args: &[&str]) -> String {
 /// Sends so many pings; how many came back (none where there is no route), and the least round trip in ms.
 fn ping(lab: &str, from: &str, to: &str, count: u32) -> (u32, f64) {
     let count = count.to_string();
-    let out = constel(&[
+    let out = constel([
         "exec", lab, from, "--", "ping", "-q", "-i", "0.05", "-W", "1", "-c", &count, to,
     ]);
     let text = String::from_utf8_lossy(&out.stdout).into_owned();

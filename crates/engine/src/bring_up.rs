@@ -9,8 +9,9 @@ use constel_drivers::{DriverKind, LinkHandle, LinkPlane, PlaneConfig};
 use constel_host::claim::Claim;
 use constel_host::globals::Globals;
 use constel_host::rcu::Expedited;
-use constel_host::template::{NodeTemplate, ROUTER};
+use constel_host::template::{BY_FLOW, NodeTemplate, ROUTER, Setting};
 use constel_plan::{Lab, address_plan, ospf_areas};
+use constel_scenario::model::{Mode, Scenario};
 use constel_topology::PortRole;
 
 use crate::clock::mono_ns;
@@ -87,7 +88,7 @@ pub(crate) fn fabric(
     let plane = LinkPlane::new(driver, &config)?;
     stage.end("");
 
-    let template = NodeTemplate::prepare(&settings(families.ipv6))?;
+    let template = NodeTemplate::prepare(&node_settings(&wiring.lab.scenario))?;
     let stage = Stage::begin(progress, "nodes and ports", layout.nodes().len() as u64);
     let before = memory_bytes("MemAvailable:");
     let builder = Builder {
@@ -138,10 +139,14 @@ pub(crate) fn fabric(
     })
 }
 
-/// Settings of every node.
-fn settings(ipv6: bool) -> Vec<constel_host::template::Setting> {
+/// Settings of every node. They live and die with its namespace.
+pub(crate) fn node_settings(scenario: &Scenario) -> Vec<Setting> {
+    let routing = &scenario.routing;
     let mut settings = ROUTER.to_vec();
-    if !ipv6 {
+    if matches!(&routing.mode, Mode::Computed(computed) if computed.paths > 1) {
+        settings.extend(BY_FLOW);
+    }
+    if !routing.families.ipv6 {
         settings.retain(|(key, _)| !key.contains("/ipv6/"));
         settings.push(("net/ipv6/conf/all/disable_ipv6", "1"));
         settings.push(("net/ipv6/conf/default/disable_ipv6", "1"));

@@ -1,10 +1,11 @@
-//! Computed routing: paths of least delay, written into the kernels by delta at every step.
+//! Computed routing: shortest paths, written into the kernels by delta at every step.
 
 use std::net::IpAddr;
 
 use constel_host::netlink::{Batch, IpPrefix, NextHop, Route, RouteTarget};
-use constel_routing::{Graph, GroundTransit, RouteChange, Routes};
-use constel_scenario::model::Destinations;
+use constel_link::PortId;
+use constel_routing::{Graph, GroundTransit, Metric, RouteChange, Routes, Rule};
+use constel_scenario::model::{ComputedRouting, Destinations, Metric as Asked};
 use constel_topology::{NodeId, NodeKind, Snapshot};
 
 use crate::error::EngineError;
@@ -14,6 +15,7 @@ use crate::wiring::{Wiring, node_ifindex};
 /// The routes of all nodes as the kernels have them.
 pub(crate) struct Computed {
     destinations: Vec<NodeId>,
+    rule: Rule,
     installed: Routes,
     /// Changes of failed links that the kernels know of.
     failed_version: u64,
@@ -21,7 +23,8 @@ pub(crate) struct Computed {
 
 impl Computed {
     /// Nothing installed yet.
-    pub(crate) fn new(wiring: &Wiring, reach: Destinations) -> Self {
+    pub(crate) fn new(wiring: &Wiring, asked: ComputedRouting) -> Self {
+        let reach = asked.destinations;
         let destinations = wiring
             .lab
             .layout
@@ -32,6 +35,13 @@ impl Computed {
             .collect();
         Self {
             destinations,
+            rule: Rule {
+                metric: match asked.metric {
+                    Asked::Delay => Metric::Delay,
+                    Asked::Hops => Metric::Hops,
+                },
+                paths: asked.paths,
+            },
             installed: Routes::default(),
             failed_version: 0,
         }
@@ -49,7 +59,7 @@ impl Computed {
         let rest = wiring.failed.without(snapshot);
         let snapshot = rest.as_ref().unwrap_or(snapshot);
         let graph = Graph::new(&wiring.lab.layout, snapshot, GroundTransit::Never);
-        let routes = Routes::compute(&graph, &self.destinations);
+        let routes = Routes::compute_by(&graph, &self.destinations, self.rule);
         let changes = routes.changes_from(&self.installed, &wiring.addresses);
         Prepared {
             routes,
@@ -58,7 +68,9 @@ impl Computed {
         }
     }
 
-    /// Tells the kernels, node by node in the order that makes no loops.
+    /// Tells the kernels, node by node in the order that makes no loops. Each node's socket stays open; a request is
+    /// one send and one answer, and its changes are in the kernel's table when the send returns. Returns how many
+    /// requests it took.
     ///
     /// # Errors
     /// When a kernel refuses a route: what is installed is then not what was computed.
@@ -67,18 +79,20 @@ impl Computed {
         wiring: &Wiring,
         nodes: &[LiveNode],
         prepared: Prepared,
-    ) -> Result<(), EngineError> {
+    ) -> Result<usize, EngineError> {
         let mut batch = Batch::new();
+        let mut requests = 0;
         // Neighbouring changes of one node go together; others must not be reordered.
         for run in prepared.changes.chunk_by(|a, b| a.node == b.node) {
             for change in run {
                 self.put(wiring, change, &mut batch)?;
             }
             send(nodes, run[0].node, &mut batch)?;
+            requests += 1;
         }
         self.installed = prepared.routes;
         self.failed_version = prepared.failed_version;
-        Ok(())
+        Ok(requests)
     }
 
     /// Tells empty kernels: nothing is forwarded yet, so order does not matter and each node gets all its
@@ -91,7 +105,7 @@ impl Computed {
         wiring: &Wiring,
         nodes: &[LiveNode],
         mut prepared: Prepared,
-    ) -> Result<(), EngineError> {
+    ) -> Result<usize, EngineError> {
         prepared.changes.sort_by_key(|change| change.node);
         self.install(wiring, nodes, prepared)
     }
@@ -103,37 +117,41 @@ impl Computed {
         change: &RouteChange,
         batch: &mut Batch,
     ) -> Result<(), EngineError> {
-        let hop = match change.via {
-            Some(via) => Some((via.port, via.far_port)),
+        let hops: Vec<(PortId, PortId)> = if change.via.is_some() {
+            change.vias().map(|via| (via.port, via.far_port)).collect()
+        } else {
             // What goes is named whole, so that nothing else can be hit.
-            None => self
-                .installed
-                .next_hop(change.node, change.destination)
-                .map(|hop| (hop.port, hop.far_port)),
-        };
-        let Some((port, far_port)) = hop else {
-            return Ok(());
+            let gone = self.installed.hops(change.node, change.destination);
+            gone.map(|hop| (hop.port, hop.far_port)).collect()
         };
         let own = wiring.addresses.loopback(change.node);
         let goal = wiring.addresses.loopback(change.destination);
-        let far = wiring.addresses.port(far_port);
-        let v4 = far.v4.filter(|_| wiring.families.ipv4).map(|(gateway, _)| {
-            (
-                IpPrefix::host(goal.v4.into()),
-                IpAddr::from(gateway),
-                IpAddr::from(own.v4),
-            )
+        let target = |gateway_of: &dyn Fn(PortId) -> Option<IpAddr>| {
+            let mut next: Vec<NextHop> = hops
+                .iter()
+                .filter_map(|(port, far)| {
+                    let ifindex = node_ifindex(wiring.lab.layout.port(*port));
+                    Some(NextHop::via(ifindex, gateway_of(*far)?))
+                })
+                .collect();
+            match next.len() {
+                0 | 1 => next.pop().map(RouteTarget::Hop),
+                _ => Some(RouteTarget::Multipath(next)),
+            }
+        };
+        let v4 = wiring.families.ipv4.then(|| {
+            let gateway = |far| wiring.addresses.port(far).v4.map(|(a, _)| IpAddr::from(a));
+            let dst = IpPrefix::host(goal.v4.into());
+            (dst, target(&gateway), IpAddr::from(own.v4))
         });
         let v6 = wiring.families.ipv6.then(|| {
-            (
-                IpPrefix::host(goal.v6.into()),
-                far.v6_link_local.into(),
-                IpAddr::from(own.v6),
-            )
+            let gateway = |far| Some(IpAddr::from(wiring.addresses.port(far).v6_link_local));
+            let dst = IpPrefix::host(goal.v6.into());
+            (dst, target(&gateway), IpAddr::from(own.v6))
         });
-        let ifindex = node_ifindex(wiring.lab.layout.port(port));
-        for (dst, gateway, source) in v4.into_iter().chain(v6) {
-            let mut route = Route::new(dst, RouteTarget::Hop(NextHop::via(ifindex, gateway)));
+        for (dst, target, source) in v4.into_iter().chain(v6) {
+            let Some(target) = target else { continue };
+            let mut route = Route::new(dst, target);
             route.prefsrc = Some(source);
             if change.via.is_some() {
                 batch.replace_route(&route)?;

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use constel_host::netlink::{InstalledRoute, NextHop, RouteTarget};
+use constel_host::netlink::{InstalledRoute, NextHop, ROUTE_PROTOCOL, RouteTarget};
 use constel_routing::walk::{Walk, WalkEnd, WalkHop};
 use constel_routing::{Graph, GroundTransit, Scratch};
 use constel_topology::{NodeId, Snapshot};
@@ -70,7 +70,7 @@ fn route_row(wiring: &Wiring, node: NodeId, route: &InstalledRoute) -> Value {
     })
 }
 
-/// Who wrote a route, as in `/etc/iproute2/rt_protos`.
+/// Who wrote a route, as in `/etc/iproute2/rt_protos`; `constel` for computed ones.
 fn protocol_name(protocol: u8) -> String {
     let name = match protocol {
         2 => "kernel",
@@ -82,6 +82,7 @@ fn protocol_name(protocol: u8) -> String {
         186 => "bgp",
         187 => "isis",
         188 => "ospf",
+        ROUTE_PROTOCOL => "constel",
         other => return other.to_string(),
     };
     name.to_owned()
@@ -119,6 +120,7 @@ pub(crate) fn path(
                 delay_ns: snapshot
                     .edge(hop.port, hop.far_port)
                     .map_or(hop.delay_ns, |edge| edge.impairment.delay.at(t_ns)),
+                choices: 1,
             })
             .collect();
         json!({
@@ -156,6 +158,7 @@ fn hop_rows(wiring: &Wiring, hops: &[WalkHop]) -> Vec<Value> {
             "to": layout.node(hop.to).name,
             "to_port": layout.port(hop.far_port).name(),
             "delay_ns": hop.delay_ns,
+            "next_hops": hop.choices,
         })
     };
     hops.iter().map(row).collect()

@@ -10,9 +10,7 @@ use constel_host::claim::{Claim, LabState};
 use constel_observe::detail;
 use constel_observe::events::EventLog;
 use constel_observe::results::Results;
-use constel_scenario::model::{
-    AreaSize, ClockHold, DaemonRouting, Mode, RoutingProtocol, Software,
-};
+use constel_scenario::model::{AreaSize, ClockHold, DaemonRouting, Igp, Mode, Software};
 use constel_topology::Snapshot;
 
 use crate::bring_up::Fabric;
@@ -121,7 +119,7 @@ fn live_with(
     let wiring = &fabric.wiring;
     let scenario = &wiring.lab.scenario;
     let computed = match &scenario.routing.mode {
-        Mode::Computed(reach) => Some(Computed::new(wiring, *reach)),
+        Mode::Computed(asked) => Some(Computed::new(wiring, *asked)),
         Mode::Daemons(_) | Mode::None => None,
     };
     let mut steps = Steps {
@@ -135,6 +133,7 @@ fn live_with(
         times: StepTimes::default(),
         drain_ns: scenario.routing.drain.ns().unsigned_abs(),
         draining: None,
+        routed_at_ns: 0,
     };
     let begun = Instant::now();
     steps.begin_held()?;
@@ -276,13 +275,12 @@ pub(crate) fn in_words(routing: &DaemonRouting) -> String {
         Software::Frr => "FRR",
     };
     let protocol = match routing.protocol {
-        RoutingProtocol::Ospf => "OSPF",
-        RoutingProtocol::Isis => "IS-IS",
-        RoutingProtocol::Openfabric => "OpenFabric",
-        RoutingProtocol::Babel => "Babel",
+        Igp::Ospf => "OSPF",
+        Igp::Isis => "IS-IS",
+        Igp::Babel => "Babel",
     };
     let mut words = format!("{software}, {protocol}");
-    if routing.protocol == RoutingProtocol::Ospf {
+    if routing.protocol == Igp::Ospf {
         let (lasers, ospf) = (routing.timers, routing.ospf);
         let _ = write!(
             words,

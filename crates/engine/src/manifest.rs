@@ -1,11 +1,14 @@
 //! `manifest.json`: everything one needs to know to repeat a run, or to doubt it.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use constel_drivers::Chosen;
 use constel_plan::{Lab, ospf_areas};
-use constel_scenario::model::RoutingProtocol;
+use constel_scenario::model::Igp;
 use serde_json::{Value, json};
+
+use crate::bring_up::node_settings;
 
 /// Written before the lab comes up.
 pub(crate) fn manifest(
@@ -26,6 +29,7 @@ pub(crate) fn manifest(
         "step_ns": lab.step_ns(),
         "clock_hold": scenario.clock_hold,
         "routing": scenario.routing,
+        "node_settings": node_settings(scenario).into_iter().collect::<BTreeMap<_, _>>(),
         "ospf": ospf(lab),
         "traffic": traffic,
         "inputs": scenario.inputs,
@@ -45,7 +49,7 @@ pub(crate) fn manifest(
 /// What slows OSPF down, next to what RFC 2328 (appendix C.3) gives as samples; and how it is cut. Null without OSPF.
 fn ospf(lab: &Lab) -> Value {
     let routing = lab.scenario.routing.mode.daemons();
-    let Some(routing) = routing.filter(|r| r.protocol == RoutingProtocol::Ospf) else {
+    let Some(routing) = routing.filter(|r| r.protocol == Igp::Ospf) else {
         return Value::Null;
     };
     // Checked when the lab was laid out.

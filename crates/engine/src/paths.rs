@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::error::EngineError;
 use crate::nodes::LiveNode;
-use crate::tables::Tables;
+use crate::tables::walk_asking;
 use crate::wiring::Wiring;
 
 /// What one pair saw at one step.
@@ -67,11 +67,10 @@ impl Paths {
         }
         let graph = Graph::new(&wiring.lab.layout, snapshot, GroundTransit::Never);
         let mut scratch = Scratch::default();
-        let mut tables = Tables::new(wiring, nodes);
         for &pair in pairs {
             let (from, to, family) = pair;
-            let there = tables.walk(snapshot, from, goal(wiring, to, family))?;
-            let back = tables.walk(snapshot, to, goal(wiring, from, family))?;
+            let there = walk_asking(wiring, nodes, snapshot, from, goal(wiring, to, family))?;
+            let back = walk_asking(wiring, nodes, snapshot, to, goal(wiring, from, family))?;
             let tree = graph.tree(to, &mut scratch);
             let bound = tree.distance_ns[from.index()];
             let arrived = there.arrived() && back.arrived();

@@ -149,12 +149,7 @@ impl Run<'_> {
         let seconds = duration_ns.div_ceil(1_000_000_000);
         let stage = Stage::begin(self.progress, "lab time (s)", seconds);
         let mut look = Looks::default();
-        seen.paths.sample(
-            &self.fabric.wiring,
-            &self.fabric.nodes,
-            &steps.current,
-            pairs,
-        )?;
+        self.sample(steps, &mut seen, pairs)?;
         loop {
             let next_ns = steps.current.t_ns + self.fabric.wiring.lab.step_ns();
             if next_ns >= duration_ns {
@@ -189,12 +184,16 @@ impl Run<'_> {
             } else {
                 self.baseline(daemons)?
             };
-            for change in broken {
+            // Kernels acknowledge each route that Constel computes. What daemons do is found by looking.
+            let stood = steps.computed.as_ref();
+            let stood = stood.map(|_| steps.routed_at_ns.saturating_sub(zero + t_ns));
+            for mut change in broken {
                 self.log.emit(
                     Some(t_ns as i64),
                     &change.kind,
                     detail! {"cause" => change.cause.as_str(), "objects" => change.objects.clone()},
                 );
+                change.routes_stood_after_ns = stood;
                 seen.change(change, 0, before.clone());
             }
             for handover in handovers {
@@ -215,30 +214,41 @@ impl Run<'_> {
                     from.as_deref().unwrap_or("dark"),
                     to.as_deref().unwrap_or("dark")
                 ));
-                let row = Row::Handover(seen.handovers.len());
-                seen.watches.add(row, t_ns, 0, before.clone());
+                if stood.is_none() {
+                    let row = Row::Handover(seen.handovers.len());
+                    seen.watches.add(row, t_ns, 0, before.clone());
+                }
                 seen.handovers.push(HandoverRow {
                     t_ns,
                     station,
                     from,
                     to,
-                    routes_stood_after_ns: None,
+                    routes_stood_after_ns: stood,
                     lost_probes: None,
                     control: None,
                 });
             }
-            seen.paths.sample(
-                &self.fabric.wiring,
-                &self.fabric.nodes,
-                &steps.current,
-                pairs,
-            )?;
+            self.sample(steps, &mut seen, pairs)?;
             stage.reach(t_ns / 1_000_000_000);
         }
         self.wait_out(steps, daemons, &mut look, &mut seen, duration_ns)?;
         seen.lab_time_ns = self.clock.now_ns().unwrap_or(0).min(duration_ns);
         stage.end("");
         Ok(seen)
+    }
+
+    /// Follows the flows' paths as they are in this step.
+    fn sample(
+        &self,
+        steps: &mut Steps,
+        seen: &mut Seen,
+        pairs: &[Pair],
+    ) -> Result<(), EngineError> {
+        let start = Instant::now();
+        let Fabric { wiring, nodes, .. } = self.fabric;
+        seen.paths.sample(wiring, nodes, &steps.current, pairs)?;
+        steps.times.paths_ns.push(start.elapsed().as_nanos() as f64);
+        Ok(())
     }
 
     /// The last step holds until the end.
@@ -391,10 +401,12 @@ impl Run<'_> {
 }
 
 impl Seen {
-    /// Notes a change and watches for its end.
+    /// Notes a change and, unless it is known, watches for its end.
     fn change(&mut self, change: ChangeRow, steady_ns: u64, before: Option<Baseline>) {
-        let row = Row::Change(self.changes.len());
-        self.watches.add(row, change.t_ns, steady_ns, before);
+        if change.routes_stood_after_ns.is_none() {
+            let row = Row::Change(self.changes.len());
+            self.watches.add(row, change.t_ns, steady_ns, before);
+        }
         self.changes.push(change);
     }
 }

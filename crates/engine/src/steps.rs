@@ -33,10 +33,14 @@ pub(crate) struct StepTimes {
     pub(crate) kernel_ns: Vec<f64>,
     /// How long after its lab time the table update took effect.
     pub(crate) lateness_ns: Vec<f64>,
+    /// Following the paths of flows through the kernels' tables, between this step and the next.
+    pub(crate) paths_ns: Vec<f64>,
     /// Edge changes.
     pub(crate) edge_changes: Vec<f64>,
     /// Route changes.
     pub(crate) route_changes: Vec<f64>,
+    /// How many requests they were put into: neighbouring changes of one node go together.
+    pub(crate) route_requests: Vec<f64>,
 }
 
 /// Everything that changes with time.
@@ -54,6 +58,8 @@ pub(crate) struct Steps {
     pub(crate) drain_ns: u64,
     /// Links of the step in force that still have to go.
     pub(crate) draining: Option<Draining>,
+    /// When the kernels had all routes of the step in force (`CLOCK_MONOTONIC`).
+    pub(crate) routed_at_ns: u64,
 }
 
 /// Links that no route leads over any more, and which go when what was on its way has passed.
@@ -67,8 +73,11 @@ pub(crate) struct Ready {
     snapshot: Arc<Snapshot>,
     pub(crate) delta: Delta,
     update: EdgeUpdate,
+    /// Edges that go with it.
+    gone: Vec<(PortId, PortId)>,
     /// What goes only when it has drained; without draining it is part of `update`.
     later: EdgeUpdate,
+    gone_later: Vec<(PortId, PortId)>,
     routes: Option<Prepared>,
 }
 
@@ -148,9 +157,16 @@ impl Steps {
         let start = Instant::now();
         let snapshot = self.stepper.advance();
         let delta = diff(&self.wiring.lab.layout, &self.current, &snapshot);
-        let changes = delta.changes(zero_mono_ns);
-        let (later, changes): (Vec<EdgeChange>, Vec<EdgeChange>) = changes
-            .partition(|change| self.drain_ns > 0 && matches!(change, EdgeChange::Remove { .. }));
+        // What breaks carries nothing from that moment on: nobody foresaw it.
+        let drains = |from, to| {
+            let layout = &self.wiring.lab.layout;
+            self.drain_ns > 0 && !snapshot.broken.cuts(layout, from, to)
+        };
+        let goes_later = |change: &EdgeChange| matches!(change, EdgeChange::Remove { from, to } if drains(*from, *to));
+        let (later, changes): (Vec<EdgeChange>, Vec<EdgeChange>) =
+            delta.changes(zero_mono_ns).partition(goes_later);
+        let removed = delta.removed.iter().copied();
+        let (gone_later, gone) = removed.partition(|(from, to)| drains(*from, *to));
         self.times
             .compute_ns
             .push(start.elapsed().as_nanos() as f64);
@@ -169,14 +185,18 @@ impl Steps {
             snapshot: Arc::new(snapshot),
             delta,
             update: EdgeUpdate { changes },
+            gone,
             later: EdgeUpdate { changes: later },
+            gone_later,
             routes,
         }
     }
 
     /// Makes the step take effect at its time: one atomic table update, handed over now and carried out by
     /// the link plane itself, then the kernels' neighbours and routes. False when `stop` said so before.
-    /// With draining, links that go leave in a second update, after the routes that lead round them.
+    /// With draining, links that go leave in a second update, after the routes that lead round them; those that
+    /// break go at once. Steps never overlap: one that takes longer than a step makes the next late, and
+    /// draining is cut short where the next step's time has come.
     ///
     /// # Errors
     /// When the link plane or a kernel refuses.
@@ -207,24 +227,24 @@ impl Steps {
             .push(applied.at_ns.saturating_sub(due) as f64);
         let start = mono_ns();
         self.drained()?;
-        if self.drain_ns == 0 {
-            self.forget_neighbours(&ready.delta.removed)?;
-        }
+        self.forget_neighbours(&ready.gone)?;
         self.learn_neighbours(&ready.delta)?;
         if let (Some(computed), Some(mut prepared)) = (&mut self.computed, ready.routes) {
             // Failures by hand since then: other routes, and other routes in the kernels.
             if prepared.failed_version != self.wiring.failed.version() {
                 prepared = computed.prepare(&self.wiring, &ready.snapshot);
             }
-            computed.install(&self.wiring, &self.nodes, prepared)?;
+            let requests = computed.install(&self.wiring, &self.nodes, prepared)?;
+            self.times.route_requests.push(requests as f64);
         }
+        self.routed_at_ns = mono_ns();
         if !ready.later.changes.is_empty() {
             // Counted from here: however long the kernels took, the routes came first.
             // But never beyond the step, which may be followed by one that brings a link back.
             let at = (mono_ns() + self.drain_ns).min(due + self.wiring.lab.step_ns() - 1);
             self.draining = Some(Draining {
                 gone: self.relay.submit(ready.later, Some(at))?,
-                removed: ready.delta.removed,
+                removed: ready.gone_later,
             });
         }
         self.times.kernel_ns.push((mono_ns() - start) as f64);
@@ -244,7 +264,8 @@ impl Steps {
             return Ok(());
         }
         let prepared = computed.prepare(&self.wiring, &self.current);
-        computed.install(&self.wiring, &self.nodes, prepared)
+        computed.install(&self.wiring, &self.nodes, prepared)?;
+        Ok(())
     }
 
     /// Waits until the links of the step before are gone, and forgets who was there.

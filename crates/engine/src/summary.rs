@@ -249,8 +249,10 @@ impl StepRows {
             ("update_ns", &times.update_ns),
             ("kernel_ns", &times.kernel_ns),
             ("lateness_ns", &times.lateness_ns),
+            ("paths_ns", &times.paths_ns),
             ("edge_changes", &times.edge_changes),
             ("route_changes", &times.route_changes),
+            ("route_requests", &times.route_requests),
         ];
         let rows = series
             .into_iter()

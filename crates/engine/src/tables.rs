@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use constel_host::netlink::{InstalledRoute, RouteTarget};
-use constel_routing::walk::{Route, Table, Walk, walk_at};
+use constel_routing::walk::{Route, Table, Walk, walk_by};
 use constel_routing::{Graph, GroundTransit, Scratch, UNREACHABLE};
 use constel_topology::{NodeId, NodeKind, Snapshot};
 
@@ -51,10 +51,10 @@ fn forwarding(wiring: &Wiring, node: NodeId, route: &InstalledRoute) -> Option<R
     if route.kind != UNICAST || route.table != MAIN {
         return None;
     }
-    let hop = match &route.target {
-        RouteTarget::Hop(hop) => hop,
+    let (hop, choices) = match &route.target {
+        RouteTarget::Hop(hop) => (hop, 1),
         // Several next hops: any of them must do, the first is looked at.
-        RouteTarget::Multipath(hops) => hops.first()?,
+        RouteTarget::Multipath(hops) => (hops.first()?, hops.len()),
         RouteTarget::Unreachable | RouteTarget::Blackhole => return None,
     };
     Some(Route {
@@ -63,15 +63,40 @@ fn forwarding(wiring: &Wiring, node: NodeId, route: &InstalledRoute) -> Option<R
         port: port_of_ifindex(&wiring.lab, node, hop.ifindex?)?,
         gateway: hop.via,
         metric: route.metric,
+        choices: u8::try_from(choices).unwrap_or(u8::MAX),
     })
+}
+
+/// Follows the kernels from `from` to a loopback address as [`Tables::walk`] does, asking each on the way for its
+/// route to this address alone: the cost does not grow with the tables.
+///
+/// # Errors
+/// When a kernel does not answer.
+pub(crate) fn walk_asking(
+    wiring: &Wiring,
+    nodes: &[LiveNode],
+    snapshot: &Snapshot,
+    from: NodeId,
+    goal: IpAddr,
+) -> Result<Walk, EngineError> {
+    let layout = &wiring.lab.layout;
+    let ask = |node: NodeId| -> Result<Option<Route>, EngineError> {
+        let mut socket = nodes[node.index()]
+            .netlink
+            .lock()
+            .unwrap_or_else(|e| e.into_inner());
+        let found = socket.lookup(&[goal])?.into_iter().next().flatten();
+        Ok(found.and_then(|route| forwarding(wiring, node, &route)))
+    };
+    let addresses = &wiring.addresses;
+    walk_by(layout, snapshot, addresses, from, goal, snapshot.t_ns, ask)
 }
 
 /// Tables as they were when a walk first came through a node: each is read once, and only if needed.
 pub(crate) struct Tables<'a> {
     wiring: &'a Wiring,
     nodes: &'a [LiveNode],
-    known: Vec<Table>,
-    read: Vec<bool>,
+    known: Vec<Option<Table>>,
 }
 
 impl<'a> Tables<'a> {
@@ -80,8 +105,7 @@ impl<'a> Tables<'a> {
         Self {
             wiring,
             nodes,
-            known: vec![Table::default(); nodes.len()],
-            read: vec![false; nodes.len()],
+            known: vec![None; nodes.len()],
         }
     }
 
@@ -110,24 +134,18 @@ impl<'a> Tables<'a> {
         t_ns: u64,
     ) -> Result<Walk, EngineError> {
         let Wiring { lab, addresses, .. } = self.wiring;
-        loop {
-            let walked = walk_at(
-                &lab.layout,
-                snapshot,
-                addresses,
-                &self.known,
-                from,
-                goal,
-                t_ns,
-            );
-            let at = walked.hops.last().map_or(from, |hop| hop.to);
-            // It stopped for want of a table: read that one and try again.
-            if walked.arrived() || self.read[at.index()] {
-                return Ok(walked);
-            }
-            self.read[at.index()] = true;
-            self.known[at.index()] = read(self.wiring, self.nodes, at)?;
-        }
+        let (layout, route) = (&lab.layout, |node| self.route(node, goal));
+        walk_by(layout, snapshot, addresses, from, goal, t_ns, route)
+    }
+
+    /// A node's route to an address.
+    fn route(&mut self, node: NodeId, goal: IpAddr) -> Result<Option<Route>, EngineError> {
+        let table = &mut self.known[node.index()];
+        let table = match table {
+            Some(table) => table,
+            None => table.insert(read(self.wiring, self.nodes, node)?),
+        };
+        Ok(table.lookup(goal).copied())
     }
 }
 

@@ -22,7 +22,8 @@ pub type Setting = (&'static str, &'static str);
 
 /// What every node that forwards needs: IPv4 and IPv6 forwarding, every interface usable at once
 /// (no duplicate address detection, no router solicitations), no filtering by reverse path
-/// (paths over a constellation are not symmetric), and no redirects.
+/// (paths over a constellation are not symmetric), no redirects, and packets that may pass 255 nodes: shortest paths
+/// over a grid of 72 planes have up to 58 hops, and one that is lengthened under way would meet the usual end at 64.
 ///
 /// Turning forwarding on resets other settings, so it comes first.
 pub const ROUTER: &[Setting] = &[
@@ -46,6 +47,16 @@ pub const ROUTER: &[Setting] = &[
     ("net/ipv6/conf/default/accept_redirects", "0"),
     ("net/ipv6/conf/all/router_solicitations", "0"),
     ("net/ipv6/conf/default/router_solicitations", "0"),
+    ("net/ipv4/ip_default_ttl", "255"),
+    ("net/ipv6/conf/all/hop_limit", "255"),
+    ("net/ipv6/conf/default/hop_limit", "255"),
+];
+
+/// What nodes need besides where routes have several next hops: packets of one flow (addresses, protocol and ports)
+/// take one of them, so that none overtakes another.
+pub const BY_FLOW: [Setting; 2] = [
+    ("net/ipv4/fib_multipath_hash_policy", "1"),
+    ("net/ipv6/fib_multipath_hash_policy", "1"),
 ];
 
 /// What namespaces that only hold our ends of the links need: no IPv6, hence no addresses, no

@@ -6,7 +6,7 @@ use constel_routing::daemons::{
     Bfd, Protocol, Software, Spec, System, TemplateError, Templates, contexts, serving_within,
 };
 use constel_routing::{AddressError, AddressPlan, AreaError, Areas, Grouping};
-use constel_scenario::model::{AreaSize, DaemonRouting, Name, RoutingProtocol, Software as Asked};
+use constel_scenario::model::{AreaSize, DaemonRouting, Igp, Name, Software as Asked};
 use constel_scenario::{Diagnostic, Diagnostics};
 use constel_topology::NodeKind;
 
@@ -41,10 +41,9 @@ pub fn daemon_spec(lab: &Lab, routing: &DaemonRouting) -> Spec {
             Asked::Frr => Software::Frr,
         },
         protocol: match routing.protocol {
-            RoutingProtocol::Ospf => Protocol::Ospf,
-            RoutingProtocol::Isis => Protocol::Isis,
-            RoutingProtocol::Openfabric => Protocol::Openfabric,
-            RoutingProtocol::Babel => Protocol::Babel,
+            Igp::Ospf => Protocol::Ospf,
+            Igp::Isis => Protocol::Isis,
+            Igp::Babel => Protocol::Babel,
         },
         hello_s: routing.timers.hello_s,
         dead_s: routing.timers.dead_s,

@@ -3,7 +3,7 @@
 use constel_link::PortId;
 use constel_topology::{Layout, NodeId, Snapshot};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 /// Distance of a node that has no path.
 pub const UNREACHABLE: u64 = u64::MAX;
@@ -28,6 +28,15 @@ struct Arc {
     far_port: PortId,
     /// Delay, at least 1 ns, so that every path gets shorter towards its destination.
     delay_ns: u64,
+}
+
+impl Arc {
+    fn hop(&self) -> NextHop {
+        NextHop {
+            port: self.port,
+            far_port: self.far_port,
+        }
+    }
 }
 
 /// Compressed rows of arcs, one row per node.
@@ -114,6 +123,30 @@ pub struct PathHop {
     pub delay_ns: u64,
 }
 
+/// What makes a path short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Metric {
+    /// Its delay.
+    #[default]
+    Delay,
+    /// How many hops it has, then its delay.
+    Hops,
+}
+
+/// What a hop costs with [`Metric::Hops`]: more than any path's delay in ns (4.9 hours), and 2^20 of them fit.
+const HOP: u64 = 1 << 44;
+
+/// Shortest ways from every node to one destination, equally short first hops included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ways {
+    /// Rises with every hop away from the destination; [`UNREACHABLE`] without a path.
+    pub cost: Vec<u64>,
+    /// First hop of each node; `None` for the destination and nodes without a path.
+    pub next: Vec<Option<NextHop>>,
+    /// Further first hops of nodes that have some: each with as few hops as the first.
+    pub others: BTreeMap<u32, Vec<NextHop>>,
+}
+
 /// Memory reused between trees.
 #[derive(Debug, Clone, Default)]
 pub struct Scratch {
@@ -170,6 +203,61 @@ impl Graph {
     /// When the destination is not of this graph.
     #[must_use]
     pub fn tree(&self, destination: NodeId, scratch: &mut Scratch) -> Tree {
+        let distance_ns = self.costs(destination, 0, scratch);
+        let next = (0..self.node_count() as u32)
+            .map(|n| self.first_hop(n, destination, &distance_ns, 0))
+            .collect();
+        Tree {
+            destination,
+            distance_ns,
+            next,
+        }
+    }
+
+    /// Shortest ways by `metric`. With [`Metric::Hops`] and `most` above 1, up to so many first hops of the same
+    /// number of hops to the destination: those of less delay if there are more, in the order of the node's ports,
+    /// so that they stay the same while delays glide.
+    ///
+    /// # Panics
+    /// When the destination is not of this graph.
+    #[must_use]
+    pub fn ways(
+        &self,
+        destination: NodeId,
+        metric: Metric,
+        most: usize,
+        scratch: &mut Scratch,
+    ) -> Ways {
+        let hop = match metric {
+            Metric::Delay => 0,
+            Metric::Hops => HOP,
+        };
+        let cost = self.costs(destination, hop, scratch);
+        let nodes = 0..self.node_count() as u32;
+        let first = |n| self.first_hop(n, destination, &cost, hop);
+        let mut next: Vec<Option<NextHop>> = nodes.clone().map(first).collect();
+        let mut others = BTreeMap::new();
+        if metric == Metric::Hops && most > 1 {
+            for node in nodes.filter(|n| cost[*n as usize] != UNREACHABLE) {
+                let mut equal: Vec<&Arc> = self
+                    .onward(node, destination, &cost)
+                    .filter(|a| cost[a.peer as usize] / HOP + 1 == cost[node as usize] / HOP)
+                    .collect();
+                equal.sort_by_key(|a| (cost[a.peer as usize] + a.delay_ns, a.peer, a.port));
+                equal.truncate(most);
+                let mut hops: Vec<NextHop> = equal.into_iter().map(Arc::hop).collect();
+                hops.sort_unstable();
+                if hops.len() > 1 {
+                    next[node as usize] = Some(hops.remove(0));
+                    others.insert(node, hops);
+                }
+            }
+        }
+        Ways { cost, next, others }
+    }
+
+    /// What it costs to reach the destination from each node: the delay, and `hop` for each hop.
+    fn costs(&self, destination: NodeId, hop: u64, scratch: &mut Scratch) -> Vec<u64> {
         let mut distance_ns = vec![UNREACHABLE; self.node_count()];
         distance_ns[destination.index()] = 0;
         let heap = &mut scratch.heap;
@@ -181,7 +269,7 @@ impl Graph {
                 continue;
             }
             for arc in self.incoming.row(node) {
-                let longer = distance + arc.delay_ns;
+                let longer = distance + hop + arc.delay_ns;
                 let known = &mut distance_ns[arc.peer as usize];
                 if longer < *known {
                     *known = longer;
@@ -189,14 +277,7 @@ impl Graph {
                 }
             }
         }
-        let next = (0..self.node_count() as u32)
-            .map(|n| self.first_hop(n, destination, &distance_ns))
-            .collect();
-        Tree {
-            destination,
-            distance_ns,
-            next,
-        }
+        distance_ns
     }
 
     fn may_pass(&self, node: u32, destination: NodeId) -> bool {
@@ -204,20 +285,36 @@ impl Graph {
     }
 
     /// The best first hop, chosen from the finished distances so that it does not depend on the heap's order.
-    fn first_hop(&self, node: u32, destination: NodeId, distance_ns: &[u64]) -> Option<NextHop> {
+    fn first_hop(
+        &self,
+        node: u32,
+        destination: NodeId,
+        distance_ns: &[u64],
+        hop: u64,
+    ) -> Option<NextHop> {
         if node == destination.0 || distance_ns[node as usize] == UNREACHABLE {
             return None;
         }
+        self.onward(node, destination, distance_ns)
+            .min_by_key(|a| {
+                let whole = distance_ns[a.peer as usize] + hop + a.delay_ns;
+                (whole, a.peer, a.port)
+            })
+            .map(Arc::hop)
+    }
+
+    /// Ways out of a node from which the destination can be reached.
+    fn onward<'a>(
+        &'a self,
+        node: u32,
+        destination: NodeId,
+        distance_ns: &'a [u64],
+    ) -> impl Iterator<Item = &'a Arc> {
         self.outgoing
             .row(node)
             .iter()
-            .filter(|a| self.may_pass(a.peer, destination))
+            .filter(move |a| self.may_pass(a.peer, destination))
             .filter(|a| distance_ns[a.peer as usize] != UNREACHABLE)
-            .min_by_key(|a| (distance_ns[a.peer as usize] + a.delay_ns, a.peer, a.port))
-            .map(|a| NextHop {
-                port: a.port,
-                far_port: a.far_port,
-            })
     }
 
     /// The path a tree gives from a node, hop by hop; empty at the destination, `None` without a path.

@@ -15,6 +15,6 @@ pub mod walk;
 
 pub use addresses::{AddressError, AddressPlan, AddressRow, Block, Loopback, PortAddresses};
 pub use areas::{AreaError, AreaId, Areas, Grouping};
-pub use graph::{Graph, GroundTransit, NextHop, PathHop, Scratch, Tree, UNREACHABLE};
-pub use routes::{RouteChange, Routes, Via};
-pub use walk::{Route, Table, Walk, WalkEnd, WalkHop, walk, walk_at};
+pub use graph::{Graph, GroundTransit, Metric, NextHop, PathHop, Scratch, Tree, UNREACHABLE, Ways};
+pub use routes::{RouteChange, Routes, Rule, Via};
+pub use walk::{Route, Table, Walk, WalkEnd, WalkHop, walk, walk_at, walk_by};

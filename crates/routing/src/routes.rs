@@ -1,9 +1,10 @@
 //! Next hops towards a set of destinations, and the changes from one set to the next.
 
 use crate::addresses::AddressPlan;
-use crate::graph::{Graph, NextHop, Scratch, UNREACHABLE};
+use crate::graph::{Graph, Metric, NextHop, Scratch, UNREACHABLE};
 use constel_link::PortId;
 use constel_topology::NodeId;
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// What every node must know: its next hop to each destination.
@@ -12,7 +13,29 @@ pub struct Routes {
     destinations: Vec<NodeId>,
     /// Per destination, per node.
     next: Vec<Vec<Option<NextHop>>>,
-    distance_ns: Vec<Vec<u64>>,
+    /// Per destination, further next hops of nodes that have some.
+    others: Vec<BTreeMap<u32, Vec<NextHop>>>,
+    /// Per destination, per node: by which each hop is nearer.
+    cost: Vec<Vec<u64>>,
+}
+
+/// Which routes are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rule {
+    /// What makes a path short.
+    pub metric: Metric,
+    /// Most next hops of one route; above 1 only with [`Metric::Hops`].
+    pub paths: u8,
+}
+
+impl Default for Rule {
+    /// One path, of least delay.
+    fn default() -> Self {
+        Self {
+            metric: Metric::Delay,
+            paths: 1,
+        }
+    }
 }
 
 /// A next hop as a kernel wants it.
@@ -29,7 +52,7 @@ pub struct Via {
 }
 
 /// One change: `node` now reaches `destination`'s loopbacks by `via`, or no longer at all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouteChange {
     /// Whose table changes.
     pub node: NodeId,
@@ -37,14 +60,29 @@ pub struct RouteChange {
     pub destination: NodeId,
     /// The new next hop; `None` removes the route.
     pub via: Option<Via>,
+    /// Further new next hops that share its packets.
+    pub others: Vec<Via>,
     /// True when the node had a route to the destination before (replace or remove, not add).
     pub had: bool,
 }
 
+impl RouteChange {
+    /// All its new next hops; none when the route goes.
+    pub fn vias(&self) -> impl Iterator<Item = &Via> {
+        self.via.iter().chain(&self.others)
+    }
+}
+
 impl Routes {
-    /// Next hops of every node to each of the destinations.
+    /// Next hops of every node to each of the destinations, by least delay.
     #[must_use]
     pub fn compute(graph: &Graph, destinations: &[NodeId]) -> Routes {
+        Self::compute_by(graph, destinations, Rule::default())
+    }
+
+    /// Next hops of every node to each of the destinations.
+    #[must_use]
+    pub fn compute_by(graph: &Graph, destinations: &[NodeId], rule: Rule) -> Routes {
         let mut scratch = Scratch::default();
         let mut routes = Routes {
             destinations: destinations.to_vec(),
@@ -53,9 +91,11 @@ impl Routes {
         routes.destinations.sort_unstable();
         routes.destinations.dedup();
         for &destination in &routes.destinations {
-            let tree = graph.tree(destination, &mut scratch);
-            routes.next.push(tree.next);
-            routes.distance_ns.push(tree.distance_ns);
+            let most = usize::from(rule.paths);
+            let ways = graph.ways(destination, rule.metric, most, &mut scratch);
+            routes.next.push(ways.next);
+            routes.others.push(ways.others);
+            routes.cost.push(ways.cost);
         }
         routes
     }
@@ -73,11 +113,19 @@ impl Routes {
         *self.next[at].get(node.index())?
     }
 
-    /// Delay from a node to a destination, ns.
+    /// All of a node's next hops to a destination.
+    pub fn hops(&self, node: NodeId, destination: NodeId) -> impl Iterator<Item = NextHop> {
+        let at = self.destinations.binary_search(&destination).ok();
+        let others = at.and_then(|at| self.others[at].get(&node.0));
+        let others = others.into_iter().flatten().copied();
+        self.next_hop(node, destination).into_iter().chain(others)
+    }
+
+    /// How far a node is from a destination: each next hop is nearer. By [`Metric::Delay`] it is the delay, ns.
     #[must_use]
-    pub fn distance_ns(&self, node: NodeId, destination: NodeId) -> Option<u64> {
+    pub fn cost(&self, node: NodeId, destination: NodeId) -> Option<u64> {
         let at = self.destinations.binary_search(&destination).ok()?;
-        self.distance_ns[at]
+        self.cost[at]
             .get(node.index())
             .copied()
             .filter(|&d| d != UNREACHABLE)
@@ -85,12 +133,18 @@ impl Routes {
 
     /// The fewest changes that turn `before` into `self`, in an order that makes no loops.
     ///
-    /// Destination by destination: nodes nearer to it (on the new paths) come first, removals last. When the
-    /// changes of one destination are applied in this order, a packet meets old next hops (each step nearer
-    /// by the old distances) until it reaches a node already changed, and from there only new ones, since
-    /// every node nearer than a changed one has been changed or needs no change. So it never comes round,
-    /// at any moment in between. This says nothing of edges that vanish meanwhile: what must not be lost on
-    /// a vanishing edge needs its changes before the edge goes.
+    /// Destination by destination: nodes nearer to it (on the new paths) come first, removals last. Whenever some
+    /// of one destination's changes have been carried out in this order, and whichever of several next hops
+    /// is taken, no packet can come round:
+    ///
+    /// - A changed node has its new next hops, each nearer by the new cost. A node nearer than that has been changed
+    ///   before or needs no change, so it has its new next hops too. From a changed node on, every hop is a new one, and
+    ///   the new cost falls with each.
+    /// - Before a packet meets the first changed node, every hop is an old one, and the old cost falls with each.
+    ///
+    /// So what is under way during one update meets a node at most twice, and takes at most the old way and then a
+    /// new one. This says nothing of edges that vanish meanwhile: what must not be lost on a vanishing edge needs
+    /// its changes before the edge goes.
     ///
     /// # Panics
     /// When a next hop's port has no IPv4 address (the plan is of another layout).
@@ -98,25 +152,37 @@ impl Routes {
     pub fn changes_from(&self, before: &Routes, plan: &AddressPlan) -> Vec<RouteChange> {
         let mut changes = Vec::new();
         let mut order: Vec<(u64, u32)> = Vec::new();
-        let empty = Vec::new();
+        let empty = (Vec::new(), BTreeMap::new());
         for (at, &destination) in self.destinations.iter().enumerate() {
-            let (new, distance) = (&self.next[at], &self.distance_ns[at]);
+            let (new, others, distance) = (&self.next[at], &self.others[at], &self.cost[at]);
             let old = before.destinations.binary_search(&destination);
-            let old = old.map_or(&empty, |at| &before.next[at]);
+            let (old, old_others) = old.map_or((&empty.0, &empty.1), |at| {
+                (&before.next[at], &before.others[at])
+            });
             let old_of = |n: u32| old.get(n as usize).copied().flatten();
+            let same =
+                |n: u32| old_of(n) == new[n as usize] && old_others.get(&n) == others.get(&n);
             order.clear();
             // Nodes without a path have the largest distance, so removals come last.
             order.extend(
                 (0..new.len() as u32)
-                    .filter(|&n| old_of(n) != new[n as usize])
+                    .filter(|&n| !same(n))
                     .map(|n| (distance[n as usize], n)),
             );
             order.sort_unstable();
-            changes.extend(order.iter().map(|&(_, n)| RouteChange {
-                node: NodeId(n),
-                destination,
-                via: new[n as usize].map(|hop| via(hop, plan)),
-                had: old_of(n).is_some(),
+            changes.extend(order.iter().map(|&(_, n)| {
+                RouteChange {
+                    node: NodeId(n),
+                    destination,
+                    via: new[n as usize].map(|hop| via(hop, plan)),
+                    others: others
+                        .get(&n)
+                        .into_iter()
+                        .flatten()
+                        .map(|hop| via(*hop, plan))
+                        .collect(),
+                    had: old_of(n).is_some(),
+                }
             }));
         }
         for (at, &destination) in before.destinations.iter().enumerate() {
@@ -131,6 +197,7 @@ impl Routes {
                 node: NodeId(n as u32),
                 destination,
                 via: None,
+                others: Vec::new(),
                 had: true,
             }));
         }

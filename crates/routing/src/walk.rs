@@ -4,6 +4,7 @@ use crate::addresses::AddressPlan;
 use constel_link::PortId;
 use constel_topology::{Layout, NodeId, Snapshot};
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::net::IpAddr;
 
 /// One route of a node's table, as far as walking needs it.
@@ -19,6 +20,8 @@ pub struct Route {
     pub gateway: Option<IpAddr>,
     /// Lower wins among routes of one prefix.
     pub metric: u32,
+    /// How many next hops share its packets; this is one of them.
+    pub choices: u8,
 }
 
 /// The routes of one node, ready for longest-prefix lookups.
@@ -84,6 +87,8 @@ pub struct WalkHop {
     pub to: NodeId,
     /// Propagation delay at the moment of the walk, ns.
     pub delay_ns: u64,
+    /// How many next hops the route has; this is one of them.
+    pub choices: u8,
 }
 
 /// Where a walk ended, and the way there.
@@ -161,6 +166,30 @@ pub fn walk_at(
     destination: IpAddr,
     t_ns: u64,
 ) -> Walk {
+    let route = |at: NodeId| {
+        let table = tables.get(at.index());
+        Ok::<_, Infallible>(table.and_then(|t| t.lookup(destination)).copied())
+    };
+    match walk_by(layout, snapshot, plan, from, destination, t_ns, route) {
+        Ok(walked) => walked,
+        Err(never) => match never {},
+    }
+}
+
+/// [`walk_at`] with routes to the destination looked up where the way leads and nowhere else: `route` tells a
+/// node's.
+///
+/// # Errors
+/// Those of `route`.
+pub fn walk_by<E>(
+    layout: &Layout,
+    snapshot: &Snapshot,
+    plan: &AddressPlan,
+    from: NodeId,
+    destination: IpAddr,
+    t_ns: u64,
+    mut route: impl FnMut(NodeId) -> Result<Option<Route>, E>,
+) -> Result<Walk, E> {
     let goal = plan.node_of(destination);
     let mut visited = std::collections::BTreeSet::new();
     let mut hops = Vec::new();
@@ -172,7 +201,7 @@ pub fn walk_at(
         if !visited.insert(at) {
             break WalkEnd::Loop(at);
         }
-        let Some(route) = tables.get(at.index()).and_then(|t| t.lookup(destination)) else {
+        let Some(route) = route(at)? else {
             break WalkEnd::NoRoute(at);
         };
         if layout
@@ -198,8 +227,9 @@ pub fn walk_at(
             far_port,
             to,
             delay_ns,
+            choices: route.choices,
         });
         at = to;
     };
-    Walk { hops, end }
+    Ok(Walk { hops, end })
 }

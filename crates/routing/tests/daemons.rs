@@ -89,14 +89,6 @@ fn every_configuration_reads_as_agreed() {
                 ..SPEC
             },
         ),
-        (
-            "frr-openfabric",
-            Spec {
-                software: frr,
-                protocol: Protocol::Openfabric,
-                ..SPEC
-            },
-        ),
     ];
     let templates = Templates::new(None).unwrap();
     let mut differing = Vec::new();
@@ -238,7 +230,7 @@ fn wrong_asks_are_refused() {
         "hello time in seconds is 0",
         "ISL cost is 0",
         "IPv4 or IPv6",
-        "neither IS-IS",
+        "not speak IS-IS",
         "`london` is no satellite",
     ] {
         assert!(

@@ -1,11 +1,14 @@
-//! Laws of routes over random delays and failures.
+//! Laws of routes over random delays and failures, by least delay and by fewest hops over one or several next hops.
 
 mod common;
 
-use constel_routing::{AddressPlan, Graph, GroundTransit, Routes};
-use constel_topology::{NodeId, Snapshot};
+use constel_routing::{
+    AddressPlan, Graph, GroundTransit, Metric, RouteChange, Routes, Rule, Scratch,
+};
+use constel_topology::{Layout, NodeId, NodeKind, Snapshot};
 use proptest::prelude::*;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// A tiny generator, so that one number makes a whole network.
 struct Lcg(u64);
@@ -17,6 +20,11 @@ impl Lcg {
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound
+    }
+
+    fn pick<T: Copy>(&mut self, of: &[T]) -> Option<T> {
+        let index = self.below(of.len().max(1) as u64) as usize;
+        of.get(index).copied()
     }
 }
 
@@ -31,50 +39,236 @@ fn shaken(snapshot: &Snapshot, seed: u64) -> Snapshot {
     shaken
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+/// Iridium's sixty-six satellites and a few cities, shaken differently by each seed.
+struct World {
+    layout: Arc<Layout>,
+    plan: AddressPlan,
+    all: Snapshot,
+    destinations: Vec<NodeId>,
+    rule: Rule,
+}
 
-    #[test]
-    fn no_moment_of_an_update_has_a_loop(first in any::<u64>(), second in any::<u64>()) {
+impl World {
+    fn new(rule: Rule) -> Self {
         let mut stepper = common::iridium(common::cities());
         let layout = stepper.layout().clone();
         let plan = AddressPlan::new(&layout).unwrap();
-        let all = stepper.advance();
-        let destinations: Vec<NodeId> = (60..72).map(NodeId).collect();
-        let routes = |seed| {
-            let graph = Graph::new(&layout, &shaken(&all, seed), GroundTransit::Never);
-            Routes::compute(&graph, &destinations)
-        };
-        let (before, after) = (routes(first), routes(second));
-        prop_assert_eq!(&before, &routes(first));
-        let mut next: BTreeMap<(NodeId, NodeId), NodeId> = BTreeMap::new();
-        for node in layout.nodes() {
-            for &to in &destinations {
-                if let Some(hop) = before.next_hop(node.id, to) {
-                    let far = layout.port(hop.far_port).node;
-                    let (d, further) = (before.distance_ns(far, to), before.distance_ns(node.id, to));
-                    prop_assert!(d < further, "each hop is nearer");
-                    next.insert((node.id, to), far);
+        Self {
+            all: stepper.advance(),
+            layout,
+            plan,
+            destinations: (60..72).map(NodeId).collect(),
+            rule,
+        }
+    }
+
+    fn routes(&self, seed: u64) -> Routes {
+        let snapshot = shaken(&self.all, seed);
+        let graph = Graph::new(&self.layout, &snapshot, GroundTransit::Never);
+        Routes::compute_by(&graph, &self.destinations, self.rule)
+    }
+
+    /// What all kernels hold when these routes are installed.
+    fn kernels(&self, routes: &Routes) -> Kernels<'_> {
+        let mut next = BTreeMap::new();
+        for node in self.layout.nodes() {
+            for &to in &self.destinations {
+                let hops = routes.hops(node.id, to);
+                let nodes: Vec<NodeId> = hops
+                    .map(|hop| self.layout.port(hop.far_port).node)
+                    .collect();
+                if !nodes.is_empty() {
+                    next.insert((node.id, to), nodes);
                 }
             }
         }
-        for change in after.changes_from(&before, &plan) {
-            let key = (change.node, change.destination);
-            let had = match change.via {
-                Some(via) => next.insert(key, layout.port(via.far_port).node),
-                None => next.remove(&key),
-            };
-            prop_assert_eq!(had.is_some(), change.had);
-            let (mut at, mut seen) = (change.node, BTreeSet::new());
-            while let Some(n) = next.get(&(at, change.destination)) {
-                prop_assert!(seen.insert(at), "loop at {}", at);
-                at = *n;
+        Kernels { world: self, next }
+    }
+}
+
+/// The tables of all nodes: to whom each hands packets for each destination.
+#[derive(Clone)]
+struct Kernels<'a> {
+    world: &'a World,
+    next: BTreeMap<(NodeId, NodeId), Vec<NodeId>>,
+}
+
+impl Kernels<'_> {
+    fn apply(&mut self, change: &RouteChange) {
+        let key = (change.node, change.destination);
+        let far = change
+            .vias()
+            .map(|via| self.world.layout.port(via.far_port).node);
+        let now: Vec<NodeId> = far.collect();
+        let had = if now.is_empty() {
+            self.next.remove(&key)
+        } else {
+            self.next.insert(key, now)
+        };
+        assert_eq!(had.is_some(), change.had, "{change:?}");
+    }
+
+    fn next(&self, at: NodeId, to: NodeId) -> &[NodeId] {
+        self.next.get(&(at, to)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether packets for `to` can come back to `from` by some choice of next hops.
+    fn comes_round(&self, from: NodeId, to: NodeId) -> bool {
+        let (mut open, mut seen) = (self.next(from, to).to_vec(), BTreeSet::new());
+        while let Some(at) = open.pop() {
+            if at == from {
+                return true;
+            }
+            if seen.insert(at) {
+                open.extend(self.next(at, to));
             }
         }
-        for node in layout.nodes() {
-            for &to in &destinations {
-                let wanted = after.next_hop(node.id, to).map(|h| layout.port(h.far_port).node);
-                prop_assert_eq!(next.get(&(node.id, to)).copied(), wanted);
+        false
+    }
+}
+
+/// Hops from every node to one, counted by going outwards from it over the edges as they are: the plain reference.
+fn hops_to(layout: &Layout, snapshot: &Snapshot, to: NodeId) -> BTreeMap<NodeId, u32> {
+    let mut count = BTreeMap::from([(to, 0)]);
+    let mut open = VecDeque::from([to]);
+    while let Some(at) = open.pop_front() {
+        if at != to && layout.node(at).kind != NodeKind::Satellite {
+            continue;
+        }
+        for e in &snapshot.edges {
+            let (a, b) = (layout.port(e.from).node, layout.port(e.to).node);
+            if b == at && !count.contains_key(&a) {
+                count.insert(a, count[&at] + 1);
+                open.push_back(a);
+            }
+        }
+    }
+    count
+}
+
+fn rules() -> impl Strategy<Value = Rule> {
+    let of = |metric, paths| Rule { metric, paths };
+    prop::sample::select(vec![
+        of(Metric::Delay, 1),
+        of(Metric::Hops, 1),
+        of(Metric::Hops, 2),
+        of(Metric::Hops, 16),
+    ])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn no_moment_of_an_update_has_a_loop(
+        rule in rules(),
+        first in any::<u64>(),
+        second in any::<u64>(),
+    ) {
+        let world = World::new(rule);
+        let (before, after) = (world.routes(first), world.routes(second));
+        prop_assert_eq!(&before, &world.routes(first));
+        let mut kernels = world.kernels(&before);
+        for (&(node, to), next) in &kernels.next {
+            for &far in next {
+                prop_assert!(before.cost(far, to) < before.cost(node, to), "each hop is nearer");
+            }
+        }
+        for change in after.changes_from(&before, &world.plan) {
+            kernels.apply(&change);
+            let round = kernels.comes_round(change.node, change.destination);
+            prop_assert!(!round, "loop at {}", change.node);
+        }
+        prop_assert_eq!(kernels.next, world.kernels(&after).next);
+    }
+
+    /// Virtual time: packets move hop by hop while one kernel after another learns new routes, several updates in a
+    /// row, in any order of moves and changes. What is under way meets a node once more with each update at most, and
+    /// arrives when its node has a way at the end.
+    #[test]
+    fn packets_on_their_way_through_updates_arrive(
+        rule in rules(),
+        seeds in prop::collection::vec(any::<u64>(), 2..5),
+        order in any::<u64>(),
+        haste in 1_u64..200,
+    ) {
+        struct Packet {
+            at: NodeId,
+            to: NodeId,
+            met: BTreeMap<NodeId, usize>,
+        }
+        let world = World::new(rule);
+        let mut random = Lcg(order);
+        let mut routes = world.routes(seeds[0]);
+        let mut kernels = world.kernels(&routes);
+        let mut packets: Vec<Packet> = (0..60)
+            .map(|_| Packet {
+                at: NodeId(random.below(world.layout.nodes().len() as u64) as u32),
+                to: random.pick(&world.destinations).unwrap(),
+                met: BTreeMap::new(),
+            })
+            .collect();
+        let step = |packet: &mut Packet, kernels: &Kernels<'_>, random: &mut Lcg| {
+            if packet.at != packet.to
+                && let Some(next) = random.pick(kernels.next(packet.at, packet.to))
+            {
+                *packet.met.entry(packet.at).or_insert(0) += 1;
+                packet.at = next;
+            }
+        };
+        for &seed in &seeds[1..] {
+            let after = world.routes(seed);
+            for change in after.changes_from(&routes, &world.plan) {
+                kernels.apply(&change);
+                for _ in 0..random.below(haste) {
+                    let one = random.below(packets.len() as u64) as usize;
+                    step(&mut packets[one], &kernels, &mut random);
+                }
+            }
+            routes = after;
+        }
+        for packet in &mut packets {
+            for _ in 0..world.layout.nodes().len() {
+                step(packet, &kernels, &mut random);
+            }
+            let no_way = kernels.next(packet.at, packet.to).is_empty();
+            prop_assert!(packet.at == packet.to || no_way);
+            let most = packet.met.values().max().copied().unwrap_or(0);
+            prop_assert!(most <= seeds.len(), "{most} times at one node in {} updates", seeds.len() - 1);
+        }
+    }
+
+    #[test]
+    fn next_hops_are_all_that_have_the_fewest_hops(seed in any::<u64>()) {
+        let world = World::new(Rule { metric: Metric::Hops, paths: 16 });
+        let snapshot = shaken(&world.all, seed);
+        let graph = Graph::new(&world.layout, &snapshot, GroundTransit::Never);
+        let mut scratch = Scratch::default();
+        let all = world.kernels(&Routes::compute_by(&graph, &world.destinations, world.rule));
+        let two = Rule { paths: 2, ..world.rule };
+        let two = world.kernels(&Routes::compute_by(&graph, &world.destinations, two));
+        for &to in &world.destinations {
+            let count = hops_to(&world.layout, &snapshot, to);
+            // Among the fewest hops, a single way is the one of least delay.
+            let single = graph.ways(to, Metric::Hops, 1, &mut scratch);
+            prop_assert!(single.others.is_empty());
+            for node in world.layout.nodes() {
+                let mut least = BTreeSet::new();
+                for e in snapshot.edges.iter().filter(|e| world.layout.port(e.from).node == node.id) {
+                    let far = world.layout.port(e.to).node;
+                    let passes = far == to || world.layout.node(far).kind == NodeKind::Satellite;
+                    let nearer = count.get(&far).is_some_and(|n| Some(&(n + 1)) == count.get(&node.id));
+                    if passes && nearer && node.id != to {
+                        least.insert(far);
+                    }
+                }
+                let (have, both) = (all.next(node.id, to), two.next(node.id, to));
+                prop_assert_eq!(&have.iter().copied().collect::<BTreeSet<_>>(), &least);
+                prop_assert_eq!(have.len(), least.len(), "none twice");
+                prop_assert_eq!(both.len(), least.len().min(2));
+                prop_assert!(both.iter().all(|far| least.contains(far)));
+                let one = single.next[node.id.index()];
+                prop_assert_eq!(one.is_some(), !least.is_empty());
             }
         }
     }

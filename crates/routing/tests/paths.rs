@@ -49,6 +49,7 @@ impl Kernels {
                     port: via.port,
                     gateway: Some(gateway),
                     metric: 0,
+                    choices: 1,
                 });
             }
         }
@@ -264,7 +265,7 @@ fn walks_follow_kernel_tables() {
             for to in [IpAddr::from(own.v4), IpAddr::from(own.v6)] {
                 let walked = go(&tables, a, to);
                 assert!(walked.arrived(), "{walked:?}");
-                assert_eq!(Some(walked.delay_ns()), routes.distance_ns(a, b));
+                assert_eq!(Some(walked.delay_ns()), routes.cost(a, b));
             }
         }
     }
@@ -320,7 +321,7 @@ fn walks_follow_kernel_tables() {
         })
         .sum();
     assert_eq!(walked.delay_ns(), glided);
-    assert_ne!(Some(glided), routes.distance_ns(a, b));
+    assert_ne!(Some(glided), routes.cost(a, b));
 }
 
 #[test]
@@ -340,7 +341,7 @@ fn routes_use_an_edge_whose_outage_ends_within_the_step() {
         }
         let graph = Graph::new(&layout, &snapshot, GroundTransit::Never);
         Routes::compute(&graph, &[station])
-            .distance_ns(NodeId(0), station)
+            .cost(NodeId(0), station)
             .is_some()
     };
     assert!(reached(step_ns - 1));

@@ -11,8 +11,8 @@ use serde::Serialize;
 use crate::deferred::DeferredNode;
 pub use crate::radio::{Carrier, Modcod, Radio, Recorded, Recording};
 pub use crate::raw::{
-    ClockHold, Destinations, DriverChoice, Family, HandoverKind, Name, Polarization, RegionHits,
-    RoutingProtocol, Software, WalkerPattern,
+    ClockHold, Destinations, DriverChoice, Family, HandoverKind, Metric, Name, Polarization,
+    RegionHits, Software, WalkerPattern,
 };
 use crate::source::Source;
 pub use crate::text_file::TextFile;
@@ -509,12 +509,23 @@ impl Families {
     }
 }
 
+/// What routes Constel computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ComputedRouting {
+    /// Which nodes can be reached.
+    pub destinations: Destinations,
+    /// What makes a path short.
+    pub metric: Metric,
+    /// Most next hops of a route, 1..=16; more than one only with [`Metric::Hops`].
+    pub paths: u8,
+}
+
 /// Who makes the routes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Constel, to these destinations.
-    Computed(Destinations),
+    /// Constel.
+    Computed(ComputedRouting),
     /// Routing daemons in the nodes.
     Daemons(Box<DaemonRouting>),
     /// Nobody.
@@ -531,13 +542,25 @@ impl Mode {
     }
 }
 
+/// A routing protocol within an autonomous system, of those that some software speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Igp {
+    /// OSPFv2 for IPv4, OSPFv3 for IPv6.
+    Ospf,
+    /// IS-IS.
+    Isis,
+    /// Babel.
+    Babel,
+}
+
 /// Routing by daemons.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DaemonRouting {
     /// Which software.
     pub software: Software,
     /// Which protocol it speaks; one that this software has.
-    pub protocol: RoutingProtocol,
+    pub protocol: Igp,
     /// The protocol's timers.
     pub timers: Timers,
     /// Timers of BGP between systems.

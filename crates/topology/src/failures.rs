@@ -8,6 +8,7 @@ use crate::layout::Layout;
 use crate::node::{NodeId, NodeKind};
 use crate::pairing::IslKind;
 use crate::spec::{Failure, FailureTarget, FailureTime};
+use constel_link::PortId;
 use constel_orbit::DVec3;
 use constel_orbit::sun::{Shadow, shadow};
 
@@ -36,6 +37,15 @@ impl Broken {
     pub fn link(&self, number: u32) -> Option<u16> {
         let at = self.links.binary_search_by_key(&number, |l| l.0).ok()?;
         Some(self.links[at].1)
+    }
+
+    /// Whether an edge between these ports is gone because a node or laser broke, not because the sky turned.
+    #[must_use]
+    pub fn cuts(&self, layout: &Layout, from: PortId, to: PortId) -> bool {
+        let mut nodes = [from, to].into_iter().map(|port| layout.port(port).node);
+        let laser = layout.isl_of_port(from);
+        nodes.any(|node| self.node(node).is_some())
+            || laser.is_some_and(|link| self.link(link.number).is_some())
     }
 
     fn sort(&mut self) {

@@ -78,29 +78,35 @@ fn text(answer: &Value) -> String {
 }
 
 fn hops(row: &Value) -> String {
+    let hops = row["hops"].as_array().map_or(&[][..], Vec::as_slice);
+    let ways = |hop: &Value| hop["next_hops"].as_u64().unwrap_or(1);
+    // Only where some route has several next hops is there anything to say about it.
+    let several = hops.iter().any(|hop| ways(hop) > 1);
     let mut sum_ns = 0.0;
-    let rows: Vec<Vec<String>> = row["hops"]
-        .as_array()
-        .into_iter()
-        .flatten()
+    let rows: Vec<Vec<String>> = hops
+        .iter()
         .map(|hop| {
             let ns = hop["delay_ns"].as_f64().unwrap_or(f64::NAN);
             sum_ns += ns;
             let end = |node: &str, port: &str| {
                 format!("{}/{}", output::cell(&hop[node]), output::cell(&hop[port]))
             };
-            vec![
+            let mut cells = vec![
                 end("from", "from_port"),
                 end("to", "to_port"),
                 output::ms(ns),
                 output::ms(sum_ns),
-            ]
+            ];
+            cells.extend(several.then(|| format!("one of {}", ways(hop))));
+            cells
         })
         .collect();
     if rows.is_empty() {
         return String::new();
     }
-    output::table(&["FROM", "TO", "DELAY", "SUM"], &rows)
+    let mut head = vec!["FROM", "TO", "DELAY", "SUM"];
+    head.extend(several.then_some("NEXT HOP"));
+    output::table(&head, &rows)
 }
 
 #[cfg(test)]
@@ -119,6 +125,14 @@ mod tests {
             ],
             "optimum": {"delay_ns": 2_000_000, "hops": [hop("a", "c", 2_000_000)]},
         });
+        let mut shared = answer["kernel"][0].clone();
+        shared["hops"][0]["next_hops"] = json!(2);
+        assert_eq!(
+            super::hops(&shared),
+            "FROM    TO      DELAY     SUM       NEXT HOP\n\
+             a/isl0  b/isl1  1.000 ms  1.000 ms  one of 2\n\
+             b/isl0  c/isl1  2.000 ms  3.000 ms  one of 1\n"
+        );
         assert_eq!(
             super::text(&answer),
             "a to c, edges at 1.500 s, tables at 1.500 s\n\

@@ -20,7 +20,7 @@ pub struct Context {
     pub program: &'static str,
     /// `bird` or `frr`.
     pub software: Software,
-    /// `ospf`, `isis`, `openfabric` or `babel`.
+    /// `ospf`, `isis` or `babel`.
     pub protocol: Protocol,
     /// Whether IPv4 is routed.
     pub ipv4: bool,

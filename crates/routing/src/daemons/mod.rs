@@ -36,8 +36,6 @@ pub enum Protocol {
     Ospf,
     /// IS-IS.
     Isis,
-    /// OpenFabric.
-    Openfabric,
     /// Babel.
     Babel,
 }
@@ -109,7 +107,7 @@ pub enum SpecError {
     #[error("routing needs IPv4 or IPv6 or both")]
     NoFamily,
     /// The software does not speak the protocol.
-    #[error("BIRD speaks neither IS-IS nor OpenFabric, and FRR's Babel finds no neighbours")]
+    #[error("BIRD does not speak IS-IS, and FRR's Babel finds no neighbours")]
     NotSpoken,
     /// Something listed as a station's satellite is none.
     #[error("`{0}` is no satellite")]
@@ -161,7 +159,7 @@ impl Spec {
         // FRR 8.4.4's babeld sends no hello (seen with two nodes and one veth).
         let spoken = match self.protocol {
             Protocol::Ospf => true,
-            Protocol::Isis | Protocol::Openfabric => self.software == Software::Frr,
+            Protocol::Isis => self.software == Software::Frr,
             Protocol::Babel => self.software == Software::Bird,
         };
         if !spoken {

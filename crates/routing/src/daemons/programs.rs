@@ -51,7 +51,6 @@ pub fn programs(spec: &Spec) -> Vec<Program> {
             programs.extend(spec.ipv6.then_some(frr("ospf6d")));
         }
         Protocol::Isis => programs.push(frr("isisd")),
-        Protocol::Openfabric => programs.push(frr("fabricd")),
         // Refused by `Spec::check`.
         Protocol::Babel => {}
     }

@@ -10,7 +10,6 @@ const SHIPPED: &[(&str, &str)] = &[
     ("ospfd.conf.j2", include_str!("templates/ospfd.conf.j2")),
     ("ospf6d.conf.j2", include_str!("templates/ospf6d.conf.j2")),
     ("isisd.conf.j2", include_str!("templates/isisd.conf.j2")),
-    ("fabricd.conf.j2", include_str!("templates/fabricd.conf.j2")),
     ("bgpd.conf.j2", include_str!("templates/bgpd.conf.j2")),
     ("bfdd.conf.j2", include_str!("templates/bfdd.conf.j2")),
 ];

@@ -252,6 +252,7 @@ impl Lab {
                 port: ports.iter().find(|p| p.name() == device).unwrap().id,
                 gateway: Some(after("via").expect("a gateway").parse().unwrap()),
                 metric: after("metric").unwrap().parse().unwrap(),
+                choices: 1,
             }
         };
         Table::new(text.lines().map(parse))

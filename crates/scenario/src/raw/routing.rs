@@ -35,16 +35,24 @@ pub struct RawRouting {
     /// Which nodes can be reached. Only with `mode: computed`; default `ground`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destinations: Option<Destinations>,
+    /// What makes a path short. Only with `mode: computed`; default `delay`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<Metric>,
+    /// Most next hops of a route (equal-cost multipath): nodes share flows among neighbours that are equally
+    /// many hops from the destination, by addresses, protocol and ports. Only with `metric: hops`; default 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 16))]
+    pub paths: Option<u8>,
     /// New path first, old link later: links that go stay this long after the routes lead round them, so that
-    /// nothing on its way is lost. Shorter than `step`. Only with `mode: computed`; default `0 s`: links go at
-    /// once, routes follow.
+    /// nothing on its way is lost; links that fail go at once all the same. Shorter than `step`. Only with
+    /// `mode: computed`; default `0 s`: links go at once, routes follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 s"))]
     pub drain: Option<TimeSpan>,
     /// Timers of OSPF. Only where daemons speak OSPF; default `{hello: 1 s, dead: 4 s}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ospf: Option<RawOspf>,
-    /// Timers of the other protocols (IS-IS, OpenFabric, Babel, BGP between autonomous systems). Default
+    /// Timers of the other protocols (IS-IS, Babel, BGP between autonomous systems). Default
     /// `{hello: 1 s, dead: 4 s}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timers: Option<RawTimers>,
@@ -78,6 +86,8 @@ impl Default for RawRouting {
             systems: None,
             families: both_families(),
             destinations: None,
+            metric: None,
+            paths: None,
             drain: None,
             ospf: None,
             timers: None,
@@ -100,13 +110,26 @@ fn both_families() -> Vec<Family> {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum RoutingMode {
-    /// Constel: paths of least delay, written into the kernels at every step.
+    /// Constel: shortest paths, written into the kernels at every step.
     #[default]
     Computed,
     /// BIRD in every node: OSPFv2 for IPv4, OSPFv3 for IPv6. Short for `daemon: bird`.
     Bird,
     /// Nobody: addresses but no routes.
     None,
+}
+
+/// What makes a path short.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Metric {
+    /// Its delay.
+    #[default]
+    Delay,
+    /// How many hops it has; among equals, its delay.
+    Hops,
 }
 
 /// Routing software.

@@ -8,7 +8,7 @@ use super::nodes::{Kind, Nodes};
 use crate::diagnostic::Diagnostics;
 use crate::model::{Cable, Host};
 use crate::parse::Parsed;
-use crate::raw::{Name, RoutingProtocol};
+use crate::raw::Name;
 use crate::walk::Seg::{self, Index, Key};
 
 /// Most cables of one node.
@@ -99,13 +99,6 @@ pub(super) fn check_systems(parsed: &Parsed, nodes: &Nodes<'_>, errors: &mut Dia
         return;
     };
     let under = |name: &'static str| [Key("routing"), Key(name)];
-    if parsed.raw.routing.protocol == Some(RoutingProtocol::Openfabric) {
-        let message = "OpenFabric takes no routes from BGP";
-        let error = parsed
-            .error_at(&under("protocol"), "no-such-protocol", message)
-            .with_allowed(["ospf", "isis", "babel"]);
-        errors.push(error);
-    }
     let rest = systems.values().filter(|s| s.nodes.is_none()).count();
     if rest != 1 || systems.len() < 2 {
         let message = format!("{} systems, {rest} of them without `nodes`", systems.len());

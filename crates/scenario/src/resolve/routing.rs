@@ -3,11 +3,11 @@
 use super::inputs::Inputs;
 use crate::diagnostic::Diagnostics;
 use crate::model::{
-    AreaSize, Bfd, DaemonRouting, Families, Mode, OspfExtra, Restart, Routing, Start, System,
-    Timers,
+    AreaSize, Bfd, ComputedRouting, DaemonRouting, Families, Igp, Mode, OspfExtra, Restart,
+    Routing, Start, System, Timers,
 };
 use crate::parse::Parsed;
-use crate::raw::{Family, Name, RawSystem, RoutingMode, RoutingProtocol, Software};
+use crate::raw::{Family, Metric, Name, RawSystem, RoutingMode, RoutingProtocol, Software};
 use crate::text_file::TextFile;
 use crate::walk::Seg::{Index, Key};
 use constel_units::TimeSpan;
@@ -43,8 +43,20 @@ pub(super) fn resolve(
         (None, _) => None,
     };
     let computed = software.is_none() && raw.mode.unwrap_or_default() == RoutingMode::Computed;
-    if raw.destinations.is_some() && !computed {
-        no_effect(parsed, errors, "destinations", "mode: computed");
+    let only_computed = [
+        ("destinations", raw.destinations.is_some()),
+        ("metric", raw.metric.is_some()),
+        ("paths", raw.paths.is_some()),
+    ];
+    for (key, given) in only_computed {
+        if given && !computed {
+            no_effect(parsed, errors, key, "mode: computed");
+        }
+    }
+    let metric = raw.metric.unwrap_or_default();
+    let paths = raw.paths.unwrap_or(1);
+    if computed && paths > 1 && metric == Metric::Delay {
+        no_effect(parsed, errors, "paths", "metric: hops");
     }
     let mode = match software {
         Some(software) => Mode::Daemons(Box::new(daemons(parsed, inputs, software, errors))),
@@ -65,7 +77,11 @@ pub(super) fn resolve(
             }
             match raw.mode {
                 Some(RoutingMode::None) => Mode::None,
-                _ => Mode::Computed(raw.destinations.unwrap_or_default()),
+                _ => Mode::Computed(ComputedRouting {
+                    destinations: raw.destinations.unwrap_or_default(),
+                    metric,
+                    paths,
+                }),
             }
         }
     };
@@ -131,7 +147,7 @@ fn daemons(
     let start = raw.start.clone().unwrap_or_default();
     DaemonRouting {
         software,
-        protocol,
+        protocol: igp(protocol),
         timers,
         bgp_timers: bgp_timers(parsed, errors),
         systems: raw.systems.iter().flatten().map(system).collect(),
@@ -144,6 +160,16 @@ fn daemons(
         bfd: bfd(parsed, protocol, errors),
         restart: restart(parsed, errors),
         template: template(parsed, inputs, errors),
+    }
+}
+
+/// What was checked to be spoken.
+fn igp(protocol: RoutingProtocol) -> Igp {
+    match protocol {
+        RoutingProtocol::Ospf => Igp::Ospf,
+        // OpenFabric has been refused.
+        RoutingProtocol::Isis | RoutingProtocol::Openfabric => Igp::Isis,
+        RoutingProtocol::Babel => Igp::Babel,
     }
 }
 

@@ -320,8 +320,8 @@ impl<'a> Traffic<'a> {
                 path: Path(&path).to_string(),
             });
         }
-        let unreachable = self.routing.mode == Mode::Computed(Destinations::Ground)
-            && matches!(kind, Kind::Satellite | Kind::Deferred);
+        let to_ground = matches!(&self.routing.mode, Mode::Computed(c) if c.destinations == Destinations::Ground);
+        let unreachable = to_ground && matches!(kind, Kind::Satellite | Kind::Deferred);
         if unreachable && must_be_reached {
             let error = self
                 .error(
