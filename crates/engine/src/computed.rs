@@ -4,12 +4,15 @@ use std::net::IpAddr;
 
 use constel_host::netlink::{Batch, IpPrefix, NextHop, Route, RouteTarget};
 use constel_link::PortId;
+use constel_routing::foresight::Reaction;
 use constel_routing::{Graph, GroundTransit, Metric, RouteChange, Routes, Rule};
 use constel_scenario::model::{ComputedRouting, Destinations, Metric as Asked};
 use constel_topology::{NodeId, NodeKind, Snapshot};
+use constel_units::TimeSpan;
 
 use crate::error::EngineError;
 use crate::nodes::LiveNode;
+use crate::oriented::Oriented;
 use crate::wiring::{Wiring, node_ifindex};
 
 /// The routes of all nodes as the kernels have them.
@@ -17,9 +20,14 @@ pub(crate) struct Computed {
     destinations: Vec<NodeId>,
     rule: Rule,
     installed: Routes,
-    /// Changes of failed links that the kernels know of.
-    failed_version: u64,
+    /// What the routes of the kernels were computed from.
+    version: Version,
+    /// Where nodes hear of failures by messages.
+    oriented: Option<Oriented>,
 }
+
+/// Changes of failed links by hand, where everybody knows of them at once; changes of what nodes have heard elsewhere.
+type Version = u64;
 
 impl Computed {
     /// Nothing installed yet.
@@ -43,27 +51,83 @@ impl Computed {
                 paths: asked.paths,
             },
             installed: Routes::default(),
-            failed_version: 0,
+            version: 0,
+            oriented: asked.reaction.map(|r| {
+                let ns = |span: TimeSpan| span.ns().unsigned_abs();
+                let reaction = Reaction {
+                    detect_ns: ns(r.detect),
+                    processing_ns: ns(r.processing),
+                    reach_hops: r.reach.map(u32::from),
+                };
+                Oriented::new(wiring, reaction)
+            }),
         }
     }
 
-    /// Whether links were failed or healed by hand since the routes of the kernels were computed.
-    pub(crate) fn outdated(&self, wiring: &Wiring) -> bool {
-        wiring.failed.version() != self.failed_version
+    fn version(&self, wiring: &Wiring) -> Version {
+        let oriented = self.oriented.as_ref().map(Oriented::heard);
+        oriented.unwrap_or_else(|| wiring.failed.version())
+    }
+
+    /// Where nodes hear of failures by messages.
+    pub(crate) fn oriented(&self) -> Option<&Oriented> {
+        self.oriented.as_ref()
+    }
+
+    /// The next step is about to be prepared.
+    pub(crate) fn foresee(&mut self) {
+        if let Some(oriented) = &mut self.oriented {
+            oriented.foresee();
+        }
+    }
+
+    /// A step is in force, its routes in the kernels.
+    pub(crate) fn begin(&mut self, wiring: &Wiring, snapshot: &Snapshot) {
+        if let Some(oriented) = &mut self.oriented {
+            oriented.begin(wiring, snapshot);
+        }
+    }
+
+    /// Before the routes of lab time zero are computed.
+    pub(crate) fn begin_knowing(&mut self, wiring: &Wiring, snapshot: &Snapshot) {
+        if let Some(oriented) = &mut self.oriented {
+            oriented.foresee();
+            oriented.begin_knowing(wiring, snapshot);
+        }
+    }
+
+    /// Whether routes must be computed anew at lab time `now_ns` of a step, for links failed or healed by hand, or
+    /// messages that nodes have heard.
+    pub(crate) fn outdated(&mut self, wiring: &Wiring, snapshot: &Snapshot, now_ns: u64) -> bool {
+        if let Some(oriented) = &mut self.oriented {
+            oriented.react(wiring, snapshot, now_ns);
+        }
+        self.version(wiring) != self.version
+    }
+
+    /// Whether what was prepared is still what is to be installed.
+    pub(crate) fn holds(&self, wiring: &Wiring, prepared: &Prepared) -> bool {
+        self.version(wiring) == prepared.version
     }
 
     /// What must change for `snapshot`, without the links failed by hand. Pure; the kernels are told by
     /// [`Computed::install`].
     pub(crate) fn prepare(&self, wiring: &Wiring, snapshot: &Snapshot) -> Prepared {
-        let failed_version = wiring.failed.version();
+        let version = self.version(wiring);
+        let layout = &wiring.lab.layout;
         let rest = wiring.failed.without(snapshot);
         let snapshot = rest.as_ref().unwrap_or(snapshot);
-        let graph = Graph::new(&wiring.lab.layout, snapshot, GroundTransit::Never);
-        let routes = Routes::compute_by(&graph, &self.destinations, self.rule);
+        let routes = match &self.oriented {
+            Some(oriented) => oriented.routes(layout, snapshot, &self.destinations, self.rule),
+            None => {
+                let graph = Graph::new(layout, snapshot, GroundTransit::Never);
+                Routes::compute_by(&graph, &self.destinations, self.rule)
+            }
+        };
         let changes = routes.changes_from(&self.installed, &wiring.addresses);
         Prepared {
             routes,
-            failed_version,
+            version,
             changes,
         }
     }
@@ -91,7 +155,7 @@ impl Computed {
             requests += 1;
         }
         self.installed = prepared.routes;
-        self.failed_version = prepared.failed_version;
+        self.version = prepared.version;
         Ok(requests)
     }
 
@@ -169,8 +233,7 @@ impl Computed {
 /// Routes of a step and the way there.
 pub(crate) struct Prepared {
     routes: Routes,
-    /// Changes of failed links that it knows of.
-    pub(crate) failed_version: u64,
+    version: Version,
     pub(crate) changes: Vec<RouteChange>,
 }
 

@@ -22,6 +22,7 @@ mod life;
 mod limits;
 mod manifest;
 mod nodes;
+mod oriented;
 mod paths;
 mod preflight;
 mod progress;

@@ -10,6 +10,7 @@ use constel_host::claim::{Claim, LabState};
 use constel_observe::detail;
 use constel_observe::events::EventLog;
 use constel_observe::results::Results;
+use constel_routing::foresight::Told;
 use constel_scenario::model::{AreaSize, ClockHold, DaemonRouting, Igp, Mode, Software};
 use constel_topology::Snapshot;
 
@@ -52,6 +53,7 @@ pub(crate) struct Lived {
     pub(crate) seen: Seen,
     pub(crate) convergence: Convergence,
     pub(crate) converged: Option<ConvergedRow>,
+    pub(crate) link_state: Option<Told>,
     pub(crate) daemons: Vec<DaemonsRow>,
     pub(crate) helpers: Vec<HelpersRow>,
     pub(crate) flows: Vec<FlowRow>,
@@ -262,6 +264,7 @@ fn live_with(
         seen,
         convergence,
         converged: converged.row(fabric.nodes.len(), since),
+        link_state: steps.told(),
         daemons: usage,
         step_times: steps.times,
         edges,

@@ -184,9 +184,10 @@ impl Run<'_> {
             } else {
                 self.baseline(daemons)?
             };
-            // Kernels acknowledge each route that Constel computes. What daemons do is found by looking.
-            let stood = steps.computed.as_ref();
-            let stood = stood.map(|_| steps.routed_at_ns.saturating_sub(zero + t_ns));
+            // Kernels acknowledge each route that Constel computes. What daemons or messages do is found by looking.
+            let told = steps.computed.as_ref();
+            let told = told.filter(|computed| computed.oriented().is_none());
+            let stood = told.map(|_| steps.routed_at_ns.saturating_sub(zero + t_ns));
             for mut change in broken {
                 self.log.emit(
                     Some(t_ns as i64),
@@ -266,7 +267,7 @@ impl Run<'_> {
             }
             steps.route_round_failures()?;
             self.between_steps(&steps.current, daemons, look, seen)?;
-            std::thread::sleep(left.min(Duration::from_millis(20)));
+            std::thread::sleep(left.min(steps.pause()));
         }
         Ok(())
     }

@@ -183,6 +183,7 @@ pub(crate) fn session(
         routing: daemon_routing.map(|routing| format!("{}; {sharing}", in_words(routing))),
         convergence: lived.convergence,
         converged: lived.converged,
+        link_state: lived.link_state,
         daemons: lived.daemons,
         transport: lived.helpers,
         handovers: lived.seen.handovers,

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use constel_drivers::{LinkHandle, PendingUpdate};
 use constel_host::netlink::Batch;
 use constel_link::{EdgeChange, EdgeUpdate, PortId};
+use constel_routing::foresight::Told;
 use constel_topology::{Delta, EdgeKind, Layout, NodeId, PortRole, Snapshot, Stepper, diff};
 
 use crate::changes;
@@ -14,6 +15,7 @@ use crate::computed::{Computed, Prepared};
 use crate::error::EngineError;
 use crate::impair;
 use crate::nodes::LiveNode;
+use crate::oriented::Oriented;
 use crate::summary::ChangeRow;
 use crate::wiring::Wiring;
 
@@ -127,6 +129,7 @@ impl Steps {
         )?;
         self.learn_neighbours(&delta)?;
         if let Some(computed) = &mut self.computed {
+            computed.begin_knowing(&self.wiring, &first);
             let prepared = computed.prepare(&self.wiring, &first);
             computed.install_first(&self.wiring, &self.nodes, prepared)?;
         }
@@ -173,6 +176,9 @@ impl Steps {
         let edge_changes = changes.len() + later.len();
         self.times.edge_changes.push(edge_changes as f64);
         let start = Instant::now();
+        if let Some(computed) = &mut self.computed {
+            computed.foresee();
+        }
         let routes = self
             .computed
             .as_ref()
@@ -218,7 +224,12 @@ impl Steps {
                 return Ok(false);
             }
             self.route_round_failures()?;
-            std::thread::sleep(self.clock.until(t_ns).unwrap_or(STOP_CHECK).min(STOP_CHECK));
+            std::thread::sleep(
+                self.clock
+                    .until(t_ns)
+                    .unwrap_or(STOP_CHECK)
+                    .min(self.pause()),
+            );
         }
         let applied = pending.wait()?;
         self.times.update_ns.push(applied.took_ns as f64);
@@ -230,12 +241,13 @@ impl Steps {
         self.forget_neighbours(&ready.gone)?;
         self.learn_neighbours(&ready.delta)?;
         if let (Some(computed), Some(mut prepared)) = (&mut self.computed, ready.routes) {
-            // Failures by hand since then: other routes, and other routes in the kernels.
-            if prepared.failed_version != self.wiring.failed.version() {
+            // Failures by hand since then, or what was heard: other routes, and other routes in the kernels.
+            if !computed.holds(&self.wiring, &prepared) {
                 prepared = computed.prepare(&self.wiring, &ready.snapshot);
             }
             let requests = computed.install(&self.wiring, &self.nodes, prepared)?;
             self.times.route_requests.push(requests as f64);
+            computed.begin(&self.wiring, &ready.snapshot);
         }
         self.routed_at_ns = mono_ns();
         if !ready.later.changes.is_empty() {
@@ -252,7 +264,20 @@ impl Steps {
         Ok(true)
     }
 
-    /// Links failed or healed by hand: computed routes follow at once, not only at the next step.
+    /// Messages about failures, where there are any.
+    pub(crate) fn told(&self) -> Option<Told> {
+        let oriented = self.computed.as_ref().and_then(Computed::oriented);
+        oriented.map(Oriented::told)
+    }
+
+    /// How long a waiting loop may sleep: no longer than until some node handles a message.
+    pub(crate) fn pause(&self) -> Duration {
+        let oriented = self.computed.as_ref().and_then(Computed::oriented);
+        let news = oriented.and_then(|oriented| self.clock.until(oriented.next_ns()?));
+        news.unwrap_or(STOP_CHECK).min(STOP_CHECK)
+    }
+
+    /// Links failed or healed by hand, or messages heard: computed routes follow at once, not only at the next step.
     ///
     /// # Errors
     /// When a kernel refuses a route.
@@ -260,7 +285,8 @@ impl Steps {
         let Some(computed) = &mut self.computed else {
             return Ok(());
         };
-        if !computed.outdated(&self.wiring) {
+        let now_ns = self.clock.now_ns().unwrap_or(0);
+        if !computed.outdated(&self.wiring, &self.current, now_ns) {
             return Ok(());
         }
         let prepared = computed.prepare(&self.wiring, &self.current);

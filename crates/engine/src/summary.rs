@@ -6,6 +6,7 @@ use constel_drivers::relay::ClassLateness;
 use constel_observe::flows::{Outcome, Rtt};
 use constel_observe::quantiles::Quantiles;
 use constel_observe::verdict::{Fidelity, Verdict};
+use constel_routing::foresight::Told;
 use serde::Serialize;
 
 use crate::helpers::HelpersRow;
@@ -37,6 +38,9 @@ pub struct Summary {
     /// How many nodes routed rightly during lab time; absent without daemons.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub converged: Option<Converged>,
+    /// Messages about failures where nodes hear of them by messages (`routing.reaction`); absent elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link_state: Option<Told>,
     /// What routing daemons had cost, at two moments; empty without daemons.
     pub daemons: Vec<DaemonsRow>,
     /// Midnodes and proxies; empty without any.

@@ -7,6 +7,7 @@
 pub mod addresses;
 pub mod areas;
 pub mod daemons;
+pub mod foresight;
 pub mod graph;
 pub mod ospf;
 pub mod reach;

@@ -518,6 +518,19 @@ pub struct ComputedRouting {
     pub metric: Metric,
     /// Most next hops of a route, 1..=16; more than one only with [`Metric::Hops`].
     pub paths: u8,
+    /// How nodes hear of failures; `None`: they know at once.
+    pub reaction: Option<Reaction>,
+}
+
+/// How nodes hear of what nobody foresaw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Reaction {
+    /// Until the ends of a link notice.
+    pub detect: TimeSpan,
+    /// From hearing a message until it is sent on and routes follow.
+    pub processing: TimeSpan,
+    /// How many hops a message goes at most; `None`: to all.
+    pub reach: Option<u8>,
 }
 
 /// Who makes the routes.

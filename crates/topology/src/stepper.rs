@@ -130,6 +130,13 @@ impl Stepper {
         }
     }
 
+    /// The sky as orbits alone foretell it: none of the spec's failures happens.
+    #[must_use]
+    pub fn foreseen(mut self) -> Stepper {
+        self.failures = Failures::none();
+        self
+    }
+
     /// What is stepped through.
     #[must_use]
     pub fn layout(&self) -> &Arc<Layout> {

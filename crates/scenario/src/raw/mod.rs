@@ -46,8 +46,8 @@ pub use preset::Preset;
 pub use radio::{Polarization, RawCarrier, RawModcod, RawRadio};
 pub use routing::{
     Destinations, DriverChoice, Family, Metric, RawAreas, RawBfd, RawGroundTimers, RawLinks,
-    RawOspf, RawRestart, RawRouting, RawStart, RawSystem, RawTimers, RoutingMode, RoutingProtocol,
-    Software,
+    RawOspf, RawReaction, RawRestart, RawRouting, RawStart, RawSystem, RawTimers, RoutingMode,
+    RoutingProtocol, Software,
 };
 pub use traffic::{Protocol, RawFlow, RawHttp, RawIperf3, RawPing, RawRun};
 pub use transfer::{LeotpVariant, RawLeotp, RawTcp, RawVivace};

@@ -49,6 +49,10 @@ pub struct RawRouting {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 s"))]
     pub drain: Option<TimeSpan>,
+    /// Orbit-aware link state: nodes forward by the sky as foreseen, and hear of failures by messages that spread hop by
+    /// hop. Only with `mode: computed`; default: all nodes know of a failure at the step in which it happens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reaction: Option<RawReaction>,
     /// Timers of OSPF. Only where daemons speak OSPF; default `{hello: 1 s, dead: 4 s}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ospf: Option<RawOspf>,
@@ -89,6 +93,7 @@ impl Default for RawRouting {
             metric: None,
             paths: None,
             drain: None,
+            reaction: None,
             ospf: None,
             timers: None,
             bfd: None,
@@ -185,6 +190,24 @@ pub enum Destinations {
     Ground,
     /// Every node.
     All,
+}
+
+/// How nodes hear of what nobody foresaw.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Reaction")]
+pub struct RawReaction {
+    /// From a failure or repair until the nodes at the link's ends notice.
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "1 h"))]
+    pub detect: TimeSpan,
+    /// From hearing a message until it is sent on and the node's routes follow.
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "1 h"))]
+    pub processing: TimeSpan,
+    /// Messages end so many hops from where they began. Nodes beyond forward as foreseen, which can make loops. Default:
+    /// they reach everybody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 255))]
+    pub reach: Option<u8>,
 }
 
 /// An autonomous system.

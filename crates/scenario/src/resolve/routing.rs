@@ -3,8 +3,8 @@
 use super::inputs::Inputs;
 use crate::diagnostic::Diagnostics;
 use crate::model::{
-    AreaSize, Bfd, ComputedRouting, DaemonRouting, Families, Igp, Mode, OspfExtra, Restart,
-    Routing, Start, System, Timers,
+    AreaSize, Bfd, ComputedRouting, DaemonRouting, Families, Igp, Mode, OspfExtra, Reaction,
+    Restart, Routing, Start, System, Timers,
 };
 use crate::parse::Parsed;
 use crate::raw::{Family, Metric, Name, RawSystem, RoutingMode, RoutingProtocol, Software};
@@ -47,6 +47,7 @@ pub(super) fn resolve(
         ("destinations", raw.destinations.is_some()),
         ("metric", raw.metric.is_some()),
         ("paths", raw.paths.is_some()),
+        ("reaction", raw.reaction.is_some()),
     ];
     for (key, given) in only_computed {
         if given && !computed {
@@ -81,6 +82,11 @@ pub(super) fn resolve(
                     destinations: raw.destinations.unwrap_or_default(),
                     metric,
                     paths,
+                    reaction: raw.reaction.as_ref().map(|r| Reaction {
+                        detect: r.detect,
+                        processing: r.processing,
+                        reach: r.reach,
+                    }),
                 }),
             }
         }
