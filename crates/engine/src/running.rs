@@ -17,6 +17,7 @@ use crate::converged::Converged;
 use crate::daemons::{Daemons, Incident, What};
 use crate::error::EngineError;
 use crate::helpers::Helpers;
+use crate::manifest::processor_wait_ns;
 use crate::paths::{Pair, Paths};
 use crate::progress::{Progress, Stage};
 use crate::steps::Steps;
@@ -45,6 +46,8 @@ pub(crate) struct Seen {
     pub(crate) paths: Paths,
     pub(crate) failures: Vec<String>,
     pub(crate) lab_time_ns: u64,
+    /// Share of lab time in which programs waited for a processor.
+    pub(crate) processor_wait_ratio: Option<f64>,
 }
 
 /// Everything the loop works with.
@@ -149,6 +152,7 @@ impl Run<'_> {
         let seconds = duration_ns.div_ceil(1_000_000_000);
         let stage = Stage::begin(self.progress, "lab time (s)", seconds);
         let mut look = Looks::default();
+        let (began, waited_before_ns) = (Instant::now(), processor_wait_ns());
         self.sample(steps, &mut seen, pairs)?;
         loop {
             let next_ns = steps.current.t_ns + self.fabric.wiring.lab.step_ns();
@@ -234,6 +238,10 @@ impl Run<'_> {
         }
         self.wait_out(steps, daemons, &mut look, &mut seen, duration_ns)?;
         seen.lab_time_ns = self.clock.now_ns().unwrap_or(0).min(duration_ns);
+        let waited_ns = |before| Some(processor_wait_ns()?.saturating_sub(before));
+        let waited_ns = waited_before_ns.and_then(waited_ns);
+        seen.processor_wait_ratio =
+            waited_ns.map(|ns| ns as f64 / began.elapsed().as_nanos().max(1) as f64);
         stage.end("");
         Ok(seen)
     }

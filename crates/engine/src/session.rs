@@ -237,6 +237,7 @@ fn fidelity(stats: &PlaneStats, lived: &Lived, log: &EventLog, steal_ns: u64) ->
             longest_stall_ns: stats.stalls.longest_ns,
             in_run_queue_ns: stats.stalls.in_run_queue_ns,
             steal_ns,
+            processor_wait_ratio: lived.seen.processor_wait_ratio,
         },
         frames_early: stats.early,
         unintended_drops: stats

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Times at which the link plane's thread wanted to run and did not: told apart from its own
 /// lateness. A virtual machine's processors may be taken away for tens of milliseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// Such times of 0.2 ms or more.
     pub stalls: u64,
@@ -21,6 +21,10 @@ pub struct Machine {
     /// What the hypervisor says it took of all processors meanwhile, nanoseconds (in steps of
     /// 10 ms).
     pub steal_ns: u64,
+    /// Share of lab time in which some program of this machine, in the lab or not, waited for a
+    /// processor (`/proc/pressure/cpu`). `None` where the kernel does not tell.
+    #[serde(default)]
+    pub processor_wait_ratio: Option<f64>,
 }
 
 /// What the run measured of itself.
@@ -60,15 +64,19 @@ pub struct Bounds {
     pub lateness_p99_ns: u64,
     /// A step counts as late past this, nanoseconds.
     pub step_lateness_ns: u64,
+    /// Allowed share of lab time in which programs waited for a processor.
+    pub processor_wait_ratio: f64,
 }
 
 impl Default for Bounds {
     /// 1 ms for frames (a LEO hop is 2-20 ms), 100 ms for steps (a delay glides between steps, so a
-    /// late step costs at most 100 ms of a slope change: nanoseconds of delay).
+    /// late step costs at most 100 ms of a slope change: nanoseconds of delay). Programs that waited
+    /// for a processor half of the time were not held up by the network alone.
     fn default() -> Self {
         Self {
             lateness_p99_ns: 1_000_000,
             step_lateness_ns: 100_000_000,
+            processor_wait_ratio: 0.5,
         }
     }
 }
@@ -118,6 +126,15 @@ impl Fidelity {
                 ms(self.step_lateness_max_ns)
             ));
         }
+        if let Some(ratio) = self.machine.processor_wait_ratio
+            && ratio > bounds.processor_wait_ratio
+        {
+            reasons.push(format!(
+                "programs had to wait for a processor in {:.0} % of lab time (bound {:.0} %): what nodes did was late, whatever the links did",
+                100.0 * ratio,
+                100.0 * bounds.processor_wait_ratio,
+            ));
+        }
         reasons.extend(self.failures.iter().cloned());
         Verdict {
             trustworthy: reasons.is_empty(),
@@ -135,6 +152,10 @@ mod tests {
         let clean = Fidelity {
             frames_released: 10,
             lateness_p99_ns: 20_000,
+            machine: Machine {
+                processor_wait_ratio: Some(0.4),
+                ..Default::default()
+            },
             ..Default::default()
         };
         assert!(clean.judge(Bounds::default()).trustworthy);
@@ -144,11 +165,15 @@ mod tests {
             unintended_drops: vec![("ring".into(), 3), ("pool".into(), 0)],
             steps_late: 1,
             steps: 9,
+            machine: Machine {
+                processor_wait_ratio: Some(0.6),
+                ..Default::default()
+            },
             failures: vec!["bird died in node a".into()],
             ..Default::default()
         };
         let verdict = bad.judge(Bounds::default());
         assert!(!verdict.trustworthy);
-        assert_eq!(verdict.reasons.len(), 5);
+        assert_eq!(verdict.reasons.len(), 6);
     }
 }
