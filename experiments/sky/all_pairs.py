@@ -212,8 +212,8 @@ def whole_job(file):
             ours_changes += row["changed"] in ("1", "true")
             if row["delay_ns"]:
                 compared += 1
-                worst = max(worst, abs(int(row["delay_ns"]) - delay[pair]))
-                other_hops += int(row["hops"]) != hops[pair]
+                worst = max(worst, abs(int(row["delay_ns"]) - int(delay[pair])))
+                other_hops += int(row["hops"]) != int(hops[pair])
     data = {"steps": WHOLE_STEPS, "step_s": step_s, "compared": compared, "largest_difference_ns": worst,
             "other_hop_counts": other_hops, "changes_of_path": int(changes.sum()), "constel_changes_of_path": ours_changes}
     print(f"the whole job in Python: {step_s * 1e3:.1f} ms a step; {compared} delays within {worst:.0f} ns, {other_hops} other"
@@ -259,7 +259,7 @@ def main():
                 if ours_ns == "":
                     without += 1
                     continue
-                worst = max(worst, abs(int(ours_ns) - delay))
+                worst = max(worst, abs(int(ours_ns) - int(delay)))
                 compared += 1
     mean = {name: sum(times) / len(times) for name, times in spent.items()}
     data = {"host": common.host(), "constel": ours, "constel_parts_ms": parts, "whole_job_in_python": whole,

@@ -52,10 +52,7 @@ impl ContactPlan {
         let parts = interval.fold(lab, threads, Part::default, |part, sample, snapshot| {
             part.look(lab, &interval, sample, snapshot);
         });
-        let mut contacts: Vec<Contact> = parts
-            .into_iter()
-            .flat_map(|part| part.closed.into_iter().chain(part.open))
-            .collect();
+        let mut contacts: Vec<Contact> = parts.into_iter().flat_map(Part::contacts).collect();
         contacts.sort_unstable_by_key(|c| (c.a, c.b, c.from_ns));
         // Only where two parts of the walk meet does one contact end at the very instant the link's next begins.
         contacts.dedup_by(|later, earlier| earlier.joined_by(later));
@@ -90,30 +87,27 @@ impl Contact {
 struct Part {
     /// Over within the part.
     closed: Vec<Contact>,
-    /// Still there at the last sample looked at; in order of their ports.
-    open: Vec<Contact>,
-    /// Always empty between two looks; memory for the next `open`.
+    /// By laser link, its latest contact; whether it still goes on shows when it is next looked at.
+    lasers: Vec<Option<Contact>>,
+    /// The latest contacts of other links, in order of their ports: those there were at the last sample.
+    others: Vec<Contact>,
+    /// Always empty between two looks; memory for the next `others`.
     next: Vec<Contact>,
 }
 
 impl Part {
     fn look(&mut self, lab: &Lab, interval: &Interval, sample: u64, snapshot: &Snapshot) {
         let (t_ns, end_ns) = (snapshot.t_ns, interval.end_of(sample));
-        let mut open = self.open.drain(..).peekable();
+        let layout = &lab.layout;
+        self.lasers.resize(layout.isl_links().len(), None);
+        let mut others = self.others.drain(..).peekable();
         for edge in &snapshot.edges {
             // Both directions of a link are edges; one of them speaks for it.
             if edge.from > edge.to || edge.impairment.up_from_ns >= end_ns {
                 continue;
             }
             let key = (edge.from, edge.to);
-            while let Some(gone) = open.next_if(|c| (c.a, c.b) < key) {
-                self.closed.push(gone);
-            }
-            let known = open.next_if(|c| (c.a, c.b) == key);
-            let (a_node, b_node) = (
-                lab.layout.port(edge.from).node,
-                lab.layout.port(edge.to).node,
-            );
+            let (a_node, b_node) = (layout.port(edge.from).node, layout.port(edge.to).node);
             let positions = &snapshot.positions_itrf_m;
             let range_m = positions[a_node.index()].distance(positions[b_node.index()]);
             let delay_ns = edge.impairment.delay.delay_ns;
@@ -131,6 +125,19 @@ impl Part {
                 delay_min_ns: delay_ns,
                 delay_max_ns: delay_ns,
             };
+            // Most links are lasers, and most of them go on: their contacts stay where they are.
+            if let Some(link) = layout.isl_of_port(edge.from) {
+                let latest = &mut self.lasers[link.number as usize];
+                let goes_on = latest.as_mut().is_some_and(|c| c.joined_by(&now));
+                if !goes_on {
+                    self.closed.extend(latest.replace(now));
+                }
+                continue;
+            }
+            while let Some(gone) = others.next_if(|c| (c.a, c.b) < key) {
+                self.closed.push(gone);
+            }
+            let known = others.next_if(|c| (c.a, c.b) == key);
             // A link that comes back after an outage inside the sample is a contact of its own.
             let mut contact = known.unwrap_or(now);
             if known.is_some() && !contact.joined_by(&now) {
@@ -139,8 +146,14 @@ impl Part {
             }
             self.next.push(contact);
         }
-        self.closed.extend(open);
-        std::mem::swap(&mut self.open, &mut self.next);
+        self.closed.extend(others);
+        std::mem::swap(&mut self.others, &mut self.next);
+    }
+
+    /// All contacts, in no order.
+    fn contacts(self) -> impl Iterator<Item = Contact> {
+        let lasers = self.lasers.into_iter().flatten();
+        self.closed.into_iter().chain(lasers).chain(self.others)
     }
 }
 

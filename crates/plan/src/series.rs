@@ -169,6 +169,9 @@ const NOTHING: Point = Point {
     changed: false,
 };
 
+/// No node.
+const NONE: u32 = u32::MAX;
+
 /// One part of the walk.
 struct Part {
     paths: Paths,
@@ -189,13 +192,20 @@ struct Tally {
     delay_ns: (u64, u128, u64),
     hops: (u16, u16),
     changes: u64,
+    /// Of the path at the last sample: how many nodes it has, and the second of them.
+    nodes: usize,
+    first_hop: u32,
 }
 
 impl Part {
     fn new(pairs: usize, keep: bool) -> Self {
+        let tally = Tally {
+            first_hop: NONE,
+            ..Tally::default()
+        };
         Self {
             paths: Paths::default(),
-            tallies: vec![Tally::default(); pairs],
+            tallies: vec![tally; pairs],
             last: vec![Vec::new(); pairs],
             first: vec![Vec::new(); pairs],
             points: Vec::new(),
@@ -219,6 +229,15 @@ impl Part {
                 aimed = Some(to);
             }
             let (tally, last) = (&mut self.tallies[p], &mut self.last[p]);
+            if let Some(delays) = self.paths.unchanged(from, tally.first_hop) {
+                for (lane, delay_ns) in delays[..lanes].iter().enumerate() {
+                    let point = tally.take(*delay_ns, tally.nodes, false);
+                    if self.keep {
+                        self.points[base + lane * pairs.len() + p] = point;
+                    }
+                }
+                continue;
+            }
             let first = &mut self.first[p];
             self.paths.trace(from, |run, delays, nodes| {
                 let mut changed = tally.samples > 0 && last != nodes;
@@ -228,6 +247,8 @@ impl Part {
                 if tally.samples == 0 || changed {
                     last.clear();
                     last.extend_from_slice(nodes);
+                    tally.nodes = nodes.len();
+                    tally.first_hop = nodes.get(1).map_or(NONE, |node| *node);
                 }
                 for lane in run {
                     let point = tally.take(delays[lane], nodes.len(), changed);

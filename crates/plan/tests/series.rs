@@ -7,6 +7,7 @@ use constel_topology::{Layout, NodeId, NodeKind, Snapshot};
 use constel_units::TimeSpan;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 
 fn shipped(name: &str) -> String {
     std::fs::read_to_string(format!(
@@ -42,19 +43,34 @@ fn same_as_routing(text: &str, steps: u64, satellite_ends: bool) {
         ends.extend([NodeId(0), NodeId(7)]);
     }
     let mut stepper = lab.stepper();
-    let mut paths = Paths::default();
+    let (mut paths, mut kept) = (Paths::default(), Kept::default());
     let mut left = steps;
     while left > 0 {
         // Now and then not as many as there is room for.
-        let count = left.min(LANES as u64 - u64::from(left % 5 == 0));
+        let count = left.min(LANES as u64 - u64::from(left.is_multiple_of(5)));
         left -= count;
         let snapshots: Vec<Snapshot> = (0..count).map(|_| stepper.advance()).collect();
-        compare(layout, &snapshots, &ends, &mut paths);
+        compare(layout, &snapshots, &ends, &mut paths, &mut kept);
     }
+    // Orbits of a minute leave few paths as they were.
+    assert!(kept.times > ends.len() || lab.step_ns() > 1_000_000_000);
 }
 
-/// All paths between `ends` at the instants of some snapshots: as [`Graph`] has them. Says how many there are.
-fn compare(layout: &Layout, snapshots: &[Snapshot], ends: &[NodeId], paths: &mut Paths) {
+/// By two ends, the nodes of their path at the last instant looked at; and how often it stayed.
+#[derive(Default)]
+struct Kept {
+    last: BTreeMap<(NodeId, NodeId), Vec<u32>>,
+    times: usize,
+}
+
+/// All paths between `ends` at the instants of some snapshots: as [`Graph`] has them. There are some.
+fn compare(
+    layout: &Layout,
+    snapshots: &[Snapshot],
+    ends: &[NodeId],
+    paths: &mut Paths,
+    kept: &mut Kept,
+) {
     let mut scratch = Scratch::default();
     let graphs: Vec<Graph> = snapshots
         .iter()
@@ -70,6 +86,12 @@ fn compare(layout: &Layout, snapshots: &[Snapshot], ends: &[NodeId], paths: &mut
         paths.aim(slot, to);
         for &from in ends {
             let mut next = 0;
+            let last = kept.last.entry((from, to)).or_default();
+            let first = last.get(1).map_or(u32::MAX, |n| *n);
+            // Asked for only now and then: what is known of the paths of others must do.
+            let ask = (from.0 + to.0) % 3 > 0;
+            let unchanged = ask.then(|| paths.unchanged(from, first)).flatten();
+            let mut stays = true;
             paths.trace(from, |run, delays, nodes| {
                 assert_eq!(run.start, next);
                 next = run.end;
@@ -82,6 +104,13 @@ fn compare(layout: &Layout, snapshots: &[Snapshot], ends: &[NodeId], paths: &mut
                         std::iter::once(from.0).chain(onward).collect()
                     });
                     assert_eq!(nodes, hops, "{at}");
+                    stays &= hops == *last && !hops.is_empty();
+                    if let Some(unchanged) = unchanged {
+                        assert_eq!(unchanged[lane], delays[lane], "{at}");
+                    }
+                    if lane + 1 == snapshots.len() {
+                        last.clone_from(&hops);
+                    }
                     let delay_ns = trees[lane].distance_ns[from.index()];
                     match hops.is_empty() {
                         true => assert_eq!(delays[lane], f64::INFINITY, "{at}"),
@@ -90,6 +119,8 @@ fn compare(layout: &Layout, snapshots: &[Snapshot], ends: &[NodeId], paths: &mut
                 }
             });
             assert_eq!(next, snapshots.len());
+            assert!(unchanged.is_none() || stays, "{from} to {to}");
+            kept.times += usize::from(unchanged.is_some());
         }
     }
     assert!(seen > 0);
@@ -121,10 +152,10 @@ proptest! {
         let lab = lab_of(&shipped("iridium"));
         let all = lab.stepper().advance();
         let ends: Vec<NodeId> = [0, 7, 40].into_iter().chain(66..80).map(NodeId).collect();
-        let mut paths = Paths::default();
+        let (mut paths, mut kept) = (Paths::default(), Kept::default());
         for window in seeds {
             let snapshots: Vec<Snapshot> = window.iter().map(|seed| shaken(&all, *seed)).collect();
-            compare(&lab.layout, &snapshots, &ends, &mut paths);
+            compare(&lab.layout, &snapshots, &ends, &mut paths, &mut kept);
         }
     }
 }

@@ -16,6 +16,15 @@ pub(crate) struct Seen {
     pub(crate) sin_elevation: f64,
 }
 
+/// A satellite as a station looks at it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sight {
+    target: DVec3,
+    /// From the station to it, metres.
+    away: DVec3,
+    pub(crate) seen: Seen,
+}
+
 /// Directions from a station to points of the geostationary arc one degree of longitude apart, as far as
 /// they are above its horizon, from west to east. An angle to the nearest of them exceeds the angle to the arc itself by
 /// less than 0.02 degrees where it is 5 degrees or more.
@@ -81,6 +90,20 @@ impl Watcher {
         }
     }
 
+    /// How a satellite at `target` looks, whether it can be used or not.
+    pub(crate) fn sight(&self, target: DVec3) -> Sight {
+        let away = target - self.site.position_itrf_m;
+        let range_m = away.length();
+        Sight {
+            target,
+            away,
+            seen: Seen {
+                range_m,
+                sin_elevation: away.dot(self.site.up_itrf()) / range_m,
+            },
+        }
+    }
+
     /// Tests the satellite at `index` in the node table, which is at `target` at `t_ns`.
     pub(crate) fn test(
         &self,
@@ -94,7 +117,13 @@ impl Watcher {
         match layout.node(node).seat {
             Some(seat) => {
                 let constellation = usize::from(seat.constellation);
-                self.test_one_of(layout, place, (constellation, node), target, t_ns)
+                self.test_one_of(
+                    layout,
+                    place,
+                    (constellation, node),
+                    self.sight(target),
+                    t_ns,
+                )
             }
             None => Err(Down::NotForGround { node }),
         }
@@ -106,21 +135,18 @@ impl Watcher {
         layout: &Layout,
         place: usize,
         (constellation, node): (usize, NodeId),
-        target: DVec3,
+        sight: Sight,
         t_ns: u64,
     ) -> Result<Seen, Down> {
-        if target.is_nan() {
+        let constellations = &layout.spec().constellations;
+        if sight.seen.range_m.is_nan() {
             return Err(Down::NoPosition { node });
         }
         if !layout.serves_ground(node.index()) {
             return Err(Down::NotForGround { node });
         }
-        let away = target - self.site.position_itrf_m;
-        let range_m = away.length();
-        let seen = Seen {
-            range_m,
-            sin_elevation: away.dot(self.site.up_itrf()) / range_m,
-        };
+        let Sight { target, away, seen } = sight;
+        let range_m = seen.range_m;
         let elevation_deg = || seen.sin_elevation.clamp(-1.0, 1.0).asin().to_degrees();
         let (sin_mask, mask_deg) = layout.mask(place, constellation);
         if seen.sin_elevation < sin_mask {
@@ -147,7 +173,7 @@ impl Watcher {
                 }
             }
         }
-        let limit_deg = layout.spec().constellations[constellation].gso_avoidance_deg;
+        let limit_deg = constellations[constellation].gso_avoidance_deg;
         if limit_deg > 0.0 {
             let angle_deg = off_arc_deg(&self.arc, away / range_m);
             if angle_deg < limit_deg {
@@ -164,34 +190,57 @@ impl Watcher {
             sin_elevation: seen.sin_elevation,
             t_ns,
         };
-        if let Some(signals) = path.signals(layout, &layout.spec().constellations[constellation]) {
+        if let Some(signals) = path.signals(layout, &constellations[constellation]) {
             closes(&signals)?;
         }
         Ok(seen)
     }
 }
 
-/// How long a satellite stays above the mask, seconds: its present motion, from `now` to `later` in `dt_s`,
-/// goes on along a great circle, and the Earth is a sphere. Good to a few seconds.
-pub(crate) fn remaining_s(
-    station: DVec3,
-    now: DVec3,
-    later: DVec3,
-    dt_s: f64,
-    mask_deg: f64,
-) -> f64 {
-    let radial = now.normalize();
-    let along = (later - radial * radial.dot(later)).normalize_or_zero();
-    let rate = now.angle_between(later) / dt_s;
-    let mask = mask_deg.to_radians();
-    let ratio = station.length() * mask.cos() / now.length();
-    if !(rate > 0.0 && ratio < 1.0) {
+/// How a satellite flies, for [`remaining_s`]: found once for all stations.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Flight {
+    /// Unit vector from the Earth's centre towards it.
+    radial: DVec3,
+    /// Unit vector along its motion.
+    along: DVec3,
+    /// Distance from the Earth's centre, metres.
+    radius_m: f64,
+    /// Radians per second along a great circle.
+    rate: f64,
+}
+
+impl Flight {
+    /// From `now` to `later` in `dt_s`.
+    pub(crate) fn new(now: DVec3, later: DVec3, dt_s: f64) -> Flight {
+        let radius_m = now.length();
+        let radial = now / radius_m;
+        let height = radial.dot(later);
+        let across = later - radial * height;
+        Flight {
+            radial,
+            along: across.normalize_or_zero(),
+            radius_m,
+            rate: across.length().atan2(height) / dt_s,
+        }
+    }
+}
+
+/// How long a satellite stays above the mask, seconds: its present motion goes on along a great circle, and the Earth
+/// is a sphere. Good to a few seconds.
+pub(crate) fn remaining_s(station: DVec3, flight: &Flight, sin_mask: f64) -> f64 {
+    let station_m = station.length();
+    let cos_mask = (1.0 - sin_mask * sin_mask).sqrt();
+    let ratio = station_m * cos_mask / flight.radius_m;
+    // Neither an orbit that stands still nor one that has no position goes anywhere.
+    if !(flight.rate > 0.0 && ratio < 1.0) {
         return f64::INFINITY;
     }
-    let cap_cosine = (ratio.acos() - mask).cos();
-    let zenith = station.normalize();
-    let (a, b) = (zenith.dot(radial), zenith.dot(along));
-    let highest = a.hypot(b);
+    // The cap's half angle is acos(ratio) - mask.
+    let cap_cosine = ratio * cos_mask + (1.0 - ratio * ratio).sqrt() * sin_mask;
+    let zenith = station / station_m;
+    let (a, b) = (zenith.dot(flight.radial), zenith.dot(flight.along));
+    let highest = (a * a + b * b).sqrt();
     if cap_cosine >= highest {
         return 0.0;
     }
@@ -200,7 +249,7 @@ pub(crate) fn remaining_s(
     }
     // cos(angle to the zenith) = highest * cos(rate t - ahead): falls to the cap's at the end of the pass.
     let ahead = b.atan2(a);
-    ((ahead + (cap_cosine / highest).acos()) / rate).max(0.0)
+    ((ahead + (cap_cosine / highest).acos()) / flight.rate).max(0.0)
 }
 
 #[cfg(test)]
@@ -272,7 +321,9 @@ mod tests {
         let at = |deg: f64| DVec3::new(r * deg.to_radians().cos(), r * deg.to_radians().sin(), 0.0);
         let cap = ((e * 25_f64.to_radians().cos() / r).acos() - 25_f64.to_radians()).to_degrees();
         let station = DVec3::new(e, 0.0, 0.0);
-        let left = |from: f64| remaining_s(station, at(from), at(from + 1.0 / 15.0), 1.0, 25.0);
+        let sin_mask = 25_f64.to_radians().sin();
+        let flight = |from: f64| Flight::new(at(from), at(from + 1.0 / 15.0), 1.0);
+        let left = |from: f64| remaining_s(station, &flight(from), sin_mask);
         assert!((left(0.0) - cap * 15.0).abs() < 1e-6, "{}", left(0.0));
         assert!((left(-cap) - 2.0 * cap * 15.0).abs() < 1e-6);
         assert!((left(3.0) - (cap - 3.0) * 15.0).abs() < 1e-6);

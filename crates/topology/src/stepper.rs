@@ -3,7 +3,7 @@
 use crate::beams::{Beams, BentPipe, Found, Rules};
 use crate::edges::{Drafts, GroundEdges, Scene};
 use crate::failures::{self, Broken, Failures};
-use crate::ground::{Watcher, remaining_s};
+use crate::ground::{Flight, Watcher, remaining_s};
 use crate::ground_link::{Path, share};
 use crate::layout::Layout;
 use crate::node::NodeId;
@@ -40,6 +40,8 @@ pub struct Stepper {
     isl_up: Vec<Reach>,
     isl_started: bool,
     watchers: Vec<Watcher>,
+    /// How satellites fly, for policies that want to know how long they stay.
+    flights: Vec<Flight>,
     /// By station, then by constellation.
     windows: Vec<Window>,
     cutoffs: Vec<f64>,
@@ -117,6 +119,7 @@ impl Stepper {
             isl_up: vec![Reach::default(); layout.isl_links().len()],
             isl_started: false,
             watchers: stations.map(|s| Watcher::new(&layout, s, 0)).collect(),
+            flights: Vec::new(),
             windows: vec![Window::default(); spec.stations.len() * spec.constellations.len()],
             cutoffs: layout.isl_links().iter().map(cutoff).collect(),
             capacity: capacity.collect(),
@@ -288,8 +291,14 @@ impl Stepper {
         if foresees {
             self.ahead.locate(layout, &*self.sky, end_ns);
         }
-        let wants_remaining = self.policy.wants_remaining();
-        let step_s = spec.step_ns as f64 / 1e9;
+        self.flights.clear();
+        if self.policy.wants_remaining() {
+            let step_s = spec.step_ns as f64 / 1e9;
+            let ways = self.now.positions.iter().zip(&self.later.positions);
+            let ways = ways.take(layout.satellite_count());
+            self.flights
+                .extend(ways.map(|(now, later)| Flight::new(*now, *later, step_s)));
+        }
         self.beams.found.clear();
         self.beams.found_starts.clear();
         self.beams.found_starts.push(0);
@@ -307,34 +316,34 @@ impl Stepper {
                 let offset = layout.satellites_of(k).start;
                 let (sin_mask, mask_deg) = layout.mask(station, k);
                 let site = watcher.site.position_itrf_m;
+                let flights = self
+                    .flights
+                    .get(layout.satellites_of(k))
+                    .unwrap_or_default();
                 let window = &mut self.windows[station * layout.spec().constellations.len() + k];
                 if moves {
                     *window = Window::default();
                 }
                 index.candidates(window, site, mask_deg, |i| {
-                    let target = self.now.positions[offset + i];
                     // Many are below the mask: the cheap test first.
-                    let away = target - site;
-                    if away.dot(watcher.site.up_itrf()) < sin_mask * away.length() {
+                    let sight = watcher.sight(self.now.positions[offset + i]);
+                    if sight.seen.sin_elevation < sin_mask {
                         return;
                     }
                     let satellite = NodeId((offset + i) as u32);
                     let one = (k, satellite);
-                    let Ok(seen) = watcher.test_one_of(layout, station, one, target, t_ns) else {
+                    let Ok(seen) = watcher.test_one_of(layout, station, one, sight, t_ns) else {
                         return;
                     };
                     if self.broken.node(satellite).is_some() {
                         return;
                     }
-                    let remaining_s = if wants_remaining {
-                        let later = self.later.positions[offset + i];
-                        remaining_s(site, target, later, step_s, mask_deg)
-                    } else {
-                        f64::INFINITY
-                    };
+                    let flight = flights.get(i);
+                    let remaining_s =
+                        flight.map_or(f64::INFINITY, |f| remaining_s(site, f, sin_mask));
                     let leaving = later.is_some_and(|w| {
-                        let target = self.ahead.positions[offset + i];
-                        w.test(layout, station, offset + i, target, end_ns).is_err()
+                        let sight = w.sight(self.ahead.positions[offset + i]);
+                        w.test_one_of(layout, station, one, sight, end_ns).is_err()
                     });
                     self.beams.found.push(Found {
                         satellite,

@@ -30,11 +30,47 @@ impl DerefMut for Times {
     }
 }
 
+/// All instants, as bits.
+pub(super) const ALL: u32 = (1 << LANES) - 1;
+
 /// No way at any instant.
 pub(super) const NEVER: Times = Times([f64::INFINITY; LANES]);
 
 /// No delay at any instant.
 pub(super) const NOTHING: Times = Times([0.0; LANES]);
+
+/// Whether this processor adds and compares four doubles at once.
+#[inline(always)]
+pub(super) fn by_fours() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("avx2");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
+}
+
+/// Makes of `fn NAME(..)`, which must be inlined always, a function that is compiled twice and runs by fours where the
+/// processor can. (Functions that use vectors by loops over [`LANES`], as all here do, know nothing of that.)
+macro_rules! twice {
+    ($(#[$doc:meta])* fn $name:ident as $once:ident, $four:ident(&self $(, $argument:ident: $type:ty)*) -> $result:ty) => {
+        $(#[$doc])*
+        fn $name(&self $(, $argument: $type)*) -> $result {
+            #[cfg(target_arch = "x86_64")]
+            if $crate::paths::lanes::by_fours() {
+                #[allow(unsafe_code, reason = "the one way to what only some processors have")]
+                // SAFETY: the processor has AVX2.
+                return unsafe { self.$four($($argument),*) };
+            }
+            self.$once($($argument),*)
+        }
+
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx2")]
+        fn $four(&self $(, $argument: $type)*) -> $result {
+            self.$once($($argument),*)
+        }
+    };
+}
+pub(super) use twice;
 
 /// `least = min(least, a + b)`.
 #[inline(always)]
@@ -64,9 +100,15 @@ pub(super) fn any_positive(times: &Times) -> bool {
 /// The lanes in which `a + b` is `sum`, as bits; two of them infinite are the same.
 #[inline(always)]
 pub(super) fn equal(a: &Times, b: &Times, sum: &Times) -> u32 {
-    (0..LANES).fold(0, |set, lane| {
-        set | (u32::from(a[lane] + b[lane] == sum[lane]) << lane)
-    })
+    // Neither is ever negative or no number: equal ones have equal bits. Mostly all lanes are, or none.
+    let mut differ = [0; LANES];
+    for lane in 0..LANES {
+        differ[lane] = (a[lane] + b[lane]).to_bits() ^ sum[lane].to_bits();
+    }
+    if differ.iter().fold(0, |any, bits| any | bits) == 0 {
+        return ALL;
+    }
+    (0..LANES).fold(0, |set, lane| set | (u32::from(differ[lane] == 0) << lane))
 }
 
 /// Where `a + b` is less than `least`, or as much and `from` comes before `by`: takes it, and `from`.

@@ -16,13 +16,11 @@ use constel_topology::{Layout, NodeId, Snapshot};
 pub use lanes::LANES;
 
 use graph::Graph;
-use lanes::{NEVER, NOTHING, Times, choose, equal, lower};
+use lanes::{ALL, NEVER, NOTHING, Times, choose, equal, lower, twice};
 use tree::{Order, Scratch, unknown};
 
 /// Nobody.
 const NOBODY: u32 = u32::MAX;
-/// All instants, as bits.
-const ALL: u32 = (1 << LANES) - 1;
 
 /// The graph of up to [`LANES`] instants, and what is kept of each destination from then to the next ones.
 #[derive(Debug, Default)]
@@ -36,6 +34,11 @@ pub struct Paths {
     /// First hops of nodes towards the destination, where they have been asked for: those of this `aim`.
     hops: Vec<Hop>,
     aim: u64,
+    /// By slot and node: what is remembered of first hops.
+    lasts: Vec<Vec<Last>>,
+    slot: usize,
+    /// How often instants were forgotten.
+    batch: u32,
     nodes: Vec<u32>,
 }
 
@@ -47,6 +50,26 @@ struct Hop {
     to: [u32; LANES],
     /// Whether it is the same at all instants there are.
     steady: bool,
+    /// Whether it is steady, and the same as at the last instant of those loaded before.
+    kept: bool,
+    /// Whether that holds for all hops from there on, too; `None`: nobody has looked.
+    all_kept: Option<bool>,
+}
+
+/// A node's first hop towards a destination at the last instant of some that were loaded together.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    /// [`Paths::batch`] of then.
+    batch: u32,
+    to: u32,
+}
+
+impl Last {
+    /// Nobody has asked.
+    const UNKNOWN: Last = Last {
+        batch: 0,
+        to: NOBODY,
+    };
 }
 
 impl Hop {
@@ -65,6 +88,7 @@ impl Paths {
     /// Forgets the instants loaded.
     pub fn clear(&mut self) {
         self.graph.clear();
+        self.batch += 1;
     }
 
     /// How many instants are loaded.
@@ -85,7 +109,10 @@ impl Paths {
     pub fn aim(&mut self, slot: usize, destination: NodeId) {
         if self.orders.len() <= slot {
             self.orders.resize_with(slot + 1, Order::default);
+            self.lasts.resize_with(slot + 1, Vec::new);
         }
+        self.slot = slot;
+        self.lasts[slot].resize(self.graph.nodes(), Last::UNKNOWN);
         unknown(&mut self.distances, self.graph.nodes());
         match self.graph.access(destination.0) {
             None => self.distances[destination.index()] = NOTHING,
@@ -146,6 +173,43 @@ impl Paths {
         self.nodes = nodes;
     }
 
+    /// The delays of the least-delay paths from `from` to the destination aimed at, if at all instants it is the one path
+    /// whose first node after `from` is `first`, and which was the least at the last instant loaded before. That there was
+    /// one with this first node then is the caller's to know. `None` also where it cannot be told at little cost.
+    pub fn unchanged(&mut self, from: NodeId, first: u32) -> Option<[f64; LANES]> {
+        let (hop, delays) = self.first_hops(from);
+        let lanes = self.graph.lanes;
+        let same = hop.steady && hop.to[0] == first;
+        let exists = delays[..lanes].iter().all(|d| *d < f64::INFINITY);
+        (same && exists && self.kept_from(first)).then_some(*delays)
+    }
+
+    /// Whether all hops from `node` on are the same as at the last instant loaded before.
+    fn kept_from(&mut self, node: u32) -> bool {
+        let mut way = std::mem::take(&mut self.nodes);
+        way.clear();
+        let mut at = node;
+        let kept = loop {
+            if at == self.destination {
+                break true;
+            }
+            let hop = self.hop(at);
+            if let Some(known) = hop.all_kept {
+                break known;
+            }
+            way.push(at);
+            if !hop.kept {
+                break false;
+            }
+            at = hop.to[0];
+        };
+        for node in &way {
+            self.hops[*node as usize].all_kept = Some(kept);
+        }
+        self.nodes = way;
+        kept
+    }
+
     /// First hops of a path's first node, and the path's delays.
     fn first_hops(&mut self, from: NodeId) -> (Hop, Times) {
         if from.0 == self.destination {
@@ -170,12 +234,26 @@ impl Paths {
     /// distance and the delay to it make the node's own. Of no meaning at instants when there is no way.
     fn hop(&mut self, node: u32) -> &Hop {
         if self.hops[node as usize].aim != self.aim {
-            self.hops[node as usize] = self.find_hop(node);
+            let hop = self.find_hop(node);
+            let last = &mut self.lasts[self.slot][node as usize];
+            let now = Last {
+                batch: self.batch,
+                to: hop.to[self.graph.lanes - 1],
+            };
+            let before = std::mem::replace(last, now);
+            let kept = hop.steady && before.batch + 1 == self.batch && before.to == now.to;
+            self.hops[node as usize] = Hop { kept, ..hop };
         }
         &self.hops[node as usize]
     }
 
-    fn find_hop(&self, node: u32) -> Hop {
+    twice! {
+        /// What [`Paths::hop`] remembers, but for what it was before.
+        fn find_hop as find_hop_once, find_hop_by_fours(&self, node: u32) -> Hop
+    }
+
+    #[inline(always)]
+    fn find_hop_once(&self, node: u32) -> Hop {
         let own = &self.distances[node as usize];
         let (mut to, mut open) = ([NOBODY; LANES], ALL);
         let mut take = |peer: u32, lanes: u32| {
@@ -216,6 +294,7 @@ impl Paths {
             aim: self.aim,
             to,
             steady: to[..self.graph.lanes].iter().all(|t| *t == to[0]),
+            ..Hop::default()
         }
     }
 }

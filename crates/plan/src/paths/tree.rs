@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::graph::Graph;
-use super::lanes::{NEVER, NOTHING, Times, any_positive, excess, lower};
+use super::lanes::{NEVER, NOTHING, Times, any_positive, excess, lower, twice};
 
 /// Passes in an old order before a new one is made from nothing.
 const PASSES: usize = 3;
@@ -43,7 +43,8 @@ pub(super) struct Order {
 /// Memory for making an order.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
-    heap: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Nodes with their distances in front, in one number each.
+    heap: BinaryHeap<Reverse<u64>>,
     distances: Vec<u64>,
     starts: Vec<u32>,
     order: Vec<u32>,
@@ -77,29 +78,13 @@ impl Order {
         self.make(graph, scratch);
     }
 
-    /// One pass in order; true when the order was wrong somewhere, so that another one is needed.
-    fn pass(&self, graph: &Graph, distances: &mut [Times]) -> bool {
-        #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") {
-            #[allow(
-                unsafe_code,
-                reason = "the one way to use what only some processors have"
-            )]
-            // SAFETY: the processor has AVX2.
-            return unsafe { self.pass_by_fours(graph, distances) };
-        }
-        self.pass_anywhere(graph, distances)
-    }
-
-    /// The same, compiled to instructions that add and compare four doubles at once.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
-    fn pass_by_fours(&self, graph: &Graph, distances: &mut [Times]) -> bool {
-        self.pass_anywhere(graph, distances)
+    twice! {
+        /// One pass in order; true when the order was wrong somewhere, so that another one is needed.
+        fn pass as pass_once, pass_by_fours(&self, graph: &Graph, distances: &mut [Times]) -> bool
     }
 
     #[inline(always)]
-    fn pass_anywhere(&self, graph: &Graph, distances: &mut [Times]) -> bool {
+    fn pass_once(&self, graph: &Graph, distances: &mut [Times]) -> bool {
         let delays = graph.delays.as_slice();
         let mut wrong = false;
         let mut first = 0;
@@ -155,6 +140,7 @@ impl Order {
 impl Scratch {
     /// Distances at the last instant, from what `offers` the destination's own links give, by Dijkstra's algorithm.
     fn search(&mut self, graph: &Graph, offers: &[Times]) {
+        assert!(offers.len() as u64 <= NODE, "too many nodes");
         let last = graph.lanes - 1;
         let Scratch {
             heap, distances, ..
@@ -163,9 +149,11 @@ impl Scratch {
         distances.extend(offers.iter().map(|d| nanoseconds(d[last])));
         heap.clear();
         let found = (0..).zip(&*distances).filter(|(_, ns)| **ns < u64::MAX);
-        heap.extend(found.map(|(node, ns)| Reverse((*ns, node))));
-        while let Some(Reverse((ns, node))) = heap.pop() {
-            if ns > distances[node as usize] {
+        heap.extend(found.map(|(node, ns)| Reverse(packed(*ns, node))));
+        while let Some(Reverse(next)) = heap.pop() {
+            let node = (next & NODE) as u32;
+            let ns = distances[node as usize];
+            if next > packed(ns, node) {
                 continue;
             }
             for arc in graph.arcs(node) {
@@ -173,7 +161,7 @@ impl Scratch {
                 let known = &mut distances[arc.peer as usize];
                 if longer < *known {
                     *known = longer;
-                    heap.push(Reverse((longer, arc.peer)));
+                    heap.push(Reverse(packed(longer, arc.peer)));
                 }
             }
         }
@@ -189,9 +177,11 @@ impl Scratch {
             ..
         } = self;
         let reached = distances.iter().filter(|ns| **ns < u64::MAX);
-        let width = reached.max().map_or(1, |most| most / PARTS as u64 + 1);
+        // The least power of two that is wide enough: a shift instead of a division.
+        let most = reached.max().map_or(0, |most| most / PARTS as u64);
+        let width = u64::BITS - most.leading_zeros();
         // Those that are not reached come last.
-        let part = |ns: u64| ((ns / width) as usize).min(PARTS);
+        let part = |ns: u64| ((ns >> width) as usize).min(PARTS);
         starts.clear();
         starts.resize(PARTS + 2, 0);
         distances.iter().for_each(|ns| starts[part(*ns) + 1] += 1);
@@ -207,6 +197,14 @@ impl Scratch {
             *place += 1;
         }
     }
+}
+
+/// The lower bits of what is [`packed`].
+const NODE: u64 = (1 << 24) - 1;
+
+/// A node behind its distance. Distances are good for orders: beyond 18 minutes all are alike.
+fn packed(ns: u64, node: u32) -> u64 {
+    ns.min(u64::MAX >> 24) << 24 | u64::from(node)
 }
 
 /// Whole nanoseconds; the greatest number for never.
