@@ -23,6 +23,7 @@ mod limits;
 mod manifest;
 mod nodes;
 mod oriented;
+mod parting;
 mod paths;
 mod preflight;
 mod progress;

@@ -16,6 +16,7 @@ use crate::error::EngineError;
 use crate::impair;
 use crate::nodes::LiveNode;
 use crate::oriented::Oriented;
+use crate::parting::{Parted, part};
 use crate::summary::ChangeRow;
 use crate::wiring::Wiring;
 
@@ -74,12 +75,7 @@ pub(crate) struct Draining {
 pub(crate) struct Ready {
     snapshot: Arc<Snapshot>,
     pub(crate) delta: Delta,
-    update: EdgeUpdate,
-    /// Edges that go with it.
-    gone: Vec<(PortId, PortId)>,
-    /// What goes only when it has drained; without draining it is part of `update`.
-    later: EdgeUpdate,
-    gone_later: Vec<(PortId, PortId)>,
+    parted: Parted,
     routes: Option<Prepared>,
 }
 
@@ -160,20 +156,12 @@ impl Steps {
         let start = Instant::now();
         let snapshot = self.stepper.advance();
         let delta = diff(&self.wiring.lab.layout, &self.current, &snapshot);
-        // What breaks carries nothing from that moment on: nobody foresaw it.
-        let drains = |from, to| {
-            let layout = &self.wiring.lab.layout;
-            self.drain_ns > 0 && !snapshot.broken.cuts(layout, from, to)
-        };
-        let goes_later = |change: &EdgeChange| matches!(change, EdgeChange::Remove { from, to } if drains(*from, *to));
-        let (later, changes): (Vec<EdgeChange>, Vec<EdgeChange>) =
-            delta.changes(zero_mono_ns).partition(goes_later);
-        let removed = delta.removed.iter().copied();
-        let (gone_later, gone) = removed.partition(|(from, to)| drains(*from, *to));
+        let layout = &self.wiring.lab.layout;
+        let parted = part(layout, &snapshot, &delta, self.drain_ns, zero_mono_ns);
         self.times
             .compute_ns
             .push(start.elapsed().as_nanos() as f64);
-        let edge_changes = changes.len() + later.len();
+        let edge_changes = parted.now.len() + parted.later.len();
         self.times.edge_changes.push(edge_changes as f64);
         let start = Instant::now();
         if let Some(computed) = &mut self.computed {
@@ -190,10 +178,7 @@ impl Steps {
         Ready {
             snapshot: Arc::new(snapshot),
             delta,
-            update: EdgeUpdate { changes },
-            gone,
-            later: EdgeUpdate { changes: later },
-            gone_later,
+            parted,
             routes,
         }
     }
@@ -212,9 +197,16 @@ impl Steps {
         zero_mono_ns: u64,
         mut stop: impl FnMut(Duration) -> bool,
     ) -> Result<bool, EngineError> {
-        let t_ns = ready.snapshot.t_ns;
+        let Ready {
+            snapshot,
+            delta,
+            parted,
+            routes,
+        } = ready;
+        let t_ns = snapshot.t_ns;
         let due = zero_mono_ns + t_ns;
-        let pending = self.relay.submit(ready.update, Some(due))?;
+        let changes = parted.now;
+        let pending = self.relay.submit(EdgeUpdate { changes }, Some(due))?;
         loop {
             let left = self.clock.until(t_ns).unwrap_or(STOP_CHECK);
             if left.is_zero() {
@@ -238,29 +230,30 @@ impl Steps {
             .push(applied.at_ns.saturating_sub(due) as f64);
         let start = mono_ns();
         self.drained()?;
-        self.forget_neighbours(&ready.gone)?;
-        self.learn_neighbours(&ready.delta)?;
-        if let (Some(computed), Some(mut prepared)) = (&mut self.computed, ready.routes) {
+        self.forget_neighbours(&parted.gone)?;
+        self.learn_neighbours(&delta)?;
+        if let (Some(computed), Some(mut prepared)) = (&mut self.computed, routes) {
             // Failures by hand since then, or what was heard: other routes, and other routes in the kernels.
             if !computed.holds(&self.wiring, &prepared) {
-                prepared = computed.prepare(&self.wiring, &ready.snapshot);
+                prepared = computed.prepare(&self.wiring, &snapshot);
             }
             let requests = computed.install(&self.wiring, &self.nodes, prepared)?;
             self.times.route_requests.push(requests as f64);
-            computed.begin(&self.wiring, &ready.snapshot);
+            computed.begin(&self.wiring, &snapshot);
         }
         self.routed_at_ns = mono_ns();
-        if !ready.later.changes.is_empty() {
+        if !parted.later.is_empty() {
             // Counted from here: however long the kernels took, the routes came first.
             // But never beyond the step, which may be followed by one that brings a link back.
             let at = (mono_ns() + self.drain_ns).min(due + self.wiring.lab.step_ns() - 1);
+            let changes = parted.later;
             self.draining = Some(Draining {
-                gone: self.relay.submit(ready.later, Some(at))?,
-                removed: ready.gone_later,
+                gone: self.relay.submit(EdgeUpdate { changes }, Some(at))?,
+                removed: parted.gone_later,
             });
         }
         self.times.kernel_ns.push((mono_ns() - start) as f64);
-        self.current = ready.snapshot;
+        self.current = snapshot;
         Ok(true)
     }
 

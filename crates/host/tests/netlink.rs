@@ -512,6 +512,64 @@ fn a_thousand_pairs_in_one_batch() {
 }
 
 #[test]
+fn a_route_that_is_replaced_is_never_absent() {
+    // One next hop, several, one of them, others: whatever is replaced by whatever, in both families.
+    let mut p = pair();
+    let mut b = Batch::new();
+    b.add_address(&AddressSpec::new(10, prefix("10.1.0.1/24")));
+    b.add_address(&AddressSpec::new(10, prefix("fd00::1/64")));
+    p.sa.send(&mut b).unwrap();
+    let goals = [ip("10.7.0.1"), ip("fd07::1")];
+    let route = |goal: IpAddr, last: &[u8]| {
+        let gateway = |n: &u8| match goal {
+            IpAddr::V4(_) => ip(&format!("10.1.0.{n}")),
+            IpAddr::V6(_) => ip(&format!("fd00::{n}")),
+        };
+        let mut hops: Vec<NextHop> = last.iter().map(|n| NextHop::via(10, gateway(n))).collect();
+        let target = match hops.len() {
+            1 => RouteTarget::Hop(hops.remove(0)),
+            _ => RouteTarget::Multipath(hops),
+        };
+        Route::new(IpPrefix::host(goal), target)
+    };
+    let sets: [&[u8]; 6] = [&[2], &[2, 3, 4], &[3], &[5, 6], &[2, 3], &[4]];
+    for goal in goals {
+        b.add_route(&route(goal, sets[0])).unwrap();
+    }
+    p.sa.send(&mut b).unwrap();
+    let mut asker = Socket::open_in(&p.a).unwrap();
+    let over = std::sync::atomic::AtomicBool::new(false);
+    let looked = std::thread::scope(|scope| {
+        let looking = scope.spawn(|| {
+            let mut looks = 0_u32;
+            while !over.load(std::sync::atomic::Ordering::Acquire) {
+                for (goal, found) in goals.iter().zip(asker.lookup(&goals).unwrap()) {
+                    assert!(found.is_some(), "no route to {goal} for a moment");
+                }
+                looks += 1;
+            }
+            looks
+        });
+        for set in sets.iter().cycle().take(3000) {
+            for goal in goals {
+                b.replace_route(&route(goal, set)).unwrap();
+            }
+            p.sa.send(&mut b).unwrap();
+        }
+        over.store(true, std::sync::atomic::Ordering::Release);
+        looking.join().unwrap()
+    });
+    assert!(looked > 100, "{looked} looks prove little");
+    // What the last left is all there is.
+    let left = p.sa.routes().unwrap();
+    for goal in goals {
+        let mut of_goal = left.iter().filter(|r| r.dst == IpPrefix::host(goal));
+        assert_eq!(of_goal.next().unwrap().target, route(goal, sets[5]).target);
+        assert!(of_goal.next().is_none(), "nothing else is left of {goal}");
+    }
+}
+
+#[test]
 fn lookups_find_what_the_kernel_would_use() {
     let mut p = pair();
     let mut batch = Batch::new();
@@ -555,4 +613,80 @@ fn lookups_find_what_the_kernel_would_use() {
     let many: Vec<IpAddr> = (0..3000).map(|i| asked[i % 4]).collect();
     let found = p.sa.lookup(&many).unwrap();
     assert!((0..3000).all(|i| found[i].is_some() == (i % 4 != 3)));
+}
+
+/// Prints how long one route takes to be replaced while namespaces full of links come and go next door. Run with
+/// `cargo test --release -p constel-host --test netlink -- --ignored --nocapture what_routes_wait_for`.
+#[test]
+#[ignore = "prints figures"]
+fn what_routes_wait_for() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    const LINKS: u32 = 200;
+    let mut p = pair();
+    let mut b = Batch::new();
+    b.add_address(&AddressSpec::new(10, prefix("10.1.0.1/24")));
+    b.add_address(&AddressSpec::new(10, prefix("fd00::1/64")));
+    p.sa.send(&mut b).unwrap();
+    let mut measure = |what: &str| {
+        for (family, goal, gateways) in [
+            ("IPv4", "10.7.0.1/32", ["10.1.0.2", "10.1.0.3"]),
+            ("IPv6", "fd07::1/128", ["fd00::2", "fd00::3"]),
+        ] {
+            let begun = Instant::now();
+            let mut took: Vec<Duration> = Vec::new();
+            while begun.elapsed() < Duration::from_secs(5) {
+                let gateway = ip(gateways[took.len() % 2]);
+                let mut b = Batch::new();
+                b.replace_route(&Route::via(prefix(goal), 10, gateway))
+                    .unwrap();
+                let start = Instant::now();
+                p.sa.send(&mut b).unwrap();
+                took.push(start.elapsed());
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            took.sort_unstable();
+            let at = |share: f64| took[((took.len() - 1) as f64 * share) as usize];
+            println!(
+                "{family} route, {what}: p50 {:.1?} p99 {:.1?} max {:.1?} of {}",
+                at(0.5),
+                at(0.99),
+                at(1.0),
+                took.len()
+            );
+        }
+    };
+    measure("nothing else");
+    let over = AtomicBool::new(false);
+    let rounds = std::thread::scope(|scope| {
+        let churn = scope.spawn(|| {
+            let mut rounds = 0;
+            while !over.load(Ordering::Acquire) {
+                let nodes = NetNs::create_many(LINKS as usize, None).unwrap();
+                let home = NetNs::new().unwrap();
+                let mut socket = Socket::open_in(&home).unwrap();
+                let mut batch = Batch::new();
+                for (number, node) in nodes.iter().enumerate() {
+                    let name = format!("h{number}");
+                    let near = VethEnd {
+                        name: &name,
+                        up: true,
+                        ..VethEnd::default()
+                    };
+                    let far = VethEnd {
+                        name: "far",
+                        netns: Some(node.fd()),
+                        ..VethEnd::default()
+                    };
+                    batch.create_veth(&near, &far).unwrap();
+                }
+                socket.send(&mut batch).unwrap();
+                rounds += 1;
+            }
+            rounds
+        });
+        measure("namespaces and links made and removed");
+        over.store(true, Ordering::Release);
+        churn.join().unwrap()
+    });
+    println!("{rounds} times {LINKS} namespaces and links meanwhile");
 }
