@@ -110,14 +110,14 @@ impl Computed {
         self.version(wiring) == prepared.version
     }
 
-    /// What must change for `snapshot`, without the links failed by hand. Pure; the kernels are told by
+    /// What must change for `snapshot`, without the links failed by hand. Touches no kernel; they are told by
     /// [`Computed::install`].
-    pub(crate) fn prepare(&self, wiring: &Wiring, snapshot: &Snapshot) -> Prepared {
+    pub(crate) fn prepare(&mut self, wiring: &Wiring, snapshot: &Snapshot) -> Prepared {
         let version = self.version(wiring);
         let layout = &wiring.lab.layout;
         let rest = wiring.failed.without(snapshot);
         let snapshot = rest.as_ref().unwrap_or(snapshot);
-        let routes = match &self.oriented {
+        let routes = match &mut self.oriented {
             Some(oriented) => oriented.routes(layout, snapshot, &self.destinations, self.rule),
             None => {
                 let graph = Graph::new(layout, snapshot, GroundTransit::Never);

@@ -1,6 +1,8 @@
 //! Nodes that know the sky ahead and learn of what breaks by messages, not by decree: `routing.reaction`.
 
-use constel_routing::foresight::{Foresight, Reaction, Told};
+use std::collections::BTreeMap;
+
+use constel_routing::foresight::{Foresight, Heard, Reaction, Told};
 use constel_routing::{Routes, Rule};
 use constel_topology::{Layout, NodeId, Snapshot, Stepper};
 
@@ -14,6 +16,8 @@ pub(crate) struct Oriented {
     now: Snapshot,
     ahead: Option<Snapshot>,
     state: Foresight,
+    /// Routes of the views met so far, by step, while neither topology changes.
+    computed: BTreeMap<u64, BTreeMap<Heard, Routes>>,
     /// Counts what changed some node's view.
     heard: u64,
     /// Changes of links failed by hand that have been noticed.
@@ -28,6 +32,7 @@ impl Oriented {
             now: Snapshot::default(),
             ahead: None,
             state: Foresight::new(&wiring.lab.layout, reaction),
+            computed: BTreeMap::new(),
             heard: 0,
             by_hand: 0,
         }
@@ -70,6 +75,8 @@ impl Oriented {
         if let Some(ahead) = self.ahead.take() {
             self.now = ahead;
         }
+        let step = self.now.step;
+        self.computed.retain(|of, _| *of >= step);
     }
 
     /// Links failed or healed by hand since are noticed, and messages handled that have arrived by lab time `now_ns`.
@@ -81,7 +88,10 @@ impl Oriented {
     }
 
     fn notice(&mut self, wiring: &Wiring, actual: &Snapshot, now_ns: u64) {
-        self.by_hand = wiring.failed.version();
+        if self.by_hand != wiring.failed.version() {
+            self.by_hand = wiring.failed.version();
+            self.computed.clear();
+        }
         let rest = wiring.failed.without(actual);
         let actual = rest.as_ref().unwrap_or(actual);
         let layout = &wiring.lab.layout;
@@ -94,7 +104,7 @@ impl Oriented {
 
     /// Every node's routes by its own view, for the step in force or the one foreseen last.
     pub(crate) fn routes(
-        &self,
+        &mut self,
         layout: &Layout,
         actual: &Snapshot,
         destinations: &[NodeId],
@@ -102,7 +112,8 @@ impl Oriented {
     ) -> Routes {
         let ahead = self.ahead.as_ref();
         let foreseen = ahead.filter(|s| s.step == actual.step).unwrap_or(&self.now);
+        let known = self.computed.entry(foreseen.step).or_default();
         self.state
-            .routes(layout, foreseen, actual, destinations, rule)
+            .routes(layout, (foreseen, actual), destinations, rule, known)
     }
 }

@@ -164,13 +164,10 @@ impl Steps {
         let edge_changes = parted.now.len() + parted.later.len();
         self.times.edge_changes.push(edge_changes as f64);
         let start = Instant::now();
-        if let Some(computed) = &mut self.computed {
+        let routes = self.computed.as_mut().map(|computed| {
             computed.foresee();
-        }
-        let routes = self
-            .computed
-            .as_ref()
-            .map(|c| c.prepare(&self.wiring, &snapshot));
+            computed.prepare(&self.wiring, &snapshot)
+        });
         if let Some(prepared) = &routes {
             self.times.routes_ns.push(start.elapsed().as_nanos() as f64);
             self.times.route_changes.push(prepared.changes.len() as f64);

@@ -60,6 +60,10 @@ pub struct Told {
     pub sent: u64,
 }
 
+/// Which messages, of those that say something, a node has heard: whose, and their numbers.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Heard(Vec<(NodeId, u32)>);
+
 /// A message on its way: when it is handled, by whom, whose it is, and its number.
 type Arrival = Reverse<(u64, NodeId, NodeId, u32)>;
 
@@ -212,31 +216,40 @@ impl Foresight {
         changed
     }
 
-    /// Every node's routes by its own view.
+    /// Every node's routes by its own view. `known` keeps what was computed: the routes of views met before with the
+    /// same topologies, destinations and rule.
     #[must_use]
     pub fn routes(
         &self,
         layout: &Layout,
-        foreseen: &Snapshot,
-        actual: &Snapshot,
+        (foreseen, actual): (&Snapshot, &Snapshot),
         destinations: &[NodeId],
         rule: Rule,
+        known: &mut BTreeMap<Heard, Routes>,
     ) -> Routes {
         // Nodes that have heard the same have the same view, and messages that say nothing make none.
-        let mut views: BTreeMap<Vec<(NodeId, u32)>, Vec<NodeId>> = BTreeMap::new();
+        let mut views: BTreeMap<Heard, Vec<NodeId>> = BTreeMap::new();
         for (node, known) in (0..).map(NodeId).zip(&self.known) {
             let says = |(origin, number): (&NodeId, &u32)| {
                 let surprise = &self.said[origin][*number as usize];
                 (*surprise != Surprise::default()).then_some((*origin, *number))
             };
-            let heard = known.iter().filter_map(says).collect();
+            let heard = Heard(known.iter().filter_map(says).collect());
             views.entry(heard).or_default().push(node);
         }
-        let parts = views.into_iter().map(|(heard, nodes)| {
-            let view = self.view(foreseen, actual, &heard);
+        for heard in views
+            .keys()
+            .filter(|heard| !known.contains_key(heard))
+            .cloned()
+            .collect::<Vec<_>>()
+        {
+            let view = self.view(foreseen, actual, &heard.0);
             let graph = Graph::new(layout, &view, GroundTransit::Never);
-            (Routes::compute_by(&graph, destinations, rule), nodes)
-        });
+            known.insert(heard, Routes::compute_by(&graph, destinations, rule));
+        }
+        let parts = views
+            .iter()
+            .map(|(heard, nodes)| (&known[heard], nodes.as_slice()));
         Routes::mixed(parts)
     }
 

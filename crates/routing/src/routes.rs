@@ -101,19 +101,20 @@ impl Routes {
     }
 
     /// Each node's routes from the part that it is listed in; all parts are for the same destinations.
-    pub(crate) fn mixed(parts: impl IntoIterator<Item = (Routes, Vec<NodeId>)>) -> Routes {
+    pub(crate) fn mixed<'a>(parts: impl IntoIterator<Item = (&'a Routes, &'a [NodeId])>) -> Routes {
         let mut parts = parts.into_iter();
-        let Some((mut mixed, _)) = parts.next() else {
+        let Some((first, _)) = parts.next() else {
             return Routes::default();
         };
-        for (mut routes, nodes) in parts {
+        let mut mixed = first.clone();
+        for (routes, nodes) in parts {
             for at in 0..mixed.destinations.len() {
-                for node in &nodes {
+                for node in nodes {
                     let n = node.index();
                     mixed.next[at][n] = routes.next[at][n];
                     mixed.cost[at][n] = routes.cost[at][n];
-                    match routes.others[at].remove(&node.0) {
-                        Some(others) => mixed.others[at].insert(node.0, others),
+                    match routes.others[at].get(&node.0) {
+                        Some(others) => mixed.others[at].insert(node.0, others.clone()),
                         None => mixed.others[at].remove(&node.0),
                     };
                 }

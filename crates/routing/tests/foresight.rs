@@ -61,13 +61,9 @@ impl World {
     }
 
     fn believed(&self, state: &Foresight, actual: &Snapshot) -> Routes {
-        state.routes(
-            &self.layout,
-            &self.foreseen,
-            actual,
-            &self.destinations,
-            RULE,
-        )
+        let topologies = (&self.foreseen, actual);
+        let (layout, to) = (&self.layout, &self.destinations);
+        state.routes(layout, topologies, to, RULE, &mut BTreeMap::new())
     }
 
     /// How long a message takes from a node to every other, by plain repetition until nothing gets shorter.
