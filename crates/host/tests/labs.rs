@@ -198,7 +198,10 @@ fn a_group_for_processor_time_is_the_labs_like_the_other() {
         LabCgroup::create_cpu(&lab),
         Err(Error::Conflict(_))
     ));
-    assert_eq!(LabCgroup::open_all(&lab).unwrap(), [group.clone()]);
+    assert_eq!(
+        LabCgroup::open_all(&lab).unwrap(),
+        std::slice::from_ref(&group)
+    );
     assert!(
         LabCgroup::all()
             .unwrap()
