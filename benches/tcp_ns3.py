@@ -6,21 +6,20 @@
     /tmp/ns3/bin/python benches/tcp_ns3.py tcp.json [--json]
 
 Same rate, delays, queue (drop-tail, one bandwidth-delay product), loss (independent, on the way
-there only) and segment size; receive and send buffers do not limit. ns-3's congestion controls are
-its own models, not Linux's code: reno is TcpLinuxReno, cubic TcpCubic, bbr TcpBbr.
+there only), segment size and times; receive and send buffers do not limit. ns-3's congestion
+controls are its own models, not Linux's code: reno is TcpLinuxReno, cubic TcpCubic, bbr TcpBbr.
 """
 import json
 import multiprocessing
 import sys
 
 RATE_BPS = 20_000_000
-WARM_UP_S, SECONDS = 20.0, 20.0
 MSS_BYTES = 1448
 MODELS = {"reno": "ns3::TcpLinuxReno", "cubic": "ns3::TcpCubic", "bbr": "ns3::TcpBbr"}
 
 
 def simulate(case):
-    control, rtt_ms, loss = case
+    control, rtt_ms, loss, seconds = case
     from ns import ns
 
     def default(name, value):
@@ -63,12 +62,12 @@ def simulate(case):
     sender.Start(ns.Seconds(0))
     receiver.Start(ns.Seconds(0))
     sink = receiver.Get(0).GetObject[ns.PacketSink]()
-    ns.Simulator.Stop(ns.Seconds(WARM_UP_S))
+    ns.Simulator.Stop(ns.Seconds(seconds))
     ns.Simulator.Run()
     before = sink.GetTotalRx()
-    ns.Simulator.Stop(ns.Seconds(SECONDS))
+    ns.Simulator.Stop(ns.Seconds(seconds))
     ns.Simulator.Run()
-    return (sink.GetTotalRx() - before) * 8 / SECONDS
+    return (sink.GetTotalRx() - before) * 8 / seconds
 
 
 def main():
@@ -77,7 +76,7 @@ def main():
         sys.exit(__doc__)
     with open(files[0]) as file:
         ours = [row for row in json.load(file) if row["what"] == "tcp_truth"]
-    cases = [(row["congestion_control"], row["rtt_ms"], row["loss_ratio"]) for row in ours]
+    cases = [(row["congestion_control"], row["rtt_ms"], row["loss_ratio"], row["seconds"]) for row in ours]
     # A simulator keeps its state for the life of a process.
     with multiprocessing.Pool(2, maxtasksperchild=1) as pool:
         theirs = pool.map(simulate, cases, chunksize=1)

@@ -91,7 +91,7 @@ pub(crate) fn accuracy(options: &Options) -> Vec<Value> {
         let load = if busy { "busy" } else { "idle" };
         for rate in RATES_FPS {
             for length in LENGTHS {
-                let f = flow(&bare_sockets, length, rate, options.seconds, 0);
+                let f = flow(&bare_sockets, length, rate, options.seconds_or(SHORT_S), 0);
                 results.push(row(options, "veth", load, 0, (rate, length), &f, None));
                 for delay_ns in DELAYS_NS {
                     let Some(handle) = relay.handle() else {
@@ -101,7 +101,13 @@ pub(crate) fn accuracy(options: &Options) -> Vec<Value> {
                     handle.apply(EdgeUpdate { changes }, None).unwrap();
                     handle.clear_lateness().unwrap();
                     let before = handle.snapshot().unwrap();
-                    let f = flow(&sockets, length, rate, options.seconds, delay_ns);
+                    let f = flow(
+                        &sockets,
+                        length,
+                        rate,
+                        options.seconds_or(SHORT_S),
+                        delay_ns,
+                    );
                     let after = handle.snapshot().unwrap();
                     let both = Some((before, after));
                     let case = (rate, length);

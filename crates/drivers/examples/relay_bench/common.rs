@@ -19,12 +19,24 @@ pub(crate) const MS: u64 = crate::support::MS;
 /// What the command line says.
 pub(crate) struct Options {
     pub(crate) json: bool,
-    /// Length of one measurement.
-    pub(crate) seconds: f64,
+    /// Length of one measurement, if it is to be another than usual.
+    pub(crate) seconds: Option<f64>,
     pub(crate) only: Option<String>,
+    /// Throughput over so many hops only.
+    pub(crate) hops: Option<usize>,
     pub(crate) priority: Priority,
     pub(crate) lead_ns: u64,
 }
+
+impl Options {
+    /// Length of one measurement that takes so long as a rule.
+    pub(crate) fn seconds_or(&self, usual: f64) -> f64 {
+        self.seconds.unwrap_or(usual)
+    }
+}
+
+/// What most measurements take, seconds.
+pub(crate) const SHORT_S: f64 = 1.5;
 
 /// Text goes to stdout, or to stderr when stdout is for JSON.
 pub(crate) fn say(options: &Options, text: &str) {

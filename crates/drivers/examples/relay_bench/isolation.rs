@@ -126,7 +126,7 @@ fn one(
             });
         }
         thread::sleep(Duration::from_millis(300));
-        let f = flow(&sockets, 64, 1000, options.seconds.max(3.0), delay_ns);
+        let f = flow(&sockets, 64, 1000, options.seconds_or(3.0), delay_ns);
         stop.store(true, Ordering::Relaxed);
         f
     });

@@ -1,7 +1,8 @@
 //! Measures the relay next to its baselines, in one run.
 //!
 //!     cargo run --release -p constel-drivers --example relay_bench -- [--json] [--seconds N]
-//!         [--only accuracy|rate|handover|throughput|isolation|tcp|square|update] [--nice] [--lead-us N]
+//!         [--only accuracy|rate|handover|throughput|isolation|tcp|square|update]
+//!         [--hops N] [--nice] [--lead-us N]
 //!
 //! Everything happens in namespaces made here. `benches/README.md` says what was found.
 
@@ -26,8 +27,9 @@ use common::Options;
 fn main() {
     let mut options = Options {
         json: false,
-        seconds: 1.5,
+        seconds: None,
         only: None,
+        hops: None,
         priority: Priority::RealTime,
         lead_ns: 80_000,
     };
@@ -44,10 +46,14 @@ fn main() {
         match arg.as_str() {
             "--json" => options.json = true,
             "--seconds" => match value().parse() {
-                Ok(seconds) if seconds > 0.0 => options.seconds = seconds,
+                Ok(seconds) if seconds > 0.0 => options.seconds = Some(seconds),
                 _ => fail("--seconds needs a positive number".into()),
             },
             "--only" => options.only = Some(value()),
+            "--hops" => match value().parse() {
+                Ok(hops @ 1..=100) => options.hops = Some(hops),
+                _ => fail("--hops needs a number from 1 to 100".into()),
+            },
             "--nice" => options.priority = Priority::Nice,
             "--lead-us" => match value().parse::<u64>() {
                 Ok(us) => options.lead_ns = us * 1000,
@@ -72,6 +78,11 @@ fn main() {
     {
         fail(format!("--only {only}: there is no such bench"));
     }
+    // While no socket wants time stamps the kernel takes none, and begins with it some time after
+    // the first one does; until then a frame is stamped when it is read.
+    let stamped = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    support::stamp(&stamped);
+    std::thread::sleep(std::time::Duration::from_millis(200));
     let mut results = Vec::new();
     for (name, bench) in benches {
         if options.only.as_deref().is_none_or(|only| only == name) {

@@ -21,6 +21,10 @@ const RATES: [(u64, usize); 6] = [
 ];
 const OFFERED: [f64; 4] = [0.5, 0.99, 1.01, 2.0];
 const WINDOW_NS: u64 = 1_000_000_000;
+/// What is sent, and what of it counts not yet: the queue is full after a moment when more is offered
+/// than goes through.
+const SECONDS: f64 = 2.5;
+const WARM_UP_NS: u64 = 300_000_000;
 
 pub(crate) fn rate(options: &Options) -> Vec<Value> {
     say(
@@ -44,6 +48,7 @@ pub(crate) fn rate(options: &Options) -> Vec<Value> {
     );
     let relay = Row::new(options, 1, Some(MS), false);
     let sockets = relay.sockets();
+    let seconds = options.seconds_or(SECONDS);
     let mut results = Vec::new();
     for (rate_bps, length) in RATES {
         for offered in OFFERED {
@@ -62,11 +67,11 @@ pub(crate) fn rate(options: &Options) -> Vec<Value> {
             let changes = vec![set(0, 1, impairment)];
             handle.apply(EdgeUpdate { changes }, None).unwrap();
             let before = handle.snapshot().unwrap().unintended.total();
-            let (offered_bps, stamps) = arrivals(&sockets, length, offered * rate_bps as f64);
+            let (offered_bps, stamps) =
+                arrivals(&sockets, length, offered * rate_bps as f64, seconds);
             let lost = handle.snapshot().unwrap().unintended.total() - before;
             let expected = offered_bps.min(rate_bps as f64);
-            // The queue is full after a moment when more is offered than goes through.
-            let start = stamps.partition_point(|&t| t < stamps[0] + 300_000_000);
+            let start = stamps.partition_point(|&t| t < stamps[0] + WARM_UP_NS);
             let stamps = &stamps[start..];
             let bits = |frames: usize| frames as f64 * length as f64 * 8.0;
             let span = (stamps[stamps.len() - 1] - stamps[0]) as f64 / 1e9;
@@ -107,11 +112,12 @@ pub(crate) fn rate(options: &Options) -> Vec<Value> {
     results
 }
 
-/// Sends evenly for 2.5 s and gives what was really offered, and the kernel's stamps of arrivals.
+/// Sends evenly for so long and gives what was really offered, and the kernel's stamps of arrivals.
 fn arrivals(
     (sender, receiver): &(std::net::UdpSocket, std::net::UdpSocket),
     length: usize,
     bps: f64,
+    seconds: f64,
 ) -> (f64, Vec<u64>) {
     let gap = Duration::from_secs_f64(length as f64 * 8.0 / bps);
     let sending = AtomicBool::new(true);
@@ -123,7 +129,7 @@ fn arrivals(
             let buffer = vec![0; length - 42];
             let start = Instant::now();
             let mut sent = 0u32;
-            while start.elapsed() < Duration::from_millis(2500) {
+            while start.elapsed().as_secs_f64() < seconds {
                 let due = start + gap * sent;
                 let now = Instant::now();
                 if due > now {

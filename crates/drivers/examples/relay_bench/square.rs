@@ -29,12 +29,13 @@ const PROBES_PER_S: u64 = 100;
 const PROBE_BYTES: usize = 64;
 
 pub(crate) fn square(options: &Options) -> Vec<Value> {
+    let seconds = options.seconds_or(SECONDS);
     // Of a full frame 1448 bytes are payload; the probes take their part.
     let fits = (MEAN_BPS - PROBES_PER_S * PROBE_BYTES as u64 * 8) as f64 * 1448.0 / 1514.0;
     say(
         options,
         &format!(
-            "\nTCP over {HOPS} hops of {} ms, the second of 10 +- 1 Mbit/s in a square wave of 2 s: {SECONDS} s; {:.2} Mbit/s fit",
+            "\nTCP over {HOPS} hops of {} ms, the second of 10 +- 1 Mbit/s in a square wave of 2 s: {seconds} s; {:.2} Mbit/s fit",
             HOP_NS / MS,
             fits / 1e6
         ),
@@ -86,10 +87,10 @@ pub(crate) fn square(options: &Options) -> Vec<Value> {
         let (near, far, _, to) = row.ends();
         let stream = Stream::open(near, far, to, 9001, cc);
         let (measured, probes) = thread::scope(|scope| {
-            let stream = scope.spawn(|| stream.run(Duration::from_secs_f64(WARM_UP_S), SECONDS));
+            let stream = scope.spawn(|| stream.run(Duration::from_secs_f64(WARM_UP_S), seconds));
             thread::sleep(Duration::from_secs_f64(WARM_UP_S));
             let delay_ns = u64::from(HOPS) * HOP_NS;
-            let probes = flow(&sockets, PROBE_BYTES, PROBES_PER_S, SECONDS, delay_ns);
+            let probes = flow(&sockets, PROBE_BYTES, PROBES_PER_S, seconds, delay_ns);
             (stream.join().unwrap(), probes)
         });
         let (bps, again) = measured;

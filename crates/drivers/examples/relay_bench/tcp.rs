@@ -122,10 +122,11 @@ fn mathis_bps(rtt_s: f64, loss: f64) -> f64 {
 }
 
 pub(crate) fn tcp_truth(options: &Options) -> Vec<Value> {
+    let seconds = options.seconds_or(SECONDS);
     say(
         options,
         &format!(
-            "\nTCP over 20 Mbit/s, queue of one bandwidth-delay product: goodput in Mbit/s over {SECONDS} s"
+            "\nTCP over 20 Mbit/s, queue of one bandwidth-delay product: goodput in Mbit/s over {seconds} s"
         ),
     );
     say(
@@ -183,7 +184,7 @@ pub(crate) fn tcp_truth(options: &Options) -> Vec<Value> {
             let streams: Vec<_> = pairs
                 .iter()
                 .map(|(near, far)| Stream::open(near, far, v4(2), 9001, cc))
-                .map(|s| scope.spawn(|| s.run(Duration::from_secs_f64(SECONDS), SECONDS)))
+                .map(|s| scope.spawn(|| s.run(Duration::from_secs_f64(seconds), seconds)))
                 .collect();
             streams.into_iter().map(|s| s.join().unwrap()).collect()
         });
@@ -194,6 +195,7 @@ pub(crate) fn tcp_truth(options: &Options) -> Vec<Value> {
                 "what": "tcp_truth", "congestion_control": cc, "rtt_ms": rtt_ms,
                 "loss_ratio": loss, "goodput_bps": bps, "retransmitted": again,
                 "mathis_bps": mathis_bps(rtt_ms as f64 / 1e3, loss), "lateness": lateness,
+                "seconds": seconds,
             }));
         }
     }

@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use crate::common::*;
 use crate::tcp::Stream;
 
-const HOPS: [usize; 3] = [1, 5, 20];
+fn hops(options: &Options) -> Vec<usize> {
+    options.hops.map_or(vec![1, 5, 20], |hops| vec![hops])
+}
 
 fn relay(delay_ns: u64, gso: bool) -> Path {
     Path::Relay { delay_ns, gso }
@@ -42,7 +44,7 @@ fn udp(options: &Options) -> Vec<Value> {
         ),
     );
     let mut results = Vec::new();
-    for hops in HOPS {
+    for hops in hops(options) {
         for (name, path) in [
             ("veth", Path::Veth { gso: false }),
             ("redirect", Path::Redirect { gso: false }),
@@ -62,7 +64,7 @@ fn udp(options: &Options) -> Vec<Value> {
             for length in [64, 1400] {
                 let before = row.handle().map(|h| h.snapshot().unwrap());
                 let cpu = process_cpu_ns();
-                let f = flow(&sockets, length, 0, options.seconds, MS);
+                let f = flow(&sockets, length, 0, options.seconds_or(SHORT_S), MS);
                 let cpu = (process_cpu_ns() - cpu) / f.received.max(1);
                 let after = row.handle().map(|h| h.snapshot().unwrap());
                 let relay = before.zip(after).map_or(0.0, |(b, a)| relay_cpu(&b, &a));
@@ -103,7 +105,7 @@ fn tcp(options: &Options) -> Vec<Value> {
         "\nTCP goodput, one stream, Gbit/s (segments sent again)",
     );
     let mut results = Vec::new();
-    for hops in HOPS {
+    for hops in hops(options) {
         let share = 5 * MS / hops as u64;
         for (name, path) in [
             ("veth, super-frames", Path::Veth { gso: true }),
@@ -129,7 +131,7 @@ fn tcp(options: &Options) -> Vec<Value> {
             for cc in ["cubic", "bbr"] {
                 let (near, far, _, to) = row.ends();
                 let stream = Stream::open(near, far, to, 9001, cc);
-                let (bps, again) = stream.run(Duration::from_secs(1), options.seconds);
+                let (bps, again) = stream.run(Duration::from_secs(1), options.seconds_or(SHORT_S));
                 text.push_str(&format!("  {cc} {:>6.2} ({again})", bps / 1e9));
                 results.push(json!({
                     "what": "tcp", "path": name, "hops": hops, "congestion_control": cc,

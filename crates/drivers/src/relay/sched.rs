@@ -22,16 +22,16 @@ pub enum Priority {
 }
 
 /// Without sleep for this long, a gap between frames is used for a rest...
-const SPIN_NS: Nanos = 500_000;
-/// ...of up to this long...
+const SPIN_NS: Nanos = 150_000;
+/// ...of up to this long, and of half the gap at most: the rest of it is for waking up...
 const REST_NS: Nanos = 40_000;
-/// ...when there is this much time more than the rest itself, for waking up.
-const REST_MARGIN_NS: Nanos = 10_000;
+/// ...unless it would be shorter than this.
+const REST_MIN_NS: Nanos = 8_000;
 /// In each period of this length...
-const PERIOD_NS: Nanos = 1_000_000;
+const PERIOD_NS: Nanos = 300_000;
 /// ...this much sleep is taken in any case, at its end what is missing: short enough to make nothing
 /// late by much, and more than the twentieth of the time that the kernel wants for others.
-const RELIEF_NS: Nanos = 80_000;
+const RELIEF_NS: Nanos = 21_000;
 /// A period that took longer is made up for by as much in proportion, but not by more than this.
 const RELIEF_MAX_NS: Nanos = 500_000;
 /// Real-time running per [`WINDOW_NS`], should rests not suffice; the kernel's limit is 950 ms per
@@ -50,7 +50,15 @@ const LEAD_MARGIN_NS: Nanos = 5_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plan {
     Spin,
-    Sleep { until: Nanos },
+    /// Until then, or until something comes in.
+    Sleep {
+        until: Nanos,
+    },
+    /// Until then, whatever comes in: it waits for longer anyway, or is as late as with a rest that
+    /// is overdue.
+    Rest {
+        until: Nanos,
+    },
 }
 
 /// A sleep that is over.
@@ -140,7 +148,7 @@ impl Waiting {
         let rested = period.saturating_sub(start.cpu_ns - self.period.cpu_ns);
         let missing = share.saturating_sub(rested);
         self.period = start;
-        (self.in_real_time && missing > REST_MARGIN_NS).then_some(now + missing)
+        (self.in_real_time && missing > REST_MIN_NS).then_some(now + missing)
     }
 
     /// What to do when the next thing is due at `due` and there is so much to do `before`.
@@ -150,11 +158,9 @@ impl Waiting {
             return Plan::Sleep { until };
         }
         if self.in_real_time && now.saturating_sub(self.last_sleep_ns) > SPIN_NS {
-            let gap = due.saturating_sub(now).saturating_sub(REST_MARGIN_NS);
-            if gap > REST_MARGIN_NS {
-                return Plan::Sleep {
-                    until: now + gap.min(REST_NS),
-                };
+            let rest = (due.saturating_sub(now) / 2).min(REST_NS);
+            if rest >= REST_MIN_NS {
+                return Plan::Rest { until: now + rest };
             }
         }
         Plan::Spin
@@ -260,28 +266,26 @@ mod tests {
         let mut w = waiting();
         let now = SPIN_NS + 1;
         assert_eq!(w.plan(now, now + 10_000, 0), Plan::Spin, "too close");
+        let rest = |until| Plan::Rest { until };
         assert_eq!(
             w.plan(now, now + 35_000, 0),
-            Plan::Sleep {
-                until: now + 25_000
-            }
+            rest(now + 17_500),
+            "half of it"
         );
-        assert_eq!(
-            w.plan(now, now + 79_000, 0),
-            Plan::Sleep {
-                until: now + REST_NS
-            }
-        );
+        let lead = w.lead_ns();
+        w.lead_ns = 200_000;
+        assert_eq!(w.plan(now, now + 199_000, 0), rest(now + REST_NS));
+        w.lead_ns = lead;
         assert_eq!(w.pace(now, || unreachable!()), None, "not yet");
         let mut busy = |now, cpu| w.pace(now, || cpu).map(|until| until - now);
-        let ms = PERIOD_NS;
-        assert_eq!(busy(ms, ms), Some(RELIEF_NS));
-        assert_eq!(busy(2 * ms, 2 * ms), Some(RELIEF_NS));
-        assert_eq!(busy(3 * ms, 3 * ms - 50_000), Some(30_000));
-        assert_eq!(busy(4 * ms, 4 * ms - 125_000), None, "close enough");
-        let cpu = 8 * ms - 125_000;
-        assert_eq!(busy(8 * ms, cpu), Some(4 * RELIEF_NS), "in proportion");
-        assert_eq!(busy(200 * ms, cpu), None, "asleep for long");
+        let one = PERIOD_NS;
+        assert_eq!(busy(one, one), Some(RELIEF_NS));
+        assert_eq!(busy(2 * one, 2 * one), Some(RELIEF_NS));
+        assert_eq!(busy(3 * one, 3 * one - 12_000), Some(9_000));
+        assert_eq!(busy(4 * one, 4 * one - 27_000), None, "close enough");
+        let cpu = 8 * one - 27_000;
+        assert_eq!(busy(8 * one, cpu), Some(4 * RELIEF_NS), "in proportion");
+        assert_eq!(busy(200 * one, cpu), None, "asleep for long");
     }
 
     #[test]

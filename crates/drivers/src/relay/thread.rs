@@ -395,6 +395,7 @@ impl Thread {
             }
             Plan::Spin => std::hint::spin_loop(),
             Plan::Sleep { until } => self.sleep(until.min(self.state.awake.until()), false),
+            Plan::Rest { until } => self.sleep(until, true),
         }
     }
 
