@@ -162,6 +162,13 @@ static __always_inline struct params *params_of(__u32 slot, __u32 bank)
 	return bpf_map_lookup_elem(&edt_params, &key);
 }
 
+// What a frame on its way to the edge in a slot is marked with: the bank goes with it, so that all copies of
+// a frame go by one table, even when another one comes into force between them.
+static __always_inline __u32 mark_of(__u32 slot, __u32 bank)
+{
+	return 2 * slot + bank + 1;
+}
+
 static __always_inline __u32 trunk_of(__u32 slot)
 {
 	return first_trunk + 2 * (slot & trunk_mask);
@@ -187,7 +194,7 @@ static long copy_to_edge(__u32 i, struct walk *walk)
 	if (!params)
 		return 1;
 	walk->next = params->next;
-	walk->ctx->mark = slot + 1;
+	walk->ctx->mark = mark_of(slot, walk->bank);
 	if (bpf_clone_redirect(walk->ctx, trunk_of(slot), 0) < 0)
 		walk->failed++;
 	return 0;
@@ -249,7 +256,7 @@ int cst_steer(struct __sk_buff *ctx)
 		}
 		slot = *found;
 	}
-	ctx->mark = slot + 1;
+	ctx->mark = mark_of(slot, bank);
 	// A frame that still belongs to its sender's socket would be charged to it for as long as the fq holds it,
 	// and TCP (small queues) would send no further. A copy belongs to nobody.
 	if (ctx->sk) {
@@ -303,8 +310,8 @@ SEC("tc")
 int cst_depart(struct __sk_buff *ctx)
 {
 	struct counts *counts = counts_here();
-	__u32 slot = ctx->mark - 1;
-	struct params *p = params_of(slot, bank_in_force());
+	__u32 at = ctx->mark - 1, slot = at / 2;
+	struct params *p = bpf_map_lookup_elem(&edt_params, &at);
 	struct state *s = bpf_map_lookup_elem(&edt_state, &slot);
 	__u32 len = ctx->len + (ctx->vlan_present ? TAG : 0);
 	__u64 now = bpf_ktime_get_ns();
