@@ -6,7 +6,7 @@ use crate::effects::Effects;
 use crate::jitter::JitterState;
 use crate::loss::{LossLaw, LossState};
 use crate::rng::Rng;
-use crate::types::{Delay, Nanos};
+use crate::types::{Delay, Impairment, Nanos};
 
 /// What happens to a frame when it comes out of its edge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub(crate) const DISCIPLINE: u64 = 6;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Laws {
+    /// As the plan has it, without what the effects replace.
+    pub(crate) base: Impairment,
     pub(crate) set: Arc<Effects>,
     loss: LossState,
     jitter: JitterState,
@@ -47,8 +49,9 @@ pub(crate) struct Laws {
 }
 
 impl Laws {
-    pub(crate) fn new(set: Arc<Effects>, edge: &Rng) -> Laws {
+    pub(crate) fn new(set: Arc<Effects>, edge: &Rng, base: Impairment) -> Laws {
         Laws {
+            base,
             set,
             loss: LossState::new(edge.stream(LOSS)),
             jitter: JitterState::new(edge.stream(JITTER)),
@@ -61,7 +64,7 @@ impl Laws {
     /// Other effects from now on. A law that stays the same goes on where it stands; one that
     /// changes starts from its beginning.
     pub(crate) fn change(&mut self, set: Arc<Effects>, edge: &Rng) {
-        let fresh = Laws::new(set, edge);
+        let fresh = Laws::new(set, edge, self.base);
         if self.set.loss != fresh.set.loss {
             self.loss = fresh.loss;
         }

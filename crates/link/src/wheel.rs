@@ -113,8 +113,10 @@ impl Wheel {
         if place == Place::Slot {
             self.unlink(item);
         }
-        // Heaps keep a stale entry, recognised when it comes up.
-        self.items[item as usize].place = Place::Idle;
+        if place != Place::Idle {
+            // Heaps keep a stale entry, recognised when it comes up.
+            self.items[item as usize].place = Place::Idle;
+        }
     }
 
     /// The earliest item due by `now`, which then has no deadline any more.

@@ -5,18 +5,19 @@
 //! fires or a frame arrives. A frame moves once from the queue to the line, so the cost per frame
 //! is constant.
 
+mod change;
+mod service;
+
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
-use std::sync::Arc;
 
 use crate::aqm::{Aqm, Limit, Packet};
 use crate::counters::EdgeCounters;
-use crate::discipline::Discipline;
 use crate::effects::Effects;
-use crate::laws::{DISCIPLINE, Fate, Laws, Marks};
+use crate::laws::{Fate, Laws, Marks};
 use crate::packet::Traits;
 use crate::rng::Rng;
-use crate::supply::{Point, Supply, work_of};
+use crate::supply::Point;
 use crate::types::{DropCause, Impairment, Loss, Nanos};
 
 /// A frame that came out of an edge.
@@ -65,10 +66,9 @@ impl<F> From<Packet<F>> for Waiting<F> {
 /// already worked off is served as soon as the server is free and never overtakes.
 #[derive(Clone, Debug)]
 pub struct Edge<F> {
-    /// With what the effects replace.
+    /// As the plan has it, but for what the effects replace.
     impairment: Impairment,
-    /// As the plan has it.
-    base: Impairment,
+    /// Effects at work, if any; they know the impairment that they replace something of.
     laws: Option<Box<Laws>>,
     /// As it was when this life began: the laws' generators come from it.
     origin: Rng,
@@ -97,7 +97,6 @@ impl<F> Edge<F> {
         let rng = Rng::for_edge(lab_seed, from, to, life);
         Edge {
             impairment,
-            base: impairment,
             laws: None,
             origin: rng.clone(),
             rng,
@@ -109,79 +108,6 @@ impl<F> Edge<F> {
             last_due_ns: 0,
             late: VecDeque::new(),
             counters: EdgeCounters::default(),
-        }
-    }
-
-    /// Start a further life of an edge whose last frames are still on the delay line: they arrive
-    /// first, and random draws start afresh.
-    pub(crate) fn reborn(&mut self, impairment: Impairment, rng: Rng) {
-        debug_assert!(self.queue.is_empty(), "close() emptied the queue");
-        self.base = impairment;
-        self.impairment = impairment;
-        self.origin = rng.clone();
-        self.rng = rng;
-        self.laws = None;
-        self.aqm = None;
-    }
-
-    /// Have these effects on top of the impairment, from `now` on, instead of those before.
-    ///
-    /// What is in flight keeps its time and its marks; frames waiting for service come under the
-    /// new laws. A law that is the same as before goes on where it stands.
-    pub fn set_effects(
-        &mut self,
-        now: Nanos,
-        effects: Option<Arc<Effects>>,
-        out: &mut impl FnMut(F, DropCause),
-    ) {
-        self.advance(now, out);
-        let left = self.left(now);
-        match (&mut self.laws, effects) {
-            (Some(laws), Some(set)) => laws.change(set, &self.origin),
-            (laws, set) => *laws = set.map(|set| Box::new(Laws::new(set, &self.origin))),
-        }
-        let base = self.base;
-        self.go_by(now, &base, left, out);
-        self.fit_discipline(now);
-        if self.is_down() {
-            self.drop_waiting(out);
-        }
-    }
-
-    /// Have the queue that the effects ask for; frames that wait stay.
-    fn fit_discipline(&mut self, now: Nanos) {
-        let wanted = self.laws.as_ref().and_then(|laws| laws.set.discipline);
-        let wanted = wanted.unwrap_or(Discipline::DropTail);
-        let present = self.aqm.as_ref().map(|aqm| *aqm.discipline());
-        if wanted == present.unwrap_or(Discipline::DropTail) {
-            return;
-        }
-        let old = self.aqm.take();
-        self.aqm = Aqm::new(wanted, self.origin.stream(DISCIPLINE), now).map(Box::new);
-        let in_service = usize::from(self.service.is_some());
-        let waiting: Vec<Packet<F>> = match old {
-            Some(mut old) => old.drain(),
-            None => {
-                let plain = self.queue.drain(in_service..);
-                let packets = plain.map(|w| Packet {
-                    arrived_ns: now,
-                    len_bytes: w.len_bytes,
-                    traits: Traits::default(),
-                    ce: w.congestion,
-                    frame: w.frame,
-                });
-                packets.collect()
-            }
-        };
-        self.queue_bytes = 0;
-        for packet in waiting {
-            match &mut self.aqm {
-                Some(aqm) => aqm.put_back(packet),
-                None => {
-                    self.queue_bytes += u64::from(packet.len_bytes);
-                    self.queue.push_back(packet.into());
-                }
-            }
         }
     }
 
@@ -305,77 +231,6 @@ impl<F> Edge<F> {
         result.err()
     }
 
-    /// What serves, where a rate does.
-    fn supply(&self) -> Option<Supply<'_>> {
-        let law = self.laws.as_ref().and_then(|l| l.set.rate_law.as_ref());
-        match law {
-            Some(law) => Some(Supply::Law(law)),
-            None => self.impairment.rate_bps.map(Supply::Constant),
-        }
-    }
-
-    /// What the frame takes of the rate.
-    fn on_link(&self, len_bytes: u32) -> u128 {
-        let overhead = self.laws.as_ref().and_then(|l| l.set.overhead_bytes);
-        work_of(len_bytes.saturating_add(overhead.unwrap_or(0)))
-    }
-
-    fn limit(&self) -> Limit {
-        let frames = self.laws.as_ref().and_then(|l| l.set.queue_frames);
-        Limit {
-            bytes: self.impairment.queue.bytes,
-            frames: frames.unwrap_or(u64::MAX),
-        }
-    }
-
-    fn is_full(&self, len_bytes: u32) -> bool {
-        let limit = self.limit();
-        // The first in the queue is in service.
-        self.queue_bytes + u64::from(len_bytes) > limit.bytes
-            || self.queue.len() as u64 > limit.frames
-    }
-
-    /// Begin to serve the frame whose turn it is: where the one before ended, or at `now`.
-    fn serve_next(&mut self, after: Option<Point>, now: Nanos, out: &mut impl FnMut(F, DropCause)) {
-        self.service = None;
-        let counters = &mut self.counters;
-        if let Some(aqm) = &mut self.aqm {
-            let next = aqm.dequeue(now, &mut |frame, cause| {
-                counters.count_drop(cause);
-                out(frame, cause);
-            });
-            self.queue.extend(next.map(Waiting::from));
-        } else if let Some(next) = self.queue.front() {
-            self.queue_bytes -= u64::from(next.len_bytes);
-        }
-        if let (Some(next), Some(supply)) = (self.queue.front(), self.supply()) {
-            let from = after.unwrap_or_else(|| supply.fresh(now));
-            self.service = Some(supply.finish(from, self.on_link(next.len_bytes)));
-        }
-    }
-
-    /// Work off every service that ends by `now`.
-    pub fn advance(&mut self, now: Nanos, out: &mut impl FnMut(F, DropCause)) {
-        while let (Some(end), Some(supply)) = (self.service, self.supply()) {
-            let done_ns = supply.done_ns(end);
-            if done_ns > now {
-                break;
-            }
-            if let Some(aqm) = &mut self.aqm {
-                // What the clock does at the very instant comes after what services do.
-                aqm.tick(done_ns.saturating_sub(1));
-            }
-            let Some(frame) = self.queue.pop_front() else {
-                break;
-            };
-            self.serve_next(Some(end), done_ns, out);
-            self.served(done_ns, frame, out);
-        }
-        if let Some(aqm) = &mut self.aqm {
-            aqm.tick(now);
-        }
-    }
-
     /// The last bit left the near end at `end_ns`: lost, or on its way.
     fn served(&mut self, end_ns: Nanos, waiting: Waiting<F>, out: &mut impl FnMut(F, DropCause)) {
         let Waiting {
@@ -492,88 +347,6 @@ impl<F> Edge<F> {
         }
     }
 
-    /// Change what the edge does, from `now` on. Frames in flight keep their time; the frame in
-    /// service gets the new rate for what is left of it; frames in the queue stay even when the
-    /// new limit is smaller.
-    pub fn reconfigure(
-        &mut self,
-        now: Nanos,
-        new: &Impairment,
-        out: &mut impl FnMut(F, DropCause),
-    ) {
-        self.advance(now, out);
-        let left = self.left(now);
-        self.go_by(now, new, left, out);
-    }
-
-    /// What is left at `now` of the frame in service.
-    fn left(&self, now: Nanos) -> Option<u128> {
-        let (end, supply) = self.service.zip(self.supply())?;
-        Some(supply.left(now, end))
-    }
-
-    /// Go by another impairment, and serve what is `left` by the rate of now.
-    fn go_by(
-        &mut self,
-        now: Nanos,
-        new: &Impairment,
-        left: Option<u128>,
-        out: &mut impl FnMut(F, DropCause),
-    ) {
-        self.base = *new;
-        self.impairment = match &self.laws {
-            Some(laws) => laws.set.over(new),
-            None => *new,
-        };
-        let Some(left) = left else { return };
-        if let Some(supply) = self.supply() {
-            self.service = Some(supply.finish(supply.fresh(now), left));
-            return;
-        }
-        self.service = None;
-        self.queue_bytes = 0;
-        while let Some(frame) = self.queue.pop_front() {
-            self.served(now, frame, out);
-        }
-        let rest = self.aqm.as_mut().map(|aqm| aqm.drain());
-        for packet in rest.into_iter().flatten() {
-            self.served(now, packet.into(), out);
-        }
-    }
-
-    /// The edge goes away at `now`: frames in service or waiting are handed to `out` and counted
-    /// as removed (or as lost, if their service ended before); frames on the delay line still
-    /// arrive.
-    pub fn close(&mut self, now: Nanos, out: &mut impl FnMut(F, DropCause)) {
-        self.advance(now, out);
-        self.drop_waiting(out);
-    }
-
-    fn drop_waiting(&mut self, out: &mut impl FnMut(F, DropCause)) {
-        self.clear_waiting(&mut |frame, counters| {
-            counters.dropped_removed += 1;
-            out(frame, DropCause::Removed);
-        });
-    }
-
-    fn clear_waiting(&mut self, out: &mut impl FnMut(F, &mut EdgeCounters)) {
-        self.service = None;
-        self.queue_bytes = 0;
-        for waiting in self.queue.drain(..) {
-            out(waiting.frame, &mut self.counters);
-        }
-        for packet in self.aqm.iter_mut().flat_map(|aqm| aqm.drain()) {
-            out(packet.frame, &mut self.counters);
-        }
-    }
-
-    /// Take every frame out, wherever it is (the lab goes down). Not counted.
-    pub fn clear(&mut self, out: &mut impl FnMut(F)) {
-        self.clear_waiting(&mut |frame, _| out(frame));
-        self.line.drain(..).for_each(|r| out(r.frame));
-        self.late.drain(..).for_each(|r| out(r.frame));
-    }
-
     /// The effects in force.
     #[must_use]
     pub fn effects(&self) -> Option<&Effects> {
@@ -587,7 +360,7 @@ impl<F> Edge<F> {
     }
 
     pub(crate) fn profile(&self) -> u16 {
-        self.base.profile
+        self.impairment.profile
     }
 
     /// What it did so far.

@@ -1,0 +1,204 @@
+//! Updates of the table: edges come, change and go in one instant.
+
+use serde::Serialize;
+
+use super::frames::{Counting, Frames};
+use super::keys::key;
+use super::{EdgeTable, Entry};
+use crate::edge::Edge;
+use crate::rng::Rng;
+use crate::types::{Impairment, Nanos};
+use crate::update::{ChangeError, CheckedUpdate, EdgeChange, UpdateError};
+
+/// What an update did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Applied {
+    /// Edges that exist now and did not before.
+    pub added: usize,
+    /// Edges that were given a new impairment.
+    pub changed: usize,
+    /// Edges that do not exist any more.
+    pub removed: usize,
+}
+
+impl<F> EdgeTable<F> {
+    /// Make all changes at `now`, or none of them.
+    ///
+    /// # Errors
+    /// Edges to be removed that do not exist, all of them; or an update checked for a table with
+    /// more ports. The table is as before.
+    pub fn apply(
+        &mut self,
+        now: Nanos,
+        update: &CheckedUpdate,
+        frames: &mut impl Frames<F>,
+    ) -> Result<Applied, UpdateError> {
+        self.can_apply(update)?;
+        let mut applied = Applied::default();
+        for change in update.changes() {
+            match *change {
+                EdgeChange::Set {
+                    from,
+                    to,
+                    ref impairment,
+                } => {
+                    if self.set(now, from.0, to.0, impairment, frames) {
+                        applied.added += 1;
+                    } else {
+                        applied.changed += 1;
+                    }
+                }
+                EdgeChange::Remove { from, to } => {
+                    self.remove(now, from.0, to.0, frames);
+                    applied.removed += 1;
+                }
+            }
+        }
+        Ok(applied)
+    }
+
+    /// Whether the table would take this update as it stands.
+    ///
+    /// # Errors
+    /// As [`EdgeTable::apply`].
+    pub fn can_apply(&self, update: &CheckedUpdate) -> Result<(), UpdateError> {
+        let ports = self.ports();
+        let mut errors = Vec::new();
+        for change in update.changes() {
+            let (from, to) = change.edge();
+            if update.ports() > ports {
+                for port in [from, to].into_iter().filter(|p| p.0 >= ports) {
+                    errors.push(ChangeError::NoSuchPort {
+                        from,
+                        to,
+                        port,
+                        ports,
+                    });
+                }
+            }
+            if let EdgeChange::Set { impairment, .. } = change
+                && impairment.profile != 0
+                && self.profile(impairment.profile).is_none()
+            {
+                let profile = impairment.profile;
+                errors.push(ChangeError::NoSuchProfile { from, to, profile });
+            }
+            if matches!(change, EdgeChange::Remove { .. })
+                && self.open_entry(from.0, to.0).is_none()
+            {
+                errors.push(ChangeError::NoSuchEdge { from, to });
+            }
+        }
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(UpdateError { errors })
+        }
+    }
+
+    /// True when the edge is new.
+    fn set(
+        &mut self,
+        now: Nanos,
+        from: u32,
+        to: u32,
+        impairment: &Impairment,
+        frames: &mut impl Frames<F>,
+    ) -> bool {
+        if let Some(&id) = self.index.get(&key(from, to))
+            && let Some(entry) = self.entries[id as usize].as_mut()
+        {
+            if entry.open {
+                let before = entry.edge.held();
+                let same_profile = entry.edge.profile() == impairment.profile;
+                let mut counting = Counting {
+                    frames: &mut *frames,
+                    sum: &mut self.sum,
+                };
+                entry.edge.reconfigure(now, impairment, &mut |f, cause| {
+                    counting.discard(f, cause);
+                });
+                self.held -= before - entry.edge.held();
+                if same_profile {
+                    self.rearm(id);
+                } else {
+                    self.put_effects(now, id, frames);
+                }
+                return false;
+            }
+            let past = self.past.entry(key(from, to)).or_default();
+            let rng = Rng::for_edge(self.seed, from, to, past.lives);
+            entry.edge.reborn(*impairment, rng);
+            self.open(id, from);
+            self.put_effects(now, id, frames);
+            return true;
+        }
+        let lives = self.past.get(&key(from, to)).map_or(0, |p| p.lives);
+        let edge = Edge::new(*impairment, self.seed, from, to, lives);
+        let entry = Some(Entry {
+            edge,
+            from,
+            to,
+            position: 0,
+            open: false,
+            behind: false,
+        });
+        let id = if let Some(id) = self.free.pop() {
+            self.entries[id as usize] = entry;
+            id
+        } else {
+            self.entries.push(entry);
+            self.wheel.reserve_items(self.entries.len());
+            self.entries.len() as u32 - 1
+        };
+        self.index.insert(key(from, to), id);
+        self.open(id, from);
+        self.put_effects(now, id, frames);
+        true
+    }
+
+    fn open(&mut self, id: u32, from: u32) {
+        let list = &mut self.ports[from as usize];
+        if let Some(entry) = self.entries[id as usize].as_mut() {
+            entry.position = list.len() as u32;
+            entry.open = true;
+        }
+        list.push(id);
+        self.open += 1;
+    }
+
+    fn remove(&mut self, now: Nanos, from: u32, to: u32, frames: &mut impl Frames<F>) {
+        let Some(&id) = self.index.get(&key(from, to)) else {
+            return;
+        };
+        let Some(entry) = self.entries[id as usize].as_mut() else {
+            return;
+        };
+        let before = entry.edge.held();
+        let mut frames = Counting {
+            frames,
+            sum: &mut self.sum,
+        };
+        entry
+            .edge
+            .close(now, &mut |frame, cause| frames.discard(frame, cause));
+        self.held -= before - entry.edge.held();
+        entry.open = false;
+        let position = entry.position as usize;
+        let drained = entry.edge.held() == 0;
+        let list = &mut self.ports[from as usize];
+        list.swap_remove(position);
+        if let Some(&moved) = list.get(position)
+            && let Some(moved) = self.entries[moved as usize].as_mut()
+        {
+            moved.position = position as u32;
+        }
+        self.open -= 1;
+        self.past.entry(key(from, to)).or_default().lives += 1;
+        if drained {
+            self.forget(id);
+        } else {
+            self.rearm(id);
+        }
+    }
+}

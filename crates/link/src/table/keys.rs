@@ -1,0 +1,32 @@
+//! Edges by their two ports.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Multiply-and-fold hashing of the 64-bit edge key; the tables are only ever looked up or, for
+/// statistics, sorted, so the order inside does not show.
+#[derive(Clone, Default, Debug)]
+pub(super) struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for &b in bytes {
+            self.write_u64(u64::from(b));
+        }
+    }
+    fn write_u64(&mut self, key: u64) {
+        let wide = u128::from(self.0 ^ key ^ 0x243f_6a88_85a3_08d3)
+            * u128::from(0x9e37_79b9_7f4a_7c15_u64);
+        self.0 = (wide >> 64) as u64 ^ wide as u64;
+    }
+}
+
+pub(super) type KeyMap<V> = HashMap<u64, V, BuildHasherDefault<KeyHasher>>;
+
+/// The edge from one port to another.
+pub(super) fn key(from: u32, to: u32) -> u64 {
+    (u64::from(from) << 32) | u64::from(to)
+}

@@ -1,0 +1,132 @@
+//! All edges between all ports: where a frame goes, what is due next, and updates in one instant.
+
+mod apply;
+mod effects;
+mod frames;
+mod keys;
+mod passage;
+mod stats;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::counters::EdgeCounters;
+use crate::edge::Edge;
+use crate::effects::Effects;
+use crate::wheel::Wheel;
+
+pub use apply::Applied;
+pub use frames::{Delivery, Frames};
+pub use stats::{EdgeStats, Totals};
+
+use keys::{KeyMap, key};
+
+#[derive(Debug)]
+struct Entry<F> {
+    edge: Edge<F>,
+    from: u32,
+    to: u32,
+    /// Place in the port's list, while open.
+    position: u32,
+    /// False while the last frames of a removed edge are still in flight.
+    open: bool,
+    /// Waits in the table's list of those behind, not in the wheel.
+    behind: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Past {
+    lives: u32,
+    counters: EdgeCounters,
+}
+
+/// The edges of a lab.
+#[derive(Debug)]
+pub struct EdgeTable<F> {
+    seed: u64,
+    /// Open edges of each port.
+    ports: Vec<Vec<u32>>,
+    /// Frames of each port that found no edge.
+    no_edge: Vec<u64>,
+    entries: Vec<Option<Entry<F>>>,
+    free: Vec<u32>,
+    index: KeyMap<u32>,
+    past: KeyMap<Past>,
+    /// Effects by number from 1 on.
+    profiles: Vec<Option<Arc<Effects>>>,
+    /// Effects of all edges of a port; of single edges, on top.
+    port_effects: Vec<Option<Arc<Effects>>>,
+    edge_effects: KeyMap<Arc<Effects>>,
+    open: usize,
+    held: usize,
+    /// Kept along the way: asking costs nothing, however many edges there are.
+    sum: EdgeCounters,
+    sum_no_edge: u64,
+    wheel: Wheel,
+    /// Edges that had more than one frame due when it was their turn.
+    behind: VecDeque<u32>,
+}
+
+impl<F> EdgeTable<F> {
+    /// A table of `ports` ports without edges. The seed decides all random draws of all edges.
+    #[must_use]
+    pub fn new(ports: u32, seed: u64) -> EdgeTable<F> {
+        EdgeTable {
+            seed,
+            ports: (0..ports).map(|_| Vec::new()).collect(),
+            no_edge: vec![0; ports as usize],
+            entries: Vec::new(),
+            free: Vec::new(),
+            index: KeyMap::default(),
+            past: KeyMap::default(),
+            profiles: Vec::new(),
+            port_effects: vec![None; ports as usize],
+            edge_effects: KeyMap::default(),
+            open: 0,
+            held: 0,
+            sum: EdgeCounters::default(),
+            sum_no_edge: 0,
+            wheel: Wheel::new(),
+            behind: VecDeque::new(),
+        }
+    }
+
+    /// Number of ports.
+    #[must_use]
+    pub fn ports(&self) -> u32 {
+        self.ports.len() as u32
+    }
+
+    fn open_entry(&self, from: u32, to: u32) -> Option<&Entry<F>> {
+        let id = *self.index.get(&key(from, to))?;
+        self.entries[id as usize].as_ref().filter(|e| e.open)
+    }
+
+    /// The last frame of a removed edge is gone.
+    fn forget(&mut self, id: u32) {
+        self.wheel.remove(id);
+        if let Some(entry) = self.entries[id as usize].take() {
+            let k = key(entry.from, entry.to);
+            self.index.remove(&k);
+            self.past
+                .entry(k)
+                .or_default()
+                .counters
+                .add(entry.edge.counters());
+            self.free.push(id);
+        }
+    }
+
+    fn rearm(&mut self, id: u32) {
+        let Some(entry) = self.entries[id as usize].as_ref() else {
+            return;
+        };
+        if entry.behind {
+            return;
+        }
+        match entry.edge.next_event() {
+            Some(at) => self.wheel.set(id, at),
+            None => self.wheel.remove(id),
+        }
+    }
+}

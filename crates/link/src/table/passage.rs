@@ -1,0 +1,267 @@
+//! Frames on their way through the table: which edges they take, and whose turn it is to come out.
+
+use super::EdgeTable;
+use super::frames::{Counting, Delivery, Frames};
+use super::keys::key;
+use crate::edge::Released;
+use crate::laws::Marks;
+use crate::mac::{is_group, port_of_mac};
+use crate::packet::Traits;
+use crate::types::{DropCause, Nanos, PortId};
+
+impl<F> EdgeTable<F> {
+    /// A frame leaves `from` at `now`. Multicast and broadcast take every edge of the port;
+    /// unicast takes the edge to the port that owns `dst_mac`, or the only edge of the port
+    /// whatever the address. Returns how many edges accepted it.
+    pub fn arrive(
+        &mut self,
+        now: Nanos,
+        from: PortId,
+        dst_mac: [u8; 6],
+        len_bytes: u32,
+        frame: F,
+        frames: &mut impl Frames<F>,
+    ) -> usize {
+        let edges = self.ports.get(from.0 as usize).map_or(0, Vec::len);
+        if edges == 1 {
+            let id = self.ports[from.0 as usize][0];
+            return usize::from(self.offer(id, now, len_bytes, frame, frames));
+        }
+        if edges == 0 {
+            return self.refuse(from, frame, frames);
+        }
+        if !is_group(dst_mac) {
+            let id = port_of_mac(dst_mac).and_then(|to| {
+                let id = *self.index.get(&key(from.0, to.0))?;
+                self.entries[id as usize]
+                    .as_ref()
+                    .filter(|e| e.open)
+                    .map(|_| id)
+            });
+            return match id {
+                Some(id) => usize::from(self.offer(id, now, len_bytes, frame, frames)),
+                None => self.refuse(from, frame, frames),
+            };
+        }
+        let mut accepted = 0;
+        for i in 0..edges - 1 {
+            let id = self.ports[from.0 as usize][i];
+            match frames.duplicate(&frame) {
+                Some(copy) => {
+                    accepted += usize::from(self.offer(id, now, len_bytes, copy, frames));
+                }
+                None => {
+                    if let Some(entry) = self.entries[id as usize].as_mut() {
+                        for counters in [entry.edge.counters_mut(), &mut self.sum] {
+                            counters.offered += 1;
+                            counters.offered_bytes += u64::from(len_bytes);
+                            counters.count_drop(DropCause::NoBuffer);
+                        }
+                    }
+                }
+            }
+        }
+        let id = self.ports[from.0 as usize][edges - 1];
+        accepted + usize::from(self.offer(id, now, len_bytes, frame, frames))
+    }
+
+    /// Whether the edge that a frame from `from` to `dst_mac` takes may be given many frames as one
+    /// of `len_bytes`: it has no law that acts on single frames, and serves them all within
+    /// `within_ns`. True as well when there is no such edge.
+    #[must_use]
+    pub fn takes_trains(
+        &self,
+        from: PortId,
+        dst_mac: [u8; 6],
+        len_bytes: u32,
+        within_ns: Nanos,
+    ) -> bool {
+        let Some(edges) = self.ports.get(from.0 as usize) else {
+            return true;
+        };
+        let id = match edges[..] {
+            [only] => Some(only),
+            _ if is_group(dst_mac) => return false,
+            _ => port_of_mac(dst_mac).and_then(|to| self.index.get(&key(from.0, to.0)).copied()),
+        };
+        let entry = id.and_then(|id| self.entries[id as usize].as_ref());
+        entry.is_none_or(|entry| entry.edge.takes_trains(len_bytes, within_ns))
+    }
+
+    fn refuse(&mut self, from: PortId, frame: F, frames: &mut impl Frames<F>) -> usize {
+        if let Some(count) = self.no_edge.get_mut(from.0 as usize) {
+            *count += 1;
+        }
+        self.sum_no_edge += 1;
+        frames.discard(frame, DropCause::NoEdge);
+        0
+    }
+
+    fn offer(
+        &mut self,
+        id: u32,
+        now: Nanos,
+        len_bytes: u32,
+        frame: F,
+        frames: &mut impl Frames<F>,
+    ) -> bool {
+        let Some(entry) = self.entries[id as usize].as_mut() else {
+            return false;
+        };
+        self.sum.offered += 1;
+        self.sum.offered_bytes += u64::from(len_bytes);
+        let traits = if entry.edge.wants_traits() {
+            frames.traits(&frame)
+        } else {
+            Traits::default()
+        };
+        let mut frames = Counting {
+            frames,
+            sum: &mut self.sum,
+        };
+        let before = entry.edge.held();
+        let edge = &mut entry.edge;
+        let result = edge.arrive_as(now, frame, len_bytes, traits, &mut |f, cause| {
+            frames.discard(f, cause);
+        });
+        self.held = self.held + entry.edge.held() - before;
+        if !entry.behind {
+            match entry.edge.next_event() {
+                Some(at) => self.wheel.set(id, at),
+                None => self.wheel.remove(id),
+            }
+        }
+        match result {
+            Ok(()) => true,
+            Err(refused) => {
+                frames.discard(refused.frame, refused.cause);
+                false
+            }
+        }
+    }
+
+    /// The next frame due by `now`, in order of due time over all edges.
+    pub fn pop_due(&mut self, now: Nanos, frames: &mut impl Frames<F>) -> Option<Delivery<F>> {
+        loop {
+            let id = match self.wheel.pop_due(now) {
+                Some((_, id)) => id,
+                None => self.next_behind()?,
+            };
+            if let Some(delivery) = self.release(id, now, None, frames) {
+                return Some(delivery);
+            }
+        }
+    }
+
+    /// As [`EdgeTable::pop_due`], but fair when more is due than the caller can send: an edge gets
+    /// one frame, and those with more due wait in turn behind all that had none. An edge with
+    /// little to send is then not delayed by others that flood. Frames of one edge stay in order.
+    pub fn pop_due_fairly(
+        &mut self,
+        now: Nanos,
+        frames: &mut impl Frames<F>,
+    ) -> Option<Delivery<F>> {
+        loop {
+            let id = match self.wheel.pop_due(now) {
+                Some((_, id)) => id,
+                None => self.next_behind()?,
+            };
+            if let Some(delivery) = self.release(id, now, Some(now), frames) {
+                return Some(delivery);
+            }
+        }
+    }
+
+    /// The first of the edges that wait for their turn.
+    fn next_behind(&mut self) -> Option<u32> {
+        while let Some(id) = self.behind.pop_front() {
+            // Its place may be another edge's meanwhile.
+            if let Some(entry) = self.entries[id as usize].as_mut()
+                && entry.behind
+            {
+                entry.behind = false;
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// One frame of an edge that is neither in the wheel nor behind; it goes behind when its next
+    /// is due by `turn`, if given, else into the wheel.
+    fn release(
+        &mut self,
+        id: u32,
+        now: Nanos,
+        turn: Option<Nanos>,
+        frames: &mut impl Frames<F>,
+    ) -> Option<Delivery<F>> {
+        let entry = self.entries[id as usize].as_mut()?;
+        let before = entry.edge.held();
+        let mut counting = Counting {
+            frames: &mut *frames,
+            sum: &mut self.sum,
+        };
+        let mut released = entry
+            .edge
+            .pop_due(now, &mut |f, cause| counting.discard(f, cause));
+        if let Some(r) = &mut released
+            && r.marks != Marks::default()
+        {
+            if r.marks.congestion {
+                frames.mark_ce(&mut r.frame);
+                self.sum.marked += 1;
+            }
+            if let Some(draw) = r.marks.corrupt {
+                frames.flip_bit(&mut r.frame, draw);
+                self.sum.corrupted += 1;
+            }
+            if r.marks.duplicate {
+                let copy = frames.duplicate(&r.frame).map(|frame| Released {
+                    marks: Marks::default(),
+                    frame,
+                    ..*r
+                });
+                self.sum.duplicated += 1;
+                self.sum.dropped_no_buffer += u64::from(copy.is_none());
+                entry.edge.again(copy);
+            }
+        }
+        let held = entry.edge.held();
+        self.held = self.held + held - before;
+        let (from, to) = (PortId(entry.from), PortId(entry.to));
+        if let Some(at) = entry.edge.next_event() {
+            if turn.is_some_and(|turn| at <= turn) {
+                entry.behind = true;
+                self.behind.push_back(id);
+            } else {
+                self.wheel.set(id, at);
+            }
+        } else if !entry.open && held == 0 {
+            self.forget(id);
+        }
+        let Released {
+            due_ns,
+            len_bytes,
+            frame,
+            ..
+        } = released?;
+        self.sum.delivered += 1;
+        self.sum.delivered_bytes += u64::from(len_bytes);
+        Some(Delivery {
+            from,
+            to,
+            due_ns,
+            len_bytes,
+            frame,
+        })
+    }
+
+    /// When to call [`EdgeTable::pop_due`] next (it may then find nothing, if the frame is lost).
+    pub fn next_event(&mut self) -> Option<Nanos> {
+        if self.behind.is_empty() {
+            self.wheel.next_deadline()
+        } else {
+            Some(0)
+        }
+    }
+}
