@@ -331,19 +331,37 @@ pub(crate) struct LinkSet {
     #[arg(long, value_name = "FRAMES", group = "loss_law")]
     pub(crate) drop: Option<String>,
     /// A recording of delays, instead of the geometry's: milliseconds in each line.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["delay", "jitter"], requires = "trace_interval")]
+    #[arg(long, value_name = "FILE", group = "recordings", conflicts_with_all = ["delay", "jitters"], requires = "trace_interval")]
     pub(crate) delay_trace: Option<std::path::PathBuf>,
     /// Time from one line of the recording to the next.
-    #[arg(long, value_name = "TIME", requires = "delay_trace")]
+    #[arg(long, value_name = "TIME", requires = "recordings")]
     pub(crate) trace_interval: Option<TimeSpan>,
     /// Jitter: standard deviation (of `uniform`: half of the width).
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", group = "jitters")]
     pub(crate) jitter: Option<TimeSpan>,
+    /// Jitter by measured quantiles at equal steps of probability, the least first, the greatest
+    /// last: `0s,1ms,8ms`.
+    #[arg(
+        long,
+        value_name = "TIMES",
+        group = "jitters",
+        value_delimiter = ',',
+        allow_hyphen_values = true
+    )]
+    pub(crate) jitter_quantiles: Option<Vec<TimeSpan>>,
+    /// A recording of jitter: milliseconds in each line.
+    #[arg(long, value_name = "FILE", groups = ["jitters", "recordings"], requires = "trace_interval")]
+    pub(crate) jitter_trace: Option<std::path::PathBuf>,
     /// Distribution of the jitter.
     #[arg(long, value_enum, requires = "jitter", default_value = "normal")]
     pub(crate) jitter_law: JitterName,
     /// Time in which the jitter's correlation halves; none unless given.
-    #[arg(long, value_name = "TIME", requires = "jitter")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        requires = "jitters",
+        conflicts_with = "jitter_trace"
+    )]
     pub(crate) jitter_half_life: Option<TimeSpan>,
     /// Frames held back so that others overtake them.
     #[arg(long, value_name = "RATIO", requires = "reorder_by")]

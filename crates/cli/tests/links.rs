@@ -110,6 +110,10 @@ fn a_link_set_failed_and_healed_is_felt_at_once() {
         "--aqm",
         "fq-codel",
         "--ecn",
+        "--jitter-quantiles",
+        "0s,1ms,8ms",
+        "--jitter-half-life",
+        "100ms",
     ];
     run(&[&["link", "set", name, near, far][..], &laws].concat());
     run(&["link", "set", name, near, far, "--reset"]);

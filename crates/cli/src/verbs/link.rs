@@ -119,7 +119,7 @@ fn loss(set: &LinkSet) -> Result<Option<Value>, Failure> {
 
 fn jitter(set: &LinkSet) -> Result<Option<Value>, Failure> {
     let Some(span) = set.jitter else {
-        return Ok(None);
+        return laws::jitter(set);
     };
     let span = ns(span)?;
     let law = match set.jitter_law {

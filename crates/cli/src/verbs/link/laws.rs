@@ -218,7 +218,23 @@ pub(super) fn loss(set: &LinkSet) -> Result<Option<Value>, Failure> {
 
 /// `--delay-trace`, as jitter on a delay of 0.
 pub(super) fn delays(set: &LinkSet) -> Result<Option<Value>, Failure> {
-    let (Some(path), Some(interval)) = (&set.delay_trace, set.trace_interval) else {
+    recording(set.delay_trace.as_deref(), set.trace_interval)
+}
+
+/// `--jitter-trace` and `--jitter-quantiles`.
+pub(super) fn jitter(set: &LinkSet) -> Result<Option<Value>, Failure> {
+    let Some(quantiles) = &set.jitter_quantiles else {
+        return recording(set.jitter_trace.as_deref(), set.trace_interval);
+    };
+    let law = JitterLaw::Table {
+        quantiles_ns: quantiles.iter().map(|span| span.ns()).collect(),
+    };
+    let half_life_ns = set.jitter_half_life.map_or(Ok(0), ns)?;
+    value(Jitter { law, half_life_ns })
+}
+
+fn recording(path: Option<&Path>, interval: Option<TimeSpan>) -> Result<Option<Value>, Failure> {
+    let (Some(path), Some(interval)) = (path, interval) else {
         return Ok(None);
     };
     let law = JitterLaw::Trace {
