@@ -4,7 +4,6 @@
 //! kernel's own queueing disciplines hold the frames. [`LinkPlane`] and [`LinkHandle`] are one interface to all of
 //! them; [`Capabilities`] says what each can do, [`probe`] which ones this host has.
 
-mod capabilities;
 pub mod edt;
 mod error;
 mod ledger;
@@ -16,7 +15,7 @@ mod quiet;
 pub mod relay;
 mod worker;
 
-pub use capabilities::{Capabilities, DriverKind};
+pub use constel_link::{Capabilities, DriverKind};
 pub use error::DriverError;
 pub use plane::{BACKLOG, LinkHandle, LinkPlane, PendingUpdate, PlaneConfig, PlaneStats};
 pub use probe::{Chosen, DriverReport, Feature, choose, probe};

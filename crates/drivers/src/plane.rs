@@ -9,12 +9,12 @@ use constel_host::netns::NetNs;
 use constel_link::{EdgeStats, EdgeUpdate, EffectsChange, Nanos, PortId, Quantiles, Totals};
 use serde::Serialize;
 
-use crate::capabilities::{Capabilities, DriverKind};
 use crate::edt::Edt;
 use crate::error::{DriverError, Result};
 use crate::netem::Netem;
 use crate::relay::{self, Applied, KnownEffects, Relay, RelayConfig, RelayHandle};
 use crate::worker::WorkerHandle;
+use crate::{Capabilities, DriverKind};
 
 /// What a link plane is made for.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use constel_host::netns::NetNs;
 use constel_link::{EdgeChange, EdgeUpdate, Impairment, PortId, mac_of};
 use serde::Serialize;
 
-use crate::capabilities::DriverKind;
+use crate::DriverKind;
 use crate::error::DriverError;
 use crate::plane::{LinkHandle, LinkPlane, PlaneConfig};
 use crate::relay::{Priority, Relay, RelayConfig};

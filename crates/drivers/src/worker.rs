@@ -8,12 +8,12 @@ use constel_link::{
     CheckedEffects, CheckedUpdate, EdgeStats, EdgeUpdate, EffectsChange, Nanos, PortId,
 };
 
-use crate::capabilities::{Capabilities, DriverKind};
 use crate::error::{DriverError, Result};
 use crate::ledger::{Edge, Ledger};
 use crate::named::NamedThread;
 use crate::plane::PlaneStats;
 use crate::relay::{Applied, KnownEffects, mono_ns};
+use crate::{Capabilities, DriverKind};
 
 /// The kernel's side of a driver.
 pub(crate) trait Backend: Send + 'static {
@@ -171,6 +171,7 @@ impl WorkerHandle {
         });
         let mut refusals: Vec<String> = refusals
             .flat_map(|effects| self.inner.capabilities.refusals(effects))
+            .map(|refusal| refusal.why)
             .collect();
         refusals.sort();
         refusals.dedup();

@@ -1,11 +1,13 @@
 //! What can be known to fail before anything is made.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 
 use constel_drivers::{Chosen, DriverKind};
 use constel_host::process::find_command;
+use constel_link::Effects;
 use constel_plan::Lab;
-use constel_scenario::model::{Action, DriverChoice, Flow};
+use constel_scenario::model::{Action, Flow};
 
 use crate::error::EngineError;
 use crate::launcher::{missing_own, missing_programs, search_path};
@@ -44,18 +46,33 @@ pub(crate) fn preflight(lab: &Lab, run_traffic: bool) -> Result<(), EngineError>
 /// The link driver for this lab on this host: the one the scenario names, or the first that works.
 ///
 /// # Errors
-/// [`EngineError::Unable`] when it, or none, works here.
+/// [`EngineError::Unable`] when it, or none, works here, or when the first that works does not have
+/// what the scenario asks of links.
 pub(crate) fn choose(lab: &Lab) -> Result<Chosen, EngineError> {
-    let wanted = match lab.scenario.driver {
-        DriverChoice::Auto => None,
-        DriverChoice::Relay => Some(DriverKind::Relay),
-        DriverChoice::Edt => Some(DriverKind::Edt),
-        DriverChoice::Netem => Some(DriverKind::Netem),
-    };
-    constel_drivers::choose(wanted).map_err(|error| EngineError::Unable {
+    let wanted = lab.scenario.driver.kind();
+    let chosen = constel_drivers::choose(wanted).map_err(|error| EngineError::Unable {
         what: error.to_string(),
         remedy: "`constel doctor` says what each driver lacks here".to_owned(),
+    })?;
+    let lacks = lacks(chosen.kind, &lab.profiles);
+    if lacks.is_empty() {
+        return Ok(chosen);
+    }
+    Err(EngineError::Unable {
+        what: lacks.join("\n  "),
+        remedy: format!(
+            "`constel doctor` says why only driver {} works here; or ask less of the links",
+            chosen.kind
+        ),
     })
+}
+
+/// What of the links' effects this driver does not have, each kind of it once.
+fn lacks(driver: DriverKind, profiles: &[Effects]) -> Vec<String> {
+    let capabilities = driver.capabilities();
+    let lacks = profiles.iter().flat_map(|e| capabilities.refusals(e));
+    let lacks: BTreeSet<String> = lacks.map(|refusal| refusal.why).collect();
+    lacks.into_iter().collect()
 }
 
 /// Commands of flows that cannot be found, the way they will be looked for when their time comes.
@@ -73,4 +90,23 @@ fn missing_commands(flows: &[Flow]) -> Option<EngineError> {
         what: lacks.join("\n  "),
         remedy: "install it, or correct the flow's `command`".to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_driver_that_works_lacks_is_said_once() {
+        let effects = |corrupt| Effects {
+            corrupt_ratio: Some(corrupt),
+            overhead_bytes: Some(20),
+            ..Effects::default()
+        };
+        let profiles = [effects(0.1), effects(0.2)];
+        assert_eq!(lacks(DriverKind::Relay, &profiles), [""; 0]);
+        let said = lacks(DriverKind::Edt, &profiles);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].contains("corrupt_ratio") && said[0].contains("relay"));
+    }
 }

@@ -31,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 mod aqm;
+mod capabilities;
 mod counters;
 mod discipline;
 mod edge;
@@ -50,6 +51,7 @@ mod types;
 mod update;
 pub mod wheel;
 
+pub use capabilities::{Capabilities, DriverKind, Refusal};
 pub use counters::EdgeCounters;
 pub use discipline::{CodelParams, Discipline, PieParams, RedParams};
 pub use edge::{Edge, Refused, Released};

@@ -120,6 +120,7 @@ fn every_code_has_a_case() {
         "bad-value",
         "choose-one",
         "disagreement",
+        "driver",
         "duplicate-key",
         "duplicate-name",
         "duplicate-port",

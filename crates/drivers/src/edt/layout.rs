@@ -11,11 +11,6 @@ pub(super) const FIRST_PORT: u32 = 1000;
 /// Buckets of the lateness histogram: four for each power of two, the first one for 4 ns.
 const LATENESS_BUCKETS: usize = 160;
 
-/// Largest queue limit: with more, the kernel's arithmetic could overflow.
-pub(crate) const QUEUE_BYTES_MAX: u64 = 2_000_000_000;
-/// Steepest slope, ns/s: delay changes by a second each second.
-pub(crate) const SLOPE_MAX: i64 = 1_000_000_000;
-
 const EXISTS: u32 = 1;
 const DOWN: u32 = 2;
 const LOSES_ALL: u32 = 4;

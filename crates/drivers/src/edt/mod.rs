@@ -28,7 +28,7 @@ use constel_host::netlink::{Attributes, Batch, Socket, Tc, TcVerb, VethEnd, hand
 use constel_host::netns::NetNs;
 use constel_link::{EdgeCounters, EdgeStats, Histogram, Nanos, PortId, Totals};
 
-use crate::capabilities::DriverKind;
+use crate::DriverKind;
 use crate::error::{DriverError, Result};
 use crate::ledger::{Edge, Ledger};
 use crate::plane::{BACKLOG, PlaneConfig, PlaneStats};
@@ -39,8 +39,6 @@ use crate::worker::{Backend, WorkerHandle};
 use layout::{Counts, FIRST_PORT, FIRST_TRUNK, State, lateness_of};
 use programs::{Program, Programs};
 use table::Table;
-
-pub(crate) use layout::{QUEUE_BYTES_MAX, SLOPE_MAX};
 
 /// Trunks at most: one for each CPU is enough.
 const TRUNKS_MAX: u32 = 8;

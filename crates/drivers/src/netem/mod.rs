@@ -27,7 +27,7 @@ use constel_host::netlink::{Batch, LinkChange, QdiscStats, Socket, TcVerb, VethE
 use constel_host::netns::NetNs;
 use constel_link::{EdgeCounters, EdgeStats, Nanos, PortId, Quantiles, Totals};
 
-use crate::capabilities::DriverKind;
+use crate::DriverKind;
 use crate::error::{DriverError, Result};
 use crate::ledger::{Edge, Ledger};
 use crate::plane::{BACKLOG, PlaneConfig, PlaneStats};

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use constel_link::DriverKind;
 use constel_units::{DataSize, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -443,4 +444,17 @@ pub enum DriverChoice {
     /// The kernel's own emulator, to compare with. What `edt` lacks; and delays stay as they are for a step, changes
     /// are made link by link, and losses do not follow from the seed. Needs `sch_netem` and `sch_htb`.
     Netem,
+}
+
+impl DriverChoice {
+    /// The driver asked for; `None`: any.
+    #[must_use]
+    pub fn kind(self) -> Option<DriverKind> {
+        match self {
+            DriverChoice::Auto => None,
+            DriverChoice::Relay => Some(DriverKind::Relay),
+            DriverChoice::Edt => Some(DriverKind::Edt),
+            DriverChoice::Netem => Some(DriverKind::Netem),
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! `link`: what a kind of link does, in the link plane's own terms; recordings are read.
 
 use constel_link::{
-    CodelParams, Discipline, Effects, Jitter, JitterLaw, LossLaw, PieParams, RateLaw, RedParams,
-    Reorder, trace,
+    Capabilities, CodelParams, Discipline, DriverKind, Effects, Jitter, JitterLaw, LossLaw,
+    PieParams, RateLaw, RedParams, Reorder, trace,
 };
 use constel_units::{Ratio, TimeSpan};
 
@@ -105,7 +105,34 @@ impl One<'_, '_> {
                 self.errors.push(error);
             }
         }
+        let driver = self.parsed.raw.links.driver.kind();
+        if let Some(capabilities) = driver.map(DriverKind::capabilities) {
+            self.refuse(raw, &effects, capabilities);
+        }
         effects
+    }
+
+    /// What the driver asked for does not have.
+    fn refuse(&mut self, raw: &RawLink, effects: &Effects, capabilities: Capabilities) {
+        for refusal in capabilities.refusals(effects) {
+            let key = match refusal.field {
+                "jitter" if raw.delay_trace.is_some() => "delay_trace",
+                "discipline" => "aqm",
+                "overhead_bytes" => "overhead",
+                "loss" => "loss_law",
+                "duplicate_ratio" => "duplicate",
+                "corrupt_ratio" => "corrupt",
+                same => same,
+            };
+            let driver = capabilities.driver;
+            let message = format!("`{key}` is more than `links: {{driver: {driver}}}` can do");
+            let error = self
+                .parsed
+                .error_at(&self.at(&[key]), "driver", message)
+                .with_reason(refusal.why)
+                .with_suggestion(format!("remove `{key}`, or choose another driver"));
+            self.errors.push(error);
+        }
     }
 
     fn at<'p>(&'p self, keys: &[&'p str]) -> Vec<Seg<'p>> {

@@ -1,9 +1,16 @@
-//! What each driver can do. Asking for more is an error, never an approximation in silence.
+//! What each link driver can do of the edge model. Asking for more is an error, never an
+//! approximation in silence.
 
-use constel_link::{Effects, Impairment, Loss, LossLaw, PortId};
 use serde::{Deserialize, Serialize};
 
-use crate::edt::{QUEUE_BYTES_MAX, SLOPE_MAX};
+use crate::effects::Effects;
+use crate::loss::LossLaw;
+use crate::types::{Impairment, Loss, PortId};
+
+/// Largest queue limit of `edt` and `netem`: with more, the kernel's arithmetic could overflow.
+const QUEUE_BYTES_MAX: u64 = 2_000_000_000;
+/// Steepest slope of `edt` and `netem`, ns/s: delay changes by a second each second.
+const SLOPE_MAX: i64 = 1_000_000_000;
 
 /// A link driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -65,8 +72,8 @@ impl std::fmt::Display for DriverKind {
     }
 }
 
-/// What a driver declares. All of them have delay, rate, a drop-tail queue, Bernoulli loss, links that fail, and
-/// frames of every EtherType.
+/// What a driver declares. All of them have delay, rate, a drop-tail queue, Bernoulli loss, links
+/// that fail, and frames of every EtherType.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Capabilities {
     /// Whose.
@@ -75,8 +82,8 @@ pub struct Capabilities {
     pub delay_glides: bool,
     /// An update is all or nothing, in one instant; else edge by edge.
     pub atomic_updates: bool,
-    /// No frame overtakes another of its edge; else that may happen to neighbours that were sent or released on
-    /// different CPUs.
+    /// No frame overtakes another of its edge; else that may happen to neighbours that were sent or
+    /// released on different CPUs.
     pub keeps_order: bool,
     /// The same seed loses the same frames.
     pub seeded: bool,
@@ -86,32 +93,94 @@ pub struct Capabilities {
     pub effects: Option<&'static [&'static str]>,
 }
 
+/// One thing that a driver does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The field of [`Effects`] that asks for it.
+    pub field: &'static str,
+    /// What is missing, and which drivers have it.
+    pub why: String,
+}
+
+/// The fields of effects that ask for something, by name.
+fn asked(effects: &Effects) -> impl Iterator<Item = &'static str> {
+    // A field that is added must be named here, and is refused by drivers until they declare it.
+    let Effects {
+        down,
+        delay_ns,
+        rate_bps,
+        rate_law,
+        queue_bytes,
+        queue_frames,
+        discipline,
+        overhead_bytes,
+        loss,
+        jitter,
+        reorder,
+        duplicate_ratio,
+        corrupt_ratio,
+    } = effects;
+    [
+        ("down", down.is_some()),
+        ("delay_ns", delay_ns.is_some()),
+        ("rate_bps", rate_bps.is_some()),
+        ("rate_law", rate_law.is_some()),
+        ("queue_bytes", queue_bytes.is_some()),
+        ("queue_frames", queue_frames.is_some()),
+        ("discipline", discipline.is_some()),
+        ("overhead_bytes", overhead_bytes.is_some()),
+        ("loss", loss.is_some()),
+        ("jitter", jitter.is_some()),
+        ("reorder", reorder.is_some()),
+        ("duplicate_ratio", duplicate_ratio.is_some()),
+        ("corrupt_ratio", corrupt_ratio.is_some()),
+    ]
+    .into_iter()
+    .filter_map(|(field, asked)| asked.then_some(field))
+}
+
 impl Capabilities {
-    /// What of these effects the driver does not have, in words; empty when it has all.
+    /// What of these effects the driver does not have; empty when it has all.
     #[must_use]
-    pub fn refusals(&self, effects: &Effects) -> Vec<String> {
+    pub fn refusals(&self, effects: &Effects) -> Vec<Refusal> {
         let Some(known) = self.effects else {
             return Vec::new();
         };
-        // By name: a field that is added to the effects is refused until it is added above.
-        let asked = serde_json::to_value(effects).unwrap_or_default();
-        let asked = asked.as_object().into_iter().flatten();
-        let mut refusals: Vec<String> = asked
-            .filter(|(field, _)| !known.contains(&field.as_str()))
-            .map(|(field, _)| {
-                let has = |c: &Capabilities| c.effects.is_none_or(|e| e.contains(&field.as_str()));
-                self.lacks(&format!("effect `{field}`"), has)
+        let mut refusals: Vec<Refusal> = asked(effects)
+            .filter(|field| !known.contains(field))
+            .map(|field| Refusal {
+                field,
+                why: self.lacks(&format!("effect `{field}`"), |c| {
+                    c.effects.is_none_or(|e| e.contains(&field))
+                }),
             })
             .collect();
         let plain = [None, Some(&LossLaw::None)].contains(&effects.loss.as_ref())
             || matches!(effects.loss, Some(LossLaw::Bernoulli { .. }));
         if !plain {
-            refusals.push(self.lacks("loss law beyond Bernoulli's", |c| c.effects.is_none()));
+            refusals.push(Refusal {
+                field: "loss",
+                why: self.lacks("loss law beyond Bernoulli's", |c| c.effects.is_none()),
+            });
         }
-        if effects.queue_bytes.is_some_and(|b| b > QUEUE_BYTES_MAX) {
-            refusals.push(self.queue_too_long());
+        if let Some(Err(why)) = effects.queue_bytes.map(|bytes| self.holds(bytes)) {
+            refusals.push(Refusal {
+                field: "queue_bytes",
+                why,
+            });
         }
         refusals
+    }
+
+    /// Whether a queue may be so long; else why not.
+    fn holds(&self, queue_bytes: u64) -> Result<(), String> {
+        if matches!(self.driver, DriverKind::Relay) || queue_bytes <= QUEUE_BYTES_MAX {
+            return Ok(());
+        }
+        Err(format!(
+            "driver {}: a queue holds {QUEUE_BYTES_MAX} bytes at most",
+            self.driver
+        ))
     }
 
     /// What of an edge of the plan the driver does not have.
@@ -122,8 +191,8 @@ impl Capabilities {
         }
         // What every driver has; a new law must be decided on here.
         let (Loss::None | Loss::Bernoulli { .. }) = edge.loss;
-        let why = if edge.queue.bytes > QUEUE_BYTES_MAX {
-            self.queue_too_long()
+        let why = if let Err(why) = self.holds(edge.queue.bytes) {
+            why
         } else if edge.delay.slope_ns_per_s.abs() > SLOPE_MAX {
             format!(
                 "driver {}: a delay may change by 1 s each second at most",
@@ -133,13 +202,6 @@ impl Capabilities {
             return None;
         };
         Some(format!("edge {from} -> {to}: {why}"))
-    }
-
-    fn queue_too_long(&self) -> String {
-        format!(
-            "driver {}: a queue holds {QUEUE_BYTES_MAX} bytes at most",
-            self.driver
-        )
     }
 
     fn lacks(&self, what: &str, has: impl Fn(&Capabilities) -> bool) -> String {
@@ -174,12 +236,16 @@ mod tests {
                 .refusals(&effects)
                 .is_empty()
         );
+        let why = |kind: DriverKind| -> Vec<String> {
+            let refusals = kind.capabilities().refusals(&effects);
+            refusals.into_iter().map(|refusal| refusal.why).collect()
+        };
         assert_eq!(
-            DriverKind::Edt.capabilities().refusals(&effects),
+            why(DriverKind::Edt),
             ["driver edt has no effect `corrupt_ratio`; drivers that have: relay"]
         );
         assert_eq!(
-            DriverKind::Netem.capabilities().refusals(&effects),
+            why(DriverKind::Netem),
             [
                 "driver netem has no effect `overhead_bytes`; drivers that have: relay, edt",
                 "driver netem has no effect `corrupt_ratio`; drivers that have: relay"
@@ -204,7 +270,7 @@ mod tests {
     #[test]
     fn edges_of_the_plan_as_well() {
         let edge = Impairment {
-            queue: constel_link::QueueLimit { bytes: u64::MAX },
+            queue: crate::QueueLimit { bytes: u64::MAX },
             ..Impairment::delay_only(1)
         };
         let refusal = |kind: DriverKind| {
