@@ -3,8 +3,10 @@
 mod common;
 
 use common::{shell1, spread};
-use constel_routing::{AddressPlan, Graph, GroundTransit, Routes};
+use constel_routing::foresight::{Foresight, Reaction};
+use constel_routing::{AddressPlan, Graph, GroundTransit, Routes, Rule};
 use constel_topology::NodeId;
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 fn measure(stations: u32, steps: u32) {
@@ -53,4 +55,63 @@ fn measure(stations: u32, steps: u32) {
 fn routes_are_cheap() {
     measure(20, 200);
     measure(100, 100);
+}
+
+/// A satellite of Shell I fails, with 100 destinations: what it takes to follow the news of it.
+#[test]
+#[ignore = "prints figures; needs --release"]
+fn news_of_a_failure() {
+    let stations = 100;
+    let mut stepper = shell1(spread(stations));
+    let layout = stepper.layout().clone();
+    let first = layout.satellite_count() as u32;
+    let destinations: Vec<NodeId> = (first..first + stations).map(NodeId).collect();
+    let foreseen = stepper.advance();
+    let mut actual = foreseen.clone();
+    let dead = NodeId(800);
+    let node = |port| layout.port(port).node;
+    actual
+        .edges
+        .retain(|e| node(e.from) != dead && node(e.to) != dead);
+    let reaction = Reaction {
+        detect_ns: 100_000_000,
+        processing_ns: 2_000_000,
+        reach_hops: None,
+    };
+    let mut state = Foresight::new(&layout, reaction);
+    let start = Instant::now();
+    state.notice(&layout, &foreseen, &actual, 0);
+    let noticed = start.elapsed();
+    let mut known = BTreeMap::new();
+    let (mut looks, mut spent, mut worst) = (0_u32, 0.0, 0.0_f64);
+    let (mut from_ns, mut until_ns) = (u64::MAX, 0);
+    while let Some(t_ns) = state.next_ns() {
+        from_ns = from_ns.min(t_ns);
+        until_ns = t_ns;
+        // As a loop that looks every two milliseconds.
+        state.hear(t_ns + 2_000_000);
+        let start = Instant::now();
+        let topologies = (&foreseen, &actual);
+        let _ = state.routes(
+            &layout,
+            topologies,
+            &destinations,
+            Rule::default(),
+            &mut known,
+        );
+        let took = start.elapsed().as_secs_f64() * 1e3;
+        spent += took;
+        worst = worst.max(took);
+        looks += 1;
+    }
+    println!(
+        "noticed in {:.1} ms; {} messages, sent {} times within {:.0} ms; {} views; routes at {looks} moments: {:.1} ms \
+         on the average, {worst:.1} ms at most",
+        noticed.as_secs_f64() * 1e3,
+        state.told().originated,
+        state.told().sent,
+        (until_ns - from_ns) as f64 / 1e6,
+        known.len(),
+        spent / f64::from(looks),
+    );
 }
