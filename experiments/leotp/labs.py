@@ -31,7 +31,7 @@ def case_wanted(case):
 
 def save(name, rows, **extra):
     os.makedirs(RAW, exist_ok=True)
-    key = lambda r: [r.get(k) for k in ("flow", "loss", "case", "bl_tar_segments", "midnodes_on")]
+    key = lambda r: [r.get(k) for k in ("flow", "loss", "case", "bl_tar_segments", "midnodes_on", "rate_mbps")]
     try:
         old = json.load(open(os.path.join(RAW, f"lab-{name}.json")))["rows"]
     except (OSError, ValueError):
@@ -88,6 +88,27 @@ def fig14():
     for r in rows:
         r["verdict"] = v
     save("fig14", rows, propagation_ms=100)
+
+
+def fig19(seconds=int(os.environ.get("SECONDS", "10")), warm=3.0):
+    """A Midnode's processor time over bandwidth and loss: one between two hops of 10 ms each way."""
+    rows = []
+    with Lab(chain_scenario(2, 600, 5, 100, 0), NAME) as l:
+        for mbps in (5, 10, 20, 50, 100):
+            for loss in (0.0, 0.005, 0.01):
+                for a, b in ((0, 1), (1, 2)):
+                    l.set_link(node(a), node(b), rate_bps=mbps * 1_000_000, loss={"bernoulli": {"loss_ratio": loss}})
+                r = measure(l, ("leotp", "beyond", SMALL), node(0), node(2), [node(1)], seconds, warm)
+                mid = r.get("midnodes", {}).get(node(1), {})
+                # The Midnode lives half a second longer than the transfer.
+                rows.append({"flow": r["flow"], "rate_mbps": mbps, "loss": loss, "mbps": r["mbps"], "cpu_ratio": mid.get("cpu_s", 0) / (seconds + 0.5),
+                             "peak_rss_bytes": mid.get("peak_rss_bytes")})
+                show("fig19", rows[-1])
+    v = l.verdict()
+    print("  verdict", v, flush=True)
+    for r in rows:
+        r["verdict"] = v
+    save("fig19", rows)
 
 
 def satellites(to="new-york", cases=None, seconds=25):
@@ -177,7 +198,7 @@ def path(seconds=int(os.environ.get("SECONDS", "25"))):
     save("path-new-york", rows, uplink_mbps=rates)
 
 
-ALL = {"fig12": fig12, "fig14": fig14, "path": path, "satellites": satellites}
+ALL = {"fig12": fig12, "fig14": fig14, "fig19": fig19, "path": path, "satellites": satellites}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or ALL:

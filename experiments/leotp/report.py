@@ -77,9 +77,12 @@ def vt(out):
     if d := load("vt-fig14"):
         out += ["## Fig. 14: square wave", "", "Second of 10 hops 10 +- 1 Mbit/s (2 s), propagation 100 ms; at most 9.66 Mbit/s of payload fit. Paper: all TCP more than 100 ms of queue; LEOTP end to end below 8 Mbit/s at near-optimal delay; LEOTP trades delay for throughput by BL_tar.", ""]
         table(out, ["", "BL_tar", "Mbit/s", "mean OWD ms", "p99 ms"], [[name(r["protocol"].split(",")[0]) + r["protocol"][len(r["protocol"].split(",")[0]):], r["bl_tar_segments"] or "", r["mbps"], r["owd_mean_ms"], r["owd_p99_ms"]] for r in d["rows"]])
+    if d := load("vt-fig15"):
+        out += ["## Fig. 15: fairness", "", "Three flows share 5 Mbit/s and 30 ms of round trip, each beginning 200 s after the one before; 600 s; Mbit/s of each over the last 150 s, first flow first. Paper: with the same round trip (60 ms) both LEOTP and BBR converge to similar shares; with 90, 120 and 150 ms the BBR flow with the longer one gets more, LEOTP stays fair.", ""]
+        table(out, ["", "round trips ms", "shares Mbit/s", "sum", "Jain"], [[name(r["protocol"]), ", ".join(map(str, r["rtt_ms"])), ", ".join(f"{x:.2f}" for x in r["shares_mbps"]), r["mbps"], f"{r['jain']:.3f}"] for r in d["rows"]])
     if d := load("vt-satellites"):
-        out += ["## Figs 17, 18, Table II and partial coverage, in virtual time over the real paths", "",
-                "The least-delay path from Beijing over 1,600 satellites second by second, GSL 1 % and ISL 0.1 % loss, uplink a V of 10 to 6 Mbit/s around each handover with a random +-0.5, all else 20 Mbit/s. Paper, Mbit/s and OWD ms: Hong Kong A 7.82 49.17, B 7.78 51.39, C 7.38 40.15, D 7.24 42.05; Paris A 7.70 76.57, B 7.67 80.74, C 7.23 66.40, D 7.03 70.38; New York A 7.91 118.64, B 7.73 126.10, C 6.80 103.63, D 6.52 112.20; against BBR on New York +8.0 % throughput, about 100 ms of queue for BBR and 20 for LEOTP (-40 % OWD); with 25 % coverage +6 % and -42 %.", ""]
+        out += ["## Figs 16 to 18, Table II and partial coverage, in virtual time over the real paths", "",
+                "The least-delay path from Beijing over 1,600 satellites second by second, cities free to use any satellite above 25 degrees (as in the paper's route computation), GSL 1 % and ISL 0.1 % loss, uplink a V of 10 to 6 Mbit/s over each stretch with the same first satellite with a random +-0.5, all else 20 Mbit/s. To Shanghai without ISLs, to the others with. Paper: hops 5.15, 9.53 and 18.88; Shanghai: LEOTP +4.8 % throughput against BBR, queueing 16 ms against 26; Mbit/s and OWD ms: Hong Kong A 7.82 49.17, B 7.78 51.39, C 7.38 40.15, D 7.24 42.05; Paris A 7.70 76.57, B 7.67 80.74, C 7.23 66.40, D 7.03 70.38; New York A 7.91 118.64, B 7.73 126.10, C 6.80 103.63, D 6.52 112.20; against BBR on New York +8.0 % throughput, about 100 ms of queue for BBR and 20 for LEOTP (-40 % OWD); with 25 % coverage +6 % and -42 %.", ""]
         for to in protocols(d["rows"], "to"):
             rs = [r for r in d["rows"] if r["to"] == to]
             out += [f"Beijing to {to}: {rs[0]['hops']} hops, propagation {rs[0]['propagation_ms']} ms, uplink {rs[0]['uplink_mbps']} Mbit/s on average.", ""]
@@ -126,6 +129,13 @@ def lab(out):
                 f"19 hops with the mean delay of those from Beijing to New York ({b['propagation_ms']:.1f} ms in all), 1 % loss on the first and last, 0.1 % between, an uplink of {b['uplink_mbps']:.2f} Mbit/s on average (the V). Cases: A every node a Midnode; B Midnodes without cache and repairs; C without congestion control; D no Midnodes. Paper: A against BBR +8 % throughput, -40 % OWD; 25 % coverage +6 %, -42 %; Mbit/s A 7.91, B 7.73, C 6.80, D 6.52.", ""]
         table(out, ["", "case", "Mbit/s", "against bbr", "OWD against bbr", "OWD of packets against bbr"] + LAB_HEAD,
               [[name(r["flow"]), r["case"]] + lab_row(r, *against(r)) for r in d["rows"] if r["owd_ms"]])
+    if d := load("lab-fig19"):
+        out += ["## Fig. 19: a Midnode's processor time", "", "One Midnode between two hops of 10 ms each way, beyond(): share of one processor over the link's rate and the loss of each hop. Paper: low, grows slowly beyond 20 Mbit/s, and does not depend on loss.", ""]
+        losses = sorted({r["loss"] for r in d["rows"]})
+        at = {(r["rate_mbps"], r["loss"]): r for r in d["rows"]}
+        cell = lambda r: f"{100 * r['cpu_ratio']:.1f} % at {r['mbps']:.1f} Mbit/s"
+        table(out, ["link"] + [f"loss {100 * x:g} %" for x in losses], [[f"{m} Mbit/s"] + [cell(at[m, x]) for x in losses] for m in sorted({r["rate_mbps"] for r in d["rows"]})])
+        out += [f"Host kept up: {trust(d['rows'][0]['verdict'])}", ""]
     for to in ("new-york", "paris", "hong-kong"):
         if d := load(f"lab-satellites-{to}"):
             b = next((r for r in d["rows"] if r["flow"] == "tcp-bbr"), None)
@@ -182,6 +192,14 @@ def plots():
         cdf("fig3.svg", d["rows"], lambda r: r["what"])
     if d := load("vt-fig12"):
         cdf("fig10.svg", [r for r in d["rows"] if r["loss"] == 0.005 and r["protocol"] in ("default", "published", "beyond", "endpoints only", "bbr")], lambda r: name(r["protocol"]), "one-way delay of lost packets at 0.5 % loss, ms", "lost_owd_ms")
+    if d := load("vt-fig15"):
+        for r in d["rows"]:
+            if r["protocol"] in ("default", "bbr"):
+                fig, ax = plt.subplots(figsize=(5, 3.5))
+                for i, (series, rtt) in enumerate(zip(r["mbps_per_10_s"], r["rtt_ms"])):
+                    ax.plot([10 * k for k in range(len(series))], series, label=f"flow {i + 1}, {rtt} ms")
+                same = "same" if len(set(r["rtt_ms"])) == 1 else "different"
+                done(fig, ax, f"fig15-{same}-rtt-{r['protocol']}.svg", "s", "Mbit/s")
     for src, file in (("vt-fig14", "fig14.svg"), ("lab-fig14", "fig14-lab.svg")):
         if d := load(src):
             fig, ax = plt.subplots(figsize=(5, 3.5))
@@ -193,6 +211,13 @@ def plots():
     if d := load("vt-satellites"):
         ny = [r for r in d["rows"] if r["to"] == "new-york" and (r["case"] in ("A", "D") or r["protocol"] in ("bbr", "cubic"))]
         cdf("fig17-vt.svg", ny, lambda r: f"{name(r['protocol'])} {r['case']}")
+        cdf("fig16-vt.svg", [r for r in d["rows"] if r["to"] == "shanghai" and r["case"] in ("A", "end to end")], lambda r: name(r["protocol"]))
+        for key, file, what in (("owd_mean_ms", "fig18-delay-vt.svg", "mean one-way delay, ms"), ("mbps", "fig18-throughput-vt.svg", "Mbit/s")):
+            fig, ax = plt.subplots(figsize=(5, 3.5))
+            for p, case in dict.fromkeys((r["protocol"], r["case"]) for r in d["rows"] if r["case"] in ("A", "25% of the satellites", "end to end")):
+                rs = [r for r in d["rows"] if (r["protocol"], r["case"]) == (p, case) and r["to"] != "shanghai"]
+                ax.plot([r["hops"] for r in rs], [r[key] for r in rs], marker="o", ms=4, label=f"{name(p)} {case}")
+            done(fig, ax, file, "mean hops (Hong Kong, Paris, New York)", what)
     if d := load("lab-satellites-new-york"):
         cdf("fig17-lab.svg", d["rows"], lambda r: f"{name(r['flow'])} {r['case']}")
 

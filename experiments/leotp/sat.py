@@ -1,6 +1,6 @@
 """The satellite cases (Figs 16-18, Table II): the 1,600 satellites and 100 cities of section V.C, the path between two
 cities second by second, and the same path in virtual time."""
-import heapq, json, os, random, subprocess, tempfile
+import csv, heapq, json, os, random, subprocess, tempfile
 from lab import CONSTEL, ROOT
 from vt import CACHE
 
@@ -34,6 +34,36 @@ ground:
 {stations}routing: {{mode: computed, families: [ipv4]}}
 transport: {{congestion: [hybla, westwood, vegas]}}
 """
+
+
+def free_choice(seconds, isl=True, before=0):
+    """The five cities alone, each with an antenna to every satellite in view, so that routes choose among them: as the
+    paper's route computation (Hypatia's) does. Begins `before` seconds earlier."""
+    text = scenario(seconds + before, isl, cities=len(CITIES)).replace(START, earlier(before))
+    rows = {r["name"]: r for r in csv.DictReader(open(f"{ROOT}/scenarios/data/cities-top-1000-by-2025-population.csv"))}
+    places = "".join(f"    {n}: {{latitude: {rows[c]['latitude_deg']} deg, longitude: {rows[c]['longitude_deg']} deg, antennas: 32}}\n"
+                     for n, c in CITIES.items())
+    head, rest = text.split("ground:\n")
+    return f"{head}ground:\n  stations:\n{places}routing:{rest.split('routing:')[1]}"
+
+
+def v_curve(line, first, seconds, seed=1):
+    """Mbit/s of the uplink in each of `seconds` from `first` on: as `uplink`, over the stretches of time in which the path
+    leaves by the same satellite."""
+    r, rates, used = random.Random(seed), [], [x[1][1] if x[1] else None for x in line]
+    for t in range(first, first + seconds):
+        a = b = t
+        while a > 0 and used[a - 1] == used[t]:
+            a -= 1
+        while b < len(used) and used[b] == used[t]:
+            b += 1
+        rates.append(in_contact((t - a) / (b - a), r))
+    return rates
+
+
+def in_contact(share, r):
+    """10 Mbit/s in the middle of a contact, 6 at its ends, with a random bias of up to 0.5 either way, at most 10."""
+    return min(10.0, 6 + 4 * (1 - abs(2 * share - 1)) + r.uniform(-0.5, 0.5))
 
 
 def earlier(seconds):
@@ -89,8 +119,7 @@ def shortest(graph, ground, a, b):
 
 
 def uplink(station, seconds, isl=True, seed=1, margin=300):
-    """Mbit/s of a station's ground link per second: the "V" around each handover. 10 in the middle of a contact, 6 at its
-    ends, with a random bias of up to 0.5 either way, at most 10. Contacts come from `constel plan --contacts`, over a sky
+    """Mbit/s of a station's ground link per second: the "V" around each handover (`in_contact`). Contacts come from `constel plan --contacts`, over a sky
     that starts `margin` seconds earlier, so that those cut off by the run's ends are whole."""
     r = random.Random(seed)
     text = scenario(seconds + 2 * margin, isl).replace(START, earlier(margin))
@@ -108,14 +137,13 @@ def uplink(station, seconds, isl=True, seed=1, margin=300):
     rates = []
     for t in range(seconds):
         a, b = next((c for c in contacts if c[0] <= t < c[1]), (t - 1, t + 1))
-        x = (t - a) / (b - a)
-        rates.append(min(10.0, 6 + 4 * (1 - abs(2 * x - 1)) + r.uniform(-0.5, 0.5)))
+        rates.append(in_contact((t - a) / (b - a), r))
     return rates
 
 
 def virtual(line, rates, protocol, params=None, mid_params=None, mids=None, seed=7, t0=5, t1=None):
     """The same path as a description for `vt.run`. `mids`: None (all), "none", or a share such as 0.25."""
-    line = [x for x in line if x[1]]
+    line, rates = zip(*[(x, up) for x, up in zip(line, rates) if x[1]])
     names = [line[0][1][0]] + sorted({n for _, p, _ in line for n in p[1:-1]}) + [line[0][1][-1]]
     number = {n: i for i, n in enumerate(names)}
     start = line[0][0]

@@ -4,7 +4,7 @@ Baselines here are "like" the kernel's: same laws, our code (crates/leotp/tests/
 kernel's own. Raw data: raw/vt-*.json."""
 import json, os, random, sys, time
 import sat
-from vt import chain, hop, mean, run_all, square
+from vt import chain, hop, mean, run, run_all, square
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RAW = os.environ.get("RAW", os.path.join(HERE, "raw"))
@@ -144,21 +144,36 @@ def fig14(seeds=(1, 2)):
     save("fig14", rows_of(s))
 
 
-def satellites(seeds=(7,), seconds=90):
-    """Figs 17, 18, Table II and partial coverage on the real paths of the constellation."""
+def fig15(every=200, seconds=600):
+    """Three flows that begin one after the other share 5 Mbit/s: the same round trip, and different ones."""
+    rows = []
+    for rtt in ((60, 60, 60), (90, 120, 150)):
+        for p in OURS + ("bbr", "cubic"):
+            series = run({"seed": 1, "protocol": p, "bottleneck_mbps": 5, "bottleneck_rtt_ms": 30, "rtt_ms": rtt, "every_s": every, "seconds": seconds},
+                         "fairness")["mbps"]
+            # While all three run, without the first 50 s, in which they find their shares.
+            last = [sum(s[2 * every + 50:]) / (seconds - 2 * every - 50) for s in series]
+            jain = sum(last) ** 2 / len(last) / sum(x * x for x in last)
+            ten = [[round(sum(s[a:a + 10]) / 10, 3) for a in range(0, seconds, 10)] for s in series]
+            rows.append({"rtt_ms": rtt, "protocol": p, "shares_mbps": [round(x, 3) for x in last], "mbps": sum(last), "jain": jain, "mbps_per_10_s": ten})
+    save("fig15", rows)
+
+
+def satellites(seeds=(7, 8, 9), seconds=90, before=120):
+    """Figs 16 to 18, Table II and partial coverage on the real paths of the constellation; Shanghai without ISLs."""
     s = {}
-    for to in os.environ.get("TO", "hong-kong paris new-york").split():
-        line = sat.timeline(sat.scenario(seconds), "beijing", to, seconds)
+    for to in os.environ.get("TO", "shanghai hong-kong paris new-york").split():
+        text = sat.free_choice(seconds + before, isl=to != "shanghai", before=before)
+        whole = sat.timeline(text, "beijing", to, seconds + 2 * before)
+        line = whole[before:before + seconds]
         hops = sum(len(x[1]) - 1 for x in line if x[1]) / max(1, sum(1 for x in line if x[1]))
         prop = sum(sum(x[2]) for x in line if x[2]) / max(1, sum(1 for x in line if x[2]))
-        up = sat.uplink("beijing", seconds)
+        up = sat.v_curve(whole, before, seconds)
         base = {"to": to, "hops": round(hops, 2), "propagation_ms": round(prop, 2), "uplink_mbps": round(sum(up[5:]) / len(up[5:]), 3)}
         for p in OURS:
             t = {"A": {}, "B": {"mid_params": {"cache_bytes": 0, "shr": False, "interest_holes": False}},
                  "C": {"mid_params": {"hop_by_hop": False}}, "D": {"mids": "none"}}
             for w, kw in t.items():
-                if p != "published" and w in "BD":
-                    continue
                 s[key(**base, protocol=p, case=w)] = [sat.virtual(line, up, p, seed=x, **kw) for x in seeds]
             for share in (0.25,):
                 s[key(**base, protocol=p, case=f"{share:.0%} of the satellites")] = [sat.virtual(line, up, p, mids=share, seed=x) for x in seeds]
@@ -183,7 +198,7 @@ def heldout():
     save("heldout", vt_heldout.table())
 
 
-ALL = {f.__name__: f for f in (fig2, fig3, fig5, fig12, fig13, fig14, satellites, eq10, heldout)}
+ALL = {f.__name__: f for f in (fig2, fig3, fig5, fig12, fig13, fig14, fig15, satellites, eq10, heldout)}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or ALL:

@@ -2,7 +2,7 @@
 import concurrent.futures, json, os, subprocess
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-VNET = os.environ.get("VNET", os.path.join(ROOT, "target/release/examples/vnet"))
+EXAMPLES = os.environ.get("EXAMPLES", os.path.join(ROOT, "target/release/examples"))
 JOBS = int(os.environ.get("JOBS", "2"))
 
 
@@ -48,8 +48,8 @@ def square(mean, amplitude, period, end):
     return w
 
 
-def run(spec):
-    r = subprocess.run([VNET], input=json.dumps(spec), capture_output=True, text=True)
+def run(spec, example="vnet"):
+    r = subprocess.run([os.path.join(EXAMPLES, example)], input=json.dumps(spec), capture_output=True, text=True)
     if r.returncode:
         raise RuntimeError(r.stderr)
     return json.loads(r.stdout)
