@@ -66,6 +66,20 @@ fn intervals_print_one_document_or_a_table() {
 }
 
 #[test]
+fn check_tells_what_was_found_in_element_files() {
+    let file = root("scenarios/starlink-tle.yaml");
+    let text = good(&["check", &file]);
+    assert!(text.contains("\nshell s1 of starlink: 1465 satellites in 72 planes"));
+    assert!(text.contains("\nleft out of starlink: 534 in none of the shells\n"));
+    let check: Value = serde_json::from_str(&good(&["check", &file, "--json"])).unwrap();
+    assert_eq!(check["shells"][0]["planes"], 72);
+    let left_out = check["left_out"].as_array().unwrap();
+    assert_eq!(left_out.len(), 534);
+    let named = |out: &Value| out["object"].is_string() && out["reason"].is_string();
+    assert!(left_out.iter().all(named));
+}
+
+#[test]
 fn what_does_not_go_together_is_refused() {
     let file = root("scenarios/iridium.yaml");
     for args in [

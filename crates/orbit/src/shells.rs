@@ -108,6 +108,19 @@ pub enum LeftOutReason {
     Propagation(#[from] PropagationError),
 }
 
+impl LeftOutReason {
+    /// What all reasons of its kind have in common, in words that follow a number of objects.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::NoShell { .. } => "in none of the shells",
+            Self::Eccentric { .. } => "not circular enough",
+            Self::Stale { .. } => "with elements too old or too new",
+            Self::Superseded { .. } => "with better elements in the same file",
+            Self::Propagation(_) => "without a position",
+        }
+    }
+}
+
 /// An object without a place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeftOut {

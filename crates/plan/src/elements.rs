@@ -1,7 +1,7 @@
 //! Constellations of real satellites: element files read, sorted into shells and planes, named; how old they are.
 
 use constel_orbit::omm::OmmError;
-use constel_orbit::shells::{Placed, PlaneRule, ShellSpec, sort};
+use constel_orbit::shells::{Placed, PlaneRule, ShellFound, ShellSpec, sort};
 use constel_orbit::{ElementSet, omm, tle};
 use constel_scenario::model::{self, Orbits, WalkerPattern, satellite_name};
 use constel_scenario::{Diagnostics, Scenario};
@@ -26,6 +26,42 @@ pub struct LeftOut {
     pub catalogue_number: u64,
     /// Why it does not fly.
     pub reason: String,
+    /// The same of all objects left out alike, in words that follow their number.
+    pub kind: &'static str,
+}
+
+/// A shell of an element file as its objects show it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SortedShell {
+    /// The constellation whose file it is of.
+    pub constellation: String,
+    /// Its name.
+    pub shell: String,
+    /// Objects that fly in it.
+    pub satellites: u32,
+    /// Planes they are in.
+    pub planes: usize,
+    /// Satellites of the emptiest plane, and of the fullest.
+    pub per_plane: (u32, u32),
+    /// Between the nearest nodes of two neighbouring planes, where they are nearest, degrees.
+    pub narrowest_gap_deg: f64,
+    /// Between two neighbouring nodes of one plane, where they are farthest apart, degrees.
+    pub widest_inner_gap_deg: f64,
+}
+
+impl SortedShell {
+    fn new(constellation: &model::Constellation, shell: &model::Shell, found: &ShellFound) -> Self {
+        let sizes = || found.planes.iter().map(|plane| plane.satellites);
+        Self {
+            constellation: constellation.name.to_string(),
+            shell: shell.name.to_string(),
+            satellites: sizes().sum(),
+            planes: found.planes.len(),
+            per_plane: (sizes().min().unwrap_or(0), sizes().max().unwrap_or(0)),
+            narrowest_gap_deg: found.narrowest_gap_rad.to_degrees(),
+            widest_inner_gap_deg: found.widest_inner_gap_rad.to_degrees(),
+        }
+    }
 }
 
 /// How old the data of a file is, or where it ends.
@@ -98,6 +134,7 @@ impl DataAge {
 /// What reading element files comes to besides satellites.
 pub(crate) struct Findings<'a> {
     pub(crate) left_out: &'a mut Vec<LeftOut>,
+    pub(crate) shells: &'a mut Vec<SortedShell>,
     pub(crate) ages: &'a mut Vec<DataAge>,
     pub(crate) errors: &'a mut Diagnostics,
 }
@@ -145,6 +182,7 @@ pub(crate) fn fly(
 ) -> Option<Flown> {
     let Findings {
         left_out,
+        shells: found,
         ages,
         errors,
     } = findings;
@@ -152,13 +190,15 @@ pub(crate) fn fly(
     let shells: Vec<ShellSpec> = set.shells.iter().map(shell_spec).collect();
     let sorted = match sort(&objects, &shells, scenario.start, MAX_AGE) {
         Ok(sorted) => sorted,
-        Err(found) => {
-            for error in found {
+        Err(wrong) => {
+            for error in wrong {
                 errors.push(set.file.error_where_named("shells", error.to_string()));
             }
             return None;
         }
     };
+    let pairs = set.shells.iter().zip(&sorted.shells);
+    found.extend(pairs.map(|(shell, sorted)| SortedShell::new(constellation, shell, sorted)));
     for out in &sorted.left_out {
         let object = &objects[out.index];
         left_out.push(LeftOut {
@@ -166,6 +206,7 @@ pub(crate) fn fly(
             object: object.name().map(str::to_owned),
             catalogue_number: object.catalogue_number(),
             reason: out.reason.to_string(),
+            kind: out.reason.kind(),
         });
     }
     if sorted.kept.is_empty() {

@@ -15,7 +15,7 @@ use constel_topology::{
 };
 
 use crate::daemons::{check_areas, check_template};
-use crate::elements::{self, DataAge, LeftOut};
+use crate::elements::{self, DataAge, LeftOut, SortedShell};
 use crate::ephemeris;
 use crate::ground::{class, elevation_step, radio, station_spec};
 use crate::sky::{self, LabSky};
@@ -37,6 +37,8 @@ pub struct Lab {
     pub profiles: Arc<Vec<Effects>>,
     /// Objects of element files that fly in none of the scenario's shells, with the reason.
     pub left_out: Arc<Vec<LeftOut>>,
+    /// The shells of element files, as their objects show them.
+    pub shells: Arc<Vec<SortedShell>>,
     /// How old the data of element files and ephemerides is.
     pub ages: Arc<Vec<DataAge>>,
 }
@@ -50,6 +52,7 @@ impl Lab {
         let mut errors = Diagnostics::new();
         let mut orbits = Vec::new();
         let mut left_out = Vec::new();
+        let mut shells = Vec::new();
         let mut ages = Vec::new();
         let mut constellations = Vec::new();
         let mut profiles = Vec::new();
@@ -62,6 +65,7 @@ impl Lab {
                     set,
                     &mut elements::Findings {
                         left_out: &mut left_out,
+                        shells: &mut shells,
                         ages: &mut ages,
                         errors: &mut errors,
                     },
@@ -122,6 +126,7 @@ impl Lab {
             sky,
             profiles: Arc::new(profiles),
             left_out: Arc::new(left_out),
+            shells: Arc::new(shells),
             ages: Arc::new(ages),
         };
         check_areas(&lab)?;

@@ -2,6 +2,7 @@
 //!
 //! [`Lab::new`] reads the element files the scenario names, sorts real satellites into planes, and lays out
 //! nodes and ports; [`Document::at`] is what `constel plan` prints. Nothing here touches the host.
+// Not `forbid`: `paths::lanes` asks for vector instructions that only some processors have.
 #![deny(unsafe_code)]
 
 mod contacts;
@@ -23,7 +24,7 @@ pub use contacts::{Contact, ContactPlan, ContactRow};
 pub use coverage::{Coverage, FlowCover, StationCover};
 pub use daemons::{address_plan, daemon_spec, daemon_templates, ospf_areas};
 pub use document::{Document, PlanError};
-pub use elements::{DataAge, LeftOut};
+pub use elements::{DataAge, LeftOut, SortedShell};
 pub use interval::{Interval, IntervalError};
 pub use lab::Lab;
 pub use paths::{LANES, Paths};

@@ -185,4 +185,18 @@ fn the_real_starlink_set_is_sorted_and_the_rest_named() {
     );
     assert!(!lab.left_out.is_empty());
     assert!(lab.left_out.iter().all(|out| !out.reason.is_empty()));
+    // Who is in is in a shell, in a plane; who is not is in the list: together all objects of the file.
+    let flying: u32 = lab.shells.iter().map(|shell| shell.satellites).sum();
+    assert_eq!(flying as usize, lab.layout.satellite_count());
+    assert_eq!(flying as usize + lab.left_out.len(), 3023);
+    for shell in lab.shells.iter() {
+        assert!(
+            shell.narrowest_gap_deg > 2.0 * shell.widest_inner_gap_deg,
+            "{shell:?}"
+        );
+        assert!(
+            shell.per_plane.0 >= 1 && shell.per_plane.1 <= 58,
+            "{shell:?}"
+        );
+    }
 }

@@ -1,6 +1,8 @@
 //! `constel check`: is a scenario good?
 
-use constel_plan::{Coverage, Document};
+use std::collections::BTreeMap;
+
+use constel_plan::{Coverage, Document, Lab};
 use constel_units::TimeSpan;
 use serde_json::json;
 
@@ -40,28 +42,52 @@ pub(crate) fn run(args: &Check) -> Outcome {
         output::json(&json!({
             "ok": true, "errors": [], "satellites": satellites, "stations": stations, "hosts": hosts,
             "edges_at_0s": document.edges.len(), "flows": lab.scenario.traffic.len(),
-            "left_out": lab.left_out.len(), "data_ages": *lab.ages,
+            "shells": *lab.shells, "left_out": *lab.left_out, "data_ages": *lab.ages,
             "sky": sky,
         }))?;
     } else {
-        let left_out = match lab.left_out.len() {
-            0 => String::new(),
-            n => format!(", {n} objects of element files left out"),
-        };
         let on_cables = match hosts {
             0 => String::new(),
             n => format!(", {n} hosts"),
         };
         output::text(&format!(
-            "{}: good: {satellites} satellites, {stations} stations{on_cables}, {} edges at 0 s, {} flows{left_out}\n",
+            "{}: good: {satellites} satellites, {stations} stations{on_cables}, {} edges at 0 s, {} flows\n",
             loaded.file,
             document.edges.len(),
             lab.scenario.traffic.len(),
         ))?;
+        output::text(&sorted_text(lab))?;
         output::text(&super::scenario::age_warnings(lab))?;
         output::text(&sky_text(&sky))?;
     }
     Ok(Exit::Done)
+}
+
+/// What was found in element files: shells, and why objects are in none.
+fn sorted_text(lab: &Lab) -> String {
+    let mut text = String::new();
+    for shell in lab.shells.iter() {
+        let (least, most) = shell.per_plane;
+        text += &format!(
+            "shell {} of {}: {} satellites in {} planes ({least} to {most} each), nodes {:.2} deg apart or more\n",
+            shell.shell,
+            shell.constellation,
+            shell.satellites,
+            shell.planes,
+            shell.narrowest_gap_deg,
+        );
+    }
+    let mut kinds: BTreeMap<_, usize> = BTreeMap::new();
+    for out in lab.left_out.iter() {
+        *kinds.entry((&out.constellation, out.kind)).or_default() += 1;
+    }
+    for ((constellation, kind), count) in kinds {
+        text += &format!("left out of {constellation}: {count} {kind}\n");
+    }
+    if !lab.left_out.is_empty() {
+        text += "  `constel check FILE --json` names them, each with its reason\n";
+    }
+    text
 }
 
 /// What of the scenario the sky cannot do; one line when it can do all.

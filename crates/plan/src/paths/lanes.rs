@@ -39,23 +39,14 @@ pub(super) const NEVER: Times = Times([f64::INFINITY; LANES]);
 /// No delay at any instant.
 pub(super) const NOTHING: Times = Times([0.0; LANES]);
 
-/// Whether this processor adds and compares four doubles at once.
-#[inline(always)]
-pub(super) fn by_fours() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return std::arch::is_x86_feature_detected!("avx2");
-    #[cfg(not(target_arch = "x86_64"))]
-    return false;
-}
-
-/// Makes of `fn NAME(..)`, which must be inlined always, a function that is compiled twice and runs by fours where the
-/// processor can. (Functions that use vectors by loops over [`LANES`], as all here do, know nothing of that.)
+/// `fn NAME as ONCE, FOUR(..)`: NAME does what ONCE does, with instructions that take four doubles at once where the
+/// processor has them. ONCE must be inlined always, so that it is compiled for both.
 macro_rules! twice {
     ($(#[$doc:meta])* fn $name:ident as $once:ident, $four:ident(&self $(, $argument:ident: $type:ty)*) -> $result:ty) => {
         $(#[$doc])*
         fn $name(&self $(, $argument: $type)*) -> $result {
             #[cfg(target_arch = "x86_64")]
-            if $crate::paths::lanes::by_fours() {
+            if std::arch::is_x86_feature_detected!("avx2") {
                 #[allow(unsafe_code, reason = "the one way to what only some processors have")]
                 // SAFETY: the processor has AVX2.
                 return unsafe { self.$four($($argument),*) };

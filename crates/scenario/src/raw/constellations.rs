@@ -116,7 +116,7 @@ pub struct RawElements {
     #[schemars(length(min = 1))]
     pub file: String,
     /// The shells to fly. Objects that fit none of them (still climbing, falling, others') stay
-    /// out; `constel plan` says how many.
+    /// out; `constel check` says how many and why, and with `--json` which.
     #[schemars(length(min = 1, max = 100))]
     pub shells: Vec<RawShell>,
 }
