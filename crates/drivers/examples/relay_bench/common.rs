@@ -24,11 +24,18 @@ pub(crate) struct Options {
     pub(crate) only: Option<String>,
     /// Throughput over so many hops only.
     pub(crate) hops: Option<usize>,
+    /// Throughput by this path only, as the output names it.
+    pub(crate) path: Option<String>,
     pub(crate) priority: Priority,
     pub(crate) lead_ns: u64,
 }
 
 impl Options {
+    /// Whether throughput is to be measured by the path of this name.
+    pub(crate) fn takes(&self, path: &str) -> bool {
+        self.path.as_deref().is_none_or(|asked| asked == path)
+    }
+
     /// Length of one measurement that takes so long as a rule.
     pub(crate) fn seconds_or(&self, usual: f64) -> f64 {
         self.seconds.unwrap_or(usual)

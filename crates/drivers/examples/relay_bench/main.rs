@@ -2,7 +2,7 @@
 //!
 //!     cargo run --release -p constel-drivers --example relay_bench -- [--json] [--seconds N]
 //!         [--only accuracy|rate|handover|throughput|isolation|tcp|square|update]
-//!         [--hops N] [--nice] [--lead-us N]
+//!         [--hops N] [--path NAME] [--nice] [--lead-us N]
 //!
 //! Everything happens in namespaces made here. `benches/README.md` says what was found.
 
@@ -30,6 +30,7 @@ fn main() {
         seconds: None,
         only: None,
         hops: None,
+        path: None,
         priority: Priority::RealTime,
         lead_ns: 80_000,
     };
@@ -54,6 +55,7 @@ fn main() {
                 Ok(hops @ 1..=100) => options.hops = Some(hops),
                 _ => fail("--hops needs a number from 1 to 100".into()),
             },
+            "--path" => options.path = Some(value()),
             "--nice" => options.priority = Priority::Nice,
             "--lead-us" => match value().parse::<u64>() {
                 Ok(us) => options.lead_ns = us * 1000,

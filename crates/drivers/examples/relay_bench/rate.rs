@@ -121,35 +121,39 @@ fn arrivals(
 ) -> (f64, Vec<u64>) {
     let gap = Duration::from_secs_f64(length as f64 * 8.0 / bps);
     let sending = AtomicBool::new(true);
-    let mut stamps = Vec::new();
-    let mut offered = 0.0;
     thread::scope(|scope| {
         let send = scope.spawn(|| {
             real_time();
             let buffer = vec![0; length - 42];
             let start = Instant::now();
-            let mut sent = 0u32;
+            let (mut turns, mut sent) = (0u32, 0u32);
             while start.elapsed().as_secs_f64() < seconds {
-                let due = start + gap * sent;
+                let due = start + gap * turns;
                 let now = Instant::now();
                 if due > now {
                     // Several at a time where they are closer together than a nap takes.
                     thread::sleep((due - now).max(Duration::from_micros(100)));
                     continue;
                 }
-                let _ = sender.send(&buffer);
-                sent += 1;
+                turns += 1;
+                sent += u32::from(sender.send(&buffer).is_ok());
             }
             let took = start.elapsed();
             thread::sleep(Duration::from_millis(200));
             sending.store(false, Ordering::Relaxed);
             f64::from(sent) * length as f64 * 8.0 / took.as_secs_f64()
         });
-        let mut many = Many::new();
-        while sending.load(Ordering::Relaxed) {
-            many.receive(receiver, |_, at| stamps.push(at));
-        }
-        offered = send.join().unwrap();
-    });
-    (offered, stamps)
+        let receive = scope.spawn(|| {
+            // Else two threads that go before it would have both processors.
+            real_time();
+            let mut stamps = Vec::new();
+            let mut many = Many::new();
+            while sending.load(Ordering::Relaxed) {
+                many.receive(receiver, |_, at| stamps.push(at));
+            }
+            stamps
+        });
+        let offered = send.join().unwrap();
+        (offered, receive.join().unwrap())
+    })
 }

@@ -50,6 +50,9 @@ fn udp(options: &Options) -> Vec<Value> {
             ("redirect", Path::Redirect { gso: false }),
             ("relay", relay(0, false)),
         ] {
+            if !options.takes(name) {
+                continue;
+            }
             let row = match Row::of(options, hops, path) {
                 Ok(row) => row,
                 Err(why) => {
@@ -117,6 +120,9 @@ fn tcp(options: &Options) -> Vec<Value> {
             ("relay, MTU frames", relay(0, false)),
             ("the same, 10 ms round trip", relay(share, false)),
         ] {
+            if !options.takes(name) {
+                continue;
+            }
             let row = match Row::of(options, hops, path) {
                 Ok(row) => row,
                 Err(why) => {
