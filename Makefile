@@ -8,8 +8,9 @@ CONSTEL := target/release/constel
 demo: setup-run build ## set up what is missing, build, run Iridium
 	$(CONSTEL) run scenarios/iridium.yaml
 
-test: setup-test build ## set up what is missing, build, pass every test
+test: setup-test setup-kernels build ## set up what is missing, build, pass every test
 	$(CARGO) test --workspace --release
+	tools/kernels/test --smoke
 
 test-kernels: setup-kernels ## the link drivers edt and netem, and labs on them, on Debian's kernels in QEMU
 	tools/kernels/test
