@@ -1,5 +1,6 @@
 //! What comes out of a rate-limited edge, over windows of one second or more, and how bursty.
 
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,6 +21,8 @@ const RATES: [(u64, usize); 6] = [
     (2_000_000_000, 1514),
 ];
 const OFFERED: [f64; 4] = [0.5, 0.99, 1.01, 2.0];
+/// Ethernet, IPv4 and UDP.
+const HEADERS: usize = 42;
 const WINDOW_NS: u64 = 1_000_000_000;
 /// What is sent, and what of it counts not yet: the queue is full after a moment when more is offered
 /// than goes through.
@@ -34,7 +37,7 @@ pub(crate) fn rate(options: &Options) -> Vec<Value> {
     say(
         options,
         &format!(
-            "{:>12} {:>8} {:>6} | {:>12} {:>8} {:>8} | {:>14} {:>14} | {:>10}",
+            "{:>12} {:>8} {:>6} | {:>12} {:>8} {:>8} | {:>14} {:>14} | {:>10} {:>8}",
             "bit/s",
             "offered",
             "bytes",
@@ -43,7 +46,8 @@ pub(crate) fn rate(options: &Options) -> Vec<Value> {
             "worst %",
             "bytes in 1 ms",
             "at rate",
-            "lost by us"
+            "lost by us",
+            "stall ms"
         ),
     );
     let relay = Row::new(options, 1, Some(MS), false);
@@ -66,10 +70,13 @@ pub(crate) fn rate(options: &Options) -> Vec<Value> {
             };
             let changes = vec![set(0, 1, impairment)];
             handle.apply(EdgeUpdate { changes }, None).unwrap();
+            handle.clear_lateness().unwrap();
             let before = handle.snapshot().unwrap().unintended.total();
             let (offered_bps, stamps) =
                 arrivals(&sockets, length, offered * rate_bps as f64, seconds);
-            let lost = handle.snapshot().unwrap().unintended.total() - before;
+            let after = handle.snapshot().unwrap();
+            let lost = after.unintended.total() - before;
+            let stall_ms = after.stalls.longest_ns as f64 / 1e6;
             let expected = offered_bps.min(rate_bps as f64);
             let start = stamps.partition_point(|&t| t < stamps[0] + WARM_UP_NS);
             let stamps = &stamps[start..];
@@ -97,7 +104,7 @@ pub(crate) fn rate(options: &Options) -> Vec<Value> {
             say(
                 options,
                 &format!(
-                    "{rate_bps:>12} {offered:>7}x {length:>6} | {out:>12.0} {mean:>8.3} {:>8.3} | {burst:>14} {at_rate:>14.0} | {lost:>10}",
+                    "{rate_bps:>12} {offered:>7}x {length:>6} | {out:>12.0} {mean:>8.3} {:>8.3} | {burst:>14} {at_rate:>14.0} | {lost:>10} {stall_ms:>8.1}",
                     worst * 100.0
                 ),
             );
@@ -105,11 +112,27 @@ pub(crate) fn rate(options: &Options) -> Vec<Value> {
                 "what": "rate", "rate_bps": rate_bps, "offered_ratio": offered,
                 "offered_bps": offered_bps, "length_bytes": length, "out_bps": out,
                 "mean_error_percent": mean, "worst_window_error_percent": worst * 100.0,
-                "burst_bytes_per_ms": burst, "unintended": lost,
+                "burst_bytes_per_ms": burst, "unintended": lost, "stalls": after.stalls,
             }));
         }
     }
     results
+}
+
+/// Have the kernel cut up what is sent at once.
+fn in_segments_of(sender: &std::net::UdpSocket, bytes: usize) {
+    let bytes = bytes as i32;
+    // SAFETY: pointer and length describe a local.
+    let result = unsafe {
+        libc::setsockopt(
+            sender.as_raw_fd(),
+            libc::SOL_UDP,
+            libc::UDP_SEGMENT,
+            (&raw const bytes).cast(),
+            4,
+        )
+    };
+    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
 }
 
 /// Sends evenly for so long and gives what was really offered, and the kernel's stamps of arrivals.
@@ -124,7 +147,15 @@ fn arrivals(
     thread::scope(|scope| {
         let send = scope.spawn(|| {
             real_time();
-            let buffer = vec![0; length - 42];
+            // Many at a time where they are closer together than system calls can be.
+            let frames = if gap < Duration::from_micros(20) {
+                8
+            } else {
+                1
+            };
+            in_segments_of(sender, length - HEADERS);
+            let buffer = vec![0; (length - HEADERS) * frames];
+            let gap = gap * frames as u32;
             let start = Instant::now();
             let (mut turns, mut sent) = (0u32, 0u32);
             while start.elapsed().as_secs_f64() < seconds {
@@ -136,7 +167,7 @@ fn arrivals(
                     continue;
                 }
                 turns += 1;
-                sent += u32::from(sender.send(&buffer).is_ok());
+                sent += u32::from(sender.send(&buffer).is_ok()) * frames as u32;
             }
             let took = start.elapsed();
             thread::sleep(Duration::from_millis(200));
