@@ -7,12 +7,12 @@
 #[path = "../tests/vnet/mod.rs"]
 mod vnet;
 
-use leotp::core::{Midnode, Params, Path, Producer};
+use leotp::core::{Midnode, Path, Producer};
 use serde::Deserialize;
 use std::cell::RefCell;
 use std::rc::Rc;
-use vnet::baseline::{Kind, PAYLOAD, Receiver, Sender};
-use vnet::ends::{Pattern, Sink};
+use vnet::baseline::{Receiver, Sender};
+use vnet::ends::{Pattern, Protocol, Sink};
 use vnet::{Behaviour, LinkSpec, MBIT, MS, Nanos, Net, Plain, S, addr};
 
 #[derive(Deserialize)]
@@ -31,37 +31,20 @@ struct Spec {
     seconds: u64,
 }
 
-enum Ends {
-    Ours(Box<Params>),
-    Baseline(Kind),
-}
-
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let spec: Spec = serde_json::from_reader(std::io::stdin())?;
     println!("{}", serde_json::json!({"mbps": run(&spec)?}));
     Ok(())
 }
 
-fn ends(protocol: &str) -> Result<Ends, String> {
-    Ok(match protocol {
-        "default" => Ends::Ours(Box::default()),
-        "published" => Ends::Ours(Box::new(Params::published())),
-        "beyond" => Ends::Ours(Box::new(Params::beyond())),
-        "bbr" => Ends::Baseline(Kind::Bbr),
-        "cubic" => Ends::Baseline(Kind::Cubic),
-        "reno" => Ends::Baseline(Kind::Reno),
-        other => return Err(format!("no protocol {other}")),
-    })
-}
-
 /// Mbit/s of each flow in each second.
 fn run(spec: &Spec) -> Result<Vec<Vec<f64>>, Box<dyn std::error::Error>> {
-    let ends = ends(&spec.protocol)?;
+    let protocol = Protocol::named(&spec.protocol)?;
     let mut net = Net::new(spec.seed);
     let router = || -> Result<Box<dyn Behaviour>, Box<dyn std::error::Error>> {
-        Ok(match &ends {
-            Ends::Ours(p) => Box::new(Midnode::new((**p).clone())?),
-            Ends::Baseline(_) => Box::new(Plain::default()),
+        Ok(match &protocol {
+            Protocol::Ours(p) => Box::new(Midnode::new((**p).clone())?),
+            Protocol::Baseline(_) => Box::new(Plain::default()),
         })
     };
     let (near, far) = (net.add(router()?), net.add(router()?));
@@ -84,14 +67,14 @@ fn run(spec: &Spec) -> Result<Vec<Vec<f64>>, Box<dyn std::error::Error>> {
             src: addr(consumer, 4000),
             dst: addr(producer, 5000),
         };
-        match &ends {
-            Ends::Ours(p) => {
+        match &protocol {
+            Protocol::Ours(p) => {
                 let mut source = Producer::new((**p).clone())?;
                 source.publish(flow, Box::new(Pattern::endless(flow)));
                 net.nodes[producer] = Box::new(source);
                 net.nodes[consumer] = Box::new(Sink::new(p, flow, up));
             }
-            Ends::Baseline(kind) => {
+            Protocol::Baseline(kind) => {
                 net.nodes[producer] = Box::new(Sender::new(*kind, up.reversed()));
                 net.nodes[consumer] = Box::new(Receiver::default());
             }
@@ -103,15 +86,11 @@ fn run(spec: &Spec) -> Result<Vec<Vec<f64>>, Box<dyn std::error::Error>> {
     let seconds = spec.seconds as usize;
     let received = Rc::new(RefCell::new(vec![vec![0.0; seconds]; flows.len()]));
     let (tap, consumers) = (received.clone(), flows.clone());
-    let ours = matches!(ends, Ends::Ours(_));
+    let ours = matches!(protocol, Protocol::Ours(_));
     net.tap = Some(Box::new(move |t: Nanos, node, sent, _, bytes| {
         let flow = consumers.iter().position(|&(_, consumer)| consumer == node);
         let second = (t.saturating_sub(S) / S) as usize;
-        let len = match leotp::wire::Packet::parse(bytes) {
-            Ok(leotp::wire::Packet::Data(_, payload)) if ours => payload.len() as u64,
-            _ if !ours && bytes.len() > 1000 => PAYLOAD,
-            _ => 0,
-        };
+        let len = Protocol::data_of(ours, bytes).map_or(0, |(_, len)| len);
         if let (Some(flow), false) = (flow, sent)
             && let Some(of_second) = tap.borrow_mut()[flow].get_mut(second)
         {

@@ -12,8 +12,8 @@ use serde::Deserialize;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
-use vnet::baseline::{Kind, Receiver, Sender};
-use vnet::ends::{FLOW, Pattern, Sink};
+use vnet::baseline::{Receiver, Sender};
+use vnet::ends::{FLOW, Pattern, Protocol, Sink};
 use vnet::{LinkSpec, MS, Nanos, Net, Plain, S, addr};
 
 #[derive(Deserialize)]
@@ -101,18 +101,9 @@ fn params(
 }
 
 fn run(spec: &Spec) -> Result<serde_json::Value, Box<dyn std::error::Error>> {
-    let baseline = match spec.protocol.as_str() {
-        "bbr" => Some(Kind::Bbr),
-        "cubic" => Some(Kind::Cubic),
-        "reno" => Some(Kind::Reno),
-        _ => None,
-    };
-    let base = match spec.protocol.as_str() {
-        "default" => Params::default(),
-        "published" => Params::published(),
-        "beyond" => Params::beyond(),
-        _ if baseline.is_some() => Params::default(),
-        other => return Err(format!("no protocol {other}").into()),
+    let (base, baseline) = match Protocol::named(&spec.protocol)? {
+        Protocol::Ours(params) => (*params, None),
+        Protocol::Baseline(kind) => (Params::default(), Some(kind)),
     };
     let p = params(&base, &spec.params)?;
     let mid_p = params(&p, &spec.mid_params)?;
@@ -172,17 +163,9 @@ fn run(spec: &Spec) -> Result<serde_json::Value, Box<dyn std::error::Error>> {
         if t < from || (node != producer && node != consumer) {
             return;
         }
-        let data = match leotp::wire::Packet::parse(b) {
-            Ok(leotp::wire::Packet::Data(h, p)) if baseline.is_none() => {
-                Some((h.range.start, p.len() as u64))
-            }
-            _ if baseline.is_some() && b.len() > 1000 => Some((
-                u64::from_be_bytes([b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]]),
-                vnet::baseline::PAYLOAD,
-            )),
-            _ => None,
+        let Some((key, len)) = Protocol::data_of(baseline.is_none(), b) else {
+            return;
         };
-        let Some((key, len)) = data else { return };
         let s = &mut *tap.borrow_mut();
         if node == producer && sent {
             s.sender_bytes += len;

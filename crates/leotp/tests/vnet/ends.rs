@@ -1,5 +1,6 @@
 //! Endpoints for the virtual network, and the usual chain of hops.
 
+use super::baseline::{self, Kind};
 use super::*;
 use leotp::core::{Available, Consumer, Meta, Params, Producer, Sealing, Source};
 use std::cell::RefCell;
@@ -190,6 +191,41 @@ pub struct Chain {
 }
 
 pub const FLOW: u64 = 0xC0FFEE;
+
+/// What carries a flow: LEOTP, or an end-to-end sender.
+pub enum Protocol {
+    Ours(Box<Params>),
+    Baseline(Kind),
+}
+
+impl Protocol {
+    /// "default", "published", "beyond", or an end-to-end "bbr", "cubic", "reno".
+    pub fn named(name: &str) -> Result<Self, String> {
+        Ok(match name {
+            "default" => Protocol::Ours(Box::default()),
+            "published" => Protocol::Ours(Box::new(Params::published())),
+            "beyond" => Protocol::Ours(Box::new(Params::beyond())),
+            "bbr" => Protocol::Baseline(Kind::Bbr),
+            "cubic" => Protocol::Baseline(Kind::Cubic),
+            "reno" => Protocol::Baseline(Kind::Reno),
+            other => return Err(format!("no protocol {other}")),
+        })
+    }
+
+    /// Which data a packet carries: its first byte or segment, and how many bytes. `None` for packets without.
+    pub fn data_of(ours: bool, bytes: &[u8]) -> Option<(u64, u64)> {
+        match leotp::wire::Packet::parse(bytes) {
+            Ok(leotp::wire::Packet::Data(h, payload)) if ours => {
+                Some((h.range.start, payload.len() as u64))
+            }
+            _ if !ours && bytes.len() > 1000 => Some((
+                u64::from_be_bytes(bytes[8..16].try_into().ok()?),
+                baseline::PAYLOAD,
+            )),
+            _ => None,
+        }
+    }
+}
 
 impl Chain {
     /// `hops[0]` starts at the Producer. `mid(i)` says whether the router after
