@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 
 pub use http::parse as parse_http;
 pub use iperf3::parse as parse_iperf3;
-pub use ping::{Reply, parse as parse_ping, replies as ping_replies};
+pub use ping::{
+    Reply, parse as parse_ping, parse_until_ended as parse_ended_ping, replies as ping_replies,
+};
 pub use transfer::parse as parse_transfer;
 
 /// Round-trip times in nanoseconds.

@@ -5,7 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use constel_host::process::Exit;
 use constel_observe::flows::{
-    FlowError, Outcome, parse_http, parse_iperf3, parse_ping, parse_transfer, ping_replies,
+    FlowError, Outcome, parse_ended_ping, parse_http, parse_iperf3, parse_ping, parse_transfer,
+    ping_replies,
 };
 use constel_scenario::model::{Action, Over, Transport};
 use constel_topology::NodeId;
@@ -47,8 +48,8 @@ pub(crate) fn charge(
             continue;
         };
         let text = fs::read_to_string(&job.out).unwrap_or_default();
-        // Without its summary nobody knows how many it sent.
-        let Some(sent) = parse_ping(&text).ok().and_then(|o| o.sent_packets) else {
+        let outcome = parse_ping(&text).unwrap_or_else(|_| parse_ended_ping(&text));
+        let Some(sent) = outcome.sent_packets else {
             continue;
         };
         let replies = ping_replies(&text);
@@ -140,7 +141,10 @@ fn judge(job: &Job, ended: &Ended) -> (&'static str, Option<String>, Outcome) {
     };
     match (ended, parsed) {
         (Ended::NotStarted(reason), _) => failed(reason.clone()),
-        (Ended::CutShort, _) => ("cut-short", None, Outcome::default()),
+        (Ended::CutShort, _) => match &job.flow.action {
+            Action::Ping(_) => ("cut-short", None, parse_ended_ping(&text)),
+            _ => ("cut-short", None, Outcome::default()),
+        },
         (Ended::ByItself(exit), _)
             if matches!(job.flow.action, Action::Run(_)) && !exit.is_success() =>
         {

@@ -63,7 +63,21 @@ pub fn parse(output: &str) -> Result<Outcome, FlowError> {
             format!("unexpected summary: {summary}"),
         ));
     };
-    let mut rtts_ms: Vec<f64> = replies(output).iter().map(|r| r.rtt_ms).collect();
+    Ok(outcome(&replies(output), sent, received))
+}
+
+/// The row of a ping that was ended before its summary: what is known up to its last reply. Probes that it sent
+/// after that one were perhaps on their way; nothing at all is known without any reply.
+pub fn parse_until_ended(output: &str) -> Outcome {
+    let replies = replies(output);
+    match replies.iter().map(|reply| reply.seq).max() {
+        Some(last) => outcome(&replies, last, replies.len() as u64),
+        None => Outcome::default(),
+    }
+}
+
+fn outcome(replies: &[Reply], sent: u64, received: u64) -> Outcome {
+    let mut rtts_ms: Vec<f64> = replies.iter().map(|r| r.rtt_ms).collect();
     let ns = |ms: f64| (ms * 1e6).round() as u64;
     let rtt = Quantiles::of(&mut rtts_ms).map(|q| Rtt {
         min_ns: ns(q.min),
@@ -71,12 +85,12 @@ pub fn parse(output: &str) -> Result<Outcome, FlowError> {
         p99_ns: ns(q.p99),
         max_ns: ns(q.max),
     });
-    Ok(Outcome {
+    Outcome {
         rtt,
         sent_packets: Some(sent),
         loss_ratio: (sent > 0).then(|| 1.0 - received.min(sent) as f64 / sent as f64),
         ..Outcome::default()
-    })
+    }
 }
 
 fn no_summary(output: &str) -> String {
@@ -120,10 +134,25 @@ rtt min/avg/max/mdev = 52.310/52.400/52.500/0.1 ms
         assert!(parse("").is_err());
     }
 
+    #[test]
+    fn an_ended_run_is_known_up_to_its_last_reply() {
+        let ended = "PING 10.0.0.2 (10.0.0.2) 56(84) bytes of data.
+[1732175000.100000] 64 bytes from 10.0.0.2: icmp_seq=1 ttl=60 time=52.3 ms
+[1732175000.300001] 64 bytes from 10.0.0.2: icmp_seq=4 ttl=60 time=52.6 ms
+[1732175000.300002] 64 bytes from 10.0.0.2: icmp_seq=3 ttl=60 time=252 ms
+";
+        let outcome = parse_until_ended(ended);
+        assert_eq!(outcome.sent_packets, Some(4));
+        assert_eq!(outcome.loss_ratio, Some(0.25));
+        assert_eq!(outcome.rtt.unwrap().max_ns, 252_000_000);
+        assert_eq!(parse_until_ended("PING 10.0.0.2\n"), Outcome::default());
+    }
+
     proptest::proptest! {
         #[test]
         fn never_panics(text in "\\PC*") {
             let _ = parse(&text);
+            let _ = parse_until_ended(&text);
         }
     }
 }

@@ -1,0 +1,264 @@
+//! What flies, and the links between satellites and to the ground.
+
+use constel_link::Effects;
+use constel_units::{Angle, DataRate, DataSize, Length, Ratio, TimeSpan};
+use serde::Serialize;
+
+use super::{HandoverKind, Name, Radio, TextFile, WalkerPattern};
+
+/// One constellation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Constellation {
+    /// Its name; the beginning of its satellites' names.
+    pub name: Name,
+    /// Its orbits.
+    pub orbits: Orbits,
+    /// Links between its satellites.
+    pub isl: Isl,
+    /// Links between its satellites and the ground; `None`: it has no such links.
+    pub gsl: Option<Gsl>,
+}
+
+/// Where a constellation's orbits come from.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Orbits {
+    /// A Walker pattern.
+    Walker(Walker),
+    /// Two-line elements, SGP4.
+    Tle(ElementSet),
+    /// OMM JSON or CSV, SGP4.
+    Omm(ElementSet),
+    /// Positions over time: OEM or CSV. Its text is passed on unread.
+    Ephemeris(TextFile),
+}
+
+/// A Walker pattern `inclination:satellites/planes/phasing`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Walker {
+    /// Over which angle the planes are spread.
+    pub pattern: WalkerPattern,
+    /// Inclination, 0 to 180 degrees.
+    pub inclination: Angle,
+    /// T, 1 to 100,000; a multiple of `planes`.
+    pub satellites: u32,
+    /// P, at least 1.
+    pub planes: u32,
+    /// F, less than `planes`.
+    pub phasing: u32,
+    /// Height above the equatorial radius of WGS84.
+    pub altitude: Length,
+    /// Right ascension of the ascending node of plane 0 at lab time zero, 0 to < 360 degrees.
+    pub raan0: Angle,
+    /// From one plane's ascending node to the next, of star patterns; `None`: 180 degrees / P.
+    pub plane_spacing: Option<Angle>,
+}
+
+impl Walker {
+    /// Satellites in each plane.
+    pub fn slots(&self) -> u32 {
+        self.satellites / self.planes
+    }
+
+    /// Name of a satellite of the constellation `prefix`.
+    pub fn satellite_name(&self, prefix: &str, plane: u32, slot: u32) -> String {
+        satellite_name(prefix, plane, self.planes, slot, self.slots())
+    }
+
+    /// All names, plane by plane.
+    pub fn satellite_names<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = String> + 'a {
+        (0..self.planes)
+            .flat_map(move |p| (0..self.slots()).map(move |s| self.satellite_name(prefix, p, s)))
+    }
+}
+
+/// `<prefix>-p<plane>-s<slot>`, both from 0, with at least two digits and enough for the last.
+/// For an element set the prefix is `<constellation>-<shell>`.
+pub fn satellite_name(prefix: &str, plane: u32, planes: u32, slot: u32, slots: u32) -> String {
+    let digits = |count: u32| {
+        count
+            .saturating_sub(1)
+            .checked_ilog10()
+            .map_or(1, |n| n + 1)
+            .max(2)
+    };
+    format!(
+        "{prefix}-p{plane:0p$}-s{slot:0s$}",
+        p = digits(planes) as usize,
+        s = digits(slots) as usize
+    )
+}
+
+/// Real satellites: the text of a file and the shells to sort them into.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ElementSet {
+    /// The file. Its text is passed on unread; the plan reads it and reports errors through it.
+    pub file: TextFile,
+    /// The shells, in the order of the file; at least one, names unique. An object that fits
+    /// several belongs to the first.
+    pub shells: Vec<Shell>,
+}
+
+/// One shell of an element set.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Shell {
+    /// Its name; satellites are called `<constellation>-<shell>-p<plane>-s<slot>`.
+    pub name: Name,
+    /// Over which angle the planes are spread.
+    pub pattern: WalkerPattern,
+    /// Mean altitude above the equatorial radius of WGS84.
+    pub altitude: Length,
+    /// Inclination.
+    pub inclination: Angle,
+    /// Members are within this of `altitude`.
+    pub altitude_tolerance: Length,
+    /// Members are within this of `inclination`.
+    pub inclination_tolerance: Angle,
+    /// Number of planes that hold members, at least 1.
+    pub planes: u32,
+    /// Whether its satellites have links to the ground.
+    pub serves_ground: bool,
+}
+
+/// Inter-satellite links of a constellation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one for each constellation of a scenario"
+)]
+pub enum Isl {
+    /// None at all.
+    None,
+    /// Links by one of the patterns, the +Grid or another.
+    PlusGrid(PlusGrid),
+}
+
+/// Links between satellites of a shell.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlusGrid {
+    /// Link the first and last plane of star patterns. Always false where there are only deltas,
+    /// which have no seam.
+    pub seam: bool,
+    /// How many slots ahead of the one nearest in phase a satellite's neighbour in the next plane is; always 0 where
+    /// orbits are no Walker pattern.
+    pub slots_ahead: i16,
+    /// Inter-plane links are off while either end is beyond this latitude; `None`: never.
+    pub polar_cutoff: Option<Angle>,
+    /// Longest link; `None`: as far as the line of sight reaches.
+    pub max_range: Option<Length>,
+    /// The line of sight stays this high above the Earth.
+    pub atmosphere: Length,
+    /// Which satellites are linked.
+    pub pairing: Pairing,
+    /// How far a terminal can turn in a second; `None`: as far as needed.
+    pub max_slew_per_second: Option<Angle>,
+    /// How long a link takes to come up.
+    pub acquisition: TimeSpan,
+    /// Rate, queue and loss in each direction.
+    pub link: Link,
+}
+
+/// Which satellites of a shell are linked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pairing {
+    /// A ring in each plane and one link to each adjacent plane.
+    Grid,
+    /// A ring in each plane.
+    Ring,
+    /// The nearest so many.
+    Nearest(u8),
+    /// These.
+    List(Vec<(Name, Name)>),
+}
+
+/// Links between two shells.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CrossShell {
+    /// Constellation by its place in the scenario, and shell by its place in the element set; 0 of a Walker
+    /// pattern.
+    pub from: (usize, u16),
+    /// Another one.
+    pub to: (usize, u16),
+    /// Longest link.
+    pub max_range: Length,
+    /// The line of sight stays this high above the Earth.
+    pub atmosphere: Length,
+    /// How long a link takes to come up.
+    pub acquisition: TimeSpan,
+    /// Rate, queue and loss in each direction.
+    pub link: Link,
+}
+
+/// How a station chooses its satellite.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// The nearest.
+    Nearest,
+    /// The highest.
+    HighestElevation,
+    /// The one that stays longest, as long as it can.
+    LongestVisible,
+    /// Its own until another is higher by this.
+    Hysteresis(Angle),
+    /// The one that serves the fewest stations, as long as it can.
+    LeastLoaded,
+    /// All stations at once in slots of this length.
+    Scheduler(TimeSpan),
+}
+
+/// Ground-satellite links of a constellation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Gsl {
+    /// Lowest usable elevation, 0 to < 90 degrees.
+    pub min_elevation: Angle,
+    /// How a station chooses; equal in all constellations of a scenario.
+    pub policy: Policy,
+    /// How long a change of satellite takes; equal in all constellations of a scenario.
+    pub handover_outage: TimeSpan,
+    /// What happens to the old link meanwhile; equal in all constellations of a scenario.
+    pub handover_kind: HandoverKind,
+    /// How many links to the ground a satellite can have; `None`: any number.
+    pub beams: Option<u32>,
+    /// What a satellite's links to the ground can carry in all, each way; `None`: each what it can.
+    pub capacity: Option<DataRate>,
+    /// How near the geostationary arc a station may look; 0: at it.
+    pub gso_avoidance: Angle,
+    /// Rate and loss by elevation, lowest first; below the first, `link` holds.
+    pub by_elevation: Vec<ElevationStep>,
+    /// What decides what links carry; `None`: `link` and `by_elevation` do.
+    pub radio: Option<Radio>,
+    /// Stations that are no feeders use only satellites that a feeder uses.
+    pub bent_pipe: bool,
+    /// Rate, queue and loss in each direction.
+    pub link: Link,
+}
+
+/// What a kind of link does, in each direction.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Link {
+    /// At least 1 kbit/s.
+    pub rate: DataRate,
+    /// At least one full frame.
+    pub queue: DataSize,
+    /// Chance that a frame is lost.
+    pub loss: Ratio,
+    /// Delay on top of the light time.
+    pub extra_delay: TimeSpan,
+    /// Everything else, with laws of time that begin at lab time zero.
+    #[serde(skip_serializing_if = "Effects::is_empty")]
+    pub effects: Effects,
+}
+
+/// What a ground link is like from an elevation upwards.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ElevationStep {
+    /// The elevation.
+    pub above: Angle,
+    /// At least 1 kbit/s.
+    pub rate: DataRate,
+    /// Chance that a frame is lost.
+    pub loss: Ratio,
+}

@@ -1,0 +1,196 @@
+//! How packets find their way.
+
+use constel_units::{DataSize, TimeSpan};
+use serde::Serialize;
+
+use super::{Destinations, Family, Metric, Name, Software, TextFile};
+
+/// How packets find their way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Routing {
+    /// Which Internet protocols the nodes speak.
+    pub families: Families,
+    /// Who makes the routes.
+    pub mode: Mode,
+    /// How long links that go outlive the routes over them, less than a step; 0 without draining.
+    pub drain: TimeSpan,
+}
+
+/// Which Internet protocols the nodes speak; at least one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Families {
+    /// IPv4.
+    pub ipv4: bool,
+    /// IPv6.
+    pub ipv6: bool,
+}
+
+impl Families {
+    /// Whether `family` is spoken.
+    pub fn has(self, family: Family) -> bool {
+        match family {
+            Family::Ipv4 => self.ipv4,
+            Family::Ipv6 => self.ipv6,
+        }
+    }
+}
+
+/// What routes Constel computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ComputedRouting {
+    /// Which nodes can be reached.
+    pub destinations: Destinations,
+    /// What makes a path short.
+    pub metric: Metric,
+    /// Most next hops of a route, 1..=16; more than one only with [`Metric::Hops`].
+    pub paths: u8,
+    /// How nodes hear of failures; `None`: they know at once.
+    pub reaction: Option<Reaction>,
+}
+
+/// How nodes hear of what nobody foresaw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Reaction {
+    /// Until the ends of a link notice.
+    pub detect: TimeSpan,
+    /// From hearing a message until it is sent on and routes follow.
+    pub processing: TimeSpan,
+    /// How many hops a message goes at most; `None`: to all.
+    pub reach: Option<u8>,
+}
+
+/// Who makes the routes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Constel.
+    Computed(ComputedRouting),
+    /// Routing daemons in the nodes.
+    Daemons(Box<DaemonRouting>),
+    /// Nobody.
+    None,
+}
+
+impl Mode {
+    /// The daemons, where daemons make the routes.
+    pub fn daemons(&self) -> Option<&DaemonRouting> {
+        match self {
+            Mode::Daemons(routing) => Some(routing),
+            Mode::Computed(_) | Mode::None => None,
+        }
+    }
+}
+
+/// A routing protocol within an autonomous system, of those that some software speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Igp {
+    /// OSPFv2 for IPv4, OSPFv3 for IPv6.
+    Ospf,
+    /// IS-IS.
+    Isis,
+    /// Babel.
+    Babel,
+}
+
+/// Routing by daemons.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DaemonRouting {
+    /// Which software.
+    pub software: Software,
+    /// Which protocol it speaks; one that this software has.
+    pub protocol: Igp,
+    /// The protocol's timers.
+    pub timers: Timers,
+    /// Timers of BGP between systems.
+    pub bgp_timers: Timers,
+    /// Autonomous systems; empty: one for all. Otherwise at least two, of which exactly one lists no nodes: the
+    /// rest is its own.
+    pub systems: Vec<System>,
+    /// Bidirectional Forwarding Detection; `None`: not used.
+    pub bfd: Option<Bfd>,
+    /// What only OSPF has; of no meaning for other protocols.
+    pub ospf: OspfExtra,
+    /// How daemons that end are started again; `None`: they are not.
+    pub restart: Option<Restart>,
+    /// How fast daemons are started.
+    pub start: Start,
+    /// Routes that do not stand by then never will.
+    pub within: TimeSpan,
+    /// The user's template of the configuration; `None`: the one shipped.
+    pub template: Option<TextFile>,
+}
+
+/// An autonomous system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct System {
+    /// Its name.
+    pub name: Name,
+    /// Its number.
+    pub asn: u32,
+    /// Its hosts; empty: all nodes that no other has.
+    pub nodes: Vec<Name>,
+    /// Its route reflectors.
+    pub reflectors: Vec<Name>,
+}
+
+/// Timers of a routing protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Timers {
+    /// Seconds between two hello packets, at least 1.
+    pub hello_s: u16,
+    /// Seconds after which a silent neighbour is dead, more than `hello_s`.
+    pub dead_s: u16,
+}
+
+/// What OSPF has besides hello and dead times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct OspfExtra {
+    /// Seconds until an unacknowledged packet is sent again, at least 1.
+    pub retransmit_s: u16,
+    /// Seconds by which route calculations are gathered, at least 1.
+    pub tick_s: u16,
+    /// Timers of ground links.
+    pub ground: Timers,
+    /// Seconds until an unacknowledged packet is sent again on a ground link, at least 1.
+    pub ground_retransmit_s: u16,
+    /// How large areas are; `None`: one for everything.
+    pub areas: Option<AreaSize>,
+}
+
+/// How large OSPF's areas are, at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AreaSize {
+    /// So many planes, at least 1.
+    Planes(u16),
+    /// As many planes as have so many satellites.
+    Satellites(u32),
+}
+
+/// How fast daemons are started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Start {
+    /// Most tasks that run or wait for each processor before the next is started, at least 1.
+    pub load: u32,
+    /// Memory that stays free.
+    pub memory: DataSize,
+}
+
+/// Bidirectional Forwarding Detection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Bfd {
+    /// Time between two packets, a whole number of milliseconds.
+    pub interval: TimeSpan,
+    /// How many may be missing, at least 2.
+    pub multiplier: u8,
+}
+
+/// How daemons that end are started again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Restart {
+    /// Wait before the first start; doubled for each that follows.
+    pub after: TimeSpan,
+    /// Longest wait, at least `after`.
+    pub at_most: TimeSpan,
+}

@@ -1,0 +1,141 @@
+//! Flows and commands.
+
+use constel_units::{DataRate, DataSize, TimeSpan};
+use serde::Serialize;
+
+use super::{Family, Name, Over, Transfer};
+
+/// Software that runs at a stated time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Flow {
+    /// Its name, unique in the scenario.
+    pub name: Name,
+    /// Start, lab time.
+    pub at: TimeSpan,
+    /// How long it may run; `at + length <= duration`.
+    pub length: TimeSpan,
+    /// What it does.
+    pub action: Action,
+}
+
+impl Flow {
+    /// When it is over at the latest, lab time.
+    pub fn end(&self) -> TimeSpan {
+        TimeSpan::from_ns(self.at.ns() + self.length.ns())
+    }
+
+    /// Port of its TCP server; `None`: it has none.
+    pub fn tcp_port(&self) -> Option<u16> {
+        match &self.action {
+            Action::Iperf3(iperf3) if matches!(iperf3.transport, Transport::Tcp { .. }) => {
+                Some(iperf3.port)
+            }
+            Action::Http(http) => Some(http.port),
+            Action::Transfer(transfer) if matches!(transfer.over, Over::Tcp { .. }) => {
+                Some(transfer.port)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What a flow does.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Action {
+    /// Echo requests.
+    Ping(Ping),
+    /// iperf3 client and server.
+    Iperf3(Iperf3),
+    /// HTTP download.
+    Http(Http),
+    /// A measured download over a transport of choice.
+    Transfer(Transfer),
+    /// A command.
+    Run(Run),
+}
+
+impl Action {
+    /// Client and server; `None` for a command.
+    pub fn ends(&self) -> Option<(&Name, &Name)> {
+        match self {
+            Action::Ping(flow) => Some((&flow.from, &flow.to)),
+            Action::Iperf3(flow) => Some((&flow.from, &flow.to)),
+            Action::Http(flow) => Some((&flow.from, &flow.to)),
+            Action::Transfer(flow) => Some((&flow.from, &flow.to)),
+            Action::Run(_) => None,
+        }
+    }
+}
+
+/// Echo requests from one node to another.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Ping {
+    /// Who asks.
+    pub from: Name,
+    /// Who answers; another node than `from`.
+    pub to: Name,
+    /// Time between two requests, 2 ms to 1 h.
+    pub interval: TimeSpan,
+    /// Internet protocol, one of the scenario's.
+    pub family: Family,
+    /// Payload, 16 to 65,000 bytes.
+    pub size: DataSize,
+}
+
+/// An iperf3 client and its server. `Flow::length` is a whole number of seconds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Iperf3 {
+    /// The client.
+    pub from: Name,
+    /// The server; another node than `from`.
+    pub to: Name,
+    /// What is sent.
+    pub transport: Transport,
+    /// The server sends.
+    pub reverse: bool,
+    /// Internet protocol, one of the scenario's.
+    pub family: Family,
+    /// The server's port; no other flow's server on that node has it.
+    pub port: u16,
+}
+
+/// What an iperf3 flow sends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// TCP with this congestion control.
+    Tcp {
+        /// Name of a congestion control module; whether the kernel has it is for the host to say.
+        congestion: String,
+    },
+    /// UDP at this rate of payload.
+    Udp {
+        /// At least 1 kbit/s.
+        rate: DataRate,
+    },
+}
+
+/// An HTTP download.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Http {
+    /// The client, which downloads.
+    pub from: Name,
+    /// The server; another node than `from`.
+    pub to: Name,
+    /// Size of the file, at least 1 byte.
+    pub size: DataSize,
+    /// Internet protocol, one of the scenario's.
+    pub family: Family,
+    /// The server's port; no other flow's server on that node has it.
+    pub port: u16,
+}
+
+/// A command in a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Run {
+    /// The node.
+    pub node: Name,
+    /// Program and arguments; at least the program, not empty.
+    pub command: Vec<String>,
+}

@@ -1,0 +1,282 @@
+//! From a spec to its nodes, ports and pairs of ports.
+
+use super::{CableLink, IslLink, Layout};
+use crate::check::check;
+use crate::error::SpecError;
+use crate::failures::that_hit_nothing;
+use crate::geometry::Motion;
+use crate::node::{Node, NodeId, NodeKind, Port, PortRole, Seat};
+use crate::pairing::{self, IslKind, SeamPlanes, pair};
+use crate::sky::Sky;
+use crate::spec::{IslPattern, Spec};
+use crate::track::place_at;
+use constel_link::PortId;
+use constel_orbit::{DVec3, Geodetic, Site, line_of_sight};
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Layout {
+    /// Checks the spec and lays out nodes, ports and ISL pairs.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the spec, all at once.
+    pub fn new(spec: Spec, sky: &dyn Sky) -> Result<Layout, Vec<SpecError>> {
+        let mut errors = check(&spec);
+        let satellite_count = spec.constellations.iter().map(|c| c.satellites.len()).sum();
+        if sky.count() != satellite_count {
+            errors.push(SpecError::Count {
+                spec: satellite_count,
+                sky: sky.count(),
+            });
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let mut layout = Layout {
+            nodes: Vec::with_capacity(satellite_count + spec.stations.len()),
+            ports: Vec::new(),
+            isl_links: Vec::new(),
+            cables: Vec::new(),
+            cable_of_port: BTreeMap::new(),
+            link_of_port: Vec::new(),
+            seams: Vec::new(),
+            satellite_count,
+            constellation_start: vec![0],
+            sites: Vec::new(),
+            host_sites: Vec::new(),
+            serves_ground: Vec::new(),
+            beam_start: vec![0],
+            aims: Vec::new(),
+            masks: Vec::new(),
+            by_name: BTreeMap::new(),
+            spec,
+        };
+        layout.number_nodes();
+        layout.lay_cables();
+        layout.pair(sky)?;
+        let errors = that_hit_nothing(&layout);
+        if errors.is_empty() {
+            Ok(layout)
+        } else {
+            Err(errors)
+        }
+    }
+
+    fn number_nodes(&mut self) {
+        let spec = std::mem::take(&mut self.spec);
+        let mut cables: BTreeMap<&str, usize> = BTreeMap::new();
+        for end in spec.cables.iter().flat_map(|c| [&c.a, &c.b]) {
+            *cables.entry(end).or_default() += 1;
+        }
+        let cables_of = |name: &str| cables.get(name).copied().unwrap_or(0);
+        for (k, constellation) in spec.constellations.iter().enumerate() {
+            for sat in &constellation.satellites {
+                let seat = Seat {
+                    constellation: k as u16,
+                    shell: sat.shell,
+                    plane: sat.plane,
+                    slot: sat.slot,
+                };
+                let lasers = constellation.isl != IslPattern::None;
+                self.serves_ground.push(constellation.ground.has(sat.shell));
+                let own = (k, sat.shell);
+                let cross = spec.cross.iter().any(|c| c.from == own || c.to == own);
+                let roles = roles_of(0, lasers, cross, true);
+                self.push_node(&sat.name, NodeKind::Satellite, Some(seat), &roles);
+            }
+            self.constellation_start.push(self.nodes.len());
+        }
+        let shells: BTreeSet<(u16, u16)> = self
+            .nodes
+            .iter()
+            .zip(&self.serves_ground)
+            .filter(|(_, serves)| **serves)
+            .filter_map(|(node, _)| node.seat.map(|s| (s.constellation, s.shell)))
+            .collect();
+        for station in &spec.stations {
+            let roles = roles_of(cables_of(&station.name), false, false, true);
+            self.push_node(&station.name, NodeKind::Ground, None, &roles);
+            self.sites.push(place_at(station, 0));
+            if station.gateway {
+                self.aims.extend(shells.iter().map(|shell| Some(*shell)));
+            } else {
+                self.aims
+                    .extend(std::iter::repeat_n(None, usize::from(station.antennas)));
+            }
+            self.beam_start.push(self.aims.len());
+            self.masks.extend(spec.constellations.iter().map(|k| {
+                let mask_deg = station.min_elevation_deg.max(k.min_elevation_deg);
+                (mask_deg.to_radians().sin(), mask_deg)
+            }));
+        }
+        for host in &spec.hosts {
+            let roles = roles_of(cables_of(&host.name), false, false, false);
+            self.push_node(&host.name, NodeKind::Host, None, &roles);
+            self.host_sites.push(Site::new(&Geodetic {
+                latitude_rad: host.latitude_deg.to_radians(),
+                longitude_rad: host.longitude_deg.to_radians(),
+                height_m: host.altitude_m,
+            }));
+        }
+        self.spec = spec;
+    }
+
+    /// Gives every cable the next free ports of its ends.
+    fn lay_cables(&mut self) {
+        let mut used: BTreeMap<NodeId, u32> = BTreeMap::new();
+        for (number, cable) in self.spec.cables.iter().enumerate() {
+            let mut port = |name: &String| {
+                let node = &self.nodes[self.by_name[name].index()];
+                let count = used.entry(node.id).or_insert(0);
+                *count += 1;
+                PortId(node.first_port.0 + *count - 1)
+            };
+            let (x, y) = (port(&cable.a), port(&cable.b));
+            for end in [x, y] {
+                self.cable_of_port.insert(end, number as u32);
+            }
+            self.cables.push(CableLink {
+                number: number as u32,
+                a: x.min(y),
+                b: x.max(y),
+            });
+        }
+    }
+
+    fn push_node(&mut self, name: &str, kind: NodeKind, seat: Option<Seat>, roles: &[PortRole]) {
+        let id = NodeId(self.nodes.len() as u32);
+        let first_port = PortId(self.ports.len() as u32);
+        for (index, role) in roles.iter().enumerate() {
+            self.ports.push(Port {
+                id: PortId(self.ports.len() as u32),
+                node: id,
+                role: *role,
+                index_in_node: index as u8,
+            });
+        }
+        self.by_name.insert(name.to_owned(), id);
+        self.nodes.push(Node {
+            id,
+            name: name.to_owned(),
+            kind,
+            seat,
+            first_port,
+            port_count: roles.len() as u8,
+        });
+    }
+
+    fn pair(&mut self, sky: &dyn Sky) -> Result<(), Vec<SpecError>> {
+        const DT_NS: u64 = 1_000_000_000;
+        let (mut now, mut later) = (Vec::new(), Vec::new());
+        let mut lost = sky.positions_itrf_m(0, &mut now);
+        lost.extend(sky.positions_itrf_m(DT_NS, &mut later));
+        if !lost.is_empty() {
+            return Err(lost.into_iter().map(SpecError::from).collect());
+        }
+        let moves = now.iter().zip(&later);
+        let motions: Vec<Motion> = moves
+            .map(|(&p, &q)| Motion::new(p, q, DT_NS as f64 / 1e9))
+            .collect();
+        for (k, constellation) in self.spec.constellations.iter().enumerate() {
+            let IslPattern::PlusGrid(grid) = &constellation.isl else {
+                continue;
+            };
+            let range = self.constellation_start[k]..self.constellation_start[k + 1];
+            let offset = range.start;
+            let pairing = pair(
+                &constellation.satellites,
+                grid,
+                &constellation.lasers.pairing,
+                &motions[range],
+            );
+            self.seams
+                .extend(pairing.seams.into_iter().map(|s| (k as u16, s)));
+            for pair in pairing.pairs {
+                let port = |i: usize, role: PortRole| {
+                    PortId(self.nodes[offset + i].first_port.0 + role as u32)
+                };
+                let (x, y) = (port(pair.a, pair.a_role), port(pair.b, pair.b_role));
+                self.isl_links.push(IslLink {
+                    number: 0,
+                    a: x.min(y),
+                    b: x.max(y),
+                    kind: pair.kind,
+                    constellation: k as u16,
+                    cross: None,
+                });
+            }
+        }
+        self.pair_across(sky, &now);
+        self.isl_links.sort_unstable_by_key(|l| (l.a, l.b));
+        self.link_of_port = vec![u32::MAX; self.ports.len()];
+        for (number, link) in self.isl_links.iter_mut().enumerate() {
+            link.number = number as u32;
+            self.link_of_port[link.a.0 as usize] = link.number;
+            self.link_of_port[link.b.0 as usize] = link.number;
+        }
+        Ok(())
+    }
+
+    /// Pairs satellites of different shells.
+    fn pair_across(&mut self, sky: &dyn Sky, now: &[DVec3]) {
+        let mut paired = vec![false; self.satellite_count];
+        for (number, cross) in self.spec.cross.iter().enumerate() {
+            let mut samples = [Vec::new(), Vec::new()];
+            for (sample, share) in samples.iter_mut().zip([1, 2]) {
+                // Satellites without a position then are too far away for anything.
+                let _lost = sky.positions_itrf_m(cross.horizon_ns / 2 * share, sample);
+            }
+            let members = |(constellation, shell): (usize, u16)| -> Vec<usize> {
+                let all = self.satellites_of(constellation);
+                let own = |i: &usize| self.nodes[*i].seat.is_some_and(|s| s.shell == shell);
+                all.filter(own).filter(|i| !paired[*i]).collect()
+            };
+            let (from, to) = (members(cross.from), members(cross.to));
+            let pairs = pairing::cross(&from, &to, cross.max_range_m, |a, b| {
+                let here = now[a].distance(now[b]);
+                if here > cross.max_range_m || !line_of_sight(now[a], now[b], cross.clearance_m) {
+                    return None;
+                }
+                let later = samples.iter().map(|s| s[a].distance(s[b]));
+                // Pairs that part are still better than none, after all that do not. NaN is far.
+                let far = later.fold(here, |far, d| if d <= far { far } else { d });
+                Some(if far.is_nan() {
+                    cross.max_range_m
+                } else {
+                    far.min(cross.max_range_m)
+                })
+            });
+            for (a, b) in pairs {
+                (paired[a], paired[b]) = (true, true);
+                let port = |i: usize| {
+                    let node = &self.nodes[i];
+                    PortId(node.first_port.0 + u32::from(node.port_count) - 2)
+                };
+                let (x, y) = (port(a), port(b));
+                let owner = self.nodes[a.min(b)].seat.map_or(0, |s| s.constellation);
+                self.isl_links.push(IslLink {
+                    number: 0,
+                    a: x.min(y),
+                    b: x.max(y),
+                    kind: IslKind::CrossShell,
+                    constellation: owner,
+                    cross: Some(number as u16),
+                });
+            }
+        }
+    }
+}
+
+/// Ports of a node, in their order: cables, the lasers of its shell, one to another shell, the radio.
+fn roles_of(cables: usize, lasers: bool, cross: bool, radio: bool) -> Vec<PortRole> {
+    let mut roles = vec![PortRole::Cable; cables];
+    if lasers {
+        roles.extend(PortRole::ISLS);
+    }
+    if cross {
+        roles.push(PortRole::IslCross);
+    }
+    if radio {
+        roles.push(PortRole::Gsl);
+    }
+    roles
+}
