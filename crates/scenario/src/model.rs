@@ -22,7 +22,7 @@ use crate::source::Source;
 pub use crate::text_file::TextFile;
 pub use constellations::{
     Constellation, CrossShell, ElementSet, ElevationStep, Gsl, Isl, Link, Orbits, Pairing,
-    PlusGrid, Policy, Shell, Walker,
+    PlusGrid, Policy, Shell, Walker, satellite_name,
 };
 pub use failures::{Failure, FailureTarget, FailureTime};
 pub use ground::{Cable, Host, Obstacle, Station, Waypoint};

@@ -2,9 +2,10 @@
 
 mod build;
 
-use crate::node::{Node, NodeId, Port};
+use crate::node::{Node, NodeId, NodeKind, Port, PortRole, Seat};
 use crate::pairing::{IslKind, SeamPlanes};
 use crate::spec::{Constellation, IslPattern, LinkClass, Spec};
+use crate::track::place_at;
 use constel_link::PortId;
 use constel_orbit::Site;
 use std::collections::BTreeMap;

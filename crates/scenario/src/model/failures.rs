@@ -3,7 +3,7 @@
 use constel_units::{Angle, Length, Ratio, TimeSpan};
 use serde::Serialize;
 
-use super::{Link, Name, RegionHits};
+use super::{Name, RegionHits};
 
 /// Something that breaks.
 #[derive(Debug, Clone, PartialEq, Serialize)]

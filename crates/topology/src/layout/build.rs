@@ -6,7 +6,7 @@ use crate::error::SpecError;
 use crate::failures::that_hit_nothing;
 use crate::geometry::Motion;
 use crate::node::{Node, NodeId, NodeKind, Port, PortRole, Seat};
-use crate::pairing::{self, IslKind, SeamPlanes, pair};
+use crate::pairing::{self, IslKind, pair};
 use crate::sky::Sky;
 use crate::spec::{IslPattern, Spec};
 use crate::track::place_at;
