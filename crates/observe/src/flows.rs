@@ -68,7 +68,10 @@ pub struct Outcome {
     /// Packets sent by a probing flow or with a transfer's payload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent_packets: Option<u64>,
-    /// Packets that did not arrive over packets sent, 0..=1.
+    /// Of those sent, the last ones without an answer that may have been on their way when the flow ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub under_way_packets: Option<u64>,
+    /// Packets that did not arrive over packets sent, without those under way at the end, 0..=1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss_ratio: Option<f64>,
     /// TCP segments sent again.

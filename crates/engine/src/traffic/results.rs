@@ -53,7 +53,8 @@ pub(crate) fn charge(
             continue;
         };
         let replies = ping_replies(&text);
-        let lost = lost::sent_and_lost(&replies, sent, ping.interval.seconds());
+        let known = sent - outcome.under_way_packets.unwrap_or(0);
+        let lost = lost::sent_and_lost(&replies, known, ping.interval.seconds());
         let ends = [from, to].map(|id| wiring.lab.layout.node(id).name.clone());
         lost::count(handovers, &ends, &replies, &lost, zero_unix_s);
         lost::count_changes(changes, &replies, &lost, zero_unix_s);

@@ -63,7 +63,46 @@ pub fn parse(output: &str) -> Result<Outcome, FlowError> {
             format!("unexpected summary: {summary}"),
         ));
     };
-    Ok(outcome(&replies(output), sent, received))
+    let replies = replies(output);
+    let elapsed_s = number_after(summary, "time ", "ms").map_or(0.0, |ms| ms / 1e3);
+    let under_way = under_way(&replies, sent, elapsed_s);
+    Ok(Outcome {
+        under_way_packets: Some(under_way),
+        sent_packets: Some(sent),
+        ..outcome(&replies, sent - under_way, received)
+    })
+}
+
+fn number_after(text: &str, before: &str, after: &str) -> Option<f64> {
+    let start = text.find(before)? + before.len();
+    text[start..].split(after).next()?.parse().ok()
+}
+
+/// How many of the last probes without an answer were sent less than the longest round trip before ping ended, after
+/// `elapsed_s`: nothing is known of them. When each was sent follows from the replies.
+fn under_way(replies: &[Reply], sent: u64, elapsed_s: f64) -> u64 {
+    let ends = (
+        replies.iter().min_by_key(|reply| reply.seq),
+        replies.iter().max_by_key(|reply| reply.seq),
+    );
+    let (Some(first), Some(last)) = ends else {
+        return 0;
+    };
+    if first.seq == last.seq {
+        return 0;
+    }
+    let sent_at_s = |reply: &Reply| reply.unix_s - reply.rtt_ms / 1e3;
+    let interval_s = (sent_at_s(last) - sent_at_s(first)) / (last.seq - first.seq) as f64;
+    let end_s = sent_at_s(first) - (first.seq as f64 - 1.0) * interval_s + elapsed_s;
+    let longest_s = replies.iter().map(|r| r.rtt_ms / 1e3).fold(0.0, f64::max);
+    // Those that came `known` or fewer places after the last reply would have been answered.
+    let known = ((end_s - sent_at_s(last) - longest_s) / interval_s).max(0.0);
+    if known.is_finite() {
+        sent.saturating_sub(last.seq)
+            .saturating_sub(known.floor() as u64)
+    } else {
+        0
+    }
 }
 
 /// The row of a ping that was ended before its summary: what is known up to its last reply. Probes that it sent
@@ -110,7 +149,7 @@ mod tests {
 [1732175000.300001] 64 bytes from 10.0.0.2: icmp_seq=2 ttl=60 time=52.6 ms (DUP!)
 
 --- 10.0.0.2 ping statistics ---
-4 packets transmitted, 2 received, +1 duplicates, 50% packet loss, time 601ms
+4 packets transmitted, 2 received, +1 duplicates, 50% packet loss, time 801ms
 rtt min/avg/max/mdev = 52.310/52.400/52.500/0.1 ms
 ";
 
@@ -132,6 +171,33 @@ rtt min/avg/max/mdev = 52.310/52.400/52.500/0.1 ms
                 .contains("unreachable")
         );
         assert!(parse("").is_err());
+    }
+
+    /// Probes of 100 ms round trip, one each 50 ms; the fourth is lost, the last two were sent 80 and 30 ms
+    /// before the end.
+    #[test]
+    fn what_was_under_way_at_the_end_is_not_lost() {
+        let mut output = String::new();
+        for seq in [1, 2, 3, 5, 6] {
+            let at_s = 1000.1 + f64::from(seq - 1) * 0.05;
+            output +=
+                &format!("[{at_s:.6}] 64 bytes from 10.0.0.2: icmp_seq={seq} ttl=60 time=100 ms\n");
+        }
+        let ended = |ms: u32| {
+            let sent =
+                format!("8 packets transmitted, 5 received, 37.5% packet loss, time {ms}ms\n");
+            parse(&(output.clone() + &sent)).unwrap()
+        };
+        let outcome = ended(380);
+        assert_eq!(
+            (outcome.sent_packets, outcome.under_way_packets),
+            (Some(8), Some(2))
+        );
+        let near = |ratio: Option<f64>, exact: f64| (ratio.unwrap() - exact).abs() < 1e-12;
+        assert!(near(outcome.loss_ratio, 1.0 / 6.0), "{outcome:?}");
+        // Ten seconds later nothing is on its way any more.
+        assert_eq!(ended(10_380).under_way_packets, Some(0));
+        assert!(near(ended(10_380).loss_ratio, 3.0 / 8.0));
     }
 
     #[test]
