@@ -300,7 +300,7 @@ pub(crate) struct LinkSet {
     #[arg(long, value_name = "SIZE")]
     pub(crate) queue: Option<DataSize>,
     /// Queue discipline: `drop-tail`, `codel`, `fq-codel`, `pie`, `red:MIN,MAX,PROBABILITY` (sizes),
-    /// `drd:MIN,MAX` (frames).
+    /// `drd:MIN,MAX` (frames), `ce-threshold:TIME` (marks, never drops).
     #[arg(long, value_name = "DISCIPLINE")]
     pub(crate) aqm: Option<String>,
     /// Mark instead of dropping, where senders understand it.

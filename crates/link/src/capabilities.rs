@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::discipline::Discipline;
 use crate::effects::Effects;
 use crate::loss::LossLaw;
 use crate::types::{Impairment, Loss, PortId};
@@ -57,6 +58,7 @@ impl DriverKind {
                     "delay_ns",
                     "rate_bps",
                     "queue_bytes",
+                    "discipline",
                     "overhead_bytes",
                     "loss",
                 ]),
@@ -89,7 +91,8 @@ pub struct Capabilities {
     pub seeded: bool,
     /// The queue's limit counts bytes; else whole frames of 1,514 bytes.
     pub queue_in_bytes: bool,
-    /// Fields of [`Effects`] it has, loss as Bernoulli's law only; `None`: all of them.
+    /// Fields of [`Effects`] it has, loss as Bernoulli's law only, disciplines as far as they do
+    /// nothing but mark by a threshold; `None`: all of them.
     pub effects: Option<&'static [&'static str]>,
 }
 
@@ -161,6 +164,18 @@ impl Capabilities {
             refusals.push(Refusal {
                 field: "loss",
                 why: self.lacks("loss law beyond Bernoulli's", |c| c.effects.is_none()),
+            });
+        }
+        let marks_at_most = matches!(
+            effects.discipline,
+            None | Some(Discipline::DropTail | Discipline::CeThreshold { .. })
+        );
+        if known.contains(&"discipline") && !marks_at_most {
+            refusals.push(Refusal {
+                field: "discipline",
+                why: self.lacks("queue discipline beyond marking by `ce_threshold`", |c| {
+                    c.effects.is_none()
+                }),
             });
         }
         if let Some(Err(why)) = effects.queue_bytes.map(|bytes| self.holds(bytes)) {
@@ -265,6 +280,32 @@ mod tests {
         assert!(capabilities.refusals(&with(bernoulli)).is_empty());
         let trace = LossLaw::Trace { lost: vec![true] };
         assert_eq!(capabilities.refusals(&with(trace)).len(), 1);
+    }
+
+    #[test]
+    fn of_the_disciplines_edt_has_the_one_that_marks_by_a_threshold() {
+        let refused = |kind: DriverKind, discipline| -> Vec<String> {
+            let effects = Effects {
+                discipline: Some(discipline),
+                ..Effects::default()
+            };
+            let refusals = kind.capabilities().refusals(&effects);
+            refusals.into_iter().map(|refusal| refusal.why).collect()
+        };
+        let step = Discipline::CeThreshold { above_ns: 1 };
+        assert!(refused(DriverKind::Relay, step).is_empty());
+        assert!(refused(DriverKind::Edt, step).is_empty());
+        assert_eq!(
+            refused(DriverKind::Netem, step),
+            ["driver netem has no effect `discipline`; drivers that have: relay, edt"]
+        );
+        let codel = Discipline::Codel(crate::CodelParams::default());
+        assert_eq!(
+            refused(DriverKind::Edt, codel),
+            [
+                "driver edt has no queue discipline beyond marking by `ce_threshold`; drivers that have: relay"
+            ]
+        );
     }
 
     #[test]

@@ -38,6 +38,12 @@ pub enum Discipline {
         /// Mark instead of dropping, as long as fewer than `max_frames` wait.
         ecn: bool,
     },
+    /// First in, first out, and a mark (never a drop) for every frame that waited too long: the step
+    /// that DCTCP wants (RFC 8257, section 3.1), by time as `ce_threshold` of Linux's fq has it.
+    CeThreshold {
+        /// Time in the queue above which a frame is marked.
+        above_ns: Nanos,
+    },
 }
 
 /// Parameters of CoDel.
@@ -115,7 +121,7 @@ impl Discipline {
             }
         };
         match self {
-            Discipline::DropTail => {}
+            Discipline::DropTail | Discipline::CeThreshold { .. } => {}
             Discipline::Codel(codel) => must(codel.interval_ns > 0, "CoDel's interval is 0"),
             Discipline::FqCodel {
                 codel,

@@ -215,6 +215,12 @@ impl Reference {
                     true => 2,
                 }
             }
+            // What is ahead of it is known already.
+            Discipline::CeThreshold { above_ns } => {
+                let in_service = self.server.map_or(0, |s| s.0 - frame.at);
+                let waits = in_service + self.waiting() * BYTE_NS;
+                u8::from(frame.ect && waits > above_ns)
+            }
             _ => 0,
         };
         if verdict == 2 || (verdict == 1 && !frame.ect) {
@@ -591,6 +597,13 @@ proptest! {
     ) {
         let discipline = Discipline::Drd { min_frames, max_frames: min_frames + more, ecn };
         compare(discipline, limit, &sends)?;
+    }
+
+    #[test]
+    fn a_threshold_marks_what_waits_longer(
+        sends in sends(), above_us in 0u64..150_000, limit in 3_000u64..200_000,
+    ) {
+        compare(Discipline::CeThreshold { above_ns: above_us * 1_000 }, limit, &sends)?;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::mem::size_of;
 
-use constel_link::{Effects, Impairment, Loss, loss_generator, loss_threshold};
+use constel_link::{Discipline, Effects, Impairment, Loss, loss_generator, loss_threshold};
 
 /// Index of the first trunk's sending end; its receiving end has the next one.
 pub(super) const FIRST_TRUNK: u32 = 10;
@@ -33,7 +33,8 @@ pub(super) struct Params {
     flags: u32,
     overhead_bytes: u32,
     flow: u32,
-    reserved: [u64; 2],
+    ce_above_ns: u64,
+    reserved: u64,
 }
 
 impl Params {
@@ -55,6 +56,10 @@ impl Params {
         self.queue_bytes = wanted.queue.bytes;
         self.up_from_ns = wanted.up_from_ns;
         self.to = to;
+        self.ce_above_ns = match effects.discipline {
+            Some(Discipline::CeThreshold { above_ns }) => above_ns,
+            _ => u64::MAX,
+        };
         self.overhead_bytes = effects.overhead_bytes.unwrap_or(0);
         self.flags = EXISTS;
         self.loss = 0;
@@ -106,7 +111,7 @@ pub(super) struct State {
     pub(super) dropped_queue: u64,
     pub(super) dropped_loss: u64,
     pub(super) dropped_outage: u64,
-    reserved: u64,
+    pub(super) marked: u64,
 }
 
 /// What one CPU counted.

@@ -339,6 +339,7 @@ impl State {
             dropped_queue: self.dropped_queue,
             dropped_loss: self.dropped_loss,
             dropped_outage: self.dropped_outage,
+            marked: self.marked,
             ..EdgeCounters::default()
         });
     }

@@ -226,36 +226,29 @@ pub fn real_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// Ask for the time at which the kernel received each packet.
-pub fn stamp(socket: &impl AsRawFd) {
-    let one = 1i32;
+/// Set a socket option.
+pub fn set_option<T>(socket: &impl AsRawFd, level: i32, option: i32, value: T) {
     // SAFETY: pointer and length describe a local.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_TIMESTAMPNS,
-            (&raw const one).cast(),
-            4,
+            level,
+            option,
+            (&raw const value).cast(),
+            size_of::<T>() as u32,
         )
     };
-    assert_eq!(result, 0);
+    assert_eq!(result, 0, "{}", io::Error::last_os_error());
+}
+
+/// Ask for the time at which the kernel received each packet.
+pub fn stamp(socket: &impl AsRawFd) {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1i32);
 }
 
 /// Room for everything a test sends, however slow its receiver.
 pub fn roomy(socket: &impl AsRawFd) {
-    let bytes = 64i32 << 20;
-    // SAFETY: pointer and length describe a local.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_RCVBUFFORCE,
-            (&raw const bytes).cast(),
-            4,
-        )
-    };
-    assert_eq!(result, 0);
+    set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, 64i32 << 20);
 }
 
 /// A packet and when the kernel got it (0 without [`stamp`]), or `None` on timeout.
@@ -343,17 +336,7 @@ impl Raw {
             tv_sec: t.as_secs() as i64,
             tv_usec: t.subsec_micros().into(),
         };
-        // SAFETY: pointer and length describe a local.
-        let result = unsafe {
-            libc::setsockopt(
-                self.fd.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_RCVTIMEO,
-                (&raw const t).cast(),
-                size_of::<libc::timeval>() as u32,
-            )
-        };
-        assert_eq!(result, 0);
+        set_option(self, libc::SOL_SOCKET, libc::SO_RCVTIMEO, t);
     }
 
     pub fn send(&self, frame: &[u8]) {

@@ -1,10 +1,15 @@
 //! Nodes and ports around any driver, for the conformance suite and for measurements.
+#![allow(
+    dead_code,
+    reason = "a module of several programs; each uses its own part"
+)]
 
 use constel_drivers::relay::{Stall, mono_ns, send_single_frames};
 use constel_drivers::{DriverKind, LinkHandle, LinkPlane, PlaneConfig};
 use constel_host::netlink::{Batch, Mac, Socket, VethEnd};
 use constel_link::{EdgeChange, EdgeUpdate, PortId, mac_of};
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 
 use super::{ETH0, Node, real_ns};
 
@@ -132,4 +137,41 @@ fn plug(plane: &LinkPlane, node: &Node, port: PortId) {
     socket.send(&mut batch).unwrap();
     node.run(|| send_single_frames("eth0").unwrap());
     plane.attach(&[port]).unwrap();
+}
+
+/// Ports of one node, `eth<port>` with an index that follows from the port's, up, none of which sends anything of its
+/// own.
+pub(crate) fn plug_ports(plane: &LinkPlane, node: &Node, ports: &[PortId]) {
+    node.run(|| std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").unwrap());
+    for of_shard in ports.chunk_by(|a, b| {
+        let shard = |port: &PortId| plane.shard_ns(*port).unwrap().fd().as_raw_fd();
+        shard(a) == shard(b)
+    }) {
+        let mut batch = Batch::new();
+        let mut up = Batch::new();
+        for &port in of_shard {
+            let (host_name, name) = (format!("h{}", port.0), format!("eth{}", port.0));
+            let host = VethEnd {
+                name: &host_name,
+                ifindex: Some(LinkPlane::host_ifindex(port)),
+                up: true,
+                ..VethEnd::default()
+            };
+            let end = VethEnd {
+                name: &name,
+                netns: Some(node.ns.fd()),
+                ifindex: Some(ETH0 + port.0),
+                mac: Some(Mac(mac_of(port))),
+                ..VethEnd::default()
+            };
+            batch.create_veth(&host, &end).unwrap();
+            up.link_up(ETH0 + port.0);
+        }
+        let mut socket = Socket::open_in(plane.shard_ns(of_shard[0]).unwrap()).unwrap();
+        socket.send(&mut batch).unwrap();
+        Socket::open_in(&node.ns).unwrap().send(&mut up).unwrap();
+        plane.attach(of_shard).unwrap();
+    }
+    let first = format!("eth{}", ports[0].0);
+    node.run(|| send_single_frames(&first).unwrap());
 }

@@ -1,7 +1,7 @@
 //! Queues that do more than wait: one per edge, boxed, and only where a discipline was asked for.
 //!
-//! RED, PIE and DRD decide when a frame comes, CoDel and FQ-CoDel when one is taken. All they know
-//! is virtual time, so that they are exact to the event; chance comes from the edge's own seed.
+//! RED, PIE and DRD decide when a frame comes, CoDel, FQ-CoDel and marking by a threshold when one
+//! is taken. All they know is virtual time, so that they are exact to the event; chance comes from the edge's own seed.
 
 mod codel;
 mod drd;
@@ -125,7 +125,7 @@ impl<F> Aqm<F> {
             }
             Discipline::Red(_) => (fifo(), State::Red(Red::new())),
             Discipline::Pie(params) => (fifo(), State::Pie(Pie::new(&params, now))),
-            Discipline::Drd { .. } => (fifo(), State::Nothing),
+            Discipline::Drd { .. } | Discipline::CeThreshold { .. } => (fifo(), State::Nothing),
         };
         Some(Aqm {
             discipline,
@@ -237,6 +237,12 @@ impl<F> Aqm<F> {
                     fifo.frames.is_empty(),
                 );
                 packet
+            }
+            (Discipline::CeThreshold { above_ns }, _) => {
+                let mut packet = fifo.pop()?;
+                let waited_ns = now.saturating_sub(packet.arrived_ns);
+                packet.ce |= waited_ns > *above_ns && packet.traits.ecn_capable;
+                Some(packet)
             }
             _ => fifo.pop(),
         }

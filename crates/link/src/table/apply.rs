@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::frames::{Counting, Frames};
+use super::frames::Frames;
 use super::keys::key;
 use super::{EdgeTable, Entry};
 use crate::edge::Edge;
@@ -109,16 +109,10 @@ impl<F> EdgeTable<F> {
             && let Some(entry) = self.entries[id as usize].as_mut()
         {
             if entry.open {
-                let before = entry.edge.held();
                 let same_profile = entry.edge.profile() == impairment.profile;
-                let mut counting = Counting {
-                    frames: &mut *frames,
-                    sum: &mut self.sum,
-                };
-                entry.edge.reconfigure(now, impairment, &mut |f, cause| {
-                    counting.discard(f, cause);
+                self.change_edge(id, frames, |edge, mut out| {
+                    edge.reconfigure(now, impairment, &mut out);
                 });
-                self.held -= before - entry.edge.held();
                 if same_profile {
                     self.rearm(id);
                 } else {
@@ -171,18 +165,10 @@ impl<F> EdgeTable<F> {
         let Some(&id) = self.index.get(&key(from, to)) else {
             return;
         };
+        self.change_edge(id, frames, |edge, mut out| edge.close(now, &mut out));
         let Some(entry) = self.entries[id as usize].as_mut() else {
             return;
         };
-        let before = entry.edge.held();
-        let mut frames = Counting {
-            frames,
-            sum: &mut self.sum,
-        };
-        entry
-            .edge
-            .close(now, &mut |frame, cause| frames.discard(frame, cause));
-        self.held -= before - entry.edge.held();
         entry.open = false;
         let position = entry.position as usize;
         let drained = entry.edge.held() == 0;

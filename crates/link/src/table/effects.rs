@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::EdgeTable;
-use super::frames::{Counting, Frames};
+use super::frames::Frames;
 use super::keys::key;
 use crate::effects::{CheckedEffects, Effects, EffectsChange};
 use crate::types::{Nanos, PortId};
@@ -111,18 +111,9 @@ impl<F> EdgeTable<F> {
             return;
         };
         let effects = self.effects(PortId(entry.from), PortId(entry.to));
-        let Some(entry) = self.entries[id as usize].as_mut() else {
-            return;
-        };
-        let before = entry.edge.held();
-        let mut frames = Counting {
-            frames,
-            sum: &mut self.sum,
-        };
-        entry.edge.set_effects(now, effects, &mut |frame, cause| {
-            frames.discard(frame, cause)
+        self.change_edge(id, frames, |edge, mut out| {
+            edge.set_effects(now, effects, &mut out);
         });
-        self.held -= before - entry.edge.held();
         self.rearm(id);
     }
 }

@@ -13,12 +13,14 @@ use std::sync::Arc;
 use crate::counters::EdgeCounters;
 use crate::edge::Edge;
 use crate::effects::Effects;
+use crate::types::DropCause;
 use crate::wheel::Wheel;
 
 pub use apply::Applied;
 pub use frames::{Delivery, Frames};
 pub use stats::{EdgeStats, Totals};
 
+use frames::Counting;
 use keys::{KeyMap, key};
 
 #[derive(Debug)]
@@ -95,6 +97,27 @@ impl<F> EdgeTable<F> {
     #[must_use]
     pub fn ports(&self) -> u32 {
         self.ports.len() as u32
+    }
+
+    /// Do something to an edge; what it drops is counted, and what it then holds no more.
+    fn change_edge(
+        &mut self,
+        id: u32,
+        frames: &mut impl Frames<F>,
+        change: impl FnOnce(&mut Edge<F>, &mut dyn FnMut(F, DropCause)),
+    ) {
+        let Some(entry) = self.entries[id as usize].as_mut() else {
+            return;
+        };
+        let before = entry.edge.held();
+        let mut counting = Counting {
+            frames,
+            sum: &mut self.sum,
+        };
+        change(&mut entry.edge, &mut |frame, cause| {
+            counting.discard(frame, cause);
+        });
+        self.held -= before - entry.edge.held();
     }
 
     fn open_entry(&self, from: u32, to: u32) -> Option<&Entry<F>> {

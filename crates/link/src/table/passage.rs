@@ -172,6 +172,13 @@ impl<F> EdgeTable<F> {
         }
     }
 
+    /// How many edges wait for their turn by [`EdgeTable::pop_due_fairly`]: they have more due than was sent. An
+    /// upper bound: some may be gone meanwhile.
+    #[must_use]
+    pub fn edges_behind(&self) -> usize {
+        self.behind.len()
+    }
+
     /// The first of the edges that wait for their turn.
     fn next_behind(&mut self) -> Option<u32> {
         while let Some(id) = self.behind.pop_front() {

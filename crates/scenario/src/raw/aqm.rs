@@ -14,7 +14,7 @@ use super::link::yes;
     rename = "Aqm",
     extend("oneOf" = [
         {"required": ["codel"]}, {"required": ["fq_codel"]}, {"required": ["red"]},
-        {"required": ["pie"]}, {"required": ["drd"]}
+        {"required": ["pie"]}, {"required": ["drd"]}, {"required": ["ce_threshold"]}
     ])
 )]
 pub struct RawAqm {
@@ -34,6 +34,20 @@ pub struct RawAqm {
     /// straight line to 95 % at `max_frames` and above.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drd: Option<RawDrd>,
+    /// First in, first out; what waited longer than a threshold is marked (RFC 8257, section 3.1),
+    /// never dropped, where its sender understands it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ce_threshold: Option<RawCeThreshold>,
+}
+
+/// Parameters of marking by a threshold.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "CeThreshold")]
+pub struct RawCeThreshold {
+    /// Time in the queue above which a packet is marked.
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
+    pub above: TimeSpan,
 }
 
 /// Parameters of CoDel.

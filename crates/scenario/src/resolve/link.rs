@@ -343,6 +343,11 @@ fn discipline(raw: &RawAqm) -> Option<Discipline> {
             ecn: pie.ecn,
         }));
     }
+    if let Some(threshold) = &raw.ce_threshold {
+        return Some(Discipline::CeThreshold {
+            above_ns: ns(threshold.above),
+        });
+    }
     let drd = raw.drd.as_ref()?;
     Some(Discipline::Drd {
         min_frames: u64::from(drd.min_frames),

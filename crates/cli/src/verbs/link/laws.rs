@@ -181,8 +181,14 @@ pub(super) fn discipline(set: &LinkSet) -> Result<Option<Value>, Failure> {
             v.end()?;
             return value(drd);
         }
+        "ce-threshold" => {
+            let mut v = Values::new("--aqm", "ce-threshold:TIME", rest);
+            let above_ns = ns(v.next()?)?;
+            v.end()?;
+            return value(Discipline::CeThreshold { above_ns });
+        }
         _ => {
-            let all = "drop-tail, codel, fq-codel, pie, red and drd";
+            let all = "drop-tail, codel, fq-codel, pie, red, drd and ce-threshold";
             return Err(usage(format!("--aqm {text}: the disciplines are {all}")));
         }
     };

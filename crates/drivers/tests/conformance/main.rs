@@ -1,0 +1,99 @@
+//! One suite for all drivers. On this host's kernel it runs for the driver named by `CONSTEL_DRIVERS` (several with
+//! commas), `relay` by default; `make test-kernels` runs it for the others on kernels that have what they need.
+//!
+//! What every driver must do exactly, wherever it runs: which frames arrive where, their order, what is counted,
+//! that nothing arrives before its time. How late a frame may be depends on the machine: [`late`] says it, and
+//! `CONSTEL_SLOW=1` says that the machine is emulated.
+
+mod passage;
+#[path = "../support/plane.rs"]
+mod plane;
+mod service;
+#[path = "../support/mod.rs"]
+mod support;
+mod updates;
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::num::NonZeroU64;
+use std::thread;
+use std::time::Duration;
+
+use constel_drivers::relay::mono_ns;
+use constel_drivers::{DriverError, DriverKind};
+use constel_link::{
+    ChangeError, Delay, Discipline, Edge, EdgeUpdate, Effects, EffectsChange, Impairment, Jitter,
+    JitterLaw, Loss, PortId, QueueLimit, mac_of, packet,
+};
+use plane::{PlaneLab, SEED, Sent};
+use support::*;
+
+const BROADCAST: [u8; 6] = [0xff; 6];
+/// An EtherType that is nobody's: experimental (IEEE 802).
+const ODD: u16 = 0x88b5;
+
+fn slow() -> bool {
+    std::env::var_os("CONSTEL_SLOW").is_some()
+}
+
+/// How late a frame may be, ns: 10 ms where other tests run beside this one, 150 ms on an emulated machine.
+fn late() -> u64 {
+    if slow() { 150 * MS } else { 10 * MS }
+}
+
+/// Runs a case for each driver asked for.
+fn each(case: impl Fn(DriverKind)) {
+    let names = std::env::var("CONSTEL_DRIVERS").unwrap_or_else(|_| "relay".into());
+    for name in names.split(',') {
+        let kind = DriverKind::ALL.into_iter().find(|kind| kind.name() == name);
+        let kind = kind.unwrap_or_else(|| panic!("CONSTEL_DRIVERS: there is no driver {name}"));
+        eprintln!("driver {kind}");
+        case(kind);
+    }
+}
+
+/// Frames of the odd EtherType, each with a number.
+fn numbered(to: [u8; 6], number: u32, len: usize) -> Vec<u8> {
+    let mut payload = number.to_be_bytes().to_vec();
+    payload.resize(len - 14, 0x55);
+    frame(to, mac_of(PortId(0)), ODD, &payload)
+}
+
+fn number_of(frame: &[u8]) -> u32 {
+    u32::from_be_bytes(frame[14..18].try_into().unwrap())
+}
+
+/// What has come within `patience` after the last one: numbers and times.
+fn drain(raw: &Raw, patience: Duration) -> Vec<(u32, u64)> {
+    raw.timeout(patience);
+    std::iter::from_fn(|| raw.next())
+        .map(|(frame, at)| (number_of(&frame), at))
+        .collect()
+}
+
+fn listener(lab: &PlaneLab, node: usize) -> Raw {
+    let raw = lab.nodes[node].run(|| Raw::new(ODD));
+    stamp(&raw);
+    raw
+}
+
+fn sender(lab: &PlaneLab) -> Raw {
+    lab.nodes[0].run(|| Raw::new(0))
+}
+
+fn rated(rate_bps: u64, queue_bytes: u64, delay_ns: u64) -> Impairment {
+    Impairment {
+        rate_bps: NonZeroU64::new(rate_bps),
+        queue: QueueLimit { bytes: queue_bytes },
+        ..Impairment::delay_only(delay_ns)
+    }
+}
+
+/// Sums of the driver, once nothing is under way.
+fn settled(lab: &PlaneLab) -> constel_drivers::PlaneStats {
+    eventually("all frames are out", || {
+        let stats = lab.handle.snapshot().unwrap();
+        (stats.totals.held == 0).then_some(stats)
+    })
+}
