@@ -25,8 +25,11 @@ use super::stats::{ClassLateness, RelayStats};
 use super::train_out::TrainsOut;
 use super::xsk::{Checksum, Xsk};
 
-/// Frames sent per system call at most.
+/// Frames sent before looking whether others have come in.
 const BATCH: usize = 64;
+/// Frames sent per system call where several edges have more due than is sent: what becomes due of another edge
+/// waits for no more than that. With one such edge it is a whole batch.
+const LOT: usize = 16;
 /// Frames taken in before looking whether others are due.
 const INTAKE: usize = 64;
 /// With more frames than this in the rings, they are emptied before any are sent.
@@ -267,10 +270,34 @@ impl Thread {
         self.state.cut = frames;
     }
 
-    /// Send up to a batch of what is due. True when something was.
-    fn send_due(&mut self, now: Nanos) -> bool {
+    /// Send up to a batch of what is due, by the clock of each lot. True when something was.
+    fn send_due(&mut self, mut now: Nanos) -> bool {
+        let mut left = BATCH;
+        let mut busy = false;
+        while left > 0 {
+            let lot = if self.table.edges_behind() > 1 {
+                LOT.min(left)
+            } else {
+                left
+            };
+            let Some(sent_ns) = self.send_lot(now, lot) else {
+                break;
+            };
+            busy = true;
+            let sent = self.state.batch.len();
+            if sent < lot {
+                break;
+            }
+            left -= sent;
+            now = sent_ns;
+        }
+        busy
+    }
+
+    /// Send so many frames that are due by `now` at most. The time when that was done, if there were any.
+    fn send_lot(&mut self, now: Nanos, lot: usize) -> Option<Nanos> {
         self.state.batch.clear();
-        while self.state.batch.len() < BATCH
+        while self.state.batch.len() < lot
             && self.xsk.space() > 0
             && let Some(delivery) = self.table.pop_due_fairly(now, &mut self.pool)
         {
@@ -284,7 +311,7 @@ impl Thread {
             }
         }
         if self.state.batch.is_empty() && self.xsk.pending() == 0 {
-            return false;
+            return None;
         }
         let before = mono_ns();
         if self.xsk.pending() > 0 {
@@ -294,7 +321,7 @@ impl Thread {
         self.state.rehearsal.sent(after);
         self.state.awake.frames(after);
         self.record_lateness(before, after);
-        true
+        Some(after)
     }
 
     /// Write the relay's tag and hand the frame to AF_XDP.
