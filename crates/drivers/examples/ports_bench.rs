@@ -8,15 +8,16 @@
 //! first frame under the new table to the last under the old one (`switch`); the same with half of them replaced.
 //! netem needs an interface for every far port; the others do not.
 
+#[path = "../tests/support/plane.rs"]
+mod plane;
 #[path = "../tests/support/mod.rs"]
 mod support;
 
 use std::time::{Duration, Instant};
 
-use constel_drivers::relay::send_single_frames;
 use constel_drivers::{DriverKind, LinkHandle, LinkPlane, PlaneConfig};
-use constel_host::netlink::{Batch, Mac, Socket, VethEnd};
 use constel_link::{EdgeChange, EdgeUpdate, Impairment, PortId, mac_of};
+use plane::plug_ports;
 use support::*;
 
 /// An EtherType that is nobody's: experimental (IEEE 802).
@@ -79,9 +80,9 @@ fn measure(kind: DriverKind, edges: u32) {
     };
     let plane = LinkPlane::new(kind, &config).unwrap();
     let (near, far) = (Node::new(), Node::new());
-    plug(&plane, &near, &[PortId(0)]);
+    plug_ports(&plane, &near, &[PortId(0)]);
     let with_interface = if kind == DriverKind::Netem { ports } else { 2 };
-    plug(
+    plug_ports(
         &plane,
         &far,
         &(1..with_interface).map(PortId).collect::<Vec<_>>(),
@@ -131,36 +132,6 @@ fn measure(kind: DriverKind, edges: u32) {
         println!("  {} frames came early", stats.early);
     }
     handle.stop();
-}
-
-/// Ports of one node, `eth<port>`, none of which sends anything of its own.
-fn plug(plane: &LinkPlane, node: &Node, ports: &[PortId]) {
-    node.run(|| std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").unwrap());
-    let mut batch = Batch::new();
-    let mut up = Batch::new();
-    for &port in ports {
-        let (host_name, name) = (format!("h{}", port.0), format!("eth{}", port.0));
-        let host = VethEnd {
-            name: &host_name,
-            ifindex: Some(LinkPlane::host_ifindex(port)),
-            up: true,
-            ..VethEnd::default()
-        };
-        let end = VethEnd {
-            name: &name,
-            netns: Some(node.ns.fd()),
-            ifindex: Some(ETH0 + port.0),
-            mac: Some(Mac(mac_of(port))),
-            ..VethEnd::default()
-        };
-        batch.create_veth(&host, &end).unwrap();
-        up.link_up(ETH0 + port.0);
-    }
-    let mut socket = Socket::open_in(plane.shard_ns(ports[0]).unwrap()).unwrap();
-    socket.send(&mut batch).unwrap();
-    Socket::open_in(&node.ns).unwrap().send(&mut up).unwrap();
-    node.run(|| send_single_frames(&format!("eth{}", ports[0].0)).unwrap());
-    plane.attach(ports).unwrap();
 }
 
 fn frame_of(number: u32, len: usize) -> Vec<u8> {

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::common::*;
 use crate::support::link;
+use crate::witness;
 
 const DELAYS_NS: [Nanos; 4] = [MS / 2, 5 * MS, 50 * MS, 270 * MS];
 const RATES_FPS: [u64; 4] = [1_000, 10_000, 50_000, 100_000];
@@ -57,12 +58,12 @@ impl Drop for Busy {
 pub(crate) fn accuracy(options: &Options) -> Vec<Value> {
     say(
         options,
-        "delay error in us, one link, between the two node ends (late: release minus due time, by the relay's own clock)",
+        "delay error in us, one link, between the two node ends (unexpl.: p99 of what neither the sender's system call nor the relay's thread being kept from running explains; late: release minus due time, by the relay's own clock)",
     );
     say(
         options,
         &format!(
-            "{:>5} {:>6} {:>7} {:>7} {:>5} | {:>8} {:>7} {:>7} {:>7} {:>8} {:>9} {:>7} {:>5} | {:>8} {:>6} {:>6} {:>5}",
+            "{:>5} {:>6} {:>7} {:>7} {:>5} | {:>8} {:>7} {:>7} {:>7} {:>8} {:>9} {:>7} {:>5} | {:>8} {:>8} {:>6} {:>6} {:>5}",
             "",
             "load",
             "ms",
@@ -76,6 +77,7 @@ pub(crate) fn accuracy(options: &Options) -> Vec<Value> {
             "max",
             "loss %",
             "early",
+            "unexpl.",
             "late p99",
             "own",
             "stalls",
@@ -92,7 +94,7 @@ pub(crate) fn accuracy(options: &Options) -> Vec<Value> {
         for rate in RATES_FPS {
             for length in LENGTHS {
                 let f = flow(&bare_sockets, length, rate, options.seconds_or(SHORT_S), 0);
-                results.push(row(options, "veth", load, 0, (rate, length), &f, None));
+                results.push(row(options, "veth", load, 0, (rate, length), &f, None, &[]));
                 for delay_ns in DELAYS_NS {
                     let Some(handle) = relay.handle() else {
                         continue;
@@ -110,8 +112,11 @@ pub(crate) fn accuracy(options: &Options) -> Vec<Value> {
                     );
                     let after = handle.snapshot().unwrap();
                     let both = Some((before, after));
+                    let stalls = witness::stalls(handle);
                     let case = (rate, length);
-                    results.push(row(options, "relay", load, delay_ns, case, &f, both));
+                    results.push(row(
+                        options, "relay", load, delay_ns, case, &f, both, &stalls,
+                    ));
                 }
             }
         }
@@ -124,6 +129,7 @@ type Snapshots = (
     constel_drivers::relay::RelayStats,
 );
 
+#[expect(clippy::too_many_arguments, reason = "one line of the table")]
 fn row(
     options: &Options,
     name: &str,
@@ -132,9 +138,11 @@ fn row(
     (rate, length): (u64, usize),
     f: &Flow,
     stats: Option<Snapshots>,
+    stalls: &[std::ops::Range<u64>],
 ) -> Value {
     let q = f.errors.quantiles();
-    let (late, own, stalls, cpu, unintended) = match &stats {
+    let unexplained = witness::unexplained(&f.passages, delay_ns, stalls);
+    let (late, own, count, cpu, unintended) = match &stats {
         Some((b, a)) => (
             us(a.lateness.p99_ns),
             us(a.own_lateness.p99_ns),
@@ -147,7 +155,7 @@ fn row(
     say(
         options,
         &format!(
-            "{name:>5} {load:>6} {:>7.1} {rate:>7} {length:>5} | {:>8.0} {:>7} {:>7} {:>7} {:>8} {:>9} {:>7.3} {:>5} | {late:>8} {own:>6} {stalls:>6} {cpu:>5.1}",
+            "{name:>5} {load:>6} {:>7.1} {rate:>7} {length:>5} | {:>8.0} {:>7} {:>7} {:>7} {:>8} {:>9} {:>7.3} {:>5} | {:>8} {late:>8} {own:>6} {count:>6} {cpu:>5.1}",
             delay_ns as f64 / 1e6,
             f.pps(),
             us(q.p50_ns),
@@ -157,12 +165,14 @@ fn row(
             us(q.max_ns),
             f.loss() * 100.0,
             f.early,
+            us(unexplained.p99_ns),
         ),
     );
     json!({
         "what": "delay_error", "path": name, "load": load, "rate_fps": rate,
         "length_bytes": length, "delay_ns": delay_ns, "received_fps": f.pps(),
         "loss_ratio": f.loss(), "early": f.early, "earliest_ns": f.earliest_ns, "error": q,
+        "unexplained": unexplained,
         "relay_cpu_percent": cpu, "unintended": unintended,
         "lateness": stats.map(|s| s.1.lateness), "own_lateness": stats.map(|s| s.1.own_lateness),
         "stalls": stats.map(|s| s.1.stalls),

@@ -1,6 +1,7 @@
 //! What the measurements share: nodes in a row, flows with stamps at both ends, printing.
 
 use std::net::{Ipv4Addr, UdpSocket};
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -13,6 +14,7 @@ use constel_link::{EdgeUpdate, Histogram, PortId};
 
 use crate::redirect;
 use crate::support::*;
+use crate::witness::Passage;
 
 pub(crate) const MS: u64 = crate::support::MS;
 
@@ -272,6 +274,8 @@ pub(crate) struct Flow {
     pub(crate) received: u64,
     pub(crate) took: Duration,
     pub(crate) errors: Histogram,
+    /// The frames that arrived, of a flow with a rate.
+    pub(crate) passages: Vec<Passage>,
     pub(crate) early: u64,
     pub(crate) earliest_ns: i64,
 }
@@ -299,6 +303,7 @@ pub(crate) fn flow(
     let payload = length - 42;
     let sending = AtomicBool::new(true);
     let mut result = Flow::default();
+    let mut arrived: Vec<(u64, u64)> = Vec::new();
     thread::scope(|scope| {
         let send = scope.spawn(|| {
             // At full speed it must not starve the rest.
@@ -309,14 +314,21 @@ pub(crate) fn flow(
             let burst = (rate / 5000).max(1);
             let pause =
                 Duration::from_nanos((1_000_000_000 * burst).checked_div(rate).unwrap_or(0));
+            // Kept where it costs nothing that is to be measured.
+            let mut calls = Vec::with_capacity((rate as f64 * seconds * 1.1) as usize);
             let start = Instant::now();
             let mut next = start;
             let mut sent = 0;
             while start.elapsed().as_secs_f64() < seconds {
                 for _ in 0..burst {
-                    buffer[..8].copy_from_slice(&real_ns().to_be_bytes());
+                    let before = real_ns();
+                    buffer[..8].copy_from_slice(&before.to_be_bytes());
+                    buffer[8..16].copy_from_slice(&calls.len().to_be_bytes());
                     // A full queue of the sender's own device is no one's error.
                     sent += u64::from(sender.send(&buffer).is_ok());
+                    if rate > 0 {
+                        calls.push(before..real_ns());
+                    }
                 }
                 if rate > 0 {
                     next += pause;
@@ -331,12 +343,14 @@ pub(crate) fn flow(
             let took = start.elapsed();
             thread::sleep(Duration::from_nanos(delay_ns) + Duration::from_millis(100));
             sending.store(false, Ordering::Relaxed);
-            (sent, took)
+            (sent, took, calls)
         });
         let mut many = Many::new();
         while sending.load(Ordering::Relaxed) {
-            many.receive(receiver, |bytes, at| {
-                let sent = u64::from_be_bytes(bytes);
+            many.receive(receiver, |[sent, number], at| {
+                if rate > 0 {
+                    arrived.push((number, at));
+                }
                 let error = at as i64 - sent as i64 - delay_ns as i64;
                 result.received += 1;
                 result.early += u64::from(error < 0);
@@ -344,7 +358,13 @@ pub(crate) fn flow(
                 result.errors.record(error.max(0) as u64);
             });
         }
-        (result.sent, result.took) = send.join().unwrap();
+        let calls: Vec<Range<u64>>;
+        (result.sent, result.took, calls) = send.join().unwrap();
+        let passage = |(number, at): (u64, u64)| {
+            let sent = calls.get(number as usize)?.clone();
+            Some(Passage { sent, at })
+        };
+        result.passages = arrived.into_iter().filter_map(passage).collect();
     });
     result
 }
@@ -365,8 +385,8 @@ impl Many {
         }
     }
 
-    /// The first eight bytes and the time stamp of what is there; waits up to the socket's timeout.
-    pub(crate) fn receive(&mut self, socket: &UdpSocket, mut each: impl FnMut([u8; 8], u64)) {
+    /// The first two numbers and the time stamp of what is there; waits up to the socket's timeout.
+    pub(crate) fn receive(&mut self, socket: &UdpSocket, mut each: impl FnMut([u64; 2], u64)) {
         let mut iovs: Vec<libc::iovec> = self
             .buffers
             .iter_mut()
@@ -408,7 +428,8 @@ impl Many {
                     at = t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64;
                 }
             }
-            each(self.buffers[i][..8].try_into().unwrap(), at);
+            let (numbers, _) = self.buffers[i].as_chunks();
+            each([numbers[0], numbers[1]].map(u64::from_be_bytes), at);
         }
     }
 }

@@ -19,6 +19,7 @@ mod square;
 mod tcp;
 mod throughput;
 mod update;
+mod witness;
 
 use constel_drivers::relay::Priority;
 

@@ -1,6 +1,6 @@
 //! What comes out of a rate-limited edge, over windows of one second or more, and how bursty.
 
-use std::os::fd::AsRawFd;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,7 +9,8 @@ use constel_link::{Delay, EdgeUpdate, Impairment, QueueLimit};
 use serde_json::{Value, json};
 
 use crate::common::*;
-use crate::support::set;
+use crate::support::{real_ns, set, set_option};
+use crate::witness;
 
 /// bit/s, and the length of the frames sent (Ethernet header included).
 const RATES: [(u64, usize); 6] = [
@@ -28,22 +29,28 @@ const WINDOW_NS: u64 = 1_000_000_000;
 /// than goes through.
 const SECONDS: f64 = 2.5;
 const WARM_UP_NS: u64 = 300_000_000;
+/// So long after a stall what it held up has come out.
+const SETTLE_NS: u64 = 20 * MS;
+/// A sender that wakes up later than this has stood still, for the relay's book counts from there on, too.
+const STALL: Duration = Duration::from_micros(200);
 
 pub(crate) fn rate(options: &Options) -> Vec<Value> {
     say(
         options,
-        "\nrate of an edge (or what is offered, if less) over windows of 1 s, error in percent",
+        "\nrate of an edge (or what is offered, if less) over windows of 1 s, error in percent (steady: of the windows that neither a stall of the relay's thread nor one of the sender lies in, and how many those are)",
     );
     say(
         options,
         &format!(
-            "{:>12} {:>8} {:>6} | {:>12} {:>8} {:>8} | {:>14} {:>14} | {:>10} {:>8}",
+            "{:>12} {:>8} {:>6} | {:>12} {:>8} {:>8} {:>8} {:>6} | {:>14} {:>14} | {:>10} {:>8}",
             "bit/s",
             "offered",
             "bytes",
             "out bit/s",
             "mean %",
             "worst %",
+            "steady %",
+            "of",
             "bytes in 1 ms",
             "at rate",
             "lost by us",
@@ -72,18 +79,20 @@ pub(crate) fn rate(options: &Options) -> Vec<Value> {
             handle.apply(EdgeUpdate { changes }, None).unwrap();
             handle.clear_lateness().unwrap();
             let before = handle.snapshot().unwrap().unintended.total();
-            let (offered_bps, stamps) =
+            let (offered_bps, stamps, mut stalls) =
                 arrivals(&sockets, length, offered * rate_bps as f64, seconds);
             let after = handle.snapshot().unwrap();
             let lost = after.unintended.total() - before;
             let stall_ms = after.stalls.longest_ns as f64 / 1e6;
             let expected = offered_bps.min(rate_bps as f64);
+            stalls.extend(witness::stalls(handle));
             let start = stamps.partition_point(|&t| t < stamps[0] + WARM_UP_NS);
             let stamps = &stamps[start..];
             let bits = |frames: usize| frames as f64 * length as f64 * 8.0;
             let span = (stamps[stamps.len() - 1] - stamps[0]) as f64 / 1e9;
             let out = bits(stamps.len() - 1) / span;
             let mut worst = 0.0f64;
+            let (mut steady, mut windows) = (0.0f64, 0u32);
             let mut burst = 0;
             let (mut far, mut near) = (0, 0);
             for (i, &from) in stamps.iter().enumerate() {
@@ -92,7 +101,16 @@ pub(crate) fn rate(options: &Options) -> Vec<Value> {
                 }
                 if far < stamps.len() {
                     let got = bits(far - i) * 1e9 / (stamps[far] - from) as f64;
-                    worst = worst.max((got / expected - 1.0).abs());
+                    let error = (got / expected - 1.0).abs();
+                    worst = worst.max(error);
+                    let (from, to) = (from.saturating_sub(MS), stamps[far]);
+                    if stalls
+                        .iter()
+                        .all(|s| s.end + SETTLE_NS <= from || s.start >= to)
+                    {
+                        steady = steady.max(error);
+                        windows += 1;
+                    }
                 }
                 while near < stamps.len() && stamps[near] - from < MS {
                     near += 1;
@@ -104,14 +122,16 @@ pub(crate) fn rate(options: &Options) -> Vec<Value> {
             say(
                 options,
                 &format!(
-                    "{rate_bps:>12} {offered:>7}x {length:>6} | {out:>12.0} {mean:>8.3} {:>8.3} | {burst:>14} {at_rate:>14.0} | {lost:>10} {stall_ms:>8.1}",
-                    worst * 100.0
+                    "{rate_bps:>12} {offered:>7}x {length:>6} | {out:>12.0} {mean:>8.3} {:>8.3} {:>8.3} {windows:>6} | {burst:>14} {at_rate:>14.0} | {lost:>10} {stall_ms:>8.1}",
+                    worst * 100.0,
+                    steady * 100.0,
                 ),
             );
             results.push(json!({
                 "what": "rate", "rate_bps": rate_bps, "offered_ratio": offered,
                 "offered_bps": offered_bps, "length_bytes": length, "out_bps": out,
                 "mean_error_percent": mean, "worst_window_error_percent": worst * 100.0,
+                "worst_steady_window_error_percent": steady * 100.0, "steady_windows": windows,
                 "burst_bytes_per_ms": burst, "unintended": lost, "stalls": after.stalls,
             }));
         }
@@ -121,27 +141,17 @@ pub(crate) fn rate(options: &Options) -> Vec<Value> {
 
 /// Have the kernel cut up what is sent at once.
 fn in_segments_of(sender: &std::net::UdpSocket, bytes: usize) {
-    let bytes = bytes as i32;
-    // SAFETY: pointer and length describe a local.
-    let result = unsafe {
-        libc::setsockopt(
-            sender.as_raw_fd(),
-            libc::SOL_UDP,
-            libc::UDP_SEGMENT,
-            (&raw const bytes).cast(),
-            4,
-        )
-    };
-    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+    set_option(sender, libc::SOL_UDP, libc::UDP_SEGMENT, bytes as i32);
 }
 
-/// Sends evenly for so long and gives what was really offered, and the kernel's stamps of arrivals.
+/// Sends evenly for so long and gives what was really offered, the kernel's stamps of arrivals, and when the sender
+/// stood still.
 fn arrivals(
     (sender, receiver): &(std::net::UdpSocket, std::net::UdpSocket),
     length: usize,
     bps: f64,
     seconds: f64,
-) -> (f64, Vec<u64>) {
+) -> (f64, Vec<u64>, Vec<Range<u64>>) {
     let gap = Duration::from_secs_f64(length as f64 * 8.0 / bps);
     let sending = AtomicBool::new(true);
     thread::scope(|scope| {
@@ -158,12 +168,22 @@ fn arrivals(
             let gap = gap * frames as u32;
             let start = Instant::now();
             let (mut turns, mut sent) = (0u32, 0u32);
+            let mut stalls = Vec::new();
+            let mut wanted = start;
             while start.elapsed().as_secs_f64() < seconds {
                 let due = start + gap * turns;
                 let now = Instant::now();
+                let late = now.saturating_duration_since(wanted);
+                if late > STALL {
+                    let now = real_ns();
+                    stalls.push(now - late.as_nanos() as u64..now);
+                }
+                wanted = now;
                 if due > now {
                     // Several at a time where they are closer together than a nap takes.
-                    thread::sleep((due - now).max(Duration::from_micros(100)));
+                    let nap = (due - now).max(Duration::from_micros(100));
+                    wanted += nap;
+                    thread::sleep(nap);
                     continue;
                 }
                 turns += 1;
@@ -172,7 +192,8 @@ fn arrivals(
             let took = start.elapsed();
             thread::sleep(Duration::from_millis(200));
             sending.store(false, Ordering::Relaxed);
-            f64::from(sent) * length as f64 * 8.0 / took.as_secs_f64()
+            let offered = f64::from(sent) * length as f64 * 8.0 / took.as_secs_f64();
+            (offered, stalls)
         });
         let receive = scope.spawn(|| {
             // Else two threads that go before it would have both processors.
@@ -184,7 +205,7 @@ fn arrivals(
             }
             stamps
         });
-        let offered = send.join().unwrap();
-        (offered, receive.join().unwrap())
+        let (offered, stalls) = send.join().unwrap();
+        (offered, receive.join().unwrap(), stalls)
     })
 }

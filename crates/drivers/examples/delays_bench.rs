@@ -1,0 +1,245 @@
+//! Delays of many links change at once ("OpenSN", Fig. 14b): from the command until a frame takes the new delay.
+//!
+//!     cargo run --release -p constel-drivers --example delays_bench -- [--pause-us N] [relay] [edt] [netem] [tc]
+//!
+//! 1, 10, 100 and 1,000 links, both directions of all of them in one update. Over the last one goes a frame every
+//! `--pause-us` (50 by default), with the time at which it was sent; what counts is how long after the command the
+//! first one was sent that took the new delay. `tc` is the way of emulators without a link plane: veth pairs under
+//! the kernel's netem, and one command for each interface. Drivers that need no interface for a port get none but for
+//! the last link's.
+
+#[path = "../tests/support/plane.rs"]
+mod plane;
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use constel_drivers::{DriverKind, LinkHandle, LinkPlane, PlaneConfig};
+use constel_link::{EdgeUpdate, PortId, mac_of};
+use plane::plug_ports;
+use support::*;
+
+/// An EtherType that is nobody's: experimental (IEEE 802).
+const ODD: u16 = 0x88b5;
+const COUNTS: [u32; 4] = [1, 10, 100, 1000];
+const TRIES: usize = 5;
+const SHORT_NS: u64 = MS;
+/// Longer than any frame is late, so that no other frame is taken for one with the new delay.
+const LONG_NS: u64 = 400 * MS;
+/// Shorter pauses than this are not slept.
+const SPIN: Duration = Duration::from_micros(200);
+
+fn main() {
+    let usage = || -> ! {
+        eprintln!("usage: delays_bench [--pause-us N] [relay] [edt] [netem] [tc]");
+        std::process::exit(2);
+    };
+    let mut pause = Duration::from_micros(50);
+    let mut ways = Vec::new();
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        let kind = DriverKind::ALL.into_iter().find(|kind| kind.name() == arg);
+        match (arg.as_str(), kind) {
+            ("--pause-us", _) => match args.next().and_then(|n| n.parse().ok()) {
+                Some(us) => pause = Duration::from_micros(us),
+                None => usage(),
+            },
+            ("tc", _) => ways.push(None),
+            (_, Some(kind)) => ways.push(Some(kind)),
+            _ => usage(),
+        }
+    }
+    if ways.is_empty() {
+        ways.push(Some(DriverKind::Relay));
+    }
+    println!("ms from the command until a frame takes the new delay");
+    println!(
+        "{:>6} {:>6} {:>6} {:>10} {:>10}",
+        "by", "links", "tries", "p50", "greatest"
+    );
+    for way in ways {
+        for count in COUNTS {
+            let links = Links::new(way, count);
+            // Thousands of commands take minutes on an emulated machine.
+            let tries = if way.is_none() && count >= 1000 {
+                1
+            } else {
+                TRIES
+            };
+            let mut times = links.times(tries, pause);
+            times.sort_unstable();
+            let ms = |ns: u64| ns as f64 / 1e6;
+            println!(
+                "{:>6} {count:>6} {tries:>6} {:>10.3} {:>10.3}",
+                way.map_or("tc", DriverKind::name),
+                ms(times[tries / 2]),
+                ms(times[tries - 1])
+            );
+        }
+    }
+}
+
+/// Links 2n -- 2n + 1 between two nodes; interfaces are called `eth<port>`.
+struct Links {
+    count: u32,
+    near: Node,
+    far: Node,
+    /// `None`: veth pairs with netem on both ends.
+    plane: Option<(LinkHandle, LinkPlane)>,
+}
+
+impl Links {
+    fn new(way: Option<DriverKind>, count: u32) -> Links {
+        let (near, far) = (Node::new(), Node::new());
+        let plane = way.map(|kind| {
+            let config = PlaneConfig::new("bench", 2 * count, 1);
+            let plane = LinkPlane::new(kind, &config).unwrap();
+            let all = kind == DriverKind::Netem;
+            let links = if all { 0..count } else { count - 1..count };
+            for (node, side) in [(&near, 0), (&far, 1)] {
+                let ports: Vec<PortId> = links.clone().map(|n| PortId(2 * n + side)).collect();
+                plug_ports(&plane, node, &ports);
+            }
+            (plane.start().unwrap(), plane)
+        });
+        let links = Links {
+            count,
+            near,
+            far,
+            plane,
+        };
+        if links.plane.is_none() {
+            for n in 0..count {
+                links.near.wire(2 * n, &links.far, 2 * n + 1, false);
+            }
+            for (node, side) in links.ends() {
+                node.netlink(|batch| {
+                    for n in 0..count {
+                        batch.link_up(ETH0 + 2 * n + side);
+                    }
+                });
+            }
+            links.batch("add", SHORT_NS);
+        } else {
+            links.update(SHORT_NS);
+        }
+        links
+    }
+
+    fn ends(&self) -> [(&Node, u32); 2] {
+        [(&self.near, 0), (&self.far, 1)]
+    }
+
+    /// What is measured.
+    fn update(&self, delay_ns: u64) {
+        let Some((handle, _)) = &self.plane else {
+            for n in 0..self.count {
+                for (node, side) in self.ends() {
+                    let words = netem("change", 2 * n + side, delay_ns);
+                    let mut command = Command::new("tc");
+                    command.args(words.split(' '));
+                    let status = node.run(move || command.status().unwrap());
+                    assert!(status.success(), "tc {words}");
+                }
+            }
+            return;
+        };
+        let changes = (0..self.count).flat_map(|n| link(2 * n, 2 * n + 1, delay_ns));
+        let changes = changes.collect();
+        handle.apply(EdgeUpdate { changes }, None).unwrap();
+    }
+
+    /// As [`Links::update`], as fast as it goes.
+    fn reset(&self, delay_ns: u64) {
+        if self.plane.is_some() {
+            self.update(delay_ns);
+        } else {
+            self.batch("change", delay_ns);
+        }
+    }
+
+    /// All interfaces of a node in one command.
+    fn batch(&self, verb: &str, delay_ns: u64) {
+        for (node, side) in self.ends() {
+            let lines: String = (0..self.count)
+                .map(|n| netem(verb, 2 * n + side, delay_ns) + "\n")
+                .collect();
+            node.run(|| {
+                let mut command = Command::new("tc");
+                command.args(["-batch", "-"]).stdin(Stdio::piped());
+                let mut tc = command.spawn().unwrap();
+                let mut stdin = tc.stdin.take().unwrap();
+                stdin.write_all(lines.as_bytes()).unwrap();
+                drop(stdin);
+                assert!(tc.wait().unwrap().success(), "tc -batch");
+            });
+        }
+    }
+
+    /// Nanoseconds from the command to the sending of the first frame that took the new delay, of each try.
+    fn times(&self, tries: usize, pause: Duration) -> Vec<u64> {
+        let last = 2 * (self.count - 1);
+        let sender = self.near.run(|| Raw::on(ETH0 + last, 0));
+        let receiver = self.far.run(|| Raw::on(ETH0 + last + 1, ODD));
+        stamp(&receiver);
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let (to, from) = (mac_of(PortId(last + 1)), mac_of(PortId(last)));
+                while !stop.load(Ordering::Relaxed) {
+                    let next = Instant::now() + pause;
+                    sender.try_send(&frame(to, from, ODD, &stamped(real_ns())));
+                    if pause >= SPIN {
+                        thread::sleep(pause);
+                    }
+                    while Instant::now() < next {
+                        std::hint::spin_loop();
+                    }
+                }
+            });
+            let times = (0..tries)
+                .map(|_| {
+                    // What still has the long delay must be gone.
+                    self.reset(SHORT_NS);
+                    thread::sleep(Duration::from_nanos(LONG_NS + 100 * MS));
+                    receiver.drain();
+                    let first = scope.spawn(|| first_slow(&receiver));
+                    let command = real_ns();
+                    self.update(LONG_NS);
+                    first.join().unwrap().saturating_sub(command)
+                })
+                .collect();
+            stop.store(true, Ordering::Relaxed);
+            times
+        })
+    }
+}
+
+/// Arguments of `tc` for an interface.
+fn netem(verb: &str, port: u32, delay_ns: u64) -> String {
+    let delay_us = delay_ns / 1000;
+    format!("qdisc {verb} dev eth{port} root netem delay {delay_us}us limit 100000")
+}
+
+/// The shortest frame's payload, beginning with the time.
+fn stamped(now: u64) -> [u8; 46] {
+    let mut payload = [0; 46];
+    payload[..8].copy_from_slice(&now.to_be_bytes());
+    payload
+}
+
+/// When the first frame was sent that took the long delay.
+fn first_slow(receiver: &Raw) -> u64 {
+    loop {
+        let (frame, at) = receiver.next().expect("frames arrive all the time");
+        let sent = frame[14..22].try_into().map_or(0, u64::from_be_bytes);
+        if at >= sent + LONG_NS {
+            return sent;
+        }
+    }
+}
