@@ -4,10 +4,15 @@
     benches/leotp/run        builds what it needs, then this (root: network namespaces of our own)
 
 Loopback: sender and receiver in one namespace. Path: three namespaces, sender - router - receiver, veth pairs of
-unlimited rate; with LEOTP the router is a Midnode. Each for SECONDS (default 5)."""
-import json, os, re, signal, subprocess, sys, time
+unlimited rate. Lab: three nodes of a Constel lab, two links of 100 Gbit/s and 1.5 ms. With LEOTP the one in the
+middle is a Midnode. Each for SECONDS (default 5). `--only lab`, `loopback`, `path`, `memory` or `thousand` replaces that
+part of speed.json."""
+import argparse, json, os, re, signal, subprocess, sys, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "experiments", "leotp"))
+from lab import Lab, chain_scenario, node
+
 LEOTP = os.environ.get("LEOTP", f"{ROOT}/target/release/leotp")
 QUIC = os.environ.get("QUIC", f"{ROOT}/benches/leotp/quic/target/release/quic-bench")
 STATIC = os.environ.get("STATIC", f"{ROOT}/target/x86_64-unknown-linux-musl/release/leotp")
@@ -143,7 +148,31 @@ def memory(ns, binary):
     return {"mbps": round(json.loads(got.stdout)["rate_bps"] / 1e6, 2), "idle_mib": round(idle / 2**20, 2), "busy_mib": round(busy / 2**20, 2)}
 
 
+def in_lab(out, flows):
+    """The same through a lab: sender, router and receiver are its nodes, its relay moves the frames. Nothing is kept off the
+    relay's processor, as nothing is in the other two."""
+    with Lab(chain_scenario(2, 600, 1.5, 100_000, queue="16 MiB", slots=99), "leotp-bench", apart=False) as l:
+        sender, router, receiver = map(node, range(3))
+        to, back = l.address(receiver), l.address(sender)
+        for w in flows:
+            out.append(run(l, sender, receiver, to, back, w, router if w.startswith("leotp") else None))
+            print("lab", out[-1], flush=True)
+    verdict = l.verdict()
+    print("  verdict", verdict, flush=True)
+    return verdict
+
+
 def main():
+    parts = ["loopback", "path", "lab", "memory", "thousand"]
+    options = argparse.ArgumentParser(description="Speed of LEOTP next to QUIC and kernel TCP")
+    options.add_argument("--only", choices=parts, action="append", help="this part, the others stay as speed.json has them; may be repeated")
+    wanted = options.parse_args().only or parts
+    file = os.environ.get("OUT", os.path.join(os.path.dirname(os.path.abspath(__file__)), "speed.json"))
+    out = {"seconds": SECONDS}
+    if wanted != parts:
+        with open(file) as f:
+            out = {**json.load(f), **out}
+    flows = ["leotp faithful", "leotp beyond", "tcp cubic", "tcp bbr"] + (["quinn"] if os.path.exists(QUIC) else [])
     ns = Namespaces(["sender", "router", "receiver"])
     try:
         ns.veth("sender", "v0", "10.9.1.1/24", "router", "v1", "10.9.1.2/24")
@@ -151,25 +180,30 @@ def main():
         ns.sh("router", "sysctl -qw net.ipv4.ip_forward=1")
         ns.sh("sender", "ip route add 10.9.2.0/24 via 10.9.1.2")
         ns.sh("receiver", "ip route add 10.9.1.0/24 via 10.9.2.2")
-        out = {"seconds": SECONDS, "loopback": [], "path": []}
-        all_ = ["leotp faithful", "leotp beyond", "tcp cubic", "tcp bbr"] + (["quinn"] if os.path.exists(QUIC) else [])
-        for w in all_:
-            out["loopback"].append(run(ns, "sender", "sender", "127.0.0.1", "127.0.0.1", w))
-            print("loopback", out["loopback"][-1], flush=True)
-        for w in all_:
-            mid = "router" if w.startswith("leotp") else None
-            out["path"].append(run(ns, "sender", "receiver", "10.9.2.1", "10.9.1.1", w, mid))
-            print("path", out["path"][-1], flush=True)
-        out["memory"] = {name: memory(ns, b) for name, b in (("glibc", LEOTP), ("musl, static", STATIC)) if os.path.exists(b)}
-        print("memory of a Midnode", out["memory"], flush=True)
-        if "--no-thousand" not in sys.argv:
+        if "loopback" in wanted:
+            out["loopback"] = []
+            for w in flows:
+                out["loopback"].append(run(ns, "sender", "sender", "127.0.0.1", "127.0.0.1", w))
+                print("loopback", out["loopback"][-1], flush=True)
+        if "path" in wanted:
+            out["path"] = []
+            for w in flows:
+                out["path"].append(run(ns, "sender", "receiver", "10.9.2.1", "10.9.1.1", w, "router" if w.startswith("leotp") else None))
+                print("path", out["path"][-1], flush=True)
+        if "memory" in wanted:
+            out["memory"] = {name: memory(ns, b) for name, b in (("glibc", LEOTP), ("musl, static", STATIC)) if os.path.exists(b)}
+            print("memory of a Midnode", out["memory"], flush=True)
+        if "thousand" in wanted:
             out["thousand"] = thousand(ns)
             print("1,000 flows", out["thousand"], flush=True)
-        with open(os.environ.get("OUT", os.path.join(os.path.dirname(os.path.abspath(__file__)), "speed.json")), "w") as f:
-            json.dump(out, f, indent=1)
-            f.write("\n")
     finally:
         ns.close()
+    if "lab" in wanted:
+        out["lab"] = []
+        out["lab_verdict"] = in_lab(out["lab"], flows)
+    with open(file, "w") as f:
+        json.dump(out, f, indent=1)
+        f.write("\n")
 
 
 if __name__ == "__main__":

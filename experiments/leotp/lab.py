@@ -14,9 +14,10 @@ LIGHT = 299_792_458.0
 OTHERS = set(range(1, os.cpu_count())) or {0}
 
 
-def chain_scenario(hops, seconds, delay_ms, mbps=20, loss=0.0, queue="128 KiB", name="study"):
-    """Nodes chain-p00-s00 (sender) to chain-p00-sNN (receiver): neighbours in one plane, padded to `delay_ms` each."""
-    slots, radius = 48, 6_378_137.0 + 550_000.0
+def chain_scenario(hops, seconds, delay_ms, mbps=20, loss=0.0, queue="128 KiB", name="study", slots=48):
+    """Nodes chain-p00-s00 (sender) to chain-p00-sNN (receiver): neighbours in one plane of `slots`, padded to `delay_ms`
+    each, which must be more than light takes from one to the next: 3.03 ms with 48 slots, 1.47 ms with 99."""
+    radius = 6_378_137.0 + 550_000.0
     light_ms = 2 * radius * math.sin(math.pi / slots) / LIGHT * 1e3
     pairs = "\n".join(f"        - {{from: {node(i)}, to: {node(i + 1)}}}" for i in range(hops))
     return f"""constel: 1
@@ -45,10 +46,12 @@ def node(i):
 
 
 class Lab:
-    """A lab that runs while the `with` block does."""
+    """A lab that runs while the `with` block does. `apart`: nothing but the relay's thread runs on CPU 0 (above)."""
 
-    def __init__(self, scenario, name):
-        os.sched_setaffinity(0, OTHERS)
+    def __init__(self, scenario, name, apart=True):
+        self.apart = apart and os.cpu_count() > 1
+        self.cpus = OTHERS if apart else set(range(os.cpu_count()))
+        os.sched_setaffinity(0, self.cpus)
         self.dir = tempfile.mkdtemp(prefix=f"{name}-")
         self.name, self.procs = name, []
         self.file = os.path.join(self.dir, "scenario.yaml")
@@ -72,7 +75,7 @@ class Lab:
             time.sleep(0.1)
         threads = subprocess.run(["ps", "-T", "-o", "tid=,cls=", "-p", str(self.run.pid)], capture_output=True, text=True).stdout
         for tid, cls in (t.split() for t in threads.splitlines()):
-            if os.cpu_count() > 1:
+            if self.apart:
                 os.sched_setaffinity(int(tid), {0} if cls == "FF" else OTHERS)
         self.netns = json.load(open(f"/run/constel/{self.name}/netns.json"))
         return self
@@ -117,7 +120,7 @@ class Lab:
         return out.split("inet ")[1].split("/")[0]
 
     def argv(self, n, cmd):
-        return ["taskset", "-c", ",".join(map(str, OTHERS)), "nsenter", f"--net={self.netns[n]}"] + cmd
+        return ["taskset", "-c", ",".join(map(str, self.cpus)), "nsenter", f"--net={self.netns[n]}"] + cmd
 
     def sh(self, n, script):
         return subprocess.run(self.argv(n, ["sh", "-c", script]), capture_output=True, text=True).stdout
@@ -158,15 +161,18 @@ def packets(pcap):
                 yield s + frac * scale, b[1], b[16:]
 
 
+# Bytes of LEOTP before a Data packet's payload, docs/reference/leotp-wire.md.
+LEOTP_HEADER = 30
+
+
 def data_of(ip, proto):
     """(first byte, length, datagram bytes) of a packet that carries data; None for others."""
     ihl = (ip[0] & 15) * 4
     total = struct.unpack(">H", ip[2:4])[0]
     if proto == "leotp" and ip[9] == 17:
         u = ip[ihl + 8:]
-        if len(u) >= 48 and u[0] >> 4 == 1 and u[0] & 15 == 2:
-            start, end = struct.unpack(">QQ", u[16:32])
-            return start, end - start, total
+        if len(u) >= LEOTP_HEADER and u[0] == 0x22:
+            return struct.unpack(">Q", u[14:22])[0], total - ihl - 8 - LEOTP_HEADER, total
     if proto == "tcp" and ip[9] == 6:
         t = ip[ihl:]
         n = total - ihl - (t[12] >> 4) * 4
@@ -256,6 +262,8 @@ def measure(lab, flow, sender, receiver, mids, seconds, warm=5.0, during=None):
     inside = per_s[int(warm):int(seconds)]
     r.update(mbps=sum(inside) / len(inside), owd_mean_ms=sum(ms) / max(1, len(ms)), owd_ms=quantiles(ms), mbps_series=per_s,
              sent_per_delivered=sent["sent_bytes"] / max(1, got["bytes"]), damaged=got["damaged"])
+    if kind == "leotp":
+        r["header_bytes"] = LEOTP_HEADER
     if ends:
         out = delays(ends[0][1], ends[1][1], kind, warm)
         r.update(packet_owd_mean_ms=sum(out) * 1e3 / max(1, len(out)), packet_owd_ms=quantiles([o * 1e3 for o in out]))

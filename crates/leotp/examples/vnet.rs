@@ -39,6 +39,9 @@ struct Spec {
     cut: bool,
     from_s: f64,
     to_s: f64,
+    /// Also report where packets spend their time.
+    #[serde(default)]
+    places: bool,
 }
 
 fn one() -> u64 {
@@ -79,6 +82,50 @@ struct Seen {
     sender_bytes: u64,
     bytes: u64,
     per_second: BTreeMap<u64, u64>,
+}
+
+/// Where packets spend their time: in nodes, and on the way to them.
+#[derive(Default)]
+struct Places {
+    came: HashMap<(usize, u64), Nanos>,
+    left: HashMap<u64, (usize, Nanos)>,
+    /// Sum of times in ns and their number, of waits in a node and of ways to it.
+    waits: BTreeMap<usize, (u64, u64)>,
+    ways: BTreeMap<usize, (u64, u64)>,
+}
+
+impl Places {
+    /// The first time that data `key` leaves or reaches a node.
+    fn note(&mut self, t: Nanos, node: usize, sent: bool, key: u64) {
+        let add = |sums: &mut BTreeMap<usize, (u64, u64)>, ns| {
+            let sum = sums.entry(node).or_default();
+            *sum = (sum.0 + ns, sum.1 + 1);
+        };
+        if !sent {
+            let std::collections::hash_map::Entry::Vacant(first) = self.came.entry((node, key))
+            else {
+                return;
+            };
+            first.insert(t);
+            if let Some((_, left)) = self.left.get(&key) {
+                add(&mut self.ways, t - left);
+            }
+        } else if self.left.get(&key).is_none_or(|l| l.0 != node) {
+            self.left.insert(key, (node, t));
+            if let Some(came) = self.came.get(&(node, key)) {
+                add(&mut self.waits, t - came);
+            }
+        }
+    }
+
+    /// Means in ms by node.
+    fn report(&self) -> serde_json::Value {
+        let means = |sums: &BTreeMap<usize, (u64, u64)>| -> BTreeMap<usize, f64> {
+            let mean = |v: &(u64, u64)| v.0 as f64 / v.1 as f64 / 1e6;
+            sums.iter().map(|(node, v)| (*node, mean(v))).collect()
+        };
+        serde_json::json!({"wait_ms": means(&self.waits), "way_ms": means(&self.ways)})
+    }
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -157,15 +204,22 @@ fn run(spec: &Spec) -> Result<serde_json::Value, Box<dyn std::error::Error>> {
     }
     let (from, to) = ((spec.from_s * 1e9) as Nanos, (spec.to_s * 1e9) as Nanos);
     let seen = Rc::new(RefCell::new(Seen::default()));
-    let tap = seen.clone();
+    let places = spec
+        .places
+        .then(|| Rc::new(RefCell::new(Places::default())));
+    let (tap, at_places) = (seen.clone(), places.clone());
     net.tap = Some(Box::new(move |t, node, sent, _, b| {
         let t = t.saturating_sub(S);
-        if t < from || (node != producer && node != consumer) {
+        let at_end = node == producer || node == consumer;
+        if t < from || !(at_end || at_places.is_some()) {
             return;
         }
         let Some((key, len)) = Protocol::data_of(baseline.is_none(), b) else {
             return;
         };
+        if let Some(places) = &at_places {
+            places.borrow_mut().note(t, node, sent, key);
+        }
         let s = &mut *tap.borrow_mut();
         if node == producer && sent {
             s.sender_bytes += len;
@@ -267,5 +321,6 @@ fn run(spec: &Spec) -> Result<serde_json::Value, Box<dyn std::error::Error>> {
         "midnodes": mids,
         "full_drops": net.links.iter().map(|l| l.dropped_full).sum::<u64>(),
         "max_queue_ms": max_queue_ms.iter().copied().fold(0.0, f64::max),
+        "places": places.map(|p| p.borrow().report()),
     }))
 }

@@ -1,22 +1,24 @@
 //! LEOTP packets on the wire (paper, section IV.B and Table I, widened).
 //!
-//! Every packet starts with one 48-byte header in network byte order:
+//! Network byte order. The first 22 bytes are the same in all packets:
 //!
 //! | offset | bytes | Interest        | Data              | VPH               |
 //! |-------:|------:|-----------------|-------------------|-------------------|
-//! |      0 |     1 | version 1 (high 4 bits), type (low 4 bits)           |||
+//! |      0 |     1 | version 2 (high 4 bits), type (low 4 bits)           |||
 //! |      1 |     1 | flags                                                |||
-//! |      2 |     2 | padding bytes   | payload bytes     | 0                 |
-//! |      4 |     2 | 0               | time queued, 64 us units            ||
-//! |      6 |     2 | Requester's tag | tag of the Interest behind the OWD   ||
-//! |      8 |     8 | flow id                                              |||
-//! |     16 |     8 | range start, byte                                    |||
-//! |     24 |     8 | range end (exclusive), byte                          |||
-//! |     32 |     8 | sender's clock, ns                                   |||
-//! |     40 |     8 | send rate, bit/s| Interest OWD, ns  | Interest OWD, ns  |
+//! |      2 |     2 | padding bytes   | time queued, 64 us units            ||
+//! |      4 |     2 | Requester's tag | tag of the Interest behind the OWD   ||
+//! |      6 |     8 | flow id                                              |||
+//! |     14 |     8 | range start, byte                                    |||
+//!
+//! An Interest has 46 bytes: then come range end (exclusive, 8 bytes), sender's clock
+//! (ns, 8) and send rate (bit/s, 8). Data has 30 before its payload, because what every
+//! packet carries is what every link pays for: sender's clock (4) and Interest OWD (4),
+//! both in units of 64 ns modulo 2^32; the range ends where the datagram does. A VPH is
+//! a Data header with the range's end (8): 38 bytes.
 //!
 //! What the paper's 15-byte header could not say and this one can: flows beyond
-//! 4 GiB, rates beyond 65,535 units, timestamps of 1 ns, and the Interest's
+//! 4 GiB, rates beyond 65,535 units, timestamps finer than 1 us, and the Interest's
 //! one-way delay as a field of its own instead of folded into the timestamp.
 
 #![forbid(unsafe_code)]
@@ -24,14 +26,24 @@
 use thiserror::Error;
 
 /// Protocol version written and accepted.
-pub const VERSION: u8 = 1;
-/// Bytes of the header that starts every packet.
-pub const HEADER_LEN: usize = 48;
+pub const VERSION: u8 = 2;
+/// Bytes of an Interest without padding.
+pub const INTEREST_LEN: usize = 46;
+/// Bytes of a Data packet before its payload.
+pub const DATA_HEADER_LEN: usize = 30;
+/// Bytes of a Void Packet Header.
+pub const VPH_LEN: usize = 38;
+/// Bytes that all packets begin with.
+const COMMON_LEN: usize = 22;
 /// Start of the range space that holds a flow's [metadata record](crate::core::Meta)
 /// instead of its bytes. A flow's own bytes are `[0, 2^62)`.
 pub const META_BASE: u64 = 1 << 62;
 /// Largest payload a Data packet may carry, byte: a UDP datagram over IPv4.
-pub const MAX_PAYLOAD: usize = 65_507 - HEADER_LEN;
+pub const MAX_PAYLOAD: usize = 65_507 - DATA_HEADER_LEN;
+/// Clocks of Data and VPH are counted in units of 2^6 ns.
+const CLOCK_SHIFT: u32 = 6;
+/// They come round after 2^38 ns, 275 s.
+const CLOCK_BITS: u32 = 32 + CLOCK_SHIFT;
 /// Resolution of the time queued, us.
 const QUEUED_STEP_US: u32 = 64;
 /// Time queued that means "this or longer", us.
@@ -130,10 +142,11 @@ pub struct DataHeader {
     pub flow: u64,
     /// Data: the bytes carried. VPH: the bytes found missing upstream.
     pub range: Range,
-    /// Responder's clock when the packet left, ns.
+    /// Responder's clock when the packet left, ns; on the wire in steps of 64 ns,
+    /// modulo 2^38 ns (see [`clock_difference`]).
     pub timestamp: u64,
     /// One-way delay of this hop's latest Interest as the Responder saw it, ns,
-    /// including the (cancelling) offset of the two clocks.
+    /// including the (cancelling) offset of the two clocks; on the wire as the timestamp.
     pub interest_owd: Option<i64>,
     /// Tag of the Interest that `interest_owd` belongs to.
     pub tag: u16,
@@ -184,14 +197,9 @@ pub enum WireError {
     /// End before start, or an end beyond the space of ranges.
     #[error("range [{0}, {1}) is not a range")]
     Range(u64, u64),
-    /// Range and payload disagree, or an empty packet that says nothing.
-    #[error("range of {range} bytes but payload of {payload}")]
-    Length {
-        /// Bytes named by the range.
-        range: u64,
-        /// Bytes carried.
-        payload: usize,
-    },
+    /// Neither bytes nor the end of the flow.
+    #[error("a packet about no bytes at all")]
+    Nothing,
     /// A rate outside the field's span.
     #[error("send rate {0} bit/s is outside 10 kbit/s to 100 Gbit/s")]
     Rate(u64),
@@ -203,128 +211,142 @@ pub enum WireError {
 /// End of the space of ranges: the metadata space is as long as the data space.
 const SPACE_END: u64 = META_BASE << 1;
 
+/// A difference of clocks that have been on the wire, ns: the one nearest to zero of
+/// those that are the same modulo 2^38 ns, so between -137 and 137 s.
+pub const fn clock_difference(ns: u64) -> i64 {
+    (ns << (64 - CLOCK_BITS)) as i64 >> (64 - CLOCK_BITS)
+}
+
+const fn to_clock(ns: u64) -> u32 {
+    (ns >> CLOCK_SHIFT) as u32
+}
+
 fn u64_at(b: &[u8], at: usize) -> u64 {
     let mut v = [0; 8];
     v.copy_from_slice(&b[at..at + 8]);
     u64::from_be_bytes(v)
 }
 
+/// A clock in ns, from its 32 bits.
+fn clock_at(b: &[u8], at: usize) -> u64 {
+    let mut v = [0; 4];
+    v.copy_from_slice(&b[at..at + 4]);
+    u64::from(u32::from_be_bytes(v)) << CLOCK_SHIFT
+}
+
+/// A datagram of `have` bytes that must have `need`.
+const fn exactly(have: usize, need: usize) -> Result<(), WireError> {
+    if have < need {
+        Err(WireError::Short { have, need })
+    } else if have > need {
+        Err(WireError::Trailing(have - need))
+    } else {
+        Ok(())
+    }
+}
+
+/// A range lies in the data space or in the metadata space, not across.
+fn checked_range(start: u64, end: u64) -> Result<Range, WireError> {
+    let bad = WireError::Range(start, end);
+    let range = Range::new(start, end).ok_or(bad)?;
+    let most = if range.is_meta() {
+        SPACE_END
+    } else {
+        META_BASE
+    };
+    if end <= most { Ok(range) } else { Err(bad) }
+}
+
 impl<'a> Packet<'a> {
     /// Parses one datagram. Every byte is checked before it is believed; any
     /// input gives a packet or an error, never a panic.
     pub fn parse(b: &'a [u8]) -> Result<Self, WireError> {
-        if b.len() < HEADER_LEN {
-            return Err(WireError::Short {
-                have: b.len(),
-                need: HEADER_LEN,
-            });
+        let short = |need| WireError::Short {
+            have: b.len(),
+            need,
+        };
+        if b.len() < COMMON_LEN {
+            return Err(short(COMMON_LEN));
         }
         let version = b[0] >> 4;
         if version != VERSION {
             return Err(WireError::Version(version));
         }
         let (kind, flags) = (b[0] & 0x0f, b[1]);
-        let length = usize::from(u16::from_be_bytes([b[2], b[3]]));
-        let queued = u16::from_be_bytes([b[4], b[5]]);
-        let tag = u16::from_be_bytes([b[6], b[7]]);
-        let flow = u64_at(b, 8);
-        let (start, end) = (u64_at(b, 16), u64_at(b, 24));
-        let (timestamp, last) = (u64_at(b, 32), u64_at(b, 40));
-        let allowed = match kind {
-            TYPE_INTEREST => FLAG_RTX | FLAG_FRESH | FLAG_BARE,
-            TYPE_DATA => FLAG_FIN | FLAG_RTX | FLAG_OWD,
-            TYPE_VPH => FLAG_OWD,
+        let (allowed, need) = match kind {
+            TYPE_INTEREST => (FLAG_RTX | FLAG_FRESH | FLAG_BARE, INTEREST_LEN),
+            TYPE_DATA => (FLAG_FIN | FLAG_RTX | FLAG_OWD, DATA_HEADER_LEN),
+            TYPE_VPH => (FLAG_OWD, VPH_LEN),
             other => return Err(WireError::Type(other)),
         };
         if flags & !allowed != 0 {
             return Err(WireError::Flags(flags));
         }
-        let range = Range::new(start, end).ok_or(WireError::Range(start, end))?;
-        // A range lies in the data space or in the metadata space, not across.
-        let fits = if range.is_meta() {
-            end <= SPACE_END
-        } else {
-            end <= META_BASE
-        };
-        if !fits {
-            return Err(WireError::Range(start, end));
-        }
-        let need = HEADER_LEN + length;
         if b.len() < need {
-            return Err(WireError::Short {
-                have: b.len(),
-                need,
-            });
+            return Err(short(need));
         }
-        if b.len() > need {
-            return Err(WireError::Trailing(b.len() - need));
-        }
+        let second = u16::from_be_bytes([b[2], b[3]]);
+        let tag = u16::from_be_bytes([b[4], b[5]]);
+        let (flow, start) = (u64_at(b, 6), u64_at(b, 14));
         if kind == TYPE_INTEREST {
-            if queued != 0 {
-                return Err(WireError::Reserved);
-            }
-            if !(MIN_RATE_BPS..=MAX_RATE_BPS).contains(&last) {
-                return Err(WireError::Rate(last));
+            exactly(b.len(), INTEREST_LEN + usize::from(second))?;
+            let rate_bps = u64_at(b, 38);
+            if !(MIN_RATE_BPS..=MAX_RATE_BPS).contains(&rate_bps) {
+                return Err(WireError::Rate(rate_bps));
             }
             return Ok(Packet::Interest(Interest {
                 flow,
-                range,
-                timestamp,
-                rate_bps: last,
+                range: checked_range(start, u64_at(b, 22))?,
+                timestamp: u64_at(b, 30),
+                rate_bps,
                 rtx: flags & FLAG_RTX != 0,
                 fresh: flags & FLAG_FRESH != 0,
                 bare: flags & FLAG_BARE != 0,
                 tag,
-                padding: length as u16,
+                padding: second,
             }));
         }
-        let owd = flags & FLAG_OWD != 0;
-        if !owd && last != 0 {
+        let (owd, measured) = (clock_at(b, 26), flags & FLAG_OWD != 0);
+        if !measured && owd != 0 {
             return Err(WireError::Reserved);
         }
-        let header = DataHeader {
+        let header = |range| DataHeader {
             flow,
             range,
-            timestamp,
-            interest_owd: owd.then_some(last as i64),
+            timestamp: clock_at(b, 22),
+            interest_owd: measured.then_some(clock_difference(owd)),
             tag,
-            queued_us: u32::from(queued) * QUEUED_STEP_US,
+            queued_us: u32::from(second) * QUEUED_STEP_US,
             fin: flags & FLAG_FIN != 0,
             rtx: flags & FLAG_RTX != 0,
         };
-        let wrong = WireError::Length {
-            range: range.len(),
-            payload: length,
-        };
         if kind == TYPE_VPH {
-            return if length == 0 && !range.is_empty() {
-                Ok(Packet::Vph(header))
+            exactly(b.len(), VPH_LEN)?;
+            let range = checked_range(start, u64_at(b, 30))?;
+            return if range.is_empty() {
+                Err(WireError::Nothing)
             } else {
-                Err(wrong)
+                Ok(Packet::Vph(header(range)))
             };
         }
-        // Only "the flow ends here" may be said without bytes.
-        if range.len() != length as u64 || (range.is_empty() && !header.fin) {
-            return Err(wrong);
+        let payload = &b[DATA_HEADER_LEN..];
+        if payload.len() > MAX_PAYLOAD {
+            return Err(WireError::Trailing(payload.len() - MAX_PAYLOAD));
         }
-        Ok(Packet::Data(header, &b[HEADER_LEN..]))
+        let range = checked_range(start, start.saturating_add(payload.len() as u64))?;
+        // Only "the flow ends here" may be said without bytes.
+        if range.is_empty() && flags & FLAG_FIN == 0 {
+            return Err(WireError::Nothing);
+        }
+        Ok(Packet::Data(header(range), payload))
     }
 }
 
-/// `words`: flow, range start, range end, timestamp, last field.
-fn put_header(
-    out: &mut Vec<u8>,
-    kind: u8,
-    flags: u8,
-    length: u16,
-    queued_tag: (u16, u16),
-    words: [u64; 5],
-) {
-    out.reserve(HEADER_LEN + usize::from(length));
+/// The bytes that all packets begin with. `second`: padding or time queued.
+fn put_common(out: &mut Vec<u8>, kind: u8, flags: u8, second: u16, tag: u16, words: [u64; 2]) {
     out.extend_from_slice(&[VERSION << 4 | kind, flags]);
-    out.extend_from_slice(&length.to_be_bytes());
-    out.extend_from_slice(&queued_tag.0.to_be_bytes());
-    out.extend_from_slice(&queued_tag.1.to_be_bytes());
+    out.extend_from_slice(&second.to_be_bytes());
+    out.extend_from_slice(&tag.to_be_bytes());
     for v in words {
         out.extend_from_slice(&v.to_be_bytes());
     }
@@ -338,21 +360,12 @@ impl Interest {
             | (if self.fresh { FLAG_FRESH } else { 0 })
             | (if self.bare { FLAG_BARE } else { 0 });
         let rate = self.rate_bps.clamp(MIN_RATE_BPS, MAX_RATE_BPS);
-        let words = [
-            self.flow,
-            self.range.start,
-            self.range.end,
-            self.timestamp,
-            rate,
-        ];
-        put_header(
-            out,
-            TYPE_INTEREST,
-            flags,
-            self.padding,
-            (0, self.tag),
-            words,
-        );
+        out.reserve(INTEREST_LEN + usize::from(self.padding));
+        let words = [self.flow, self.range.start];
+        put_common(out, TYPE_INTEREST, flags, self.padding, self.tag, words);
+        for v in [self.range.end, self.timestamp, rate] {
+            out.extend_from_slice(&v.to_be_bytes());
+        }
         out.resize(out.len() + usize::from(self.padding), 0);
     }
 }
@@ -368,49 +381,30 @@ impl DataHeader {
             })
     }
 
-    fn queued_tag(&self) -> (u16, u16) {
-        (
-            u16::try_from(self.queued_us / QUEUED_STEP_US).unwrap_or(u16::MAX),
-            self.tag,
-        )
-    }
-
-    fn words(&self) -> [u64; 5] {
+    fn put(&self, kind: u8, flags: u8, out: &mut Vec<u8>) {
+        let queued = u16::try_from(self.queued_us / QUEUED_STEP_US).unwrap_or(u16::MAX);
+        let words = [self.flow, self.range.start];
+        put_common(out, kind, flags, queued, self.tag, words);
         let owd = self.interest_owd.unwrap_or(0) as u64;
-        [
-            self.flow,
-            self.range.start,
-            self.range.end,
-            self.timestamp,
-            owd,
-        ]
+        for v in [self.timestamp, owd] {
+            out.extend_from_slice(&to_clock(v).to_be_bytes());
+        }
     }
 
     /// Appends a Data packet. The range must be as long as the payload and the
     /// payload at most [`MAX_PAYLOAD`]; state machines guarantee both.
     pub fn encode_data(&self, payload: &[u8], out: &mut Vec<u8>) {
         debug_assert_eq!(self.range.len(), payload.len() as u64);
-        put_header(
-            out,
-            TYPE_DATA,
-            self.flags(),
-            payload.len() as u16,
-            self.queued_tag(),
-            self.words(),
-        );
+        out.reserve(DATA_HEADER_LEN + payload.len());
+        self.put(TYPE_DATA, self.flags(), out);
         out.extend_from_slice(payload);
     }
 
     /// Appends a Void Packet Header for the range.
     pub fn encode_vph(&self, out: &mut Vec<u8>) {
-        put_header(
-            out,
-            TYPE_VPH,
-            self.flags() & FLAG_OWD,
-            0,
-            self.queued_tag(),
-            self.words(),
-        );
+        out.reserve(VPH_LEN);
+        self.put(TYPE_VPH, self.flags() & FLAG_OWD, out);
+        out.extend_from_slice(&self.range.end.to_be_bytes());
     }
 }
 

@@ -55,7 +55,18 @@ pub struct HopCc {
     /// Bytes since the last change of cwnd, and when it last fell (`updates_per_rtt`).
     since_change: f64,
     fell_at: Option<Nanos>,
+    /// Rounds for which the queue is still to be drained (`drain_queue`).
+    draining: u32,
+    /// Rounds of growth since then.
+    calm: u32,
 }
+
+/// Rounds after which a queue that does not drain passes for distance.
+const DRAIN_ROUNDS: u32 = 8;
+/// Rounds of growth after which a hop without a queue grows faster (`drain_queue`), and
+/// how many times at most.
+const CALM_ROUNDS: u32 = 5;
+const MOST_FASTER: u32 = 8;
 
 impl HopCc {
     /// A controller at the start of a flow.
@@ -74,6 +85,8 @@ impl HopCc {
             queue_bytes: 0.0,
             since_change: 0.0,
             fell_at: None,
+            draining: 0,
+            calm: 0,
         }
     }
 
@@ -238,6 +251,9 @@ impl HopCc {
         // nothing about a larger window (compare RFC 7661). In slow start what
         // arrives lags the window by one doubling.
         let arriving = thr * hop_rtt;
+        if p.drain_queue && self.phase == Phase::Avoidance && self.drain(bdp, m, p) {
+            return;
+        }
         if self.queue_bytes > m {
             self.cwnd = p.decrease * bdp;
             self.phase = Phase::Avoidance;
@@ -246,9 +262,41 @@ impl HopCc {
                 self.cwnd *= 2.0;
             }
         } else if self.cwnd <= 1.25 * arriving + 4.0 * self.segment {
-            self.cwnd += (p.increase_segments * self.segment).max(p.increase_ratio * self.cwnd);
+            let step = (p.increase_segments * self.segment).max(p.increase_ratio * self.cwnd);
+            let faster = if p.drain_queue { self.faster() } else { 1.0 };
+            self.cwnd += step * faster;
         }
         self.cwnd = self.cwnd.max(2.0 * self.segment);
+    }
+
+    /// How many times the usual step cwnd grows by: after a few rounds in which no queue
+    /// has come, the link must have become faster.
+    fn faster(&mut self) -> f64 {
+        self.calm = (self.calm + 1).min(CALM_ROUNDS + MOST_FASTER);
+        f64::from(self.calm.saturating_sub(CALM_ROUNDS).max(1))
+    }
+
+    /// Empties the queue that exceeded `m`, if one did; whether that is all that is to
+    /// be done in this round.
+    fn drain(&mut self, bdp: f64, m: f64, p: &Params) -> bool {
+        if self.queue_bytes > m && self.draining == 0 {
+            (self.draining, self.calm) = (DRAIN_ROUNDS, 0);
+        }
+        if self.draining == 0 {
+            return false;
+        }
+        self.draining -= 1;
+        if self.queue_bytes <= m / 3.0 {
+            self.draining = 0;
+        }
+        let less = if self.draining > 0 {
+            self.queue_bytes / 2.0
+        } else {
+            0.0
+        };
+        let least = (p.decrease * bdp).max(2.0 * self.segment);
+        self.cwnd = (bdp - less).max(least);
+        true
     }
 
     /// The rate to ask of this hop's Responder, bit/s: equations 9 and 10.

@@ -65,6 +65,9 @@ pub struct Consumer {
     store: BTreeMap<u64, Vec<u8>>,
     ready: VecDeque<Vec<u8>>,
     hasher: Option<blake3::Hasher>,
+    /// Delivered bytes that the hasher has not seen yet: it is faster by factors with
+    /// many chunks at a time than with a packet's one and a half.
+    unhashed: Vec<u8>,
     meta_bytes: [u8; META_LEN as usize],
     meta: Option<Meta>,
     out: VecDeque<(Range, bool, bool)>,
@@ -121,6 +124,7 @@ impl Consumer {
             store: BTreeMap::new(),
             ready: VecDeque::new(),
             hasher,
+            unhashed: Vec::new(),
             meta_bytes: [0; META_LEN as usize],
             meta: None,
             out: VecDeque::new(),
@@ -225,7 +229,7 @@ impl Consumer {
     /// Leaves the check of the bytes to the caller, who has a better one than
     /// the digest ([`crate::seal`]).
     pub fn without_digest(&mut self) {
-        self.hasher = None;
+        (self.hasher, self.unhashed) = (None, Vec::new());
     }
 
     /// Path of the Interests.

@@ -1,7 +1,7 @@
 //! Every number of the protocol that a user may turn.
 
 use crate::Nanos;
-use crate::wire::{HEADER_LEN, MAX_PAYLOAD, Range};
+use crate::wire::{DATA_HEADER_LEN, INTEREST_LEN, MAX_PAYLOAD, Range};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -10,7 +10,7 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// Payload of one Data packet, byte; with 48 of header and UDP over IPv6 it
+    /// Payload of one Data packet, byte; with 30 of header and UDP over IPv6 it
     /// must fit the path's MTU (the default fits 1,500). Ours.
     pub segment_bytes: u32,
     /// Segments one Interest asks for. 1 is the paper's; more saves packets on
@@ -91,6 +91,12 @@ pub struct Params {
     /// host that stands still for some milliseconds makes some packets late, a queue
     /// all of them. `beyond()` sets it.
     pub standing_queue: bool,
+    /// Whether a hop whose queue has exceeded M drains it before it grows again: each
+    /// hopRTT takes half of what is still there, down to M / 3, cwnd never below k BDP.
+    /// The paper sets cwnd to k BDP once and grows on at once: false. On short hops one
+    /// segment more fills the queue faster than k empties it, so it never empties. After
+    /// five hopRTT without a queue it grows by two steps a hopRTT, then three, to eight.
+    pub drain_queue: bool,
     /// Whether hopRTT and hopRTTmin start anew when the Responder's clock shows
     /// that it is another node. The paper's nodes do not notice: false. A longer
     /// hop after a handover then counts as a queue for up to 5 s. `beyond()` sets it.
@@ -163,6 +169,7 @@ impl Default for Params {
             lost_is_carried: true,
             rate_over_min_rtt: false,
             standing_queue: false,
+            drain_queue: false,
             new_neighbour_new_hop: false,
             target_buffer_bytes: 16 * 1400,
             hop_by_hop: true,
@@ -207,8 +214,8 @@ impl Params {
     /// Our variant of the protocol, compared with the faithful one in the
     /// tests: lost Interests are replaced where they were lost, unanswered
     /// repairs are repeated locally, what a hop lost it has carried, fat hops refill faster,
-    /// a hop that has seen a queue slows down once instead of twice and by less, and a
-    /// few late packets are no queue.
+    /// a hop that has seen a queue slows down once instead of twice, by less and until the
+    /// queue has drained, it probes in smaller steps, and a few late packets are no queue.
     pub fn beyond() -> Self {
         Self {
             shr_repeats: 3,
@@ -216,9 +223,11 @@ impl Params {
             increase_ratio: 1.0 / 32.0,
             rate_over_min_rtt: true,
             standing_queue: true,
+            drain_queue: true,
             new_neighbour_new_hop: true,
             decrease: 0.85,
-            queue_threshold_segments: 3.0,
+            increase_segments: 0.25,
+            queue_threshold_segments: 2.0,
             target_buffer_bytes: 8 * 1400,
             ..Self::default()
         }
@@ -232,16 +241,16 @@ impl Params {
     /// Bytes of the datagrams that carry `r`.
     pub(crate) fn wire_bytes(&self, r: Range) -> u64 {
         let packets = r.len().div_ceil(u64::from(self.segment_bytes.max(1)));
-        r.len() + packets * HEADER_LEN as u64
+        r.len() + packets * DATA_HEADER_LEN as u64
     }
 
     /// Padding an Interest for `bytes` needs so that a Responder with the same
     /// `max_amplification` answers all of it.
     pub fn padding_for(&self, bytes: u64) -> u16 {
         let packets = bytes.div_ceil(u64::from(self.segment_bytes.max(1)));
-        let answer = bytes + packets * HEADER_LEN as u64;
+        let answer = bytes + packets * DATA_HEADER_LEN as u64;
         let need = answer.div_ceil(u64::from(self.max_amplification.max(1)));
-        need.saturating_sub(HEADER_LEN as u64).min(1400) as u16
+        need.saturating_sub(INTEREST_LEN as u64).min(1400) as u16
     }
 
     /// Checks everything and reports everything.
@@ -254,7 +263,7 @@ impl Params {
         };
         need(
             (64..=MAX_PAYLOAD as u32).contains(&self.segment_bytes),
-            "segment_bytes must be 64 to 65459",
+            "segment_bytes must be 64 to 65477",
         );
         need(
             (1..=32).contains(&self.interest_segments),
@@ -264,8 +273,9 @@ impl Params {
             self.max_amplification >= 2,
             "max_amplification must be at least 2",
         );
-        let pad = u64::from(self.padding_for(self.interest_bytes())) + HEADER_LEN as u64;
-        let answer = self.interest_bytes() + u64::from(self.interest_segments) * HEADER_LEN as u64;
+        let pad = u64::from(self.padding_for(self.interest_bytes())) + INTEREST_LEN as u64;
+        let answer =
+            self.interest_bytes() + u64::from(self.interest_segments) * DATA_HEADER_LEN as u64;
         need(
             pad * u64::from(self.max_amplification) >= answer,
             "an interest of interest_segments cannot be padded enough for max_amplification",
@@ -371,8 +381,11 @@ mod tests {
                 ..Params::default()
             };
             p.validate().unwrap();
-            let interest = HEADER_LEN as u64 + u64::from(p.padding_for(p.interest_bytes()));
-            assert!(interest * u64::from(amp) >= p.interest_bytes() + u64::from(seg) * 48);
+            let interest = INTEREST_LEN as u64 + u64::from(p.padding_for(p.interest_bytes()));
+            assert!(
+                interest * u64::from(amp)
+                    >= p.interest_bytes() + u64::from(seg) * DATA_HEADER_LEN as u64
+            );
         }
     }
 }

@@ -4,7 +4,7 @@ use super::params::{ParamError, Params};
 use super::schedule::Schedule;
 use super::{Path, RangeSet, TokenBucket};
 use crate::Nanos;
-use crate::wire::{DataHeader, HEADER_LEN, Interest, META_BASE, Packet, Range};
+use crate::wire::{DATA_HEADER_LEN, DataHeader, Interest, META_BASE, Packet, Range};
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
@@ -186,8 +186,9 @@ impl Producer {
         // No amplification beyond the stated factor.
         let segment = u64::from(self.params.segment_bytes);
         let budget = wire_len as u64 * u64::from(self.params.max_amplification);
-        let whole = budget / (segment + HEADER_LEN as u64) * segment;
-        let rest = (budget % (segment + HEADER_LEN as u64)).saturating_sub(HEADER_LEN as u64);
+        let whole = budget / (segment + DATA_HEADER_LEN as u64) * segment;
+        let rest =
+            (budget % (segment + DATA_HEADER_LEN as u64)).saturating_sub(DATA_HEADER_LEN as u64);
         if range.len() > whole + rest {
             range.end = range.start + whole + rest;
             self.stats.cut += 1;
@@ -425,7 +426,7 @@ impl Producer {
                 rtx,
             };
             header.encode_data(&self.scratch, out);
-            leg.bucket.take(now, r.len() + HEADER_LEN as u64);
+            leg.bucket.take(now, r.len() + DATA_HEADER_LEN as u64);
             self.stats.data_packets += 1;
             self.stats.data_bytes += r.len();
             if rtx {

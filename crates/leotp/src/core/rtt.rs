@@ -2,6 +2,7 @@
 //! over a sliding window, and the retransmission timeout (RFC 6298).
 
 use crate::Nanos;
+use crate::wire::clock_difference;
 use std::collections::VecDeque;
 
 /// Minimum of samples over a sliding window of time. Samples within 1/32 of the
@@ -78,9 +79,10 @@ impl HopRtt {
     /// another Responder than the last: its clock differs. Another neighbour is
     /// another hop, whose longer way must not pass for a queue.
     pub fn notice_neighbour(&mut self, interest_owd: i64) {
+        let leap = |last: i64| clock_difference(last.wrapping_sub(interest_owd) as u64);
         if self
             .last_owd
-            .is_some_and(|l| l.wrapping_sub(interest_owd).unsigned_abs() > OTHER_CLOCK_NS)
+            .is_some_and(|l| leap(l).unsigned_abs() > OTHER_CLOCK_NS)
         {
             (self.ewma_ns, self.min) = (None, WindowedMin::new(self.window_ns));
             self.round_min = None;
@@ -93,9 +95,10 @@ impl HopRtt {
     /// is off by the clocks' difference, in opposite directions. Returns the
     /// sample, or `None` when the sum is not a time (a clock was set, or a lie).
     pub fn on_data(&mut self, now: Nanos, timestamp: u64, interest_owd: i64) -> Option<u64> {
-        let sample = now
+        let sum = now
             .wrapping_sub(timestamp)
-            .wrapping_add(interest_owd as u64) as i64;
+            .wrapping_add(interest_owd as u64);
+        let sample = clock_difference(sum);
         if !(1..=60_000_000_000).contains(&sample) {
             return None;
         }

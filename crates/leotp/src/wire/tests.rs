@@ -21,8 +21,8 @@ proptest! {
     }
 
     #[test]
-    fn near_valid_bytes_parse_or_err(mut b in proptest::collection::vec(any::<u8>(), 48..120), t in 0u8..6) {
-        b[0] = 0x10 | t;
+    fn near_valid_bytes_parse_or_err(mut b in proptest::collection::vec(any::<u8>(), 22..120), t in 0u8..6) {
+        b[0] = VERSION << 4 | t;
         b[1] &= 0x0f;
         if let Ok(Packet::Data(h, p)) = Packet::parse(&b) {
             prop_assert_eq!(h.range.len(), p.len() as u64);
@@ -43,9 +43,9 @@ proptest! {
     }
 
     #[test]
-    fn data_round_trip(flow: u64, start in 0..META_BASE - 2000, p in proptest::collection::vec(any::<u8>(), 1..1500), ts: u64, owd: Option<i64>, tag: u16, queued: u16,
+    fn data_round_trip(flow: u64, start in 0..META_BASE - 2000, p in proptest::collection::vec(any::<u8>(), 1..1500), ts: u32, owd: Option<i32>, tag: u16, queued: u16,
             fin: bool, rtx: bool) {
-        let h = DataHeader { flow, range: Range { start, end: start + p.len() as u64 }, timestamp: ts, interest_owd: owd, tag, queued_us: u32::from(queued) * 64, fin, rtx };
+        let h = DataHeader { flow, range: Range { start, end: start + p.len() as u64 }, timestamp: u64::from(ts) << 6, interest_owd: owd.map(|o| i64::from(o) << 6), tag, queued_us: u32::from(queued) * 64, fin, rtx };
         let mut b = vec![];
         h.encode_data(&p, &mut b);
         prop_assert_eq!(Packet::parse(&b), Ok(Packet::Data(h, &p)));
@@ -78,7 +78,8 @@ fn golden_bytes() {
     let hex: String = b.iter().map(|x| format!("{x:02x}")).collect();
     assert_eq!(
         hex,
-        "1102000000000000112233445566778800000000000005780000000000000af0000000003b9aca070000000001312d00"
+        "21020000000011223344556677880000000000000578\
+         0000000000000af0000000003b9aca070000000001312d00"
     );
 }
 
@@ -101,20 +102,35 @@ fn lies_are_refused() {
         b[at] = v;
         Packet::parse(&b).unwrap_err()
     };
-    assert_eq!(broken(0, 0x22), WireError::Version(2));
-    assert_eq!(broken(0, 0x14), WireError::Type(4));
+    assert_eq!(broken(0, 0x12), WireError::Version(1));
+    assert_eq!(broken(0, 0x24), WireError::Type(4));
     assert_eq!(broken(1, 0x04), WireError::Flags(4));
+    assert_eq!(broken(29, 1), WireError::Reserved);
+    // Where the metadata space ends, a range does as well.
+    assert_eq!(broken(14, 0x80), WireError::Range(1 << 63, (1 << 63) + 4));
     assert_eq!(
-        broken(31, 5),
-        WireError::Length {
-            range: 5,
-            payload: 4
-        }
+        Packet::parse(&ok[..29]),
+        Err(WireError::Short { have: 29, need: 30 })
     );
-    assert_eq!(broken(24, 0xff), WireError::Range(0, 0xff00_0000_0000_0004));
-    assert_eq!(broken(47, 1), WireError::Reserved);
-    assert_eq!(
-        Packet::parse(&ok[..51]),
-        Err(WireError::Short { have: 51, need: 52 })
-    );
+    assert_eq!(Packet::parse(&ok[..30]), Err(WireError::Nothing));
+    let mut vph = vec![];
+    h.encode_vph(&mut vph);
+    assert_eq!(vph.len(), VPH_LEN);
+    let mut backwards = vph.clone();
+    (backwards[21], backwards[37]) = (9, 5);
+    assert_eq!(Packet::parse(&backwards), Err(WireError::Range(9, 5)));
+    backwards[21] = 5;
+    assert_eq!(Packet::parse(&backwards), Err(WireError::Nothing));
+    vph.push(0);
+    assert_eq!(Packet::parse(&vph), Err(WireError::Trailing(1)));
+}
+
+proptest! {
+    /// What two clocks say of each other survives their 32 bits, wherever the clocks stand.
+    #[test]
+    fn clocks_come_round(a: u64, difference in -137_000_000_000i64..137_000_000_000) {
+        let far = |ns: u64| u64::from(to_clock(ns)) << CLOCK_SHIFT;
+        let got = clock_difference(far(a.wrapping_add(difference as u64)).wrapping_sub(far(a)));
+        prop_assert!((got - difference).abs() <= 64, "{got} for {difference}");
+    }
 }

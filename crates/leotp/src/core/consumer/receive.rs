@@ -7,6 +7,9 @@ use crate::core::meta::{META_LEN, Meta};
 use crate::core::{Path, RangeSet};
 use crate::wire::{DataHeader, MAX_QUEUED_US, META_BASE, Packet, Range};
 
+/// Delivered bytes are hashed when there are so many.
+const HASH_BYTES: usize = 64 << 10;
+
 impl Consumer {
     /// Takes one datagram.
     pub fn handle_datagram(&mut self, now: Nanos, path: Path, bytes: &[u8]) {
@@ -214,11 +217,21 @@ impl Consumer {
     }
 
     fn deliver(&mut self, b: Vec<u8>) {
-        if let Some(hasher) = &mut self.hasher {
-            hasher.update(&b);
+        if self.hasher.is_some() {
+            self.unhashed.extend_from_slice(&b);
+            if self.unhashed.len() >= HASH_BYTES {
+                self.hash();
+            }
         }
         self.delivered += b.len() as u64;
         self.ready.push_back(b);
+    }
+
+    fn hash(&mut self) {
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(&self.unhashed);
+        }
+        self.unhashed.clear();
     }
 
     /// Closes Interests whose bytes have come.
@@ -265,6 +278,7 @@ impl Consumer {
         if self.fin != Some(self.delivered) {
             return;
         }
+        self.hash();
         if let (Some(hasher), Some(m)) = (&self.hasher, &self.meta)
             && hasher.finalize().as_bytes() != &m.digest
         {

@@ -4,7 +4,7 @@ use super::{Control, MAX_CONTROL, Midnode};
 use crate::Nanos;
 use crate::core::Path;
 use crate::core::sendq::Queued;
-use crate::wire::{HEADER_LEN, Interest, Range};
+use crate::wire::{DATA_HEADER_LEN, Interest, Range};
 
 impl Midnode {
     pub(super) fn on_interest(&mut self, now: Nanos, path: Path, i: &Interest, bytes: &[u8]) {
@@ -116,7 +116,7 @@ impl Midnode {
                 if leg.queue.holds(r) {
                     continue;
                 }
-                spent += n + HEADER_LEN as u64;
+                spent += n + DATA_HEADER_LEN as u64;
                 if spent > budget {
                     self.stats.cut += 1;
                     break;
