@@ -49,7 +49,7 @@ pub enum Request {
     Path {
         /// Where it begins.
         from: String,
-        /// Where it leads.
+        /// Where it leads: a node, or ends of disjoint paths as `london.tl.2`, or `london.tl` for all of the pair's.
         to: String,
         /// Lab time whose edges are walked, nanoseconds; now unless given. Tables are always those of now.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -409,7 +409,8 @@ pub(crate) struct Path {
     pub(crate) lab: String,
     /// The node it begins at.
     pub(crate) a: String,
-    /// The node it leads to.
+    /// The node it leads to; or `london.tl`, its ends of the disjoint paths of the pair `tl`, and `london.tl.2`, that
+    /// of path 2.
     pub(crate) b: String,
     /// Walk the edges of this lab time, for example `30s`; now unless given. The tables are always those of now.
     #[arg(long, value_name = "TIME")]

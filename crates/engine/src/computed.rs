@@ -5,11 +5,12 @@ use std::net::IpAddr;
 use constel_host::netlink::{Batch, IpPrefix, NextHop, Route, RouteTarget};
 use constel_link::PortId;
 use constel_routing::foresight::Reaction;
-use constel_routing::{Graph, GroundTransit, Metric, RouteChange, Routes, Rule};
+use constel_routing::{Graph, GroundTransit, Loopback, Metric, RouteChange, Routes, Rule};
 use constel_scenario::model::{ComputedRouting, Destinations, Metric as Asked};
 use constel_topology::{NodeId, NodeKind, Snapshot};
 use constel_units::TimeSpan;
 
+use crate::disjoint::{Disjoint, PreparedPaths};
 use crate::error::EngineError;
 use crate::nodes::LiveNode;
 use crate::oriented::Oriented;
@@ -24,6 +25,17 @@ pub(crate) struct Computed {
     version: Version,
     /// Where nodes hear of failures by messages.
     oriented: Option<Oriented>,
+    /// Where pairs have disjoint paths; then everybody knows of failures at once.
+    disjoint: Option<Disjoint>,
+}
+
+/// What routes are wanted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// For a step as a whole, from its time on.
+    Step,
+    /// For what is left of a step after something changed at this lab time, nanoseconds.
+    Within(u64),
 }
 
 /// Changes of failed links by hand, where everybody knows of them at once; changes of what nodes have heard elsewhere.
@@ -31,7 +43,7 @@ type Version = u64;
 
 impl Computed {
     /// Nothing installed yet.
-    pub(crate) fn new(wiring: &Wiring, asked: ComputedRouting) -> Self {
+    pub(crate) fn new(wiring: &Wiring, asked: &ComputedRouting) -> Self {
         let reach = asked.destinations;
         let destinations = wiring
             .lab
@@ -61,6 +73,7 @@ impl Computed {
                 };
                 Oriented::new(wiring, reaction)
             }),
+            disjoint: Disjoint::wanted(wiring),
         }
     }
 
@@ -72,6 +85,16 @@ impl Computed {
     /// Where nodes hear of failures by messages.
     pub(crate) fn oriented(&self) -> Option<&Oriented> {
         self.oriented.as_ref()
+    }
+
+    /// Where pairs have disjoint paths.
+    pub(crate) fn disjoint(&self) -> Option<&Disjoint> {
+        self.disjoint.as_ref()
+    }
+
+    /// The same, to take out what it has to tell.
+    pub(crate) fn disjoint_mut(&mut self) -> Option<&mut Disjoint> {
+        self.disjoint.as_mut()
     }
 
     /// The next step is about to be prepared.
@@ -112,15 +135,23 @@ impl Computed {
 
     /// What must change for `snapshot`, without the links failed by hand. Touches no kernel; they are told by
     /// [`Computed::install`].
-    pub(crate) fn prepare(&mut self, wiring: &Wiring, snapshot: &Snapshot) -> Prepared {
+    pub(crate) fn prepare(
+        &mut self,
+        wiring: &Wiring,
+        snapshot: &Snapshot,
+        moment: Moment,
+    ) -> Prepared {
         let version = self.version(wiring);
         let layout = &wiring.lab.layout;
         let rest = wiring.failed.without(snapshot);
         let snapshot = rest.as_ref().unwrap_or(snapshot);
+        let mut paths = None;
         let routes = match &mut self.oriented {
             Some(oriented) => oriented.routes(layout, snapshot, &self.destinations, self.rule),
             None => {
                 let graph = Graph::new(layout, snapshot, GroundTransit::Never);
+                let disjoint = self.disjoint.as_ref();
+                paths = disjoint.map(|d| d.prepare(wiring, &graph, snapshot.t_ns, moment));
                 Routes::compute_by(&graph, &self.destinations, self.rule)
             }
         };
@@ -129,6 +160,7 @@ impl Computed {
             routes,
             version,
             changes,
+            paths,
         }
     }
 
@@ -156,6 +188,9 @@ impl Computed {
         }
         self.installed = prepared.routes;
         self.version = prepared.version;
+        if let (Some(disjoint), Some(paths)) = (&mut self.disjoint, prepared.paths) {
+            requests += disjoint.install(wiring, nodes, paths)?;
+        }
         Ok(requests)
     }
 
@@ -171,6 +206,9 @@ impl Computed {
         mut prepared: Prepared,
     ) -> Result<usize, EngineError> {
         prepared.changes.sort_by_key(|change| change.node);
+        if let Some(paths) = &mut prepared.paths {
+            paths.node_by_node();
+        }
         self.install(wiring, nodes, prepared)
     }
 
@@ -190,54 +228,83 @@ impl Computed {
         };
         let own = wiring.addresses.loopback(change.node);
         let goal = wiring.addresses.loopback(change.destination);
-        let target = |gateway_of: &dyn Fn(PortId) -> Option<IpAddr>| {
-            let mut next: Vec<NextHop> = hops
-                .iter()
-                .filter_map(|(port, far)| {
-                    let ifindex = node_ifindex(wiring.lab.layout.port(*port));
-                    Some(NextHop::via(ifindex, gateway_of(*far)?))
-                })
-                .collect();
-            match next.len() {
-                0 | 1 => next.pop().map(RouteTarget::Hop),
-                _ => Some(RouteTarget::Multipath(next)),
-            }
-        };
-        let v4 = wiring.families.ipv4.then(|| {
-            let gateway = |far| wiring.addresses.port(far).v4.map(|(a, _)| IpAddr::from(a));
-            let dst = IpPrefix::host(goal.v4.into());
-            (dst, target(&gateway), IpAddr::from(own.v4))
-        });
-        let v6 = wiring.families.ipv6.then(|| {
-            let gateway = |far| Some(IpAddr::from(wiring.addresses.port(far).v6_link_local));
-            let dst = IpPrefix::host(goal.v6.into());
-            (dst, target(&gateway), IpAddr::from(own.v6))
-        });
-        for (dst, target, source) in v4.into_iter().chain(v6) {
-            let Some(target) = target else { continue };
-            let mut route = Route::new(dst, target);
-            route.prefsrc = Some(source);
-            if change.via.is_some() {
-                batch.replace_route(&route)?;
-            } else {
-                // Gone already is as good: the kernel drops routes together with what they lead over.
-                batch
-                    .delete_route(&route)?
-                    .tolerate(rustix::io::Errno::SRCH.raw_os_error());
-            }
-        }
-        Ok(())
+        let set = change.via.is_some();
+        put(wiring, (goal, own), &hops, set, batch)
     }
+}
+
+/// The requests that set or remove the route to `goal` over these hops, in every family spoken; the node's own packets
+/// go out as `source`.
+///
+/// # Errors
+/// When they do not fit the kernel's format.
+pub(crate) fn put(
+    wiring: &Wiring,
+    (goal, source): (Loopback, Loopback),
+    hops: &[(PortId, PortId)],
+    set: bool,
+    batch: &mut Batch,
+) -> Result<(), EngineError> {
+    let target = |gateway_of: &dyn Fn(PortId) -> Option<IpAddr>| {
+        let mut next: Vec<NextHop> = hops
+            .iter()
+            .filter_map(|(port, far)| {
+                let ifindex = node_ifindex(wiring.lab.layout.port(*port));
+                Some(NextHop::via(ifindex, gateway_of(*far)?))
+            })
+            .collect();
+        match next.len() {
+            0 | 1 => next.pop().map(RouteTarget::Hop),
+            _ => Some(RouteTarget::Multipath(next)),
+        }
+    };
+    let v4 = wiring.families.ipv4.then(|| {
+        let gateway = |far| wiring.addresses.port(far).v4.map(|(a, _)| IpAddr::from(a));
+        let dst = IpPrefix::host(goal.v4.into());
+        (dst, target(&gateway), IpAddr::from(source.v4))
+    });
+    let v6 = wiring.families.ipv6.then(|| {
+        let gateway = |far| Some(IpAddr::from(wiring.addresses.port(far).v6_link_local));
+        let dst = IpPrefix::host(goal.v6.into());
+        (dst, target(&gateway), IpAddr::from(source.v6))
+    });
+    for (dst, target, source) in v4.into_iter().chain(v6) {
+        let Some(target) = target else { continue };
+        let mut route = Route::new(dst, target);
+        route.prefsrc = Some(source);
+        if set {
+            batch.replace_route(&route)?;
+        } else {
+            // Gone already is as good: the kernel drops routes together with what they lead over.
+            batch
+                .delete_route(&route)?
+                .tolerate(rustix::io::Errno::SRCH.raw_os_error());
+        }
+    }
+    Ok(())
 }
 
 /// Routes of a step and the way there.
 pub(crate) struct Prepared {
     routes: Routes,
     version: Version,
-    pub(crate) changes: Vec<RouteChange>,
+    changes: Vec<RouteChange>,
+    paths: Option<PreparedPaths>,
 }
 
-fn send(nodes: &[LiveNode], node: NodeId, batch: &mut Batch) -> Result<(), EngineError> {
+impl Prepared {
+    /// How many routes change.
+    pub(crate) fn changes(&self) -> usize {
+        let paths = self.paths.as_ref().map_or(0, PreparedPaths::changes);
+        self.changes.len() + paths
+    }
+}
+
+/// Sends what was gathered for a node; the kernel has carried it out when this returns.
+///
+/// # Errors
+/// When the kernel refuses a part of it.
+pub(crate) fn send(nodes: &[LiveNode], node: NodeId, batch: &mut Batch) -> Result<(), EngineError> {
     let mut socket = nodes[node.index()]
         .netlink
         .lock()

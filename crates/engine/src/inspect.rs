@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use constel_host::netlink::{InstalledRoute, NextHop, ROUTE_PROTOCOL, RouteTarget};
 use constel_routing::walk::{Walk, WalkEnd, WalkHop};
-use constel_routing::{Graph, GroundTransit, Scratch};
+use constel_routing::{Graph, GroundTransit, PathEnd, Scratch};
 use constel_topology::{NodeId, Snapshot};
 use serde_json::{Value, json};
 
@@ -37,9 +37,8 @@ fn route_row(wiring: &Wiring, node: NodeId, route: &InstalledRoute) -> Value {
     let layout = &wiring.lab.layout;
     let whole = route.dst.len == if route.dst.addr.is_ipv4() { 32 } else { 128 };
     let to = whole
-        .then(|| wiring.addresses.node_of(route.dst.addr))
-        .flatten()
-        .map(|id| layout.node(id).name.as_str());
+        .then(|| wiring.addresses.name_of(layout, route.dst.addr))
+        .flatten();
     let hop_row = |hop: &NextHop| {
         let port = hop
             .ifindex
@@ -88,8 +87,18 @@ fn protocol_name(protocol: u8) -> String {
     name.to_owned()
 }
 
+/// Where a path leads: a node, or what it is called at the end of disjoint paths.
+pub(crate) struct Goal {
+    pub(crate) node: NodeId,
+    /// As it was asked for.
+    pub(crate) name: String,
+    /// The ends of disjoint paths that are meant, all at the node; none for its own addresses.
+    pub(crate) paths: Vec<PathEnd>,
+}
+
 /// The way from one node to another by the kernels' tables of this moment, over the edges of `snapshot` as
-/// they are at lab time `t_ns` of its step, in every family; and the way of least delay that those edges give.
+/// they are at lab time `t_ns` of its step, in every family, and to every one of several goals at that node; and the
+/// way of least delay that those edges give.
 ///
 /// # Errors
 /// When a kernel does not answer.
@@ -97,15 +106,34 @@ pub(crate) fn path(
     wiring: &Wiring,
     nodes: &[LiveNode],
     snapshot: &Snapshot,
-    (from, to): (NodeId, NodeId),
+    (from, goal): (NodeId, &Goal),
     t_ns: u64,
 ) -> Result<Value, EngineError> {
     let mut tables = Tables::new(wiring, nodes);
     let mut families = Vec::new();
-    for address in wiring.loopbacks(to) {
+    let addresses: Vec<(Option<u8>, IpAddr)> = match &goal.paths[..] {
+        [] => {
+            let own = wiring.loopbacks(goal.node);
+            own.into_iter().map(|address| (None, address)).collect()
+        }
+        ends => {
+            let own = |&end: &PathEnd| {
+                let own = wiring.spoken(wiring.addresses.paths().address(end));
+                own.into_iter()
+                    .map(move |address| (Some(end.path), address))
+            };
+            ends.iter().flat_map(own).collect()
+        }
+    };
+    for (path, address) in addresses {
         let walked = tables.walk_at(snapshot, from, address, t_ns)?;
-        families.push(walk_row(wiring, address, &walked));
+        let mut row = walk_row(wiring, address, &walked);
+        if let Some(path) = path {
+            row["path"] = json!(path);
+        }
+        families.push(row);
     }
+    let to = goal.node;
     let graph = Graph::new(&wiring.lab.layout, snapshot, GroundTransit::Never);
     let tree = graph.tree(to, &mut Scratch::default());
     let optimum = graph.path(&tree, from).map(|hops| {
@@ -128,10 +156,9 @@ pub(crate) fn path(
             "hops": hop_rows(wiring, &hops),
         })
     });
-    let name = |id: NodeId| wiring.lab.layout.node(id).name.as_str();
     Ok(json!({
-        "from": name(from),
-        "to": name(to),
+        "from": wiring.lab.layout.node(from).name,
+        "to": goal.name,
         "t_ns": t_ns,
         "kernel": families,
         "optimum": optimum,

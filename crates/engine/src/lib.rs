@@ -13,6 +13,7 @@ mod computed;
 mod congestion;
 mod converged;
 mod daemons;
+mod disjoint;
 mod error;
 mod helpers;
 mod impair;

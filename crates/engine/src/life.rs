@@ -26,7 +26,9 @@ use crate::run::Options;
 use crate::running::{Run, Seen};
 use crate::series::Recorder;
 use crate::steps::{StepTimes, Steps};
-use crate::summary::{ControlRow, Converged as ConvergedRow, Convergence, FlowRow, Times};
+use crate::summary::{
+    ControlRow, Converged as ConvergedRow, Convergence, DisjointRow, FlowRow, Times,
+};
 use crate::traffic::{self, Traffic};
 use crate::usage::DaemonsRow;
 use crate::view::View;
@@ -54,6 +56,7 @@ pub(crate) struct Lived {
     pub(crate) convergence: Convergence,
     pub(crate) converged: Option<ConvergedRow>,
     pub(crate) link_state: Option<Told>,
+    pub(crate) disjoint: Vec<DisjointRow>,
     pub(crate) daemons: Vec<DaemonsRow>,
     pub(crate) helpers: Vec<HelpersRow>,
     pub(crate) flows: Vec<FlowRow>,
@@ -121,7 +124,7 @@ fn live_with(
     let wiring = &fabric.wiring;
     let scenario = &wiring.lab.scenario;
     let computed = match &scenario.routing.mode {
-        Mode::Computed(asked) => Some(Computed::new(wiring, *asked)),
+        Mode::Computed(asked) => Some(Computed::new(wiring, asked)),
         Mode::Daemons(_) | Mode::None => None,
     };
     let mut steps = Steps {
@@ -265,6 +268,7 @@ fn live_with(
         convergence,
         converged: converged.row(fabric.nodes.len(), since),
         link_state: steps.told(),
+        disjoint: steps.disjoint(),
         daemons: usage,
         step_times: steps.times,
         edges,

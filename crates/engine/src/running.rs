@@ -153,6 +153,7 @@ impl Run<'_> {
         let stage = Stage::begin(self.progress, "lab time (s)", seconds);
         let mut look = Looks::default();
         let (began, waited_before_ns) = (Instant::now(), processor_wait_ns());
+        self.tell_paths(steps);
         self.sample(steps, &mut seen, pairs)?;
         loop {
             let next_ns = steps.current.t_ns + self.fabric.wiring.lab.step_ns();
@@ -174,6 +175,7 @@ impl Run<'_> {
                 self.stopped() || problem.is_some()
             };
             let took_effect = steps.take_effect(ready, zero, &mut stop)?;
+            self.tell_paths(steps);
             if let Some(error) = problem {
                 return Err(error);
             }
@@ -274,10 +276,28 @@ impl Run<'_> {
                 break;
             }
             steps.route_round_failures()?;
+            self.tell_paths(steps);
             self.between_steps(&steps.current, daemons, look, seen)?;
             std::thread::sleep(left.min(steps.pause()));
         }
         Ok(())
+    }
+
+    /// Logs which pairs have more or fewer disjoint paths than before.
+    fn tell_paths(&self, steps: &mut Steps) {
+        let pairs = self.fabric.wiring.addresses.paths().pairs();
+        for news in steps.paths_news() {
+            let pair = &pairs[news.pair];
+            let name = |at: usize| &self.fabric.wiring.lab.layout.node(pair.ends[at]).name;
+            self.log.emit(
+                Some(news.t_ns as i64),
+                "disjoint-paths",
+                detail! {
+                    "pair" => pair.name.as_str(), "between" => [name(0), name(1)],
+                    "found" => news.found, "asked" => pair.paths
+                },
+            );
+        }
     }
 
     /// Logs what happened to a daemon; the failure that it is, if nobody starts it again.

@@ -184,6 +184,7 @@ pub(crate) fn session(
         convergence: lived.convergence,
         converged: lived.converged,
         link_state: lived.link_state,
+        disjoint: lived.disjoint,
         daemons: lived.daemons,
         transport: lived.helpers,
         handovers: lived.seen.handovers,

@@ -11,13 +11,14 @@ use constel_topology::{Delta, EdgeKind, Layout, NodeId, PortRole, Snapshot, Step
 
 use crate::changes;
 use crate::clock::{LabClock, mono_ns};
-use crate::computed::{Computed, Prepared};
+use crate::computed::{Computed, Moment, Prepared};
+use crate::disjoint::{Disjoint, PathsNews};
 use crate::error::EngineError;
 use crate::impair;
 use crate::nodes::LiveNode;
 use crate::oriented::Oriented;
 use crate::parting::{Parted, part};
-use crate::summary::ChangeRow;
+use crate::summary::{ChangeRow, DisjointRow};
 use crate::wiring::Wiring;
 
 /// How often a waiting loop looks whether it should stop.
@@ -126,7 +127,7 @@ impl Steps {
         self.learn_neighbours(&delta)?;
         if let Some(computed) = &mut self.computed {
             computed.begin_knowing(&self.wiring, &first);
-            let prepared = computed.prepare(&self.wiring, &first);
+            let prepared = computed.prepare(&self.wiring, &first, Moment::Step);
             computed.install_first(&self.wiring, &self.nodes, prepared)?;
         }
         first.step = 0;
@@ -166,11 +167,11 @@ impl Steps {
         let start = Instant::now();
         let routes = self.computed.as_mut().map(|computed| {
             computed.foresee();
-            computed.prepare(&self.wiring, &snapshot)
+            computed.prepare(&self.wiring, &snapshot, Moment::Step)
         });
         if let Some(prepared) = &routes {
             self.times.routes_ns.push(start.elapsed().as_nanos() as f64);
-            self.times.route_changes.push(prepared.changes.len() as f64);
+            self.times.route_changes.push(prepared.changes() as f64);
         }
         Ready {
             snapshot: Arc::new(snapshot),
@@ -232,7 +233,7 @@ impl Steps {
         if let (Some(computed), Some(mut prepared)) = (&mut self.computed, routes) {
             // Failures by hand since then, or what was heard: other routes, and other routes in the kernels.
             if !computed.holds(&self.wiring, &prepared) {
-                prepared = computed.prepare(&self.wiring, &snapshot);
+                prepared = computed.prepare(&self.wiring, &snapshot, Moment::Step);
             }
             let requests = computed.install(&self.wiring, &self.nodes, prepared)?;
             self.times.route_requests.push(requests as f64);
@@ -260,6 +261,18 @@ impl Steps {
         oriented.map(Oriented::told)
     }
 
+    /// What the pairs with disjoint paths came to.
+    pub(crate) fn disjoint(&self) -> Vec<DisjointRow> {
+        let disjoint = self.computed.as_ref().and_then(Computed::disjoint);
+        disjoint.map_or_else(Vec::new, |disjoint| disjoint.rows(&self.wiring))
+    }
+
+    /// Pairs that have more or fewer disjoint paths than when last asked.
+    pub(crate) fn paths_news(&mut self) -> Vec<PathsNews> {
+        let disjoint = self.computed.as_mut().and_then(Computed::disjoint_mut);
+        disjoint.map_or_else(Vec::new, Disjoint::take_news)
+    }
+
     /// How long a waiting loop may sleep: no longer than until some node handles a message.
     pub(crate) fn pause(&self) -> Duration {
         let oriented = self.computed.as_ref().and_then(Computed::oriented);
@@ -279,7 +292,8 @@ impl Steps {
         if !computed.outdated(&self.wiring, &self.current, now_ns) {
             return Ok(());
         }
-        let prepared = computed.prepare(&self.wiring, &self.current);
+        let moment = Moment::Within(now_ns);
+        let prepared = computed.prepare(&self.wiring, &self.current, moment);
         computed.install(&self.wiring, &self.nodes, prepared)?;
         Ok(())
     }

@@ -41,6 +41,9 @@ pub struct Summary {
     /// Messages about failures where nodes hear of them by messages (`routing.reaction`); absent elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link_state: Option<Told>,
+    /// Pairs with disjoint paths (`routing.disjoint`); absent where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disjoint: Vec<DisjointRow>,
     /// What routing daemons had cost, at two moments; empty without daemons.
     pub daemons: Vec<DaemonsRow>,
     /// Midnodes and proxies; empty without any.
@@ -93,6 +96,29 @@ pub struct Times {
     pub bring_up_s: f64,
     /// Everything removed, the kernel's own clean-up included.
     pub take_down_s: f64,
+}
+
+/// A pair with disjoint paths, as its steps found it. Failures by hand count from the next step on.
+#[derive(Debug, Clone, Serialize)]
+pub struct DisjointRow {
+    /// Its name.
+    pub name: String,
+    /// The two nodes.
+    pub between: [String; 2],
+    /// Steps with so many paths: with none, one, and so on up to as many as were asked for. Lab time zero is a step.
+    pub steps_by_paths: Vec<usize>,
+    /// The paths, in order of delay.
+    pub paths: Vec<DisjointPathRow>,
+}
+
+/// One path of a pair.
+#[derive(Debug, Clone, Serialize)]
+pub struct DisjointPathRow {
+    /// Steps at which its nodes were others than before.
+    pub changes: usize,
+    /// One-way delay at the beginning of the steps that had it; absent when none had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_ns: Option<Quantiles>,
 }
 
 /// Looks at all kernels during lab time: how many nodes' packets would have arrived at each of some destinations,

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::clock::{LabClock, mono_ns};
 use crate::impair;
-use crate::inspect;
+use crate::inspect::{self, Goal};
 use crate::nodes::LiveNode;
 use crate::wiring::Wiring;
 
@@ -173,7 +173,8 @@ impl LabView for View {
 
     fn path(&self, from: &str, to: &str, at_ns: Option<u64>) -> Result<Value, String> {
         let (wiring, nodes, mut snapshot) = self.held()?;
-        let ends = (find(&wiring, from)?, find(&wiring, to)?);
+        let from = find(&wiring, from)?;
+        let goal = find_goal(&wiring, from, to)?;
         // A held clock stands at the snapshot's time.
         let now_ns = self.clock.now_ns().map_or(snapshot.t_ns, |t| {
             // The next step's edges are in force a moment before this view has them.
@@ -184,7 +185,7 @@ impl LabView for View {
             let step = t_ns / wiring.lab.step_ns();
             snapshot = Arc::new(wiring.lab.stepper().at_step(step));
         }
-        let mut answer = inspect::path(&wiring, &nodes, &snapshot, ends, t_ns)
+        let mut answer = inspect::path(&wiring, &nodes, &snapshot, (from, &goal), t_ns)
             .map_err(|error| error.to_string())?;
         answer["tables_t_ns"] = json!(now_ns);
         Ok(answer)
@@ -223,6 +224,31 @@ fn find(wiring: &Wiring, name: &str) -> Result<NodeId, String> {
         let names = layout.nodes().iter().map(|node| node.name.as_str());
         let hint = nearest(name, names).map(|n| format!("; nearest is '{n}'"));
         format!("no node is called '{name}'{}", hint.unwrap_or_default())
+    })
+}
+
+/// The node of that name; or the ends of disjoint paths, as `london.tl.2` or, for all of the pair's, `london.tl`.
+fn find_goal(wiring: &Wiring, from: NodeId, name: &str) -> Result<Goal, String> {
+    let (layout, paths) = (&wiring.lab.layout, wiring.addresses.paths());
+    let ends = paths.find(layout, name);
+    let Some(first) = ends.first().copied() else {
+        return find(wiring, name).map(|node| Goal {
+            node,
+            name: name.to_owned(),
+            paths: Vec::new(),
+        });
+    };
+    let other = paths.node(first.other());
+    if other != from {
+        let (from, other) = (&layout.node(from).name, &layout.node(other).name);
+        return Err(format!(
+            "no path of the pair leads from '{from}' to '{name}': ask for those from '{other}'"
+        ));
+    }
+    Ok(Goal {
+        node: paths.node(first),
+        name: name.to_owned(),
+        paths: ends,
     })
 }
 

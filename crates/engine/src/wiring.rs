@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use constel_host::netlink::{AddressSpec, Batch, IpPrefix, Mac, NeighbourSpec};
 use constel_link::PortId;
 use constel_plan::Lab;
-use constel_routing::{AddressPlan, Areas};
+use constel_routing::{AddressPlan, Areas, Loopback};
 use constel_scenario::model::Families;
 use constel_topology::{NodeId, Port};
 
@@ -49,19 +49,14 @@ impl Wiring {
     /// Addresses and permanent neighbours of a fresh node, its interfaces set up. Neighbours over lasers and cables never
     /// change, so no ARP or neighbour discovery ever runs on them.
     pub(crate) fn configure_node(&self, node: NodeId, batch: &mut Batch) {
-        let own = self.addresses.loopback(node);
         batch.link_up(LOOPBACK_IFINDEX);
-        if self.families.ipv4 {
-            batch.add_address(&AddressSpec::new(
-                LOOPBACK_IFINDEX,
-                Self::prefix(own.v4.into(), 32),
-            ));
-        }
-        if self.families.ipv6 {
-            batch.add_address(&AddressSpec::new(
-                LOOPBACK_IFINDEX,
-                Self::prefix(own.v6.into(), 128),
-            ));
+        let paths = self.addresses.paths();
+        let ends = paths.of_node(node).map(|end| paths.address(end));
+        for own in std::iter::once(self.addresses.loopback(node)).chain(ends) {
+            for address in self.spoken(own) {
+                let prefix = IpPrefix::host(address);
+                batch.add_address(&AddressSpec::new(LOOPBACK_IFINDEX, prefix));
+            }
         }
         for port in self.lab.layout.ports_of(node) {
             let ifindex = node_ifindex(port);
@@ -95,7 +90,11 @@ impl Wiring {
 
     /// A node's loopback addresses in the families spoken.
     pub(crate) fn loopbacks(&self, node: NodeId) -> Vec<IpAddr> {
-        let own = self.addresses.loopback(node);
+        self.spoken(self.addresses.loopback(node))
+    }
+
+    /// Those of two addresses whose family is spoken.
+    pub(crate) fn spoken(&self, own: Loopback) -> Vec<IpAddr> {
         let v4 = self.families.ipv4.then_some(IpAddr::from(own.v4));
         let v6 = self.families.ipv6.then_some(IpAddr::from(own.v6));
         v4.into_iter().chain(v6).collect()

@@ -10,6 +10,7 @@ use constel_scenario::model::{AreaSize, DaemonRouting, Igp, Name, Software as As
 use constel_scenario::{Diagnostic, Diagnostics};
 use constel_topology::NodeKind;
 
+use crate::disjoint::path_addresses;
 use crate::lab::{Lab, whole_file};
 
 /// Every ISL costs the same: paths are those of the fewest hops.
@@ -82,15 +83,16 @@ pub fn ospf_areas(lab: &Lab) -> Result<Option<Areas>, Vec<AreaError>> {
     Ok(Some(areas))
 }
 
-/// The lab's addresses: with areas, each area's in a block of its own.
+/// The lab's addresses: with areas, each area's in a block of its own; and those of disjoint paths.
 ///
 /// # Errors
 /// When they do not fit.
 pub fn address_plan(lab: &Lab, areas: Option<&Areas>) -> Result<AddressPlan, Vec<AddressError>> {
-    match areas {
+    let plan = match areas {
         Some(areas) => AddressPlan::in_blocks(&lab.layout, areas),
         None => AddressPlan::new(&lab.layout),
-    }
+    }?;
+    Ok(plan.with_paths(path_addresses(lab).map_err(|error| vec![error])?))
 }
 
 /// Finds out whether the lab can be cut into the areas it asks for.

@@ -4,6 +4,7 @@ use constel_topology::{Edge, Layout, Snapshot};
 use constel_units::{TimeSpan, Utc};
 use serde::Serialize;
 
+use crate::disjoint::{self, DisjointRow};
 use crate::lab::Lab;
 
 /// Nodes and edges at an instant, sorted.
@@ -15,6 +16,9 @@ pub struct Document {
     pub nodes: Vec<NodeRow>,
     /// Every edge that carries frames at that instant, both directions, sorted by its ports' numbers.
     pub edges: Vec<EdgeRow>,
+    /// Pairs with disjoint paths (`routing.disjoint`); absent where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disjoint: Vec<DisjointRow>,
 }
 
 /// One node.
@@ -90,6 +94,7 @@ impl Document {
             time,
             nodes: nodes(&lab.layout, &positions),
             edges: edges(&lab.layout, &snapshot, t_ns),
+            disjoint: disjoint::rows(lab, &snapshot, t_ns),
         })
     }
 }

@@ -8,6 +8,7 @@
 mod contacts;
 mod coverage;
 mod daemons;
+mod disjoint;
 mod document;
 mod elements;
 mod ephemeris;
@@ -23,6 +24,7 @@ mod sky;
 pub use contacts::{Contact, ContactPlan, ContactRow};
 pub use coverage::{Coverage, FlowCover, StationCover};
 pub use daemons::{address_plan, daemon_spec, daemon_templates, ospf_areas};
+pub use disjoint::{DisjointPath, DisjointRow, path_addresses};
 pub use document::{Document, PlanError};
 pub use elements::{DataAge, LeftOut, SortedShell};
 pub use interval::{Interval, IntervalError};

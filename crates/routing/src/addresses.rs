@@ -6,10 +6,12 @@
 //! | the same, with OSPF areas | each area in a block of its own, see [`AddressPlan::in_blocks`] | the same host part |
 //! | ends of link l (lasers, then cables) | 10.128.0.0 + 2l and + 2l + 1, /31 (RFC 3021) | link-local from the MAC |
 //! | ground port of node n | 10.64.0.0 + n + 1, /12 shared by all | link-local from the MAC |
+//! | ends of disjoint paths | 10.80.0.0/12, see [`PathAddresses`], /32 | fdc0:57e1:0:1::/64, the same place, /128 |
 //!
 //! Ports carry no global IPv6 address: link-local next hops are all that routing needs (RFC 7404).
 
 use crate::areas::{AreaId, Areas};
+use crate::path_addresses::PathAddresses;
 use constel_link::{MAX_PORT, PortId, mac_of};
 use constel_topology::{Layout, NodeId, NodeKind};
 use std::collections::BTreeMap;
@@ -94,6 +96,7 @@ pub struct AddressPlan {
     /// The two ports of each laser link and cable.
     link_ports: Vec<(PortId, PortId)>,
     gsl_ports: Vec<PortId>,
+    paths: PathAddresses,
 }
 
 /// Loopback addresses that share a prefix.
@@ -235,6 +238,19 @@ impl AddressPlan {
         Ok(plan)
     }
 
+    /// The same with the addresses of disjoint paths.
+    #[must_use]
+    pub fn with_paths(mut self, paths: PathAddresses) -> AddressPlan {
+        self.paths = paths;
+        self
+    }
+
+    /// The addresses of disjoint paths.
+    #[must_use]
+    pub fn paths(&self) -> &PathAddresses {
+        &self.paths
+    }
+
     /// The block of an area's satellites; `None` when addresses are not in blocks.
     #[must_use]
     pub fn area_block(&self, area: AreaId) -> Option<Block> {
@@ -309,6 +325,7 @@ impl AddressPlan {
                     .collect()
             },
             gsl_ports,
+            paths: PathAddresses::default(),
         };
         for (number, &(a, b)) in plan.link_ports.iter().enumerate() {
             let base = u32::from(ISL_V4) + 2 * number as u32;
@@ -343,9 +360,12 @@ impl AddressPlan {
         &self.ports[port.0 as usize]
     }
 
-    /// The node a loopback address belongs to.
+    /// The node a loopback address, or one of a disjoint path, belongs to.
     #[must_use]
     pub fn node_of(&self, address: IpAddr) -> Option<NodeId> {
+        if let Some(end) = self.paths.end_of(address) {
+            return Some(self.paths.node(end));
+        }
         // IPv4 places and IPv6 host parts rise together, so one order serves both.
         let found = match address {
             IpAddr::V4(v4) => {
@@ -392,13 +412,16 @@ impl AddressPlan {
         let mut rows = Vec::new();
         for node in layout.nodes() {
             let own = self.loopback(node.id);
-            rows.push(AddressRow {
-                node: node.name.clone(),
-                interface: "lo",
-                mac: None,
-                v4: Some((own.v4, 32)),
-                v6: (own.v6, 128),
-            });
+            let further = self.paths.of_node(node.id);
+            for own in std::iter::once(own).chain(further.map(|end| self.paths.address(end))) {
+                rows.push(AddressRow {
+                    node: node.name.clone(),
+                    interface: "lo",
+                    mac: None,
+                    v4: Some((own.v4, 32)),
+                    v6: (own.v6, 128),
+                });
+            }
             for port in layout.ports_of(node.id) {
                 let addresses = self.port(port.id);
                 rows.push(AddressRow {
@@ -443,13 +466,25 @@ impl AddressPlan {
         text
     }
 
-    /// Lines for `/etc/hosts`: every node's name at its loopbacks.
+    /// What an address is called: its node, or its node, pair and path.
+    #[must_use]
+    pub fn name_of(&self, layout: &Layout, address: IpAddr) -> Option<String> {
+        if let Some(end) = self.paths.end_of(address) {
+            return Some(self.paths.name(layout, end));
+        }
+        Some(layout.node(self.node_of(address)?).name.clone())
+    }
+
+    /// Lines for `/etc/hosts`: every node's name at its loopbacks, and those of the ends of disjoint paths.
     #[must_use]
     pub fn hosts(&self, layout: &Layout) -> String {
         let mut text = String::new();
-        for node in layout.nodes() {
-            let own = self.loopback(node.id);
-            let _ = writeln!(text, "{} {}\n{} {}", own.v4, node.name, own.v6, node.name);
+        let nodes = layout.nodes().iter();
+        let nodes = nodes.map(|node| (self.loopback(node.id), node.name.clone()));
+        let ends = self.paths.ends();
+        let ends = ends.map(|end| (self.paths.address(end), self.paths.name(layout, end)));
+        for (own, name) in nodes.chain(ends) {
+            let _ = writeln!(text, "{} {name}\n{} {name}", own.v4, own.v6);
         }
         text
     }

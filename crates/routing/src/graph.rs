@@ -19,15 +19,15 @@ pub enum GroundTransit {
 
 /// One usable direction of a link, seen from the node at its near end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Arc {
+pub(crate) struct Arc {
     /// Node at the other end.
-    peer: u32,
+    pub(crate) peer: u32,
     /// The leaving node's port.
-    port: PortId,
+    pub(crate) port: PortId,
     /// The port reached.
-    far_port: PortId,
+    pub(crate) far_port: PortId,
     /// Delay, at least 1 ns, so that every path gets shorter towards its destination.
-    delay_ns: u64,
+    pub(crate) delay_ns: u64,
 }
 
 impl Arc {
@@ -73,8 +73,12 @@ impl Rows {
     }
 
     fn row(&self, node: u32) -> &[Arc] {
+        &self.arcs[self.range(node)]
+    }
+
+    fn range(&self, node: u32) -> std::ops::Range<usize> {
         let (a, b) = (self.starts[node as usize], self.starts[node as usize + 1]);
-        &self.arcs[a as usize..b as usize]
+        a as usize..b as usize
     }
 }
 
@@ -187,6 +191,58 @@ impl Graph {
             incoming: Rows::new(nodes, &into),
             ends_only,
         }
+    }
+
+    /// A graph of `nodes` nodes and these links between two of them, with a delay there and one back; 0 is none. Link
+    /// `l` joins ports `2l` and `2l + 1`. Nothing passes through the nodes of `ends_only`.
+    #[cfg(test)]
+    pub(crate) fn of(nodes: usize, links: &[(u32, u32, u64, u64)], ends_only: &[u32]) -> Graph {
+        let (mut out, mut into) = (Vec::new(), Vec::new());
+        for (&(a, b, there, back), l) in links.iter().zip(0..) {
+            let (near, far) = (PortId(2 * l), PortId(2 * l + 1));
+            let directions = [(a, b, near, far, there), (b, a, far, near, back)];
+            for (a, b, port, far_port, delay_ns) in directions {
+                if delay_ns == 0 {
+                    continue;
+                }
+                let arc = |peer| Arc {
+                    peer,
+                    port,
+                    far_port,
+                    delay_ns,
+                };
+                out.push((a, arc(b)));
+                into.push((b, arc(a)));
+            }
+        }
+        Graph {
+            outgoing: Rows::new(nodes, &out),
+            incoming: Rows::new(nodes, &into),
+            ends_only: (0..nodes as u32).map(|n| ends_only.contains(&n)).collect(),
+        }
+    }
+
+    /// A node's ways out, each with its number among all.
+    pub(crate) fn ways_out(&self, node: u32) -> impl Iterator<Item = (usize, &Arc)> {
+        self.outgoing
+            .range(node)
+            .map(|number| (number, &self.outgoing.arcs[number]))
+    }
+
+    /// The way out of that number.
+    pub(crate) fn way(&self, number: usize) -> &Arc {
+        &self.outgoing.arcs[number]
+    }
+
+    /// Whether the link that leads out of `node` by `arc` leads back as well.
+    pub(crate) fn both_ways(&self, node: u32, arc: &Arc) -> bool {
+        let back = |other: &Arc| (other.port, other.far_port) == (arc.far_port, arc.port);
+        self.incoming.row(node).iter().any(back)
+    }
+
+    /// Whether traffic that neither begins nor ends at a node may pass it.
+    pub(crate) fn is_transit(&self, node: u32) -> bool {
+        !self.ends_only[node as usize]
     }
 
     /// How many nodes there are.

@@ -27,8 +27,8 @@ pub use constellations::{
 pub use failures::{Failure, FailureTarget, FailureTime};
 pub use ground::{Cable, Host, Obstacle, Station, Waypoint};
 pub use routing::{
-    AreaSize, Bfd, ComputedRouting, DaemonRouting, Families, Igp, Mode, OspfExtra, Reaction,
-    Restart, Routing, Start, System, Timers,
+    AreaSize, Bfd, ComputedRouting, DaemonRouting, Disjoint, Families, Igp, Mode, OspfExtra,
+    Reaction, Restart, Routing, Start, System, Timers,
 };
 pub use traffic::{Action, Flow, Http, Iperf3, Ping, Run, Transport};
 pub use transport::{

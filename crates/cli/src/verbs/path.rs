@@ -38,10 +38,19 @@ pub(crate) fn run(args: &Path) -> Outcome {
         Some(row) => Err(anyhow::anyhow!(
             "{} by {} does not arrive: {}",
             args.b,
-            output::cell(&row["family"]),
+            by(row),
             output::cell(&row["end"])
         )
         .into()),
+    }
+}
+
+/// The family and, of disjoint paths, which.
+fn by(row: &Value) -> String {
+    let family = output::cell(&row["family"]);
+    match row["path"].as_u64() {
+        Some(path) => format!("path {path}, {family}"),
+        None => family,
     }
 }
 
@@ -63,10 +72,7 @@ fn text(answer: &Value) -> String {
             (Some(ns), _) => output::ms(ns),
             (None, _) => output::cell(&row["end"]),
         };
-        text.push_str(&format!(
-            "\nkernel, {}: {sum}\n",
-            output::cell(&row["family"])
-        ));
+        text.push_str(&format!("\nkernel, {}: {sum}\n", by(row)));
         text.push_str(&hops(row));
     }
     let sum = optimum["delay_ns"]
@@ -125,6 +131,9 @@ mod tests {
             ],
             "optimum": {"delay_ns": 2_000_000, "hops": [hop("a", "c", 2_000_000)]},
         });
+        let mut second = answer["kernel"][1].clone();
+        second["path"] = json!(2);
+        assert_eq!(super::by(&second), "path 2, ipv6");
         let mut shared = answer["kernel"][0].clone();
         shared["hops"][0]["next_hops"] = json!(2);
         assert_eq!(

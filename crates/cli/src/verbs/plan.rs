@@ -1,6 +1,6 @@
 //! `constel plan`: who links to whom at an instant; over an interval, see [`super::over`].
 
-use constel_plan::Document;
+use constel_plan::{DisjointRow, Document};
 
 use super::{export, over, scenario};
 use crate::args::Plan;
@@ -46,5 +46,77 @@ pub(crate) fn run(args: &Plan) -> Outcome {
         rows.len(),
         document.time
     ))?;
+    for pair in &document.disjoint {
+        output::text(&disjoint(pair))?;
+    }
     Ok(Exit::Done)
+}
+
+/// A pair's disjoint paths, each with what its ends are called.
+fn disjoint(pair: &DisjointRow) -> String {
+    let [a, b] = &pair.between;
+    let found = pair.paths.iter().filter(|p| p.delay_ns.is_some()).count();
+    let mut text = format!(
+        "\n{}: {found} of {} disjoint paths between {a} and {b}\n",
+        pair.name,
+        pair.paths.len()
+    );
+    let rows: Vec<Vec<String>> = pair
+        .paths
+        .iter()
+        .map(|path| {
+            let address = |end: usize| {
+                let v4 = path.ipv4.map(|own| own[end].to_string());
+                let v6 = path.ipv6.map(|own| own[end].to_string());
+                v4.into_iter().chain(v6).collect::<Vec<_>>().join(" ")
+            };
+            let [from, to] = &path.names;
+            vec![
+                format!("{from} {}", address(0)),
+                format!("{to} {}", address(1)),
+                path.delay_ns
+                    .map_or_else(|| "no path".to_owned(), |ns| output::ms(ns as f64)),
+                match &path.nodes[..] {
+                    [] => "-".to_owned(),
+                    nodes => nodes.join(" "),
+                },
+            ]
+        })
+        .collect();
+    text.push_str(&output::table(&["FROM", "TO", "DELAY", "NODES"], &rows));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use constel_plan::{DisjointPath, DisjointRow};
+
+    #[test]
+    fn a_pair_shows_addresses_delays_and_nodes() {
+        let path = |number: u8, delay_ns, nodes: &[&str]| DisjointPath {
+            names: [format!("a.p.{number}"), format!("b.p.{number}")],
+            ipv4: Some([
+                [10, 80, 0, 2 * number - 1].into(),
+                [10, 80, 0, 2 * number].into(),
+            ]),
+            ipv6: None,
+            delay_ns,
+            nodes: nodes.iter().map(ToString::to_string).collect(),
+        };
+        let pair = DisjointRow {
+            name: "p".to_owned(),
+            between: ["a".to_owned(), "b".to_owned()],
+            paths: vec![
+                path(1, Some(1_500_000), &["a", "s", "b"]),
+                path(2, None, &[]),
+            ],
+        };
+        assert_eq!(
+            super::disjoint(&pair),
+            "\np: 1 of 2 disjoint paths between a and b\n\
+             FROM             TO               DELAY     NODES\n\
+             a.p.1 10.80.0.1  b.p.1 10.80.0.2  1.500 ms  a s b\n\
+             a.p.2 10.80.0.3  b.p.2 10.80.0.4  no path   -\n"
+        );
+    }
 }

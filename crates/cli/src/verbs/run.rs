@@ -103,6 +103,36 @@ fn default_results(lab: &str) -> PathBuf {
     PathBuf::from("results").join(format!("{lab}-{stamp}"))
 }
 
+/// A pair's disjoint paths in a line each, and the steps that had fewer.
+fn disjoint(pair: &Value) -> String {
+    let counts = pair["steps_by_paths"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let steps = |counts: &[Value]| counts.iter().filter_map(Value::as_u64).sum::<u64>();
+    let fewer = &counts[..counts.len().saturating_sub(1)];
+    let mut text = format!(
+        "disjoint paths {}, {} to {}: {} of {} steps had fewer than {}\n",
+        output::cell(&pair["name"]),
+        output::cell(&pair["between"][0]),
+        output::cell(&pair["between"][1]),
+        steps(fewer),
+        steps(&counts),
+        fewer.len(),
+    );
+    for (number, path) in (1..).zip(pair["paths"].as_array().into_iter().flatten()) {
+        let delay = &path["delay_ns"];
+        let ms = |key: &str| delay[key].as_f64().map_or("-".to_owned(), output::ms);
+        text.push_str(&format!(
+            "  path {number}: one way {} to {}, {} steps changed it\n",
+            ms("min"),
+            ms("max"),
+            path["changes"]
+        ));
+    }
+    text
+}
+
 /// A summary for people.
 pub(crate) fn summary_text(summary: &Value) -> String {
     let times = &summary["times"];
@@ -135,6 +165,9 @@ pub(crate) fn summary_text(summary: &Value) -> String {
             converged["complete"],
             converged["looks"]
         ));
+    }
+    for pair in summary["disjoint"].as_array().into_iter().flatten() {
+        text.push_str(&disjoint(pair));
     }
     let handovers = summary["handovers"].as_array().cloned().unwrap_or_default();
     let rows: Vec<Vec<String>> = handovers.iter().map(handover_cells).collect();

@@ -36,7 +36,7 @@ impl Families {
 }
 
 /// What routes Constel computes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ComputedRouting {
     /// Which nodes can be reached.
     pub destinations: Destinations,
@@ -46,6 +46,19 @@ pub struct ComputedRouting {
     pub paths: u8,
     /// How nodes hear of failures; `None`: they know at once.
     pub reaction: Option<Reaction>,
+    /// Pairs with disjoint paths, by name; empty with a reaction.
+    pub disjoint: Vec<Disjoint>,
+}
+
+/// Two nodes with several disjoint paths between them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Disjoint {
+    /// Its name.
+    pub name: Name,
+    /// The two nodes, each a destination.
+    pub between: [Name; 2],
+    /// How many paths, 2..=8.
+    pub paths: u8,
 }
 
 /// How nodes hear of what nobody foresaw.
@@ -72,6 +85,14 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// The pairs with disjoint paths; only computed routing has some.
+    pub fn disjoint(&self) -> &[Disjoint] {
+        match self {
+            Mode::Computed(computed) => &computed.disjoint,
+            Mode::Daemons(_) | Mode::None => &[],
+        }
+    }
+
     /// The daemons, where daemons make the routes.
     pub fn daemons(&self) -> Option<&DaemonRouting> {
         match self {

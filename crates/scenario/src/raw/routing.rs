@@ -54,6 +54,11 @@ pub struct RawRouting {
     /// hop. Only with `mode: computed`; default: all nodes know of a failure at the step in which it happens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reaction: Option<RawReaction>,
+    /// Pairs of nodes with several paths that share no node but these two, by name. For each path both nodes get one more
+    /// address, called `<node>.<pair>.<path>`, and routes to it stand along that path only. Only with `mode: computed`
+    /// and without `reaction`; default: none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub disjoint: BTreeMap<Name, RawDisjoint>,
     /// Timers of OSPF. Only where daemons speak OSPF; default `{hello: 1 s, dead: 4 s}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ospf: Option<RawOspf>,
@@ -95,6 +100,7 @@ impl Default for RawRouting {
             paths: None,
             drain: None,
             reaction: None,
+            disjoint: BTreeMap::new(),
             ospf: None,
             timers: None,
             bfd: None,
@@ -209,6 +215,20 @@ pub struct RawReaction {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 255))]
     pub reach: Option<u8>,
+}
+
+/// Two nodes with several disjoint paths between them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Disjoint")]
+pub struct RawDisjoint {
+    /// The two nodes; each can be a destination.
+    #[schemars(length(min = 2, max = 2))]
+    pub between: Vec<Name>,
+    /// How many paths: at every step those of least total delay, path 1 the shortest.
+    /// Where there are fewer, the last ones lead nowhere.
+    #[schemars(range(min = 2, max = 8))]
+    pub paths: u8,
 }
 
 /// An autonomous system.

@@ -2,6 +2,7 @@
 
 mod cables;
 mod constellations;
+mod disjoint;
 mod failures;
 mod ground;
 mod inputs;
@@ -41,12 +42,20 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
     let mut stations = ground::resolve(parsed, &mut inputs, &mut errors);
     weather::resolve(parsed, &mut stations, &mut inputs, &mut errors);
     radio::need_feeders(parsed, &stations, &mut errors);
-    let routing = routing::resolve(parsed, &mut inputs, &mut errors);
+    let mut routing = routing::resolve(parsed, &mut inputs, &mut errors);
     let nodes = nodes::Nodes::new(parsed, &constellations, &stations, &mut errors);
     let (hosts, cables) = cables::resolve(parsed, &mut inputs, &nodes, &mut errors);
     cables::check_systems(parsed, &nodes, &mut errors);
     let (traffic, mut deferred) = traffic::resolve(parsed, &nodes, &routing, &mut errors);
     let transport = transport::resolve(parsed, &nodes, &traffic, &mut deferred, &mut errors);
+    disjoint::resolve(
+        parsed,
+        &stations,
+        &nodes,
+        &mut routing,
+        &mut deferred,
+        &mut errors,
+    );
     let cross_shell = failures::cross_shell(parsed, &constellations, &mut inputs, &mut errors);
     let failures = failures::failures(parsed, &constellations, &nodes, &mut deferred, &mut errors);
 

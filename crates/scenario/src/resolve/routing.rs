@@ -48,6 +48,7 @@ pub(super) fn resolve(
         ("metric", raw.metric.is_some()),
         ("paths", raw.paths.is_some()),
         ("reaction", raw.reaction.is_some()),
+        ("disjoint", !raw.disjoint.is_empty()),
     ];
     for (key, given) in only_computed {
         if given && !computed {
@@ -87,6 +88,8 @@ pub(super) fn resolve(
                         processing: r.processing,
                         reach: r.reach,
                     }),
+                    // Filled in when nodes are known.
+                    disjoint: Vec::new(),
                 }),
             }
         }

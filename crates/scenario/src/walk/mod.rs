@@ -230,11 +230,15 @@ impl<'a> Walker<'a> {
         };
         let mut complete = true;
         let limit = |keyword| schema.get(keyword).and_then(Json::as_u64);
-        if limit("minItems").is_some_and(|least| (items.len() as u64) < least) {
+        if let Some(least) = limit("minItems").filter(|&least| (items.len() as u64) < least) {
+            let entries = match least {
+                1 => "one entry".to_owned(),
+                least => format!("{least} entries"),
+            };
             let error = self.error(
                 node.span,
                 "empty-list",
-                format!("{} needs at least one entry", self.what()),
+                format!("{} needs at least {entries}", self.what()),
             );
             self.errors.push(error);
             complete = false;
