@@ -24,6 +24,8 @@ struct Case {
     ground: &'static str,
     ends: (&'static str, &'static str),
     families: &'static [&'static str],
+    /// Whether something in the nodes listens to what their kernels announce.
+    listens: bool,
 }
 
 const BOTH: &[&str] = &["ipv4", "ipv6"];
@@ -78,6 +80,7 @@ fn works(case: &Case, daemons: &[(&str, u64)], victim: &str) {
     clock.sleep_until(5.0);
 
     let killed = daemon(&lab, victim);
+    assert_eq!(listens(killed), case.listens);
     rustix::process::kill_process(Pid::from_raw(killed).unwrap(), Signal::KILL).unwrap();
     let died = until(Duration::from_secs(5), "its death is an event", || {
         event(&lab, "daemon-died", victim)
@@ -141,6 +144,7 @@ fn frr_speaks_ospf() {
         ground: "",
         ends: ("tokyo", "london"),
         families: BOTH,
+        listens: true,
     };
     let daemons = [("zebra", 10), ("ospfd", 10), ("ospf6d", 10)];
     works(&case, &daemons, "zebra");
@@ -154,6 +158,7 @@ fn frr_speaks_isis() {
         ground: "",
         ends: ("tokyo", "london"),
         families: BOTH,
+        listens: true,
     };
     works(&case, &[("zebra", 10), ("isisd", 10)], "isisd");
 }
@@ -166,6 +171,20 @@ fn bird_speaks_babel() {
         ground: "",
         ends: ("tokyo", "london"),
         families: BOTH,
+        listens: true,
+    };
+    works(&case, &[("bird", 10)], "bird");
+}
+
+#[test]
+fn bird_speaks_ospf_without_hearing_its_kernel() {
+    let case = Case {
+        name: "deaf",
+        routing: "daemon: bird, protocol: ospf, kernel_events: false",
+        ground: "",
+        ends: ("tokyo", "london"),
+        families: BOTH,
+        listens: false,
     };
     works(&case, &[("bird", 10)], "bird");
 }
@@ -189,6 +208,7 @@ fn frr_speaks_bgp_between_systems() {
         ends: ("user", "server"),
         // FRR's BGP over link-local addresses does not come up, so its systems speak IPv4 alone.
         families: &["ipv4"],
+        listens: true,
     };
     let daemons = [("zebra", 12), ("ospfd", 12), ("bgpd", 4)];
     works(&case, &daemons, "bgpd");
@@ -203,6 +223,7 @@ fn bird_speaks_bgp_between_systems() {
         ground: BEHIND,
         ends: ("user", "server"),
         families: BOTH,
+        listens: true,
     };
     works(&case, &[("bird", 12)], "bird");
 }
@@ -225,6 +246,23 @@ fn event(lab: &Lab, kind: &str, program: &str) -> Option<String> {
     text.lines()
         .find(|line| quoted.iter().all(|word| line.contains(word.as_str())))
         .map(str::to_owned)
+}
+
+/// Whether a socket in a process's network namespace has joined a group of rtnetlink's.
+fn listens(pid: i32) -> bool {
+    let text = fs::read_to_string(format!("/proc/{pid}/net/netlink")).unwrap();
+    let rows: Vec<Vec<&str>> = text
+        .lines()
+        .map(|line| line.split_ascii_whitespace().collect())
+        .collect();
+    assert_eq!(rows[0][1..4], ["Eth", "Pid", "Groups"], "{text}");
+    let routing = rows.iter().filter(|row| row[1] == "0");
+    let groups: Vec<&str> = routing.map(|row| row[3]).collect();
+    // The kernel's own socket, the engine's, and the daemon's for requests.
+    assert!(groups.len() >= 3, "{text}");
+    groups
+        .iter()
+        .any(|groups| u32::from_str_radix(groups, 16).unwrap() != 0)
 }
 
 /// The process number of one of tokyo's daemons.

@@ -27,6 +27,8 @@ pub struct PlaneConfig {
     pub edges: u32,
     /// Decides all random draws of all edges.
     pub seed: u64,
+    /// Frames leave at whole multiples of this; 0: each at its own time. Only [`Relay`] knows it.
+    pub grain_ns: Nanos,
 }
 
 impl PlaneConfig {
@@ -38,6 +40,7 @@ impl PlaneConfig {
             ports,
             edges: ports.saturating_mul(32).clamp(65_536, 1 << 22),
             seed,
+            grain_ns: 0,
         }
     }
 
@@ -80,11 +83,10 @@ impl LinkPlane {
     /// What the kernel refused; [`crate::probe`] explains what is missing.
     pub fn new(kind: DriverKind, config: &PlaneConfig) -> Result<LinkPlane> {
         Ok(match kind {
-            DriverKind::Relay => LinkPlane::Relay(Relay::new(RelayConfig::new(
-                config.lab.as_str(),
-                config.ports,
-                config.seed,
-            ))?),
+            DriverKind::Relay => LinkPlane::Relay(Relay::new(RelayConfig {
+                grain_ns: config.grain_ns,
+                ..RelayConfig::new(config.lab.as_str(), config.ports, config.seed)
+            })?),
             DriverKind::Edt => LinkPlane::Edt(Edt::new(config)?),
             DriverKind::Netem => LinkPlane::Netem(Netem::new(config)?),
         })

@@ -80,11 +80,14 @@ pub(crate) fn fabric(
     let stage = Stage::begin(progress, "link plane", 1);
     // Attaching programs and removing devices wait for RCU grace periods, 25-50 ms each unless expedited.
     let expedited = Expedited::hold(globals, &owner)?;
-    let config = PlaneConfig::new(
-        claim.lab().as_str(),
-        u32::try_from(ports).unwrap_or(u32::MAX),
-        seed,
-    );
+    let config = PlaneConfig {
+        grain_ns: wiring.lab.scenario.grain.ns().unsigned_abs(),
+        ..PlaneConfig::new(
+            claim.lab().as_str(),
+            u32::try_from(ports).unwrap_or(u32::MAX),
+            seed,
+        )
+    };
     let plane = LinkPlane::new(driver, &config)?;
     stage.end("");
 

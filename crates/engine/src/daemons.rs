@@ -2,11 +2,12 @@
 
 mod backoff;
 mod crew;
+mod waves;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use constel_host::process::Supervisor;
@@ -18,13 +19,13 @@ use constel_topology::NodeKind;
 
 use crate::error::EngineError;
 use crate::launcher::Launcher;
-use crate::manifest::memory_bytes;
 use crate::progress::Stage;
-use crate::start::{Decision, Sight, StartControl, runnable};
+use crate::start::StartControl;
 use crate::usage::{self, DaemonsRow, Usage};
 use crate::wiring::Wiring;
 use backoff::Backoff;
 use crew::{Crew, Key};
+use waves::{Waves, processors};
 
 /// A daemon that the others of its node need must listen by then.
 const LISTENS_WITHIN: Duration = Duration::from_secs(60);
@@ -106,7 +107,7 @@ impl Daemons {
         let spec = daemon_spec(&wiring.lab, routing);
         let templates = daemon_templates(routing)
             .map_err(|error| EngineError::Configuration(error.to_string()))?;
-        let crew = Crew::new(launcher, &spec, logs_folder(results))?;
+        let crew = Crew::new(launcher, &spec, routing.kernel_events, logs_folder(results))?;
         self.restart = routing.restart;
         let layout = &wiring.lab.layout;
         let serving = serving_within(&mut wiring.lab.stepper(), 0, horizon_steps);
@@ -136,42 +137,35 @@ impl Daemons {
             let placed = crew.write(node.id, &files)?;
             keys.extend(placed.into_iter().map(|place| (node.id, place)));
         }
-        // First those that others talk to, everywhere: they come up while their fellows are started.
-        let waves = [true, false];
-        self.crew = Some(crew);
-        let mut started = 0;
-        let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let mut control = StartControl::new(
+        let control = StartControl::new(
             routing.start.load,
-            u32::try_from(processors).unwrap_or(u32::MAX),
+            u32::try_from(processors()).unwrap_or(u32::MAX),
             routing.start.memory.bytes(),
         );
-        for first in waves {
-            for &key in &keys {
-                let Some(crew) = &self.crew else { break };
-                if crew.programs[key.1].first != first {
-                    continue;
-                }
-                let limit = Instant::now() + LISTENS_WITHIN;
-                while !crew.ready(key) {
-                    if Instant::now() > limit {
-                        return Err(EngineError::Configuration(format!(
-                            "the first daemon of {} does not listen; see {}",
-                            layout.node(key.0).name,
-                            logs_folder(results).display()
-                        )));
-                    }
-                    std::thread::sleep(LOOK_EVERY);
-                }
-                wait_for_turn(&mut control, started, stopped)?;
-                self.running.add(key, crew.start(key)?);
-                self.since.insert(key, Instant::now());
-                self.held_back_s = control.waited_s();
-                started += 1;
-                stage.reach(started);
-            }
+        let crew = &*self.crew.insert(crew);
+        let waves = Waves::new(control, stage, stopped);
+        let mut outcome = Ok(());
+        // First those that others talk to, everywhere: they come up while their fellows are started.
+        for first in [true, false] {
+            let wave: Vec<Key> = keys
+                .iter()
+                .copied()
+                .filter(|key| crew.programs[key.1].first == first)
+                .collect();
+            outcome = outcome.and_then(|()| {
+                waves.start(&wave, |key| {
+                    wait_until_ready(crew, key, &layout.node(key.0).name, results)?;
+                    crew.start(key)
+                })
+            });
         }
-        Ok(())
+        self.held_back_s = waves.held_back_s();
+        // Those started before something went wrong as well: they are to be ended.
+        for (key, child, at) in waves.started() {
+            self.running.add(key, child);
+            self.since.insert(key, at);
+        }
+        outcome
     }
 
     /// How long starts were held back because the machine was busy, seconds.
@@ -314,38 +308,24 @@ impl Daemons {
     }
 }
 
-/// Waits until the machine can take one more daemon.
-fn wait_for_turn(
-    control: &mut StartControl,
-    started: u64,
-    stopped: &AtomicBool,
+/// Waits until what the daemon talks to listens.
+fn wait_until_ready(
+    crew: &Crew,
+    key: Key,
+    node: &str,
+    results: &Results,
 ) -> Result<(), EngineError> {
-    static CLOCK: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-    let clock = CLOCK.get_or_init(Instant::now);
-    loop {
-        if stopped.load(Ordering::Acquire) {
-            return Err(EngineError::Interrupted);
+    let limit = Instant::now() + LISTENS_WITHIN;
+    while !crew.ready(key) {
+        if Instant::now() > limit {
+            return Err(EngineError::Configuration(format!(
+                "the first daemon of {node} does not listen; see {}",
+                logs_folder(results).display()
+            )));
         }
-        let sight = Sight {
-            now_s: clock.elapsed().as_secs_f64(),
-            runnable: runnable(),
-            available_bytes: memory_bytes("MemAvailable:").unwrap_or(u64::MAX),
-        };
-        match control.decide(sight) {
-            Decision::Start => return Ok(()),
-            Decision::Wait(s) => std::thread::sleep(Duration::from_secs_f64(s)),
-            Decision::Stop => {
-                return Err(EngineError::Unable {
-                    what: format!(
-                        "after {started} daemons, only {} MiB of memory are left",
-                        sight.available_bytes >> 20
-                    ),
-                    remedy: "use a smaller constellation, or areas (`routing.ospf.areas`)"
-                        .to_owned(),
-                });
-            }
-        }
+        std::thread::sleep(LOOK_EVERY);
     }
+    Ok(())
 }
 
 fn fill(

@@ -108,7 +108,7 @@ impl Launcher {
     }
 
     /// Starts a routing daemon: as [`Launcher::start`], with all output in one file, in the daemons' share of the
-    /// processors.
+    /// processors, and with or without `kernel_events`.
     ///
     /// # Errors
     /// As there.
@@ -118,9 +118,12 @@ impl Launcher {
         argv: &[String],
         log: &Path,
         mounts: Vec<Mount>,
+        kernel_events: bool,
     ) -> Result<Child, EngineError> {
-        let share = self.cgroups.daemons.as_ref();
-        self.start_in(node, argv, (log, log), mounts, share)
+        let spawn = self.prepare(node, argv, (log, log), mounts);
+        let spawn = self.cgroups.daemons.iter().fold(spawn, Spawn::cgroup);
+        let spawn = if kernel_events { spawn } else { spawn.deaf() };
+        Ok(spawn.start()?)
     }
 
     /// Starts `argv` in `node`; the two files may be one.
@@ -135,34 +138,31 @@ impl Launcher {
         err: &Path,
         mounts: Vec<Mount>,
     ) -> Result<Child, EngineError> {
-        self.start_in(node, argv, (out, err), mounts, None)
+        Ok(self.prepare(node, argv, (out, err), mounts).start()?)
     }
 
-    fn start_in(
-        &self,
+    /// Everything but the start itself.
+    fn prepare<'a>(
+        &'a self,
         node: NodeId,
         argv: &[String],
         (out, err): (&Path, &Path),
         mounts: Vec<Mount>,
-        share: Option<&LabCgroup>,
-    ) -> Result<Child, EngineError> {
+    ) -> Spawn<'a> {
         let (stdout, stderr) = if out == err {
             (Stdio::Append(out.to_owned()), Stdio::Append(err.to_owned()))
         } else {
             (Stdio::Create(out.to_owned()), Stdio::Create(err.to_owned()))
         };
         let name = &self.wiring.lab.layout.node(node).name;
-        let mut spawn = Spawn::new(&self.lab, argv)
+        let spawn = Spawn::new(&self.lab, argv)
             .node(name)
             .env("PATH", search_path())
             .netns(&self.nodes[node.index()].ns)
             .mounts(mounts)
             .stdout(stdout)
             .stderr(stderr);
-        for cgroup in self.cgroups.all.iter().chain(share) {
-            spawn = spawn.cgroup(cgroup);
-        }
-        Ok(spawn.start()?)
+        self.cgroups.all.iter().fold(spawn, Spawn::cgroup)
     }
 }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use constel_host::claim::{Claim, LabState};
+use constel_host::claim::{Claim, LabState, RuntimeDir};
+use constel_host::rcu::Expedited;
 use constel_observe::detail;
 use constel_observe::events::EventLog;
 use constel_observe::results::Results;
@@ -168,7 +169,10 @@ fn live_with(
         let stopped = options.stop.as_ref();
         let launcher = &fabric.launcher;
         let watched = (&stage, stopped);
+        // Moving a process into a cgroup2 waits for a grace period, and every fork of the host with it.
+        let expedited = Expedited::hold(&RuntimeDir::default().globals(), &claim.owner())?;
         daemons.start(wiring, launcher, routing, horizon, results, watched)?;
+        expedited.finish()?;
         times.daemons_s = begun.elapsed().as_secs_f64();
         times.daemons_held_back_s = daemons.held_back_s();
         stage.end(&in_words(routing));
@@ -287,6 +291,9 @@ pub(crate) fn in_words(routing: &DaemonRouting) -> String {
         Igp::Babel => "Babel",
     };
     let mut words = format!("{software}, {protocol}");
+    if !routing.kernel_events {
+        words.push_str(", without kernel events");
+    }
     if routing.protocol == Igp::Ospf {
         let (lasers, ospf) = (routing.timers, routing.ospf);
         let _ = write!(

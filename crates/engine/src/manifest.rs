@@ -39,6 +39,7 @@ pub(crate) fn manifest(
             "name": driver.kind,
             "why": driver.why,
             "capabilities": driver.kind.capabilities(),
+            "grain_ns": scenario.grain.ns(),
         },
         "runtime": "netns",
         "host": host(),
@@ -66,6 +67,7 @@ fn ospf(lab: &Lab) -> Value {
         "areas": areas.as_ref().map(|areas| areas.rows(&lab.layout)),
         "lasers_in_no_area": areas.as_ref().map(constel_routing::Areas::unused),
         "start": routing.start,
+        "kernel_events": routing.kernel_events,
     })
 }
 

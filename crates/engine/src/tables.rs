@@ -34,6 +34,9 @@ pub(crate) fn installed(
     Ok(socket.routes()?)
 }
 
+/// For so many addresses it is cheaper to ask for each than to read a table, in which every node of a lab may be.
+const FEW: usize = 48;
+
 /// Reads the main table of one node.
 ///
 /// # Errors
@@ -67,7 +70,7 @@ fn forwarding(wiring: &Wiring, node: NodeId, route: &InstalledRoute) -> Option<R
     })
 }
 
-/// Follows the kernels from `from` to a loopback address as [`Tables::walk`] does, asking each on the way for its
+/// Follows the kernels from `from` to a loopback address as [`Tables::walk_at`] does, asking each on the way for its
 /// route to this address alone: the cost does not grow with the tables.
 ///
 /// # Errors
@@ -109,20 +112,8 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Follows the kernels from `from` to a loopback address.
-    ///
-    /// # Errors
-    /// When a kernel does not answer.
-    pub(crate) fn walk(
-        &mut self,
-        snapshot: &Snapshot,
-        from: NodeId,
-        goal: IpAddr,
-    ) -> Result<Walk, EngineError> {
-        self.walk_at(snapshot, from, goal, snapshot.t_ns)
-    }
-
-    /// [`Tables::walk`] over the edges as they are at another moment of the snapshot's step.
+    /// Follows the kernels from `from` to a loopback address over the edges as they are at a moment of the snapshot's
+    /// step.
     ///
     /// # Errors
     /// When a kernel does not answer.
@@ -146,6 +137,35 @@ impl<'a> Tables<'a> {
             None => table.insert(read(self.wiring, self.nodes, node)?),
         };
         Ok(table.lookup(goal).copied())
+    }
+}
+
+/// Routes to a few addresses: each node on a way is asked once, for all of them together. That costs what a handful
+/// of entries of its table would, however long the table.
+struct Asked<'a> {
+    wiring: &'a Wiring,
+    nodes: &'a [LiveNode],
+    goals: Vec<IpAddr>,
+    known: Vec<Option<Vec<Option<Route>>>>,
+}
+
+impl Asked<'_> {
+    fn route(&mut self, node: NodeId, goal: IpAddr) -> Result<Option<Route>, EngineError> {
+        let known = &mut self.known[node.index()];
+        let known = match known {
+            Some(known) => known,
+            None => {
+                let mut socket = self.nodes[node.index()]
+                    .netlink
+                    .lock()
+                    .unwrap_or_else(|e| e.into_inner());
+                let found = socket.lookup(&self.goals)?.into_iter();
+                let found = found.map(|route| forwarding(self.wiring, node, &route?));
+                known.insert(found.collect())
+            }
+        };
+        let place = self.goals.iter().position(|known| *known == goal);
+        Ok(place.and_then(|place| known[place]))
     }
 }
 
@@ -178,13 +198,21 @@ pub(crate) fn standing(
     let layout = &wiring.lab.layout;
     let graph = Graph::new(layout, snapshot, GroundTransit::Never);
     let mut scratch = Scratch::default();
-    let mut tables = Tables::new(wiring, nodes);
     let stations: Vec<NodeId> = layout
         .nodes()
         .iter()
         .filter(|node| node.kind != NodeKind::Satellite)
         .map(|node| node.id)
         .collect();
+    let goals = stations.iter().flat_map(|id| wiring.loopbacks(*id));
+    let mut asked = Asked {
+        wiring,
+        nodes,
+        goals: goals.collect(),
+        known: vec![None; nodes.len()],
+    };
+    let mut tables = Tables::new(wiring, nodes);
+    let few = asked.goals.len() <= FEW;
     let mut standing = Standing::default();
     for &to in &stations {
         let tree = graph.tree(to, &mut scratch);
@@ -194,7 +222,15 @@ pub(crate) fn standing(
             }
             for address in wiring.loopbacks(to) {
                 standing.pairs += 1;
-                let walked = tables.walk(snapshot, from, address)?;
+                let route = |node| {
+                    if few {
+                        asked.route(node, address)
+                    } else {
+                        tables.route(node, address)
+                    }
+                };
+                let (addresses, t_ns) = (&wiring.addresses, snapshot.t_ns);
+                let walked = walk_by(layout, snapshot, addresses, from, address, t_ns, route)?;
                 if walked.arrived() {
                     standing.good += 1;
                 } else if standing.example.is_none() {

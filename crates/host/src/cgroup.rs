@@ -6,7 +6,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -186,11 +186,16 @@ impl LabCgroup {
             .context(|| format!("move process {pid} into {}", self.path.display()))
     }
 
-    /// Opened for writing "0": moves the writer into the group.
-    pub(crate) fn open_procs(&self) -> Result<OwnedFd> {
-        let path = self.path.join("cgroup.procs");
-        let f = File::options().write(true).open(&path);
-        Ok(f.context(|| format!("open {}", path.display()))?.into())
+    /// Where to write "0" so that the writer, which has one thread, moves into the group.
+    pub(crate) fn procs(&self) -> PathBuf {
+        // cgroup v1 can move a thread as well, which Linux does without stopping all forks and exits of the host
+        // for a grace period (tens of milliseconds).
+        let tasks = self.path.join("tasks");
+        if tasks.exists() {
+            tasks
+        } else {
+            self.path.join("cgroup.procs")
+        }
     }
 
     /// The processes in the group and its subgroups. A group that is gone has none.

@@ -98,6 +98,18 @@ fn failures_name_the_step_and_leave_nothing() {
     assert_eq!(e.errno(), Some(libc::ENOEXEC));
 }
 
+/// `ip` binds its socket even where it only asks.
+#[test]
+fn a_deaf_process_cannot_bind_netlink_sockets() {
+    let ns = NetNs::new().unwrap();
+    let script = "ip link show lo > /dev/null 2>&1; echo $?";
+    assert_eq!(output(sh(script).netns(&ns)).1, "0\n");
+    assert_ne!(output(sh(script).netns(&ns).deaf()).1, "0\n");
+    // What it starts is deaf as well.
+    let (_, text) = output(sh("sh -c 'ip link show lo 2>&1'; true").netns(&ns).deaf());
+    assert!(text.contains("Operation not permitted"), "{text}");
+}
+
 #[test]
 fn files_and_private_mounts() {
     let dir = tempfile::tempdir().unwrap();

@@ -57,6 +57,7 @@ pub fn daemon_spec(lab: &Lab, routing: &DaemonRouting) -> Spec {
         gsl_cost: GSL_COST,
         ipv4: families.ipv4,
         ipv6: families.ipv6,
+        kernel_events: routing.kernel_events,
         bfd: routing.bfd.map(|bfd| Bfd {
             // At most a minute: bounds of the scenario.
             interval_ms: u32::try_from(bfd.interval.ns() / 1_000_000).unwrap_or(u32::MAX),

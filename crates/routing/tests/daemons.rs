@@ -28,6 +28,7 @@ const SPEC: Spec = Spec {
     ipv4: true,
     ipv6: true,
     bfd: None,
+    kernel_events: true,
     cable_cost: 10,
     systems: Vec::new(),
     bgp_hello_s: 1,
@@ -63,6 +64,7 @@ fn every_configuration_reads_as_agreed() {
             Spec {
                 ipv6: false,
                 bfd,
+                kernel_events: false,
                 ..SPEC
             },
         ),

@@ -69,6 +69,8 @@ pub struct Scenario {
     pub routing: Routing,
     /// Which driver carries the frames.
     pub driver: DriverChoice,
+    /// Frames leave at whole multiples of this; 0: each at its own time.
+    pub grain: TimeSpan,
     /// What nodes on the way do for the flows that pass them.
     pub transport: OnTheWay,
     /// Flows and commands in order of their start; equal starts in the order of the file.

@@ -86,6 +86,8 @@ pub struct RelayConfig {
     /// The thread wakes this long before a frame is due and spins for the rest; from there on the
     /// lead follows how late wake-ups are observed to be (40 to 200 us).
     pub lead_ns: Nanos,
+    /// Frames leave at whole multiples of this, all that are due together; 0: each at its own time.
+    pub grain_ns: Nanos,
 }
 
 impl RelayConfig {
@@ -99,6 +101,7 @@ impl RelayConfig {
             seed,
             priority: Priority::RealTime,
             lead_ns: 80_000,
+            grain_ns: 0,
         }
     }
 
@@ -244,7 +247,11 @@ impl Relay {
             signals: signals.clone(),
             commands,
             wake_fd: self.loaded.wake_fd()?,
-            waiting: Waiting::new(self.config.priority, self.config.lead_ns),
+            waiting: Waiting::new(
+                self.config.priority,
+                self.config.lead_ns,
+                self.config.grain_ns,
+            ),
             state: State::new(),
         };
         let thread = NamedThread::start(&self.config.lab, move || thread.run());

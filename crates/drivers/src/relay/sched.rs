@@ -5,6 +5,9 @@
 //! is stopped by the kernel for 50 ms each second, and starves the kernel's own threads of its
 //! CPU: it rests in gaps between frames, now and then even without one, and gives up real-time
 //! priority for the rest of a second in which it had too much.
+//!
+//! With a *grain* it does none of this: while frames are inside it wakes at whole multiples of the
+//! grain, takes in what came, sends what is due, and sleeps again.
 
 use std::os::fd::RawFd;
 
@@ -74,6 +77,8 @@ pub(crate) struct Slept {
 pub(crate) struct Waiting {
     priority: Priority,
     lead_ns: Nanos,
+    /// Frames leave at whole multiples of this; 0: at their own times.
+    grain_ns: Nanos,
     /// The kernel lets us run in real time.
     real_time: bool,
     /// We do at the moment.
@@ -91,10 +96,11 @@ struct Since {
 }
 
 impl Waiting {
-    pub(crate) fn new(priority: Priority, lead_ns: Nanos) -> Waiting {
+    pub(crate) fn new(priority: Priority, lead_ns: Nanos, grain_ns: Nanos) -> Waiting {
         Waiting {
             priority,
             lead_ns: lead_ns.clamp(LEAD_MIN_NS, LEAD_MAX_NS),
+            grain_ns,
             real_time: false,
             in_real_time: false,
             last_sleep_ns: 0,
@@ -153,6 +159,16 @@ impl Waiting {
 
     /// What to do when the next thing is due at `due` and there is so much to do `before`.
     pub(crate) fn plan(&self, now: Nanos, due: Nanos, before: Nanos) -> Plan {
+        if self.grain_ns > 0 && due > now {
+            // What comes in meanwhile has a delay before it; only what comes into silence must wake us.
+            return if due == Nanos::MAX {
+                Plan::Sleep { until: due }
+            } else {
+                Plan::Rest {
+                    until: (now / self.grain_ns + 1) * self.grain_ns,
+                }
+            };
+        }
         let until = due.saturating_sub(self.lead_ns + before);
         if until > now {
             return Plan::Sleep { until };
@@ -236,7 +252,7 @@ mod tests {
     use super::*;
 
     fn waiting() -> Waiting {
-        let mut w = Waiting::new(Priority::RealTime, 80_000);
+        let mut w = Waiting::new(Priority::RealTime, 80_000, 0);
         w.real_time = true;
         w.in_real_time = true;
         w
@@ -244,7 +260,7 @@ mod tests {
 
     #[test]
     fn sleeps_until_the_lead_and_spins_after() {
-        let w = Waiting::new(Priority::Nice, 80_000);
+        let w = Waiting::new(Priority::Nice, 80_000, 0);
         assert_eq!(
             w.plan(1000, Nanos::MAX, 0),
             Plan::Sleep {
@@ -289,6 +305,21 @@ mod tests {
     }
 
     #[test]
+    fn with_a_grain_it_wakes_at_whole_multiples_while_frames_are_inside() {
+        let w = Waiting::new(Priority::RealTime, 80_000, 500_000);
+        let rest = |until| Plan::Rest { until };
+        assert_eq!(w.plan(1_000_001, 1_000_002, 55_000), rest(1_500_000));
+        assert_eq!(
+            w.plan(1_500_000, 9_000_000, 0),
+            rest(2_000_000),
+            "for what comes in"
+        );
+        let silence = Plan::Sleep { until: Nanos::MAX };
+        assert_eq!(w.plan(1_000_001, Nanos::MAX, 0), silence);
+        assert_eq!(w.plan(1_000_001, 1_000_001, 0), Plan::Spin, "due");
+    }
+
+    #[test]
     fn a_rest_is_not_ended_by_frames() {
         let mut w = waiting();
         // SAFETY: plain system calls.
@@ -307,7 +338,7 @@ mod tests {
 
     #[test]
     fn the_lead_follows_late_wake_ups() {
-        let mut w = Waiting::new(Priority::Nice, 80_000);
+        let mut w = Waiting::new(Priority::Nice, 80_000, 0);
         w.learn(90_000);
         assert_eq!(w.lead_ns(), 100_000);
         (0..10).for_each(|_| w.learn(1_000_000));

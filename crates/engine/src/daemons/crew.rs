@@ -27,6 +27,8 @@ pub(crate) struct Crew {
     pub(crate) programs: Vec<Program>,
     software: Software,
     logs: PathBuf,
+    /// Whether daemons hear from their kernels.
+    kernel_events: bool,
     /// Whom the folders of FRR's daemons must belong to: user and group.
     owner: Option<(u32, u32)>,
 }
@@ -37,6 +39,7 @@ impl Crew {
     pub(crate) fn new(
         launcher: &Arc<Launcher>,
         spec: &constel_routing::daemons::Spec,
+        kernel_events: bool,
         logs: PathBuf,
     ) -> Result<Self, EngineError> {
         make(&logs)?;
@@ -49,6 +52,7 @@ impl Crew {
             programs: programs(spec),
             software: spec.software,
             logs,
+            kernel_events,
             owner,
         })
     }
@@ -119,7 +123,8 @@ impl Crew {
         );
         let log = self.logs.join(log);
         let mounts = self.mounts(&dir);
-        self.launcher.start_daemon(node, &argv, &log, mounts)
+        self.launcher
+            .start_daemon(node, &argv, &log, mounts, self.kernel_events)
     }
 
     /// What FRR's daemons see in place of the host's folders.

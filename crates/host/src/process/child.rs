@@ -1,6 +1,5 @@
 //! Running children: waited for by descriptor, never by number.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -108,7 +107,7 @@ impl Child {
             if left.is_zero() {
                 return Ok(None);
             }
-            wait_readable(&[self.pidfd()], left)?;
+            wait_readable(self.pidfd(), left)?;
         }
     }
 
@@ -160,132 +159,16 @@ impl Child {
     }
 }
 
-/// Waits until one of the descriptors is readable, or for `timeout`, or for a signal.
-fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> Result<Vec<bool>> {
-    let mut polls: Vec<_> = fds
-        .iter()
-        .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN))
-        .collect();
+/// Waits until the descriptor is readable, or for `timeout`, or for a signal.
+fn wait_readable(fd: BorrowedFd<'_>, timeout: Duration) -> Result<()> {
     let timeout = Timespec {
         tv_sec: timeout.as_secs() as i64,
         tv_nsec: timeout.subsec_nanos() as _,
     };
+    let mut polls = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
     match poll(&mut polls, Some(&timeout)) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => {}
-        Err(e) => Err(e).context(|| "wait for processes".into())?,
-    }
-    Ok(polls.iter().map(|p| !p.revents().is_empty()).collect())
-}
-
-/// Something a [`Supervisor`] reports: a child ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Exited<K> {
-    /// Which child.
-    pub key: K,
-    /// Its number while it lived.
-    pub pid: u32,
-    /// Its command.
-    pub name: String,
-    /// How it ended.
-    pub exit: Exit,
-}
-
-/// Many children under keys of the caller's choice: reaps them and says who ended how.
-#[derive(Debug)]
-pub struct Supervisor<K> {
-    children: BTreeMap<K, Child>,
-}
-
-impl<K> Default for Supervisor<K> {
-    fn default() -> Self {
-        Supervisor {
-            children: BTreeMap::new(),
-        }
-    }
-}
-
-impl<K: Ord + Clone> Supervisor<K> {
-    /// Supervises nobody yet.
-    pub fn new() -> Supervisor<K> {
-        Supervisor::default()
-    }
-
-    /// Takes charge of a child; returns the one that had the key before, if any.
-    pub fn add(&mut self, key: K, child: Child) -> Option<Child> {
-        self.children.insert(key, child)
-    }
-
-    /// A child still in charge.
-    pub fn get(&self, key: &K) -> Option<&Child> {
-        self.children.get(key)
-    }
-
-    /// Gives a child back.
-    pub fn remove(&mut self, key: &K) -> Option<Child> {
-        self.children.remove(key)
-    }
-
-    /// Number of children not yet reported as ended.
-    pub fn len(&self) -> usize {
-        self.children.len()
-    }
-
-    /// Whether all have been reported as ended.
-    pub fn is_empty(&self) -> bool {
-        self.children.is_empty()
-    }
-
-    /// The children in charge.
-    pub fn iter(&self) -> impl Iterator<Item = (&K, &Child)> {
-        self.children.iter()
-    }
-
-    /// Waits at most `timeout` for at least one child to end; reports and forgets all that have.
-    pub fn wait(&mut self, timeout: Duration) -> Result<Vec<Exited<K>>> {
-        let keys: Vec<K> = self.children.keys().cloned().collect();
-        let fds: Vec<_> = self.children.values().map(Child::pidfd).collect();
-        let ready = wait_readable(&fds, timeout)?;
-        let mut out = Vec::new();
-        for key in keys
-            .into_iter()
-            .zip(ready)
-            .filter(|(_, r)| *r)
-            .map(|(k, _)| k)
-        {
-            if let Some(exit) = self.children[&key].try_wait()? {
-                let c = self.children.remove(&key).expect("was there a line ago");
-                out.push(Exited {
-                    key,
-                    pid: c.pid,
-                    name: c.name,
-                    exit,
-                });
-            }
-        }
-        Ok(out)
-    }
-
-    /// Asks all to end, waits `grace` for all together, makes the rest. Reports every end.
-    pub fn terminate_all(&mut self, grace: Duration) -> Result<Vec<Exited<K>>> {
-        for c in self.children.values() {
-            c.signal(Signal::TERM)?;
-        }
-        let mut out = Vec::new();
-        let end = Instant::now() + grace;
-        while !self.is_empty() {
-            let left = end.saturating_duration_since(Instant::now());
-            out.extend(self.wait(left)?);
-            if left.is_zero() {
-                break;
-            }
-        }
-        for c in self.children.values() {
-            c.signal(Signal::KILL)?;
-        }
-        while !self.is_empty() {
-            out.extend(self.wait(Duration::from_secs(1))?);
-        }
-        Ok(out)
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(e) => Err(e).context(|| "wait for a process".into()),
     }
 }
 

@@ -1,18 +1,21 @@
 //! Processes of nodes: started inside namespaces, marked, watched, ended.
 
 mod child;
+mod deaf;
 mod exec;
 mod marks;
 mod mounts;
 mod spawn;
+mod supervisor;
 
-pub use child::{Child, Exit, Exited, Supervisor};
+pub use child::{Child, Exit};
 pub use exec::{Entry, enter_and_exec};
 pub use marks::{
     LAB_VARIABLE, Marked, NODE_VARIABLE, OWNER_VARIABLE, Whose, kill_marked, marked, marked_of,
 };
 pub use mounts::Mount;
 pub use spawn::{Spawn, Stdio};
+pub use supervisor::{Exited, Supervisor};
 
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;

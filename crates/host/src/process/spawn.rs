@@ -14,11 +14,14 @@ use std::ptr;
 use super::child::Child;
 use super::marks::{LAB_VARIABLE, NODE_VARIABLE, OWNER_VARIABLE};
 use super::mounts::{self, Mount, errno};
-use super::{c_string, find_command};
+use super::{c_string, deaf, find_command};
 use crate::cgroup::LabCgroup;
 use crate::error::{Context, Error, Result};
 use crate::ident::ProcessIdent;
 use crate::netns::NetNs;
+
+/// A process is in so many hierarchies of cgroups at most: cgroup2 and cgroup v1's `cpu`.
+const CGROUPS_MAX: usize = 2;
 
 /// Where a standard stream goes.
 #[derive(Debug, Default)]
@@ -48,6 +51,7 @@ pub struct Spawn<'a> {
     mounts: Vec<Mount>,
     dir: Option<PathBuf>,
     stdio: [Stdio; 3],
+    deaf: bool,
 }
 
 impl<'a> Spawn<'a> {
@@ -70,7 +74,15 @@ impl<'a> Spawn<'a> {
             mounts: Vec::new(),
             dir: None,
             stdio: Default::default(),
+            deaf: false,
         }
+    }
+
+    /// The process hears no announcements of the kernel: binding a netlink socket, which joins its groups, fails with
+    /// `EPERM`. Costs its other system calls next to nothing.
+    pub fn deaf(mut self) -> Self {
+        self.deaf = true;
+        self
     }
 
     /// Which node the process belongs to.
@@ -95,6 +107,7 @@ impl<'a> Spawn<'a> {
 
     /// Starts in this cgroup, with everything it will start; one in each hierarchy.
     pub fn cgroup(mut self, group: &'a LabCgroup) -> Self {
+        assert!(self.cgroups.len() < CGROUPS_MAX, "one in each hierarchy");
         self.cgroups.push(group);
         self
     }
@@ -162,25 +175,25 @@ impl<'a> Spawn<'a> {
             .collect::<Result<Vec<_>>>()?;
         let argv = self.argv.iter().map(c_string).collect::<Result<Vec<_>>>()?;
         let [i, o, e] = self.stdio;
-        let streams = [open(i, 0)?, open(o, 1)?, open(e, 2)?];
+        let streams = [prepare(i, 0)?, prepare(o, 1)?, prepare(e, 2)?];
         let cgroups = self
             .cgroups
             .into_iter()
-            .map(LabCgroup::open_procs)
-            .collect::<Result<Vec<_>>>()?;
+            .map(|group| c_string(group.procs()));
+        let cgroups = cgroups.collect::<Result<Vec<_>>>()?;
         let mounts = mounts::prepare(&self.mounts)?;
         let dir = self.dir.map(c_string).transpose()?;
         let plan = Plan {
             program: c_string(&program)?,
             argv: pointers(&argv),
             env: pointers(&env),
-            streams: streams
-                .each_ref()
-                .map(|s| s.as_ref().map(AsRawFd::as_raw_fd)),
-            cgroups: cgroups.iter().map(AsRawFd::as_raw_fd).collect(),
+            alone: !streams.iter().any(|s| matches!(s, Some(Stream::Fd(_)))),
+            streams,
+            cgroups,
             netns: self.netns.map(|n| n.fd().as_raw_fd()),
             mounts: mounts.as_ref(),
             dir: dir.as_deref(),
+            deaf: self.deaf,
         };
         let program = program.display();
         match plan.start()? {
@@ -192,6 +205,7 @@ impl<'a> Spawn<'a> {
                     Stage::Cgroup => format!("put {program} into the lab's cgroup"),
                     Stage::NetNs => format!("put {program} into its network namespace"),
                     Stage::Dir => format!("change the directory of {program}"),
+                    Stage::Deaf => format!("keep {program} from listening to netlink groups"),
                     Stage::Session => format!("start a session for {program}"),
                     Stage::Mount(step) => format!(
                         "{} for {program}",
@@ -204,33 +218,49 @@ impl<'a> Spawn<'a> {
     }
 }
 
-/// Opens a stream; `None` leaves the engine's own in place.
-fn open(s: Stdio, number: i32) -> Result<Option<OwnedFd>> {
-    let file = |path: &Path, o: &mut OpenOptions| {
-        o.open(path)
-            .context(|| format!("open {}", path.display()))
-            .map(OwnedFd::from)
+/// A stream before there is a child.
+enum Stream {
+    /// Opened by the child, which has few descriptors of its own; tried before, so that errors name the file.
+    File(CString, c_int),
+    /// Known only by its number in the engine.
+    Fd(OwnedFd),
+}
+
+/// Prepares a stream; `None` leaves the engine's own in place.
+fn prepare(s: Stdio, number: i32) -> Result<Option<Stream>> {
+    let tried = |path: &Path, how: &mut OpenOptions, flags: c_int| {
+        how.open(path)
+            .context(|| format!("open {}", path.display()))?;
+        Ok::<_, Error>(Some(Stream::File(c_string(path)?, flags)))
     };
-    let fd = match s {
-        Stdio::Inherit => return Ok(None),
-        Stdio::Null => file(
-            Path::new("/dev/null"),
-            OpenOptions::new().read(number == 0).write(number != 0),
-        )?,
-        Stdio::Create(p) => file(
+    match s {
+        Stdio::Inherit => Ok(None),
+        Stdio::Null => {
+            let flags = if number == 0 {
+                libc::O_RDONLY
+            } else {
+                libc::O_WRONLY
+            };
+            Ok(Some(Stream::File(c"/dev/null".to_owned(), flags)))
+        }
+        Stdio::Create(p) => tried(
             &p,
             OpenOptions::new().write(true).create(true).truncate(true),
-        )?,
-        Stdio::Append(p) => file(&p, OpenOptions::new().append(true).create(true))?,
-        Stdio::Fd(fd) => fd,
-    };
-    // Below 3 it could be overwritten while the others are put in place.
-    if fd.as_raw_fd() < 3 {
-        let up = rustix::io::fcntl_dupfd_cloexec(fd.as_fd(), 3)
-            .context(|| "duplicate a descriptor".into())?;
-        return Ok(Some(up));
+            libc::O_WRONLY,
+        ),
+        Stdio::Append(p) => tried(
+            &p,
+            OpenOptions::new().append(true).create(true),
+            libc::O_WRONLY | libc::O_APPEND,
+        ),
+        // Below 3 it could be overwritten while the others are put in place.
+        Stdio::Fd(fd) if fd.as_raw_fd() < 3 => {
+            let up = rustix::io::fcntl_dupfd_cloexec(fd.as_fd(), 3)
+                .context(|| "duplicate a descriptor".into())?;
+            Ok(Some(Stream::Fd(up)))
+        }
+        Stdio::Fd(fd) => Ok(Some(Stream::Fd(fd))),
     }
-    Ok(Some(fd))
 }
 
 /// A NULL-terminated array of pointers into `strings`, which must outlive it.
@@ -247,11 +277,15 @@ struct Plan<'a> {
     program: CString,
     argv: Vec<*const c_char>,
     env: Vec<*const c_char>,
-    streams: [Option<RawFd>; 3],
-    cgroups: Vec<RawFd>,
+    streams: [Option<Stream>; 3],
+    /// The child needs no descriptor of ours but the standard streams and the network namespace's: it is spared a
+    /// copy of the table, which in a lab of thousands of nodes has tens of thousands of them, and closing them again.
+    alone: bool,
+    cgroups: Vec<CString>,
     netns: Option<RawFd>,
     mounts: Option<&'a mounts::Prepared>,
     dir: Option<&'a std::ffi::CStr>,
+    deaf: bool,
 }
 
 /// How far the child came.
@@ -263,6 +297,7 @@ enum Stage {
     Mount(usize),
     Dir,
     Streams,
+    Deaf,
     Exec,
 }
 
@@ -288,7 +323,10 @@ impl Plan<'_> {
         let mut pidfd: c_int = -1;
         // A signal handler of the engine must not run in the child, on the engine's memory.
         let old_mask = block_signals();
-        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
+        let mut flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
+        if self.alone {
+            flags |= libc::CLONE_FILES;
+        }
         // SAFETY: the stack is ours alone, 16-byte aligned and far larger than `child` needs; the
         // calling thread stays suspended (CLONE_VFORK) until the child has executed or exited, so
         // `shared` and everything it refers to outlive the child's use of them. The child runs
@@ -336,14 +374,47 @@ impl Plan<'_> {
             };
         }
         call!(Stage::Session, libc::setsid());
-        for &fd in &self.cgroups {
-            call!(
-                Stage::Cgroup,
-                libc::write(fd, c"0".as_ptr().cast(), 1) as c_int
-            );
-        }
         if let Some(fd) = self.netns {
             call!(Stage::NetNs, libc::setns(fd, libc::CLONE_NEWNET));
+        }
+        if self.alone {
+            // SAFETY: as above. From here on the table of descriptors is the child's own, with the standard streams.
+            // Older kernels lack the call, and copy them all.
+            let own = unsafe {
+                libc::syscall(
+                    libc::SYS_close_range,
+                    3,
+                    u32::MAX,
+                    libc::CLOSE_RANGE_UNSHARE,
+                )
+            };
+            if own < 0 {
+                call!(Stage::Streams, libc::unshare(libc::CLONE_FILES));
+            }
+        }
+        // Before the mounts, which may hide all these files.
+        let mut groups = [-1; CGROUPS_MAX];
+        for (group, path) in groups.iter_mut().zip(&self.cgroups) {
+            // SAFETY: as above.
+            *group = unsafe { libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC) };
+            if *group < 0 {
+                return (Stage::Cgroup, errno());
+            }
+        }
+        for (to, from) in (0..).zip(&self.streams) {
+            let from = match from {
+                None => continue,
+                Some(Stream::Fd(fd)) => fd.as_raw_fd(),
+                Some(Stream::File(path, flags)) => {
+                    // SAFETY: as above.
+                    let fd = unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC) };
+                    if fd < 0 {
+                        return (Stage::Streams, errno());
+                    }
+                    fd
+                }
+            };
+            call!(Stage::Streams, libc::dup2(from, to));
         }
         // After the network namespace: a fresh /sys shows the one its mounter is in.
         if let Some(m) = self.mounts
@@ -353,11 +424,6 @@ impl Plan<'_> {
         }
         if let Some(dir) = self.dir {
             call!(Stage::Dir, libc::chdir(dir.as_ptr()));
-        }
-        for (to, from) in self.streams.iter().enumerate() {
-            if let Some(from) = from {
-                call!(Stage::Streams, libc::dup2(*from, to as c_int));
-            }
         }
         // Namespaces, sockets and locks of the engine must not live on in its children, whoever
         // opened them without O_CLOEXEC. Older kernels lack the call or the flag.
@@ -371,6 +437,16 @@ impl Plan<'_> {
             );
         }
         default_signals();
+        if self.deaf && deaf::enter() < 0 {
+            return (Stage::Deaf, errno());
+        }
+        // Last: from here on it waits for a processor with all the others of its group, and the calling thread for it.
+        for fd in groups.into_iter().filter(|fd| *fd >= 0) {
+            call!(
+                Stage::Cgroup,
+                libc::write(fd, c"0".as_ptr().cast(), 1) as c_int
+            );
+        }
         call!(
             Stage::Exec,
             libc::execve(self.program.as_ptr(), self.argv.as_ptr(), self.env.as_ptr())

@@ -30,6 +30,8 @@ pub struct Context {
     pub timers: Timers,
     /// BFD, or none.
     pub bfd: Option<Bfd>,
+    /// Whether the kernel tells daemons of changes.
+    pub kernel_events: bool,
     /// The node.
     pub node: NodeRow,
     /// Its ports, in order, those without anybody at the other end left out, and cables to other systems.
@@ -252,6 +254,7 @@ pub fn contexts(
             tick_s: spec.tick_s,
         },
         bfd: spec.bfd,
+        kernel_events: spec.kernel_events,
         node: node_row(layout, plan, node),
         ports: port_rows(layout, plan, spec, node, satellites),
         ospf: ospf_rows(layout, plan, spec, areas, node, satellites),

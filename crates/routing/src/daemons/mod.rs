@@ -88,6 +88,8 @@ pub struct Spec {
     pub ipv6: bool,
     /// Whether links are watched by BFD.
     pub bfd: Option<Bfd>,
+    /// Whether BIRD hears from the kernel what changes; otherwise it looks at interfaces every minute.
+    pub kernel_events: bool,
 }
 
 /// A configuration that cannot be written.

@@ -26,6 +26,7 @@ pub(crate) const OSPF: Spec = Spec {
     ipv4: true,
     ipv6: true,
     bfd: None,
+    kernel_events: true,
     cable_cost: 10,
     systems: Vec::new(),
     bgp_hello_s: 1,

@@ -136,6 +136,8 @@ pub struct DaemonRouting {
     pub restart: Option<Restart>,
     /// How fast daemons are started.
     pub start: Start,
+    /// Whether their kernels tell them of changes at once.
+    pub kernel_events: bool,
     /// Routes that do not stand by then never will.
     pub within: TimeSpan,
     /// The user's template of the configuration; `None`: the one shipped.

@@ -76,6 +76,12 @@ pub struct RawRouting {
     /// How fast daemons are started. Only with daemons; default `{load: 16, memory: 512 MiB}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<RawStart>,
+    /// Whether daemons hear at once from their kernel what changes in interfaces, addresses and routes. The kernel
+    /// offers each change to every listener of the host, so that thousands of daemons cost each other more than their
+    /// protocol does. With `false` they look themselves, every minute; failures in a lab happen in the links,
+    /// which no kernel notices. Only with BIRD; default `true`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_events: Option<bool>,
     /// Routes that do not stand so long after the links are up never will: the run ends. Only with daemons;
     /// default `120 s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,6 +112,7 @@ impl Default for RawRouting {
             bfd: None,
             restart: None,
             start: None,
+            kernel_events: None,
             within: None,
             template: None,
         }
@@ -445,6 +452,12 @@ pub struct RawLinks {
     /// Which driver carries the frames.
     #[serde(default)]
     pub driver: DriverChoice,
+    /// Frames leave when they are due or at the next whole multiple of this time, all together: up to so much later
+    /// each, but the processors that thousands of nodes need are not spent on exactness. Counted as lateness, which
+    /// must stay below 1 ms. Only with `driver: relay`; default `0 s`: each at its own time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "1 ms"))]
+    pub grain: Option<TimeSpan>,
 }
 
 /// Which driver carries the frames.

@@ -22,6 +22,7 @@ use crate::diagnostic::Diagnostics;
 use crate::files::Files;
 use crate::model::Scenario;
 use crate::parse::Parsed;
+use crate::raw::DriverChoice;
 use crate::walk::Seg;
 
 use inputs::Inputs;
@@ -58,6 +59,7 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
     );
     let cross_shell = failures::cross_shell(parsed, &constellations, &mut inputs, &mut errors);
     let failures = failures::failures(parsed, &constellations, &nodes, &mut deferred, &mut errors);
+    let grain = grain(parsed, &mut errors);
 
     errors.or(())?;
     Ok(Scenario {
@@ -76,12 +78,30 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
         failures,
         routing,
         driver: raw.links.driver,
+        grain,
         transport,
         traffic,
         inputs: inputs.finish(),
         deferred,
         source: parsed.source().clone(),
     })
+}
+
+/// To which times frames are gathered: a wish that only one driver knows.
+fn grain(parsed: &Parsed, errors: &mut Diagnostics) -> constel_units::TimeSpan {
+    let links = &parsed.raw.links;
+    if links.grain.is_some() && links.driver != DriverChoice::Relay {
+        let error = parsed
+            .error_at_key(
+                &[Seg::Key("links"), Seg::Key("grain")],
+                "no-effect",
+                "`links.grain` has an effect only with `driver: relay`",
+            )
+            .with_reason("what would be ignored is an error, so that no result misleads")
+            .with_suggestion("set `driver: relay`, or remove `grain`");
+        errors.push(error);
+    }
+    links.grain.unwrap_or(constel_units::TimeSpan::from_ns(0))
 }
 
 fn check_times(parsed: &Parsed, errors: &mut Diagnostics) {

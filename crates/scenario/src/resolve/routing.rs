@@ -71,6 +71,7 @@ pub(super) fn resolve(
                 ("bfd", raw.bfd.is_some()),
                 ("restart", raw.restart.is_some()),
                 ("start", raw.start.is_some()),
+                ("kernel_events", raw.kernel_events.is_some()),
                 ("within", raw.within.is_some()),
                 ("template", raw.template.is_some()),
             ];
@@ -154,6 +155,10 @@ fn daemons(
     check_protocol(parsed, software, protocol, errors);
     let timers = timers(parsed, protocol, errors);
     let start = raw.start.clone().unwrap_or_default();
+    if software == Software::Frr && raw.kernel_events.is_some() {
+        // zebra learns of interfaces by nothing else.
+        no_effect(parsed, errors, "kernel_events", "daemon: bird");
+    }
     DaemonRouting {
         software,
         protocol: igp(protocol),
@@ -165,6 +170,7 @@ fn daemons(
             load: start.load,
             memory: start.memory,
         },
+        kernel_events: raw.kernel_events.unwrap_or(true),
         within: raw.within.unwrap_or(TimeSpan::from_ns(120 * NANOS)),
         bfd: bfd(parsed, protocol, errors),
         restart: restart(parsed, errors),

@@ -1,0 +1,185 @@
+//! Many children at once: who ended, and how. The cost grows with those that end, not with those that live.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use rustix::process::Signal;
+
+use super::child::{Child, Exit};
+use crate::error::{Context, Result};
+
+/// So many ends are taken note of at a time.
+const AT_ONCE: usize = 256;
+
+/// Something a [`Supervisor`] reports: a child ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exited<K> {
+    /// Which child.
+    pub key: K,
+    /// Its number while it lived.
+    pub pid: u32,
+    /// Its command.
+    pub name: String,
+    /// How it ended.
+    pub exit: Exit,
+}
+
+/// Many children under keys of the caller's choice: reaps them and says who ended how.
+#[derive(Debug)]
+pub struct Supervisor<K> {
+    children: BTreeMap<K, Child>,
+    /// Whose pidfd is whose; those that the kernel has not been asked to watch yet apart.
+    by_pid: BTreeMap<u32, K>,
+    fresh: Vec<u32>,
+    /// Made when first needed.
+    epoll: Option<OwnedFd>,
+}
+
+impl<K> Default for Supervisor<K> {
+    fn default() -> Self {
+        Supervisor {
+            children: BTreeMap::new(),
+            by_pid: BTreeMap::new(),
+            fresh: Vec::new(),
+            epoll: None,
+        }
+    }
+}
+
+impl<K: Ord + Clone> Supervisor<K> {
+    /// Supervises nobody yet.
+    pub fn new() -> Supervisor<K> {
+        Supervisor::default()
+    }
+
+    /// Takes charge of a child; returns the one that had the key before, if any.
+    pub fn add(&mut self, key: K, child: Child) -> Option<Child> {
+        let before = self.remove(&key);
+        self.by_pid.insert(child.pid(), key.clone());
+        self.fresh.push(child.pid());
+        self.children.insert(key, child);
+        before
+    }
+
+    /// A child still in charge.
+    pub fn get(&self, key: &K) -> Option<&Child> {
+        self.children.get(key)
+    }
+
+    /// Gives a child back.
+    pub fn remove(&mut self, key: &K) -> Option<Child> {
+        let child = self.children.remove(key)?;
+        self.by_pid.remove(&child.pid());
+        let fresh = self.fresh.len();
+        self.fresh.retain(|pid| *pid != child.pid());
+        if let (Some(epoll), true) = (&self.epoll, fresh == self.fresh.len()) {
+            // It was asked for and is open: this cannot fail, and if it did, an end nobody waits for is passed over.
+            let _ = epoll::delete(epoll, &child);
+        }
+        Some(child)
+    }
+
+    /// Number of children not yet reported as ended.
+    pub fn len(&self) -> usize {
+        self.children.len()
+    }
+
+    /// Whether all have been reported as ended.
+    pub fn is_empty(&self) -> bool {
+        self.children.is_empty()
+    }
+
+    /// The children in charge.
+    pub fn iter(&self) -> impl Iterator<Item = (&K, &Child)> {
+        self.children.iter()
+    }
+
+    /// Waits at most `timeout` for at least one child to end; reports and forgets those that have.
+    pub fn wait(&mut self, timeout: Duration) -> Result<Vec<Exited<K>>> {
+        let mut out = Vec::new();
+        for pid in self.ready(timeout)? {
+            let Some(key) = self.by_pid.get(&pid).cloned() else {
+                continue;
+            };
+            let Some(exit) = self.children[&key].try_wait()? else {
+                continue;
+            };
+            if let Some(child) = self.remove(&key) {
+                out.push(Exited {
+                    key,
+                    pid,
+                    name: child.name().to_owned(),
+                    exit,
+                });
+            }
+        }
+        Ok(out)
+    }
+
+    /// Who has ended, by number, after at most `timeout`, or a signal.
+    fn ready(&mut self, timeout: Duration) -> Result<Vec<u32>> {
+        let what = || "wait for processes".to_string();
+        let epoll = match &self.epoll {
+            Some(epoll) => epoll,
+            None => {
+                let fresh = epoll::create(epoll::CreateFlags::CLOEXEC).context(what)?;
+                self.epoll.insert(fresh)
+            }
+        };
+        while let Some(pid) = self.fresh.pop() {
+            let child = self
+                .by_pid
+                .get(&pid)
+                .and_then(|key| self.children.get(key))
+                .expect("fresh ones are in charge");
+            let data = epoll::EventData::new_u64(pid.into());
+            epoll::add(epoll, child, data, epoll::EventFlags::IN).context(what)?;
+        }
+        let timeout = Timespec {
+            tv_sec: timeout.as_secs() as i64,
+            tv_nsec: timeout.subsec_nanos() as _,
+        };
+        let none = epoll::Event {
+            flags: epoll::EventFlags::empty(),
+            data: epoll::EventData::new_u64(0),
+        };
+        let mut events = [none; AT_ONCE];
+        let count = match epoll::wait(epoll, &mut events, Some(&timeout)) {
+            Ok(count) => count,
+            Err(Errno::INTR) => 0,
+            Err(e) => Err(e).context(what)?,
+        };
+        Ok(events[..count]
+            .iter()
+            .map(|e| e.data.u64() as u32)
+            .collect())
+    }
+
+    /// Asks all to end, waits `grace` for all together, makes the rest. Reports every end.
+    pub fn terminate_all(&mut self, grace: Duration) -> Result<Vec<Exited<K>>> {
+        let mut out = Vec::new();
+        if !grace.is_zero() {
+            for c in self.children.values() {
+                c.signal(Signal::TERM)?;
+            }
+            let end = Instant::now() + grace;
+            while !self.is_empty() {
+                let left = end.saturating_duration_since(Instant::now());
+                out.extend(self.wait(left)?);
+                if left.is_zero() {
+                    break;
+                }
+            }
+        }
+        for c in self.children.values() {
+            c.signal(Signal::KILL)?;
+        }
+        while !self.is_empty() {
+            out.extend(self.wait(Duration::from_secs(1))?);
+        }
+        Ok(out)
+    }
+}
