@@ -13,6 +13,16 @@ pub(crate) fn mono_ns() -> u64 {
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
+/// Processor time of the calling thread so far.
+pub(crate) fn thread_cpu() -> Duration {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    // Never negative, and less than a second of nanoseconds.
+    Duration::new(
+        used.tv_sec.unsigned_abs(),
+        used.tv_nsec.unsigned_abs() as u32,
+    )
+}
+
 const HELD: u64 = u64::MAX;
 
 /// The lab's clock; shared by everything that asks what time it is in the lab.

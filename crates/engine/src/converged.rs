@@ -17,6 +17,7 @@ use constel_routing::reach::arrive;
 use constel_routing::{Graph, GroundTransit, Scratch, UNREACHABLE};
 use constel_topology::{NodeId, NodeKind, Snapshot};
 
+use crate::clock::thread_cpu;
 use crate::error::EngineError;
 use crate::nodes::LiveNode;
 use crate::summary::Converged as Row;
@@ -77,7 +78,7 @@ impl Converged {
             inside || wiring.lab.layout.node(to).kind != NodeKind::Satellite
         };
         while !stop.load(Ordering::Acquire) {
-            let started = Instant::now();
+            let (started, cpu) = (Instant::now(), thread_cpu());
             if let Some(snapshot) = view.snapshot() {
                 let look = look(wiring, nodes, &snapshot, &goals, told)?;
                 self.nodes.store(look.nodes, Ordering::Release);
@@ -86,7 +87,8 @@ impl Converged {
                 drop(looks);
                 seen(look);
             }
-            let pause = (started.elapsed() * SHARE).max(EVERY);
+            // Not the time it took: on a busy machine that is mostly others'.
+            let pause = ((thread_cpu() - cpu) * SHARE).max(EVERY);
             let until = Instant::now() + pause;
             while Instant::now() < until && !stop.load(Ordering::Acquire) {
                 std::thread::sleep(Duration::from_millis(50));

@@ -140,6 +140,7 @@ impl Daemons {
         let control = StartControl::new(
             routing.start.load,
             u32::try_from(processors()).unwrap_or(u32::MAX),
+            routing.start.pace.ns() as f64 / 1e9,
             routing.start.memory.bytes(),
         );
         let crew = &*self.crew.insert(crew);

@@ -12,7 +12,7 @@ use constel_topology::{NodeId, Snapshot};
 
 use crate::bring_up::Fabric;
 use crate::changes::{self, Baseline, Row, Watches};
-use crate::clock::{LabClock, mono_ns};
+use crate::clock::{LabClock, mono_ns, thread_cpu};
 use crate::converged::Converged;
 use crate::daemons::{Daemons, Incident, What};
 use crate::error::EngineError;
@@ -83,7 +83,7 @@ impl Run<'_> {
         let started = Instant::now();
         let mut stage = None;
         loop {
-            let look = Instant::now();
+            let cpu = thread_cpu();
             let standing = tables::standing(&self.fabric.wiring, &self.fabric.nodes, snapshot)?;
             let stage = stage.get_or_insert_with(|| {
                 let total = nodes.map_or(standing.pairs, |_| self.fabric.nodes.len());
@@ -121,7 +121,7 @@ impl Run<'_> {
                 let reason = standing.example.or(few).unwrap_or_default();
                 return Err(no_routes(reason));
             }
-            let pause = (look.elapsed() * LOOK_SHARE).max(LOOK_EVERY);
+            let pause = ((thread_cpu() - cpu) * LOOK_SHARE).max(LOOK_EVERY);
             for incident in daemons.watch(&self.fabric.wiring, pause)? {
                 if let Some(failure) = self.tell(None, &incident) {
                     return Err(no_routes(failure));

@@ -39,17 +39,28 @@ const PATIENCE_S: f64 = 0.05;
 #[derive(Debug)]
 pub(crate) struct StartControl {
     most_runnable: u32,
+    pace_s: f64,
     reserve_bytes: u64,
+    /// No start before this.
+    next_s: f64,
     waiting_since_s: Option<f64>,
     waited_s: f64,
 }
 
 impl StartControl {
-    /// `most_runnable` tasks may run or wait on each of `processors`; `reserve_bytes` of memory stay free.
-    pub(crate) fn new(most_runnable: u32, processors: u32, reserve_bytes: u64) -> Self {
+    /// `most_runnable` tasks may run or wait on each of `processors`; it is `pace_s` at least from start to start;
+    /// `reserve_bytes` of memory stay free.
+    pub(crate) fn new(
+        most_runnable: u32,
+        processors: u32,
+        pace_s: f64,
+        reserve_bytes: u64,
+    ) -> Self {
         Self {
             most_runnable: most_runnable.saturating_mul(processors).max(1),
+            pace_s,
             reserve_bytes,
+            next_s: 0.0,
             waiting_since_s: None,
             waited_s: 0.0,
         }
@@ -60,6 +71,9 @@ impl StartControl {
         if sight.available_bytes < self.reserve_bytes {
             return Decision::Stop;
         }
+        if sight.now_s < self.next_s {
+            return Decision::Wait(self.next_s - sight.now_s);
+        }
         let since = *self.waiting_since_s.get_or_insert(sight.now_s);
         let waited = sight.now_s - since;
         if sight.runnable > self.most_runnable && waited < PATIENCE_S {
@@ -67,6 +81,8 @@ impl StartControl {
         }
         self.waited_s += waited;
         self.waiting_since_s = None;
+        // From when it was due, so that waking up late does not add up; but nothing is made up for.
+        self.next_s = self.next_s.max(sight.now_s - self.pace_s) + self.pace_s;
         Decision::Start
     }
 
@@ -149,7 +165,7 @@ mod tests {
     #[test]
     fn the_queue_stays_short_and_the_processors_busy() {
         let mut m = machine(0.05);
-        let mut control = StartControl::new(8, 2, 1 << 29);
+        let mut control = StartControl::new(8, 2, 0.0, 1 << 29);
         let (end_s, most) = m.start(&mut control, 2000, 0);
         assert!(most <= 8 * 2 + 1, "{most}");
         // 2000 x 50 ms on two processors: 50 s, and hardly more.
@@ -160,7 +176,7 @@ mod tests {
     #[test]
     fn an_idle_machine_waits_for_nothing() {
         let mut m = machine(0.0001);
-        let mut control = StartControl::new(8, 2, 1 << 29);
+        let mut control = StartControl::new(8, 2, 0.0, 1 << 29);
         let (end_s, _) = m.start(&mut control, 1000, 0);
         assert!(end_s < 1.1 && control.waited_s() < 1e-9, "{end_s}");
     }
@@ -168,14 +184,27 @@ mod tests {
     #[test]
     fn others_slow_it_down_but_do_not_stop_it() {
         let mut m = machine(0.01);
-        let mut control = StartControl::new(8, 2, 1 << 29);
+        let mut control = StartControl::new(8, 2, 0.0, 1 << 29);
         let (end_s, _) = m.start(&mut control, 20, 1000);
         assert!((0.9..1.3).contains(&end_s), "{end_s}");
     }
 
     #[test]
+    fn the_pace_is_kept_and_is_no_waiting_for_the_machine() {
+        let mut m = machine(0.0001);
+        let mut control = StartControl::new(8, 2, 0.02, 1 << 29);
+        let (end_s, _) = m.start(&mut control, 501, 0);
+        assert!((10.0..10.1).contains(&end_s), "{end_s}");
+        assert!(control.waited_s() < 1e-9);
+        // After a pause, no burst.
+        m.pass(5.0);
+        let (end_s, _) = m.start(&mut control, 51, 0);
+        assert!((15.98..16.1).contains(&end_s), "{end_s}");
+    }
+
+    #[test]
     fn memory_is_kept_in_reserve() {
-        let mut control = StartControl::new(8, 2, 1 << 29);
+        let mut control = StartControl::new(8, 2, 0.0, 1 << 29);
         let sight = Sight {
             now_s: 0.0,
             runnable: 0,

@@ -196,6 +196,8 @@ pub enum AreaSize {
 pub struct Start {
     /// Most tasks that run or wait for each processor before the next is started, at least 1.
     pub load: u32,
+    /// At least so long between two starts.
+    pub pace: TimeSpan,
     /// Memory that stays free.
     pub memory: DataSize,
 }

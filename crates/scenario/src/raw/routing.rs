@@ -73,7 +73,7 @@ pub struct RawRouting {
     /// is not to be trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<RawRestart>,
-    /// How fast daemons are started. Only with daemons; default `{load: 16, memory: 512 MiB}`.
+    /// How fast daemons are started. Only with daemons; default `{load: 16, pace: 0 s, memory: 512 MiB}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<RawStart>,
     /// Whether daemons hear at once from their kernel what changes in interfaces, addresses and routes. The kernel
@@ -343,6 +343,11 @@ pub struct RawStart {
     #[serde(default = "sixteen")]
     #[schemars(range(min = 1, max = 100_000))]
     pub load: u32,
+    /// At least so long between two starts. What a daemon has to do comes later than its start, when hellos have gone
+    /// both ways: those that are started faster than the machine can serve them then all do it at once.
+    #[serde(default = "at_once")]
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "60 s"))]
+    pub pace: TimeSpan,
     /// So much memory stays free, or the run ends.
     #[serde(default = "half_a_gib")]
     pub memory: DataSize,
@@ -352,9 +357,14 @@ impl Default for RawStart {
     fn default() -> Self {
         Self {
             load: sixteen(),
+            pace: at_once(),
             memory: half_a_gib(),
         }
     }
+}
+
+fn at_once() -> TimeSpan {
+    TimeSpan::from_ns(0)
 }
 
 fn sixteen() -> u32 {

@@ -168,6 +168,7 @@ fn daemons(
         ospf: ospf_extra(parsed, (software, protocol), timers, errors),
         start: Start {
             load: start.load,
+            pace: start.pace,
             memory: start.memory,
         },
         kernel_events: raw.kernel_events.unwrap_or(true),
