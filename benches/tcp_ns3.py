@@ -84,13 +84,18 @@ def simulate(case):
 
 
 def bound(control, loss, losses):
-    """Least and greatest relay/ns-3 that is agreement, or None and why there is none."""
+    """Least and greatest relay/ns-3 that is agreement, or None and why there is none.
+
+    Whatever fills the link fills it in both: everything without loss, and BBR, which does not mind it. Reno and cubic
+    go by each loss: with n of them in a measurement it wanders by 1/(2 sqrt(n)) or so, 11 % at 20, on both sides, and
+    ns-3 has no RACK, no tail loss probes, no HyStart++ and no receiver that acknowledges at once after a loss.
+    """
     if loss == 0:
-        return (0.96, 1.04), ""
+        return (0.93, 1.07), ""
     if control == "bbr":
-        return None, "models"
+        return (0.85, 1.15), ""
     if losses < 20:
-        return None, "few losses"
+        return None, f"{losses:.0f} losses"
     return (0.67, 1.5), ""
 
 

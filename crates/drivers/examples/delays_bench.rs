@@ -57,6 +57,7 @@ fn main() {
     if ways.is_empty() {
         ways.push(Some(DriverKind::Relay));
     }
+    let _stamped = stamps_begin();
     println!("ms from the command until a frame takes the new delay");
     println!(
         "{:>6} {:>6} {:>6} {:>10} {:>10}",

@@ -81,11 +81,7 @@ fn main() {
     {
         fail(format!("--only {only}: there is no such bench"));
     }
-    // While no socket wants time stamps the kernel takes none, and begins with it some time after
-    // the first one does; until then a frame is stamped when it is read.
-    let stamped = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
-    support::stamp(&stamped);
-    std::thread::sleep(std::time::Duration::from_millis(200));
+    let _stamped = support::stamps_begin();
     let mut results = Vec::new();
     for (name, bench) in benches {
         if options.only.as_deref().is_none_or(|only| only == name) {

@@ -14,12 +14,16 @@ fn loss_is_binomial_and_follows_from_the_seed() {
             lab.apply(vec![set(0, 1, lossy)]);
             let far = listener(&lab, 1);
             let sender = sender(&lab);
-            for n in 0..count {
-                sender.send(&numbered(mac_of(PortId(1)), n, 60));
-                if n % 50 == 49 {
-                    thread::sleep(Duration::from_millis(2));
+            let sending = thread::spawn(move || {
+                stay_on_one_processor();
+                for n in 0..count {
+                    sender.send(&numbered(mac_of(PortId(1)), n, 60));
+                    if n % 50 == 49 {
+                        thread::sleep(Duration::from_millis(2));
+                    }
                 }
-            }
+            });
+            sending.join().unwrap();
             let got: BTreeSet<u32> = drain(&far, Duration::from_secs(1))
                 .iter()
                 .map(|f| f.0)

@@ -246,6 +246,26 @@ pub fn stamp(socket: &impl AsRawFd) {
     set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1i32);
 }
 
+/// While no socket wants time stamps the kernel takes none, and begins with it some time after the first one does; until
+/// then a frame is stamped when it is read. To be held for as long as stamps are to be right.
+pub fn stamps_begin() -> std::net::UdpSocket {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    stamp(&socket);
+    std::thread::sleep(Duration::from_millis(200));
+    socket
+}
+
+/// Keep the calling thread on one processor: what it sends from another may go before what it sent before.
+pub fn stay_on_one_processor() {
+    // SAFETY: an all-zero set is valid; the calls are about the calling thread.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(libc::sched_getcpu() as usize, &mut set);
+        let result = libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
+        assert_eq!(result, 0, "{}", io::Error::last_os_error());
+    }
+}
+
 /// Room for everything a test sends, however slow its receiver.
 pub fn roomy(socket: &impl AsRawFd) {
     set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, 64i32 << 20);
