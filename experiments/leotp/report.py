@@ -55,6 +55,16 @@ def pct(x, digits=1):
     return "" if x is None else f"{100 * x:+.{digits}f} %"
 
 
+OLD = ("Run with the 48 bytes that Data's header had before, beyond() before it drained queues, and bbr-like segments with LEOTP's headers instead "
+       "of TCP's.")
+
+
+def age(out, d):
+    """Says so where the figures are those of the program as it was."""
+    if d.get("header_bytes") != 30:
+        out += [OLD, ""]
+
+
 def protocols(rows, k="protocol"):
     return list(dict.fromkeys(r[k] for r in rows))
 
@@ -75,12 +85,15 @@ def grid(out, d, across, value, digits=2, k="protocol", scale=1.0, unit=""):
 def vt(out):
     if d := load("vt-fig2"):
         out += ["## Fig. 2: throughput over hops", "", "20 Mbit/s, 10 ms RTT, 0.5 % loss a hop; Mbit/s of payload. Paper: at 10 hops BBR has lost 9 %, PCC 33 %, Cubic and Hybla are below 2 Mbit/s from 5 hops on.", ""]
+        age(out, d)
         grid(out, d, "hops", "mbps", unit="Mbit/s at hops")
     if d := load("vt-fig3"):
         out += ["## Fig. 3: one-way delay, theory and measurement", "", f"10 hops of 10 ms, 0.5 % loss. Equations 2 and 3: mean {d['equation_2_ms']:.1f} and {d['equation_3_ms']:.1f} ms. Paper: p99 300 ms and 120 ms, largest 700 ms and 160 ms.", ""]
+        age(out, d)
         table(out, ["", "mean ms", "p99 ms", "largest ms"], [[r["what"], r["owd_mean_ms"], r["owd_p99_ms"], r["owd_max_ms"]] for r in d["rows"]])
     if d := load("vt-fig5"):
         out += ["## Fig. 5: queueing over propagation delay", "", "5 hops, the second 10 +- 1 Mbit/s (2 s); mean queueing, ms. Paper: Cubic and Hybla above 100 ms at all delays; BBR 32 ms at 20 ms, rising beyond them at 100 ms.", ""]
+        age(out, d)
         grid(out, d, "propagation_ms", "queueing_ms", 1, unit="ms at propagation of ms")
     if d := load("vt-fig12"):
         out += ["## Fig. 10: recovery of lost packets", "", "5 hops of 20 ms hopRTT at full rate; mean delay of lost packets beyond the median packet's, and how much less that is than without Midnodes and than bbr-like's. Paper: 59 to 64 % less.", ""]
@@ -90,18 +103,22 @@ def vt(out):
                for (p, l), v in late.items() if p in ("default", "published", "beyond", "endpoints only", "bbr")])
     if d := load("vt-fig12"):
         out += ["## Figs 11 and 12: throughput and sender's traffic over loss", "", "5 hops of 20 Mbit/s and 20 ms hopRTT; 19.2 Mbit/s of LEOTP's payload fit. Paper: from 0 to 1 % loss BBR loses 12 %, PCC 23 %, LEOTP 1 %.", ""]
+        age(out, d)
         grid(out, d, "loss", "mbps", unit="Mbit/s at loss")
         grid(out, d, "loss", "throughput_lost", 2, scale=100, unit="throughput lost, %")
         out += ["Traffic the sender sends for 100 MB, MB (Fig. 11). Paper: LEOTP's slope is about 20 % of BBR's.", ""]
         grid(out, d, "loss", "mb_sent_for_100_mb", 2, unit="MB at loss")
     if d := load("vt-fig13"):
         out += ["## Fig. 13: link switching", "", "Two paths, 80 and 90 ms RTT, 20 Mbit/s; what is on the abandoned one is lost; Mbit/s over the seconds between switches. Paper: at 1 s LEOTP has 34 % more than BBR and 15 % more than PCC.", ""]
+        age(out, d)
         grid(out, d, "interval_s", "mbps", unit="Mbit/s at s")
     if d := load("vt-fig14"):
         out += ["## Fig. 14: square wave", "", "Second of 10 hops 10 +- 1 Mbit/s (2 s), propagation 100 ms; at most 9.60 Mbit/s of payload fit. Paper: all TCP more than 100 ms of queue; LEOTP end to end below 8 Mbit/s at near-optimal delay; LEOTP trades delay for throughput by BL_tar.", ""]
+        age(out, d)
         table(out, ["", "BL_tar", "Mbit/s", "mean OWD ms", "p99 ms"], [[name(r["protocol"].split(",")[0]) + r["protocol"][len(r["protocol"].split(",")[0]):], r["bl_tar_segments"] or "", r["mbps"], r["owd_mean_ms"], r["owd_p99_ms"]] for r in d["rows"]])
     if d := load("vt-fig15"):
         out += ["## Fig. 15: fairness", "", "Three flows share 5 Mbit/s and 30 ms of round trip, each beginning 200 s after the one before; 600 s; Mbit/s of each over the last 150 s, first flow first. Paper: with the same round trip (60 ms) both LEOTP and BBR converge to similar shares; with 90, 120 and 150 ms the BBR flow with the longer one gets more, LEOTP stays fair.", ""]
+        age(out, d)
         table(out, ["", "round trips ms", "shares Mbit/s", "sum", "Jain"], [[name(r["protocol"]), ", ".join(map(str, r["rtt_ms"])), ", ".join(f"{x:.2f}" for x in r["shares_mbps"]), r["mbps"], f"{r['jain']:.3f}"] for r in d["rows"]])
     if d := load("vt-satellites"):
         out += ["## Figs 16 to 18, Table II and partial coverage, in virtual time over the real paths", "",
@@ -109,13 +126,16 @@ def vt(out):
         for to in protocols(d["rows"], "to"):
             rs = [r for r in d["rows"] if r["to"] == to]
             out += [f"Beijing to {to}: {rs[0]['hops']} hops, propagation {rs[0]['propagation_ms']} ms, uplink {rs[0]['uplink_mbps']} Mbit/s on average.", ""]
+            age(out, rs[0])
             table(out, ["", "case", "Mbit/s", "mean OWD ms", "p99 ms", "queueing ms", "throughput against bbr-like", "OWD against bbr-like"],
                   [[name(r["protocol"]), r["case"], r["mbps"], r["owd_mean_ms"], r["owd_p99_ms"], r["queueing_ms"], pct(r["throughput_against_bbr"]), pct(r["owd_against_bbr"])] for r in rs])
     if d := load("vt-eq10"):
         out += ["## Equation 10", "", "The ablation's order over 19 hops of 5 ms hopRTT (see README); Mbit/s and mean OWD ms.", ""]
+        age(out, d)
         table(out, ["constants", "A", "B", "C", "D", "order of Table II"], [[r["variant"]] + [f"{r[w][0]:.2f}, {r[w][1]:.1f}" for w in "ABCD"] + ["yes" if r["order"] else "no"] for r in d["rows"]])
     if d := load("vt-heldout"):
         out += ["## Held-out paths", "", "Chosen after the constants, three seeds: Mbit/s, mean and p99 OWD ms.", ""]
+        age(out, d)
         ps = [k for k in d["rows"][0] if k != "path"]
         table(out, ["path"] + [name(p) for p in ps], [[r["path"]] + [f"{r[p]['mbps']:.2f}, {r[p]['owd_mean_ms']:.1f}, {r[p]['owd_p99_ms']:.0f}" for p in ps] for r in d["rows"]])
 

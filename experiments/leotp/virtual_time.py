@@ -4,6 +4,7 @@ Baselines here are "like" the kernel's: same laws, our code (crates/leotp/tests/
 kernel's own. Raw data: raw/vt-*.json."""
 import json, os, random, sys, time
 import sat
+from lab import LEOTP_HEADER
 from vt import chain, hop, mean, run, run_all, square
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -15,7 +16,7 @@ KEEP = ("mbps", "owd_mean_ms", "lost_owd_mean_ms", "lost", "sent_per_delivered",
 def save(name, rows, **extra):
     os.makedirs(RAW, exist_ok=True)
     with open(os.path.join(RAW, f"vt-{name}.json"), "w") as f:
-        json.dump({"figure": name, **extra, "rows": rows}, f, indent=1)
+        json.dump({"figure": name, "header_bytes": LEOTP_HEADER, **extra, "rows": rows}, f, indent=1)
         f.write("\n")
     for r in rows:
         print(name, {k: round(v, 3) if isinstance(v, float) else v for k, v in r.items() if not isinstance(v, list)}, flush=True)
@@ -191,6 +192,8 @@ def satellites(seeds=(7, 8, 9), seconds=90, before=120):
     except (OSError, ValueError):
         old = []
     new = {r["to"] for r in rows}
+    for r in rows:
+        r["header_bytes"] = LEOTP_HEADER
     save("satellites", [r for r in old if r["to"] not in new] + rows)
 
 
