@@ -142,13 +142,13 @@ impl Launcher {
     }
 
     /// Everything but the start itself.
-    fn prepare<'a>(
-        &'a self,
+    fn prepare(
+        &self,
         node: NodeId,
         argv: &[String],
         (out, err): (&Path, &Path),
         mounts: Vec<Mount>,
-    ) -> Spawn<'a> {
+    ) -> Spawn<'_> {
         let (stdout, stderr) = if out == err {
             (Stdio::Append(out.to_owned()), Stdio::Append(err.to_owned()))
         } else {
