@@ -22,7 +22,7 @@ def name(x):
 
 def flow(r):
     """A lab row's flow; rows from before Data's header became shorter say so."""
-    return name(r["flow"]) + (", 48-byte header" if r.get("header_bytes") == 48 else "")
+    return name(r["flow"]) + (", 48-byte header" if r.get("header_bytes") == 48 else "") + (f", {r['constants']}" if "constants" in r else "")
 
 
 # On a lab's link beside 1,400 bytes of LEOTP: Ethernet 14, IPv4 20, UDP 8, Data 30; beside 1,448 of TCP: 14, 20, 32.
@@ -63,6 +63,8 @@ def age(out, d):
     """Says so where the figures are those of the program as it was."""
     if d.get("header_bytes") != 30:
         out += [OLD, ""]
+    elif "constants" in d:
+        out += [f"Run with other constants of beyond() than it has now: {d['constants']}.", ""]
 
 
 def protocols(rows, k="protocol"):
@@ -147,7 +149,7 @@ def trust(v):
 def lab_row(r, *more):
     packet = r.get("packet_owd_mean_ms")
     return [r["mbps"], *more, r["owd_mean_ms"], r["owd_ms"][198] if r["owd_ms"] else "", packet if packet is not None else "not measured",
-            f"{r.get('sent_per_delivered', 0):.3f}", trust(r["verdict"])]
+            f"{r['sent_per_delivered']:.3f}" if "sent_per_delivered" in r else "", trust(r["verdict"])]
 
 
 LAB_HEAD = ["OWD mean ms", "p99 ms", "OWD of packets ms", "sent / delivered", "host kept up"]
@@ -158,8 +160,8 @@ def lab(out):
             "the wait for what was lost before it. OWD of packets is from captures at both ends, first departure to first arrival in any order.", ""]
     if d := load("lab-fig12"):
         out += ["## Figs 11 and 12 in a lab", "", "5 hops of 20 Mbit/s and 20 ms hopRTT; 19.0 Mbit/s of payload fit (links count Ethernet headers; 18.8 with the header of 48 bytes that Data had before). Paper: from 0 to 1 % loss BBR loses 12 %, PCC 23 %, LEOTP 1 %; loss-based TCP is below 5 Mbit/s from 0.1 % on.", ""]
-        clean = {r["flow"]: r["mbps"] for r in d["rows"] if r["loss"] == 0}
-        lost = lambda r: pct(r["mbps"] / clean[r["flow"]] - 1) if clean.get(r["flow"]) else ""
+        clean = {flow(r): r["mbps"] for r in d["rows"] if r["loss"] == 0}
+        lost = lambda r: pct(r["mbps"] / clean[flow(r)] - 1) if clean.get(flow(r)) else ""
         table(out, ["", "loss", "Mbit/s", "against no loss"] + LAB_HEAD, [[flow(r), f"{100 * r['loss']:g} %"] + lab_row(r, lost(r)) for r in d["rows"]])
     if d := load("lab-fig14"):
         out += ["## Fig. 14 in a lab", "", "Square wave 10 +- 1 Mbit/s (2 s) on the second of 10 hops, propagation 100 ms; 9.5 Mbit/s of payload fit (9.4 with the header of 48 bytes). Paper: all TCP more than 100 ms of queue; LEOTP's BL_tar trades delay for throughput.", ""]

@@ -226,8 +226,8 @@ impl Params {
             drain_queue: true,
             new_neighbour_new_hop: true,
             decrease: 0.85,
-            increase_segments: 0.25,
-            queue_threshold_segments: 2.0,
+            increase_segments: 0.5,
+            queue_threshold_segments: 2.5,
             target_buffer_bytes: 8 * 1400,
             ..Self::default()
         }
