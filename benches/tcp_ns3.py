@@ -9,9 +9,10 @@ Same rate, delays, queue (drop-tail, one bandwidth-delay product), loss (indepen
 there only), segment size and times; receive and send buffers do not limit. ns-3's congestion
 controls are its own models, not Linux's code: reno is TcpLinuxReno, cubic TcpCubic, bbr TcpBbr.
 What Linux has other defaults for is set to Linux's: an acknowledgement for every other segment or
-after 40 ms, a retransmission timer of 200 ms at least. With loss ns-3 runs with RUNS seeds, and
-its mean counts. Simulated time: what ns-3 finds follows from the case and the seed alone, however
-busy the machine; with `--keep` it is written down as it comes, and not simulated again.
+after 40 ms, a retransmission timer of 200 ms at least. Where results wander (reno and cubic with
+loss) ns-3 runs with RUNS seeds, and its mean counts. It all happens in simulated time: what ns-3
+finds follows from the case and the seed alone, however busy the machine; with `--keep` it is
+written down as it comes, and not simulated again.
 
 Where both must agree, and how closely, stands in `bound`. Exit code 1 when a bound is broken.
 """
@@ -19,6 +20,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import statistics
 import sys
 
 RATE_BPS = 20_000_000
@@ -83,12 +85,16 @@ def simulate(case):
     return (sink.GetTotalRx() - before) * 8 / seconds
 
 
+# Reno and cubic under loss together, relay/ns-3, geometric mean of the cases that are judged.
+LOSSY_MEAN = (0.7, 1.4)
+
+
 def bound(control, loss, losses):
     """Least and greatest relay/ns-3 that is agreement, or None and why there is none.
 
     Whatever fills the link fills it in both: everything without loss, and BBR, which does not mind it. Reno and cubic
     go by each loss: with n of them in a measurement it wanders by 1/(2 sqrt(n)) or so, 11 % at 20, on both sides, and
-    ns-3 has no RACK, no tail loss probes, no HyStart++ and no receiver that acknowledges at once after a loss.
+    ns-3 has no RACK, no tail loss probes and no HyStart++. So a factor of 2 for each case, and LOSSY_MEAN for all.
     """
     if loss == 0:
         return (0.93, 1.07), ""
@@ -96,7 +102,7 @@ def bound(control, loss, losses):
         return (0.85, 1.15), ""
     if losses < 20:
         return None, f"{losses:.0f} losses"
-    return (0.67, 1.5), ""
+    return (0.5, 2.0), ""
 
 
 def judge(row):
@@ -105,6 +111,13 @@ def judge(row):
     row["ratio"] = row["goodput_bps"] / max(mean, 1)
     row["bound"], row["why_none"] = bound(row["congestion_control"], row["loss_ratio"], losses)
     row["holds"] = row["bound"] and row["bound"][0] <= row["ratio"] <= row["bound"][1]
+
+
+def lossy_mean(rows):
+    """Relay/ns-3 of the judged cases of reno and cubic under loss; None where there are none."""
+    ratios = [row["ratio"] for row in rows
+              if row["bound"] and row["loss_ratio"] > 0 and row["congestion_control"] != "bbr"]
+    return statistics.geometric_mean(ratios) if ratios else None
 
 
 def show(rows):
@@ -156,7 +169,8 @@ def main():
 
     def cases(row):
         case = (row["congestion_control"], row["rtt_ms"], row["loss_ratio"], row["seconds"])
-        return [(*case, run) for run in range(1, RUNS + 1 if row["loss_ratio"] > 0 else 2)]
+        wanders = row["loss_ratio"] > 0 and row["congestion_control"] != "bbr"
+        return [(*case, run) for run in range(1, RUNS + 1 if wanders else 2)]
 
     found = find([case for row in rows for case in cases(row)], arguments.keep)
     for row in rows:
@@ -166,8 +180,12 @@ def main():
         print(json.dumps(rows, indent=1))
     else:
         show(rows)
-    if any(row["holds"] is False for row in rows):
-        sys.exit(1)
+    mean = lossy_mean(rows)
+    if mean is not None:
+        print(f"reno and cubic under loss, all judged cases: {mean:.2f}, {LOSSY_MEAN[0]} to {LOSSY_MEAN[1]}", file=sys.stderr)
+    sound = mean is None or LOSSY_MEAN[0] <= mean <= LOSSY_MEAN[1]
+    if not sound or any(row["holds"] is False for row in rows):
+        sys.exit("a bound is broken")
 
 
 if __name__ == "__main__":

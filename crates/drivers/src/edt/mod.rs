@@ -9,8 +9,8 @@
 //! ```
 //! The model is that of `constel-link` (service, queue in front of it, delay line behind), as in "Network Emulation
 //! in Large-Scale Virtual Edge Testbeds", Algorithm 1, with what is missing there: the server's next free instant is
-//! at least now, remainders of a nanosecond are kept, a queue limit, loss that uses air time, order kept when the
-//! delay shrinks, a lock for each edge, every EtherType. Each edge is a flow of its own in the fq, which lets no
+//! at least now, remainders of a nanosecond are kept, a queue limit, ECN marks by the time a frame waits, loss that
+//! uses air time, order kept when the delay shrinks, a lock for each edge, every EtherType. Each edge is a flow of its own in the fq, which lets no
 //! flow wait for another's departure times.
 //!
 //! Parameters have two banks and an epoch that says which one is in force, so an update of any number of edges takes
