@@ -151,7 +151,7 @@ struct Part {
     stations: Vec<Station>,
     asked: Vec<Option<Asked>>,
     flows: Vec<FlowTally>,
-    /// Satellites that reach each other, as a forest of parents.
+    /// Nodes that reach each other, as a forest of parents; of stations only those that traffic passes through.
     parent: Vec<u32>,
     /// When the station's first link of the sample is usable; `u64::MAX` if none is.
     lit_from: Vec<u64>,
@@ -232,7 +232,7 @@ impl Part {
     fn connect(&mut self, lab: &Lab, snapshot: &Snapshot, end_ns: u64) {
         let satellites = lab.layout.satellite_count();
         self.parent.clear();
-        self.parent.extend(0..satellites as u32);
+        self.parent.extend(0..lab.layout.nodes().len() as u32);
         self.lit_from.clear();
         self.lit_from.resize(self.stations.len(), u64::MAX);
         self.linked.iter_mut().for_each(Vec::clear);
@@ -253,7 +253,8 @@ impl Part {
                 };
                 self.linked[s].push(satellite);
                 self.lit_from[s] = self.lit_from[s].min(up_from_ns);
-            } else if up_from_ns < end_ns && a.index() < satellites && b.index() < satellites {
+            }
+            if up_from_ns < end_ns && lab.layout.is_transit(a) && lab.layout.is_transit(b) {
                 let (a, b) = (self.root(a.0), self.root(b.0));
                 self.parent[a.max(b) as usize] = a.min(b);
             }
@@ -269,13 +270,13 @@ impl Part {
         node
     }
 
-    /// From when on in the sample there is a path; `u64::MAX` for never. Nothing passes through the ground.
+    /// From when on in the sample there is a path; `u64::MAX` for never. Ends that nothing passes through are reached
+    /// from the satellites they are linked with.
     fn path_from(&mut self, satellites: usize, a: NodeId, b: NodeId) -> u64 {
         let mut roots = |node: NodeId| {
-            let seats = match node.index().checked_sub(satellites) {
-                None => vec![node],
-                Some(s) => self.linked[s].clone(),
-            };
+            let linked = node.index().checked_sub(satellites);
+            let mut seats = linked.map_or_else(Vec::new, |s| self.linked[s].clone());
+            seats.push(node);
             seats
                 .into_iter()
                 .map(|n| self.root(n.0))
@@ -285,9 +286,11 @@ impl Part {
         if !of_a.iter().any(|r| of_b.contains(r)) {
             return u64::MAX;
         }
+        // An end without a link to a satellite has a cable.
         let lit = |node: NodeId| {
-            node.index()
-                .checked_sub(satellites)
+            let linked = node.index().checked_sub(satellites);
+            linked
+                .filter(|&s| !self.linked[s].is_empty())
                 .map_or(0, |s| self.lit_from[s])
         };
         lit(a).max(lit(b))

@@ -101,6 +101,55 @@ fn dark_time_is_what_contacts_leave() {
     }
 }
 
+/// Two shells that meet at a gateway only, which does not always see both, and a host behind it.
+const TWO_SHELLS: &str = "constel: 1
+name: two
+seed: 1
+start: 2026-11-21T00:00:00Z
+duration: 1 h
+step: 10 s
+constellations:
+  u:
+    walker: {pattern: delta, inclination: 53 deg, satellites: 40, planes: 4, phasing: 1, altitude: 1200 km}
+    isl: {pattern: plus-grid, link: {rate: 1 Mbit/s}}
+    gsl: {min_elevation: 25 deg, link: {rate: 1 Mbit/s}}
+  v:
+    walker: {pattern: delta, inclination: 70 deg, satellites: 40, planes: 4, phasing: 1, altitude: 1200 km}
+    isl: {pattern: plus-grid, link: {rate: 1 Mbit/s}}
+    gsl: {min_elevation: 25 deg, link: {rate: 1 Mbit/s}}
+ground:
+  stations:
+    gate: {latitude: 48 deg, longitude: 2 deg, gateway: true}
+    b: {latitude: 40 deg, longitude: -74 deg}
+  hosts:
+    server: {latitude: 48 deg, longitude: 3 deg}
+  cables:
+    - {from: gate, to: server, delay: 1 ms, link: {rate: 1 Gbit/s}}
+traffic:
+  - {name: across, at: 0 s, for: 3600 s, ping: {from: u-p00-s00, to: v-p00-s00}}
+  - {name: to-server, at: 0 s, for: 3600 s, ping: {from: u-p00-s00, to: server}}
+  - {name: b-to-server, at: 0 s, for: 3600 s, ping: {from: b, to: server}}
+";
+
+#[test]
+fn flows_pass_gateways_and_cables_and_no_other_station() {
+    let lab = lab_of(TWO_SHELLS);
+    let whole = interval(&lab, 0, 3600);
+    let coverage = Coverage::new(&lab, whole, false, 2);
+    let pairs = parse_pairs(&lab, "u-p00-s00:v-p00-s00,u-p00-s00:server,b:server").unwrap();
+    let series = Series::new(&lab, whole, pairs, false, 1).unwrap();
+    for (flow, summary) in coverage.flows.iter().zip(&series.summaries) {
+        assert_eq!(
+            flow.path_s,
+            10.0 * summary.with_path as f64,
+            "{}",
+            flow.flow
+        );
+        let always_or_never = [0.0, 3600.0].contains(&flow.path_s);
+        assert!(!always_or_never, "{} {}", flow.flow, flow.path_s);
+    }
+}
+
 #[test]
 fn a_flow_has_a_path_when_the_series_has_one() {
     for isl in [GRID, "pattern: none"] {
