@@ -125,6 +125,7 @@ ground:
     server: {latitude: 48 deg, longitude: 3 deg}
   cables:
     - {from: gate, to: server, delay: 1 ms, link: {rate: 1 Gbit/s}}
+routing: {destinations: all}
 traffic:
   - {name: across, at: 0 s, for: 3600 s, ping: {from: u-p00-s00, to: v-p00-s00}}
   - {name: to-server, at: 0 s, for: 3600 s, ping: {from: u-p00-s00, to: server}}
