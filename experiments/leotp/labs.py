@@ -4,7 +4,7 @@ Raw data: raw/lab-*.json, with each run's verdict; figures of runs that the host
 marked."""
 import json, os, random, sys, time
 import sat
-from lab import Lab, chain_scenario, measure, node
+from lab import Lab, chain_scenario, measure, node, rows_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RAW = os.environ.get("RAW", os.path.join(HERE, "raw"))
@@ -32,13 +32,9 @@ def case_wanted(case):
 def save(name, rows, **extra):
     os.makedirs(RAW, exist_ok=True)
     key = lambda r: [r.get(k) for k in ("flow", "loss", "case", "bl_tar_segments", "midnodes_on", "rate_mbps")]
-    try:
-        old = json.load(open(os.path.join(RAW, f"lab-{name}.json")))["rows"]
-    except (OSError, ValueError):
-        old = []
-    new = [key(r) for r in rows]
-    rows = sorted([r for r in old if key(r) not in new] + rows, key=lambda r: r.get("loss", 0))
-    with open(os.path.join(RAW, f"lab-{name}.json"), "w") as f:
+    path, new = os.path.join(RAW, f"lab-{name}.json"), [key(r) for r in rows]
+    rows = sorted([r for r in rows_of(path) if key(r) not in new] + rows, key=lambda r: r.get("loss", 0))
+    with open(path, "w") as f:
         json.dump({"figure": name, "seconds": SECONDS, **extra, "rows": rows}, f, indent=1)
         f.write("\n")
 

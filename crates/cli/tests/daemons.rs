@@ -28,7 +28,15 @@ struct Case {
     listens: bool,
 }
 
-const BOTH: &[&str] = &["ipv4", "ipv6"];
+/// What most cases have: two cities and nothing else, both families, daemons that hear their kernels.
+const CITIES: Case = Case {
+    name: "",
+    routing: "",
+    ground: "",
+    ends: ("tokyo", "london"),
+    families: &["ipv4", "ipv6"],
+    listens: true,
+};
 
 /// Eight satellites so high that each sees a quarter of the Earth, and two cities.
 fn small(dir: &Path, case: &Case) -> PathBuf {
@@ -141,10 +149,7 @@ fn frr_speaks_ospf() {
     let case = Case {
         name: "frr-ospf",
         routing: "daemon: frr, protocol: ospf",
-        ground: "",
-        ends: ("tokyo", "london"),
-        families: BOTH,
-        listens: true,
+        ..CITIES
     };
     let daemons = [("zebra", 10), ("ospfd", 10), ("ospf6d", 10)];
     works(&case, &daemons, "zebra");
@@ -155,10 +160,7 @@ fn frr_speaks_isis() {
     let case = Case {
         name: "frr-isis",
         routing: "daemon: frr, protocol: isis",
-        ground: "",
-        ends: ("tokyo", "london"),
-        families: BOTH,
-        listens: true,
+        ..CITIES
     };
     works(&case, &[("zebra", 10), ("isisd", 10)], "isisd");
 }
@@ -168,10 +170,7 @@ fn bird_speaks_babel() {
     let case = Case {
         name: "babel",
         routing: "daemon: bird, protocol: babel",
-        ground: "",
-        ends: ("tokyo", "london"),
-        families: BOTH,
-        listens: true,
+        ..CITIES
     };
     works(&case, &[("bird", 10)], "bird");
 }
@@ -181,10 +180,8 @@ fn bird_speaks_ospf_without_hearing_its_kernel() {
     let case = Case {
         name: "deaf",
         routing: "daemon: bird, protocol: ospf, kernel_events: false",
-        ground: "",
-        ends: ("tokyo", "london"),
-        families: BOTH,
         listens: false,
+        ..CITIES
     };
     works(&case, &[("bird", 10)], "bird");
 }
@@ -208,7 +205,7 @@ fn frr_speaks_bgp_between_systems() {
         ends: ("user", "server"),
         // FRR's BGP over link-local addresses does not come up, so its systems speak IPv4 alone.
         families: &["ipv4"],
-        listens: true,
+        ..CITIES
     };
     let daemons = [("zebra", 12), ("ospfd", 12), ("bgpd", 4)];
     works(&case, &daemons, "bgpd");
@@ -222,8 +219,7 @@ fn bird_speaks_bgp_between_systems() {
             user: {asn: 65002, nodes: [user]}, content: {asn: 65003, nodes: [server]}}",
         ground: BEHIND,
         ends: ("user", "server"),
-        families: BOTH,
-        listens: true,
+        ..CITIES
     };
     works(&case, &[("bird", 12)], "bird");
 }

@@ -2,10 +2,12 @@
 //! minus the configured delay. It includes the sender's system call and its place in a burst; the
 //! bare veth pair next to it shows how much that is.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use constel_drivers::relay::RelayStats;
 use constel_link::{EdgeUpdate, Nanos};
 use serde_json::{Value, json};
 
@@ -94,7 +96,7 @@ pub(crate) fn accuracy(options: &Options) -> Vec<Value> {
         for rate in RATES_FPS {
             for length in LENGTHS {
                 let f = flow(&bare_sockets, length, rate, options.seconds_or(SHORT_S), 0);
-                results.push(row(options, "veth", load, 0, (rate, length), &f, None, &[]));
+                results.push(row(options, "veth", load, 0, (rate, length), &f, None));
                 for delay_ns in DELAYS_NS {
                     let Some(handle) = relay.handle() else {
                         continue;
@@ -111,12 +113,9 @@ pub(crate) fn accuracy(options: &Options) -> Vec<Value> {
                         delay_ns,
                     );
                     let after = handle.snapshot().unwrap();
-                    let both = Some((before, after));
-                    let stalls = witness::stalls(handle);
+                    let book = Some((before, after, witness::stalls(handle)));
                     let case = (rate, length);
-                    results.push(row(
-                        options, "relay", load, delay_ns, case, &f, both, &stalls,
-                    ));
+                    results.push(row(options, "relay", load, delay_ns, case, &f, book));
                 }
             }
         }
@@ -124,12 +123,9 @@ pub(crate) fn accuracy(options: &Options) -> Vec<Value> {
     results
 }
 
-type Snapshots = (
-    constel_drivers::relay::RelayStats,
-    constel_drivers::relay::RelayStats,
-);
+/// What the relay counted before and after, and when its thread was kept from running.
+type Book = (RelayStats, RelayStats, Vec<Range<u64>>);
 
-#[expect(clippy::too_many_arguments, reason = "one line of the table")]
 fn row(
     options: &Options,
     name: &str,
@@ -137,12 +133,13 @@ fn row(
     delay_ns: Nanos,
     (rate, length): (u64, usize),
     f: &Flow,
-    stats: Option<Snapshots>,
-    stalls: &[std::ops::Range<u64>],
+    book: Option<Book>,
 ) -> Value {
     let q = f.errors.quantiles();
+    let stalls = book.as_ref().map_or(&[][..], |(_, _, stalls)| stalls);
     let unexplained = witness::unexplained(&f.passages, delay_ns, stalls);
-    let (late, own, count, cpu, unintended) = match &stats {
+    let stats = book.as_ref().map(|(before, after, _)| (before, after));
+    let (late, own, count, cpu, unintended) = match stats {
         Some((b, a)) => (
             us(a.lateness.p99_ns),
             us(a.own_lateness.p99_ns),

@@ -20,7 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use constel_drivers::relay::{Relay, RelayConfig, RelayError, mono_ns};
-use constel_host::netlink::{Batch, Mac, Socket, VethEnd};
+use constel_host::netlink::{Batch, Socket};
 use constel_link::{
     ChangeError, EdgeUpdate, Effects, EffectsChange, Impairment, Loss, LossLaw, PortId, QueueLimit,
     mac_of,

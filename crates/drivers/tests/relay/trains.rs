@@ -167,21 +167,8 @@ fn super_frames_are_counted_not_silent() {
     // A second port, made without the care of `plug`.
     let relay = &lab.relay;
     let node = Node::new();
-    let host = VethEnd {
-        name: "h2",
-        ifindex: Some(relay.host_ifindex(PortId(2))),
-        up: true,
-        ..VethEnd::default()
-    };
-    let end = VethEnd {
-        name: "eth0",
-        netns: Some(node.ns.fd()),
-        ifindex: Some(ETH0),
-        mac: Some(Mac(mac_of(PortId(2)))),
-        ..VethEnd::default()
-    };
     let mut batch = Batch::new();
-    batch.create_veth(&host, &end).unwrap();
+    node.veth(&mut batch, PortId(2), 0);
     Socket::open_in(relay.shard_ns(PortId(2)).unwrap())
         .unwrap()
         .send(&mut batch)

@@ -52,9 +52,23 @@ impl Node {
 
     /// Give the node a port as `eth<nth>`, without addresses.
     pub fn plug(&self, relay: &Relay, port: PortId, nth: u32, trains: bool) {
-        let node_name = format!("eth{nth}");
-        let host_name = format!("h{}", port.0);
         let mut batch = Batch::new();
+        let node_name = self.veth(&mut batch, port, nth);
+        let mut socket = Socket::open_in(relay.shard_ns(port).unwrap()).unwrap();
+        socket.send(&mut batch).unwrap();
+        self.run(|| {
+            if trains {
+                send_tcp_trains(&node_name).unwrap();
+            } else {
+                send_single_frames(&node_name).unwrap();
+            }
+        });
+        relay.attach(&[port]).unwrap();
+    }
+
+    /// Ask for a port's pair: `h<port>` where the link plane is, `eth<nth>` in the node, which is the name returned.
+    pub fn veth(&self, batch: &mut Batch, port: PortId, nth: u32) -> String {
+        let (host_name, node_name) = (format!("h{}", port.0), format!("eth{nth}"));
         let host = VethEnd {
             name: &host_name,
             ifindex: Some(host_ifindex(port)),
@@ -69,16 +83,7 @@ impl Node {
             ..VethEnd::default()
         };
         batch.create_veth(&host, &node).unwrap();
-        let mut socket = Socket::open_in(relay.shard_ns(port).unwrap()).unwrap();
-        socket.send(&mut batch).unwrap();
-        self.run(|| {
-            if trains {
-                send_tcp_trains(&node_name).unwrap();
-            } else {
-                send_single_frames(&node_name).unwrap();
-            }
-        });
-        relay.attach(&[port]).unwrap();
+        node_name
     }
 
     /// A plain veth pair between two nodes, for comparison.

@@ -6,8 +6,8 @@
 
 use constel_drivers::relay::{Stall, mono_ns, send_single_frames};
 use constel_drivers::{DriverKind, LinkHandle, LinkPlane, PlaneConfig};
-use constel_host::netlink::{Batch, Mac, Socket, VethEnd};
-use constel_link::{EdgeChange, EdgeUpdate, PortId, mac_of};
+use constel_host::netlink::{Batch, Socket};
+use constel_link::{EdgeChange, EdgeUpdate, PortId};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 
@@ -117,25 +117,11 @@ impl Sent {
 }
 
 fn plug(plane: &LinkPlane, node: &Node, port: PortId) {
-    let host_name = format!("h{}", port.0);
-    let host = VethEnd {
-        name: &host_name,
-        ifindex: Some(LinkPlane::host_ifindex(port)),
-        up: true,
-        ..VethEnd::default()
-    };
-    let end = VethEnd {
-        name: "eth0",
-        netns: Some(node.ns.fd()),
-        ifindex: Some(ETH0),
-        mac: Some(Mac(mac_of(port))),
-        ..VethEnd::default()
-    };
     let mut batch = Batch::new();
-    batch.create_veth(&host, &end).unwrap();
+    let name = node.veth(&mut batch, port, 0);
     let mut socket = Socket::open_in(plane.shard_ns(port).unwrap()).unwrap();
     socket.send(&mut batch).unwrap();
-    node.run(|| send_single_frames("eth0").unwrap());
+    node.run(|| send_single_frames(&name).unwrap());
     plane.attach(&[port]).unwrap();
 }
 
@@ -150,21 +136,7 @@ pub(crate) fn plug_ports(plane: &LinkPlane, node: &Node, ports: &[PortId]) {
         let mut batch = Batch::new();
         let mut up = Batch::new();
         for &port in of_shard {
-            let (host_name, name) = (format!("h{}", port.0), format!("eth{}", port.0));
-            let host = VethEnd {
-                name: &host_name,
-                ifindex: Some(LinkPlane::host_ifindex(port)),
-                up: true,
-                ..VethEnd::default()
-            };
-            let end = VethEnd {
-                name: &name,
-                netns: Some(node.ns.fd()),
-                ifindex: Some(ETH0 + port.0),
-                mac: Some(Mac(mac_of(port))),
-                ..VethEnd::default()
-            };
-            batch.create_veth(&host, &end).unwrap();
+            node.veth(&mut batch, port, port.0);
             up.link_up(ETH0 + port.0);
         }
         let mut socket = Socket::open_in(plane.shard_ns(of_shard[0]).unwrap()).unwrap();

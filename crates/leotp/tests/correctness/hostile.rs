@@ -66,29 +66,34 @@ proptest! {
     }
 }
 
+/// An Interest for a segment.
+fn interest(flow: u64, start: u64, rate_bps: u64) -> Vec<u8> {
+    let mut b = vec![];
+    leotp::wire::Interest {
+        flow,
+        range: leotp::wire::Range {
+            start,
+            end: start + 1400,
+        },
+        timestamp: 0,
+        rate_bps,
+        rtx: false,
+        fresh: false,
+        bare: false,
+        tag: 0,
+        padding: 0,
+    }
+    .encode(&mut b);
+    b
+}
+
 #[test]
 fn state_expires() {
     let p = Params::default();
     let mut mid = Midnode::new(p.clone()).unwrap();
     let mut out = vec![];
     for port in 0..1000 {
-        let mut b = vec![];
-        let range = leotp::wire::Range {
-            start: 0,
-            end: 1400,
-        };
-        leotp::wire::Interest {
-            flow: 1,
-            range,
-            timestamp: 0,
-            rate_bps: 1_000_000,
-            rtx: false,
-            fresh: false,
-            bare: false,
-            tag: 0,
-            padding: 0,
-        }
-        .encode(&mut b);
+        let b = interest(1, 0, 1_000_000);
         mid.handle_datagram(
             S,
             Path {
@@ -214,19 +219,7 @@ fn one_peer_cannot_fill_a_midnode() {
                 start: k * 1400,
                 end: k * 1400 + 1400,
             };
-            let mut b = vec![];
-            leotp::wire::Interest {
-                flow: u64::from(port),
-                range,
-                timestamp: 0,
-                rate_bps: 10_000,
-                rtx: false,
-                fresh: false,
-                bare: false,
-                tag: 0,
-                padding: 0,
-            }
-            .encode(&mut b);
+            let mut b = interest(port.into(), k * 1400, 10_000);
             mid.handle_datagram(S, up, &b);
             b.clear();
             leotp::wire::DataHeader {

@@ -64,18 +64,16 @@ pub fn parse(output: &str) -> Result<Outcome, FlowError> {
         ));
     };
     let replies = replies(output);
-    let elapsed_s = number_after(summary, "time ", "ms").map_or(0.0, |ms| ms / 1e3);
+    let elapsed_ms = after(summary, "time ").and_then(|time| time.strip_suffix("ms"));
+    let elapsed_s = elapsed_ms
+        .and_then(|ms| ms.parse().ok())
+        .map_or(0.0, |ms: f64| ms / 1e3);
     let under_way = under_way(&replies, sent, elapsed_s);
     Ok(Outcome {
         under_way_packets: Some(under_way),
         sent_packets: Some(sent),
         ..outcome(&replies, sent - under_way, received)
     })
-}
-
-fn number_after(text: &str, before: &str, after: &str) -> Option<f64> {
-    let start = text.find(before)? + before.len();
-    text[start..].split(after).next()?.parse().ok()
 }
 
 /// How many of the last probes without an answer were sent less than the longest round trip before ping ended, after

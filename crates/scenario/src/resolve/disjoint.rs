@@ -104,22 +104,13 @@ impl One<'_> {
 
     /// An end is a node that routes lead to.
     fn end(&mut self, path: &[Seg<'_>], node: &Name) {
-        let satellite = matches!(
-            self.nodes.kind(node.as_str()),
-            Kind::Satellite | Kind::Deferred
-        );
-        if satellite && self.destinations == Destinations::Ground {
-            let message = format!("no route leads to the satellite `{node}`");
-            let error = self
-                .parsed
-                .error_at(path, "unreachable", message)
-                .with_reason("with `routing.destinations: ground` only stations are destinations")
-                .with_suggestion("set `routing: {destinations: all}`");
-            self.errors.push(error);
-            return;
+        let error = |code, message| self.parsed.error_at(path, code, message);
+        match self.nodes.out_of_reach(node, self.destinations, error) {
+            Some(error) => self.errors.push(error),
+            None => self
+                .nodes
+                .must_be(self.parsed, path, node, self.deferred, self.errors),
         }
-        self.nodes
-            .must_be(self.parsed, path, node, self.deferred, self.errors);
     }
 
     /// Each path leaves a node by a neighbour of its own.

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use super::constellations::Found;
 use super::ground::Ground;
 use crate::deferred::DeferredNode;
-use crate::diagnostic::{Diagnostics, nearest};
+use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::model::{Name, Orbits, Walker};
 use crate::parse::Parsed;
-use crate::raw::RawHost;
+use crate::raw::{Destinations, RawHost};
 use crate::walk::Path;
 use crate::walk::Seg::{self, Index, Key};
 
@@ -176,6 +176,25 @@ impl<'a> Nodes<'a> {
             }),
             Kind::Station | Kind::Host | Kind::Satellite | Kind::Unclear => {}
         }
+    }
+
+    /// That no route leads to `name`, where only the ground is a destination and it is, or may be, a satellite. `error`
+    /// makes an error of its code and message.
+    pub(super) fn out_of_reach(
+        &self,
+        name: &Name,
+        destinations: Destinations,
+        error: impl FnOnce(&'static str, String) -> Diagnostic,
+    ) -> Option<Diagnostic> {
+        let satellite = matches!(self.kind(name.as_str()), Kind::Satellite | Kind::Deferred);
+        (satellite && destinations == Destinations::Ground).then(|| {
+            error(
+                "unreachable",
+                format!("no route leads to the satellite `{name}`"),
+            )
+            .with_reason("with `routing.destinations: ground` only stations are destinations")
+            .with_suggestion("set `routing: {destinations: all}`")
+        })
     }
 
     /// What `name` is, if it has the form of a satellite's name.

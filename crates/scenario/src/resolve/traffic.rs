@@ -7,9 +7,7 @@ use constel_units::TimeSpan;
 use super::nodes::{Kind, Nodes};
 use crate::deferred::DeferredNode;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{
-    Action, Destinations, Family, Flow, Http, Iperf3, Mode, Name, Ping, Routing, Run, Transport,
-};
+use crate::model::{Action, Family, Flow, Http, Iperf3, Mode, Name, Ping, Routing, Run, Transport};
 use crate::parse::Parsed;
 use crate::raw::{Protocol, RawFlow, RawHttp, RawIperf3, RawPing, RawRun};
 use crate::walk::Path;
@@ -320,18 +318,12 @@ impl<'a> Traffic<'a> {
                 path: Path(&path).to_string(),
             });
         }
-        let to_ground = matches!(&self.routing.mode, Mode::Computed(c) if c.destinations == Destinations::Ground);
-        let unreachable = to_ground && matches!(kind, Kind::Satellite | Kind::Deferred);
-        if unreachable && must_be_reached {
-            let error = self
-                .error(
-                    tail,
-                    "unreachable",
-                    format!("no route leads to the satellite `{name}`"),
-                )
-                .with_reason("with `routing.destinations: ground` only stations are destinations")
-                .with_suggestion("set `routing: {destinations: all}`");
-            self.errors.push(error);
+        if let Mode::Computed(computed) = &self.routing.mode
+            && must_be_reached
+        {
+            let error = |code, message| self.error(tail, code, message);
+            let error = self.nodes.out_of_reach(name, computed.destinations, error);
+            error.into_iter().for_each(|error| self.errors.push(error));
         }
     }
 
