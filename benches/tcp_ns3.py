@@ -95,6 +95,7 @@ def bound(control, loss, losses):
     Whatever fills the link fills it in both: everything without loss, and BBR, which does not mind it. Reno and cubic
     go by each loss: with n of them in a measurement it wanders by 1/(2 sqrt(n)) or so, 11 % at 20, on both sides, and
     ns-3 has no RACK, no tail loss probes and no HyStart++. So a factor of 2 for each case, and LOSSY_MEAN for all.
+    One rule for every delay, 300 ms included, where it was written down before any case of it was simulated.
     """
     if loss == 0:
         return (0.93, 1.07), ""
