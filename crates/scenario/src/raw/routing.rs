@@ -272,7 +272,8 @@ pub struct RawOspf {
     #[serde(default = "two_seconds")]
     #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "65535 s"))]
     pub retransmit: TimeSpan,
-    /// By how long BIRD gathers changes before it calculates routes.
+    /// By how long BIRD gathers changes before it calculates routes. FRR holds a calculation back by up to so long
+    /// while changes follow each other, and an LSA by a tenth of it; at most 50 s there.
     #[serde(default = "one_second")]
     #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "65535 s"))]
     pub tick: TimeSpan,

@@ -298,6 +298,9 @@ fn timers(parsed: &Parsed, protocol: RoutingProtocol, errors: &mut Diagnostics) 
     timers
 }
 
+/// FRR's `timers throttle lsa all`, a tenth of the tick, ends at 5,000 ms.
+const FRR_TICK_MAX_S: i64 = 50;
+
 /// What OSPF has besides the timers of its lasers.
 fn ospf_extra(
     parsed: &Parsed,
@@ -345,6 +348,16 @@ fn ospf_extra(
             }
         }
     });
+    if software == Software::Frr && raw.tick.ns() > FRR_TICK_MAX_S * NANOS {
+        let error = parsed
+            .error_at(
+                &place(&["ospf"], "tick"),
+                "out-of-range",
+                format!("`tick` is {}, at most {FRR_TICK_MAX_S} s with FRR", raw.tick),
+            )
+            .with_reason("FRR holds back an LSA by a tenth of it, and that by 5 s at most");
+        errors.push(error);
+    }
     OspfExtra {
         retransmit_s: one_whole(
             parsed,
