@@ -353,7 +353,10 @@ fn ospf_extra(
             .error_at(
                 &place(&["ospf"], "tick"),
                 "out-of-range",
-                format!("`tick` is {}, at most {FRR_TICK_MAX_S} s with FRR", raw.tick),
+                format!(
+                    "`tick` is {}, at most {FRR_TICK_MAX_S} s with FRR",
+                    raw.tick
+                ),
             )
             .with_reason("FRR holds back an LSA by a tenth of it, and that by 5 s at most");
         errors.push(error);
