@@ -122,6 +122,9 @@ pub struct UpdateError {
 pub struct CheckedUpdate {
     changes: Vec<EdgeChange>,
     ports: u32,
+    /// What only the table knows whether it is there: edges to be removed, and profiles, each once.
+    removals: Vec<(PortId, PortId)>,
+    profiles: Vec<u16>,
 }
 
 impl CheckedUpdate {
@@ -136,6 +139,14 @@ impl CheckedUpdate {
     pub fn ports(&self) -> u32 {
         self.ports
     }
+
+    pub(crate) fn removals(&self) -> &[(PortId, PortId)] {
+        &self.removals
+    }
+
+    pub(crate) fn profiles(&self) -> &[u16] {
+        &self.profiles
+    }
 }
 
 impl EdgeUpdate {
@@ -145,14 +156,26 @@ impl EdgeUpdate {
     /// Every port out of range, edge to itself, bad loss ratio and duplicate, together.
     pub fn check(self, ports: u32) -> Result<CheckedUpdate, UpdateError> {
         let mut errors = Vec::new();
+        let (mut removals, mut profiles) = (Vec::new(), Vec::new());
         for change in &self.changes {
             check_one(change, ports, &mut errors);
+            match change {
+                EdgeChange::Remove { .. } => removals.push(change.edge()),
+                EdgeChange::Set { impairment, .. } => {
+                    let profile = impairment.profile;
+                    if profile != 0 && !profiles.contains(&profile) {
+                        profiles.push(profile);
+                    }
+                }
+            }
         }
         find_duplicates(&self.changes, &mut errors);
         if errors.is_empty() {
             Ok(CheckedUpdate {
                 changes: self.changes,
                 ports,
+                removals,
+                profiles,
             })
         } else {
             Err(UpdateError { errors })

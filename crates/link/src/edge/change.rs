@@ -102,6 +102,20 @@ impl<F> Edge<F> {
         self.go_by(now, new, left, out);
     }
 
+    /// Whether having this impairment instead of the present one comes to no more than writing it down: nothing is in
+    /// service, and there are no effects, of old or of new, on top of it. Then no frame is due at another time either.
+    pub(crate) fn takes_plainly(&self, new: &Impairment) -> bool {
+        self.service.is_none()
+            && self.laws.is_none()
+            && self.aqm.is_none()
+            && self.impairment.profile == new.profile
+    }
+
+    /// [`Edge::reconfigure`] where [`Edge::takes_plainly`].
+    pub(crate) fn take_plainly(&mut self, new: &Impairment) {
+        self.impairment = *new;
+    }
+
     /// What is left at `now` of the frame in service.
     fn left(&self, now: Nanos) -> Option<u128> {
         let (end, supply) = self.service.zip(self.supply())?;

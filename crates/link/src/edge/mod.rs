@@ -65,11 +65,17 @@ impl<F> From<Packet<F>> for Waiting<F> {
 /// Times given to one edge should not run backwards; an arrival slightly older than what was
 /// already worked off is served as soon as the server is free and never overtakes.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Edge<F> {
+    // Up to `origin`: all that a plain update looks at or changes, side by side.
+    /// End of the service under way.
+    service: Option<Point>,
     /// As the plan has it, but for what the effects replace.
     impairment: Impairment,
     /// Effects at work, if any; they know the impairment that they replace something of.
     laws: Option<Box<Laws>>,
+    /// Where the others wait if not first in, first out.
+    aqm: Option<Box<Aqm<F>>>,
     /// As it was when this life began: the laws' generators come from it.
     origin: Rng,
     rng: Rng,
@@ -78,10 +84,6 @@ pub struct Edge<F> {
     queue: VecDeque<Waiting<F>>,
     /// Bytes waiting here, without the frame in service.
     queue_bytes: u64,
-    /// Where the others wait if not first in, first out.
-    aqm: Option<Box<Aqm<F>>>,
-    /// End of the service under way.
-    service: Option<Point>,
     line: VecDeque<Released<F>>,
     last_due_ns: Nanos,
     /// Frames held back, out of the order of the others; in order among themselves.
@@ -90,6 +92,9 @@ pub struct Edge<F> {
 }
 
 impl<F> Edge<F> {
+    /// How many of its first bytes a plain update looks at.
+    pub(crate) const UPDATED_BYTES: usize = std::mem::offset_of!(Edge<F>, origin);
+
     /// A new, empty edge `from -> to`. What it draws depends only on the lab's seed, the two port
     /// numbers and `life` (how many times this edge has existed before).
     #[must_use]
