@@ -1,13 +1,13 @@
 //! What the relay's thread does for other threads: updates, and answers about itself.
 
-use std::sync::mpsc::SyncSender;
-
-use constel_link::{CheckedUpdate, Effects, Nanos, UpdateError};
+use constel_link::{CheckedUpdate, Effects, Nanos};
 
 use super::clock::{mono_ns, thread_cpu_ns};
 use super::handle::Applied;
 use super::stats::{ClassLateness, RelayStats, UnintendedDrops};
-use super::thread::{Class, Command, KnownEffects, PLACES_PER_TURN, Scheduled, Thread};
+use super::thread::{
+    Class, Command, KnownEffects, PLACES_PER_TURN, Scheduled, Thread, UpdateReply,
+};
 
 impl Thread {
     /// One command of another thread.
@@ -99,22 +99,18 @@ impl Thread {
         }
     }
 
-    pub(super) fn apply(
-        &mut self,
-        at_ns: Nanos,
-        update: CheckedUpdate,
-        reply: &SyncSender<Result<Applied, UpdateError>>,
-    ) {
+    pub(super) fn apply(&mut self, at_ns: Nanos, update: CheckedUpdate, reply: &UpdateReply) {
         let start = mono_ns();
         let result = self.table.apply(at_ns, &update, &mut self.pool);
         let took_ns = mono_ns() - start;
         self.state.updates += u64::from(result.is_ok());
         self.state.longest_update_ns = self.state.longest_update_ns.max(took_ns);
-        let _ = reply.try_send(result.map(|changes| Applied {
+        let result = result.map(|changes| Applied {
             at_ns,
             took_ns,
             changes,
-        }));
+        });
+        let _ = reply.try_send((result, update));
     }
 
     fn stats(&mut self) -> RelayStats {
@@ -143,6 +139,7 @@ impl Thread {
             rehearsals: sums.rehearsed,
             injected,
             delivered: sums.delivered,
+            joined: state.joined,
             lateness: state.lateness.quantiles(),
             own_lateness: state.own_lateness.quantiles(),
             stalls: state.stalls.sums(),

@@ -32,7 +32,7 @@ pub struct Applied {
 /// An update that was sent and may not have taken effect yet.
 #[derive(Debug)]
 pub struct Pending {
-    reply: Receiver<Result<Applied, UpdateError>>,
+    reply: Receiver<(Result<Applied, UpdateError>, CheckedUpdate)>,
 }
 
 impl Pending {
@@ -42,7 +42,8 @@ impl Pending {
     /// [`RelayError::Update`] when an edge to be removed did not exist at that instant: nothing of
     /// the update was applied. [`RelayError::Stopped`] when the relay ended first.
     pub fn wait(self) -> Result<Applied> {
-        Ok(self.reply.recv().map_err(|_| RelayError::Stopped)??)
+        let (result, _) = self.reply.recv().map_err(|_| RelayError::Stopped)?;
+        Ok(result?)
     }
 }
 

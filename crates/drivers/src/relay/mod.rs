@@ -21,7 +21,9 @@ mod decoy;
 mod error;
 mod handle;
 mod layout;
+mod lot;
 pub(crate) mod mapped;
+mod merge;
 pub(crate) mod object;
 mod offload;
 mod plumbing;
@@ -29,6 +31,7 @@ mod pool;
 mod rehearsal;
 mod rings;
 mod sched;
+mod send;
 mod stalls;
 mod stats;
 mod thread;
@@ -88,6 +91,9 @@ pub struct RelayConfig {
     pub lead_ns: Nanos,
     /// Frames leave at whole multiples of this, all that are due together; 0: each at its own time.
     pub grain_ns: Nanos,
+    /// Frames of a TCP stream that are due at the same moment go into their node as one super-frame, as a network card
+    /// hands them over.
+    pub merge: bool,
 }
 
 impl RelayConfig {
@@ -102,6 +108,7 @@ impl RelayConfig {
             priority: Priority::RealTime,
             lead_ns: 80_000,
             grain_ns: 0,
+            merge: true,
         }
     }
 
@@ -252,6 +259,7 @@ impl Relay {
                 self.config.lead_ns,
                 self.config.grain_ns,
             ),
+            merges: self.config.merge,
             state: State::new(),
         };
         let thread = NamedThread::start(&self.config.lab, move || thread.run());

@@ -10,7 +10,9 @@ use constel_link::{DropCause, Frames};
 use super::layout::{
     ADDRESSES, Back, FLAG_CSUM, FLAG_VLAN, FRAME_MAX, REHEARSAL_SLOT, SLOT_BYTES, SlotRef, TAG,
 };
+use super::merge::{HEADERS_MAX, Segment};
 use super::object::{Loaded, Sizes};
+use super::trains::TCP_CHECK;
 use super::trains_in::TrainStore;
 
 /// The free slots, and the frames in the others.
@@ -125,6 +127,34 @@ impl Pool {
         // SAFETY: in bounds; the slot is ours since its descriptor was read, and nobody else has
         // a reference into it while `self` is borrowed.
         unsafe { std::slice::from_raw_parts_mut(first, len) }
+    }
+
+    /// The headers of a frame that may be joined with others.
+    pub(super) fn segment(&self, frame: SlotRef) -> Option<Segment> {
+        if frame.flags != FLAG_CSUM || frame.csum_offset != TCP_CHECK {
+            return None;
+        }
+        let mut start = [0; HEADERS_MAX];
+        let len = usize::from(frame.len);
+        let rest = len.min(HEADERS_MAX) - ADDRESSES;
+        let first = self
+            .loaded
+            .slots
+            .ptr(frame.base() + frame.start(), ADDRESSES + TAG + rest);
+        // SAFETY: in bounds, and the slot is ours since its descriptor was read; `start` is long enough.
+        unsafe {
+            let to = start.as_mut_ptr();
+            to.copy_from_nonoverlapping(first, ADDRESSES);
+            let behind = first.add(ADDRESSES + TAG);
+            to.add(ADDRESSES).copy_from_nonoverlapping(behind, rest);
+        }
+        Segment::read(&start, len, usize::from(frame.csum_start))
+    }
+
+    /// Where so many bytes from the end of a frame stand.
+    pub(super) fn last_bytes(&self, frame: SlotRef, len: usize) -> (*mut u8, usize) {
+        let end = frame.base() + frame.start() + TAG + usize::from(frame.len);
+        (self.loaded.slots.ptr(end - len, len), len)
     }
 
     /// The first bytes of a frame: its destination address.

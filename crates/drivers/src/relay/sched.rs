@@ -32,11 +32,17 @@ const REST_NS: Nanos = 40_000;
 const REST_MIN_NS: Nanos = 8_000;
 /// In each period of this length...
 const PERIOD_NS: Nanos = 300_000;
-/// ...this much sleep is taken in any case, at its end what is missing: short enough to make nothing
-/// late by much, and more than the twentieth of the time that the kernel wants for others.
-const RELIEF_NS: Nanos = 21_000;
-/// A period that took longer is made up for by as much in proportion, but not by more than this.
-const RELIEF_MAX_NS: Nanos = 500_000;
+/// ...this much sleep is owed to others: more than the twentieth of the time that the kernel wants for them, and short
+/// enough to make nothing late by much.
+const RELIEF_NS: i64 = 21_000;
+/// What is owed after a period that took long, at most.
+const OWED_MAX_NS: i64 = 500_000;
+/// Sleep beyond what is owed counts for later, up to this: no other task waits for longer than a few periods.
+const AHEAD_MAX_NS: i64 = 3 * RELIEF_NS;
+/// Where something is due, what is owed is put off until there is a gap, unless it is more than this.
+const PUT_OFF_MAX_NS: i64 = 3 * RELIEF_NS;
+/// A gap must be longer than a rest by this: waking up takes a while.
+const WAKE_NS: Nanos = 10_000;
 /// Real-time running per [`WINDOW_NS`], should rests not suffice; the kernel's limit is 950 ms per
 /// second.
 const RT_PER_WINDOW_NS: Nanos = 940_000_000;
@@ -84,7 +90,11 @@ pub(crate) struct Waiting {
     /// We do at the moment.
     in_real_time: bool,
     last_sleep_ns: Nanos,
-    period: Since,
+    /// Sleep owed to others as of `account`; negative where more was taken.
+    owed_ns: i64,
+    account: Since,
+    /// A rest was put off: the next gap is to be used for it.
+    put_off: bool,
     window: Since,
 }
 
@@ -104,7 +114,9 @@ impl Waiting {
             real_time: false,
             in_real_time: false,
             last_sleep_ns: 0,
-            period: Since::default(),
+            owed_ns: 0,
+            account: Since::default(),
+            put_off: false,
             window: Since::default(),
         }
     }
@@ -127,14 +139,19 @@ impl Waiting {
             from_ns: self.last_sleep_ns,
             cpu_ns: thread_cpu_ns(),
         };
-        self.period = self.window;
+        self.account = self.window;
     }
 
     /// To be called every turn: keeps the thread from running away with its CPU. Where a rest is
     /// overdue, returns until when. `cpu_ns` tells the thread's CPU time: what it spends on going to
-    /// sleep and being woken at once is no sleep.
-    pub(crate) fn pace(&mut self, now: Nanos, cpu_ns: impl FnOnce() -> Nanos) -> Option<Nanos> {
-        let period = now.saturating_sub(self.period.from_ns);
+    /// sleep and being woken at once is no sleep. `due` tells when the next frame is due.
+    pub(crate) fn pace(
+        &mut self,
+        now: Nanos,
+        cpu_ns: impl FnOnce() -> Nanos,
+        due: impl FnOnce() -> Nanos,
+    ) -> Option<Nanos> {
+        let period = now.saturating_sub(self.account.from_ns);
         if !self.real_time || period < PERIOD_NS {
             return None;
         }
@@ -150,11 +167,26 @@ impl Waiting {
         } else if self.in_real_time && start.cpu_ns - self.window.cpu_ns > RT_PER_WINDOW_NS {
             self.in_real_time = !schedule(libc::SCHED_OTHER, 0);
         }
-        let share = (period * RELIEF_NS / PERIOD_NS).min(RELIEF_MAX_NS);
-        let rested = period.saturating_sub(start.cpu_ns - self.period.cpu_ns);
-        let missing = share.saturating_sub(rested);
-        self.period = start;
-        (self.in_real_time && missing > REST_MIN_NS).then_some(now + missing)
+        let rested = period.saturating_sub(start.cpu_ns - self.account.cpu_ns);
+        self.account = start;
+        let signed = |ns: Nanos| i64::try_from(ns).unwrap_or(i64::MAX);
+        let share = signed(period / PERIOD_NS).saturating_mul(RELIEF_NS)
+            + signed(period % PERIOD_NS) * RELIEF_NS / signed(PERIOD_NS);
+        self.owed_ns = self
+            .owed_ns
+            .saturating_add(share)
+            .saturating_sub(signed(rested))
+            .clamp(-AHEAD_MAX_NS, OWED_MAX_NS);
+        let owed = Nanos::try_from(self.owed_ns).unwrap_or(0);
+        if !self.in_real_time || owed <= REST_MIN_NS {
+            return None;
+        }
+        if due().saturating_sub(now) > owed + WAKE_NS {
+            return Some(now + owed);
+        }
+        self.put_off = self.owed_ns < PUT_OFF_MAX_NS;
+        let rest = (self.owed_ns - PUT_OFF_MAX_NS).max(RELIEF_NS);
+        (!self.put_off).then_some(now + rest as Nanos)
     }
 
     /// What to do when the next thing is due at `due` and there is so much to do `before`.
@@ -173,7 +205,8 @@ impl Waiting {
         if until > now {
             return Plan::Sleep { until };
         }
-        if self.in_real_time && now.saturating_sub(self.last_sleep_ns) > SPIN_NS {
+        let spun = now.saturating_sub(self.last_sleep_ns) > SPIN_NS;
+        if self.in_real_time && (spun || self.put_off) {
             let rest = (due.saturating_sub(now) / 2).min(REST_NS);
             if rest >= REST_MIN_NS {
                 return Plan::Rest { until: now + rest };
@@ -207,10 +240,7 @@ impl Waiting {
         let woken = unsafe { libc::ppoll(fds.as_mut_ptr(), 2, timeout, std::ptr::null()) };
         let now = mono_ns();
         self.last_sleep_ns = now;
-        if frames.is_none() {
-            // The rest belongs to the period before it.
-            self.period.from_ns = now;
-        }
+        self.put_off = false;
         if woken == 0 {
             self.learn(now.saturating_sub(until));
         }
@@ -292,16 +322,78 @@ mod tests {
         w.lead_ns = 200_000;
         assert_eq!(w.plan(now, now + 199_000, 0), rest(now + REST_NS));
         w.lead_ns = lead;
-        assert_eq!(w.pace(now, || unreachable!()), None, "not yet");
-        let mut busy = |now, cpu| w.pace(now, || cpu).map(|until| until - now);
+        w.last_sleep_ns = now;
+        assert_eq!(w.plan(now, now + 35_000, 0), Plan::Spin, "slept just now");
+        w.put_off = true;
+        assert_eq!(w.plan(now, now + 35_000, 0), rest(now + 17_500), "owed");
+    }
+
+    const NONE: Vec<Nanos> = Vec::new();
+
+    /// A thread that works for one period after the other, with so much sleep in each, and whether something is due all
+    /// the time: the rests it takes.
+    fn rests(slept: Nanos, busy: bool, periods: u64) -> Vec<Nanos> {
+        let mut w = waiting();
+        let (mut now, mut cpu) = (0, 0);
+        let mut rests = Vec::new();
+        for _ in 0..periods {
+            now += PERIOD_NS;
+            cpu += PERIOD_NS - slept;
+            let due = if busy { now } else { Nanos::MAX };
+            if let Some(until) = w.pace(now, || cpu, || due) {
+                rests.push(until - now);
+                now = until;
+            }
+        }
+        rests
+    }
+
+    #[test]
+    fn what_is_owed_is_rested() {
+        let mut w = waiting();
+        assert_eq!(
+            w.pace(1, || unreachable!(), || unreachable!()),
+            None,
+            "not yet"
+        );
+        let relief = RELIEF_NS as Nanos;
+        assert_eq!(rests(0, false, 3)[0], relief);
+        assert_eq!(rests(relief, false, 100), NONE, "enough by itself");
+        assert_eq!(
+            rests(relief - 10_000, false, 1),
+            [10_000],
+            "what is missing"
+        );
+        // All the time: a share of all time that the kernel is content with, give or take one rest.
+        for busy in [false, true] {
+            let (taken, periods) = (rests(0, busy, 1000), 1000 * PERIOD_NS);
+            let all: Nanos = taken.iter().sum();
+            assert!(all > (periods + all) * 65 / 1000, "{all}");
+            assert!(
+                taken.iter().all(|&rest| rest <= relief + 2_000),
+                "{taken:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn where_something_is_due_a_rest_waits_for_a_gap() {
+        let relief = RELIEF_NS as Nanos;
+        assert_eq!(rests(0, true, 2), NONE, "put off");
+        assert_eq!(rests(0, true, 3), [relief], "but not for ever");
+        assert_eq!(rests(relief / 2, true, 5), NONE, "owes less");
+        let mut w = waiting();
         let one = PERIOD_NS;
-        assert_eq!(busy(one, one), Some(RELIEF_NS));
-        assert_eq!(busy(2 * one, 2 * one), Some(RELIEF_NS));
-        assert_eq!(busy(3 * one, 3 * one - 12_000), Some(9_000));
-        assert_eq!(busy(4 * one, 4 * one - 27_000), None, "close enough");
-        let cpu = 8 * one - 27_000;
-        assert_eq!(busy(8 * one, cpu), Some(4 * RELIEF_NS), "in proportion");
-        assert_eq!(busy(200 * one, cpu), None, "asleep for long");
+        assert_eq!(w.pace(one, || one, || one + relief), None);
+        assert!(w.put_off);
+        // A period as long as many, all of it work.
+        let due = || 0;
+        let (now, cpu) = (11 * one, 11 * one);
+        assert_eq!(w.pace(now, || cpu, due), Some(now + 8 * relief));
+        // Asleep for long: that counts for later, but not for ever.
+        let (now, cpu) = (now + 1000 * one, cpu);
+        assert_eq!(w.pace(now, || cpu, due), None);
+        assert_eq!(w.owed_ns, -AHEAD_MAX_NS);
     }
 
     #[test]

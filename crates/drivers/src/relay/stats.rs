@@ -74,10 +74,12 @@ pub struct RelayStats {
     pub foreign: u64,
     /// Rehearsals that came to their end (frames of the relay's own, seen by no node).
     pub rehearsals: u64,
-    /// Frames given to the kernel for delivery.
+    /// Frames given to the kernel for delivery; a super-frame counts as one.
     pub injected: u64,
-    /// Frames handed into a node.
+    /// Frames handed into a node; a super-frame counts as one.
     pub delivered: u64,
+    /// Frames of TCP streams that went as parts of super-frames made of them here.
+    pub joined: u64,
     /// Actual minus due time of every frame released since the start; never negative.
     pub lateness: Quantiles,
     /// Of that, what the machine is not to blame for: without the time in which the relay's thread

@@ -7,29 +7,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
 
 use constel_link::{
-    CheckedEffects, CheckedUpdate, Delivery, EdgeStats, EdgeTable, Effects, Histogram, Nanos,
-    PortId, UpdateError,
+    CheckedEffects, CheckedUpdate, EdgeStats, EdgeTable, Effects, Histogram, Nanos, PortId,
+    UpdateError,
 };
 
 use super::awake::Awake;
 use super::clock::{mono_ns, thread_cpu_ns};
 use super::handle::Applied;
-use super::layout::{ADDRESSES, FLAG_CSUM, SlotRef, TAG};
+use super::layout::SlotRef;
+use super::lot::Lot;
 use super::object::Loaded;
 use super::pool::Pool;
 use super::rehearsal::{self, Rehearsal};
 use super::rings::Rings;
 use super::sched::{Plan, Waiting};
-use super::stalls::{STALL_NS, Stall, Stalls};
+use super::stalls::{Stall, Stalls};
 use super::stats::{ClassLateness, RelayStats};
 use super::train_out::TrainsOut;
-use super::xsk::{Checksum, Xsk};
+use super::xsk::Xsk;
 
-/// Frames sent before looking whether others have come in.
-const BATCH: usize = 64;
-/// Frames sent per system call where several edges have more due than is sent: what becomes due of another edge
-/// waits for no more than that. With one such edge it is a whole batch.
-const LOT: usize = 16;
 /// Frames taken in before looking whether others are due.
 const INTAKE: usize = 64;
 /// With more frames than this in the rings, they are emptied before any are sent.
@@ -39,17 +35,19 @@ const RINGS_LONG: u32 = 512;
 const SETTLE_NS: Nanos = 300;
 /// A train passes whole where the time its bytes take is no longer than this.
 const TRAIN_NS: Nanos = 20_000;
-/// Tries to have the trunk take a batch before turning to other things.
-const TRUNK_TRIES: u32 = 1000;
 /// Places of the table read per command, so that statistics do not make frames late.
 pub(crate) const PLACES_PER_TURN: usize = 256;
+
+/// What became of an update, and the update itself: freeing one of tens of thousands of changes takes a while, and is for
+/// the asker to do.
+pub(crate) type UpdateReply = SyncSender<(Result<Applied, UpdateError>, CheckedUpdate)>;
 
 /// What other threads ask of the relay's thread.
 pub(crate) enum Command {
     Apply {
         update: CheckedUpdate,
         at_ns: Option<Nanos>,
-        reply: SyncSender<Result<Applied, UpdateError>>,
+        reply: UpdateReply,
     },
     Stats(SyncSender<RelayStats>),
     Edge(PortId, PortId, SyncSender<Option<EdgeStats>>),
@@ -76,7 +74,7 @@ pub struct KnownEffects {
 pub(super) struct Scheduled {
     pub(super) at_ns: Nanos,
     pub(super) update: CheckedUpdate,
-    pub(super) reply: SyncSender<Result<Applied, UpdateError>>,
+    pub(super) reply: UpdateReply,
 }
 
 /// Shared with the handles.
@@ -100,6 +98,8 @@ pub(crate) struct Thread {
     pub(crate) commands: Receiver<Command>,
     pub(crate) wake_fd: RawFd,
     pub(crate) waiting: Waiting,
+    /// Frames of TCP streams that are due together go as one.
+    pub(crate) merges: bool,
     pub(crate) state: State,
 }
 
@@ -123,8 +123,8 @@ impl Class {
 /// Bookkeeping of the thread.
 pub(crate) struct State {
     pub(super) scheduled: VecDeque<Scheduled>,
-    /// Due times of the batch being sent, and their edges' classes.
-    pub(super) batch: Vec<(Nanos, u8)>,
+    /// What is being sent; kept for its memory.
+    pub(super) lot: Lot,
     pub(super) lateness: Histogram,
     pub(super) own_lateness: Histogram,
     /// Classes of ports; those beyond the end are of class 0.
@@ -132,8 +132,10 @@ pub(crate) struct State {
     pub(super) classes: Vec<Class>,
     pub(super) stalls: Stalls,
     pub(super) early: u64,
-    /// Descriptors the kernel took, those of rehearsals among them, and trains.
+    /// Descriptors the kernel took, those of rehearsals among them, and super-frames.
     pub(super) taken: u64,
+    /// Frames that went as parts of super-frames made here.
+    pub(super) joined: u64,
     pub(super) rehearsal: Rehearsal,
     pub(super) awake: Awake,
     pub(super) trunk_stalls: u64,
@@ -152,7 +154,7 @@ impl State {
     pub(crate) fn new() -> State {
         State {
             scheduled: VecDeque::new(),
-            batch: Vec::with_capacity(BATCH),
+            lot: Lot::default(),
             lateness: Histogram::new(),
             own_lateness: Histogram::new(),
             class_of: Vec::new(),
@@ -160,6 +162,7 @@ impl State {
             stalls: Stalls::new(),
             early: 0,
             taken: 0,
+            joined: 0,
             rehearsal: Rehearsal::default(),
             awake: Awake::new(),
             trunk_stalls: 0,
@@ -182,7 +185,8 @@ impl Thread {
         loop {
             let now = mono_ns();
             self.state.stalls.look(now);
-            if let Some(until) = self.waiting.pace(now, thread_cpu_ns) {
+            let due = || next_due(&mut self.table, &self.state);
+            if let Some(until) = self.waiting.pace(now, thread_cpu_ns, due) {
                 self.sleep(until, true);
             }
             let took = self.turn(now);
@@ -270,149 +274,11 @@ impl Thread {
         self.state.cut = frames;
     }
 
-    /// Send up to a batch of what is due, by the clock of each lot. True when something was.
-    fn send_due(&mut self, mut now: Nanos) -> bool {
-        let mut left = BATCH;
-        let mut busy = false;
-        while left > 0 {
-            let lot = if self.table.edges_behind() > 1 {
-                LOT.min(left)
-            } else {
-                left
-            };
-            let Some(sent_ns) = self.send_lot(now, lot) else {
-                break;
-            };
-            busy = true;
-            let sent = self.state.batch.len();
-            if sent < lot {
-                break;
-            }
-            left -= sent;
-            now = sent_ns;
-        }
-        busy
-    }
-
-    /// Send so many frames that are due by `now` at most. The time when that was done, if there were any.
-    fn send_lot(&mut self, now: Nanos, lot: usize) -> Option<Nanos> {
-        self.state.batch.clear();
-        while self.state.batch.len() < lot
-            && self.xsk.space() > 0
-            && let Some(delivery) = self.table.pop_due_fairly(now, &mut self.pool)
-        {
-            self.queue(&delivery);
-            let class = self.state.class_of.get(delivery.from.0 as usize);
-            let class = class.copied().unwrap_or(0);
-            self.state.batch.push((delivery.due_ns, class));
-            if delivery.frame.is_train() {
-                // It took its time: look at the clock again.
-                break;
-            }
-        }
-        if self.state.batch.is_empty() && self.xsk.pending() == 0 {
-            return None;
-        }
-        let before = mono_ns();
-        if self.xsk.pending() > 0 {
-            self.flush();
-        }
-        let after = mono_ns();
-        self.state.rehearsal.sent(after);
-        self.state.awake.frames(after);
-        self.record_lateness(before, after);
-        Some(after)
-    }
-
-    /// Write the relay's tag and hand the frame to AF_XDP.
-    fn queue(&mut self, delivery: &Delivery<SlotRef>) {
-        let frame = delivery.frame;
-        let [_, _, high, low] = delivery.to.0.to_be_bytes();
-        let tag = [0x81, 0x00, high, low];
-        if frame.is_train() {
-            // What was queued before goes before.
-            if self.xsk.pending() > 0 {
-                self.flush();
-            }
-            let sent = self.pool.train(frame).is_some_and(|train| {
-                let headers = self.pool.train_headers(train);
-                headers.is_some_and(|h| self.trains_out.send(&self.pool, train, h, tag).is_ok())
-            });
-            if sent {
-                self.state.taken += 1;
-            } else {
-                self.state.trains_refused += 1;
-            }
-            self.pool.give_frame(frame);
-            return;
-        }
-        let at = frame.base() + frame.start();
-        let place = self.loaded.slots.ptr(at + ADDRESSES, TAG);
-        // SAFETY: in bounds; the slot is ours until its descriptor is published.
-        unsafe { place.copy_from_nonoverlapping(tag.as_ptr(), TAG) };
-        let csum = (frame.flags & FLAG_CSUM != 0).then(|| Checksum {
-            start: frame.csum_start + TAG as u16,
-            offset: frame.csum_offset,
-        });
-        self.xsk.queue(
-            &self.loaded.slots,
-            at,
-            u32::from(frame.len) + TAG as u32,
-            csum,
-        );
-    }
-
-    /// Have the kernel take what is queued. What it does not take stays queued for the next turn:
-    /// it may know of the descriptors already, so they cannot be taken back.
-    fn flush(&mut self) {
-        for _ in 0..TRUNK_TRIES {
-            let pool = &mut self.pool;
-            match self.xsk.kick(|slot| pool.give(slot)) {
-                Ok(taken) => self.state.taken += u64::from(taken),
-                // The trunk is gone or down: nothing can be delivered any more.
-                Err(_) => break,
-            }
-            if self.xsk.pending() == 0 {
-                return;
-            }
-            std::hint::spin_loop();
-        }
-        self.state.trunk_stalls += 1;
-    }
-
-    /// The kernel sends one after the other: spread the batch over the time of the call.
-    fn record_lateness(&mut self, before: Nanos, after: Nanos) {
-        let n = self.state.batch.len() as u64;
-        for (i, &(due, class)) in self.state.batch.iter().enumerate() {
-            let sent = before + (after - before) * (i as u64 + 1) / n;
-            self.state.early += u64::from(before < due);
-            let late = sent.saturating_sub(due);
-            self.state.lateness.record(late);
-            let others = if late < STALL_NS {
-                0
-            } else {
-                self.state.stalls.within(due, sent)
-            };
-            let own = late.saturating_sub(others);
-            self.state.own_lateness.record(own);
-            if let Some(class) = self.state.classes.get_mut(usize::from(class)) {
-                class.lateness.record(late);
-                class.own_lateness.record(own);
-            }
-        }
-    }
-
     /// Nothing to do at the moment: spin if something is due soon, else sleep.
     fn wait(&mut self) {
         let now = mono_ns();
         self.state.awake.look(now);
-        let due = self.table.next_event().unwrap_or(Nanos::MAX);
-        let update = self
-            .state
-            .scheduled
-            .front()
-            .map_or(Nanos::MAX, |s| s.at_ns + SETTLE_NS);
-        let due = due.min(update);
+        let due = next_due(&mut self.table, &self.state);
         let before = self.state.rehearsal.time(due);
         match self.waiting.plan(now, due, before) {
             Plan::Spin if self.state.rehearsal.worth_it(now, due) && self.xsk.pending() == 0 => {
@@ -466,4 +332,11 @@ impl Thread {
         }
         true
     }
+}
+
+/// When the next frame or update is due.
+fn next_due(table: &mut EdgeTable<SlotRef>, state: &State) -> Nanos {
+    let frame = table.next_event().unwrap_or(Nanos::MAX);
+    let update = state.scheduled.front();
+    frame.min(update.map_or(Nanos::MAX, |s| s.at_ns + SETTLE_NS))
 }

@@ -5,8 +5,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use super::error::{RelayError, Result};
 use super::layout::{ADDRESSES, PIECES_MAX, TAG};
-use super::pool::Pool;
-use super::trains::{Headers, TCP_CHECK, Train};
+use super::trains::TCP_CHECK;
 use super::xsk::set;
 
 const PACKET_VNET_HDR: i32 = 15;
@@ -75,61 +74,50 @@ impl TrainsOut {
         Ok(TrainsOut { fd })
     }
 
-    /// Send a train with the relay's tag.
+    /// Send a super-frame with the relay's tag. The first of `parts` begins behind the addresses.
     pub(crate) fn send(
         &self,
-        pool: &Pool,
-        train: &Train,
-        headers: Headers,
+        form: Form,
+        addresses: [u8; ADDRESSES],
         tag: [u8; TAG],
+        parts: impl Iterator<Item = (*mut u8, usize)>,
     ) -> io::Result<()> {
-        let mut kind = if headers.ipv4 { GSO_TCPV4 } else { GSO_TCPV6 };
-        if headers.cwr {
+        let mut kind = if form.ipv4 { GSO_TCPV4 } else { GSO_TCPV6 };
+        if form.cwr {
             kind |= GSO_ECN;
         }
         let mut start = [0u8; VNET_BYTES + ADDRESSES + TAG];
         start[0] = NEEDS_CSUM;
         start[1] = kind;
         let fields = [
-            (headers.len + TAG) as u16,
-            train.segment,
-            train.csum_start + TAG as u16,
+            (form.headers + TAG) as u16,
+            form.segment,
+            form.csum_start + TAG as u16,
             TCP_CHECK,
         ];
         for (n, field) in fields.into_iter().enumerate() {
             start[2 + 2 * n..4 + 2 * n].copy_from_slice(&field.to_ne_bytes());
         }
-        let (first, first_len) = pool.piece(train, 0);
-        // SAFETY: the first piece holds the headers; its slot is ours.
-        let addresses = unsafe { std::slice::from_raw_parts(first, ADDRESSES) };
-        start[VNET_BYTES..VNET_BYTES + ADDRESSES].copy_from_slice(addresses);
+        start[VNET_BYTES..VNET_BYTES + ADDRESSES].copy_from_slice(&addresses);
         start[VNET_BYTES + ADDRESSES..].copy_from_slice(&tag);
         let none = libc::iovec {
             iov_base: std::ptr::null_mut(),
             iov_len: 0,
         };
-        let mut parts = [none; 1 + PIECES_MAX];
-        parts[0] = libc::iovec {
-            iov_base: start.as_mut_ptr().cast(),
-            iov_len: start.len(),
-        };
-        // SAFETY: still inside of the first piece.
-        let behind = unsafe { first.add(ADDRESSES) };
-        parts[1] = libc::iovec {
-            iov_base: behind.cast(),
-            iov_len: first_len - ADDRESSES,
-        };
-        for n in 1..train.slots.len() {
-            let (at, len) = pool.piece(train, n);
-            parts[1 + n] = libc::iovec {
+        let mut vectors = [none; 1 + PARTS_MAX];
+        let start = (start.as_mut_ptr(), start.len());
+        let mut count = 0;
+        for ((at, len), vector) in std::iter::once(start).chain(parts).zip(&mut vectors) {
+            *vector = libc::iovec {
                 iov_base: at.cast(),
                 iov_len: len,
             };
+            count += 1;
         }
         // SAFETY: plain old data.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-        message.msg_iov = parts.as_mut_ptr();
-        message.msg_iovlen = 1 + train.slots.len();
+        message.msg_iov = vectors.as_mut_ptr();
+        message.msg_iovlen = count;
         let fd = self.fd.as_raw_fd();
         // SAFETY: all parts are valid for reading through the call.
         let sent = unsafe { libc::sendmsg(fd, &raw const message, libc::MSG_DONTWAIT) };
@@ -139,3 +127,21 @@ impl TrainsOut {
         Ok(())
     }
 }
+
+/// What the kernel must know of a super-frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Form {
+    pub(crate) ipv4: bool,
+    /// The first frame says that the congestion window was reduced.
+    pub(crate) cwr: bool,
+    /// Length of all headers.
+    pub(crate) headers: usize,
+    /// Payload of each frame but the last.
+    pub(crate) segment: u16,
+    /// Where TCP's header begins.
+    pub(crate) csum_start: u16,
+}
+
+/// Parts that a super-frame can have.
+pub(crate) const PARTS_MAX: usize = 66;
+const _: () = assert!(PARTS_MAX >= PIECES_MAX);

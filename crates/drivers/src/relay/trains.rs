@@ -27,10 +27,10 @@ pub(crate) struct Train {
 /// Where TCP's checksum stands in its header.
 pub(crate) const TCP_CHECK: u16 = 16;
 
-const TYPE: usize = ADDRESSES;
-const IP: usize = ADDRESSES + 2;
-const IPV4: [u8; 2] = [0x08, 0x00];
-const TCP: u8 = 6;
+pub(crate) const TYPE: usize = ADDRESSES;
+pub(crate) const IP: usize = ADDRESSES + 2;
+pub(crate) const IPV4: [u8; 2] = [0x08, 0x00];
+pub(crate) const TCP: u8 = 6;
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
 
@@ -79,39 +79,55 @@ pub(crate) fn cut(
     let len = headers.len + to - from;
     out[..headers.len].copy_from_slice(&train[..headers.len]);
     out[headers.len..len].copy_from_slice(&train[from..to]);
-    let tcp_len = len - tcp_at;
-    let addresses = if headers.ipv4 {
-        put(out, IP + 2, (len - IP) as u16);
-        let id = get(train, IP + 4).wrapping_add(n as u16);
-        put(out, IP + 4, id);
-        put(out, IP + 10, 0);
-        let check = !fold(words_sum(&out[IP..tcp_at]));
-        put(out, IP + 10, check);
-        IP + 12..IP + 20
-    } else {
-        put(out, IP + 4, (len - IP - 40) as u16);
-        IP + 8..IP + 40
-    };
-    let sequence = u32::from(get(train, tcp_at + 4)) << 16 | u32::from(get(train, tcp_at + 6));
-    let sequence = sequence.wrapping_add((n * segment) as u32);
-    put(out, tcp_at + 4, (sequence >> 16) as u16);
-    put(out, tcp_at + 6, sequence as u16);
+    let id = get(train, IP + 4).wrapping_add(n as u16);
+    let sequence = sequence(train, tcp_at).wrapping_add((n * segment) as u32);
+    finish(out, headers.ipv4, tcp_at, len, id, sequence);
     if !last {
         out[tcp_at + 13] &= !FIN_PSH;
     }
     if n > 0 {
         out[tcp_at + 13] &= !CWR;
     }
-    let pseudo = words_sum(&out[addresses]) + u32::from(TCP) + tcp_len as u32;
-    put(out, tcp_at + usize::from(TCP_CHECK), fold(pseudo));
     len
 }
 
-fn get(bytes: &[u8], at: usize) -> u16 {
+/// The sequence number of a frame.
+pub(crate) fn sequence(frame: &[u8], tcp_at: usize) -> u32 {
+    u32::from(get(frame, tcp_at + 4)) << 16 | u32::from(get(frame, tcp_at + 6))
+}
+
+/// Write what goes by the length and the place of a frame of `len` bytes into its headers: length, identification (of
+/// IPv4) and checksum of IP, TCP's sequence number, and as its checksum the sum of the pseudo header.
+pub(crate) fn finish(
+    headers: &mut [u8],
+    ipv4: bool,
+    tcp_at: usize,
+    len: usize,
+    id: u16,
+    sequence: u32,
+) {
+    let addresses = if ipv4 {
+        put(headers, IP + 2, (len - IP) as u16);
+        put(headers, IP + 4, id);
+        put(headers, IP + 10, 0);
+        let check = !fold(words_sum(&headers[IP..tcp_at]));
+        put(headers, IP + 10, check);
+        IP + 12..IP + 20
+    } else {
+        put(headers, IP + 4, (len - IP - 40) as u16);
+        IP + 8..IP + 40
+    };
+    put(headers, tcp_at + 4, (sequence >> 16) as u16);
+    put(headers, tcp_at + 6, sequence as u16);
+    let pseudo = words_sum(&headers[addresses]) + u32::from(TCP) + (len - tcp_at) as u32;
+    put(headers, tcp_at + usize::from(TCP_CHECK), fold(pseudo));
+}
+
+pub(crate) fn get(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-fn put(bytes: &mut [u8], at: usize, value: u16) {
+pub(crate) fn put(bytes: &mut [u8], at: usize, value: u16) {
     bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }
 

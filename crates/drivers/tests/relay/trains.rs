@@ -139,6 +139,42 @@ fn trains_are_cut_up_where_an_edge_acts_on_frames() {
     }
 }
 
+/// Frames of a stream that are due together go into their node as one, unless the relay is told otherwise; either way
+/// the far end has what was sent.
+#[test]
+fn frames_due_together_are_joined() {
+    // A loss that takes next to nothing: frames go one by one, those of a train all at one moment.
+    let by_frames = Impairment {
+        loss: Loss::Bernoulli { loss_ratio: 1e-12 },
+        ..Impairment::delay_only(MS)
+    };
+    for merge in [true, false] {
+        let config = RelayConfig {
+            slots: 16_384,
+            merge,
+            ..RelayConfig::new("merge", 2, 1)
+        };
+        let lab = Lab::with(config, &[0, 1]);
+        lab.apply(vec![set(0, 1, by_frames), set(1, 0, by_frames)]);
+        let bytes = 10_000_000;
+        tcp_bulk(&lab, |n| v4(n).into(), bytes);
+        tcp_bulk(&lab, |n| v6(n).into(), bytes);
+        let errors = lab.nodes[1].run(|| snmp("Tcp", "InCsumErrors") + snmp("Tcp", "InErrs"));
+        assert_eq!(errors, 0);
+        let stats = lab.handle.snapshot().unwrap();
+        let frames = stats.totals.counters.delivered;
+        assert!(frames >= 2 * bytes as u64 / 1448, "{frames} single frames");
+        if merge {
+            assert!(stats.joined > frames / 4, "{} of {frames}", stats.joined);
+            assert!(stats.injected < frames - stats.joined / 2);
+        } else {
+            assert_eq!((stats.joined, stats.injected), (0, frames));
+        }
+        assert_eq!(stats.unintended.total(), 0, "{:?}", stats.unintended);
+        every_slot_comes_back(&lab, 16_384);
+    }
+}
+
 #[test]
 fn rate_holds_tcp_back() {
     let lab = Lab::new(&[0, 1]);

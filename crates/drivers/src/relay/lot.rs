@@ -1,0 +1,202 @@
+//! What the relay's thread sends at a time: frames on their own, and those of TCP streams joined.
+
+use constel_link::{Delivery, Nanos, PortId};
+
+use super::layout::SlotRef;
+use super::merge::{Joined, Segment};
+
+/// With fewer frames than this, joining them costs more than it saves.
+const JOINED_MIN: u16 = 3;
+
+/// A frame of the lot.
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    delivery: Delivery<SlotRef>,
+    class: u8,
+    /// The stream it is of, if it may be joined with others.
+    stream: Option<usize>,
+}
+
+#[derive(Debug)]
+struct Stream {
+    joined: Joined,
+    edge: (PortId, PortId),
+    /// Its first frame's place in the lot.
+    first: usize,
+    /// The next frame of the edge may be of it, too.
+    open: bool,
+}
+
+/// Frames in the order in which they came out of the table. Those of an edge stay in order: only frames of it with none
+/// in between are joined.
+#[derive(Debug, Default)]
+pub(super) struct Lot {
+    items: Vec<Item>,
+    streams: Vec<Stream>,
+    sendings: usize,
+}
+
+/// What becomes of the frame at a place of the lot.
+pub(super) enum Sending<'a> {
+    /// It goes on its own.
+    Alone(Delivery<SlotRef>),
+    /// It is the first of these, which go as one.
+    Joined(&'a Joined, Delivery<SlotRef>),
+    /// It went with another.
+    Done,
+}
+
+impl Lot {
+    pub(super) fn clear(&mut self) {
+        self.items.clear();
+        self.streams.clear();
+        self.sendings = 0;
+    }
+
+    /// Frames in it.
+    pub(super) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// About how many things there are to be sent.
+    pub(super) fn sendings(&self) -> usize {
+        self.sendings
+    }
+
+    /// Add a frame; `segment` where it may be joined with others.
+    pub(super) fn push(
+        &mut self,
+        delivery: Delivery<SlotRef>,
+        class: u8,
+        segment: Option<Segment>,
+    ) {
+        let edge = (delivery.from, delivery.to);
+        let open = |s: &Stream| s.open && s.edge == edge;
+        let found = self.streams.iter().rposition(open);
+        let continued = found.zip(segment.as_ref()).filter(|&(place, segment)| {
+            let stream = &mut self.streams[place];
+            stream.open = stream.joined.take(segment);
+            stream.open
+        });
+        let stream = match (continued, segment) {
+            (Some((place, _)), _) => Some(place),
+            (None, segment) => {
+                if let Some(place) = found {
+                    self.streams[place].open = false;
+                }
+                self.sendings += 1;
+                segment.map(|first| {
+                    self.streams.push(Stream {
+                        joined: Joined::new(first),
+                        edge,
+                        first: self.items.len(),
+                        open: true,
+                    });
+                    self.streams.len() - 1
+                })
+            }
+        };
+        self.items.push(Item {
+            delivery,
+            class,
+            stream,
+        });
+    }
+
+    /// What to send when it is the turn of this place.
+    pub(super) fn sending(&self, place: usize) -> Sending<'_> {
+        let item = self.items[place];
+        let stream = item.stream.map(|stream| &self.streams[stream]);
+        match stream.filter(|stream| stream.joined.frames() >= JOINED_MIN) {
+            None => Sending::Alone(item.delivery),
+            Some(stream) if stream.first == place => Sending::Joined(&stream.joined, item.delivery),
+            Some(_) => Sending::Done,
+        }
+    }
+
+    /// The frames that are joined to the one at this place, itself first.
+    pub(super) fn joined_at(&self, place: usize) -> impl Iterator<Item = SlotRef> + Clone {
+        let stream = self.items[place].stream;
+        let of_it = move |item: &&Item| item.stream == stream;
+        let frames = self.items[place..].iter().filter(of_it);
+        frames.map(|item| item.delivery.frame)
+    }
+
+    /// Due times and classes of all frames.
+    pub(super) fn due(&self) -> impl Iterator<Item = (Nanos, u8)> {
+        let due = |item: &Item| (item.delivery.due_ns, item.class);
+        self.items.iter().map(due)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::relay::layout::FLAG_CSUM;
+    use crate::relay::merge::tests::segment;
+
+    fn push(lot: &mut Lot, to: u32, slot: u32, sequence: Option<u32>) {
+        let frame = SlotRef {
+            slot,
+            len: 100,
+            flags: FLAG_CSUM,
+            csum_start: 34,
+            csum_offset: 16,
+        };
+        let delivery = Delivery {
+            from: PortId(0),
+            to: PortId(to),
+            due_ns: u64::from(slot),
+            len_bytes: 100,
+            frame,
+        };
+        lot.push(delivery, 0, sequence.map(segment));
+    }
+
+    /// Slots in the order they are sent in; those that go as one together.
+    fn sent(lot: &Lot) -> Vec<Vec<u32>> {
+        let of = |place| match lot.sending(place) {
+            Sending::Alone(delivery) => vec![delivery.frame.slot],
+            Sending::Joined(_, _) => lot.joined_at(place).map(|f| f.slot).collect(),
+            Sending::Done => Vec::new(),
+        };
+        let all = (0..lot.len()).map(of);
+        all.filter(|slots| !slots.is_empty()).collect()
+    }
+
+    #[test]
+    fn streams_are_joined_edge_by_edge() {
+        let mut lot = Lot::default();
+        for n in 0..3 {
+            push(&mut lot, 1, n, Some(n));
+            push(&mut lot, 2, 10 + n, Some(n));
+            push(&mut lot, 3, 20 + n, None);
+        }
+        assert_eq!((lot.len(), lot.sendings()), (9, 5));
+        let expected = [
+            vec![0, 1, 2],
+            vec![10, 11, 12],
+            vec![20],
+            vec![21],
+            vec![22],
+        ];
+        assert_eq!(sent(&lot), expected);
+        assert_eq!(lot.due().map(|(due, _)| due).max(), Some(22));
+        lot.clear();
+        assert_eq!((lot.len(), sent(&lot).len()), (0, 0));
+    }
+
+    #[test]
+    fn what_comes_in_between_keeps_its_place() {
+        let mut lot = Lot::default();
+        for n in 0..4 {
+            push(&mut lot, 1, n, Some(n));
+        }
+        push(&mut lot, 1, 9, None);
+        for n in 4..6 {
+            push(&mut lot, 1, n, Some(n));
+        }
+        // Too few behind it to be worth it.
+        assert_eq!(sent(&lot), [vec![0, 1, 2, 3], vec![9], vec![4], vec![5]]);
+    }
+}

@@ -1,0 +1,231 @@
+//! How the relay's thread hands over what is due.
+
+use constel_link::{Delivery, Nanos};
+
+use super::clock::mono_ns;
+use super::layout::{ADDRESSES, FLAG_CSUM, SlotRef, TAG};
+use super::lot::{Lot, Sending};
+use super::merge::Joined;
+use super::stalls::STALL_NS;
+use super::thread::Thread;
+use super::train_out::Form;
+use super::xsk::Checksum;
+
+/// Frames sent before looking whether others have come in.
+const BATCH: usize = 64;
+/// Frames, or super-frames, sent at a time where several edges have more due than is sent: what becomes due of another
+/// edge waits for no more than that. With one such edge it is a whole batch.
+const LOT: usize = 16;
+/// Tries to have the trunk take a batch before turning to other things.
+const TRUNK_TRIES: u32 = 1000;
+
+impl Thread {
+    /// Send up to a batch of what is due, by the clock of each lot. True when something was.
+    pub(super) fn send_due(&mut self, mut now: Nanos) -> bool {
+        let mut left = BATCH;
+        let mut busy = false;
+        let mut lot = std::mem::take(&mut self.state.lot);
+        while left > 0 {
+            let at_once = if self.table.edges_behind() > 1 {
+                LOT.min(left)
+            } else {
+                left
+            };
+            let full = self.fill(&mut lot, now, at_once, left);
+            let Some(sent_ns) = self.send_lot(&lot) else {
+                break;
+            };
+            busy = true;
+            if !full {
+                break;
+            }
+            left -= lot.len();
+            now = sent_ns;
+        }
+        self.state.lot = lot;
+        busy
+    }
+
+    /// Take what is due by `now` out of the table: so many things to be sent at most, and so many frames. True when
+    /// there may be more.
+    fn fill(&mut self, lot: &mut Lot, now: Nanos, sendings: usize, frames: usize) -> bool {
+        lot.clear();
+        while lot.sendings() < sendings && lot.len() < frames {
+            if self.xsk.space() as usize <= lot.len() {
+                return false;
+            }
+            let Some(delivery) = self.table.pop_due_fairly(now, &mut self.pool) else {
+                return false;
+            };
+            let class = self.state.class_of.get(delivery.from.0 as usize);
+            let class = class.copied().unwrap_or(0);
+            let segment = self.merges.then(|| self.pool.segment(delivery.frame));
+            lot.push(delivery, class, segment.flatten());
+            if delivery.frame.is_train() {
+                // It takes its time: look at the clock again.
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Send all of it. The time when that was done, if there was anything.
+    fn send_lot(&mut self, lot: &Lot) -> Option<Nanos> {
+        if lot.len() == 0 && self.xsk.pending() == 0 {
+            return None;
+        }
+        let before = mono_ns();
+        for place in 0..lot.len() {
+            match lot.sending(place) {
+                Sending::Alone(delivery) if delivery.frame.is_train() => self.send_train(delivery),
+                Sending::Alone(delivery) => self.queue(delivery),
+                Sending::Joined(joined, delivery) => {
+                    self.send_joined(joined, delivery, lot.joined_at(place));
+                }
+                Sending::Done => {}
+            }
+        }
+        if self.xsk.pending() > 0 {
+            self.flush();
+        }
+        let after = mono_ns();
+        self.state.rehearsal.sent(after);
+        self.state.awake.frames(after);
+        self.record_lateness(lot, before, after);
+        Some(after)
+    }
+
+    /// Write the relay's tag and hand the frame to AF_XDP.
+    fn queue(&mut self, delivery: Delivery<SlotRef>) {
+        let frame = delivery.frame;
+        let at = frame.base() + frame.start();
+        let place = self.loaded.slots.ptr(at + ADDRESSES, TAG);
+        let tag = tag_for(&delivery);
+        // SAFETY: in bounds; the slot is ours until its descriptor is published.
+        unsafe { place.copy_from_nonoverlapping(tag.as_ptr(), TAG) };
+        let csum = (frame.flags & FLAG_CSUM != 0).then(|| Checksum {
+            start: frame.csum_start + TAG as u16,
+            offset: frame.csum_offset,
+        });
+        self.xsk.queue(
+            &self.loaded.slots,
+            at,
+            u32::from(frame.len) + TAG as u32,
+            csum,
+        );
+    }
+
+    fn send_train(&mut self, delivery: Delivery<SlotRef>) {
+        self.send_queued_first();
+        let pool = &self.pool;
+        let train = pool.train(delivery.frame);
+        let sent = train.and_then(|train| {
+            let headers = pool.train_headers(train)?;
+            let form = Form {
+                ipv4: headers.ipv4,
+                cwr: headers.cwr,
+                headers: headers.len,
+                segment: train.segment,
+                csum_start: train.csum_start,
+            };
+            let (first, len) = pool.piece(train, 0);
+            // SAFETY: the first piece holds the headers, so what is behind the addresses is in it, too.
+            let behind = unsafe { (first.add(ADDRESSES), len - ADDRESSES) };
+            let rest = (1..train.slots.len()).map(|n| pool.piece(train, n));
+            let parts = std::iter::once(behind).chain(rest);
+            // SAFETY: as above; the slot is ours.
+            let addresses = unsafe { first.cast::<[u8; ADDRESSES]>().read() };
+            let tag = tag_for(&delivery);
+            Some(self.trains_out.send(form, addresses, tag, parts))
+        });
+        self.count_super_frame(sent.is_some_and(|sent| sent.is_ok()));
+        self.pool.give_frame(delivery.frame);
+    }
+
+    /// Frames that are due together, as one.
+    fn send_joined(
+        &mut self,
+        joined: &Joined,
+        delivery: Delivery<SlotRef>,
+        frames: impl Iterator<Item = SlotRef> + Clone,
+    ) {
+        self.send_queued_first();
+        let (mut headers, len) = joined.headers();
+        let (addresses, behind) = headers.split_at_mut(ADDRESSES);
+        let addresses = std::array::from_fn(|n| addresses[n]);
+        let behind = (behind.as_mut_ptr(), len - ADDRESSES);
+        let payload = |frame: SlotRef| {
+            let payload = usize::from(frame.len) - len;
+            self.pool.last_bytes(frame, payload)
+        };
+        let parts = std::iter::once(behind).chain(frames.clone().map(payload));
+        let tag = tag_for(&delivery);
+        let sent = self.trains_out.send(joined.form(), addresses, tag, parts);
+        self.count_super_frame(sent.is_ok());
+        for frame in frames {
+            self.state.joined += 1;
+            self.pool.give_frame(frame);
+        }
+    }
+
+    /// What was queued before goes before.
+    fn send_queued_first(&mut self) {
+        if self.xsk.pending() > 0 {
+            self.flush();
+        }
+    }
+
+    fn count_super_frame(&mut self, sent: bool) {
+        if sent {
+            self.state.taken += 1;
+        } else {
+            self.state.trains_refused += 1;
+        }
+    }
+
+    /// Have the kernel take what is queued. What it does not take stays queued for the next turn:
+    /// it may know of the descriptors already, so they cannot be taken back.
+    pub(super) fn flush(&mut self) {
+        for _ in 0..TRUNK_TRIES {
+            let pool = &mut self.pool;
+            match self.xsk.kick(|slot| pool.give(slot)) {
+                Ok(taken) => self.state.taken += u64::from(taken),
+                // The trunk is gone or down: nothing can be delivered any more.
+                Err(_) => break,
+            }
+            if self.xsk.pending() == 0 {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+        self.state.trunk_stalls += 1;
+    }
+
+    /// The kernel sends one after the other: spread the lot over the time it took.
+    fn record_lateness(&mut self, lot: &Lot, before: Nanos, after: Nanos) {
+        let n = lot.len() as u64;
+        for (i, (due, class)) in lot.due().enumerate() {
+            let sent = before + (after - before) * (i as u64 + 1) / n;
+            self.state.early += u64::from(before < due);
+            let late = sent.saturating_sub(due);
+            self.state.lateness.record(late);
+            let others = if late < STALL_NS {
+                0
+            } else {
+                self.state.stalls.within(due, sent)
+            };
+            let own = late.saturating_sub(others);
+            self.state.own_lateness.record(own);
+            if let Some(class) = self.state.classes.get_mut(usize::from(class)) {
+                class.lateness.record(late);
+                class.own_lateness.record(own);
+            }
+        }
+    }
+}
+
+/// Names the port that the frame goes to.
+fn tag_for(delivery: &Delivery<SlotRef>) -> [u8; TAG] {
+    let [_, _, high, low] = delivery.to.0.to_be_bytes();
+    [0x81, 0x00, high, low]
+}
