@@ -23,11 +23,19 @@ pub(crate) struct Options {
     pub(crate) json: bool,
     /// Length of one measurement, if it is to be another than usual.
     pub(crate) seconds: Option<f64>,
+    /// How often each case is measured, where the median counts.
+    pub(crate) rounds: usize,
     pub(crate) only: Option<String>,
+    /// Delay errors with the other core idle or busy only.
+    pub(crate) load: Option<String>,
     /// Throughput over so many hops only.
     pub(crate) hops: Option<usize>,
     /// Throughput by this path only, as the output names it.
     pub(crate) path: Option<String>,
+    /// TCP with this round trip only.
+    pub(crate) rtt_ms: Option<u64>,
+    /// What losses follow from.
+    pub(crate) seed: u64,
     pub(crate) priority: Priority,
     pub(crate) lead_ns: u64,
 }
@@ -101,8 +109,12 @@ pub(crate) enum Path {
     Veth { gso: bool },
     /// Two veth pairs each, joined by the kernel's own redirection.
     Redirect { gso: bool },
-    /// The relay, its nodes sending TCP's super-frames or not.
-    Relay { delay_ns: u64, gso: bool },
+    /// The relay, its nodes sending TCP's super-frames or not, and whether it makes such of frames due together.
+    Relay {
+        delay_ns: u64,
+        gso: bool,
+        merge: bool,
+    },
 }
 
 impl Path {
@@ -114,6 +126,20 @@ impl Path {
     }
 }
 
+/// Have the calling thread's namespace send nothing by itself once addresses are resolved: no IPv6, and no asking again for
+/// a neighbour that is known. At 64 kbit/s such frames would take the link for tens of milliseconds.
+fn only_what_is_measured() {
+    std::fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1").unwrap();
+    for interface in std::fs::read_dir("/proc/sys/net/ipv4/neigh").unwrap() {
+        let hour_ms = "3600000";
+        std::fs::write(
+            interface.unwrap().path().join("base_reachable_time_ms"),
+            hour_ms,
+        )
+        .unwrap();
+    }
+}
+
 pub(crate) fn address(link: usize, side: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 1, link as u8, side)
 }
@@ -121,7 +147,11 @@ pub(crate) fn address(link: usize, side: u8) -> Ipv4Addr {
 impl Row {
     /// Links of the relay with this delay, or bare veth pairs.
     pub(crate) fn new(options: &Options, links: usize, delay_ns: Option<u64>, gso: bool) -> Row {
-        let path = delay_ns.map_or(Path::Veth { gso }, |delay_ns| Path::Relay { delay_ns, gso });
+        let path = delay_ns.map_or(Path::Veth { gso }, |delay_ns| Path::Relay {
+            delay_ns,
+            gso,
+            merge: true,
+        });
         Row::of(options, links, path).unwrap()
     }
 
@@ -129,10 +159,11 @@ impl Row {
     /// What this host has no tools for.
     pub(crate) fn of(options: &Options, links: usize, path: Path) -> Result<Row, String> {
         let nodes: Vec<Node> = (0..=links).map(|_| Node::new()).collect();
-        let relay = if let Path::Relay { .. } = path {
+        let relay = if let Path::Relay { merge, .. } = path {
             let config = RelayConfig {
                 priority: options.priority,
                 lead_ns: options.lead_ns,
+                merge,
                 ..RelayConfig::new("bench", 2 * links as u32, 1)
             };
             Some(Relay::new(config).map_err(|e| e.to_string())?)
@@ -176,6 +207,7 @@ impl Row {
                 }
             });
             node.run(|| {
+                only_what_is_measured();
                 for (name, value) in [
                     ("ip_forward", "1"),
                     // Room for 25 Gbit/s over 10 ms.
@@ -226,6 +258,7 @@ impl Row {
                     .add_address(&AddressSpec::new(ETH0, prefix))
                     .link_up(ETH0);
             });
+            node.run(only_what_is_measured);
         }
         Row {
             nodes,

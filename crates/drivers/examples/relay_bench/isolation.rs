@@ -5,58 +5,85 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use constel_drivers::relay::{Relay, RelayConfig};
-use constel_link::{Delay, EdgeUpdate, Impairment, PortId, QueueLimit, mac_of};
+use constel_drivers::relay::{Relay, RelayConfig, RelayHandle};
+use constel_link::{Delay, EdgeUpdate, Impairment, PortId, Quantiles, QueueLimit, mac_of};
 use serde_json::{Value, json};
 
 use crate::common::*;
+use crate::spread::{Errors, Spread};
 use crate::support::{ETH0, Node, Raw, frame, link, set};
 
 const FLOODERS: u32 = 50;
 
+/// One round of a case.
+struct Round {
+    errors: Quantiles,
+    lost: u64,
+    early: u64,
+    flood_fps: f64,
+    /// At the relay, of the victim alone.
+    late_p99_ns: u64,
+    stalls: u64,
+    /// Lost by the relay, floods included.
+    unintended: u64,
+}
+
 pub(crate) fn isolation(options: &Options) -> Vec<Value> {
     say(
         options,
-        "\na victim of 1,000 frames/s of 64 bytes over 10 ms (bare veth: 0) while 50 edges are flooded; error in us",
+        &format!(
+            "\na victim of 1,000 frames/s of 64 bytes over 10 ms (bare veth: 0) while 50 edges are flooded; error in us, median of {} rounds (least to greatest)",
+            options.rounds
+        ),
     );
     say(
         options,
         &format!(
-            "{:>34} | {:>8} {:>8} {:>9} {:>9} {:>7} | {:>11} | {:>9} {:>8}",
-            "", "p50", "p99", "p99.9", "max", "lost", "flood fps", "relay p99", "stalls"
+            "{:>30} | {:>20} {:>24} {:>8} {:>8} {:>5} | {:>9} | {:>9} {:>7} {:>12}",
+            "",
+            "p50",
+            "p99",
+            "p99.9",
+            "max",
+            "lost",
+            "flood fps",
+            "relay p99",
+            "stalls",
+            "lost by us"
         ),
     );
-    let mut results = Vec::new();
-    for flooding in [false, true] {
-        let victim = Row::new(options, 1, None, false);
-        let pairs: Vec<(Node, Node)> = (0..FLOODERS).map(|_| (Node::new(), Node::new())).collect();
-        for (n, (a, b)) in pairs.iter().enumerate() {
-            a.wire(0, b, 0, false);
-            a.addresses(ETH0, 1 + n as u8);
-            b.addresses(ETH0, 1 + n as u8);
-        }
-        let senders: Vec<Raw> = pairs
-            .iter()
-            .map(|(a, _)| a.run(|| Raw::new(0x88b5)))
-            .collect();
-        let name = if flooding {
-            "veth, flooded"
-        } else {
-            "veth, alone"
-        };
-        results.push(one(
-            options,
-            name,
-            &victim,
-            0,
-            flooding.then_some(&senders),
-            None,
-        ));
+    let mut results = over_veth(options);
+    results.extend(over_relay(options));
+    results
+}
+
+fn over_veth(options: &Options) -> Vec<Value> {
+    let victim = Row::new(options, 1, None, false);
+    let pairs: Vec<(Node, Node)> = (0..FLOODERS).map(|_| (Node::new(), Node::new())).collect();
+    for (n, (a, b)) in pairs.iter().enumerate() {
+        a.wire(0, b, 0, false);
+        a.addresses(ETH0, 1 + n as u8);
+        b.addresses(ETH0, 1 + n as u8);
     }
+    let senders = senders(&pairs);
+    let cases = [("veth, alone", false), ("veth, flooded", true)];
+    let mut measured = cases.map(|_| Vec::new());
+    for _ in 0..options.rounds {
+        for ((_, flooded), rounds) in cases.iter().zip(&mut measured) {
+            let flood = flooded.then_some(&senders[..]);
+            rounds.push(one(options, &victim, 0, flood, None));
+        }
+    }
+    let rows = cases.iter().zip(&measured);
+    rows.map(|((name, _), rounds)| row(options, name, rounds))
+        .collect()
+}
+
+fn over_relay(options: &Options) -> Vec<Value> {
     // Ports 0 and 1 are the victim's; then two for each flooder.
     let config = RelayConfig {
         priority: options.priority,
-        ..RelayConfig::new("bench", 2 + 2 * FLOODERS, 1)
+        ..RelayConfig::new("bench", 2 + 2 * FLOODERS, options.seed)
     };
     let relay = Relay::new(config).unwrap();
     let victim = Row::around(&relay);
@@ -72,46 +99,51 @@ pub(crate) fn isolation(options: &Options) -> Vec<Value> {
     let classes = vec!["victim".to_owned(), "flood".to_owned()];
     let class_of = (0..2 + 2 * FLOODERS).map(|port| u8::from(port > 1));
     handle.classify(classes, class_of.collect()).unwrap();
-    let senders: Vec<Raw> = pairs
-        .iter()
-        .map(|(a, _)| a.run(|| Raw::new(0x88b5)))
-        .collect();
+    let senders = senders(&pairs);
     let limited = Impairment {
         delay: Delay::constant(10 * MS),
         rate_bps: std::num::NonZeroU64::new(1_000_000),
         queue: QueueLimit { bytes: 10_000 },
         ..Impairment::delay_only(0)
     };
-    for (name, flooded) in [
+    let unlimited = Impairment::delay_only(10 * MS);
+    let cases = [
         ("relay, alone", None),
         ("relay, 1 Mbit/s edges flooded", Some(limited)),
-        (
-            "relay, unlimited edges flooded",
-            Some(Impairment::delay_only(10 * MS)),
-        ),
-    ] {
-        let mut changes = link(0, 1, 10 * MS);
-        for n in 0..FLOODERS {
-            changes.push(set(2 + 2 * n, 3 + 2 * n, flooded.unwrap_or(limited)));
+        ("relay, unlimited edges flooded", Some(unlimited)),
+    ];
+    let mut measured = cases.map(|_| Vec::new());
+    for _ in 0..options.rounds {
+        for ((_, flooded), rounds) in cases.iter().zip(&mut measured) {
+            let mut changes = link(0, 1, 10 * MS);
+            for n in 0..FLOODERS {
+                changes.push(set(2 + 2 * n, 3 + 2 * n, flooded.unwrap_or(limited)));
+            }
+            handle.apply(EdgeUpdate { changes }, None).unwrap();
+            handle.clear_lateness().unwrap();
+            let flood = flooded.is_some().then_some(&senders[..]);
+            rounds.push(one(options, &victim, 10 * MS, flood, Some(&handle)));
         }
-        handle.apply(EdgeUpdate { changes }, None).unwrap();
-        handle.clear_lateness().unwrap();
-        let flood = flooded.is_some().then_some(&senders);
-        results.push(one(options, name, &victim, 10 * MS, flood, Some(&handle)));
     }
-    results
+    let rows = cases.iter().zip(&measured);
+    rows.map(|((name, _), rounds)| row(options, name, rounds))
+        .collect()
+}
+
+fn senders(pairs: &[(Node, Node)]) -> Vec<Raw> {
+    let senders = pairs.iter().map(|(a, _)| a.run(|| Raw::new(0x88b5)));
+    senders.collect()
 }
 
 fn one(
     options: &Options,
-    name: &str,
     victim: &Row,
     delay_ns: u64,
-    flood: Option<&Vec<Raw>>,
-    handle: Option<&constel_drivers::relay::RelayHandle>,
-) -> Value {
+    flood: Option<&[Raw]>,
+    handle: Option<&RelayHandle>,
+) -> Round {
     let sockets = victim.sockets();
-    let before = handle.map(|h| h.snapshot().unwrap().unintended);
+    let before = handle.map(|h| h.snapshot().unwrap().unintended.total());
     let stop = AtomicBool::new(false);
     let flooded = AtomicU64::new(0);
     let f = thread::scope(|scope| {
@@ -132,40 +164,41 @@ fn one(
     });
     thread::sleep(Duration::from_millis(100));
     let after = handle.map(|h| h.snapshot().unwrap());
-    let q = f.errors.quantiles();
-    let flood_fps = flooded.into_inner() as f64 / (f.took.as_secs_f64() + 0.4);
-    let lost = f.sent - f.received;
-    // At the relay, of the victim alone.
     let classes = handle.map(|h| h.lateness_by_class().unwrap());
-    let late = classes.as_ref().map(|c| c[0].lateness);
-    let own = late.map_or(String::new(), |late| us(late.p99_ns));
-    let stalls = after.map_or(0, |a| a.stalls.count);
+    let lost_by_us = after.zip(before).map(|(a, b)| a.unintended.total() - b);
+    Round {
+        errors: f.errors.quantiles(),
+        lost: f.sent - f.received,
+        early: f.early,
+        flood_fps: flooded.into_inner() as f64 / (f.took.as_secs_f64() + 0.4),
+        late_p99_ns: classes.map_or(0, |c| c[0].lateness.p99_ns),
+        stalls: after.map_or(0, |a| a.stalls.count),
+        unintended: lost_by_us.unwrap_or(0),
+    }
+}
+
+fn row(options: &Options, name: &str, rounds: &[Round]) -> Value {
+    let errors = Errors::of(&rounds.iter().map(|r| r.errors).collect::<Vec<_>>());
+    let sum = |of: fn(&Round) -> u64| rounds.iter().map(of).sum::<u64>();
+    let spread = |of: fn(&Round) -> f64| Spread::of(rounds.iter().map(of));
+    let (lost, stalls) = (sum(|r| r.lost), sum(|r| r.stalls));
+    let unintended = sum(|r| r.unintended);
+    let (flood_fps, late) = (spread(|r| r.flood_fps), spread(|r| r.late_p99_ns as f64));
     say(
         options,
         &format!(
-            "{name:>34} | {:>8} {:>8} {:>9} {:>9} {lost:>7} | {flood_fps:>11.0} | {own:>9} {stalls:>8}",
-            us(q.p50_ns),
-            us(q.p99_ns),
-            us(q.p999_ns),
-            us(q.max_ns),
+            "{name:>30} | {:>20} {:>24} {:>8.1} {:>8.1} {lost:>5} | {:>9.0} | {:>9.1} {stalls:>7} {unintended:>12}",
+            errors.p50_ns.in_us(),
+            errors.p99_ns.in_us(),
+            errors.p999_ns.median / 1e3,
+            errors.max_ns.median / 1e3,
+            flood_fps.median,
+            late.median / 1e3,
         ),
     );
-    if let (Some(b), Some(a)) = (before, after)
-        && a.unintended.total() > b.total()
-    {
-        let floods = format!(
-            "{:?}; lateness of the victim at the relay {late:?}",
-            a.unintended
-        );
-        say(
-            options,
-            &format!("{:>34}   lost by the relay, floods included: {floods}", ""),
-        );
-    }
     json!({
-        "what": "isolation", "path": name, "delay_ns": delay_ns, "error": q, "early": f.early,
-        "sent": f.sent, "received": f.received, "flood_fps": flood_fps,
-        "unintended": after.map(|a| a.unintended), "stalls": after.map(|a| a.stalls),
-        "lateness": classes,
+        "what": "isolation", "path": name, "rounds": rounds.len(), "error": errors,
+        "early": sum(|r| r.early), "lost": lost, "flood_fps": flood_fps,
+        "victim_lateness_p99_ns": late, "stalls": stalls, "unintended": unintended,
     })
 }

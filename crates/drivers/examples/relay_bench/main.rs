@@ -1,10 +1,12 @@
 //! Measures the relay next to its baselines, in one run.
 //!
-//!     cargo run --release -p constel-drivers --example relay_bench -- [--json] [--seconds N]
+//!     cargo run --release -p constel-drivers --example relay_bench -- [--json] [--seconds N] [--rounds N]
 //!         [--only accuracy|rate|handover|throughput|isolation|tcp|square|update]
-//!         [--hops N] [--path NAME] [--nice] [--lead-us N]
+//!         [--load idle|busy] [--hops N] [--path NAME] [--rtt-ms N] [--seed N] [--nice] [--lead-us N]
 //!
-//! Everything happens in namespaces made here. `benches/README.md` says what was found.
+//! Everything happens in namespaces made here. Delay, rate, isolation and updates are measured in rounds, each of
+//! which goes through all cases; of every figure the median of the rounds counts, with the least and the greatest
+//! beside it: a moment in which the machine stood still decides no case. `benches/README.md` says what was found.
 
 #[path = "../../tests/support/mod.rs"]
 mod support;
@@ -15,6 +17,7 @@ mod handover;
 mod isolation;
 mod rate;
 mod redirect;
+mod spread;
 mod square;
 mod tcp;
 mod throughput;
@@ -29,9 +32,13 @@ fn main() {
     let mut options = Options {
         json: false,
         seconds: None,
+        rounds: 5,
         only: None,
+        load: None,
         hops: None,
         path: None,
+        rtt_ms: None,
+        seed: 1,
         priority: Priority::RealTime,
         lead_ns: 80_000,
     };
@@ -51,7 +58,23 @@ fn main() {
                 Ok(seconds) if seconds > 0.0 => options.seconds = Some(seconds),
                 _ => fail("--seconds needs a positive number".into()),
             },
+            "--rounds" => match value().parse() {
+                Ok(rounds @ 1..=100) => options.rounds = rounds,
+                _ => fail("--rounds needs a number from 1 to 100".into()),
+            },
             "--only" => options.only = Some(value()),
+            "--load" => match value() {
+                load if load == "idle" || load == "busy" => options.load = Some(load),
+                _ => fail("--load needs idle or busy".into()),
+            },
+            "--rtt-ms" => match value().parse() {
+                Ok(ms) => options.rtt_ms = Some(ms),
+                Err(_) => fail("--rtt-ms needs a number".into()),
+            },
+            "--seed" => match value().parse() {
+                Ok(seed) => options.seed = seed,
+                Err(_) => fail("--seed needs a number".into()),
+            },
             "--hops" => match value().parse() {
                 Ok(hops @ 1..=100) => options.hops = Some(hops),
                 _ => fail("--hops needs a number from 1 to 100".into()),

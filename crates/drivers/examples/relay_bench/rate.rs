@@ -1,14 +1,19 @@
 //! What comes out of a rate-limited edge, over windows of one second or more, and how bursty.
+//!
+//! A window is from one frame to another that arrives a second later or more, so that no frame is counted by halves. What
+//! should come out in it is the edge's rate, or what the sender offered between these two frames, if that is less.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use constel_link::{Delay, EdgeUpdate, Impairment, QueueLimit};
+use constel_drivers::relay::RelayHandle;
+use constel_link::{Delay, EdgeUpdate, Impairment, PortId, QueueLimit};
 use serde_json::{Value, json};
 
 use crate::common::*;
+use crate::spread::Spread;
 use crate::support::{real_ns, set, set_option};
 use crate::witness;
 
@@ -24,6 +29,8 @@ const RATES: [(u64, usize); 6] = [
 const OFFERED: [f64; 4] = [0.5, 0.99, 1.01, 2.0];
 /// Ethernet, IPv4 and UDP.
 const HEADERS: usize = 42;
+/// Aimed at: error of each window, at most.
+const AIM_RATIO: f64 = 0.005;
 const WINDOW_NS: u64 = 1_000_000_000;
 /// What is sent, and what of it counts not yet: the queue is full after a moment when more is offered
 /// than goes through.
@@ -34,15 +41,44 @@ const SETTLE_NS: u64 = 20 * MS;
 /// A sender that wakes up later than this has stood still, for the relay's book counts from there on, too.
 const STALL: Duration = Duration::from_micros(200);
 
+/// A rate, the length of the frames, and how much of the rate is offered.
+#[derive(Clone, Copy)]
+struct Case {
+    rate_bps: u64,
+    length: usize,
+    offered: f64,
+}
+
+/// One round of a case.
+struct Round {
+    offered_bps: f64,
+    out_bps: f64,
+    /// Of all that came out against the lesser of rate and offered load.
+    mean_error: f64,
+    /// Of the worst window.
+    worst: f64,
+    /// Of the worst of the windows in which neither side stood still, and how many those are.
+    steady: f64,
+    windows: u64,
+    burst_bytes: usize,
+    unintended: u64,
+    /// Frames on the edge that the bench did not send.
+    others: u64,
+    stalled_ns: u64,
+}
+
 pub(crate) fn rate(options: &Options) -> Vec<Value> {
     say(
         options,
-        "\nrate of an edge (or what is offered, if less) over windows of 1 s, error in percent (steady: of the windows that neither a stall of the relay's thread nor one of the sender lies in, and how many those are)",
+        &format!(
+            "\nrate of an edge (or what is offered, if less) over windows of 1 s, error in percent: median of {} rounds (least to greatest); steady: worst of all windows that neither a stall of the relay's thread nor one of the sender lies in, and how many those are; others: frames of the nodes' own",
+            options.rounds
+        ),
     );
     say(
         options,
         &format!(
-            "{:>12} {:>8} {:>6} | {:>12} {:>8} {:>8} {:>8} {:>6} | {:>14} {:>14} | {:>10} {:>8}",
+            "{:>10} {:>7} {:>5} | {:>12} {:>25} {:>22} {:>7} {:>7} | {:>13} {:>8} | {:>7} {:>6} {:>9}",
             "bit/s",
             "offered",
             "bytes",
@@ -54,89 +90,170 @@ pub(crate) fn rate(options: &Options) -> Vec<Value> {
             "bytes in 1 ms",
             "at rate",
             "lost by us",
-            "stall ms"
+            "others",
+            "stalls ms"
         ),
     );
     let relay = Row::new(options, 1, Some(MS), false);
     let sockets = relay.sockets();
-    let seconds = options.seconds_or(SECONDS);
-    let mut results = Vec::new();
-    for (rate_bps, length) in RATES {
-        for offered in OFFERED {
-            let Some(handle) = relay.handle() else {
-                continue;
-            };
-            let impairment = Impairment {
-                delay: Delay::constant(MS),
-                rate_bps: std::num::NonZeroU64::new(rate_bps),
-                // 20 ms at the rate, or two frames.
-                queue: QueueLimit {
-                    bytes: (rate_bps / 400).max(2 * length as u64),
-                },
-                ..Impairment::delay_only(0)
-            };
-            let changes = vec![set(0, 1, impairment)];
-            handle.apply(EdgeUpdate { changes }, None).unwrap();
-            handle.clear_lateness().unwrap();
-            let before = handle.snapshot().unwrap().unintended.total();
-            let (offered_bps, stamps, mut stalls) =
-                arrivals(&sockets, length, offered * rate_bps as f64, seconds);
-            let after = handle.snapshot().unwrap();
-            let lost = after.unintended.total() - before;
-            let stall_ms = after.stalls.longest_ns as f64 / 1e6;
-            let expected = offered_bps.min(rate_bps as f64);
-            stalls.extend(witness::stalls(handle));
-            let start = stamps.partition_point(|&t| t < stamps[0] + WARM_UP_NS);
-            let stamps = &stamps[start..];
-            let bits = |frames: usize| frames as f64 * length as f64 * 8.0;
-            let span = (stamps[stamps.len() - 1] - stamps[0]) as f64 / 1e9;
-            let out = bits(stamps.len() - 1) / span;
-            let mut worst = 0.0f64;
-            let (mut steady, mut windows) = (0.0f64, 0u32);
-            let mut burst = 0;
-            let (mut far, mut near) = (0, 0);
-            for (i, &from) in stamps.iter().enumerate() {
-                while far < stamps.len() && stamps[far] - from < WINDOW_NS {
-                    far += 1;
-                }
-                if far < stamps.len() {
-                    let got = bits(far - i) * 1e9 / (stamps[far] - from) as f64;
-                    let error = (got / expected - 1.0).abs();
-                    worst = worst.max(error);
-                    let (from, to) = (from.saturating_sub(MS), stamps[far]);
-                    if stalls
-                        .iter()
-                        .all(|s| s.end + SETTLE_NS <= from || s.start >= to)
-                    {
-                        steady = steady.max(error);
-                        windows += 1;
-                    }
-                }
-                while near < stamps.len() && stamps[near] - from < MS {
-                    near += 1;
-                }
-                burst = burst.max((near - i) * length);
-            }
-            let mean = (out / expected - 1.0) * 100.0;
-            let at_rate = rate_bps as f64 / 8000.0;
-            say(
-                options,
-                &format!(
-                    "{rate_bps:>12} {offered:>7}x {length:>6} | {out:>12.0} {mean:>8.3} {:>8.3} {:>8.3} {windows:>6} | {burst:>14} {at_rate:>14.0} | {lost:>10} {stall_ms:>8.1}",
-                    worst * 100.0,
-                    steady * 100.0,
-                ),
-            );
-            results.push(json!({
-                "what": "rate", "rate_bps": rate_bps, "offered_ratio": offered,
-                "offered_bps": offered_bps, "length_bytes": length, "out_bps": out,
-                "mean_error_percent": mean, "worst_window_error_percent": worst * 100.0,
-                "worst_steady_window_error_percent": steady * 100.0, "steady_windows": windows,
-                "burst_bytes_per_ms": burst, "unintended": lost, "stalls": after.stalls,
-            }));
+    let Some(handle) = relay.handle() else {
+        return Vec::new();
+    };
+    let cases: Vec<Case> = RATES
+        .iter()
+        .flat_map(|&(rate_bps, length)| {
+            OFFERED.map(|offered| Case {
+                rate_bps,
+                length,
+                offered,
+            })
+        })
+        .collect();
+    let mut measured: Vec<Vec<Round>> = cases.iter().map(|_| Vec::new()).collect();
+    for _ in 0..options.rounds {
+        for (case, rounds) in cases.iter().zip(&mut measured) {
+            rounds.push(one(options, *case, &sockets, handle));
         }
     }
+    let rows = cases.iter().zip(&measured);
+    let results: Vec<Value> = rows.map(|(case, r)| row(options, *case, r)).collect();
+    let worst = |rounds: &Vec<Round>| Spread::of(rounds.iter().map(|r| r.worst)).median;
+    let held = measured.iter().filter(|r| worst(r) <= AIM_RATIO).count();
+    let text = format!(
+        "within {} % in {held} of {} cases",
+        AIM_RATIO * 100.0,
+        cases.len()
+    );
+    say(options, &text);
     results
+}
+
+fn one(
+    options: &Options,
+    case: Case,
+    sockets: &(std::net::UdpSocket, std::net::UdpSocket),
+    handle: &RelayHandle,
+) -> Round {
+    let Case {
+        rate_bps,
+        length,
+        offered,
+    } = case;
+    let impairment = Impairment {
+        delay: Delay::constant(MS),
+        rate_bps: std::num::NonZeroU64::new(rate_bps),
+        // 20 ms at the rate, or two frames.
+        queue: QueueLimit {
+            bytes: (rate_bps / 400).max(2 * length as u64),
+        },
+        ..Impairment::delay_only(0)
+    };
+    let changes = vec![set(0, 1, impairment)];
+    handle.apply(EdgeUpdate { changes }, None).unwrap();
+    handle.clear_lateness().unwrap();
+    let on_edge = || {
+        let edge = handle.edge_stats(PortId(0), PortId(1)).unwrap();
+        edge.map_or(0, |edge| edge.counters.offered)
+    };
+    let (before, edge_before) = (handle.snapshot().unwrap(), on_edge());
+    let seconds = options.seconds_or(SECONDS);
+    let flow = send(sockets, length, offered * rate_bps as f64, seconds);
+    let (after, edge_after) = (handle.snapshot().unwrap(), on_edge());
+    let unintended = after.unintended.total() - before.unintended.total();
+    let mut stalls = flow.stalls;
+    stalls.extend(witness::stalls(handle));
+    let bits = |frames: u64| frames as f64 * length as f64 * 8.0;
+    let all = flow.arrivals;
+    let start = all.partition_point(|a| a.at < all[0].at + WARM_UP_NS);
+    let arrivals = &all[start..];
+    let rate = rate_bps as f64;
+    // From one frame to another: what came out, and what should have.
+    let between = |from: usize, to: usize| {
+        let (a, b) = (&arrivals[from], &arrivals[to]);
+        let per_s = |frames, ns: u64| bits(frames) * 1e9 / ns.max(1) as f64;
+        let out = per_s((to - from) as u64, b.at - a.at);
+        let offered = per_s(b.number - a.number, b.sent.saturating_sub(a.sent));
+        (out, offered.min(rate))
+    };
+    let (out_bps, expected) = between(0, arrivals.len() - 1);
+    let (mut worst, mut steady, mut windows) = (0.0f64, 0.0f64, 0);
+    let (mut burst, mut far, mut near) = (0, 0, 0);
+    for (i, from) in arrivals.iter().enumerate() {
+        while far < arrivals.len() && arrivals[far].at - from.at < WINDOW_NS {
+            far += 1;
+        }
+        if far < arrivals.len() {
+            let (out, expected) = between(i, far);
+            let error = (out / expected - 1.0).abs();
+            worst = worst.max(error);
+            let (from, to) = (from.at.saturating_sub(MS), arrivals[far].at);
+            let apart = |s: &Range<u64>| s.end + SETTLE_NS <= from || s.start >= to;
+            if stalls.iter().all(apart) {
+                steady = steady.max(error);
+                windows += 1;
+            }
+        }
+        while near < arrivals.len() && arrivals[near].at - from.at < MS {
+            near += 1;
+        }
+        burst = burst.max((near - i) * length);
+    }
+    Round {
+        offered_bps: flow.offered_bps,
+        out_bps,
+        mean_error: out_bps / expected - 1.0,
+        worst,
+        steady,
+        windows,
+        burst_bytes: burst,
+        unintended,
+        others: (edge_after - edge_before).saturating_sub(flow.sent - unintended.min(flow.sent)),
+        stalled_ns: after.stalls.total_ns,
+    }
+}
+
+fn row(options: &Options, case: Case, rounds: &[Round]) -> Value {
+    let Case {
+        rate_bps,
+        length,
+        offered,
+    } = case;
+    let spread = |of: fn(&Round) -> f64| Spread::of(rounds.iter().map(of));
+    let sum = |of: fn(&Round) -> u64| rounds.iter().map(of).sum::<u64>();
+    let (out, mean, worst) = (
+        spread(|r| r.out_bps),
+        spread(|r| r.mean_error),
+        spread(|r| r.worst),
+    );
+    let steady = rounds.iter().map(|r| r.steady).fold(0.0, f64::max);
+    let burst = spread(|r| r.burst_bytes as f64);
+    let (windows, unintended, others, stalled_ns) = (
+        sum(|r| r.windows),
+        sum(|r| r.unintended),
+        sum(|r| r.others),
+        sum(|r| r.stalled_ns),
+    );
+    say(
+        options,
+        &format!(
+            "{rate_bps:>10} {offered:>6}x {length:>5} | {:>12.0} {:>25} {:>22} {:>8.3} {windows:>7} | {:>13.0} {:>8.0} | {unintended:>10} {others:>6} {:>9.1}",
+            out.median,
+            mean.text(100.0, 3),
+            worst.text(100.0, 3),
+            steady * 100.0,
+            burst.median,
+            rate_bps as f64 / 8000.0,
+            stalled_ns as f64 / 1e6,
+        ),
+    );
+    json!({
+        "what": "rate", "rate_bps": rate_bps, "offered_ratio": offered, "length_bytes": length,
+        "rounds": rounds.len(), "offered_bps": spread(|r| r.offered_bps), "out_bps": out,
+        "mean_error_ratio": mean, "worst_window_error_ratio": worst,
+        "worst_steady_window_error_ratio": steady, "steady_windows": windows,
+        "burst_bytes_per_ms": burst, "unintended": unintended, "others": others,
+        "stalled_ns": stalled_ns,
+    })
 }
 
 /// Have the kernel cut up what is sent at once.
@@ -144,31 +261,49 @@ fn in_segments_of(sender: &std::net::UdpSocket, bytes: usize) {
     set_option(sender, libc::SOL_UDP, libc::UDP_SEGMENT, bytes as i32);
 }
 
-/// Sends evenly for so long and gives what was really offered, the kernel's stamps of arrivals, and when the sender
-/// stood still.
-fn arrivals(
+/// A frame that came out, times by `CLOCK_REALTIME`.
+struct Arrival {
+    /// How many were sent before.
+    number: u64,
+    /// End of the system call that sent it.
+    sent: u64,
+    /// The kernel's stamp at the far end.
+    at: u64,
+}
+
+struct Sent {
+    offered_bps: f64,
+    sent: u64,
+    arrivals: Vec<Arrival>,
+    /// When the sender stood still.
+    stalls: Vec<Range<u64>>,
+}
+
+/// Sends evenly for so long.
+fn send(
     (sender, receiver): &(std::net::UdpSocket, std::net::UdpSocket),
     length: usize,
     bps: f64,
     seconds: f64,
-) -> (f64, Vec<u64>, Vec<Range<u64>>) {
+) -> Sent {
     let gap = Duration::from_secs_f64(length as f64 * 8.0 / bps);
+    // Many at a time where they are closer together than system calls can be.
+    let frames = if gap < Duration::from_micros(20) {
+        8
+    } else {
+        1
+    };
+    let payload = length - HEADERS;
     let sending = AtomicBool::new(true);
     thread::scope(|scope| {
         let send = scope.spawn(|| {
             real_time();
-            // Many at a time where they are closer together than system calls can be.
-            let frames = if gap < Duration::from_micros(20) {
-                8
-            } else {
-                1
-            };
-            in_segments_of(sender, length - HEADERS);
-            let buffer = vec![0; (length - HEADERS) * frames];
+            in_segments_of(sender, payload);
+            let mut buffer = vec![0; payload * frames];
             let gap = gap * frames as u32;
             let start = Instant::now();
-            let (mut turns, mut sent) = (0u32, 0u32);
-            let mut stalls = Vec::new();
+            let (mut turns, mut sent) = (0u32, 0u64);
+            let (mut stalls, mut calls) = (Vec::new(), Vec::new());
             let mut wanted = start;
             while start.elapsed().as_secs_f64() < seconds {
                 let due = start + gap * turns;
@@ -187,13 +322,19 @@ fn arrivals(
                     continue;
                 }
                 turns += 1;
-                sent += u32::from(sender.send(&buffer).is_ok()) * frames as u32;
+                for (n, frame) in (sent..).zip(buffer.chunks_exact_mut(payload)) {
+                    frame[..8].copy_from_slice(&n.to_be_bytes());
+                }
+                if sender.send(&buffer).is_ok() {
+                    sent += frames as u64;
+                    calls.push(real_ns());
+                }
             }
             let took = start.elapsed();
             thread::sleep(Duration::from_millis(200));
             sending.store(false, Ordering::Relaxed);
-            let offered = f64::from(sent) * length as f64 * 8.0 / took.as_secs_f64();
-            (offered, stalls)
+            let offered_bps = sent as f64 * length as f64 * 8.0 / took.as_secs_f64();
+            (offered_bps, sent, calls, stalls)
         });
         let receive = scope.spawn(|| {
             // Else two threads that go before it would have both processors.
@@ -201,11 +342,25 @@ fn arrivals(
             let mut stamps = Vec::new();
             let mut many = Many::new();
             while sending.load(Ordering::Relaxed) {
-                many.receive(receiver, |_, at| stamps.push(at));
+                many.receive(receiver, |[number, _], at| stamps.push((number, at)));
             }
             stamps
         });
-        let (offered, stalls) = send.join().unwrap();
-        (offered, receive.join().unwrap(), stalls)
+        let (offered_bps, sent, calls, stalls) = send.join().unwrap();
+        let arrival = |(number, at)| {
+            let sent = *calls.get(number as usize / frames)?;
+            Some(Arrival { number, sent, at })
+        };
+        Sent {
+            offered_bps,
+            sent,
+            arrivals: receive
+                .join()
+                .unwrap()
+                .into_iter()
+                .filter_map(arrival)
+                .collect(),
+            stalls,
+        }
     })
 }

@@ -52,6 +52,7 @@ pub(crate) fn square(options: &Options) -> Vec<Value> {
         let path = Path::Relay {
             delay_ns: HOP_NS,
             gso: false,
+            merge: true,
         };
         let row = Row::of(options, HOPS as usize, path).unwrap();
         let handle = row.handle().unwrap();

@@ -138,6 +138,7 @@ pub(crate) fn tcp_truth(options: &Options) -> Vec<Value> {
     );
     let cases: Vec<(u64, f64)> = RTTS_MS
         .iter()
+        .filter(|&&rtt| options.rtt_ms.is_none_or(|asked| asked == rtt))
         .flat_map(|&rtt| LOSSES.iter().map(move |&loss| (rtt, loss)))
         .collect();
     let mut results = Vec::new();
@@ -145,7 +146,7 @@ pub(crate) fn tcp_truth(options: &Options) -> Vec<Value> {
     for (c, cc) in CONTROLS.iter().enumerate() {
         let config = RelayConfig {
             priority: options.priority,
-            ..RelayConfig::new("bench", 2 * cases.len() as u32, 1)
+            ..RelayConfig::new("bench", 2 * cases.len() as u32, options.seed)
         };
         let relay = Relay::new(config).unwrap();
         let mut changes = Vec::new();
@@ -195,7 +196,7 @@ pub(crate) fn tcp_truth(options: &Options) -> Vec<Value> {
                 "what": "tcp_truth", "congestion_control": cc, "rtt_ms": rtt_ms,
                 "loss_ratio": loss, "goodput_bps": bps, "retransmitted": again,
                 "mathis_bps": mathis_bps(rtt_ms as f64 / 1e3, loss), "lateness": lateness,
-                "seconds": seconds,
+                "seconds": seconds, "seed": options.seed,
             }));
         }
     }

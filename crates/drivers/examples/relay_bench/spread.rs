@@ -1,0 +1,61 @@
+//! A figure of several rounds: the median counts, the least and the greatest show how much it wanders.
+
+use constel_link::Quantiles;
+use serde::Serialize;
+
+/// A figure of several rounds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) least: f64,
+    pub(crate) greatest: f64,
+}
+
+impl Spread {
+    /// Of one value at least.
+    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Spread {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        values.sort_unstable_by(f64::total_cmp);
+        let last = values.len() - 1;
+        Spread {
+            median: f64::midpoint(values[last / 2], values[values.len() / 2]),
+            least: values[0],
+            greatest: values[last],
+        }
+    }
+
+    /// `median (least to greatest)` of what is so many times as large.
+    pub(crate) fn text(&self, factor: f64, digits: usize) -> String {
+        let [median, least, greatest] = [self.median, self.least, self.greatest]
+            .map(|value| format!("{:.digits$}", value * factor));
+        format!("{median} ({least} to {greatest})")
+    }
+
+    /// Nanoseconds in microseconds.
+    pub(crate) fn in_us(&self) -> String {
+        self.text(1e-3, 1)
+    }
+}
+
+/// Quantiles of several rounds, ns.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Errors {
+    pub(crate) p50_ns: Spread,
+    pub(crate) p90_ns: Spread,
+    pub(crate) p99_ns: Spread,
+    pub(crate) p999_ns: Spread,
+    pub(crate) max_ns: Spread,
+}
+
+impl Errors {
+    pub(crate) fn of(rounds: &[Quantiles]) -> Errors {
+        let spread = |of: fn(&Quantiles) -> u64| Spread::of(rounds.iter().map(|q| of(q) as f64));
+        Errors {
+            p50_ns: spread(|q| q.p50_ns),
+            p90_ns: spread(|q| q.p90_ns),
+            p99_ns: spread(|q| q.p99_ns),
+            p999_ns: spread(|q| q.p999_ns),
+            max_ns: spread(|q| q.max_ns),
+        }
+    }
+}
