@@ -170,34 +170,41 @@ def packets(pcap):
                 yield s + frac * scale, b[1], b[16:]
 
 
-# Bytes of LEOTP before a Data packet's payload, docs/reference/leotp-wire.md.
-LEOTP_HEADER = 30
+# Version of LEOTP's packets, docs/reference/leotp-wire.md.
+LEOTP_WIRE = 3
 
 
 def data_of(ip, proto):
-    """(first byte, length, datagram bytes) of a packet that carries data; None for others."""
+    """(first byte, length, bytes of LEOTP's or TCP's header before it) of a packet that carries data; None for others."""
     ihl = (ip[0] & 15) * 4
     total = struct.unpack(">H", ip[2:4])[0]
     if proto == "leotp" and ip[9] == 17:
         u = ip[ihl + 8:]
-        if len(u) >= LEOTP_HEADER and u[0] == 0x22:
-            return struct.unpack(">Q", u[14:22])[0], total - ihl - 8 - LEOTP_HEADER, total
+        if len(u) >= 14 and u[0] == LEOTP_WIRE << 4 | 2:
+            wide, timed = u[1] & 0x80, u[1] & 0x40
+            header = 10 + (8 if wide else 4) + (12 if timed else 0)
+            start = struct.unpack(">Q", u[10:18])[0] if wide else struct.unpack(">I", u[10:14])[0]
+            return start, total - ihl - 8 - header, header
     if proto == "tcp" and ip[9] == 6:
         t = ip[ihl:]
-        n = total - ihl - (t[12] >> 4) * 4
+        header = (t[12] >> 4) * 4
+        n = total - ihl - header
         if n > 0:
-            return struct.unpack(">I", t[4:8])[0], n, total
+            return struct.unpack(">I", t[4:8])[0], n, header
     return None
 
 
 def delays(sender_pcap, receiver_pcap, proto, skip_s):
-    """First departure to first arrival of each byte range, s; of those that left `skip_s` after the first."""
-    sent, base = {}, None
+    """First departure to first arrival of each byte range, s, and the mean header of the sender's packets, byte; both of those
+    that left `skip_s` after the first."""
+    sent, base, headers = {}, None, []
     for t, d, ip in packets(sender_pcap):
         x = data_of(ip, proto)
         if d == 4 and x:
             base = base if base is not None else t
             sent.setdefault(x[0], t)
+            if t - base >= skip_s:
+                headers.append(x[2])
     got, out = set(), []
     for t, d, ip in packets(receiver_pcap):
         x = data_of(ip, proto)
@@ -206,7 +213,7 @@ def delays(sender_pcap, receiver_pcap, proto, skip_s):
         got.add(x[0])
         if x[0] in sent and sent[x[0]] - base >= skip_s:
             out.append(t - sent[x[0]])
-    return out
+    return out, sum(headers) / max(1, len(headers))
 
 
 def quantiles(values, n=200):
@@ -272,9 +279,9 @@ def measure(lab, flow, sender, receiver, mids, seconds, warm=5.0, during=None):
     r.update(mbps=sum(inside) / len(inside), owd_mean_ms=sum(ms) / max(1, len(ms)), owd_ms=quantiles(ms), mbps_series=per_s,
              sent_per_delivered=sent["sent_bytes"] / max(1, got["bytes"]), damaged=got["damaged"])
     if kind == "leotp":
-        r["header_bytes"] = LEOTP_HEADER
+        r["wire"] = LEOTP_WIRE
     if ends:
-        out = delays(ends[0][1], ends[1][1], kind, warm)
+        out, r["header_bytes"] = delays(ends[0][1], ends[1][1], kind, warm)
         r.update(packet_owd_mean_ms=sum(out) * 1e3 / max(1, len(out)), packet_owd_ms=quantiles([o * 1e3 for o in out]))
     cpu = {}
     for m in helpers if kind == "leotp" else []:

@@ -4,19 +4,19 @@ Baselines here are "like" the kernel's: same laws, our code (crates/leotp/tests/
 kernel's own. Raw data: raw/vt-*.json."""
 import json, os, random, sys, time
 import sat
-from lab import LEOTP_HEADER, rows_of
+from lab import LEOTP_WIRE, rows_of
 from vt import chain, hop, mean, run, run_all, square
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RAW = os.environ.get("RAW", os.path.join(HERE, "raw"))
 OURS = ("default", "published", "beyond")
-KEEP = ("mbps", "owd_mean_ms", "lost_owd_mean_ms", "lost", "sent_per_delivered", "max_queue_ms", "full_drops")
+KEEP = ("mbps", "header_bytes", "owd_mean_ms", "lost_owd_mean_ms", "lost", "sent_per_delivered", "max_queue_ms", "full_drops")
 
 
 def save(name, rows, **extra):
     os.makedirs(RAW, exist_ok=True)
     with open(os.path.join(RAW, f"vt-{name}.json"), "w") as f:
-        json.dump({"figure": name, "header_bytes": LEOTP_HEADER, **extra, "rows": rows}, f, indent=1)
+        json.dump({"figure": name, "wire": LEOTP_WIRE, **extra, "rows": rows}, f, indent=1)
         f.write("\n")
     for r in rows:
         print(name, {k: round(v, 3) if isinstance(v, float) else v for k, v in r.items() if not isinstance(v, list)}, flush=True)
@@ -189,7 +189,7 @@ def satellites(seeds=(7, 8, 9), seconds=90, before=120):
         r["queueing_ms"] = r["owd_mean_ms"] - r["propagation_ms"]
     old, new = rows_of(os.path.join(RAW, "vt-satellites.json")), {r["to"] for r in rows}
     for r in rows:
-        r["header_bytes"] = LEOTP_HEADER
+        r["wire"] = LEOTP_WIRE
     save("satellites", [r for r in old if r["to"] not in new] + rows)
 
 

@@ -80,6 +80,8 @@ struct Seen {
     sent: BTreeMap<u64, Nanos>,
     delay: BTreeMap<u64, Nanos>,
     sender_bytes: u64,
+    /// Bytes of LEOTP's or the segment's header before the payload, and packets.
+    headers: (u64, u64),
     bytes: u64,
     per_second: BTreeMap<u64, u64>,
 }
@@ -223,6 +225,7 @@ fn run(spec: &Spec) -> Result<serde_json::Value, Box<dyn std::error::Error>> {
         let s = &mut *tap.borrow_mut();
         if node == producer && sent {
             s.sender_bytes += len;
+            s.headers = (s.headers.0 + b.len() as u64 - len, s.headers.1 + 1);
             s.sent.entry(key).or_insert(t);
         } else if node == consumer && !sent && !s.delay.contains_key(&key) {
             if let Some(a) = s.sent.get(&key) {
@@ -315,6 +318,7 @@ fn run(spec: &Spec) -> Result<serde_json::Value, Box<dyn std::error::Error>> {
         "lost_owd_mean_ms": mean(&lost),
         "lost_owd_ms": quantiles(&lost),
         "lost": lost.len(),
+        "header_bytes": s.headers.0 as f64 / s.headers.1.max(1) as f64,
         "sent_per_delivered": s.sender_bytes as f64 / s.bytes.max(1) as f64,
         "mbps_series": mbps,
         "consumer": consumer_stats,

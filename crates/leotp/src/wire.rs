@@ -1,21 +1,23 @@
 //! LEOTP packets on the wire (paper, section IV.B and Table I, widened).
 //!
-//! Network byte order. The first 22 bytes are the same in all packets:
+//! Network byte order. All packets begin with the same 10 bytes:
 //!
-//! | offset | bytes | Interest        | Data              | VPH               |
-//! |-------:|------:|-----------------|-------------------|-------------------|
-//! |      0 |     1 | version 2 (high 4 bits), type (low 4 bits)           |||
-//! |      1 |     1 | flags                                                |||
-//! |      2 |     2 | padding bytes   | time queued, 64 us units            ||
-//! |      4 |     2 | Requester's tag | tag of the Interest behind the OWD   ||
-//! |      6 |     8 | flow id                                              |||
-//! |     14 |     8 | range start, byte                                    |||
+//! | offset | bytes | field                                |
+//! |-------:|------:|--------------------------------------|
+//! |      0 |     1 | version 3 (high 4 bits), type (low 4) |
+//! |      1 |     1 | flags                                |
+//! |      2 |     8 | flow id                              |
 //!
-//! An Interest has 46 bytes: then come range end (exclusive, 8 bytes), sender's clock
-//! (ns, 8) and send rate (bit/s, 8). Data has 30 before its payload, because what every
-//! packet carries is what every link pays for: sender's clock (4) and Interest OWD (4),
-//! both in units of 64 ns modulo 2^32; the range ends where the datagram does. A VPH is
-//! a Data header with the range's end (8): 38 bytes.
+//! An Interest has 46 bytes: then come range start and end (exclusive, 8 bytes each),
+//! sender's clock (ns, 8), send rate (bit/s, 8), the Requester's tag (2) and the number of
+//! padding bytes that follow (2).
+//!
+//! Data is kept short, because what every packet carries is what every link pays for: then
+//! comes the range start, in 4 bytes or, from 4 GiB on, in 8; the range ends where the
+//! datagram does. What measures ([`Timing`], 12 bytes) is there when a flag says so: time
+//! queued (2), tag of the Interest behind the OWD (2), sender's clock (4) and Interest OWD
+//! (4), both in units of 64 ns modulo 2^32. So a Data header has 14 to 30 bytes. A VPH is a
+//! Data header with the range's end (8).
 //!
 //! What the paper's 15-byte header could not say and this one can: flows beyond
 //! 4 GiB, rates beyond 65,535 units, timestamps finer than 1 us, and the Interest's
@@ -25,28 +27,28 @@
 
 use thiserror::Error;
 
+mod data;
+
+pub use data::{DATA_HEADER_MAX, DataHeader, Timing, data_header_len};
+
 /// Protocol version written and accepted.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 /// Bytes of an Interest without padding.
 pub const INTEREST_LEN: usize = 46;
-/// Bytes of a Data packet before its payload.
-pub const DATA_HEADER_LEN: usize = 30;
-/// Bytes of a Void Packet Header.
-pub const VPH_LEN: usize = 38;
 /// Bytes that all packets begin with.
-const COMMON_LEN: usize = 22;
+const COMMON_LEN: usize = 10;
 /// Start of the range space that holds a flow's [metadata record](crate::core::Meta)
 /// instead of its bytes. A flow's own bytes are `[0, 2^62)`.
 pub const META_BASE: u64 = 1 << 62;
 /// Largest payload a Data packet may carry, byte: a UDP datagram over IPv4.
-pub const MAX_PAYLOAD: usize = 65_507 - DATA_HEADER_LEN;
+pub const MAX_PAYLOAD: usize = 65_507 - DATA_HEADER_MAX;
 /// Clocks of Data and VPH are counted in units of 2^6 ns.
 const CLOCK_SHIFT: u32 = 6;
 /// They come round after 2^38 ns, 275 s.
 const CLOCK_BITS: u32 = 32 + CLOCK_SHIFT;
 /// Resolution of the time queued, us.
 const QUEUED_STEP_US: u32 = 64;
-/// Time queued that means "this or longer", us.
+/// Time queued that means "this, longer, or not known", us.
 pub const MAX_QUEUED_US: u32 = QUEUED_STEP_US * u16::MAX as u32;
 /// Lowest send rate an Interest may ask for, bit/s.
 pub const MIN_RATE_BPS: u64 = 10_000;
@@ -62,8 +64,14 @@ pub const FLAG_FRESH: u8 = 0x04;
 /// Interest: timestamp and rate are no news; the Responder keeps what it has.
 /// For nodes that repair losses but leave congestion control to the endpoints.
 pub const FLAG_BARE: u8 = 0x10;
-/// Data, VPH: the Interest OWD field holds a measurement.
+/// Interest: the Requester is content with [`Timing`] in some of the Data packets.
+pub const FLAG_SPARSE: u8 = 0x20;
+/// Data, VPH: the Interest OWD field holds a measurement. Only with [`FLAG_TIMED`].
 pub const FLAG_OWD: u8 = 0x08;
+/// Data, VPH: [`Timing`] is there.
+pub const FLAG_TIMED: u8 = 0x40;
+/// Data, VPH: the range's start has 8 bytes, because it does not fit 4.
+pub const FLAG_WIDE: u8 = 0x80;
 
 const TYPE_INTEREST: u8 = 1;
 const TYPE_DATA: u8 = 2;
@@ -127,36 +135,14 @@ pub struct Interest {
     pub fresh: bool,
     /// See [`FLAG_BARE`].
     pub bare: bool,
+    /// See [`FLAG_SPARSE`].
+    pub sparse: bool,
     /// Names the Requester's clock: a Data packet's Interest OWD is only for the
     /// node whose tag comes back with it.
     pub tag: u16,
     /// Padding bytes after the header; they buy a larger answer under a
     /// Responder's amplification bound.
     pub padding: u16,
-}
-
-/// The header of a Data packet or, without payload, of a Void Packet Header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DataHeader {
-    /// Flow the bytes belong to.
-    pub flow: u64,
-    /// Data: the bytes carried. VPH: the bytes found missing upstream.
-    pub range: Range,
-    /// Responder's clock when the packet left, ns; on the wire in steps of 64 ns,
-    /// modulo 2^38 ns (see [`clock_difference`]).
-    pub timestamp: u64,
-    /// One-way delay of this hop's latest Interest as the Responder saw it, ns,
-    /// including the (cancelling) offset of the two clocks; on the wire as the timestamp.
-    pub interest_owd: Option<i64>,
-    /// Tag of the Interest that `interest_owd` belongs to.
-    pub tag: u16,
-    /// Time the request and its answer have waited in LEOTP nodes (not links)
-    /// so far, us; on the wire in steps of 64 us up to 4.19 s.
-    pub queued_us: u32,
-    /// `range.end` is the end of the flow.
-    pub fin: bool,
-    /// The packet repairs a loss.
-    pub rtx: bool,
 }
 
 /// A parsed packet, borrowing its payload.
@@ -206,6 +192,9 @@ pub enum WireError {
     /// A field that must be zero is not.
     #[error("reserved field is not zero")]
     Reserved,
+    /// A range's start in 8 bytes that fits 4.
+    #[error("range start {0} is in the long field and fits the short one")]
+    Wide(u64),
 }
 
 /// End of the space of ranges: the metadata space is as long as the data space.
@@ -221,6 +210,16 @@ const fn to_clock(ns: u64) -> u32 {
     (ns >> CLOCK_SHIFT) as u32
 }
 
+fn u16_at(b: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([b[at], b[at + 1]])
+}
+
+fn u32_at(b: &[u8], at: usize) -> u32 {
+    let mut v = [0; 4];
+    v.copy_from_slice(&b[at..at + 4]);
+    u32::from_be_bytes(v)
+}
+
 fn u64_at(b: &[u8], at: usize) -> u64 {
     let mut v = [0; 8];
     v.copy_from_slice(&b[at..at + 8]);
@@ -229,9 +228,16 @@ fn u64_at(b: &[u8], at: usize) -> u64 {
 
 /// A clock in ns, from its 32 bits.
 fn clock_at(b: &[u8], at: usize) -> u64 {
-    let mut v = [0; 4];
-    v.copy_from_slice(&b[at..at + 4]);
-    u64::from(u32::from_be_bytes(v)) << CLOCK_SHIFT
+    u64::from(u32_at(b, at)) << CLOCK_SHIFT
+}
+
+/// A datagram that must have `need` bytes or more.
+const fn at_least(b: &[u8], need: usize) -> Result<(), WireError> {
+    if b.len() < need {
+        let have = b.len();
+        return Err(WireError::Short { have, need });
+    }
+    Ok(())
 }
 
 /// A datagram of `have` bytes that must have `need`.
@@ -261,150 +267,103 @@ impl<'a> Packet<'a> {
     /// Parses one datagram. Every byte is checked before it is believed; any
     /// input gives a packet or an error, never a panic.
     pub fn parse(b: &'a [u8]) -> Result<Self, WireError> {
-        let short = |need| WireError::Short {
-            have: b.len(),
-            need,
-        };
-        if b.len() < COMMON_LEN {
-            return Err(short(COMMON_LEN));
-        }
+        at_least(b, COMMON_LEN)?;
         let version = b[0] >> 4;
         if version != VERSION {
             return Err(WireError::Version(version));
         }
         let (kind, flags) = (b[0] & 0x0f, b[1]);
-        let (allowed, need) = match kind {
-            TYPE_INTEREST => (FLAG_RTX | FLAG_FRESH | FLAG_BARE, INTEREST_LEN),
-            TYPE_DATA => (FLAG_FIN | FLAG_RTX | FLAG_OWD, DATA_HEADER_LEN),
-            TYPE_VPH => (FLAG_OWD, VPH_LEN),
+        let allowed = match kind {
+            TYPE_INTEREST => FLAG_RTX | FLAG_FRESH | FLAG_BARE | FLAG_SPARSE,
+            TYPE_DATA => FLAG_FIN | FLAG_RTX | FLAG_OWD | FLAG_TIMED | FLAG_WIDE,
+            TYPE_VPH => FLAG_OWD | FLAG_TIMED | FLAG_WIDE,
             other => return Err(WireError::Type(other)),
         };
-        if flags & !allowed != 0 {
+        if flags & !allowed != 0 || flags & (FLAG_OWD | FLAG_TIMED) == FLAG_OWD {
             return Err(WireError::Flags(flags));
         }
-        if b.len() < need {
-            return Err(short(need));
-        }
-        let second = u16::from_be_bytes([b[2], b[3]]);
-        let tag = u16::from_be_bytes([b[4], b[5]]);
-        let (flow, start) = (u64_at(b, 6), u64_at(b, 14));
-        if kind == TYPE_INTEREST {
-            exactly(b.len(), INTEREST_LEN + usize::from(second))?;
-            let rate_bps = u64_at(b, 38);
-            if !(MIN_RATE_BPS..=MAX_RATE_BPS).contains(&rate_bps) {
-                return Err(WireError::Rate(rate_bps));
+        match kind {
+            TYPE_INTEREST => Ok(Packet::Interest(Interest::parse(b, flags)?)),
+            TYPE_VPH => {
+                let (header, at) = DataHeader::parse(b, flags)?;
+                exactly(b.len(), at + 8)?;
+                let range = checked_range(header.range.start, u64_at(b, at))?;
+                if range.is_empty() {
+                    return Err(WireError::Nothing);
+                }
+                Ok(Packet::Vph(DataHeader { range, ..header }))
             }
-            return Ok(Packet::Interest(Interest {
-                flow,
-                range: checked_range(start, u64_at(b, 22))?,
-                timestamp: u64_at(b, 30),
-                rate_bps,
-                rtx: flags & FLAG_RTX != 0,
-                fresh: flags & FLAG_FRESH != 0,
-                bare: flags & FLAG_BARE != 0,
-                tag,
-                padding: second,
-            }));
+            _ => {
+                let (header, at) = DataHeader::parse(b, flags)?;
+                let payload = &b[at..];
+                if payload.len() > MAX_PAYLOAD {
+                    return Err(WireError::Trailing(payload.len() - MAX_PAYLOAD));
+                }
+                let start = header.range.start;
+                let range = checked_range(start, start.saturating_add(payload.len() as u64))?;
+                // Only "the flow ends here" may be said without bytes.
+                if range.is_empty() && !header.fin {
+                    return Err(WireError::Nothing);
+                }
+                Ok(Packet::Data(DataHeader { range, ..header }, payload))
+            }
         }
-        let (owd, measured) = (clock_at(b, 26), flags & FLAG_OWD != 0);
-        if !measured && owd != 0 {
-            return Err(WireError::Reserved);
-        }
-        let header = |range| DataHeader {
-            flow,
-            range,
-            timestamp: clock_at(b, 22),
-            interest_owd: measured.then_some(clock_difference(owd)),
-            tag,
-            queued_us: u32::from(second) * QUEUED_STEP_US,
-            fin: flags & FLAG_FIN != 0,
-            rtx: flags & FLAG_RTX != 0,
-        };
-        if kind == TYPE_VPH {
-            exactly(b.len(), VPH_LEN)?;
-            let range = checked_range(start, u64_at(b, 30))?;
-            return if range.is_empty() {
-                Err(WireError::Nothing)
-            } else {
-                Ok(Packet::Vph(header(range)))
-            };
-        }
-        let payload = &b[DATA_HEADER_LEN..];
-        if payload.len() > MAX_PAYLOAD {
-            return Err(WireError::Trailing(payload.len() - MAX_PAYLOAD));
-        }
-        let range = checked_range(start, start.saturating_add(payload.len() as u64))?;
-        // Only "the flow ends here" may be said without bytes.
-        if range.is_empty() && flags & FLAG_FIN == 0 {
-            return Err(WireError::Nothing);
-        }
-        Ok(Packet::Data(header(range), payload))
     }
 }
 
-/// The bytes that all packets begin with. `second`: padding or time queued.
-fn put_common(out: &mut Vec<u8>, kind: u8, flags: u8, second: u16, tag: u16, words: [u64; 2]) {
+/// The bytes that all packets begin with.
+fn put_common(out: &mut Vec<u8>, kind: u8, flags: u8, flow: u64) {
     out.extend_from_slice(&[VERSION << 4 | kind, flags]);
-    out.extend_from_slice(&second.to_be_bytes());
-    out.extend_from_slice(&tag.to_be_bytes());
-    for v in words {
-        out.extend_from_slice(&v.to_be_bytes());
-    }
+    out.extend_from_slice(&flow.to_be_bytes());
+}
+
+/// The flags that are set.
+fn flags(set: &[(bool, u8)]) -> u8 {
+    set.iter().filter(|(on, _)| *on).map(|(_, flag)| flag).sum()
 }
 
 impl Interest {
+    /// `b` begins as an Interest with these flags.
+    fn parse(b: &[u8], flags: u8) -> Result<Self, WireError> {
+        at_least(b, INTEREST_LEN)?;
+        let padding = u16_at(b, 44);
+        exactly(b.len(), INTEREST_LEN + usize::from(padding))?;
+        let rate_bps = u64_at(b, 34);
+        if !(MIN_RATE_BPS..=MAX_RATE_BPS).contains(&rate_bps) {
+            return Err(WireError::Rate(rate_bps));
+        }
+        Ok(Self {
+            flow: u64_at(b, 2),
+            range: checked_range(u64_at(b, 10), u64_at(b, 18))?,
+            timestamp: u64_at(b, 26),
+            rate_bps,
+            rtx: flags & FLAG_RTX != 0,
+            fresh: flags & FLAG_FRESH != 0,
+            bare: flags & FLAG_BARE != 0,
+            sparse: flags & FLAG_SPARSE != 0,
+            tag: u16_at(b, 42),
+            padding,
+        })
+    }
+
     /// Appends the packet to `out`. A rate outside the field's span is brought
     /// to its nearest end, because the span is the protocol's, not the caller's.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        let flags = (if self.rtx { FLAG_RTX } else { 0 })
-            | (if self.fresh { FLAG_FRESH } else { 0 })
-            | (if self.bare { FLAG_BARE } else { 0 });
+        let flags = flags(&[
+            (self.rtx, FLAG_RTX),
+            (self.fresh, FLAG_FRESH),
+            (self.bare, FLAG_BARE),
+            (self.sparse, FLAG_SPARSE),
+        ]);
         let rate = self.rate_bps.clamp(MIN_RATE_BPS, MAX_RATE_BPS);
         out.reserve(INTEREST_LEN + usize::from(self.padding));
-        let words = [self.flow, self.range.start];
-        put_common(out, TYPE_INTEREST, flags, self.padding, self.tag, words);
-        for v in [self.range.end, self.timestamp, rate] {
+        put_common(out, TYPE_INTEREST, flags, self.flow);
+        for v in [self.range.start, self.range.end, self.timestamp, rate] {
             out.extend_from_slice(&v.to_be_bytes());
         }
+        out.extend_from_slice(&self.tag.to_be_bytes());
+        out.extend_from_slice(&self.padding.to_be_bytes());
         out.resize(out.len() + usize::from(self.padding), 0);
-    }
-}
-
-impl DataHeader {
-    fn flags(&self) -> u8 {
-        (if self.fin { FLAG_FIN } else { 0 })
-            | (if self.rtx { FLAG_RTX } else { 0 })
-            | (if self.interest_owd.is_some() {
-                FLAG_OWD
-            } else {
-                0
-            })
-    }
-
-    fn put(&self, kind: u8, flags: u8, out: &mut Vec<u8>) {
-        let queued = u16::try_from(self.queued_us / QUEUED_STEP_US).unwrap_or(u16::MAX);
-        let words = [self.flow, self.range.start];
-        put_common(out, kind, flags, queued, self.tag, words);
-        let owd = self.interest_owd.unwrap_or(0) as u64;
-        for v in [self.timestamp, owd] {
-            out.extend_from_slice(&to_clock(v).to_be_bytes());
-        }
-    }
-
-    /// Appends a Data packet. The range must be as long as the payload and the
-    /// payload at most [`MAX_PAYLOAD`]; state machines guarantee both.
-    pub fn encode_data(&self, payload: &[u8], out: &mut Vec<u8>) {
-        debug_assert_eq!(self.range.len(), payload.len() as u64);
-        out.reserve(DATA_HEADER_LEN + payload.len());
-        self.put(TYPE_DATA, self.flags(), out);
-        out.extend_from_slice(payload);
-    }
-
-    /// Appends a Void Packet Header for the range.
-    pub fn encode_vph(&self, out: &mut Vec<u8>) {
-        out.reserve(VPH_LEN);
-        self.put(TYPE_VPH, self.flags() & FLAG_OWD, out);
-        out.extend_from_slice(&self.range.end.to_be_bytes());
     }
 }
 

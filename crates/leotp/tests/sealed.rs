@@ -5,7 +5,7 @@ mod vnet;
 
 use leotp::core::{Consumer, Midnode, Params, Path, Producer};
 use leotp::rt::{MemorySource, Opener, RunError, SealedFile};
-use leotp::wire::{DATA_HEADER_LEN, Packet};
+use leotp::wire::Packet;
 use std::collections::VecDeque;
 use vnet::*;
 
@@ -28,7 +28,8 @@ impl Behaviour for Forger {
             && self.times > 0
         {
             self.times -= 1;
-            b[DATA_HEADER_LEN] ^= 1;
+            let last = b.len() - 1;
+            b[last] ^= 1;
         }
         self.queue.push_back((path, b));
     }

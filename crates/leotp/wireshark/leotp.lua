@@ -1,4 +1,4 @@
--- Wireshark dissector for LEOTP version 2 (docs/reference/leotp-wire.md).
+-- Wireshark dissector for LEOTP version 3 (docs/reference/leotp-wire.md).
 -- Use: wireshark -X lua_script:leotp.lua   (UDP port 5047; preference leotp.port)
 
 local leotp = Proto("leotp", "LEOTP")
@@ -13,6 +13,9 @@ f.rtx = ProtoField.bool("leotp.flags.rtx", "Repair", 8, nil, 0x02)
 f.fresh = ProtoField.bool("leotp.flags.fresh", "Past caches", 8, nil, 0x04)
 f.owdset = ProtoField.bool("leotp.flags.owd", "Interest OWD present", 8, nil, 0x08)
 f.bare = ProtoField.bool("leotp.flags.bare", "No news of rate", 8, nil, 0x10)
+f.sparse = ProtoField.bool("leotp.flags.sparse", "Timing in some packets is enough", 8, nil, 0x20)
+f.timed = ProtoField.bool("leotp.flags.timed", "Timing present", 8, nil, 0x40)
+f.wide = ProtoField.bool("leotp.flags.wide", "Range start in 8 bytes", 8, nil, 0x80)
 f.padlength = ProtoField.uint16("leotp.padding_length", "Padding length", base.DEC)
 f.queued = ProtoField.uint16("leotp.queued", "Time queued (64 us)", base.DEC)
 f.tag = ProtoField.uint16("leotp.tag", "Clock tag", base.HEX)
@@ -30,62 +33,81 @@ local bad = ProtoExpert.new("leotp.malformed", "Not a valid LEOTP packet", exper
 leotp.experts = { bad }
 leotp.prefs.port = Pref.uint("UDP port", 5047, "UDP port of LEOTP")
 
--- Bytes before padding or payload, by type.
-local LENGTH = { [1] = 46, [2] = 30, [3] = 38 }
+local function has(flags, flag) return bit.band(flags, flag) ~= 0 end
+
+-- An Interest; where it ends, and where its range ends, if it is as long as it must be.
+local function interest(buf, t, flags)
+  flags:add(f.rtx, buf(1, 1))
+  flags:add(f.fresh, buf(1, 1))
+  flags:add(f.bare, buf(1, 1))
+  flags:add(f.sparse, buf(1, 1))
+  if buf:len() < 46 then return end
+  t:add(f.start, buf(10, 8))
+  t:add(f.finish, buf(18, 8))
+  t:add(f.timestamp, buf(26, 8))
+  t:add(f.rate, buf(34, 8))
+  t:add(f.tag, buf(42, 2))
+  t:add(f.padlength, buf(44, 2))
+  local padding = buf:len() - 46
+  if padding ~= buf(44, 2):uint() then return end
+  if padding > 0 then t:add(f.padding, buf(46, padding)) end
+  return buf(10, 8):uint64(), buf(18, 8):uint64()
+end
+
+-- Data or a Void Packet Header.
+local function data(buf, t, flags, fl, vph)
+  flags:add(f.fin, buf(1, 1))
+  flags:add(f.rtx, buf(1, 1))
+  flags:add(f.owdset, buf(1, 1))
+  flags:add(f.timed, buf(1, 1))
+  flags:add(f.wide, buf(1, 1))
+  local width = has(fl, 0x80) and 8 or 4
+  local at = 10 + width
+  local header = at + (has(fl, 0x40) and 12 or 0)
+  if buf:len() < header or has(fl, 8) and not has(fl, 0x40) then return end
+  t:add(f.start, buf(10, width))
+  if has(fl, 0x40) then
+    t:add(f.queued, buf(at, 2))
+    t:add(f.tag, buf(at + 2, 2))
+    t:add(f.clock, buf(at + 4, 4))
+    t:add(f.owd, buf(at + 8, 4))
+  end
+  local more, first = buf:len() - header, buf(10, width):uint64()
+  if vph then
+    if more ~= 8 then return end
+    t:add(f.finish, buf(header, 8))
+    return first, buf(header, 8):uint64()
+  end
+  t:add(f.finish, first + more):set_generated()
+  if more > 0 then t:add(f.payload, buf(header, more)) end
+  return first, first + more
+end
 
 function leotp.dissector(buf, pinfo, tree)
-  if buf:len() < 22 then return 0 end
+  if buf:len() < 10 then return 0 end
   local version, kind = bit.rshift(buf(0, 1):uint(), 4), bit.band(buf(0, 1):uint(), 0x0f)
-  if version ~= 2 or not types[kind] then return 0 end
-  local header = LENGTH[kind]
+  if version ~= 3 or not types[kind] then return 0 end
   pinfo.cols.protocol = "LEOTP"
   local t = tree:add(leotp, buf())
   t:add(f.version, buf(0, 1))
   t:add(f.type, buf(0, 1))
-  local flags = t:add(f.flags, buf(1, 1))
-  flags:add(f.rtx, buf(1, 1))
+  local flags, fl = t:add(f.flags, buf(1, 1)), buf(1, 1):uint()
+  t:add(f.flow, buf(2, 8))
+  local first, last
   if kind == 1 then
-    flags:add(f.fresh, buf(1, 1))
-    flags:add(f.bare, buf(1, 1))
-    t:add(f.padlength, buf(2, 2))
+    first, last = interest(buf, t, flags)
   else
-    flags:add(f.fin, buf(1, 1))
-    flags:add(f.owdset, buf(1, 1))
-    t:add(f.queued, buf(2, 2))
+    first, last = data(buf, t, flags, fl, kind == 3)
   end
-  t:add(f.tag, buf(4, 2))
-  t:add(f.flow, buf(6, 8))
-  t:add(f.start, buf(14, 8))
-  local more = buf:len() - header
-  local wrong = more < 0 or kind == 1 and more ~= buf(2, 2):uint() or kind == 3 and more ~= 0
-  if wrong then
+  if not first then
     t:add_proto_expert_info(bad, "not as long as it must be")
     return buf:len()
   end
-  local first = buf(14, 8):uint64()
-  local last
-  if kind == 2 then
-    last = first + more
-    t:add(f.finish, last):set_generated()
-  else
-    local at = kind == 1 and 22 or 30
-    last = buf(at, 8):uint64()
-    t:add(f.finish, buf(at, 8))
-  end
-  if kind == 1 then
-    t:add(f.timestamp, buf(30, 8))
-    t:add(f.rate, buf(38, 8))
-  else
-    t:add(f.clock, buf(22, 4))
-    t:add(f.owd, buf(26, 4))
-  end
-  if more > 0 then t:add(kind == 1 and f.padding or f.payload, buf(header, more)) end
   local meta = first >= UInt64(0, 0x40000000)
   local what = meta and "metadata" or string.format("[%s, %s)", tostring(first), tostring(last))
-  local fl = buf(1, 1):uint()
-  local extra = (bit.band(fl, 2) ~= 0 and " repair" or "") .. (kind ~= 1 and bit.band(fl, 1) ~= 0 and " end" or "")
-  if kind == 1 then extra = extra .. string.format(" rate %.3f Mbit/s", buf(38, 8):uint64():tonumber() / 1e6) end
-  pinfo.cols.info = string.format("%s %s %s%s", types[kind], tostring(buf(6, 8):bytes()), what, extra)
+  local extra = (has(fl, 2) and " repair" or "") .. (kind ~= 1 and has(fl, 1) and " end" or "")
+  if kind == 1 then extra = extra .. string.format(" rate %.3f Mbit/s", buf(34, 8):uint64():tonumber() / 1e6) end
+  pinfo.cols.info = string.format("%s %s %s%s", types[kind], tostring(buf(2, 8):bytes()), what, extra)
   return buf:len()
 end
 

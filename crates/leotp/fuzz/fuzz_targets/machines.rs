@@ -33,7 +33,7 @@ fuzz_target!(|data: &[u8]| {
     prod.publish(0, Box::new(Zeros));
     let mut now = 1_000_000_000;
     while let Some((&op, rest)) = script.split_first() {
-        let n = rest.len().min(30 + usize::from(op & 0x3f));
+        let n = rest.len().min(14 + usize::from(op & 0x3f));
         let (chunk, rest) = rest.split_at(n);
         script = rest;
         now += u64::from(op) * 1_000_000;

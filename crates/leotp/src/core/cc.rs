@@ -1,5 +1,6 @@
 //! Requester-driven congestion control of one hop: equations 6 to 10.
 
+use super::drain::{Drain, Round};
 use super::params::Params;
 use super::rtt::HopRtt;
 use crate::Nanos;
@@ -49,24 +50,20 @@ pub struct HopCc {
     round_start: Option<Nanos>,
     round_bytes: u64,
     round_packets: u32,
+    /// Packets of the round that have measured.
+    round_samples: u32,
     /// Bytes, ns and packets of the last rounds, newest first.
     rounds: [(u64, u64, u32); 4],
     queue_bytes: f64,
     /// Bytes since the last change of cwnd, and when it last fell (`updates_per_rtt`).
     since_change: f64,
     fell_at: Option<Nanos>,
-    /// Rounds for which the queue is still to be drained (`drain_queue`).
-    draining: u32,
-    /// Rounds of growth since then.
-    calm: u32,
+    /// Used with `drain_queue`.
+    drain: Drain,
 }
 
-/// Rounds after which a queue that does not drain passes for distance.
-const DRAIN_ROUNDS: u32 = 8;
-/// Rounds of growth after which a hop without a queue grows faster (`drain_queue`), and
-/// how many times at most.
-const CALM_ROUNDS: u32 = 5;
-const MOST_FASTER: u32 = 8;
+/// hopRTTs that a round lasts in which nothing is measured.
+const UNMEASURED_ROUNDS: f64 = 4.0;
 
 impl HopCc {
     /// A controller at the start of a flow.
@@ -81,12 +78,12 @@ impl HopCc {
             round_start: None,
             round_bytes: 0,
             round_packets: 0,
+            round_samples: 0,
             rounds: [(0, 0, 0); 4],
             queue_bytes: 0.0,
             since_change: 0.0,
             fell_at: None,
-            draining: 0,
-            calm: 0,
+            drain: Drain::default(),
         }
     }
 
@@ -137,20 +134,21 @@ impl HopCc {
         self.queue_bytes
     }
 
-    /// A Data packet or VPH of `wire_bytes` has come over this hop.
+    /// A Data packet or VPH of `wire_bytes` has come over this hop, with the Responder's
+    /// clock and the Interest's OWD if it has measured.
     pub fn on_data(
         &mut self,
         now: Nanos,
         wire_bytes: u64,
-        timestamp: u64,
-        interest_owd: Option<i64>,
+        measured: Option<(u64, i64)>,
         p: &Params,
     ) {
-        if let Some(owd) = interest_owd {
+        if let Some((timestamp, owd)) = measured {
             if p.new_neighbour_new_hop {
                 self.rtt.notice_neighbour(owd);
             }
             self.rtt.on_data(now, timestamp, owd);
+            self.round_samples += 1;
         }
         let Some(start) = self.round_start else {
             // The first packet starts the clock; its bytes belong to no round.
@@ -166,21 +164,27 @@ impl HopCc {
             self.update_within_rtt(now, wire_bytes, hop_rtt, p);
         }
         let elapsed = now.saturating_sub(start);
-        if (elapsed as f64) < hop_rtt.max(p.min_update_ns as f64) {
+        let mut least = hop_rtt.max(p.min_update_ns as f64);
+        if self.round_samples == 0 {
+            // Nothing to look at yet; but who never measures again must not hold it up.
+            least *= UNMEASURED_ROUNDS;
+        }
+        if (elapsed as f64) < least {
             return;
         }
         self.rounds.rotate_right(1);
         self.rounds[0] = (self.round_bytes, elapsed, self.round_packets);
-        // A hop with few packets in flight averages over as many samples as
+        // A hop with few measurements in flight averages over as many samples as
         // there are in about a hopRTT: with the weight for many it would still
         // see a queue when that has long drained, and starve.
-        let n = f64::from(self.round_packets);
+        let n = f64::from(self.round_samples);
         self.rtt.set_gain(
             p.hop_rtt_gain
                 .max(2.0 / (n + 1.0))
                 .min(p.hop_rtt_gain.max(0.5)),
         );
-        (self.round_start, self.round_bytes, self.round_packets) = (Some(now), 0, 0);
+        (self.round_start, self.round_bytes) = (Some(now), 0);
+        (self.round_packets, self.round_samples) = (0, 0);
         // Throughput of the last hopRTT, or of as many as hold 8 packets: three
         // packets more or less must not look like half the bandwidth.
         let (mut bytes, mut ns, mut packets) = (0, 0, 0);
@@ -241,7 +245,12 @@ impl HopCc {
             Some(least) if p.standing_queue && self.phase == Phase::Avoidance => least,
             _ => hop_rtt,
         };
-        self.queue_bytes = thr * (under_load - min).max(0.0); // equation 7
+        let draining = p.drain_queue && self.phase == Phase::Avoidance;
+        let mut waited_ns = (under_load - min).max(0.0);
+        if draining {
+            waited_ns = self.drain.waited_ns(waited_ns);
+        }
+        self.queue_bytes = thr * waited_ns; // equation 7
         let m = self.threshold(thr, p);
         if p.updates_per_rtt > 1 && self.phase == Phase::Avoidance {
             return;
@@ -251,10 +260,15 @@ impl HopCc {
         // nothing about a larger window (compare RFC 7661). In slow start what
         // arrives lags the window by one doubling.
         let arriving = thr * hop_rtt;
-        if p.drain_queue && self.phase == Phase::Avoidance && self.drain(bdp, m, p) {
-            return;
-        }
-        if self.queue_bytes > m {
+        let round = Round {
+            throughput: thr,
+            min_ns: min,
+            waited_ns,
+            m,
+        };
+        if draining && let Some(cwnd) = self.drain.cwnd(round, p) {
+            self.cwnd = cwnd;
+        } else if self.queue_bytes > m {
             self.cwnd = p.decrease * bdp;
             self.phase = Phase::Avoidance;
         } else if self.phase == Phase::SlowStart {
@@ -263,40 +277,10 @@ impl HopCc {
             }
         } else if self.cwnd <= 1.25 * arriving + 4.0 * self.segment {
             let step = (p.increase_segments * self.segment).max(p.increase_ratio * self.cwnd);
-            let faster = if p.drain_queue { self.faster() } else { 1.0 };
+            let faster = if draining { self.drain.faster() } else { 1.0 };
             self.cwnd += step * faster;
         }
         self.cwnd = self.cwnd.max(2.0 * self.segment);
-    }
-
-    /// How many times the usual step cwnd grows by: after a few rounds in which no queue
-    /// has come, the link must have become faster.
-    fn faster(&mut self) -> f64 {
-        self.calm = (self.calm + 1).min(CALM_ROUNDS + MOST_FASTER);
-        f64::from(self.calm.saturating_sub(CALM_ROUNDS).max(1))
-    }
-
-    /// Empties the queue that exceeded `m`, if one did; whether that is all that is to
-    /// be done in this round.
-    fn drain(&mut self, bdp: f64, m: f64, p: &Params) -> bool {
-        if self.queue_bytes > m && self.draining == 0 {
-            (self.draining, self.calm) = (DRAIN_ROUNDS, 0);
-        }
-        if self.draining == 0 {
-            return false;
-        }
-        self.draining -= 1;
-        if self.queue_bytes <= m / 3.0 {
-            self.draining = 0;
-        }
-        let less = if self.draining > 0 {
-            self.queue_bytes / 2.0
-        } else {
-            0.0
-        };
-        let least = (p.decrease * bdp).max(2.0 * self.segment);
-        self.cwnd = (bdp - less).max(least);
-        true
     }
 
     /// The rate to ask of this hop's Responder, bit/s: equations 9 and 10.
@@ -335,7 +319,7 @@ mod tests {
     fn round(cc: &mut HopCc, now: &mut Nanos, n: u64, rtt: Nanos, p: &Params) {
         for _ in 0..n {
             *now += rtt / n;
-            cc.on_data(*now, 1400, *now - rtt / 2, Some((rtt / 2) as i64), p);
+            cc.on_data(*now, 1400, Some((*now - rtt / 2, (rtt / 2) as i64)), p);
         }
     }
 
@@ -350,7 +334,7 @@ mod tests {
         let mut cc = HopCc::new(&p);
         let mut now = 1000 * MS;
         assert_eq!(cc.rate_bps(None, &p), 10 * 1400 * 8 * 10); // 10 segments in the assumed 100 ms
-        cc.on_data(now, 1400, now - 5 * MS, Some(5 * MS as i64), &p);
+        cc.on_data(now, 1400, Some((now - 5 * MS, 5 * MS as i64)), &p);
         round(&mut cc, &mut now, 10, 10 * MS, &p);
         assert_eq!(cc.phase(), Phase::SlowStart);
         assert_eq!(cc.cwnd_bytes(), 28_000.0);

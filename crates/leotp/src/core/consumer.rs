@@ -323,6 +323,7 @@ impl Consumer {
             rtx,
             fresh,
             bare: false,
+            sparse: self.params.timing_every > 1,
             tag: self.tag,
             padding,
         }

@@ -4,9 +4,11 @@
 use super::cc::HopCc;
 use super::holes::HoleTracker;
 use super::params::Params;
+use super::sendq::Queued;
+use super::timing::TimingChoice;
 use super::{Path, RangeSet, SendQueue, TokenBucket};
 use crate::Nanos;
-use crate::wire::Range;
+use crate::wire::{DataHeader, Range};
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
 
@@ -39,6 +41,7 @@ pub(crate) struct Leg {
     pub(crate) down_rate: u64,
     /// One-way delay of the latest Interest, and its tag.
     pub(crate) owd: Option<(i64, u16)>,
+    pub(crate) timing: TimingChoice,
     /// Our own tag toward the Producer.
     pub(crate) tag: u16,
     pub(crate) planned: Option<Nanos>,
@@ -93,6 +96,23 @@ impl Leg {
         }
         self.asked_ahead.insert(gap);
         Some(gap)
+    }
+
+    /// Writes a packet of the sending buffer that leaves now.
+    pub(crate) fn emit(&mut self, q: &Queued, now: Nanos, p: &Params, out: &mut Vec<u8>) {
+        let waited = u32::try_from(now.saturating_sub(q.since) / 1000).unwrap_or(u32::MAX);
+        let queued_us = q.queued_us.saturating_add(waited);
+        let header = DataHeader {
+            flow: self.flow,
+            range: q.range,
+            timing: self.timing.of(now, self.owd, queued_us, q.timed, p),
+            fin: q.fin,
+            rtx: q.rtx,
+        };
+        match &q.payload {
+            Some(p) => header.encode_data(p, out),
+            None => header.encode_vph(out),
+        }
     }
 
     /// Notes a repair asked for at `now`; `false` when the same bytes were asked
@@ -313,6 +333,7 @@ impl Legs {
             ),
             down_rate: crate::wire::MIN_RATE_BPS,
             owd: None,
+            timing: TimingChoice::default(),
             tag: super::clock_tag(now, flow ^ u64::from(path.dst.port())),
             planned: None,
             seen: now,

@@ -4,10 +4,9 @@
 use super::legs::Legs;
 use super::params::{ParamError, Params};
 use super::schedule::Schedule;
-use super::sendq::Queued;
 use super::{Cache, CacheStats, Path};
 use crate::Nanos;
-use crate::wire::{DataHeader, Interest, Packet, Range};
+use crate::wire::{Interest, Packet, Range};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -218,6 +217,7 @@ impl Midnode {
                         rtx,
                         fresh,
                         bare,
+                        sparse: self.params.timing_every > 1,
                         tag,
                         padding,
                     }
@@ -242,7 +242,7 @@ impl Midnode {
             let Some(q) = leg.queue.pop() else { continue };
             let path = leg.path;
             let before = out.len();
-            emit(leg.flow, &q, now, leg.owd, out);
+            leg.emit(&q, now, &self.params, out);
             leg.bucket.take(now, (out.len() - before) as u64);
             self.stats.data_out += u64::from(q.payload.is_some());
             self.stats.bytes_out += q.payload.map_or(0, |p| p.len() as u64);
@@ -250,23 +250,5 @@ impl Midnode {
             return Some(path);
         }
         None
-    }
-}
-
-fn emit(flow: u64, q: &Queued, now: Nanos, owd: Option<(i64, u16)>, out: &mut Vec<u8>) {
-    let waited = u32::try_from(now.saturating_sub(q.since) / 1000).unwrap_or(u32::MAX);
-    let h = DataHeader {
-        flow,
-        range: q.range,
-        timestamp: now,
-        interest_owd: owd.map(|o| o.0),
-        tag: owd.map_or(0, |o| o.1),
-        queued_us: q.queued_us.saturating_add(waited),
-        fin: q.fin,
-        rtx: q.rtx,
-    };
-    match &q.payload {
-        Some(p) => h.encode_data(p, out),
-        None => h.encode_vph(out),
     }
 }

@@ -12,6 +12,7 @@
 mod cache;
 mod cc;
 mod consumer;
+mod drain;
 mod holes;
 mod legs;
 mod meta;
@@ -24,6 +25,7 @@ mod rtt;
 mod schedule;
 mod sendq;
 mod settings;
+mod timing;
 mod window;
 
 pub use cache::{Cache, CacheStats};

@@ -1,7 +1,7 @@
 //! Every number of the protocol that a user may turn.
 
 use crate::Nanos;
-use crate::wire::{DATA_HEADER_LEN, INTEREST_LEN, MAX_PAYLOAD, Range};
+use crate::wire::{DATA_HEADER_MAX, INTEREST_LEN, MAX_PAYLOAD, Range, data_header_len};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -10,12 +10,16 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// Payload of one Data packet, byte; with 30 of header and UDP over IPv6 it
+    /// Payload of one Data packet, byte; with 30 of header at most and UDP over IPv6 it
     /// must fit the path's MTU (the default fits 1,500). Ours.
     pub segment_bytes: u32,
     /// Segments one Interest asks for. 1 is the paper's; more saves packets on
     /// the way up and needs padding under a small `max_amplification`.
     pub interest_segments: u32,
+    /// One Data packet in so many carries what measures (`docs/reference/leotp-wire.md`),
+    /// the first after 10 ms or for a new neighbour in any case, and no two within 125 us.
+    /// The paper's all do: 1. `beyond()` sets 4: shorter headers are more payload.
+    pub timing_every: u32,
     /// A Responder answers an Interest with at most this many times its bytes
     /// (UDP payload on both sides). Ours.
     pub max_amplification: u32,
@@ -145,6 +149,7 @@ impl Default for Params {
         Self {
             segment_bytes: 1400,
             interest_segments: 1,
+            timing_every: 1,
             max_amplification: 32,
             hole_threshold: 1,
             max_hole_bytes: 16 << 20,
@@ -218,6 +223,7 @@ impl Params {
     /// queue has drained, it probes in smaller steps, and a few late packets are no queue.
     pub fn beyond() -> Self {
         Self {
+            timing_every: 4,
             shr_repeats: 3,
             interest_holes: true,
             increase_ratio: 1.0 / 32.0,
@@ -238,17 +244,18 @@ impl Params {
         self.segment_bytes as u64 * self.interest_segments as u64
     }
 
-    /// Bytes of the datagrams that carry `r`.
+    /// Bytes of the datagrams that carry `r`, as most of them are.
     pub(crate) fn wire_bytes(&self, r: Range) -> u64 {
         let packets = r.len().div_ceil(u64::from(self.segment_bytes.max(1)));
-        r.len() + packets * DATA_HEADER_LEN as u64
+        let header = data_header_len(r.start, self.timing_every == 1);
+        r.len() + packets * header as u64
     }
 
     /// Padding an Interest for `bytes` needs so that a Responder with the same
     /// `max_amplification` answers all of it.
     pub fn padding_for(&self, bytes: u64) -> u16 {
         let packets = bytes.div_ceil(u64::from(self.segment_bytes.max(1)));
-        let answer = bytes + packets * DATA_HEADER_LEN as u64;
+        let answer = bytes + packets * DATA_HEADER_MAX as u64;
         let need = answer.div_ceil(u64::from(self.max_amplification.max(1)));
         need.saturating_sub(INTEREST_LEN as u64).min(1400) as u16
     }
@@ -270,12 +277,16 @@ impl Params {
             "interest_segments must be 1 to 32",
         );
         need(
+            (1..=64).contains(&self.timing_every),
+            "timing_every must be 1 to 64",
+        );
+        need(
             self.max_amplification >= 2,
             "max_amplification must be at least 2",
         );
         let pad = u64::from(self.padding_for(self.interest_bytes())) + INTEREST_LEN as u64;
         let answer =
-            self.interest_bytes() + u64::from(self.interest_segments) * DATA_HEADER_LEN as u64;
+            self.interest_bytes() + u64::from(self.interest_segments) * DATA_HEADER_MAX as u64;
         need(
             pad * u64::from(self.max_amplification) >= answer,
             "an interest of interest_segments cannot be padded enough for max_amplification",
@@ -384,7 +395,7 @@ mod tests {
             let interest = INTEREST_LEN as u64 + u64::from(p.padding_for(p.interest_bytes()));
             assert!(
                 interest * u64::from(amp)
-                    >= p.interest_bytes() + u64::from(seg) * DATA_HEADER_LEN as u64
+                    >= p.interest_bytes() + u64::from(seg) * DATA_HEADER_MAX as u64
             );
         }
     }

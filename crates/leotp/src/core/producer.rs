@@ -2,9 +2,10 @@
 
 use super::params::{ParamError, Params};
 use super::schedule::Schedule;
+use super::timing::TimingChoice;
 use super::{Path, RangeSet, TokenBucket};
 use crate::Nanos;
-use crate::wire::{DATA_HEADER_LEN, DataHeader, Interest, META_BASE, Packet, Range};
+use crate::wire::{DATA_HEADER_MAX, DataHeader, Interest, META_BASE, Packet, Range};
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
@@ -67,6 +68,7 @@ struct Leg {
     waiting: RangeSet,
     bucket: TokenBucket,
     owd: Option<(i64, u16)>,
+    timing: TimingChoice,
     planned: Option<Nanos>,
     seen: Nanos,
 }
@@ -181,14 +183,15 @@ impl Producer {
             // First half of hopRTT (section III.C).
             leg.owd = Some((now.wrapping_sub(i.timestamp) as i64, i.tag));
             leg.bucket.set_rate(now, i.rate_bps);
+            leg.timing.sparse = i.sparse;
         }
         let mut range = i.range;
         // No amplification beyond the stated factor.
         let segment = u64::from(self.params.segment_bytes);
         let budget = wire_len as u64 * u64::from(self.params.max_amplification);
-        let whole = budget / (segment + DATA_HEADER_LEN as u64) * segment;
-        let rest =
-            (budget % (segment + DATA_HEADER_LEN as u64)).saturating_sub(DATA_HEADER_LEN as u64);
+        let header = DATA_HEADER_MAX as u64;
+        let whole = budget / (segment + header) * segment;
+        let rest = (budget % (segment + header)).saturating_sub(header);
         if range.len() > whole + rest {
             range.end = range.start + whole + rest;
             self.stats.cut += 1;
@@ -279,6 +282,7 @@ impl Producer {
                 2 * u64::from(self.params.segment_bytes),
             ),
             owd: None,
+            timing: TimingChoice::default(),
             planned: None,
             seen: now,
         };
@@ -415,18 +419,17 @@ impl Producer {
                     continue;
                 }
             }
+            let waited = u32::try_from(now.saturating_sub(since) / 1000).unwrap_or(u32::MAX);
             let header = DataHeader {
                 flow,
                 range: r,
-                timestamp: now,
-                interest_owd: leg.owd.map(|o| o.0),
-                tag: leg.owd.map_or(0, |o| o.1),
-                queued_us: u32::try_from(now.saturating_sub(since) / 1000).unwrap_or(u32::MAX),
+                timing: leg.timing.of(now, leg.owd, waited, false, &self.params),
                 fin: avail.finished && !r.is_meta() && r.end == avail.end,
                 rtx,
             };
+            let before = out.len();
             header.encode_data(&self.scratch, out);
-            leg.bucket.take(now, r.len() + DATA_HEADER_LEN as u64);
+            leg.bucket.take(now, (out.len() - before) as u64);
             self.stats.data_packets += 1;
             self.stats.data_bytes += r.len();
             if rtx {

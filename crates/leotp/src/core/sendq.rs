@@ -13,8 +13,10 @@ pub(crate) struct Queued {
     pub(crate) payload: Option<Box<[u8]>>,
     pub(crate) fin: bool,
     pub(crate) rtx: bool,
-    /// Time waited in nodes upstream, us.
+    /// Time waited in nodes upstream, us; `MAX_QUEUED_US`: not known.
     pub(crate) queued_us: u32,
+    /// Whether it came with [`Timing`](crate::wire::Timing) or must leave with it.
+    pub(crate) timed: bool,
     pub(crate) since: Nanos,
 }
 
@@ -120,6 +122,7 @@ mod tests {
             fin: false,
             rtx,
             queued_us: 0,
+            timed: false,
             since: 0,
         }
     }

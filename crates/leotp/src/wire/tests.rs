@@ -3,9 +3,11 @@
 use super::*;
 use proptest::prelude::*;
 
+/// Ranges anywhere, and around the two places where something changes: 4 GiB and metadata.
 fn range() -> impl Strategy<Value = Range> {
     prop_oneof![
         (0..META_BASE - 70_000, 0u64..60_000),
+        ((1u64 << 32) - 2000..(1 << 32) + 2000, 0u64..60_000),
         (META_BASE..META_BASE + 9, 0u64..60_000)
     ]
     .prop_map(|(s, n)| Range {
@@ -21,17 +23,18 @@ proptest! {
     }
 
     #[test]
-    fn near_valid_bytes_parse_or_err(mut b in proptest::collection::vec(any::<u8>(), 22..120), t in 0u8..6) {
+    fn near_valid_bytes_parse_or_err(mut b in proptest::collection::vec(any::<u8>(), 10..120), t in 0u8..6, narrow: bool) {
         b[0] = VERSION << 4 | t;
-        b[1] &= 0x0f;
+        b[1] &= if narrow { 0x4b } else { 0xfb };
         if let Ok(Packet::Data(h, p)) = Packet::parse(&b) {
             prop_assert_eq!(h.range.len(), p.len() as u64);
+            prop_assert_eq!(b.len() - p.len(), data_header_len(h.range.start, h.timing.is_some()));
         }
     }
 
     #[test]
-    fn interest_round_trip(flow: u64, r in range(), ts: u64, rate in MIN_RATE_BPS..=MAX_RATE_BPS, rtx: bool, fresh: bool, bare: bool, tag: u16, padding in 0u16..400) {
-        let i = Interest { flow, range: r, timestamp: ts, rate_bps: rate, rtx, fresh, bare, tag, padding };
+    fn interest_round_trip(flow: u64, r in range(), ts: u64, rate in MIN_RATE_BPS..=MAX_RATE_BPS, rtx: bool, fresh: bool, bare: bool, sparse: bool, tag: u16, padding in 0u16..400) {
+        let i = Interest { flow, range: r, timestamp: ts, rate_bps: rate, rtx, fresh, bare, sparse, tag, padding };
         let mut b = vec![];
         i.encode(&mut b);
         prop_assert_eq!(Packet::parse(&b), Ok(Packet::Interest(i)));
@@ -43,24 +46,41 @@ proptest! {
     }
 
     #[test]
-    fn data_round_trip(flow: u64, start in 0..META_BASE - 2000, p in proptest::collection::vec(any::<u8>(), 1..1500), ts: u32, owd: Option<i32>, tag: u16, queued: u16,
-            fin: bool, rtx: bool) {
-        let h = DataHeader { flow, range: Range { start, end: start + p.len() as u64 }, timestamp: u64::from(ts) << 6, interest_owd: owd.map(|o| i64::from(o) << 6), tag, queued_us: u32::from(queued) * 64, fin, rtx };
+    fn data_round_trip(flow: u64, r in range(), ts: u32, owd: Option<i32>, tag: u16, queued: u16, timed: bool, fin: bool, rtx: bool) {
+        let timing = Timing { timestamp: u64::from(ts) << 6, interest_owd: owd.map(|o| i64::from(o) << 6), tag, queued_us: u32::from(queued) * 64 };
+        let fin = fin || r.is_empty();
+        let h = DataHeader { flow, range: r, timing: timed.then_some(timing), fin, rtx };
+        let p = vec![7; r.len() as usize];
         let mut b = vec![];
         h.encode_data(&p, &mut b);
         prop_assert_eq!(Packet::parse(&b), Ok(Packet::Data(h, &p)));
+        let header = data_header_len(r.start, timed);
+        prop_assert_eq!(b.len() - p.len(), header);
+        // A header cut short is never another packet.
+        prop_assert!(Packet::parse(&b[..header - 1]).is_err());
         let v = DataHeader { fin: false, rtx: false, ..h };
         b.clear();
         v.encode_vph(&mut b);
-        prop_assert_eq!(Packet::parse(&b), Ok(Packet::Vph(v)));
+        if r.is_empty() {
+            prop_assert_eq!(Packet::parse(&b), Err(WireError::Nothing));
+        } else {
+            prop_assert_eq!(Packet::parse(&b), Ok(Packet::Vph(v)));
+            b.push(0);
+            prop_assert_eq!(Packet::parse(&b), Err(WireError::Trailing(1)));
+        }
     }
 }
 
+fn hex(b: &[u8]) -> String {
+    b.iter().map(|x| format!("{x:02x}")).collect()
+}
+
+/// The examples of docs/reference/leotp-wire.md.
 #[test]
 fn golden_bytes() {
-    // The example of docs/reference/leotp-wire.md.
-    let i = Interest {
-        flow: 0x1122_3344_5566_7788,
+    let flow = 0x1122_3344_5566_7788;
+    let interest = Interest {
+        flow,
         range: Range {
             start: 1400,
             end: 2800,
@@ -70,17 +90,56 @@ fn golden_bytes() {
         rtx: true,
         fresh: false,
         bare: false,
-        tag: 0,
+        sparse: true,
+        tag: 0xabcd,
         padding: 0,
     };
     let mut b = vec![];
-    i.encode(&mut b);
-    let hex: String = b.iter().map(|x| format!("{x:02x}")).collect();
+    interest.encode(&mut b);
     assert_eq!(
-        hex,
-        "21020000000011223344556677880000000000000578\
-         0000000000000af0000000003b9aca070000000001312d00"
+        hex(&b),
+        "312211223344556677880000000000000578\
+         0000000000000af0000000003b9aca070000000001312d00abcd0000"
     );
+    assert_eq!(b.len(), INTEREST_LEN);
+    let short = DataHeader {
+        flow,
+        range: Range {
+            start: 1400,
+            end: 1404,
+        },
+        timing: None,
+        fin: false,
+        rtx: false,
+    };
+    b.clear();
+    short.encode_data(b"abcd", &mut b);
+    assert_eq!(hex(&b), "320011223344556677880000057861626364");
+    let timed = DataHeader {
+        range: Range {
+            start: 1 << 32,
+            end: (1 << 32) + 4,
+        },
+        timing: Some(Timing {
+            timestamp: 640,
+            interest_owd: Some(-64),
+            tag: 0xabcd,
+            queued_us: 192,
+        }),
+        fin: true,
+        rtx: true,
+        ..short
+    };
+    b.clear();
+    timed.encode_data(b"abcd", &mut b);
+    assert_eq!(
+        hex(&b),
+        "32cb112233445566778800000001000000000003abcd0000000affffffff61626364"
+    );
+    assert_eq!(b.len(), DATA_HEADER_MAX + 4);
+    b.clear();
+    short.encode_vph(&mut b);
+    assert_eq!(hex(&b), "3300112233445566778800000578000000000000057c");
 }
 
 #[test]
@@ -88,10 +147,12 @@ fn lies_are_refused() {
     let h = DataHeader {
         flow: 1,
         range: Range { start: 0, end: 4 },
-        timestamp: 0,
-        interest_owd: None,
-        tag: 0,
-        queued_us: 0,
+        timing: Some(Timing {
+            timestamp: 0,
+            interest_owd: None,
+            tag: 0,
+            queued_us: 0,
+        }),
         fin: false,
         rtx: false,
     };
@@ -102,24 +163,39 @@ fn lies_are_refused() {
         b[at] = v;
         Packet::parse(&b).unwrap_err()
     };
-    assert_eq!(broken(0, 0x12), WireError::Version(1));
-    assert_eq!(broken(0, 0x24), WireError::Type(4));
-    assert_eq!(broken(1, 0x04), WireError::Flags(4));
-    assert_eq!(broken(29, 1), WireError::Reserved);
-    // Where the metadata space ends, a range does as well.
-    assert_eq!(broken(14, 0x80), WireError::Range(1 << 63, (1 << 63) + 4));
+    assert_eq!(broken(0, 0x22), WireError::Version(2));
+    assert_eq!(broken(0, 0x34), WireError::Type(4));
+    assert_eq!(broken(1, FLAG_TIMED | FLAG_FRESH), WireError::Flags(0x44));
+    // A measurement needs its field.
+    assert_eq!(broken(1, FLAG_OWD), WireError::Flags(FLAG_OWD));
+    assert_eq!(broken(25, 1), WireError::Reserved);
+    assert_eq!(Packet::parse(&ok[..26]), Err(WireError::Nothing));
     assert_eq!(
-        Packet::parse(&ok[..29]),
-        Err(WireError::Short { have: 29, need: 30 })
+        Packet::parse(&ok[..25]),
+        Err(WireError::Short { have: 25, need: 26 })
     );
-    assert_eq!(Packet::parse(&ok[..30]), Err(WireError::Nothing));
+    let long_start = |start: u64| {
+        let mut b = vec![0x32, FLAG_WIDE];
+        b.extend_from_slice(&1u64.to_be_bytes());
+        b.extend_from_slice(&start.to_be_bytes());
+        b.extend_from_slice(b"abcd");
+        Packet::parse(&b).map(|_| ())
+    };
+    assert_eq!(long_start(1 << 32), Ok(()));
+    assert_eq!(long_start(1400), Err(WireError::Wide(1400)));
+    // Where the metadata space ends, a range does as well.
+    let end = 1 << 63;
+    assert_eq!(long_start(end), Err(WireError::Range(end, end + 4)));
+    assert_eq!(
+        long_start(u64::MAX),
+        Err(WireError::Range(u64::MAX, u64::MAX))
+    );
     let mut vph = vec![];
-    h.encode_vph(&mut vph);
-    assert_eq!(vph.len(), VPH_LEN);
+    DataHeader { timing: None, ..h }.encode_vph(&mut vph);
     let mut backwards = vph.clone();
-    (backwards[21], backwards[37]) = (9, 5);
+    (backwards[13], backwards[21]) = (9, 5);
     assert_eq!(Packet::parse(&backwards), Err(WireError::Range(9, 5)));
-    backwards[21] = 5;
+    backwards[13] = 5;
     assert_eq!(Packet::parse(&backwards), Err(WireError::Nothing));
     vph.push(0);
     assert_eq!(Packet::parse(&vph), Err(WireError::Trailing(1)));

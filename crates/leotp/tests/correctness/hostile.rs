@@ -11,7 +11,7 @@ proptest! {
     /// and no more bytes out of a Producer than the stated factor allows.
     #[test]
     fn hostile_packets(ops in proptest::collection::vec((0u8..6, 0u64..3, 0u64..200_000, 0u64..60_000, any::<u8>(), any::<u64>(), 0u16..3), 1..300)) {
-        use leotp::wire::{DataHeader, Interest, META_BASE, Range};
+        use leotp::wire::{DataHeader, Interest, META_BASE, Range, Timing};
         let p = Params { max_flows: 16, max_flows_per_peer: 4, cache_bytes: 40_960, send_buffer_bytes: 20_000, max_retries: 3, ..Params::beyond() };
         let mut producer = Producer::new(p.clone()).unwrap();
         producer.publish(0, Box::new(Pattern::new(0, 100_000)));
@@ -26,9 +26,10 @@ proptest! {
             let start = if meta { META_BASE + start % 128 } else { start };
             let range = Range { start, end: start + n };
             let mut b = vec![];
-            let h = DataHeader { flow, range, timestamp: ts, interest_owd: (flags & 1 != 0).then_some(ts as i64), tag: 0, queued_us: ts as u32, fin: flags & 2 != 0, rtx: flags & 4 != 0 };
+            let timing = Timing { timestamp: ts, interest_owd: (flags & 1 != 0).then_some(ts as i64), tag: 0, queued_us: ts as u32 };
+            let h = DataHeader { flow, range, timing: (flags & 16 == 0).then_some(timing), fin: flags & 2 != 0, rtx: flags & 4 != 0 };
             match kind {
-                0..=2 => Interest { flow, range, timestamp: ts, rate_bps: (ts % 100_000_000_000).max(10_000), rtx: flags & 1 != 0, fresh: flags & 2 != 0, bare: flags & 4 != 0, tag: 0, padding: u16::from(flags) }.encode(&mut b),
+                0..=2 => Interest { flow, range, timestamp: ts, rate_bps: (ts % 100_000_000_000).max(10_000), rtx: flags & 1 != 0, fresh: flags & 2 != 0, bare: flags & 4 != 0, sparse: flags & 8 != 0, tag: 0, padding: u16::from(flags) }.encode(&mut b),
                 3 | 4 => h.encode_data(&vec![flags; n as usize], &mut b),
                 _ => h.encode_vph(&mut b),
             }
@@ -80,6 +81,7 @@ fn interest(flow: u64, start: u64, rate_bps: u64) -> Vec<u8> {
         rtx: false,
         fresh: false,
         bare: false,
+        sparse: false,
         tag: 0,
         padding: 0,
     }
@@ -153,6 +155,7 @@ fn enormous_ranges_cost_nothing() {
                     rtx,
                     fresh,
                     bare: false,
+                    sparse: true,
                     tag: 1,
                     padding: 3,
                 }
@@ -163,10 +166,7 @@ fn enormous_ranges_cost_nothing() {
             let h = DataHeader {
                 flow: 1,
                 range,
-                timestamp: 0,
-                interest_owd: Some(1),
-                tag: 0,
-                queued_us: 0,
+                timing: None,
                 fin: false,
                 rtx: false,
             };
@@ -225,10 +225,7 @@ fn one_peer_cannot_fill_a_midnode() {
             leotp::wire::DataHeader {
                 flow: u64::from(port),
                 range,
-                timestamp: 0,
-                interest_owd: Some(1),
-                tag: 0,
-                queued_us: 0,
+                timing: None,
                 fin: false,
                 rtx: false,
             }

@@ -50,6 +50,9 @@ pub struct LinkSpec {
     /// Chance that a packet is held back by up to `reorder_by`.
     pub reorder: f64,
     pub reorder_by: Nanos,
+    /// (period, length, extra): a host that is late. In the first `length` of each `period`
+    /// every packet arrives `extra` later.
+    pub late: Option<(Nanos, Nanos, Nanos)>,
     /// Loses the packets with these ordinals (0 is the first), for exact tests.
     pub drop_nth: Vec<u64>,
 }
@@ -65,6 +68,7 @@ impl LinkSpec {
             dup: 0.0,
             reorder: 0.0,
             reorder_by: 0,
+            late: None,
             drop_nth: vec![],
         }
     }
@@ -311,6 +315,15 @@ impl Net {
                 self.lost_starts.insert(seg);
             }
             return;
+        }
+        if let Some((period, length, extra)) = self.links[l].spec.late {
+            // Nothing overtakes: what follows the late ones waits for them.
+            let phase = at % period;
+            at = if phase < length {
+                at + extra
+            } else {
+                at.max(at - phase + length + extra)
+            };
         }
         if reorder > 0.0 && self.rng.unit() < reorder {
             at += (self.rng.unit() * by as f64) as Nanos;

@@ -31,9 +31,7 @@ impl Consumer {
         self.cc.on_data(
             now,
             bytes.len() as u64,
-            h.timestamp,
-            // Measured for another node's Interest, it is about another clock.
-            h.interest_owd.filter(|_| h.tag == self.tag),
+            h.timing.and_then(|t| t.measured(self.tag)),
             &self.params,
         );
         if self.params.shr && !meta && !h.range.is_empty() {
@@ -262,10 +260,10 @@ impl Consumer {
                 if !h.rtx && s < META_BASE {
                     let rtt = now.saturating_sub(p.first);
                     self.rto.on_sample(rtt);
-                    // A wait too long for the field would pass for distance, and the
-                    // window would feed on itself.
-                    if h.queued_us < MAX_QUEUED_US {
-                        let waited = u64::from(h.queued_us) * 1000;
+                    // A wait not known, or too long for the field, would pass for distance,
+                    // and the window would feed on itself.
+                    if let Some(t) = h.timing.filter(|t| t.queued_us < MAX_QUEUED_US) {
+                        let waited = u64::from(t.queued_us) * 1000;
                         self.window
                             .on_rtt(now, rtt.saturating_sub(waited).max(1000));
                     }

@@ -1,11 +1,11 @@
 //! What a Midnode does with Data and Void Packet Headers: measure, look for holes,
 //! cache, and queue for the next node.
 
-use super::{Control, Midnode, emit};
+use super::{Control, Midnode};
 use crate::Nanos;
 use crate::core::sendq::Queued;
 use crate::core::{Path, RangeSet};
-use crate::wire::{DataHeader, Range};
+use crate::wire::{DataHeader, MAX_QUEUED_US, Range};
 
 impl Midnode {
     /// Data, or a VPH when there is no payload.
@@ -35,9 +35,7 @@ impl Midnode {
             leg.cc.on_data(
                 now,
                 bytes.len() as u64,
-                h.timestamp,
-                // Measured for another node's Interest, it is about another clock.
-                h.interest_owd.filter(|_| h.tag == leg.tag),
+                h.timing.and_then(|t| t.measured(leg.tag)),
                 &self.params,
             );
         }
@@ -84,16 +82,20 @@ impl Midnode {
                 fin: false,
                 rtx: false,
                 queued_us: 0,
+                timed: true,
                 since: now,
             };
             leg.queue.push(q, room);
         }
+        // What came without timing has waited nobody knows how long.
+        let queued_us = h.timing.map_or(MAX_QUEUED_US, |t| t.queued_us);
         let whole = Queued {
             range: h.range,
             payload: payload.map(Into::into),
             fin: h.fin,
             rtx: h.rtx,
-            queued_us: h.queued_us,
+            queued_us,
+            timed: h.timing.is_some(),
             since: now,
         };
         if !(payload.is_some() && !h.range.is_empty() && leg.queue.holds(h.range)) {
@@ -102,7 +104,7 @@ impl Midnode {
                 // the whole path; order with our VPH is kept by the control queue.
                 while let Some(v) = leg.queue.pop() {
                     let mut out = Vec::new();
-                    emit(leg.flow, &v, now, None, &mut out);
+                    leg.emit(&v, now, &self.params, &mut out);
                     self.control.push_back((path, Control::Raw(out)));
                 }
                 self.control.push_back((path, Control::Raw(bytes.to_vec())));
@@ -122,7 +124,8 @@ impl Midnode {
                     payload: payload.map(Into::into),
                     fin: h.fin,
                     rtx: false,
-                    queued_us: h.queued_us,
+                    queued_us,
+                    timed: h.timing.is_some(),
                     since: now,
                 };
                 if !l.queue.holds(h.range) && !l.queue.push(q, self.params.send_buffer_bytes) {

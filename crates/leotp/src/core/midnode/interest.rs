@@ -4,7 +4,7 @@ use super::{Control, MAX_CONTROL, Midnode};
 use crate::Nanos;
 use crate::core::Path;
 use crate::core::sendq::Queued;
-use crate::wire::{DATA_HEADER_LEN, Interest, Range};
+use crate::wire::{DATA_HEADER_MAX, Interest, Range};
 
 impl Midnode {
     pub(super) fn on_interest(&mut self, now: Nanos, path: Path, i: &Interest, bytes: &[u8]) {
@@ -24,6 +24,7 @@ impl Midnode {
             leg.owd = Some((now.wrapping_sub(i.timestamp) as i64, i.tag));
             leg.bucket.set_rate(now, i.rate_bps);
             leg.down_rate = i.rate_bps;
+            leg.timing.sparse = i.sparse;
         }
         if i.range.is_empty() {
             // News of a rate ends at the hop it is for.
@@ -116,7 +117,7 @@ impl Midnode {
                 if leg.queue.holds(r) {
                     continue;
                 }
-                spent += n + DATA_HEADER_LEN as u64;
+                spent += n + DATA_HEADER_MAX as u64;
                 if spent > budget {
                     self.stats.cut += 1;
                     break;
@@ -128,6 +129,7 @@ impl Midnode {
                     fin,
                     rtx: i.rtx,
                     queued_us: 0,
+                    timed: false,
                     since: now,
                 };
                 if !leg.queue.push(q, room) {

@@ -1,0 +1,182 @@
+//! Emptying the queue of a hop (`drain_queue`), and telling a queue from a late host.
+
+use super::params::Params;
+
+/// Rounds of draining.
+const DRAIN_ROUNDS: u32 = 8;
+/// The first of them, in which a queue must become shorter or may be none.
+const FIRST_ROUNDS: u32 = 3;
+/// The longest wait that is taken for a late host's, in units of `queue_threshold_ns`: what
+/// does not drain and is longer may be a queue that others fill.
+const LATE_HOST: f64 = 4.0;
+/// Part of its length at which it has not.
+const NOT_SHORTER: f64 = 0.75;
+/// Rounds of growth after which a hop without a queue grows faster, and how many times at
+/// most.
+const CALM_ROUNDS: u32 = 5;
+const MOST_FASTER: u32 = 8;
+
+/// A hop at the end of a round, as equations 6 and 7 see it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Round {
+    /// Throughput, byte/ns.
+    pub(crate) throughput: f64,
+    /// hopRTTmin, ns.
+    pub(crate) min_ns: f64,
+    /// Time that Data has waited on this hop, ns: [`Drain::waited_ns`].
+    pub(crate) waited_ns: f64,
+    /// Equation 8's M, byte.
+    pub(crate) m: f64,
+}
+
+/// Draining of one hop's queue.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Drain {
+    /// Rounds left; 0: nothing is being drained.
+    rounds: u32,
+    /// Rounds of growth since the last queue.
+    calm: u32,
+    /// Time waited when draining began, and in the last round, ns.
+    from_ns: f64,
+    last_ns: f64,
+    /// What the link carries, byte/ns, as seen before less was asked of it.
+    throughput: f64,
+    /// Time waited that asking for less has not shortened, ns: distance, or a host that is
+    /// late.
+    no_queue_ns: f64,
+}
+
+impl Drain {
+    /// The part of a time waited, ns, that a queue can be.
+    pub(crate) fn waited_ns(&mut self, waited_ns: f64) -> f64 {
+        self.no_queue_ns = self.no_queue_ns.min(waited_ns);
+        waited_ns - self.no_queue_ns
+    }
+
+    /// How many times the usual step cwnd grows by: after a few rounds in which no queue
+    /// has come, the link must have become faster.
+    pub(crate) fn faster(&mut self) -> f64 {
+        self.calm = (self.calm + 1).min(CALM_ROUNDS + MOST_FASTER);
+        f64::from(self.calm.saturating_sub(CALM_ROUNDS).max(1))
+    }
+
+    /// The window, byte, that empties the queue which has exceeded M; `None` when there is
+    /// none to be emptied.
+    pub(crate) fn cwnd(&mut self, r: Round, p: &Params) -> Option<f64> {
+        let queue = r.throughput * r.waited_ns;
+        if self.rounds == 0 {
+            if queue <= r.m {
+                return None;
+            }
+            (self.rounds, self.calm) = (DRAIN_ROUNDS, 0);
+            (self.from_ns, self.throughput) = (r.waited_ns, r.throughput);
+        } else if r.waited_ns > self.last_ns {
+            // Longer although less was asked for: the link has become slower.
+            self.throughput = r.throughput;
+        } else {
+            // What arrives now is what was asked for, not what the link can carry.
+            self.throughput = self.throughput.max(r.throughput);
+        }
+        if self.rounds < DRAIN_ROUNDS - FIRST_ROUNDS {
+            self.throughput = r.throughput;
+        }
+        self.last_ns = r.waited_ns;
+        self.rounds -= 1;
+        let bdp = self.throughput * r.min_ns;
+        // M's own floor, because hosts can tell no shorter queue.
+        let enough = (r.m / 3.0).max(r.throughput * p.queue_threshold_ns as f64);
+        if queue <= enough.min(r.m) {
+            self.rounds = 0;
+            return Some(bdp);
+        }
+        let late = self.no_queue_ns + r.waited_ns <= LATE_HOST * p.queue_threshold_ns as f64;
+        let judged = self.rounds == DRAIN_ROUNDS - FIRST_ROUNDS;
+        if judged && late && r.waited_ns >= NOT_SHORTER * self.from_ns {
+            self.no_queue_ns += r.waited_ns;
+            self.rounds = 0;
+            return Some(bdp);
+        }
+        Some((bdp - queue / 2.0).max(p.decrease * bdp))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: f64 = 1e6;
+
+    /// A round of a hop with a hopRTTmin of 10 ms and M of 2,800 byte.
+    fn round(mbps: f64, waited_ms: f64) -> Round {
+        Round {
+            throughput: mbps / 8e3,
+            min_ns: 10.0 * MS,
+            waited_ns: waited_ms * MS,
+            m: 2800.0,
+        }
+    }
+
+    fn params() -> Params {
+        Params {
+            queue_threshold_ns: 1,
+            ..Params::beyond()
+        }
+    }
+
+    #[test]
+    fn a_queue_is_drained_before_cwnd_grows_again() {
+        let (p, mut d) = (params(), Drain::default());
+        let mut cwnd = |mbps, ms| d.cwnd(round(mbps, ms), &p).map(f64::round);
+        assert_eq!(cwnd(8.0, 2.8), None);
+        // 4,000 byte of queue behind a BDP of 10,000: half of it is more than k lets go.
+        assert_eq!(cwnd(8.0, 4.0), Some(8500.0));
+        // The link still carries 8 Mbit/s: it has a queue.
+        assert_eq!(cwnd(8.0, 2.5), Some(8750.0));
+        // Down to M / 3.
+        assert_eq!(cwnd(8.0, 1.2), Some(9400.0));
+        assert_eq!(cwnd(7.5, 0.9), Some(10_000.0));
+        assert_eq!(cwnd(7.5, 2.8), None);
+    }
+
+    #[test]
+    fn a_slower_link_is_followed() {
+        let (p, mut d) = (params(), Drain::default());
+        let mut cwnd = |mbps, ms| d.cwnd(round(mbps, ms), &p).map(f64::round);
+        assert_eq!(cwnd(8.0, 3.0), Some(8500.0));
+        assert_eq!(cwnd(4.0, 8.0), Some(4250.0));
+    }
+
+    #[test]
+    fn what_does_not_drain_is_no_queue() {
+        let (p, mut d) = (Params::beyond(), Drain::default());
+        let mut least = f64::MAX;
+        // Every packet waits 4 ms for a processor. What arrives is what was asked for.
+        let mut mbps = 8.0;
+        for _ in 0..100 {
+            let waited = d.waited_ns(4.0 * MS);
+            let r = Round {
+                waited_ns: waited,
+                ..round(mbps, 0.0)
+            };
+            mbps = d.cwnd(r, &p).map_or(8.0, |cwnd| cwnd * 8e3 / (10.0 * MS));
+            least = least.min(mbps);
+        }
+        // Three rounds at k of the rate, and no more.
+        assert!((least - 6.8).abs() < 1e-6, "{least}");
+        assert_eq!(mbps, 8.0);
+        // A queue on top of it is one.
+        let waited = d.waited_ns(8.0 * MS);
+        assert_eq!(waited, 4.0 * MS);
+        // The host is quick again: 4 ms are a queue.
+        d.waited_ns(0.5 * MS);
+        assert_eq!(d.waited_ns(4.0 * MS), 3.5 * MS);
+    }
+
+    #[test]
+    fn calm_makes_faster() {
+        let mut d = Drain::default();
+        let steps: Vec<f64> = (0..20).map(|_| d.faster()).collect();
+        assert_eq!(steps[..8], [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 3.0]);
+        assert_eq!(steps[19], 8.0);
+    }
+}

@@ -1,0 +1,114 @@
+//! Which Data packets carry [`Timing`], toward one Requester.
+
+use super::params::Params;
+use crate::Nanos;
+use crate::wire::Timing;
+
+/// Time after which a packet is timed however few have gone since the last, ns: a slow flow
+/// has few packets to measure with, and 12 bytes more cost it nothing that it uses.
+const IDLE_NS: Nanos = 10_000_000;
+/// Time between two timed packets, at least, ns: a quarter of the shortest time between two
+/// looks at the queue (`min_update_ns`). Datagrams of equal length leave together (GSO), so
+/// at high rates each timed one costs more than its bytes.
+const CLOSEST_NS: Nanos = 125_000;
+
+/// A Responder's choice of the Data packets that carry timing. All of them do unless the
+/// Requester has said that some are enough, and the Responder's own `timing_every` agrees.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TimingChoice {
+    /// The Requester's latest word.
+    pub(crate) sparse: bool,
+    /// When the last timed packet left, and with which tag.
+    last: Option<(Nanos, Option<u16>)>,
+    /// Packets since then.
+    since: u32,
+}
+
+impl TimingChoice {
+    /// The timing of the packet that leaves now, after `queued_us` in the path's nodes, if it
+    /// is to have one. `owd`: the latest Interest's one-way delay and tag. `must`: it is to
+    /// have one in any case.
+    pub(crate) fn of(
+        &mut self,
+        now: Nanos,
+        owd: Option<(i64, u16)>,
+        queued_us: u32,
+        must: bool,
+        p: &Params,
+    ) -> Option<Timing> {
+        let tag = owd.map(|o| o.1);
+        self.due(now, tag, must, p).then(|| Timing {
+            timestamp: now,
+            interest_owd: owd.map(|o| o.0),
+            tag: tag.unwrap_or(0),
+            queued_us,
+        })
+    }
+
+    fn due(&mut self, now: Nanos, tag: Option<u16>, must: bool, p: &Params) -> bool {
+        self.since = self.since.saturating_add(1);
+        let due = must
+            || !self.sparse
+            || self.last.is_none_or(|(at, last_tag)| {
+                let elapsed = now.saturating_sub(at);
+                // A new neighbour has nothing to measure with yet.
+                last_tag != tag
+                    || elapsed >= IDLE_NS
+                    || self.since >= p.timing_every && elapsed >= CLOSEST_NS
+            });
+        if due {
+            (self.last, self.since) = (Some((now, tag)), 0);
+        }
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Nanos = 1_000_000;
+
+    fn timed(c: &mut TimingChoice, times: impl Iterator<Item = Nanos>, p: &Params) -> Vec<bool> {
+        times.map(|t| c.due(t, Some(1), false, p)).collect()
+    }
+
+    #[test]
+    fn all_of_them_unless_both_sides_agree() {
+        let every_4th = Params {
+            timing_every: 4,
+            ..Params::default()
+        };
+        let mut c = TimingChoice::default();
+        assert_eq!(timed(&mut c, 0..3, &every_4th), [true; 3]);
+        c.sparse = true;
+        assert_eq!(
+            timed(&mut c, (1..9).map(|n| n * MS), &every_4th),
+            [false, false, false, true, false, false, false, true]
+        );
+        let mut c = TimingChoice {
+            sparse: true,
+            ..Default::default()
+        };
+        let all = timed(&mut c, (1..9).map(|n| n * MS), &Params::default());
+        assert_eq!(all, [true; 8]);
+    }
+
+    #[test]
+    fn first_after_idle_new_neighbour_and_no_closer_than_the_clock_needs() {
+        let p = Params::beyond();
+        let mut c = TimingChoice {
+            sparse: true,
+            ..Default::default()
+        };
+        assert!(c.due(0, Some(1), false, &p), "the first of all");
+        assert!(!c.due(MS, Some(1), false, &p));
+        assert!(c.due(2 * MS, Some(2), false, &p), "another Requester");
+        assert!(!c.due(3 * MS, Some(2), false, &p));
+        assert!(c.due(3 * MS, Some(2), true, &p), "timed upstream");
+        assert!(c.due(13 * MS, Some(2), false, &p), "after 10 ms");
+        // 5 us apart: the first, whose tag is another, and one in 25 of the rest.
+        let fast = timed(&mut c, (1..=1001).map(|n| 13 * MS + n * 5000), &p);
+        assert_eq!(fast.iter().filter(|t| **t).count(), 41);
+    }
+}
