@@ -3,9 +3,11 @@
 //! [`relay`] is the reference: always available where the kernel has tcx and AF_XDP. [`edt`] and [`netem`] have the
 //! kernel's own queueing disciplines hold the frames. [`LinkPlane`] and [`LinkHandle`] are one interface to all of
 //! them; [`Capabilities`] says what each can do, [`probe`] which ones this host has.
+//! [`forward`] is no link driver: it forwards packets in the nodes, in front of their kernels' tables.
 
 pub mod edt;
 mod error;
+pub mod forward;
 mod ledger;
 mod named;
 pub mod netem;

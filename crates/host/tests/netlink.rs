@@ -80,6 +80,7 @@ fn veth_has_every_property_asked_for() {
     let change = LinkChange {
         ifindex: 10,
         alias: Some("constel lab=t owner=1"),
+        group: Some(43),
         link_local: Some(false),
         ..LinkChange::default()
     };
@@ -87,6 +88,7 @@ fn veth_has_every_property_asked_for() {
     p.sa.send(&mut b).unwrap();
     let l = p.sa.link_named("left").unwrap().unwrap();
     assert_eq!(l.alias.as_deref(), Some("constel lab=t owner=1"));
+    assert_eq!(l.group, 43);
     b.delete_link(10);
     p.sa.send(&mut b).unwrap();
     assert!(p.sb.link_named("right").unwrap().is_none());

@@ -1,7 +1,7 @@
 //! Measures the relay next to its baselines, in one run.
 //!
 //!     cargo run --release -p constel-drivers --example relay_bench -- [--json] [--seconds N] [--rounds N]
-//!         [--only accuracy|rate|handover|throughput|isolation|tcp|square|update]
+//!         [--only accuracy|rate|handover|throughput|forwarding|isolation|tcp|square|update]
 //!         [--load idle|busy] [--hops N] [--path NAME] [--rtt-ms N] [--seed N] [--nice] [--lead-us N]
 //!
 //! Everything happens in namespaces made here. Delay, rate, isolation and updates are measured in rounds, each of
@@ -13,6 +13,7 @@ mod support;
 
 mod accuracy;
 mod common;
+mod forwarding;
 mod handover;
 mod isolation;
 mod rate;
@@ -89,11 +90,12 @@ fn main() {
         }
     }
     type Bench = fn(&Options) -> Vec<serde_json::Value>;
-    let benches: [(&str, Bench); 8] = [
+    let benches: [(&str, Bench); 9] = [
         ("accuracy", accuracy::accuracy),
         ("rate", rate::rate),
         ("handover", handover::handover),
         ("throughput", throughput::throughput),
+        ("forwarding", forwarding::forwarding),
         ("isolation", isolation::isolation),
         ("tcp", tcp::tcp_truth),
         ("square", square::square),

@@ -182,7 +182,7 @@ impl Loaded {
     }
 }
 
-fn attach_tcx(program: BorrowedFd<'_>, ifindex: u32) -> std::io::Result<()> {
+pub(crate) fn attach_tcx(program: BorrowedFd<'_>, ifindex: u32) -> std::io::Result<()> {
     let target =
         i32::try_from(ifindex).map_err(|_| std::io::Error::from_raw_os_error(libc::ENODEV))?;
     // SAFETY: plain descriptor and index; no options are passed.

@@ -73,6 +73,7 @@ pub(super) fn link_change(c: &LinkChange<'_>) -> LinkMessage {
     a.extend(c.mtu.map(LinkAttribute::Mtu));
     a.extend(c.gso_max_segs.map(LinkAttribute::GsoMaxSegs));
     a.extend(c.gso_max_size.map(LinkAttribute::GsoMaxSize));
+    a.extend(c.group.map(LinkAttribute::Group));
     a.extend(c.link_local.map(|on| {
         let mode = if on {
             In6AddrGenMode::Eui64

@@ -126,6 +126,8 @@ pub struct LinkChange<'a> {
     pub mac: Option<Mac>,
     /// MTU in bytes.
     pub mtu: Option<u32>,
+    /// Interface group.
+    pub group: Option<u32>,
     /// Largest GSO super-packet in bytes.
     pub gso_max_size: Option<u32>,
     /// Largest GSO super-packet in segments.

@@ -1,0 +1,233 @@
+//! Forwarding by one map that all nodes of a lab share, in front of their kernels' tables.
+//!
+//! A program at the ingress of every node's port looks up (node, destination), counts the packet's hops to live down,
+//! writes the next link's MAC addresses and sends the frame out at the next port. Everything else goes up to the node's
+//! kernel as if there were no program: frames for the node itself, destinations without an entry, the last hop to live
+//! (so that the kernel answers "time exceeded"), options, fragments, and what does not fit the next link.
+//!
+//! A change of a route is one store into memory shared with the kernel: no system call, no lock, and both families at once.
+//! Map and program live by descriptors: with the [`Forwarder`] and the ports that it was attached to they go.
+//!
+//! A node is known by the group of its interfaces ([`Forwarder::group`]), which frames cannot choose.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use constel_link::{MAC_PREFIX, PortId};
+use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder};
+
+use crate::error::{DriverError, Result};
+use crate::relay::mapped::Mapped;
+use crate::relay::object::{attach_tcx, bpf_error, page_bytes};
+
+/// BPF's ELF reader wants the object aligned.
+#[repr(C, align(8))]
+struct Aligned<T: ?Sized>(T);
+static OBJECT: &Aligned<[u8]> =
+    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/forward.bpf.o")));
+
+const PROGRAM: &str = "cst_forward";
+
+/// Port numbers take so many bits of a way.
+const PORT_BITS: u32 = 24;
+
+/// The way from a node towards a destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Index of the interface in the node, 1 to 65,535.
+    pub ifindex: u32,
+    /// The port behind it.
+    pub port: PortId,
+    /// The port at the far end.
+    pub far_port: PortId,
+}
+
+impl Way {
+    fn pack(self) -> u64 {
+        let there_are = 1..1 << (u64::BITS - 2 * PORT_BITS);
+        assert!(
+            there_are.contains(&self.ifindex),
+            "no interface {}",
+            self.ifindex
+        );
+        u64::from(self.ifindex) << (2 * PORT_BITS)
+            | u64::from(self.port.0) << PORT_BITS
+            | u64::from(self.far_port.0)
+    }
+
+    fn unpack(word: u64) -> Option<Way> {
+        let port = |word: u64| PortId(word as u32 & ((1 << PORT_BITS) - 1));
+        let ifindex = (word >> (2 * PORT_BITS)) as u32;
+        (ifindex != 0).then_some(Way {
+            ifindex,
+            port: port(word >> PORT_BITS),
+            far_port: port(word),
+        })
+    }
+}
+
+/// The program and its map.
+#[derive(Debug)]
+pub struct Forwarder {
+    ways: Mapped,
+    nodes: usize,
+    goals: usize,
+    object: Object,
+}
+
+// SAFETY: an `Object` is a bundle of descriptors and libbpf's bookkeeping about them. After `load` returns nothing
+// changes it: the methods below only use descriptors.
+unsafe impl Send for Forwarder {}
+// SAFETY: as above.
+unsafe impl Sync for Forwarder {}
+
+impl Forwarder {
+    /// For nodes 0 to `nodes` - 1 and destinations 0 to `goals` - 1, with the addresses of each. No way leads anywhere yet.
+    ///
+    /// # Errors
+    /// When the kernel refuses the program or has no memory for 8 bytes for every node and destination.
+    pub fn new(nodes: usize, goals: usize, addresses: &BTreeMap<IpAddr, u32>) -> Result<Forwarder> {
+        let error = |e| bpf_error("load the forwarding program", e);
+        let ways = nodes.max(1) * goals.max(1);
+        let too_many = |_| {
+            DriverError::Unable(format!(
+                "a map for {nodes} nodes and {goals} destinations is too large; leave `forwarding` out"
+            ))
+        };
+        let entries = u32::try_from(ways).map_err(too_many)?;
+        let mut builder = ObjectBuilder::default();
+        builder.name("cst_fwd").map_err(error)?;
+        let mut open = builder.open_memory(&OBJECT.0).map_err(error)?;
+        for mut map in open.maps_mut() {
+            let name = map.name().to_string_lossy().into_owned();
+            match name.as_str() {
+                "cst_goals" => map
+                    .set_max_entries(addresses.len().max(1) as u32)
+                    .map_err(error)?,
+                "cst_ways" => map.set_max_entries(entries).map_err(error)?,
+                _ if name.ends_with(".rodata") => {
+                    set_constants(map.initial_value_mut(), nodes as u32, goals.max(1) as u32)?;
+                }
+                _ => {}
+            }
+        }
+        let object = open.load().map_err(error)?;
+        let find = |name: &str| {
+            let found = object.maps().find(|map| map.name() == name);
+            found.ok_or_else(|| DriverError::Unable(format!("the BPF object has no map {name}")))
+        };
+        let numbers = find("cst_goals")?;
+        for (address, goal) in addresses {
+            let put = numbers.update(&key(*address), &goal.to_ne_bytes(), MapFlags::ANY);
+            put.map_err(DriverError::bpf(
+                "name the destinations to the forwarding program",
+            ))?;
+        }
+        let bytes = (ways * size_of::<u64>()).next_multiple_of(page_bytes());
+        let ways = Mapped::new("cst_ways", find("cst_ways")?.as_fd(), bytes, 0, true)?;
+        Ok(Forwarder {
+            ways,
+            nodes,
+            goals,
+            object,
+        })
+    }
+
+    /// The group that all ports of this node must be in.
+    #[must_use]
+    pub const fn group(node: u32) -> u32 {
+        node + 1
+    }
+
+    /// Puts the program on an interface of the calling thread's namespace. It goes with the interface.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn attach(&self, ifindex: u32) -> Result<()> {
+        let program = self.object.progs().find(|p| p.name() == PROGRAM);
+        let program = program.ok_or_else(|| {
+            DriverError::Unable(format!("the BPF object has no program {PROGRAM}"))
+        })?;
+        attach_tcx(program.as_fd(), ifindex).map_err(|source| DriverError::Os {
+            what: format!("attach {PROGRAM} to interface {ifindex}"),
+            source,
+        })
+    }
+
+    /// From now on this is the node's way to the destination; without one, its kernel decides. Ways set one after the
+    /// other are seen in this order.
+    ///
+    /// # Panics
+    /// When there is no such node, destination or interface.
+    pub fn set(&self, node: u32, goal: u32, way: Option<Way>) {
+        self.word(node, goal)
+            .store(way.map_or(0, Way::pack), Ordering::Release);
+    }
+
+    /// The node's way to the destination.
+    ///
+    /// # Panics
+    /// When there is no such node or destination.
+    #[must_use]
+    pub fn way(&self, node: u32, goal: u32) -> Option<Way> {
+        Way::unpack(self.word(node, goal).load(Ordering::Acquire))
+    }
+
+    fn word(&self, node: u32, goal: u32) -> &AtomicU64 {
+        let (node, goal) = (node as usize, goal as usize);
+        assert!(
+            node < self.nodes && goal < self.goals,
+            "no way from {node} to {goal}"
+        );
+        // SAFETY: an atomic at a multiple of its size in a page-aligned mapping, of which any value is valid.
+        unsafe {
+            self.ways
+                .shared((node * self.goals + goal) * size_of::<u64>())
+        }
+    }
+}
+
+/// The one form of both families' addresses.
+fn key(address: IpAddr) -> [u8; 16] {
+    let v6 = match address {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+        IpAddr::V6(v6) => v6,
+    };
+    Ipv6Addr::octets(&v6)
+}
+
+/// The constants are three u32 in the order of their definition; checked, because a wrong order would send frames
+/// astray.
+fn set_constants(value: Option<&mut [u8]>, nodes: u32, goals: u32) -> Result<()> {
+    let expected: Vec<u8> = [0_u32, 1, 0].iter().flat_map(|c| c.to_ne_bytes()).collect();
+    let Some(value) = value.filter(|value| **value == *expected) else {
+        let what = "the BPF object's constants are not those expected";
+        return Err(DriverError::Unable(what.into()));
+    };
+    let [a, b, c] = MAC_PREFIX;
+    let constants = [nodes, goals, u32::from_be_bytes([a, b, c, 0])];
+    for (at, constant) in value.chunks_exact_mut(4).zip(constants) {
+        at.copy_from_slice(&constant.to_ne_bytes());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_come_back_as_they_were_packed() {
+        for (ifindex, port, far) in [(1, 0, 0), (10, 1, 2), (0xffff, 0xff_ffff, 0xff_fffe)] {
+            let way = Way {
+                ifindex,
+                port: PortId(port),
+                far_port: PortId(far),
+            };
+            assert_eq!(Way::unpack(way.pack()), Some(way));
+        }
+        assert_eq!(Way::unpack(0), None);
+    }
+}
