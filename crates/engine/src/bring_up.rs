@@ -17,6 +17,7 @@ use constel_topology::PortRole;
 use crate::clock::mono_ns;
 use crate::daemons::Daemons;
 use crate::error::EngineError;
+use crate::forwarding::Forwarding;
 use crate::impair;
 use crate::launcher::{Cgroups, Launcher, hosts_file, namespaces_file};
 use crate::limits;
@@ -53,7 +54,9 @@ pub(crate) fn fabric(
     let addresses = address_plan(&lab, areas.as_ref()).map_err(EngineError::Addresses)?;
     let families = lab.scenario.routing.families;
     let seed = lab.scenario.seed;
+    let forwarding = Forwarding::wanted(&lab.scenario, &lab.layout, &addresses, families)?;
     let wiring = Arc::new(Wiring {
+        forwarding,
         lab,
         addresses,
         areas,

@@ -5,11 +5,14 @@ use std::net::IpAddr;
 use constel_host::netlink::{Batch, IpPrefix, NextHop, Route, RouteTarget};
 use constel_link::PortId;
 use constel_routing::foresight::Reaction;
-use constel_routing::{Graph, GroundTransit, Loopback, Metric, RouteChange, Routes, Rule};
+use constel_routing::{
+    Graph, GroundTransit, Loopback, Metric, RouteChange, Routes, Rule, ends_first,
+};
 use constel_scenario::model::{ComputedRouting, Destinations, Metric as Asked};
-use constel_topology::{NodeId, NodeKind, Snapshot};
+use constel_topology::{Layout, NodeId, NodeKind, Snapshot};
 use constel_units::TimeSpan;
 
+use crate::clock::mono_ns;
 use crate::disjoint::{Disjoint, PreparedPaths};
 use crate::error::EngineError;
 use crate::nodes::LiveNode;
@@ -29,6 +32,14 @@ pub(crate) struct Computed {
     disjoint: Option<Disjoint>,
 }
 
+/// The nodes that routes lead to.
+pub(crate) fn destinations(layout: &Layout, asked: &ComputedRouting) -> Vec<NodeId> {
+    let all = asked.destinations == Destinations::All;
+    let wanted = layout.nodes().iter();
+    let wanted = wanted.filter(|node| all || node.kind != NodeKind::Satellite);
+    wanted.map(|node| node.id).collect()
+}
+
 /// What routes are wanted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
@@ -44,17 +55,8 @@ type Version = u64;
 impl Computed {
     /// Nothing installed yet.
     pub(crate) fn new(wiring: &Wiring, asked: &ComputedRouting) -> Self {
-        let reach = asked.destinations;
-        let destinations = wiring
-            .lab
-            .layout
-            .nodes()
-            .iter()
-            .filter(|node| reach == Destinations::All || node.kind != NodeKind::Satellite)
-            .map(|node| node.id)
-            .collect();
         Self {
-            destinations,
+            destinations: destinations(&wiring.lab.layout, asked),
             rule: Rule {
                 metric: match asked.metric {
                     Asked::Delay => Metric::Delay,
@@ -164,9 +166,9 @@ impl Computed {
         }
     }
 
-    /// Tells the kernels, node by node in the order that makes no loops. Each node's socket stays open; a request is
-    /// one send and one answer, and its changes are in the kernel's table when the send returns. Returns how many
-    /// requests it took.
+    /// Tells the map, where there is one, and then the kernels, node by node in the order that makes no loops. Each
+    /// node's socket stays open; a request is one send and one answer, and its changes are in the kernel's table when the
+    /// send returns. Returns how many requests it took, and when the routes stood (`CLOCK_MONOTONIC`).
     ///
     /// # Errors
     /// When a kernel refuses a route: what is installed is then not what was computed.
@@ -174,22 +176,49 @@ impl Computed {
         &mut self,
         wiring: &Wiring,
         nodes: &[LiveNode],
-        prepared: Prepared,
+        mut prepared: Prepared,
+    ) -> Result<(usize, u64), EngineError> {
+        let layout = &wiring.lab.layout;
+        let changes = &mut prepared.changes;
+        let mut first = changes.len();
+        if let Some(forwarding) = &wiring.forwarding {
+            for change in changes.iter() {
+                forwarding.put(layout, change);
+            }
+            let ends = ends_first(changes, layout);
+            // Where all who are spoken to are such, nothing waits for the others but what the map does not forward.
+            if !self.destinations.iter().any(|d| layout.is_transit(*d)) {
+                first = ends;
+            }
+        }
+        let (first, rest) = changes.split_at(first);
+        let mut requests = self.tell(wiring, nodes, first)?;
+        let mut stood_ns = mono_ns();
+        requests += self.tell(wiring, nodes, rest)?;
+        self.installed = prepared.routes;
+        self.version = prepared.version;
+        if let (Some(disjoint), Some(paths)) = (&mut self.disjoint, prepared.paths) {
+            requests += disjoint.install(wiring, nodes, paths)?;
+            stood_ns = mono_ns();
+        }
+        Ok((requests, stood_ns))
+    }
+
+    /// Tells the kernels in this order; neighbouring changes of one node go together. Returns how many requests it took.
+    fn tell(
+        &self,
+        wiring: &Wiring,
+        nodes: &[LiveNode],
+        changes: &[RouteChange],
     ) -> Result<usize, EngineError> {
         let mut batch = Batch::new();
         let mut requests = 0;
-        // Neighbouring changes of one node go together; others must not be reordered.
-        for run in prepared.changes.chunk_by(|a, b| a.node == b.node) {
+        for run in changes.chunk_by(|a, b| a.node == b.node) {
             for change in run {
                 self.put(wiring, change, &mut batch)?;
             }
             send(nodes, run[0].node, &mut batch)?;
             requests += 1;
-        }
-        self.installed = prepared.routes;
-        self.version = prepared.version;
-        if let (Some(disjoint), Some(paths)) = (&mut self.disjoint, prepared.paths) {
-            requests += disjoint.install(wiring, nodes, paths)?;
         }
         Ok(requests)
     }
@@ -204,7 +233,7 @@ impl Computed {
         wiring: &Wiring,
         nodes: &[LiveNode],
         mut prepared: Prepared,
-    ) -> Result<usize, EngineError> {
+    ) -> Result<(usize, u64), EngineError> {
         prepared.changes.sort_by_key(|change| change.node);
         if let Some(paths) = &mut prepared.paths {
             paths.node_by_node();

@@ -15,6 +15,7 @@ mod converged;
 mod daemons;
 mod disjoint;
 mod error;
+mod forwarding;
 mod helpers;
 mod impair;
 mod inspect;

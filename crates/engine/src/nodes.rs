@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
+use constel_drivers::forward::Forwarder;
 use constel_drivers::relay::{send_single_frames, send_tcp_trains};
 use constel_drivers::{DriverError, LinkPlane};
 use constel_host::NetNs;
@@ -161,6 +162,10 @@ impl Builder<'_> {
                         send_single_frames(port.name()).map_err(DriverError::from)?;
                     }
                 }
+                if let Some(forwarding) = &self.wiring.forwarding {
+                    let ports = self.wiring.lab.layout.ports_of(NodeId(index as u32));
+                    ports.iter().try_for_each(|port| forwarding.attach(port))?;
+                }
                 let mut netlink = Socket::open()?;
                 self.wiring.configure_node(NodeId(index as u32), &mut batch);
                 netlink.send(&mut batch)?;
@@ -215,6 +220,12 @@ impl Builder<'_> {
                     ifindex: Some(node_ifindex(port)),
                     mac: Some(Mac(self.wiring.addresses.port(port.id).mac)),
                     mtu: Some(MTU_BYTES),
+                    // By it the map knows the node.
+                    group: self
+                        .wiring
+                        .forwarding
+                        .as_ref()
+                        .map(|_| Forwarder::group(port.node.0)),
                     ..VethEnd::default()
                 };
                 batch.create_veth(&ours, &theirs)?;

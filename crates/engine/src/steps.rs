@@ -235,11 +235,13 @@ impl Steps {
             if !computed.holds(&self.wiring, &prepared) {
                 prepared = computed.prepare(&self.wiring, &snapshot, Moment::Step);
             }
-            let requests = computed.install(&self.wiring, &self.nodes, prepared)?;
+            let (requests, stood_ns) = computed.install(&self.wiring, &self.nodes, prepared)?;
             self.times.route_requests.push(requests as f64);
+            self.routed_at_ns = stood_ns;
             computed.begin(&self.wiring, &snapshot);
+        } else {
+            self.routed_at_ns = mono_ns();
         }
-        self.routed_at_ns = mono_ns();
         if !parted.later.is_empty() {
             // Counted from here: however long the kernels took, the routes came first.
             // But never beyond the step, which may be followed by one that brings a link back.

@@ -84,6 +84,9 @@ pub(crate) fn walk_asking(
 ) -> Result<Walk, EngineError> {
     let layout = &wiring.lab.layout;
     let ask = |node: NodeId| -> Result<Option<Route>, EngineError> {
+        if let Some(route) = in_transit(wiring, from, node, goal) {
+            return Ok(Some(route));
+        }
         let mut socket = nodes[node.index()]
             .netlink
             .lock()
@@ -93,6 +96,14 @@ pub(crate) fn walk_asking(
     };
     let addresses = &wiring.addresses;
     walk_by(layout, snapshot, addresses, from, goal, snapshot.t_ns, ask)
+}
+
+/// How a node on the way forwards what `from` sends, where that is not its kernel's matter.
+fn in_transit(wiring: &Wiring, from: NodeId, node: NodeId, goal: IpAddr) -> Option<Route> {
+    if node == from {
+        return None;
+    }
+    wiring.by_map(node, goal)
 }
 
 /// Tables as they were when a walk first came through a node: each is read once, and only if needed.
@@ -124,9 +135,13 @@ impl<'a> Tables<'a> {
         goal: IpAddr,
         t_ns: u64,
     ) -> Result<Walk, EngineError> {
-        let Wiring { lab, addresses, .. } = self.wiring;
-        let (layout, route) = (&lab.layout, |node| self.route(node, goal));
-        walk_by(layout, snapshot, addresses, from, goal, t_ns, route)
+        let wiring = self.wiring;
+        let Wiring { lab, addresses, .. } = wiring;
+        let route = |node| match in_transit(wiring, from, node, goal) {
+            Some(route) => Ok(Some(route)),
+            None => self.route(node, goal),
+        };
+        walk_by(&lab.layout, snapshot, addresses, from, goal, t_ns, route)
     }
 
     /// A node's route to an address.
@@ -223,7 +238,10 @@ pub(crate) fn standing(
             for address in wiring.loopbacks(to) {
                 standing.pairs += 1;
                 let route = |node| {
-                    if few {
+                    let by_map = in_transit(wiring, from, node, address);
+                    if by_map.is_some() {
+                        Ok(by_map)
+                    } else if few {
                         asked.route(node, address)
                     } else {
                         tables.route(node, address)

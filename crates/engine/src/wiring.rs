@@ -5,10 +5,12 @@ use std::net::IpAddr;
 use constel_host::netlink::{AddressSpec, Batch, IpPrefix, Mac, NeighbourSpec};
 use constel_link::PortId;
 use constel_plan::Lab;
+use constel_routing::walk::Route;
 use constel_routing::{AddressPlan, Areas, Loopback};
 use constel_scenario::model::Families;
 use constel_topology::{NodeId, Port};
 
+use crate::forwarding::Forwarding;
 use crate::impair::Failed;
 
 /// `lo`'s index in every namespace.
@@ -38,6 +40,8 @@ pub(crate) struct Wiring {
     pub(crate) families: Families,
     /// Edges failed by hand.
     pub(crate) failed: Failed,
+    /// The map that packets in transit go by; `None`: by the kernels' tables.
+    pub(crate) forwarding: Option<Forwarding>,
 }
 
 impl Wiring {
@@ -95,10 +99,21 @@ impl Wiring {
 
     /// Those of two addresses whose family is spoken.
     pub(crate) fn spoken(&self, own: Loopback) -> Vec<IpAddr> {
-        let v4 = self.families.ipv4.then_some(IpAddr::from(own.v4));
-        let v6 = self.families.ipv6.then_some(IpAddr::from(own.v6));
-        v4.into_iter().chain(v6).collect()
+        spoken(self.families, own)
     }
+
+    /// How a node forwards packets of others to an address by the map, if it does.
+    pub(crate) fn by_map(&self, node: NodeId, to: IpAddr) -> Option<Route> {
+        let forwarding = self.forwarding.as_ref()?;
+        forwarding.route(&self.addresses, node, to)
+    }
+}
+
+/// Those of two addresses whose family is spoken.
+pub(crate) fn spoken(families: Families, own: Loopback) -> Vec<IpAddr> {
+    let v4 = families.ipv4.then_some(IpAddr::from(own.v4));
+    let v6 = families.ipv6.then_some(IpAddr::from(own.v6));
+    v4.into_iter().chain(v6).collect()
 }
 
 #[cfg(test)]
@@ -120,6 +135,7 @@ pub(crate) mod tests {
             families,
             lab,
             failed: Failed::default(),
+            forwarding: None,
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::addresses::AddressPlan;
 use crate::graph::{Graph, Metric, NextHop, Scratch, UNREACHABLE};
 use constel_link::PortId;
-use constel_topology::NodeId;
+use constel_topology::{Layout, NodeId};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -226,6 +226,16 @@ impl Routes {
         }
         changes
     }
+}
+
+/// Puts first what changes at nodes that nothing passes through, each node's together, and leaves the rest in its order;
+/// returns how many the first are. No moment of this order has a loop either: such nodes forward nothing for others.
+pub fn ends_first(changes: &mut [RouteChange], layout: &Layout) -> usize {
+    changes.sort_by_key(|change| match layout.is_transit(change.node) {
+        false => (false, change.node),
+        true => (true, NodeId(0)),
+    });
+    changes.partition_point(|change| !layout.is_transit(change.node))
 }
 
 fn via(hop: NextHop, plan: &AddressPlan) -> Via {

@@ -3,7 +3,7 @@
 mod common;
 
 use constel_routing::{
-    AddressPlan, Graph, GroundTransit, Metric, RouteChange, Routes, Rule, Scratch,
+    AddressPlan, Graph, GroundTransit, Metric, RouteChange, Routes, Rule, Scratch, ends_first,
 };
 use constel_topology::{Layout, NodeId, NodeKind, Snapshot};
 use proptest::prelude::*;
@@ -179,6 +179,25 @@ proptest! {
             let round = kernels.comes_round(change.node, change.destination);
             prop_assert!(!round, "loop at {}", change.node);
         }
+        prop_assert_eq!(kernels.next, world.kernels(&after).next);
+    }
+
+    /// As where the map comes first: by then stations may learn before everybody else.
+    #[test]
+    fn no_moment_has_a_loop_when_stations_come_first(first in any::<u64>(), second in any::<u64>()) {
+        let world = World::new(Rule::default());
+        let (before, after) = (world.routes(first), world.routes(second));
+        let mut kernels = world.kernels(&before);
+        let mut changes = after.changes_from(&before, &world.plan);
+        let ends = ends_first(&mut changes, &world.layout);
+        for (at, change) in changes.iter().enumerate() {
+            prop_assert_eq!(at < ends, world.layout.node(change.node).kind != NodeKind::Satellite);
+            kernels.apply(change);
+            let round = kernels.comes_round(change.node, change.destination);
+            prop_assert!(!round, "loop at {}", change.node);
+        }
+        let nodes = |changes: &[RouteChange]| changes.chunk_by(|a, b| a.node == b.node).count();
+        prop_assert!(nodes(&changes[..ends]) <= world.layout.nodes().len() - 66, "each once");
         prop_assert_eq!(kernels.next, world.kernels(&after).next);
     }
 

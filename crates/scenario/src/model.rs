@@ -15,8 +15,8 @@ use serde::Serialize;
 use crate::deferred::DeferredNode;
 pub use crate::radio::{Carrier, Modcod, Radio, Recorded, Recording};
 pub use crate::raw::{
-    ClockHold, Destinations, DriverChoice, Family, HandoverKind, Metric, Name, Polarization,
-    RegionHits, Software, WalkerPattern,
+    ClockHold, Destinations, DriverChoice, Family, Forwarding, HandoverKind, Metric, Name,
+    Polarization, RegionHits, Software, WalkerPattern,
 };
 use crate::source::Source;
 pub use crate::text_file::TextFile;

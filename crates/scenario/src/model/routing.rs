@@ -3,7 +3,7 @@
 use constel_units::{DataSize, TimeSpan};
 use serde::Serialize;
 
-use super::{Destinations, Family, Metric, Name, Software, TextFile};
+use super::{Destinations, Family, Forwarding, Metric, Name, Software, TextFile};
 
 /// How packets find their way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -44,6 +44,8 @@ pub struct ComputedRouting {
     pub metric: Metric,
     /// Most next hops of a route, 1..=16; more than one only with [`Metric::Hops`].
     pub paths: u8,
+    /// What forwards in the nodes.
+    pub forwarding: Forwarding,
     /// How nodes hear of failures; `None`: they know at once.
     pub reaction: Option<Reaction>,
     /// Pairs with disjoint paths, by name; empty with a reaction.

@@ -45,9 +45,9 @@ pub use link::*;
 pub use preset::Preset;
 pub use radio::{Polarization, RawCarrier, RawModcod, RawRadio};
 pub use routing::{
-    Destinations, DriverChoice, Family, Metric, RawAreas, RawBfd, RawDisjoint, RawGroundTimers,
-    RawLinks, RawOspf, RawReaction, RawRestart, RawRouting, RawStart, RawSystem, RawTimers,
-    RoutingMode, RoutingProtocol, Software,
+    Destinations, DriverChoice, Family, Forwarding, Metric, RawAreas, RawBfd, RawDisjoint,
+    RawGroundTimers, RawLinks, RawOspf, RawReaction, RawRestart, RawRouting, RawStart, RawSystem,
+    RawTimers, RoutingMode, RoutingProtocol, Software,
 };
 pub use traffic::{Protocol, RawFlow, RawHttp, RawIperf3, RawPing, RawRun};
 pub use transfer::{LeotpVariant, RawLeotp, RawTcp, RawVivace};

@@ -44,6 +44,9 @@ pub struct RawRouting {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 16))]
     pub paths: Option<u8>,
+    /// What forwards in the nodes. Only with `mode: computed`; default `tables`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forwarding: Option<Forwarding>,
     /// New path first, old link later: links that go stay this long after the routes lead round them, so that
     /// nothing on its way is lost; links that fail go at once all the same. Shorter than `step`. Only with
     /// `mode: computed`; default `0 s`: links go at once, routes follow.
@@ -104,6 +107,7 @@ impl Default for RawRouting {
             destinations: None,
             metric: None,
             paths: None,
+            forwarding: None,
             drain: None,
             reaction: None,
             disjoint: BTreeMap::new(),
@@ -149,6 +153,20 @@ pub enum Metric {
     Delay,
     /// How many hops it has; among equals, its delay.
     Hops,
+}
+
+/// What forwards in the nodes.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Forwarding {
+    /// Each node's kernel, by its own table.
+    #[default]
+    Tables,
+    /// One program at all ports, by one map that all nodes share: faster, and changed at once. What is not plain
+    /// transit the kernels forward by their tables, which follow. Firewall rules of a node do not see its transit.
+    Map,
 }
 
 /// Routing software.

@@ -7,7 +7,9 @@ use crate::model::{
     Restart, Routing, Start, System, Timers,
 };
 use crate::parse::Parsed;
-use crate::raw::{Family, Metric, Name, RawSystem, RoutingMode, RoutingProtocol, Software};
+use crate::raw::{
+    Family, Forwarding, Metric, Name, RawSystem, RoutingMode, RoutingProtocol, Software,
+};
 use crate::text_file::TextFile;
 use crate::walk::Seg::{Index, Key};
 use constel_units::TimeSpan;
@@ -47,6 +49,7 @@ pub(super) fn resolve(
         ("destinations", raw.destinations.is_some()),
         ("metric", raw.metric.is_some()),
         ("paths", raw.paths.is_some()),
+        ("forwarding", raw.forwarding.is_some()),
         ("reaction", raw.reaction.is_some()),
         ("disjoint", !raw.disjoint.is_empty()),
     ];
@@ -59,6 +62,10 @@ pub(super) fn resolve(
     let paths = raw.paths.unwrap_or(1);
     if computed && paths > 1 && metric == Metric::Delay {
         no_effect(parsed, errors, "paths", "metric: hops");
+    }
+    let forwarding = raw.forwarding.unwrap_or_default();
+    if computed && paths > 1 && forwarding == Forwarding::Map {
+        no_effect(parsed, errors, "paths", "forwarding: tables");
     }
     let mode = match software {
         Some(software) => Mode::Daemons(Box::new(daemons(parsed, inputs, software, errors))),
@@ -84,6 +91,7 @@ pub(super) fn resolve(
                     destinations: raw.destinations.unwrap_or_default(),
                     metric,
                     paths,
+                    forwarding,
                     reaction: raw.reaction.as_ref().map(|r| Reaction {
                         detect: r.detect,
                         processing: r.processing,
