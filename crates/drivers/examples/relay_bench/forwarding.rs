@@ -12,10 +12,9 @@ use constel_link::{PortId, mac_of};
 use serde_json::{Value, json};
 
 use crate::common::*;
+use crate::spread::Spread;
 use crate::support::ETH0;
 
-/// Rounds; of their figures the median is taken.
-const ROUNDS: usize = 5;
 /// Length of one measurement, seconds.
 const USUAL_S: f64 = 0.5;
 /// Frames that pass a link in a second, all links together, where processor time is measured: less than anything here
@@ -73,13 +72,8 @@ impl Arm {
     }
 
     fn median(&self, of: impl Fn(&Round) -> f64) -> f64 {
-        median(self.rounds.iter().map(of).collect())
+        Spread::of(self.rounds.iter().map(of)).median
     }
-}
-
-fn median(mut all: Vec<f64>) -> f64 {
-    all.sort_by(f64::total_cmp);
-    all[all.len() / 2]
 }
 
 /// The map in all nodes but the two at the ends, with the ways to these two.
@@ -123,8 +117,9 @@ fn packets(options: &Options) -> Vec<Value> {
     say(
         options,
         &format!(
-            "\nForwarding by the nodes' tables and by one map, {ROUNDS} rounds in turn; medians. CPU at {PACE_LINK_FPS} frames \
-             a second over all links"
+            "\nForwarding by the nodes' tables and by one map, {} rounds in turn; medians. CPU at {PACE_LINK_FPS} frames \
+             a second over all links",
+            options.rounds
         ),
     );
     say(
@@ -143,6 +138,7 @@ fn packets(options: &Options) -> Vec<Value> {
                 Path::Relay {
                     delay_ns: 0,
                     gso: false,
+                    merge: true,
                 },
             ),
         ] {
@@ -161,7 +157,7 @@ fn packets(options: &Options) -> Vec<Value> {
 
 fn compare(options: &Options, mut arms: [Arm; 2], what: (&str, usize, usize)) -> Value {
     let (path, nodes, length) = what;
-    for round in 0..ROUNDS {
+    for round in 0..options.rounds {
         // Who goes first changes.
         if round % 2 == 0 {
             arms.iter_mut()
@@ -172,20 +168,20 @@ fn compare(options: &Options, mut arms: [Arm; 2], what: (&str, usize, usize)) ->
                 .for_each(|arm| arm.measure(options, nodes + 1, length));
         }
     }
-    let saved: Vec<f64> = (0..ROUNDS)
+    let saved: Vec<f64> = (0..options.rounds)
         .map(|round| {
             let [tables, map] = [0, 1].map(|arm: usize| arms[arm].rounds[round].cpu_ns_per_frame);
             (tables - map) / nodes as f64
         })
         .collect();
-    let saved = median(saved);
+    let saved = Spread::of(saved);
     let rows: Vec<Value> = arms
         .iter()
         .map(|arm| {
             let fps = arm.median(|r| r.full_fps);
             let lost = arm.median(|r| r.full_loss) * 100.0;
             let cpu = arm.median(|r| r.cpu_ns_per_frame) / nodes as f64;
-            let saved = if arm.name == "map" { format!("{saved:.0}") } else { "-".into() };
+            let saved = if arm.name == "map" { saved.text(1.0, 0) } else { "-".into() };
             say(
                 options,
                 &format!(
@@ -202,7 +198,7 @@ fn compare(options: &Options, mut arms: [Arm; 2], what: (&str, usize, usize)) ->
         })
         .collect();
     json!({
-        "what": "forwarding", "path": path, "nodes": nodes, "length_bytes": length, "rounds": ROUNDS,
+        "what": "forwarding", "path": path, "nodes": nodes, "length_bytes": length, "rounds": options.rounds,
         "paced_link_fps": PACE_LINK_FPS, "saved_ns_per_frame_and_node": saved, "arms": rows,
     })
 }

@@ -11,8 +11,8 @@ use constel_link::PortId;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use serde_json::{Value, json};
 
-use super::median;
 use crate::common::{Options, say};
+use crate::spread::Spread;
 use crate::support::ETH0;
 
 /// Starlink Shell I with 100 stations: nodes, and destinations.
@@ -141,7 +141,7 @@ pub(super) fn changes(options: &Options) -> Vec<Value> {
         options,
         &format!(
             "\nChanged routes, each in two families, put into place for {NODES} nodes and {GOALS} destinations, {ROUNDS} \
-             times: ms, median (greatest)"
+             times: ms, median (least to greatest)"
         ),
     );
     // A namespace and a socket for each node.
@@ -184,15 +184,14 @@ pub(super) fn changes(options: &Options) -> Vec<Value> {
         }
         for how in ["netlink", "hash map", "map"] {
             let times = took.remove(how).unwrap_or_default();
-            let greatest = times.iter().copied().fold(0.0, f64::max);
-            let p50 = median(times);
+            let times = Spread::of(times);
             say(
                 options,
-                &format!("{count:>6} changed, {how:>8}: {p50:>9.3} ({greatest:.3})"),
+                &format!("{count:>6} changed, {how:>8}: {}", times.text(1.0, 3)),
             );
             results.push(json!({
                 "what": "routes put into place", "how": how, "changed": count, "families": 2,
-                "p50_ms": p50, "greatest_ms": greatest, "nodes": NODES, "rounds": ROUNDS,
+                "ms": times, "nodes": NODES, "rounds": ROUNDS,
             }));
         }
     }
