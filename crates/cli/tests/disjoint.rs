@@ -288,3 +288,55 @@ fn each_path_has_its_own_addresses_routes_and_round_trips() {
         .collect();
     assert_eq!(told, [1, 2], "fewer, and all again");
 }
+
+/// Flows of a scenario choose a path as commands do: by the name of its end.
+#[test]
+fn flows_of_the_scenario_take_the_path_they_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = made(dir.path());
+    let text = std::fs::read_to_string(&file).unwrap();
+    let traffic = "traffic:
+  - {name: one, at: 1 s, for: 2 s, ping: {from: hobart, to: weddell.hw.1, interval: 50 ms}}
+  - {name: two, at: 1 s, for: 2 s, ping: {from: hobart, to: weddell.hw.2, interval: 50 ms, family: ipv6}}
+  - {name: back, at: 1 s, for: 2 s, tcp: {from: weddell, to: hobart.hw.2, size: 100 kB}}
+";
+    let file = scenario::write(dir.path(), "flows.yaml", &format!("{text}{traffic}"));
+    let check = json(&constel([
+        "check".as_ref(),
+        file.as_os_str(),
+        "--json".as_ref(),
+    ]));
+    let covered: Vec<_> = check["sky"]["flows"].as_array().unwrap().iter().collect();
+    assert_eq!(covered[1]["to"], "weddell.hw.2");
+    assert!(
+        covered.iter().all(|flow| flow["path_ratio"] == 1.0),
+        "{covered:?}"
+    );
+
+    let mut lab = Lab::up("disjoint-flows", &file, dir.path(), &["--for", "4s"]);
+    lab.client().clock().unwrap().sleep_until(1.5);
+    let ways = ways(&lab);
+    lab.ended();
+    let summary = lab.summary();
+    for (row, path) in summary["flows"].as_array().unwrap().iter().zip([1, 2, 2]) {
+        assert_eq!(row["status"], "ok", "{row:#}");
+        let mut way = ways[&path].clone().unwrap();
+        let mut to = format!("{TO}.hw.{path}");
+        if row["name"] == "back" {
+            way.reverse();
+            to = format!("{FROM}.hw.{path}");
+        }
+        assert_eq!(row["to"], to.as_str());
+        // No step before the flow's end changes these paths (see `scenario::sky`).
+        assert_eq!(row["paths"], serde_json::json!([way]), "{row:#}");
+        if row["kind"] == "ping" {
+            // Above 100 ms ping prints whole milliseconds, rounded down.
+            let least = |key: &str| row[key]["min_ns"].as_f64().unwrap();
+            let off = least("rtt") - least("path_rtt");
+            assert!(
+                (-1e6..SLACK_NS as f64).contains(&off),
+                "off by {off} ns: {row:#}"
+            );
+        }
+    }
+}

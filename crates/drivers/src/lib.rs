@@ -19,6 +19,6 @@ mod worker;
 
 pub use constel_link::{Capabilities, DriverKind};
 pub use error::DriverError;
-pub use plane::{BACKLOG, LinkHandle, LinkPlane, PendingUpdate, PlaneConfig, PlaneStats};
+pub use plane::{BACKLOG, CAPTURE, LinkHandle, LinkPlane, PendingUpdate, PlaneConfig, PlaneStats};
 pub use probe::{Chosen, DriverReport, Feature, choose, probe};
 pub use worker::WorkerHandle;

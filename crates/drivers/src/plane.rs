@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::edt::Edt;
 use crate::error::{DriverError, Result};
 use crate::netem::Netem;
+use crate::quiet::lost_before_capture;
 use crate::relay::{self, Applied, KnownEffects, Relay, RelayConfig, RelayHandle};
 use crate::worker::WorkerHandle;
 use crate::{Capabilities, DriverKind};
@@ -150,6 +151,23 @@ impl LinkPlane {
         })
     }
 
+    /// Frames that nodes have sent so far and that did not reach the driver.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn lost_before_capture(&self) -> Result<u64> {
+        let here = std::slice::from_ref;
+        let namespaces: &[NetNs] = match self {
+            LinkPlane::Relay(relay) => relay.shards(),
+            LinkPlane::Edt(edt) => here(edt.namespace()),
+            LinkPlane::Netem(netem) => here(netem.namespace()),
+        };
+        namespaces
+            .iter()
+            .map(|ns| ns.run(lost_before_capture)?)
+            .sum()
+    }
+
     /// The driver's own namespaces, for tools that look inside.
     #[must_use]
     pub fn namespaces(&self) -> Vec<BorrowedFd<'_>> {
@@ -215,6 +233,12 @@ impl PlaneStats {
         }
     }
 
+    /// Adds what was [lost before capture](LinkPlane::lost_before_capture).
+    pub fn add_lost_before_capture(&mut self, frames: u64) {
+        self.unintended.push((CAPTURE, frames));
+        self.detail["unintended"][CAPTURE] = frames.into();
+    }
+
     fn of_relay(stats: relay::RelayStats) -> PlaneStats {
         let lost = &stats.unintended;
         PlaneStats {
@@ -242,6 +266,9 @@ impl PlaneStats {
 
 /// The cause that frames under way are counted under.
 pub const BACKLOG: &str = "backlog";
+
+/// The cause of [`LinkPlane::lost_before_capture`].
+pub const CAPTURE: &str = "capture";
 
 /// An update that was sent and may not have taken effect yet.
 #[derive(Debug)]

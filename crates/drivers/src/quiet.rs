@@ -86,20 +86,32 @@ pub(crate) fn flow_by_flow(interfaces: &[String]) -> Result<()> {
 
 /// Frames that these interfaces of the calling thread's namespace could not hand to their peers.
 pub(crate) fn tx_dropped(names: impl Iterator<Item = String>) -> Result<u64> {
+    let names: Vec<String> = names.collect();
+    // Eight columns for what was received, then bytes, packets, errors, dropped.
+    interface_counter(11, |name| names.iter().any(|wanted| wanted == name))
+}
+
+/// Frames that nodes sent and that host ends in the calling thread's namespace were to receive, but did not: the
+/// processor's queue was full, or they were longer than the link's MTU. Drivers' programs see what is received.
+pub(crate) fn lost_before_capture() -> Result<u64> {
+    let host_end = |name: &str| {
+        let number = name.strip_prefix('h').filter(|number| !number.is_empty());
+        number.is_some_and(|number| number.bytes().all(|digit| digit.is_ascii_digit()))
+    };
+    interface_counter(3, host_end)
+}
+
+/// The sum of a column of the counters of those interfaces of the calling thread's namespace.
+fn interface_counter(column: usize, wanted: impl Fn(&str) -> bool) -> Result<u64> {
     let path = "/proc/thread-self/net/dev";
     let text = fs::read_to_string(path).map_err(|source| DriverError::Os {
         what: format!("read {path}"),
         source,
     })?;
-    let names: Vec<String> = names.collect();
     let of_line = |line: &str| {
         let (name, counters) = line.split_once(':')?;
-        names
-            .iter()
-            .any(|wanted| wanted == name.trim())
-            .then_some(())?;
-        // Eight columns for what was received, then bytes, packets, errors, dropped.
-        counters.split_whitespace().nth(11)?.parse::<u64>().ok()
+        wanted(name.trim()).then_some(())?;
+        counters.split_whitespace().nth(column)?.parse::<u64>().ok()
     };
     Ok(text.lines().filter_map(of_line).sum())
 }

@@ -35,6 +35,8 @@ pub(crate) struct Fabric {
     pub(crate) launcher: Arc<Launcher>,
     pub(crate) memory_per_node_bytes: u64,
     pub(crate) nodes_s: f64,
+    /// Of [`LinkPlane::lost_before_capture`], what was lost before there were edges.
+    pub(crate) lost_before_start: u64,
 }
 
 /// Makes the fabric. What it makes lives in namespaces held by descriptors, or is recorded in the claim.
@@ -116,6 +118,7 @@ pub(crate) fn fabric(
         .zip(after)
         .map_or(0, |(before, after)| before.saturating_sub(after));
 
+    let lost_before_start = plane.lost_before_capture()?;
     let handle = Arc::new(plane.start()?);
     let class_of = |port: &constel_topology::Port| match port.role {
         PortRole::Gsl => 1,
@@ -137,6 +140,7 @@ pub(crate) fn fabric(
     Ok(Fabric {
         memory_per_node_bytes: used / nodes.len().max(1) as u64,
         nodes_s: started.elapsed().as_secs_f64(),
+        lost_before_start,
         wiring,
         plane,
         handle,

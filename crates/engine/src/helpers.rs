@@ -229,7 +229,7 @@ fn plan_midnodes(wiring: &Wiring, midnodes: &Midnodes) -> Vec<Helper> {
         };
         if matches!(transfer.over, Over::Leotp(_)) {
             last = last.max(transfer.port);
-            let names = [&transfer.from, &transfer.to];
+            let names = [&transfer.from, &transfer.to.node];
             ends.extend(
                 names
                     .into_iter()

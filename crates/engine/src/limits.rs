@@ -4,26 +4,56 @@ use std::path::PathBuf;
 
 use constel_host::globals::{Globals, Owner, Wish};
 use constel_host::sysctl;
+use serde_json::{Value, json};
 
 use crate::error::EngineError;
 
 /// Neighbour entries a port may cost: its far end in two families, and the groups it listens to.
 const NEIGHBOURS_PER_PORT: u64 = 16;
+/// Frames of a port that may wait at a time for the processor on which they were sent. The kernel's own limit is 1,000
+/// for all interfaces of a host together: nodes whose timers fire in the same tick, or a connection that may send a
+/// whole window at once, fill that, and then frames of others are lost.
+const BACKLOG_PER_PORT: u64 = 4;
+const BACKLOG_LEAST: u64 = 16_384;
 
-/// Raises what a lab with so many ports needs. Neighbour tables are shared by all namespaces of a host, and
-/// the default of 1,024 entries is full with a few hundred ports.
-///
-/// # Errors
-/// When a limit exists but cannot be raised: neighbours would get lost later, in silence.
-pub(crate) fn raise(globals: &Globals, owner: &Owner, ports: usize) -> Result<(), EngineError> {
-    let entries = (ports as u64 * NEIGHBOURS_PER_PORT).max(1024);
+/// What a lab with so many ports needs at least, of the settings that are to be seen here. Neighbour tables, and the
+/// processors' queues of received frames (`netdev_max_backlog`), are shared by all namespaces of a host.
+fn needed(ports: usize) -> Vec<(PathBuf, u64)> {
+    let ports = ports as u64;
+    let entries = (ports * NEIGHBOURS_PER_PORT).max(1024);
+    let mut needed = vec![(
+        "net/core/netdev_max_backlog".to_owned(),
+        (ports * BACKLOG_PER_PORT).max(BACKLOG_LEAST),
+    )];
     for family in ["ipv4", "ipv6"] {
         for threshold in ["gc_thresh3", "gc_thresh2", "gc_thresh1"] {
-            let path: PathBuf = sysctl::path_of(&format!("net/{family}/neigh/default/{threshold}"));
-            if path.exists() {
-                globals.set(owner, &path, Wish::AtLeast(entries))?;
-            }
+            needed.push((format!("net/{family}/neigh/default/{threshold}"), entries));
         }
     }
+    let paths = needed
+        .into_iter()
+        .map(|(key, least)| (sysctl::path_of(&key), least));
+    paths.filter(|(path, _)| path.exists()).collect()
+}
+
+/// Raises what a lab with so many ports needs.
+///
+/// # Errors
+/// When a limit exists but cannot be raised: neighbours or frames would get lost later, in silence.
+pub(crate) fn raise(globals: &Globals, owner: &Owner, ports: usize) -> Result<(), EngineError> {
+    for (path, least) in needed(ports) {
+        globals.set(owner, &path, Wish::AtLeast(least))?;
+    }
     Ok(())
+}
+
+/// The same for the manifest: what each setting is before, and at least while the lab is up.
+pub(crate) fn raised(ports: usize) -> Value {
+    let rows = needed(ports).into_iter().map(|(path, least)| {
+        let before = std::fs::read_to_string(&path).ok();
+        let before = before.and_then(|text| text.trim().parse::<u64>().ok());
+        let row = json!({"before": before, "at_least": least});
+        (path.display().to_string(), row)
+    });
+    rows.collect::<serde_json::Map<_, _>>().into()
 }

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use constel_drivers::Chosen;
+use constel_observe::verdict::Bounds;
 use constel_plan::{Lab, ospf_areas};
-use constel_scenario::model::Igp;
+use constel_scenario::model::{Igp, Scenario};
 use serde_json::{Value, json};
 
 use crate::bring_up::node_settings;
+use crate::limits;
 
 /// Written before the lab comes up.
 pub(crate) fn manifest(
@@ -41,10 +43,17 @@ pub(crate) fn manifest(
             "capabilities": driver.kind.capabilities(),
             "grain_ns": scenario.grain.ns(),
         },
+        "bounds": bounds(scenario),
         "runtime": "netns",
         "host": host(),
+        "host_settings": limits::raised(lab.layout.ports().len()),
         "command_line": std::env::args().collect::<Vec<_>>(),
     })
+}
+
+/// What the run will be measured against.
+pub(crate) fn bounds(scenario: &Scenario) -> Bounds {
+    Bounds::with_lateness(scenario.max_lateness.ns().unsigned_abs())
 }
 
 /// What slows OSPF down, next to what RFC 2328 (appendix C.3) gives as samples; and how it is cut. Null without OSPF.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use constel_routing::{Graph, GroundTransit, Scratch};
-use constel_scenario::model::Family;
+use constel_routing::{Graph, GroundTransit, PathEnd, Scratch};
+use constel_scenario::model::{Destination, Family, Name};
 use constel_topology::{NodeId, Snapshot};
 use serde::Serialize;
 
@@ -29,25 +29,78 @@ pub struct PathSample {
     pub bound_rtt_ns: Option<u64>,
 }
 
-/// The ends of a flow and its Internet protocol.
-pub(crate) type Pair = (NodeId, NodeId, Family);
+/// The ends of a flow, its Internet protocol, and the disjoint path it is to take, if any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Pair {
+    pub(crate) from: NodeId,
+    pub(crate) to: NodeId,
+    family: Family,
+    /// The end of the path at `to`.
+    path: Option<PathEnd>,
+}
+
+impl Pair {
+    /// Of a scenario that was checked; `None` when the lab has no such node or path.
+    pub(crate) fn new(
+        wiring: &Wiring,
+        from: &Name,
+        to: &Destination,
+        family: Family,
+    ) -> Option<Pair> {
+        let node = |name: &Name| Some(wiring.lab.layout.find(name.as_str())?.id);
+        let (from, node) = (node(from)?, node(&to.node)?);
+        let path = match &to.path {
+            None => None,
+            Some(_) => {
+                let paths = wiring.addresses.paths();
+                let ends = paths.find(&wiring.lab.layout, &to.to_string());
+                Some(ends.into_iter().next()?)
+            }
+        };
+        Some(Pair {
+            from,
+            to: node,
+            family,
+            path,
+        })
+    }
+
+    /// The address that packets are sent to.
+    pub(crate) fn goal(&self, wiring: &Wiring) -> IpAddr {
+        self.address(wiring, self.to, self.path)
+    }
+
+    /// The address that answers are sent to.
+    fn source(&self, wiring: &Wiring) -> IpAddr {
+        self.address(wiring, self.from, self.path.map(PathEnd::other))
+    }
+
+    fn address(&self, wiring: &Wiring, node: NodeId, end: Option<PathEnd>) -> IpAddr {
+        let addresses = &wiring.addresses;
+        let own = end.map_or_else(
+            || addresses.loopback(node),
+            |end| addresses.paths().address(end),
+        );
+        match self.family {
+            Family::Ipv4 => own.v4.into(),
+            Family::Ipv6 => own.v6.into(),
+        }
+    }
+
+    /// What its far end is called: `london`, or `london.tl.2`.
+    pub(crate) fn to_name(&self, wiring: &Wiring) -> String {
+        let layout = &wiring.lab.layout;
+        self.path.map_or_else(
+            || layout.node(self.to).name.clone(),
+            |end| wiring.addresses.paths().name(layout, end),
+        )
+    }
+}
 
 /// Samples of every pair.
 #[derive(Default)]
 pub(crate) struct Paths {
-    series: BTreeMap<(NodeId, NodeId, bool), Vec<PathSample>>,
-}
-
-fn goal(wiring: &Wiring, node: NodeId, family: Family) -> IpAddr {
-    let own = wiring.addresses.loopback(node);
-    match family {
-        Family::Ipv4 => own.v4.into(),
-        Family::Ipv6 => own.v6.into(),
-    }
-}
-
-fn key((from, to, family): Pair) -> (NodeId, NodeId, bool) {
-    (from, to, family == Family::Ipv6)
+    series: BTreeMap<Pair, Vec<PathSample>>,
 }
 
 impl Paths {
@@ -68,9 +121,9 @@ impl Paths {
         let graph = Graph::new(&wiring.lab.layout, snapshot, GroundTransit::Never);
         let mut scratch = Scratch::default();
         for &pair in pairs {
-            let (from, to, family) = pair;
-            let there = walk_asking(wiring, nodes, snapshot, from, goal(wiring, to, family))?;
-            let back = walk_asking(wiring, nodes, snapshot, to, goal(wiring, from, family))?;
+            let Pair { from, to, .. } = pair;
+            let there = walk_asking(wiring, nodes, snapshot, from, pair.goal(wiring))?;
+            let back = walk_asking(wiring, nodes, snapshot, to, pair.source(wiring))?;
             let tree = graph.tree(to, &mut scratch);
             let bound = tree.distance_ns[from.index()];
             let arrived = there.arrived() && back.arrived();
@@ -78,7 +131,7 @@ impl Paths {
             let nodes = std::iter::once(from)
                 .chain(there.hops.iter().map(|hop| hop.to))
                 .map(name);
-            self.series.entry(key(pair)).or_default().push(PathSample {
+            self.series.entry(pair).or_default().push(PathSample {
                 t_ns: snapshot.t_ns,
                 nodes: if there.arrived() {
                     nodes.collect()
@@ -94,7 +147,7 @@ impl Paths {
 
     /// The samples of a pair between two lab times, both included.
     pub(crate) fn between(&self, pair: Pair, from_ns: u64, to_ns: u64) -> Vec<&PathSample> {
-        let series = self.series.get(&key(pair));
+        let series = self.series.get(&pair);
         series
             .into_iter()
             .flatten()

@@ -6,11 +6,13 @@ use std::ffi::OsStr;
 use constel_drivers::{Chosen, DriverKind};
 use constel_host::process::find_command;
 use constel_link::Effects;
+use constel_observe::verdict::Bounds;
 use constel_plan::Lab;
 use constel_scenario::model::{Action, Flow};
 
 use crate::error::EngineError;
 use crate::launcher::{missing_own, missing_programs, search_path};
+use crate::manifest::bounds;
 use crate::{congestion, daemons, helpers, traffic};
 
 /// Refuses a scenario that this host cannot run: programs, commands and kernel features it asks for. With
@@ -54,7 +56,10 @@ pub(crate) fn choose(lab: &Lab) -> Result<Chosen, EngineError> {
         what: error.to_string(),
         remedy: "`constel doctor` says what each driver lacks here".to_owned(),
     })?;
-    let lacks = lacks(chosen.kind, &lab.profiles);
+    let mut lacks = lacks(chosen.kind, &lab.profiles);
+    if bounds(&lab.scenario) != Bounds::default() {
+        lacks.extend(chosen.kind.capabilities().lateness_refusal());
+    }
     if lacks.is_empty() {
         return Ok(chosen);
     }

@@ -20,7 +20,7 @@ use crate::congestion::provide_wanted;
 use crate::error::EngineError;
 use crate::launcher::Cgroups;
 use crate::life::{Context, Lived, in_words, live};
-use crate::manifest::{manifest, stolen_ns};
+use crate::manifest::{bounds, manifest, stolen_ns};
 use crate::progress::Progress;
 use crate::run::{Finished, Options};
 use crate::series::Recorder;
@@ -157,7 +157,8 @@ pub(crate) fn session(
     removed?;
 
     size.edges = lived.edges;
-    let fidelity = fidelity(&stats, &lived, &log, stolen_ns);
+    let bounds = bounds(&scenario);
+    let fidelity = fidelity(&stats, &lived, &log, stolen_ns, bounds);
     let zero_ns = clock.zero_mono_ns().unwrap_or(0) as i64;
     let stalls: Vec<_> = stalls?
         .iter()
@@ -193,8 +194,9 @@ pub(crate) fn session(
         steps: StepRows::of(&lived.step_times),
         relay: stats.detail,
         lateness_by_class: classes?,
-        verdict: fidelity.judge(Bounds::default()),
+        verdict: fidelity.judge(bounds),
         fidelity,
+        bounds,
     };
     log.emit(
         None,
@@ -215,8 +217,13 @@ pub(crate) fn session(
 }
 
 /// Collects what the verdict is made from.
-fn fidelity(stats: &PlaneStats, lived: &Lived, log: &EventLog, steal_ns: u64) -> Fidelity {
-    let bounds = Bounds::default();
+fn fidelity(
+    stats: &PlaneStats,
+    lived: &Lived,
+    log: &EventLog,
+    steal_ns: u64,
+    bounds: Bounds,
+) -> Fidelity {
     let lateness = &lived.step_times.lateness_ns;
     let mut failures = lived.seen.failures.clone();
     for flow in lived.flows.iter().filter(|flow| flow.status == "failed") {

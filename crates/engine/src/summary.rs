@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use constel_drivers::relay::ClassLateness;
 use constel_observe::flows::{Outcome, Rtt};
 use constel_observe::quantiles::Quantiles;
-use constel_observe::verdict::{Fidelity, Verdict};
+use constel_observe::verdict::{Bounds, Fidelity, Verdict};
 use constel_routing::foresight::Told;
 use serde::Serialize;
 
@@ -64,6 +64,8 @@ pub struct Summary {
     pub lateness_by_class: Vec<ClassLateness>,
     /// What the verdict is made from.
     pub fidelity: Fidelity,
+    /// What it is measured against.
+    pub bounds: Bounds,
     /// Whether the figures are to be trusted.
     pub verdict: Verdict,
 }

@@ -37,6 +37,8 @@ pub(crate) fn settled_stats(fabric: &Fabric) -> Result<PlaneStats, EngineError> 
         // What stays is lost; newer frames may be on their way meanwhile.
         stats.settle_backlog(&later);
     }
+    let lost = fabric.plane.lost_before_capture()?;
+    stats.add_lost_before_capture(lost.saturating_sub(fabric.lost_before_start));
     Ok(stats)
 }
 

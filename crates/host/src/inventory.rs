@@ -18,6 +18,7 @@ use crate::sysctl;
 /// Settings of the whole host that Constel may change.
 pub const SETTINGS: &[&str] = &[
     "/proc/sys/net/core/devconf_inherit_init_net",
+    "/proc/sys/net/core/netdev_max_backlog",
     "/proc/sys/net/core/rmem_max",
     "/proc/sys/net/core/wmem_max",
     "/proc/sys/net/core/bpf_jit_limit",

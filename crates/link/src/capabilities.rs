@@ -51,6 +51,7 @@ impl DriverKind {
             keeps_order: all || edt,
             seeded: all || edt,
             queue_in_bytes: all || edt,
+            measures_lateness: all || edt,
             effects: match self {
                 DriverKind::Relay => None,
                 DriverKind::Edt => Some(&[
@@ -91,6 +92,8 @@ pub struct Capabilities {
     pub seeded: bool,
     /// The queue's limit counts bytes; else whole frames of 1,514 bytes.
     pub queue_in_bytes: bool,
+    /// It knows how much later than due each frame left.
+    pub measures_lateness: bool,
     /// Fields of [`Effects`] it has, loss as Bernoulli's law only, disciplines as far as they do
     /// nothing but mark by a threshold; `None`: all of them.
     pub effects: Option<&'static [&'static str]>,
@@ -185,6 +188,13 @@ impl Capabilities {
             });
         }
         refusals
+    }
+
+    /// Why a bound of the lateness of frames cannot be looked at; `None` where it can.
+    #[must_use]
+    pub fn lateness_refusal(&self) -> Option<String> {
+        (!self.measures_lateness)
+            .then(|| self.lacks("measure of lateness", |c| c.measures_lateness))
     }
 
     /// Whether a queue may be so long; else why not.

@@ -58,9 +58,9 @@ pub struct Fidelity {
 }
 
 /// What a scenario or the defaults allow.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Bounds {
-    /// Allowed 99th percentile of release lateness, nanoseconds.
+    /// Allowed 99th percentile of release lateness, nanoseconds; a scenario may state another than the default.
     pub lateness_p99_ns: u64,
     /// A step counts as late past this, nanoseconds.
     pub step_lateness_ns: u64,
@@ -78,6 +78,25 @@ impl Default for Bounds {
             step_lateness_ns: 100_000_000,
             processor_wait_ratio: 0.5,
         }
+    }
+}
+
+impl Bounds {
+    /// The defaults, with this bound for the lateness of frames.
+    #[must_use]
+    pub fn with_lateness(lateness_p99_ns: u64) -> Self {
+        Self {
+            lateness_p99_ns,
+            ..Self::default()
+        }
+    }
+
+    /// The bound of the lateness of frames in words: `stated bound 5 ms` where it is not the default.
+    #[must_use]
+    pub fn lateness_in_words(&self) -> String {
+        let stated = self.lateness_p99_ns != Self::default().lateness_p99_ns;
+        let stated = if stated { "stated " } else { "" };
+        format!("{stated}bound {} ms", self.lateness_p99_ns as f64 / 1e6)
     }
 }
 
@@ -103,9 +122,9 @@ impl Fidelity {
         }
         if self.lateness_p99_ns > bounds.lateness_p99_ns {
             reasons.push(format!(
-                "frames left late: 99th percentile {:.3} ms, bound {:.3} ms ({:.3} ms without the {} times this machine kept the link plane from running, {:.1} ms in all, longest {:.1} ms)",
+                "frames left late: 99th percentile {:.3} ms, {} ({:.3} ms without the {} times this machine kept the link plane from running, {:.1} ms in all, longest {:.1} ms)",
                 ms(self.lateness_p99_ns),
-                ms(bounds.lateness_p99_ns),
+                bounds.lateness_in_words(),
                 ms(self.own_lateness_p99_ns),
                 self.machine.stalls,
                 ms(self.machine.stalled_ns),
@@ -175,5 +194,23 @@ mod tests {
         let verdict = bad.judge(Bounds::default());
         assert!(!verdict.trustworthy);
         assert_eq!(verdict.reasons.len(), 6);
+    }
+
+    #[test]
+    fn the_stated_bound_decides_in_both_directions() {
+        let run = Fidelity {
+            lateness_p99_ns: 3_900_000,
+            ..Default::default()
+        };
+        assert!(run.judge(Bounds::with_lateness(5_000_000)).trustworthy);
+        assert!(run.judge(Bounds::with_lateness(3_900_000)).trustworthy);
+        let reason = |bounds| run.judge(bounds).reasons.concat();
+        let stated = reason(Bounds::with_lateness(3_899_999));
+        assert!(
+            stated.contains("3.900 ms, stated bound 3.899999 ms ("),
+            "{stated}"
+        );
+        let default = reason(Bounds::default());
+        assert!(default.contains("3.900 ms, bound 1 ms ("), "{default}");
     }
 }

@@ -1,13 +1,17 @@
 //! Is the sky able to do what the scenario asks? Per station the time without a link, per flow the share of its
 //! time with a path.
 
-use constel_orbit::{Geodetic, Site};
+mod station;
+
+use constel_routing::{Graph, GroundTransit};
 use constel_topology::{EdgeKind, NodeId, NodeKind, Snapshot};
 use constel_units::TimeSpan;
 use serde::Serialize;
+use std::cell::OnceCell;
 
 use crate::interval::{Interval, IntervalError};
 use crate::lab::Lab;
+use station::Station;
 
 /// What an interval's sky does for stations and flows. A sample speaks for the time until the next one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -113,25 +117,6 @@ impl Coverage {
     }
 }
 
-/// A station's tally.
-#[derive(Clone, Default)]
-struct Station {
-    dark_ns: u64,
-    longest_ns: u64,
-    /// The stretch of darkness that reaches to the last sample's end.
-    tail_ns: u64,
-    /// The stretch that began with the part.
-    head_ns: u64,
-    /// False once there was light.
-    dark_so_far: bool,
-    first_dark_ns: Option<u64>,
-    handovers: u64,
-    in_view: (u32, u64, u32),
-    counted: u64,
-    first: Vec<NodeId>,
-    last: Vec<NodeId>,
-}
-
 #[derive(Clone, Copy, Default)]
 struct FlowTally {
     asked_ns: u64,
@@ -142,6 +127,8 @@ struct FlowTally {
 /// A flow's ends and time.
 struct Asked {
     ends: (NodeId, NodeId),
+    /// Of so many disjoint paths between them it needs the last; `None`: any path will do.
+    path: Option<u8>,
     from_ns: u64,
     to_ns: u64,
 }
@@ -208,6 +195,10 @@ impl Part {
                 station.count(lab, s, snapshot.positions_itrf_m[satellites + s], snapshot);
             }
         }
+        // Made only if a flow asks for it.
+        let graph = OnceCell::new();
+        let graph =
+            || graph.get_or_init(|| Graph::new(&lab.layout, snapshot, GroundTransit::Never));
         for f in 0..self.asked.len() {
             let Some(asked) = &self.asked[f] else {
                 continue;
@@ -217,7 +208,12 @@ impl Part {
                 continue;
             }
             let (a, b) = asked.ends;
-            let path_from_ns = self.path_from(satellites, a, b).clamp(from_ns, to_ns);
+            let wanted = asked.path.map_or(0, usize::from);
+            let path_from_ns = if wanted > 0 && graph().disjoint(a, b, wanted).len() < wanted {
+                to_ns
+            } else {
+                self.path_from(satellites, a, b).clamp(from_ns, to_ns)
+            };
             let flow = &mut self.flows[f];
             flow.asked_ns += to_ns - from_ns;
             flow.path_ns += to_ns - path_from_ns;
@@ -338,10 +334,12 @@ impl Part {
             .zip(&self.flows)
             .filter_map(|((flow, asked), tally)| {
                 let (from, to) = asked.as_ref()?.ends;
+                let path = flow.action.path();
+                let path = path.map_or_else(String::new, |p| format!(".{}.{}", p.pair, p.number));
                 Some(FlowCover {
                     flow: flow.name.to_string(),
                     from: name(from),
-                    to: name(to),
+                    to: format!("{}{path}", name(to)),
                     asked_s: s(tally.asked_ns),
                     path_s: s(tally.path_ns),
                     path_ratio: (tally.asked_ns > 0)
@@ -360,95 +358,13 @@ impl Part {
     }
 }
 
-impl Station {
-    fn darken(&mut self, t_ns: u64, dark_ns: u64, length_ns: u64) {
-        if dark_ns > 0 {
-            self.first_dark_ns = self.first_dark_ns.or(Some(t_ns));
-            self.dark_ns += dark_ns;
-            self.tail_ns += dark_ns;
-            self.longest_ns = self.longest_ns.max(self.tail_ns);
-        }
-        if self.dark_so_far {
-            self.head_ns += dark_ns;
-        }
-        if dark_ns < length_ns {
-            self.dark_so_far = false;
-            self.tail_ns = 0;
-        }
-    }
-
-    fn join(&mut self, later: Self) {
-        self.dark_ns += later.dark_ns;
-        self.longest_ns = self
-            .longest_ns
-            .max(later.longest_ns)
-            .max(self.tail_ns + later.head_ns);
-        self.tail_ns = if later.dark_so_far {
-            self.tail_ns + later.tail_ns
-        } else {
-            later.tail_ns
-        };
-        if self.dark_so_far {
-            self.head_ns += later.head_ns;
-        }
-        self.dark_so_far &= later.dark_so_far;
-        self.first_dark_ns = self.first_dark_ns.or(later.first_dark_ns);
-        self.handovers += later.handovers + u64::from(self.last != later.first);
-        self.last = later.last;
-        if later.counted > 0 {
-            let (mine, theirs) = (self.in_view, later.in_view);
-            self.in_view = match self.counted {
-                0 => theirs,
-                _ => (
-                    mine.0.min(theirs.0),
-                    mine.1 + theirs.1,
-                    mine.2.max(theirs.2),
-                ),
-            };
-            self.counted += later.counted;
-        }
-    }
-
-    /// Counts the satellites above the mask.
-    fn count(&mut self, lab: &Lab, s: usize, position: constel_orbit::DVec3, snapshot: &Snapshot) {
-        let spec = lab.layout.spec();
-        let site = Site::new(&Geodetic::from_itrf_m(position));
-        let mut positions = snapshot.positions_itrf_m.as_slice();
-        let mut seen = 0;
-        for constellation in &spec.constellations {
-            let (here, later) = positions.split_at(constellation.satellites.len());
-            positions = later;
-            let mask = spec.stations[s]
-                .min_elevation_deg
-                .max(constellation.min_elevation_deg);
-            let sin_mask = mask.to_radians().sin();
-            // False for a satellite without a position.
-            let above = |(satellite, p): &(&constel_topology::Satellite, &constel_orbit::DVec3)| {
-                constellation.ground.has(satellite.shell) && site.sin_elevation(**p) >= sin_mask
-            };
-            seen += constellation
-                .satellites
-                .iter()
-                .zip(here)
-                .filter(above)
-                .count() as u32;
-        }
-        let (least, sum, most) = if self.counted == 0 {
-            (seen, 0, seen)
-        } else {
-            self.in_view
-        };
-        self.in_view = (least.min(seen), sum + u64::from(seen), most.max(seen));
-        self.counted += 1;
-    }
-}
-
 /// The ends of a flow that has two.
 fn asked(lab: &Lab, flow: &constel_scenario::model::Flow) -> Option<Asked> {
     let (from, to) = flow.action.ends()?;
     let node = |name: &constel_scenario::model::Name| Some(lab.layout.find(name.as_str())?.id);
     Some(Asked {
         ends: (node(from)?, node(to)?),
+        path: flow.action.path().map(|path| path.number),
         from_ns: flow.at.ns().unsigned_abs(),
         to_ns: flow.end().ns().unsigned_abs(),
     })

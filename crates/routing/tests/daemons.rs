@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::OSPF;
 use constel_orbit::WalkerKind;
 use constel_routing::AddressPlan;
 use constel_routing::daemons::{
@@ -12,28 +13,6 @@ use constel_topology::NodeId;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-
-const SPEC: Spec = Spec {
-    software: Software::Bird,
-    protocol: Protocol::Ospf,
-    hello_s: 1,
-    dead_s: 4,
-    ground_hello_s: 1,
-    ground_dead_s: 4,
-    ground_retransmit_s: 2,
-    retransmit_s: 2,
-    tick_s: 1,
-    isl_cost: 10,
-    gsl_cost: 1000,
-    ipv4: true,
-    ipv6: true,
-    bfd: None,
-    kernel_events: true,
-    cable_cost: 10,
-    systems: Vec::new(),
-    bgp_hello_s: 1,
-    bgp_dead_s: 4,
-};
 
 /// Contexts of the first satellite and of the first station of a small lab.
 fn of_both(spec: &Spec) -> Vec<Context> {
@@ -58,21 +37,21 @@ fn every_configuration_reads_as_agreed() {
     });
     let frr = Software::Frr;
     let cases = [
-        ("bird-ospf", SPEC),
+        ("bird-ospf", OSPF),
         (
             "bird-ospf-v4-bfd",
             Spec {
                 ipv6: false,
                 bfd,
                 kernel_events: false,
-                ..SPEC
+                ..OSPF
             },
         ),
         (
             "bird-babel",
             Spec {
                 protocol: Protocol::Babel,
-                ..SPEC
+                ..OSPF
             },
         ),
         (
@@ -80,7 +59,7 @@ fn every_configuration_reads_as_agreed() {
             Spec {
                 software: frr,
                 bfd,
-                ..SPEC
+                ..OSPF
             },
         ),
         (
@@ -88,7 +67,7 @@ fn every_configuration_reads_as_agreed() {
             Spec {
                 software: frr,
                 protocol: Protocol::Isis,
-                ..SPEC
+                ..OSPF
             },
         ),
     ];
@@ -150,7 +129,7 @@ fn border_routers_speak_bgp_with_their_neighbours() {
                 only(65002, &["user"], &[]),
                 only(65003, &["server"], &[]),
             ],
-            ..SPEC
+            ..OSPF
         };
         let meshed = spec(&[]);
         let speakers = meshed.speakers(&layout);
@@ -185,7 +164,7 @@ fn border_routers_speak_bgp_with_their_neighbours() {
 fn a_users_template_takes_the_place_of_all_and_can_include_the_shipped() {
     let text = "{% if program == \"bird\" %}{% include \"bird.conf.j2\" %}{% endif %}# {{ ports | length }} ports\n";
     let mine = Templates::new(Some(("mine.j2", text))).unwrap();
-    let context = &of_both(&SPEC)[0];
+    let context = &of_both(&OSPF)[0];
     let shipped = Templates::new(None).unwrap().render(context).unwrap();
     let ports = context.ports.len();
     assert_eq!(
@@ -202,7 +181,7 @@ fn a_templates_error_has_its_place() {
         ("mine.j2", Some(2))
     );
     let missing = Templates::new(Some(("mine.j2", "\n\n{{ node.colour.rgb }}\n"))).unwrap();
-    let error = missing.render(&of_both(&SPEC)[0]).unwrap_err();
+    let error = missing.render(&of_both(&OSPF)[0]).unwrap_err();
     assert_eq!(
         (error.template.as_str(), error.line),
         ("mine.j2", Some(3)),
@@ -223,7 +202,7 @@ fn wrong_asks_are_refused() {
         isl_cost: 0,
         ipv4: false,
         ipv6: false,
-        ..SPEC
+        ..OSPF
     };
     let listed: BTreeSet<NodeId> = [NodeId(3)].into();
     let errors = contexts(&layout, &plan, &spec, None, NodeId(4), &listed).unwrap_err();
@@ -243,7 +222,7 @@ fn wrong_asks_are_refused() {
     let short = Spec {
         hello_s: 3,
         dead_s: 5,
-        ..SPEC
+        ..OSPF
     };
     assert!(
         short.check().unwrap_err()[0]

@@ -15,8 +15,8 @@ use serde::Serialize;
 use crate::deferred::DeferredNode;
 pub use crate::radio::{Carrier, Modcod, Radio, Recorded, Recording};
 pub use crate::raw::{
-    ClockHold, Destinations, DriverChoice, Family, Forwarding, HandoverKind, Metric, Name,
-    Polarization, RegionHits, Software, WalkerPattern,
+    ClockHold, Destination, Destinations, DriverChoice, Family, Forwarding, HandoverKind, Metric,
+    Name, PathOf, Polarization, RegionHits, Software, WalkerPattern,
 };
 use crate::source::Source;
 pub use crate::text_file::TextFile;
@@ -71,6 +71,8 @@ pub struct Scenario {
     pub driver: DriverChoice,
     /// Frames leave at whole multiples of this; 0: each at its own time.
     pub grain: TimeSpan,
+    /// How late frames may be at the 99th percentile in a run that is to be trusted.
+    pub max_lateness: TimeSpan,
     /// What nodes on the way do for the flows that pass them.
     pub transport: OnTheWay,
     /// Flows and commands in order of their start; equal starts in the order of the file.

@@ -230,6 +230,7 @@ fn kind_words(root: &Value, schema: Resolved<'_>) -> String {
         (Some("integer"), _) => "whole number".to_owned(),
         (Some("boolean"), _) => "`true` or `false`".to_owned(),
         (_, Some("constel-name")) => "name".to_owned(),
+        (_, Some("constel-destination")) => "name, or `NODE.PAIR.PATH`".to_owned(),
         (_, Some("utc")) => "instant such as `2026-11-21T00:00:00Z`".to_owned(),
         (_, Some(format)) => {
             let words = format_words(format);

@@ -150,6 +150,7 @@ fn every_code_has_a_case() {
         "unknown-constellation",
         "unknown-key",
         "unknown-node",
+        "unknown-path",
         "unknown-value",
         "unreachable",
         "unreadable-file",

@@ -1,8 +1,14 @@
 //! What a topology is computed from. Everything here is resolved: no defaults, SI units.
 
+mod failures;
+mod lasers;
+
 use crate::ground_link::{Radio, Rain, Recording};
 use std::collections::BTreeSet;
 use std::num::{NonZeroU32, NonZeroU64};
+
+pub use failures::{Failure, FailureTarget, FailureTime};
+pub use lasers::{CrossShell, IslPattern, LaserPairing, Lasers, Neighbours, PlusGrid, Wrap};
 
 /// The whole of what decides the edges, apart from where satellites are (that is [`Sky`](crate::Sky)).
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -250,75 +256,6 @@ pub struct LinkClass {
     pub profile: u16,
 }
 
-/// Which inter-satellite links a constellation has.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub enum IslPattern {
-    /// None at all; satellites have only their ground port.
-    #[default]
-    None,
-    /// Fore, aft, east and west.
-    PlusGrid(PlusGrid),
-}
-
-/// The +Grid: a ring in each plane and one link to each adjacent plane.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PlusGrid {
-    /// How the neighbour in the adjacent plane is found.
-    pub neighbours: Neighbours,
-    /// Inter-plane links are off while either end is farther from the equator than this
-    /// (geocentric latitude, degrees, 0..=90; 90 never cuts).
-    pub polar_cutoff_deg: f64,
-    /// Longest range a laser bridges, metres.
-    pub max_range_m: f64,
-    /// The straight line must stay this high above the WGS84 ellipsoid, metres.
-    pub clearance_m: f64,
-}
-
-/// How inter-plane neighbours are paired, once, at time 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Neighbours {
-    /// A complete Walker pattern: the slot nearest in phase, or another at the same distance from it everywhere.
-    Walker {
-        /// Walker's F, 0 <= F < planes.
-        phasing: u32,
-        /// Whether the last plane links back to plane 0.
-        wrap: Wrap,
-        /// How many slots ahead of the one nearest in phase the neighbour in the next plane is; negative: behind it.
-        slots_ahead: i16,
-    },
-    /// Real satellites with gaps: the ring goes by argument of latitude, and across planes the
-    /// nearest true neighbours pair off one to one, shortest first, as far as they are within range.
-    /// Nearness is the root mean square distance over an orbit, as time 0 shows it: neighbours at
-    /// that moment only would part again. (Across a seam it is the distance at time 0.)
-    Nearest {
-        /// Whether the last plane links back to plane 0.
-        wrap: Wrap,
-    },
-}
-
-impl Neighbours {
-    /// True when planes flying in opposite directions are linked.
-    pub(crate) fn links_seam(self) -> bool {
-        match self {
-            Neighbours::Walker { wrap, .. } | Neighbours::Nearest { wrap } => {
-                wrap == Wrap::StarSeamOn
-            }
-        }
-    }
-}
-
-/// What happens between the last plane and the first. With [`Neighbours::Nearest`], a star's "last" plane is
-/// the one before the widest step between ascending nodes, whatever its number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wrap {
-    /// Planes span 360 degrees (Walker delta): they are neighbours, co-rotating.
-    Delta,
-    /// Planes span 180 degrees (Walker star): they fly in opposite directions. Not linked.
-    StarSeamOff,
-    /// As above, but linked across the seam where range allows.
-    StarSeamOn,
-}
-
 /// How stations choose satellites.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct GslSpec {
@@ -359,151 +296,4 @@ pub enum GslPolicy {
         /// When a slot begins, ns after the start of the lab; less than `period_ns`.
         phase_ns: u64,
     },
-}
-
-/// Something that breaks, and when.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Failure {
-    /// Unique name: it is said where something is missing, and random times depend on it.
-    pub name: String,
-    /// What breaks. Of several objects each breaks by itself when times are random.
-    pub what: FailureTarget,
-    /// When.
-    pub when: FailureTime,
-}
-
-/// What a [`Failure`] hits. Constellations by their place in the spec.
-#[derive(Debug, Clone, PartialEq)]
-pub enum FailureTarget {
-    /// These nodes lose all their links.
-    Nodes(Vec<String>),
-    /// One laser link.
-    Link {
-        /// A satellite.
-        a: String,
-        /// The satellite it is linked with.
-        b: String,
-    },
-    /// All satellites of a constellation.
-    Satellites {
-        /// Whose.
-        constellation: usize,
-    },
-    /// All satellites of a plane together.
-    Plane {
-        /// Whose.
-        constellation: usize,
-        /// Shell number.
-        shell: u16,
-        /// Plane number in the shell.
-        plane: u16,
-    },
-    /// All laser links of a constellation.
-    Lasers {
-        /// Whose.
-        constellation: usize,
-    },
-    /// All stations.
-    Stations,
-    /// Nodes over, or in, a circle on the ground.
-    Region {
-        /// Geocentric latitude of the centre, degrees.
-        latitude_deg: f64,
-        /// Longitude of the centre, degrees.
-        longitude_deg: f64,
-        /// Radius on a sphere of the Earth's mean radius, metres.
-        radius_m: f64,
-        /// Whether satellites above it lose all their links.
-        satellites: bool,
-        /// Whether stations in it lose all their links.
-        stations: bool,
-    },
-    /// Laser links of a constellation with an end beyond a geocentric latitude, north or south.
-    Polar {
-        /// Whose.
-        constellation: usize,
-        /// Degrees, 0..=90.
-        beyond_deg: f64,
-    },
-    /// Satellites of a constellation in the Earth's shadow (umbra): each works for `duty` of every `period_ns`,
-    /// and not at all when that is 0. When in the period it works is the satellite's own, from the seed.
-    Eclipse {
-        /// Whose.
-        constellation: usize,
-        /// Share of the period, 0..=1.
-        duty: f64,
-        /// At least 1.
-        period_ns: u64,
-    },
-    /// Laser links across the seam of a constellation.
-    Seam {
-        /// Whose.
-        constellation: usize,
-    },
-}
-
-/// When a [`Failure`] happens, nanoseconds after the start of the lab.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FailureTime {
-    /// Once.
-    Scheduled {
-        /// From here on.
-        from_ns: u64,
-        /// Until here; `None`: for good.
-        until_ns: Option<u64>,
-    },
-    /// Again and again, times exponentially distributed, working at the start.
-    Random {
-        /// Mean time from a repair to the next failure, at least 1.
-        mtbf_ns: u64,
-        /// Mean time from a failure to its repair, at least 1.
-        mttr_ns: u64,
-    },
-}
-
-/// How lasers find their ends and what that costs.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Lasers {
-    /// Which satellites are paired, at time 0 and for good.
-    pub pairing: LaserPairing,
-    /// How fast a terminal can turn, as seen in its satellite's frame of flight, degrees per second;
-    /// `None` does not limit.
-    pub max_slew_deg_per_s: Option<f64>,
-    /// How long a link takes to come up after its ends come into reach, ns. Links that are in reach at the
-    /// start of the lab are up.
-    pub acquisition_ns: u64,
-}
-
-/// Which satellites of a constellation are paired, within the limits of its [`PlusGrid`].
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum LaserPairing {
-    /// A ring in each plane and one link to each adjacent plane.
-    #[default]
-    Grid,
-    /// A ring in each plane and nothing else.
-    Ring,
-    /// Each satellite with up to so many others of its shell, the nearest over an orbit first. At most 4.
-    Nearest(u8),
-    /// These pairs of names, at most 4 of each satellite.
-    List(Vec<(String, String)>),
-}
-
-/// Laser links between two shells: satellites are paired one to one at time 0, those first that stay nearest
-/// over `horizon_ns`, and for good. Shells drift apart, so links end when they go out of range.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CrossShell {
-    /// Constellation, by its place in the spec, and shell.
-    pub from: (usize, u16),
-    /// The other.
-    pub to: (usize, u16),
-    /// Longest range, metres.
-    pub max_range_m: f64,
-    /// The straight line must stay this high above the WGS84 ellipsoid, metres.
-    pub clearance_m: f64,
-    /// How long pairs shall last, ns.
-    pub horizon_ns: u64,
-    /// Rate, queue and loss.
-    pub class: LinkClass,
-    /// How long a link takes to come up, ns.
-    pub acquisition_ns: u64,
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use constel_observe::verdict::Bounds;
 use constel_plan::{Coverage, Document, Lab};
 use constel_units::TimeSpan;
 use serde_json::json;
@@ -38,12 +39,13 @@ pub(crate) fn run(args: &Check) -> Outcome {
     let (stations, hosts) = (count("ground"), count("host"));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let sky = Coverage::bounded(lab, threads).map_err(|e| Failure::Scenario(format!("{e}\n")))?;
+    let bounds = Bounds::with_lateness(lab.scenario.max_lateness.ns().unsigned_abs());
     if args.json {
         output::json(&json!({
             "ok": true, "errors": [], "satellites": satellites, "stations": stations, "hosts": hosts,
             "edges_at_0s": document.edges.len(), "flows": lab.scenario.traffic.len(),
             "shells": *lab.shells, "left_out": *lab.left_out, "data_ages": *lab.ages,
-            "sky": sky,
+            "max_lateness_ns": bounds.lateness_p99_ns, "sky": sky,
         }))?;
     } else {
         let on_cables = match hosts {
@@ -59,6 +61,12 @@ pub(crate) fn run(args: &Check) -> Outcome {
         output::text(&sorted_text(lab))?;
         output::text(&super::scenario::age_warnings(lab))?;
         output::text(&sky_text(&sky))?;
+        if bounds != Bounds::default() {
+            output::text(&format!(
+                "lateness of frames, 99th percentile: {}\n",
+                bounds.lateness_in_words()
+            ))?;
+        }
     }
     Ok(Exit::Done)
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use constel_engine::{EngineError, Options};
 use constel_host::claim::LabName;
 use constel_host::probe::require_privilege;
+use constel_observe::verdict::Bounds;
 use serde_json::Value;
 
 use super::scenario;
@@ -210,10 +211,14 @@ pub(crate) fn summary_text(summary: &Value) -> String {
         text.push_str(&output::table(&head, &rows));
     }
     let fidelity = &summary["fidelity"];
+    let bound =
+        serde_json::from_value(summary["bounds"].clone()).map(|b: Bounds| b.lateness_in_words());
     text.push_str(&format!(
-        "\nlink plane: {} frames, lateness p99 {} max {}\n",
+        "\nlink plane: {} frames, lateness p99 {}{} max {}\n",
         fidelity["frames_released"],
         output::ms(fidelity["lateness_p99_ns"].as_f64().unwrap_or(f64::NAN)),
+        // Results of an earlier version have none.
+        bound.map_or_else(|_| String::new(), |bound| format!(" ({bound})")),
         output::ms(fidelity["lateness_max_ns"].as_f64().unwrap_or(f64::NAN)),
     ));
     let machine = &fidelity["machine"];

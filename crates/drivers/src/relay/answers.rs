@@ -150,6 +150,7 @@ impl Thread {
             uptime_ns: now - state.started_ns,
             sleeps: state.sleeps,
             trunk_stalls: state.trunk_stalls,
+            refused: self.xsk.refused(),
             lead_ns: self.waiting.lead_ns(),
             updates: state.updates,
             longest_update_ns: state.longest_update_ns,

@@ -278,6 +278,11 @@ impl Relay {
         ))
     }
 
+    /// Where the host ends of ports stand.
+    pub(crate) fn shards(&self) -> &[NetNs] {
+        &self.plumbing.shards
+    }
+
     /// The relay's own namespaces (trunk first), for tools that look inside.
     #[must_use]
     pub fn namespaces(&self) -> Vec<BorrowedFd<'_>> {

@@ -186,9 +186,11 @@ impl Thread {
     /// Have the kernel take what is queued. What it does not take stays queued for the next turn:
     /// it may know of the descriptors already, so they cannot be taken back.
     pub(super) fn flush(&mut self) {
-        for _ in 0..TRUNK_TRIES {
+        for tries in 1..=TRUNK_TRIES {
             let pool = &mut self.pool;
-            match self.xsk.kick(|slot| pool.give(slot)) {
+            // What is refused for so long is not refused for want of room.
+            let again = tries < TRUNK_TRIES;
+            match self.xsk.kick(again, |slot| pool.give(slot)) {
                 Ok(taken) => self.state.taken += u64::from(taken),
                 // The trunk is gone or down: nothing can be delivered any more.
                 Err(_) => break,

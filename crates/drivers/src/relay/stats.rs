@@ -101,6 +101,8 @@ pub struct RelayStats {
     pub sleeps: u64,
     /// Times the kernel did not take a batch for a while; the frames were late, not lost.
     pub trunk_stalls: u64,
+    /// Times the kernel's queue of received frames was full and a frame was handed over again; late, not lost.
+    pub refused: u64,
     /// How long before a frame is due the thread wakes up at present.
     pub lead_ns: Nanos,
     /// Updates applied.

@@ -3,6 +3,9 @@
 //! The frames stay where the capture program put them: the slot memory is the socket's UMEM. Copy
 //! mode copies a frame into an skb during `sendto`, so a slot is free again as soon as the kernel
 //! has moved past its descriptor.
+//!
+//! The frames of a call go to the processor's queue of received frames (`netdev_max_backlog`). Where that is full the
+//! kernel has consumed the descriptor, drops its copy, ends the call, and says `EBUSY`: the frame is put back as the next.
 
 use std::io;
 use std::mem::size_of;
@@ -92,7 +95,14 @@ pub(crate) struct Xsk {
     head: u32,
     /// Descriptors up to here were given back to the caller.
     reclaimed: u32,
+    /// The kernel has consumed the descriptors up to here. Its own index in the ring follows later where a call sent nothing.
+    consumed: u32,
+    /// Frames that were put back.
+    refused: u64,
 }
+
+/// Address of a descriptor whose frame was put back.
+const PUT_BACK: u64 = u64::MAX;
 
 impl Xsk {
     /// A socket on `ifindex` of the *calling thread's namespace*, with the slots as UMEM.
@@ -206,6 +216,8 @@ impl Xsk {
             completions,
             head: 0,
             reclaimed: 0,
+            consumed: 0,
+            refused: 0,
         })
     }
 
@@ -216,8 +228,7 @@ impl Xsk {
 
     /// Frames queued that the kernel has not taken yet.
     pub(crate) fn pending(&self) -> u32 {
-        self.head
-            .wrapping_sub(self.tx.consumer().load(Ordering::Relaxed))
+        self.head.wrapping_sub(self.consumed)
     }
 
     /// Queue `len` bytes at `offset` of the slot memory. The caller has checked [`Xsk::space`] and
@@ -245,17 +256,52 @@ impl Xsk {
             len,
             options,
         };
-        let index = (self.head & (TX_RING - 1)) as usize;
-        let size = size_of::<libc::xdp_desc>();
-        let at = self.tx.memory.ptr(self.tx.descs + index * size, size);
-        // SAFETY: in bounds, and the kernel does not look at it before `producer` moves.
-        unsafe { at.cast::<libc::xdp_desc>().write_unaligned(desc) };
+        self.swap(self.head, desc);
         self.head = self.head.wrapping_add(1);
     }
 
+    /// Writes a descriptor that is ours; what was there before.
+    fn swap(&mut self, index: u32, desc: libc::xdp_desc) -> libc::xdp_desc {
+        let index = (index & (TX_RING - 1)) as usize;
+        let size = size_of::<libc::xdp_desc>();
+        let at = self.tx.memory.ptr(self.tx.descs + index * size, size);
+        let at = at.cast::<libc::xdp_desc>();
+        // SAFETY: in bounds. The kernel looks at descriptors only during `sendto`, which this thread calls, and at none
+        // that it has consumed or that `producer` has not reached.
+        unsafe {
+            let before = at.read_unaligned();
+            at.write_unaligned(desc);
+            before
+        }
+    }
+
+    /// Puts a frame that was consumed and not sent back before those that have not been consumed: each moves on by one.
+    fn put_back(&mut self, index: u32) {
+        let gone = libc::xdp_desc {
+            addr: PUT_BACK,
+            len: 0,
+            options: 0,
+        };
+        let mut moved = self.swap(index, gone);
+        let mut next = index.wrapping_add(1);
+        while next != self.head {
+            moved = self.swap(next, moved);
+            next = next.wrapping_add(1);
+        }
+        self.swap(next, moved);
+        self.head = self.head.wrapping_add(1);
+        self.refused += 1;
+    }
+
+    /// Frames that the kernel refused and that were put back, each time.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused
+    }
+
     /// Have the kernel send what is queued. `freed` gets the slot numbers it is done with. Returns
-    /// the number of frames it took; fewer than queued when it is out of buffers.
-    pub(crate) fn kick(&mut self, mut freed: impl FnMut(u32)) -> io::Result<u32> {
+    /// the number of frames it took; fewer than queued when it is out of buffers, or has refused one: that stays
+    /// queued if `again`, else it is lost.
+    pub(crate) fn kick(&mut self, again: bool, mut freed: impl FnMut(u32)) -> io::Result<u32> {
         // Completions only say that an skb was freed, which is of no interest in copy mode, but
         // the ring must not fill up.
         let done = self.completions.producer().load(Ordering::Acquire);
@@ -275,8 +321,21 @@ impl Xsk {
         };
         let error = (result < 0).then(io::Error::last_os_error);
         let taken = self.tx.consumer().load(Ordering::Acquire);
-        let count = taken.wrapping_sub(self.reclaimed);
-        self.reclaim(taken, &mut freed);
+        let before = self.consumed;
+        let sent_some = taken.wrapping_sub(before).cast_signed() > 0;
+        if sent_some {
+            self.consumed = taken;
+        }
+        if error.as_ref().and_then(io::Error::raw_os_error) == Some(libc::EBUSY) {
+            // The last of those consumed; the only one of a call that sent nothing, and not published then.
+            if !sent_some {
+                self.consumed = before.wrapping_add(1);
+            }
+            if again && self.space() > 0 {
+                self.put_back(self.consumed.wrapping_sub(1));
+            }
+        }
+        let count = self.reclaim(taken, &mut freed);
         match error.as_ref().and_then(io::Error::raw_os_error) {
             // Out of buffers or budget for the moment; what was taken was taken.
             None | Some(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS | libc::EINTR) => Ok(count),
@@ -284,17 +343,22 @@ impl Xsk {
         }
     }
 
-    /// Hand the slots of all descriptors before `end` back.
-    fn reclaim(&mut self, end: u32, freed: &mut impl FnMut(u32)) {
+    /// Hand the slots of all descriptors before `end` back, but of those put back. How many that were.
+    fn reclaim(&mut self, end: u32, freed: &mut impl FnMut(u32)) -> u32 {
+        let mut count = 0;
         while self.reclaimed != end {
             let index = (self.reclaimed & (TX_RING - 1)) as usize;
             let size = size_of::<libc::xdp_desc>();
             let at = self.tx.memory.ptr(self.tx.descs + index * size, size);
             // SAFETY: in bounds; written by `queue`, never changed by the kernel.
             let desc = unsafe { at.cast::<libc::xdp_desc>().read_unaligned() };
-            freed((desc.addr >> SLOT_SHIFT) as u32);
+            if desc.addr != PUT_BACK {
+                freed((desc.addr >> SLOT_SHIFT) as u32);
+                count += 1;
+            }
             self.reclaimed = self.reclaimed.wrapping_add(1);
         }
+        count
     }
 
     /// Descriptors the kernel found malformed. Not zero only by an error in this program.
@@ -338,3 +402,6 @@ pub(super) fn set<T>(fd: &OwnedFd, what: &str, level: i32, option: i32, value: &
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

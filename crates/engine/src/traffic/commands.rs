@@ -4,11 +4,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use constel_scenario::model::{
-    Action, Family, Flow, Http, Iperf3, Name, Over, Ping, Transfer, Transport,
+    Action, Destination, Family, Flow, Http, Iperf3, Name, Over, Ping, Transfer, Transport,
 };
 use constel_topology::NodeId;
 
 use crate::error::EngineError;
+use crate::paths::Pair;
 use crate::wiring::Wiring;
 
 /// A program to start in a node.
@@ -50,8 +51,8 @@ pub(crate) enum Content {
 pub(crate) struct FlowPlan {
     pub(crate) server: Option<Server>,
     pub(crate) client: Launch,
-    /// The two ends and the family of flows that have them, for paths and bounds.
-    pub(crate) ends: Option<(NodeId, NodeId, Family)>,
+    /// The two ends of flows that have them, for paths and bounds.
+    pub(crate) ends: Option<Pair>,
 }
 
 /// Programs a flow needs, as (program, Debian package).
@@ -102,12 +103,17 @@ fn node(wiring: &Wiring, name: &Name) -> Result<NodeId, EngineError> {
     })
 }
 
-fn address(wiring: &Wiring, node: NodeId, family: Family) -> IpAddr {
-    let own = wiring.addresses.loopback(node);
-    match family {
-        Family::Ipv4 => own.v4.into(),
-        Family::Ipv6 => own.v6.into(),
-    }
+fn pair(
+    wiring: &Wiring,
+    from: &Name,
+    to: &Destination,
+    family: Family,
+) -> Result<Pair, EngineError> {
+    Pair::new(wiring, from, to, family).ok_or_else(|| {
+        EngineError::Configuration(format!(
+            "traffic: this lab has no way from \"{from}\" to \"{to}\""
+        ))
+    })
 }
 
 fn words(words: &[&str]) -> Vec<String> {
@@ -115,13 +121,13 @@ fn words(words: &[&str]) -> Vec<String> {
 }
 
 fn plan_ping(wiring: &Wiring, ping: &Ping, seconds: f64) -> Result<FlowPlan, EngineError> {
-    let (from, to) = (node(wiring, &ping.from)?, node(wiring, &ping.to)?);
+    let ends = pair(wiring, &ping.from, &ping.to, ping.family)?;
     let interval = format!("{}", ping.interval.seconds());
     // An interrupt ends it at the flow's end, with a summary. Its own -w would end it with the first "unreachable"
     // that a router answers, as during a handover.
     let length = format!("{seconds}");
     let size = ping.size.bytes().to_string();
-    let goal = address(wiring, to, ping.family).to_string();
+    let goal = ends.goal(wiring).to_string();
     let argv = words(&[
         "timeout",
         "--preserve-status",
@@ -139,14 +145,18 @@ fn plan_ping(wiring: &Wiring, ping: &Ping, seconds: f64) -> Result<FlowPlan, Eng
     ]);
     Ok(FlowPlan {
         server: None,
-        client: Launch { node: from, argv },
-        ends: Some((from, to, ping.family)),
+        client: Launch {
+            node: ends.from,
+            argv,
+        },
+        ends: Some(ends),
     })
 }
 
 fn plan_iperf3(wiring: &Wiring, iperf3: &Iperf3, seconds: f64) -> Result<FlowPlan, EngineError> {
-    let (from, to) = (node(wiring, &iperf3.from)?, node(wiring, &iperf3.to)?);
-    let goal = address(wiring, to, iperf3.family).to_string();
+    let ends = pair(wiring, &iperf3.from, &iperf3.to, iperf3.family)?;
+    let Pair { from, to, .. } = ends;
+    let goal = ends.goal(wiring).to_string();
     let port = iperf3.port.to_string();
     let length = format!("{}", seconds as u64);
     let server = words(&["iperf3", "-s", "-1", "-p", &port, "-B", &goal]);
@@ -182,7 +192,7 @@ fn plan_iperf3(wiring: &Wiring, iperf3: &Iperf3, seconds: f64) -> Result<FlowPla
             files: Vec::new(),
         }),
         client: Launch { node: from, argv },
-        ends: Some((from, to, iperf3.family)),
+        ends: Some(ends),
     })
 }
 
@@ -192,8 +202,9 @@ fn plan_http(
     seconds: f64,
     dir: &Path,
 ) -> Result<FlowPlan, EngineError> {
-    let (from, to) = (node(wiring, &http.from)?, node(wiring, &http.to)?);
-    let host = match address(wiring, to, http.family) {
+    let ends = pair(wiring, &http.from, &http.to, http.family)?;
+    let Pair { from, to, .. } = ends;
+    let host = match ends.goal(wiring) {
         IpAddr::V4(v4) => v4.to_string(),
         IpAddr::V6(v6) => format!("[{v6}]"),
     };
@@ -242,7 +253,7 @@ fn plan_http(
             ],
         }),
         client: Launch { node: from, argv },
-        ends: Some((from, to, http.family)),
+        ends: Some(ends),
     })
 }
 
@@ -252,8 +263,9 @@ fn plan_transfer(
     seconds: f64,
     records: &Path,
 ) -> Result<FlowPlan, EngineError> {
-    let (from, to) = (node(wiring, &transfer.from)?, node(wiring, &transfer.to)?);
-    let goal = SocketAddr::new(address(wiring, to, transfer.family), transfer.port).to_string();
+    let ends = pair(wiring, &transfer.from, &transfer.to, transfer.family)?;
+    let Pair { from, to, .. } = ends;
+    let goal = SocketAddr::new(ends.goal(wiring), transfer.port).to_string();
     let (transport, both, server_only) = match &transfer.over {
         Over::Leotp(settings) => ("leotp", settings.arguments(), Vec::new()),
         Over::Tcp { congestion } => ("tcp", Vec::new(), words(&["--congestion", congestion])),
@@ -288,6 +300,6 @@ fn plan_transfer(
             node: from,
             argv: client,
         },
-        ends: Some((from, to, transfer.family)),
+        ends: Some(ends),
     })
 }

@@ -13,7 +13,7 @@ use constel_topology::NodeId;
 
 use super::{Job, exit_words, lost};
 use crate::clock::LabClock;
-use crate::paths::Paths;
+use crate::paths::{Pair, Paths};
 use crate::summary::{ChangeRow, FlowRow, HandoverRow, rtt_of};
 use crate::wiring::Wiring;
 
@@ -44,7 +44,8 @@ pub(crate) fn charge(
     };
     let zero_unix_s = since_epoch.as_secs_f64() - now_ns as f64 / 1e9;
     for (job, _) in ended {
-        let (Action::Ping(ping), Some((from, to, _))) = (&job.flow.action, job.plan.ends) else {
+        let (Action::Ping(ping), Some(Pair { from, to, .. })) = (&job.flow.action, job.plan.ends)
+        else {
             continue;
         };
         let text = fs::read_to_string(&job.out).unwrap_or_default();
@@ -89,13 +90,13 @@ pub(crate) fn row(
     let ends: Vec<String> = job
         .plan
         .ends
-        .map(|(from, to, _)| vec![name(from), name(to)])
+        .map(|ends| vec![name(ends.from), name(ends.to)])
         .unwrap_or_default();
     FlowRow {
         name: job.flow.name.to_string(),
         kind: kind(&job.flow.action).to_owned(),
         from: name(job.client_node()),
-        to: ends.get(1).cloned(),
+        to: job.plan.ends.map(|ends| ends.to_name(wiring)),
         at_ns: from_ns,
         status: status.to_owned(),
         reason,

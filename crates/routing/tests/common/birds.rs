@@ -1,7 +1,8 @@
 //! Labs of namespaces with one BIRD each, over plain veth. Needs root, `ip`, `ping` and `bird`.
 
+use super::common::OSPF;
 use constel_link::{Impairment, PortId};
-use constel_routing::daemons::{Protocol, Software, Spec, Templates, bird_arguments, contexts};
+use constel_routing::daemons::{Templates, bird_arguments, contexts};
 use constel_routing::{AddressPlan, Route, Table, Walk, walk};
 use constel_topology::{Edge, EdgeKind, IslLink, Layout, NodeId, NodeKind, Snapshot};
 use std::collections::BTreeSet;
@@ -9,29 +10,6 @@ use std::net::IpAddr;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// Timers of all these labs.
-pub(crate) const OSPF: Spec = Spec {
-    software: Software::Bird,
-    protocol: Protocol::Ospf,
-    hello_s: 1,
-    dead_s: 4,
-    ground_hello_s: 1,
-    ground_dead_s: 4,
-    ground_retransmit_s: 2,
-    retransmit_s: 2,
-    tick_s: 1,
-    isl_cost: 10,
-    gsl_cost: 100,
-    ipv4: true,
-    ipv6: true,
-    bfd: None,
-    kernel_events: true,
-    cable_cost: 10,
-    systems: Vec::new(),
-    bgp_hello_s: 1,
-    bgp_dead_s: 4,
-};
 
 /// Runs a command that must succeed; its standard output.
 fn run(program: &str, arguments: &[&str]) -> String {

@@ -11,8 +11,32 @@ mod shells;
 pub(crate) use shells::{cities, spread, station};
 
 use constel_orbit::WalkerKind;
+use constel_routing::daemons::{Protocol, Software, Spec};
 use constel_topology::{Cable, Host, IslPattern, Layout, Station, Stepper};
 use std::sync::Arc;
+
+/// OSPF by BIRD with timers for tests.
+pub(crate) const OSPF: Spec = Spec {
+    software: Software::Bird,
+    protocol: Protocol::Ospf,
+    hello_s: 1,
+    dead_s: 4,
+    ground_hello_s: 1,
+    ground_dead_s: 4,
+    ground_retransmit_s: 2,
+    retransmit_s: 2,
+    tick_s: 1,
+    isl_cost: 10,
+    gsl_cost: 1000,
+    ipv4: true,
+    ipv6: true,
+    bfd: None,
+    kernel_events: true,
+    cable_cost: 10,
+    systems: Vec::new(),
+    bgp_hello_s: 1,
+    bgp_dead_s: 4,
+};
 
 /// One Walker shell and stations; `numbers`: T, P, F.
 pub(crate) fn lab(

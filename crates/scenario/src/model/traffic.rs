@@ -3,7 +3,7 @@
 use constel_units::{DataRate, DataSize, TimeSpan};
 use serde::Serialize;
 
-use super::{Family, Name, Over, Transfer};
+use super::{Destination, Family, Name, Over, PathOf, Transfer};
 
 /// Software that runs at a stated time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -59,12 +59,24 @@ impl Action {
     /// Client and server; `None` for a command.
     pub fn ends(&self) -> Option<(&Name, &Name)> {
         match self {
-            Action::Ping(flow) => Some((&flow.from, &flow.to)),
-            Action::Iperf3(flow) => Some((&flow.from, &flow.to)),
-            Action::Http(flow) => Some((&flow.from, &flow.to)),
-            Action::Transfer(flow) => Some((&flow.from, &flow.to)),
+            Action::Ping(flow) => Some((&flow.from, &flow.to.node)),
+            Action::Iperf3(flow) => Some((&flow.from, &flow.to.node)),
+            Action::Http(flow) => Some((&flow.from, &flow.to.node)),
+            Action::Transfer(flow) => Some((&flow.from, &flow.to.node)),
             Action::Run(_) => None,
         }
+    }
+
+    /// The disjoint path that it is to take; `None`: whichever way routes lead.
+    pub fn path(&self) -> Option<&PathOf> {
+        let to = match self {
+            Action::Ping(flow) => &flow.to,
+            Action::Iperf3(flow) => &flow.to,
+            Action::Http(flow) => &flow.to,
+            Action::Transfer(flow) => &flow.to,
+            Action::Run(_) => return None,
+        };
+        to.path.as_ref()
     }
 }
 
@@ -74,7 +86,7 @@ pub struct Ping {
     /// Who asks.
     pub from: Name,
     /// Who answers; another node than `from`.
-    pub to: Name,
+    pub to: Destination,
     /// Time between two requests, 2 ms to 1 h.
     pub interval: TimeSpan,
     /// Internet protocol, one of the scenario's.
@@ -89,7 +101,7 @@ pub struct Iperf3 {
     /// The client.
     pub from: Name,
     /// The server; another node than `from`.
-    pub to: Name,
+    pub to: Destination,
     /// What is sent.
     pub transport: Transport,
     /// The server sends.
@@ -122,7 +134,7 @@ pub struct Http {
     /// The client, which downloads.
     pub from: Name,
     /// The server; another node than `from`.
-    pub to: Name,
+    pub to: Destination,
     /// Size of the file, at least 1 byte.
     pub size: DataSize,
     /// Internet protocol, one of the scenario's.

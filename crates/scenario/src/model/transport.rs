@@ -3,7 +3,7 @@
 use constel_units::{DataSize, Ratio};
 use serde::Serialize;
 
-use super::{Family, Name};
+use super::{Destination, Family, Name};
 pub use crate::raw::LeotpVariant;
 
 /// A download, measured at both ends: one-way delay of each record, throughput, what the sender sent.
@@ -12,7 +12,7 @@ pub struct Transfer {
     /// Who downloads.
     pub from: Name,
     /// Who has the data; another node than `from`.
-    pub to: Name,
+    pub to: Destination,
     /// How much, at least 1 byte; `None`: as much as there is time for.
     pub size: Option<DataSize>,
     /// What carries it.

@@ -7,6 +7,8 @@
 
 mod aqm;
 mod constellations;
+mod destination;
+mod driver;
 mod failures;
 mod ground;
 mod kinds;
@@ -33,6 +35,8 @@ pub use constellations::{
     RawConstellation, RawElements, RawEphemeris, RawGsl, RawHandover, RawIsl, RawShell, RawWalker,
     WalkerPattern,
 };
+pub use destination::{Destination, DestinationError, PathOf};
+pub use driver::{DriverChoice, RawLinks};
 pub use failures::{
     AllStations, RawEclipse, RawFailedLink, RawFailedPlane, RawFailure, RawPolar, RawRegion,
     RegionHits,
@@ -45,9 +49,9 @@ pub use link::*;
 pub use preset::Preset;
 pub use radio::{Polarization, RawCarrier, RawModcod, RawRadio};
 pub use routing::{
-    Destinations, DriverChoice, Family, Forwarding, Metric, RawAreas, RawBfd, RawDisjoint,
-    RawGroundTimers, RawLinks, RawOspf, RawReaction, RawRestart, RawRouting, RawStart, RawSystem,
-    RawTimers, RoutingMode, RoutingProtocol, Software,
+    Destinations, Family, Forwarding, Metric, RawAreas, RawBfd, RawDisjoint, RawGroundTimers,
+    RawOspf, RawReaction, RawRestart, RawRouting, RawStart, RawSystem, RawTimers, RoutingMode,
+    RoutingProtocol, Software,
 };
 pub use traffic::{Protocol, RawFlow, RawHttp, RawIperf3, RawPing, RawRun};
 pub use transfer::{LeotpVariant, RawLeotp, RawTcp, RawVivace};

@@ -1,8 +1,7 @@
-//! `routing` and `links`: how packets find their way, and how links are made real.
+//! `routing`: how packets find their way.
 
 use std::collections::BTreeMap;
 
-use constel_link::DriverKind;
 use constel_units::{DataSize, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -471,52 +470,4 @@ fn one_second() -> TimeSpan {
 
 fn four_seconds() -> TimeSpan {
     TimeSpan::from_ns(4_000_000_000)
-}
-
-/// How links are made real.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Links")]
-pub struct RawLinks {
-    /// Which driver carries the frames.
-    #[serde(default)]
-    pub driver: DriverChoice,
-    /// Frames leave when they are due or at the next whole multiple of this time, all together: up to so much later
-    /// each, but the processors that thousands of nodes need are not spent on exactness. Counted as lateness, which
-    /// must stay below 1 ms. Only with `driver: relay`; default `0 s`: each at its own time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "1 ms"))]
-    pub grain: Option<TimeSpan>,
-}
-
-/// Which driver carries the frames.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum DriverChoice {
-    /// The best this host can do; the run's manifest says which and why.
-    #[default]
-    Auto,
-    /// One thread moves all frames: every effect, the most exact. Linux 6.8 or newer.
-    Relay,
-    /// The kernel moves all frames: departure times by BPF, kept by fq. Linux 6.1 or newer with `sch_fq`; no jitter,
-    /// reordering, duplication, bit errors, and Bernoulli loss only.
-    Edt,
-    /// The kernel's own emulator, to compare with. What `edt` lacks; and delays stay as they are for a step, changes
-    /// are made link by link, and losses do not follow from the seed. Needs `sch_netem` and `sch_htb`.
-    Netem,
-}
-
-impl DriverChoice {
-    /// The driver asked for; `None`: any.
-    #[must_use]
-    pub fn kind(self) -> Option<DriverKind> {
-        match self {
-            DriverChoice::Auto => None,
-            DriverChoice::Relay => Some(DriverKind::Relay),
-            DriverChoice::Edt => Some(DriverKind::Edt),
-            DriverChoice::Netem => Some(DriverKind::Netem),
-        }
-    }
 }

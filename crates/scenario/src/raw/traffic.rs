@@ -4,7 +4,7 @@ use constel_units::{DataRate, DataSize, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Family, Name, RawLeotp, RawTcp, RawVivace};
+use super::{Destination, Family, Name, RawLeotp, RawTcp, RawVivace};
 
 /// One flow or command. What it does is exactly one of `ping`, `iperf3`, `http`, `leotp`, `tcp`,
 /// `vivace` and `run`.
@@ -57,8 +57,8 @@ pub struct RawFlow {
 pub struct RawPing {
     /// The node that asks.
     pub from: Name,
-    /// The node that answers.
-    pub to: Name,
+    /// The node that answers, or its end of a disjoint path (`london.tl.2`).
+    pub to: Destination,
     /// Time between two requests.
     #[serde(default = "one_second")]
     #[schemars(extend("x-minimum" = "2 ms", "x-maximum" = "1 h"))]
@@ -87,8 +87,8 @@ fn ping_size() -> DataSize {
 pub struct RawIperf3 {
     /// The client; it sends, unless `reverse` is set.
     pub from: Name,
-    /// The server; it receives, unless `reverse` is set.
-    pub to: Name,
+    /// The server; it receives, unless `reverse` is set. A node, or its end of a disjoint path.
+    pub to: Destination,
     /// Transport protocol.
     #[serde(default)]
     pub protocol: Protocol,
@@ -132,8 +132,8 @@ pub enum Protocol {
 pub struct RawHttp {
     /// The client, which downloads.
     pub from: Name,
-    /// The server.
-    pub to: Name,
+    /// The server: a node, or its end of a disjoint path.
+    pub to: Destination,
     /// Size of the file.
     #[schemars(extend("x-minimum" = "1 B", "x-maximum" = "1 TB"))]
     pub size: DataSize,

@@ -4,7 +4,7 @@ use constel_units::DataSize;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Family, Name};
+use super::{Destination, Family, Name};
 
 /// A download over LEOTP.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -14,7 +14,7 @@ pub struct RawLeotp {
     /// The Consumer, which downloads.
     pub from: Name,
     /// The Producer, which has the data.
-    pub to: Name,
+    pub to: Destination,
     /// How much is downloaded. Default: as much as there is time for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 B", "x-maximum" = "1 TB"))]
@@ -73,7 +73,7 @@ pub struct RawVivace {
     /// The client, which downloads.
     pub from: Name,
     /// The server, which sends.
-    pub to: Name,
+    pub to: Destination,
     /// How much is downloaded. Default: as much as there is time for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 B", "x-maximum" = "1 TB"))]
@@ -98,7 +98,7 @@ pub struct RawTcp {
     /// The client, which downloads.
     pub from: Name,
     /// The server, which sends.
-    pub to: Name,
+    pub to: Destination,
     /// How much is downloaded. Default: as much as there is time for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 B", "x-maximum" = "1 TB"))]

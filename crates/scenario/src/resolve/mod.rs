@@ -3,6 +3,7 @@
 mod cables;
 mod constellations;
 mod disjoint;
+mod driver;
 mod failures;
 mod ground;
 mod inputs;
@@ -22,8 +23,7 @@ use crate::diagnostic::Diagnostics;
 use crate::files::Files;
 use crate::model::Scenario;
 use crate::parse::Parsed;
-use crate::raw::DriverChoice;
-use crate::walk::Seg;
+use crate::walk::{Path, Seg};
 
 use inputs::Inputs;
 
@@ -59,7 +59,8 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
     );
     let cross_shell = failures::cross_shell(parsed, &constellations, &mut inputs, &mut errors);
     let failures = failures::failures(parsed, &constellations, &nodes, &mut deferred, &mut errors);
-    let grain = grain(parsed, &mut errors);
+    let grain = driver::grain(parsed, &mut errors);
+    driver::check_lateness(parsed, grain, &mut errors);
 
     errors.or(())?;
     Ok(Scenario {
@@ -79,6 +80,7 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
         routing,
         driver: raw.links.driver,
         grain,
+        max_lateness: raw.links.max_lateness,
         transport,
         traffic,
         inputs: inputs.finish(),
@@ -87,21 +89,16 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
     })
 }
 
-/// To which times frames are gathered: a wish that only one driver knows.
-fn grain(parsed: &Parsed, errors: &mut Diagnostics) -> constel_units::TimeSpan {
-    let links = &parsed.raw.links;
-    if links.grain.is_some() && links.driver != DriverChoice::Relay {
-        let error = parsed
-            .error_at_key(
-                &[Seg::Key("links"), Seg::Key("grain")],
-                "no-effect",
-                "`links.grain` has an effect only with `driver: relay`",
-            )
-            .with_reason("what would be ignored is an error, so that no result misleads")
-            .with_suggestion("set `driver: relay`, or remove `grain`");
-        errors.push(error);
-    }
-    links.grain.unwrap_or(constel_units::TimeSpan::from_ns(0))
+/// The key at `path` has an effect only with `needs`, which is not there.
+fn no_effect(parsed: &Parsed, errors: &mut Diagnostics, path: &[Seg<'_>], needs: &str) {
+    let shown = Path(path).to_string();
+    let key = shown.rsplit('.').next().unwrap_or_default().to_owned();
+    let message = format!("`{shown}` has an effect only with `{needs}`");
+    let error = parsed
+        .error_at_key(path, "no-effect", message)
+        .with_reason("what would be ignored is an error, so that no result misleads")
+        .with_suggestion(format!("remove `{key}`, or set `{needs}`"));
+    errors.push(error);
 }
 
 fn check_times(parsed: &Parsed, errors: &mut Diagnostics) {

@@ -160,22 +160,38 @@ impl<'a> Nodes<'a> {
         deferred: &mut Vec<DeferredNode>,
         errors: &mut Diagnostics,
     ) {
-        match self.kind(name.as_str()) {
-            Kind::Unknown => {
-                let (suggestion, allowed) = self.help(name.as_str());
-                let message = format!("no node is called `{name}`");
-                let error = parsed.error_at(path, "unknown-node", message);
-                let mut error = error.with_allowed(allowed);
-                error.suggestion = suggestion;
-                errors.push(error);
-            }
-            Kind::Deferred => deferred.push(DeferredNode {
-                name: name.clone(),
-                span: parsed.place(path, false),
-                path: Path(path).to_string(),
-            }),
-            Kind::Station | Kind::Host | Kind::Satellite | Kind::Unclear => {}
-        }
+        let unknown = self.unknown(name, |code, message| parsed.error_at(path, code, message));
+        unknown.into_iter().for_each(|error| errors.push(error));
+        deferred.extend(self.deferred(parsed, path, name));
+    }
+
+    /// That no node is called so. `error` makes an error of its code and message.
+    pub(super) fn unknown(
+        &self,
+        name: &Name,
+        error: impl FnOnce(&'static str, String) -> Diagnostic,
+    ) -> Option<Diagnostic> {
+        (self.kind(name.as_str()) == Kind::Unknown).then(|| {
+            let (suggestion, allowed) = self.help(name.as_str());
+            let error = error("unknown-node", format!("no node is called `{name}`"));
+            let mut error = error.with_allowed(allowed);
+            error.suggestion = suggestion;
+            error
+        })
+    }
+
+    /// What is left for later of the name at `path`, if it may be a satellite's.
+    pub(super) fn deferred(
+        &self,
+        parsed: &Parsed,
+        path: &[Seg<'_>],
+        name: &Name,
+    ) -> Option<DeferredNode> {
+        (self.kind(name.as_str()) == Kind::Deferred).then(|| DeferredNode {
+            name: name.clone(),
+            span: parsed.place(path, false),
+            path: Path(path).to_string(),
+        })
     }
 
     /// That no route leads to `name`, where only the ground is a destination and it is, or may be, a satellite. `error`

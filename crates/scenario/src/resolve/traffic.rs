@@ -9,7 +9,7 @@ use crate::deferred::DeferredNode;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Action, Family, Flow, Http, Iperf3, Mode, Name, Ping, Routing, Run, Transport};
 use crate::parse::Parsed;
-use crate::raw::{Protocol, RawFlow, RawHttp, RawIperf3, RawPing, RawRun};
+use crate::raw::{Destination, PathOf, Protocol, RawFlow, RawHttp, RawIperf3, RawPing, RawRun};
 use crate::walk::Path;
 use crate::walk::Seg::{self, Index, Key};
 
@@ -176,7 +176,7 @@ impl<'a> Traffic<'a> {
             self.errors.push(error);
         }
         let family = self.family("iperf3", raw.family);
-        let port = self.port(&raw.to, raw.port, IPERF3_PORT);
+        let port = self.port(&raw.to.node, raw.port, IPERF3_PORT);
         Some(Action::Iperf3(Iperf3 {
             from: raw.from.clone(),
             to: raw.to.clone(),
@@ -249,7 +249,7 @@ impl<'a> Traffic<'a> {
             to: raw.to.clone(),
             size: raw.size,
             family: self.family("http", raw.family),
-            port: self.port(&raw.to, raw.port, HTTP_PORT),
+            port: self.port(&raw.to.node, raw.port, HTTP_PORT),
         })
     }
 
@@ -281,49 +281,74 @@ impl<'a> Traffic<'a> {
     }
 
     /// Checks both ends of a flow.
-    pub(super) fn ends(&mut self, kind: &'static str, from: &Name, to: &Name) {
+    pub(super) fn ends(&mut self, kind: &'static str, from: &Name, to: &Destination) {
         self.node(&[Key(kind), Key("from")], from, true);
-        if from == to {
+        if *from == to.node {
             let error = self
                 .error(
                     &[Key(kind), Key("to")],
                     "same-node",
-                    format!("`{to}` is both ends of the flow"),
+                    format!("`{from}` is both ends of the flow"),
                 )
                 .with_reason("nothing would cross the network");
             self.errors.push(error);
-        } else {
-            self.node(&[Key(kind), Key("to")], to, true);
+            return;
+        }
+        self.node(&[Key(kind), Key("to")], &to.node, true);
+        let known = self.nodes.kind(to.node.as_str()) != Kind::Unknown;
+        if let Some(path) = to.path.as_ref().filter(|_| known) {
+            self.path_of(&[Key(kind), Key("to")], from, &to.node, path);
         }
     }
 
+    /// A disjoint path is one of a pair's, and leads between the flow's ends.
+    fn path_of(&mut self, tail: &[Seg<'_>], from: &Name, to: &Name, path: &PathOf) {
+        let pairs = &self.parsed.raw.routing.disjoint;
+        let PathOf { pair, number } = path;
+        let error = match pairs.get(pair) {
+            None => self
+                .error(
+                    tail,
+                    "unknown-path",
+                    format!("no pair with disjoint paths is called `{pair}`"),
+                )
+                .with_allowed(pairs.keys().map(ToString::to_string))
+                .with_next("`routing.disjoint` has the pairs and how many paths each wants"),
+            Some(known) if !(known.between.contains(from) && known.between.contains(to)) => {
+                let between = known.between.iter().map(|end| format!("`{end}`"));
+                let between = between.collect::<Vec<_>>().join(" and ");
+                let message = format!("the paths of `{pair}` lead between {between}");
+                self.error(tail, "unknown-path", message)
+                    .with_reason("a path is for flows between its own ends")
+            }
+            Some(known) if *number > known.paths => {
+                let message = format!("`{pair}` has {} paths, not {number}", known.paths);
+                self.error(tail, "unknown-path", message)
+            }
+            Some(_) => return,
+        };
+        self.errors.push(error);
+    }
+
     fn node(&mut self, tail: &[Seg<'_>], name: &Name, must_be_reached: bool) {
-        let kind = self.nodes.kind(name.as_str());
-        if kind == Kind::Unknown {
-            let (suggestion, allowed) = self.nodes.help(name.as_str());
-            let mut error = self
-                .error(tail, "unknown-node", format!("no node is called `{name}`"))
-                .with_allowed(allowed)
-                .with_next(
-                    "a name is one of `ground.stations`, of `ground.from`, or a satellite's",
-                );
-            error.suggestion = suggestion;
+        let unknown = self
+            .nodes
+            .unknown(name, |code, message| self.error(tail, code, message));
+        let unknown = unknown.map(|error| {
+            error
+                .with_next("a name is one of `ground.stations`, of `ground.from`, or a satellite's")
+        });
+        let deferred = self.nodes.deferred(self.parsed, &self.path(tail), name);
+        self.deferred.extend(deferred);
+        let unreached = match &self.routing.mode {
+            Mode::Computed(computed) if must_be_reached => {
+                let error = |code, message| self.error(tail, code, message);
+                self.nodes.out_of_reach(name, computed.destinations, error)
+            }
+            _ => None,
+        };
+        for error in unknown.into_iter().chain(unreached) {
             self.errors.push(error);
-        }
-        if kind == Kind::Deferred {
-            let path = self.path(tail);
-            self.deferred.push(DeferredNode {
-                name: name.clone(),
-                span: self.parsed.place(&path, false),
-                path: Path(&path).to_string(),
-            });
-        }
-        if let Mode::Computed(computed) = &self.routing.mode
-            && must_be_reached
-        {
-            let error = |code, message| self.error(tail, code, message);
-            let error = self.nodes.out_of_reach(name, computed.destinations, error);
-            error.into_iter().for_each(|error| self.errors.push(error));
         }
     }
 
@@ -354,15 +379,15 @@ impl<'a> Traffic<'a> {
     fn explicit_ports(&mut self) {
         for (index, flow) in self.parsed.raw.traffic.iter().enumerate() {
             let (kind, to, port) = if let Some(iperf3) = &flow.iperf3 {
-                ("iperf3", &iperf3.to, iperf3.port)
+                ("iperf3", &iperf3.to.node, iperf3.port)
             } else if let Some(http) = &flow.http {
-                ("http", &http.to, http.port)
+                ("http", &http.to.node, http.port)
             } else if let Some(leotp) = &flow.leotp {
-                ("leotp", &leotp.to, leotp.port)
+                ("leotp", &leotp.to.node, leotp.port)
             } else if let Some(tcp) = &flow.tcp {
-                ("tcp", &tcp.to, tcp.port)
+                ("tcp", &tcp.to.node, tcp.port)
             } else if let Some(vivace) = &flow.vivace {
-                ("vivace", &vivace.to, vivace.port)
+                ("vivace", &vivace.to.node, vivace.port)
             } else {
                 continue;
             };

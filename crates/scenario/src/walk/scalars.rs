@@ -4,7 +4,7 @@ use serde_json::{Number, Value as Json};
 
 use super::{Walker, format_words, word_text};
 use crate::bounds::check_bounds;
-use crate::raw::Name;
+use crate::raw::{Destination, DestinationError, Name};
 use crate::schema::{Resolved, follow};
 use crate::source::Span;
 use crate::tree::{Core, Node, Value, core_type};
@@ -111,6 +111,20 @@ impl<'a> Walker<'a> {
                     return None;
                 }
             }
+            Some("constel-destination") => match text.parse::<Destination>() {
+                Ok(_) => {}
+                Err(DestinationError::Name(error)) => {
+                    self.bad_name(node.span, text, &error.to_string());
+                    return None;
+                }
+                Err(error @ DestinationError::Form) => {
+                    let message =
+                        format!("`{text}` is neither a node nor an end of a disjoint path");
+                    let found = self.error(node.span, "bad-name", message);
+                    self.errors.push(found.with_reason(error.to_string()));
+                    return None;
+                }
+            },
             Some(format) => {
                 return self
                     .quantity(schema, format, text, *plain, node.span, &[])
