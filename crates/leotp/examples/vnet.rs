@@ -68,6 +68,8 @@ struct Hop {
     loss: f64,
     #[serde(default = "queue")]
     queue_bytes: u64,
+    /// A host that is late: in the first `[1]` of every `[0]` all packets arrive `[2]` later.
+    late_ms: Option<[f64; 3]>,
 }
 
 fn queue() -> u64 {
@@ -263,6 +265,8 @@ fn run(spec: &Spec) -> Result<serde_json::Value, Box<dyn std::error::Error>> {
                 l.delay = (h.delay_ms * 1e6) as Nanos;
                 l.loss = h.loss;
                 l.queue_bytes = h.queue_bytes;
+                let ns = |ms: f64| (ms * 1e6) as Nanos;
+                l.late = h.late_ms.map(|[a, b, c]| (ns(a), ns(b), ns(c)));
             }
         }
         for w in s.path.windows(2) {

@@ -275,6 +275,9 @@ impl HopCc {
             if self.cwnd <= 2.5 * arriving + 2.0 * self.segment {
                 self.cwnd *= 2.0;
             }
+        } else if draining && self.queue_bytes > m / 2.0 {
+            // Half way to M. What arrives while there is a queue is what the link carries.
+            self.cwnd = self.cwnd.min(bdp);
         } else if self.cwnd <= 1.25 * arriving + 4.0 * self.segment {
             let step = (p.increase_segments * self.segment).max(p.increase_ratio * self.cwnd);
             let faster = if draining { self.drain.faster() } else { 1.0 };
@@ -368,5 +371,55 @@ mod tests {
             round(&mut cc, &mut now, 10, 10 * MS, &p);
         }
         assert!(cc.cwnd_bytes() <= 14_000.0 * 6.0, "{}", cc.cwnd_bytes());
+    }
+
+    /// A hop of 10 ms with 14 segments in each, in congestion avoidance, draining.
+    fn avoiding(p: &Params) -> (HopCc, Nanos) {
+        let (mut cc, mut now) = (HopCc::new(p), 1000 * MS);
+        cc.on_data(now, 1400, Some((now - 5 * MS, 5 * MS as i64)), p);
+        round(&mut cc, &mut now, 14, 10 * MS, p);
+        round(&mut cc, &mut now, 14, 30 * MS, p);
+        assert_eq!(cc.phase(), Phase::Avoidance);
+        for _ in 0..20 {
+            round(&mut cc, &mut now, 14, 10 * MS, p);
+        }
+        (cc, now)
+    }
+
+    #[test]
+    fn half_way_to_m_cwnd_grows_no_more() {
+        let p = Params {
+            hop_rtt_gain: 1.0,
+            ..Params::beyond()
+        };
+        let (mut cc, mut now) = avoiding(&p);
+        let free = cc.cwnd_bytes() / 1400.0;
+        // 1.2 ms of 14 segments in 11.2 ms: 1.5 segments of queue, where M is 2.5.
+        for _ in 0..10 {
+            round(&mut cc, &mut now, 14, 11_200_000, &p);
+        }
+        let (queue, held) = (cc.queue_len_bytes() / 1400.0, cc.cwnd_bytes() / 1400.0);
+        assert!((queue - 1.5).abs() < 0.1, "{queue}");
+        assert!(free > 13.0 && (held - 12.5).abs() < 0.1, "{free} {held}");
+    }
+
+    #[test]
+    fn a_round_lasts_until_something_has_measured() {
+        let p = Params::beyond();
+        let (mut cc, mut now) = avoiding(&p);
+        let unmeasured = |cc: &mut HopCc, now: &mut Nanos, n: u64, bytes: u64| {
+            for _ in 0..n {
+                *now += MS;
+                cc.on_data(*now, bytes, None, &p);
+            }
+        };
+        // The round that has begun ends as it must.
+        unmeasured(&mut cc, &mut now, 15, 1400);
+        let before = cc.throughput_bps();
+        unmeasured(&mut cc, &mut now, 20, 14_000);
+        assert_eq!(cc.throughput_bps(), before);
+        // But no longer than four hopRTT.
+        unmeasured(&mut cc, &mut now, 25, 14_000);
+        assert!(cc.throughput_bps() > 3.0 * before);
     }
 }

@@ -17,7 +17,7 @@ pub struct Params {
     /// the way up and needs padding under a small `max_amplification`.
     pub interest_segments: u32,
     /// One Data packet in so many carries what measures (`docs/reference/leotp-wire.md`),
-    /// the first after 10 ms or for a new neighbour in any case, and no two within 125 us.
+    /// the first after 10 ms or for a new neighbour in any case, and all from 200 Mbit/s on.
     /// The paper's all do: 1. `beyond()` sets 4: shorter headers are more payload.
     pub timing_every: u32,
     /// A Responder answers an Interest with at most this many times its bytes
@@ -96,7 +96,9 @@ pub struct Params {
     /// all of them. `beyond()` sets it.
     pub standing_queue: bool,
     /// Whether a hop whose queue has exceeded M drains it before it grows again: each
-    /// hopRTT takes half of what is still there, down to M / 3, cwnd never below k BDP.
+    /// hopRTT takes half of what is still there, down to M / 3, cwnd never below k BDP. From
+    /// M / 2 on cwnd does not grow. What three hopRTT have not shortened and is not longer
+    /// than 4 `queue_threshold_ns` is no queue but a host that is late.
     /// The paper sets cwnd to k BDP once and grows on at once: false. On short hops one
     /// segment more fills the queue faster than k empties it, so it never empties. After
     /// five hopRTT without a queue it grows by two steps a hopRTT, then three, to eight.
@@ -232,7 +234,7 @@ impl Params {
             drain_queue: true,
             new_neighbour_new_hop: true,
             decrease: 0.85,
-            increase_segments: 0.5,
+            increase_segments: 0.25,
             queue_threshold_segments: 2.5,
             target_buffer_bytes: 8 * 1400,
             ..Self::default()

@@ -183,7 +183,7 @@ impl Producer {
             // First half of hopRTT (section III.C).
             leg.owd = Some((now.wrapping_sub(i.timestamp) as i64, i.tag));
             leg.bucket.set_rate(now, i.rate_bps);
-            leg.timing.sparse = i.sparse;
+            (leg.timing.sparse, leg.timing.rate_bps) = (i.sparse, i.rate_bps);
         }
         let mut range = i.range;
         // No amplification beyond the stated factor.

@@ -7,17 +7,17 @@ use crate::wire::Timing;
 /// Time after which a packet is timed however few have gone since the last, ns: a slow flow
 /// has few packets to measure with, and 12 bytes more cost it nothing that it uses.
 const IDLE_NS: Nanos = 10_000_000;
-/// Time between two timed packets, at least, ns: a quarter of the shortest time between two
-/// looks at the queue (`min_update_ns`). Datagrams of equal length leave together (GSO), so
-/// at high rates each timed one costs more than its bytes.
-const CLOSEST_NS: Nanos = 125_000;
+/// Rate from which on all packets are timed, bit/s. Datagrams of equal length leave together
+/// (GSO): at high rates one of another length costs more than 12 bytes in each.
+const FAST_BPS: u64 = 200_000_000;
 
 /// A Responder's choice of the Data packets that carry timing. All of them do unless the
 /// Requester has said that some are enough, and the Responder's own `timing_every` agrees.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TimingChoice {
-    /// The Requester's latest word.
+    /// The Requester's latest word, and the rate that it has asked for, bit/s.
     pub(crate) sparse: bool,
+    pub(crate) rate_bps: u64,
     /// When the last timed packet left, and with which tag.
     last: Option<(Nanos, Option<u16>)>,
     /// Packets since then.
@@ -49,12 +49,11 @@ impl TimingChoice {
         self.since = self.since.saturating_add(1);
         let due = must
             || !self.sparse
+            || self.rate_bps >= FAST_BPS
             || self.last.is_none_or(|(at, last_tag)| {
                 let elapsed = now.saturating_sub(at);
                 // A new neighbour has nothing to measure with yet.
-                last_tag != tag
-                    || elapsed >= IDLE_NS
-                    || self.since >= p.timing_every && elapsed >= CLOSEST_NS
+                last_tag != tag || elapsed >= IDLE_NS || self.since >= p.timing_every
             });
         if due {
             (self.last, self.since) = (Some((now, tag)), 0);
@@ -95,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn first_after_idle_new_neighbour_and_no_closer_than_the_clock_needs() {
+    fn first_after_idle_for_a_new_neighbour_and_all_at_high_rates() {
         let p = Params::beyond();
         let mut c = TimingChoice {
             sparse: true,
@@ -107,8 +106,7 @@ mod tests {
         assert!(!c.due(3 * MS, Some(2), false, &p));
         assert!(c.due(3 * MS, Some(2), true, &p), "timed upstream");
         assert!(c.due(13 * MS, Some(2), false, &p), "after 10 ms");
-        // 5 us apart: the first, whose tag is another, and one in 25 of the rest.
-        let fast = timed(&mut c, (1..=1001).map(|n| 13 * MS + n * 5000), &p);
-        assert_eq!(fast.iter().filter(|t| **t).count(), 41);
+        c.rate_bps = FAST_BPS;
+        assert_eq!(timed(&mut c, 13 * MS..13 * MS + 9, &p), [true; 9]);
     }
 }

@@ -24,7 +24,7 @@ impl Midnode {
             leg.owd = Some((now.wrapping_sub(i.timestamp) as i64, i.tag));
             leg.bucket.set_rate(now, i.rate_bps);
             leg.down_rate = i.rate_bps;
-            leg.timing.sparse = i.sparse;
+            (leg.timing.sparse, leg.timing.rate_bps) = (i.sparse, i.rate_bps);
         }
         if i.range.is_empty() {
             // News of a rate ends at the hop it is for.
