@@ -250,7 +250,7 @@ mod tests {
 
     /// Pearson's statistic of run lengths 1.. against `p(length)`, cells of at least 20 expected,
     /// the rest together; must stay below the 0.999 quantile (Wilson-Hilferty).
-    fn chi_square(runs: &[usize], p: impl Fn(usize) -> f64) {
+    fn chi_square(what: &str, runs: &[usize], p: impl Fn(usize) -> f64) {
         let n = runs.len() as f64;
         let (mut stat, mut cells, mut rest, mut seen) = (0.0, 0, 1.0, 0);
         for length in 1.. {
@@ -269,10 +269,9 @@ mod tests {
         let k = f64::from(cells);
         assert!(cells >= 3, "too few cells to say anything");
         let limit = k * (1.0 - 2.0 / (9.0 * k) + 3.0902 * (2.0 / (9.0 * k)).sqrt()).powi(3);
-        assert!(
-            stat < limit,
-            "chi-square {stat} over {limit} with {cells} cells"
-        );
+        let text = format!("{what}: chi-square {stat:.1} over {cells} degrees of freedom");
+        println!("{text} ({n} runs; 0.999 quantile {limit:.1})");
+        assert!(stat < limit, "{text}: over {limit}");
     }
 
     #[test]
@@ -284,10 +283,10 @@ mod tests {
             loss_bad: 1.0,
         };
         let sequence = run(&law, 5, 1_000_000);
-        chi_square(&runs(&sequence, true), |l| {
+        chi_square("Gilbert, bursts", &runs(&sequence, true), |l| {
             0.25 * 0.75f64.powi(l as i32 - 1)
         });
-        chi_square(&runs(&sequence, false), |l| {
+        chi_square("Gilbert, gaps", &runs(&sequence, false), |l| {
             0.02 * 0.98f64.powi(l as i32 - 1)
         });
     }
@@ -308,21 +307,28 @@ mod tests {
         // Correlated draws: the variance of the mean is larger by (1 + rho) / (1 - rho).
         let rho = 1.0 - p - r;
         let sd = (mean * (1.0 - mean) / 1e6 * (1.0 + rho) / (1.0 - rho)).sqrt();
+        println!(
+            "Gilbert-Elliott: {ratio} lost of 1,000,000 for {mean}, standard deviation {sd:.6}"
+        );
         assert!((ratio - mean).abs() < 4.0 * sd, "{ratio} for {mean}");
         // Burst lengths by the hidden chain: v after a received frame then a lost one.
         let move_on = |v: [f64; 2]| [v[0] * (1.0 - p) + v[1] * r, v[0] * p + v[1] * (1.0 - r)];
         let start = move_on([good * (1.0 - g), bad * (1.0 - b)]);
         let first = [start[0] * g, start[1] * b];
         let total = first[0] + first[1];
-        chi_square(&runs(&sequence, true), |length| {
-            let mut v = first.map(|x| x / total);
-            for _ in 1..length {
+        chi_square(
+            "Gilbert-Elliott, bursts",
+            &runs(&sequence, true),
+            |length| {
+                let mut v = first.map(|x| x / total);
+                for _ in 1..length {
+                    let next = move_on(v);
+                    v = [next[0] * g, next[1] * b];
+                }
                 let next = move_on(v);
-                v = [next[0] * g, next[1] * b];
-            }
-            let next = move_on(v);
-            next[0] * (1.0 - g) + next[1] * (1.0 - b)
-        });
+                next[0] * (1.0 - g) + next[1] * (1.0 - b)
+            },
+        );
     }
 
     #[test]
@@ -343,14 +349,14 @@ mod tests {
         let (to3, to4) = (p13 + pi2_of_1 * p23, p14);
         let alone = to4 / (to3 + to4);
         let stay = 1.0 - p31 - p32;
-        chi_square(&runs(&sequence, true), |l| {
+        chi_square("four states, bursts", &runs(&sequence, true), |l| {
             let burst = (1.0 - alone) * (1.0 - stay) * stay.powi(l as i32 - 1);
             burst + if l == 1 { alone } else { 0.0 }
         });
         // A gap begins in 1 (after 4, or by p31) or in 2 (by p32).
         let in1 = alone + (1.0 - alone) * p31 / (p31 + p32);
         let out1 = p13 + p14;
-        chi_square(&runs(&sequence, false), |l| {
+        chi_square("four states, gaps", &runs(&sequence, false), |l| {
             let l = l as i32 - 1;
             in1 * out1 * (1.0 - out1).powi(l) + (1.0 - in1) * p23 * (1.0 - p23).powi(l)
         });
@@ -363,7 +369,9 @@ mod tests {
             let lost = run(&LossLaw::Bernoulli { loss_ratio: ratio }, 8, n);
             let hits = lost.iter().filter(|l| **l).count() as f64;
             let (mean, sd) = (n as f64 * ratio, (n as f64 * ratio * (1.0 - ratio)).sqrt());
-            assert!((hits - mean).abs() < 4.0 * sd, "{ratio}: {hits}");
+            let off = (hits - mean) / sd;
+            println!("Bernoulli {ratio}: {hits} of {n} lost, {off:+.2} standard deviations");
+            assert!(off.abs() < 4.0, "{ratio}: {hits}");
         }
     }
 

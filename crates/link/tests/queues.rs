@@ -647,6 +647,8 @@ fn a_standing_queue_costs_its_bytes_over_the_rate() {
         // The queue holds whole frames, and one of them is being served.
         let least = full - 2 * 1_250 * BYTE_NS;
         assert!(delays.len() > 7_000);
+        let (first, last) = (delays.iter().min().unwrap(), delays.iter().max().unwrap());
+        println!("{queue_bytes} bytes: {first} to {last} ns for {least} to {full}, {lost:.3} lost");
         for delay in delays {
             assert!(
                 (least..=full).contains(&delay),
@@ -661,14 +663,19 @@ fn a_standing_queue_costs_its_bytes_over_the_rate() {
 /// queue of those that can stays far below, and marks take the place of drops while they may.
 #[test]
 fn disciplines_keep_the_standing_queue_short() {
+    let mean = |delays: &[u64]| delays.iter().sum::<u64>() as f64 / delays.len() as f64 / 1e6;
     let run = |discipline, ect| {
         let effects = Effects {
             discipline: Some(discipline),
             ..Effects::default()
         };
-        flood(effects, 2_000_000, ect)
+        let (delays, lost, marked) = flood(effects, 2_000_000, ect);
+        println!(
+            "{discipline:?}: {:.1} ms mean, {lost:.3} lost, {marked} marked",
+            mean(&delays)
+        );
+        (delays, lost, marked)
     };
-    let mean = |delays: &[u64]| delays.iter().sum::<u64>() as f64 / delays.len() as f64 / 1e6;
     let red = RedParams {
         min_bytes: 10_000,
         max_bytes: 50_000,

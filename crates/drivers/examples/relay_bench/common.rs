@@ -310,7 +310,6 @@ pub(crate) struct Flow {
     /// The frames that arrived, of a flow with a rate.
     pub(crate) passages: Vec<Passage>,
     pub(crate) early: u64,
-    pub(crate) earliest_ns: i64,
 }
 
 impl Flow {
@@ -337,6 +336,7 @@ pub(crate) fn flow(
     let sending = AtomicBool::new(true);
     let mut result = Flow::default();
     let mut arrived: Vec<(u64, u64)> = Vec::new();
+    let begun = real_ns();
     thread::scope(|scope| {
         let send = scope.spawn(|| {
             // At full speed it must not starve the rest.
@@ -378,19 +378,18 @@ pub(crate) fn flow(
             sending.store(false, Ordering::Relaxed);
             (sent, took, calls)
         });
-        let mut many = Many::new();
-        while sending.load(Ordering::Relaxed) {
-            many.receive(receiver, |[sent, number], at| {
+        many_until(&sending, receiver, |[sent, number], at| {
+            // Of an earlier flow, held up somewhere: none of this one's.
+            if sent >= begun {
                 if rate > 0 {
                     arrived.push((number, at));
                 }
                 let error = at as i64 - sent as i64 - delay_ns as i64;
                 result.received += 1;
                 result.early += u64::from(error < 0);
-                result.earliest_ns = result.earliest_ns.min(error);
                 result.errors.record(error.max(0) as u64);
-            });
-        }
+            }
+        });
         let calls: Vec<Range<u64>>;
         (result.sent, result.took, calls) = send.join().unwrap();
         let passage = |(number, at): (u64, u64)| {
@@ -403,7 +402,7 @@ pub(crate) fn flow(
 }
 
 /// `recvmmsg` with time stamps.
-pub(crate) struct Many {
+struct Many {
     buffers: Box<[[u8; 64]]>,
     control: Box<[[u64; 8]]>,
 }
@@ -411,15 +410,26 @@ pub(crate) struct Many {
 impl Many {
     const N: usize = 64;
 
-    pub(crate) fn new() -> Many {
+    fn new() -> Many {
         Many {
             buffers: Box::new([[0; 64]; Many::N]),
             control: Box::new([[0; 8]; Many::N]),
         }
     }
 
-    /// The first two numbers and the time stamp of what is there; waits up to the socket's timeout.
-    pub(crate) fn receive(&mut self, socket: &UdpSocket, mut each: impl FnMut([u64; 2], u64)) {
+    /// The first two numbers and the time stamp of what is there. False when nothing was; with `wait`, that is after the
+    /// socket's timeout.
+    fn receive(
+        &mut self,
+        socket: &UdpSocket,
+        wait: bool,
+        each: &mut impl FnMut([u64; 2], u64),
+    ) -> bool {
+        let flags = if wait {
+            libc::MSG_WAITFORONE
+        } else {
+            libc::MSG_DONTWAIT
+        };
         let mut iovs: Vec<libc::iovec> = self
             .buffers
             .iter_mut()
@@ -447,7 +457,7 @@ impl Many {
                 socket.as_raw_fd(),
                 messages.as_mut_ptr(),
                 Many::N as u32,
-                libc::MSG_WAITFORONE,
+                flags,
                 std::ptr::null_mut(),
             )
         };
@@ -464,5 +474,19 @@ impl Many {
             let (numbers, _) = self.buffers[i].as_chunks();
             each([numbers[0], numbers[1]].map(u64::from_be_bytes), at);
         }
+        n > 0
     }
+}
+
+/// Receives until nobody sends any more and all that came is read.
+pub(crate) fn many_until(
+    sending: &AtomicBool,
+    socket: &UdpSocket,
+    mut each: impl FnMut([u64; 2], u64),
+) {
+    let mut many = Many::new();
+    while sending.load(Ordering::Relaxed) {
+        many.receive(socket, true, &mut each);
+    }
+    while many.receive(socket, false, &mut each) {}
 }

@@ -340,10 +340,9 @@ fn send(
             // Else two threads that go before it would have both processors.
             real_time();
             let mut stamps = Vec::new();
-            let mut many = Many::new();
-            while sending.load(Ordering::Relaxed) {
-                many.receive(receiver, |[number, _], at| stamps.push((number, at)));
-            }
+            many_until(&sending, receiver, |[number, _], at| {
+                stamps.push((number, at));
+            });
             stamps
         });
         let (offered_bps, sent, calls, stalls) = send.join().unwrap();

@@ -31,10 +31,10 @@ fn loss_is_binomial_and_follows_from_the_seed() {
             let lost = f64::from(count) - got.len() as f64;
             let mean = f64::from(count) * ratio;
             let deviation = (mean * (1.0 - ratio)).sqrt();
-            assert!(
-                (lost - mean).abs() < 4.5 * deviation,
-                "{lost} of {count} lost at {ratio}"
-            );
+            let off = (lost - mean) / deviation;
+            let text = format!("{lost} of {count} lost at {ratio}: {off:+.2} standard deviations");
+            println!("{}: {text}", kind.name());
+            assert!(off.abs() < 4.5, "{text}");
             let stats = settled(&lab);
             assert_eq!(stats.totals.counters.dropped_loss, lost as u64, "{stats:?}");
             if kind.capabilities().seeded {
