@@ -126,7 +126,7 @@ fn no_router_forwards_these() {
         ("no source, IPv6", from(v6(), "::")),
         ("a source that is a group, IPv6", from(v6(), "ff02::1")),
         ("longer than its frame, IPv6", v6().claims(1000)),
-        ("IPv4's destination in an IPv6 packet", v6().to_mapped()),
+        ("IPv4's destination in an IPv6 packet", v6().into_mapped()),
         // These a router does forward, the kernel by its own table.
         ("options", v4().options()),
         ("a first fragment", v4().flags(MORE_FRAGMENTS)),

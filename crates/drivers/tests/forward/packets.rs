@@ -95,7 +95,7 @@ impl Packet {
     }
 
     /// To the IPv4 destination of the same number, as IPv6 writes it.
-    pub(crate) fn to_mapped(self) -> Packet {
+    pub(crate) fn into_mapped(self) -> Packet {
         let destination = crate::FAR.0.to_ipv6_mapped().into();
         Packet {
             destination,
