@@ -88,7 +88,7 @@ impl Pair {
     }
 
     /// What its far end is called: `london`, or `london.tl.2`.
-    pub(crate) fn to_name(&self, wiring: &Wiring) -> String {
+    pub(crate) fn far_name(&self, wiring: &Wiring) -> String {
         let layout = &wiring.lab.layout;
         self.path.map_or_else(
             || layout.node(self.to).name.clone(),

@@ -96,7 +96,7 @@ pub(crate) fn row(
         name: job.flow.name.to_string(),
         kind: kind(&job.flow.action).to_owned(),
         from: name(job.client_node()),
-        to: job.plan.ends.map(|ends| ends.to_name(wiring)),
+        to: job.plan.ends.map(|ends| ends.far_name(wiring)),
         at_ns: from_ns,
         status: status.to_owned(),
         reason,
