@@ -166,6 +166,15 @@ impl Computed {
         }
     }
 
+    /// Tells the map, where there is one, in the order that makes no loops. Twice is as good as once.
+    pub(crate) fn tell_map(wiring: &Wiring, prepared: &Prepared) {
+        if let Some(forwarding) = &wiring.forwarding {
+            let layout = &wiring.lab.layout;
+            let changes = prepared.changes.iter();
+            changes.for_each(|change| forwarding.put(layout, change));
+        }
+    }
+
     /// Tells the map, where there is one, and then the kernels, node by node in the order that makes no loops. Each
     /// node's socket stays open; a request is one send and one answer, and its changes are in the kernel's table when the
     /// send returns. Returns how many requests it took, and when the routes stood (`CLOCK_MONOTONIC`).
@@ -178,13 +187,11 @@ impl Computed {
         nodes: &[LiveNode],
         mut prepared: Prepared,
     ) -> Result<(usize, u64), EngineError> {
+        Self::tell_map(wiring, &prepared);
         let layout = &wiring.lab.layout;
         let changes = &mut prepared.changes;
         let mut first = changes.len();
-        if let Some(forwarding) = &wiring.forwarding {
-            for change in changes.iter() {
-                forwarding.put(layout, change);
-            }
+        if wiring.forwarding.is_some() {
             let ends = ends_first(changes, layout);
             // Where all who are spoken to are such, nothing waits for the others but what the map does not forward.
             if !self.destinations.iter().any(|d| layout.is_transit(*d)) {

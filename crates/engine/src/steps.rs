@@ -199,7 +199,7 @@ impl Steps {
             snapshot,
             delta,
             parted,
-            routes,
+            mut routes,
         } = ready;
         let t_ns = snapshot.t_ns;
         let due = zero_mono_ns + t_ns;
@@ -227,14 +227,18 @@ impl Steps {
             .lateness_ns
             .push(applied.at_ns.saturating_sub(due) as f64);
         let start = mono_ns();
+        if let (Some(computed), Some(prepared)) = (&mut self.computed, &mut routes) {
+            // Failures by hand since then, or what was heard: other routes, and other routes in the kernels.
+            if !computed.holds(&self.wiring, prepared) {
+                *prepared = computed.prepare(&self.wiring, &snapshot, Moment::Step);
+            }
+            // Before the kernels, where anything may have to wait for others.
+            Computed::tell_map(&self.wiring, prepared);
+        }
         self.drained()?;
         self.forget_neighbours(&parted.gone)?;
         self.learn_neighbours(&delta)?;
-        if let (Some(computed), Some(mut prepared)) = (&mut self.computed, routes) {
-            // Failures by hand since then, or what was heard: other routes, and other routes in the kernels.
-            if !computed.holds(&self.wiring, &prepared) {
-                prepared = computed.prepare(&self.wiring, &snapshot, Moment::Step);
-            }
+        if let (Some(computed), Some(prepared)) = (&mut self.computed, routes) {
             let (requests, stood_ns) = computed.install(&self.wiring, &self.nodes, prepared)?;
             self.times.route_requests.push(requests as f64);
             self.routed_at_ns = stood_ns;

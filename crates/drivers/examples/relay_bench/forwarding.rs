@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::common::*;
 use crate::spread::Spread;
-use crate::support::ETH0;
+use crate::support::{ETH0, receive};
 
 /// Length of one measurement, seconds.
 const USUAL_S: f64 = 0.5;
@@ -59,6 +59,8 @@ impl Arm {
     fn measure(&mut self, options: &Options, links: usize, length: usize) {
         let seconds = options.seconds_or(USUAL_S);
         let full = flow(&self.sockets, length, 0, seconds, MS);
+        // What is still on its way would be taken for the next flow's.
+        while receive(&self.sockets.1, &mut [0; 64]).is_some() {}
         let cpu = process_cpu_ns() + softirq_cpu_ns();
         let pace = PACE_LINK_FPS / links as u64;
         let paced = flow(&self.sockets, length, pace, seconds, MS);
