@@ -310,22 +310,19 @@ fn backpressure_holds_the_buffer_at_its_target() {
     }
 }
 
-/// A host that is late by 2 ms for 20 of every 100 ms, as these are when others run: every
-/// packet waits, in no queue. Who drains a queue there has next to nothing left.
+/// Hosts that are late for 60 % of the time, as those are where others run: every packet
+/// waits, in no queue. Who drains one there asks for less and less.
 #[test]
 fn a_late_host_is_no_queue() {
-    let mut hop = LinkSpec::new(200 * MBIT, 1_500_000).queue(1 << 20);
-    hop.late = Some((100 * MS, 20 * MS, 2 * MS));
-    let mbps = |p: Params| {
-        let hops = [hop.clone(), hop.clone()];
+    // Delay and lateness of each link and way in us, period of the lateness in ms.
+    for (delay_us, late_us, period_ms) in [(1500, 1500, 100), (300, 1000, 1000)] {
+        let mut hop = LinkSpec::new(200 * MBIT, delay_us * 1000).queue(1 << 20);
+        hop.late = Some((period_ms * MS, period_ms * MS * 6 / 10, late_us * 1000));
+        let hops = [hop.clone(), hop];
+        let p = Params::beyond();
         let mut c = Chain::new(4, &hops, &p, |_| true, Pattern::endless(FLOW));
-        c.goodput_mbps(3 * S, 5 * S)
-    };
-    let undrained = mbps(Params {
-        drain_queue: false,
-        ..Params::beyond()
-    });
-    let drained = mbps(Params::beyond());
-    println!("beyond() {drained:.1}, without draining {undrained:.1} of 192 Mbit/s");
-    assert!(drained > 0.9 * 192.0 && drained > 0.95 * undrained);
+        let mbps = c.goodput_mbps(3 * S, 5 * S);
+        println!("{late_us} us late every {period_ms} ms: {mbps:.1} of 192 Mbit/s");
+        assert!(mbps > 0.85 * 192.0);
+    }
 }
