@@ -9,7 +9,7 @@ const FIRST_ROUNDS: u32 = 3;
 /// The longest wait that is taken for a late host's, in units of `queue_threshold_ns`: what
 /// does not drain and is longer may be a queue that others fill.
 const LATE_HOST: f64 = 4.0;
-/// Part of its length at which it has not.
+/// Part of its first length at which it has not become shorter.
 const NOT_SHORTER: f64 = 0.75;
 /// Rounds of growth after which a hop without a queue grows faster, and how many times at
 /// most.
@@ -41,8 +41,7 @@ pub(crate) struct Drain {
     last_ns: f64,
     /// What the link carries, byte/ns, as seen before less was asked of it.
     throughput: f64,
-    /// Time waited that asking for less has not shortened, ns: distance, or a host that is
-    /// late.
+    /// Time waited that asking for less has not shortened, ns: a host that is late.
     no_queue_ns: f64,
 }
 
@@ -78,6 +77,7 @@ impl Drain {
             self.throughput = self.throughput.max(r.throughput);
         }
         if self.rounds < DRAIN_ROUNDS - FIRST_ROUNDS {
+            // It stays long: a queue that others fill is drained by asking for ever less.
             self.throughput = r.throughput;
         }
         self.last_ns = r.waited_ns;
