@@ -4,7 +4,8 @@ Baselines here are "like" the kernel's: same laws, our code (crates/leotp/tests/
 kernel's own. Raw data: raw/vt-*.json."""
 import json, os, random, sys, time
 import sat
-from lab import LEOTP_WIRE, rows_of
+from lab import LEOTP_WIRE
+from lab import rows_of as earlier_rows
 from vt import chain, hop, mean, run, run_all, square
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -187,7 +188,7 @@ def satellites(seeds=(7, 8, 9), seconds=90, before=120):
         r["throughput_against_bbr"] = r["mbps"] / b["mbps"] - 1
         r["owd_against_bbr"] = r["owd_mean_ms"] / b["owd_mean_ms"] - 1
         r["queueing_ms"] = r["owd_mean_ms"] - r["propagation_ms"]
-    old, new = rows_of(os.path.join(RAW, "vt-satellites.json")), {r["to"] for r in rows}
+    old, new = earlier_rows(os.path.join(RAW, "vt-satellites.json")), {r["to"] for r in rows}
     for r in rows:
         r["wire"] = LEOTP_WIRE
     save("satellites", [r for r in old if r["to"] not in new] + rows)
