@@ -157,45 +157,85 @@ def satellites(to="new-york", cases=None, seconds=int(os.environ.get("SECONDS", 
         save(f"satellites-{to}", rows, hops=[len(x[1]) - 1 for x in line], uplink_mbps=rates)
 
 
+class NewYork:
+    """The path from Beijing to New York alone: 19 hops of its mean delay, ground links of 1 % loss at both ends, lasers of
+    0.1 % between, the uplink's V; no change of path at handovers."""
+
+    def __init__(self, seconds):
+        self.hops, self.seconds = 19, seconds
+        line = sat.timeline(sat.scenario(seconds + 10), "beijing", "new-york", 3)
+        self.delay = sum(sum(x[2]) for x in line) / len(line) / self.hops
+        self.rates = sat.uplink("beijing", seconds + 10)
+
+    def lab(self):
+        return Lab(chain_scenario(self.hops, 1200, self.delay, 20, 0.001), NAME)
+
+    def lose_on_the_ground(self, l):
+        for a, b in ((0, 1), (self.hops - 1, self.hops)):
+            l.set_link(node(a), node(b), loss={"bernoulli": {"loss_ratio": 0.01}})
+
+    def measure(self, l, case, flow):
+        """A row; `case`: which nodes are Midnodes."""
+        state = {}
+
+        def up(l, t):
+            i = int(t)
+            if state.get("i") != i:
+                state["i"] = i
+                l.set_link(node(0), node(1), rate_bps=int(self.rates[i] * 1e6))
+
+        every = {"A": 1, "B": 1, "C": 1, "25 %": 4}
+        mids = [node(i) for i in range(1, self.hops) if case in every and i % every[case] == every[case] // 2]
+        r = measure(l, flow, node(0), node(self.hops), mids, self.seconds, during=up)
+        r.update(case=case, to="new-york", propagation_ms=self.delay * self.hops, midnode_count=len(mids))
+        r["uplink_mbps"] = sum(self.rates[5 : self.seconds]) / (self.seconds - 5)
+        return r
+
+
 def path(seconds=int(os.environ.get("SECONDS", "25"))):
-    """Fig. 17 and Table II with the path alone: 19 hops of the mean delay of those from Beijing to New York, ground links
-    of 1 % loss at both ends, lasers of 0.1 % between, the uplink's V; no change of path at handovers."""
-    hops, rows = 19, []
-    line = sat.timeline(sat.scenario(seconds + 10), "beijing", "new-york", 3)
-    delay = sum(sum(x[2]) for x in line) / len(line) / hops
-    rates = sat.uplink("beijing", seconds + 10)
-    every = {"A": 1, "B": 1, "C": 1, "25 %": 4}
-    off = {"cache_bytes": 0, "shr": False}
+    """Fig. 17 and Table II with the path alone."""
+    off, rows, way = {"cache_bytes": 0, "shr": False}, [], NewYork(seconds)
     cases = [("end to end", ("tcp", "bbr")), ("A", ("leotp", "beyond", SMALL)), ("B", ("leotp", "beyond", SMALL, off)),
              ("C", ("leotp", "beyond", SMALL, {"hop_by_hop": False})), ("D", ("leotp", "beyond", SMALL)), ("25 %", ("leotp", "beyond", SMALL)),
              ("A", ("leotp", "published", SMALL)), ("A", ("leotp", "faithful", SMALL)), ("end to end", ("vivace", "")),
              *[("end to end", t) for t in TCP[1:]], ("A", ("split", "bbr"))]
-    with Lab(chain_scenario(hops, 1200, delay, 20, 0.001), NAME) as l:
-        for a, b in ((0, 1), (hops - 1, hops)):
-            l.set_link(node(a), node(b), loss={"bernoulli": {"loss_ratio": 0.01}})
+    with way.lab() as l:
+        way.lose_on_the_ground(l)
         for case, flow in [c for c in cases if c[1] in wanted([c[1]]) and case_wanted(c[0])]:
-            state = {}
-
-            def up(l, t):
-                i = int(t)
-                if state.get("i") != i:
-                    state["i"] = i
-                    l.set_link(node(0), node(1), rate_bps=int(rates[i] * 1e6))
-
-            mids = [node(i) for i in range(1, hops) if case in every and i % every[case] == every[case] // 2]
-            r = measure(l, flow, node(0), node(hops), mids, seconds, during=up)
-            r.update(case=case, to="new-york", propagation_ms=delay * hops, midnode_count=len(mids))
-            r["uplink_mbps"] = sum(rates[5:seconds]) / (seconds - 5)
-            rows.append(r)
-            show("path", r)
+            rows.append(way.measure(l, case, flow))
+            show("path", rows[-1])
     v = l.verdict()
     print("  verdict", v, flush=True)
     for r in rows:
         r["verdict"] = v
-    save("path-new-york", rows, uplink_mbps=rates)
+    save("path-new-york", rows, uplink_mbps=way.rates)
 
 
-ALL = {"fig12": fig12, "fig14": fig14, "fig19": fig19, "path": path, "satellites": satellites}
+def repeats(seconds=int(os.environ.get("SECONDS", "25")), rounds=int(os.environ.get("ROUNDS", "4"))):
+    """The path to New York again and again: bbr, beyond(), and beyond() with less queue and a softer decrease take turns."""
+    way, rows, kept = NewYork(seconds), [], os.path.join(RAW, "lab-path-repeats.json")
+    before = rows_of(kept)
+    softer = {"queue_threshold_segments": 1.5, "decrease": 0.92}
+    flows = [("end to end", ("tcp", "bbr"), None), ("A", ("leotp", "beyond", SMALL), None),
+             ("A", ("leotp", "beyond", {**SMALL, **softer}), "M 1.5, k 0.92")]
+    for _ in range(rounds):
+        new = []
+        with way.lab() as l:
+            way.lose_on_the_ground(l)
+            for case, flow, constants in flows:
+                r = way.measure(l, case, flow)
+                r.update({"when": time.strftime("%Y-%m-%d %H:%M")}, **({"constants": constants} if constants else {}))
+                new.append({k: v for k, v in r.items() if not isinstance(v, list)})
+                show("repeats", new[-1])
+        v = l.verdict()
+        print("  verdict", v, flush=True)
+        rows += [{**r, "verdict": v} for r in new]
+        with open(kept, "w") as f:
+            json.dump({"figure": "path-repeats", "seconds": seconds, "rows": before + rows}, f, indent=1)
+            f.write("\n")
+
+
+ALL = {"fig12": fig12, "fig14": fig14, "fig19": fig19, "path": path, "repeats": repeats, "satellites": satellites}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or ALL:
