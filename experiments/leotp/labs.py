@@ -2,7 +2,7 @@
 
 Raw data: raw/lab-*.json, with each run's verdict; figures of runs that the host could not keep up with are kept and
 marked."""
-import json, os, random, sys, time
+import contextlib, json, os, random, sys, time
 import sat
 from lab import Lab, chain_scenario, measure, node, rows_of
 
@@ -15,6 +15,11 @@ SMALL = {"cache_bytes": 4 << 20}
 OURS = [("leotp", "faithful"), ("leotp", "published"), ("leotp", "beyond")]
 TCP = [("tcp", c) for c in ("bbr", "cubic", "hybla", "westwood", "vegas")]
 FLOWS = [*TCP, ("vivace", ""), ("split", "cubic"), ("split", "bbr"), *OURS]
+# Of Fig. 17 and Table II.
+CASES = [("end to end", ("tcp", "bbr")), ("A", ("leotp", "beyond", SMALL)),
+         ("B", ("leotp", "beyond", SMALL, {"cache_bytes": 0, "shr": False})), ("C", ("leotp", "beyond", SMALL, {"hop_by_hop": False})),
+         ("D", ("leotp", "beyond", SMALL)), ("25 %", ("leotp", "beyond", SMALL)), ("A", ("leotp", "published", SMALL)),
+         ("A", ("leotp", "faithful", SMALL)), ("end to end", ("vivace", "")), *[("end to end", t) for t in TCP[1:]]]
 
 
 def wanted(flows):
@@ -29,11 +34,12 @@ def case_wanted(case):
     return not only or case in only.split(",")
 
 
-def save(name, rows, **extra):
+def save(name, rows, replace=True, **extra):
+    """Writes rows to raw/, in the place of earlier ones of the same case if `replace`, else behind all of them."""
     os.makedirs(RAW, exist_ok=True)
     key = lambda r: [r.get(k) for k in ("flow", "loss", "case", "bl_tar_segments", "midnodes_on", "rate_mbps")]
     path, new = os.path.join(RAW, f"lab-{name}.json"), [key(r) for r in rows]
-    rows = sorted([r for r in rows_of(path) if key(r) not in new] + rows, key=lambda r: r.get("loss", 0))
+    rows = sorted([r for r in rows_of(path) if not replace or key(r) not in new] + rows, key=lambda r: r.get("loss", 0))
     with open(path, "w") as f:
         json.dump({"figure": name, "seconds": SECONDS, **extra, "rows": rows}, f, indent=1)
         f.write("\n")
@@ -107,14 +113,9 @@ def fig19(seconds=int(os.environ.get("SECONDS", "10")), warm=3.0):
     save("fig19", rows)
 
 
-def satellites(to="new-york", cases=None, seconds=int(os.environ.get("SECONDS", "25"))):
+def satellites(to="new-york", cases=CASES, seconds=int(os.environ.get("SECONDS", "25"))):
     """Fig. 17 and Table II: Beijing to New York over 1,600 satellites and 100 cities; each case a lab of its own, which takes
     about a minute. ONLY=tcp-bbr,leotp-beyond CASES="end to end,A" runs the first two."""
-    off = {"cache_bytes": 0, "shr": False}
-    cases = cases or [("end to end", ("tcp", "bbr")), ("A", ("leotp", "beyond", SMALL)), ("B", ("leotp", "beyond", SMALL, off)),
-                      ("C", ("leotp", "beyond", SMALL, {"hop_by_hop": False})), ("D", ("leotp", "beyond", SMALL)), ("25 %", ("leotp", "beyond", SMALL)),
-                      ("A", ("leotp", "published", SMALL)), ("A", ("leotp", "faithful", SMALL)), ("end to end", ("vivace", "")),
-                      *[("end to end", t) for t in TCP[1:]]]
     rows = []
     text = sat.scenario(seconds + 35, name=NAME)
     line = sat.timeline(text, "beijing", to, seconds + 30)
@@ -167,12 +168,12 @@ class NewYork:
         self.delay = sum(sum(x[2]) for x in line) / len(line) / self.hops
         self.rates = sat.uplink("beijing", seconds + 10)
 
+    @contextlib.contextmanager
     def lab(self):
-        return Lab(chain_scenario(self.hops, 1200, self.delay, 20, 0.001), NAME)
-
-    def lose_on_the_ground(self, l):
-        for a, b in ((0, 1), (self.hops - 1, self.hops)):
-            l.set_link(node(a), node(b), loss={"bernoulli": {"loss_ratio": 0.01}})
+        with Lab(chain_scenario(self.hops, 1200, self.delay, 20, 0.001), NAME) as l:
+            for a, b in ((0, 1), (self.hops - 1, self.hops)):
+                l.set_link(node(a), node(b), loss={"bernoulli": {"loss_ratio": 0.01}})
+            yield l
 
     def measure(self, l, case, flow):
         """A row; `case`: which nodes are Midnodes."""
@@ -194,13 +195,9 @@ class NewYork:
 
 def path(seconds=int(os.environ.get("SECONDS", "25"))):
     """Fig. 17 and Table II with the path alone."""
-    off, rows, way = {"cache_bytes": 0, "shr": False}, [], NewYork(seconds)
-    cases = [("end to end", ("tcp", "bbr")), ("A", ("leotp", "beyond", SMALL)), ("B", ("leotp", "beyond", SMALL, off)),
-             ("C", ("leotp", "beyond", SMALL, {"hop_by_hop": False})), ("D", ("leotp", "beyond", SMALL)), ("25 %", ("leotp", "beyond", SMALL)),
-             ("A", ("leotp", "published", SMALL)), ("A", ("leotp", "faithful", SMALL)), ("end to end", ("vivace", "")),
-             *[("end to end", t) for t in TCP[1:]], ("A", ("split", "bbr"))]
+    rows, way = [], NewYork(seconds)
+    cases = [*CASES, ("A", ("split", "bbr"))]
     with way.lab() as l:
-        way.lose_on_the_ground(l)
         for case, flow in [c for c in cases if c[1] in wanted([c[1]]) and case_wanted(c[0])]:
             rows.append(way.measure(l, case, flow))
             show("path", rows[-1])
@@ -213,26 +210,19 @@ def path(seconds=int(os.environ.get("SECONDS", "25"))):
 
 def repeats(seconds=int(os.environ.get("SECONDS", "25")), rounds=int(os.environ.get("ROUNDS", "4"))):
     """The path to New York again and again: bbr, beyond(), and beyond() with less queue and a softer decrease take turns."""
-    way, rows, kept = NewYork(seconds), [], os.path.join(RAW, "lab-path-repeats.json")
-    before = rows_of(kept)
-    softer = {"queue_threshold_segments": 1.5, "decrease": 0.92}
-    flows = [("end to end", ("tcp", "bbr"), None), ("A", ("leotp", "beyond", SMALL), None),
-             ("A", ("leotp", "beyond", {**SMALL, **softer}), "M 1.5, k 0.92")]
+    way, softer = NewYork(seconds), {"queue_threshold_segments": 1.5, "decrease": 0.92}
+    flows = [("end to end", ("tcp", "bbr"), {}), ("A", ("leotp", "beyond", SMALL), {}),
+             ("A", ("leotp", "beyond", {**SMALL, **softer}), {"constants": "M 1.5, k 0.92"})]
     for _ in range(rounds):
-        new = []
+        rows = []
         with way.lab() as l:
-            way.lose_on_the_ground(l)
-            for case, flow, constants in flows:
-                r = way.measure(l, case, flow)
-                r.update({"when": time.strftime("%Y-%m-%d %H:%M")}, **({"constants": constants} if constants else {}))
-                new.append({k: v for k, v in r.items() if not isinstance(v, list)})
-                show("repeats", new[-1])
+            for case, flow, more in flows:
+                r = {**way.measure(l, case, flow), **more, "when": time.strftime("%Y-%m-%d %H:%M")}
+                rows.append({k: v for k, v in r.items() if not isinstance(v, list)})
+                show("repeats", rows[-1])
         v = l.verdict()
         print("  verdict", v, flush=True)
-        rows += [{**r, "verdict": v} for r in new]
-        with open(kept, "w") as f:
-            json.dump({"figure": "path-repeats", "seconds": seconds, "rows": before + rows}, f, indent=1)
-            f.write("\n")
+        save("path-repeats", [{**r, "verdict": v} for r in rows], replace=False, seconds=seconds)
 
 
 ALL = {"fig12": fig12, "fig14": fig14, "fig19": fig19, "path": path, "repeats": repeats, "satellites": satellites}

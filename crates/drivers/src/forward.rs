@@ -18,13 +18,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use constel_link::{MAC_PREFIX, PortId};
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder};
 
+use crate::bpf::{self, Aligned};
 use crate::error::{DriverError, Result};
 use crate::relay::mapped::Mapped;
 use crate::relay::object::{attach_tcx, bpf_error, page_bytes};
 
-/// BPF's ELF reader wants the object aligned.
-#[repr(C, align(8))]
-struct Aligned<T: ?Sized>(T);
 static OBJECT: &Aligned<[u8]> =
     &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/forward.bpf.o")));
 
@@ -114,11 +112,7 @@ impl Forwarder {
             }
         }
         let object = open.load().map_err(error)?;
-        let find = |name: &str| {
-            let found = object.maps().find(|map| map.name() == name);
-            found.ok_or_else(|| DriverError::Unable(format!("the BPF object has no map {name}")))
-        };
-        let numbers = find("cst_goals")?;
+        let numbers = bpf::map(&object, "cst_goals")?;
         for (address, goal) in addresses {
             let put = numbers.update(&key(*address), &goal.to_ne_bytes(), MapFlags::ANY);
             put.map_err(DriverError::bpf(
@@ -126,7 +120,8 @@ impl Forwarder {
             ))?;
         }
         let bytes = (ways * size_of::<u64>()).next_multiple_of(page_bytes());
-        let ways = Mapped::new("cst_ways", find("cst_ways")?.as_fd(), bytes, 0, true)?;
+        let map = bpf::map(&object, "cst_ways")?;
+        let ways = Mapped::new("cst_ways", map.as_fd(), bytes, 0, true)?;
         Ok(Forwarder {
             ways,
             nodes,
@@ -146,10 +141,7 @@ impl Forwarder {
     /// # Errors
     /// When the kernel refuses.
     pub fn attach(&self, ifindex: u32) -> Result<()> {
-        let program = self.object.progs().find(|p| p.name() == PROGRAM);
-        let program = program.ok_or_else(|| {
-            DriverError::Unable(format!("the BPF object has no program {PROGRAM}"))
-        })?;
+        let program = bpf::program(&self.object, PROGRAM)?;
         attach_tcx(program.as_fd(), ifindex).map_err(|source| DriverError::Os {
             what: format!("attach {PROGRAM} to interface {ifindex}"),
             source,
@@ -198,11 +190,8 @@ fn key(address: IpAddr) -> [u8; 16] {
     Ipv6Addr::octets(&v6)
 }
 
-/// The constants are three u32 in the order of their definition; checked, because a wrong order would send frames
-/// astray.
 fn set_constants(value: Option<&mut [u8]>, nodes: u32, goals: u32) -> Result<()> {
-    let expected: Vec<u8> = [0_u32, 1, 0].iter().flat_map(|c| c.to_ne_bytes()).collect();
-    let Some(value) = value.filter(|value| **value == *expected) else {
+    let Some(value) = bpf::constants(value, &[0, 1, 0]) else {
         let what = "the BPF object's constants are not those expected";
         return Err(DriverError::Unable(what.into()));
     };

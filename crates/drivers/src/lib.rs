@@ -5,6 +5,7 @@
 //! them; [`Capabilities`] says what each can do, [`probe`] which ones this host has.
 //! [`forward`] is no link driver: it forwards packets in the nodes, in front of their kernels' tables.
 
+mod bpf;
 pub mod edt;
 mod error;
 pub mod forward;

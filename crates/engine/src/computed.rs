@@ -166,7 +166,7 @@ impl Computed {
         }
     }
 
-    /// Tells the map, where there is one, in the order that makes no loops. Twice is as good as once.
+    /// Tells the map, where there is one, in the order that makes no loops.
     pub(crate) fn tell_map(wiring: &Wiring, prepared: &Prepared) {
         if let Some(forwarding) = &wiring.forwarding {
             let layout = &wiring.lab.layout;
@@ -175,7 +175,7 @@ impl Computed {
         }
     }
 
-    /// Tells the map, where there is one, and then the kernels, node by node in the order that makes no loops. Each
+    /// Tells the kernels, after [the map](Computed::tell_map), node by node in the order that makes no loops. Each
     /// node's socket stays open; a request is one send and one answer, and its changes are in the kernel's table when the
     /// send returns. Returns how many requests it took, and when the routes stood (`CLOCK_MONOTONIC`).
     ///
@@ -187,7 +187,6 @@ impl Computed {
         nodes: &[LiveNode],
         mut prepared: Prepared,
     ) -> Result<(usize, u64), EngineError> {
-        Self::tell_map(wiring, &prepared);
         let layout = &wiring.lab.layout;
         let changes = &mut prepared.changes;
         let mut first = changes.len();
@@ -245,6 +244,7 @@ impl Computed {
         if let Some(paths) = &mut prepared.paths {
             paths.node_by_node();
         }
+        Self::tell_map(wiring, &prepared);
         self.install(wiring, nodes, prepared)
     }
 

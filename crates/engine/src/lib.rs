@@ -45,6 +45,7 @@ mod wiring;
 
 pub use error::EngineError;
 pub use launcher::{hosts_file, namespaces_file, node_mounts, search_path};
+pub use manifest::bounds;
 pub use paths::PathSample;
 pub use progress::Progress;
 pub use run::{Finished, Options, run};

@@ -1,7 +1,5 @@
 //! Limits of the host that a large lab needs higher, each recorded and restored.
 
-use std::path::PathBuf;
-
 use constel_host::globals::{Globals, Owner, Wish};
 use constel_host::sysctl;
 use serde_json::{Value, json};
@@ -18,7 +16,7 @@ const BACKLOG_LEAST: u64 = 16_384;
 
 /// What a lab with so many ports needs at least, of the settings that are to be seen here. Neighbour tables, and the
 /// processors' queues of received frames (`netdev_max_backlog`), are shared by all namespaces of a host.
-fn needed(ports: usize) -> Vec<(PathBuf, u64)> {
+fn needed(ports: usize) -> Vec<(String, u64)> {
     let ports = ports as u64;
     let entries = (ports * NEIGHBOURS_PER_PORT).max(1024);
     let mut needed = vec![(
@@ -30,10 +28,8 @@ fn needed(ports: usize) -> Vec<(PathBuf, u64)> {
             needed.push((format!("net/{family}/neigh/default/{threshold}"), entries));
         }
     }
-    let paths = needed
-        .into_iter()
-        .map(|(key, least)| (sysctl::path_of(&key), least));
-    paths.filter(|(path, _)| path.exists()).collect()
+    needed.retain(|(key, _)| sysctl::exists(key));
+    needed
 }
 
 /// Raises what a lab with so many ports needs.
@@ -41,19 +37,18 @@ fn needed(ports: usize) -> Vec<(PathBuf, u64)> {
 /// # Errors
 /// When a limit exists but cannot be raised: neighbours or frames would get lost later, in silence.
 pub(crate) fn raise(globals: &Globals, owner: &Owner, ports: usize) -> Result<(), EngineError> {
-    for (path, least) in needed(ports) {
-        globals.set(owner, &path, Wish::AtLeast(least))?;
+    for (key, least) in needed(ports) {
+        globals.set(owner, &sysctl::path_of(&key), Wish::AtLeast(least))?;
     }
     Ok(())
 }
 
 /// The same for the manifest: what each setting is before, and at least while the lab is up.
 pub(crate) fn raised(ports: usize) -> Value {
-    let rows = needed(ports).into_iter().map(|(path, least)| {
-        let before = std::fs::read_to_string(&path).ok();
-        let before = before.and_then(|text| text.trim().parse::<u64>().ok());
+    let rows = needed(ports).into_iter().map(|(key, least)| {
+        let before = sysctl::read_as::<u64>(&key).ok();
         let row = json!({"before": before, "at_least": least});
-        (path.display().to_string(), row)
+        (sysctl::path_of(&key).display().to_string(), row)
     });
     rows.collect::<serde_json::Map<_, _>>().into()
 }

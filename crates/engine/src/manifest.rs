@@ -52,7 +52,8 @@ pub(crate) fn manifest(
 }
 
 /// What the run will be measured against.
-pub(crate) fn bounds(scenario: &Scenario) -> Bounds {
+#[must_use]
+pub fn bounds(scenario: &Scenario) -> Bounds {
     Bounds::with_lateness(scenario.max_lateness.ns().unsigned_abs())
 }
 

@@ -300,6 +300,7 @@ impl Steps {
         }
         let moment = Moment::Within(now_ns);
         let prepared = computed.prepare(&self.wiring, &self.current, moment);
+        Computed::tell_map(&self.wiring, &prepared);
         computed.install(&self.wiring, &self.nodes, prepared)?;
         Ok(())
     }

@@ -307,7 +307,6 @@ impl Part {
 
     fn finish(self, lab: &Lab, interval: Interval) -> Coverage {
         let s = |ns: u64| ns as f64 / 1e9;
-        let name = |id: NodeId| lab.layout.node(id).name.clone();
         let ground = lab
             .layout
             .nodes()
@@ -333,13 +332,12 @@ impl Part {
             .zip(&self.asked)
             .zip(&self.flows)
             .filter_map(|((flow, asked), tally)| {
-                let (from, to) = asked.as_ref()?.ends;
-                let path = flow.action.path();
-                let path = path.map_or_else(String::new, |p| format!(".{}.{}", p.pair, p.number));
+                asked.as_ref()?;
+                let (from, to) = flow.action.way()?;
                 Some(FlowCover {
                     flow: flow.name.to_string(),
-                    from: name(from),
-                    to: format!("{}{path}", name(to)),
+                    from: from.to_string(),
+                    to: to.to_string(),
                     asked_s: s(tally.asked_ns),
                     path_s: s(tally.path_ns),
                     path_ratio: (tally.asked_ns > 0)
@@ -360,11 +358,11 @@ impl Part {
 
 /// The ends of a flow that has two.
 fn asked(lab: &Lab, flow: &constel_scenario::model::Flow) -> Option<Asked> {
-    let (from, to) = flow.action.ends()?;
+    let (from, to) = flow.action.way()?;
     let node = |name: &constel_scenario::model::Name| Some(lab.layout.find(name.as_str())?.id);
     Some(Asked {
-        ends: (node(from)?, node(to)?),
-        path: flow.action.path().map(|path| path.number),
+        ends: (node(from)?, node(&to.node)?),
+        path: to.path.as_ref().map(|path| path.number),
         from_ns: flow.at.ns().unsigned_abs(),
         to_ns: flow.end().ns().unsigned_abs(),
     })

@@ -12,7 +12,7 @@ use constel_link::{EdgeUpdate, Nanos, Quantiles};
 use serde_json::{Value, json};
 
 use crate::common::*;
-use crate::spread::{Errors, Spread};
+use crate::spread::{Errors, Spread, in_rounds};
 use crate::support::link;
 use crate::witness;
 
@@ -143,15 +143,10 @@ pub(crate) fn accuracy(options: &Options) -> Vec<Value> {
             continue;
         }
         let _busy = (load == "busy").then(Busy::begin);
-        let mut measured: Vec<Vec<Round>> = cases.iter().map(|_| Vec::new()).collect();
-        for _ in 0..options.rounds {
-            for (case, rounds) in cases.iter().zip(&mut measured) {
-                rounds.push(match case.delay_ns {
-                    None => over_veth(options, *case, &bare_sockets),
-                    Some(delay_ns) => over_relay(options, *case, delay_ns, &sockets, handle),
-                });
-            }
-        }
+        let measured = in_rounds(options.rounds, &cases, |case| match case.delay_ns {
+            None => over_veth(options, *case, &bare_sockets),
+            Some(delay_ns) => over_relay(options, *case, delay_ns, &sockets, handle),
+        });
         let (mut aimed, mut p50s, mut p99s) = (0, 0, 0);
         for (case, rounds) in cases.iter().zip(&measured) {
             let errors = Errors::of(&rounds.iter().map(|r| r.errors).collect::<Vec<_>>());

@@ -10,7 +10,7 @@ use constel_link::{Delay, EdgeUpdate, Impairment, PortId, Quantiles, QueueLimit,
 use serde_json::{Value, json};
 
 use crate::common::*;
-use crate::spread::{Errors, Spread};
+use crate::spread::{Errors, Spread, in_rounds};
 use crate::support::{ETH0, Node, Raw, frame, link, set};
 
 const FLOODERS: u32 = 50;
@@ -67,13 +67,10 @@ fn over_veth(options: &Options) -> Vec<Value> {
     }
     let senders = senders(&pairs);
     let cases = [("veth, alone", false), ("veth, flooded", true)];
-    let mut measured = cases.map(|_| Vec::new());
-    for _ in 0..options.rounds {
-        for ((_, flooded), rounds) in cases.iter().zip(&mut measured) {
-            let flood = flooded.then_some(&senders[..]);
-            rounds.push(one(options, &victim, 0, flood, None));
-        }
-    }
+    let measured = in_rounds(options.rounds, &cases, |(_, flooded)| {
+        let flood = flooded.then_some(&senders[..]);
+        one(options, &victim, 0, flood, None)
+    });
     let rows = cases.iter().zip(&measured);
     rows.map(|((name, _), rounds)| row(options, name, rounds))
         .collect()
@@ -112,19 +109,16 @@ fn over_relay(options: &Options) -> Vec<Value> {
         ("relay, 1 Mbit/s edges flooded", Some(limited)),
         ("relay, unlimited edges flooded", Some(unlimited)),
     ];
-    let mut measured = cases.map(|_| Vec::new());
-    for _ in 0..options.rounds {
-        for ((_, flooded), rounds) in cases.iter().zip(&mut measured) {
-            let mut changes = link(0, 1, 10 * MS);
-            for n in 0..FLOODERS {
-                changes.push(set(2 + 2 * n, 3 + 2 * n, flooded.unwrap_or(limited)));
-            }
-            handle.apply(EdgeUpdate { changes }, None).unwrap();
-            handle.clear_lateness().unwrap();
-            let flood = flooded.is_some().then_some(&senders[..]);
-            rounds.push(one(options, &victim, 10 * MS, flood, Some(&handle)));
+    let measured = in_rounds(options.rounds, &cases, |(_, flooded)| {
+        let mut changes = link(0, 1, 10 * MS);
+        for n in 0..FLOODERS {
+            changes.push(set(2 + 2 * n, 3 + 2 * n, flooded.unwrap_or(limited)));
         }
-    }
+        handle.apply(EdgeUpdate { changes }, None).unwrap();
+        handle.clear_lateness().unwrap();
+        let flood = flooded.is_some().then_some(&senders[..]);
+        one(options, &victim, 10 * MS, flood, Some(&handle))
+    });
     let rows = cases.iter().zip(&measured);
     rows.map(|((name, _), rounds)| row(options, name, rounds))
         .collect()

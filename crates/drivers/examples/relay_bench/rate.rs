@@ -13,7 +13,7 @@ use constel_link::{Delay, EdgeUpdate, Impairment, PortId, QueueLimit};
 use serde_json::{Value, json};
 
 use crate::common::*;
-use crate::spread::Spread;
+use crate::spread::{Spread, in_rounds};
 use crate::support::{real_ns, set, set_option};
 use crate::witness;
 
@@ -109,12 +109,9 @@ pub(crate) fn rate(options: &Options) -> Vec<Value> {
             })
         })
         .collect();
-    let mut measured: Vec<Vec<Round>> = cases.iter().map(|_| Vec::new()).collect();
-    for _ in 0..options.rounds {
-        for (case, rounds) in cases.iter().zip(&mut measured) {
-            rounds.push(one(options, *case, &sockets, handle));
-        }
-    }
+    let measured = in_rounds(options.rounds, &cases, |case| {
+        one(options, *case, &sockets, handle)
+    });
     let rows = cases.iter().zip(&measured);
     let results: Vec<Value> = rows.map(|(case, r)| row(options, *case, r)).collect();
     let worst = |rounds: &Vec<Round>| Spread::of(rounds.iter().map(|r| r.worst)).median;

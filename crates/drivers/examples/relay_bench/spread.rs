@@ -3,6 +3,21 @@
 use constel_link::Quantiles;
 use serde::Serialize;
 
+/// Measures all cases so many times, each in turn: the rounds of each.
+pub(crate) fn in_rounds<C, R>(
+    rounds: usize,
+    cases: &[C],
+    mut one: impl FnMut(&C) -> R,
+) -> Vec<Vec<R>> {
+    let mut measured: Vec<Vec<R>> = cases.iter().map(|_| Vec::new()).collect();
+    for _ in 0..rounds {
+        for (case, rounds) in cases.iter().zip(&mut measured) {
+            rounds.push(one(case));
+        }
+    }
+    measured
+}
+
 /// A figure of several rounds.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Spread {

@@ -5,15 +5,13 @@ use std::os::fd::{AsFd, AsRawFd};
 use constel_host::netlink::{Attributes, Tc};
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder};
 
+use crate::bpf::{self, Aligned};
 use crate::error::{DriverError, Result};
 use crate::relay::mapped::Mapped;
 use crate::relay::object::{bpf_error, page_bytes};
 
 use super::layout::{Counts, FIRST_PORT, FIRST_TRUNK};
 
-/// BPF's ELF reader wants the object aligned.
-#[repr(C, align(8))]
-struct Aligned<T: ?Sized>(T);
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/edt.bpf.o")));
 
 /// Of the kernel's `pkt_cls.h`.
@@ -78,8 +76,7 @@ impl Programs {
     }
 
     pub(super) fn map(&self, name: &str) -> Result<libbpf_rs::Map<'_>> {
-        let found = self.object.maps().find(|m| m.name() == name);
-        found.ok_or_else(|| DriverError::Unable(format!("the BPF object has no map {name}")))
+        bpf::map(&self.object, name)
     }
 
     /// Map the memory of an array.
@@ -102,10 +99,7 @@ impl Programs {
         parent: u32,
     ) -> Result<Tc<'static>> {
         let name = program.name();
-        let found = self.object.progs().find(|p| p.name() == name);
-        let found = found
-            .ok_or_else(|| DriverError::Unable(format!("the BPF object has no program {name}")))?;
-        let fd = found.as_fd().as_raw_fd() as u32;
+        let fd = bpf::program(&self.object, name)?.as_fd().as_raw_fd() as u32;
         let options = Attributes::default()
             .u32(TCA_BPF_FD, fd)
             .text(TCA_BPF_NAME, name)
@@ -141,18 +135,8 @@ pub(super) fn from_bytes<T: Copy>(bytes: &[u8]) -> Option<T> {
     (bytes.len() >= size_of::<T>()).then(|| unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
 }
 
-/// The constants are three u32 in the order of their definition; checked, because a wrong order would steer frames
-/// to wrong interfaces.
 fn set_constants(value: Option<&mut [u8]>, trunks: u32) -> Result<()> {
-    let expected = [0, FIRST_TRUNK, FIRST_PORT];
-    let is_as_expected = value.as_deref().is_some_and(|v| {
-        v.len() == 12
-            && expected
-                .iter()
-                .zip(v.chunks_exact(4))
-                .all(|(e, bytes)| e.to_ne_bytes() == bytes)
-    });
-    let Some(value) = value.filter(|_| is_as_expected) else {
+    let Some(value) = bpf::constants(value, &[0, FIRST_TRUNK, FIRST_PORT]) else {
         return Err(DriverError::Unable(
             "the BPF object's constants are not those expected".into(),
         ));

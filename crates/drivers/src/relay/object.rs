@@ -8,10 +8,8 @@ use libbpf_rs::{MapCore, Object, ObjectBuilder, PrintLevel};
 use super::error::{RelayError, Result};
 use super::layout::{Back, Cpu, Desc, FIRST_PORT, FIRST_UPLINK, Port, SHARD_PORTS, SLOT_BYTES};
 use super::mapped::Mapped;
+use crate::bpf::{self, Aligned};
 
-/// BPF's ELF reader wants the object aligned.
-#[repr(C, align(8))]
-struct Aligned<T: ?Sized>(T);
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/relay.bpf.o")));
 
 /// What libbpf had to say lately.
@@ -208,18 +206,9 @@ fn find_map<'a>(object: &'a Object, name: &str) -> Result<libbpf_rs::Map<'a>> {
         .ok_or_else(|| RelayError::Config(format!("the BPF object has no map {name}")))
 }
 
-/// The constants are four u32 in the order of their definition; checked, because a wrong order
-/// would steer frames to wrong interfaces.
 fn set_constants(value: Option<&mut [u8]>, sizes: Sizes) -> Result<()> {
     let expected = [0, SHARD_PORTS, FIRST_UPLINK, FIRST_PORT];
-    let is_as_expected = value.as_deref().is_some_and(|v| {
-        v.len() == 16
-            && expected
-                .iter()
-                .zip(v.chunks_exact(4))
-                .all(|(e, bytes)| e.to_ne_bytes() == bytes)
-    });
-    let Some(value) = value.filter(|_| is_as_expected) else {
+    let Some(value) = bpf::constants(value, &expected) else {
         return Err(RelayError::Config(
             "the BPF object's constants are not those expected".into(),
         ));

@@ -170,8 +170,7 @@ impl Waiting {
         let rested = period.saturating_sub(start.cpu_ns - self.account.cpu_ns);
         self.account = start;
         let signed = |ns: Nanos| i64::try_from(ns).unwrap_or(i64::MAX);
-        let share = signed(period / PERIOD_NS).saturating_mul(RELIEF_NS)
-            + signed(period % PERIOD_NS) * RELIEF_NS / signed(PERIOD_NS);
+        let share = signed(period).saturating_mul(RELIEF_NS) / signed(PERIOD_NS);
         self.owed_ns = self
             .owed_ns
             .saturating_add(share)

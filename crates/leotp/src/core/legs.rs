@@ -100,12 +100,11 @@ impl Leg {
 
     /// Writes a packet of the sending buffer that leaves now.
     pub(crate) fn emit(&mut self, q: &Queued, now: Nanos, p: &Params, out: &mut Vec<u8>) {
-        let waited = u32::try_from(now.saturating_sub(q.since) / 1000).unwrap_or(u32::MAX);
-        let queued_us = q.queued_us.saturating_add(waited);
+        let waited = (q.since, q.queued_us);
         let header = DataHeader {
             flow: self.flow,
             range: q.range,
-            timing: self.timing.of(now, self.owd, queued_us, q.timed, p),
+            timing: self.timing.of(now, self.owd, waited, q.timed, p),
             fin: q.fin,
             rtx: q.rtx,
         };

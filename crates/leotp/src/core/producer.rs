@@ -419,11 +419,10 @@ impl Producer {
                     continue;
                 }
             }
-            let waited = u32::try_from(now.saturating_sub(since) / 1000).unwrap_or(u32::MAX);
             let header = DataHeader {
                 flow,
                 range: r,
-                timing: leg.timing.of(now, leg.owd, waited, false, &self.params),
+                timing: leg.timing.of(now, leg.owd, (since, 0), false, &self.params),
                 fin: avail.finished && !r.is_meta() && r.end == avail.end,
                 rtx,
             };

@@ -25,23 +25,27 @@ pub(crate) struct TimingChoice {
 }
 
 impl TimingChoice {
-    /// The timing of the packet that leaves now, after `queued_us` in the path's nodes, if it
-    /// is to have one. `owd`: the latest Interest's one-way delay and tag. `must`: it is to
-    /// have one in any case.
+    /// The timing of the packet that leaves now, if it is to have one. `owd`: the latest
+    /// Interest's one-way delay and tag. `waited`: since when here, and us before in the path's
+    /// nodes. `must`: it is to have one in any case.
     pub(crate) fn of(
         &mut self,
         now: Nanos,
         owd: Option<(i64, u16)>,
-        queued_us: u32,
+        waited: (Nanos, u32),
         must: bool,
         p: &Params,
     ) -> Option<Timing> {
         let tag = owd.map(|o| o.1);
-        self.due(now, tag, must, p).then(|| Timing {
-            timestamp: now,
-            interest_owd: owd.map(|o| o.0),
-            tag: tag.unwrap_or(0),
-            queued_us,
+        self.due(now, tag, must, p).then(|| {
+            let (since, before_us) = waited;
+            let here_us = u32::try_from(now.saturating_sub(since) / 1000).unwrap_or(u32::MAX);
+            Timing {
+                timestamp: now,
+                interest_owd: owd.map(|o| o.0),
+                tag: tag.unwrap_or(0),
+                queued_us: before_us.saturating_add(here_us),
+            }
         })
     }
 

@@ -3,7 +3,7 @@
 use constel_units::{DataRate, DataSize, TimeSpan};
 use serde::Serialize;
 
-use super::{Destination, Family, Name, Over, PathOf, Transfer};
+use super::{Destination, Family, Name, Over, Transfer};
 
 /// Software that runs at a stated time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -58,25 +58,18 @@ pub enum Action {
 impl Action {
     /// Client and server; `None` for a command.
     pub fn ends(&self) -> Option<(&Name, &Name)> {
-        match self {
-            Action::Ping(flow) => Some((&flow.from, &flow.to.node)),
-            Action::Iperf3(flow) => Some((&flow.from, &flow.to.node)),
-            Action::Http(flow) => Some((&flow.from, &flow.to.node)),
-            Action::Transfer(flow) => Some((&flow.from, &flow.to.node)),
-            Action::Run(_) => None,
-        }
+        self.way().map(|(from, to)| (from, &to.node))
     }
 
-    /// The disjoint path that it is to take; `None`: whichever way routes lead.
-    pub fn path(&self) -> Option<&PathOf> {
-        let to = match self {
-            Action::Ping(flow) => &flow.to,
-            Action::Iperf3(flow) => &flow.to,
-            Action::Http(flow) => &flow.to,
-            Action::Transfer(flow) => &flow.to,
-            Action::Run(_) => return None,
-        };
-        to.path.as_ref()
+    /// The client and where the flow leads; `None` for a command.
+    pub fn way(&self) -> Option<(&Name, &Destination)> {
+        match self {
+            Action::Ping(flow) => Some((&flow.from, &flow.to)),
+            Action::Iperf3(flow) => Some((&flow.from, &flow.to)),
+            Action::Http(flow) => Some((&flow.from, &flow.to)),
+            Action::Transfer(flow) => Some((&flow.from, &flow.to)),
+            Action::Run(_) => None,
+        }
     }
 }
 

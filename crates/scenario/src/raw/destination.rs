@@ -27,11 +27,6 @@ pub struct PathOf {
     pub number: u8,
 }
 
-impl Destination {
-    /// The same rule as a regular expression, for the JSON schema.
-    const PATTERN: &'static str = r"^[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?\.[1-9][0-9]{0,2})?$";
-}
-
 /// Why a text is no [`Destination`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DestinationError {
@@ -114,7 +109,9 @@ impl JsonSchema for Destination {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "format": "constel-destination", "pattern": Self::PATTERN})
+        let name = Name::PATTERN.trim_matches(['^', '$']);
+        let pattern = format!(r"^{name}(\.{name}\.[1-9][0-9]{{0,2}})?$");
+        json_schema!({"type": "string", "format": "constel-destination", "pattern": pattern})
     }
 }
 
