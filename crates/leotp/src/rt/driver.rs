@@ -95,6 +95,11 @@ impl std::fmt::Debug for Driver {
     }
 }
 
+/// A node's clock that began at `start`, ns.
+fn since(start: Instant) -> Nanos {
+    start.elapsed().as_nanos() as Nanos + 1_000_000_000
+}
+
 impl Driver {
     /// A driver for these sockets. `transparent`: datagrams leave with the
     /// source address the machine names, whoever's it is.
@@ -126,7 +131,7 @@ impl Driver {
 
     /// This node's clock, ns: monotonic, from an epoch of its own.
     pub fn now(&self) -> Nanos {
-        self.start.elapsed().as_nanos() as u64 + 1_000_000_000
+        since(self.start)
     }
 
     /// Counters.
@@ -167,12 +172,16 @@ impl Driver {
             };
             // A few batches per socket and turn, so that sending is not starved.
             for _ in 0..4 {
-                let now = self.start.elapsed().as_nanos() as u64 + 1_000_000_000;
+                let start = self.start;
                 let mut count = 0;
-                let n = s.recv(&mut self.rx, |path, age, bytes| {
-                    count += 1;
-                    m.rx(now - age.min(now), path, bytes);
-                });
+                let n = s.recv(
+                    &mut self.rx,
+                    || since(start),
+                    |path, at, bytes| {
+                        count += 1;
+                        m.rx(at, path, bytes);
+                    },
+                );
                 self.stats.received += count;
                 if n.map_err(RunError::io("receive"))? < 8 {
                     break;

@@ -4,11 +4,14 @@
     reason = "sendmmsg, recvmmsg, epoll_pwait2 and socket options have no safe form in std"
 )]
 
+use crate::Nanos;
 use crate::core::Path;
+mod clocks;
 mod poll;
 pub(crate) mod tcp;
 mod trains;
 
+use clocks::{at_once, wall_clock};
 pub(crate) use poll::{Epoll, cpu_seconds, eventfd, netlink, on_stop_signals};
 use trains::Trains;
 pub(crate) use trains::TxBuffer;
@@ -18,7 +21,6 @@ use std::mem::{size_of, zeroed};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Nothing waits longer in a socket's buffer than this, ns.
 const MAX_AGE_NS: u64 = 1_000_000_000;
@@ -228,12 +230,13 @@ impl Socket {
     }
 
     /// Receives what is there, up to one batch; `f` gets every datagram, trains
-    /// already cut, and how long ago it came, ns. Returns how many messages the
+    /// already cut, and when it came by `clock`, ns. Returns how many messages the
     /// kernel gave.
     pub(crate) fn recv(
         &self,
         rx: &mut RxBuffers,
-        mut f: impl FnMut(Path, u64, &[u8]),
+        clock: impl Fn() -> Nanos,
+        mut f: impl FnMut(Path, Nanos, &[u8]),
     ) -> io::Result<usize> {
         let msgs = rx.prepare();
         // SAFETY: every message points into buffers owned by `rx`, set up just now.
@@ -256,9 +259,7 @@ impl Socket {
             }
             Err(e) => return Err(e),
         };
-        let wall = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |d| d.as_nanos() as u64);
+        let (now, wall) = at_once(clock, wall_clock);
         for i in 0..n {
             let m = rx.parse(i, self.local);
             let Some(src) = m.src else { continue };
@@ -269,7 +270,7 @@ impl Socket {
             };
             let data = &rx.room[i][..m.len];
             for d in data.chunks(m.segment.unwrap_or(m.len).max(1)) {
-                f(Path { src, dst: m.dst }, age, d);
+                f(Path { src, dst: m.dst }, now.saturating_sub(age), d);
             }
         }
         Ok(n)
