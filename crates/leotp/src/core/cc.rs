@@ -390,6 +390,7 @@ mod tests {
     fn half_way_to_m_cwnd_grows_no_more() {
         let p = Params {
             hop_rtt_gain: 1.0,
+            queue_threshold_segments: 2.5,
             ..Params::beyond()
         };
         let (mut cc, mut now) = avoiding(&p);

@@ -119,6 +119,7 @@ mod tests {
     fn params() -> Params {
         Params {
             queue_threshold_ns: 1,
+            decrease: 0.85,
             ..Params::beyond()
         }
     }
@@ -148,7 +149,11 @@ mod tests {
 
     #[test]
     fn what_does_not_drain_is_no_queue() {
-        let (p, mut d) = (Params::beyond(), Drain::default());
+        let p = Params {
+            decrease: 0.85,
+            ..Params::beyond()
+        };
+        let mut d = Drain::default();
         let mut least = f64::MAX;
         // Every packet waits 4 ms for a processor. What arrives is what was asked for.
         let mut mbps = 8.0;

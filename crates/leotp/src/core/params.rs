@@ -233,9 +233,9 @@ impl Params {
             standing_queue: true,
             drain_queue: true,
             new_neighbour_new_hop: true,
-            decrease: 0.85,
+            decrease: 0.9,
             increase_segments: 0.25,
-            queue_threshold_segments: 2.5,
+            queue_threshold_segments: 1.5,
             target_buffer_bytes: 8 * 1400,
             ..Self::default()
         }
