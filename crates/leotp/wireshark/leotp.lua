@@ -83,12 +83,10 @@ local function data(buf, t, flags, fl, vph)
   return first, first + more
 end
 
-function leotp.dissector(buf, pinfo, tree)
-  if buf:len() < 10 then return 0 end
+-- One packet of LEOTP; what it is, in words.
+local function packet(buf, tree)
   local version, kind = bit.rshift(buf(0, 1):uint(), 4), bit.band(buf(0, 1):uint(), 0x0f)
-  if version ~= 3 or not types[kind] then return 0 end
-  pinfo.cols.protocol = "LEOTP"
-  local t = tree:add(leotp, buf())
+  local t = tree:add(leotp, buf)
   t:add(f.version, buf(0, 1))
   t:add(f.type, buf(0, 1))
   local flags, fl = t:add(f.flags, buf(1, 1)), buf(1, 1):uint()
@@ -101,13 +99,55 @@ function leotp.dissector(buf, pinfo, tree)
   end
   if not first then
     t:add_proto_expert_info(bad, "not as long as it must be")
-    return buf:len()
+    return types[kind] .. " malformed"
   end
   local meta = first >= UInt64(0, 0x40000000)
   local what = meta and "metadata" or string.format("[%s, %s)", tostring(first), tostring(last))
   local extra = (has(fl, 2) and " repair" or "") .. (kind ~= 1 and has(fl, 1) and " end" or "")
   if kind == 1 then extra = extra .. string.format(" rate %.3f Mbit/s", buf(34, 8):uint64():tonumber() / 1e6) end
-  pinfo.cols.info = string.format("%s %s %s%s", types[kind], tostring(buf(2, 8):bytes()), what, extra)
+  return string.format("%s %s %s%s", types[kind], tostring(buf(2, 8):bytes()), what, extra)
+end
+
+-- Whether a packet of this version begins here.
+local function begins(raw, at)
+  local byte = raw:byte(at + 1)
+  return at + 10 <= #raw and bit.rshift(byte, 4) == 3 and types[bit.band(byte, 0x0f)] ~= nil
+end
+
+-- Where the first datagram of a train ends. A capture on the host that sends or receives sees datagrams of equal length
+-- before they are parted (GSO) or after they were joined (GRO): in front of each but the first stand type and flow id.
+-- An Interest says how long it is; Data does not, so the same 8 bytes of flow id must follow at equal distances.
+local function first_length(raw)
+  local all = #raw
+  if bit.band(raw:byte(1), 0x0f) == 1 then
+    local length = all >= 46 and 46 + raw:byte(45) * 256 + raw:byte(46) or all
+    return begins(raw, length) and length or all
+  end
+  local flow, from = raw:sub(3, 10), 11
+  while true do
+    local found = raw:find(flow, from, true)
+    if not found then return all end
+    local length, fits = found - 3, true
+    for at = length, all - 1, length do
+      fits = fits and begins(raw, at) and raw:sub(at + 3, at + 10) == flow
+    end
+    if fits then return length end
+    from = found + 1
+  end
+end
+
+function leotp.dissector(buf, pinfo, tree)
+  local raw = buf:raw()
+  if not begins(raw, 0) then return 0 end
+  pinfo.cols.protocol = "LEOTP"
+  local length, train, what, at = first_length(raw), 0, nil, 0
+  while at < #raw do
+    local n = math.min(length, #raw - at)
+    what = packet(buf(at, n):tvb(), tree)
+    at, train = at + n, train + 1
+    if train == 1 then pinfo.cols.info = what end
+  end
+  if train > 1 then pinfo.cols.info:append(string.format(", to %s (%d packets)", what, train)) end
   return buf:len()
 end
 
