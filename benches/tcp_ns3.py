@@ -7,7 +7,8 @@
 
 Same rate, delays, queue (drop-tail, one bandwidth-delay product), loss (independent, on the way
 there only), segment size and times; receive and send buffers do not limit. ns-3's congestion
-controls are its own models, not Linux's code: reno is TcpLinuxReno, cubic TcpCubic, bbr TcpBbr.
+controls are its own models, not Linux's code: reno is TcpLinuxReno, cubic TcpCubic, bbr TcpBbr; and hybla TcpHybla,
+westwood TcpWestwoodPlus, vegas TcpVegas (`relay_bench --only tcp --controls hybla,westwood,vegas`: Constel's BPF programs).
 What Linux has other defaults for is set to Linux's: an acknowledgement for every other segment or
 after 40 ms, a retransmission timer of 200 ms at least. Where results wander (reno and cubic with
 loss) ns-3 runs with RUNS seeds, and its mean counts. It all happens in simulated time: what ns-3
@@ -25,7 +26,8 @@ import sys
 
 RATE_BPS = 20_000_000
 MSS_BYTES = 1448
-MODELS = {"reno": "ns3::TcpLinuxReno", "cubic": "ns3::TcpCubic", "bbr": "ns3::TcpBbr"}
+MODELS = {"reno": "ns3::TcpLinuxReno", "cubic": "ns3::TcpCubic", "bbr": "ns3::TcpBbr",
+          "hybla": "ns3::TcpHybla", "westwood": "ns3::TcpWestwoodPlus", "vegas": "ns3::TcpVegas"}
 RUNS = 3
 
 

@@ -88,7 +88,8 @@ static __always_inline bool in_slow_start(struct tcp_sock *tp)
 /* A window that the application does not fill says nothing about the network (RFC 7661). */
 static __always_inline bool window_is_used(struct tcp_sock *tp)
 {
-	if (tp->is_cwnd_limited)
+	/* Which bit it is differs between kernels: a plain read would take the one it is here. */
+	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
 		return true;
 	return in_slow_start(tp) && tp->snd_cwnd < 2 * tp->max_packets_out;
 }

@@ -34,6 +34,8 @@ pub(crate) struct Options {
     pub(crate) path: Option<String>,
     /// TCP with this round trip only.
     pub(crate) rtt_ms: Option<u64>,
+    /// TCP with these congestion controls.
+    pub(crate) controls: Vec<String>,
     /// What losses follow from.
     pub(crate) seed: u64,
     pub(crate) priority: Priority,

@@ -2,7 +2,8 @@
 //!
 //!     cargo run --release -p constel-drivers --example relay_bench -- [--json] [--seconds N] [--rounds N]
 //!         [--only accuracy|rate|handover|throughput|forwarding|isolation|tcp|square|update]
-//!         [--load idle|busy] [--hops N] [--path NAME] [--rtt-ms N] [--seed N] [--nice] [--lead-us N]
+//!         [--load idle|busy] [--hops N] [--path NAME] [--rtt-ms N] [--controls reno,cubic,bbr] [--seed N] [--nice]
+//!         [--lead-us N]
 //!
 //! Everything happens in namespaces made here. Delay, rate, isolation and updates are measured in rounds, each of
 //! which goes through all cases; of every figure the median of the rounds counts, with the least and the greatest
@@ -39,6 +40,7 @@ fn main() {
         hops: None,
         path: None,
         rtt_ms: None,
+        controls: ["reno", "cubic", "bbr"].map(String::from).into(),
         seed: 1,
         priority: Priority::RealTime,
         lead_ns: 80_000,
@@ -72,6 +74,7 @@ fn main() {
                 Ok(ms) => options.rtt_ms = Some(ms),
                 Err(_) => fail("--rtt-ms needs a number".into()),
             },
+            "--controls" => options.controls = value().split(',').map(String::from).collect(),
             "--seed" => match value().parse() {
                 Ok(seed) => options.seed = seed,
                 Err(_) => fail("--seed needs a number".into()),
