@@ -148,18 +148,24 @@ def memory(ns, binary):
     return {"mbps": round(json.loads(got.stdout)["rate_bps"] / 1e6, 2), "idle_mib": round(idle / 2**20, 2), "busy_mib": round(busy / 2**20, 2)}
 
 
-def in_lab(out, flows):
+def measured(part, ns, flows, sender, receiver, to, back, router=None):
+    """One row for each flow; LEOTP has a Midnode on the router, if there is one."""
+    rows = []
+    for w in flows:
+        rows.append(run(ns, sender, receiver, to, back, w, router if w.startswith("leotp") else None))
+        print(part, rows[-1], flush=True)
+    return rows
+
+
+def in_lab(flows):
     """The same through a lab: sender, router and receiver are its nodes, its relay moves the frames. Nothing is kept off the
-    relay's processor, as nothing is in the other two."""
+    relay's processor, as nothing is in the other two. Rows, and the lab's verdict."""
     with Lab(chain_scenario(2, 600, 1.5, 100_000, queue="16 MiB", slots=99), "leotp-bench", apart=False) as l:
         sender, router, receiver = map(node, range(3))
-        to, back = l.address(receiver), l.address(sender)
-        for w in flows:
-            out.append(run(l, sender, receiver, to, back, w, router if w.startswith("leotp") else None))
-            print("lab", out[-1], flush=True)
+        rows = measured("lab", l, flows, sender, receiver, l.address(receiver), l.address(sender), router)
     verdict = l.verdict()
     print("  verdict", verdict, flush=True)
-    return verdict
+    return rows, verdict
 
 
 def main():
@@ -181,15 +187,9 @@ def main():
         ns.sh("sender", "ip route add 10.9.2.0/24 via 10.9.1.2")
         ns.sh("receiver", "ip route add 10.9.1.0/24 via 10.9.2.2")
         if "loopback" in wanted:
-            out["loopback"] = []
-            for w in flows:
-                out["loopback"].append(run(ns, "sender", "sender", "127.0.0.1", "127.0.0.1", w))
-                print("loopback", out["loopback"][-1], flush=True)
+            out["loopback"] = measured("loopback", ns, flows, "sender", "sender", "127.0.0.1", "127.0.0.1")
         if "path" in wanted:
-            out["path"] = []
-            for w in flows:
-                out["path"].append(run(ns, "sender", "receiver", "10.9.2.1", "10.9.1.1", w, "router" if w.startswith("leotp") else None))
-                print("path", out["path"][-1], flush=True)
+            out["path"] = measured("path", ns, flows, "sender", "receiver", "10.9.2.1", "10.9.1.1", "router")
         if "memory" in wanted:
             out["memory"] = {name: memory(ns, b) for name, b in (("glibc", LEOTP), ("musl, static", STATIC)) if os.path.exists(b)}
             print("memory of a Midnode", out["memory"], flush=True)
@@ -199,8 +199,7 @@ def main():
     finally:
         ns.close()
     if "lab" in wanted:
-        out["lab"] = []
-        out["lab_verdict"] = in_lab(out["lab"], flows)
+        out["lab"], out["lab_verdict"] = in_lab(flows)
     with open(file, "w") as f:
         json.dump(out, f, indent=1)
         f.write("\n")

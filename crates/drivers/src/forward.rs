@@ -15,11 +15,13 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use constel_host::netns::NetNs;
 use constel_link::{MAC_PREFIX, PortId};
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder};
 
 use crate::bpf::{self, Aligned};
 use crate::error::{DriverError, Result};
+use crate::probe::Feature;
 use crate::relay::mapped::Mapped;
 use crate::relay::object::{attach_tcx, bpf_error, page_bytes};
 
@@ -180,6 +182,25 @@ impl Forwarder {
         }
     }
 }
+
+/// Whether this host can do it, tried in a namespace of its own.
+#[must_use]
+pub fn probe() -> Feature {
+    let addresses = BTreeMap::from([(Ipv6Addr::LOCALHOST.into(), 0)]);
+    let tried = NetNs::new()
+        .and_then(|node| node.run(|| Forwarder::new(1, 1, &addresses)?.attach(LOOPBACK)));
+    let result = tried.map_or_else(|e| Err(e.to_string()), |r| r.map_err(|e| e.to_string()));
+    Feature {
+        name: "routing.forwarding: map",
+        works: result.is_ok(),
+        detail: result.err().unwrap_or_default(),
+        remedy: "Linux 6.6 or newer with CONFIG_BPF_SYSCALL and CONFIG_NET_XGRESS, and CAP_BPF, CAP_NET_ADMIN; without, \
+                 scenarios leave `forwarding` out",
+    }
+}
+
+/// Index of `lo` in every namespace.
+const LOOPBACK: u32 = 1;
 
 /// The one form of both families' addresses.
 fn key(address: IpAddr) -> [u8; 16] {

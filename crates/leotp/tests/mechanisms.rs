@@ -4,7 +4,7 @@ mod vnet;
 
 use leotp::core::{Midnode, Params, Path, Producer};
 use std::rc::Rc;
-use vnet::ends::{Chain, FLOW, Pattern, Sink};
+use vnet::ends::{Chain, FLOW, Pattern, Sink, interest};
 use vnet::*;
 
 fn hops(n: usize, loss: f64) -> Vec<LinkSpec> {
@@ -109,23 +109,8 @@ fn leaps_in_interests_do_not_amplify() {
     };
     let (mut paid, mut bytes) = (0, 0);
     for i in 0..1000u64 {
-        let mut b = Vec::new();
-        leotp::wire::Interest {
-            flow: 7,
-            range: leotp::wire::Range {
-                start: i * 40_000,
-                end: i * 40_000 + 100,
-            },
-            timestamp: 0,
-            rate_bps: 1_000_000,
-            rtx: false,
-            fresh: false,
-            bare: false,
-            sparse: false,
-            tag: 1,
-            padding: 0,
-        }
-        .encode(&mut b);
+        let (start, end) = (i * 40_000, i * 40_000 + 100);
+        let b = interest(7, leotp::wire::Range { start, end }, 1_000_000);
         paid += 100;
         m.handle_datagram(S + i * MS, up, &b);
         let mut out = Vec::new();

@@ -50,13 +50,15 @@ pub(crate) fn run(args: &Check) -> Outcome {
     } else {
         let on_cables = match hosts {
             0 => String::new(),
-            n => format!(", {n} hosts"),
+            n => format!(", {}", some(n, "host")),
         };
         output::text(&format!(
-            "{}: good: {satellites} satellites, {stations} stations{on_cables}, {} edges at 0 s, {} flows\n",
+            "{}: good: {}, {}{on_cables}, {} at 0 s, {}\n",
             loaded.file,
-            document.edges.len(),
-            lab.scenario.traffic.len(),
+            some(satellites, "satellite"),
+            some(stations, "station"),
+            some(document.edges.len(), "edge"),
+            some(lab.scenario.traffic.len(), "flow"),
         ))?;
         output::text(&sorted_text(lab))?;
         output::text(&super::scenario::age_warnings(lab))?;
@@ -69,6 +71,11 @@ pub(crate) fn run(args: &Check) -> Outcome {
         }
     }
     Ok(Exit::Done)
+}
+
+/// `1 flow`, `2 flows`.
+fn some(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 /// What was found in element files: shells, and why objects are in none.

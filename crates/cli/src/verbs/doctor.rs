@@ -53,6 +53,12 @@ pub(crate) fn run(args: &Json) -> Outcome {
         "area": "driver", "name": "links.driver: auto", "ok": chosen.is_ok(), "required": true,
         "detail": format!("{in_use}: {why}"), "remedy": "",
     }));
+    let map = constel_drivers::forward::probe();
+    items.push(json!({
+        "area": "routing", "name": map.name, "ok": map.works, "required": false,
+        "detail": if map.works { "optional" } else { map.detail.lines().next().unwrap_or_default() },
+        "remedy": if map.works { "" } else { map.remedy },
+    }));
     let path = search_path();
     for (program, package) in SOFTWARE {
         let found = find_command(OsStr::new(program), &path);

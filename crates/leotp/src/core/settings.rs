@@ -31,7 +31,9 @@ impl Params {
                 continue;
             };
             let Some(slot) = all.get_mut(name) else {
-                wrong.push(format!("{setting}: no such parameter"));
+                wrong.push(format!(
+                    "{setting}: no such parameter (--set help lists all)"
+                ));
                 continue;
             };
             match serde_json::from_str::<serde_json::Value>(value) {
@@ -49,10 +51,37 @@ impl Params {
         Ok(params)
     }
 
-    /// Every parameter and its value, for people.
+    /// Every parameter with its value, and below it what it means: the comments of [`Params`] themselves.
     pub fn listed(&self) -> String {
-        serde_json::to_value(self).map_or_else(|e| e.to_string(), |v| format!("{v:#}"))
+        let all = serde_json::to_value(self).unwrap_or_default();
+        let mut text = String::new();
+        for (name, meaning) in meanings() {
+            text += &format!("{name}={}\n", all[name]);
+            for line in meaning {
+                text += &format!("    {line}\n");
+            }
+        }
+        text
     }
+}
+
+/// The names of all parameters and the lines of their comments, as the source has them.
+fn meanings() -> Vec<(&'static str, Vec<&'static str>)> {
+    let source = include_str!("params.rs");
+    let fields = source.split_once("pub struct Params {").map_or("", |s| s.1);
+    let fields = fields.split_once("\n}").map_or(fields, |s| s.0);
+    let (mut found, mut comment) = (Vec::new(), Vec::new());
+    for line in fields.lines().map(str::trim) {
+        if let Some(text) = line.strip_prefix("///") {
+            comment.push(text.trim());
+        } else if let Some((name, _)) = line
+            .strip_prefix("pub ")
+            .and_then(|field| field.split_once(':'))
+        {
+            found.push((name, std::mem::take(&mut comment)));
+        }
+    }
+    found
 }
 
 fn same_kind(slot: &serde_json::Value, value: &serde_json::Value) -> bool {
@@ -73,6 +102,21 @@ mod tests {
             Params::variant(name).unwrap().validate().unwrap();
         }
         assert_eq!(Params::variant("nope"), None);
+    }
+
+    #[test]
+    fn every_parameter_is_listed_with_its_meaning() {
+        let all = serde_json::to_value(Params::beyond()).unwrap();
+        let found = meanings();
+        assert_eq!(found.len(), all.as_object().unwrap().len());
+        for (name, meaning) in &found {
+            assert!(!all[name].is_null() && !meaning.is_empty(), "{name}");
+        }
+        let text = Params::beyond().listed();
+        assert!(
+            text.contains("rto_backoff=1.5\n    Growth of the resending interval per timeout: 1.5"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -52,6 +52,7 @@ impl FetchOptions {
 pub struct Fetch {
     driver: Driver,
     consumer: Consumer,
+    flow: u64,
     patience: Option<Duration>,
     last_news: Instant,
     last_bytes: u64,
@@ -88,6 +89,7 @@ impl Fetch {
         let mut f = Self {
             driver,
             consumer,
+            flow: o.flow,
             patience: o.patience,
             last_news: Instant::now(),
             last_bytes: 0,
@@ -121,13 +123,18 @@ impl Fetch {
             && self.last_news.elapsed() > p
             && !self.is_done()
         {
-            let e = io::Error::new(
-                io::ErrorKind::TimedOut,
-                format!("nothing new for {} s", p.as_secs()),
-            );
+            let from = self.consumer.path().dst;
+            let what = if self.consumer.meta().is_none() && got == 0 {
+                format!("no answer from {from} for flow {:016x}", self.flow)
+            } else {
+                format!("nothing new from {from}")
+            };
             return Err(RunError::Io {
-                what: String::from("fetch"),
-                source: e,
+                what,
+                source: io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    format!("waited {} s", p.as_secs()),
+                ),
             });
         }
         self.next_bytes()

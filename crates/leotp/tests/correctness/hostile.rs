@@ -1,6 +1,6 @@
 //! What others send costs no more than it may: no panic, bounded state, bounded answers.
 
-use crate::vnet::ends::Pattern;
+use crate::vnet::ends::{Pattern, interest};
 use crate::vnet::*;
 use leotp::core::{Consumer, Midnode, Params, Path, Producer};
 use proptest::prelude::*;
@@ -68,25 +68,9 @@ proptest! {
 }
 
 /// An Interest for a segment.
-fn interest(flow: u64, start: u64, rate_bps: u64) -> Vec<u8> {
-    let mut b = vec![];
-    leotp::wire::Interest {
-        flow,
-        range: leotp::wire::Range {
-            start,
-            end: start + 1400,
-        },
-        timestamp: 0,
-        rate_bps,
-        rtx: false,
-        fresh: false,
-        bare: false,
-        sparse: false,
-        tag: 0,
-        padding: 0,
-    }
-    .encode(&mut b);
-    b
+fn segment(flow: u64, start: u64, rate_bps: u64) -> Vec<u8> {
+    let end = start + 1400;
+    interest(flow, leotp::wire::Range { start, end }, rate_bps)
 }
 
 #[test]
@@ -95,7 +79,7 @@ fn state_expires() {
     let mut mid = Midnode::new(p.clone()).unwrap();
     let mut out = vec![];
     for port in 0..1000 {
-        let b = interest(1, 0, 1_000_000);
+        let b = segment(1, 0, 1_000_000);
         mid.handle_datagram(
             S,
             Path {
@@ -219,7 +203,7 @@ fn one_peer_cannot_fill_a_midnode() {
                 start: k * 1400,
                 end: k * 1400 + 1400,
             };
-            let mut b = interest(port.into(), k * 1400, 10_000);
+            let mut b = segment(port.into(), k * 1400, 10_000);
             mid.handle_datagram(S, up, &b);
             b.clear();
             leotp::wire::DataHeader {

@@ -12,6 +12,25 @@ pub fn byte(flow: u64, pos: u64) -> u8 {
     (x >> 56) as u8
 }
 
+/// A plain Interest, as a packet.
+pub fn interest(flow: u64, range: leotp::wire::Range, rate_bps: u64) -> Vec<u8> {
+    let mut b = vec![];
+    leotp::wire::Interest {
+        flow,
+        range,
+        timestamp: 0,
+        rate_bps,
+        rtx: false,
+        fresh: false,
+        bare: false,
+        sparse: false,
+        tag: 1,
+        padding: 0,
+    }
+    .encode(&mut b);
+    b
+}
+
 /// A flow whose bytes are computed.
 pub struct Pattern {
     pub flow: u64,

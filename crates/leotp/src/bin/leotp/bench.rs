@@ -33,7 +33,7 @@ pub(crate) struct ServerArgs {
 
 #[derive(clap::Args)]
 pub(crate) struct ClientArgs {
-    /// The bench server, HOST:PORT.
+    /// The bench server, HOST or HOST:PORT (default 5047).
     remote: String,
     /// Seconds to measure.
     #[arg(short, long, default_value_t = 10)]
@@ -163,6 +163,12 @@ fn client(a: &ClientArgs) -> Result<(), Failure> {
             human_rate(rate),
             leotp::rt::cpu_seconds()
         );
+    }
+    if total == 0 && !stop_requested() {
+        return Err(Failure::Nothing(format!(
+            "nothing came from {}; does `leotp bench server` run there?",
+            a.remote
+        )));
     }
     Ok(())
 }

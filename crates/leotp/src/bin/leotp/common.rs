@@ -5,10 +5,14 @@ use leotp::rt::RunError;
 use std::fmt;
 use std::io::IsTerminal;
 
-/// An error and the exit code it means: 1 failed, 2 usage, 5 host not able.
+/// Why a verb ends early, and the exit code it means: 0 help was asked for, 1 failed, 2 usage, 5 host not able.
 #[derive(Debug)]
 pub(crate) enum Failure {
+    /// Text that was asked for.
+    Help(String),
     Usage(String),
+    /// A measurement without anything to measure.
+    Nothing(String),
     Run(RunError),
     Io(String, std::io::Error),
 }
@@ -16,13 +20,14 @@ pub(crate) enum Failure {
 impl Failure {
     pub(crate) fn code(&self) -> u8 {
         match self {
+            Self::Help(_) => 0,
             Self::Usage(_) | Self::Run(RunError::Params(_)) => 2,
             Self::Run(RunError::Io { source, .. })
                 if source.kind() == std::io::ErrorKind::PermissionDenied =>
             {
                 5
             }
-            Self::Run(_) | Self::Io(..) => 1,
+            Self::Run(_) | Self::Io(..) | Self::Nothing(_) => 1,
         }
     }
 }
@@ -30,7 +35,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Usage(s) => f.write_str(s),
+            Self::Help(s) | Self::Usage(s) | Self::Nothing(s) => f.write_str(s),
             Self::Run(e) => e.fmt(f),
             Self::Io(what, e) => write!(f, "{what}: {e}"),
         }
@@ -49,7 +54,8 @@ pub(crate) struct ParamArgs {
     /// faithful: the paper as printed. published: the constants of the authors' program. beyond: ours.
     #[arg(long, default_value = "faithful", value_parser = Params::VARIANTS)]
     variant: String,
-    /// Set a protocol parameter, e.g. --set cache_bytes=1048576 (repeatable; --set help lists all).
+    /// Set a protocol parameter, e.g. --set cache_bytes=1048576 (repeatable; --set help lists
+    /// all with their meaning).
     #[arg(long = "set", value_name = "NAME=VALUE")]
     set: Vec<String>,
 }
@@ -59,10 +65,7 @@ impl ParamArgs {
         // clap lets no other name pass.
         let base = Params::variant(&self.variant).unwrap_or_default();
         if self.set.iter().any(|s| s == "help") {
-            let all = base.listed();
-            return Err(Failure::Usage(format!(
-                "parameters and their values:\n{all}"
-            )));
+            return Err(Failure::Help(base.listed()));
         }
         base.with_settings(&self.set)
             .map_err(|e| Failure::Run(e.into()))

@@ -1,16 +1,17 @@
 //! `leotp get`.
 
 use crate::common::{Failure, ParamArgs, draw, human_bytes, human_rate, parse_flow, read_key};
-use leotp::rt::{Fetch, FetchOptions, catch_signals, stop_requested};
+use leotp::core::FlowError;
+use leotp::rt::{DEFAULT_PORT, Fetch, FetchOptions, RunError, catch_signals, stop_requested};
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Read, Write};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The Producer, HOST:PORT.
+    /// The Producer, HOST or HOST:PORT (default 5047).
     remote: String,
     /// Flow id, hexadecimal.
     #[arg(value_parser = parse_flow)]
@@ -39,11 +40,15 @@ pub(crate) struct Args {
     params: ParamArgs,
 }
 
+/// The address of HOST, HOST:PORT, [IPv6] or [IPv6]:PORT.
 pub(crate) fn resolve(s: &str) -> Result<SocketAddr, Failure> {
-    let all = s
-        .to_socket_addrs()
-        .map_err(|e| Failure::Io(format!("resolve {s}"), e))?;
-    all.into_iter()
+    let bare = s.strip_prefix('[').and_then(|s| s.strip_suffix(']'));
+    let all = match bare.unwrap_or(s).parse::<IpAddr>() {
+        Ok(ip) => return Ok((ip, DEFAULT_PORT).into()),
+        Err(_) if !s.contains(':') => (s, DEFAULT_PORT).to_socket_addrs(),
+        Err(_) => s.to_socket_addrs(),
+    };
+    all.map_err(|e| Failure::Io(format!("resolve {s}"), e))?
         .next()
         .ok_or_else(|| Failure::Usage(format!("{s}: no address")))
 }
@@ -75,6 +80,7 @@ fn open_part(path: &PathBuf, resume: bool) -> std::io::Result<(File, u64, blake3
 
 pub(crate) fn run(a: &Args) -> Result<(), Failure> {
     catch_signals()?;
+    let params = a.params.params()?;
     let stdout = a.output.as_os_str() == "-";
     if stdout && a.resume {
         return Err(Failure::Usage(String::from(
@@ -100,7 +106,7 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
         local: a.bind,
         patience: (a.patience > 0).then(|| Duration::from_secs(a.patience)),
         key: a.key_file.as_deref().map(read_key).transpose()?,
-        params: a.params.params()?,
+        params,
     };
     let began = Instant::now();
     let mut fetch = Fetch::open(options)?;
@@ -151,15 +157,18 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
             println!("{v}")
         }
     }
-    result.map_err(Failure::Run)?;
     if !done && !stdout {
-        eprintln!(
-            "interrupted; {} has {}; continue with --resume",
-            part.display(),
-            human_bytes(at)
-        );
+        let name = part.display();
+        if at == 0 {
+            std::fs::remove_file(&part).map_err(io(format!("remove {name}")))?;
+        } else if matches!(result, Err(RunError::Flow(FlowError::Digest))) {
+            eprintln!("{name} holds bytes that are not the flow's: get it again without --resume");
+        } else if a.key_file.is_none() {
+            let has = human_bytes(at);
+            eprintln!("{name} has {has}; continue with --resume");
+        }
     }
-    Ok(())
+    result.map_err(Failure::Run)
 }
 
 struct Progress {

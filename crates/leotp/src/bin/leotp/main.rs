@@ -47,6 +47,12 @@ fn main() -> std::process::ExitCode {
     match result {
         Ok(()) if leotp::rt::stop_requested() => std::process::ExitCode::from(130),
         Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(e @ common::Failure::Help(_)) => {
+            use std::io::Write;
+            // Who reads only the beginning has what they want.
+            let _ = write!(std::io::stdout(), "{e}");
+            std::process::ExitCode::SUCCESS
+        }
         Err(e) => {
             eprintln!("leotp: {e}");
             std::process::ExitCode::from(e.code())

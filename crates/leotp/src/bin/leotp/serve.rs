@@ -81,8 +81,18 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
         );
         p.publish(flow, Box::new(s));
     }
+    let key = if a.key_file.is_some() {
+        " --key-file FILE"
+    } else {
+        ""
+    };
     for l in p.locals() {
-        eprintln!("  leotp get {l} {flow:016x}");
+        let host = if l.ip().is_unspecified() {
+            format!("HOST:{}", l.port())
+        } else {
+            l.to_string()
+        };
+        eprintln!("on {l}: leotp get {host} {flow:016x} -o FILE{key}");
     }
     while !stop_requested() {
         p.poll(Duration::from_millis(200))?;
