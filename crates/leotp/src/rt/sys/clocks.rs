@@ -73,4 +73,47 @@ mod tests {
         always[6] = 10_000;
         assert!(offset_with(&always) <= 20_000);
     }
+
+    /// The whole way: a datagram that has waited in the socket came when it was sent, although
+    /// the process is kept from running between its clocks.
+    #[test]
+    fn a_datagram_came_when_it_was_sent() {
+        use crate::rt::sys::{RxBuffers, Socket, SocketOptions};
+        use std::cell::Cell;
+        use std::net::UdpSocket;
+        use std::thread::sleep;
+        use std::time::{Duration, Instant};
+
+        let local = "127.0.0.1:0".parse().expect("an address");
+        let s = Socket::bind(local, SocketOptions::default()).expect("a socket");
+        let start = Instant::now();
+        let mono = || start.elapsed().as_nanos() as Nanos + 1_000_000_000;
+        // The kernel begins to stamp a moment after the first socket has asked for it; a busy
+        // host may hold up the test itself. Nothing can come before it is sent.
+        let mut spent = vec![];
+        for _ in 0..20 {
+            let before = mono();
+            let from = UdpSocket::bind(local).expect("a sender");
+            from.send_to(b"x", s.local()).expect("sent");
+            let after = mono();
+            sleep(Duration::from_millis(5));
+            let readings = Cell::new(0);
+            let interrupted = || {
+                let now = mono();
+                if readings.replace(readings.get() + 1) == 0 {
+                    sleep(Duration::from_millis(3));
+                }
+                now
+            };
+            let mut came = None;
+            let got = s.recv(&mut RxBuffers::new(), interrupted, |_, at, _| {
+                came = Some(at)
+            });
+            assert_eq!(got.expect("received"), 1);
+            let came = came.expect("a datagram");
+            assert!(came + 100_000 >= before, "{} ns early", before - came);
+            spent.push(came.saturating_sub(after));
+        }
+        assert!(spent.iter().any(|&ns| ns < 100_000), "{spent:?}");
+    }
 }
