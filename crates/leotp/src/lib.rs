@@ -13,6 +13,50 @@
 //!
 //! [`gateway`] carries ordinary TCP over LEOTP; [`seal`] is the optional authenticated mode on top of the byte stream.
 //!
+//! # A stream between two programs
+//!
+//! ```
+//! use leotp::core::Params;
+//! use leotp::rt::{Fetch, FetchOptions, Publisher};
+//! use std::io::{Read, Write};
+//! use std::time::Duration;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // One end publishes a flow, here one that is written while it is served. Files and memory: `FileSource`, `MemorySource`.
+//! let mut publisher = Publisher::bind(&["127.0.0.1:0".parse()?], Params::default())?;
+//! let (address, flow_id) = (publisher.locals()[0], 0x5eed);
+//! let mut flow = publisher.publish_live(flow_id, 1 << 20);
+//! flow.write_all(b"made while it is read")?;
+//! flow.finish();
+//! // It is served as long as somebody polls it.
+//! std::thread::spawn(move || while publisher.poll(Duration::from_millis(100)).is_ok() {});
+//!
+//! // The other end reads it, blocking.
+//! let mut text = String::new();
+//! Fetch::open(FetchOptions::new(address, flow_id))?.read_to_string(&mut text)?;
+//! assert_eq!(text, "made while it is read");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`rt::AsyncFetch`] is the same for asynchronous programs; `examples/stream.rs` is longer.
+//!
+//! # The core by itself
+//!
+//! ```
+//! use leotp::core::{Consumer, Params, Path};
+//! use leotp::wire::Packet;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let path = Path { src: "10.0.0.1:4000".parse()?, dst: "10.0.0.2:5047".parse()? };
+//! let mut consumer = Consumer::new(Params::default(), 7, path, 0, None)?;
+//! let (now, mut datagram) = (1_000_000, Vec::new());
+//! assert_eq!(consumer.poll_transmit(now, &mut datagram), Some(path));
+//! assert!(matches!(Packet::parse(&datagram)?, Packet::Interest(i) if i.flow == 7));
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Units: times are nanoseconds (`Nanos`), sizes bytes, rates bit/s on the wire
 //! and in parameters. Section and equation numbers are the paper's.
 

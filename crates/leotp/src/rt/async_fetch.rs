@@ -40,6 +40,35 @@ impl Shared {
 ///
 /// Reading gives `Ok(0)` when every byte has come and been checked, and the error
 /// once when the flow fails.
+///
+/// ```
+/// # use leotp::core::Params;
+/// # use leotp::rt::{AsyncFetch, FetchOptions, MemorySource, Publisher};
+/// # use futures_io::AsyncRead;
+/// # use std::pin::Pin;
+/// # use std::task::{Context, Poll, Waker};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let mut publisher = Publisher::bind(&["127.0.0.1:0".parse()?], Params::default())?;
+/// # let address = publisher.locals()[0];
+/// # publisher.publish(7, Box::new(MemorySource::new(b"hello".to_vec())));
+/// # std::thread::spawn(move || while publisher.poll(std::time::Duration::from_millis(50)).is_ok() {});
+/// let mut fetch = AsyncFetch::open(FetchOptions::new(address, 7))?;
+/// // With an executor: `fetch.read_to_end(&mut bytes).await` of `futures::AsyncReadExt`. Here by hand.
+/// let (mut bytes, mut buffer) = (Vec::<u8>::new(), [0; 1024]);
+/// let mut context = Context::from_waker(Waker::noop());
+/// loop {
+///     match Pin::new(&mut fetch).poll_read(&mut context, &mut buffer) {
+///         Poll::Ready(n) => match n? {
+///             0 => break,
+///             n => bytes.extend(&buffer[..n]),
+///         },
+///         Poll::Pending => std::thread::yield_now(),
+///     }
+/// }
+/// assert_eq!(bytes, b"hello");
+/// # Ok(())
+/// # }
+/// ```
 pub struct AsyncFetch(Arc<Shared>);
 
 impl std::fmt::Debug for AsyncFetch {

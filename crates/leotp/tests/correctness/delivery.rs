@@ -25,6 +25,9 @@ fn blow() -> impl Strategy<Value = (u64, usize, Blow)> {
     )
 }
 
+/// Where the short field of a range's start ends.
+const FOUR_GIB: u64 = 1 << 32;
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
@@ -32,7 +35,7 @@ proptest! {
         seed: u64,
         n in 1usize..7,
         len in 0u64..600_000,
-        start in prop_oneof![Just(0u64), 1u64..5000],
+        start in prop_oneof![Just(0u64), 1u64..5000, FOUR_GIB - 300_000..FOUR_GIB],
         loss in prop_oneof![Just(0.0), 0.0..0.15f64],
         dup in 0.0..0.2f64,
         reorder in 0.0..0.3f64,
@@ -53,10 +56,16 @@ proptest! {
         };
         let mut spec = LinkSpec::new(10 * MBIT, 3 * MS).loss(loss).queue(queue);
         (spec.dup, spec.reorder, spec.reorder_by) = (dup, reorder, 20 * MS);
-        let len = len.max(start);
-        let mut c = Chain::new(seed, &vec![spec; n], &p, |i| mids >> i & 1 == 1, Pattern::new(FLOW, len));
+        // Ranges grow from 4 bytes to 8 on the way.
+        let wraps = start > FOUR_GIB / 2;
+        let len = if wraps { start + len } else { len.max(start) };
+        let flow = if wraps { Pattern::undigested(FLOW, len) } else { Pattern::new(FLOW, len) };
+        let mut c = Chain::new(seed, &vec![spec; n], &p, |i| mids >> i & 1 == 1, flow);
         let up = Path { src: addr(c.consumer, 4000), dst: addr(c.producer, 5000) };
-        if start > 0 {
+        if wraps {
+            let id = c.consumer;
+            c.net.nodes[id] = Box::new(Sink::at(&p, FLOW, up, start));
+        } else if start > 0 {
             // Resume: the bytes before `start` are hashed but not fetched.
             let mut h = blake3::Hasher::new();
             h.update(&(0..start).map(|i| byte(FLOW, i)).collect::<Vec<_>>());

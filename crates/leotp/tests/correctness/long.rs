@@ -1,4 +1,4 @@
-//! Long flows: beyond 32 bits of range, a day, 10 GiB.
+//! Long flows: beyond 32 bits of range, a day, 10 GiB; and the least and the highest rate.
 
 use crate::vnet::ends::{Chain, FLOW, Pattern, Sink};
 use crate::vnet::*;
@@ -24,6 +24,26 @@ fn ranges_cross_four_gib() {
     c.net.nodes[id] = Box::new(Sink::at(&Params::default(), FLOW, up, start));
     c.net.run(3 * S, |_| false);
     assert!(c.sink().got > (1 << 32) + 1_000_000, "{}", c.sink().got);
+}
+
+/// Both ends of what the rate field can say. On links of 10 kbit/s, where a packet takes longer than the first timeout,
+/// much is asked for twice: it is slow there, but it goes on.
+#[test]
+fn ten_kilobit_and_a_hundred_gigabit() {
+    for p in [Params::default(), Params::beyond()] {
+        let slow = vec![LinkSpec::new(10_000, 20 * MS); 2];
+        let mut c = Chain::new(7, &slow, &p, |_| true, Pattern::endless(FLOW));
+        let kbps = c.goodput_mbps(300 * S, 1500 * S) * 1000.0;
+        let p = Params {
+            segment_bytes: 8900,
+            ..p
+        };
+        let fast = vec![LinkSpec::new(100_000 * MBIT, MS / 10).queue(64 << 20); 2];
+        let mut c = Chain::new(7, &fast, &p, |_| true, Pattern::endless(FLOW));
+        let gbps = c.goodput_mbps(S + 20 * MS, S + 30 * MS) / 1000.0;
+        println!("{kbps:.2} of 9.7 kbit/s, {gbps:.1} of 99 Gbit/s");
+        assert!(kbps > 1.0 && gbps > 90.0);
+    }
 }
 
 #[test]

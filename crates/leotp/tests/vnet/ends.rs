@@ -62,6 +62,20 @@ impl Pattern {
         }
     }
 
+    /// Of this length, with a digest that is not its own: for Consumers that begin in the middle and check none.
+    pub fn undigested(flow: u64, len: u64) -> Self {
+        let meta = Meta {
+            length: len,
+            digest: [0; 32],
+            sealing: Sealing::Open,
+        };
+        Self {
+            flow,
+            len,
+            meta: meta.encode().to_vec(),
+        }
+    }
+
     /// Never ends, never digested.
     pub fn endless(flow: u64) -> Self {
         Self {
