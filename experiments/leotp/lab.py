@@ -58,6 +58,9 @@ class Lab:
     """A lab that runs while the `with` block does. `apart`: nothing but the relay's thread runs on CPU 0 (above)."""
 
     def __init__(self, scenario, name, apart=True):
+        for program in (CONSTEL, LEOTP, TRANSFER):
+            if not os.path.exists(program):
+                raise SystemExit(f"{program} is missing: `cargo build --release --bins` makes it")
         self.apart = apart and os.cpu_count() > 1
         self.cpus = OTHERS if apart else set(range(os.cpu_count()))
         os.sched_setaffinity(0, self.cpus)

@@ -49,20 +49,30 @@ def show(name, r):
     print(name, {k: round(v, 3) if isinstance(v, float) else v for k, v in r.items() if not isinstance(v, (list, dict))}, flush=True)
 
 
+def in_turn(figure, hops, seconds, flows, scenario, **columns):
+    """One lab, in which `flows` go from the first node to the last, all between being helpers; a row each."""
+    rows = []
+    with Lab(scenario, NAME) as l:
+        for f in wanted(flows):
+            r = measure(l, f, node(0), node(hops), [node(i) for i in range(1, hops)], seconds)
+            rows.append({**columns, **r})
+            show(figure, rows[-1])
+    v = l.verdict()
+    print("  verdict", v, flush=True)
+    return [{**r, "verdict": v} for r in rows]
+
+
+def fig4(seconds=int(os.environ.get("SECONDS", "12"))):
+    """Split TCP: 10 hops of 20 Mbit/s, 10 ms round trip and 0.5 % loss each, end to end and split at every node."""
+    flows = [*TCP[:3], ("vivace", ""), *[("split", c) for c in ("bbr", "cubic", "hybla")], ("leotp", "beyond", SMALL)]
+    save("fig4", in_turn("fig4", 10, seconds, flows, chain_scenario(10, 600, 5, 20, 0.005)), propagation_ms=50)
+
+
 def fig12(losses=tuple(float(x) for x in os.environ.get("LOSS", "0,0.001,0.01").split(","))):
     """Throughput (and Fig. 11) over loss per hop, 5 hops of 20 Mbit/s and 20 ms hopRTT."""
     rows = []
     for loss in losses:
-        with Lab(chain_scenario(5, 600, 10, 20, loss), NAME) as l:
-            for f in wanted(FLOWS):
-                r = measure(l, f, node(0), node(5), [node(i) for i in range(1, 5)], SECONDS)
-                rows.append({"loss": loss, **r})
-                show("fig12", rows[-1])
-        v = l.verdict()
-        for r in rows:
-            if r["loss"] == loss:
-                r["verdict"] = v
-        print("  verdict", v, flush=True)
+        rows += in_turn("fig12", 5, SECONDS, FLOWS, chain_scenario(5, 600, 10, 20, loss), loss=loss)
     save("fig12", rows)
 
 
@@ -225,8 +235,10 @@ def repeats(seconds=int(os.environ.get("SECONDS", "25")), rounds=int(os.environ.
         save("path-repeats", [{**r, "verdict": v} for r in rows], replace=False, seconds=seconds)
 
 
-ALL = {"fig12": fig12, "fig14": fig14, "fig19": fig19, "path": path, "repeats": repeats, "satellites": satellites}
+ALL = {"fig4": fig4, "fig12": fig12, "fig14": fig14, "fig19": fig19, "path": path, "repeats": repeats, "satellites": satellites}
+# Figures that another one's run has as well.
+WITH = {"fig10": "fig12", "fig11": "fig12", "fig17": "path", "table2": "path"}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or ALL:
-        ALL[name]()
+        ALL[WITH.get(name, name)]()

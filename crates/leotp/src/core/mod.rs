@@ -5,7 +5,7 @@
 //! until it has none, ask `poll_timeout` when to come back. Time is an
 //! argument everywhere.
 //!
-//! State diagrams: `docs/reference/leotp-wire.md`.
+//! State diagrams: `docs/reference/leotp.md`.
 
 #![forbid(unsafe_code)]
 
