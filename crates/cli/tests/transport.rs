@@ -127,13 +127,12 @@ routing: {families: [ipv4]}
 traffic:
   - {name: hybla, at: 1 s, for: 10 s, tcp: {from: tokyo, to: delhi, congestion: hybla}}
   - {name: vegas, at: 1 s, for: 10 s, tcp: {from: lima, to: new-york, congestion: vegas}}
-  - {name: westwood, at: 1 s, for: 10 s, tcp: {from: new-york, to: tokyo, congestion: westwood}}
 ";
     let file = scenario(dir.path(), "recover", 12, end);
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replace("512 KiB}", "512 KiB, loss: 0.3 %}")).unwrap();
     let summary = run("recover", &file, dir.path());
-    for name in ["hybla", "vegas", "westwood"] {
+    for name in ["hybla", "vegas"] {
         let flow = flow(&summary, name);
         println!("{name}: {:.2} Mbit/s", mbps(flow));
         // Windows that stay at two segments carry 0.5 Mbit/s over round trips of 50 ms.
