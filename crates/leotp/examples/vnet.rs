@@ -42,10 +42,17 @@ struct Spec {
     /// Also report where packets spend their time.
     #[serde(default)]
     places: bool,
+    /// The time that one value of `mbps_series` is of.
+    #[serde(default = "second")]
+    bin_ms: u64,
 }
 
 fn one() -> u64 {
     1
+}
+
+fn second() -> u64 {
+    1000
 }
 
 #[derive(Deserialize)]
@@ -85,7 +92,8 @@ struct Seen {
     /// Bytes of LEOTP's or the segment's header before the payload, and packets.
     headers: (u64, u64),
     bytes: u64,
-    per_second: BTreeMap<u64, u64>,
+    /// Bytes in each bin of time that anything came in.
+    per_bin: BTreeMap<u64, u64>,
 }
 
 /// Where packets spend their time: in nodes, and on the way to them.
@@ -212,6 +220,7 @@ fn run(spec: &Spec) -> Result<serde_json::Value, Box<dyn std::error::Error>> {
         .places
         .then(|| Rc::new(RefCell::new(Places::default())));
     let (tap, at_places) = (seen.clone(), places.clone());
+    let bin_ns = spec.bin_ms.max(1) * MS;
     net.tap = Some(Box::new(move |t, node, sent, _, b| {
         let t = t.saturating_sub(S);
         let at_end = node == producer || node == consumer;
@@ -234,7 +243,7 @@ fn run(spec: &Spec) -> Result<serde_json::Value, Box<dyn std::error::Error>> {
                 s.delay.insert(key, t - a);
             }
             s.bytes += len;
-            *s.per_second.entry(t / S).or_insert(0) += len;
+            *s.per_bin.entry(t / bin_ns).or_insert(0) += len;
         }
     }));
     let mut started = false;
@@ -300,7 +309,14 @@ fn run(spec: &Spec) -> Result<serde_json::Value, Box<dyn std::error::Error>> {
         }
         (0..=200).map(|i| v[(i * (v.len() - 1)) / 200]).collect()
     };
-    let mbps: Vec<f64> = s.per_second.values().map(|b| *b as f64 * 8e-6).collect();
+    let last = s.per_bin.keys().last().map_or(from / bin_ns, |k| k + 1);
+    let mbps: Vec<f64> = (from / bin_ns..last)
+        .map(|bin| {
+            s.per_bin
+                .get(&bin)
+                .map_or(0.0, |b| *b as f64 * 8e3 / bin_ns as f64)
+        })
+        .collect();
     let consumer_stats = baseline
         .is_none()
         .then(|| net.get::<Sink>(consumer).consumer.stats());

@@ -311,3 +311,69 @@ fn a_late_host_is_no_queue() {
         assert!(mbps > 0.85 * 192.0);
     }
 }
+
+/// A Midnode asked for 40 packets and got 10 of them; then the path led elsewhere.
+/// What it asks for itself when the flow is back `after` that, 1,000 packets on.
+fn repairs_when_back(after: Nanos) -> u64 {
+    let p = Params::default();
+    let mut m = Midnode::new(p.clone()).unwrap();
+    let up = Path {
+        src: addr(1, 1),
+        dst: addr(2, 2),
+    };
+    let segment = u64::from(p.segment_bytes);
+    let mut now = S;
+    let interests = |m: &mut Midnode, now: Nanos, from: u64| {
+        for n in from..from + 40 {
+            let mut b = vec![];
+            leotp::wire::Interest {
+                flow: FLOW,
+                range: leotp::wire::Range {
+                    start: n * segment,
+                    end: (n + 1) * segment,
+                },
+                timestamp: now,
+                rate_bps: 20_000_000,
+                rtx: false,
+                fresh: false,
+                bare: false,
+                sparse: false,
+                tag: 1,
+                padding: 0,
+            }
+            .encode(&mut b);
+            m.handle_datagram(now, up, &b);
+        }
+    };
+    let data = |m: &mut Midnode, now: Nanos, from: u64| {
+        for n in from..from + 10 {
+            let mut b = vec![];
+            leotp::wire::DataHeader {
+                flow: FLOW,
+                range: leotp::wire::Range {
+                    start: n * segment,
+                    end: (n + 1) * segment,
+                },
+                timing: None,
+                fin: false,
+                rtx: false,
+            }
+            .encode_data(&vec![7; segment as usize], &mut b);
+            m.handle_datagram(now, up.reversed(), &b);
+        }
+    };
+    interests(&mut m, now, 0);
+    data(&mut m, now + MS, 0);
+    now += after;
+    interests(&mut m, now, 1040);
+    data(&mut m, now + MS, 1040);
+    m.stats().repairs
+}
+
+#[test]
+fn a_midnode_that_is_back_leaves_old_holes_to_others() {
+    // Soon after, what it has asked for may be lost, and nobody else has seen the hole.
+    assert_eq!(repairs_when_back(50 * MS), 30);
+    // Later the Consumer has asked again, on the way that there was.
+    assert_eq!(repairs_when_back(S), 0);
+}

@@ -47,6 +47,7 @@ pub struct HopCc {
     cwnd: f64,
     segment: f64,
     throughput_bps: f64,
+    last_data: Nanos,
     round_start: Option<Nanos>,
     round_bytes: u64,
     round_packets: u32,
@@ -75,6 +76,7 @@ impl HopCc {
             cwnd: segment * f64::from(p.initial_cwnd_segments),
             segment,
             throughput_bps: 0.0,
+            last_data: 0,
             round_start: None,
             round_bytes: 0,
             round_packets: 0,
@@ -150,9 +152,11 @@ impl HopCc {
             self.rtt.on_data(now, timestamp, owd);
             self.round_samples += 1;
         }
-        let Some(start) = self.round_start else {
+        let paused = self.paused(now, p);
+        self.last_data = now;
+        let Some(start) = self.round_start.filter(|_| !paused) else {
             // The first packet starts the clock; its bytes belong to no round.
-            self.round_start = Some(now);
+            self.begin_round(now);
             return;
         };
         self.round_bytes += wire_bytes;
@@ -183,8 +187,7 @@ impl HopCc {
                 .max(2.0 / (n + 1.0))
                 .min(p.hop_rtt_gain.max(0.5)),
         );
-        (self.round_start, self.round_bytes) = (Some(now), 0);
-        (self.round_packets, self.round_samples) = (0, 0);
+        self.begin_round(now);
         // Throughput of the last hopRTT, or of as many as hold 8 packets: three
         // packets more or less must not look like half the bandwidth.
         let (mut bytes, mut ns, mut packets) = (0, 0, 0);
@@ -198,6 +201,18 @@ impl HopCc {
         }
         self.update(bytes as f64 / ns as f64, hop_rtt, p);
         self.rtt.begin_round();
+    }
+
+    fn begin_round(&mut self, now: Nanos) {
+        (self.round_start, self.round_bytes) = (Some(now), 0);
+        (self.round_packets, self.round_samples) = (0, 0);
+    }
+
+    /// Whether nothing has come for so long that the path led elsewhere, or nowhere: what
+    /// came before and after, over all that time, is no throughput of this hop.
+    fn paused(&self, now: Nanos, p: &Params) -> bool {
+        let hop_rtts = UNMEASURED_ROUNDS * self.assumed_hop_rtt_ns(p);
+        now.saturating_sub(self.last_data) as f64 > hop_rtts.max(p.rto_min_ns as f64)
     }
 
     /// Bytes of this hop's own Data found lost: the hop has carried them
@@ -422,5 +437,21 @@ mod tests {
         // But no longer than four hopRTT.
         unmeasured(&mut cc, &mut now, 25, 14_000);
         assert!(cc.throughput_bps() > 3.0 * before);
+    }
+
+    #[test]
+    fn a_pause_is_no_throughput() {
+        let p = Params::beyond();
+        let (mut cc, mut now) = avoiding(&p);
+        let before = (cc.throughput_bps(), cc.cwnd_bytes());
+        // The path leads elsewhere for a second; the packets that were queued before the cut
+        // come back with it.
+        now += 1000 * MS;
+        for _ in 0..2 {
+            round(&mut cc, &mut now, 14, 10 * MS, &p);
+            let ratio = cc.throughput_bps() / before.0;
+            assert!((0.9..1.1).contains(&ratio), "{ratio}");
+        }
+        assert!(cc.cwnd_bytes() >= 0.9 * before.1);
     }
 }

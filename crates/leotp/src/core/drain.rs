@@ -76,6 +76,13 @@ impl Drain {
             // What arrives now is what was asked for, not what the link can carry.
             self.throughput = self.throughput.max(r.throughput);
         }
+        // M's own floor, because hosts can tell no shorter queue.
+        let enough = (r.m / 3.0).max(r.throughput * p.queue_threshold_ns as f64);
+        if queue <= enough.min(r.m) {
+            // Less may have arrived than was asked for, when a node behind us is full.
+            self.rounds = 0;
+            return Some(self.throughput * r.min_ns);
+        }
         if self.rounds < DRAIN_ROUNDS - FIRST_ROUNDS {
             // It stays long: a queue that others fill is drained by asking for ever less.
             self.throughput = r.throughput;
@@ -83,12 +90,6 @@ impl Drain {
         self.last_ns = r.waited_ns;
         self.rounds -= 1;
         let bdp = self.throughput * r.min_ns;
-        // M's own floor, because hosts can tell no shorter queue.
-        let enough = (r.m / 3.0).max(r.throughput * p.queue_threshold_ns as f64);
-        if queue <= enough.min(r.m) {
-            self.rounds = 0;
-            return Some(bdp);
-        }
         let late = self.no_queue_ns + r.waited_ns <= LATE_HOST * p.queue_threshold_ns as f64;
         let judged = self.rounds == DRAIN_ROUNDS - FIRST_ROUNDS;
         if judged && late && r.waited_ns >= NOT_SHORTER * self.from_ns {

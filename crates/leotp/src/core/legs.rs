@@ -54,6 +54,16 @@ const FREE_AHEAD: u64 = 8192;
 const MAX_UNASKED: usize = 256;
 
 impl Leg {
+    /// Nothing of the flow has passed for as long as a Consumer waits at least before it
+    /// asks again: what was on its way here has been asked for on another way since, and
+    /// its absence is no loss.
+    pub(crate) fn back_on_the_path(&mut self, p: &Params) {
+        self.holes = HoleTracker::new(p.hole_threshold, p.max_hole_bytes);
+        self.requested_end = 0;
+        (self.unasked, self.asked_ahead) = (RangeSet::new(), RangeSet::new());
+        self.repairing.clear();
+    }
+
     /// Notes that `r` is being asked for through this node.
     /// A leap of at most `lost` bytes is Interests lost on their way here: their
     /// bytes will be missed, and asking for them is a repair.

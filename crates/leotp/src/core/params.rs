@@ -196,6 +196,9 @@ impl Default for Params {
     }
 }
 
+/// Packets in a row that loss takes, at most.
+const LOSS_SEGMENTS: u64 = 8;
+
 /// A set of parameters that cannot work, with every reason.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("parameters: {}", .0.join("; "))]
@@ -251,6 +254,13 @@ impl Params {
         let packets = r.len().div_ceil(u64::from(self.segment_bytes.max(1)));
         let header = data_header_len(r.start, self.timing_every == 1);
         r.len() + packets * header as u64
+    }
+
+    /// Whether a hole is one that lost packets leave. A longer one is a path that has been
+    /// cut: the neighbour may not have the bytes either, and asking it again after a hopRTT
+    /// brings them twice from further away.
+    pub(crate) fn is_loss(&self, hole: Range) -> bool {
+        hole.len() <= LOSS_SEGMENTS * u64::from(self.segment_bytes)
     }
 
     /// Padding an Interest for `bytes` needs so that a Responder with the same

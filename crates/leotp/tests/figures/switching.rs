@@ -9,13 +9,15 @@ use leotp::core::{Midnode, Params, Path, Producer};
 #[test]
 fn link_switching() {
     println!("-- path switches between 80 and 90 ms round trip, 4 hops, 20 Mbit/s");
-    for (interval, least) in [(10, 0.75), (4, 0.7), (2, 0.6), (1, 0.4)] {
+    for interval in [10, 4, 2, 1] {
         let mut row = String::new();
-        for (name, p, mids) in [
-            ("midnodes", Params::default(), true),
-            ("beyond()", Params::beyond(), true),
-            ("endpoints", Params::default(), false),
+        // At 1 s a fiftieth of the time is what a cut path holds up at least (20 to 30 ms).
+        for (name, p, least_mbps) in [
+            ("midnodes", Params::default(), Some(16.0)),
+            ("beyond()", Params::beyond(), Some(18.6)),
+            ("endpoints", Params::default(), None),
         ] {
+            let mids = least_mbps.is_some();
             let mut net = Net::new(5);
             let mut prod = Producer::new(p.clone()).unwrap();
             prod.publish(FLOW, Box::new(Pattern::endless(FLOW)));
@@ -69,8 +71,8 @@ fn link_switching() {
             let bytes = net.get::<Sink>(sink).consumer.stats().new_bytes - start.1;
             let g = bytes as f64 * 8e3 / (at - start.0) as f64;
             row += &format!("  {name} {g:.2}");
-            if mids {
-                assert!(g > 18.0 * least, "{name} every {interval} s: {g}");
+            if let Some(least) = least_mbps {
+                assert!(g > least, "{name} every {interval} s: {g}");
             }
         }
         println!("every {interval:>2} s:{row} Mbit/s");

@@ -58,7 +58,9 @@ impl Consumer {
             None => {
                 self.stats.vphs += 1;
                 // "It will reset the timestamp of the corresponding Interest."
-                let watch = self.again_at(now + self.watch_ns(), 0);
+                let watch = self
+                    .again_at(now + self.watch_ns(), 0)
+                    .filter(|_| self.params.is_loss(h.range));
                 for p in self.overlapping(h.range) {
                     p.sent = now;
                     if p.again.is_none() {

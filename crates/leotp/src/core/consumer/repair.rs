@@ -23,7 +23,7 @@ impl Consumer {
                 self.stats.repairs += 1;
             }
         }
-        let again = self.again_at(now, 0);
+        let again = self.again_at(now, 0).filter(|_| self.params.is_loss(hole));
         for p in self.overlapping(hole) {
             p.sent = now;
             p.again = again;

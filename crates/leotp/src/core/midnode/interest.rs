@@ -19,6 +19,9 @@ impl Midnode {
             return;
         };
         self.stats.interests_in += 1;
+        if now.saturating_sub(leg.seen) >= self.params.rto_min_ns {
+            leg.back_on_the_path(&self.params);
+        }
         leg.seen = now;
         if self.params.hop_by_hop && !i.bare {
             leg.owd = Some((now.wrapping_sub(i.timestamp) as i64, i.tag));

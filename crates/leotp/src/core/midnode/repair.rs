@@ -50,6 +50,7 @@ impl Midnode {
     /// announced from upstream are watched there, and by the Consumer.
     fn watch(&mut self, now: Nanos, id: u32, hole: Range, round: u32) {
         if round < self.params.shr_repeats
+            && self.params.is_loss(hole)
             && self.params.cache_bytes > 0
             && self.repeats.len() < MAX_REPEATS
         {
