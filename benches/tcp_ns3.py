@@ -48,6 +48,8 @@ def simulate(case):
     default("ns3::TcpSocketBase::MinRto", ns.StringValue("200ms"))
     default("ns3::TcpSocketBase::Sack", ns.BooleanValue(True))
     default("ns3::TcpSocketState::EnablePacing", ns.BooleanValue(control == "bbr"))
+    # The paper's and ours; ns-3's own default is 50 ms.
+    default("ns3::TcpHybla::RRTT", ns.StringValue("25ms"))
     ns.RngSeedManager.SetSeed(1)
     ns.RngSeedManager.SetRun(run)
 
@@ -87,6 +89,9 @@ def simulate(case):
     return (sink.GetTotalRx() - before) * 8 / seconds
 
 
+# Put beside each other, without a bound: they differ by more than that (benches/README.md).
+NOT_JUDGED = ("westwood", "vegas")
+
 # Reno and cubic under loss together, relay/ns-3, geometric mean of the cases that are judged.
 LOSSY_MEAN = (0.7, 1.4)
 
@@ -99,6 +104,8 @@ def bound(control, loss, losses):
     ns-3 has no RACK, no tail loss probes and no HyStart++. So a factor of 2 for each case, and LOSSY_MEAN for all.
     One rule for every delay, 300 ms included, where it was written down before any case of it was simulated.
     """
+    if control in NOT_JUDGED:
+        return None, "another model"
     if loss == 0:
         return (0.93, 1.07), ""
     if control == "bbr":
@@ -117,7 +124,7 @@ def judge(row):
 
 
 def lossy_mean(rows):
-    """Relay/ns-3 of the judged cases of reno and cubic under loss; None where there are none."""
+    """Relay/ns-3 of the judged cases under loss, but for BBR; None where there are none."""
     ratios = [row["ratio"] for row in rows
               if row["bound"] and row["loss_ratio"] > 0 and row["congestion_control"] != "bbr"]
     return statistics.geometric_mean(ratios) if ratios else None
@@ -185,7 +192,7 @@ def main():
         show(rows)
     mean = lossy_mean(rows)
     if mean is not None:
-        print(f"reno and cubic under loss, all judged cases: {mean:.2f}, {LOSSY_MEAN[0]} to {LOSSY_MEAN[1]}", file=sys.stderr)
+        print(f"under loss, all judged cases but BBR: {mean:.2f}, {LOSSY_MEAN[0]} to {LOSSY_MEAN[1]}", file=sys.stderr)
     sound = mean is None or LOSSY_MEAN[0] <= mean <= LOSSY_MEAN[1]
     if not sound or any(row["holds"] is False for row in rows):
         sys.exit("a bound is broken")

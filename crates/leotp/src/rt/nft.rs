@@ -67,7 +67,10 @@ impl Redirect {
             Netlink::open(libc::NETLINK_NETFILTER).map_err(RunError::io("open nftables"))?;
         let name = format!("leotp_{name}");
         nft.ask(ruleset(&name, transport, ports, interface, to_port, mark))
-            .map_err(RunError::io(format!("create nftables table {name}")))?;
+            .map_err(RunError::io(format!(
+                "create nftables table {name} (needs CAP_NET_ADMIN and a --name that no other in this network \
+                 namespace has)"
+            )))?;
         let mut route =
             Netlink::open(libc::NETLINK_ROUTE).map_err(RunError::io("open rtnetlink"))?;
         for family in [IPV4, IPV6] {
