@@ -9,6 +9,12 @@ const FIRST_ROUNDS: u32 = 3;
 /// The longest wait that is taken for a late host's, in units of `queue_threshold_ns`: what
 /// does not drain and is longer may be a queue that others fill.
 const LATE_HOST: f64 = 4.0;
+/// For so many rounds a late host's wait is remembered although shorter ones have been seen, on
+/// hops that carry so many segments within it. A host that is late now and then, with
+/// each time a few rounds of draining and slow growth after them, would leave such a hop idle.
+/// On slower ones as many rounds with a queue of that length cost more than that.
+const REMEMBERED_ROUNDS: u32 = 500;
+const REMEMBERED_SEGMENTS: f64 = 32.0;
 /// Part of its first length at which it has not become shorter.
 const NOT_SHORTER: f64 = 0.75;
 /// Rounds of growth after which a hop without a queue grows faster, and how many times at
@@ -43,13 +49,19 @@ pub(crate) struct Drain {
     throughput: f64,
     /// Time waited that asking for less has not shortened, ns: a host that is late.
     no_queue_ns: f64,
+    /// Rounds for which that is remembered.
+    remembered: u32,
 }
 
 impl Drain {
     /// The part of a time waited, ns, that a queue can be.
     pub(crate) fn waited_ns(&mut self, waited_ns: f64) -> f64 {
-        self.no_queue_ns = self.no_queue_ns.min(waited_ns);
-        waited_ns - self.no_queue_ns
+        if self.remembered > 0 {
+            self.remembered -= 1;
+        } else {
+            self.no_queue_ns = self.no_queue_ns.min(waited_ns);
+        }
+        (waited_ns - self.no_queue_ns).max(0.0)
     }
 
     /// How many times the usual step cwnd grows by: after a few rounds in which no queue
@@ -94,6 +106,10 @@ impl Drain {
         let judged = self.rounds == DRAIN_ROUNDS - FIRST_ROUNDS;
         if judged && late && r.waited_ns >= NOT_SHORTER * self.from_ns {
             self.no_queue_ns += r.waited_ns;
+            let segments = self.no_queue_ns * self.throughput / f64::from(p.segment_bytes);
+            if segments >= REMEMBERED_SEGMENTS {
+                self.remembered = REMEMBERED_ROUNDS;
+            }
             self.rounds = 0;
             return Some(bdp);
         }
@@ -176,6 +192,34 @@ mod tests {
         // The host is quick again: 4 ms are a queue.
         d.waited_ns(0.5 * MS);
         assert_eq!(d.waited_ns(4.0 * MS), 3.5 * MS);
+    }
+
+    #[test]
+    fn fast_hops_remember_a_late_host() {
+        let p = Params::beyond();
+        // What still counts as a queue, ms, of 3 ms that have not drained, after rounds in which
+        // packets came at once.
+        let later = |mbps: f64, rounds: u32| {
+            let mut d = Drain::default();
+            for _ in 0..3 {
+                let waited_ns = d.waited_ns(3.0 * MS);
+                d.cwnd(
+                    Round {
+                        waited_ns,
+                        ..round(mbps, 0.0)
+                    },
+                    &p,
+                );
+            }
+            for _ in 0..rounds {
+                assert_eq!(d.waited_ns(0.0), 0.0);
+            }
+            d.waited_ns(3.0 * MS) / MS
+        };
+        // 26 segments at 100 Mbit/s, 134 at 500.
+        assert_eq!((later(100.0, 0), later(100.0, 1)), (0.0, 3.0));
+        assert_eq!((later(500.0, 1), later(500.0, 499)), (0.0, 0.0));
+        assert_eq!(later(500.0, 501), 3.0);
     }
 
     #[test]

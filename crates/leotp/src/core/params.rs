@@ -98,7 +98,8 @@ pub struct Params {
     /// Whether a hop whose queue has exceeded M drains it before it grows again: each
     /// hopRTT takes half of what is still there, down to M / 3, cwnd never below k BDP. From
     /// M / 2 on cwnd does not grow. What three hopRTT have not shortened and is not longer
-    /// than 4 `queue_threshold_ns` is no queue but a host that is late.
+    /// than 4 `queue_threshold_ns` is no queue but a host that is late, until packets wait for
+    /// less; where it is worth 32 segments, for 500 hopRTT in any case.
     /// The paper sets cwnd to k BDP once and grows on at once: false. On short hops one
     /// segment more fills the queue faster than k empties it, so it never empties. After
     /// five hopRTT without a queue it grows by two steps a hopRTT, then three, to eight.
