@@ -51,7 +51,14 @@ pub(crate) fn missing(scenario: &Scenario, flows: &[Flow]) -> Option<EngineError
     let lacks: Vec<String> = wanted(scenario, flows)
         .into_iter()
         .filter(|(name, _)| !NAMES.contains(name) && !kernel_has(name))
-        .map(|(name, who)| format!("{who}: this kernel has no congestion control '{name}'"))
+        .map(|(name, who)| {
+            let instead = if ["pcc", "vivace"].contains(&name) {
+                "; PCC Vivace runs in user space: `vivace:` in place of `tcp:`"
+            } else {
+                ""
+            };
+            format!("{who}: this kernel has no congestion control '{name}'{instead}")
+        })
         .collect();
     (!lacks.is_empty()).then(|| {
         let has = std::fs::read_to_string(AVAILABLE).unwrap_or_default();

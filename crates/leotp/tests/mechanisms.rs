@@ -333,27 +333,14 @@ fn repairs_when_back(after: Nanos) -> u64 {
         dst: addr(2, 2),
     };
     let segment = u64::from(p.segment_bytes);
+    let range = |n: u64| leotp::wire::Range {
+        start: n * segment,
+        end: (n + 1) * segment,
+    };
     let mut now = S;
     let interests = |m: &mut Midnode, now: Nanos, from: u64| {
         for n in from..from + 40 {
-            let mut b = vec![];
-            leotp::wire::Interest {
-                flow: FLOW,
-                range: leotp::wire::Range {
-                    start: n * segment,
-                    end: (n + 1) * segment,
-                },
-                timestamp: now,
-                rate_bps: 20_000_000,
-                rtx: false,
-                fresh: false,
-                bare: false,
-                sparse: false,
-                tag: 1,
-                padding: 0,
-            }
-            .encode(&mut b);
-            m.handle_datagram(now, up, &b);
+            m.handle_datagram(now, up, &interest(FLOW, range(n), 20_000_000));
         }
     };
     let data = |m: &mut Midnode, now: Nanos, from: u64| {
@@ -361,10 +348,7 @@ fn repairs_when_back(after: Nanos) -> u64 {
             let mut b = vec![];
             leotp::wire::DataHeader {
                 flow: FLOW,
-                range: leotp::wire::Range {
-                    start: n * segment,
-                    end: (n + 1) * segment,
-                },
+                range: range(n),
                 timing: None,
                 fin: false,
                 rtx: false,
