@@ -3,7 +3,7 @@
 Raw data: raw/lab-*.json, with each run's verdict; figures of runs that the host could not keep up with are kept and
 marked."""
 import contextlib, json, os, random, sys, time
-import sat
+import sat, switching
 from lab import Lab, chain_scenario, measure, node, rows_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -15,10 +15,13 @@ SMALL = {"cache_bytes": 4 << 20}
 OURS = [("leotp", "faithful"), ("leotp", "published"), ("leotp", "beyond")]
 TCP = [("tcp", c) for c in ("bbr", "cubic", "hybla", "westwood", "vegas")]
 FLOWS = [*TCP, ("vivace", ""), ("split", "cubic"), ("split", "bbr"), *OURS]
+# Midnodes of Table II's cases B and C.
+NO_REPAIRS, NO_CONTROL = {"cache_bytes": 0, "shr": False}, {"hop_by_hop": False}
 # Of Fig. 17 and Table II.
 CASES = [("end to end", ("tcp", "bbr")), ("A", ("leotp", "beyond", SMALL)),
-         ("B", ("leotp", "beyond", SMALL, {"cache_bytes": 0, "shr": False})), ("C", ("leotp", "beyond", SMALL, {"hop_by_hop": False})),
+         ("B", ("leotp", "beyond", SMALL, NO_REPAIRS)), ("C", ("leotp", "beyond", SMALL, NO_CONTROL)),
          ("D", ("leotp", "beyond", SMALL)), ("25 %", ("leotp", "beyond", SMALL)), ("A", ("leotp", "published", SMALL)),
+         ("B", ("leotp", "published", SMALL, NO_REPAIRS)), ("C", ("leotp", "published", SMALL, NO_CONTROL)), ("D", ("leotp", "published", SMALL)),
          ("A", ("leotp", "faithful", SMALL)), ("end to end", ("vivace", "")), *[("end to end", t) for t in TCP[1:]]]
 
 
@@ -37,7 +40,7 @@ def case_wanted(case):
 def save(name, rows, replace=True, **extra):
     """Writes rows to raw/, in the place of earlier ones of the same case if `replace`, else behind all of them."""
     os.makedirs(RAW, exist_ok=True)
-    key = lambda r: [r.get(k) for k in ("flow", "loss", "case", "bl_tar_segments", "midnodes_on", "rate_mbps")]
+    key = lambda r: [r.get(k) for k in ("flow", "loss", "case", "bl_tar_segments", "midnodes_on", "rate_mbps", "interval_s")]
     path, new = os.path.join(RAW, f"lab-{name}.json"), [key(r) for r in rows]
     rows = sorted([r for r in rows_of(path) if not replace or key(r) not in new] + rows, key=lambda r: r.get("loss", 0))
     with open(path, "w") as f:
@@ -74,6 +77,12 @@ def fig12(losses=tuple(float(x) for x in os.environ.get("LOSS", "0,0.001,0.01").
     for loss in losses:
         rows += in_turn("fig12", 5, SECONDS, FLOWS, chain_scenario(5, 600, 10, 20, loss), loss=loss)
     save("fig12", rows)
+
+
+def fig13(seconds=int(os.environ.get("SECONDS", "20"))):
+    """Link switching: two paths that take turns (`switching.py`)."""
+    flows = wanted([*TCP, ("vivace", ""), *OURS])
+    save("fig13", [r for interval in (1, 4) for r in switching.turns(NAME, interval, flows, seconds, show)])
 
 
 def fig14():
@@ -218,24 +227,49 @@ def path(seconds=int(os.environ.get("SECONDS", "25"))):
     save("path-new-york", rows, uplink_mbps=way.rates)
 
 
-def repeats(seconds=int(os.environ.get("SECONDS", "25")), rounds=int(os.environ.get("ROUNDS", "4"))):
-    """The path to New York again and again: bbr, beyond(), and beyond() with less queue and a softer decrease take turns."""
-    way, softer = NewYork(seconds), {"queue_threshold_segments": 1.5, "decrease": 0.92}
-    flows = [("end to end", ("tcp", "bbr"), {}), ("A", ("leotp", "beyond", SMALL), {}),
-             ("A", ("leotp", "beyond", {**SMALL, **softer}), {"constants": "M 1.5, k 0.92"})]
+def repeated(name, labs, rounds=int(os.environ.get("ROUNDS", "4")), **more):
+    """Again and again the same runs, in turn, so that each has the same minutes as the others: `labs()` yields a lab's rows."""
     for _ in range(rounds):
         rows = []
-        with way.lab() as l:
-            for case, flow, more in flows:
-                r = {**way.measure(l, case, flow), **more, "when": time.strftime("%Y-%m-%d %H:%M")}
-                rows.append({k: v for k, v in r.items() if not isinstance(v, list)})
-                show("repeats", rows[-1])
+        with labs() as (l, runs):
+            for run in runs:
+                rows.append({**run(l), "when": time.strftime("%Y-%m-%d %H:%M")})
+                show(name, rows[-1])
         v = l.verdict()
         print("  verdict", v, flush=True)
-        save("path-repeats", [{**r, "verdict": v} for r in rows], replace=False, seconds=seconds)
+        rows = [{k: x for k, x in r.items() if not isinstance(x, list)} for r in rows]
+        save(name, [{**r, "verdict": v} for r in rows], replace=False, **more)
 
 
-ALL = {"fig4": fig4, "fig12": fig12, "fig14": fig14, "fig19": fig19, "path": path, "repeats": repeats, "satellites": satellites}
+def repeats(seconds=int(os.environ.get("SECONDS", "25"))):
+    """The path to New York: bbr and LEOTP."""
+    way = NewYork(seconds)
+    cases = [c for c in CASES if c[0] == "A" or c[1] == ("tcp", "bbr")]
+
+    @contextlib.contextmanager
+    def labs():
+        with way.lab() as l:
+            yield l, [lambda l, c=c: way.measure(l, *c) for c in cases if c[1] in wanted([c[1]])]
+
+    repeated("path-repeats", labs, seconds=seconds)
+
+
+def losses(seconds=SECONDS):
+    """The hops of Fig. 12 without loss and with 1 %, in one lab and one after the other."""
+    @contextlib.contextmanager
+    def labs():
+        def run(l, flow, loss):
+            for i in range(5):
+                l.set_link(node(i), node(i + 1), loss={"bernoulli": {"loss_ratio": loss}})
+            return {"loss": loss, **measure(l, flow, node(0), node(5), [node(i) for i in range(1, 5)], seconds)}
+
+        with Lab(chain_scenario(5, 1200, 10, 20, 0), NAME) as l:
+            yield l, [lambda l, f=f, x=x: run(l, f, x) for f in wanted([TCP[0], *OURS]) for x in (0, 0.01)]
+
+    repeated("fig12-repeats", labs, seconds=seconds)
+
+
+ALL = {"fig4": fig4, "fig12": fig12, "losses": losses, "fig13": fig13, "fig14": fig14, "fig19": fig19, "path": path, "repeats": repeats, "satellites": satellites}
 # Figures that another one's run has as well.
 WITH = {"fig10": "fig12", "fig11": "fig12", "fig17": "path", "table2": "path"}
 
