@@ -46,6 +46,8 @@ pub const MAX_PAYLOAD: usize = 65_507 - DATA_HEADER_MAX;
 const CLOCK_SHIFT: u32 = 6;
 /// They come round after 2^38 ns, 275 s.
 const CLOCK_BITS: u32 = 32 + CLOCK_SHIFT;
+/// After this time clocks in Data and VPH come round, ns.
+pub const CLOCK_PERIOD_NS: u64 = 1 << CLOCK_BITS;
 /// Resolution of the time queued, us.
 const QUEUED_STEP_US: u32 = 64;
 /// Time queued that means "this, longer, or not known", us.

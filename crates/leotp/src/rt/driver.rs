@@ -5,6 +5,7 @@ use super::sys::{Epoll, RxBuffers, Socket, SocketOptions, TxBuffer, eventfd};
 use crate::Nanos;
 use crate::core::{Consumer, Midnode, Path, Producer};
 use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -81,7 +82,7 @@ pub struct Driver {
     tx: TxBuffer,
     ready: Vec<u64>,
     waker: Waker,
-    start: Instant,
+    clock: Clock,
     turn: u64,
     stats: IoStats,
 }
@@ -95,9 +96,28 @@ impl std::fmt::Debug for Driver {
     }
 }
 
-/// A node's clock that began at `start`, ns.
-fn since(start: Instant) -> Nanos {
-    start.elapsed().as_nanos() as Nanos + 1_000_000_000
+/// A node's clock: monotonic, from an epoch that no other node has. By the leap between two
+/// clocks a Requester knows another neighbour after a handover (`new_neighbour_new_hop`),
+/// which nodes that were started at one moment must not hide.
+#[derive(Debug, Clone, Copy)]
+struct Clock {
+    start: Instant,
+    epoch_ns: Nanos,
+}
+
+impl Clock {
+    fn new() -> Self {
+        // The seed of std's hash maps, its one source of chance.
+        let chance = RandomState::new().build_hasher().finish();
+        Self {
+            start: Instant::now(),
+            epoch_ns: 1_000_000_000 + chance % crate::wire::CLOCK_PERIOD_NS,
+        }
+    }
+
+    fn now(&self) -> Nanos {
+        self.epoch_ns + self.start.elapsed().as_nanos() as Nanos
+    }
 }
 
 impl Driver {
@@ -123,7 +143,7 @@ impl Driver {
             tx: TxBuffer::default(),
             ready: Vec::new(),
             waker: Waker(Arc::new(wake)),
-            start: Instant::now(),
+            clock: Clock::new(),
             turn: 0,
             stats: IoStats::default(),
         })
@@ -131,7 +151,7 @@ impl Driver {
 
     /// This node's clock, ns: monotonic, from an epoch of its own.
     pub fn now(&self) -> Nanos {
-        since(self.start)
+        self.clock.now()
     }
 
     /// Counters.
@@ -172,11 +192,11 @@ impl Driver {
             };
             // A few batches per socket and turn, so that sending is not starved.
             for _ in 0..4 {
-                let start = self.start;
+                let clock = self.clock;
                 let mut count = 0;
                 let n = s.recv(
                     &mut self.rx,
-                    || since(start),
+                    || clock.now(),
                     |path, at, bytes| {
                         count += 1;
                         m.rx(at, path, bytes);
