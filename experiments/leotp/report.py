@@ -21,9 +21,8 @@ def name(x):
 
 
 def flow(r):
-    """A lab row's flow; rows from before Data's header became shorter say so."""
-    old = r["flow"].startswith("leotp") and "wire" not in r
-    return name(r["flow"]) + (f", {r.get('header_bytes', 48)}-byte header" if old else "") + (f", {r['constants']}" if "constants" in r else "")
+    """A lab row's flow."""
+    return name(r["flow"])
 
 
 # On a lab's link before the payload: Ethernet 14, IPv4 20, UDP 8 and LEOTP's header; or 14, 20 and TCP's 32.
@@ -59,20 +58,6 @@ def pct(x, digits=1):
     return "" if x is None else f"{100 * x:+.{digits}f} %"
 
 
-OLD = ("Run with the 48 bytes that Data's header had before, beyond() before it drained queues, and bbr-like segments with LEOTP's headers instead "
-       "of TCP's.")
-
-
-def age(out, d):
-    """Says so where the figures are those of the program as it was."""
-    if "wire" not in d and d.get("header_bytes") != 30:
-        out += [OLD, ""]
-    elif "wire" not in d:
-        out += [f"Run with the 30 bytes that Data's header had before, and other constants of beyond(): {d['constants']}.", ""]
-    elif "constants" in d:
-        out += [f"Run with other constants of beyond() than it has now: {d['constants']}.", ""]
-
-
 def protocols(rows, k="protocol"):
     return list(dict.fromkeys(r[k] for r in rows))
 
@@ -93,15 +78,12 @@ def grid(out, d, across, value, digits=2, k="protocol", scale=1.0, unit=""):
 def vt(out):
     if d := load("vt-fig2"):
         out += ["## Fig. 2: throughput over hops", "", "20 Mbit/s, 10 ms RTT, 0.5 % loss a hop; Mbit/s of payload. Paper: at 10 hops BBR has lost 9 %, PCC 33 %, Cubic and Hybla are below 2 Mbit/s from 5 hops on.", ""]
-        age(out, d)
         grid(out, d, "hops", "mbps", unit="Mbit/s at hops")
     if d := load("vt-fig3"):
         out += ["## Fig. 3: one-way delay, theory and measurement", "", f"10 hops of 10 ms, 0.5 % loss. Equations 2 and 3: mean {d['equation_2_ms']:.1f} and {d['equation_3_ms']:.1f} ms. Paper: p99 300 ms and 120 ms, largest 700 ms and 160 ms.", ""]
-        age(out, d)
         table(out, ["", "mean ms", "p99 ms", "largest ms"], [[r["what"], r["owd_mean_ms"], r["owd_p99_ms"], r["owd_max_ms"]] for r in d["rows"]])
     if d := load("vt-fig5"):
         out += ["## Fig. 5: queueing over propagation delay", "", "5 hops, the second 10 +- 1 Mbit/s (2 s); mean queueing, ms. Paper: Cubic and Hybla above 100 ms at all delays; BBR 32 ms at 20 ms, rising beyond them at 100 ms.", ""]
-        age(out, d)
         grid(out, d, "propagation_ms", "queueing_ms", 1, unit="ms at propagation of ms")
     if d := load("vt-fig12"):
         out += ["## Fig. 10: recovery of lost packets", "", "5 hops of 20 ms hopRTT at full rate; mean delay of lost packets beyond the median packet's, and how much less that is than without Midnodes and than bbr-like's. Paper: 59 to 64 % less.", ""]
@@ -111,22 +93,18 @@ def vt(out):
                for (p, l), v in late.items() if p in ("default", "published", "beyond", "endpoints only", "bbr")])
     if d := load("vt-fig12"):
         out += ["## Figs 11 and 12: throughput and sender's traffic over loss", "", "5 hops of 20 Mbit/s and 20 ms hopRTT; 19.3 Mbit/s of LEOTP's payload fit, 19.4 of beyond()'s. Paper: from 0 to 1 % loss BBR loses 12 %, PCC 23 %, LEOTP 1 %.", ""]
-        age(out, d)
         grid(out, d, "loss", "mbps", unit="Mbit/s at loss")
         grid(out, d, "loss", "throughput_lost", 2, scale=100, unit="throughput lost, %")
         out += ["Traffic the sender sends for 100 MB, MB (Fig. 11). Paper: LEOTP's slope is about 20 % of BBR's.", ""]
         grid(out, d, "loss", "mb_sent_for_100_mb", 2, unit="MB at loss")
     if d := load("vt-fig13"):
         out += ["## Fig. 13: link switching", "", "Two paths, 80 and 90 ms RTT, 20 Mbit/s; what is on the abandoned one is lost; Mbit/s over the seconds between switches. Paper: at 1 s LEOTP has 34 % more than BBR and 15 % more than PCC.", ""]
-        age(out, d)
         grid(out, d, "interval_s", "mbps", unit="Mbit/s at s")
     if d := load("vt-fig14"):
         out += ["## Fig. 14: square wave", "", "Second of 10 hops 10 +- 1 Mbit/s (2 s), propagation 100 ms; at most 9.63 Mbit/s of payload fit, 9.69 of beyond()'s. Paper: all TCP more than 100 ms of queue; LEOTP end to end below 8 Mbit/s at near-optimal delay; LEOTP trades delay for throughput by BL_tar.", ""]
-        age(out, d)
         table(out, ["", "BL_tar", "Mbit/s", "mean OWD ms", "p99 ms"], [[name(r["protocol"].split(",")[0]) + r["protocol"][len(r["protocol"].split(",")[0]):], r["bl_tar_segments"] or "", r["mbps"], r["owd_mean_ms"], r["owd_p99_ms"]] for r in d["rows"]])
     if d := load("vt-fig15"):
         out += ["## Fig. 15: fairness", "", "Three flows share 5 Mbit/s and 30 ms of round trip, each beginning 200 s after the one before; 600 s; Mbit/s of each over the last 150 s, first flow first. Paper: with the same round trip (60 ms) both LEOTP and BBR converge to similar shares; with 90, 120 and 150 ms the BBR flow with the longer one gets more, LEOTP stays fair.", ""]
-        age(out, d)
         table(out, ["", "round trips ms", "shares Mbit/s", "sum", "Jain"], [[name(r["protocol"]), ", ".join(map(str, r["rtt_ms"])), ", ".join(f"{x:.2f}" for x in r["shares_mbps"]), r["mbps"], f"{r['jain']:.3f}"] for r in d["rows"]])
     if d := load("vt-satellites"):
         out += ["## Figs 16 to 18, Table II and partial coverage, in virtual time over the real paths", "",
@@ -134,22 +112,35 @@ def vt(out):
         for to in protocols(d["rows"], "to"):
             rs = [r for r in d["rows"] if r["to"] == to]
             out += [f"Beijing to {to}: {rs[0]['hops']} hops, propagation {rs[0]['propagation_ms']} ms, uplink {rs[0]['uplink_mbps']} Mbit/s on average.", ""]
-            age(out, rs[0])
             table(out, ["", "case", "Mbit/s", "mean OWD ms", "p99 ms", "queueing ms", "throughput against bbr-like", "OWD against bbr-like"],
                   [[name(r["protocol"]), r["case"], r["mbps"], r["owd_mean_ms"], r["owd_p99_ms"], r["queueing_ms"], pct(r["throughput_against_bbr"]), pct(r["owd_against_bbr"])] for r in rs])
     if d := load("vt-eq10"):
         out += ["## Equation 10", "", "The ablation's order over 19 hops of 5 ms hopRTT (see README); Mbit/s and mean OWD ms.", ""]
-        age(out, d)
         table(out, ["constants", "A", "B", "C", "D", "order of Table II"], [[r["variant"]] + [f"{r[w][0]:.2f}, {r[w][1]:.1f}" for w in "ABCD"] + ["yes" if r["order"] else "no"] for r in d["rows"]])
+    if d := load("vt-parts"):
+        out += ["## What each part of beyond() does", "", "beyond() with one part as printed or one constant another; Mbit/s, mean and p99 OWD ms. On these paths its constants were chosen.", ""]
+        at = {(r["variant"], r["path"]): r for r in d["rows"]}
+        ways, of = protocols(d["rows"], "path"), lambda r: f"{r['mbps']:.2f}, {r['owd_mean_ms']:.1f}, {r['owd_p99_ms']:.0f}"
+        table(out, ["", *ways], [[v, *[of(at[v, w]) for w in ways]] for v in protocols(d["rows"], "variant")])
+    if d := load("vt-late"):
+        out += ["## Hosts that are late", "", "Two links, beyond(); in part of the time all packets arrive later, each way; payload as % of the links' rate.", ""]
+        at = {(r["late"], r["delay_ms"], r["rate_mbps"]): r["part"] for r in d["rows"]}
+        columns = list(dict.fromkeys((r["delay_ms"], r["rate_mbps"]) for r in d["rows"]))
+        table(out, ["late by", *[f"{m} Mbit/s, {ms} ms" for ms, m in columns]], [[l, *[f"{100 * at[(l, *c)]:.0f}" for c in columns]] for l in protocols(d["rows"], "late")])
     if d := load("vt-heldout"):
         out += ["## Held-out paths", "", "Chosen after the constants, three seeds: Mbit/s, mean and p99 OWD ms.", ""]
-        age(out, d)
         ps = [k for k in d["rows"][0] if k != "path"]
         table(out, ["path"] + [name(p) for p in ps], [[r["path"]] + [f"{r[p]['mbps']:.2f}, {r[p]['owd_mean_ms']:.1f}, {r[p]['owd_p99_ms']:.0f}" for p in ps] for r in d["rows"]])
 
 
 def trust(v):
     return "yes" if v["trustworthy"] else "NO: " + "; ".join(v["reasons"])
+
+
+def trust_all(rows):
+    """Of several runs: yes, or in how many not, and why."""
+    no = [r["verdict"] for r in rows if not r["verdict"]["trustworthy"]]
+    return "yes" if not no else f"NO in {len(no)} of {len(rows)}: {'; '.join(no[0]['reasons'])}"
 
 
 def lab_row(r, *more):
@@ -168,15 +159,24 @@ def lab(out):
         out += ["## Fig. 4 in a lab: split TCP", "", "10 hops of 20 Mbit/s, 10 ms round trip and 0.5 % loss each; propagation 50 ms. Paper: split, Cubic and Hybla get more than 14 Mbit/s instead of less than 2, BBR 13 % and PCC 30 % more, and each has more than 600 ms more of queue.", ""]
         table(out, ["", "Mbit/s"] + LAB_HEAD, [[flow(r)] + lab_row(r) for r in d["rows"]])
     if d := load("lab-fig12"):
-        out += ["## Figs 11 and 12 in a lab", "", "5 hops of 20 Mbit/s and 20 ms hopRTT; 19.2 Mbit/s of beyond()'s payload fit (links count Ethernet headers; 19.0 and 18.8 with the headers of 30 and 48 bytes that Data had before). Paper: from 0 to 1 % loss BBR loses 12 %, PCC 23 %, LEOTP 1 %; loss-based TCP is below 5 Mbit/s from 0.1 % on.", ""]
+        out += ["## Figs 11 and 12 in a lab", "", "5 hops of 20 Mbit/s and 20 ms hopRTT; 19.2 Mbit/s of beyond()'s payload fit (links count Ethernet headers). Paper: from 0 to 1 % loss BBR loses 12 %, PCC 23 %, LEOTP 1 %; loss-based TCP is below 5 Mbit/s from 0.1 % on.", ""]
         clean = {flow(r): r["mbps"] for r in d["rows"] if r["loss"] == 0}
         lost = lambda r: pct(r["mbps"] / clean[flow(r)] - 1) if clean.get(flow(r)) else ""
         table(out, ["", "loss", "Mbit/s", "against no loss"] + LAB_HEAD, [[flow(r), f"{100 * r['loss']:g} %"] + lab_row(r, lost(r)) for r in d["rows"]])
+    if d := load("lab-fig12-repeats"):
+        out += ["### Spread", "", "Without loss and with 1 % a hop, one after the other in one lab, again and again: mean (least to most); and what the loss took in each pair of runs.", ""]
+        pairs = {}
+        for r in d["rows"]:
+            pairs.setdefault(flow(r), {}).setdefault(r["loss"], []).append(r)
+        def cells(p):
+            lost = [100 * (1 - b["mbps"] / a["mbps"]) for a, b in zip(p[0], p[0.01])]
+            return [len(lost)] + [spread([r["mbps"] for r in p[x]]) for x in (0, 0.01)] + [spread(lost), spread([r["packet_owd_mean_ms"] for r in p[0.01]]), trust_all(p[0] + p[0.01])]
+        table(out, ["", "pairs", "Mbit/s without loss", "Mbit/s at 1 %", "lost, %", "OWD of packets at 1 %, ms", "host kept up"], [[f, *cells(p)] for f, p in pairs.items()])
     if d := load("lab-fig13"):
-        out += ["## Fig. 13 in a lab", "", "Two paths of 80 and 90 ms RTT that take turns, 20 Mbit/s. Paper: at 1 s LEOTP has 34 % more than BBR and 15 % more than PCC.", ""]
-        table(out, ["", "seconds between switches", "Mbit/s"] + LAB_HEAD, [[flow(r), r["interval_s"]] + lab_row(r) for r in d["rows"] if r["owd_ms"]])
+        out += ["## Fig. 13 in a lab: link switching", "", "Two paths of 80 and 90 ms round trip, 20 Mbit/s, that take turns; what is on the abandoned one is lost. Paper: at 1 s LEOTP has 34 % more than BBR and 15 % more than PCC.", ""]
+        table(out, ["", "turns every", "Mbit/s"] + LAB_HEAD, [[flow(r), f"{r['interval_s']} s"] + lab_row(r) for r in d["rows"]])
     if d := load("lab-fig14"):
-        out += ["## Fig. 14 in a lab", "", "Square wave 10 +- 1 Mbit/s (2 s) on the second of 10 hops, propagation 100 ms; 9.5 Mbit/s of payload fit (9.4 with the header of 48 bytes). Paper: all TCP more than 100 ms of queue; LEOTP's BL_tar trades delay for throughput.", ""]
+        out += ["## Fig. 14 in a lab", "", "Square wave 10 +- 1 Mbit/s (2 s) on the second of 10 hops, propagation 100 ms; 9.5 Mbit/s of payload fit. Paper: all TCP more than 100 ms of queue; LEOTP's BL_tar trades delay for throughput.", ""]
         how = lambda r: "" if not r["flow"].startswith("leotp") else ("Midnodes" if r["midnodes_on"] else "endpoints only") + (f", BL_tar {r['bl_tar_segments']} segments" if r["bl_tar_segments"] else "")
         table(out, ["", "", "Mbit/s"] + LAB_HEAD, [[flow(r), how(r)] + lab_row(r) for r in d["rows"]])
     if d := load("lab-path-new-york"):
@@ -190,10 +190,15 @@ def lab(out):
         out += ["\"What fits\" is computed: the uplink's mean rate, less what it loses and carries again (TCP carries again over it what any hop loses) "
                 "and less headers (Ethernet's count); and the propagation delay with the time of one segment on each link, with no queue and no loss.", ""]
     if d := load("lab-path-repeats"):
-        out += ["### Spread", "", "The same path again and again: mean (least to most). Each run's verdict: trustworthy.", ""]
-        keys = list(dict.fromkeys((flow(r), r["case"]) for r in d["rows"]))
-        of = lambda k, what: [r[what] for r in d["rows"] if (flow(r), r["case"]) == k]
-        table(out, ["", "case", "runs", "Mbit/s", "OWD mean ms", "OWD of packets ms"], [[*k, len(of(k, "mbps"))] + [spread(of(k, w)) for w in ("mbps", "owd_mean_ms", "packet_owd_mean_ms")] for k in keys])
+        out += ["### Spread", "", "The same path again and again, in turn: mean (least to most), and against bbr's mean.", ""]
+        rows = {}
+        for r in d["rows"]:
+            rows.setdefault((flow(r), r["case"]), []).append(r)
+        mean = lambda rs, what: sum(r[what] for r in rs) / len(rs)
+        b = next(rs for (f, _), rs in rows.items() if f == name("tcp-bbr"))
+        measures = ("mbps", "owd_mean_ms", "packet_owd_mean_ms")
+        table(out, ["", "case", "runs", "Mbit/s", "OWD mean ms", "OWD of packets ms", "against bbr", "OWD against bbr", "OWD of packets against bbr", "host kept up"],
+              [[*k, len(rs), *[spread([r[m] for r in rs]) for m in measures], *[pct(mean(rs, m) / mean(b, m) - 1) for m in measures], trust_all(rs)] for k, rs in rows.items()])
     if d := load("lab-fig19"):
         out += ["## Fig. 19: a Midnode's processor time", "", "One Midnode between two hops of 10 ms each way, beyond(): share of one processor over the link's rate and the loss of each hop. Paper: low, grows slowly beyond 20 Mbit/s, and does not depend on loss.", ""]
         losses = sorted({r["loss"] for r in d["rows"]})

@@ -204,12 +204,17 @@ def heldout():
     save("heldout", vt_heldout.table())
 
 
+def parts():
+    import vt_parts
+    save("parts", vt_parts.table())
+
+
 def late():
     import vt_late
     save("late", vt_late.table())
 
 
-ALL = {f.__name__: f for f in (fig2, fig3, fig5, fig12, fig13, fig14, fig15, satellites, eq10, heldout, late)}
+ALL = {f.__name__: f for f in (fig2, fig3, fig5, fig12, fig13, fig14, fig15, satellites, eq10, heldout, parts, late)}
 # Figures that another one's run has as well.
 WITH = {"fig10": "fig12", "fig11": "fig12", "fig16": "satellites", "fig17": "satellites", "fig18": "satellites", "table2": "satellites"}
 
