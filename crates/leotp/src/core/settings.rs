@@ -32,7 +32,7 @@ impl Params {
             };
             let Some(slot) = all.get_mut(name) else {
                 wrong.push(format!(
-                    "{setting}: no such parameter (--set help lists all)"
+                    "{setting}: no such parameter (`leotp mid --set help` lists all)"
                 ));
                 continue;
             };
