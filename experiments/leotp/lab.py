@@ -14,31 +14,37 @@ LIGHT = 299_792_458.0
 OTHERS = set(range(1, os.cpu_count())) or {0}
 
 
-def chain_scenario(hops, seconds, delay_ms, mbps=20, loss=0.0, queue="128 KiB", name="study", slots=48):
-    """Nodes chain-p00-s00 (sender) to chain-p00-sNN (receiver): neighbours in one plane of `slots`, padded to `delay_ms`
-    each, which must be more than light takes from one to the next: 3.03 ms with 48 slots, 1.47 ms with 99."""
-    radius = 6_378_137.0 + 550_000.0
-    light_ms = 2 * radius * math.sin(math.pi / slots) / LIGHT * 1e3
-    pairs = "\n".join(f"        - {{from: {node(i)}, to: {node(i + 1)}}}" for i in range(hops))
+def plane_scenario(name, description, seconds, satellites, pairs, link, more=""):
+    """One plane of so many satellites, all at rest to each other, of which `pairs` are linked, each by `link`; and `more` keys."""
+    listed = "\n".join(f"        - {{from: {a}, to: {b}}}" for a, b in pairs)
     return f"""constel: 1
 name: {name}
-description: {hops} hops of {delay_ms} ms each way
+description: {description}
 seed: 1
 start: 2026-11-21T00:00:00Z
 duration: {seconds} s
 step: 1 s
 constellations:
   chain:
-    walker: {{pattern: delta, inclination: 53 deg, satellites: {slots}, planes: 1, phasing: 0, altitude: 550 km}}
+    walker: {{pattern: delta, inclination: 53 deg, satellites: {satellites}, planes: 1, phasing: 0, altitude: 550 km}}
     isl:
       pattern: list
       pairs:
-{pairs}
-      link: {{rate: {mbps} Mbit/s, queue: {queue}, loss: {100 * loss:.6f} %, extra_delay: {(delay_ms - light_ms) * 1e6:.0f} ns}}
+{listed}
+      link: {{{link}}}
     serves_ground: false
-routing: {{mode: computed, destinations: all, families: [ipv4]}}
+{more}routing: {{mode: computed, destinations: all, families: [ipv4]}}
 transport: {{congestion: [hybla, westwood, vegas]}}
 """
+
+
+def chain_scenario(hops, seconds, delay_ms, mbps=20, loss=0.0, queue="128 KiB", name="study", slots=48):
+    """Nodes chain-p00-s00 (sender) to chain-p00-sNN (receiver): neighbours in one plane of `slots`, padded to `delay_ms`
+    each, which must be more than light takes from one to the next: 3.03 ms with 48 slots, 1.47 ms with 99."""
+    radius = 6_378_137.0 + 550_000.0
+    light_ms = 2 * radius * math.sin(math.pi / slots) / LIGHT * 1e3
+    link = f"rate: {mbps} Mbit/s, queue: {queue}, loss: {100 * loss:.6f} %, extra_delay: {(delay_ms - light_ms) * 1e6:.0f} ns"
+    return plane_scenario(name, f"{hops} hops of {delay_ms} ms each way", seconds, slots, [(node(i), node(i + 1)) for i in range(hops)], link)
 
 
 def rows_of(path):
@@ -50,8 +56,9 @@ def rows_of(path):
         return []
 
 
-def node(i):
-    return f"chain-p00-s{i:02d}"
+def node(i, digits=2):
+    """A satellite of `plane_scenario`; with 100 and more of them names have three digits."""
+    return f"chain-p00-s{i:0{digits}d}"
 
 
 class Lab:

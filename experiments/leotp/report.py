@@ -1,5 +1,6 @@
 """From raw/*.json: RESULTS.md (tables, the paper's values beside ours) and plots/*.svg (needs matplotlib)."""
 import json, os, sys
+from vt import mean
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RAW = os.environ.get("RAW", os.path.join(HERE, "raw"))
@@ -194,7 +195,6 @@ def lab(out):
         rows = {}
         for r in d["rows"]:
             rows.setdefault((flow(r), r["case"]), []).append(r)
-        mean = lambda rs, what: sum(r[what] for r in rs) / len(rs)
         b = next(rs for (f, _), rs in rows.items() if f == name("tcp-bbr"))
         measures = ("mbps", "owd_mean_ms", "packet_owd_mean_ms")
         table(out, ["", "case", "runs", "Mbit/s", "OWD mean ms", "OWD of packets ms", "against bbr", "OWD against bbr", "OWD of packets against bbr", "host kept up"],

@@ -37,6 +37,7 @@ def paths():
 
 
 def table():
-    runs = run_all({(v, n): of(p) for v, p in VARIANTS.items() for n, of in paths().items()})
+    ways = paths()
+    runs = run_all({(v, n): of(p) for v, p in VARIANTS.items() for n, of in ways.items()})
     return [{"variant": v, "path": n, "mbps": mean(r, "mbps"), "owd_mean_ms": mean(r, "owd_mean_ms"), "owd_p99_ms": sum(x["owd_ms"][198] for x in r) / len(r)}
             for (v, n), r in runs.items()]
