@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use constel_engine::Progress;
+use constel_lab::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output;

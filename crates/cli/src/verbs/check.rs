@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Check) -> Outcome {
     let (stations, hosts) = (count("ground"), count("host"));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let sky = Coverage::bounded(lab, threads).map_err(|e| Failure::Scenario(format!("{e}\n")))?;
-    let bounds = constel_engine::bounds(&lab.scenario);
+    let bounds = constel_lab::bounds(&lab.scenario);
     if args.json {
         output::json(&json!({
             "ok": true, "errors": [], "satellites": satellites, "stations": stations, "hosts": hosts,

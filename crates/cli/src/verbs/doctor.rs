@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 
 use constel_drivers::{DriverKind, DriverReport};
-use constel_engine::search_path;
 use constel_host::process::find_command;
+use constel_lab::search_path;
 use serde_json::{Value, json};
 
 use crate::args::Json;

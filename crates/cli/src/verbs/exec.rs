@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use constel_engine::{namespaces_file, node_mounts, search_path};
 use constel_host::NetNs;
 use constel_host::cgroup::LabCgroup;
 use constel_host::claim::LabEntry;
 use constel_host::process::{Entry, enter_and_exec};
+use constel_lab::{namespaces_file, node_mounts, search_path};
 use constel_scenario::nearest;
 
 use super::labs;

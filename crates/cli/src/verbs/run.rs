@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use constel_engine::{EngineError, Options};
 use constel_host::claim::LabName;
 use constel_host::probe::require_privilege;
+use constel_lab::{EngineError, Options};
 use constel_observe::verdict::Bounds;
 use serde_json::Value;
 
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Run) -> Outcome {
         stop,
     };
     let watcher = progress::for_stderr();
-    let finished = match constel_engine::run(loaded.lab, &options, watcher.as_ref()) {
+    let finished = match constel_lab::run(loaded.lab, &options, watcher.as_ref()) {
         Ok(finished) => finished,
         Err(EngineError::Interrupted) => {
             eprintln!("constel: stopped while coming up; the lab is down and the host as it was");

@@ -1,0 +1,285 @@
+//! Answers to `constel routes` and `constel path`: what the kernels hold, and where it leads.
+
+use std::net::IpAddr;
+
+use constel_host::netlink::{InstalledRoute, NextHop, ROUTE_PROTOCOL, RouteTarget};
+use constel_routing::walk::{Walk, WalkEnd, WalkHop};
+use constel_routing::{Graph, GroundTransit, PathEnd, Scratch};
+use constel_topology::{NodeId, Snapshot};
+use serde_json::{Value, json};
+
+use crate::error::EngineError;
+use crate::nodes::builder::LiveNode;
+use crate::nodes::wiring::{Wiring, port_of_ifindex};
+use crate::routing::tables::{MAIN, Tables, installed};
+
+/// Every route of a node's main table, as its kernel has it, sorted by destination.
+///
+/// # Errors
+/// When the kernel does not answer.
+pub(crate) fn routes(
+    wiring: &Wiring,
+    nodes: &[LiveNode],
+    node: NodeId,
+) -> Result<Value, EngineError> {
+    let mut routes = installed(nodes, node)?;
+    routes.retain(|route| route.table == MAIN);
+    routes.sort_by_key(|route| (route.dst.addr, route.dst.len, route.metric));
+    let rows = routes.iter().map(|route| route_row(wiring, node, route));
+    Ok(json!({
+        "node": wiring.lab.layout.node(node).name,
+        "routes": rows.collect::<Vec<_>>(),
+    }))
+}
+
+/// One route. `to` and `via` are node names where the addresses are nodes' addresses.
+fn route_row(wiring: &Wiring, node: NodeId, route: &InstalledRoute) -> Value {
+    let layout = &wiring.lab.layout;
+    let whole = route.dst.len == if route.dst.addr.is_ipv4() { 32 } else { 128 };
+    let to = whole
+        .then(|| wiring.addresses.name_of(layout, route.dst.addr))
+        .flatten();
+    let hop_row = |hop: &NextHop| {
+        let port = hop
+            .ifindex
+            .and_then(|ifindex| port_of_ifindex(&wiring.lab, node, ifindex));
+        let far = hop
+            .via
+            .and_then(|gateway| wiring.addresses.port_of(gateway));
+        json!({
+            "gateway": hop.via,
+            "port": port.map(|port| layout.port(port).name()),
+            "via": far.map(|far| layout.node(layout.port(far).node).name.as_str()),
+        })
+    };
+    let (kind, hops): (_, Vec<Value>) = match &route.target {
+        RouteTarget::Hop(hop) => ("unicast", vec![hop_row(hop)]),
+        RouteTarget::Multipath(hops) => ("unicast", hops.iter().map(hop_row).collect()),
+        RouteTarget::Unreachable => ("unreachable", Vec::new()),
+        RouteTarget::Blackhole => ("blackhole", Vec::new()),
+    };
+    json!({
+        "destination": format!("{}/{}", route.dst.addr, route.dst.len),
+        "to": to,
+        "kind": kind,
+        "hops": hops,
+        "source": route.prefsrc,
+        "metric": route.metric,
+        "protocol": protocol_name(route.protocol),
+    })
+}
+
+/// Who wrote a route, as in `/etc/iproute2/rt_protos`; `constel` for computed ones.
+fn protocol_name(protocol: u8) -> String {
+    let name = match protocol {
+        2 => "kernel",
+        3 => "boot",
+        4 => "static",
+        11 => "zebra",
+        12 => "bird",
+        42 => "babel",
+        186 => "bgp",
+        187 => "isis",
+        188 => "ospf",
+        ROUTE_PROTOCOL => "constel",
+        other => return other.to_string(),
+    };
+    name.to_owned()
+}
+
+/// Where a path leads: a node, or what it is called at the end of disjoint paths.
+pub(crate) struct Goal {
+    pub(crate) node: NodeId,
+    /// As it was asked for.
+    pub(crate) name: String,
+    /// The ends of disjoint paths that are meant, all at the node; none for its own addresses.
+    pub(crate) paths: Vec<PathEnd>,
+}
+
+/// The way from one node to another by the kernels' tables of this moment, over the edges of `snapshot` as
+/// they are at lab time `t_ns` of its step, in every family, and to every one of several goals at that node; and the
+/// way of least delay that those edges give.
+///
+/// # Errors
+/// When a kernel does not answer.
+pub(crate) fn path(
+    wiring: &Wiring,
+    nodes: &[LiveNode],
+    snapshot: &Snapshot,
+    (from, goal): (NodeId, &Goal),
+    t_ns: u64,
+) -> Result<Value, EngineError> {
+    let mut tables = Tables::new(wiring, nodes);
+    let mut families = Vec::new();
+    let addresses: Vec<(Option<u8>, IpAddr)> = match &goal.paths[..] {
+        [] => {
+            let own = wiring.loopbacks(goal.node);
+            own.into_iter().map(|address| (None, address)).collect()
+        }
+        ends => {
+            let own = |&end: &PathEnd| {
+                let own = wiring.spoken(wiring.addresses.paths().address(end));
+                own.into_iter()
+                    .map(move |address| (Some(end.path), address))
+            };
+            ends.iter().flat_map(own).collect()
+        }
+    };
+    for (path, address) in addresses {
+        let walked = tables.walk_at(snapshot, from, address, t_ns)?;
+        let mut row = walk_row(wiring, address, &walked);
+        if let Some(path) = path {
+            row["path"] = json!(path);
+        }
+        families.push(row);
+    }
+    let to = goal.node;
+    let graph = Graph::new(&wiring.lab.layout, snapshot, GroundTransit::Never);
+    let tree = graph.tree(to, &mut Scratch::default());
+    let optimum = graph.path(&tree, from).map(|hops| {
+        let hops: Vec<WalkHop> = hops
+            .iter()
+            .map(|hop| WalkHop {
+                from: hop.from,
+                port: hop.port,
+                far_port: hop.far_port,
+                to: hop.to,
+                // The tree was made for the step's start; the delay asked for is that of `t_ns`.
+                delay_ns: snapshot
+                    .edge(hop.port, hop.far_port)
+                    .map_or(hop.delay_ns, |edge| edge.impairment.delay.at(t_ns)),
+                choices: 1,
+            })
+            .collect();
+        json!({
+            "delay_ns": hops.iter().map(|hop| hop.delay_ns).sum::<u64>(),
+            "hops": hop_rows(wiring, &hops),
+        })
+    });
+    Ok(json!({
+        "from": wiring.lab.layout.node(from).name,
+        "to": goal.name,
+        "t_ns": t_ns,
+        "kernel": families,
+        "optimum": optimum,
+    }))
+}
+
+fn walk_row(wiring: &Wiring, address: IpAddr, walked: &Walk) -> Value {
+    json!({
+        "family": if address.is_ipv4() { "ipv4" } else { "ipv6" },
+        "address": address,
+        "arrived": walked.arrived(),
+        "end": end_words(wiring, walked.end),
+        "delay_ns": walked.arrived().then(|| walked.delay_ns()),
+        "hops": hop_rows(wiring, &walked.hops),
+    })
+}
+
+fn hop_rows(wiring: &Wiring, hops: &[WalkHop]) -> Vec<Value> {
+    let layout = &wiring.lab.layout;
+    let row = |hop: &WalkHop| {
+        json!({
+            "from": layout.node(hop.from).name,
+            "from_port": layout.port(hop.port).name(),
+            "to": layout.node(hop.to).name,
+            "to_port": layout.port(hop.far_port).name(),
+            "delay_ns": hop.delay_ns,
+            "next_hops": hop.choices,
+        })
+    };
+    hops.iter().map(row).collect()
+}
+
+/// How a walk ended, for people.
+pub(crate) fn end_words(wiring: &Wiring, end: WalkEnd) -> String {
+    let layout = &wiring.lab.layout;
+    let node = |id: NodeId| layout.node(id).name.as_str();
+    let port = |id| {
+        let port = layout.port(id);
+        format!("{}/{}", node(port.node), port.name())
+    };
+    match end {
+        WalkEnd::Arrived => "arrived".to_owned(),
+        WalkEnd::Loop(at) => format!("comes to {} a second time", node(at)),
+        WalkEnd::NoRoute(at) => format!("{} has no route", node(at)),
+        WalkEnd::ForeignPort(at, _) => {
+            format!("the route of {} leads over no port of it", node(at))
+        }
+        WalkEnd::UnknownGateway(at, gateway) => {
+            format!(
+                "the gateway of {}, {gateway}, is nobody's address",
+                node(at)
+            )
+        }
+        WalkEnd::NoEdge(from, to) => format!(
+            "the route leads from {} to {}, but there is no edge now",
+            port(from),
+            port(to)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nodes::wiring::{node_ifindex, tests::iridium};
+    use constel_host::netlink::IpPrefix;
+
+    fn installed_route(dst: IpPrefix, target: RouteTarget) -> InstalledRoute {
+        InstalledRoute {
+            dst,
+            target,
+            prefsrc: None,
+            metric: 0,
+            protocol: 4,
+            table: MAIN,
+            kind: 1,
+        }
+    }
+
+    #[test]
+    fn a_route_names_its_goal_port_and_neighbour() {
+        let wiring = iridium();
+        let link = &wiring.lab.layout.isl_links()[0];
+        let near = wiring.lab.layout.port(link.a);
+        let far = wiring.lab.layout.port(link.b);
+        let goal = wiring.addresses.loopback(far.node).v4;
+        let gateway = wiring.addresses.port(far.id).v4.unwrap().0;
+        let hop = NextHop::via(node_ifindex(near), gateway.into());
+        let route = installed_route(IpPrefix::host(goal.into()), RouteTarget::Hop(hop));
+        let row = route_row(&wiring, near.node, &route);
+        let far_name = wiring.lab.layout.node(far.node).name.as_str();
+        assert_eq!(row["to"], far_name);
+        assert_eq!(row["hops"][0]["via"], far_name);
+        assert_eq!(row["hops"][0]["port"], near.name());
+        assert_eq!(row["protocol"], "static");
+        // A shorter prefix with the same address is no node's.
+        let wide = IpPrefix::new(std::net::Ipv4Addr::new(10, 0, 0, 0).into(), 8).unwrap();
+        let route = installed_route(wide, RouteTarget::Blackhole);
+        let row = route_row(&wiring, near.node, &route);
+        assert_eq!(
+            (&row["to"], &row["kind"]),
+            (&Value::Null, &json!("blackhole"))
+        );
+    }
+
+    #[test]
+    fn every_end_says_where_it_happened() {
+        let wiring = iridium();
+        let link = &wiring.lab.layout.isl_links()[0];
+        let node = wiring.lab.layout.port(link.a).node;
+        let name = &wiring.lab.layout.node(node).name;
+        let gateway = "10.255.255.1".parse().unwrap();
+        for end in [
+            WalkEnd::Loop(node),
+            WalkEnd::NoRoute(node),
+            WalkEnd::ForeignPort(node, link.b),
+            WalkEnd::UnknownGateway(node, gateway),
+            WalkEnd::NoEdge(link.a, link.b),
+        ] {
+            let words = end_words(&wiring, end);
+            assert!(words.contains(name.as_str()), "{words}");
+        }
+    }
+}

@@ -1,0 +1,3 @@
+pub(crate) mod impair;
+pub(crate) mod inspect;
+pub(crate) mod view;

@@ -1,0 +1,28 @@
+//! Brings a lab up, steps it, watches it, takes it down.
+//!
+//! [`run`] does all of it in the foreground: claim the lab's name, make nodes and ports by a pipeline, start
+//! the link plane, let routes stand, run lab time with the scenario's traffic, sum up, and leave the host as
+//! it was. Whatever happens, what was made is removed: by name where it has one, and with our last descriptor
+//! where it has none.
+#![forbid(unsafe_code)]
+
+mod answers;
+mod clock;
+mod error;
+mod life;
+mod nodes;
+mod progress;
+mod routing;
+mod traffic;
+mod watch;
+
+pub use error::EngineError;
+pub use life::manifest::bounds;
+pub use life::run::{Finished, Options, run};
+pub use nodes::launcher::{hosts_file, namespaces_file, node_mounts, search_path};
+pub use progress::Progress;
+pub use routing::usage::DaemonsRow;
+pub use watch::paths::PathSample;
+pub use watch::summary::{
+    ChangeRow, ControlRow, Convergence, FlowRow, HandoverRow, Size, StepRows, Summary, Times,
+};

@@ -1,0 +1,194 @@
+//! From nothing to a lab whose edges carry frames.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Arc;
+use std::time::Instant;
+
+use constel_drivers::{DriverKind, LinkHandle, LinkPlane, PlaneConfig};
+use constel_host::claim::Claim;
+use constel_host::globals::Globals;
+use constel_host::rcu::Expedited;
+use constel_host::template::{BY_FLOW, NodeTemplate, ROUTER, Setting};
+use constel_plan::{Lab, address_plan, ospf_areas};
+use constel_scenario::model::{Mode, Scenario};
+use constel_topology::PortRole;
+
+use crate::answers::impair;
+use crate::clock::mono_ns;
+use crate::error::EngineError;
+use crate::life::limits;
+use crate::life::manifest::memory_bytes;
+use crate::nodes::builder::{Builder, LiveNode, carries_trains};
+use crate::nodes::launcher::{Cgroups, Launcher, hosts_file, namespaces_file};
+use crate::nodes::wiring::Wiring;
+use crate::progress::{Progress, Stage};
+use crate::routing::daemons::Daemons;
+use crate::routing::forwarding::Forwarding;
+
+/// A lab without routes and without time: nodes, ports and the link plane.
+pub(crate) struct Fabric {
+    pub(crate) wiring: Arc<Wiring>,
+    pub(crate) plane: LinkPlane,
+    pub(crate) handle: Arc<LinkHandle>,
+    pub(crate) nodes: Arc<Vec<LiveNode>>,
+    pub(crate) launcher: Arc<Launcher>,
+    pub(crate) memory_per_node_bytes: u64,
+    pub(crate) nodes_s: f64,
+    /// Of [`LinkPlane::lost_before_capture`], what was lost before there were edges.
+    pub(crate) lost_before_start: u64,
+}
+
+/// Makes the fabric. What it makes lives in namespaces held by descriptors, or is recorded in the claim.
+///
+/// # Errors
+/// Whatever the host refuses; then nothing of the fabric is left.
+pub(crate) fn fabric(
+    lab: Lab,
+    driver: DriverKind,
+    claim: &Claim,
+    globals: &Globals,
+    cgroups: Cgroups,
+    progress: &dyn Progress,
+) -> Result<Fabric, EngineError> {
+    let started = Instant::now();
+    let areas = ospf_areas(&lab).map_err(EngineError::Areas)?;
+    let addresses = address_plan(&lab, areas.as_ref()).map_err(EngineError::Addresses)?;
+    let families = lab.scenario.routing.families;
+    let seed = lab.scenario.seed;
+    let forwarding = Forwarding::wanted(&lab.scenario, &lab.layout, &addresses, families)?;
+    let wiring = Arc::new(Wiring {
+        forwarding,
+        lab,
+        addresses,
+        areas,
+        families,
+        failed: impair::Failed::default(),
+    });
+    let layout = &wiring.lab.layout;
+    let ports = layout.ports().len();
+    let owner = claim.owner();
+    limits::raise(globals, &owner, ports)?;
+    // A namespace and a socket for each node, and one for each daemon to wait for it; a shard namespace for every
+    // few hundred ports; some to spare.
+    let routing = wiring.lab.scenario.routing.mode.daemons();
+    let daemons = routing.map_or(0, |routing| Daemons::expected(&wiring.lab, routing)) as u64;
+    let wanted = 2 * layout.nodes().len() as u64 + daemons + 1024;
+    let allowed = constel_host::limits::raise_open_files(wanted)?;
+    if allowed < wanted {
+        return Err(EngineError::Unable {
+            what: format!("the lab needs {wanted} open files, this process may have {allowed}"),
+            remedy: "raise the hard limit of open files (ulimit -Hn)".to_owned(),
+        });
+    }
+
+    let stage = Stage::begin(progress, "link plane", 1);
+    // Attaching programs and removing devices wait for RCU grace periods, 25-50 ms each unless expedited.
+    let expedited = Expedited::hold(globals, &owner)?;
+    let config = PlaneConfig {
+        grain_ns: wiring.lab.scenario.grain.ns().unsigned_abs(),
+        ..PlaneConfig::new(
+            claim.lab().as_str(),
+            u32::try_from(ports).unwrap_or(u32::MAX),
+            seed,
+        )
+    };
+    let plane = LinkPlane::new(driver, &config)?;
+    stage.end("");
+
+    let template = NodeTemplate::prepare(&node_settings(&wiring.lab.scenario))?;
+    let stage = Stage::begin(progress, "nodes and ports", layout.nodes().len() as u64);
+    let before = memory_bytes("MemAvailable:");
+    let builder = Builder {
+        wiring: &wiring,
+        plane: &plane,
+        template: &template,
+        globals,
+        owner: &owner,
+        trains: carries_trains(&plane, &wiring.lab.scenario),
+    };
+    let nodes = Arc::new(builder.build(&stage)?);
+    let after = memory_bytes("MemAvailable:");
+    stage.end(&format!(
+        "{ports} interfaces in {:.2} s",
+        started.elapsed().as_secs_f64()
+    ));
+    expedited.finish()?;
+    let used = before
+        .zip(after)
+        .map_or(0, |(before, after)| before.saturating_sub(after));
+
+    let lost_before_start = plane.lost_before_capture()?;
+    let handle = Arc::new(plane.start()?);
+    let class_of = |port: &constel_topology::Port| match port.role {
+        PortRole::Gsl => 1,
+        PortRole::Cable => 2,
+        _ => 0,
+    };
+    let classes = layout.ports().iter().map(class_of).collect();
+    handle.classify(vec!["isl".into(), "gsl".into(), "cable".into()], classes)?;
+    // Until the clock starts, laws of time run from here.
+    impair::put_profiles(&wiring, &handle, mono_ns())?;
+    let launcher = Arc::new(Launcher {
+        lab: claim.lab().to_string(),
+        lab_dir: claim.dir().to_owned(),
+        wiring: Arc::clone(&wiring),
+        nodes: Arc::clone(&nodes),
+        cgroups,
+    });
+    publish(&wiring, &launcher)?;
+    Ok(Fabric {
+        memory_per_node_bytes: used / nodes.len().max(1) as u64,
+        nodes_s: started.elapsed().as_secs_f64(),
+        lost_before_start,
+        wiring,
+        plane,
+        handle,
+        nodes,
+        launcher,
+    })
+}
+
+/// Settings of every node. They live and die with its namespace.
+pub(crate) fn node_settings(scenario: &Scenario) -> Vec<Setting> {
+    let routing = &scenario.routing;
+    let mut settings = ROUTER.to_vec();
+    if matches!(&routing.mode, Mode::Computed(computed) if computed.paths > 1) {
+        settings.extend(BY_FLOW);
+    }
+    if !routing.families.ipv6 {
+        settings.retain(|(key, _)| !key.contains("/ipv6/"));
+        settings.push(("net/ipv6/conf/all/disable_ipv6", "1"));
+        settings.push(("net/ipv6/conf/default/disable_ipv6", "1"));
+    }
+    settings
+}
+
+/// What other processes need to find nodes: names, and paths to their namespaces that work as long as this
+/// process lives. Two files, not one a node: `/run` may be a disk.
+fn publish(wiring: &Wiring, launcher: &Launcher) -> Result<(), EngineError> {
+    let write = |path: std::path::PathBuf, text: String| {
+        fs::write(&path, text).map_err(|source| EngineError::Io {
+            what: format!("write {}", path.display()),
+            source,
+        })
+    };
+    let names = wiring.addresses.hosts(&wiring.lab.layout);
+    write(
+        hosts_file(&launcher.lab_dir),
+        format!("127.0.0.1 localhost\n::1 localhost\n{names}"),
+    )?;
+    let paths: BTreeMap<&str, std::path::PathBuf> = wiring
+        .lab
+        .layout
+        .nodes()
+        .iter()
+        .zip(launcher.nodes.iter())
+        .map(|(node, live)| (node.name.as_str(), live.ns.proc_path()))
+        .collect();
+    let text = serde_json::to_string(&paths).map_err(|error| EngineError::Io {
+        what: "list the nodes' namespaces".to_owned(),
+        source: error.into(),
+    })?;
+    write(namespaces_file(&launcher.lab_dir), text)
+}

@@ -1,0 +1,483 @@
+//! Lab time: steps, traffic, handovers, daemons watched, until it is over or somebody says stop.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use constel_observe::detail;
+use constel_observe::events::EventLog;
+use constel_topology::{NodeId, Snapshot};
+
+use crate::answers::view::View;
+use crate::clock::{LabClock, mono_ns, thread_cpu};
+use crate::error::EngineError;
+use crate::life::bring_up::Fabric;
+use crate::life::manifest::processor_wait_ns;
+use crate::progress::{Progress, Stage};
+use crate::routing::daemons::{Daemons, Incident, What};
+use crate::routing::steps::Steps;
+use crate::routing::tables::{self, Standing};
+use crate::traffic::helpers::Helpers;
+use crate::watch::changes::{self, Baseline, Row, Watches};
+use crate::watch::converged::Converged;
+use crate::watch::paths::{Pair, Paths};
+use crate::watch::summary::{ChangeRow, HandoverRow};
+
+/// Lab time zero is set this far ahead, so that the first glide begins exactly then.
+const START_AHEAD_NS: u64 = 20_000_000;
+
+/// A look at the kernels' tables may cost at most this share of a core.
+const LOOK_SHARE: u32 = 8;
+
+/// Looks are at least this far apart.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A daemon's death is over when routes have stood for the dead time and so much more.
+const STEADY_MARGIN_NS: u64 = 5_000_000_000;
+
+/// What the run of lab time saw.
+#[derive(Default)]
+pub(crate) struct Seen {
+    pub(crate) handovers: Vec<HandoverRow>,
+    pub(crate) changes: Vec<ChangeRow>,
+    watches: Watches,
+    pub(crate) paths: Paths,
+    pub(crate) failures: Vec<String>,
+    pub(crate) lab_time_ns: u64,
+    /// Share of lab time in which programs waited for a processor.
+    pub(crate) processor_wait_ratio: Option<f64>,
+}
+
+/// Everything the loop works with.
+pub(crate) struct Run<'a> {
+    pub(crate) fabric: &'a Fabric,
+    pub(crate) clock: &'a LabClock,
+    pub(crate) log: &'a EventLog,
+    pub(crate) view: &'a View,
+    pub(crate) stop: &'a AtomicBool,
+    pub(crate) progress: &'a dyn Progress,
+    pub(crate) helpers: &'a RefCell<Helpers>,
+}
+
+impl Run<'_> {
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+
+    /// Waits until every station reaches every other by the kernels' tables and, with `nodes`, every node the
+    /// destinations picked. Daemons that die meanwhile
+    /// are an error at once, not after the limit.
+    ///
+    /// # Errors
+    /// [`EngineError::NoRoutes`] after `limit`; [`EngineError::Interrupted`].
+    pub(crate) fn wait_for_routes(
+        &self,
+        snapshot: &Snapshot,
+        daemons: &mut Daemons,
+        nodes: Option<&Converged>,
+        limit: Duration,
+        logs: &std::path::Path,
+    ) -> Result<(Standing, Duration), EngineError> {
+        let started = Instant::now();
+        let mut stage = None;
+        loop {
+            let cpu = thread_cpu();
+            let standing = tables::standing(&self.fabric.wiring, &self.fabric.nodes, snapshot)?;
+            let stage = stage.get_or_insert_with(|| {
+                let total = nodes.map_or(standing.pairs, |_| self.fabric.nodes.len());
+                Stage::begin(self.progress, "routes", total as u64)
+            });
+            // The count is a moment old; what has converged by then stays so while the sky stands still.
+            let count = nodes.map(Converged::nodes);
+            let all = count.is_none_or(|count| count == self.fabric.nodes.len());
+            let done = count.unwrap_or(standing.good) as u64;
+            if standing.complete() && all {
+                let took = started.elapsed();
+                stage.note(done, &format!("stand after {:.1} s", took.as_secs_f64()));
+                return Ok((standing, took));
+            }
+            stage.note(
+                done,
+                &format!(
+                    "{} daemons, {} of {} pairs of stations",
+                    daemons.count(),
+                    standing.good,
+                    standing.pairs
+                ),
+            );
+            if self.stopped() {
+                return Err(EngineError::Interrupted);
+            }
+            let no_routes = |reason| EngineError::NoRoutes {
+                limit_s: limit.as_secs(),
+                reason,
+                logs: logs.to_owned(),
+            };
+            if started.elapsed() > limit {
+                let nodes = self.fabric.nodes.len();
+                let few = count.map(|count| format!("{count} of {nodes} nodes have converged"));
+                let reason = standing.example.or(few).unwrap_or_default();
+                return Err(no_routes(reason));
+            }
+            let pause = ((thread_cpu() - cpu) * LOOK_SHARE).max(LOOK_EVERY);
+            for incident in daemons.watch(&self.fabric.wiring, pause)? {
+                if let Some(failure) = self.tell(None, &incident) {
+                    return Err(no_routes(failure));
+                }
+            }
+            if daemons.count() == 0 {
+                std::thread::sleep(LOOK_EVERY);
+            }
+        }
+    }
+
+    /// Starts the clock and runs steps until `duration_ns`. Traffic, if there is any, runs beside it.
+    ///
+    /// # Errors
+    /// When the link plane or a kernel refuses.
+    pub(crate) fn lab_time(
+        &self,
+        steps: &mut Steps,
+        daemons: &mut Daemons,
+        duration_ns: u64,
+        pairs: &[Pair],
+    ) -> Result<Seen, EngineError> {
+        let mut seen = Seen::default();
+        let zero = mono_ns() + START_AHEAD_NS;
+        steps.release(zero)?;
+        self.clock.start(zero);
+        self.log.emit(Some(0), "clock-started", detail! {});
+        let seconds = duration_ns.div_ceil(1_000_000_000);
+        let stage = Stage::begin(self.progress, "lab time (s)", seconds);
+        let mut look = Looks::default();
+        let (began, waited_before_ns) = (Instant::now(), processor_wait_ns());
+        self.tell_paths(steps);
+        self.sample(steps, &mut seen, pairs)?;
+        loop {
+            let next_ns = steps.current.t_ns + self.fabric.wiring.lab.step_ns();
+            if next_ns >= duration_ns {
+                break;
+            }
+            let ready = steps.prepare(zero);
+            let handovers = ready.delta.handovers.clone();
+            let broken = ready.broken(&self.fabric.wiring.lab.layout, &steps.current);
+            let current = Arc::clone(&steps.current);
+            let mut problem = None;
+            let mut stop = |left: Duration| {
+                // What takes longer than is left would make the step's routes late.
+                if problem.is_none() && look.fits(left) {
+                    problem = self
+                        .between_steps(&current, daemons, &mut look, &mut seen)
+                        .err();
+                }
+                self.stopped() || problem.is_some()
+            };
+            let took_effect = steps.take_effect(ready, zero, &mut stop)?;
+            self.tell_paths(steps);
+            if let Some(error) = problem {
+                return Err(error);
+            }
+            if !took_effect {
+                break;
+            }
+            self.view
+                .change(|live| live.snapshot = Some(Arc::clone(&steps.current)));
+            let t_ns = steps.current.t_ns;
+            let before = if broken.is_empty() && handovers.is_empty() {
+                None
+            } else {
+                self.baseline(daemons)?
+            };
+            // Kernels acknowledge each route that Constel computes. What daemons or messages do is found by looking.
+            let told = steps.computed.as_ref();
+            let told = told.filter(|computed| computed.oriented().is_none());
+            let stood = told.map(|_| steps.routed_at_ns.saturating_sub(zero + t_ns));
+            for mut change in broken {
+                self.log.emit(
+                    Some(t_ns as i64),
+                    &change.kind,
+                    detail! {"cause" => change.cause.as_str(), "objects" => change.objects.clone()},
+                );
+                change.routes_stood_after_ns = stood;
+                seen.change(change, 0, before.clone());
+            }
+            for handover in handovers {
+                let name = |id: NodeId| self.fabric.wiring.lab.layout.node(id).name.clone();
+                let (station, from, to) = (
+                    name(handover.station),
+                    handover.from.map(name),
+                    handover.to.map(name),
+                );
+                self.log.emit(
+                    Some(t_ns as i64),
+                    "handover",
+                    detail! {"station" => station, "from" => from, "to" => to},
+                );
+                self.progress.say(&format!(
+                    "t = {:>4} s  {station}: {} -> {}",
+                    t_ns / 1_000_000_000,
+                    from.as_deref().unwrap_or("dark"),
+                    to.as_deref().unwrap_or("dark")
+                ));
+                if stood.is_none() {
+                    let row = Row::Handover(seen.handovers.len());
+                    seen.watches.add(row, t_ns, 0, before.clone());
+                }
+                seen.handovers.push(HandoverRow {
+                    t_ns,
+                    station,
+                    from,
+                    to,
+                    routes_stood_after_ns: stood,
+                    lost_probes: None,
+                    control: None,
+                });
+            }
+            self.sample(steps, &mut seen, pairs)?;
+            stage.reach(t_ns / 1_000_000_000);
+        }
+        self.wait_out(steps, daemons, &mut look, &mut seen, duration_ns)?;
+        seen.lab_time_ns = self.clock.now_ns().unwrap_or(0).min(duration_ns);
+        let waited_ns = |before| Some(processor_wait_ns()?.saturating_sub(before));
+        let waited_ns = waited_before_ns.and_then(waited_ns);
+        seen.processor_wait_ratio =
+            waited_ns.map(|ns| ns as f64 / began.elapsed().as_nanos().max(1) as f64);
+        stage.end("");
+        Ok(seen)
+    }
+
+    /// Follows the flows' paths as they are in this step.
+    fn sample(
+        &self,
+        steps: &mut Steps,
+        seen: &mut Seen,
+        pairs: &[Pair],
+    ) -> Result<(), EngineError> {
+        let start = Instant::now();
+        let Fabric { wiring, nodes, .. } = self.fabric;
+        seen.paths.sample(wiring, nodes, &steps.current, pairs)?;
+        steps.times.paths_ns.push(start.elapsed().as_nanos() as f64);
+        Ok(())
+    }
+
+    /// The last step holds until the end.
+    fn wait_out(
+        &self,
+        steps: &mut Steps,
+        daemons: &mut Daemons,
+        look: &mut Looks,
+        seen: &mut Seen,
+        duration_ns: u64,
+    ) -> Result<(), EngineError> {
+        while let Some(left) = self.clock.until(duration_ns).filter(|left| !left.is_zero()) {
+            if self.stopped() {
+                break;
+            }
+            steps.route_round_failures()?;
+            self.tell_paths(steps);
+            self.between_steps(&steps.current, daemons, look, seen)?;
+            std::thread::sleep(left.min(steps.pause()));
+        }
+        Ok(())
+    }
+
+    /// Logs which pairs have more or fewer disjoint paths than before.
+    fn tell_paths(&self, steps: &mut Steps) {
+        let pairs = self.fabric.wiring.addresses.paths().pairs();
+        for news in steps.paths_news() {
+            let pair = &pairs[news.pair];
+            let name = |at: usize| &self.fabric.wiring.lab.layout.node(pair.ends[at]).name;
+            self.log.emit(
+                Some(news.t_ns as i64),
+                "disjoint-paths",
+                detail! {
+                    "pair" => pair.name.as_str(), "between" => [name(0), name(1)],
+                    "found" => news.found, "asked" => pair.paths
+                },
+            );
+        }
+    }
+
+    /// Logs what happened to a daemon; the failure that it is, if nobody starts it again.
+    fn tell(&self, t_ns: Option<i64>, incident: &Incident) -> Option<String> {
+        let (node, program) = (incident.node.as_str(), incident.program);
+        match &incident.what {
+            What::Died { how, again_in } => {
+                let again = again_in.map(|wait| wait.as_secs_f64());
+                self.log.emit(
+                    t_ns,
+                    "daemon-died",
+                    detail! {"node" => node, "program" => program, "how" => how.as_str(), "again_in_s" => again},
+                );
+                again
+                    .is_none()
+                    .then(|| format!("{program} in {node} ended: {how}"))
+            }
+            What::Restarted => {
+                self.log.emit(
+                    t_ns,
+                    "daemon-restarted",
+                    detail! {"node" => node, "program" => program},
+                );
+                None
+            }
+        }
+    }
+
+    /// What is looked at while a step's time has not come: daemons that died, routes that stand again.
+    fn between_steps(
+        &self,
+        snapshot: &Snapshot,
+        daemons: &mut Daemons,
+        look: &mut Looks,
+        seen: &mut Seen,
+    ) -> Result<(), EngineError> {
+        for incident in daemons.watch(&self.fabric.wiring, Duration::ZERO)? {
+            let now = self.clock.now_ns();
+            seen.failures
+                .extend(self.tell(now.map(|t| t as i64), &incident));
+            if let (What::Died { .. }, Some(t_ns)) = (&incident.what, now) {
+                let before = self.baseline(daemons)?;
+                seen.change(incident.row(t_ns), self.steady_ns(), before);
+            }
+        }
+        for death in self.helpers.borrow_mut().deaths(&self.fabric.wiring)? {
+            let detail = detail! {"node" => death.node, "how" => death.how};
+            self.log
+                .emit(self.clock.now_ns().map(|t| t as i64), "helper-died", detail);
+            seen.failures
+                .push(format!("the helper in {} ended: {}", death.node, death.how));
+        }
+        self.changes_by_hand(daemons, seen)?;
+        if seen.watches.is_empty() || !look.due() {
+            return Ok(());
+        }
+        let started = Instant::now();
+        let snapshot = self.without_those_down(snapshot);
+        let standing = tables::standing(&self.fabric.wiring, &self.fabric.nodes, &snapshot)?;
+        look.done(started.elapsed());
+        let now_ns = self.clock.now_ns().unwrap_or(0);
+        let over = seen.watches.look(now_ns, standing.complete());
+        if !over.is_empty() {
+            self.log.emit(
+                Some(now_ns as i64),
+                "routes-stand",
+                detail! {"pairs" => standing.pairs},
+            );
+        }
+        for (row, after_ns, before) in over {
+            let control = match &before {
+                Some(before) => changes::since(&self.fabric.handle, before)?,
+                None => None,
+            };
+            let rows = (&mut seen.handovers, &mut seen.changes);
+            changes::close(rows.0, rows.1, (row, after_ns), control);
+        }
+        Ok(())
+    }
+
+    /// Links that somebody took down or brought back.
+    fn changes_by_hand(&self, daemons: &Daemons, seen: &mut Seen) -> Result<(), EngineError> {
+        let changed = {
+            let mut by_hand = self.view.by_hand.lock().unwrap_or_else(|e| e.into_inner());
+            std::mem::take(&mut by_hand.changes)
+        };
+        for (t_ns, link) in changed {
+            let before = self.baseline(daemons)?;
+            let row = ChangeRow {
+                t_ns,
+                kind: "link-set".to_owned(),
+                cause: "by hand".to_owned(),
+                objects: vec![link],
+                routes_stood_after_ns: None,
+                lost_probes: None,
+                control: None,
+            };
+            seen.change(row, 0, before);
+        }
+        Ok(())
+    }
+
+    /// The edges that frames really pass: without those taken down by hand.
+    fn without_those_down<'s>(&self, snapshot: &'s Snapshot) -> Cow<'s, Snapshot> {
+        let by_hand = self.view.by_hand.lock().unwrap_or_else(|e| e.into_inner());
+        if by_hand.down.is_empty() {
+            return Cow::Borrowed(snapshot);
+        }
+        let mut snapshot = snapshot.clone();
+        snapshot
+            .edges
+            .retain(|edge| !by_hand.down.contains(&(edge.from, edge.to)));
+        Cow::Owned(snapshot)
+    }
+
+    /// What the edges have carried so far, where daemons are to be charged with what follows.
+    fn baseline(&self, daemons: &Daemons) -> Result<Option<Baseline>, EngineError> {
+        if daemons.count() == 0 {
+            return Ok(None);
+        }
+        changes::baseline(&self.fabric.handle).map(Some)
+    }
+
+    /// How long routes must stand after a daemon's death.
+    fn steady_ns(&self) -> u64 {
+        let mode = &self.fabric.wiring.lab.scenario.routing.mode;
+        let dead_s = mode.daemons().map_or(0, |d| u64::from(d.timers.dead_s));
+        dead_s * 1_000_000_000 + STEADY_MARGIN_NS
+    }
+}
+
+impl Seen {
+    /// Notes a change and, unless it is known, watches for its end.
+    fn change(&mut self, change: ChangeRow, steady_ns: u64, before: Option<Baseline>) {
+        if change.routes_stood_after_ns.is_none() {
+            let row = Row::Change(self.changes.len());
+            self.watches.add(row, change.t_ns, steady_ns, before);
+        }
+        self.changes.push(change);
+    }
+}
+
+impl Incident {
+    /// The row of a death.
+    fn row(&self, t_ns: u64) -> ChangeRow {
+        let how = match &self.what {
+            What::Died { how, .. } => how.clone(),
+            What::Restarted => String::new(),
+        };
+        ChangeRow {
+            t_ns,
+            kind: "daemon-died".to_owned(),
+            cause: how,
+            objects: vec![format!("{} in {}", self.program, self.node)],
+            routes_stood_after_ns: None,
+            lost_probes: None,
+            control: None,
+        }
+    }
+}
+
+/// When the kernels' tables may be looked at again.
+#[derive(Default)]
+struct Looks {
+    next: Option<Instant>,
+    cost: Duration,
+}
+
+impl Looks {
+    fn due(&self) -> bool {
+        self.next.is_none_or(|next| Instant::now() >= next)
+    }
+
+    /// Whether a look, with some margin, is over before `left` is.
+    fn fits(&self, left: Duration) -> bool {
+        left > self.cost * 2 + Duration::from_millis(5)
+    }
+
+    fn done(&mut self, cost: Duration) {
+        self.cost = self.cost.max(cost);
+        self.next = Some(Instant::now() + (cost * LOOK_SHARE).max(LOOK_EVERY));
+    }
+}

@@ -1,0 +1,9 @@
+pub(crate) mod bring_up;
+pub(crate) mod lab_time;
+pub(crate) mod limits;
+pub(crate) mod manifest;
+pub(crate) mod preflight;
+pub(crate) mod run;
+pub(crate) mod session;
+pub(crate) mod stages;
+pub(crate) mod take_down;

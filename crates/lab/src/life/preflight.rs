@@ -1,0 +1,118 @@
+//! What can be known to fail before anything is made.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+
+use constel_drivers::{Chosen, DriverKind};
+use constel_host::process::find_command;
+use constel_link::Effects;
+use constel_observe::verdict::Bounds;
+use constel_plan::Lab;
+use constel_scenario::model::{Action, Flow};
+
+use crate::error::EngineError;
+use crate::life::manifest::bounds;
+use crate::nodes::launcher::{missing_own, missing_programs, search_path};
+use crate::routing::daemons;
+use crate::traffic::{self, congestion, helpers};
+
+/// Refuses a scenario that this host cannot run: programs, commands and kernel features it asks for. With
+/// `run_traffic` false, flows ask for nothing.
+///
+/// # Errors
+/// [`EngineError::Unable`] with all that is missing of the first kind of thing that is missing.
+pub(crate) fn preflight(lab: &Lab, run_traffic: bool) -> Result<(), EngineError> {
+    let flows: &[Flow] = if run_traffic {
+        &lab.scenario.traffic
+    } else {
+        &[]
+    };
+    let mut needed: Vec<_> = flows.iter().flat_map(traffic::programs).copied().collect();
+    let routing = &lab.scenario.routing;
+    if let Some(asked) = routing.mode.daemons() {
+        needed.extend(daemons::programs(lab, asked));
+    }
+    let mut own = helpers::programs(&lab.scenario.transport).to_vec();
+    if flows
+        .iter()
+        .any(|flow| matches!(flow.action, Action::Transfer(_)))
+    {
+        own.push(traffic::TRANSFER);
+    }
+    let missing = missing_programs(&needed)
+        .or_else(|| missing_own(&own))
+        .or_else(|| missing_commands(flows))
+        .or_else(|| congestion::missing(&lab.scenario, flows));
+    missing.map_or(Ok(()), Err)
+}
+
+/// The link driver for this lab on this host: the one the scenario names, or the first that works.
+///
+/// # Errors
+/// [`EngineError::Unable`] when it, or none, works here, or when the first that works does not have
+/// what the scenario asks of links.
+pub(crate) fn choose(lab: &Lab) -> Result<Chosen, EngineError> {
+    let wanted = lab.scenario.driver.kind();
+    let chosen = constel_drivers::choose(wanted).map_err(|error| EngineError::Unable {
+        what: error.to_string(),
+        remedy: "`constel doctor` says what each driver lacks here".to_owned(),
+    })?;
+    let mut lacks = lacks(chosen.kind, &lab.profiles);
+    if bounds(&lab.scenario) != Bounds::default() {
+        lacks.extend(chosen.kind.capabilities().lateness_refusal());
+    }
+    if lacks.is_empty() {
+        return Ok(chosen);
+    }
+    Err(EngineError::Unable {
+        what: lacks.join("\n  "),
+        remedy: format!(
+            "`constel doctor` says why only driver {} works here; or ask less of the links",
+            chosen.kind
+        ),
+    })
+}
+
+/// What of the links' effects this driver does not have, each kind of it once.
+fn lacks(driver: DriverKind, profiles: &[Effects]) -> Vec<String> {
+    let capabilities = driver.capabilities();
+    let lacks = profiles.iter().flat_map(|e| capabilities.refusals(e));
+    let lacks: BTreeSet<String> = lacks.map(|refusal| refusal.why).collect();
+    lacks.into_iter().collect()
+}
+
+/// Commands of flows that cannot be found, the way they will be looked for when their time comes.
+fn missing_commands(flows: &[Flow]) -> Option<EngineError> {
+    let path = search_path();
+    let lacks = flows.iter().filter_map(|flow| match &flow.action {
+        Action::Run(run) => {
+            let error = find_command(OsStr::new(run.command.first()?), &path).err()?;
+            Some(format!("flow {}: {error}", flow.name))
+        }
+        _ => None,
+    });
+    let lacks: Vec<String> = lacks.collect();
+    (!lacks.is_empty()).then(|| EngineError::Unable {
+        what: lacks.join("\n  "),
+        remedy: "install it, or correct the flow's `command`".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_driver_that_works_lacks_is_said_once() {
+        let effects = |corrupt| Effects {
+            corrupt_ratio: Some(corrupt),
+            overhead_bytes: Some(20),
+            ..Effects::default()
+        };
+        let profiles = [effects(0.1), effects(0.2)];
+        assert_eq!(lacks(DriverKind::Relay, &profiles), [""; 0]);
+        let said = lacks(DriverKind::Edt, &profiles);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].contains("corrupt_ratio") && said[0].contains("relay"));
+    }
+}

@@ -1,0 +1,209 @@
+//! Starting programs in nodes: one place that knows namespaces, marks, mounts and search path.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use constel_host::cgroup::LabCgroup;
+use constel_host::claim::LabName;
+use constel_host::process::{Child, Mount, Spawn, Stdio, find_command};
+use constel_topology::NodeId;
+
+use crate::error::EngineError;
+use crate::nodes::builder::LiveNode;
+use crate::nodes::wiring::Wiring;
+
+/// Where daemons are installed; not in everybody's `PATH`.
+const SYSTEM_FOLDERS: &str =
+    "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin:/usr/lib/frr";
+
+/// The search path for programs in nodes: where this program lies (`leotp` and others come along with it), then
+/// the caller's, then the system's folders.
+pub fn search_path() -> OsString {
+    let own = std::env::current_exe().unwrap_or_default();
+    let own = own.parent().unwrap_or(Path::new("")).as_os_str().to_owned();
+    let callers = std::env::var_os("PATH").unwrap_or_default();
+    let mut path = own;
+    if !path.is_empty() && !callers.is_empty() {
+        path.push(":");
+    }
+    path.push(callers);
+    if !path.is_empty() {
+        path.push(":");
+    }
+    path.push(SYSTEM_FOLDERS);
+    path
+}
+
+/// Where `/etc/hosts` with all node names lies in a lab's runtime folder.
+pub fn hosts_file(lab_dir: &Path) -> PathBuf {
+    lab_dir.join("hosts")
+}
+
+/// Where the paths of the nodes' namespaces lie in a lab's runtime folder: a JSON object from node name to
+/// path, as `/proc/<engine>/fd/<n>`.
+pub fn namespaces_file(lab_dir: &Path) -> PathBuf {
+    lab_dir.join("netns.json")
+}
+
+/// What a command in a node sees otherwise than the host: `/etc/hosts` with every node's name, and the node's
+/// own `/sys/class/net`.
+pub fn node_mounts(lab_dir: &Path) -> Vec<Mount> {
+    let hosts = Mount::Bind {
+        source: hosts_file(lab_dir),
+        target: PathBuf::from("/etc/hosts"),
+        read_only: true,
+    };
+    vec![hosts, Mount::Sysfs]
+}
+
+/// The groups of a lab's processes.
+#[derive(Default)]
+pub(crate) struct Cgroups {
+    /// All of them, so that they can be ended.
+    pub(crate) all: Option<LabCgroup>,
+    /// Routing daemons, which together have one share of the processors.
+    pub(crate) daemons: Option<LabCgroup>,
+}
+
+impl Cgroups {
+    /// # Errors
+    /// When one is left over from a lab that was killed.
+    pub(crate) fn create(lab: &LabName, daemons: bool) -> Result<Self, EngineError> {
+        Ok(Self {
+            all: LabCgroup::create(lab)?,
+            daemons: if daemons {
+                LabCgroup::create_cpu(lab)?
+            } else {
+                None
+            },
+        })
+    }
+
+    /// How the processors are shared with routing daemons, for the record.
+    pub(crate) fn sharing(&self) -> &'static str {
+        if self.daemons.is_some() {
+            "all daemons together weigh as much as one session (cgroup v1)"
+        } else if self.all.as_ref().is_some_and(LabCgroup::has_weight) {
+            "all processes in nodes together weigh as much as one group (cgroup v2)"
+        } else {
+            "each daemon weighs as much as a session: this host has no group for processor time"
+        }
+    }
+}
+
+/// Starts programs in the nodes of one lab.
+pub(crate) struct Launcher {
+    pub(crate) lab: String,
+    pub(crate) lab_dir: PathBuf,
+    pub(crate) wiring: Arc<Wiring>,
+    pub(crate) nodes: Arc<Vec<LiveNode>>,
+    pub(crate) cgroups: Cgroups,
+}
+
+impl Launcher {
+    /// The view of the file system that traffic gets.
+    pub(crate) fn mounts(&self) -> Vec<Mount> {
+        node_mounts(&self.lab_dir)
+    }
+
+    /// Starts a routing daemon: as [`Launcher::start`], with all output in one file, in the daemons' share of the
+    /// processors, and with or without `kernel_events`.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn start_daemon(
+        &self,
+        node: NodeId,
+        argv: &[String],
+        log: &Path,
+        mounts: Vec<Mount>,
+        kernel_events: bool,
+    ) -> Result<Child, EngineError> {
+        let spawn = self.prepare(node, argv, (log, log), mounts);
+        let spawn = self.cgroups.daemons.iter().fold(spawn, Spawn::cgroup);
+        let spawn = if kernel_events { spawn } else { spawn.deaf() };
+        Ok(spawn.start()?)
+    }
+
+    /// Starts `argv` in `node`; the two files may be one.
+    ///
+    /// # Errors
+    /// When the command does not exist or cannot be started.
+    pub(crate) fn start(
+        &self,
+        node: NodeId,
+        argv: &[String],
+        out: &Path,
+        err: &Path,
+        mounts: Vec<Mount>,
+    ) -> Result<Child, EngineError> {
+        Ok(self.prepare(node, argv, (out, err), mounts).start()?)
+    }
+
+    /// Everything but the start itself.
+    fn prepare(
+        &self,
+        node: NodeId,
+        argv: &[String],
+        (out, err): (&Path, &Path),
+        mounts: Vec<Mount>,
+    ) -> Spawn<'_> {
+        let (stdout, stderr) = if out == err {
+            (Stdio::Append(out.to_owned()), Stdio::Append(err.to_owned()))
+        } else {
+            (Stdio::Create(out.to_owned()), Stdio::Create(err.to_owned()))
+        };
+        let name = &self.wiring.lab.layout.node(node).name;
+        let spawn = Spawn::new(&self.lab, argv)
+            .node(name)
+            .env("PATH", search_path())
+            .netns(&self.nodes[node.index()].ns)
+            .mounts(mounts)
+            .stdout(stdout)
+            .stderr(stderr);
+        self.cgroups.all.iter().fold(spawn, Spawn::cgroup)
+    }
+}
+
+/// Says which of Constel's own programs are not where they should be.
+pub(crate) fn missing_own(programs: &[&str]) -> Option<EngineError> {
+    let path = search_path();
+    let missing: Vec<&str> = programs
+        .iter()
+        .copied()
+        .filter(|program| find_command(OsStr::new(program), &path).is_err())
+        .collect();
+    (!missing.is_empty()).then(|| EngineError::Unable {
+        what: format!(
+            "the scenario runs {}, which is not beside constel",
+            missing.join(" and ")
+        ),
+        remedy: "build everything: make build".to_owned(),
+    })
+}
+
+/// Says which of the programs (with the Debian package that has each) this host lacks.
+pub(crate) fn missing_programs<'a>(
+    needed: impl IntoIterator<Item = &'a (&'static str, &'static str)>,
+) -> Option<EngineError> {
+    let path = search_path();
+    let mut missing: Vec<_> = needed
+        .into_iter()
+        .filter(|(program, _)| find_command(OsStr::new(program), &path).is_err())
+        .collect();
+    missing.sort_unstable();
+    missing.dedup();
+    if missing.is_empty() {
+        return None;
+    }
+    let programs: Vec<_> = missing.iter().map(|(program, _)| *program).collect();
+    let packages: Vec<_> = missing.iter().map(|(_, package)| *package).collect();
+    Some(EngineError::Unable {
+        what: format!(
+            "the scenario runs {}, which this host does not have",
+            programs.join(", ")
+        ),
+        remedy: format!("install: apt-get install {}", packages.join(" ")),
+    })
+}

@@ -1,0 +1,3 @@
+pub(crate) mod builder;
+pub(crate) mod launcher;
+pub(crate) mod wiring;

@@ -1,0 +1,192 @@
+//! Starting one daemon: its folder, its files, its arguments.
+
+use std::fs;
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use constel_host::process::{Child, Mount};
+use constel_routing::daemons::{
+    Program, Software, ZAPI_SOCKET, bird_arguments, frr_arguments, programs,
+};
+use constel_topology::NodeId;
+
+use crate::error::EngineError;
+use crate::nodes::launcher::Launcher;
+
+/// Folders whose names are compiled into FRR's daemons: what outlives them, and what they log before they know
+/// where to. A node has its own in their place.
+const FRR_FOLDERS: [(&str, &str); 2] = [("state", "/run/frr"), ("tmp", "/var/tmp")];
+
+/// One daemon of one node: its place among the node's programs.
+pub(crate) type Key = (NodeId, usize);
+
+/// The daemons of a lab before they run.
+pub(crate) struct Crew {
+    pub(crate) launcher: Arc<Launcher>,
+    pub(crate) programs: Vec<Program>,
+    software: Software,
+    logs: PathBuf,
+    /// Whether daemons hear from their kernels.
+    kernel_events: bool,
+    /// Whom the folders of FRR's daemons must belong to: user and group.
+    owner: Option<(u32, u32)>,
+}
+
+impl Crew {
+    /// # Errors
+    /// When logs have no place, or FRR is installed without its user.
+    pub(crate) fn new(
+        launcher: &Arc<Launcher>,
+        spec: &constel_routing::daemons::Spec,
+        kernel_events: bool,
+        logs: PathBuf,
+    ) -> Result<Self, EngineError> {
+        make(&logs)?;
+        let owner = match spec.software {
+            Software::Bird => None,
+            Software::Frr => Some(frr_user()?),
+        };
+        Ok(Self {
+            launcher: Arc::clone(launcher),
+            programs: programs(spec),
+            software: spec.software,
+            logs,
+            kernel_events,
+            owner,
+        })
+    }
+
+    /// A node's folder in the lab's.
+    pub(crate) fn folder(&self, node: NodeId) -> PathBuf {
+        let name = &self.launcher.wiring.lab.layout.node(node).name;
+        self.launcher.lab_dir.join("nodes").join(name)
+    }
+
+    /// Writes the configuration files of a node's programs, each by its program's name; their places.
+    pub(crate) fn write(
+        &self,
+        node: NodeId,
+        files: &[(&str, String)],
+    ) -> Result<Vec<usize>, EngineError> {
+        let dir = self.folder(node);
+        make(&dir)?;
+        if let Some((user, group)) = self.owner {
+            let own = FRR_FOLDERS.map(|(name, _)| dir.join(name));
+            for folder in &own {
+                make(folder)?;
+            }
+            for folder in std::iter::once(&dir).chain(&own) {
+                chown(folder, Some(user), Some(group)).map_err(|source| EngineError::Io {
+                    what: format!("give {} to the user frr", folder.display()),
+                    source,
+                })?;
+            }
+        }
+        let mut places = Vec::with_capacity(files.len());
+        for (name, text) in files {
+            places.extend(self.programs.iter().position(|p| p.name == *name));
+            let file = dir.join(format!("{name}.conf"));
+            fs::write(&file, text).map_err(|source| EngineError::Io {
+                what: format!("write {}", file.display()),
+                source,
+            })?;
+        }
+        Ok(places)
+    }
+
+    /// Starts one daemon, its configuration written before.
+    pub(crate) fn start(&self, (node, place): Key) -> Result<Child, EngineError> {
+        let program = &self.programs[place];
+        let dir = self.folder(node);
+        let file = dir.join(format!("{}.conf", program.name));
+        let name = &self.launcher.wiring.lab.layout.node(node).name;
+        let (arguments, log) = match self.software {
+            Software::Bird => (
+                bird_arguments(&file, &dir.join("bird.ctl")),
+                format!("{name}.log"),
+            ),
+            Software::Frr => (
+                frr_arguments(program, &file, &dir),
+                format!("{name}.{}.log", program.name),
+            ),
+        };
+        if program.first {
+            // What is left of one that was killed would be taken for the new one's.
+            self.forget_socket(node)?;
+        }
+        let mut argv = vec![program.name.to_owned()];
+        argv.extend(
+            arguments
+                .into_iter()
+                .map(|word| word.to_string_lossy().into_owned()),
+        );
+        let log = self.logs.join(log);
+        let mounts = self.mounts(&dir);
+        self.launcher
+            .start_daemon(node, &argv, &log, mounts, self.kernel_events)
+    }
+
+    /// What FRR's daemons see in place of the host's folders.
+    fn mounts(&self, dir: &Path) -> Vec<Mount> {
+        let own = |(name, target): (&str, &str)| Mount::Bind {
+            source: dir.join(name),
+            target: PathBuf::from(target),
+            read_only: false,
+        };
+        match self.software {
+            Software::Bird => Vec::new(),
+            Software::Frr => FRR_FOLDERS.map(own).to_vec(),
+        }
+    }
+
+    fn forget_socket(&self, node: NodeId) -> Result<(), EngineError> {
+        let socket = self.folder(node).join(ZAPI_SOCKET);
+        match fs::remove_file(&socket) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(EngineError::Io {
+                what: format!("remove {}", socket.display()),
+                source,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a daemon can be started: what it talks to listens. FRR's daemons that do not find zebra try
+    /// again only after 10 s.
+    pub(crate) fn ready(&self, (node, place): Key) -> bool {
+        let waits = self.programs.iter().any(|p| p.first) && !self.programs[place].first;
+        !waits || self.folder(node).join(ZAPI_SOCKET).exists()
+    }
+}
+
+/// User and group numbers of `frr`.
+fn frr_user() -> Result<(u32, u32), EngineError> {
+    let users = fs::read_to_string("/etc/passwd").map_err(|source| EngineError::Io {
+        what: "read /etc/passwd".to_owned(),
+        source,
+    })?;
+    let mut lines = users.lines().filter_map(|line| line.strip_prefix("frr:"));
+    let numbers = lines.next().and_then(|line| {
+        let mut fields = line.split(':').skip(1);
+        Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+    });
+    let numbers = numbers.ok_or_else(|| EngineError::Unable {
+        what: "FRR's daemons run as the user frr, which this host does not have".to_owned(),
+        remedy: "install: apt-get install frr".to_owned(),
+    })?;
+    let missing = FRR_FOLDERS.iter().find(|(_, at)| !Path::new(at).is_dir());
+    if let Some((_, at)) = missing {
+        return Err(EngineError::Unable {
+            what: format!("FRR's daemons need the folder {at}, which this host does not have"),
+            remedy: format!("mkdir {at} (nothing is written there: each node gets its own)"),
+        });
+    }
+    Ok(numbers)
+}
+
+pub(crate) fn make(dir: &Path) -> Result<(), EngineError> {
+    fs::create_dir_all(dir).map_err(|source| EngineError::Io {
+        what: format!("make {}", dir.display()),
+        source,
+    })
+}

@@ -1,0 +1,347 @@
+//! Routing daemons in the nodes: configured, started, watched, started again.
+
+mod backoff;
+mod crew;
+mod waves;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use constel_host::process::Supervisor;
+use constel_observe::results::Results;
+use constel_plan::{Lab, daemon_spec, daemon_templates};
+use constel_routing::daemons::{Program, Templates, contexts, serving_within};
+use constel_scenario::model::{DaemonRouting, Restart};
+use constel_topology::NodeKind;
+
+use crate::error::EngineError;
+use crate::nodes::launcher::Launcher;
+use crate::nodes::wiring::Wiring;
+use crate::progress::Stage;
+use crate::routing::start::StartControl;
+use crate::routing::usage::{self, DaemonsRow, Usage};
+use backoff::Backoff;
+use crew::{Crew, Key};
+use waves::{Waves, processors};
+
+/// A daemon that the others of its node need must listen by then.
+const LISTENS_WITHIN: Duration = Duration::from_secs(60);
+
+/// How often it is looked whether it does.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// Programs needed, as (program, Debian package).
+pub(crate) fn programs(lab: &Lab, routing: &DaemonRouting) -> Vec<(&'static str, &'static str)> {
+    constel_routing::daemons::programs(&daemon_spec(lab, routing))
+        .iter()
+        .map(|program| (program.name, program.package))
+        .collect()
+}
+
+/// The daemons of a lab.
+pub(crate) struct Daemons {
+    running: Supervisor<Key>,
+    since: BTreeMap<Key, Instant>,
+    /// `None`: there are none.
+    crew: Option<Crew>,
+    restart: Option<Restart>,
+    backoffs: BTreeMap<Key, Backoff>,
+    /// When those that have ended are due again.
+    due: BTreeMap<Key, Instant>,
+    /// Those that we ended because they cannot go on without another.
+    ended_by_us: BTreeSet<Key>,
+    /// How long starts were held back because the machine was busy, seconds.
+    held_back_s: f64,
+}
+
+/// What happened to a daemon.
+pub(crate) struct Incident {
+    pub(crate) node: String,
+    pub(crate) program: &'static str,
+    pub(crate) what: What,
+}
+
+/// How it ended, or that it runs again.
+pub(crate) enum What {
+    /// It ended by itself, or somebody else ended it.
+    Died {
+        how: String,
+        /// `None`: it will not be started again.
+        again_in: Option<Duration>,
+    },
+    Restarted,
+}
+
+impl Daemons {
+    /// No daemons at all.
+    pub(crate) fn none() -> Self {
+        Self {
+            running: Supervisor::new(),
+            since: BTreeMap::new(),
+            crew: None,
+            restart: None,
+            backoffs: BTreeMap::new(),
+            due: BTreeMap::new(),
+            ended_by_us: BTreeSet::new(),
+            held_back_s: 0.0,
+        }
+    }
+
+    /// Configures and starts the daemons of every node. `horizon_steps` is how far ahead stations know which
+    /// satellites they will use. On failure, those started are ended by [`Daemons::stop`].
+    ///
+    /// # Errors
+    /// When a configuration cannot be written or a daemon cannot be started.
+    pub(crate) fn start(
+        &mut self,
+        wiring: &Wiring,
+        launcher: &Arc<Launcher>,
+        routing: &DaemonRouting,
+        horizon_steps: u64,
+        results: &Results,
+        (stage, stopped): (&Stage<'_>, &AtomicBool),
+    ) -> Result<(), EngineError> {
+        let spec = daemon_spec(&wiring.lab, routing);
+        let templates = daemon_templates(routing)
+            .map_err(|error| EngineError::Configuration(error.to_string()))?;
+        let crew = Crew::new(launcher, &spec, routing.kernel_events, logs_folder(results))?;
+        self.restart = routing.restart;
+        let layout = &wiring.lab.layout;
+        let serving = serving_within(&mut wiring.lab.stepper(), 0, horizon_steps);
+        let mut stations = serving.into_iter();
+        let mut keys: Vec<Key> = Vec::new();
+        for node in layout.nodes() {
+            let satellites = match node.kind {
+                NodeKind::Ground => stations.next().unwrap_or_default(),
+                NodeKind::Satellite | NodeKind::Host => BTreeSet::new(),
+            };
+            let contexts = contexts(
+                layout,
+                &wiring.addresses,
+                &spec,
+                wiring.areas.as_ref(),
+                node.id,
+                &satellites,
+            )
+            .map_err(|errors| {
+                let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
+                EngineError::Configuration(all.join("; "))
+            })?;
+            let mut files = Vec::with_capacity(contexts.len());
+            for context in &contexts {
+                files.push((context.program, fill(&templates, context)?));
+            }
+            let placed = crew.write(node.id, &files)?;
+            keys.extend(placed.into_iter().map(|place| (node.id, place)));
+        }
+        let control = StartControl::new(
+            routing.start.load,
+            u32::try_from(processors()).unwrap_or(u32::MAX),
+            routing.start.pace.ns() as f64 / 1e9,
+            routing.start.memory.bytes(),
+        );
+        let crew = &*self.crew.insert(crew);
+        let waves = Waves::new(control, stage, stopped);
+        let mut outcome = Ok(());
+        // First those that others talk to, everywhere: they come up while their fellows are started.
+        for first in [true, false] {
+            let wave: Vec<Key> = keys
+                .iter()
+                .copied()
+                .filter(|key| crew.programs[key.1].first == first)
+                .collect();
+            outcome = outcome.and_then(|()| {
+                waves.start(&wave, |key| {
+                    wait_until_ready(crew, key, &layout.node(key.0).name, results)?;
+                    crew.start(key)
+                })
+            });
+        }
+        self.held_back_s = waves.held_back_s();
+        // Those started before something went wrong as well: they are to be ended.
+        for (key, child, at) in waves.started() {
+            self.running.add(key, child);
+            self.since.insert(key, at);
+        }
+        outcome
+    }
+
+    /// How long starts were held back because the machine was busy, seconds.
+    pub(crate) fn held_back_s(&self) -> f64 {
+        self.held_back_s
+    }
+
+    /// How many daemons a lab has.
+    pub(crate) fn expected(lab: &Lab, routing: &DaemonRouting) -> usize {
+        let spec = daemon_spec(lab, routing);
+        let speakers = spec.speakers(&lab.layout).len();
+        let programs = constel_routing::daemons::programs(&spec);
+        let nodes = lab.layout.nodes().len();
+        let of = |p: &Program| if p.only_bgp { speakers } else { nodes };
+        programs.iter().map(of).sum()
+    }
+
+    /// What has happened since the last look; waits at most `timeout` for a daemon to end. Those that are due
+    /// are started again.
+    ///
+    /// # Errors
+    /// When they cannot be waited for, or one cannot be started again.
+    pub(crate) fn watch(
+        &mut self,
+        wiring: &Wiring,
+        timeout: Duration,
+    ) -> Result<Vec<Incident>, EngineError> {
+        let mut incidents = Vec::new();
+        if !self.running.is_empty() {
+            for gone in self.running.wait(timeout)? {
+                if let Some(incident) = self.died(wiring, gone.key, gone.exit)? {
+                    incidents.push(incident);
+                }
+            }
+        }
+        let now = Instant::now();
+        let due: Vec<Key> = self
+            .due
+            .iter()
+            .filter(|(_, at)| **at <= now)
+            .map(|(key, _)| *key)
+            .collect();
+        for key in due {
+            let Some(crew) = &self.crew else { break };
+            if !crew.ready(key) {
+                continue;
+            }
+            self.due.remove(&key);
+            self.running.add(key, crew.start(key)?);
+            self.since.insert(key, Instant::now());
+            incidents.push(Incident {
+                node: wiring.lab.layout.node(key.0).name.clone(),
+                program: crew.programs[key.1].name,
+                what: What::Restarted,
+            });
+        }
+        Ok(incidents)
+    }
+
+    /// Notes an end, and when the daemon is due again.
+    fn died(
+        &mut self,
+        wiring: &Wiring,
+        key: Key,
+        exit: constel_host::process::Exit,
+    ) -> Result<Option<Incident>, EngineError> {
+        let Some(crew) = &self.crew else {
+            return Ok(None);
+        };
+        let program = crew.programs[key.1];
+        let ran = self
+            .since
+            .get(&key)
+            .map_or(Duration::ZERO, Instant::elapsed);
+        let by_us = self.ended_by_us.remove(&key);
+        let again_in = self.restart.filter(|_| !by_us).map(|rule| {
+            let backoff = self.backoffs.entry(key).or_insert(Backoff::new(rule));
+            backoff.ended(rule, ran)
+        });
+        if let Some(wait) = again_in {
+            self.due.insert(key, Instant::now() + wait);
+            if program.first {
+                // The others come with it, or they would talk to nobody.
+                for place in (0..crew.programs.len()).filter(|place| *place != key.1) {
+                    let other = (key.0, place);
+                    if let Some(child) = self.running.get(&other) {
+                        child.signal(rustix::process::Signal::KILL)?;
+                        self.ended_by_us.insert(other);
+                        self.due.insert(other, Instant::now() + wait);
+                    }
+                }
+            }
+        }
+        Ok((!by_us).then(|| Incident {
+            node: wiring.lab.layout.node(key.0).name.clone(),
+            program: program.name,
+            what: What::Died {
+                how: crate::traffic::exit_words(exit),
+                again_in,
+            },
+        }))
+    }
+
+    /// What those that run have cost so far, by program; empty when none runs.
+    ///
+    /// # Errors
+    /// When `/proc` cannot be understood.
+    pub(crate) fn usage(&self, when: &'static str) -> Result<Vec<DaemonsRow>, EngineError> {
+        let Some(crew) = &self.crew else {
+            return Ok(Vec::new());
+        };
+        let mut rows = Vec::new();
+        for (place, program) in crew.programs.iter().enumerate() {
+            let mut usages = Vec::new();
+            for (_, child) in self.running.iter().filter(|((_, p), _)| *p == place) {
+                let usage = Usage::of(child.pid()).map_err(|source| EngineError::Io {
+                    what: "read what a daemon has used".to_owned(),
+                    source,
+                })?;
+                usages.extend(usage);
+            }
+            rows.extend(usage::row(when, program.name, &usages));
+        }
+        Ok(rows)
+    }
+
+    /// How many run.
+    pub(crate) fn count(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Ends all.
+    ///
+    /// # Errors
+    /// When one does not end.
+    pub(crate) fn stop(mut self) -> Result<(), EngineError> {
+        // Their routes go with their namespaces: nothing is gained by letting them withdraw.
+        self.running.terminate_all(Duration::ZERO)?;
+        Ok(())
+    }
+}
+
+/// Waits until what the daemon talks to listens.
+fn wait_until_ready(
+    crew: &Crew,
+    key: Key,
+    node: &str,
+    results: &Results,
+) -> Result<(), EngineError> {
+    let limit = Instant::now() + LISTENS_WITHIN;
+    while !crew.ready(key) {
+        if Instant::now() > limit {
+            return Err(EngineError::Configuration(format!(
+                "the first daemon of {node} does not listen; see {}",
+                logs_folder(results).display()
+            )));
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
+}
+
+fn fill(
+    templates: &Templates,
+    context: &constel_routing::daemons::Context,
+) -> Result<String, EngineError> {
+    templates.render(context).map_err(|error| {
+        EngineError::Configuration(format!(
+            "{error} (filled for {} of node {})",
+            context.program, context.node.name
+        ))
+    })
+}
+
+/// Where daemons write their logs.
+pub(crate) fn logs_folder(results: &Results) -> PathBuf {
+    results.dir().join("daemons")
+}

@@ -1,0 +1,142 @@
+//! Starting many daemons: a few at a time, in their order, as fast as the machine takes them.
+//!
+//! A start waits until the new process executes its program, and that process waits for a processor behind all daemons
+//! that have work. One after the other, starts would wait for each of these queues; several at a time share them.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use constel_host::process::Child;
+
+use super::crew::Key;
+use crate::error::EngineError;
+use crate::life::manifest::memory_bytes;
+use crate::progress::Stage;
+use crate::routing::start::{Decision, Sight, StartControl, runnable};
+
+/// Starts that wait at a time, for each processor.
+const AT_ONCE: usize = 2;
+
+/// One that runs, and since when.
+pub(super) type Started = (Key, Child, Instant);
+
+/// Waves of starts, each begun when the one before is over.
+pub(super) struct Waves<'a> {
+    turns: Mutex<StartControl>,
+    started: Mutex<Vec<Started>>,
+    stage: &'a Stage<'a>,
+    stopped: &'a AtomicBool,
+    began: Instant,
+}
+
+impl<'a> Waves<'a> {
+    /// Nothing has been started yet.
+    pub(super) fn new(
+        control: StartControl,
+        stage: &'a Stage<'a>,
+        stopped: &'a AtomicBool,
+    ) -> Self {
+        Self {
+            turns: Mutex::new(control),
+            started: Mutex::default(),
+            stage,
+            stopped,
+            began: Instant::now(),
+        }
+    }
+
+    /// Has all of them started by `start`.
+    ///
+    /// # Errors
+    /// The first start's that failed; then no more are begun.
+    pub(super) fn start(
+        &self,
+        wave: &[Key],
+        start: impl Fn(Key) -> Result<Child, EngineError> + Sync,
+    ) -> Result<(), EngineError> {
+        let failed = AtomicBool::new(false);
+        let queue = Mutex::new(wave.iter().copied());
+        let hand = || -> Result<(), EngineError> {
+            loop {
+                // The lock is held while waiting: whoever has it has the next turn.
+                let mut turns = self.turns.lock().unwrap_or_else(|e| e.into_inner());
+                if failed.load(Ordering::Acquire) {
+                    return Ok(());
+                }
+                let next = queue.lock().unwrap_or_else(|e| e.into_inner()).next();
+                let Some(key) = next else { return Ok(()) };
+                self.wait_for_turn(&mut turns)?;
+                drop(turns);
+                let child = start(key)?;
+                let mut started = self.started.lock().unwrap_or_else(|e| e.into_inner());
+                started.push((key, child, Instant::now()));
+                self.stage.reach(started.len() as u64);
+            }
+        };
+        thread::scope(|scope| {
+            let watched = || {
+                let done = hand();
+                failed.fetch_or(done.is_err(), Ordering::AcqRel);
+                done
+            };
+            let hands: Vec<_> = (0..AT_ONCE * processors())
+                .map(|_| scope.spawn(watched))
+                .collect();
+            let mut outcome = Ok(());
+            for hand in hands {
+                let done = hand
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                outcome = outcome.and(done);
+            }
+            outcome
+        })
+    }
+
+    /// How long starts were held back because the machine was busy, seconds.
+    pub(super) fn held_back_s(&self) -> f64 {
+        let turns = self.turns.lock().unwrap_or_else(|e| e.into_inner());
+        turns.waited_s()
+    }
+
+    /// All that run.
+    pub(super) fn started(self) -> Vec<Started> {
+        self.started.into_inner().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Waits until the machine can take one more daemon.
+    fn wait_for_turn(&self, control: &mut StartControl) -> Result<(), EngineError> {
+        loop {
+            if self.stopped.load(Ordering::Acquire) {
+                return Err(EngineError::Interrupted);
+            }
+            let sight = Sight {
+                now_s: self.began.elapsed().as_secs_f64(),
+                runnable: runnable(),
+                available_bytes: memory_bytes("MemAvailable:").unwrap_or(u64::MAX),
+            };
+            match control.decide(sight) {
+                Decision::Start => return Ok(()),
+                Decision::Wait(s) => thread::sleep(Duration::from_secs_f64(s)),
+                Decision::Stop => {
+                    let started = self.started.lock().unwrap_or_else(|e| e.into_inner()).len();
+                    return Err(EngineError::Unable {
+                        what: format!(
+                            "after {started} daemons, only {} MiB of memory are left",
+                            sight.available_bytes >> 20
+                        ),
+                        remedy: "use a smaller constellation, or areas (`routing.ospf.areas`)"
+                            .to_owned(),
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// How many this machine has.
+pub(super) fn processors() -> usize {
+    thread::available_parallelism().map_or(1, |n| n.get())
+}

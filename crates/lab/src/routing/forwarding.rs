@@ -1,0 +1,109 @@
+//! Forwarding by one map that all nodes share, where the scenario asks for it: routes are put into it before they are
+//! written to the kernels' tables.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use constel_drivers::DriverError;
+use constel_drivers::forward::{Forwarder, Way};
+use constel_routing::walk::Route;
+use constel_routing::{AddressPlan, RouteChange};
+use constel_scenario::model::{Families, Forwarding as Asked, Mode, Scenario};
+use constel_topology::{Layout, NodeId, Port};
+
+use crate::error::EngineError;
+use crate::nodes::wiring::{node_ifindex, spoken};
+use crate::routing::computed;
+
+/// The map, and which destination is which in it.
+#[derive(Debug)]
+pub(crate) struct Forwarding {
+    forwarder: Forwarder,
+    goals: BTreeMap<NodeId, u32>,
+    by_address: BTreeMap<IpAddr, u32>,
+}
+
+impl Forwarding {
+    /// The map of a lab that is to forward by one, empty.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub(crate) fn wanted(
+        scenario: &Scenario,
+        layout: &Layout,
+        addresses: &AddressPlan,
+        families: Families,
+    ) -> Result<Option<Forwarding>, EngineError> {
+        let Mode::Computed(asked) = &scenario.routing.mode else {
+            return Ok(None);
+        };
+        if asked.forwarding == Asked::Tables {
+            return Ok(None);
+        }
+        let destinations = computed::destinations(layout, asked);
+        let goals: BTreeMap<NodeId, u32> = destinations.into_iter().zip(0..).collect();
+        let named = |(node, goal): (&NodeId, &u32)| {
+            let own = spoken(families, addresses.loopback(*node));
+            own.into_iter()
+                .map(|address| (address, *goal))
+                .collect::<Vec<_>>()
+        };
+        let by_address: BTreeMap<IpAddr, u32> = goals.iter().flat_map(named).collect();
+        let forwarder = Forwarder::new(layout.nodes().len(), goals.len(), &by_address);
+        let forwarder = forwarder.map_err(unable)?;
+        Ok(Some(Forwarding {
+            forwarder,
+            goals,
+            by_address,
+        }))
+    }
+
+    /// Puts the program on a port of a node, inside of which the calling thread is.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(crate) fn attach(&self, port: &Port) -> Result<(), EngineError> {
+        let attached = self.forwarder.attach(node_ifindex(port));
+        attached.map_err(unable)
+    }
+
+    /// From now on packets go by this change.
+    pub(crate) fn put(&self, layout: &Layout, change: &RouteChange) {
+        let Some(goal) = self.goals.get(&change.destination) else {
+            return;
+        };
+        let way = change.via.as_ref().map(|via| Way {
+            ifindex: node_ifindex(layout.port(via.port)),
+            port: via.port,
+            far_port: via.far_port,
+        });
+        self.forwarder.set(change.node.0, *goal, way);
+    }
+
+    /// How a node forwards packets of others to this address, if it is by the map.
+    pub(crate) fn route(&self, addresses: &AddressPlan, node: NodeId, to: IpAddr) -> Option<Route> {
+        let goal = *self.by_address.get(&to)?;
+        let way = self.forwarder.way(node.0, goal)?;
+        let far = addresses.port(way.far_port);
+        let gateway = match to {
+            IpAddr::V4(_) => far.v4.map(|(address, _)| IpAddr::from(address)),
+            IpAddr::V6(_) => Some(far.v6_link_local.into()),
+        };
+        Some(Route {
+            prefix: to,
+            prefix_len: if to.is_ipv4() { 32 } else { 128 },
+            port: way.port,
+            gateway,
+            metric: 0,
+            choices: 1,
+        })
+    }
+}
+
+fn unable(error: DriverError) -> EngineError {
+    EngineError::Unable {
+        what: error.to_string(),
+        remedy: "leave out routing.forwarding: the kernels' tables forward without any program"
+            .to_owned(),
+    }
+}

@@ -1,0 +1,10 @@
+pub(crate) mod computed;
+pub(crate) mod daemons;
+pub(crate) mod disjoint;
+pub(crate) mod forwarding;
+pub(crate) mod oriented;
+pub(crate) mod parting;
+pub(crate) mod start;
+pub(crate) mod steps;
+pub(crate) mod tables;
+pub(crate) mod usage;

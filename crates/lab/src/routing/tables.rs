@@ -1,0 +1,276 @@
+//! What the kernels really route: read from their tables, walked over the edges that exist.
+//!
+//! Whether "routes stand" is never asked of a daemon: a route that a daemon believes in and the kernel lacks
+//! carries nothing.
+
+use std::net::IpAddr;
+
+use constel_host::netlink::{InstalledRoute, RouteTarget};
+use constel_routing::walk::{Route, Table, Walk, walk_by};
+use constel_routing::{Graph, GroundTransit, Scratch, UNREACHABLE};
+use constel_topology::{NodeId, NodeKind, Snapshot};
+
+use crate::error::EngineError;
+use crate::nodes::builder::LiveNode;
+use crate::nodes::wiring::{Wiring, port_of_ifindex};
+
+/// `RTN_UNICAST`: the only kind that forwards.
+const UNICAST: u8 = 1;
+/// The main table.
+pub(crate) const MAIN: u32 = 254;
+
+/// Everything a node's kernel has in its tables.
+///
+/// # Errors
+/// When the kernel does not answer.
+pub(crate) fn installed(
+    nodes: &[LiveNode],
+    node: NodeId,
+) -> Result<Vec<InstalledRoute>, EngineError> {
+    let mut socket = nodes[node.index()]
+        .netlink
+        .lock()
+        .unwrap_or_else(|e| e.into_inner());
+    Ok(socket.routes()?)
+}
+
+/// For so many addresses it is cheaper to ask for each than to read a table, in which every node of a lab may be.
+const FEW: usize = 48;
+
+/// Reads the main table of one node.
+///
+/// # Errors
+/// When the kernel does not answer.
+fn read(wiring: &Wiring, nodes: &[LiveNode], node: NodeId) -> Result<Table, EngineError> {
+    let routes = installed(nodes, node)?;
+    Ok(Table::new(
+        routes
+            .iter()
+            .filter_map(|route| forwarding(wiring, node, route)),
+    ))
+}
+
+fn forwarding(wiring: &Wiring, node: NodeId, route: &InstalledRoute) -> Option<Route> {
+    if route.kind != UNICAST || route.table != MAIN {
+        return None;
+    }
+    let (hop, choices) = match &route.target {
+        RouteTarget::Hop(hop) => (hop, 1),
+        // Several next hops: any of them must do, the first is looked at.
+        RouteTarget::Multipath(hops) => (hops.first()?, hops.len()),
+        RouteTarget::Unreachable | RouteTarget::Blackhole => return None,
+    };
+    Some(Route {
+        prefix: route.dst.addr,
+        prefix_len: route.dst.len,
+        port: port_of_ifindex(&wiring.lab, node, hop.ifindex?)?,
+        gateway: hop.via,
+        metric: route.metric,
+        choices: u8::try_from(choices).unwrap_or(u8::MAX),
+    })
+}
+
+/// Follows the kernels from `from` to a loopback address as [`Tables::walk_at`] does, asking each on the way for its
+/// route to this address alone: the cost does not grow with the tables.
+///
+/// # Errors
+/// When a kernel does not answer.
+pub(crate) fn walk_asking(
+    wiring: &Wiring,
+    nodes: &[LiveNode],
+    snapshot: &Snapshot,
+    from: NodeId,
+    goal: IpAddr,
+) -> Result<Walk, EngineError> {
+    let layout = &wiring.lab.layout;
+    let ask = |node: NodeId| -> Result<Option<Route>, EngineError> {
+        if let Some(route) = in_transit(wiring, from, node, goal) {
+            return Ok(Some(route));
+        }
+        let mut socket = nodes[node.index()]
+            .netlink
+            .lock()
+            .unwrap_or_else(|e| e.into_inner());
+        let found = socket.lookup(&[goal])?.into_iter().next().flatten();
+        Ok(found.and_then(|route| forwarding(wiring, node, &route)))
+    };
+    let addresses = &wiring.addresses;
+    walk_by(layout, snapshot, addresses, from, goal, snapshot.t_ns, ask)
+}
+
+/// How a node on the way forwards what `from` sends, where that is not its kernel's matter.
+fn in_transit(wiring: &Wiring, from: NodeId, node: NodeId, goal: IpAddr) -> Option<Route> {
+    if node == from {
+        return None;
+    }
+    wiring.by_map(node, goal)
+}
+
+/// Tables as they were when a walk first came through a node: each is read once, and only if needed.
+pub(crate) struct Tables<'a> {
+    wiring: &'a Wiring,
+    nodes: &'a [LiveNode],
+    known: Vec<Option<Table>>,
+}
+
+impl<'a> Tables<'a> {
+    /// Nothing read yet.
+    pub(crate) fn new(wiring: &'a Wiring, nodes: &'a [LiveNode]) -> Self {
+        Self {
+            wiring,
+            nodes,
+            known: vec![None; nodes.len()],
+        }
+    }
+
+    /// Follows the kernels from `from` to a loopback address over the edges as they are at a moment of the snapshot's
+    /// step.
+    ///
+    /// # Errors
+    /// When a kernel does not answer.
+    pub(crate) fn walk_at(
+        &mut self,
+        snapshot: &Snapshot,
+        from: NodeId,
+        goal: IpAddr,
+        t_ns: u64,
+    ) -> Result<Walk, EngineError> {
+        let wiring = self.wiring;
+        let Wiring { lab, addresses, .. } = wiring;
+        let route = |node| match in_transit(wiring, from, node, goal) {
+            Some(route) => Ok(Some(route)),
+            None => self.route(node, goal),
+        };
+        walk_by(&lab.layout, snapshot, addresses, from, goal, t_ns, route)
+    }
+
+    /// A node's route to an address.
+    fn route(&mut self, node: NodeId, goal: IpAddr) -> Result<Option<Route>, EngineError> {
+        let table = &mut self.known[node.index()];
+        let table = match table {
+            Some(table) => table,
+            None => table.insert(read(self.wiring, self.nodes, node)?),
+        };
+        Ok(table.lookup(goal).copied())
+    }
+}
+
+/// Routes to a few addresses: each node on a way is asked once, for all of them together. That costs what a handful
+/// of entries of its table would, however long the table.
+struct Asked<'a> {
+    wiring: &'a Wiring,
+    nodes: &'a [LiveNode],
+    goals: Vec<IpAddr>,
+    known: Vec<Option<Vec<Option<Route>>>>,
+}
+
+impl Asked<'_> {
+    fn route(&mut self, node: NodeId, goal: IpAddr) -> Result<Option<Route>, EngineError> {
+        let known = &mut self.known[node.index()];
+        let known = match known {
+            Some(known) => known,
+            None => {
+                let mut socket = self.nodes[node.index()]
+                    .netlink
+                    .lock()
+                    .unwrap_or_else(|e| e.into_inner());
+                let found = socket.lookup(&self.goals)?.into_iter();
+                let found = found.map(|route| forwarding(self.wiring, node, &route?));
+                known.insert(found.collect())
+            }
+        };
+        let place = self.goals.iter().position(|known| *known == goal);
+        Ok(place.and_then(|place| known[place]))
+    }
+}
+
+/// What is still missing before every station reaches every other that the topology lets it reach.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Standing {
+    /// Pairs that arrive.
+    pub(crate) good: usize,
+    /// Ordered pairs looked at, each family counted.
+    pub(crate) pairs: usize,
+    /// One pair that does not, in words.
+    pub(crate) example: Option<String>,
+}
+
+impl Standing {
+    pub(crate) fn complete(&self) -> bool {
+        self.good == self.pairs
+    }
+}
+
+/// Walks every ordered pair of stations between which the topology has a path, in every family.
+///
+/// # Errors
+/// When a kernel does not answer.
+pub(crate) fn standing(
+    wiring: &Wiring,
+    nodes: &[LiveNode],
+    snapshot: &Snapshot,
+) -> Result<Standing, EngineError> {
+    let layout = &wiring.lab.layout;
+    let graph = Graph::new(layout, snapshot, GroundTransit::Never);
+    let mut scratch = Scratch::default();
+    let stations: Vec<NodeId> = layout
+        .nodes()
+        .iter()
+        .filter(|node| node.kind != NodeKind::Satellite)
+        .map(|node| node.id)
+        .collect();
+    let goals = stations.iter().flat_map(|id| wiring.loopbacks(*id));
+    let mut asked = Asked {
+        wiring,
+        nodes,
+        goals: goals.collect(),
+        known: vec![None; nodes.len()],
+    };
+    let mut tables = Tables::new(wiring, nodes);
+    let few = asked.goals.len() <= FEW;
+    let mut standing = Standing::default();
+    for &to in &stations {
+        let tree = graph.tree(to, &mut scratch);
+        for &from in stations.iter().filter(|&&from| from != to) {
+            if tree.distance_ns[from.index()] == UNREACHABLE {
+                continue;
+            }
+            for address in wiring.loopbacks(to) {
+                standing.pairs += 1;
+                let route = |node| {
+                    let by_map = in_transit(wiring, from, node, address);
+                    if by_map.is_some() {
+                        Ok(by_map)
+                    } else if few {
+                        asked.route(node, address)
+                    } else {
+                        tables.route(node, address)
+                    }
+                };
+                let (addresses, t_ns) = (&wiring.addresses, snapshot.t_ns);
+                let walked = walk_by(layout, snapshot, addresses, from, address, t_ns, route)?;
+                if walked.arrived() {
+                    standing.good += 1;
+                } else if standing.example.is_none() {
+                    standing.example = Some(describe(wiring, from, address, &walked));
+                }
+            }
+        }
+    }
+    Ok(standing)
+}
+
+fn describe(wiring: &Wiring, from: NodeId, to: IpAddr, walked: &Walk) -> String {
+    let name = |id: NodeId| &wiring.lab.layout.node(id).name;
+    let goal = wiring
+        .addresses
+        .node_of(to)
+        .map_or_else(|| to.to_string(), |id| name(id).clone());
+    let at = walked.hops.last().map_or(from, |hop| hop.to);
+    format!(
+        "{} to {goal} ({to}) stops at {}: {:?}",
+        name(from),
+        name(at),
+        walked.end
+    )
+}

@@ -1,0 +1,305 @@
+//! A flow turned into commands: what is started where. Pure, apart from the paths it names.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use constel_scenario::model::{
+    Action, Destination, Family, Flow, Http, Iperf3, Name, Over, Ping, Transfer, Transport,
+};
+use constel_topology::NodeId;
+
+use crate::error::EngineError;
+use crate::nodes::wiring::Wiring;
+use crate::watch::paths::Pair;
+
+/// A program to start in a node.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Launch {
+    pub(crate) node: NodeId,
+    pub(crate) argv: Vec<String>,
+}
+
+/// A server and how to know that it listens.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Server {
+    pub(crate) launch: Launch,
+    /// How to know that it is ready.
+    pub(crate) ready: Ready,
+    /// Files it needs, with their contents.
+    pub(crate) files: Vec<(PathBuf, Content)>,
+}
+
+/// How to know that a server is ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ready {
+    /// Something in its node listens on this TCP port.
+    TcpPort(u16),
+    /// It has said so: this begins a line of its output.
+    Says(&'static str),
+}
+
+/// What a file holds.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Content {
+    Text(String),
+    /// So many bytes of zeros, sparse.
+    Zeros(u64),
+}
+
+/// All that a flow starts.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FlowPlan {
+    pub(crate) server: Option<Server>,
+    pub(crate) client: Launch,
+    /// The two ends of flows that have them, for paths and bounds.
+    pub(crate) ends: Option<Pair>,
+}
+
+/// Programs a flow needs, as (program, Debian package).
+pub(crate) fn programs(flow: &Flow) -> &'static [(&'static str, &'static str)] {
+    match flow.action {
+        Action::Ping(_) => &[("ping", "iputils-ping")],
+        Action::Iperf3(_) => &[("iperf3", "iperf3")],
+        Action::Http(_) => &[("nginx", "nginx-light"), ("curl", "curl")],
+        Action::Transfer(_) | Action::Run(_) => &[],
+    }
+}
+
+/// The program of transfers; it comes along with Constel.
+pub(crate) const TRANSFER: &str = "constel-transfer";
+
+/// Plans a flow; `dir` is a folder of its own for a server's files.
+/// `records` is where it would keep times of single records.
+///
+/// # Errors
+/// When the flow names a node that the lab does not have.
+pub(crate) fn plan(
+    wiring: &Wiring,
+    flow: &Flow,
+    dir: &Path,
+    records: &Path,
+) -> Result<FlowPlan, EngineError> {
+    let seconds = flow.length.seconds();
+    match &flow.action {
+        Action::Ping(ping) => plan_ping(wiring, ping, seconds),
+        Action::Iperf3(iperf3) => plan_iperf3(wiring, iperf3, seconds),
+        Action::Http(http) => plan_http(wiring, http, seconds, dir),
+        Action::Transfer(transfer) => plan_transfer(wiring, transfer, seconds, records),
+        Action::Run(run) => Ok(FlowPlan {
+            server: None,
+            client: Launch {
+                node: node(wiring, &run.node)?,
+                argv: run.command.clone(),
+            },
+            ends: None,
+        }),
+    }
+}
+
+fn node(wiring: &Wiring, name: &Name) -> Result<NodeId, EngineError> {
+    let node = wiring.lab.layout.find(name.as_str());
+    node.map(|node| node.id).ok_or_else(|| {
+        EngineError::Configuration(format!("traffic: this lab has no node \"{name}\""))
+    })
+}
+
+fn pair(
+    wiring: &Wiring,
+    from: &Name,
+    to: &Destination,
+    family: Family,
+) -> Result<Pair, EngineError> {
+    Pair::new(wiring, from, to, family).ok_or_else(|| {
+        EngineError::Configuration(format!(
+            "traffic: this lab has no way from \"{from}\" to \"{to}\""
+        ))
+    })
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(ToString::to_string).collect()
+}
+
+fn plan_ping(wiring: &Wiring, ping: &Ping, seconds: f64) -> Result<FlowPlan, EngineError> {
+    let ends = pair(wiring, &ping.from, &ping.to, ping.family)?;
+    let interval = format!("{}", ping.interval.seconds());
+    // An interrupt ends it at the flow's end, with a summary. Its own -w would end it with the first "unreachable"
+    // that a router answers, as during a handover.
+    let length = format!("{seconds}");
+    let size = ping.size.bytes().to_string();
+    let goal = ends.goal(wiring).to_string();
+    let argv = words(&[
+        "timeout",
+        "--preserve-status",
+        "-s",
+        "INT",
+        &length,
+        "ping",
+        "-D",
+        "-n",
+        "-i",
+        &interval,
+        "-s",
+        &size,
+        &goal,
+    ]);
+    Ok(FlowPlan {
+        server: None,
+        client: Launch {
+            node: ends.from,
+            argv,
+        },
+        ends: Some(ends),
+    })
+}
+
+fn plan_iperf3(wiring: &Wiring, iperf3: &Iperf3, seconds: f64) -> Result<FlowPlan, EngineError> {
+    let ends = pair(wiring, &iperf3.from, &iperf3.to, iperf3.family)?;
+    let Pair { from, to, .. } = ends;
+    let goal = ends.goal(wiring).to_string();
+    let port = iperf3.port.to_string();
+    let length = format!("{}", seconds as u64);
+    let server = words(&["iperf3", "-s", "-1", "-p", &port, "-B", &goal]);
+    let mut argv = words(&[
+        "iperf3",
+        "-c",
+        &goal,
+        "-p",
+        &port,
+        "-t",
+        &length,
+        "-J",
+        "--connect-timeout",
+        "5000",
+    ]);
+    match &iperf3.transport {
+        Transport::Tcp { congestion } => argv.extend(words(&["-C", congestion])),
+        Transport::Udp { rate } => {
+            // 1200 bytes pass every link with room for tunnels; IPv6 would fragment iperf3's default.
+            argv.extend(words(&["-u", "-b", &rate.bps().to_string(), "-l", "1200"]));
+        }
+    }
+    if iperf3.reverse {
+        argv.push("-R".to_owned());
+    }
+    Ok(FlowPlan {
+        server: Some(Server {
+            launch: Launch {
+                node: to,
+                argv: server,
+            },
+            ready: Ready::TcpPort(iperf3.port),
+            files: Vec::new(),
+        }),
+        client: Launch { node: from, argv },
+        ends: Some(ends),
+    })
+}
+
+fn plan_http(
+    wiring: &Wiring,
+    http: &Http,
+    seconds: f64,
+    dir: &Path,
+) -> Result<FlowPlan, EngineError> {
+    let ends = pair(wiring, &http.from, &http.to, http.family)?;
+    let Pair { from, to, .. } = ends;
+    let host = match ends.goal(wiring) {
+        IpAddr::V4(v4) => v4.to_string(),
+        IpAddr::V6(v6) => format!("[{v6}]"),
+    };
+    let config = dir.join("nginx.conf");
+    let place = dir.display();
+    let text = format!(
+        "daemon off;\nmaster_process off;\nuser root;\npid {place}/nginx.pid;\n\
+         error_log {place}/error.log;\nevents {{ worker_connections 64; }}\n\
+         http {{\n  access_log off;\n  client_body_temp_path {place}/tmp;\n  proxy_temp_path {place}/tmp;\n  \
+         fastcgi_temp_path {place}/tmp;\n  uwsgi_temp_path {place}/tmp;\n  scgi_temp_path {place}/tmp;\n  \
+         server {{ listen {host}:{port}; root {place}/www; }}\n}}\n",
+        port = http.port,
+    );
+    let server = words(&[
+        "nginx",
+        "-p",
+        &place.to_string(),
+        "-e",
+        &format!("{place}/error.log"),
+        "-c",
+        &config.display().to_string(),
+    ]);
+    let url = format!("http://{host}:{}/file", http.port);
+    let limit = format!("{seconds}");
+    let argv = words(&[
+        "curl",
+        "-sS",
+        "-o",
+        "/dev/null",
+        "--max-time",
+        &limit,
+        "--write-out",
+        "%{json}\\n",
+        &url,
+    ]);
+    Ok(FlowPlan {
+        server: Some(Server {
+            launch: Launch {
+                node: to,
+                argv: server,
+            },
+            ready: Ready::TcpPort(http.port),
+            files: vec![
+                (config, Content::Text(text)),
+                (dir.join("www/file"), Content::Zeros(http.size.bytes())),
+            ],
+        }),
+        client: Launch { node: from, argv },
+        ends: Some(ends),
+    })
+}
+
+fn plan_transfer(
+    wiring: &Wiring,
+    transfer: &Transfer,
+    seconds: f64,
+    records: &Path,
+) -> Result<FlowPlan, EngineError> {
+    let ends = pair(wiring, &transfer.from, &transfer.to, transfer.family)?;
+    let Pair { from, to, .. } = ends;
+    let goal = SocketAddr::new(ends.goal(wiring), transfer.port).to_string();
+    let (transport, both, server_only) = match &transfer.over {
+        Over::Leotp(settings) => ("leotp", settings.arguments(), Vec::new()),
+        Over::Tcp { congestion } => ("tcp", Vec::new(), words(&["--congestion", congestion])),
+        Over::Vivace => {
+            let seed = wiring.lab.scenario.seed.to_string();
+            ("vivace", Vec::new(), words(&["--seed", &seed]))
+        }
+    };
+    let mut server = words(&[TRANSFER, "serve", transport, "--listen", &goal]);
+    let length = seconds.to_string();
+    let mut client = words(&[TRANSFER, "fetch", transport, &goal, "--time", &length]);
+    if let Some(size) = transfer.size {
+        let size = words(&["--bytes", &size.bytes().to_string()]);
+        server.extend(size.clone());
+        client.extend(size);
+    }
+    if transfer.records {
+        client.extend(words(&["--records", &records.display().to_string()]));
+    }
+    server.extend(both.iter().cloned().chain(server_only));
+    client.extend(both);
+    Ok(FlowPlan {
+        server: Some(Server {
+            launch: Launch {
+                node: to,
+                argv: server,
+            },
+            ready: Ready::Says("listening on"),
+            files: Vec::new(),
+        }),
+        client: Launch {
+            node: from,
+            argv: client,
+        },
+        ends: Some(ends),
+    })
+}

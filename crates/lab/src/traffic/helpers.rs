@@ -1,0 +1,297 @@
+//! Programs of Constel's own that run in nodes on the way and help the flows that pass: placed, started, watched.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use constel_host::process::Supervisor;
+use constel_observe::quantiles::Quantiles;
+use constel_observe::results::Results;
+use constel_scenario::model::{Action, Midnodes, OnTheWay, Over, SplitTcp};
+use constel_topology::NodeId;
+use serde::Serialize;
+
+use crate::error::EngineError;
+use crate::nodes::launcher::Launcher;
+use crate::nodes::wiring::Wiring;
+use crate::progress::Stage;
+use crate::traffic::{TRANSFER, exit_words, said};
+
+/// The program of Midnodes; it comes along with Constel.
+pub(crate) const LEOTP: &str = "leotp";
+
+/// UDP port that LEOTP's tools use when none is named.
+const LEOTP_PORT: u16 = 5047;
+
+/// One that has not said that it is ready by then, from the start of the last on, never will.
+const READY_WITHIN: Duration = Duration::from_secs(20);
+
+/// Time to say last words, all together.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A program to start in a node.
+#[derive(Debug, Clone, PartialEq)]
+struct Helper {
+    kind: &'static str,
+    node: NodeId,
+    argv: Vec<String>,
+    /// This begins a line of its output once it works.
+    ready: &'static str,
+}
+
+/// What helpers of a kind came to.
+#[derive(Debug, Clone, Serialize)]
+pub struct HelpersRow {
+    /// `leotp-midnode` or `split-tcp`.
+    pub kind: &'static str,
+    /// Where they were.
+    pub nodes: Vec<String>,
+    /// Processor time of each, as it said itself at its end, seconds; absent when none said it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_s: Option<Quantiles>,
+    /// Largest resident memory of each, bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_rss_bytes: Option<Quantiles>,
+}
+
+/// The helpers of a lab.
+pub(crate) struct Helpers {
+    all: Vec<Helper>,
+    logs: Vec<PathBuf>,
+    running: Supervisor<usize>,
+}
+
+/// A helper that ended by itself.
+pub(crate) struct Death {
+    pub(crate) node: String,
+    pub(crate) how: String,
+}
+
+/// Constel's own programs that a scenario's helpers are.
+pub(crate) fn programs(transport: &OnTheWay) -> &'static [&'static str] {
+    match (&transport.leotp, &transport.split_tcp) {
+        (Some(_), Some(_)) => &[LEOTP, TRANSFER],
+        (Some(_), None) => &[LEOTP],
+        (None, Some(_)) => &[TRANSFER],
+        (None, None) => &[],
+    }
+}
+
+impl Helpers {
+    /// No helpers at all.
+    pub(crate) fn none() -> Self {
+        Self {
+            all: Vec::new(),
+            logs: Vec::new(),
+            running: Supervisor::new(),
+        }
+    }
+
+    /// How many the scenario asks for.
+    pub(crate) fn planned(wiring: &Wiring) -> usize {
+        plan(wiring).len()
+    }
+
+    /// Starts all and waits until each says that it works.
+    ///
+    /// # Errors
+    /// When one cannot be started, ends, or does not work in time; with its last words.
+    pub(crate) fn start(
+        wiring: &Wiring,
+        launcher: &Launcher,
+        results: &Results,
+        stage: &Stage<'_>,
+    ) -> Result<Self, EngineError> {
+        let folder = results.dir().join("transport");
+        fs::create_dir_all(&folder).map_err(|source| EngineError::Io {
+            what: format!("make {}", folder.display()),
+            source,
+        })?;
+        let mut helpers = Self {
+            all: plan(wiring),
+            ..Self::none()
+        };
+        for (index, helper) in helpers.all.iter().enumerate() {
+            let name = &wiring.lab.layout.node(helper.node).name;
+            let log = folder.join(format!("{}-{name}.log", helper.kind));
+            let child = launcher.start(helper.node, &helper.argv, &log, &log, Vec::new())?;
+            helpers.running.add(index, child);
+            helpers.logs.push(log);
+        }
+        let end = Instant::now() + READY_WITHIN;
+        for (index, helper) in helpers.all.iter().enumerate() {
+            let log = &helpers.logs[index];
+            while !said(log, helper.ready) {
+                let child = helpers.running.get(&index);
+                let gone = child.is_none_or(|child| !matches!(child.try_wait(), Ok(None)));
+                if (gone && !said(log, helper.ready)) || Instant::now() > end {
+                    return Err(not_ready(wiring, helper, log));
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            stage.reach(index as u64 + 1);
+        }
+        Ok(helpers)
+    }
+
+    /// Those that have ended since the last look.
+    ///
+    /// # Errors
+    /// When they cannot be waited for.
+    pub(crate) fn deaths(&mut self, wiring: &Wiring) -> Result<Vec<Death>, EngineError> {
+        if self.running.is_empty() {
+            return Ok(Vec::new());
+        }
+        let gone = self.running.wait(Duration::ZERO)?;
+        let death = |gone: constel_host::process::Exited<usize>| Death {
+            node: wiring.lab.layout.node(self.all[gone.key].node).name.clone(),
+            how: exit_words(gone.exit),
+        };
+        Ok(gone.into_iter().map(death).collect())
+    }
+
+    /// Ends all and sums up what they said at their end.
+    ///
+    /// # Errors
+    /// When one does not end.
+    pub(crate) fn stop(mut self, wiring: &Wiring) -> Result<Vec<HelpersRow>, EngineError> {
+        self.running.terminate_all(GRACE)?;
+        let kinds: BTreeSet<&'static str> = self.all.iter().map(|helper| helper.kind).collect();
+        Ok(kinds
+            .into_iter()
+            .map(|kind| self.row(wiring, kind))
+            .collect())
+    }
+
+    fn row(&self, wiring: &Wiring, kind: &'static str) -> HelpersRow {
+        let of_kind = || {
+            let pairs = self.all.iter().zip(&self.logs);
+            pairs.filter(|(helper, _)| helper.kind == kind)
+        };
+        let words: Vec<serde_json::Value> =
+            of_kind().filter_map(|(_, log)| last_object(log)).collect();
+        let quantiles = |key: &str| {
+            let samples = words.iter().filter_map(|words| words[key].as_f64());
+            Quantiles::of(&mut samples.collect::<Vec<_>>())
+        };
+        HelpersRow {
+            kind,
+            nodes: of_kind()
+                .map(|(helper, _)| wiring.lab.layout.node(helper.node).name.clone())
+                .collect(),
+            cpu_s: quantiles("cpu_s"),
+            peak_rss_bytes: quantiles("peak_rss_bytes"),
+        }
+    }
+}
+
+fn not_ready(wiring: &Wiring, helper: &Helper, log: &Path) -> EngineError {
+    let words = fs::read_to_string(log).unwrap_or_default();
+    EngineError::Unable {
+        what: format!(
+            "the {} in {} does not work: {}",
+            helper.kind,
+            wiring.lab.layout.node(helper.node).name,
+            words.trim()
+        ),
+        remedy: format!("its command was: {}", helper.argv.join(" ")),
+    }
+}
+
+/// The last line of a file that is a JSON object.
+fn last_object(log: &Path) -> Option<serde_json::Value> {
+    let text = fs::read_to_string(log).ok()?;
+    let line = text.lines().rev().find(|line| line.starts_with('{'))?;
+    serde_json::from_str(line).ok()
+}
+
+/// All helpers of the scenario, in node order within each kind.
+fn plan(wiring: &Wiring) -> Vec<Helper> {
+    let transport = &wiring.lab.scenario.transport;
+    let mut all = Vec::new();
+    if let Some(midnodes) = &transport.leotp {
+        all.extend(plan_midnodes(wiring, midnodes));
+    }
+    if let Some(split) = &transport.split_tcp {
+        all.extend(plan_splits(wiring, split));
+    }
+    all
+}
+
+fn plan_midnodes(wiring: &Wiring, midnodes: &Midnodes) -> Vec<Helper> {
+    let layout = &wiring.lab.layout;
+    let mut ends = BTreeSet::new();
+    let mut last = LEOTP_PORT;
+    for flow in &wiring.lab.scenario.traffic {
+        let Action::Transfer(transfer) = &flow.action else {
+            continue;
+        };
+        if matches!(transfer.over, Over::Leotp(_)) {
+            last = last.max(transfer.port);
+            let names = [&transfer.from, &transfer.to.node];
+            ends.extend(
+                names
+                    .into_iter()
+                    .filter_map(|n| Some(layout.find(n.as_str())?.id)),
+            );
+        }
+    }
+    let mut argv = vec![LEOTP, "mid", "--json", "--port"]
+        .into_iter()
+        .map(str::to_owned)
+        .collect::<Vec<_>>();
+    argv.push(format!("{LEOTP_PORT}-{last}"));
+    argv.extend(midnodes.settings.arguments());
+    wiring
+        .lab
+        .placed(&midnodes.place, "leotp", &ends)
+        .into_iter()
+        .map(|node| Helper {
+            kind: "leotp-midnode",
+            node,
+            argv: argv.clone(),
+            ready: "midnode for UDP port",
+        })
+        .collect()
+}
+
+fn plan_splits(wiring: &Wiring, split: &SplitTcp) -> Vec<Helper> {
+    let scenario = &wiring.lab.scenario;
+    let tcp = || {
+        scenario
+            .traffic
+            .iter()
+            .filter(|flow| flow.tcp_port().is_some())
+    };
+    let ports = || tcp().filter_map(|flow| flow.tcp_port());
+    let (Some(first), Some(last)) = (ports().min(), ports().max()) else {
+        // There are no connections to split.
+        return Vec::new();
+    };
+    let ends: BTreeSet<NodeId> = tcp()
+        .filter_map(|flow| flow.action.ends())
+        .flat_map(|(from, to)| [from, to])
+        .filter_map(|name| Some(wiring.lab.layout.find(name.as_str())?.id))
+        .collect();
+    let ports = format!("{first}-{last}");
+    let argv = [
+        TRANSFER,
+        "split",
+        "--ports",
+        &ports,
+        "--congestion",
+        &split.congestion,
+    ];
+    wiring
+        .lab
+        .placed(&split.place, "split-tcp", &ends)
+        .into_iter()
+        .map(|node| Helper {
+            kind: "split-tcp",
+            node,
+            argv: argv.map(str::to_owned).to_vec(),
+            ready: "splitting TCP ports",
+        })
+        .collect()
+}

@@ -1,0 +1,289 @@
+//! The scenario's own traffic: servers first, then each flow at its lab time, results read at the end.
+
+mod commands;
+pub(crate) mod congestion;
+pub(crate) mod helpers;
+mod lost;
+mod results;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use constel_host::process::{Exit, Mount, Supervisor};
+use constel_observe::detail;
+use constel_observe::events::EventLog;
+use constel_observe::results::Results;
+use constel_scenario::model::Flow;
+use constel_topology::NodeId;
+
+use crate::clock::LabClock;
+use crate::error::EngineError;
+use crate::nodes::launcher::Launcher;
+use crate::nodes::wiring::Wiring;
+use crate::watch::paths::Pair;
+
+use commands::{Content, FlowPlan, Launch, Ready};
+pub(crate) use commands::{TRANSFER, programs};
+pub(crate) use results::{Ended, charge, row};
+
+/// A server that does not listen by then never will.
+const SERVER_READY_WITHIN: Duration = Duration::from_secs(10);
+
+/// A client that has not ended this long after its time is ended. Tools exchange their last words over the
+/// lab's own links: after an outage TCP may wait for several seconds before it tries again.
+const CLIENT_GRACE: Duration = Duration::from_secs(10);
+
+/// How often the traffic looks at clock and children.
+const TICK: Duration = Duration::from_millis(10);
+
+/// One flow with its commands.
+pub(crate) struct Job {
+    pub(crate) flow: Flow,
+    pub(crate) plan: FlowPlan,
+    pub(crate) out: PathBuf,
+    pub(crate) err: PathBuf,
+}
+
+/// All flows of a run.
+pub(crate) struct Traffic {
+    jobs: Vec<Job>,
+    launcher: Arc<Launcher>,
+    servers: Supervisor<usize>,
+}
+
+impl Traffic {
+    /// Plans every flow; `dir` is the lab's runtime folder.
+    ///
+    /// # Errors
+    /// When a flow names a node that the lab does not have.
+    pub(crate) fn plan(
+        wiring: &Wiring,
+        flows: &[Flow],
+        dir: &Path,
+        results: &Results,
+        launcher: Arc<Launcher>,
+    ) -> Result<Self, EngineError> {
+        let job = |flow: &Flow| {
+            let plan = commands::plan(
+                wiring,
+                flow,
+                &dir.join("flows").join(flow.name.as_str()),
+                &results.flow(flow.name.as_str(), "records.csv"),
+            )?;
+            Ok(Job {
+                plan,
+                out: results.flow(flow.name.as_str(), "out"),
+                err: results.flow(flow.name.as_str(), "err"),
+                flow: flow.clone(),
+            })
+        };
+        Ok(Self {
+            jobs: flows.iter().map(job).collect::<Result<_, EngineError>>()?,
+            launcher,
+            servers: Supervisor::new(),
+        })
+    }
+
+    /// The pairs whose paths are worth sampling.
+    pub(crate) fn pairs(&self) -> Vec<Pair> {
+        self.jobs.iter().filter_map(|job| job.plan.ends).collect()
+    }
+
+    /// Starts every server and waits until it listens.
+    ///
+    /// # Errors
+    /// When a server cannot be started, ends, or does not listen in time; with its last words.
+    pub(crate) fn start_servers(&mut self) -> Result<(), EngineError> {
+        for (index, job) in self.jobs.iter().enumerate() {
+            let Some(server) = &job.plan.server else {
+                continue;
+            };
+            for (path, content) in &server.files {
+                write(path, content)?;
+            }
+            let log = job.server_log();
+            let child = self.launcher.start(
+                server.launch.node,
+                &server.launch.argv,
+                &log,
+                &log,
+                Vec::new(),
+            )?;
+            let end = Instant::now() + SERVER_READY_WITHIN;
+            while !is_ready(server.ready, child.pid(), &log) {
+                let gone = child.try_wait()?;
+                if gone.is_some() || Instant::now() > end {
+                    let words = fs::read_to_string(&log).unwrap_or_default();
+                    let words = words.trim();
+                    return Err(EngineError::Unable {
+                        what: format!(
+                            "flow {}: its server does not listen: {words}",
+                            job.flow.name
+                        ),
+                        remedy: format!("its command was: {}", server.launch.argv.join(" ")),
+                    });
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            self.servers.add(index, child);
+        }
+        Ok(())
+    }
+
+    /// Runs every flow at its time until all are over or `stop` says so. Then ends what is left.
+    ///
+    /// # Errors
+    /// When a process cannot be started or waited for.
+    pub(crate) fn run(
+        mut self,
+        clock: &LabClock,
+        log: &EventLog,
+        stop: impl Fn() -> bool,
+    ) -> Result<Vec<(Job, Ended)>, EngineError> {
+        let mut clients: Supervisor<usize> = Supervisor::new();
+        let mut ended: BTreeMap<usize, Ended> = BTreeMap::new();
+        let mut next = 0;
+        let mut stopped = false;
+        while ended.len() < self.jobs.len() && !stopped {
+            stopped = stop();
+            let now_ns = clock.now_ns().unwrap_or(0);
+            while next < self.jobs.len() && started_by(&self.jobs[next], now_ns) && !stopped {
+                let job = &self.jobs[next];
+                let Launch { node, argv } = &job.plan.client;
+                let mounts: Vec<Mount> = self.launcher.mounts();
+                match self.launcher.start(*node, argv, &job.out, &job.err, mounts) {
+                    Ok(child) => {
+                        log.emit(
+                            Some(now_ns as i64),
+                            "flow-started",
+                            detail! {"flow" => job.flow.name.as_str()},
+                        );
+                        clients.add(next, child);
+                    }
+                    Err(error) => {
+                        ended.insert(next, Ended::NotStarted(error.to_string()));
+                    }
+                }
+                next += 1;
+            }
+            for gone in clients.wait(TICK)? {
+                let flow = self.jobs[gone.key].flow.name.as_str();
+                let detail = detail! {"flow" => flow, "exit" => gone.exit.shell_code()};
+                log.emit(Some(now_ns as i64), "flow-ended", detail);
+                ended.entry(gone.key).or_insert(Ended::ByItself(gone.exit));
+            }
+            self.end_overdue(&mut clients, &mut ended, now_ns)?;
+            if clients.is_empty() {
+                std::thread::sleep(TICK);
+            }
+        }
+        clients.terminate_all(Duration::from_secs(1))?;
+        self.servers.terminate_all(Duration::from_secs(1))?;
+        let verdict = |index| ended.remove(&index).unwrap_or(Ended::CutShort);
+        Ok((0..)
+            .map(verdict)
+            .zip(self.jobs)
+            .map(|(ended, job)| (job, ended))
+            .collect())
+    }
+
+    /// Ends clients whose time is over: at once for commands (that is how they end), with some grace for
+    /// tools that end by themselves.
+    fn end_overdue(
+        &self,
+        clients: &mut Supervisor<usize>,
+        ended: &mut BTreeMap<usize, Ended>,
+        now_ns: u64,
+    ) -> Result<(), EngineError> {
+        let overdue: Vec<usize> = clients
+            .iter()
+            .map(|(index, _)| *index)
+            .filter(|&index| {
+                let job = &self.jobs[index];
+                let grace = if job.plan.ends.is_some() {
+                    CLIENT_GRACE
+                } else {
+                    Duration::ZERO
+                };
+                now_ns as i64 > job.flow.end().ns() + grace.as_nanos() as i64
+            })
+            .collect();
+        for index in overdue {
+            if let Some(client) = clients.remove(&index) {
+                client.terminate(Duration::from_secs(1))?;
+                ended.insert(index, Ended::AtItsTime);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn started_by(job: &Job, now_ns: u64) -> bool {
+    job.flow.at.ns() <= now_ns as i64
+}
+
+fn write(path: &Path, content: &Content) -> Result<(), EngineError> {
+    let io = |source| EngineError::Io {
+        what: format!("write {}", path.display()),
+        source,
+    };
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(io)?;
+    }
+    match content {
+        Content::Text(text) => fs::write(path, text).map_err(io),
+        Content::Zeros(bytes) => fs::File::create(path)
+            .and_then(|file| file.set_len(*bytes))
+            .map_err(io),
+    }
+}
+
+fn is_ready(ready: Ready, pid: u32, log: &Path) -> bool {
+    match ready {
+        Ready::TcpPort(port) => listens(pid, port),
+        Ready::Says(words) => said(log, words),
+    }
+}
+
+/// Whether a line that begins with `words` is in `log`.
+pub(crate) fn said(log: &Path, words: &str) -> bool {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    text.lines().any(|line| line.starts_with(words))
+}
+
+/// Whether something in the network namespace of `pid` listens on this TCP port (RFC 9293 LISTEN is state 0A
+/// in `/proc/net/tcp`).
+fn listens(pid: u32, port: u16) -> bool {
+    let wanted = format!(":{port:04X}");
+    ["tcp", "tcp6"].iter().any(|file| {
+        let text = fs::read_to_string(format!("/proc/{pid}/net/{file}")).unwrap_or_default();
+        text.lines().skip(1).any(|line| {
+            let mut fields = line.split_ascii_whitespace();
+            let local = fields.nth(1).unwrap_or_default();
+            local.ends_with(&wanted) && fields.nth(1) == Some("0A")
+        })
+    })
+}
+
+impl Job {
+    /// What its server says.
+    pub(crate) fn server_log(&self) -> PathBuf {
+        self.err.with_extension("server.log")
+    }
+
+    /// The node its client runs in.
+    pub(crate) fn client_node(&self) -> NodeId {
+        self.plan.client.node
+    }
+}
+
+/// How a process ended, in words.
+pub(crate) fn exit_words(exit: Exit) -> String {
+    match exit {
+        Exit::Code(code) => format!("exit code {code}"),
+        Exit::Signal(signal) => format!("signal {signal}"),
+    }
+}

@@ -1,0 +1,176 @@
+//! From a tool's raw output to a row of the summary.
+
+use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use constel_host::process::Exit;
+use constel_observe::flows::{
+    FlowError, Outcome, parse_ended_ping, parse_http, parse_iperf3, parse_ping, parse_transfer,
+    ping_replies,
+};
+use constel_scenario::model::{Action, Over, Transport};
+use constel_topology::NodeId;
+
+use super::{Job, exit_words, lost};
+use crate::clock::LabClock;
+use crate::nodes::wiring::Wiring;
+use crate::watch::paths::{Pair, Paths};
+use crate::watch::summary::{ChangeRow, FlowRow, HandoverRow, rtt_of};
+
+/// How a client's process came to its end.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Ended {
+    /// It could not be started.
+    NotStarted(String),
+    /// It ended.
+    ByItself(Exit),
+    /// Its time was over and it was ended.
+    AtItsTime,
+    /// The run ended before its time was over.
+    CutShort,
+}
+
+/// Counts the probes that each handover and each other change cost, by the scenario's pings.
+pub(crate) fn charge(
+    wiring: &Wiring,
+    clock: &LabClock,
+    ended: &[(Job, Ended)],
+    handovers: &mut [HandoverRow],
+    changes: &mut [ChangeRow],
+) {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
+    let (Some(now_ns), Ok(since_epoch)) = (clock.now_ns(), since_epoch) else {
+        return;
+    };
+    let zero_unix_s = since_epoch.as_secs_f64() - now_ns as f64 / 1e9;
+    for (job, _) in ended {
+        let (Action::Ping(ping), Some(Pair { from, to, .. })) = (&job.flow.action, job.plan.ends)
+        else {
+            continue;
+        };
+        let text = fs::read_to_string(&job.out).unwrap_or_default();
+        let outcome = parse_ping(&text).unwrap_or_else(|_| parse_ended_ping(&text));
+        let Some(sent) = outcome.sent_packets else {
+            continue;
+        };
+        let replies = ping_replies(&text);
+        let known = sent - outcome.under_way_packets.unwrap_or(0);
+        let lost = lost::sent_and_lost(&replies, known, ping.interval.seconds());
+        let ends = [from, to].map(|id| wiring.lab.layout.node(id).name.clone());
+        lost::count(handovers, &ends, &replies, &lost, zero_unix_s);
+        lost::count_changes(changes, &replies, &lost, zero_unix_s);
+    }
+}
+
+/// The row of a flow that has ended.
+pub(crate) fn row(
+    wiring: &Wiring,
+    job: &Job,
+    ended: &Ended,
+    paths: &Paths,
+    handovers: &[HandoverRow],
+) -> FlowRow {
+    let (status, reason, outcome) = judge(job, ended);
+    let name = |node: NodeId| wiring.lab.layout.node(node).name.clone();
+    let (from_ns, to_ns) = (
+        job.flow.at.ns().unsigned_abs(),
+        job.flow.end().ns().unsigned_abs(),
+    );
+    let samples = job
+        .plan
+        .ends
+        .map(|ends| paths.between(ends, from_ns, to_ns))
+        .unwrap_or_default();
+    let mut seen: Vec<Vec<String>> = Vec::new();
+    for sample in samples.iter().filter(|sample| !sample.nodes.is_empty()) {
+        if seen.last() != Some(&sample.nodes) && !seen.contains(&sample.nodes) {
+            seen.push(sample.nodes.clone());
+        }
+    }
+    let ends: Vec<String> = job
+        .plan
+        .ends
+        .map(|ends| vec![name(ends.from), name(ends.to)])
+        .unwrap_or_default();
+    FlowRow {
+        name: job.flow.name.to_string(),
+        kind: kind(&job.flow.action).to_owned(),
+        from: name(job.client_node()),
+        to: job.plan.ends.map(|ends| ends.far_name(wiring)),
+        at_ns: from_ns,
+        status: status.to_owned(),
+        reason,
+        outcome,
+        handovers: handovers
+            .iter()
+            .filter(|h| (from_ns..=to_ns).contains(&h.t_ns) && ends.contains(&h.station))
+            .count(),
+        paths: seen,
+        path_rtt: rtt_of(samples.iter().filter_map(|sample| sample.rtt_ns)),
+        bound_rtt: rtt_of(samples.iter().filter_map(|sample| sample.bound_rtt_ns)),
+    }
+}
+
+fn kind(action: &Action) -> &'static str {
+    match action {
+        Action::Ping(_) => "ping",
+        Action::Iperf3(iperf3) => match iperf3.transport {
+            Transport::Tcp { .. } => "iperf3-tcp",
+            Transport::Udp { .. } => "iperf3-udp",
+        },
+        Action::Http(_) => "http",
+        Action::Transfer(transfer) => match transfer.over {
+            Over::Leotp(_) => "leotp",
+            Over::Tcp { .. } => "tcp",
+            Over::Vivace => "vivace",
+        },
+        Action::Run(_) => "run",
+    }
+}
+
+fn judge(job: &Job, ended: &Ended) -> (&'static str, Option<String>, Outcome) {
+    let failed = |reason: String| ("failed", Some(reason), Outcome::default());
+    let text = fs::read_to_string(&job.out).unwrap_or_default();
+    let parsed: Result<Outcome, FlowError> = match &job.flow.action {
+        Action::Ping(_) => parse_ping(&text),
+        Action::Iperf3(_) => parse_iperf3(&text),
+        Action::Http(_) => parse_http(&text),
+        Action::Transfer(_) => {
+            let server = fs::read_to_string(job.server_log()).unwrap_or_default();
+            parse_transfer(&text, &server)
+        }
+        Action::Run(_) => Ok(Outcome::default()),
+    };
+    match (ended, parsed) {
+        (Ended::NotStarted(reason), _) => failed(reason.clone()),
+        (Ended::CutShort, _) => match &job.flow.action {
+            Action::Ping(_) => ("cut-short", None, parse_ended_ping(&text)),
+            _ => ("cut-short", None, Outcome::default()),
+        },
+        (Ended::ByItself(exit), _)
+            if matches!(job.flow.action, Action::Run(_)) && !exit.is_success() =>
+        {
+            failed(format!("{}: {}", exit_words(*exit), last_words(job)))
+        }
+        (_, Ok(outcome)) => ("ok", None, outcome),
+        // The tool's own words say more than its exit code.
+        (_, Err(error)) => {
+            let words = last_words(job);
+            let words = if words.is_empty() {
+                String::new()
+            } else {
+                format!("; it said: {words}")
+            };
+            failed(format!("{error}{words}"))
+        }
+    }
+}
+
+fn last_words(job: &Job) -> String {
+    let text = fs::read_to_string(&job.err).unwrap_or_default();
+    text.lines()
+        .rev()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or_default()
+        .to_owned()
+}

@@ -1,0 +1,196 @@
+//! What routes must be found anew after: handovers, failures, links set by hand, daemons that died. Each is
+//! watched until the routes stand again by the kernels' tables, with what went over the links meanwhile.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use constel_drivers::LinkHandle;
+use constel_link::PortId;
+use constel_topology::{Broken, Layout, Snapshot};
+
+use crate::error::EngineError;
+use crate::watch::summary::{ChangeRow, ControlRow, HandoverRow};
+
+/// Frames and bytes offered to each edge up to a moment.
+pub(crate) type Baseline = Arc<BTreeMap<(PortId, PortId), (u64, u64)>>;
+
+/// Reads what has been offered to every edge.
+///
+/// # Errors
+/// When the link plane has stopped.
+pub(crate) fn baseline(plane: &LinkHandle) -> Result<Baseline, EngineError> {
+    let edges = plane.all_edges()?;
+    Ok(Arc::new(
+        edges
+            .iter()
+            .map(|e| {
+                let offered = (e.counters.offered, e.counters.offered_bytes);
+                ((e.from, e.to), offered)
+            })
+            .collect(),
+    ))
+}
+
+/// What was offered to the edges that there are now, since `before`.
+pub(crate) fn since(
+    plane: &LinkHandle,
+    before: &Baseline,
+) -> Result<Option<ControlRow>, EngineError> {
+    let now = baseline(plane)?;
+    let rows: Vec<(u64, u64)> = now
+        .iter()
+        .map(|(edge, (frames, bytes))| {
+            // An edge that went and came back counts from nothing.
+            let (f, b) = before.get(edge).copied().unwrap_or_default();
+            (frames.saturating_sub(f), bytes.saturating_sub(b))
+        })
+        .collect();
+    Ok(ControlRow::of(&rows))
+}
+
+/// Which row a watch is for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Row {
+    Handover(usize),
+    Change(usize),
+}
+
+/// A change whose end has not been seen.
+pub(crate) struct Watch {
+    row: Row,
+    t_ns: u64,
+    /// Routes must stand for so long without a break; 0: once is enough.
+    steady_ns: u64,
+    /// When the first good look after the last bad one was.
+    good_since_ns: Option<u64>,
+    before: Option<Baseline>,
+}
+
+/// Everything that is being watched.
+#[derive(Default)]
+pub(crate) struct Watches {
+    open: Vec<Watch>,
+}
+
+impl Watches {
+    pub(crate) fn add(&mut self, row: Row, t_ns: u64, steady_ns: u64, before: Option<Baseline>) {
+        self.open.push(Watch {
+            row,
+            t_ns,
+            steady_ns,
+            good_since_ns: None,
+            before,
+        });
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Notes a look at the tables, and takes out those whose end it is: their row, how long after the change
+    /// the routes stood, and the edges' counters at the change.
+    pub(crate) fn look(&mut self, now_ns: u64, stand: bool) -> Vec<(Row, u64, Option<Baseline>)> {
+        let mut over = Vec::new();
+        self.open.retain_mut(|watch| {
+            if !stand {
+                watch.good_since_ns = None;
+                return true;
+            }
+            let good = *watch.good_since_ns.get_or_insert(now_ns);
+            let last_bad_allows = now_ns.saturating_sub(good) >= watch.steady_ns;
+            let long_enough = now_ns.saturating_sub(watch.t_ns) >= watch.steady_ns;
+            if last_bad_allows && long_enough {
+                over.push((
+                    watch.row,
+                    good.saturating_sub(watch.t_ns),
+                    watch.before.take(),
+                ));
+                return false;
+            }
+            true
+        });
+        over
+    }
+}
+
+/// Writes a watch's end into its row.
+pub(crate) fn close(
+    handovers: &mut [HandoverRow],
+    changes: &mut [ChangeRow],
+    (row, after_ns): (Row, u64),
+    control: Option<ControlRow>,
+) {
+    match row {
+        Row::Handover(at) => {
+            handovers[at].routes_stood_after_ns = Some(after_ns);
+            handovers[at].control = control;
+        }
+        Row::Change(at) => {
+            changes[at].routes_stood_after_ns = Some(after_ns);
+            changes[at].control = control;
+        }
+    }
+}
+
+/// What broke and what was mended between two steps, one row for each of the scenario's failures.
+pub(crate) fn broken(layout: &Layout, before: &Snapshot, after: &Snapshot) -> Vec<ChangeRow> {
+    let mut rows = Vec::new();
+    let (was, is) = (&before.broken, &after.broken);
+    for (kind, from, to) in [("failure", was, is), ("repair", is, was)] {
+        let mut by_failure: BTreeMap<u16, Vec<String>> = BTreeMap::new();
+        for (failure, name) in only_in(layout, to, from) {
+            by_failure.entry(failure).or_default().push(name);
+        }
+        rows.extend(by_failure.into_iter().map(|(failure, objects)| ChangeRow {
+            t_ns: after.t_ns,
+            kind: kind.to_owned(),
+            cause: layout.spec().failures[usize::from(failure)].name.clone(),
+            objects,
+            routes_stood_after_ns: None,
+            lost_probes: None,
+            control: None,
+        }));
+    }
+    rows
+}
+
+/// Names of what is broken in `these` and not in `others`, with the failure to blame.
+fn only_in(layout: &Layout, these: &Broken, others: &Broken) -> Vec<(u16, String)> {
+    let name = |port: PortId| layout.node(layout.port(port).node).name.as_str();
+    let nodes = these
+        .nodes
+        .iter()
+        .filter(|(node, _)| others.node(*node).is_none())
+        .map(|(node, failure)| (*failure, layout.node(*node).name.clone()));
+    let links = these
+        .links
+        .iter()
+        .filter(|(link, _)| others.link(*link).is_none())
+        .map(|(link, failure)| {
+            let link = &layout.isl_links()[*link as usize];
+            (*failure, format!("{}-{}", name(link.a), name(link.b)))
+        });
+    nodes.chain(links).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_good_look_ends_a_handover_and_a_daemons_death_needs_quiet() {
+        let mut watches = Watches::default();
+        watches.add(Row::Handover(0), 100, 0, None);
+        watches.add(Row::Change(0), 100, 50, None);
+        let ends = |over: Vec<(Row, u64, Option<Baseline>)>| -> Vec<u64> {
+            over.iter().map(|(_, after, _)| *after).collect()
+        };
+        // Kernels keep a dead daemon's routes for a while: good at first, then not.
+        assert_eq!(ends(watches.look(110, true)), [10]);
+        assert!(watches.look(130, false).is_empty());
+        assert!(watches.look(140, true).is_empty());
+        assert!(watches.look(189, true).is_empty());
+        assert_eq!(ends(watches.look(190, true)), [40]);
+        assert!(watches.is_empty());
+    }
+}

@@ -1,0 +1,217 @@
+//! How many nodes route rightly, by the kernels' tables: looked at again and again while a lab with daemons lives.
+//!
+//! Reading every table costs as much as it is long: for thousands of nodes with thousands of routes, seconds. So a
+//! few destinations are picked, the same in every run of a scenario, and every kernel is asked only which way it
+//! would send to each (one lookup, whatever the table's length). A node has converged when its packets would arrive
+//! at every one of them over links that exist, by all the kernels on the way.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use constel_host::netlink::{InstalledRoute, RouteTarget};
+use constel_plan::daemon_spec;
+use constel_routing::reach::arrive;
+use constel_routing::{Graph, GroundTransit, Scratch, UNREACHABLE};
+use constel_topology::{NodeId, NodeKind, Snapshot};
+
+use crate::answers::view::View;
+use crate::clock::thread_cpu;
+use crate::error::EngineError;
+use crate::nodes::builder::LiveNode;
+use crate::nodes::wiring::{Wiring, port_of_ifindex};
+use crate::routing::tables::MAIN;
+use crate::watch::summary::Converged as Row;
+
+/// Destinations picked among stations, among hosts and among satellites.
+const PICKED: usize = 6;
+
+/// Looks are at least this far apart.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// A look may cost at most this share of a core.
+const SHARE: u32 = 10;
+
+/// The latest look.
+#[derive(Debug, Default)]
+pub(crate) struct Converged {
+    nodes: AtomicUsize,
+    /// When each look began, and what it saw.
+    looks: Mutex<Vec<(Instant, Look)>>,
+}
+
+/// What a look saw.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Look {
+    /// Nodes from which every destination is reached that can be.
+    pub(crate) nodes: usize,
+    /// Share of the pairs of a node and a destination, each family counted, whose packets arrive.
+    pub(crate) right_ratio: f64,
+}
+
+impl Converged {
+    /// Nodes that reached every picked destination at the latest look.
+    pub(crate) fn nodes(&self) -> usize {
+        self.nodes.load(Ordering::Acquire)
+    }
+
+    /// Looks again and again until `stop`; tells `seen` each time.
+    ///
+    /// # Errors
+    /// When a kernel does not answer.
+    pub(crate) fn watch(
+        &self,
+        wiring: &Wiring,
+        nodes: &[LiveNode],
+        view: &View,
+        stop: &AtomicBool,
+        mut seen: impl FnMut(Look),
+    ) -> Result<(), EngineError> {
+        let goals = goals(wiring);
+        let routing = wiring.lab.scenario.routing.mode.daemons();
+        let spec = routing.map(|routing| daemon_spec(&wiring.lab, routing));
+        // Systems tell each other of their stations and hosts alone.
+        let told = |from: NodeId, to: NodeId| {
+            let inside = spec.as_ref().is_none_or(|spec| spec.same_system(from, to));
+            inside || wiring.lab.layout.node(to).kind != NodeKind::Satellite
+        };
+        while !stop.load(Ordering::Acquire) {
+            let (started, cpu) = (Instant::now(), thread_cpu());
+            if let Some(snapshot) = view.snapshot() {
+                let look = look(wiring, nodes, &snapshot, &goals, told)?;
+                self.nodes.store(look.nodes, Ordering::Release);
+                let mut looks = self.looks.lock().unwrap_or_else(|e| e.into_inner());
+                looks.push((started, look));
+                drop(looks);
+                seen(look);
+            }
+            // Not the time it took: on a busy machine that is mostly others'.
+            let pause = ((thread_cpu() - cpu) * SHARE).max(EVERY);
+            let until = Instant::now() + pause;
+            while Instant::now() < until && !stop.load(Ordering::Acquire) {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Converged {
+    /// What the looks since a moment saw; `None` without any.
+    pub(crate) fn row(&self, nodes: usize, since: Instant) -> Option<Row> {
+        let looks = self.looks.lock().unwrap_or_else(|e| e.into_inner());
+        let looks: Vec<Look> = looks.iter().filter(|l| l.0 >= since).map(|l| l.1).collect();
+        let ratios = || looks.iter().map(|look| look.right_ratio);
+        Some(Row {
+            nodes,
+            looks: looks.len(),
+            complete: looks.iter().filter(|look| look.nodes == nodes).count(),
+            least_nodes: looks.iter().map(|look| look.nodes).min()?,
+            least_right_ratio: ratios().fold(1.0, f64::min),
+            mean_right_ratio: ratios().sum::<f64>() / looks.len() as f64,
+        })
+    }
+}
+
+/// Stations, hosts and satellites spread evenly over their numbers: the same in every run.
+fn goals(wiring: &Wiring) -> Vec<NodeId> {
+    let spread = |kind: NodeKind| {
+        let all: Vec<NodeId> = wiring
+            .lab
+            .layout
+            .nodes()
+            .iter()
+            .filter(|node| node.kind == kind)
+            .map(|node| node.id)
+            .collect();
+        let step = all.len().div_ceil(PICKED).max(1);
+        let first = step / 2;
+        let picked = all
+            .iter()
+            .skip(first.min(all.len().saturating_sub(1)))
+            .step_by(step);
+        picked.copied().collect::<Vec<_>>()
+    };
+    [NodeKind::Ground, NodeKind::Host, NodeKind::Satellite]
+        .into_iter()
+        .flat_map(spread)
+        .collect()
+}
+
+/// Asks every kernel, and counts the nodes whose packets arrive at every goal that the topology lets them reach and
+/// that they are `told` of.
+///
+/// # Errors
+/// When a kernel does not answer.
+fn look(
+    wiring: &Wiring,
+    nodes: &[LiveNode],
+    snapshot: &Snapshot,
+    goals: &[NodeId],
+    told: impl Fn(NodeId, NodeId) -> bool,
+) -> Result<Look, EngineError> {
+    // Every family's address of every goal.
+    let asked: Vec<(NodeId, IpAddr)> = goals
+        .iter()
+        .flat_map(|goal| wiring.loopbacks(*goal).into_iter().map(|a| (*goal, a)))
+        .collect();
+    let addresses: Vec<IpAddr> = asked.iter().map(|(_, address)| *address).collect();
+    let mut next = vec![vec![None; nodes.len()]; asked.len()];
+    for (index, live) in nodes.iter().enumerate() {
+        let node = NodeId(index as u32);
+        let found = live
+            .netlink
+            .lock()
+            .unwrap_or_else(|e| e.into_inner())
+            .lookup(&addresses)?;
+        for (hops, route) in next.iter_mut().zip(found) {
+            hops[index] = route.and_then(|route| hop(wiring, snapshot, node, &route));
+        }
+    }
+    let layout = &wiring.lab.layout;
+    let graph = Graph::new(layout, snapshot, GroundTransit::Never);
+    let mut scratch = Scratch::default();
+    let mut good = vec![true; nodes.len()];
+    let (mut pairs, mut right) = (0_usize, 0_usize);
+    let mut reachable = BTreeMap::new();
+    for ((goal, _), next) in asked.iter().zip(&next) {
+        let can = reachable.entry(*goal).or_insert_with(|| {
+            let tree = graph.tree(*goal, &mut scratch);
+            let distances = (0..).map(NodeId).zip(&tree.distance_ns);
+            let can = distances.map(|(from, d)| *d != UNREACHABLE && told(from, *goal));
+            can.collect::<Vec<bool>>()
+        });
+        for ((good, arrives), can) in good.iter_mut().zip(arrive(next, goal.index())).zip(can) {
+            *good &= arrives || !*can;
+            pairs += usize::from(*can);
+            right += usize::from(*can && arrives);
+        }
+    }
+    Ok(Look {
+        nodes: good.iter().filter(|good| **good).count(),
+        right_ratio: right as f64 / pairs.max(1) as f64,
+    })
+}
+
+/// Who gets the packet: the node at the far end of an edge that exists, and that the gateway's address belongs to.
+fn hop(
+    wiring: &Wiring,
+    snapshot: &Snapshot,
+    node: NodeId,
+    route: &InstalledRoute,
+) -> Option<usize> {
+    if route.table != MAIN {
+        return None;
+    }
+    let hop = match &route.target {
+        RouteTarget::Hop(hop) => hop,
+        RouteTarget::Multipath(hops) => hops.first()?,
+        RouteTarget::Unreachable | RouteTarget::Blackhole => return None,
+    };
+    let port = port_of_ifindex(&wiring.lab, node, hop.ifindex?)?;
+    let far = wiring.addresses.port_of(hop.via?)?;
+    snapshot.edge(port, far)?;
+    Some(wiring.lab.layout.port(far).node.index())
+}

@@ -1,0 +1,5 @@
+pub(crate) mod changes;
+pub(crate) mod converged;
+pub(crate) mod paths;
+pub(crate) mod series;
+pub(crate) mod summary;

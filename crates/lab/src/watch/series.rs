@@ -1,0 +1,325 @@
+//! Curves over a whole run, from the first node to the last that goes: processor, memory, nodes built, daemons
+//! started, nodes converged. `series.csv`, one row a second, and the picture of it, `series.svg`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use constel_observe::plot::{Curve, Mark, Panel, svg};
+use constel_observe::results::Results;
+
+use crate::life::manifest::memory_bytes;
+use crate::progress::Progress;
+use crate::routing::start::runnable;
+use crate::watch::converged::Look;
+
+const EVERY: Duration = Duration::from_secs(1);
+
+/// The file's first line. `load` is tasks that run or wait for a processor.
+const HEADER: &str = "t_s,stage,processor_ratio,memory_used_bytes,load,nodes_built,daemons_started,nodes_converged,routes_right_ratio\n";
+
+/// Hands progress on, and keeps what the curves are made of.
+pub(crate) struct Recorder<'a> {
+    inner: &'a dyn Progress,
+    shared: Arc<Shared>,
+}
+
+/// What is known now.
+#[derive(Default)]
+struct State {
+    stage: String,
+    counts: BTreeMap<String, u64>,
+    looked: Option<Look>,
+    marks: Vec<Mark>,
+    rows: Vec<Row>,
+}
+
+struct Shared {
+    began: Instant,
+    state: Mutex<State>,
+    over: AtomicBool,
+}
+
+/// One row of the file.
+#[derive(Debug, Clone, PartialEq)]
+struct Row {
+    t_s: f64,
+    stage: String,
+    processor_ratio: f64,
+    memory_used_bytes: u64,
+    load: u32,
+    built: u64,
+    daemons: u64,
+    looked: Option<Look>,
+}
+
+impl<'a> Recorder<'a> {
+    /// Begins at `began`.
+    pub(crate) fn new(inner: &'a dyn Progress, began: Instant) -> Self {
+        let shared = Shared {
+            began,
+            state: Mutex::new(State::default()),
+            over: AtomicBool::new(false),
+        };
+        Self {
+            inner,
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Starts to take a row every second.
+    pub(crate) fn sample(&self) -> Sampler {
+        let shared = Arc::clone(&self.shared);
+        let thread = std::thread::spawn(move || {
+            let mut before = processor_time();
+            while !shared.over.load(Ordering::Acquire) {
+                std::thread::park_timeout(EVERY);
+                let now = processor_time();
+                shared.take(before, now);
+                before = now;
+            }
+        });
+        Sampler {
+            shared: Arc::clone(&self.shared),
+            thread: Some(thread),
+        }
+    }
+
+    /// What the latest look at the kernels' routes saw.
+    pub(crate) fn converged(&self, look: Look) {
+        self.shared.lock().looked = Some(look);
+    }
+}
+
+impl Progress for Recorder<'_> {
+    fn stage(&self, name: &str, done: u64, total: u64, note: &str) {
+        self.shared.reached(name, done);
+        self.inner.stage(name, done, total, note);
+    }
+
+    fn say(&self, line: &str) {
+        self.inner.say(line);
+    }
+}
+
+/// Takes rows until it is finished or dropped.
+pub(crate) struct Sampler {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Sampler {
+    /// Ends, and writes both files.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub(crate) fn finish(mut self, title: &str, results: &Results) -> io::Result<()> {
+        self.end();
+        let state = self.shared.lock();
+        results.write("series.csv", csv(&state.rows).as_bytes())?;
+        let picture = svg(title, &panels(&state.rows), &state.marks);
+        results.write("series.svg", picture.as_bytes())
+    }
+
+    fn end(&mut self) {
+        self.shared.over.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // It only panics if this program is wrong; the rows it took are then all there are.
+            drop(thread.join());
+        }
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn reached(&self, name: &str, done: u64) {
+        let t_s = self.began.elapsed().as_secs_f64();
+        let mut state = self.lock();
+        if state.stage != name {
+            name.clone_into(&mut state.stage);
+            state.marks.push(Mark {
+                t_s,
+                name: name.to_owned(),
+            });
+        }
+        state.counts.insert(name.to_owned(), done);
+    }
+
+    fn take(&self, before: (u64, u64), now: (u64, u64)) {
+        let t_s = self.began.elapsed().as_secs_f64();
+        let used = memory_bytes("MemTotal:")
+            .zip(memory_bytes("MemAvailable:"))
+            .map_or(0, |(total, left)| total.saturating_sub(left));
+        let mut state = self.lock();
+        let count = |name: &str| state.counts.get(name).copied();
+        let all = now.1.saturating_sub(before.1).max(1);
+        let row = Row {
+            t_s,
+            stage: state.stage.clone(),
+            processor_ratio: now.0.saturating_sub(before.0) as f64 / all as f64,
+            memory_used_bytes: used,
+            load: runnable(),
+            built: count("nodes and ports").unwrap_or(0),
+            daemons: count("daemons").unwrap_or(0),
+            looked: state.looked,
+        };
+        state.rows.push(row);
+    }
+}
+
+fn csv(rows: &[Row]) -> String {
+    let mut text = HEADER.to_owned();
+    for row in rows {
+        let looked = row.looked.map_or_else(
+            || ",".to_owned(),
+            |look| format!("{},{:.5}", look.nodes, look.right_ratio),
+        );
+        let _ = writeln!(
+            text,
+            "{:.2},{},{:.4},{},{},{},{},{looked}",
+            row.t_s,
+            row.stage,
+            row.processor_ratio,
+            row.memory_used_bytes,
+            row.load,
+            row.built,
+            row.daemons
+        );
+    }
+    text
+}
+
+fn panels(rows: &[Row]) -> Vec<Panel> {
+    let curve = |name: &str, get: &dyn Fn(&Row) -> Option<f64>| Curve {
+        name: name.to_owned(),
+        points: rows
+            .iter()
+            .map(|row| (row.t_s, get(row).unwrap_or(f64::NAN)))
+            .collect(),
+    };
+    let panel = |label: &str, curves: Vec<Curve>| Panel {
+        label: label.to_owned(),
+        curves,
+    };
+    vec![
+        panel(
+            "nodes",
+            vec![
+                curve("built", &|row| Some(row.built as f64)),
+                curve("daemons started", &|row| Some(row.daemons as f64)),
+                curve("converged", &|row| row.looked.map(|look| look.nodes as f64)),
+            ],
+        ),
+        panel(
+            "routes that lead where they should, %",
+            vec![curve("of all nodes to the destinations picked", &|row| {
+                row.looked.map(|look| 100.0 * look.right_ratio)
+            })],
+        ),
+        panel(
+            "processors busy, %",
+            vec![curve("whole machine", &|row| {
+                Some(100.0 * row.processor_ratio)
+            })],
+        ),
+        panel(
+            "memory used, GiB",
+            vec![curve("whole machine", &|row| {
+                Some(row.memory_used_bytes as f64 / f64::from(1 << 30))
+            })],
+        ),
+        panel(
+            "tasks ready to run",
+            vec![curve("whole machine", &|row| Some(f64::from(row.load)))],
+        ),
+    ]
+}
+
+/// Time of all processors so far: busy, and all of it. Units cancel out.
+fn processor_time() -> (u64, u64) {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    parse_processor_time(&text).unwrap_or((0, 0))
+}
+
+/// The first line: `cpu user nice system idle iowait irq softirq steal ...`.
+fn parse_processor_time(text: &str) -> Option<(u64, u64)> {
+    let fields: Vec<u64> = text
+        .lines()
+        .next()?
+        .strip_prefix("cpu ")?
+        .split_ascii_whitespace()
+        .take(8)
+        .map(|field| field.parse().ok())
+        .collect::<Option<_>>()?;
+    let all: u64 = fields.iter().sum();
+    Some((all - fields.get(3)? - fields.get(4)?, all))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Silent;
+
+    impl Progress for Silent {
+        fn stage(&self, _: &str, _: u64, _: u64, _: &str) {}
+        fn say(&self, _: &str) {}
+    }
+
+    #[test]
+    fn processor_time_is_read() {
+        let text = "cpu  10 0 20 60 10 0 5 5 0 0\ncpu0 1 2 3 4\n";
+        assert_eq!(parse_processor_time(text), Some((40, 110)));
+        assert_eq!(parse_processor_time("cpu x"), None);
+    }
+
+    #[test]
+    fn rows_say_what_was_reached_and_marks_where_stages_began() {
+        let recorder = Recorder::new(&Silent, Instant::now());
+        recorder.stage("nodes and ports", 3, 4, "");
+        recorder.stage("nodes and ports", 4, 4, "");
+        recorder.shared.take((0, 0), (50, 100));
+        recorder.stage("daemons", 2, 4, "");
+        let look = Look {
+            nodes: 1,
+            right_ratio: 0.25,
+        };
+        recorder.converged(look);
+        recorder.shared.take((50, 100), (50, 200));
+        let state = recorder.shared.lock();
+        let names: Vec<&str> = state.marks.iter().map(|m| m.name.as_str()).collect();
+        assert_eq!(names, ["nodes and ports", "daemons"]);
+        let rows = &state.rows;
+        assert_eq!(
+            (rows[0].built, rows[0].daemons, rows[0].looked),
+            (4, 0, None)
+        );
+        assert_eq!(
+            (rows[1].built, rows[1].daemons, rows[1].looked),
+            (4, 2, Some(look))
+        );
+        assert!((rows[0].processor_ratio - 0.5).abs() < 1e-9 && rows[1].processor_ratio == 0.0);
+        let text = csv(rows);
+        assert_eq!(text.lines().count(), 3);
+        assert!(
+            text.lines()
+                .skip(1)
+                .all(|l| l.split(',').count() == HEADER.split(',').count())
+        );
+    }
+}
