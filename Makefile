@@ -3,7 +3,13 @@ export PATH := $(HOME)/.cargo/bin:$(PATH):/usr/sbin:/sbin
 CARGO ?= cargo
 CONSTEL := target/release/constel
 
-.PHONY: demo test test-kernels build leotp-static lint bench clean
+# Where the pinned toolchain is not to be had, one that will do.
+TOOLCHAIN := $(shell tools/toolchain)
+ifneq ($(TOOLCHAIN),)
+export RUSTUP_TOOLCHAIN := $(TOOLCHAIN)
+endif
+
+.PHONY: demo test test-kernels build leotp-static lint format clippy rustdoc licences bench clean
 
 demo: setup-run build ## set up what is missing, build, run Iridium
 	$(CONSTEL) run scenarios/iridium.yaml
@@ -22,14 +28,25 @@ leotp-static: ## one small file without libraries: target/x86_64-unknown-linux-m
 	rustup target add x86_64-unknown-linux-musl
 	CC_x86_64_unknown_linux_musl=$${CC:-gcc} $(CARGO) build --profile small -p leotp --bin leotp --target x86_64-unknown-linux-musl
 
-lint:
+lint: format licences clippy rustdoc ## what .ci/run checks before the tests; changes nothing
+
+format:
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --release -- -D warnings
+
+licences: ## of ours, of what we depend on, and of the BPF programs
+	tools/licences/check
+
+clippy: ## warnings are errors
+	$(CARGO) clippy --locked --workspace --all-targets --release -- -D warnings
+
+rustdoc: ## broken links and missing documentation are errors; pages are left in target/doc
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --release
 
 bench: setup-run build ## comparisons against baselines in the same run; see benches/README.md
 	benches/run
 
-.PHONY: setup-run setup-test setup-kernels
+.PHONY: setup setup-run setup-test setup-kernels
+setup: setup-test setup-kernels ## everything that any of these needs
 setup-run:
 	@tools/setup run
 setup-test:

@@ -4,7 +4,7 @@
 //! cost of a shell of n satellites grows with n squared. Areas cut it to what a group costs, times the groups.
 //!
 //! - Every shell of every constellation is a *domain*: a network of its own with its own area 0. No laser joins
-//!   domains; ground stations do, as stub networks (see [`crate::bird`]).
+//!   domains; ground stations do, as stub networks (see [`crate::daemons`]).
 //! - A domain is cut into *groups* of neighbouring planes. A domain of one group is one area, its area 0.
 //! - With more groups, the *backbone* (area 0) is two rows: a satellite and the next of its plane in the first
 //!   plane, and from plane to plane their neighbours to the east. The lasers along the rows and between them are

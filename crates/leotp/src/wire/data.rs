@@ -135,7 +135,7 @@ impl DataHeader {
     }
 
     /// Appends a Data packet. The range must be as long as the payload and the
-    /// payload at most [`MAX_PAYLOAD`]; state machines guarantee both.
+    /// payload at most [`MAX_PAYLOAD`](super::MAX_PAYLOAD); state machines guarantee both.
     pub fn encode_data(&self, payload: &[u8], out: &mut Vec<u8>) {
         debug_assert_eq!(self.range.len(), payload.len() as u64);
         out.reserve(DATA_HEADER_MAX + payload.len());

@@ -16,7 +16,7 @@ pub struct Failure {
     pub when: FailureTime,
 }
 
-/// What breaks. Constellations and shells as in [`CrossShell::from`].
+/// What breaks. Constellations and shells as in [`CrossShell::from`](super::CrossShell::from).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureTarget {
