@@ -80,6 +80,37 @@ fn the_real_starlink_carries_its_file() {
     );
 }
 
+/// Editors find the schema by the first line; a path that leads elsewhere would leave them silent.
+#[test]
+fn every_shipped_scenario_names_the_schema() {
+    let root = std::fs::canonicalize("../..").unwrap();
+    let schema = root.join("docs/reference/scenario.schema.json");
+    let mut seen = 0;
+    for folder in [
+        "scenarios",
+        "experiments/opensn",
+        "experiments/sky",
+        "tools/kernels",
+    ] {
+        for entry in std::fs::read_dir(root.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|e| e != "yaml") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let named = text
+                .lines()
+                .next()
+                .and_then(|l| l.strip_prefix("# yaml-language-server: $schema="))
+                .unwrap_or_else(|| panic!("{}: the first line names no schema", path.display()));
+            let found = path.parent().unwrap().join(named).canonicalize();
+            assert_eq!(found.ok().as_ref(), Some(&schema), "{}", path.display());
+            seen += 1;
+        }
+    }
+    assert!(seen >= 18, "only {seen} scenarios found");
+}
+
 #[test]
 fn schema_and_reference_page_are_in_sync() {
     let bless = std::env::var_os("CONSTEL_BLESS").is_some();
