@@ -29,6 +29,8 @@ const HELD: u64 = u64::MAX;
 #[derive(Debug)]
 pub(crate) struct LabClock {
     zero_mono_ns: AtomicU64,
+    /// Time that passes only by sleeping, for tests; `None`: the host's.
+    virtual_ns: Option<AtomicU64>,
 }
 
 impl LabClock {
@@ -36,6 +38,33 @@ impl LabClock {
     pub(crate) fn held() -> Self {
         Self {
             zero_mono_ns: AtomicU64::new(HELD),
+            virtual_ns: None,
+        }
+    }
+
+    /// As [`LabClock::held`], on time that passes only by [sleeping](LabClock::sleep).
+    #[cfg(test)]
+    pub(crate) fn held_virtual() -> Self {
+        Self {
+            virtual_ns: Some(AtomicU64::new(1)),
+            ..Self::held()
+        }
+    }
+
+    /// The machine's clock, nanoseconds: `CLOCK_MONOTONIC`.
+    pub(crate) fn machine_ns(&self) -> u64 {
+        let passed = self.virtual_ns.as_ref();
+        passed.map_or_else(mono_ns, |ns| ns.load(Ordering::Acquire))
+    }
+
+    /// Lets time pass.
+    pub(crate) fn sleep(&self, length: Duration) {
+        match &self.virtual_ns {
+            None => std::thread::sleep(length),
+            Some(ns) => {
+                let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
+                ns.fetch_add(length.max(1), Ordering::AcqRel);
+            }
         }
     }
 
@@ -55,13 +84,13 @@ impl LabClock {
     /// Lab time now; `None` while held. Zero if the clock's start lies ahead.
     pub(crate) fn now_ns(&self) -> Option<u64> {
         self.zero_mono_ns()
-            .map(|zero| mono_ns().saturating_sub(zero))
+            .map(|zero| self.machine_ns().saturating_sub(zero))
     }
 
     /// How long until lab time `t_ns`; zero once it has come, `None` while held.
     pub(crate) fn until(&self, t_ns: u64) -> Option<Duration> {
         let due = self.zero_mono_ns()?.saturating_add(t_ns);
-        Some(Duration::from_nanos(due.saturating_sub(mono_ns())))
+        Some(Duration::from_nanos(due.saturating_sub(self.machine_ns())))
     }
 }
 

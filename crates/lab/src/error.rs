@@ -23,12 +23,9 @@ pub enum EngineError {
     /// A lab of this name exists.
     #[error("{0}")]
     Taken(String),
-    /// The lab is too large for the address plan.
-    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
-    Addresses(Vec<constel_routing::AddressError>),
-    /// OSPF's areas cannot be made.
-    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
-    Areas(Vec<constel_routing::AreaError>),
+    /// The lab cannot be addressed, or not be cut into areas.
+    #[error(transparent)]
+    Blueprint(#[from] constel_plan::BlueprintError),
     /// A daemon's configuration cannot be written.
     #[error("{0}")]
     Configuration(String),

@@ -9,10 +9,13 @@
 mod answers;
 mod clock;
 mod error;
+mod failed;
 mod life;
 mod nodes;
 mod progress;
 mod routing;
+#[cfg(test)]
+mod testing;
 mod traffic;
 mod watch;
 

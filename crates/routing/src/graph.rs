@@ -93,7 +93,9 @@ pub struct Graph {
 }
 
 /// How a node reaches the next one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub struct NextHop {
     /// The node's own port.
     pub port: PortId,

@@ -35,7 +35,9 @@ pub struct PathPair {
 }
 
 /// One end of a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub struct PathEnd {
     /// The pair's number.
     pub pair: usize,

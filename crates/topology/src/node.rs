@@ -3,7 +3,10 @@
 use constel_link::PortId;
 
 /// A node's number in its lab: satellites first, in the order of the spec, then stations, then hosts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(transparent)]
 pub struct NodeId(pub u32);
 
 impl NodeId {

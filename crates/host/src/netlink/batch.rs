@@ -8,6 +8,7 @@ use netlink_packet_core::{
 use netlink_packet_route::RouteNetlinkMessage;
 
 use super::attrs;
+use super::dump::{InstalledRoute, route};
 use super::types::{AddressSpec, LinkChange, NeighbourSpec, Route, VethEnd};
 use crate::error::{Error, Result};
 
@@ -27,6 +28,17 @@ pub struct Batch {
 pub(super) struct Request {
     pub(super) start: usize,
     pub(super) tolerated: i32,
+}
+
+/// What a request asks, for a kernel of memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decoded {
+    /// A route is added or replaced.
+    SetRoute(InstalledRoute),
+    /// A route is removed.
+    DeleteRoute(InstalledRoute),
+    /// Something else.
+    Other,
 }
 
 impl Batch {
@@ -240,6 +252,21 @@ impl Batch {
             .expect("tolerate() follows a request")
             .tolerated = errno;
         self
+    }
+
+    /// What the requests ask, as far as a kernel of memory needs to know.
+    pub fn decoded(&self) -> impl Iterator<Item = Decoded> + '_ {
+        let end_of = |i: usize| self.requests.get(i + 1).map_or(self.buf.len(), |r| r.start);
+        self.requests.iter().enumerate().map(move |(i, request)| {
+            let bytes = &self.buf[request.start..end_of(i)];
+            let kind = u16::from_ne_bytes([bytes[4], bytes[5]]);
+            let body = &bytes[NLMSG_HDRLEN..];
+            match kind {
+                libc::RTM_NEWROUTE => route(body).map_or(Decoded::Other, Decoded::SetRoute),
+                libc::RTM_DELROUTE => route(body).map_or(Decoded::Other, Decoded::DeleteRoute),
+                _ => Decoded::Other,
+            }
+        })
     }
 
     pub(super) fn parts(&mut self) -> (&mut Vec<u8>, &[Request]) {

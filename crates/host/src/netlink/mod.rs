@@ -15,7 +15,7 @@ mod tc;
 mod tcp;
 mod types;
 
-pub use batch::{Batch, BatchError, RequestError};
+pub use batch::{Batch, BatchError, Decoded, RequestError};
 pub use dump::{Address, InstalledRoute, LinkInfo, Neighbour, QdiscInfo};
 pub use monitor::{Change, ChangeKind, ChangeMonitor};
 pub use socket::Socket;

@@ -56,6 +56,19 @@ impl IpPrefix {
             len: if addr.is_ipv4() { 32 } else { 128 },
         }
     }
+
+    /// Whether an address begins with the prefix; one of another family does not.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let same = |a: u128, b: u128, width: u32| {
+            let rest = width - u32::from(self.len).min(width);
+            a.checked_shr(rest) == b.checked_shr(rest)
+        };
+        match (self.addr, address) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => same(u32::from(a).into(), u32::from(b).into(), 32),
+            (IpAddr::V6(a), IpAddr::V6(b)) => same(a.into(), b.into(), 128),
+            _ => false,
+        }
+    }
 }
 
 impl fmt::Display for IpPrefix {

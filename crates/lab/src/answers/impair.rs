@@ -1,55 +1,14 @@
 //! Effects of links: those that the scenario gives to a kind of link, and those put on one link of the
 //! running lab by hand, which lie on top of each step's edges until they are reset.
 
-use std::collections::BTreeSet;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use constel_drivers::LinkHandle;
 use constel_link::{Effects, EffectsChange, PortId};
 use constel_topology::{NodeId, Snapshot};
 use serde_json::{Value, json};
 
 use crate::error::EngineError;
-use crate::nodes::wiring::Wiring;
-
-/// Edges failed by hand, for whoever looks for ways round them.
-#[derive(Debug, Default)]
-pub(crate) struct Failed {
-    edges: Mutex<BTreeSet<(PortId, PortId)>>,
-    /// Counts the changes.
-    version: AtomicU64,
-}
-
-impl Failed {
-    /// Changes so far.
-    pub(crate) fn version(&self) -> u64 {
-        self.version.load(Ordering::Acquire)
-    }
-
-    fn set(&self, edge: (PortId, PortId), failed: bool) {
-        let mut edges = self.edges.lock().unwrap_or_else(|e| e.into_inner());
-        let changed = if failed {
-            edges.insert(edge)
-        } else {
-            edges.remove(&edge)
-        };
-        if changed {
-            self.version.fetch_add(1, Ordering::AcqRel);
-        }
-    }
-
-    /// The topology without these edges; `None` where that is the same.
-    pub(crate) fn without(&self, snapshot: &Snapshot) -> Option<Snapshot> {
-        let edges = self.edges.lock().unwrap_or_else(|e| e.into_inner());
-        if edges.is_empty() {
-            return None;
-        }
-        let mut rest = snapshot.clone();
-        rest.edges.retain(|e| !edges.contains(&(e.from, e.to)));
-        Some(rest)
-    }
-}
+use crate::failed::Failed;
+use constel_plan::Blueprint;
 
 /// Tells the link plane the effects of the scenario's kinds of links, with lab time zero at `zero_ns`
 /// of its clock.
@@ -57,11 +16,11 @@ impl Failed {
 /// # Errors
 /// When the link plane refuses.
 pub(crate) fn put_profiles(
-    wiring: &Wiring,
+    blueprint: &Blueprint,
     relay: &LinkHandle,
     zero_ns: u64,
 ) -> Result<(), EngineError> {
-    let numbered = (1..).zip(wiring.lab.profiles.iter());
+    let numbered = (1..).zip(blueprint.lab.profiles.iter());
     let changes: Vec<EffectsChange> = numbered
         .map(|(number, effects)| EffectsChange::Profile {
             number,
@@ -104,12 +63,12 @@ pub(crate) fn ends(
 /// The edges between two nodes, both directions: those there are, and those that are gone for now
 /// but have effects of their own.
 fn edges_between(
-    wiring: &Wiring,
+    blueprint: &Blueprint,
     relay: &LinkHandle,
     snapshot: &Snapshot,
     (a, b): (NodeId, NodeId),
 ) -> Result<Vec<(PortId, PortId, Effects)>, String> {
-    let layout = &wiring.lab.layout;
+    let layout = &blueprint.lab.layout;
     let mut edges = Vec::new();
     for (from, to) in [(a, b), (b, a)] {
         for from in layout.ports_of(from) {
@@ -130,8 +89,8 @@ fn edges_between(
 /// # Errors
 /// When there is no such link, or a value cannot be: nothing was changed.
 pub(crate) fn set(
-    wiring: &Wiring,
-    relay: &LinkHandle,
+    blueprint: &Blueprint,
+    (relay, by_hand): (&LinkHandle, &Failed),
     snapshot: &Snapshot,
     ends: (NodeId, NodeId),
     effects: Value,
@@ -141,9 +100,9 @@ pub(crate) fn set(
     let patch: Effects = serde_json::from_value(effects).map_err(|e| e.to_string())?;
     patch.check().map_err(|e| e.to_string())?;
     let patch = patch.starting_later(zero_ns);
-    let edges = edges_between(wiring, relay, snapshot, ends)?;
+    let edges = edges_between(blueprint, relay, snapshot, ends)?;
     if edges.is_empty() {
-        let layout = &wiring.lab.layout;
+        let layout = &blueprint.lab.layout;
         let why = constel_topology::why(layout, snapshot, ends.0, ends.1);
         return Err(format!("there is no link now: {}", why.describe(layout)));
     }
@@ -157,15 +116,13 @@ pub(crate) fn set(
         // A healed link is one that nobody failed.
         effects.down = effects.down.filter(|down| *down);
         set.push(json!({"from": from, "to": to, "effects": brief(&effects)}));
-        failed.push((from, to, effects.down == Some(true)));
+        failed.push(((from, to), effects.down == Some(true)));
         let effects = (!effects.is_empty()).then_some(effects);
         EffectsChange::Edge { from, to, effects }
     });
     let changes: Vec<_> = changes.collect();
     let at_ns = relay.apply_effects(changes).map_err(|e| e.to_string())?;
-    for (from, to, down) in failed {
-        wiring.failed.set((from, to), down);
-    }
+    by_hand.set(failed);
     Ok(json!({"at_mono_ns": at_ns, "edges": set}))
 }
 

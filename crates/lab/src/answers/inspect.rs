@@ -9,43 +9,40 @@ use constel_topology::{NodeId, Snapshot};
 use serde_json::{Value, json};
 
 use crate::error::EngineError;
-use crate::nodes::builder::LiveNode;
-use crate::nodes::wiring::{Wiring, port_of_ifindex};
-use crate::routing::tables::{MAIN, Tables, installed};
+use crate::nodes::kernels::Kernels;
+use crate::routing::tables::{MAIN, Tables};
+use constel_plan::Blueprint;
 
 /// Every route of a node's main table, as its kernel has it, sorted by destination.
 ///
 /// # Errors
 /// When the kernel does not answer.
-pub(crate) fn routes(
-    wiring: &Wiring,
-    nodes: &[LiveNode],
-    node: NodeId,
-) -> Result<Value, EngineError> {
-    let mut routes = installed(nodes, node)?;
+pub(crate) fn routes(kernels: &Kernels, node: NodeId) -> Result<Value, EngineError> {
+    let blueprint = kernels.blueprint.as_ref();
+    let mut routes = kernels.installed(node)?;
     routes.retain(|route| route.table == MAIN);
     routes.sort_by_key(|route| (route.dst.addr, route.dst.len, route.metric));
-    let rows = routes.iter().map(|route| route_row(wiring, node, route));
+    let rows = routes.iter().map(|route| route_row(blueprint, node, route));
     Ok(json!({
-        "node": wiring.lab.layout.node(node).name,
+        "node": blueprint.lab.layout.node(node).name,
         "routes": rows.collect::<Vec<_>>(),
     }))
 }
 
 /// One route. `to` and `via` are node names where the addresses are nodes' addresses.
-fn route_row(wiring: &Wiring, node: NodeId, route: &InstalledRoute) -> Value {
-    let layout = &wiring.lab.layout;
+fn route_row(blueprint: &Blueprint, node: NodeId, route: &InstalledRoute) -> Value {
+    let layout = &blueprint.lab.layout;
     let whole = route.dst.len == if route.dst.addr.is_ipv4() { 32 } else { 128 };
     let to = whole
-        .then(|| wiring.addresses.name_of(layout, route.dst.addr))
+        .then(|| blueprint.addresses.name_of(layout, route.dst.addr))
         .flatten();
     let hop_row = |hop: &NextHop| {
         let port = hop
             .ifindex
-            .and_then(|ifindex| port_of_ifindex(&wiring.lab, node, ifindex));
+            .and_then(|ifindex| blueprint.port_of_ifindex(node, ifindex));
         let far = hop
             .via
-            .and_then(|gateway| wiring.addresses.port_of(gateway));
+            .and_then(|gateway| blueprint.addresses.port_of(gateway));
         json!({
             "gateway": hop.via,
             "port": port.map(|port| layout.port(port).name()),
@@ -103,22 +100,22 @@ pub(crate) struct Goal {
 /// # Errors
 /// When a kernel does not answer.
 pub(crate) fn path(
-    wiring: &Wiring,
-    nodes: &[LiveNode],
+    kernels: &Kernels,
     snapshot: &Snapshot,
     (from, goal): (NodeId, &Goal),
     t_ns: u64,
 ) -> Result<Value, EngineError> {
-    let mut tables = Tables::new(wiring, nodes);
+    let blueprint = kernels.blueprint.as_ref();
+    let mut tables = Tables::new(kernels);
     let mut families = Vec::new();
     let addresses: Vec<(Option<u8>, IpAddr)> = match &goal.paths[..] {
         [] => {
-            let own = wiring.loopbacks(goal.node);
+            let own = blueprint.loopbacks(goal.node);
             own.into_iter().map(|address| (None, address)).collect()
         }
         ends => {
             let own = |&end: &PathEnd| {
-                let own = wiring.spoken(wiring.addresses.paths().address(end));
+                let own = blueprint.spoken(blueprint.addresses.paths().address(end));
                 own.into_iter()
                     .map(move |address| (Some(end.path), address))
             };
@@ -127,14 +124,14 @@ pub(crate) fn path(
     };
     for (path, address) in addresses {
         let walked = tables.walk_at(snapshot, from, address, t_ns)?;
-        let mut row = walk_row(wiring, address, &walked);
+        let mut row = walk_row(blueprint, address, &walked);
         if let Some(path) = path {
             row["path"] = json!(path);
         }
         families.push(row);
     }
     let to = goal.node;
-    let graph = Graph::new(&wiring.lab.layout, snapshot, GroundTransit::Never);
+    let graph = Graph::new(&blueprint.lab.layout, snapshot, GroundTransit::Never);
     let tree = graph.tree(to, &mut Scratch::default());
     let optimum = graph.path(&tree, from).map(|hops| {
         let hops: Vec<WalkHop> = hops
@@ -153,11 +150,11 @@ pub(crate) fn path(
             .collect();
         json!({
             "delay_ns": hops.iter().map(|hop| hop.delay_ns).sum::<u64>(),
-            "hops": hop_rows(wiring, &hops),
+            "hops": hop_rows(blueprint, &hops),
         })
     });
     Ok(json!({
-        "from": wiring.lab.layout.node(from).name,
+        "from": blueprint.lab.layout.node(from).name,
         "to": goal.name,
         "t_ns": t_ns,
         "kernel": families,
@@ -165,19 +162,19 @@ pub(crate) fn path(
     }))
 }
 
-fn walk_row(wiring: &Wiring, address: IpAddr, walked: &Walk) -> Value {
+fn walk_row(blueprint: &Blueprint, address: IpAddr, walked: &Walk) -> Value {
     json!({
         "family": if address.is_ipv4() { "ipv4" } else { "ipv6" },
         "address": address,
         "arrived": walked.arrived(),
-        "end": end_words(wiring, walked.end),
+        "end": end_words(blueprint, walked.end),
         "delay_ns": walked.arrived().then(|| walked.delay_ns()),
-        "hops": hop_rows(wiring, &walked.hops),
+        "hops": hop_rows(blueprint, &walked.hops),
     })
 }
 
-fn hop_rows(wiring: &Wiring, hops: &[WalkHop]) -> Vec<Value> {
-    let layout = &wiring.lab.layout;
+fn hop_rows(blueprint: &Blueprint, hops: &[WalkHop]) -> Vec<Value> {
+    let layout = &blueprint.lab.layout;
     let row = |hop: &WalkHop| {
         json!({
             "from": layout.node(hop.from).name,
@@ -192,8 +189,8 @@ fn hop_rows(wiring: &Wiring, hops: &[WalkHop]) -> Vec<Value> {
 }
 
 /// How a walk ended, for people.
-pub(crate) fn end_words(wiring: &Wiring, end: WalkEnd) -> String {
-    let layout = &wiring.lab.layout;
+pub(crate) fn end_words(blueprint: &Blueprint, end: WalkEnd) -> String {
+    let layout = &blueprint.lab.layout;
     let node = |id: NodeId| layout.node(id).name.as_str();
     let port = |id| {
         let port = layout.port(id);
@@ -223,8 +220,9 @@ pub(crate) fn end_words(wiring: &Wiring, end: WalkEnd) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nodes::wiring::{node_ifindex, tests::iridium};
+    use crate::testing::iridium;
     use constel_host::netlink::IpPrefix;
+    use constel_plan::node_ifindex;
 
     fn installed_route(dst: IpPrefix, target: RouteTarget) -> InstalledRoute {
         InstalledRoute {
@@ -240,16 +238,16 @@ mod tests {
 
     #[test]
     fn a_route_names_its_goal_port_and_neighbour() {
-        let wiring = iridium();
-        let link = &wiring.lab.layout.isl_links()[0];
-        let near = wiring.lab.layout.port(link.a);
-        let far = wiring.lab.layout.port(link.b);
-        let goal = wiring.addresses.loopback(far.node).v4;
-        let gateway = wiring.addresses.port(far.id).v4.unwrap().0;
+        let blueprint = iridium();
+        let link = &blueprint.lab.layout.isl_links()[0];
+        let near = blueprint.lab.layout.port(link.a);
+        let far = blueprint.lab.layout.port(link.b);
+        let goal = blueprint.addresses.loopback(far.node).v4;
+        let gateway = blueprint.addresses.port(far.id).v4.unwrap().0;
         let hop = NextHop::via(node_ifindex(near), gateway.into());
         let route = installed_route(IpPrefix::host(goal.into()), RouteTarget::Hop(hop));
-        let row = route_row(&wiring, near.node, &route);
-        let far_name = wiring.lab.layout.node(far.node).name.as_str();
+        let row = route_row(&blueprint, near.node, &route);
+        let far_name = blueprint.lab.layout.node(far.node).name.as_str();
         assert_eq!(row["to"], far_name);
         assert_eq!(row["hops"][0]["via"], far_name);
         assert_eq!(row["hops"][0]["port"], near.name());
@@ -257,7 +255,7 @@ mod tests {
         // A shorter prefix with the same address is no node's.
         let wide = IpPrefix::new(std::net::Ipv4Addr::new(10, 0, 0, 0).into(), 8).unwrap();
         let route = installed_route(wide, RouteTarget::Blackhole);
-        let row = route_row(&wiring, near.node, &route);
+        let row = route_row(&blueprint, near.node, &route);
         assert_eq!(
             (&row["to"], &row["kind"]),
             (&Value::Null, &json!("blackhole"))
@@ -266,10 +264,10 @@ mod tests {
 
     #[test]
     fn every_end_says_where_it_happened() {
-        let wiring = iridium();
-        let link = &wiring.lab.layout.isl_links()[0];
-        let node = wiring.lab.layout.port(link.a).node;
-        let name = &wiring.lab.layout.node(node).name;
+        let blueprint = iridium();
+        let link = &blueprint.lab.layout.isl_links()[0];
+        let node = blueprint.lab.layout.port(link.a).node;
+        let name = &blueprint.lab.layout.node(node).name;
         let gateway = "10.255.255.1".parse().unwrap();
         for end in [
             WalkEnd::Loop(node),
@@ -278,7 +276,7 @@ mod tests {
             WalkEnd::UnknownGateway(node, gateway),
             WalkEnd::NoEdge(link.a, link.b),
         ] {
-            let words = end_words(&wiring, end);
+            let words = end_words(&blueprint, end);
             assert!(words.contains(name.as_str()), "{words}");
         }
     }

@@ -1,6 +1,5 @@
 //! What a running lab answers to questions from other processes.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
@@ -17,14 +16,14 @@ use serde_json::{Value, json};
 use crate::answers::impair;
 use crate::answers::inspect::{self, Goal};
 use crate::clock::{LabClock, mono_ns};
-use crate::nodes::builder::LiveNode;
-use crate::nodes::wiring::Wiring;
+use crate::failed::Failed;
+use crate::nodes::kernels::Kernels;
+use constel_plan::Blueprint;
 
 /// What the view needs; parts appear as the lab comes up.
 #[derive(Default)]
 pub(crate) struct Live {
-    pub(crate) wiring: Option<Arc<Wiring>>,
-    pub(crate) nodes: Option<Arc<Vec<LiveNode>>>,
+    pub(crate) kernels: Option<Arc<Kernels>>,
     pub(crate) relay: Option<Arc<LinkHandle>>,
     pub(crate) snapshot: Option<Arc<Snapshot>>,
     pub(crate) state: &'static str,
@@ -38,14 +37,13 @@ pub(crate) struct View {
     pub(crate) clock: Arc<LabClock>,
     pub(crate) log: Arc<EventLog>,
     pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) failed: Arc<Failed>,
     pub(crate) by_hand: Mutex<ByHand>,
 }
 
 /// What was done to links of the running lab by hand.
 #[derive(Default)]
 pub(crate) struct ByHand {
-    /// Edges that are down for it.
-    pub(crate) down: BTreeSet<(PortId, PortId)>,
     /// Links taken down or brought back since somebody last looked: when, and which.
     pub(crate) changes: Vec<(u64, String)>,
 }
@@ -70,7 +68,7 @@ impl View {
             "state": live.state,
             "scenario": live.scenario,
             "pid": std::process::id(),
-            "nodes": live.wiring.as_ref().map_or(0, |w| w.lab.layout.nodes().len()),
+            "nodes": live.kernels.as_ref().map_or(0, |k| k.nodes.len()),
             "edges": live.snapshot.as_ref().map_or(0, |s| s.edges.len()),
             "t_ns": self.clock.now_ns(),
         })
@@ -85,10 +83,11 @@ impl LabView for View {
     fn show(&self) -> Value {
         self.with(|live| {
             let mut row = self.row(live);
-            if let (Some(wiring), Some(snapshot)) = (&live.wiring, &live.snapshot) {
-                let nodes = wiring.lab.layout.nodes().iter().map(|node| {
-                    let own = wiring.addresses.loopback(node.id);
-                    let links = wiring
+            if let (Some(kernels), Some(snapshot)) = (&live.kernels, &live.snapshot) {
+                let blueprint = &kernels.blueprint;
+                let nodes = blueprint.lab.layout.nodes().iter().map(|node| {
+                    let own = blueprint.addresses.loopback(node.id);
+                    let links = blueprint
                         .lab
                         .layout
                         .ports_of(node.id)
@@ -111,11 +110,12 @@ impl LabView for View {
 
     fn link(&self, a: &str, b: &str) -> Result<Value, String> {
         self.with(|live| {
-            let (Some(wiring), Some(snapshot)) = (&live.wiring, &live.snapshot) else {
+            let (Some(kernels), Some(snapshot)) = (&live.kernels, &live.snapshot) else {
                 return Err("the lab is still coming up".to_owned());
             };
-            let layout = &wiring.lab.layout;
-            let (a_id, b_id) = (find(wiring, a)?, find(wiring, b)?);
+            let blueprint = &kernels.blueprint;
+            let layout = &blueprint.lab.layout;
+            let (a_id, b_id) = (find(blueprint, a)?, find(blueprint, b)?);
             let reason = why(layout, snapshot, a_id, b_id);
             let directions = [(a_id, b_id), (b_id, a_id)].map(|(from, to)| {
                 layout
@@ -143,18 +143,21 @@ impl LabView for View {
         effects: Value,
         reset: bool,
     ) -> Result<Value, String> {
-        let (wiring, _, snapshot) = self.held()?;
+        let (kernels, snapshot) = self.held()?;
+        let blueprint = &kernels.blueprint;
         let relay = self.with(|live| live.relay.clone());
         let relay = relay.ok_or_else(|| "the lab is still coming up".to_owned())?;
-        let ends = impair::ends(a, b, |name| find(&wiring, name))?;
-        let answer = {
-            let zero_ns = self.clock.zero_mono_ns().unwrap_or_else(mono_ns);
-            impair::set(&wiring, &relay, &snapshot, ends, effects, reset, zero_ns)?
-        };
+        let ends = impair::ends(a, b, |name| find(blueprint, name))?;
+        let version = self.failed.now().version();
+        let zero_ns = self.clock.zero_mono_ns().unwrap_or_else(mono_ns);
+        let plane = (relay.as_ref(), self.failed.as_ref());
+        let answer = impair::set(blueprint, plane, &snapshot, ends, effects, reset, zero_ns)?;
         let t_ns = self.clock.now_ns().and_then(|t| i64::try_from(t).ok());
         let set = &answer["edges"][0]["effects"];
         let name = b.map_or_else(|| a.to_owned(), |b| format!("{a}-{b}"));
-        self.note_by_hand(&name, &answer);
+        if self.failed.now().version() != version {
+            self.note_by_hand(&name);
+        }
         self.log.emit(
             t_ns,
             "link-set",
@@ -164,28 +167,29 @@ impl LabView for View {
     }
 
     fn routes(&self, node: &str) -> Result<Value, String> {
-        let (wiring, nodes, _) = self.held()?;
-        let id = find(&wiring, node)?;
-        let mut answer = inspect::routes(&wiring, &nodes, id).map_err(|e| e.to_string())?;
+        let (kernels, _) = self.held()?;
+        let id = find(&kernels.blueprint, node)?;
+        let mut answer = inspect::routes(&kernels, id).map_err(|e| e.to_string())?;
         answer["t_ns"] = json!(self.clock.now_ns());
         Ok(answer)
     }
 
     fn path(&self, from: &str, to: &str, at_ns: Option<u64>) -> Result<Value, String> {
-        let (wiring, nodes, mut snapshot) = self.held()?;
-        let from = find(&wiring, from)?;
-        let goal = find_goal(&wiring, from, to)?;
+        let (kernels, mut snapshot) = self.held()?;
+        let blueprint = &kernels.blueprint;
+        let from = find(blueprint, from)?;
+        let goal = find_goal(blueprint, from, to)?;
         // A held clock stands at the snapshot's time.
         let now_ns = self.clock.now_ns().map_or(snapshot.t_ns, |t| {
             // The next step's edges are in force a moment before this view has them.
-            t.min(snapshot.t_ns + wiring.lab.step_ns())
+            t.min(snapshot.t_ns + blueprint.lab.step_ns())
         });
         let t_ns = at_ns.unwrap_or(now_ns);
         if at_ns.is_some() {
-            let step = t_ns / wiring.lab.step_ns();
-            snapshot = Arc::new(wiring.lab.stepper().at_step(step));
+            let step = t_ns / blueprint.lab.step_ns();
+            snapshot = Arc::new(blueprint.lab.stepper().at_step(step));
         }
-        let mut answer = inspect::path(&wiring, &nodes, &snapshot, (from, &goal), t_ns)
+        let mut answer = inspect::path(&kernels, &snapshot, (from, &goal), t_ns)
             .map_err(|error| error.to_string())?;
         answer["tables_t_ns"] = json!(now_ns);
         Ok(answer)
@@ -215,11 +219,11 @@ impl LabView for View {
 }
 
 /// What a path needs: everything of the lab at one moment.
-type Held = (Arc<Wiring>, Arc<Vec<LiveNode>>, Arc<Snapshot>);
+type Held = (Arc<Kernels>, Arc<Snapshot>);
 
 /// The node of that name, or which is nearest.
-fn find(wiring: &Wiring, name: &str) -> Result<NodeId, String> {
-    let layout = &wiring.lab.layout;
+fn find(blueprint: &Blueprint, name: &str) -> Result<NodeId, String> {
+    let layout = &blueprint.lab.layout;
     layout.find(name).map(|node| node.id).ok_or_else(|| {
         let names = layout.nodes().iter().map(|node| node.name.as_str());
         let hint = nearest(name, names).map(|n| format!("; nearest is '{n}'"));
@@ -228,11 +232,11 @@ fn find(wiring: &Wiring, name: &str) -> Result<NodeId, String> {
 }
 
 /// The node of that name; or the ends of disjoint paths, as `london.tl.2` or, for all of the pair's, `london.tl`.
-fn find_goal(wiring: &Wiring, from: NodeId, name: &str) -> Result<Goal, String> {
-    let (layout, paths) = (&wiring.lab.layout, wiring.addresses.paths());
+fn find_goal(blueprint: &Blueprint, from: NodeId, name: &str) -> Result<Goal, String> {
+    let (layout, paths) = (&blueprint.lab.layout, blueprint.addresses.paths());
     let ends = paths.find(layout, name);
     let Some(first) = ends.first().copied() else {
-        return find(wiring, name).map(|node| Goal {
+        return find(blueprint, name).map(|node| Goal {
             node,
             name: name.to_owned(),
             paths: Vec::new(),
@@ -255,40 +259,23 @@ fn find_goal(wiring: &Wiring, from: NodeId, name: &str) -> Result<Goal, String> 
 impl View {
     /// Taken out of the lock: reading kernels' tables must not hold up a step.
     fn held(&self) -> Result<Held, String> {
-        self.with(|live| {
-            let parts = live.wiring.clone().zip(live.nodes.clone());
-            let parts = parts.zip(live.snapshot.clone());
-            parts.map(|((wiring, nodes), snapshot)| (wiring, nodes, snapshot))
-        })
-        .ok_or_else(|| "the lab is still coming up, or going down".to_owned())
+        self.with(|live| live.kernels.clone().zip(live.snapshot.clone()))
+            .ok_or_else(|| "the lab is still coming up, or going down".to_owned())
     }
 
-    /// Remembers which edges are down by hand, for whoever asks whether routes stand.
-    fn note_by_hand(&self, name: &str, answer: &Value) {
+    /// Remembers that links went down or came back by hand, for whoever asks whether routes stand.
+    fn note_by_hand(&self, name: &str) {
+        let t_ns = self.clock.now_ns().unwrap_or(0);
         let mut by_hand = self.by_hand.lock().unwrap_or_else(|e| e.into_inner());
-        let before = by_hand.down.len();
-        for row in answer["edges"].as_array().into_iter().flatten() {
-            let port = |key: &str| Some(PortId(u32::try_from(row[key].as_u64()?).ok()?));
-            let Some(edge) = port("from").zip(port("to")) else {
-                continue;
-            };
-            if row["effects"]["down"] == true {
-                by_hand.down.insert(edge);
-            } else {
-                by_hand.down.remove(&edge);
-            }
-        }
-        if by_hand.down.len() != before {
-            let t_ns = self.clock.now_ns().unwrap_or(0);
-            by_hand.changes.push((t_ns, name.to_owned()));
-        }
+        by_hand.changes.push((t_ns, name.to_owned()));
     }
 
     fn direction(&self, live: &Live, from: PortId, to: PortId, snapshot: &Snapshot) -> Value {
-        let Some(wiring) = &live.wiring else {
+        let Some(kernels) = &live.kernels else {
             return Value::Null;
         };
-        let layout = &wiring.lab.layout;
+        let blueprint = &kernels.blueprint;
+        let layout = &blueprint.lab.layout;
         let end = |port: PortId| {
             let port = layout.port(port);
             let node: NodeId = port.node;

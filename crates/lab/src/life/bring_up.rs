@@ -9,8 +9,9 @@ use constel_drivers::{DriverKind, LinkHandle, LinkPlane, PlaneConfig};
 use constel_host::claim::Claim;
 use constel_host::globals::Globals;
 use constel_host::rcu::Expedited;
-use constel_host::template::{BY_FLOW, NodeTemplate, ROUTER, Setting};
-use constel_plan::{Lab, address_plan, ospf_areas};
+use constel_host::template::{BY_FLOW, ROUTER, Setting};
+use constel_plan::{Blueprint, Lab};
+use constel_runtime::netns::NetnsRuntime;
 use constel_scenario::model::{Mode, Scenario};
 use constel_topology::PortRole;
 
@@ -19,19 +20,21 @@ use crate::clock::mono_ns;
 use crate::error::EngineError;
 use crate::life::limits;
 use crate::life::manifest::memory_bytes;
-use crate::nodes::builder::{Builder, LiveNode, carries_trains};
+use crate::nodes::builder::{Builder, carries_trains};
+use crate::nodes::kernels::Kernels;
 use crate::nodes::launcher::{Cgroups, Launcher, hosts_file, namespaces_file};
-use crate::nodes::wiring::Wiring;
+use crate::nodes::ports::VethPorts;
 use crate::progress::{Progress, Stage};
 use crate::routing::daemons::Daemons;
 use crate::routing::forwarding::Forwarding;
 
 /// A lab without routes and without time: nodes, ports and the link plane.
 pub(crate) struct Fabric {
-    pub(crate) wiring: Arc<Wiring>,
+    pub(crate) blueprint: Arc<Blueprint>,
+    /// The nodes and their kernels.
+    pub(crate) kernels: Arc<Kernels>,
     pub(crate) plane: LinkPlane,
     pub(crate) handle: Arc<LinkHandle>,
-    pub(crate) nodes: Arc<Vec<LiveNode>>,
     pub(crate) launcher: Arc<Launcher>,
     pub(crate) memory_per_node_bytes: u64,
     pub(crate) nodes_s: f64,
@@ -52,27 +55,17 @@ pub(crate) fn fabric(
     progress: &dyn Progress,
 ) -> Result<Fabric, EngineError> {
     let started = Instant::now();
-    let areas = ospf_areas(&lab).map_err(EngineError::Areas)?;
-    let addresses = address_plan(&lab, areas.as_ref()).map_err(EngineError::Addresses)?;
-    let families = lab.scenario.routing.families;
     let seed = lab.scenario.seed;
-    let forwarding = Forwarding::wanted(&lab.scenario, &lab.layout, &addresses, families)?;
-    let wiring = Arc::new(Wiring {
-        forwarding,
-        lab,
-        addresses,
-        areas,
-        families,
-        failed: impair::Failed::default(),
-    });
-    let layout = &wiring.lab.layout;
+    let blueprint = Arc::new(Blueprint::new(lab)?);
+    let forwarding = Forwarding::wanted(&blueprint)?.map(Arc::new);
+    let layout = &blueprint.lab.layout;
     let ports = layout.ports().len();
     let owner = claim.owner();
     limits::raise(globals, &owner, ports)?;
     // A namespace and a socket for each node, and one for each daemon to wait for it; a shard namespace for every
     // few hundred ports; some to spare.
-    let routing = wiring.lab.scenario.routing.mode.daemons();
-    let daemons = routing.map_or(0, |routing| Daemons::expected(&wiring.lab, routing)) as u64;
+    let routing = blueprint.lab.scenario.routing.mode.daemons();
+    let daemons = routing.map_or(0, |routing| Daemons::expected(&blueprint.lab, routing)) as u64;
     let wanted = 2 * layout.nodes().len() as u64 + daemons + 1024;
     let allowed = constel_host::limits::raise_open_files(wanted)?;
     if allowed < wanted {
@@ -86,7 +79,7 @@ pub(crate) fn fabric(
     // Attaching programs and removing devices wait for RCU grace periods, 25-50 ms each unless expedited.
     let expedited = Expedited::hold(globals, &owner)?;
     let config = PlaneConfig {
-        grain_ns: wiring.lab.scenario.grain.ns().unsigned_abs(),
+        grain_ns: blueprint.lab.scenario.grain.ns().unsigned_abs(),
         ..PlaneConfig::new(
             claim.lab().as_str(),
             u32::try_from(ports).unwrap_or(u32::MAX),
@@ -96,18 +89,25 @@ pub(crate) fn fabric(
     let plane = LinkPlane::new(driver, &config)?;
     stage.end("");
 
-    let template = NodeTemplate::prepare(&node_settings(&wiring.lab.scenario))?;
+    let settings = node_settings(&blueprint.lab.scenario);
+    let runtime = NetnsRuntime::new(&settings, globals.clone(), owner.clone())?;
     let stage = Stage::begin(progress, "nodes and ports", layout.nodes().len() as u64);
     let before = memory_bytes("MemAvailable:");
-    let builder = Builder {
-        wiring: &wiring,
+    let veths = VethPorts {
         plane: &plane,
-        template: &template,
-        globals,
-        owner: &owner,
-        trains: carries_trains(&plane, &wiring.lab.scenario),
+        super_frames: carries_trains(&plane, &blueprint.lab.scenario),
+        forwarding: forwarding.clone(),
     };
-    let nodes = Arc::new(builder.build(&stage)?);
+    let builder = Builder {
+        blueprint: &blueprint,
+        runtime: &runtime,
+        ports: &veths,
+    };
+    let kernels = Arc::new(Kernels {
+        nodes: builder.build(&stage)?,
+        blueprint: Arc::clone(&blueprint),
+        forwarding,
+    });
     let after = memory_bytes("MemAvailable:");
     stage.end(&format!(
         "{ports} interfaces in {:.2} s",
@@ -128,23 +128,22 @@ pub(crate) fn fabric(
     let classes = layout.ports().iter().map(class_of).collect();
     handle.classify(vec!["isl".into(), "gsl".into(), "cable".into()], classes)?;
     // Until the clock starts, laws of time run from here.
-    impair::put_profiles(&wiring, &handle, mono_ns())?;
+    impair::put_profiles(&blueprint, &handle, mono_ns())?;
     let launcher = Arc::new(Launcher {
         lab: claim.lab().to_string(),
         lab_dir: claim.dir().to_owned(),
-        wiring: Arc::clone(&wiring),
-        nodes: Arc::clone(&nodes),
+        kernels: Arc::clone(&kernels),
         cgroups,
     });
-    publish(&wiring, &launcher)?;
+    publish(&blueprint, &launcher)?;
     Ok(Fabric {
-        memory_per_node_bytes: used / nodes.len().max(1) as u64,
+        memory_per_node_bytes: used / kernels.nodes.len().max(1) as u64,
         nodes_s: started.elapsed().as_secs_f64(),
         lost_before_start,
-        wiring,
+        blueprint,
         plane,
         handle,
-        nodes,
+        kernels,
         launcher,
     })
 }
@@ -166,25 +165,25 @@ pub(crate) fn node_settings(scenario: &Scenario) -> Vec<Setting> {
 
 /// What other processes need to find nodes: names, and paths to their namespaces that work as long as this
 /// process lives. Two files, not one a node: `/run` may be a disk.
-fn publish(wiring: &Wiring, launcher: &Launcher) -> Result<(), EngineError> {
+fn publish(blueprint: &Blueprint, launcher: &Launcher) -> Result<(), EngineError> {
     let write = |path: std::path::PathBuf, text: String| {
         fs::write(&path, text).map_err(|source| EngineError::Io {
             what: format!("write {}", path.display()),
             source,
         })
     };
-    let names = wiring.addresses.hosts(&wiring.lab.layout);
+    let names = blueprint.addresses.hosts(&blueprint.lab.layout);
     write(
         hosts_file(&launcher.lab_dir),
         format!("127.0.0.1 localhost\n::1 localhost\n{names}"),
     )?;
-    let paths: BTreeMap<&str, std::path::PathBuf> = wiring
+    let paths: BTreeMap<&str, std::path::PathBuf> = blueprint
         .lab
         .layout
         .nodes()
         .iter()
-        .zip(launcher.nodes.iter())
-        .map(|(node, live)| (node.name.as_str(), live.ns.proc_path()))
+        .zip(launcher.kernels.nodes.iter())
+        .map(|(node, live)| (node.name.as_str(), live.netns_path()))
         .collect();
     let text = serde_json::to_string(&paths).map_err(|error| EngineError::Io {
         what: "list the nodes' namespaces".to_owned(),

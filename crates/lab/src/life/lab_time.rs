@@ -17,6 +17,7 @@ use crate::life::bring_up::Fabric;
 use crate::life::manifest::processor_wait_ns;
 use crate::progress::{Progress, Stage};
 use crate::routing::daemons::{Daemons, Incident, What};
+use crate::routing::machine::Machine;
 use crate::routing::steps::Steps;
 use crate::routing::tables::{self, Standing};
 use crate::traffic::helpers::Helpers;
@@ -84,14 +85,14 @@ impl Run<'_> {
         let mut stage = None;
         loop {
             let cpu = thread_cpu();
-            let standing = tables::standing(&self.fabric.wiring, &self.fabric.nodes, snapshot)?;
+            let standing = tables::standing(&self.fabric.kernels, snapshot)?;
             let stage = stage.get_or_insert_with(|| {
-                let total = nodes.map_or(standing.pairs, |_| self.fabric.nodes.len());
+                let total = nodes.map_or(standing.pairs, |_| self.fabric.kernels.nodes.len());
                 Stage::begin(self.progress, "routes", total as u64)
             });
             // The count is a moment old; what has converged by then stays so while the sky stands still.
             let count = nodes.map(Converged::nodes);
-            let all = count.is_none_or(|count| count == self.fabric.nodes.len());
+            let all = count.is_none_or(|count| count == self.fabric.kernels.nodes.len());
             let done = count.unwrap_or(standing.good) as u64;
             if standing.complete() && all {
                 let took = started.elapsed();
@@ -116,13 +117,13 @@ impl Run<'_> {
                 logs: logs.to_owned(),
             };
             if started.elapsed() > limit {
-                let nodes = self.fabric.nodes.len();
+                let nodes = self.fabric.kernels.nodes.len();
                 let few = count.map(|count| format!("{count} of {nodes} nodes have converged"));
                 let reason = standing.example.or(few).unwrap_or_default();
                 return Err(no_routes(reason));
             }
             let pause = ((thread_cpu() - cpu) * LOOK_SHARE).max(LOOK_EVERY);
-            for incident in daemons.watch(&self.fabric.wiring, pause)? {
+            for incident in daemons.watch(&self.fabric.blueprint, pause)? {
                 if let Some(failure) = self.tell(None, &incident) {
                     return Err(no_routes(failure));
                 }
@@ -139,7 +140,7 @@ impl Run<'_> {
     /// When the link plane or a kernel refuses.
     pub(crate) fn lab_time(
         &self,
-        steps: &mut Steps,
+        steps: &mut Steps<Machine>,
         daemons: &mut Daemons,
         duration_ns: u64,
         pairs: &[Pair],
@@ -156,14 +157,15 @@ impl Run<'_> {
         self.tell_paths(steps);
         self.sample(steps, &mut seen, pairs)?;
         loop {
-            let next_ns = steps.current.t_ns + self.fabric.wiring.lab.step_ns();
+            let next_ns = steps.current().t_ns + self.fabric.blueprint.lab.step_ns();
             if next_ns >= duration_ns {
                 break;
             }
-            let ready = steps.prepare(zero);
-            let handovers = ready.delta.handovers.clone();
-            let broken = ready.broken(&self.fabric.wiring.lab.layout, &steps.current);
-            let current = Arc::clone(&steps.current);
+            let ready = steps.prepare();
+            let handovers = ready.handovers.clone();
+            let current = Arc::clone(steps.current());
+            let layout = &self.fabric.blueprint.lab.layout;
+            let broken = changes::broken(layout, &current, &ready.snapshot);
             let mut problem = None;
             let mut stop = |left: Duration| {
                 // What takes longer than is left would make the step's routes late.
@@ -174,7 +176,7 @@ impl Run<'_> {
                 }
                 self.stopped() || problem.is_some()
             };
-            let took_effect = steps.take_effect(ready, zero, &mut stop)?;
+            let took_effect = steps.take_effect(ready, &mut stop)?;
             self.tell_paths(steps);
             if let Some(error) = problem {
                 return Err(error);
@@ -183,17 +185,16 @@ impl Run<'_> {
                 break;
             }
             self.view
-                .change(|live| live.snapshot = Some(Arc::clone(&steps.current)));
-            let t_ns = steps.current.t_ns;
+                .change(|live| live.snapshot = Some(Arc::clone(steps.current())));
+            let t_ns = steps.current().t_ns;
             let before = if broken.is_empty() && handovers.is_empty() {
                 None
             } else {
                 self.baseline(daemons)?
             };
             // Kernels acknowledge each route that Constel computes. What daemons or messages do is found by looking.
-            let told = steps.computed.as_ref();
-            let told = told.filter(|computed| computed.oriented().is_none());
-            let stood = told.map(|_| steps.routed_at_ns.saturating_sub(zero + t_ns));
+            let told = steps.planner.routes_stand_with_the_plan();
+            let stood = told.then(|| steps.routed_at_ns.saturating_sub(zero + t_ns));
             for mut change in broken {
                 self.log.emit(
                     Some(t_ns as i64),
@@ -204,7 +205,7 @@ impl Run<'_> {
                 seen.change(change, 0, before.clone());
             }
             for handover in handovers {
-                let name = |id: NodeId| self.fabric.wiring.lab.layout.node(id).name.clone();
+                let name = |id: NodeId| self.fabric.blueprint.lab.layout.node(id).name.clone();
                 let (station, from, to) = (
                     name(handover.station),
                     handover.from.map(name),
@@ -251,13 +252,13 @@ impl Run<'_> {
     /// Follows the flows' paths as they are in this step.
     fn sample(
         &self,
-        steps: &mut Steps,
+        steps: &mut Steps<Machine>,
         seen: &mut Seen,
         pairs: &[Pair],
     ) -> Result<(), EngineError> {
         let start = Instant::now();
-        let Fabric { wiring, nodes, .. } = self.fabric;
-        seen.paths.sample(wiring, nodes, &steps.current, pairs)?;
+        let kernels = &self.fabric.kernels;
+        seen.paths.sample(kernels, steps.current(), pairs)?;
         steps.times.paths_ns.push(start.elapsed().as_nanos() as f64);
         Ok(())
     }
@@ -265,7 +266,7 @@ impl Run<'_> {
     /// The last step holds until the end.
     fn wait_out(
         &self,
-        steps: &mut Steps,
+        steps: &mut Steps<Machine>,
         daemons: &mut Daemons,
         look: &mut Looks,
         seen: &mut Seen,
@@ -277,18 +278,18 @@ impl Run<'_> {
             }
             steps.route_round_failures()?;
             self.tell_paths(steps);
-            self.between_steps(&steps.current, daemons, look, seen)?;
+            self.between_steps(steps.current(), daemons, look, seen)?;
             std::thread::sleep(left.min(steps.pause()));
         }
         Ok(())
     }
 
     /// Logs which pairs have more or fewer disjoint paths than before.
-    fn tell_paths(&self, steps: &mut Steps) {
-        let pairs = self.fabric.wiring.addresses.paths().pairs();
-        for news in steps.paths_news() {
+    fn tell_paths(&self, steps: &mut Steps<Machine>) {
+        let pairs = self.fabric.blueprint.addresses.paths().pairs();
+        for news in steps.planner.take_paths_news() {
             let pair = &pairs[news.pair];
-            let name = |at: usize| &self.fabric.wiring.lab.layout.node(pair.ends[at]).name;
+            let name = |at: usize| &self.fabric.blueprint.lab.layout.node(pair.ends[at]).name;
             self.log.emit(
                 Some(news.t_ns as i64),
                 "disjoint-paths",
@@ -334,7 +335,7 @@ impl Run<'_> {
         look: &mut Looks,
         seen: &mut Seen,
     ) -> Result<(), EngineError> {
-        for incident in daemons.watch(&self.fabric.wiring, Duration::ZERO)? {
+        for incident in daemons.watch(&self.fabric.blueprint, Duration::ZERO)? {
             let now = self.clock.now_ns();
             seen.failures
                 .extend(self.tell(now.map(|t| t as i64), &incident));
@@ -343,7 +344,7 @@ impl Run<'_> {
                 seen.change(incident.row(t_ns), self.steady_ns(), before);
             }
         }
-        for death in self.helpers.borrow_mut().deaths(&self.fabric.wiring)? {
+        for death in self.helpers.borrow_mut().deaths(&self.fabric.blueprint)? {
             let detail = detail! {"node" => death.node, "how" => death.how};
             self.log
                 .emit(self.clock.now_ns().map(|t| t as i64), "helper-died", detail);
@@ -356,7 +357,7 @@ impl Run<'_> {
         }
         let started = Instant::now();
         let snapshot = self.without_those_down(snapshot);
-        let standing = tables::standing(&self.fabric.wiring, &self.fabric.nodes, &snapshot)?;
+        let standing = tables::standing(&self.fabric.kernels, &snapshot)?;
         look.done(started.elapsed());
         let now_ns = self.clock.now_ns().unwrap_or(0);
         let over = seen.watches.look(now_ns, standing.complete());
@@ -402,15 +403,8 @@ impl Run<'_> {
 
     /// The edges that frames really pass: without those taken down by hand.
     fn without_those_down<'s>(&self, snapshot: &'s Snapshot) -> Cow<'s, Snapshot> {
-        let by_hand = self.view.by_hand.lock().unwrap_or_else(|e| e.into_inner());
-        if by_hand.down.is_empty() {
-            return Cow::Borrowed(snapshot);
-        }
-        let mut snapshot = snapshot.clone();
-        snapshot
-            .edges
-            .retain(|edge| !by_hand.down.contains(&(edge.from, edge.to)));
-        Cow::Owned(snapshot)
+        let rest = self.view.failed.now().without(snapshot);
+        rest.map_or(Cow::Borrowed(snapshot), Cow::Owned)
     }
 
     /// What the edges have carried so far, where daemons are to be charged with what follows.
@@ -423,7 +417,7 @@ impl Run<'_> {
 
     /// How long routes must stand after a daemon's death.
     fn steady_ns(&self) -> u64 {
-        let mode = &self.fabric.wiring.lab.scenario.routing.mode;
+        let mode = &self.fabric.blueprint.lab.scenario.routing.mode;
         let dead_s = mode.daemons().map_or(0, |d| u64::from(d.timers.dead_s));
         dead_s * 1_000_000_000 + STEADY_MARGIN_NS
     }

@@ -75,6 +75,7 @@ pub(crate) fn session(
         clock: Arc::clone(&clock),
         log: Arc::clone(&log),
         stop: Arc::clone(&options.stop),
+        failed: Arc::default(),
         by_hand: Mutex::default(),
     });
     let nodes = lab.layout.nodes().len();
@@ -103,8 +104,7 @@ pub(crate) fn session(
     let _provided = provide_wanted(&scenario, flows)?;
     let fabric = fabric(lab, driver.kind, claim, &globals, cgroups, progress)?;
     view.change(|live| {
-        live.wiring = Some(Arc::clone(&fabric.wiring));
-        live.nodes = Some(Arc::clone(&fabric.nodes));
+        live.kernels = Some(Arc::clone(&fabric.kernels));
         live.relay = Some(Arc::clone(&fabric.handle));
     });
     let mut times = Times {
@@ -113,7 +113,7 @@ pub(crate) fn session(
     };
     let mut size = Size {
         nodes,
-        ports: fabric.wiring.lab.layout.ports().len(),
+        ports: fabric.blueprint.lab.layout.ports().len(),
         edges: 0,
         memory_per_node_bytes: fabric.memory_per_node_bytes,
     };

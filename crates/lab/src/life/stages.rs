@@ -11,9 +11,9 @@ use constel_host::rcu::Expedited;
 use constel_observe::detail;
 use constel_observe::events::EventLog;
 use constel_observe::results::Results;
+use constel_plan::Planner;
 use constel_routing::foresight::Told;
 use constel_scenario::model::{AreaSize, ClockHold, DaemonRouting, Igp, Mode, Software};
-use constel_topology::Snapshot;
 
 use crate::answers::view::View;
 use crate::clock::LabClock;
@@ -22,8 +22,8 @@ use crate::life::bring_up::Fabric;
 use crate::life::lab_time::{Run, Seen};
 use crate::life::run::Options;
 use crate::progress::{Progress, Stage};
-use crate::routing::computed::Computed;
 use crate::routing::daemons::{Daemons, logs_folder};
+use crate::routing::machine::Machine;
 use crate::routing::steps::{StepTimes, Steps};
 use crate::routing::usage::DaemonsRow;
 use crate::traffic::helpers::{Helpers, HelpersRow};
@@ -31,7 +31,7 @@ use crate::traffic::{self, Traffic};
 use crate::watch::converged::Converged;
 use crate::watch::series::Recorder;
 use crate::watch::summary::{
-    ControlRow, Converged as ConvergedRow, Convergence, DisjointRow, FlowRow, Times,
+    ControlRow, Converged as ConvergedRow, Convergence, DisjointRow, FlowRow, Times, disjoint_rows,
 };
 
 /// Computed routes that do not stand by then never will.
@@ -77,11 +77,11 @@ pub(crate) fn live(
     let helpers = RefCell::new(Helpers::none());
     let (view, recorder) = (Arc::clone(context.view), context.recorder);
     let (lived, watched) = std::thread::scope(|scope| {
-        let routing = fabric.wiring.lab.scenario.routing.mode.daemons();
+        let routing = fabric.blueprint.lab.scenario.routing.mode.daemons();
         let watcher = routing.map(|_| {
             scope.spawn(|| {
                 let seen = |look| recorder.converged(look);
-                converged.watch(&fabric.wiring, &fabric.nodes, &view, &over, seen)
+                converged.watch(&fabric.kernels, &view, &over, seen)
             })
         });
         let lived = live_with(context, fabric, times, &mut daemons, &converged, &helpers);
@@ -93,7 +93,7 @@ pub(crate) fn live(
         });
         (lived, watched)
     });
-    let helped = helpers.into_inner().stop(&fabric.wiring);
+    let helped = helpers.into_inner().stop(&fabric.blueprint);
     let stopped = daemons.stop();
     let mut lived = lived?;
     lived.helpers = helped?;
@@ -122,32 +122,23 @@ fn live_with(
         started,
         duration_ns,
     } = context;
-    let wiring = &fabric.wiring;
-    let scenario = &wiring.lab.scenario;
-    let computed = match &scenario.routing.mode {
-        Mode::Computed(asked) => Some(Computed::new(wiring, asked)),
-        Mode::Daemons(_) | Mode::None => None,
-    };
-    let mut steps = Steps {
-        wiring: Arc::clone(wiring),
-        nodes: Arc::clone(&fabric.nodes),
-        relay: Arc::clone(&fabric.handle),
-        clock: Arc::clone(clock),
-        computed,
-        stepper: wiring.lab.stepper(),
-        current: Arc::new(Snapshot::default()),
-        times: StepTimes::default(),
-        drain_ns: scenario.routing.drain.ns().unsigned_abs(),
-        draining: None,
-        routed_at_ns: 0,
-    };
+    let blueprint = &fabric.blueprint;
+    let scenario = &blueprint.lab.scenario;
+    let machine = Machine::new(Arc::clone(&fabric.kernels), Arc::clone(&fabric.handle));
+    let planner = Planner::new(Arc::clone(blueprint));
+    let mut steps = Steps::new(
+        planner,
+        machine,
+        Arc::clone(clock),
+        Arc::clone(&view.failed),
+    );
     let begun = Instant::now();
     steps.begin_held()?;
     times.edges_s = begun.elapsed().as_secs_f64();
-    let edges = steps.current.edges.len();
-    view.change(|live| live.snapshot = Some(Arc::clone(&steps.current)));
+    let edges = steps.current().edges.len();
+    view.change(|live| live.snapshot = Some(Arc::clone(steps.current())));
     claim.update(|record| {
-        record.nodes = fabric.nodes.len() as u64;
+        record.nodes = fabric.kernels.nodes.len() as u64;
         record.edges = edges as u64;
     })?;
     log.emit(None, "edges-up", detail! {"edges" => edges});
@@ -162,16 +153,16 @@ fn live_with(
         helpers,
     };
     if let Some(routing) = scenario.routing.mode.daemons() {
-        let count = Daemons::expected(&wiring.lab, routing);
+        let count = Daemons::expected(&blueprint.lab, routing);
         let stage = Stage::begin(progress, "daemons", count as u64);
         let begun = Instant::now();
-        let horizon = duration_ns.div_ceil(wiring.lab.step_ns());
+        let horizon = duration_ns.div_ceil(blueprint.lab.step_ns());
         let stopped = options.stop.as_ref();
         let launcher = &fabric.launcher;
         let watched = (&stage, stopped);
         // Moving a process into a cgroup2 waits for a grace period, and every fork of the host with it.
         let expedited = Expedited::hold(&RuntimeDir::default().globals(), &claim.owner())?;
-        daemons.start(wiring, launcher, routing, horizon, results, watched)?;
+        daemons.start(blueprint, launcher, routing, horizon, results, watched)?;
         expedited.finish()?;
         times.daemons_s = begun.elapsed().as_secs_f64();
         times.daemons_held_back_s = daemons.held_back_s();
@@ -196,7 +187,7 @@ fn live_with(
             });
         let nodes = daemons.count() > 0;
         let nodes = nodes.then_some(converged);
-        let (standing, _) = run.wait_for_routes(&steps.current, daemons, nodes, limit, &logs)?;
+        let (standing, _) = run.wait_for_routes(steps.current(), daemons, nodes, limit, &logs)?;
         let took = begun.elapsed().as_secs_f64();
         convergence = Convergence {
             first_s: Some(took),
@@ -214,10 +205,10 @@ fn live_with(
             detail! {"pairs" => standing.pairs, "after_s" => took},
         );
     }
-    let planned = Helpers::planned(wiring);
+    let planned = Helpers::planned(blueprint);
     if planned > 0 {
         let stage = Stage::begin(progress, "transport", planned as u64);
-        *helpers.borrow_mut() = Helpers::start(wiring, &fabric.launcher, results, &stage)?;
+        *helpers.borrow_mut() = Helpers::start(blueprint, &fabric.launcher, results, &stage)?;
         stage.end("");
         log.emit(None, "helpers-started", detail! {"count" => planned});
     }
@@ -227,7 +218,13 @@ fn live_with(
         &[]
     };
     let launcher = Arc::clone(&fabric.launcher);
-    let mut traffic = Traffic::plan(wiring, flows, &launcher.lab_dir.clone(), results, launcher)?;
+    let mut traffic = Traffic::plan(
+        blueprint,
+        flows,
+        &launcher.lab_dir.clone(),
+        results,
+        launcher,
+    )?;
     let pairs = traffic.pairs();
     traffic.start_servers()?;
     if options.stop.load(Ordering::Acquire) {
@@ -255,14 +252,14 @@ fn live_with(
     let (mut seen, ended) = (seen?, ended?);
     usage.extend(daemons.usage("end")?);
     traffic::charge(
-        wiring,
+        blueprint,
         clock,
         &ended,
         &mut seen.handovers,
         &mut seen.changes,
     );
     let row = |(job, ended): &(traffic::Job, traffic::Ended)| {
-        traffic::row(wiring, job, ended, &seen.paths, &seen.handovers)
+        traffic::row(blueprint, job, ended, &seen.paths, &seen.handovers)
     };
     let flows = ended.iter().map(row).collect();
     Ok(Lived {
@@ -270,9 +267,9 @@ fn live_with(
         flows,
         seen,
         convergence,
-        converged: converged.row(fabric.nodes.len(), since),
-        link_state: steps.told(),
-        disjoint: steps.disjoint(),
+        converged: converged.row(fabric.kernels.nodes.len(), since),
+        link_state: steps.planner.messages(),
+        disjoint: disjoint_rows(blueprint, steps.planner.pairs_seen()),
         daemons: usage,
         step_times: steps.times,
         edges,

@@ -5,49 +5,34 @@
 //! is started and nothing is named on the host: everything lives in namespaces held by descriptors.
 
 use std::collections::BTreeMap;
-use std::os::fd::AsRawFd;
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
-use constel_drivers::forward::Forwarder;
-use constel_drivers::relay::{send_single_frames, send_tcp_trains};
-use constel_drivers::{DriverError, LinkPlane};
-use constel_host::NetNs;
-use constel_host::globals::{Globals, Owner};
-use constel_host::netlink::{Batch, Mac, Socket, VethEnd};
-use constel_host::template::NodeTemplate;
+use constel_drivers::LinkPlane;
+use constel_host::netlink::Batch;
 use constel_link::PortId;
+use constel_plan::Blueprint;
+use constel_runtime::{FreshNode, Node, NodeRuntime};
 use constel_scenario::model::{Isl, Scenario};
 use constel_topology::NodeId;
 
 use crate::error::EngineError;
-use crate::nodes::wiring::{Wiring, node_ifindex};
+use crate::nodes::kernels::set_up;
+use crate::nodes::ports::PortMaker;
 use crate::progress::Stage;
 
 /// Nodes made at a time: large enough that the switch for inheriting settings (a journal entry on disk each
 /// time) is set seldom, small enough that the first links are made while most nodes are still missing.
 const NODES_PER_BATCH: usize = 192;
 
-/// Largest frame above Ethernet, bytes.
-pub(crate) const MTU_BYTES: u32 = 1500;
-
-/// One node that exists: its namespace and a netlink socket inside it.
-pub(crate) struct LiveNode {
-    pub(crate) ns: NetNs,
-    pub(crate) netlink: Mutex<Socket>,
-}
-
 /// What node creation needs from its surroundings.
 pub(crate) struct Builder<'a> {
-    pub(crate) wiring: &'a Wiring,
-    pub(crate) plane: &'a LinkPlane,
-    pub(crate) template: &'a NodeTemplate,
-    pub(crate) globals: &'a Globals,
-    pub(crate) owner: &'a Owner,
-    /// Nodes send TCP's super-frames; see [`carries_trains`].
-    pub(crate) trains: bool,
+    pub(crate) blueprint: &'a Blueprint,
+    pub(crate) runtime: &'a dyn NodeRuntime,
+    pub(crate) ports: &'a dyn PortMaker,
 }
 
 /// Below this rate the relay would cut full super-frames up again.
@@ -74,17 +59,29 @@ pub(crate) fn carries_trains(plane: &LinkPlane, scenario: &Scenario) -> bool {
         })
 }
 
-/// A batch of namespaces, the first of which is node number `first`.
+/// A batch of nodes without ports, the first of which is node number `first`.
 struct Fresh {
     first: usize,
-    nodes: Vec<NetNs>,
+    nodes: Vec<Box<dyn FreshNode>>,
 }
+
+impl Fresh {
+    fn numbers(&self) -> Range<usize> {
+        self.first..self.first + self.nodes.len()
+    }
+}
+
+/// Nodes and their numbers.
+type Numbered = Vec<(usize, Box<dyn Node>)>;
 
 impl Builder<'_> {
     /// Makes every node with its ports, attached to the link plane. Nothing is left on failure: dropping
-    /// the namespaces removes all that was made in them.
-    pub(crate) fn build(&self, stage: &Stage<'_>) -> Result<Vec<LiveNode>, EngineError> {
-        let total = self.wiring.lab.layout.nodes().len();
+    /// the nodes removes all that was made in them.
+    ///
+    /// # Errors
+    /// The first that the runtime, the port maker or a node's kernel refuses.
+    pub(crate) fn build(&self, stage: &Stage<'_>) -> Result<Vec<Box<dyn Node>>, EngineError> {
+        let total = self.blueprint.lab.layout.nodes().len();
         let workers = thread::available_parallelism()
             .map_or(1, |n| n.get())
             .min(4);
@@ -93,25 +90,22 @@ impl Builder<'_> {
         let done = AtomicU64::new(0);
         let parts = thread::scope(|scope| {
             let maker = scope.spawn(move || -> Result<(), EngineError> {
-                let mut first = 0;
-                while first < total {
-                    let count = NODES_PER_BATCH.min(total - first);
-                    let nodes = self.template.create(count, self.globals, self.owner)?.nodes;
+                for first in (0..total).step_by(NODES_PER_BATCH) {
+                    let nodes = self.runtime.create(NODES_PER_BATCH.min(total - first))?;
                     if sender.send(Fresh { first, nodes }).is_err() {
                         // Every worker has failed; theirs is the error to report.
                         return Ok(());
                     }
-                    first += count;
                 }
                 Ok(())
             });
-            let hands: Vec<_> = (0..workers)
+            let workers: Vec<_> = (0..workers)
                 .map(|_| scope.spawn(|| self.work(&receiver, &done, stage)))
                 .collect();
-            let mut parts = Vec::new();
+            let mut parts = Numbered::new();
             let mut failure = None;
-            for hand in hands {
-                match hand
+            for worker in workers {
+                match worker
                     .join()
                     .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
                 {
@@ -129,10 +123,8 @@ impl Builder<'_> {
                 (None, Ok(())) => Ok(parts),
             }
         })?;
-        let mut nodes: BTreeMap<usize, LiveNode> = parts.into_iter().collect();
-        Ok((0..total)
-            .filter_map(|index| nodes.remove(&index))
-            .collect())
+        let nodes: BTreeMap<usize, Box<dyn Node>> = parts.into_iter().collect();
+        Ok(nodes.into_values().collect())
     }
 
     fn work(
@@ -140,102 +132,49 @@ impl Builder<'_> {
         receiver: &Mutex<Receiver<Fresh>>,
         done: &AtomicU64,
         stage: &Stage<'_>,
-    ) -> Result<Vec<(usize, LiveNode)>, EngineError> {
-        let mut shards = BTreeMap::new();
-        let mut made = Vec::new();
+    ) -> Result<Numbered, EngineError> {
+        let layout = &self.blueprint.lab.layout;
+        let mut pairs = self.ports.hand();
+        let mut made = Numbered::new();
         loop {
             // The lock is held while waiting: whoever has it takes the next batch.
             let fresh = receiver.lock().unwrap_or_else(|e| e.into_inner()).recv();
             let Ok(fresh) = fresh else { return Ok(made) };
-            self.make_ports(&fresh, &mut shards)?;
-            let mut batch = Batch::new();
-            let count = fresh.nodes.len();
-            for (offset, ns) in fresh.nodes.into_iter().enumerate() {
-                let index = fresh.first + offset;
+            let numbers = fresh.numbers();
+            for (number, node) in numbers.clone().zip(&fresh.nodes) {
+                for port in layout.ports_of(NodeId(number as u32)) {
+                    pairs.add(self.blueprint, port, node.netns())?;
+                }
+            }
+            pairs.make()?;
+            let mut setup = Batch::new();
+            for (number, node) in numbers.clone().zip(fresh.nodes) {
+                let id = NodeId(number as u32);
+                set_up(&self.blueprint.setup(id), &mut setup);
+                let ports = layout.ports_of(id);
                 // This thread lives for the nodes it makes; it need not come back from any.
-                ns.enter_for_good()?;
-                for port in self.wiring.lab.layout.ports_of(NodeId(index as u32)) {
-                    // Rate, queue and loss act on frames, not on super-frames.
-                    if self.trains {
-                        send_tcp_trains(port.name()).map_err(DriverError::from)?;
-                    } else {
-                        send_single_frames(port.name()).map_err(DriverError::from)?;
-                    }
-                }
-                if let Some(forwarding) = &self.wiring.forwarding {
-                    let ports = self.wiring.lab.layout.ports_of(NodeId(index as u32));
-                    ports.iter().try_for_each(|port| forwarding.attach(port))?;
-                }
-                let mut netlink = Socket::open()?;
-                self.wiring.configure_node(NodeId(index as u32), &mut batch);
-                netlink.send(&mut batch)?;
-                made.push((
-                    index,
-                    LiveNode {
-                        ns,
-                        netlink: Mutex::new(netlink),
-                    },
-                ));
+                let mut problem = None;
+                let mut prepare = || {
+                    self.ports.prepare(ports).map_err(|error| {
+                        let said = constel_host::Error::Invalid(error.to_string());
+                        problem = Some(error);
+                        said
+                    })
+                };
+                let finished = node.finish(&mut prepare, &mut setup);
+                // The port maker's own words say more.
+                let node = finished.map_err(|error| problem.unwrap_or(error.into()))?;
+                made.push((number, node));
             }
-            let ports: Vec<PortId> = self.ports_of(fresh.first..fresh.first + count).collect();
-            self.plane.attach(&ports)?;
-            stage.reach(done.fetch_add(count as u64, Ordering::Relaxed) + count as u64);
+            self.ports.attach(&self.ports_of(numbers.clone()))?;
+            let count = numbers.len() as u64;
+            stage.reach(done.fetch_add(count, Ordering::Relaxed) + count);
         }
     }
 
-    fn ports_of(&self, nodes: std::ops::Range<usize>) -> impl Iterator<Item = PortId> + '_ {
-        let layout = &self.wiring.lab.layout;
-        nodes
-            .flat_map(|n| layout.ports_of(NodeId(n as u32)))
-            .map(|port| port.id)
-    }
-
-    /// Makes the veth pairs of a batch of nodes: the far end in the node, our end in its switch namespace.
-    fn make_ports(
-        &self,
-        fresh: &Fresh,
-        shards: &mut BTreeMap<i32, (Socket, Batch)>,
-    ) -> Result<(), EngineError> {
-        let layout = &self.wiring.lab.layout;
-        for (offset, ns) in fresh.nodes.iter().enumerate() {
-            for port in layout.ports_of(NodeId((fresh.first + offset) as u32)) {
-                let shard = self.plane.shard_ns(port.id)?;
-                let (_, batch) = match shards.entry(shard.as_raw_fd()) {
-                    std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
-                    std::collections::btree_map::Entry::Vacant(entry) => {
-                        entry.insert((Socket::open_in(shard)?, Batch::new()))
-                    }
-                };
-                let host_name = format!("h{}", port.id.0);
-                let ours = VethEnd {
-                    name: &host_name,
-                    ifindex: Some(LinkPlane::host_ifindex(port.id)),
-                    mtu: Some(MTU_BYTES),
-                    up: true,
-                    ..VethEnd::default()
-                };
-                let theirs = VethEnd {
-                    name: port.name(),
-                    netns: Some(ns.fd()),
-                    ifindex: Some(node_ifindex(port)),
-                    mac: Some(Mac(self.wiring.addresses.port(port.id).mac)),
-                    mtu: Some(MTU_BYTES),
-                    // By it the map knows the node.
-                    group: self
-                        .wiring
-                        .forwarding
-                        .as_ref()
-                        .map(|_| Forwarder::group(port.node.0)),
-                    ..VethEnd::default()
-                };
-                batch.create_veth(&ours, &theirs)?;
-            }
-        }
-        for (socket, batch) in shards.values_mut() {
-            if !batch.is_empty() {
-                socket.send(batch)?;
-            }
-        }
-        Ok(())
+    fn ports_of(&self, nodes: Range<usize>) -> Vec<PortId> {
+        let layout = &self.blueprint.lab.layout;
+        let ports = nodes.flat_map(|n| layout.ports_of(NodeId(n as u32)));
+        ports.map(|port| port.id).collect()
     }
 }

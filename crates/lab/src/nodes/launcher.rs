@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use constel_host::cgroup::LabCgroup;
 use constel_host::claim::LabName;
-use constel_host::process::{Child, Mount, Spawn, Stdio, find_command};
+use constel_host::process::{Child, Mount, find_command};
+use constel_runtime::Program;
 use constel_topology::NodeId;
 
 use crate::error::EngineError;
-use crate::nodes::builder::LiveNode;
-use crate::nodes::wiring::Wiring;
+use crate::nodes::kernels::Kernels;
 
 /// Where daemons are installed; not in everybody's `PATH`.
 const SYSTEM_FOLDERS: &str =
@@ -96,8 +96,7 @@ impl Cgroups {
 pub(crate) struct Launcher {
     pub(crate) lab: String,
     pub(crate) lab_dir: PathBuf,
-    pub(crate) wiring: Arc<Wiring>,
-    pub(crate) nodes: Arc<Vec<LiveNode>>,
+    pub(crate) kernels: Arc<Kernels>,
     pub(crate) cgroups: Cgroups,
 }
 
@@ -120,10 +119,10 @@ impl Launcher {
         mounts: Vec<Mount>,
         kernel_events: bool,
     ) -> Result<Child, EngineError> {
-        let spawn = self.prepare(node, argv, (log, log), mounts);
-        let spawn = self.cgroups.daemons.iter().fold(spawn, Spawn::cgroup);
-        let spawn = if kernel_events { spawn } else { spawn.deaf() };
-        Ok(spawn.start()?)
+        let mut program = self.program(node, argv, (log, log), mounts);
+        program.cgroups.extend(&self.cgroups.daemons);
+        program.kernel_events = kernel_events;
+        Ok(self.kernels.node(node).start(program)?)
     }
 
     /// Starts `argv` in `node`; the two files may be one.
@@ -138,31 +137,28 @@ impl Launcher {
         err: &Path,
         mounts: Vec<Mount>,
     ) -> Result<Child, EngineError> {
-        Ok(self.prepare(node, argv, (out, err), mounts).start()?)
+        let program = self.program(node, argv, (out, err), mounts);
+        Ok(self.kernels.node(node).start(program)?)
     }
 
-    /// Everything but the start itself.
-    fn prepare(
-        &self,
+    fn program<'a>(
+        &'a self,
         node: NodeId,
-        argv: &[String],
-        (out, err): (&Path, &Path),
+        argv: &'a [String],
+        (stdout, stderr): (&'a Path, &'a Path),
         mounts: Vec<Mount>,
-    ) -> Spawn<'_> {
-        let (stdout, stderr) = if out == err {
-            (Stdio::Append(out.to_owned()), Stdio::Append(err.to_owned()))
-        } else {
-            (Stdio::Create(out.to_owned()), Stdio::Create(err.to_owned()))
-        };
-        let name = &self.wiring.lab.layout.node(node).name;
-        let spawn = Spawn::new(&self.lab, argv)
-            .node(name)
-            .env("PATH", search_path())
-            .netns(&self.nodes[node.index()].ns)
-            .mounts(mounts)
-            .stdout(stdout)
-            .stderr(stderr);
-        self.cgroups.all.iter().fold(spawn, Spawn::cgroup)
+    ) -> Program<'a> {
+        Program {
+            lab: &self.lab,
+            node: &self.kernels.blueprint.lab.layout.node(node).name,
+            argv,
+            search_path: search_path(),
+            mounts,
+            stdout,
+            stderr,
+            cgroups: self.cgroups.all.iter().collect(),
+            kernel_events: true,
+        }
     }
 }
 

@@ -1,3 +1,6 @@
 pub(crate) mod builder;
+pub(crate) mod kernels;
 pub(crate) mod launcher;
-pub(crate) mod wiring;
+pub(crate) mod ports;
+#[cfg(test)]
+mod tests;

@@ -6,14 +6,13 @@ use std::net::IpAddr;
 
 use constel_drivers::DriverError;
 use constel_drivers::forward::{Forwarder, Way};
+use constel_routing::AddressPlan;
 use constel_routing::walk::Route;
-use constel_routing::{AddressPlan, RouteChange};
-use constel_scenario::model::{Families, Forwarding as Asked, Mode, Scenario};
+use constel_scenario::model::{Forwarding as Asked, Mode};
 use constel_topology::{Layout, NodeId, Port};
 
 use crate::error::EngineError;
-use crate::nodes::wiring::{node_ifindex, spoken};
-use crate::routing::computed;
+use constel_plan::{Blueprint, Goal, RouteRow, destinations, node_ifindex};
 
 /// The map, and which destination is which in it.
 #[derive(Debug)]
@@ -28,22 +27,19 @@ impl Forwarding {
     ///
     /// # Errors
     /// When the kernel refuses it.
-    pub(crate) fn wanted(
-        scenario: &Scenario,
-        layout: &Layout,
-        addresses: &AddressPlan,
-        families: Families,
-    ) -> Result<Option<Forwarding>, EngineError> {
-        let Mode::Computed(asked) = &scenario.routing.mode else {
+    pub(crate) fn wanted(blueprint: &Blueprint) -> Result<Option<Forwarding>, EngineError> {
+        let lab = &blueprint.lab;
+        let layout = &lab.layout;
+        let Mode::Computed(asked) = &lab.scenario.routing.mode else {
             return Ok(None);
         };
         if asked.forwarding == Asked::Tables {
             return Ok(None);
         }
-        let destinations = computed::destinations(layout, asked);
+        let destinations = destinations(layout, asked);
         let goals: BTreeMap<NodeId, u32> = destinations.into_iter().zip(0..).collect();
         let named = |(node, goal): (&NodeId, &u32)| {
-            let own = spoken(families, addresses.loopback(*node));
+            let own = blueprint.loopbacks(*node);
             own.into_iter()
                 .map(|address| (address, *goal))
                 .collect::<Vec<_>>()
@@ -68,16 +64,19 @@ impl Forwarding {
     }
 
     /// From now on packets go by this change.
-    pub(crate) fn put(&self, layout: &Layout, change: &RouteChange) {
-        let Some(goal) = self.goals.get(&change.destination) else {
+    pub(crate) fn put(&self, layout: &Layout, row: &RouteRow) {
+        let Goal::Node(destination) = row.goal else {
             return;
         };
-        let way = change.via.as_ref().map(|via| Way {
-            ifindex: node_ifindex(layout.port(via.port)),
-            port: via.port,
-            far_port: via.far_port,
+        let Some(goal) = self.goals.get(&destination) else {
+            return;
+        };
+        let way = row.set.then(|| Way {
+            ifindex: node_ifindex(layout.port(row.hop.port)),
+            port: row.hop.port,
+            far_port: row.hop.far_port,
         });
-        self.forwarder.set(change.node.0, *goal, way);
+        self.forwarder.set(row.node.0, *goal, way);
     }
 
     /// How a node forwards packets of others to this address, if it is by the map.

@@ -1,9 +1,6 @@
-pub(crate) mod computed;
 pub(crate) mod daemons;
-pub(crate) mod disjoint;
 pub(crate) mod forwarding;
-pub(crate) mod oriented;
-pub(crate) mod parting;
+pub(crate) mod machine;
 pub(crate) mod start;
 pub(crate) mod steps;
 pub(crate) mod tables;

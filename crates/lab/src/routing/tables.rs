@@ -11,28 +11,13 @@ use constel_routing::{Graph, GroundTransit, Scratch, UNREACHABLE};
 use constel_topology::{NodeId, NodeKind, Snapshot};
 
 use crate::error::EngineError;
-use crate::nodes::builder::LiveNode;
-use crate::nodes::wiring::{Wiring, port_of_ifindex};
+use crate::nodes::kernels::Kernels;
+use constel_plan::Blueprint;
 
 /// `RTN_UNICAST`: the only kind that forwards.
 const UNICAST: u8 = 1;
 /// The main table.
 pub(crate) const MAIN: u32 = 254;
-
-/// Everything a node's kernel has in its tables.
-///
-/// # Errors
-/// When the kernel does not answer.
-pub(crate) fn installed(
-    nodes: &[LiveNode],
-    node: NodeId,
-) -> Result<Vec<InstalledRoute>, EngineError> {
-    let mut socket = nodes[node.index()]
-        .netlink
-        .lock()
-        .unwrap_or_else(|e| e.into_inner());
-    Ok(socket.routes()?)
-}
 
 /// For so many addresses it is cheaper to ask for each than to read a table, in which every node of a lab may be.
 const FEW: usize = 48;
@@ -41,16 +26,14 @@ const FEW: usize = 48;
 ///
 /// # Errors
 /// When the kernel does not answer.
-fn read(wiring: &Wiring, nodes: &[LiveNode], node: NodeId) -> Result<Table, EngineError> {
-    let routes = installed(nodes, node)?;
-    Ok(Table::new(
-        routes
-            .iter()
-            .filter_map(|route| forwarding(wiring, node, route)),
-    ))
+fn read(kernels: &Kernels, node: NodeId) -> Result<Table, EngineError> {
+    let routes = kernels.installed(node)?;
+    Ok(Table::new(routes.iter().filter_map(|route| {
+        forwarding(&kernels.blueprint, node, route)
+    })))
 }
 
-fn forwarding(wiring: &Wiring, node: NodeId, route: &InstalledRoute) -> Option<Route> {
+fn forwarding(blueprint: &Blueprint, node: NodeId, route: &InstalledRoute) -> Option<Route> {
     if route.kind != UNICAST || route.table != MAIN {
         return None;
     }
@@ -63,7 +46,7 @@ fn forwarding(wiring: &Wiring, node: NodeId, route: &InstalledRoute) -> Option<R
     Some(Route {
         prefix: route.dst.addr,
         prefix_len: route.dst.len,
-        port: port_of_ifindex(&wiring.lab, node, hop.ifindex?)?,
+        port: blueprint.port_of_ifindex(node, hop.ifindex?)?,
         gateway: hop.via,
         metric: route.metric,
         choices: u8::try_from(choices).unwrap_or(u8::MAX),
@@ -76,50 +59,49 @@ fn forwarding(wiring: &Wiring, node: NodeId, route: &InstalledRoute) -> Option<R
 /// # Errors
 /// When a kernel does not answer.
 pub(crate) fn walk_asking(
-    wiring: &Wiring,
-    nodes: &[LiveNode],
+    kernels: &Kernels,
     snapshot: &Snapshot,
     from: NodeId,
     goal: IpAddr,
 ) -> Result<Walk, EngineError> {
-    let layout = &wiring.lab.layout;
+    let blueprint = kernels.blueprint.as_ref();
+    let layout = &blueprint.lab.layout;
     let ask = |node: NodeId| -> Result<Option<Route>, EngineError> {
-        if let Some(route) = in_transit(wiring, from, node, goal) {
+        if let Some(route) = in_transit(kernels, from, node, goal) {
             return Ok(Some(route));
         }
-        let mut socket = nodes[node.index()]
-            .netlink
-            .lock()
-            .unwrap_or_else(|e| e.into_inner());
-        let found = socket.lookup(&[goal])?.into_iter().next().flatten();
-        Ok(found.and_then(|route| forwarding(wiring, node, &route)))
+        let found = kernels
+            .node(node)
+            .lookup(&[goal])?
+            .into_iter()
+            .next()
+            .flatten();
+        Ok(found.and_then(|route| forwarding(blueprint, node, &route)))
     };
-    let addresses = &wiring.addresses;
+    let addresses = &blueprint.addresses;
     walk_by(layout, snapshot, addresses, from, goal, snapshot.t_ns, ask)
 }
 
 /// How a node on the way forwards what `from` sends, where that is not its kernel's matter.
-fn in_transit(wiring: &Wiring, from: NodeId, node: NodeId, goal: IpAddr) -> Option<Route> {
+fn in_transit(kernels: &Kernels, from: NodeId, node: NodeId, goal: IpAddr) -> Option<Route> {
     if node == from {
         return None;
     }
-    wiring.by_map(node, goal)
+    kernels.by_map(node, goal)
 }
 
 /// Tables as they were when a walk first came through a node: each is read once, and only if needed.
 pub(crate) struct Tables<'a> {
-    wiring: &'a Wiring,
-    nodes: &'a [LiveNode],
+    kernels: &'a Kernels,
     known: Vec<Option<Table>>,
 }
 
 impl<'a> Tables<'a> {
     /// Nothing read yet.
-    pub(crate) fn new(wiring: &'a Wiring, nodes: &'a [LiveNode]) -> Self {
+    pub(crate) fn new(kernels: &'a Kernels) -> Self {
         Self {
-            wiring,
-            nodes,
-            known: vec![None; nodes.len()],
+            kernels,
+            known: vec![None; kernels.nodes.len()],
         }
     }
 
@@ -135,9 +117,9 @@ impl<'a> Tables<'a> {
         goal: IpAddr,
         t_ns: u64,
     ) -> Result<Walk, EngineError> {
-        let wiring = self.wiring;
-        let Wiring { lab, addresses, .. } = wiring;
-        let route = |node| match in_transit(wiring, from, node, goal) {
+        let kernels = self.kernels;
+        let Blueprint { lab, addresses, .. } = kernels.blueprint.as_ref();
+        let route = |node| match in_transit(kernels, from, node, goal) {
             Some(route) => Ok(Some(route)),
             None => self.route(node, goal),
         };
@@ -149,7 +131,7 @@ impl<'a> Tables<'a> {
         let table = &mut self.known[node.index()];
         let table = match table {
             Some(table) => table,
-            None => table.insert(read(self.wiring, self.nodes, node)?),
+            None => table.insert(read(self.kernels, node)?),
         };
         Ok(table.lookup(goal).copied())
     }
@@ -158,8 +140,7 @@ impl<'a> Tables<'a> {
 /// Routes to a few addresses: each node on a way is asked once, for all of them together. That costs what a handful
 /// of entries of its table would, however long the table.
 struct Asked<'a> {
-    wiring: &'a Wiring,
-    nodes: &'a [LiveNode],
+    kernels: &'a Kernels,
     goals: Vec<IpAddr>,
     known: Vec<Option<Vec<Option<Route>>>>,
 }
@@ -170,12 +151,8 @@ impl Asked<'_> {
         let known = match known {
             Some(known) => known,
             None => {
-                let mut socket = self.nodes[node.index()]
-                    .netlink
-                    .lock()
-                    .unwrap_or_else(|e| e.into_inner());
-                let found = socket.lookup(&self.goals)?.into_iter();
-                let found = found.map(|route| forwarding(self.wiring, node, &route?));
+                let found = self.kernels.node(node).lookup(&self.goals)?.into_iter();
+                let found = found.map(|route| forwarding(&self.kernels.blueprint, node, &route?));
                 known.insert(found.collect())
             }
         };
@@ -205,12 +182,9 @@ impl Standing {
 ///
 /// # Errors
 /// When a kernel does not answer.
-pub(crate) fn standing(
-    wiring: &Wiring,
-    nodes: &[LiveNode],
-    snapshot: &Snapshot,
-) -> Result<Standing, EngineError> {
-    let layout = &wiring.lab.layout;
+pub(crate) fn standing(kernels: &Kernels, snapshot: &Snapshot) -> Result<Standing, EngineError> {
+    let blueprint = kernels.blueprint.as_ref();
+    let layout = &blueprint.lab.layout;
     let graph = Graph::new(layout, snapshot, GroundTransit::Never);
     let mut scratch = Scratch::default();
     let stations: Vec<NodeId> = layout
@@ -219,14 +193,13 @@ pub(crate) fn standing(
         .filter(|node| node.kind != NodeKind::Satellite)
         .map(|node| node.id)
         .collect();
-    let goals = stations.iter().flat_map(|id| wiring.loopbacks(*id));
+    let goals = stations.iter().flat_map(|id| blueprint.loopbacks(*id));
     let mut asked = Asked {
-        wiring,
-        nodes,
+        kernels,
         goals: goals.collect(),
-        known: vec![None; nodes.len()],
+        known: vec![None; kernels.nodes.len()],
     };
-    let mut tables = Tables::new(wiring, nodes);
+    let mut tables = Tables::new(kernels);
     let few = asked.goals.len() <= FEW;
     let mut standing = Standing::default();
     for &to in &stations {
@@ -235,10 +208,10 @@ pub(crate) fn standing(
             if tree.distance_ns[from.index()] == UNREACHABLE {
                 continue;
             }
-            for address in wiring.loopbacks(to) {
+            for address in blueprint.loopbacks(to) {
                 standing.pairs += 1;
                 let route = |node| {
-                    let by_map = in_transit(wiring, from, node, address);
+                    let by_map = in_transit(kernels, from, node, address);
                     if by_map.is_some() {
                         Ok(by_map)
                     } else if few {
@@ -247,12 +220,12 @@ pub(crate) fn standing(
                         tables.route(node, address)
                     }
                 };
-                let (addresses, t_ns) = (&wiring.addresses, snapshot.t_ns);
+                let (addresses, t_ns) = (&blueprint.addresses, snapshot.t_ns);
                 let walked = walk_by(layout, snapshot, addresses, from, address, t_ns, route)?;
                 if walked.arrived() {
                     standing.good += 1;
                 } else if standing.example.is_none() {
-                    standing.example = Some(describe(wiring, from, address, &walked));
+                    standing.example = Some(describe(blueprint, from, address, &walked));
                 }
             }
         }
@@ -260,9 +233,9 @@ pub(crate) fn standing(
     Ok(standing)
 }
 
-fn describe(wiring: &Wiring, from: NodeId, to: IpAddr, walked: &Walk) -> String {
-    let name = |id: NodeId| &wiring.lab.layout.node(id).name;
-    let goal = wiring
+fn describe(blueprint: &Blueprint, from: NodeId, to: IpAddr, walked: &Walk) -> String {
+    let name = |id: NodeId| &blueprint.lab.layout.node(id).name;
+    let goal = blueprint
         .addresses
         .node_of(to)
         .map_or_else(|| to.to_string(), |id| name(id).clone());

@@ -9,8 +9,8 @@ use constel_scenario::model::{
 use constel_topology::NodeId;
 
 use crate::error::EngineError;
-use crate::nodes::wiring::Wiring;
 use crate::watch::paths::Pair;
+use constel_plan::Blueprint;
 
 /// A program to start in a node.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,21 +74,21 @@ pub(crate) const TRANSFER: &str = "constel-transfer";
 /// # Errors
 /// When the flow names a node that the lab does not have.
 pub(crate) fn plan(
-    wiring: &Wiring,
+    blueprint: &Blueprint,
     flow: &Flow,
     dir: &Path,
     records: &Path,
 ) -> Result<FlowPlan, EngineError> {
     let seconds = flow.length.seconds();
     match &flow.action {
-        Action::Ping(ping) => plan_ping(wiring, ping, seconds),
-        Action::Iperf3(iperf3) => plan_iperf3(wiring, iperf3, seconds),
-        Action::Http(http) => plan_http(wiring, http, seconds, dir),
-        Action::Transfer(transfer) => plan_transfer(wiring, transfer, seconds, records),
+        Action::Ping(ping) => plan_ping(blueprint, ping, seconds),
+        Action::Iperf3(iperf3) => plan_iperf3(blueprint, iperf3, seconds),
+        Action::Http(http) => plan_http(blueprint, http, seconds, dir),
+        Action::Transfer(transfer) => plan_transfer(blueprint, transfer, seconds, records),
         Action::Run(run) => Ok(FlowPlan {
             server: None,
             client: Launch {
-                node: node(wiring, &run.node)?,
+                node: node(blueprint, &run.node)?,
                 argv: run.command.clone(),
             },
             ends: None,
@@ -96,20 +96,20 @@ pub(crate) fn plan(
     }
 }
 
-fn node(wiring: &Wiring, name: &Name) -> Result<NodeId, EngineError> {
-    let node = wiring.lab.layout.find(name.as_str());
+fn node(blueprint: &Blueprint, name: &Name) -> Result<NodeId, EngineError> {
+    let node = blueprint.lab.layout.find(name.as_str());
     node.map(|node| node.id).ok_or_else(|| {
         EngineError::Configuration(format!("traffic: this lab has no node \"{name}\""))
     })
 }
 
 fn pair(
-    wiring: &Wiring,
+    blueprint: &Blueprint,
     from: &Name,
     to: &Destination,
     family: Family,
 ) -> Result<Pair, EngineError> {
-    Pair::new(wiring, from, to, family).ok_or_else(|| {
+    Pair::new(blueprint, from, to, family).ok_or_else(|| {
         EngineError::Configuration(format!(
             "traffic: this lab has no way from \"{from}\" to \"{to}\""
         ))
@@ -120,14 +120,14 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(ToString::to_string).collect()
 }
 
-fn plan_ping(wiring: &Wiring, ping: &Ping, seconds: f64) -> Result<FlowPlan, EngineError> {
-    let ends = pair(wiring, &ping.from, &ping.to, ping.family)?;
+fn plan_ping(blueprint: &Blueprint, ping: &Ping, seconds: f64) -> Result<FlowPlan, EngineError> {
+    let ends = pair(blueprint, &ping.from, &ping.to, ping.family)?;
     let interval = format!("{}", ping.interval.seconds());
     // An interrupt ends it at the flow's end, with a summary. Its own -w would end it with the first "unreachable"
     // that a router answers, as during a handover.
     let length = format!("{seconds}");
     let size = ping.size.bytes().to_string();
-    let goal = ends.goal(wiring).to_string();
+    let goal = ends.goal(blueprint).to_string();
     let argv = words(&[
         "timeout",
         "--preserve-status",
@@ -153,10 +153,14 @@ fn plan_ping(wiring: &Wiring, ping: &Ping, seconds: f64) -> Result<FlowPlan, Eng
     })
 }
 
-fn plan_iperf3(wiring: &Wiring, iperf3: &Iperf3, seconds: f64) -> Result<FlowPlan, EngineError> {
-    let ends = pair(wiring, &iperf3.from, &iperf3.to, iperf3.family)?;
+fn plan_iperf3(
+    blueprint: &Blueprint,
+    iperf3: &Iperf3,
+    seconds: f64,
+) -> Result<FlowPlan, EngineError> {
+    let ends = pair(blueprint, &iperf3.from, &iperf3.to, iperf3.family)?;
     let Pair { from, to, .. } = ends;
-    let goal = ends.goal(wiring).to_string();
+    let goal = ends.goal(blueprint).to_string();
     let port = iperf3.port.to_string();
     let length = format!("{}", seconds as u64);
     let server = words(&["iperf3", "-s", "-1", "-p", &port, "-B", &goal]);
@@ -197,14 +201,14 @@ fn plan_iperf3(wiring: &Wiring, iperf3: &Iperf3, seconds: f64) -> Result<FlowPla
 }
 
 fn plan_http(
-    wiring: &Wiring,
+    blueprint: &Blueprint,
     http: &Http,
     seconds: f64,
     dir: &Path,
 ) -> Result<FlowPlan, EngineError> {
-    let ends = pair(wiring, &http.from, &http.to, http.family)?;
+    let ends = pair(blueprint, &http.from, &http.to, http.family)?;
     let Pair { from, to, .. } = ends;
-    let host = match ends.goal(wiring) {
+    let host = match ends.goal(blueprint) {
         IpAddr::V4(v4) => v4.to_string(),
         IpAddr::V6(v6) => format!("[{v6}]"),
     };
@@ -258,19 +262,19 @@ fn plan_http(
 }
 
 fn plan_transfer(
-    wiring: &Wiring,
+    blueprint: &Blueprint,
     transfer: &Transfer,
     seconds: f64,
     records: &Path,
 ) -> Result<FlowPlan, EngineError> {
-    let ends = pair(wiring, &transfer.from, &transfer.to, transfer.family)?;
+    let ends = pair(blueprint, &transfer.from, &transfer.to, transfer.family)?;
     let Pair { from, to, .. } = ends;
-    let goal = SocketAddr::new(ends.goal(wiring), transfer.port).to_string();
+    let goal = SocketAddr::new(ends.goal(blueprint), transfer.port).to_string();
     let (transport, both, server_only) = match &transfer.over {
         Over::Leotp(settings) => ("leotp", settings.arguments(), Vec::new()),
         Over::Tcp { congestion } => ("tcp", Vec::new(), words(&["--congestion", congestion])),
         Over::Vivace => {
-            let seed = wiring.lab.scenario.seed.to_string();
+            let seed = blueprint.lab.scenario.seed.to_string();
             ("vivace", Vec::new(), words(&["--seed", &seed]))
         }
     };

@@ -14,9 +14,9 @@ use serde::Serialize;
 
 use crate::error::EngineError;
 use crate::nodes::launcher::Launcher;
-use crate::nodes::wiring::Wiring;
 use crate::progress::Stage;
 use crate::traffic::{TRANSFER, exit_words, said};
+use constel_plan::Blueprint;
 
 /// The program of Midnodes; it comes along with Constel.
 pub(crate) const LEOTP: &str = "leotp";
@@ -89,8 +89,8 @@ impl Helpers {
     }
 
     /// How many the scenario asks for.
-    pub(crate) fn planned(wiring: &Wiring) -> usize {
-        plan(wiring).len()
+    pub(crate) fn planned(blueprint: &Blueprint) -> usize {
+        plan(blueprint).len()
     }
 
     /// Starts all and waits until each says that it works.
@@ -98,7 +98,7 @@ impl Helpers {
     /// # Errors
     /// When one cannot be started, ends, or does not work in time; with its last words.
     pub(crate) fn start(
-        wiring: &Wiring,
+        blueprint: &Blueprint,
         launcher: &Launcher,
         results: &Results,
         stage: &Stage<'_>,
@@ -109,11 +109,11 @@ impl Helpers {
             source,
         })?;
         let mut helpers = Self {
-            all: plan(wiring),
+            all: plan(blueprint),
             ..Self::none()
         };
         for (index, helper) in helpers.all.iter().enumerate() {
-            let name = &wiring.lab.layout.node(helper.node).name;
+            let name = &blueprint.lab.layout.node(helper.node).name;
             let log = folder.join(format!("{}-{name}.log", helper.kind));
             let child = launcher.start(helper.node, &helper.argv, &log, &log, Vec::new())?;
             helpers.running.add(index, child);
@@ -126,7 +126,7 @@ impl Helpers {
                 let child = helpers.running.get(&index);
                 let gone = child.is_none_or(|child| !matches!(child.try_wait(), Ok(None)));
                 if (gone && !said(log, helper.ready)) || Instant::now() > end {
-                    return Err(not_ready(wiring, helper, log));
+                    return Err(not_ready(blueprint, helper, log));
                 }
                 std::thread::sleep(Duration::from_millis(2));
             }
@@ -139,13 +139,18 @@ impl Helpers {
     ///
     /// # Errors
     /// When they cannot be waited for.
-    pub(crate) fn deaths(&mut self, wiring: &Wiring) -> Result<Vec<Death>, EngineError> {
+    pub(crate) fn deaths(&mut self, blueprint: &Blueprint) -> Result<Vec<Death>, EngineError> {
         if self.running.is_empty() {
             return Ok(Vec::new());
         }
         let gone = self.running.wait(Duration::ZERO)?;
         let death = |gone: constel_host::process::Exited<usize>| Death {
-            node: wiring.lab.layout.node(self.all[gone.key].node).name.clone(),
+            node: blueprint
+                .lab
+                .layout
+                .node(self.all[gone.key].node)
+                .name
+                .clone(),
             how: exit_words(gone.exit),
         };
         Ok(gone.into_iter().map(death).collect())
@@ -155,16 +160,16 @@ impl Helpers {
     ///
     /// # Errors
     /// When one does not end.
-    pub(crate) fn stop(mut self, wiring: &Wiring) -> Result<Vec<HelpersRow>, EngineError> {
+    pub(crate) fn stop(mut self, blueprint: &Blueprint) -> Result<Vec<HelpersRow>, EngineError> {
         self.running.terminate_all(GRACE)?;
         let kinds: BTreeSet<&'static str> = self.all.iter().map(|helper| helper.kind).collect();
         Ok(kinds
             .into_iter()
-            .map(|kind| self.row(wiring, kind))
+            .map(|kind| self.row(blueprint, kind))
             .collect())
     }
 
-    fn row(&self, wiring: &Wiring, kind: &'static str) -> HelpersRow {
+    fn row(&self, blueprint: &Blueprint, kind: &'static str) -> HelpersRow {
         let of_kind = || {
             let pairs = self.all.iter().zip(&self.logs);
             pairs.filter(|(helper, _)| helper.kind == kind)
@@ -178,7 +183,7 @@ impl Helpers {
         HelpersRow {
             kind,
             nodes: of_kind()
-                .map(|(helper, _)| wiring.lab.layout.node(helper.node).name.clone())
+                .map(|(helper, _)| blueprint.lab.layout.node(helper.node).name.clone())
                 .collect(),
             cpu_s: quantiles("cpu_s"),
             peak_rss_bytes: quantiles("peak_rss_bytes"),
@@ -186,13 +191,13 @@ impl Helpers {
     }
 }
 
-fn not_ready(wiring: &Wiring, helper: &Helper, log: &Path) -> EngineError {
+fn not_ready(blueprint: &Blueprint, helper: &Helper, log: &Path) -> EngineError {
     let words = fs::read_to_string(log).unwrap_or_default();
     EngineError::Unable {
         what: format!(
             "the {} in {} does not work: {}",
             helper.kind,
-            wiring.lab.layout.node(helper.node).name,
+            blueprint.lab.layout.node(helper.node).name,
             words.trim()
         ),
         remedy: format!("its command was: {}", helper.argv.join(" ")),
@@ -207,23 +212,23 @@ fn last_object(log: &Path) -> Option<serde_json::Value> {
 }
 
 /// All helpers of the scenario, in node order within each kind.
-fn plan(wiring: &Wiring) -> Vec<Helper> {
-    let transport = &wiring.lab.scenario.transport;
+fn plan(blueprint: &Blueprint) -> Vec<Helper> {
+    let transport = &blueprint.lab.scenario.transport;
     let mut all = Vec::new();
     if let Some(midnodes) = &transport.leotp {
-        all.extend(plan_midnodes(wiring, midnodes));
+        all.extend(plan_midnodes(blueprint, midnodes));
     }
     if let Some(split) = &transport.split_tcp {
-        all.extend(plan_splits(wiring, split));
+        all.extend(plan_splits(blueprint, split));
     }
     all
 }
 
-fn plan_midnodes(wiring: &Wiring, midnodes: &Midnodes) -> Vec<Helper> {
-    let layout = &wiring.lab.layout;
+fn plan_midnodes(blueprint: &Blueprint, midnodes: &Midnodes) -> Vec<Helper> {
+    let layout = &blueprint.lab.layout;
     let mut ends = BTreeSet::new();
     let mut last = LEOTP_PORT;
-    for flow in &wiring.lab.scenario.traffic {
+    for flow in &blueprint.lab.scenario.traffic {
         let Action::Transfer(transfer) = &flow.action else {
             continue;
         };
@@ -243,7 +248,7 @@ fn plan_midnodes(wiring: &Wiring, midnodes: &Midnodes) -> Vec<Helper> {
         .collect::<Vec<_>>();
     argv.push(format!("{LEOTP_PORT}-{last}"));
     argv.extend(midnodes.settings.arguments());
-    wiring
+    blueprint
         .lab
         .placed(&midnodes.place, "leotp", &ends)
         .into_iter()
@@ -256,8 +261,8 @@ fn plan_midnodes(wiring: &Wiring, midnodes: &Midnodes) -> Vec<Helper> {
         .collect()
 }
 
-fn plan_splits(wiring: &Wiring, split: &SplitTcp) -> Vec<Helper> {
-    let scenario = &wiring.lab.scenario;
+fn plan_splits(blueprint: &Blueprint, split: &SplitTcp) -> Vec<Helper> {
+    let scenario = &blueprint.lab.scenario;
     let tcp = || {
         scenario
             .traffic
@@ -272,7 +277,7 @@ fn plan_splits(wiring: &Wiring, split: &SplitTcp) -> Vec<Helper> {
     let ends: BTreeSet<NodeId> = tcp()
         .filter_map(|flow| flow.action.ends())
         .flat_map(|(from, to)| [from, to])
-        .filter_map(|name| Some(wiring.lab.layout.find(name.as_str())?.id))
+        .filter_map(|name| Some(blueprint.lab.layout.find(name.as_str())?.id))
         .collect();
     let ports = format!("{first}-{last}");
     let argv = [
@@ -283,7 +288,7 @@ fn plan_splits(wiring: &Wiring, split: &SplitTcp) -> Vec<Helper> {
         "--congestion",
         &split.congestion,
     ];
-    wiring
+    blueprint
         .lab
         .placed(&split.place, "split-tcp", &ends)
         .into_iter()

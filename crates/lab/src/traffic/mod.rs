@@ -22,8 +22,8 @@ use constel_topology::NodeId;
 use crate::clock::LabClock;
 use crate::error::EngineError;
 use crate::nodes::launcher::Launcher;
-use crate::nodes::wiring::Wiring;
 use crate::watch::paths::Pair;
+use constel_plan::Blueprint;
 
 use commands::{Content, FlowPlan, Launch, Ready};
 pub(crate) use commands::{TRANSFER, programs};
@@ -60,7 +60,7 @@ impl Traffic {
     /// # Errors
     /// When a flow names a node that the lab does not have.
     pub(crate) fn plan(
-        wiring: &Wiring,
+        blueprint: &Blueprint,
         flows: &[Flow],
         dir: &Path,
         results: &Results,
@@ -68,7 +68,7 @@ impl Traffic {
     ) -> Result<Self, EngineError> {
         let job = |flow: &Flow| {
             let plan = commands::plan(
-                wiring,
+                blueprint,
                 flow,
                 &dir.join("flows").join(flow.name.as_str()),
                 &results.flow(flow.name.as_str(), "records.csv"),

@@ -13,9 +13,9 @@ use constel_topology::NodeId;
 
 use super::{Job, exit_words, lost};
 use crate::clock::LabClock;
-use crate::nodes::wiring::Wiring;
 use crate::watch::paths::{Pair, Paths};
 use crate::watch::summary::{ChangeRow, FlowRow, HandoverRow, rtt_of};
+use constel_plan::Blueprint;
 
 /// How a client's process came to its end.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,7 +32,7 @@ pub(crate) enum Ended {
 
 /// Counts the probes that each handover and each other change cost, by the scenario's pings.
 pub(crate) fn charge(
-    wiring: &Wiring,
+    blueprint: &Blueprint,
     clock: &LabClock,
     ended: &[(Job, Ended)],
     handovers: &mut [HandoverRow],
@@ -56,7 +56,7 @@ pub(crate) fn charge(
         let replies = ping_replies(&text);
         let known = sent - outcome.under_way_packets.unwrap_or(0);
         let lost = lost::sent_and_lost(&replies, known, ping.interval.seconds());
-        let ends = [from, to].map(|id| wiring.lab.layout.node(id).name.clone());
+        let ends = [from, to].map(|id| blueprint.lab.layout.node(id).name.clone());
         lost::count(handovers, &ends, &replies, &lost, zero_unix_s);
         lost::count_changes(changes, &replies, &lost, zero_unix_s);
     }
@@ -64,14 +64,14 @@ pub(crate) fn charge(
 
 /// The row of a flow that has ended.
 pub(crate) fn row(
-    wiring: &Wiring,
+    blueprint: &Blueprint,
     job: &Job,
     ended: &Ended,
     paths: &Paths,
     handovers: &[HandoverRow],
 ) -> FlowRow {
     let (status, reason, outcome) = judge(job, ended);
-    let name = |node: NodeId| wiring.lab.layout.node(node).name.clone();
+    let name = |node: NodeId| blueprint.lab.layout.node(node).name.clone();
     let (from_ns, to_ns) = (
         job.flow.at.ns().unsigned_abs(),
         job.flow.end().ns().unsigned_abs(),
@@ -96,7 +96,7 @@ pub(crate) fn row(
         name: job.flow.name.to_string(),
         kind: kind(&job.flow.action).to_owned(),
         from: name(job.client_node()),
-        to: job.plan.ends.map(|ends| ends.far_name(wiring)),
+        to: job.plan.ends.map(|ends| ends.far_name(blueprint)),
         at_ns: from_ns,
         status: status.to_owned(),
         reason,

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use constel_host::netlink::{InstalledRoute, RouteTarget};
-use constel_plan::daemon_spec;
+use constel_plan::{Blueprint, daemon_spec};
 use constel_routing::reach::arrive;
 use constel_routing::{Graph, GroundTransit, Scratch, UNREACHABLE};
 use constel_topology::{NodeId, NodeKind, Snapshot};
@@ -20,8 +20,7 @@ use constel_topology::{NodeId, NodeKind, Snapshot};
 use crate::answers::view::View;
 use crate::clock::thread_cpu;
 use crate::error::EngineError;
-use crate::nodes::builder::LiveNode;
-use crate::nodes::wiring::{Wiring, port_of_ifindex};
+use crate::nodes::kernels::Kernels;
 use crate::routing::tables::MAIN;
 use crate::watch::summary::Converged as Row;
 
@@ -63,24 +62,24 @@ impl Converged {
     /// When a kernel does not answer.
     pub(crate) fn watch(
         &self,
-        wiring: &Wiring,
-        nodes: &[LiveNode],
+        kernels: &Kernels,
         view: &View,
         stop: &AtomicBool,
         mut seen: impl FnMut(Look),
     ) -> Result<(), EngineError> {
-        let goals = goals(wiring);
-        let routing = wiring.lab.scenario.routing.mode.daemons();
-        let spec = routing.map(|routing| daemon_spec(&wiring.lab, routing));
+        let blueprint = kernels.blueprint.as_ref();
+        let goals = goals(blueprint);
+        let routing = blueprint.lab.scenario.routing.mode.daemons();
+        let spec = routing.map(|routing| daemon_spec(&blueprint.lab, routing));
         // Systems tell each other of their stations and hosts alone.
         let told = |from: NodeId, to: NodeId| {
             let inside = spec.as_ref().is_none_or(|spec| spec.same_system(from, to));
-            inside || wiring.lab.layout.node(to).kind != NodeKind::Satellite
+            inside || blueprint.lab.layout.node(to).kind != NodeKind::Satellite
         };
         while !stop.load(Ordering::Acquire) {
             let (started, cpu) = (Instant::now(), thread_cpu());
             if let Some(snapshot) = view.snapshot() {
-                let look = look(wiring, nodes, &snapshot, &goals, told)?;
+                let look = look(kernels, &snapshot, &goals, told)?;
                 self.nodes.store(look.nodes, Ordering::Release);
                 let mut looks = self.looks.lock().unwrap_or_else(|e| e.into_inner());
                 looks.push((started, look));
@@ -116,9 +115,9 @@ impl Converged {
 }
 
 /// Stations, hosts and satellites spread evenly over their numbers: the same in every run.
-fn goals(wiring: &Wiring) -> Vec<NodeId> {
+fn goals(blueprint: &Blueprint) -> Vec<NodeId> {
     let spread = |kind: NodeKind| {
-        let all: Vec<NodeId> = wiring
+        let all: Vec<NodeId> = blueprint
             .lab
             .layout
             .nodes()
@@ -146,31 +145,29 @@ fn goals(wiring: &Wiring) -> Vec<NodeId> {
 /// # Errors
 /// When a kernel does not answer.
 fn look(
-    wiring: &Wiring,
-    nodes: &[LiveNode],
+    kernels: &Kernels,
     snapshot: &Snapshot,
     goals: &[NodeId],
     told: impl Fn(NodeId, NodeId) -> bool,
 ) -> Result<Look, EngineError> {
+    let Kernels {
+        blueprint, nodes, ..
+    } = kernels;
     // Every family's address of every goal.
     let asked: Vec<(NodeId, IpAddr)> = goals
         .iter()
-        .flat_map(|goal| wiring.loopbacks(*goal).into_iter().map(|a| (*goal, a)))
+        .flat_map(|goal| blueprint.loopbacks(*goal).into_iter().map(|a| (*goal, a)))
         .collect();
     let addresses: Vec<IpAddr> = asked.iter().map(|(_, address)| *address).collect();
     let mut next = vec![vec![None; nodes.len()]; asked.len()];
     for (index, live) in nodes.iter().enumerate() {
         let node = NodeId(index as u32);
-        let found = live
-            .netlink
-            .lock()
-            .unwrap_or_else(|e| e.into_inner())
-            .lookup(&addresses)?;
+        let found = live.lookup(&addresses)?;
         for (hops, route) in next.iter_mut().zip(found) {
-            hops[index] = route.and_then(|route| hop(wiring, snapshot, node, &route));
+            hops[index] = route.and_then(|route| hop(blueprint, snapshot, node, &route));
         }
     }
-    let layout = &wiring.lab.layout;
+    let layout = &blueprint.lab.layout;
     let graph = Graph::new(layout, snapshot, GroundTransit::Never);
     let mut scratch = Scratch::default();
     let mut good = vec![true; nodes.len()];
@@ -197,7 +194,7 @@ fn look(
 
 /// Who gets the packet: the node at the far end of an edge that exists, and that the gateway's address belongs to.
 fn hop(
-    wiring: &Wiring,
+    blueprint: &Blueprint,
     snapshot: &Snapshot,
     node: NodeId,
     route: &InstalledRoute,
@@ -210,8 +207,8 @@ fn hop(
         RouteTarget::Multipath(hops) => hops.first()?,
         RouteTarget::Unreachable | RouteTarget::Blackhole => return None,
     };
-    let port = port_of_ifindex(&wiring.lab, node, hop.ifindex?)?;
-    let far = wiring.addresses.port_of(hop.via?)?;
+    let port = blueprint.port_of_ifindex(node, hop.ifindex?)?;
+    let far = blueprint.addresses.port_of(hop.via?)?;
     snapshot.edge(port, far)?;
-    Some(wiring.lab.layout.port(far).node.index())
+    Some(blueprint.lab.layout.port(far).node.index())
 }

@@ -9,9 +9,9 @@ use constel_topology::{NodeId, Snapshot};
 use serde::Serialize;
 
 use crate::error::EngineError;
-use crate::nodes::builder::LiveNode;
-use crate::nodes::wiring::Wiring;
+use crate::nodes::kernels::Kernels;
 use crate::routing::tables::walk_asking;
+use constel_plan::Blueprint;
 
 /// What one pair saw at one step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -42,18 +42,18 @@ pub(crate) struct Pair {
 impl Pair {
     /// Of a scenario that was checked; `None` when the lab has no such node or path.
     pub(crate) fn new(
-        wiring: &Wiring,
+        blueprint: &Blueprint,
         from: &Name,
         to: &Destination,
         family: Family,
     ) -> Option<Pair> {
-        let node = |name: &Name| Some(wiring.lab.layout.find(name.as_str())?.id);
+        let node = |name: &Name| Some(blueprint.lab.layout.find(name.as_str())?.id);
         let (from, node) = (node(from)?, node(&to.node)?);
         let path = match &to.path {
             None => None,
             Some(_) => {
-                let paths = wiring.addresses.paths();
-                let ends = paths.find(&wiring.lab.layout, &to.to_string());
+                let paths = blueprint.addresses.paths();
+                let ends = paths.find(&blueprint.lab.layout, &to.to_string());
                 Some(ends.into_iter().next()?)
             }
         };
@@ -66,17 +66,17 @@ impl Pair {
     }
 
     /// The address that packets are sent to.
-    pub(crate) fn goal(&self, wiring: &Wiring) -> IpAddr {
-        self.address(wiring, self.to, self.path)
+    pub(crate) fn goal(&self, blueprint: &Blueprint) -> IpAddr {
+        self.address(blueprint, self.to, self.path)
     }
 
     /// The address that answers are sent to.
-    fn source(&self, wiring: &Wiring) -> IpAddr {
-        self.address(wiring, self.from, self.path.map(PathEnd::other))
+    fn source(&self, blueprint: &Blueprint) -> IpAddr {
+        self.address(blueprint, self.from, self.path.map(PathEnd::other))
     }
 
-    fn address(&self, wiring: &Wiring, node: NodeId, end: Option<PathEnd>) -> IpAddr {
-        let addresses = &wiring.addresses;
+    fn address(&self, blueprint: &Blueprint, node: NodeId, end: Option<PathEnd>) -> IpAddr {
+        let addresses = &blueprint.addresses;
         let own = end.map_or_else(
             || addresses.loopback(node),
             |end| addresses.paths().address(end),
@@ -88,11 +88,11 @@ impl Pair {
     }
 
     /// What its far end is called: `london`, or `london.tl.2`.
-    pub(crate) fn far_name(&self, wiring: &Wiring) -> String {
-        let layout = &wiring.lab.layout;
+    pub(crate) fn far_name(&self, blueprint: &Blueprint) -> String {
+        let layout = &blueprint.lab.layout;
         self.path.map_or_else(
             || layout.node(self.to).name.clone(),
-            |end| wiring.addresses.paths().name(layout, end),
+            |end| blueprint.addresses.paths().name(layout, end),
         )
     }
 }
@@ -110,24 +110,24 @@ impl Paths {
     /// When a kernel does not answer.
     pub(crate) fn sample(
         &mut self,
-        wiring: &Wiring,
-        nodes: &[LiveNode],
+        kernels: &Kernels,
         snapshot: &Snapshot,
         pairs: &[Pair],
     ) -> Result<(), EngineError> {
         if pairs.is_empty() {
             return Ok(());
         }
-        let graph = Graph::new(&wiring.lab.layout, snapshot, GroundTransit::Never);
+        let blueprint = kernels.blueprint.as_ref();
+        let graph = Graph::new(&blueprint.lab.layout, snapshot, GroundTransit::Never);
         let mut scratch = Scratch::default();
         for &pair in pairs {
             let Pair { from, to, .. } = pair;
-            let there = walk_asking(wiring, nodes, snapshot, from, pair.goal(wiring))?;
-            let back = walk_asking(wiring, nodes, snapshot, to, pair.source(wiring))?;
+            let there = walk_asking(kernels, snapshot, from, pair.goal(blueprint))?;
+            let back = walk_asking(kernels, snapshot, to, pair.source(blueprint))?;
             let tree = graph.tree(to, &mut scratch);
             let bound = tree.distance_ns[from.index()];
             let arrived = there.arrived() && back.arrived();
-            let name = |id: NodeId| wiring.lab.layout.node(id).name.clone();
+            let name = |id: NodeId| blueprint.lab.layout.node(id).name.clone();
             let nodes = std::iter::once(from)
                 .chain(there.hops.iter().map(|hop| hop.to))
                 .map(name);

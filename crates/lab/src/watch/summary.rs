@@ -6,6 +6,7 @@ use constel_drivers::relay::ClassLateness;
 use constel_observe::flows::{Outcome, Rtt};
 use constel_observe::quantiles::Quantiles;
 use constel_observe::verdict::{Bounds, Fidelity, Verdict};
+use constel_plan::{Blueprint, PairSeen, PathSeen};
 use constel_routing::foresight::Told;
 use serde::Serialize;
 
@@ -294,6 +295,23 @@ impl StepRows {
             rows: rows.collect(),
         }
     }
+}
+
+/// What the steps of a run saw of each pair with disjoint paths.
+pub(crate) fn disjoint_rows(blueprint: &Blueprint, seen: &[PairSeen]) -> Vec<DisjointRow> {
+    let name = |id| blueprint.lab.layout.node(id).name.clone();
+    let path = |path: &PathSeen| DisjointPathRow {
+        changes: path.changes,
+        delay_ns: Quantiles::of(&mut path.delays_ns.clone()),
+    };
+    let pairs = blueprint.addresses.paths().pairs();
+    let rows = pairs.iter().zip(seen).map(|(pair, seen)| DisjointRow {
+        name: pair.name.clone(),
+        between: pair.ends.map(name),
+        steps_by_paths: seen.steps_by_paths.clone(),
+        paths: seen.paths.iter().map(path).collect(),
+    });
+    rows.collect()
 }
 
 /// Quantiles of sampled round trips.

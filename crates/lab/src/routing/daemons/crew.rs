@@ -59,7 +59,7 @@ impl Crew {
 
     /// A node's folder in the lab's.
     pub(crate) fn folder(&self, node: NodeId) -> PathBuf {
-        let name = &self.launcher.wiring.lab.layout.node(node).name;
+        let name = &self.launcher.kernels.blueprint.lab.layout.node(node).name;
         self.launcher.lab_dir.join("nodes").join(name)
     }
 
@@ -100,7 +100,7 @@ impl Crew {
         let program = &self.programs[place];
         let dir = self.folder(node);
         let file = dir.join(format!("{}.conf", program.name));
-        let name = &self.launcher.wiring.lab.layout.node(node).name;
+        let name = &self.launcher.kernels.blueprint.lab.layout.node(node).name;
         let (arguments, log) = match self.software {
             Software::Bird => (
                 bird_arguments(&file, &dir.join("bird.ctl")),

@@ -19,11 +19,11 @@ use constel_topology::NodeKind;
 
 use crate::error::EngineError;
 use crate::nodes::launcher::Launcher;
-use crate::nodes::wiring::Wiring;
 use crate::progress::Stage;
 use crate::routing::start::StartControl;
 use crate::routing::usage::{self, DaemonsRow, Usage};
 use backoff::Backoff;
+use constel_plan::Blueprint;
 use crew::{Crew, Key};
 use waves::{Waves, processors};
 
@@ -97,20 +97,20 @@ impl Daemons {
     /// When a configuration cannot be written or a daemon cannot be started.
     pub(crate) fn start(
         &mut self,
-        wiring: &Wiring,
+        blueprint: &Blueprint,
         launcher: &Arc<Launcher>,
         routing: &DaemonRouting,
         horizon_steps: u64,
         results: &Results,
         (stage, stopped): (&Stage<'_>, &AtomicBool),
     ) -> Result<(), EngineError> {
-        let spec = daemon_spec(&wiring.lab, routing);
+        let spec = daemon_spec(&blueprint.lab, routing);
         let templates = daemon_templates(routing)
             .map_err(|error| EngineError::Configuration(error.to_string()))?;
         let crew = Crew::new(launcher, &spec, routing.kernel_events, logs_folder(results))?;
         self.restart = routing.restart;
-        let layout = &wiring.lab.layout;
-        let serving = serving_within(&mut wiring.lab.stepper(), 0, horizon_steps);
+        let layout = &blueprint.lab.layout;
+        let serving = serving_within(&mut blueprint.lab.stepper(), 0, horizon_steps);
         let mut stations = serving.into_iter();
         let mut keys: Vec<Key> = Vec::new();
         for node in layout.nodes() {
@@ -120,9 +120,9 @@ impl Daemons {
             };
             let contexts = contexts(
                 layout,
-                &wiring.addresses,
+                &blueprint.addresses,
                 &spec,
-                wiring.areas.as_ref(),
+                blueprint.areas.as_ref(),
                 node.id,
                 &satellites,
             )
@@ -191,13 +191,13 @@ impl Daemons {
     /// When they cannot be waited for, or one cannot be started again.
     pub(crate) fn watch(
         &mut self,
-        wiring: &Wiring,
+        blueprint: &Blueprint,
         timeout: Duration,
     ) -> Result<Vec<Incident>, EngineError> {
         let mut incidents = Vec::new();
         if !self.running.is_empty() {
             for gone in self.running.wait(timeout)? {
-                if let Some(incident) = self.died(wiring, gone.key, gone.exit)? {
+                if let Some(incident) = self.died(blueprint, gone.key, gone.exit)? {
                     incidents.push(incident);
                 }
             }
@@ -218,7 +218,7 @@ impl Daemons {
             self.running.add(key, crew.start(key)?);
             self.since.insert(key, Instant::now());
             incidents.push(Incident {
-                node: wiring.lab.layout.node(key.0).name.clone(),
+                node: blueprint.lab.layout.node(key.0).name.clone(),
                 program: crew.programs[key.1].name,
                 what: What::Restarted,
             });
@@ -229,7 +229,7 @@ impl Daemons {
     /// Notes an end, and when the daemon is due again.
     fn died(
         &mut self,
-        wiring: &Wiring,
+        blueprint: &Blueprint,
         key: Key,
         exit: constel_host::process::Exit,
     ) -> Result<Option<Incident>, EngineError> {
@@ -261,7 +261,7 @@ impl Daemons {
             }
         }
         Ok((!by_us).then(|| Incident {
-            node: wiring.lab.layout.node(key.0).name.clone(),
+            node: blueprint.lab.layout.node(key.0).name.clone(),
             program: program.name,
             what: What::Died {
                 how: crate::traffic::exit_words(exit),

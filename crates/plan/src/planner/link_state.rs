@@ -1,4 +1,4 @@
-//! Nodes that know the sky ahead and learn of what breaks by messages, not by decree: `routing.reaction`.
+//! Nodes that know the sky ahead and learn of what breaks by messages instead of at once: `routing.reaction`.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,12 @@ use constel_routing::foresight::{Foresight, Heard, Reaction, Told};
 use constel_routing::{Routes, Rule};
 use constel_topology::{Layout, NodeId, Snapshot, Stepper};
 
-use crate::nodes::wiring::Wiring;
+use crate::blueprint::Blueprint;
+use crate::failed::FailedEdges;
 
 /// What the nodes of a lab foresaw and what they have heard. The protocol itself is [`Foresight`]; this keeps the
 /// topology that was foreseen in step with the one that is.
-pub(crate) struct Oriented {
+pub(super) struct LinkState {
     stepper: Stepper,
     /// As foreseen for the step in force, and for the one that is being prepared.
     now: Snapshot,
@@ -24,14 +25,14 @@ pub(crate) struct Oriented {
     by_hand: u64,
 }
 
-impl Oriented {
+impl LinkState {
     /// Nothing foreseen yet.
-    pub(crate) fn new(wiring: &Wiring, reaction: Reaction) -> Self {
+    pub(super) fn new(blueprint: &Blueprint, reaction: Reaction) -> Self {
         Self {
-            stepper: wiring.lab.stepper().foreseen(),
+            stepper: blueprint.lab.stepper().foreseen(),
             now: Snapshot::default(),
             ahead: None,
-            state: Foresight::new(&wiring.lab.layout, reaction),
+            state: Foresight::new(&blueprint.lab.layout, reaction),
             computed: BTreeMap::new(),
             heard: 0,
             by_hand: 0,
@@ -39,35 +40,40 @@ impl Oriented {
     }
 
     /// Foresees the next step.
-    pub(crate) fn foresee(&mut self) {
+    pub(super) fn foresee(&mut self) {
         self.ahead = Some(self.stepper.advance());
     }
 
     /// How often some view has changed.
-    pub(crate) fn heard(&self) -> u64 {
+    pub(super) fn heard(&self) -> u64 {
         self.heard
     }
 
     /// Messages so far.
-    pub(crate) fn told(&self) -> Told {
+    pub(super) fn told(&self) -> Told {
         self.state.told()
     }
 
     /// Lab time at which the next message is handled.
-    pub(crate) fn next_ns(&self) -> Option<u64> {
+    pub(super) fn next_ns(&self) -> Option<u64> {
         self.state.next_ns()
     }
 
     /// The step that was foreseen last is in force: what is otherwise gets noticed.
-    pub(crate) fn begin(&mut self, wiring: &Wiring, actual: &Snapshot) {
+    pub(super) fn begin(&mut self, layout: &Layout, actual: &Snapshot, failed: &FailedEdges) {
         self.arrive();
-        self.notice(wiring, actual, actual.t_ns);
+        self.notice(layout, actual, actual.t_ns, failed);
     }
 
-    /// As [`Oriented::begin`] before lab time runs: what is broken then is known to all.
-    pub(crate) fn begin_knowing(&mut self, wiring: &Wiring, actual: &Snapshot) {
+    /// As [`LinkState::begin`] before lab time runs: what is broken then is known to all.
+    pub(super) fn begin_knowing(
+        &mut self,
+        layout: &Layout,
+        actual: &Snapshot,
+        failed: &FailedEdges,
+    ) {
         self.arrive();
-        self.notice(wiring, actual, 0);
+        self.notice(layout, actual, 0, failed);
         self.hear(u64::MAX);
     }
 
@@ -80,21 +86,26 @@ impl Oriented {
     }
 
     /// Links failed or healed by hand since are noticed, and messages handled that have arrived by lab time `now_ns`.
-    pub(crate) fn react(&mut self, wiring: &Wiring, actual: &Snapshot, now_ns: u64) {
-        if self.by_hand != wiring.failed.version() {
-            self.notice(wiring, actual, now_ns);
+    pub(super) fn react(
+        &mut self,
+        layout: &Layout,
+        actual: &Snapshot,
+        now_ns: u64,
+        failed: &FailedEdges,
+    ) {
+        if self.by_hand != failed.version() {
+            self.notice(layout, actual, now_ns, failed);
         }
         self.hear(now_ns);
     }
 
-    fn notice(&mut self, wiring: &Wiring, actual: &Snapshot, now_ns: u64) {
-        if self.by_hand != wiring.failed.version() {
-            self.by_hand = wiring.failed.version();
+    fn notice(&mut self, layout: &Layout, actual: &Snapshot, now_ns: u64, failed: &FailedEdges) {
+        if self.by_hand != failed.version() {
+            self.by_hand = failed.version();
             self.computed.clear();
         }
-        let rest = wiring.failed.without(actual);
+        let rest = failed.without(actual);
         let actual = rest.as_ref().unwrap_or(actual);
-        let layout = &wiring.lab.layout;
         self.state.notice(layout, &self.now, actual, now_ns);
     }
 
@@ -103,7 +114,7 @@ impl Oriented {
     }
 
     /// Every node's routes by its own view, for the step in force or the one foreseen last.
-    pub(crate) fn routes(
+    pub(super) fn routes(
         &mut self,
         layout: &Layout,
         actual: &Snapshot,

@@ -1,35 +1,29 @@
-//! What of a step happens at its time, and what goes only when it has drained.
+//! What of a step happens at its time; what goes when it has drained.
 
 use constel_link::{EdgeChange, PortId};
 use constel_topology::{Delta, Layout, Snapshot};
 
 /// A delta, divided.
-pub(crate) struct Parted {
+pub(super) struct Parted {
     /// Changes of the edge table at the step's time.
-    pub(crate) now: Vec<EdgeChange>,
+    pub(super) now: Vec<EdgeChange>,
     /// Edges that go with them.
-    pub(crate) gone: Vec<(PortId, PortId)>,
+    pub(super) gone: Vec<(PortId, PortId)>,
     /// Removals that wait until the routes lead round the edges.
-    pub(crate) later: Vec<EdgeChange>,
+    pub(super) later: Vec<EdgeChange>,
     /// The edges they remove.
-    pub(crate) gone_later: Vec<(PortId, PortId)>,
+    pub(super) gone_later: Vec<(PortId, PortId)>,
 }
 
-/// With draining (`drain_ns` above 0), edges that go because the sky turns leave later; those that break leave at once,
-/// for nobody foresaw it. Times are shifted by `shift_ns`.
-pub(crate) fn part(
-    layout: &Layout,
-    snapshot: &Snapshot,
-    delta: &Delta,
-    drain_ns: u64,
-    shift_ns: u64,
-) -> Parted {
-    let drains = |from, to| drain_ns > 0 && !snapshot.broken.cuts(layout, from, to);
-    let (later, now) = delta.changes(shift_ns).partition(
-        |change| matches!(change, EdgeChange::Remove { from, to } if drains(*from, *to)),
-    );
+/// With draining, edges that go because the sky turns leave later; those that break leave at once,
+/// for nobody foresaw it.
+pub(super) fn part(layout: &Layout, snapshot: &Snapshot, delta: &Delta, drains: bool) -> Parted {
+    let waits = |from, to| drains && !snapshot.broken.cuts(layout, from, to);
+    let (later, now) = delta
+        .changes(0)
+        .partition(|change| matches!(change, EdgeChange::Remove { from, to } if waits(*from, *to)));
     let removed = delta.removed.iter().copied();
-    let (gone_later, gone) = removed.partition(|(from, to)| drains(*from, *to));
+    let (gone_later, gone) = removed.partition(|(from, to)| waits(*from, *to));
     Parted {
         now,
         gone,
@@ -41,14 +35,14 @@ pub(crate) fn part(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nodes::wiring::tests::iridium;
+    use crate::testing::iridium;
     use constel_topology::diff;
 
     #[test]
     fn what_breaks_goes_at_once_and_what_sets_drains() {
-        let wiring = iridium();
-        let layout = &wiring.lab.layout;
-        let before = wiring.lab.stepper().advance();
+        let blueprint = iridium();
+        let layout = &blueprint.lab.layout;
+        let before = blueprint.lab.stepper().advance();
         let link = |e: &&constel_topology::Edge| layout.isl_of_port(e.from).is_some();
         let mut lasers = before.edges.iter().filter(link).map(|e| (e.from, e.to));
         let sets = lasers.next().unwrap();
@@ -71,7 +65,7 @@ mod tests {
         });
         let delta = diff(layout, &before, &after);
 
-        let drained = part(layout, &after, &delta, 1, 0);
+        let drained = part(layout, &after, &delta, true);
         let mut waiting = both(sets).to_vec();
         waiting.sort_unstable();
         assert_eq!(drained.gone_later, waiting);
@@ -85,7 +79,7 @@ mod tests {
         };
         assert_eq!(removals(&drained.now), drained.gone.len());
 
-        let at_once = part(layout, &after, &delta, 0, 0);
+        let at_once = part(layout, &after, &delta, false);
         assert!(at_once.later.is_empty() && at_once.gone_later.is_empty());
         assert_eq!(at_once.gone, delta.removed);
     }

@@ -1,0 +1,208 @@
+//! The kernels of one machine's nodes: what they are told and what they are asked.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use constel_host::netlink::{
+    AddressSpec, Batch, InstalledRoute, IpPrefix, Mac, NeighbourSpec, NextHop,
+    Route as KernelRoute, RouteTarget,
+};
+use constel_plan::{
+    Adjacency, Blueprint, Goal, LOOPBACK_IFINDEX, Neighbour, NodeSetup, RouteRow, node_ifindex,
+};
+use constel_routing::Loopback;
+use constel_routing::walk::Route;
+use constel_runtime::Node;
+use constel_topology::NodeId;
+
+use crate::error::EngineError;
+use crate::routing::forwarding::Forwarding;
+
+/// Nodes that exist, with the map that packets in transit go by, where there is one.
+pub(crate) struct Kernels {
+    pub(crate) blueprint: Arc<Blueprint>,
+    /// By node number.
+    pub(crate) nodes: Vec<Box<dyn Node>>,
+    /// `None`: packets go by the kernels' tables.
+    pub(crate) forwarding: Option<Arc<Forwarding>>,
+}
+
+impl Kernels {
+    /// One node's kernel.
+    pub(crate) fn node(&self, node: NodeId) -> &dyn Node {
+        self.nodes[node.index()].as_ref()
+    }
+
+    /// Everything a node has in its tables.
+    ///
+    /// # Errors
+    /// When its kernel does not answer.
+    pub(crate) fn installed(&self, node: NodeId) -> Result<Vec<InstalledRoute>, EngineError> {
+        Ok(self.node(node).routes()?)
+    }
+
+    /// How a node forwards packets of others to an address by the map, if it does.
+    pub(crate) fn by_map(&self, node: NodeId, to: IpAddr) -> Option<Route> {
+        let forwarding = self.forwarding.as_ref()?;
+        forwarding.route(&self.blueprint.addresses, node, to)
+    }
+
+    /// Sends what was gathered for a node; its kernel has carried it out when this returns.
+    ///
+    /// # Errors
+    /// When the kernel refuses a part of it.
+    pub(crate) fn tell(&self, node: NodeId, batch: &mut Batch) -> Result<(), EngineError> {
+        Ok(self.node(node).tell(batch)?)
+    }
+
+    /// Nodes forget the far ends of links that went.
+    ///
+    /// # Errors
+    /// When a kernel refuses.
+    pub(crate) fn forget(&self, gone: &[Adjacency]) -> Result<(), EngineError> {
+        self.each_neighbour(gone, |batch, neighbour| {
+            batch
+                .delete_neighbour(&spec(neighbour))
+                .tolerate(rustix::io::Errno::NOENT.raw_os_error());
+        })
+    }
+
+    /// Nodes learn of the far ends of links that came.
+    ///
+    /// # Errors
+    /// When a kernel refuses.
+    pub(crate) fn learn(&self, come: &[Adjacency]) -> Result<(), EngineError> {
+        self.each_neighbour(come, |batch, neighbour| {
+            batch.replace_neighbour(&spec(neighbour));
+        })
+    }
+
+    fn each_neighbour(
+        &self,
+        ends: &[Adjacency],
+        ask: impl Fn(&mut Batch, &Neighbour),
+    ) -> Result<(), EngineError> {
+        let layout = &self.blueprint.lab.layout;
+        let mut batch = Batch::new();
+        for end in ends {
+            let port = layout.port(end.port);
+            for neighbour in self.blueprint.neighbours(port, end.far_port) {
+                ask(&mut batch, &neighbour);
+            }
+            self.tell(port.node, &mut batch)?;
+        }
+        Ok(())
+    }
+
+    /// Tells routes in this order; neighbouring rows of one node go together. Returns how many requests it took.
+    ///
+    /// # Errors
+    /// When a kernel refuses a route, or rows do not fit its format.
+    pub(crate) fn route(&self, rows: &[RouteRow]) -> Result<usize, EngineError> {
+        let mut batch = Batch::new();
+        let mut requests = 0;
+        for run in rows.chunk_by(|a, b| a.node == b.node) {
+            for row in run {
+                self.put(row, &mut batch)?;
+            }
+            self.tell(run[0].node, &mut batch)?;
+            requests += 1;
+        }
+        Ok(requests)
+    }
+
+    /// Where a route leads, and as whom the node sends that way.
+    fn ends_of(&self, row: &RouteRow) -> (Loopback, Loopback) {
+        let addresses = &self.blueprint.addresses;
+        let own = addresses.loopback(row.node);
+        match row.goal {
+            Goal::Node(destination) => (addresses.loopback(destination), own),
+            Goal::Path(end) => {
+                let paths = addresses.paths();
+                // What a pair's node sends to the other end of a path comes from its own end of it: answers then
+                // take the same path.
+                let at_the_end = paths.node(end.other()) == row.node;
+                let source = if at_the_end {
+                    paths.address(end.other())
+                } else {
+                    own
+                };
+                (paths.address(end), source)
+            }
+        }
+    }
+
+    /// The requests of one row, in every family spoken.
+    fn put(&self, row: &RouteRow, batch: &mut Batch) -> Result<(), EngineError> {
+        let Blueprint {
+            lab,
+            addresses,
+            families,
+            ..
+        } = self.blueprint.as_ref();
+        let (goal, source) = self.ends_of(row);
+        let target = |gateway_of: &dyn Fn(constel_link::PortId) -> Option<IpAddr>| {
+            let hop = |hop: constel_routing::graph::NextHop| {
+                let ifindex = node_ifindex(lab.layout.port(hop.port));
+                Some(NextHop::via(ifindex, gateway_of(hop.far_port)?))
+            };
+            let mut next: Vec<NextHop> = row.hops().filter_map(hop).collect();
+            match next.len() {
+                0 | 1 => next.pop().map(RouteTarget::Hop),
+                _ => Some(RouteTarget::Multipath(next)),
+            }
+        };
+        let v4 = families.ipv4.then(|| {
+            let gateway = |far| addresses.port(far).v4.map(|(a, _)| IpAddr::from(a));
+            let dst = IpPrefix::host(goal.v4.into());
+            (dst, target(&gateway), IpAddr::from(source.v4))
+        });
+        let v6 = families.ipv6.then(|| {
+            let gateway = |far| Some(IpAddr::from(addresses.port(far).v6_link_local));
+            let dst = IpPrefix::host(goal.v6.into());
+            (dst, target(&gateway), IpAddr::from(source.v6))
+        });
+        for (dst, target, source) in v4.into_iter().chain(v6) {
+            let Some(target) = target else { continue };
+            let mut route = KernelRoute::new(dst, target);
+            route.prefsrc = Some(source);
+            if row.set {
+                batch.replace_route(&route)?;
+            } else {
+                // Gone already is as good: the kernel drops routes together with what they lead over.
+                batch
+                    .delete_route(&route)?
+                    .tolerate(rustix::io::Errno::SRCH.raw_os_error());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn spec(neighbour: &Neighbour) -> NeighbourSpec {
+    NeighbourSpec {
+        ifindex: neighbour.ifindex,
+        addr: neighbour.address,
+        mac: Mac(neighbour.mac),
+    }
+}
+
+/// The requests that set a fresh node up.
+pub(crate) fn set_up(setup: &NodeSetup, batch: &mut Batch) {
+    batch.link_up(LOOPBACK_IFINDEX);
+    for address in &setup.loopback {
+        let prefix = IpPrefix::host(*address);
+        batch.add_address(&AddressSpec::new(LOOPBACK_IFINDEX, prefix));
+    }
+    for port in &setup.ports {
+        batch.link_up(port.ifindex);
+        if let Some((addr, len)) = port.address {
+            // The lengths of the address plan fit by construction.
+            let prefix = IpPrefix { addr, len };
+            batch.add_address(&AddressSpec::new(port.ifindex, prefix));
+        }
+        for neighbour in &port.neighbours {
+            batch.replace_neighbour(&spec(neighbour));
+        }
+    }
+}

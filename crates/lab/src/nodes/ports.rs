@@ -1,0 +1,191 @@
+//! How ports come into being: a veth pair each, one end in the node, the other in the link plane's namespaces.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use constel_drivers::forward::Forwarder;
+use constel_drivers::relay::{send_single_frames, send_tcp_trains};
+use constel_drivers::{DriverError, LinkPlane};
+use constel_host::netlink::{Batch, Mac, Socket, VethEnd};
+use constel_link::PortId;
+use constel_plan::{Blueprint, node_ifindex};
+use constel_topology::Port;
+
+use crate::error::EngineError;
+use crate::routing::forwarding::Forwarding;
+
+/// Largest frame above Ethernet, bytes.
+const MTU_BYTES: u32 = 1500;
+
+/// Interfaces of a dead namespace are removed by the kernel in its own time; not longer than this.
+const REMOVED_WITHIN: Duration = Duration::from_secs(120);
+
+/// Makes ports and hands them to the link plane. Used by several threads.
+pub(crate) trait PortMaker: Sync {
+    /// What one thread makes ports with.
+    fn hand(&self) -> Box<dyn PortHand + '_>;
+
+    /// Prepares a node's ports, from inside the node.
+    ///
+    /// # Errors
+    /// What the node's kernel refuses.
+    fn prepare(&self, ports: &[Port]) -> Result<(), EngineError>;
+
+    /// Takes ports that exist into the link plane.
+    ///
+    /// # Errors
+    /// What the link plane refuses.
+    fn attach(&self, ports: &[PortId]) -> Result<(), EngineError>;
+
+    /// Waits until none of these ports is left.
+    ///
+    /// # Errors
+    /// When the kernel does not remove them.
+    fn wait_removed(&self, ports: &[PortId]) -> Result<(), EngineError>;
+}
+
+/// Gathers ports and makes them together.
+pub(crate) trait PortHand {
+    /// One more port of a node whose namespace is open as `netns` until they are made.
+    ///
+    /// # Errors
+    /// When there is no place for it.
+    fn add(
+        &mut self,
+        blueprint: &Blueprint,
+        port: &Port,
+        netns: BorrowedFd<'_>,
+    ) -> Result<(), EngineError>;
+
+    /// Makes what was added.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    fn make(&mut self) -> Result<(), EngineError>;
+}
+
+/// Ports of a kernel.
+pub(crate) struct VethPorts<'a> {
+    pub(crate) plane: &'a LinkPlane,
+    /// Nodes send TCP's super-frames.
+    pub(crate) super_frames: bool,
+    /// Packets in transit go by a map.
+    pub(crate) forwarding: Option<Arc<Forwarding>>,
+}
+
+impl PortMaker for VethPorts<'_> {
+    fn hand(&self) -> Box<dyn PortHand + '_> {
+        Box::new(VethHand {
+            ports: self,
+            shards: BTreeMap::new(),
+        })
+    }
+
+    fn prepare(&self, ports: &[Port]) -> Result<(), EngineError> {
+        for port in ports {
+            // Rate, queue and loss act on frames, not on super-frames.
+            let set = if self.super_frames {
+                send_tcp_trains(port.name())
+            } else {
+                send_single_frames(port.name())
+            };
+            set.map_err(DriverError::from)?;
+            if let Some(forwarding) = &self.forwarding {
+                forwarding.attach(port)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn attach(&self, ports: &[PortId]) -> Result<(), EngineError> {
+        Ok(self.plane.attach(ports)?)
+    }
+
+    fn wait_removed(&self, ports: &[PortId]) -> Result<(), EngineError> {
+        let mut shards = BTreeMap::new();
+        for &port in ports {
+            let shard = self.plane.shard_ns(port)?;
+            if let std::collections::btree_map::Entry::Vacant(entry) =
+                shards.entry(shard.as_raw_fd())
+            {
+                entry.insert(Socket::open_in(shard)?);
+            }
+        }
+        let end = u32::try_from(ports.len()).unwrap_or(u32::MAX);
+        let host_ends = LinkPlane::host_ifindex(PortId(0))..LinkPlane::host_ifindex(PortId(end));
+        let end = Instant::now() + REMOVED_WITHIN;
+        for socket in shards.values_mut() {
+            let mut pause = Duration::from_millis(1);
+            while socket
+                .links()?
+                .iter()
+                .any(|link| host_ends.contains(&link.ifindex))
+            {
+                if Instant::now() > end {
+                    return Err(EngineError::Io {
+                        what: "the kernel does not remove the lab's interfaces".to_owned(),
+                        source: std::io::ErrorKind::TimedOut.into(),
+                    });
+                }
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(Duration::from_millis(20));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A netlink socket and a batch for each of the link plane's namespaces.
+struct VethHand<'a> {
+    ports: &'a VethPorts<'a>,
+    shards: BTreeMap<i32, (Socket, Batch)>,
+}
+
+impl PortHand for VethHand<'_> {
+    fn add(
+        &mut self,
+        blueprint: &Blueprint,
+        port: &Port,
+        netns: BorrowedFd<'_>,
+    ) -> Result<(), EngineError> {
+        let shard = self.ports.plane.shard_ns(port.id)?;
+        let (_, batch) = match self.shards.entry(shard.as_raw_fd()) {
+            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::btree_map::Entry::Vacant(entry) => {
+                entry.insert((Socket::open_in(shard)?, Batch::new()))
+            }
+        };
+        let host_name = format!("h{}", port.id.0);
+        let ours = VethEnd {
+            name: &host_name,
+            ifindex: Some(LinkPlane::host_ifindex(port.id)),
+            mtu: Some(MTU_BYTES),
+            up: true,
+            ..VethEnd::default()
+        };
+        // By its group the map knows the node.
+        let group = self.ports.forwarding.as_ref();
+        let theirs = VethEnd {
+            name: port.name(),
+            netns: Some(netns),
+            ifindex: Some(node_ifindex(port)),
+            mac: Some(Mac(blueprint.addresses.port(port.id).mac)),
+            mtu: Some(MTU_BYTES),
+            group: group.map(|_| Forwarder::group(port.node.0)),
+            ..VethEnd::default()
+        };
+        batch.create_veth(&ours, &theirs)?;
+        Ok(())
+    }
+
+    fn make(&mut self) -> Result<(), EngineError> {
+        for (socket, batch) in self.shards.values_mut() {
+            if !batch.is_empty() {
+                socket.send(batch)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,150 @@
+//! Bring-up of nodes without a kernel: what fails on the way leaves nothing.
+
+use std::collections::BTreeSet;
+use std::os::fd::BorrowedFd;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use constel_link::PortId;
+use constel_plan::Blueprint;
+use constel_runtime::memory::MemoryRuntime;
+use constel_topology::Port;
+
+use crate::error::EngineError;
+use crate::nodes::builder::Builder;
+use crate::nodes::kernels::Kernels;
+use crate::nodes::ports::{PortHand, PortMaker};
+use crate::progress::{Progress, Stage};
+use crate::testing::iridium;
+
+/// Ports that are only written down.
+#[derive(Default)]
+struct PaperPorts {
+    made: Mutex<BTreeSet<PortId>>,
+    attached: Mutex<BTreeSet<PortId>>,
+    prepared: AtomicUsize,
+    /// The port whose making is refused.
+    refused: Option<PortId>,
+}
+
+impl PortMaker for PaperPorts {
+    fn hand(&self) -> Box<dyn PortHand + '_> {
+        Box::new(PaperHand {
+            ports: self,
+            added: Vec::new(),
+        })
+    }
+
+    fn prepare(&self, ports: &[Port]) -> Result<(), EngineError> {
+        self.prepared.fetch_add(ports.len(), Ordering::AcqRel);
+        let made = self.made.lock().unwrap();
+        assert!(
+            ports.iter().all(|port| made.contains(&port.id)),
+            "made before"
+        );
+        Ok(())
+    }
+
+    fn attach(&self, ports: &[PortId]) -> Result<(), EngineError> {
+        self.attached.lock().unwrap().extend(ports);
+        Ok(())
+    }
+
+    fn wait_removed(&self, _: &[PortId]) -> Result<(), EngineError> {
+        Ok(())
+    }
+}
+
+struct PaperHand<'a> {
+    ports: &'a PaperPorts,
+    added: Vec<PortId>,
+}
+
+impl PortHand for PaperHand<'_> {
+    fn add(&mut self, _: &Blueprint, port: &Port, _: BorrowedFd<'_>) -> Result<(), EngineError> {
+        self.added.push(port.id);
+        Ok(())
+    }
+
+    fn make(&mut self) -> Result<(), EngineError> {
+        if self
+            .ports
+            .refused
+            .is_some_and(|port| self.added.contains(&port))
+        {
+            return Err(EngineError::Interrupted);
+        }
+        let mut made = self.ports.made.lock().unwrap();
+        for port in self.added.drain(..) {
+            assert!(made.insert(port), "{port} is made once");
+        }
+        Ok(())
+    }
+}
+
+struct Silent;
+
+impl Progress for Silent {
+    fn stage(&self, _: &str, _: u64, _: u64, _: &str) {}
+    fn say(&self, _: &str) {}
+}
+
+fn build(runtime: &MemoryRuntime, ports: &PaperPorts) -> Result<Kernels, EngineError> {
+    let blueprint = iridium();
+    let builder = Builder {
+        blueprint: &blueprint,
+        runtime,
+        ports,
+    };
+    let nodes = builder.build(&Stage::begin(&Silent, "nodes", 80))?;
+    Ok(Kernels {
+        nodes,
+        blueprint: std::sync::Arc::new(blueprint),
+        forwarding: None,
+    })
+}
+
+#[test]
+fn every_node_has_its_ports_and_going_down_leaves_nothing() {
+    let (runtime, ports) = (MemoryRuntime::default(), PaperPorts::default());
+    let kernels = build(&runtime, &ports).unwrap();
+    let layout = &kernels.blueprint.lab.layout;
+    assert_eq!(kernels.nodes.len(), layout.nodes().len());
+    assert_eq!(runtime.alive(), layout.nodes().len());
+    let all: BTreeSet<PortId> = layout.ports().iter().map(|port| port.id).collect();
+    assert_eq!(*ports.made.lock().unwrap(), all);
+    assert_eq!(*ports.attached.lock().unwrap(), all);
+    assert_eq!(ports.prepared.load(Ordering::Acquire), all.len());
+    drop(kernels);
+    assert_eq!(runtime.alive(), 0);
+}
+
+#[test]
+fn a_runtime_that_fails_at_the_37th_node_leaves_nothing() {
+    let (runtime, ports) = (MemoryRuntime::default(), PaperPorts::default());
+    runtime.fail_at_node(37);
+    let error = build(&runtime, &ports).err().unwrap();
+    assert!(error.to_string().contains("node 37"), "{error}");
+    assert_eq!(runtime.alive(), 0);
+    assert!(ports.attached.lock().unwrap().is_empty());
+}
+
+#[test]
+fn a_node_that_refuses_its_setup_ends_the_bring_up() {
+    let (runtime, ports) = (MemoryRuntime::default(), PaperPorts::default());
+    runtime.fail_at_request(20);
+    let error = build(&runtime, &ports).err().unwrap();
+    assert!(error.to_string().contains("batch 20"), "{error}");
+    assert_eq!(runtime.alive(), 0);
+}
+
+#[test]
+fn a_port_that_cannot_be_made_ends_the_bring_up() {
+    let runtime = MemoryRuntime::default();
+    let ports = PaperPorts {
+        refused: Some(PortId(40)),
+        ..PaperPorts::default()
+    };
+    assert!(build(&runtime, &ports).is_err());
+    assert_eq!(runtime.alive(), 0);
+}

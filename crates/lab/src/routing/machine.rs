@@ -1,0 +1,102 @@
+//! The applier of this machine: its link plane, its nodes' kernels and its map.
+
+use std::sync::Arc;
+
+use constel_drivers::{LinkHandle, PendingUpdate};
+use constel_link::{EdgeChange, EdgeUpdate};
+use constel_plan::{
+    Adjacency, Applier, EdgesApplied, RouteRow, RoutesApplied, RoutesPlan, at_clock,
+};
+
+use crate::answers::impair;
+use crate::clock::mono_ns;
+use crate::error::EngineError;
+use crate::nodes::kernels::Kernels;
+
+/// Makes this machine's kernels equal a plan.
+pub(crate) struct Machine {
+    kernels: Arc<Kernels>,
+    links: Arc<LinkHandle>,
+    /// Lab time zero by the machine's clock; 0 until lab time runs.
+    zero_ns: u64,
+}
+
+impl Machine {
+    /// Lab time stands still.
+    pub(crate) fn new(kernels: Arc<Kernels>, links: Arc<LinkHandle>) -> Self {
+        Self {
+            kernels,
+            links,
+            zero_ns: 0,
+        }
+    }
+}
+
+/// An update of the edge table under way, and when it was due by the machine's clock.
+pub(crate) struct Submitted {
+    update: PendingUpdate,
+    due_ns: Option<u64>,
+}
+
+impl Applier for Machine {
+    type Error = EngineError;
+    type Pending = Submitted;
+
+    fn start(&mut self, zero_ns: u64, glide: &[EdgeChange]) -> Result<(), EngineError> {
+        self.zero_ns = zero_ns;
+        let pending = self.submit_edges(glide, Some(0))?;
+        self.edges_applied(pending)?;
+        // Laws of time begin with lab time.
+        impair::put_profiles(&self.kernels.blueprint, &self.links, zero_ns)
+    }
+
+    fn submit_edges(
+        &mut self,
+        changes: &[EdgeChange],
+        at_ns: Option<u64>,
+    ) -> Result<Submitted, EngineError> {
+        let changes = at_clock(changes, self.zero_ns);
+        let due_ns = at_ns.map(|at_ns| self.zero_ns + at_ns);
+        Ok(Submitted {
+            update: self.links.submit(EdgeUpdate { changes }, due_ns)?,
+            due_ns,
+        })
+    }
+
+    fn edges_applied(&mut self, pending: Submitted) -> Result<EdgesApplied, EngineError> {
+        let applied = pending.update.wait()?;
+        Ok(EdgesApplied {
+            took_ns: applied.took_ns,
+            late_ns: pending
+                .due_ns
+                .map_or(0, |due_ns| applied.at_ns.saturating_sub(due_ns)),
+        })
+    }
+
+    fn put_map(&mut self, rows: &[RouteRow]) {
+        if let Some(forwarding) = &self.kernels.forwarding {
+            let layout = &self.kernels.blueprint.lab.layout;
+            rows.iter().for_each(|row| forwarding.put(layout, row));
+        }
+    }
+
+    fn forget(&mut self, gone: &[Adjacency]) -> Result<(), EngineError> {
+        self.kernels.forget(gone)
+    }
+
+    fn learn(&mut self, come: &[Adjacency]) -> Result<(), EngineError> {
+        self.kernels.learn(come)
+    }
+
+    fn install_routes(&mut self, routes: &RoutesPlan) -> Result<RoutesApplied, EngineError> {
+        let (first, rest) = routes.rows.split_at(routes.first);
+        let mut requests = self.kernels.route(first)?;
+        let mut stood_ns = mono_ns();
+        requests += self.kernels.route(rest)?;
+        if !routes.paths.is_empty() {
+            requests += self.kernels.route(&routes.paths)?;
+            stood_ns = mono_ns();
+        }
+        Ok(RoutesApplied { requests, stood_ns })
+    }
+}

@@ -1,0 +1,95 @@
+//! The side that makes kernels equal a plan.
+
+use constel_link::EdgeChange;
+
+use crate::step_plan::{Adjacency, RouteRow, RoutesPlan, StepPlan};
+
+/// What an update of the edge table took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EdgesApplied {
+    /// The link plane's own time for it, between two frames, nanoseconds.
+    pub took_ns: u64,
+    /// How long after its time it took effect, nanoseconds.
+    pub late_ns: u64,
+}
+
+/// What telling routes took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RoutesApplied {
+    /// Requests to kernels: neighbouring changes of one node go together.
+    pub requests: usize,
+    /// When all that is sent took its new way, nanoseconds of the machine's clock.
+    pub stood_ns: u64,
+}
+
+/// Makes one machine's kernels equal the plan it is given. It decides nothing: a machine that is given its
+/// [share](StepPlan::share) of a plan and one that records what it is given are both appliers.
+pub trait Applier {
+    /// What a kernel refuses.
+    type Error;
+    /// An update of the edge table that was handed over and may not have taken effect yet.
+    type Pending;
+
+    /// Lab time zero is this instant of the machine's clock: from then on `glide` holds, whose delays glide, and
+    /// laws of time run. Until then, lab time stands still. Returns when it is so.
+    ///
+    /// # Errors
+    /// When the link plane refuses.
+    fn start(&mut self, zero_ns: u64, glide: &[EdgeChange]) -> Result<(), Self::Error>;
+
+    /// Hands over changes of edges that take effect in one instant: at lab time `at_ns`, or at once. Does not wait.
+    ///
+    /// # Errors
+    /// When the link plane refuses; then nothing of it takes effect.
+    fn submit_edges(
+        &mut self,
+        changes: &[EdgeChange],
+        at_ns: Option<u64>,
+    ) -> Result<Self::Pending, Self::Error>;
+
+    /// Waits until they have taken effect.
+    ///
+    /// # Errors
+    /// When they could not.
+    fn edges_applied(&mut self, pending: Self::Pending) -> Result<EdgesApplied, Self::Error>;
+
+    /// Tells the map that packets in transit go by, where there is one.
+    fn put_map(&mut self, rows: &[RouteRow]);
+
+    /// Nodes forget far ends that went.
+    ///
+    /// # Errors
+    /// When a kernel refuses.
+    fn forget(&mut self, gone: &[Adjacency]) -> Result<(), Self::Error>;
+
+    /// Nodes learn of far ends that came, so that no frame waits for ARP or neighbour discovery.
+    ///
+    /// # Errors
+    /// When a kernel refuses.
+    fn learn(&mut self, come: &[Adjacency]) -> Result<(), Self::Error>;
+
+    /// Tells the kernels, in the plan's order. The map was told before.
+    ///
+    /// # Errors
+    /// When a kernel refuses a route: what is installed is then not what was planned.
+    fn install_routes(&mut self, routes: &RoutesPlan) -> Result<RoutesApplied, Self::Error>;
+
+    /// Carries a whole plan out, now: what a machine does that joins late, or before lab time runs.
+    ///
+    /// # Errors
+    /// The first refusal.
+    fn apply_now(&mut self, plan: &StepPlan) -> Result<RoutesApplied, Self::Error> {
+        let edges = self.submit_edges(&plan.edges, None)?;
+        self.edges_applied(edges)?;
+        self.put_map(&plan.routes.rows);
+        self.forget(&plan.forget)?;
+        self.learn(&plan.learn)?;
+        let routed = self.install_routes(&plan.routes)?;
+        if !plan.drain.is_empty() {
+            let gone = self.submit_edges(&plan.drain, None)?;
+            self.edges_applied(gone)?;
+            self.forget(&plan.forget_drained)?;
+        }
+        Ok(routed)
+    }
+}

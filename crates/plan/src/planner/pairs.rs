@@ -1,0 +1,150 @@
+//! Disjoint paths of pairs: found at every step, planned by difference, and counted.
+
+use constel_link::PortId;
+use constel_routing::disjoint::delay_ns;
+use constel_routing::graph::PathHop;
+use constel_routing::{Graph, PathChange, PathPair, PathRoutes};
+
+use super::routes::Moment;
+use crate::blueprint::Blueprint;
+
+/// The paths of all pairs: by pair, in order of delay.
+type Found = Vec<Vec<Vec<PathHop>>>;
+
+/// Routes to the ends of paths as they were planned last, and what was seen of the paths.
+pub(super) struct Pairs {
+    held: PathRoutes,
+    seen: Vec<PairSeen>,
+    news: Vec<PathsNews>,
+}
+
+/// What the steps saw of one pair.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PairSeen {
+    /// How many paths there were when somebody was told last; at first as many as were asked for.
+    told: usize,
+    /// Steps with so many paths: with none, one, and so on up to as many as were asked for.
+    pub steps_by_paths: Vec<usize>,
+    /// The paths, in order of delay.
+    pub paths: Vec<PathSeen>,
+}
+
+/// What the steps saw of one path.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PathSeen {
+    hops: Vec<(PortId, PortId)>,
+    /// Steps at which its nodes were others than before.
+    pub changes: usize,
+    /// One-way delay at the beginning of each step that had it, nanoseconds.
+    pub delays_ns: Vec<f64>,
+}
+
+/// A pair has more or fewer paths than before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathsNews {
+    /// Lab time, nanoseconds.
+    pub t_ns: u64,
+    /// The pair's number.
+    pub pair: usize,
+    /// How many it has now.
+    pub found: usize,
+}
+
+/// Paths of a step and the way there.
+pub(super) struct PlannedPaths {
+    t_ns: u64,
+    moment: Moment,
+    found: Found,
+    held: PathRoutes,
+    /// In the order that makes no loops.
+    pub(super) changes: Vec<PathChange>,
+}
+
+impl Pairs {
+    /// Nothing planned yet; `None` when no pair wants paths.
+    pub(super) fn wanted(blueprint: &Blueprint) -> Option<Self> {
+        let pairs = blueprint.addresses.paths().pairs();
+        let seen = pairs.iter().map(|pair| PairSeen {
+            told: usize::from(pair.paths),
+            steps_by_paths: vec![0; usize::from(pair.paths) + 1],
+            paths: vec![PathSeen::default(); usize::from(pair.paths)],
+        });
+        (!pairs.is_empty()).then(|| Self {
+            held: PathRoutes::default(),
+            seen: seen.collect(),
+            news: Vec::new(),
+        })
+    }
+
+    /// The paths of a graph, whose step begins at `t_ns`, and what must change for them.
+    pub(super) fn plan(
+        &self,
+        blueprint: &Blueprint,
+        graph: &Graph,
+        t_ns: u64,
+        moment: Moment,
+    ) -> PlannedPaths {
+        let pairs = blueprint.addresses.paths().pairs();
+        let paths_of = |pair: &PathPair| {
+            let [from, to] = pair.ends;
+            graph.disjoint(from, to, usize::from(pair.paths))
+        };
+        let found: Found = pairs.iter().map(paths_of).collect();
+        // Within a step what a path has left is still needed by what is under way.
+        let (held, changes) = self.held.follow(pairs, &found, moment == Moment::Step);
+        PlannedPaths {
+            t_ns,
+            moment,
+            found,
+            held,
+            changes,
+        }
+    }
+
+    /// The plan is in the kernels: counts it.
+    pub(super) fn installed(&mut self, planned: PlannedPaths) {
+        for (pair, (seen, paths)) in self.seen.iter_mut().zip(&planned.found).enumerate() {
+            if seen.told != paths.len() {
+                seen.told = paths.len();
+                self.news.push(PathsNews {
+                    t_ns: match planned.moment {
+                        Moment::Step => planned.t_ns,
+                        Moment::Within(now_ns) => now_ns,
+                    },
+                    pair,
+                    found: paths.len(),
+                });
+            }
+            if planned.moment == Moment::Step {
+                seen.count(paths);
+            }
+        }
+        self.held = planned.held;
+    }
+
+    /// Pairs that have more or fewer paths than when last asked.
+    pub(super) fn take_news(&mut self) -> Vec<PathsNews> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// What the steps saw of each pair.
+    pub(super) fn seen(&self) -> &[PairSeen] {
+        &self.seen
+    }
+}
+
+impl PairSeen {
+    /// One more step, with these paths.
+    fn count(&mut self, paths: &[Vec<PathHop>]) {
+        let first = self.steps_by_paths.iter().all(|steps| *steps == 0);
+        self.steps_by_paths[paths.len()] += 1;
+        for (at, row) in self.paths.iter_mut().enumerate() {
+            let path = paths.get(at);
+            let hops = path.into_iter().flatten();
+            let hops: Vec<_> = hops.map(|hop| (hop.port, hop.far_port)).collect();
+            row.changes += usize::from(!first && hops != row.hops);
+            row.hops = hops;
+            row.delays_ns.extend(path.map(|path| delay_ns(path) as f64));
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Computed routing: shortest paths of each step, and what must change for them.
+
+use constel_routing::foresight::Reaction;
+use constel_routing::graph::NextHop;
+use constel_routing::{
+    Graph, GroundTransit, Metric, PathChange, RouteChange, Routes, Rule, ends_first,
+};
+use constel_scenario::model::{ComputedRouting, Destinations, Forwarding, Metric as Asked};
+use constel_topology::{Layout, NodeId, NodeKind, Snapshot};
+use constel_units::TimeSpan;
+
+use super::link_state::LinkState;
+use super::pairs::{Pairs, PlannedPaths};
+use crate::blueprint::Blueprint;
+use crate::failed::FailedEdges;
+use crate::step_plan::{Goal, RouteRow, RoutesPlan};
+
+/// The routes of all nodes as they were planned last.
+pub(super) struct RoutePlanner {
+    destinations: Vec<NodeId>,
+    rule: Rule,
+    /// Whether packets in transit go by the link plane's map.
+    by_map: bool,
+    planned: Routes,
+    /// What they were computed from.
+    version: Version,
+    /// Where nodes hear of failures by messages.
+    pub(super) link_state: Option<LinkState>,
+    /// Where pairs have disjoint paths; then everybody knows of failures at once.
+    pub(super) pairs: Option<Pairs>,
+}
+
+/// The nodes that computed routes lead to.
+#[must_use]
+pub fn destinations(layout: &Layout, asked: &ComputedRouting) -> Vec<NodeId> {
+    let all = asked.destinations == Destinations::All;
+    let wanted = layout.nodes().iter();
+    let wanted = wanted.filter(|node| all || node.kind != NodeKind::Satellite);
+    wanted.map(|node| node.id).collect()
+}
+
+/// What routes are wanted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Moment {
+    /// For a step as a whole, from its time on.
+    Step,
+    /// For what is left of a step after something changed at this lab time, nanoseconds.
+    Within(u64),
+}
+
+/// Changes of links failed by hand, where everybody knows of them at once; changes of what nodes have heard elsewhere.
+type Version = u64;
+
+/// Routes of a step, and the way there from those planned before.
+pub struct PlannedRoutes {
+    /// What the kernels must be told.
+    pub plan: RoutesPlan,
+    routes: Routes,
+    version: Version,
+    paths: Option<PlannedPaths>,
+}
+
+impl RoutePlanner {
+    /// Nothing planned yet.
+    pub(super) fn new(blueprint: &Blueprint, asked: &ComputedRouting) -> Self {
+        Self {
+            destinations: destinations(&blueprint.lab.layout, asked),
+            rule: Rule {
+                metric: match asked.metric {
+                    Asked::Delay => Metric::Delay,
+                    Asked::Hops => Metric::Hops,
+                },
+                paths: asked.paths,
+            },
+            by_map: asked.forwarding != Forwarding::Tables,
+            planned: Routes::default(),
+            version: 0,
+            link_state: asked.reaction.map(|r| {
+                let ns = |span: TimeSpan| span.ns().unsigned_abs();
+                let reaction = Reaction {
+                    detect_ns: ns(r.detect),
+                    processing_ns: ns(r.processing),
+                    reach_hops: r.reach.map(u32::from),
+                };
+                LinkState::new(blueprint, reaction)
+            }),
+            pairs: Pairs::wanted(blueprint),
+        }
+    }
+
+    fn version(&self, failed: &FailedEdges) -> Version {
+        let heard = self.link_state.as_ref().map(LinkState::heard);
+        heard.unwrap_or_else(|| failed.version())
+    }
+
+    /// Before the routes of lab time zero are planned.
+    pub(super) fn begin_knowing(
+        &mut self,
+        layout: &Layout,
+        snapshot: &Snapshot,
+        failed: &FailedEdges,
+    ) {
+        if let Some(link_state) = &mut self.link_state {
+            link_state.foresee();
+            link_state.begin_knowing(layout, snapshot, failed);
+        }
+    }
+
+    /// The next step is about to be planned.
+    pub(super) fn foresee(&mut self) {
+        if let Some(link_state) = &mut self.link_state {
+            link_state.foresee();
+        }
+    }
+
+    /// A step is in force, its routes in the kernels.
+    pub(super) fn begin(&mut self, layout: &Layout, snapshot: &Snapshot, failed: &FailedEdges) {
+        if let Some(link_state) = &mut self.link_state {
+            link_state.begin(layout, snapshot, failed);
+        }
+    }
+
+    /// Whether routes must be planned anew at lab time `now_ns` of a step, for links failed or healed by hand, or
+    /// messages that nodes have heard.
+    pub(super) fn outdated(
+        &mut self,
+        layout: &Layout,
+        snapshot: &Snapshot,
+        now_ns: u64,
+        failed: &FailedEdges,
+    ) -> bool {
+        if let Some(link_state) = &mut self.link_state {
+            link_state.react(layout, snapshot, now_ns, failed);
+        }
+        self.version(failed) != self.version
+    }
+
+    /// Whether what was planned is still what is to be installed.
+    pub(super) fn holds(&self, planned: &PlannedRoutes, failed: &FailedEdges) -> bool {
+        self.version(failed) == planned.version
+    }
+
+    /// What must change for `snapshot`, without the links failed by hand.
+    pub(super) fn plan(
+        &mut self,
+        blueprint: &Blueprint,
+        snapshot: &Snapshot,
+        moment: Moment,
+        failed: &FailedEdges,
+    ) -> PlannedRoutes {
+        let version = self.version(failed);
+        let layout = &blueprint.lab.layout;
+        let rest = failed.without(snapshot);
+        let snapshot = rest.as_ref().unwrap_or(snapshot);
+        let mut paths = None;
+        let routes = match &mut self.link_state {
+            Some(state) => state.routes(layout, snapshot, &self.destinations, self.rule),
+            None => {
+                let graph = Graph::new(layout, snapshot, GroundTransit::Never);
+                let pairs = self.pairs.as_ref();
+                paths = pairs.map(|p| p.plan(blueprint, &graph, snapshot.t_ns, moment));
+                Routes::compute_by(&graph, &self.destinations, self.rule)
+            }
+        };
+        let mut changes = routes.changes_from(&self.planned, &blueprint.addresses);
+        let mut first = changes.len();
+        if self.by_map {
+            let ends = ends_first(&mut changes, layout);
+            // Where all who are spoken to are such, nothing waits for the others but what the map does not forward.
+            if !self.destinations.iter().any(|d| layout.is_transit(*d)) {
+                first = ends;
+            }
+        }
+        let rows = changes.iter().map(|change| self.row(change)).collect();
+        let path_rows = paths.as_ref().map_or_else(Vec::new, |planned| {
+            planned.changes.iter().map(path_row).collect()
+        });
+        PlannedRoutes {
+            plan: RoutesPlan {
+                first,
+                rows,
+                paths: path_rows,
+            },
+            routes,
+            version,
+            paths,
+        }
+    }
+
+    /// As [`RoutePlanner::plan`] for empty kernels: nothing is forwarded yet, so order does not matter, and each
+    /// node gets all its routes in one go.
+    pub(super) fn plan_first(
+        &mut self,
+        blueprint: &Blueprint,
+        snapshot: &Snapshot,
+        failed: &FailedEdges,
+    ) -> PlannedRoutes {
+        let mut planned = self.plan(blueprint, snapshot, Moment::Step, failed);
+        let RoutesPlan { first, rows, paths } = &mut planned.plan;
+        // Ends stay first where they are told first.
+        rows[..*first].sort_by_key(|row| row.node);
+        rows[*first..].sort_by_key(|row| row.node);
+        paths.sort_by_key(|row| row.node);
+        planned
+    }
+
+    /// The plan is in the kernels.
+    pub(super) fn installed(&mut self, planned: PlannedRoutes) {
+        self.planned = planned.routes;
+        self.version = planned.version;
+        if let (Some(pairs), Some(paths)) = (&mut self.pairs, planned.paths) {
+            pairs.installed(paths);
+        }
+    }
+
+    fn row(&self, change: &RouteChange) -> RouteRow {
+        let (node, goal) = (change.node, Goal::Node(change.destination));
+        let row = |set, mut hops: Box<dyn Iterator<Item = NextHop> + '_>| RouteRow {
+            node,
+            goal,
+            set,
+            hop: hops.next().unwrap_or_else(|| {
+                unreachable!("a route that comes or goes leads somewhere: {change:?}")
+            }),
+            others: hops.collect(),
+        };
+        if change.via.is_some() {
+            let hops = change.vias().map(|via| NextHop {
+                port: via.port,
+                far_port: via.far_port,
+            });
+            row(true, Box::new(hops))
+        } else {
+            // What goes is named whole, so that nothing else can be hit.
+            row(false, Box::new(self.planned.hops(node, change.destination)))
+        }
+    }
+}
+
+fn path_row(change: &PathChange) -> RouteRow {
+    RouteRow {
+        node: change.node,
+        goal: Goal::Path(change.goal),
+        set: change.set,
+        hop: change.hop,
+        others: Vec::new(),
+    }
+}

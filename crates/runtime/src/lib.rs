@@ -1,0 +1,129 @@
+//! What makes nodes real.
+//!
+//! A [`NodeRuntime`] makes many nodes at a time; ports are made into their namespaces; each is then
+//! [finished](FreshNode::finish) from inside and is a [`Node`]: it is told requests, asked for its routes, and
+//! starts programs. Dropping a node removes it, so that whatever ends a lab leaves none behind.
+//!
+//! [`netns`] is a network namespace held by a descriptor. [`memory`] keeps everything in this process: bring-up,
+//! failures on the way and take-down are tested with it, without root.
+//!
+//! ```
+//! use constel_runtime::memory::MemoryRuntime;
+//! use constel_runtime::{NodeRuntime, Node};
+//! use constel_host::netlink::{AddressSpec, Batch, IpPrefix};
+//!
+//! let runtime = MemoryRuntime::default();
+//! let fresh = runtime.create(2)?;
+//! assert_eq!(runtime.alive(), 2);
+//! let mut setup = Batch::new();
+//! setup.add_address(&AddressSpec::new(1, IpPrefix::host("10.0.0.1".parse()?)));
+//! let mut nodes = Vec::new();
+//! for node in fresh {
+//!     nodes.push(node.finish(&mut || Ok(()), &mut setup)?);
+//! }
+//! assert!(nodes[0].routes()?.is_empty());
+//! drop(nodes);
+//! assert_eq!(runtime.alive(), 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod memory;
+pub mod netns;
+
+use std::ffi::OsString;
+use std::net::IpAddr;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+
+use constel_host::Result;
+use constel_host::cgroup::LabCgroup;
+use constel_host::netlink::{Batch, InstalledRoute};
+use constel_host::process::{Child, Mount};
+
+/// Makes nodes of one kind.
+pub trait NodeRuntime: Send + Sync {
+    /// The word for it in scenarios and manifests: `netns`, ...
+    fn name(&self) -> &'static str;
+
+    /// Makes `count` nodes without ports.
+    ///
+    /// # Errors
+    /// What the host refuses; then none of them is left.
+    fn create(&self, count: usize) -> Result<Vec<Box<dyn FreshNode>>>;
+}
+
+/// A node that has no ports yet, or whose ports were just made.
+pub trait FreshNode: Send {
+    /// Its network namespace, into which ports are made.
+    fn netns(&self) -> BorrowedFd<'_>;
+
+    /// Goes inside with the calling thread, which need not come back; runs `inside` there, and tells the node its
+    /// `setup`, which is empty afterwards.
+    ///
+    /// # Errors
+    /// Those of `inside`, and what the node's kernel refuses; the node is then gone.
+    fn finish(
+        self: Box<Self>,
+        inside: &mut dyn FnMut() -> Result<()>,
+        setup: &mut Batch,
+    ) -> Result<Box<dyn Node>>;
+}
+
+/// A node that exists. Dropping it removes it.
+pub trait Node: Send + Sync {
+    /// A path by which other processes reach its network namespace as long as it exists.
+    fn netns_path(&self) -> PathBuf;
+
+    /// Carries out requests inside, in order, and empties the batch. When it returns, the kernel has done them.
+    ///
+    /// # Errors
+    /// Each refused request; the others were carried out.
+    fn tell(&self, batch: &mut Batch) -> Result<()>;
+
+    /// All routes of all tables.
+    ///
+    /// # Errors
+    /// When the kernel does not answer.
+    fn routes(&self) -> Result<Vec<InstalledRoute>>;
+
+    /// Which way the node would send to each of these addresses; `None`: no way.
+    ///
+    /// # Errors
+    /// When the kernel does not answer.
+    fn lookup(&self, addresses: &[IpAddr]) -> Result<Vec<Option<InstalledRoute>>>;
+
+    /// Starts a program inside; the child is watched by whoever holds it.
+    ///
+    /// # Errors
+    /// When it does not exist or cannot be started.
+    fn start(&self, program: Program<'_>) -> Result<Child>;
+
+    /// Ends connections whose programs are gone, which would keep the node for minutes.
+    ///
+    /// # Errors
+    /// When the kernel does not answer.
+    fn end_connections(&self) -> Result<()>;
+}
+
+/// A program to start in a node.
+pub struct Program<'a> {
+    /// The lab, for the mark that every process carries.
+    pub lab: &'a str,
+    /// The node's name, for the mark.
+    pub node: &'a str,
+    /// Command and arguments.
+    pub argv: &'a [String],
+    /// The search path it is looked up in and gets.
+    pub search_path: OsString,
+    /// What it sees otherwise than the host.
+    pub mounts: Vec<Mount>,
+    /// File that receives its standard output.
+    pub stdout: &'a Path,
+    /// File that receives its standard error; may be the same, which is then appended to.
+    pub stderr: &'a Path,
+    /// Groups it runs in, the last one wins where they exclude each other.
+    pub cgroups: Vec<&'a LabCgroup>,
+    /// Whether it hears from its kernel (netlink multicast).
+    pub kernel_events: bool,
+}
