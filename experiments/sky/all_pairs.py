@@ -79,7 +79,7 @@ def by_networkx(arcs, access, ground):
 
 def search_alone(file):
     """ms a step of each part of Constel's own work on one thread, printed by a test of the plan crate."""
-    command = ["cargo", "test", "--release", "-q", "-p", "constel-plan", "--test", "speed", "--", "--ignored", "--nocapture"]
+    command = ["cargo", "test", "--release", "-q", "-p", "constel-analysis", "--test", "speed", "--", "--ignored", "--nocapture"]
     environment = dict(os.environ, SCENARIO=str(file))
     text = subprocess.run(command, cwd=common.ROOT, env=environment, check=True, capture_output=True, text=True).stdout
     # `search`: graphs, distances and paths, everything but orbits and links.

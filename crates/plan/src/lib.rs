@@ -2,27 +2,20 @@
 //!
 //! [`Lab::new`] reads the element files the scenario names, sorts real satellites into planes, and lays out
 //! nodes and ports; [`Document::at`] is what `constel plan` prints. Nothing here touches the host.
-// Not `forbid`: `paths::lanes` asks for vector instructions that only some processors have.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod applier;
 mod blueprint;
-mod contacts;
-mod coverage;
 mod daemons;
 mod disjoint;
 mod document;
 mod elements;
 mod ephemeris;
-pub mod exports;
 mod failed;
 mod ground;
-mod interval;
 mod lab;
-mod paths;
 mod placement;
 mod planner;
-mod series;
 mod sky;
 mod step_plan;
 #[cfg(test)]
@@ -32,18 +25,13 @@ pub use applier::{Applier, EdgesApplied, RoutesApplied};
 pub use blueprint::{
     Blueprint, BlueprintError, LOOPBACK_IFINDEX, Neighbour, NodeSetup, PortSetup, node_ifindex,
 };
-pub use contacts::{Contact, ContactPlan, ContactRow};
-pub use coverage::{Coverage, FlowCover, StationCover};
 pub use daemons::{address_plan, daemon_spec, daemon_templates, ospf_areas};
 pub use disjoint::{DisjointPath, DisjointRow, path_addresses};
 pub use document::{Document, PlanError};
 pub use elements::{DataAge, LeftOut, SortedShell};
 pub use failed::FailedEdges;
-pub use interval::{Interval, IntervalError};
 pub use lab::Lab;
-pub use paths::{LANES, Paths};
 pub use planner::{
     PairSeen, PathSeen, PathsNews, PlannedRoutes, PlannedStep, Planner, destinations,
 };
-pub use series::{MAX_POINTS, Point, Series, SeriesError, Summary, parse_pairs};
 pub use step_plan::{Adjacency, Goal, NodeChanges, RouteRow, RoutesPlan, StepPlan, at_clock};

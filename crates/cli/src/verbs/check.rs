@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use constel_analysis::Coverage;
 use constel_observe::verdict::Bounds;
-use constel_plan::{Coverage, Document, Lab};
+use constel_plan::{Document, Lab};
 use constel_units::TimeSpan;
 use serde_json::json;
 

@@ -6,9 +6,10 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
+use constel_analysis::exports::{self, ExportError};
+use constel_analysis::parse_pairs;
 use constel_exchange::{csv, oem};
-use constel_plan::exports::{self, ExportError};
-use constel_plan::{Lab, parse_pairs};
+use constel_plan::Lab;
 use constel_units::{TimeSpan, Utc};
 
 use super::over;

@@ -2,7 +2,8 @@
 
 use std::io::{self, BufWriter, Write};
 
-use constel_plan::{ContactPlan, Coverage, Interval, Lab, Series, parse_pairs};
+use constel_analysis::{ContactPlan, Coverage, Interval, Series, parse_pairs};
+use constel_plan::Lab;
 use constel_units::TimeSpan;
 use serde_json::json;
 
@@ -129,7 +130,7 @@ fn pairs_of(
     csv: bool,
     json: bool,
 ) -> Outcome {
-    let usage = |e: constel_plan::SeriesError| Failure::Usage(e.to_string());
+    let usage = |e: constel_analysis::SeriesError| Failure::Usage(e.to_string());
     let pairs = parse_pairs(lab, pairs).map_err(usage)?;
     let series = Series::new(lab, interval, pairs, csv || json, threads).map_err(usage)?;
     let name = |id| lab.layout.node(id).name.as_str();

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use constel_topology::Snapshot;
 use constel_units::TimeSpan;
 
-use crate::lab::Lab;
+use constel_plan::Lab;
 
 /// Samples of `[from, to)`, one every `every`, on step starts of the lab. Decisions (who serves whom, which
 /// lasers are up) are taken at step starts only, so with `every` equal to the step nothing is missed.

@@ -6,7 +6,7 @@ use constel_units::TimeSpan;
 use serde::Serialize;
 
 use crate::interval::Interval;
-use crate::lab::Lab;
+use constel_plan::Lab;
 
 /// One stretch of time in which a link carries frames.
 ///

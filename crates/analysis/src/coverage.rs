@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::cell::OnceCell;
 
 use crate::interval::{Interval, IntervalError};
-use crate::lab::Lab;
+use constel_plan::Lab;
 use station::Station;
 
 /// What an interval's sky does for stations and flows. A sample speaks for the time until the next one.

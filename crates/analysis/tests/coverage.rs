@@ -1,6 +1,7 @@
 //! Coverage: what it says of stations and flows is what contacts and paths say.
 
-use constel_plan::{ContactPlan, Coverage, Interval, Lab, Series, parse_pairs};
+use constel_analysis::{ContactPlan, Coverage, Interval, Series, parse_pairs};
+use constel_plan::Lab;
 use constel_scenario::{DiskFiles, parse, resolve};
 use constel_topology::EdgeKind;
 use constel_units::TimeSpan;

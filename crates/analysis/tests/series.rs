@@ -1,6 +1,7 @@
 //! Path series: the same paths as routing's, however they are computed.
 
-use constel_plan::{Interval, LANES, Lab, Paths, Series, SeriesError, parse_pairs};
+use constel_analysis::{Interval, LANES, Paths, Series, SeriesError, parse_pairs};
+use constel_plan::Lab;
 use constel_routing::{Graph, GroundTransit, Scratch};
 use constel_scenario::{DiskFiles, parse, resolve};
 use constel_topology::{Layout, NodeId, NodeKind, Snapshot};

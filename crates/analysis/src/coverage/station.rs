@@ -3,7 +3,7 @@
 use constel_orbit::{Geodetic, Site};
 use constel_topology::{NodeId, Snapshot};
 
-use crate::lab::Lab;
+use constel_plan::Lab;
 
 /// A station's tally.
 #[derive(Clone, Default)]

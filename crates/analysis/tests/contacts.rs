@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use constel_plan::{ContactPlan, Document, Interval, IntervalError, Lab};
+use constel_analysis::{ContactPlan, Interval, IntervalError};
+use constel_plan::{Document, Lab};
 use constel_scenario::{DiskFiles, parse, resolve};
 use constel_units::TimeSpan;
 

@@ -1,7 +1,8 @@
-//! What the parts of all-pairs paths cost on one thread: `SCENARIO=FILE cargo test --release -p constel-plan --test speed
+//! What the parts of all-pairs paths cost on one thread: `SCENARIO=FILE cargo test --release -p constel-analysis --test speed
 //! -- --ignored --nocapture`.
 
-use constel_plan::{LANES, Lab, Paths, parse_pairs};
+use constel_analysis::{LANES, Paths, parse_pairs};
+use constel_plan::Lab;
 use constel_scenario::{DiskFiles, parse, resolve};
 use constel_topology::Snapshot;
 use std::time::{Duration, Instant};

@@ -1,7 +1,8 @@
 //! Exports say what the plan says.
 
+use constel_analysis::{Interval, exports, parse_pairs};
 use constel_exchange::{csv, hypatia, oem};
-use constel_plan::{Document, Interval, Lab, exports, parse_pairs};
+use constel_plan::{Document, Lab};
 use constel_scenario::{DiskFiles, parse, resolve};
 use constel_units::TimeSpan;
 use serde_json::Value;

@@ -4,8 +4,8 @@ use constel_topology::{NodeId, NodeKind};
 use serde::Serialize;
 
 use crate::interval::Interval;
-use crate::lab::Lab;
 use crate::paths::{LANES, Paths};
+use constel_plan::Lab;
 
 /// Points a series may hold in memory: 16 bytes each.
 pub const MAX_POINTS: u64 = 200_000_000;

@@ -12,10 +12,10 @@ use constel_topology::{EdgeKind, NodeId, NodeKind};
 use constel_units::TimeSpan;
 
 use crate::contacts::ContactPlan;
-use crate::document::PlanError;
 use crate::interval::Interval;
-use crate::lab::Lab;
 use crate::paths::Paths;
+use constel_plan::Lab;
+use constel_plan::PlanError;
 
 /// Samples times nodes an export may hold in memory: 24 bytes each.
 const MAX_PLACES: u64 = 50_000_000;
