@@ -1,6 +1,6 @@
 """The figures in virtual time: every mechanism exactly, no host in between. `run vt` runs all, `run vt fig12` one.
 
-Baselines here are "like" the kernel's: same laws, our code (crates/leotp/tests/vnet/baseline.rs); the labs have the
+Baselines here are "like" the kernel's: same laws, our code (crates/leotp-core/tests/vnet/baseline.rs); the labs have the
 kernel's own. Raw data: raw/vt-*.json."""
 import json, os, random, sys, time
 import sat

@@ -7,7 +7,8 @@
 //! * [`wire`]: the packets, parsed defensively (`docs/reference/leotp-wire.md`);
 //! * [`core`]: Consumer, Midnode and Producer as state machines without clock,
 //!   sockets or unsafe code: datagrams and `now` go in, datagrams and the next
-//!   deadline come out;
+//!   deadline come out. It is a crate of its own, `leotp-core`, for those who need
+//!   no more;
 //! * [`rt`]: the Linux runtime: batched UDP, one epoll thread, transparent
 //!   Midnodes, and a blocking library interface.
 //!
@@ -41,34 +42,14 @@
 //!
 //! [`rt::AsyncFetch`] is the same for asynchronous programs; `examples/stream.rs` is longer.
 //!
-//! # The core by itself
-//!
-//! ```
-//! use leotp::core::{Consumer, Params, Path};
-//! use leotp::wire::Packet;
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let path = Path { src: "10.0.0.1:4000".parse()?, dst: "10.0.0.2:5047".parse()? };
-//! let mut consumer = Consumer::new(Params::default(), 7, path, 0, None)?;
-//! let (now, mut datagram) = (1_000_000, Vec::new());
-//! assert_eq!(consumer.poll_transmit(now, &mut datagram), Some(path));
-//! assert!(matches!(Packet::parse(&datagram)?, Packet::Interest(i) if i.flow == 7));
-//! # Ok(())
-//! # }
-//! ```
-//!
 //! Units: times are nanoseconds (`Nanos`), sizes bytes, rates bit/s on the wire
 //! and in parameters. Section and equation numbers are the paper's.
 
 #![deny(unsafe_code)]
 
-pub mod core;
 pub mod gateway;
 pub mod rt;
 pub mod seal;
-pub mod wire;
 
-/// Nanoseconds since an epoch of the node's own choosing. Two nodes need not
-/// share an epoch: only differences taken on one clock, or sums of two one-way
-/// differences in which the offset cancels, are ever used.
-pub type Nanos = u64;
+pub use leotp_core as core;
+pub use leotp_core::{Nanos, wire};

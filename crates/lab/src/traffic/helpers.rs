@@ -10,6 +10,7 @@ use constel_observe::quantiles::Quantiles;
 use constel_observe::results::Results;
 use constel_scenario::model::{Action, Midnodes, OnTheWay, Over, SplitTcp};
 use constel_topology::NodeId;
+use leotp_core::wire::DEFAULT_PORT;
 use serde::Serialize;
 
 use crate::error::EngineError;
@@ -20,9 +21,6 @@ use constel_plan::Blueprint;
 
 /// The program of Midnodes; it comes along with Constel.
 pub(crate) const LEOTP: &str = "leotp";
-
-/// UDP port that LEOTP's tools use when none is named.
-const LEOTP_PORT: u16 = 5047;
 
 /// One that has not said that it is ready by then, from the start of the last on, never will.
 const READY_WITHIN: Duration = Duration::from_secs(20);
@@ -227,7 +225,7 @@ fn plan(blueprint: &Blueprint) -> Vec<Helper> {
 fn plan_midnodes(blueprint: &Blueprint, midnodes: &Midnodes) -> Vec<Helper> {
     let layout = &blueprint.lab.layout;
     let mut ends = BTreeSet::new();
-    let mut last = LEOTP_PORT;
+    let mut last = DEFAULT_PORT;
     for flow in &blueprint.lab.scenario.traffic {
         let Action::Transfer(transfer) = &flow.action else {
             continue;
@@ -246,7 +244,7 @@ fn plan_midnodes(blueprint: &Blueprint, midnodes: &Midnodes) -> Vec<Helper> {
         .into_iter()
         .map(str::to_owned)
         .collect::<Vec<_>>();
-    argv.push(format!("{LEOTP_PORT}-{last}"));
+    argv.push(format!("{DEFAULT_PORT}-{last}"));
     argv.extend(midnodes.settings.arguments());
     blueprint
         .lab

@@ -30,8 +30,7 @@ pub use sys::{Socket, SocketOptions};
 use crate::core::{FlowError, ParamError};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// UDP port used when none is named. Not registered with IANA.
-pub const DEFAULT_PORT: u16 = 5047;
+pub use crate::wire::DEFAULT_PORT;
 
 /// What can go wrong at run time.
 #[derive(Debug, thiserror::Error)]

@@ -6,8 +6,8 @@ use crate::model::{Action, LeotpSettings, LeotpVariant, Over, Transfer};
 use crate::raw::{RawLeotp, RawTcp, RawVivace};
 use crate::walk::Seg::{Index, Key};
 
-/// Where servers' default ports start.
-const LEOTP_PORT: u16 = 5047;
+/// Where servers' default ports start; LEOTP's is the protocol's own.
+const LEOTP_PORT: u16 = leotp_core::wire::DEFAULT_PORT;
 const TCP_PORT: u16 = 5501;
 const VIVACE_PORT: u16 = 6001;
 
@@ -73,7 +73,7 @@ impl Traffic<'_> {
 
 /// The settings that cannot be: their places and why.
 pub(super) fn wrong_settings(variant: LeotpVariant, set: &[String]) -> Vec<(usize, String)> {
-    let base = leotp::core::Params::variant(variant.as_str()).unwrap_or_default();
+    let base = leotp_core::Params::variant(variant.as_str()).unwrap_or_default();
     let mut wrong: Vec<(usize, String)> = Vec::new();
     for (index, setting) in set.iter().enumerate() {
         if let Err(error) = base.with_settings(std::slice::from_ref(setting)) {

@@ -1,0 +1,333 @@
+//! The data sink: asks for a flow, repairs what is lost, delivers in order.
+
+use super::cc::HopCc;
+use super::holes::HoleTracker;
+use super::meta::{META_LEN, Meta};
+use super::params::{ParamError, Params};
+use super::rtt::Rto;
+use super::window::Window;
+use super::{Path, RangeSet};
+use crate::Nanos;
+use crate::wire::{Interest, META_BASE, Range};
+use std::collections::{BTreeMap, VecDeque};
+
+mod receive;
+mod repair;
+mod report;
+
+pub use report::{ConsumerState, ConsumerStats, FlowError};
+
+struct Pending {
+    end: u64,
+    /// Start of the running timeout.
+    sent: Nanos,
+    /// When it was first asked for.
+    first: Nanos,
+    tries: u32,
+    /// Own repair to be repeated at this time (`shr_repeats`), and its round.
+    again: Option<(Nanos, u32)>,
+}
+
+/// Bytes asked for a second time, past all caches.
+struct Fresh {
+    range: Range,
+    got: RangeSet,
+    bytes: Vec<u8>,
+    asked: Nanos,
+    tries: u32,
+}
+
+/// Consumer of one flow.
+///
+/// ```text
+///   window open           Data                      all bytes, digest equal
+///  -----------> [asked] --------> [received] ... --------------------------> Done
+///                | ^  RTO: ask again, RTO x 1.5
+///                | +-- hole: ask again at once (SHR)
+///                +---- VPH: reset timestamp           conflict, digest, retries: Failed
+/// ```
+pub struct Consumer {
+    params: Params,
+    flow: u64,
+    up: Path,
+    cc: HopCc,
+    holes: HoleTracker,
+    rto: Rto,
+    window: Window,
+    start: u64,
+    next_request: u64,
+    delivered: u64,
+    read: u64,
+    fin: Option<u64>,
+    pending: BTreeMap<u64, Pending>,
+    asked_bytes: u64,
+    received: RangeSet,
+    store: BTreeMap<u64, Vec<u8>>,
+    ready: VecDeque<Vec<u8>>,
+    hasher: Option<blake3::Hasher>,
+    /// Delivered bytes that the hasher has not seen yet: it is faster by factors with
+    /// many chunks at a time than with a packet's one and a half.
+    unhashed: Vec<u8>,
+    meta_bytes: [u8; META_LEN as usize],
+    meta: Option<Meta>,
+    out: VecDeque<(Range, bool, bool)>,
+    fresh: Option<Fresh>,
+    tag: u16,
+    last_up: Nanos,
+    last_rate: u64,
+    next_scan: Nanos,
+    error: Option<FlowError>,
+    stats: ConsumerStats,
+}
+
+impl std::fmt::Debug for Consumer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Consumer")
+            .field("flow", &self.flow)
+            .field("delivered", &self.delivered)
+            .field("stats", &self.stats)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Consumer {
+    /// A Consumer of `flow` that sends its Interests along `up`. `prefix` is a
+    /// hasher that has seen the bytes `[0, start)` when a transfer is resumed;
+    /// without it only a transfer from byte 0 is checked against the digest.
+    pub fn new(
+        params: Params,
+        flow: u64,
+        up: Path,
+        start: u64,
+        prefix: Option<blake3::Hasher>,
+    ) -> Result<Self, ParamError> {
+        params.validate()?;
+        let hasher = prefix.or_else(|| (start == 0).then(blake3::Hasher::new));
+        let mut holes = HoleTracker::new(params.hole_threshold, params.max_hole_bytes);
+        holes.expect(start);
+        let mut c = Self {
+            cc: HopCc::new(&params),
+            holes,
+            rto: Rto::new(params.rto_min_ns, params.rto_max_ns, params.rto_backoff),
+            window: Window::new(),
+            params,
+            flow,
+            up,
+            start,
+            next_request: start,
+            delivered: start,
+            read: start,
+            fin: None,
+            pending: BTreeMap::new(),
+            asked_bytes: 0,
+            received: RangeSet::new(),
+            store: BTreeMap::new(),
+            ready: VecDeque::new(),
+            hasher,
+            unhashed: Vec::new(),
+            meta_bytes: [0; META_LEN as usize],
+            meta: None,
+            out: VecDeque::new(),
+            fresh: None,
+            tag: 0,
+            last_up: 0,
+            last_rate: 0,
+            next_scan: 0,
+            error: None,
+            stats: ConsumerStats::default(),
+        };
+        c.ask_meta(0);
+        Ok(c)
+    }
+
+    fn ask_meta(&mut self, now: Nanos) {
+        let r = Range {
+            start: META_BASE,
+            end: META_BASE + META_LEN,
+        };
+        self.pending.insert(
+            r.start,
+            Pending {
+                end: r.end,
+                sent: now,
+                tries: 0,
+                first: now,
+                again: None,
+            },
+        );
+        self.out.push_back((r, false, false));
+    }
+
+    /// Counters.
+    pub const fn stats(&self) -> ConsumerStats {
+        self.stats
+    }
+
+    /// What it knows at this moment, for reports.
+    pub fn state(&self) -> ConsumerState {
+        ConsumerState {
+            flow: self.flow,
+            upstream: self.cc.state(),
+            asked_bps: self.last_rate,
+            window_bytes: self.window.bytes(&self.params),
+            outstanding_bytes: self.asked_bytes,
+            delivered_bytes: self.delivered,
+            srtt_ns: self.rto.srtt_ns().unwrap_or(0.0),
+        }
+    }
+
+    /// This hop's congestion control, for reports.
+    pub const fn cc(&self) -> &HopCc {
+        &self.cc
+    }
+
+    /// End-to-end smoothed round-trip time including waits at nodes, ns.
+    pub fn srtt_ns(&self) -> Option<f64> {
+        self.rto.srtt_ns()
+    }
+
+    /// The flow's length and digest, once known.
+    pub const fn meta(&self) -> Option<&Meta> {
+        self.meta.as_ref()
+    }
+
+    /// The flow's length, once known.
+    pub fn total(&self) -> Option<u64> {
+        self.fin.or_else(|| self.meta.as_ref().map(|m| m.length))
+    }
+
+    /// Bytes of the flow delivered in order so far, counted from byte 0.
+    pub const fn position(&self) -> u64 {
+        self.delivered
+    }
+
+    /// Why the flow failed, if it did.
+    pub const fn error(&self) -> Option<&FlowError> {
+        self.error.as_ref()
+    }
+
+    /// Whether every byte has been received and checked. Bytes may still wait
+    /// to be [read](Self::read).
+    pub fn is_done(&self) -> bool {
+        self.error.is_none()
+            && self.fin == Some(self.delivered)
+            && (self.meta.is_some() || self.hasher.is_none() && self.start != 0)
+    }
+
+    /// Whether bytes wait to be [read](Self::read).
+    pub fn has_unread(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Next bytes in order, if any.
+    pub fn read(&mut self) -> Option<Vec<u8>> {
+        let b = self.ready.pop_front()?;
+        self.read += b.len() as u64;
+        Some(b)
+    }
+
+    /// Leaves the check of the bytes to the caller, who has a better one than
+    /// the digest (`leotp::seal`).
+    pub fn without_digest(&mut self) {
+        (self.hasher, self.unhashed) = (None, Vec::new());
+    }
+
+    /// Path of the Interests.
+    pub const fn path(&self) -> Path {
+        self.up
+    }
+
+    fn fail(&mut self, e: FlowError) {
+        self.error.get_or_insert(e);
+        self.pending.clear();
+        self.out.clear();
+    }
+
+    /// Asks for more of the flow while the window and the buffer allow.
+    fn ask(&mut self, now: Nanos) {
+        if self.error.is_some() {
+            return;
+        }
+        let window = self
+            .window
+            .bytes(&self.params)
+            .max(self.params.interest_bytes());
+        let limit = self
+            .fin
+            .unwrap_or(META_BASE)
+            .min(self.read.saturating_add(self.params.recv_buffer_bytes));
+        while self.next_request < limit && self.asked_bytes < window {
+            let r = Range {
+                start: self.next_request,
+                end: limit.min(self.next_request + self.params.interest_bytes()),
+            };
+            self.next_request = r.end;
+            self.asked_bytes += r.len();
+            self.pending.insert(
+                r.start,
+                Pending {
+                    end: r.end,
+                    sent: now,
+                    tries: 0,
+                    first: now,
+                    again: None,
+                },
+            );
+            self.out.push_back((r, false, false));
+        }
+    }
+
+    /// When to come back although no datagram has come.
+    pub fn poll_timeout(&self) -> Option<Nanos> {
+        if self.error.is_some()
+            || self.pending.is_empty() && self.out.is_empty() && self.fresh.is_none()
+        {
+            return None;
+        }
+        Some(if self.out.is_empty() {
+            self.next_scan
+        } else {
+            0
+        })
+    }
+
+    /// Appends the next datagram to `out` and returns its path.
+    pub fn poll_transmit(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<Path> {
+        if self.error.is_some() {
+            return None;
+        }
+        if now >= self.next_scan && self.out.is_empty() {
+            self.scan(now);
+        }
+        if self.out.is_empty() {
+            self.ask(now);
+        }
+        if self.stats.interests == 0 {
+            self.tag = super::clock_tag(now, self.flow ^ u64::from(self.up.src.port()));
+        }
+        let (range, rtx, fresh) = self.out.pop_front()?;
+        if range.is_meta()
+            && let Some(p) = self.pending.get_mut(&META_BASE)
+        {
+            p.sent = now;
+        }
+        let rate = self.cc.rate_bps(None, &self.params);
+        (self.last_up, self.last_rate) = (now, rate);
+        self.stats.interests += 1;
+        let padding = self.params.padding_for(range.len());
+        Interest {
+            flow: self.flow,
+            range,
+            timestamp: now,
+            rate_bps: rate,
+            rtx,
+            fresh,
+            bare: false,
+            sparse: self.params.timing_every > 1,
+            tag: self.tag,
+            padding,
+        }
+        .encode(out);
+        Some(self.up)
+    }
+}

@@ -1,0 +1,176 @@
+//! What a Consumer does about bytes that do not come: holes, timeouts, forgeries.
+
+use super::{Consumer, FlowError, Fresh};
+use crate::Nanos;
+use crate::RangeSet;
+use crate::wire::{META_BASE, Range};
+
+impl Consumer {
+    pub(super) fn repair(&mut self, now: Nanos, hole: Range) {
+        let step = self.params.interest_bytes();
+        for m in self.received.missing(Range {
+            start: hole.start.max(self.delivered),
+            end: hole.end.max(self.delivered),
+        }) {
+            let mut at = m.start;
+            while at < m.end {
+                let r = Range {
+                    start: at,
+                    end: m.end.min(at + step),
+                };
+                at = r.end;
+                self.out.push_back((r, true, false));
+                self.stats.repairs += 1;
+            }
+        }
+        let again = self.again_at(now, 0).filter(|_| self.params.is_loss(hole));
+        for p in self.overlapping(hole) {
+            p.sent = now;
+            p.again = again;
+        }
+    }
+
+    /// How long a repair announced from upstream may take before this node
+    /// asks as well (`shr_repeats` only).
+    pub(super) fn watch_ns(&self) -> Nanos {
+        let hop = self.cc.assumed_hop_rtt_ns(&self.params);
+        (1.5 * hop) as Nanos
+    }
+
+    pub(super) fn again_at(&self, now: Nanos, round: u32) -> Option<(Nanos, u32)> {
+        if round >= self.params.shr_repeats {
+            return None;
+        }
+        let hop = self.cc.assumed_hop_rtt_ns(&self.params);
+        // Many repairs at once queue up behind each other on their way down.
+        let under_way = self.pending.values().filter(|p| p.again.is_some()).count() as f64;
+        let bits = under_way * 8.0 * self.params.interest_bytes() as f64;
+        let drain = bits * 1e9 / self.cc.throughput_bps().max(1e5);
+        Some((
+            now + (1.5 * hop + drain.min(2e9)) as Nanos + 1_000_000,
+            round + 1,
+        ))
+    }
+
+    /// See `Midnode::tell_rate`: the last Interest's rate must not be the last word.
+    pub(super) fn tell_rate(&mut self, now: Nanos) {
+        let Some(hop) = self.cc.hop_rtt_ns() else {
+            return;
+        };
+        if !self.out.is_empty()
+            || self.pending.is_empty()
+            || (now.saturating_sub(self.last_up) as f64) < hop
+        {
+            return;
+        }
+        let rate = self.cc.rate_bps(None, &self.params);
+        if rate.abs_diff(self.last_rate) > self.last_rate / 8 {
+            self.out.push_back((
+                Range {
+                    start: self.next_request,
+                    end: self.next_request,
+                },
+                false,
+                false,
+            ));
+        }
+    }
+
+    /// Timeout Retransmission: "periodically checks all the unsatisfied Interests".
+    pub(super) fn scan(&mut self, now: Nanos) {
+        self.next_scan = now + (self.rto.timeout_ns(0) / 16).clamp(1_000_000, 20_000_000);
+        let again_fresh = match &mut self.fresh {
+            Some(f) if now.saturating_sub(f.asked) >= self.rto.timeout_ns(f.tries) => {
+                (f.asked, f.tries) = (now, f.tries + 1);
+                true
+            }
+            _ => false,
+        };
+        if again_fresh {
+            self.ask_fresh();
+        }
+        let mut dead = None;
+        let mut again = Vec::new();
+        let ending = self.fin.is_some();
+        let next = self.again_at(now, 0).map_or(now, |a| a.0);
+        for (&start, p) in &mut self.pending {
+            if let Some((at, round)) = p.again {
+                if at <= now {
+                    p.again = (round < self.params.shr_repeats).then_some((next, round + 1));
+                    p.sent = now;
+                    self.stats.repairs += 1;
+                    again.push((Range { start, end: p.end }, true));
+                }
+                continue;
+            }
+            if now.saturating_sub(p.sent) < self.rto.timeout_ns(p.tries) {
+                continue;
+            }
+            p.tries += 1;
+            p.sent = now;
+            self.stats.timeouts += 1;
+            // A live flow has no record yet; that is no failure.
+            if self.params.max_retries > 0
+                && p.tries > self.params.max_retries
+                && (start < META_BASE || ending)
+            {
+                dead.get_or_insert((start, p.tries));
+            }
+            again.push((Range { start, end: p.end }, true));
+        }
+        if let Some((start, tries)) = dead {
+            return self.fail(FlowError::Unanswered(start, tries));
+        }
+        for (r, rtx) in again {
+            for m in self.received.missing(r) {
+                let m = Range {
+                    start: m.start.max(self.delivered),
+                    ..m
+                };
+                if m.start < m.end {
+                    self.out.push_back((m, rtx, false));
+                }
+            }
+        }
+    }
+
+    /// Asks again for bytes already delivered, past all caches, because they
+    /// were forged. One range at a time; a new one replaces the old.
+    pub fn refetch(&mut self, now: Nanos, range: Range) {
+        let bytes = vec![0; range.len() as usize];
+        self.fresh = Some(Fresh {
+            range,
+            got: RangeSet::new(),
+            bytes,
+            asked: now,
+            tries: 0,
+        });
+        self.ask_fresh();
+    }
+
+    pub(super) fn ask_fresh(&mut self) {
+        let step = self.params.interest_bytes();
+        let Some(f) = &self.fresh else { return };
+        for m in f.got.missing(f.range) {
+            let mut at = m.start;
+            while at < m.end {
+                let r = Range {
+                    start: at,
+                    end: m.end.min(at + step),
+                };
+                at = r.end;
+                self.out.push_back((r, true, true));
+            }
+        }
+    }
+
+    /// The bytes of [`Self::refetch`], once all have come.
+    pub fn take_fresh(&mut self) -> Option<Vec<u8>> {
+        let done = self.fresh.as_ref().is_some_and(|f| f.got.contains(f.range));
+        if done {
+            self.fresh.take().map(|f| f.bytes)
+        } else {
+            None
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! A Midnode's own Interests: repairs of holes, their repetition, news of rates.
+
+use super::{Control, MAX_CONTROL, MAX_REPEATS, Midnode};
+use crate::Nanos;
+use crate::Path;
+use crate::wire::Range;
+use std::cmp::Reverse;
+
+impl Midnode {
+    /// Asks upstream for a hole (Algorithm 1, line 14).
+    pub(super) fn repair(
+        &mut self,
+        now: Nanos,
+        id: u32,
+        up: Path,
+        flow: u64,
+        hole: Range,
+        round: u32,
+    ) {
+        let step = self.params.interest_bytes();
+        let mut at = hole.start;
+        while at < hole.end && self.control.len() < MAX_CONTROL {
+            let range = Range {
+                start: at,
+                end: hole.end.min(at + step),
+            };
+            at = range.end;
+            if self.params.shr_repeats > 0 {
+                let Some(leg) = self.legs.get(id) else { return };
+                if !leg.note_repair(now, range, &self.params) {
+                    continue;
+                }
+            }
+            self.control.push_back((
+                up,
+                Control::Interest {
+                    flow,
+                    range,
+                    rtx: true,
+                    fresh: false,
+                    leg: id,
+                },
+            ));
+            self.stats.repairs += 1;
+        }
+        self.watch(now, id, hole, round);
+    }
+
+    /// Looks at a hole of this hop again after 1.5 hopRTT (`shr_repeats`). Holes
+    /// announced from upstream are watched there, and by the Consumer.
+    fn watch(&mut self, now: Nanos, id: u32, hole: Range, round: u32) {
+        if round < self.params.shr_repeats
+            && self.params.is_loss(hole)
+            && self.params.cache_bytes > 0
+            && self.repeats.len() < MAX_REPEATS
+        {
+            let Some(leg) = self.legs.get(id) else { return };
+            let hop = leg.cc.assumed_hop_rtt_ns(&self.params);
+            // Many repairs at once queue up behind each other on their way down.
+            let under_way = leg.repairing.len() as f64 * f64::from(self.params.segment_bytes);
+            let drain = under_way * 8e9 / leg.cc.throughput_bps().max(1e5);
+            let at = now + (1.5 * hop + drain.min(2e9)) as Nanos + 1_000_000;
+            self.repeats
+                .push(Reverse((at, id, hole.start, hole.end, round + 1)));
+        }
+    }
+
+    /// Looks again at repairs that should have been answered (`shr_repeats`).
+    pub(super) fn run_repeats(&mut self, now: Nanos) {
+        while let Some(&Reverse((at, id, start, end, round))) = self.repeats.peek() {
+            if at > now {
+                return;
+            }
+            self.repeats.pop();
+            let Some(leg) = self.legs.get(id) else {
+                continue;
+            };
+            let (key, flow, up) = (leg.cache_key, leg.flow, leg.path.reversed());
+            for m in self.cache.missing(key, Range { start, end }) {
+                self.repair(now, id, up, flow, m, round);
+            }
+        }
+    }
+
+    /// Sends the rate upstream when no Interest has carried it for a hopRTT
+    /// and it has changed by more than an eighth; else a flow whose last
+    /// Interest asked for a low rate would end at that rate.
+    pub(super) fn tell_rate(&mut self, now: Nanos, id: u32, up: Path) {
+        if !self.params.hop_by_hop {
+            return;
+        }
+        let Some(leg) = self.legs.get(id) else { return };
+        let hop = leg.cc.assumed_hop_rtt_ns(&self.params);
+        if (now.saturating_sub(leg.last_up) as f64) < hop {
+            return;
+        }
+        let rate = leg
+            .cc
+            .rate_bps(Some((leg.queue.bytes(), leg.down_rate)), &self.params);
+        if rate.abs_diff(leg.last_up_rate) > leg.last_up_rate / 8 {
+            let at = leg.requested_end;
+            let flow = leg.flow;
+            leg.last_up = now;
+            self.control.push_back((
+                up,
+                Control::Interest {
+                    flow,
+                    range: Range { start: at, end: at },
+                    rtx: false,
+                    fresh: false,
+                    leg: id,
+                },
+            ));
+        }
+    }
+}
