@@ -2,6 +2,7 @@
 //! found by one hash lookup, replaced least recently used first, bounded in
 //! bytes and shared by all flows of a node.
 
+use crate::table::Recency;
 use crate::wire::Range;
 use std::collections::HashMap;
 
@@ -10,7 +11,6 @@ pub(crate) const BLOCK: u64 = 4096;
 /// Separate pieces one block may hold; a packet that would make more is not
 /// stored. In-order packets make one piece, each repaired loss at most one more.
 const PIECES: usize = 6;
-const NONE: u32 = u32::MAX;
 
 /// What the cache has done so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
@@ -30,8 +30,6 @@ struct Block {
     /// Sorted, disjoint, non-adjacent pieces `[from, to)` of the block.
     pieces: [(u16, u16); PIECES],
     used: u8,
-    newer: u32,
-    older: u32,
     bytes: Box<[u8]>,
 }
 
@@ -42,8 +40,7 @@ pub struct Cache {
     index: HashMap<(u64, u64), u32>,
     slab: Vec<Block>,
     free: Vec<u32>,
-    newest: u32,
-    oldest: u32,
+    recency: Recency,
     max_blocks: usize,
     stats: CacheStats,
 }
@@ -63,13 +60,12 @@ impl Cache {
     pub fn new(bytes: u64) -> Self {
         let max_blocks = usize::try_from(bytes / BLOCK)
             .unwrap_or(usize::MAX)
-            .min(NONE as usize - 1);
+            .min(u32::MAX as usize - 1);
         Self {
             index: HashMap::new(),
             slab: Vec::new(),
             free: Vec::new(),
-            newest: NONE,
-            oldest: NONE,
+            recency: Recency::default(),
             max_blocks,
             stats: CacheStats::default(),
         }
@@ -85,51 +81,22 @@ impl Cache {
         self.index.len() as u64 * BLOCK
     }
 
-    fn unlink(&mut self, i: u32) {
-        let (newer, older) = (self.slab[i as usize].newer, self.slab[i as usize].older);
-        match newer {
-            NONE => self.newest = older,
-            n => self.slab[n as usize].older = older,
-        }
-        match older {
-            NONE => self.oldest = newer,
-            o => self.slab[o as usize].newer = newer,
-        }
-    }
-
-    fn link_newest(&mut self, i: u32) {
-        let head = self.newest;
-        let b = &mut self.slab[i as usize];
-        (b.newer, b.older) = (NONE, head);
-        match head {
-            NONE => self.oldest = i,
-            h => self.slab[h as usize].newer = i,
-        }
-        self.newest = i;
-    }
-
-    fn touch(&mut self, i: u32) {
-        if self.newest != i {
-            self.unlink(i);
-            self.link_newest(i);
-        }
-    }
-
     fn drop_block(&mut self, i: u32) {
-        self.unlink(i);
+        self.recency.remove(i);
         self.index.remove(&self.slab[i as usize].key);
         self.free.push(i);
     }
 
     fn block_for(&mut self, key: (u64, u64)) -> u32 {
         if let Some(&i) = self.index.get(&key) {
-            self.touch(i);
+            self.recency.touch(i);
             return i;
         }
         if self.index.len() >= self.max_blocks {
-            let victim = self.oldest;
-            self.drop_block(victim);
-            self.stats.evicted_blocks += 1;
+            if let Some(victim) = self.recency.oldest() {
+                self.drop_block(victim);
+                self.stats.evicted_blocks += 1;
+            }
         }
         let i = match self.free.pop() {
             Some(i) => i,
@@ -138,8 +105,6 @@ impl Cache {
                     key,
                     pieces: [(0, 0); PIECES],
                     used: 0,
-                    newer: NONE,
-                    older: NONE,
                     bytes: vec![0; BLOCK as usize].into_boxed_slice(),
                 };
                 self.slab.push(empty);
@@ -149,7 +114,7 @@ impl Cache {
         let b = &mut self.slab[i as usize];
         (b.key, b.used) = (key, 0);
         self.index.insert(key, i);
-        self.link_newest(i);
+        self.recency.touch(i);
         i
     }
 
@@ -192,7 +157,7 @@ impl Cache {
             let to = u64::from(to).min(u64::from(from) + r.end - at) as usize;
             out.extend_from_slice(&b.bytes[usize::from(from)..to]);
             at += (to - usize::from(from)) as u64;
-            self.touch(i);
+            self.recency.touch(i);
             if to < BLOCK as usize {
                 break;
             }

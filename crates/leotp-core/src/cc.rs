@@ -211,8 +211,13 @@ impl HopCc {
     /// Whether nothing has come for so long that the path led elsewhere, or nowhere: what
     /// came before and after, over all that time, is no throughput of this hop.
     fn paused(&self, now: Nanos, p: &Params) -> bool {
+        now.saturating_sub(self.last_data) > self.pause_ns(p)
+    }
+
+    /// Silence of more than this, ns, is no slow hop but a path that leads elsewhere, or nowhere.
+    pub(crate) fn pause_ns(&self, p: &Params) -> Nanos {
         let hop_rtts = UNMEASURED_ROUNDS * self.assumed_hop_rtt_ns(p);
-        now.saturating_sub(self.last_data) as f64 > hop_rtts.max(p.rto_min_ns as f64)
+        p.rto_min_ns.max(hop_rtts as Nanos)
     }
 
     /// Bytes of this hop's own Data found lost: the hop has carried them

@@ -4,7 +4,9 @@
 use super::cc::HopCc;
 use super::holes::HoleTracker;
 use super::params::Params;
-use super::sendq::Queued;
+use super::sendq::{HopLimit, Queued};
+use super::shared::Shared;
+use super::table::{FlowTable, SlotId};
 use super::timing::TimingChoice;
 use super::{Path, RangeSet, SendQueue, TokenBucket};
 use crate::Nanos;
@@ -33,6 +35,8 @@ pub(crate) struct Leg {
     pub(crate) asked_bytes: u64,
     /// Repairs on their way: start -> (end, asked at). Kept with `shr_repeats`.
     pub(crate) repairing: BTreeMap<u64, (u64, Nanos)>,
+    /// Repairs noted since the answered ones among them were last cleared away.
+    noted: u32,
     pub(crate) last_up: Nanos,
     pub(crate) last_up_rate: u64,
     // As Responder toward the Consumer.
@@ -41,11 +45,12 @@ pub(crate) struct Leg {
     pub(crate) down_rate: u64,
     /// One-way delay of the latest Interest, and its tag.
     pub(crate) owd: Option<(i64, u16)>,
+    /// Hop limit of what this node asks for by itself: the latest Interest's, one less.
+    pub(crate) hop_limit: HopLimit,
     pub(crate) timing: TimingChoice,
     /// Our own tag toward the Producer.
     pub(crate) tag: u16,
     pub(crate) planned: Option<Nanos>,
-    pub(crate) seen: Nanos,
 }
 
 /// Bytes a young flow may have asked for ahead of its Interests.
@@ -54,6 +59,37 @@ const FREE_AHEAD: u64 = 8192;
 const MAX_UNASKED: usize = 256;
 
 impl Leg {
+    fn new(now: Nanos, flow: u64, path: Path, p: &Params) -> Self {
+        Self {
+            flow,
+            path,
+            cache_key: cache_key(flow, path.src),
+            cc: HopCc::new(p),
+            holes: HoleTracker::new(p.hole_threshold, p.max_hole_bytes),
+            requested_end: 0,
+            unasked: RangeSet::new(),
+            asked_ahead: RangeSet::new(),
+            ahead_bytes: 0,
+            asked_bytes: 0,
+            repairing: BTreeMap::new(),
+            noted: 0,
+            last_up: 0,
+            last_up_rate: 0,
+            queue: SendQueue::default(),
+            bucket: TokenBucket::new(
+                crate::wire::MIN_RATE_BPS,
+                p.burst_ns,
+                2 * u64::from(p.segment_bytes),
+            ),
+            down_rate: crate::wire::MIN_RATE_BPS,
+            owd: None,
+            hop_limit: None,
+            timing: TimingChoice::default(),
+            tag: super::clock_tag(now, flow ^ u64::from(path.dst.port())),
+            planned: None,
+        }
+    }
+
     /// Nothing of the flow has passed for as long as a Consumer waits at least before it
     /// asks again: what was on its way here has been asked for on another way since, and
     /// its absence is no loss.
@@ -135,7 +171,10 @@ impl Leg {
         {
             return false;
         }
-        if self.repairing.len().is_multiple_of(64) {
+        self.noted += 1;
+        // As many have been noted since as there can be to look at.
+        if self.noted as usize > self.repairing.len().max(64) {
+            self.noted = 0;
             self.repairing
                 .retain(|_, (_, at)| now.saturating_sub(*at) < patience);
         }
@@ -147,140 +186,48 @@ impl Leg {
     }
 }
 
-/// An Interest on its way upstream, and who waits for the answer (section VII,
-/// Multicast). Kept only for flows with more than one Consumer.
-pub(crate) struct Pending {
-    pub(crate) end: u64,
-    pub(crate) owner: u32,
-    pub(crate) at: Nanos,
-    pub(crate) waiters: Vec<u32>,
-}
-
-/// What Consumers of one flow share.
-#[derive(Default)]
-pub(crate) struct Shared {
-    pub(crate) legs: Vec<u32>,
-    pub(crate) pending: BTreeMap<u64, Pending>,
-    pub(crate) fin: Option<u64>,
-}
-
-/// Entries of the aggregation table per flow.
-const MAX_PENDING: usize = 16_384;
-
-impl Shared {
-    /// Joins `leg` to an Interest already on its way for all of `r`, sent for
-    /// another leg not longer than `ttl` ago.
-    pub(crate) fn join(&mut self, now: Nanos, ttl: Nanos, leg: u32, r: Range) -> bool {
-        match self.pending.range_mut(..=r.start).next_back() {
-            Some((_, p)) if p.end >= r.end && p.owner != leg && now.saturating_sub(p.at) <= ttl => {
-                if !p.waiters.contains(&leg) {
-                    p.waiters.push(leg);
-                }
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// Notes an Interest sent for `leg`.
-    pub(crate) fn sent(&mut self, now: Nanos, ttl: Nanos, leg: u32, r: Range) {
-        if self.legs.len() < 2 {
-            return;
-        }
-        if self.pending.len() >= MAX_PENDING {
-            self.pending.retain(|_, p| now.saturating_sub(p.at) <= ttl);
-            if self.pending.len() >= MAX_PENDING {
-                return;
-            }
-        }
-        let waiters = self
-            .pending
-            .remove(&r.start)
-            .map_or_else(Vec::new, |p| p.waiters);
-        self.pending.insert(
-            r.start,
-            Pending {
-                end: r.end,
-                owner: leg,
-                at: now,
-                waiters,
-            },
-        );
-    }
-
-    /// Legs that wait for bytes of `r`, which have now arrived.
-    pub(crate) fn arrived(&mut self, r: Range) -> Vec<u32> {
-        let mut out = Vec::new();
-        let touched: Vec<u64> = self
-            .pending
-            .range(..r.end)
-            .rev()
-            .take_while(|(_, p)| p.end > r.start)
-            .map(|(&s, _)| s)
-            .collect();
-        for s in touched {
-            if let Some(p) = self.pending.get(&s) {
-                for &w in &p.waiters {
-                    if !out.contains(&w) {
-                        out.push(w);
-                    }
-                }
-                if p.end <= r.end {
-                    self.pending.remove(&s);
-                }
-            }
-        }
-        out
-    }
-
-    /// Parts of `r` awaited on behalf of legs other than `leg`.
-    pub(crate) fn awaited_by_others(&self, leg: u32, r: Range) -> Vec<Range> {
-        let hit = self
-            .pending
-            .range(..r.end)
-            .rev()
-            .take_while(|(_, p)| p.end > r.start);
-        hit.filter(|(_, p)| p.owner != leg)
-            .map(|(&start, p)| Range { start, end: p.end })
-            .collect()
-    }
-}
-
 /// All legs of a node.
-#[derive(Default)]
 pub(crate) struct Legs {
-    slots: Vec<Option<Box<Leg>>>,
-    free: Vec<u32>,
-    index: HashMap<(u64, Path), u32>,
+    table: FlowTable<Box<Leg>>,
     shared: HashMap<(u64, SocketAddr), Shared>,
-    per_peer: HashMap<IpAddr, u32>,
 }
 
 impl Legs {
-    pub(crate) fn find(&self, flow: u64, path: Path) -> Option<u32> {
-        self.index.get(&(flow, path)).copied()
+    pub(crate) fn new(p: &Params) -> Self {
+        Self {
+            table: FlowTable::new(p),
+            shared: HashMap::new(),
+        }
+    }
+
+    pub(crate) fn find(&self, flow: u64, path: Path) -> Option<SlotId> {
+        self.table.find(&(flow, path))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Leg> {
-        self.slots.iter().filter_map(|l| l.as_deref())
+        self.table.iter().map(|l| &**l)
     }
 
-    pub(crate) fn get(&mut self, id: u32) -> Option<&mut Leg> {
-        self.slots.get_mut(id as usize)?.as_deref_mut()
+    pub(crate) fn get(&mut self, id: SlotId) -> Option<&mut Leg> {
+        self.table.get_mut(id).map(|l| &mut **l)
     }
 
     /// A leg and what its flow shares.
-    pub(crate) fn with_shared(&mut self, id: u32) -> Option<(&mut Leg, &mut Shared)> {
-        let leg = self.slots.get_mut(id as usize)?.as_deref_mut()?;
+    pub(crate) fn with_shared(&mut self, id: SlotId) -> Option<(&mut Leg, &mut Shared)> {
+        let leg = self.table.get_mut(id)?;
         let shared = self.shared.get_mut(&(leg.flow, leg.path.src))?;
         Some((leg, shared))
     }
 
+    /// Notes that a packet of the leg passes; when the last one has.
+    pub(crate) fn touch(&mut self, id: SlotId, now: Nanos) -> Option<Nanos> {
+        self.table.touch(id, now)
+    }
+
     /// Bytes the sending buffer of a flow to `consumer` may hold: its own bound,
-    /// or its share of what all flows of that address may hold together.
+    /// or its share of what all flows of that address, or IPv6 /64, may hold together.
     pub(crate) fn room(&self, consumer: IpAddr, p: &Params) -> u64 {
-        let n = self.per_peer.get(&consumer).copied().unwrap_or(1).max(1);
-        let share = p.peer_buffer_bytes / u64::from(n);
+        let share = self.table.quota().share(consumer, p.peer_buffer_bytes);
         share.clamp(
             2 * u64::from(p.segment_bytes),
             p.send_buffer_bytes.max(2 * u64::from(p.segment_bytes)),
@@ -288,7 +235,7 @@ impl Legs {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.index.len()
+        self.table.len()
     }
 
     /// The leg whose Data goes along `path`; a new one if need be and allowed.
@@ -298,106 +245,39 @@ impl Legs {
         flow: u64,
         path: Path,
         p: &Params,
-    ) -> Option<u32> {
-        if let Some(id) = self.find(flow, path) {
+    ) -> Option<SlotId> {
+        let key = (flow, path);
+        if let Some(id) = self.table.find(&key) {
             return Some(id);
         }
-        let peer = path.dst.ip();
-        if self
-            .per_peer
-            .get(&peer)
-            .is_some_and(|n| *n >= p.max_flows_per_peer)
-        {
+        if !self.table.admits(&key) {
             return None;
         }
-        if self.index.len() >= p.max_flows as usize {
-            let idlest = self
-                .slots
-                .iter()
-                .enumerate()
-                .filter_map(|(i, l)| l.as_ref().map(|l| (l.seen, i as u32)))
-                .min()?
-                .1;
+        if let Some(idlest) = self.table.idlest_if_full() {
             self.remove(idlest);
         }
-        let leg = Box::new(Leg {
-            flow,
-            path,
-            cache_key: cache_key(flow, path.src),
-            cc: HopCc::new(p),
-            holes: HoleTracker::new(p.hole_threshold, p.max_hole_bytes),
-            requested_end: 0,
-            unasked: RangeSet::new(),
-            asked_ahead: RangeSet::new(),
-            ahead_bytes: 0,
-            asked_bytes: 0,
-            repairing: BTreeMap::new(),
-            last_up: 0,
-            last_up_rate: 0,
-            queue: SendQueue::default(),
-            bucket: TokenBucket::new(
-                crate::wire::MIN_RATE_BPS,
-                p.burst_ns,
-                2 * u64::from(p.segment_bytes),
-            ),
-            down_rate: crate::wire::MIN_RATE_BPS,
-            owd: None,
-            timing: TimingChoice::default(),
-            tag: super::clock_tag(now, flow ^ u64::from(path.dst.port())),
-            planned: None,
-            seen: now,
-        });
-        let id = match self.free.pop() {
-            Some(id) => id,
-            None => {
-                self.slots.push(None);
-                (self.slots.len() - 1) as u32
-            }
-        };
-        self.slots[id as usize] = Some(leg);
-        self.index.insert((flow, path), id);
-        self.shared
-            .entry((flow, path.src))
-            .or_default()
-            .legs
-            .push(id);
-        *self.per_peer.entry(peer).or_insert(0) += 1;
-        Some(id)
+        self.shared.entry((flow, path.src)).or_default().legs += 1;
+        let leg = Box::new(Leg::new(now, flow, path, p));
+        Some(self.table.add(now, key, leg))
     }
 
-    pub(crate) fn remove(&mut self, id: u32) {
-        let Some(leg) = self.slots[id as usize].take() else {
+    fn remove(&mut self, id: SlotId) {
+        let Some(leg) = self.table.remove(id) else {
             return;
         };
-        self.index.remove(&(leg.flow, leg.path));
-        self.free.push(id);
-        if let Some(s) = self.shared.get_mut(&(leg.flow, leg.path.src)) {
-            s.legs.retain(|l| *l != id);
-            for p in s.pending.values_mut() {
-                p.waiters.retain(|l| *l != id);
-            }
-            if s.legs.is_empty() {
-                self.shared.remove(&(leg.flow, leg.path.src));
-            }
-        }
-        let peer = leg.path.dst.ip();
-        if let Some(n) = self.per_peer.get_mut(&peer) {
-            *n -= 1;
-            if *n == 0 {
-                self.per_peer.remove(&peer);
+        let key = (leg.flow, leg.path.src);
+        if let Some(s) = self.shared.get_mut(&key) {
+            s.legs -= 1;
+            if s.legs == 0 {
+                self.shared.remove(&key);
             }
         }
     }
 
     /// Forgets legs not seen since `before`.
     pub(crate) fn expire(&mut self, before: Nanos) {
-        for id in 0..self.slots.len() as u32 {
-            if self.slots[id as usize]
-                .as_ref()
-                .is_some_and(|l| l.seen < before)
-            {
-                self.remove(id);
-            }
+        while let Some(id) = self.table.idle_since(before) {
+            self.remove(id);
         }
     }
 }
@@ -415,4 +295,34 @@ fn cache_key(flow: u64, producer: SocketAddr) -> u64 {
     let mut out = [0; 8];
     out.copy_from_slice(&h.finalize().as_bytes()[..8]);
     u64::from_be_bytes(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Many Consumers of one flow: the shared state must not be walked either.
+    #[test]
+    fn newcomers_to_a_full_node_cost_one_look_each() {
+        let p = Params {
+            max_flows: 4096,
+            ..Params::default()
+        };
+        let (mut legs, n) = (Legs::new(&p), 8 * p.max_flows);
+        for i in 0..n {
+            let path = Path {
+                src: ([10, 255, 0, 1], 5047).into(),
+                dst: (i.to_be_bytes(), 1).into(),
+            };
+            assert!(legs.find_or_add(u64::from(i), 7, path, &p).is_some());
+        }
+        assert_eq!(legs.len(), p.max_flows as usize);
+        assert_eq!(
+            legs.shared[&(7, ([10, 255, 0, 1], 5047).into())].legs,
+            p.max_flows
+        );
+        assert!(legs.table.looked_at <= u64::from(n));
+        legs.expire(u64::from(n));
+        assert!(legs.len() == 0 && legs.shared.is_empty());
+    }
 }

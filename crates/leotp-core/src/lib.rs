@@ -40,6 +40,8 @@ mod rtt;
 mod schedule;
 mod sendq;
 mod settings;
+mod shared;
+mod table;
 mod timing;
 mod window;
 pub mod wire;
@@ -55,7 +57,8 @@ pub use params::{ParamError, Params};
 pub use producer::{Available, Producer, ProducerStats, Source};
 pub use ranges::RangeSet;
 pub use rtt::{HopRtt, Rto, WindowedMin};
-pub use sendq::SendQueue;
+pub use sendq::{HopLimit, SendQueue};
+pub use table::{Quota, Recency};
 
 use std::net::SocketAddr;
 

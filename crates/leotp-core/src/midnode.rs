@@ -4,6 +4,8 @@
 use super::legs::Legs;
 use super::params::{ParamError, Params};
 use super::schedule::Schedule;
+use super::sendq::HopLimit;
+use super::table::SlotId;
 use super::{Cache, CacheStats, Path};
 use crate::Nanos;
 use crate::wire::{Interest, Packet, Range};
@@ -46,16 +48,33 @@ pub struct MidnodeStats {
     pub passed: u64,
     /// Interests cut short because of the amplification bound.
     pub cut: u64,
+    /// Datagrams dropped because their TTL or hop limit was used up.
+    pub expired: u64,
 }
 
+/// A datagram that passes by.
+#[derive(Clone, Copy)]
+struct Passing<'a> {
+    now: Nanos,
+    path: Path,
+    /// What it leaves with.
+    hop_limit: HopLimit,
+    bytes: &'a [u8],
+}
+
+/// An Interest to be sent upstream.
+#[derive(Clone, Copy)]
+struct Ask {
+    flow: u64,
+    range: Range,
+    rtx: bool,
+    fresh: bool,
+    leg: SlotId,
+}
+
+/// What leaves before all Data.
 enum Control {
-    Interest {
-        flow: u64,
-        range: Range,
-        rtx: bool,
-        fresh: bool,
-        leg: u32,
-    },
+    Interest(Ask),
     Raw(Vec<u8>),
 }
 
@@ -73,7 +92,7 @@ pub struct Midnode {
     cache: Cache,
     legs: Legs,
     schedule: Schedule,
-    control: VecDeque<(Path, Control)>,
+    control: VecDeque<(Path, HopLimit, Control)>,
     repeats: BinaryHeap<Reverse<Repeat>>,
     next_sweep: Nanos,
     stats: MidnodeStats,
@@ -89,7 +108,7 @@ impl std::fmt::Debug for Midnode {
 }
 
 /// An own repair to look at again: (time, leg, start, end, round).
-type Repeat = (Nanos, u32, u64, u64, u32);
+type Repeat = (Nanos, SlotId, u64, u64, u32);
 
 /// Repairs under watch at once; beyond, the Consumer's timeout is the watch.
 const MAX_REPEATS: usize = 65_536;
@@ -98,13 +117,16 @@ const MAX_CONTROL: usize = 65_536;
 
 impl Midnode {
     /// A Midnode without flows.
+    ///
+    /// # Errors
+    /// Parameters that cannot work.
     pub fn new(params: Params) -> Result<Self, ParamError> {
         params.validate()?;
         let cache = Cache::new(params.cache_bytes);
         Ok(Self {
+            legs: Legs::new(&params),
             params,
             cache,
-            legs: Legs::default(),
             schedule: Schedule::default(),
             control: VecDeque::new(),
             repeats: BinaryHeap::new(),
@@ -135,32 +157,66 @@ impl Midnode {
             .map_or(0, |l| l.queue.bytes())
     }
 
-    /// Takes one datagram that passes by on `path`.
+    /// Takes one datagram that passes by on `path`, whose TTL is not known: what it
+    /// makes this node send leaves with the system's own.
     pub fn handle_datagram(&mut self, now: Nanos, path: Path, bytes: &[u8]) {
+        self.handle_forwarded(now, path, None, bytes);
+    }
+
+    /// Takes one datagram that passes by on `path` with this TTL or hop limit. As at any
+    /// router, what passes leaves with one less, and what has none left goes no
+    /// further: packets in a routing loop die. What a Midnode asks for by itself has the
+    /// hop limit of the flow's latest Interest; Data from its cache begins here.
+    pub fn handle_forwarded(&mut self, now: Nanos, path: Path, came: HopLimit, bytes: &[u8]) {
         if now >= self.next_sweep {
             self.next_sweep = now + (self.params.flow_expiry_ns / 4).max(1);
             self.legs
                 .expire(now.saturating_sub(self.params.flow_expiry_ns));
         }
+        let hop_limit = match came {
+            Some(0 | 1) => {
+                self.stats.expired += 1;
+                return;
+            }
+            Some(n) => Some(n - 1),
+            None => None,
+        };
+        let passing = Passing {
+            now,
+            path,
+            hop_limit,
+            bytes,
+        };
         match Packet::parse(bytes) {
-            Ok(Packet::Interest(i)) => self.on_interest(now, path, &i, bytes),
-            Ok(Packet::Data(h, payload)) => self.on_data(now, path, &h, Some(payload), bytes),
-            Ok(Packet::Vph(h)) => self.on_data(now, path, &h, None, bytes),
+            Ok(Packet::Interest(i)) => self.on_interest(passing, &i),
+            Ok(Packet::Data(h, payload)) => self.on_data(passing, &h, Some(payload)),
+            Ok(Packet::Vph(h)) => self.on_data(passing, &h, None),
             // Not ours to judge: a router passes packets on.
-            Err(_) => self.pass(path, bytes),
+            Err(_) => self.pass(passing),
         }
     }
 
-    fn pass(&mut self, path: Path, bytes: &[u8]) {
+    fn pass(&mut self, p: Passing<'_>) {
         if self.control.len() < MAX_CONTROL {
             self.stats.passed += 1;
-            self.control.push_back((path, Control::Raw(bytes.to_vec())));
+            let raw = Control::Raw(p.bytes.to_vec());
+            self.control.push_back((p.path, p.hop_limit, raw));
         } else {
             self.stats.dropped += 1;
         }
     }
 
-    fn plan(&mut self, now: Nanos, id: u32) {
+    /// Sends an Interest of a leg's flow up, unless too much waits already.
+    fn ask(&mut self, up: Path, hop_limit: HopLimit, ask: Ask) -> bool {
+        let room = self.control.len() < MAX_CONTROL;
+        if room {
+            self.control
+                .push_back((up, hop_limit, Control::Interest(ask)));
+        }
+        room
+    }
+
+    fn plan(&mut self, now: Nanos, id: SlotId) {
         let Some(leg) = self.legs.get(id) else { return };
         if leg.queue.is_empty() {
             return;
@@ -186,45 +242,18 @@ impl Midnode {
 
     /// Appends the next datagram due at `now` to `out` and returns its path.
     pub fn poll_transmit(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<Path> {
+        self.poll_forward(now, out).map(|(path, _)| path)
+    }
+
+    /// As [`Self::poll_transmit`], with the TTL or hop limit that the datagram must have.
+    pub fn poll_forward(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<(Path, HopLimit)> {
         self.run_repeats(now);
-        if let Some((path, c)) = self.control.pop_front() {
+        if let Some((path, hop_limit, c)) = self.control.pop_front() {
             match c {
                 Control::Raw(b) => out.extend_from_slice(&b),
-                Control::Interest {
-                    flow,
-                    range,
-                    rtx,
-                    fresh,
-                    leg,
-                } => {
-                    let bare = !self.params.hop_by_hop;
-                    let (rate, tag) = match self.legs.get(leg) {
-                        Some(l) => {
-                            let rate =
-                                l.cc.rate_bps(Some((l.queue.bytes(), l.down_rate)), &self.params);
-                            (l.last_up, l.last_up_rate) = (now, rate);
-                            (rate, l.tag)
-                        }
-                        None => (crate::wire::MIN_RATE_BPS, 0),
-                    };
-                    self.stats.interests_out += 1;
-                    let padding = self.params.padding_for(range.len());
-                    Interest {
-                        flow,
-                        range,
-                        timestamp: now,
-                        rate_bps: rate,
-                        rtx,
-                        fresh,
-                        bare,
-                        sparse: self.params.timing_every > 1,
-                        tag,
-                        padding,
-                    }
-                    .encode(out);
-                }
+                Control::Interest(ask) => self.emit_interest(now, ask, out),
             }
-            return Some(path);
+            return Some((path, hop_limit));
         }
         while let Some((at, id)) = self.schedule.pop_due(now) {
             let hop_by_hop = self.params.hop_by_hop;
@@ -247,8 +276,35 @@ impl Midnode {
             self.stats.data_out += u64::from(q.payload.is_some());
             self.stats.bytes_out += q.payload.map_or(0, |p| p.len() as u64);
             self.plan(now, id);
-            return Some(path);
+            return Some((path, q.hop_limit));
         }
         None
+    }
+
+    /// Writes an Interest that leaves now, with the rate of now.
+    fn emit_interest(&mut self, now: Nanos, ask: Ask, out: &mut Vec<u8>) {
+        let (rate_bps, tag) = match self.legs.get(ask.leg) {
+            Some(l) => {
+                let downstream = (l.queue.bytes(), l.down_rate);
+                let rate = l.cc.rate_bps(Some(downstream), &self.params);
+                (l.last_up, l.last_up_rate) = (now, rate);
+                (rate, l.tag)
+            }
+            None => (crate::wire::MIN_RATE_BPS, 0),
+        };
+        self.stats.interests_out += 1;
+        Interest {
+            flow: ask.flow,
+            range: ask.range,
+            timestamp: now,
+            rate_bps,
+            rtx: ask.rtx,
+            fresh: ask.fresh,
+            bare: !self.params.hop_by_hop,
+            sparse: self.params.timing_every > 1,
+            tag,
+            padding: self.params.padding_for(ask.range.len()),
+        }
+        .encode(out);
     }
 }

@@ -145,6 +145,9 @@ pub struct Params {
     pub max_flows: u32,
     /// Flows of one Consumer's IP address. Ours.
     pub max_flows_per_peer: u32,
+    /// Flows of the Consumers of one IPv6 /64, which has 2^64 addresses. What their
+    /// sending buffers may hold together grows as this does beyond `max_flows_per_peer`. Ours.
+    pub max_flows_per_prefix: u32,
 }
 
 impl Default for Params {
@@ -193,6 +196,7 @@ impl Default for Params {
             flow_expiry_ns: 30_000_000_000,
             max_flows: 65_536,
             max_flows_per_peer: 4_096,
+            max_flows_per_prefix: 16_384,
         }
     }
 }
@@ -367,7 +371,10 @@ impl Params {
             "send_buffer_bytes must hold one segment, peer_buffer_bytes one send_buffer_bytes",
         );
         need(
-            self.flow_expiry_ns > 0 && self.max_flows > 0 && self.max_flows_per_peer > 0,
+            self.flow_expiry_ns > 0
+                && self.max_flows > 0
+                && self.max_flows_per_peer > 0
+                && self.max_flows_per_prefix > 0,
             "flow limits must be above 0",
         );
         if e.is_empty() {

@@ -2,12 +2,13 @@
 
 use super::params::{ParamError, Params};
 use super::schedule::Schedule;
+use super::table::{FlowTable, SlotId};
 use super::timing::TimingChoice;
 use super::{Path, RangeSet, TokenBucket};
 use crate::Nanos;
 use crate::wire::{DATA_HEADER_MAX, DataHeader, Interest, META_BASE, Packet, Range};
-use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, SocketAddr};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::net::SocketAddr;
 
 /// How much of a flow exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +71,37 @@ struct Leg {
     owd: Option<(i64, u16)>,
     timing: TimingChoice,
     planned: Option<Nanos>,
-    seen: Nanos,
+}
+
+impl Leg {
+    fn new(key: (u64, Path), p: &Params) -> Self {
+        Self {
+            key,
+            repairs: VecDeque::new(),
+            fifo: VecDeque::new(),
+            waiting: RangeSet::new(),
+            bucket: TokenBucket::new(
+                crate::wire::MIN_RATE_BPS,
+                p.burst_ns,
+                2 * u64::from(p.segment_bytes),
+            ),
+            owd: None,
+            timing: TimingChoice::default(),
+            planned: None,
+        }
+    }
+
+    /// Notes that the flow's end at byte `end` is to be said.
+    fn say_end(&mut self, now: Nanos, end: u64) {
+        let range = Range { start: end, end };
+        if !self.fifo.iter().rev().take(64).any(|r| r.range == range) {
+            self.fifo.push_back(Request {
+                range,
+                rtx: false,
+                since: now,
+            });
+        }
+    }
 }
 
 /// Producer of any number of flows to any number of Consumers.
@@ -83,10 +114,9 @@ struct Leg {
 pub struct Producer {
     params: Params,
     flows: HashMap<u64, Box<dyn Source>>,
-    legs: Vec<Option<Leg>>,
-    free: Vec<u32>,
-    index: HashMap<(u64, Path), u32>,
-    per_peer: HashMap<IpAddr, u32>,
+    legs: FlowTable<Leg>,
+    /// Of live flows, the legs that wait for bytes that do not exist yet.
+    stalled: HashMap<u64, BTreeSet<SlotId>>,
     schedule: Schedule,
     next_sweep: Nanos,
     scratch: Vec<u8>,
@@ -97,7 +127,7 @@ impl std::fmt::Debug for Producer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Producer")
             .field("flows", &self.flows.len())
-            .field("legs", &self.index.len())
+            .field("legs", &self.legs.len())
             .field("stats", &self.stats)
             .finish_non_exhaustive()
     }
@@ -105,15 +135,16 @@ impl std::fmt::Debug for Producer {
 
 impl Producer {
     /// A Producer without flows.
+    ///
+    /// # Errors
+    /// Parameters that cannot work.
     pub fn new(params: Params) -> Result<Self, ParamError> {
         params.validate()?;
         Ok(Self {
+            legs: FlowTable::new(&params),
             params,
             flows: HashMap::new(),
-            legs: Vec::new(),
-            free: Vec::new(),
-            index: HashMap::new(),
-            per_peer: HashMap::new(),
+            stalled: HashMap::new(),
             schedule: Schedule::default(),
             next_sweep: 0,
             scratch: Vec::new(),
@@ -129,6 +160,7 @@ impl Producer {
     /// Stops serving `flow`.
     pub fn withdraw(&mut self, flow: u64) {
         self.flows.remove(&flow);
+        self.stalled.remove(&flow);
     }
 
     /// Counters.
@@ -138,19 +170,12 @@ impl Producer {
 
     /// Consumers' flows with state.
     pub fn legs(&self) -> usize {
-        self.index.len()
+        self.legs.len()
     }
 
     /// Tells the Producer that a live source has more bytes or has finished.
     pub fn on_available(&mut self, now: Nanos, flow: u64) {
-        let mut ids: Vec<u32> = self
-            .index
-            .iter()
-            .filter(|(k, _)| k.0 == flow)
-            .map(|(_, &i)| i)
-            .collect();
-        ids.sort_unstable();
-        for id in ids {
+        for id in self.stalled.remove(&flow).unwrap_or_default() {
             self.plan(now, id);
         }
     }
@@ -175,27 +200,24 @@ impl Producer {
             return;
         };
         self.stats.interests += 1;
-        let Some(leg) = self.legs[id as usize].as_mut() else {
+        self.legs.touch(id, now);
+        let (range, cut) = self.within_bound(i.range, wire_len);
+        self.stats.cut += u64::from(cut);
+        let share = self
+            .legs
+            .quota()
+            .share(path.src.ip(), self.params.peer_buffer_bytes);
+        let most = usize::try_from(share / 256).unwrap_or(usize::MAX);
+        let Some(leg) = self.legs.get_mut(id) else {
             return;
         };
-        leg.seen = now;
         if !i.bare {
             // First half of hopRTT (section III.C).
             leg.owd = Some((now.wrapping_sub(i.timestamp) as i64, i.tag));
             leg.bucket.set_rate(now, i.rate_bps);
             (leg.timing.sparse, leg.timing.rate_bps) = (i.sparse, i.rate_bps);
         }
-        let mut range = i.range;
-        // No amplification beyond the stated factor.
-        let segment = u64::from(self.params.segment_bytes);
-        let budget = wire_len as u64 * u64::from(self.params.max_amplification);
-        let header = DATA_HEADER_MAX as u64;
-        let whole = budget / (segment + header) * segment;
-        let rest = (budget % (segment + header)).saturating_sub(header);
-        if range.len() > whole + rest {
-            range.end = range.start + whole + rest;
-            self.stats.cut += 1;
-        }
+        let mut range = range;
         if range.is_meta() {
             range.end = range.end.min(META_BASE + super::META_LEN);
         } else if avail.finished
@@ -205,29 +227,12 @@ impl Producer {
             // Beyond the end: say where the end is.
             range.end = range.end.min(avail.end);
             if range.start >= range.end {
-                let end = Range {
-                    start: avail.end,
-                    end: avail.end,
-                };
-                if !leg.fifo.iter().rev().take(64).any(|r| r.range == end) {
-                    leg.fifo.push_back(Request {
-                        range: end,
-                        rtx: false,
-                        since: now,
-                    });
-                }
+                leg.say_end(now, avail.end);
             }
         }
-        let n = self
-            .per_peer
-            .get(&path.src.ip())
-            .copied()
-            .unwrap_or(1)
-            .max(1) as usize;
-        let most = (self.params.peer_buffer_bytes as usize / 256 / n).clamp(64, MAX_WAITING);
         if range.start < range.end {
             for m in leg.waiting.missing(range) {
-                if leg.fifo.len() + leg.repairs.len() >= most {
+                if leg.fifo.len() + leg.repairs.len() >= most.clamp(64, MAX_WAITING) {
                     self.stats.refused += 1;
                     break;
                 }
@@ -249,68 +254,41 @@ impl Producer {
         self.plan(now, id);
     }
 
-    fn leg_for(&mut self, now: Nanos, key: (u64, Path)) -> Option<u32> {
-        if let Some(&id) = self.index.get(&key) {
-            return Some(id);
-        }
-        let peer = key.1.dst.ip();
-        if self
-            .per_peer
-            .get(&peer)
-            .is_some_and(|n| *n >= self.params.max_flows_per_peer)
-        {
-            return None;
-        }
-        if self.index.len() >= self.params.max_flows as usize {
-            let idlest = self
-                .legs
-                .iter()
-                .enumerate()
-                .filter_map(|(i, l)| l.as_ref().map(|l| (l.seen, i as u32)))
-                .min()?
-                .1;
-            self.drop_leg(idlest);
-        }
-        let leg = Leg {
-            key,
-            repairs: VecDeque::new(),
-            fifo: VecDeque::new(),
-            waiting: RangeSet::new(),
-            bucket: TokenBucket::new(
-                crate::wire::MIN_RATE_BPS,
-                self.params.burst_ns,
-                2 * u64::from(self.params.segment_bytes),
-            ),
-            owd: None,
-            timing: TimingChoice::default(),
-            planned: None,
-            seen: now,
-        };
-        let id = match self.free.pop() {
-            Some(id) => {
-                self.legs[id as usize] = Some(leg);
-                id
-            }
-            None => {
-                self.legs.push(Some(leg));
-                (self.legs.len() - 1) as u32
-            }
-        };
-        self.index.insert(key, id);
-        *self.per_peer.entry(peer).or_insert(0) += 1;
-        Some(id)
+    /// What of `range` an Interest of `wire_len` bytes may be answered with: no
+    /// amplification beyond the stated factor. Also, whether that is less.
+    fn within_bound(&self, range: Range, wire_len: usize) -> (Range, bool) {
+        let segment = u64::from(self.params.segment_bytes);
+        let budget = wire_len as u64 * u64::from(self.params.max_amplification);
+        let header = DATA_HEADER_MAX as u64;
+        let whole = budget / (segment + header) * segment;
+        let most = whole + (budget % (segment + header)).saturating_sub(header);
+        let cut = range.len() > most;
+        let end = if cut { range.start + most } else { range.end };
+        (Range { end, ..range }, cut)
     }
 
-    fn drop_leg(&mut self, id: u32) {
-        if let Some(leg) = self.legs[id as usize].take() {
-            self.index.remove(&leg.key);
-            self.free.push(id);
-            let peer = leg.key.1.dst.ip();
-            if let Some(n) = self.per_peer.get_mut(&peer) {
-                *n -= 1;
-                if *n == 0 {
-                    self.per_peer.remove(&peer);
-                }
+    fn leg_for(&mut self, now: Nanos, key: (u64, Path)) -> Option<SlotId> {
+        if let Some(id) = self.legs.find(&key) {
+            return Some(id);
+        }
+        if !self.legs.admits(&key) {
+            return None;
+        }
+        if let Some(idlest) = self.legs.idlest_if_full() {
+            self.drop_leg(idlest);
+        }
+        Some(self.legs.add(now, key, Leg::new(key, &self.params)))
+    }
+
+    fn drop_leg(&mut self, id: SlotId) {
+        let Some(leg) = self.legs.remove(id) else {
+            return;
+        };
+        let flow = leg.key.0;
+        if let Some(stalled) = self.stalled.get_mut(&flow) {
+            stalled.remove(&id);
+            if stalled.is_empty() {
+                self.stalled.remove(&flow);
             }
         }
     }
@@ -320,18 +298,14 @@ impl Producer {
             return;
         }
         self.next_sweep = now + (self.params.flow_expiry_ns / 4).max(1);
-        for id in 0..self.legs.len() as u32 {
-            if self.legs[id as usize]
-                .as_ref()
-                .is_some_and(|l| now.saturating_sub(l.seen) > self.params.flow_expiry_ns)
-            {
-                self.drop_leg(id);
-            }
+        let before = now.saturating_sub(self.params.flow_expiry_ns);
+        while let Some(id) = self.legs.idle_since(before) {
+            self.drop_leg(id);
         }
     }
 
-    fn plan(&mut self, now: Nanos, id: u32) {
-        let Some(leg) = self.legs[id as usize].as_mut() else {
+    fn plan(&mut self, now: Nanos, id: SlotId) {
+        let Some(leg) = self.legs.get_mut(id) else {
             return;
         };
         if leg.fifo.is_empty() && leg.repairs.is_empty() {
@@ -349,7 +323,7 @@ impl Producer {
     /// Appends the next datagram due at `now` to `out` and returns its path.
     pub fn poll_transmit(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<Path> {
         while let Some((at, id)) = self.schedule.pop_due(now) {
-            let Some(leg) = self.legs[id as usize].as_mut() else {
+            let Some(leg) = self.legs.get_mut(id) else {
                 continue;
             };
             if leg.planned != Some(at) {
@@ -368,9 +342,9 @@ impl Producer {
         None
     }
 
-    fn send_one(&mut self, now: Nanos, id: u32, out: &mut Vec<u8>) -> Option<Path> {
+    fn send_one(&mut self, now: Nanos, id: SlotId, out: &mut Vec<u8>) -> Option<Path> {
         let segment = u64::from(self.params.segment_bytes);
-        let leg = self.legs[id as usize].as_mut()?;
+        let leg = self.legs.get_mut(id)?;
         let (flow, path) = leg.key;
         let source = self.flows.get_mut(&flow)?;
         let avail = source.available();
@@ -400,6 +374,7 @@ impl Producer {
                 r.end = r.end.min(avail.end);
                 if r.start >= avail.end && !avail.finished {
                     // Live: wait for `on_available`.
+                    self.stalled.entry(flow).or_default().insert(id);
                     return None;
                 }
                 if r.end < r.start {
@@ -440,6 +415,70 @@ impl Producer {
 
     /// Local addresses that Consumers have used, for tests and reports.
     pub fn peers(&self) -> impl Iterator<Item = SocketAddr> + '_ {
-        self.index.keys().map(|(_, p)| p.dst)
+        self.legs.keys().map(|(_, p)| p.dst)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A live flow that has no byte yet.
+    struct Nothing;
+
+    impl Source for Nothing {
+        fn available(&self) -> Available {
+            Available {
+                end: 0,
+                finished: false,
+            }
+        }
+        fn read_at(&mut self, _: u64, _: &mut [u8]) -> bool {
+            false
+        }
+        fn meta(&self) -> Option<Vec<u8>> {
+            None
+        }
+    }
+
+    #[test]
+    fn newcomers_to_a_full_producer_cost_one_look_each() {
+        let p = Params {
+            max_flows: 1024,
+            ..Params::default()
+        };
+        let (mut producer, n) = (Producer::new(p).unwrap(), 16 * 1024u32);
+        producer.publish(7, Box::new(Nothing));
+        let mut interest = Vec::new();
+        Interest {
+            flow: 7,
+            range: Range {
+                start: 0,
+                end: 1400,
+            },
+            timestamp: 0,
+            rate_bps: 1_000_000,
+            rtx: false,
+            fresh: false,
+            bare: false,
+            sparse: false,
+            tag: 1,
+            padding: 0,
+        }
+        .encode(&mut interest);
+        for i in 0..n {
+            let path = Path {
+                src: ((10 << 24 | i).to_be_bytes(), 1).into(),
+                dst: ([10, 255, 0, 1], 5047).into(),
+            };
+            let now = 1_000_000_000 + u64::from(i);
+            producer.handle_datagram(now, path, &interest);
+            assert_eq!(producer.poll_transmit(now, &mut Vec::new()), None);
+        }
+        assert_eq!(producer.legs(), 1024);
+        // One look per newcomer, and one for the first sweep.
+        assert!(producer.legs.looked_at <= u64::from(n) + 1);
+        // Only those that are still there wait for the first byte.
+        assert_eq!(producer.stalled[&7].len(), 1024);
     }
 }

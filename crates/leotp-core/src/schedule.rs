@@ -1,19 +1,20 @@
 //! Which of many paced flows sends next, in O(log n).
 
 use crate::Nanos;
+use crate::table::SlotId;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Heap of (time, flow). An entry may be stale; its flow knows better.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
-    heap: BinaryHeap<Reverse<(Nanos, u32)>>,
+    heap: BinaryHeap<Reverse<(Nanos, SlotId)>>,
 }
 
 impl Schedule {
     /// Plans flow `id` for `at`, given when it was planned for so far; returns
     /// the plan in force. Only an earlier time makes a new entry.
-    pub(crate) fn plan(&mut self, id: u32, at: Nanos, so_far: Option<Nanos>) -> Option<Nanos> {
+    pub(crate) fn plan(&mut self, id: SlotId, at: Nanos, so_far: Option<Nanos>) -> Option<Nanos> {
         match so_far {
             Some(t) if t <= at => Some(t),
             _ => {
@@ -24,7 +25,7 @@ impl Schedule {
     }
 
     /// Next flow whose time has come.
-    pub(crate) fn pop_due(&mut self, now: Nanos) -> Option<(Nanos, u32)> {
+    pub(crate) fn pop_due(&mut self, now: Nanos) -> Option<(Nanos, SlotId)> {
         let &Reverse((at, _)) = self.heap.peek()?;
         if at > now {
             return None;

@@ -5,6 +5,10 @@ use crate::Nanos;
 use crate::wire::Range;
 use std::collections::VecDeque;
 
+/// The IPv4 TTL or IPv6 hop limit that a packet leaves with; `None`: that of a
+/// packet which begins here, the system's choice.
+pub type HopLimit = Option<u8>;
+
 /// A packet waiting for tokens.
 #[derive(Debug)]
 pub(crate) struct Queued {
@@ -18,6 +22,7 @@ pub(crate) struct Queued {
     /// Whether it came with [`Timing`](crate::wire::Timing) or must leave with it.
     pub(crate) timed: bool,
     pub(crate) since: Nanos,
+    pub(crate) hop_limit: HopLimit,
 }
 
 /// FIFO of packets with a lane for repairs in front.
@@ -124,6 +129,7 @@ mod tests {
             queued_us: 0,
             timed: false,
             since: 0,
+            hop_limit: None,
         }
     }
 

@@ -373,3 +373,77 @@ fn a_midnode_that_is_back_leaves_old_holes_to_others() {
     // Later the Consumer has asked again, on the way that there was.
     assert_eq!(repairs_when_back(S), 0);
 }
+
+/// Two Midnodes whose routes for both ends lead to each other: how many datagrams pass
+/// between them in 100 s, at most `limit`.
+fn datagrams_in_a_loop(p: &Params, ttl: Option<u8>, first: &[u8], limit: u64) -> u64 {
+    let mut nodes = [(); 2].map(|()| Midnode::new(p.clone()).unwrap());
+    let up = Path {
+        src: addr(9, 1),
+        dst: addr(2, 2),
+    };
+    // An Interest has passed, so both know the flow.
+    let mut ask = ends::interest(
+        7,
+        leotp_core::wire::Range {
+            start: 0,
+            end: 4200,
+        },
+        MBIT,
+    );
+    let (mut now, mut passed) = (S, 0);
+    let mut air = std::collections::VecDeque::from([(0, up, ttl, std::mem::take(&mut ask))]);
+    air.push_back((0, up.reversed(), ttl, first.to_vec()));
+    while now < 101 * S && passed < limit {
+        while let Some((to, path, hop_limit, bytes)) = air.pop_front() {
+            nodes[to].handle_forwarded(now, path, hop_limit, &bytes);
+        }
+        for from in [0, 1] {
+            let mut out = vec![];
+            while let Some((path, hop_limit)) = nodes[from].poll_forward(now, &mut out) {
+                passed += 1;
+                // What begins here has the system's TTL.
+                let hop_limit = ttl.map(|system| hop_limit.unwrap_or(system));
+                air.push_back((1 - from, path, hop_limit, std::mem::take(&mut out)));
+            }
+        }
+        now += 5 * MS;
+    }
+    passed
+}
+
+#[test]
+fn packets_in_a_routing_loop_die() {
+    let data = |range: leotp_core::wire::Range| {
+        let h = leotp_core::wire::DataHeader {
+            flow: 7,
+            range,
+            timing: None,
+            fin: false,
+            rtx: false,
+        };
+        let mut b = vec![];
+        h.encode_data(&vec![1; range.len() as usize], &mut b);
+        b
+    };
+    let second = data(leotp_core::wire::Range {
+        start: 1400,
+        end: 2800,
+    });
+    let other = vec![0xff; 60];
+    for p in [
+        Params::default(),
+        Params::beyond(),
+        Params {
+            hop_by_hop: false,
+            ..Params::default()
+        },
+    ] {
+        for first in [&second, &other] {
+            let passed = datagrams_in_a_loop(&p, Some(64), first, 1_000_000);
+            assert!((63..400).contains(&passed), "{passed}");
+        }
+        // Nothing else ends it.
+        assert_eq!(datagrams_in_a_loop(&p, None, &other, 10_000), 10_000);
+    }
+}

@@ -118,3 +118,72 @@ fn ipv4_through_a_killed_and_restarted_midnode() {
 fn ipv6_through_a_killed_and_restarted_midnode() {
     transfer("[fd77:1::2]", "[::]:5047");
 }
+
+/// Two routers with Midnodes whose routes for a place lead to each other.
+fn dies_in_a_loop(host: &str, family: &str) {
+    let (sender, a, b) = (Ns::new(), Ns::new(), Ns::new());
+    sender.link("e0", 2, &a, "left", 1, 1);
+    a.link("right", 1, &b, "left", 2, 2);
+    sender.sh("ip route add default via 10.77.1.1 && ip -6 route add default via fd77:1::1");
+    for ns in [&a, &b] {
+        ns.sh(
+            "echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding; \
+             for f in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 > $f; done",
+        );
+    }
+    a.sh("ip route add 10.88.0.0/16 via 10.77.2.2; ip -6 route add fd88::/16 via fd77:2::2");
+    b.sh(
+        "ip route add 10.88.0.0/16 via 10.77.2.1; ip -6 route add fd88::/16 via fd77:2::1; \
+         ip route add 10.77.1.0/24 via 10.77.2.1; ip -6 route add fd77:1::/64 via fd77:2::1",
+    );
+    let mids = [&a, &b].map(|ns| ns.leotp(&["mid", "--json"]));
+    let redirected = |ns: &Ns| ns.routes("19525").matches("local default").count() == 2;
+    assert!(until(Duration::from_secs(5), || redirected(&a) && redirected(&b)));
+    // Something that is no LEOTP, and an Interest for the first 1,400 bytes of a flow.
+    let script = format!(
+        "import socket\n\
+         s = socket.socket(socket.{family}, socket.SOCK_DGRAM)\n\
+         s.sendto(b'?' * 60, ('{host}', 5047))\n\
+         s.sendto(bytes([0x31, 0]) + bytes(8) + bytes(8) + (1400).to_bytes(8, 'big') + bytes(8)\n\
+                  + (10**6).to_bytes(8, 'big') + bytes(4), ('{host}', 5047))\n"
+    );
+    sender.sh(&format!("python3 -c \"{script}\""));
+    let sent = || -> u64 {
+        let counters = a.sh("cat /proc/net/dev");
+        let line = counters
+            .lines()
+            .find_map(|l| l.trim().strip_prefix("right:"));
+        let field = line.and_then(|l| l.split_ascii_whitespace().nth(9));
+        field.and_then(|f| f.parse().ok()).expect("counter")
+    };
+    let begun = until(Duration::from_secs(5), || sent() >= 32);
+    assert!(begun, "{} packets", sent());
+    // Nothing moves any more.
+    let (mut last, mut quiet) = (0, 0);
+    let silent = until(Duration::from_secs(10), || {
+        let now = sent();
+        quiet = if now == last { quiet + 1 } else { 0 };
+        last = now;
+        quiet > 100
+    });
+    assert!(silent, "{last} packets and no end");
+    let mut expired = 0;
+    for mid in mids {
+        mid.signal("-INT");
+        let counters = json(&mid.finish(Duration::from_secs(5)).1);
+        expired += counters["midnode"]["expired"].as_u64().expect("counter");
+    }
+    assert_eq!(expired, 2, "each has died of its TTL");
+    // 32 times each, some together as a train, and what neighbours say to find each other.
+    assert!((32..120).contains(&last), "{last} packets");
+}
+
+#[test]
+fn ipv4_packets_in_a_routing_loop_die() {
+    dies_in_a_loop("10.88.0.1", "AF_INET");
+}
+
+#[test]
+fn ipv6_packets_in_a_routing_loop_die() {
+    dies_in_a_loop("fd88::1", "AF_INET6");
+}

@@ -1,8 +1,9 @@
 //! A Midnode's own Interests: repairs of holes, their repetition, news of rates.
 
-use super::{Control, MAX_CONTROL, MAX_REPEATS, Midnode};
+use super::{Ask, MAX_CONTROL, MAX_REPEATS, Midnode};
 use crate::Nanos;
 use crate::Path;
+use crate::table::SlotId;
 use crate::wire::Range;
 use std::cmp::Reverse;
 
@@ -11,7 +12,7 @@ impl Midnode {
     pub(super) fn repair(
         &mut self,
         now: Nanos,
-        id: u32,
+        id: SlotId,
         up: Path,
         flow: u64,
         hole: Range,
@@ -25,22 +26,19 @@ impl Midnode {
                 end: hole.end.min(at + step),
             };
             at = range.end;
-            if self.params.shr_repeats > 0 {
-                let Some(leg) = self.legs.get(id) else { return };
-                if !leg.note_repair(now, range, &self.params) {
-                    continue;
-                }
+            let Some(leg) = self.legs.get(id) else { return };
+            if self.params.shr_repeats > 0 && !leg.note_repair(now, range, &self.params) {
+                continue;
             }
-            self.control.push_back((
-                up,
-                Control::Interest {
-                    flow,
-                    range,
-                    rtx: true,
-                    fresh: false,
-                    leg: id,
-                },
-            ));
+            let hop_limit = leg.hop_limit;
+            let ask = Ask {
+                flow,
+                range,
+                rtx: true,
+                fresh: false,
+                leg: id,
+            };
+            self.ask(up, hop_limit, ask);
             self.stats.repairs += 1;
         }
         self.watch(now, id, hole, round);
@@ -48,7 +46,7 @@ impl Midnode {
 
     /// Looks at a hole of this hop again after 1.5 hopRTT (`shr_repeats`). Holes
     /// announced from upstream are watched there, and by the Consumer.
-    fn watch(&mut self, now: Nanos, id: u32, hole: Range, round: u32) {
+    fn watch(&mut self, now: Nanos, id: SlotId, hole: Range, round: u32) {
         if round < self.params.shr_repeats
             && self.params.is_loss(hole)
             && self.params.cache_bytes > 0
@@ -85,7 +83,7 @@ impl Midnode {
     /// Sends the rate upstream when no Interest has carried it for a hopRTT
     /// and it has changed by more than an eighth; else a flow whose last
     /// Interest asked for a low rate would end at that rate.
-    pub(super) fn tell_rate(&mut self, now: Nanos, id: u32, up: Path) {
+    pub(super) fn tell_rate(&mut self, now: Nanos, id: SlotId, up: Path) {
         if !self.params.hop_by_hop {
             return;
         }
@@ -99,18 +97,16 @@ impl Midnode {
             .rate_bps(Some((leg.queue.bytes(), leg.down_rate)), &self.params);
         if rate.abs_diff(leg.last_up_rate) > leg.last_up_rate / 8 {
             let at = leg.requested_end;
-            let flow = leg.flow;
+            let hop_limit = leg.hop_limit;
+            let ask = Ask {
+                flow: leg.flow,
+                range: Range { start: at, end: at },
+                rtx: false,
+                fresh: false,
+                leg: id,
+            };
             leg.last_up = now;
-            self.control.push_back((
-                up,
-                Control::Interest {
-                    flow,
-                    range: Range { start: at, end: at },
-                    rtx: false,
-                    fresh: false,
-                    leg: id,
-                },
-            ));
+            self.ask(up, hop_limit, ask);
         }
     }
 }

@@ -225,3 +225,28 @@ fn one_peer_cannot_fill_a_midnode() {
     println!("{held} bytes held, {} packets dropped", mid.stats().dropped);
     assert!(held < 8 << 20 && mid.stats().dropped > 30_000);
 }
+
+#[test]
+fn a_prefix_of_ipv6_is_bounded_like_an_address() {
+    let p = Params {
+        max_flows: 1000,
+        max_flows_per_peer: 10,
+        max_flows_per_prefix: 40,
+        ..Params::default()
+    };
+    let mut mid = Midnode::new(p.clone()).unwrap();
+    let mut producer = Producer::new(p).unwrap();
+    producer.publish(1, Box::new(Pattern::new(1, 1_000_000)));
+    let server = ([0xfd01, 0, 0, 0, 0, 0, 0, 1], 2).into();
+    let mut ask = |net: u16, host: u16| {
+        let src = ([0xfd00, 0, 0, net, 0, 0, 0, host], 1).into();
+        let b = segment(1, 0, 1_000_000);
+        mid.handle_datagram(S, Path { src, dst: server }, &b);
+        producer.handle_datagram(S, Path { src, dst: server }, &b);
+        (mid.flows(), producer.legs(), producer.stats().refused)
+    };
+    // Every address has one flow only, yet the /64 gets no more than its share.
+    let last = (0..500).map(|host| ask(1, host)).last();
+    assert_eq!(last, Some((40, 40, 460)));
+    assert_eq!(ask(2, 1), (41, 41, 460), "its neighbour's are untouched");
+}

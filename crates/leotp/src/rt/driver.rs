@@ -1,9 +1,10 @@
 //! One thread, one epoll set: sockets on one side, a state machine on the other.
 
 use super::RunError;
-use super::sys::{Epoll, RxBuffers, Socket, SocketOptions, TxBuffer, eventfd};
+use super::sources::Sources;
+use super::sys::{Epoll, Outgoing, RxBuffers, Socket, SocketOptions, TxBuffer, eventfd};
 use crate::Nanos;
-use crate::core::{Consumer, Midnode, Path, Producer};
+use crate::core::{Consumer, HopLimit, Midnode, Path, Producer};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::Write;
@@ -15,22 +16,23 @@ use std::time::Instant;
 /// A state machine that can be driven.
 pub trait Machine {
     /// One datagram has come, at `now`, which may be a little before the last
-    /// `now` of [`Self::tx`].
-    fn rx(&mut self, now: Nanos, path: Path, bytes: &[u8]);
-    /// Appends the next datagram due.
-    fn tx(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<Path>;
+    /// `now` of [`Self::tx`]. A transparent socket tells its TTL or hop limit.
+    fn rx(&mut self, now: Nanos, path: Path, hop_limit: HopLimit, bytes: &[u8]);
+    /// Appends the next datagram due, and says whose it is and with what TTL or hop
+    /// limit it leaves (transparent sockets only; `None`: the system's).
+    fn tx(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<(Path, HopLimit)>;
     /// When to come back.
     fn timeout(&self) -> Option<Nanos>;
 }
 
-macro_rules! machine {
+macro_rules! endpoint {
     ($($t:ty),*) => {$(
         impl Machine for $t {
-            fn rx(&mut self, now: Nanos, path: Path, bytes: &[u8]) {
+            fn rx(&mut self, now: Nanos, path: Path, _: HopLimit, bytes: &[u8]) {
                 self.handle_datagram(now, path, bytes);
             }
-            fn tx(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<Path> {
-                self.poll_transmit(now, out)
+            fn tx(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<(Path, HopLimit)> {
+                self.poll_transmit(now, out).map(|path| (path, None))
             }
             fn timeout(&self) -> Option<Nanos> {
                 self.poll_timeout()
@@ -38,7 +40,19 @@ macro_rules! machine {
         }
     )*};
 }
-machine!(Consumer, Midnode, Producer);
+endpoint!(Consumer, Producer);
+
+impl Machine for Midnode {
+    fn rx(&mut self, now: Nanos, path: Path, hop_limit: HopLimit, bytes: &[u8]) {
+        self.handle_forwarded(now, path, hop_limit, bytes);
+    }
+    fn tx(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<(Path, HopLimit)> {
+        self.poll_forward(now, out)
+    }
+    fn timeout(&self) -> Option<Nanos> {
+        self.poll_timeout()
+    }
+}
 
 /// Datagram counters of a driver.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
@@ -68,22 +82,26 @@ impl Waker {
 const WAKE: u64 = u64::MAX;
 /// Datagrams collected before they are handed to the kernel.
 const FLUSH: usize = 256;
-/// Transparent source addresses with an open socket.
-const MAX_SOURCES: usize = 1024;
+
+/// A socket with another's address only sends; what the kernel might still deliver to
+/// it is ours to ignore, in as little memory as possible.
+const SEND_ONLY: SocketOptions = SocketOptions {
+    transparent: true,
+    recv_buffer: 2048,
+    send_buffer: 4 << 20,
+};
 
 /// Sockets, buffers and clock of one thread.
 pub struct Driver {
     epoll: Epoll,
     sockets: Vec<Socket>,
-    /// Sockets bound to addresses of others, for sending; with last use.
-    sources: HashMap<SocketAddr, (Socket, u64)>,
-    transparent: bool,
+    /// Sockets bound to addresses of others, for sending; with transparent sockets only.
+    sources: Option<Sources<Socket>>,
     rx: RxBuffers,
     tx: TxBuffer,
     ready: Vec<u64>,
     waker: Waker,
     clock: Clock,
-    turn: u64,
     stats: IoStats,
 }
 
@@ -123,6 +141,9 @@ impl Clock {
 impl Driver {
     /// A driver for these sockets. `transparent`: datagrams leave with the
     /// source address the machine names, whoever's it is.
+    ///
+    /// # Errors
+    /// When descriptors are short.
     pub fn new(sockets: Vec<Socket>, transparent: bool) -> Result<Self, RunError> {
         let epoll = Epoll::new().map_err(RunError::io("epoll"))?;
         for (i, s) in sockets.iter().enumerate() {
@@ -137,14 +158,12 @@ impl Driver {
         Ok(Self {
             epoll,
             sockets,
-            sources: HashMap::new(),
-            transparent,
+            sources: transparent.then(Sources::new),
             rx: RxBuffers::new(),
             tx: TxBuffer::default(),
             ready: Vec::new(),
             waker: Waker(Arc::new(wake)),
             clock: Clock::new(),
-            turn: 0,
             stats: IoStats::default(),
         })
     }
@@ -171,8 +190,11 @@ impl Driver {
 
     /// One turn: wait for a datagram, the machine's deadline or at most
     /// `max_wait_ns`; receive; send what is due.
+    ///
+    /// # Errors
+    /// The kernel's, of waiting or receiving. A datagram that it would not take is
+    /// counted instead.
     pub fn turn(&mut self, m: &mut dyn Machine, max_wait_ns: u64) -> Result<(), RunError> {
-        self.turn += 1;
         let now = self.now();
         let wait = m
             .timeout()
@@ -197,9 +219,9 @@ impl Driver {
                 let n = s.recv(
                     &mut self.rx,
                     || clock.now(),
-                    |path, at, bytes| {
+                    |path, at, hop_limit, bytes| {
                         count += 1;
-                        m.rx(at, path, bytes);
+                        m.rx(at, path, hop_limit, bytes);
                     },
                 );
                 self.stats.received += count;
@@ -219,6 +241,9 @@ impl Driver {
     }
 
     /// Sends what is due now.
+    ///
+    /// # Errors
+    /// None at present: what the kernel would not take is counted.
     pub fn send_due(&mut self, m: &mut dyn Machine) -> Result<(), RunError> {
         loop {
             let now = self.now();
@@ -226,10 +251,15 @@ impl Driver {
             self.tx.items.clear();
             while self.tx.items.len() < FLUSH {
                 let a = self.tx.bytes.len();
-                let Some(path) = m.tx(now, &mut self.tx.bytes) else {
+                let Some((path, hop_limit)) = m.tx(now, &mut self.tx.bytes) else {
                     break;
                 };
-                self.tx.items.push((path, a, self.tx.bytes.len()));
+                let bytes = a..self.tx.bytes.len();
+                self.tx.items.push(Outgoing {
+                    path,
+                    hop_limit,
+                    bytes,
+                });
             }
             if self.tx.items.is_empty() {
                 return Ok(());
@@ -241,24 +271,21 @@ impl Driver {
     fn flush(&mut self) {
         let all = self.tx.items.len();
         self.stats.sent += all as u64;
-        if self.transparent {
+        if let Some(sources) = &mut self.sources {
             let mut by_source: HashMap<SocketAddr, Vec<usize>> = HashMap::new();
-            for (i, (path, _, _)) in self.tx.items.iter().enumerate() {
-                by_source.entry(path.src).or_default().push(i);
+            for (i, item) in self.tx.items.iter().enumerate() {
+                by_source.entry(item.path.src).or_default().push(i);
             }
-            let tx = std::mem::take(&mut self.tx);
             for (src, which) in by_source {
-                let refused = self
-                    .source(src)
-                    .map_or(which.len() as u64, |s| s.send(&tx, &which));
+                let socket = sources.get(src, || Socket::bind(src, SEND_ONLY).ok());
+                let refused = socket.map_or(which.len() as u64, |s| s.send(&self.tx, &which));
                 self.stats.refused += refused;
             }
-            self.tx = tx;
             return;
         }
         for v6 in [false, true] {
             let which: Vec<usize> = (0..all)
-                .filter(|i| self.tx.items[*i].0.dst.is_ipv6() == v6)
+                .filter(|i| self.tx.items[*i].path.dst.is_ipv6() == v6)
                 .collect();
             if which.is_empty() {
                 continue;
@@ -268,32 +295,5 @@ impl Driver {
                 None => self.stats.refused += which.len() as u64,
             }
         }
-    }
-
-    /// The socket bound to a foreign source address.
-    fn source(&mut self, src: SocketAddr) -> Option<&Socket> {
-        if !self.sources.contains_key(&src) {
-            if self.sources.len() >= MAX_SOURCES {
-                let idlest = self
-                    .sources
-                    .iter()
-                    .min_by_key(|(_, v)| v.1)
-                    .map(|(k, _)| *k)?;
-                self.sources.remove(&idlest);
-            }
-            // It only sends; what the kernel might still deliver to it is ours
-            // to ignore, in as little memory as possible.
-            let o = SocketOptions {
-                transparent: true,
-                recv_buffer: 2048,
-                send_buffer: 4 << 20,
-            };
-            let s = Socket::bind(src, o).ok()?;
-            self.sources.insert(src, (s, 0));
-        }
-        let turn = self.turn;
-        let e = self.sources.get_mut(&src)?;
-        e.1 = turn;
-        Some(&e.0)
     }
 }

@@ -14,6 +14,7 @@ mod netlink;
 mod nft;
 mod publish;
 mod sealed;
+mod sources;
 mod sys;
 
 #[cfg(feature = "futures-io")]

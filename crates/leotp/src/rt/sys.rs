@@ -5,7 +5,7 @@
 )]
 
 use crate::Nanos;
-use crate::core::Path;
+use crate::core::{HopLimit, Path};
 mod clocks;
 mod poll;
 pub(crate) mod tcp;
@@ -14,7 +14,7 @@ mod trains;
 use clocks::{at_once, wall_clock};
 pub(crate) use poll::{Epoll, cpu_seconds, eventfd, netlink, on_stop_signals};
 use trains::Trains;
-pub(crate) use trains::TxBuffer;
+pub(crate) use trains::{Outgoing, TxBuffer};
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -141,6 +141,9 @@ fn from_raw(s: &libc::sockaddr_storage) -> Option<SocketAddr> {
 
 impl Socket {
     /// Opens and binds.
+    ///
+    /// # Errors
+    /// The kernel's: an address that is taken or not here, missing rights.
     pub fn bind(local: SocketAddr, o: SocketOptions) -> io::Result<Self> {
         let domain = if local.is_ipv4() {
             libc::AF_INET
@@ -170,9 +173,11 @@ impl Socket {
             if v6 {
                 set_opt(raw, libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT, 1)?;
                 set_opt(raw, libc::IPPROTO_IPV6, IPV6_ORIGDSTADDR, 1)?;
+                set_opt(raw, libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT, 1)?;
             } else {
                 set_opt(raw, libc::IPPROTO_IP, libc::IP_TRANSPARENT, 1)?;
                 set_opt(raw, libc::IPPROTO_IP, libc::IP_RECVORIGDSTADDR, 1)?;
+                set_opt(raw, libc::IPPROTO_IP, libc::IP_RECVTTL, 1)?;
             }
         }
         for (size, force, plain) in [
@@ -214,6 +219,9 @@ impl Socket {
     }
 
     /// Asks the kernel which local address a packet to `remote` would have.
+    ///
+    /// # Errors
+    /// The kernel's: no route.
     pub fn source_for(remote: SocketAddr) -> io::Result<IpAddr> {
         let any: SocketAddr = if remote.is_ipv4() {
             (Ipv4Addr::UNSPECIFIED, 0).into()
@@ -230,13 +238,13 @@ impl Socket {
     }
 
     /// Receives what is there, up to one batch; `f` gets every datagram, trains
-    /// already cut, and when it came by `clock`, ns. Returns how many messages the
-    /// kernel gave.
+    /// already cut, when it came by `clock`, ns, and, if the socket is transparent, its
+    /// TTL or hop limit. Returns how many messages the kernel gave.
     pub(crate) fn recv(
         &self,
         rx: &mut RxBuffers,
         clock: impl Fn() -> Nanos,
-        mut f: impl FnMut(Path, Nanos, &[u8]),
+        mut f: impl FnMut(Path, Nanos, HopLimit, &[u8]),
     ) -> io::Result<usize> {
         let msgs = rx.prepare();
         // SAFETY: every message points into buffers owned by `rx`, set up just now.
@@ -270,7 +278,12 @@ impl Socket {
             };
             let data = &rx.room[i][..m.len];
             for d in data.chunks(m.segment.unwrap_or(m.len).max(1)) {
-                f(Path { src, dst: m.dst }, now.saturating_sub(age), d);
+                f(
+                    Path { src, dst: m.dst },
+                    now.saturating_sub(age),
+                    m.hop_limit,
+                    d,
+                );
             }
         }
         Ok(n)
@@ -284,14 +297,14 @@ impl Socket {
         while at < which.len() {
             let mut batch = Trains::default();
             let gso = self.gso.load(Ordering::Relaxed);
-            at += batch.fill(tx, &which[at..], gso, self.transparent);
+            at += batch.fill(tx, &which[at..], gso);
             refused += self.send_trains(tx, &mut batch);
         }
         refused
     }
 
     fn send_trains(&self, tx: &TxBuffer, batch: &mut Trains) -> u64 {
-        let mut msgs = batch.messages(tx);
+        let mut msgs = batch.messages(tx, self.transparent);
         let mut done = 0;
         let mut refused = 0;
         let mut waits = 0;
@@ -350,6 +363,8 @@ struct Received {
     segment: Option<usize>,
     /// When it came, ns of the wall clock.
     came_ns: Option<u64>,
+    /// TTL or hop limit, of transparent sockets.
+    hop_limit: HopLimit,
 }
 
 /// Buffers of one receiving thread.
@@ -402,6 +417,7 @@ impl RxBuffers {
     fn parse(&self, i: usize, local: SocketAddr) -> Received {
         let m = &self.msgs[i];
         let (mut dst, mut segment, mut came_ns) = (local, None, None);
+        let mut hop_limit = None;
         let mut original = false;
         // SAFETY: the header and its control buffer have been filled by recvmmsg;
         // the CMSG macros stay inside msg_controllen.
@@ -412,6 +428,10 @@ impl RxBuffers {
                 match ((*c).cmsg_level, (*c).cmsg_type) {
                     (libc::SOL_UDP, UDP_GRO) => {
                         segment = Some(data.cast::<i32>().read_unaligned() as usize)
+                    }
+                    (libc::IPPROTO_IP, libc::IP_TTL)
+                    | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
+                        hop_limit = u8::try_from(data.cast::<i32>().read_unaligned()).ok();
                     }
                     (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
                         let t = data.cast::<libc::timespec>().read_unaligned();
@@ -444,6 +464,7 @@ impl RxBuffers {
             dst,
             segment,
             came_ns,
+            hop_limit,
         }
     }
 }

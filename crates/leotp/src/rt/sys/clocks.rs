@@ -106,7 +106,7 @@ mod tests {
                 now
             };
             let mut came = None;
-            let got = s.recv(&mut RxBuffers::new(), interrupted, |_, at, _| {
+            let got = s.recv(&mut RxBuffers::new(), interrupted, |_, at, _, _| {
                 came = Some(at)
             });
             assert_eq!(got.expect("received"), 1);
