@@ -60,11 +60,6 @@ fn main() {
         ways.push(Some(DriverKind::Relay));
     }
     let _stamped = stamps_begin();
-    println!("ms from the command until a frame takes the new delay");
-    println!(
-        "{:>6} {:>6} {:>10} {:>10}",
-        "by", "links", "p50", "greatest"
-    );
     for way in ways {
         for count in COUNTS {
             let begun = Instant::now();
@@ -72,14 +67,12 @@ fn main() {
             let mut times = links.times(pause);
             times.sort_unstable();
             let ms = |ns: u64| ns as f64 / 1e6;
-            println!(
-                "{:>6} {count:>6} {:>10.3} {:>10.3}",
-                way.map_or("tc", DriverKind::name),
-                ms(times[TRIES / 2]),
-                ms(times[TRIES - 1])
-            );
-            if begun.elapsed() > LIMIT && COUNTS.last() != Some(&count) {
-                println!("{:>6} (more links not tried)", "");
+            let row = serde_json::json!({
+                "by": way.map_or("tc", DriverKind::name), "links": count,
+                "p50_ms": ms(times[TRIES / 2]), "max_ms": ms(times[TRIES - 1]), "tries": TRIES,
+            });
+            println!("{row}");
+            if begun.elapsed() > LIMIT {
                 break;
             }
         }

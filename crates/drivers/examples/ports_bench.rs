@@ -39,19 +39,6 @@ fn main() {
     if counts.is_empty() {
         counts = vec![1, 10, 100, 1_000, 10_000, 65_000];
     }
-    println!(
-        "{:<6} {:>6} {:>13} {:>13} {:>11} {:>10} {:>11} {:>11} {:>12} {:>11}",
-        "driver",
-        "edges",
-        "configure ms",
-        "added p50 us",
-        "p99 us",
-        "frames/s",
-        "update ms",
-        "switch us",
-        "replace ms",
-        "switch us"
-    );
     for edges in counts {
         measure(kind, edges);
     }
@@ -112,25 +99,15 @@ fn measure(kind: DriverKind, edges: u32) {
     });
     let ms = |d: Duration| d.as_secs_f64() * 1e3;
     let us = |d: Duration| d.as_secs_f64() * 1e6;
-    println!(
-        "{:<6} {edges:>6} {:>13.2} {:>13.1} {:>11.1} {rate:>10.0} {:>11.2} {:>11.1} {:>12} {:>11}",
-        kind.name(),
-        ms(configured.all),
-        at(0.5),
-        at(0.99),
-        ms(updated.all),
-        us(updated.switch),
-        replaced
-            .as_ref()
-            .map_or("-".into(), |t| format!("{:.2}", ms(t.all))),
-        replaced
-            .as_ref()
-            .map_or("-".into(), |t| format!("{:.1}", us(t.switch))),
-    );
-    let stats = handle.snapshot().unwrap();
-    if stats.early > 0 {
-        println!("  {} frames came early", stats.early);
-    }
+    let row = serde_json::json!({
+        "driver": kind.name(), "edges": edges, "configure_ms": ms(configured.all),
+        "added_p50_us": at(0.5), "added_p99_us": at(0.99), "frames_per_s": rate,
+        "update_ms": ms(updated.all), "update_switch_us": us(updated.switch),
+        "replaced_edges": half, "replace_ms": replaced.as_ref().map(|t| ms(t.all)),
+        "replace_switch_us": replaced.as_ref().map(|t| us(t.switch)),
+        "early": handle.snapshot().unwrap().early,
+    });
+    println!("{row}");
     handle.stop();
 }
 

@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""Writes the tables of benches/README.md from benches/raw/*.json, between `<!-- table NAME -->` and `<!-- end -->`.
+
+    benches/report.py [--check]     --check: changes nothing, exit code 1 where a table is not that of its data
+
+Where there is no raw file the page says how to make it. Nothing in a table is typed by hand.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PAGE = HERE / "README.md"
+
+
+def number(value, digits=None):
+    """As a reader wants it: three figures, or so many digits; thousands apart."""
+    if value is None:
+        return "-"
+    if digits is None:
+        size = abs(value)
+        digits = 0 if size >= 100 or value == 0 else 1 if size >= 10 else 2 if size >= 0.1 else 3
+    return f"{value:,.{digits}f}"
+
+
+def spread(row, factor=1.0, digits=None):
+    """Median of the rounds (least to greatest)."""
+    return "{} ({} to {})".format(*(number(row[k] * factor, digits) for k in ("median", "least", "greatest")))
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
+    return "\n".join(lines + ["| " + " | ".join(str(c) for c in row) + " |" for row in rows])
+
+
+def bits(bps):
+    for factor, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if bps >= factor:
+            return f"{bps / factor:g} {unit}bit/s"
+    return f"{bps:g} bit/s"
+
+
+def bringup(data):
+    rounds = data["rounds"]
+
+    def of(*path):
+        values = []
+        for r in rounds:
+            for key in path:
+                r = r[key]
+            values.append(r)
+        values.sort()
+        return {"median": values[len(values) // 2], "least": values[0], "greatest": values[-1]}
+
+    head = [f"{data['namespaces']:,} namespaces, {data['interfaces']:,} interfaces", "Constel", "`ip -batch`", "ratio"]
+    rows = [
+        ["up, s", spread(of("constel_up_s")), spread(of("plain_up_s")), number(data["up_ratio"])],
+        ["down, s; `ip`'s never used", spread(of("constel_down_s")), spread(of("plain_down_s")), number(data["down_ratio"])],
+        ["down, s; `ip`'s up and with addresses", "", spread(of("addressed_down_s")), number(data["addressed_down_ratio"])],
+        ["first edges and routes, s", spread(of("edges_and_routes_s")), "", ""],
+        ["memory a node, kB", spread(of("memory_per_node_bytes"), 1e-3), "", ""],
+    ]
+    for name in rounds[0]["steps_ms"]:
+        rows.append([f"step, {name.replace('_', ' ')}: p50, ms", spread(of("steps_ms", name, "p50")), "", ""])
+        rows.append([f"step, {name.replace('_', ' ')}: p99, ms", spread(of("steps_ms", name, "p99")), "", ""])
+    return table(head, rows)
+
+
+def accuracy(rows):
+    cases = {}
+    for r in rows:
+        cases.setdefault((r["rate_fps"], r["length_bytes"]), []).append(r)
+    body = []
+    for (fps, length), group in sorted(cases.items()):
+        relay = [r for r in group if r["path"] == "relay"]
+        veth = [r for r in group if r["path"] == "veth"]
+
+        def medians(key):
+            values = [r["error"][key]["median"] / 1e3 for r in relay]
+            return f"{number(min(values), 1)} to {number(max(values), 1)}"
+
+        def rounds(key):
+            found = [r["error"][key] for r in relay]
+            return f"{number(min(f['least'] for f in found) / 1e3, 0)} to {number(max(f['greatest'] for f in found) / 1e3, 0)}"
+
+        own = [r["unexplained_p99_ns"]["median"] / 1e3 for r in relay]
+        bare = "; ".join(f"{number(r['error']['p50_ns']['median'] / 1e3, 1)} / {number(r['error']['p99_ns']['median'] / 1e3, 1)}" for r in veth)
+        body.append([
+            f"{fps:,}, {length:,} bytes", medians("p50_ns"), medians("p99_ns"), rounds("p99_ns"), medians("p999_ns"),
+            f"{number(min(own), 1)} to {number(max(own), 1)}", sum(r["stalls"] for r in relay),
+            f"{sum(r['lost'] for r in relay)} / {sum(r['early'] for r in relay)}", bare or "-",
+        ])
+    head = ["frames/s", "p50, us", "p99", "p99 of single rounds", "p99.9", "p99 unexplained", "stalls", "lost / early", "bare veth p50 / p99"]
+    return table(head, body)
+
+
+def rate(rows):
+    by_rate = {}
+    for r in rows:
+        by_rate.setdefault(r["rate_bps"], {})[r["offered_ratio"]] = r
+    offered = sorted({r["offered_ratio"] for r in rows})
+    body = []
+    for bps, cases in sorted(by_rate.items()):
+        cells = [spread(cases[o]["worst_window_error_ratio"], 100, 2) if o in cases else "-" for o in offered]
+        burst = max(c["burst_bytes_per_ms"]["median"] for c in cases.values())
+        body.append([bits(bps), *cells, f"{number(burst, 0)} ({number(bps / 8000, 0)})"])
+    return table(["rate", *(f"{o:g}x, %" for o in offered), "longest burst, bytes in 1 ms (at rate)"], body)
+
+
+def isolation(rows):
+    head = ["path", "p50, us", "p99, us", "p99.9, us", "lost", "flood, frames/s", "lost by the relay, floods included", "stalls"]
+    return table(head, [
+        [r["path"], spread(r["error"]["p50_ns"], 1e-3, 1), spread(r["error"]["p99_ns"], 1e-3, 1),
+         number(r["error"]["p999_ns"]["median"] / 1e3, 0), r["lost"], number(r["flood_fps"]["median"], 0),
+         number(r["unintended"], 0), r["stalls"]] for r in rows
+    ])
+
+
+def update(rows):
+    head = ["edges", "in memory", "new, ms", "changed, p50, ms", "greatest, ms"]
+    return table(head, [
+        [f"{r['edges']:,}", "scattered" if r["scattered"] else "in order", number(r["added_ns"] / 1e6),
+         spread(r["changed_p50_ns"], 1e-6, 3), spread(r["changed_max_ns"], 1e-6, 3)] for r in rows
+    ])
+
+
+def handover(rows):
+    head = ["at once", "relay p50 (greatest), ms", "table busy at most, ms", "deleting and making veth pairs, ms"]
+    return table(head, [
+        [f"{r['count']:,}", f"{number(r['relay_p50_ns'] / 1e6)} ({number(r['relay_max_ns'] / 1e6)})",
+         number(r["table_busy_max_ns"] / 1e6), number(r["new_pairs_ns"] / 1e6 if r["new_pairs_ns"] else None)] for r in rows
+    ])
+
+
+def mininet(rows):
+    return table(["at once", "Mininet, s"], [
+        [f"{r['count']:,}", number(r.get("first_packet_s")) if "first_packet_s" in r else f"given up after {r['given_up_after_s']} s"] for r in rows
+    ])
+
+
+def throughput(rows):
+    udp = [r for r in rows if r["what"] == "udp"]
+    tcp = [r for r in rows if r["what"] == "tcp"]
+    first = table(
+        ["hops, path", "bytes", "arrive, frames/s", "lossless, frames/s", "lost at full speed, %", "CPU a frame, ns", "relay's thread, %"],
+        [[f"{r['hops']}, {r['path']}", f"{r['length_bytes']:,}", number(r["delivered_fps"], 0), number(r["lossless_fps"], 0),
+          number(r["loss_ratio"] * 100, 1), number(r["cpu_ns_per_frame"], 0), number(r["relay_cpu_percent"], 0)] for r in udp],
+    )
+    controls = list(dict.fromkeys(r["congestion_control"] for r in tcp))
+    cases = {}
+    for r in tcp:
+        cases.setdefault((r["hops"], r["path"]), {})[r["congestion_control"]] = r
+    second = table(
+        ["hops, path", *(f"{c}, Gbit/s (sent again)" for c in controls)],
+        [[f"{hops}, {path}", *(f"{number(by[c]['gbps'])} ({number(by[c]['retransmitted'], 0)})" if c in by else "-" for c in controls)]
+         for (hops, path), by in cases.items()],
+    )
+    return f"UDP, one sender at full speed that knows of no loss:\n\n{first}\n\nTCP, one stream:\n\n{second}"
+
+
+def forwarding(rows):
+    cases = [r for r in rows if r["what"] == "forwarding"]
+    return table(
+        ["path, nodes", "bytes", "frames/s, tables", "frames/s, map", "CPU that the map saves, ns a frame and node"],
+        [[f"{r['path']}, {r['nodes']}", f"{r['length_bytes']:,}",
+          *(number(a["delivered_fps"]["median"] if isinstance(a["delivered_fps"], dict) else a["delivered_fps"], 0) for a in r["arms"][:2]),
+          spread(r["saved_ns_per_frame_and_node"], 1, 0) if isinstance(r["saved_ns_per_frame_and_node"], dict) else number(r["saved_ns_per_frame_and_node"], 0)]
+         for r in cases],
+    )
+
+
+def tcp(rows):
+    controls = list(dict.fromkeys(r["congestion_control"] for r in rows))
+    cases = {}
+    for r in rows:
+        cases.setdefault((r["rtt_ms"], r["loss_ratio"]), {})[r["congestion_control"]] = r
+    return table(
+        ["RTT, loss", *(f"{c}, Mbit/s" for c in controls), "Mathis"],
+        [[f"{rtt} ms, {loss * 100:g} %", *(number(by[c]["goodput_bps"] / 1e6, 2) if c in by else "-" for c in controls),
+          number(next(iter(by.values()))["mathis_bps"] / 1e6, 2)] for (rtt, loss), by in cases.items()],
+    )
+
+
+def square(rows):
+    return table(
+        ["control", "Mbit/s (fits)", "segments sent again", "queueing p50 / p99, ms", "relay's lateness p99, us"],
+        [[r["congestion_control"], f"{number(r['goodput_bps'] / 1e6, 2)} ({number(r['fits_bps'] / 1e6, 2)})", number(r["retransmitted"], 0),
+          f"{number(r['queueing_delay']['p50_ns'] / 1e6, 0)} / {number(r['queueing_delay']['p99_ns'] / 1e6, 0)}",
+          number(r["lateness"]["p99_ns"] / 1e3, 0)] for r in rows],
+    )
+
+
+def delays(rows):
+    ways = list(dict.fromkeys(r["by"] for r in rows))
+    counts = list(dict.fromkeys(r["links"] for r in rows))
+    by = {(r["by"], r["links"]): r for r in rows}
+    return table(
+        ["links", *(f"{w}, ms, p50 (greatest)" for w in ways)],
+        [[f"{c:,}", *(f"{number(by[w, c]['p50_ms'])} ({number(by[w, c]['max_ms'])})" if (w, c) in by else "not tried" for w in ways)] for c in counts],
+    )
+
+
+def ports(rows):
+    return table(
+        ["driver, edges", "configure, ms", "added p50 / p99, us", "frames/s", "update, ms", "switch, us", "half replaced, ms (switch, us)"],
+        [[f"{r['driver']}, {r['edges']:,}", number(r["configure_ms"]), f"{number(r['added_p50_us'])} / {number(r['added_p99_us'])}",
+          number(r["frames_per_s"], 0), number(r["update_ms"]), number(r["update_switch_us"]),
+          f"{number(r['replace_ms'])} ({number(r['replace_switch_us'])})" if r["replace_ms"] is not None else "-"] for r in rows],
+    )
+
+
+def idle(row):
+    return table(
+        ["scenario", "relay's thread", "whole process", "resident"],
+        [[f"`{row['scenario']}`", f"{number(row['relay_cpu_percent'], 2)} % of a processor",
+          f"{number(row['process_cpu_percent'], 2)} %", f"{number(row['memory']['Rss'] / 1e6, 0)} MB"]],
+    )
+
+
+def build(row):
+    before = json.loads((HERE / "raw/build-before.json").read_text())
+    named = {f"before ({before['commit']})": before["rows"], "now": row}
+    head = ["", "processor time, s", "time on two processors, s", *(f"`{name}`, MB" for name in row["bytes"])]
+    return table(head, [
+        [name, number(r["cpu_s"], 0), number(r["took_s"], 0), *(number(r["bytes"][b] / 1e6, 1) for b in row["bytes"])] for name, r in named.items()
+    ])
+
+
+TABLES = {
+    "bringup": bringup, "accuracy": accuracy, "rate": rate, "isolation": isolation, "update": update, "handover": handover,
+    "mininet": mininet, "throughput": throughput, "forwarding": forwarding, "tcp": tcp, "square": square,
+    "delays": delays, "delays-qemu": delays, "ports": ports, "idle": idle, "build": build,
+}
+
+
+def section(name):
+    raw = HERE / f"raw/{name}.json"
+    if not raw.exists():
+        return f"No raw data of this version yet: `benches/run {name}` measures it and writes the table."
+    data = json.loads(raw.read_text())
+    load = "" if data["load_before"] < 0.5 else f", **load {data['load_before']:.1f} before it began: not a quiet machine**"
+    about = f"`{data['command']}`, {data['date'][:10]}, {data['commit']}, Linux {data['kernel']}, {data['processors']}{load}:"
+    return f"{about}\n\n{TABLES[name](data['rows'])}"
+
+
+def main():
+    page = PAGE.read_text()
+    unknown = set(re.findall(r"<!-- table (\S+) -->", page)) ^ set(TABLES)
+    if unknown:
+        sys.exit(f"report: the page and the tables do not agree on {', '.join(sorted(unknown))}")
+    new = re.sub(
+        r"<!-- table (\S+) -->\n.*?<!-- end -->",
+        lambda m: f"<!-- table {m.group(1)} -->\n{section(m.group(1))}\n<!-- end -->",
+        page, flags=re.S,
+    )
+    if "--check" in sys.argv:
+        sys.exit(0 if new == page else "report: benches/README.md is not that of benches/raw; run benches/report.py")
+    PAGE.write_text(new)
+
+
+if __name__ == "__main__":
+    main()
