@@ -12,6 +12,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONSTEL = os.environ.get("CONSTEL", str(ROOT / "target/release/constel"))
 WORK = pathlib.Path(os.environ.get("WORK", "/tmp/constel-opensn"))
+RAW = pathlib.Path(__file__).resolve().parent / "raw"
 
 # Satellites serve one station at a time, which FRR's IS-IS and OSPFv3 need: the same sky for all.
 IRIDIUM = """constel: 1
@@ -106,7 +107,22 @@ class Lab:
         path = self.results / "summary.json"
         if not path.exists():
             sys.exit(f"{self.name} gave no summary: see {self.log.name}")
-        return json.loads(path.read_text())
+        summary = json.loads(path.read_text())
+        keep(self.name, summary)
+        return summary
+
+
+def keep(name, summary):
+    """Keeps what a run came to in raw/NAME.json, from which report.py writes the tables of the page."""
+    RAW.mkdir(exist_ok=True)
+    about = {
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "kernel": os.uname().release,
+        "processors": os.cpu_count(),
+        "commit": subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"],
+                                 capture_output=True, text=True).stdout.strip(),
+    }
+    (RAW / f"{name}.json").write_text(json.dumps({**about, "summary": summary}, indent=1) + "\n")
 
 
 def cost(summary):

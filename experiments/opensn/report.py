@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Writes the tables of README.md from raw/*.json and *-series.csv, between `<!-- table ... -->` and `<!-- end -->`.
+
+    experiments/opensn/report.py [--check]     --check: changes nothing, exit code 1 where a table is not its data's
+
+`<!-- table runs A B -->`     one row a run: what it came to
+`<!-- table changes A B -->`  one row a failure or repair
+`<!-- table series A B -->`   one column a run: what its series shows
+"""
+
+import csv
+import json
+import re
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
+    return "\n".join(lines + ["| " + " | ".join(str(c) for c in row) + " |" for row in rows])
+
+
+def seconds(ns):
+    if ns is None:
+        return "not before the end"
+    return f"{ns / 1e6:.1f} ms" if ns < 1e9 else f"{ns / 1e9:.2f} s"
+
+
+def kept(names):
+    return [(name, json.loads((HERE / f"raw/{name}.json").read_text())["summary"])
+            for name in names if (HERE / f"raw/{name}.json").exists()]
+
+
+def missing(names, suffix):
+    lacking = [name for name in names if not (HERE / suffix.format(name)).exists()]
+    return f"\n\nNo raw data yet of {', '.join(lacking)}." if lacking else ""
+
+
+def verdict(summary):
+    return "trustworthy" if summary["verdict"]["trustworthy"] else "not trustworthy"
+
+
+def runs(names):
+    rows = []
+    for name, s in kept(names):
+        handovers = s.get("handovers") or []
+        stood = sorted(h["routes_stood_after_ns"] for h in handovers if h["routes_stood_after_ns"] is not None)
+        control = (s.get("convergence") or {}).get("control") or {}
+        first = (s.get("convergence") or {}).get("first_s")
+        daemons = [row for row in s.get("daemons") or [] if row["when"] == "end"]
+        rows.append([
+            name.removeprefix("sn-"),
+            "-" if first is None else f"{first:.1f} s",
+            f"{control['frames']:,}" if control.get("frames") else "-",
+            "; ".join(f"{d['program']} {d['cpu_total_s']:.1f} s, {d['private_bytes']['p50'] / 2**20:.1f} MiB" for d in daemons) or "-",
+            len(handovers),
+            f"{seconds(stood[len(stood) // 2])} ({seconds(stood[-1])})" if stood else "-",
+            sum(h.get("lost_probes") or 0 for h in handovers),
+            verdict(s),
+        ])
+    head = ["run", "routes stood from nothing after", "control frames until then", "daemons: processor time, memory of one",
+            "handovers", "routes stood after one: median (greatest)", "probes lost by them", "verdict"]
+    return (table(head, rows) if rows else "") + missing(names, "raw/{}.json")
+
+
+def changes(names):
+    rows = [
+        [name.removeprefix("sn-"), f"{c['t_ns'] / 1e9:.0f} s: {c['kind']}, {c['cause']}", len(c["objects"]),
+         seconds(c["routes_stood_after_ns"]), c.get("lost_probes") or 0]
+        for name, s in kept(names) for c in s.get("changes") or []
+    ]
+    head = ["run", "lab time, what", "objects", "routes stood after", "probes lost"]
+    return (table(head, rows) if rows else "") + missing(names, "raw/{}.json")
+
+
+def series(names):
+    columns = []
+    for name in names:
+        path = HERE / f"{name}-series.csv"
+        if not path.exists():
+            continue
+        with open(path) as file:
+            samples = list(csv.DictReader(file))
+
+        def first(key):
+            """When a count was at its highest for the first time, and the count."""
+            counts = [(int(r[key]), float(r["t_s"])) for r in samples if r[key]]
+            most = max(c for c, _ in counts)
+            return f"{most:,} after {min(t for c, t in counts if c == most):.0f} s"
+
+        memory = [int(r["memory_used_bytes"]) for r in samples]
+        right = [float(r["routes_right_ratio"]) for r in samples if r["routes_right_ratio"]]
+        settled = [float(r["t_s"]) for r in samples if r["routes_right_ratio"] and float(r["routes_right_ratio"]) == 1]
+        after = [r for r, sample in zip(right, (s for s in samples if s["routes_right_ratio"]))
+                 if settled and float(sample["t_s"]) >= settled[0]]
+        columns.append([
+            f"[{name}]({name}-series.svg)", first("nodes_built"), first("daemons_started"),
+            f"after {settled[0]:.0f} s" if settled else "never", f"{min(after):.1%}" if after else "-",
+            f"{memory[0] / 1e9:.1f}, {max(memory) / 1e9:.1f} GB", f"{float(samples[-1]['t_s']):.0f} s",
+        ])
+    names_of_rows = ["", "nodes built", "daemons started", "every route right, first", "routes right after that, least",
+                     "memory in use: before, most", "whole run"]
+    lines = list(zip(names_of_rows, *columns))
+    return table(lines[0], lines[1:]) + missing(names, "{}-series.csv")
+
+
+def main():
+    page = (HERE / "README.md").read_text()
+    kinds = {"runs": runs, "changes": changes, "series": series}
+    new = re.sub(
+        r"<!-- table (\w+) ([^>]*?) -->\n.*?<!-- end -->",
+        lambda m: f"<!-- table {m.group(1)} {m.group(2)} -->\n{kinds[m.group(1)](m.group(2).split()).strip()}\n<!-- end -->",
+        page, flags=re.S,
+    )
+    if "--check" in sys.argv:
+        sys.exit(0 if new == page else "report: README.md is not that of the raw data; run experiments/opensn/report.py")
+    (HERE / "README.md").write_text(new)
+
+
+if __name__ == "__main__":
+    main()
