@@ -9,10 +9,10 @@ use constel_drivers::{DriverKind, LinkHandle, LinkPlane, PlaneConfig};
 use constel_host::claim::Claim;
 use constel_host::globals::Globals;
 use constel_host::rcu::Expedited;
-use constel_host::template::{BY_FLOW, ROUTER, Setting};
+use constel_host::template::{ROUTER, Setting};
 use constel_plan::{Blueprint, Lab};
 use constel_runtime::netns::NetnsRuntime;
-use constel_scenario::model::{Mode, Scenario};
+use constel_scenario::model::Scenario;
 use constel_topology::PortRole;
 
 use crate::answers::impair;
@@ -25,7 +25,7 @@ use crate::nodes::kernels::Kernels;
 use crate::nodes::launcher::{Cgroups, Launcher, hosts_file, namespaces_file};
 use crate::nodes::ports::VethPorts;
 use crate::progress::{Progress, Stage};
-use crate::routing::daemons::Daemons;
+use crate::routing::router::Router;
 use crate::routing::forwarding::Forwarding;
 
 /// A lab without routes and without time: nodes, ports and the link plane.
@@ -64,8 +64,7 @@ pub(crate) fn fabric(
     limits::raise(globals, &owner, ports)?;
     // A namespace and a socket for each node, and one for each daemon to wait for it; a shard namespace for every
     // few hundred ports; some to spare.
-    let routing = blueprint.lab.scenario.routing.mode.daemons();
-    let daemons = routing.map_or(0, |routing| Daemons::expected(&blueprint.lab, routing)) as u64;
+    let daemons = Router::of(&blueprint.lab.scenario).processes(&blueprint.lab) as u64;
     let wanted = 2 * layout.nodes().len() as u64 + daemons + 1024;
     let allowed = constel_host::limits::raise_open_files(wanted)?;
     if allowed < wanted {
@@ -152,9 +151,7 @@ pub(crate) fn fabric(
 pub(crate) fn node_settings(scenario: &Scenario) -> Vec<Setting> {
     let routing = &scenario.routing;
     let mut settings = ROUTER.to_vec();
-    if matches!(&routing.mode, Mode::Computed(computed) if computed.paths > 1) {
-        settings.extend(BY_FLOW);
-    }
+    settings.extend(Router::of(scenario).settings());
     if !routing.families.ipv6 {
         settings.retain(|(key, _)| !key.contains("/ipv6/"));
         settings.push(("net/ipv6/conf/all/disable_ipv6", "1"));

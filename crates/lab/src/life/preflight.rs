@@ -13,7 +13,7 @@ use constel_scenario::model::{Action, Flow};
 use crate::error::EngineError;
 use crate::life::manifest::bounds;
 use crate::nodes::launcher::{missing_own, missing_programs, search_path};
-use crate::routing::daemons;
+use crate::routing::router::Router;
 use crate::traffic::{self, congestion, helpers};
 
 /// Refuses a scenario that this host cannot run: programs, commands and kernel features it asks for. With
@@ -28,10 +28,7 @@ pub(crate) fn preflight(lab: &Lab, run_traffic: bool) -> Result<(), EngineError>
         &[]
     };
     let mut needed: Vec<_> = flows.iter().flat_map(traffic::programs).copied().collect();
-    let routing = &lab.scenario.routing;
-    if let Some(asked) = routing.mode.daemons() {
-        needed.extend(daemons::programs(lab, asked));
-    }
+    needed.extend(Router::of(&lab.scenario).programs(lab));
     let mut own = helpers::programs(&lab.scenario.transport).to_vec();
     if flows
         .iter()

@@ -21,6 +21,7 @@ use crate::answers::view::View;
 use crate::clock::thread_cpu;
 use crate::error::EngineError;
 use crate::nodes::kernels::Kernels;
+use crate::routing::router::Router;
 use crate::routing::tables::MAIN;
 use crate::watch::summary::Converged as Row;
 
@@ -69,7 +70,7 @@ impl Converged {
     ) -> Result<(), EngineError> {
         let blueprint = kernels.blueprint.as_ref();
         let goals = goals(blueprint);
-        let routing = blueprint.lab.scenario.routing.mode.daemons();
+        let routing = Router::of(&blueprint.lab.scenario).daemons();
         let spec = routing.map(|routing| daemon_spec(&blueprint.lab, routing));
         // Systems tell each other of their stations and hosts alone.
         let told = |from: NodeId, to: NodeId| {

@@ -33,14 +33,6 @@ const LISTENS_WITHIN: Duration = Duration::from_secs(60);
 /// How often it is looked whether it does.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Programs needed, as (program, Debian package).
-pub(crate) fn programs(lab: &Lab, routing: &DaemonRouting) -> Vec<(&'static str, &'static str)> {
-    constel_routing::daemons::programs(&daemon_spec(lab, routing))
-        .iter()
-        .map(|program| (program.name, program.package))
-        .collect()
-}
-
 /// The daemons of a lab.
 pub(crate) struct Daemons {
     running: Supervisor<Key>,
