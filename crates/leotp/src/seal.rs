@@ -8,7 +8,8 @@
 //!
 //! The key of a flow is derived from the shared key, the flow id and a salt chosen
 //! anew for each publication (in the flow's record), so nonces, which are record
-//! numbers, never repeat under one key. The last record says that it is the last
+//! numbers, never repeat under one key, as long as what is published stays what it is:
+//! [`SealedFile`](crate::rt::SealedFile) serves no part of a file that has changed. The last record says that it is the last
 //! (the STREAM construction of Hoang et al.), so a flow cannot be cut short.
 
 #![forbid(unsafe_code)]

@@ -115,9 +115,11 @@ impl Lab {
 }
 
 #[test]
-
 fn connections_pass_unchanged() {
-    let lab = lab(&[]);
+    let dir = tempfile::tempdir().expect("directory");
+    let key = dir.path().join("key");
+    fs::write(&key, "5e".repeat(32)).expect("key");
+    let lab = lab(&["--key-file", key.to_str().expect("UTF-8")]);
     let _echo = lab.serve("digest", 7001);
     let _reset = lab.serve("reset", 7002);
     let _slow = lab.serve("slow", 7003);
@@ -140,6 +142,8 @@ fn connections_pass_unchanged() {
             "nobody listens"
         );
     }
+    // The far gateway itself is no server, whatever listens there.
+    assert_eq!(lab.client("expect-reset", "10.77.4.1", 7001)["reset"], true);
     // A server that reads nothing for two seconds: what the client can send meanwhile is bounded.
     let said = lab.client("fill", "10.77.4.2", 7003);
     assert!(
@@ -149,7 +153,8 @@ fn connections_pass_unchanged() {
     assert_eq!(said["digest"], said["sent"], "byte for byte: {said}");
     let (near, far, mid) = lab.counters();
     println!("near: {near}\nfar: {far}\nmidnode: {mid}");
-    assert_eq!(near["gateway"]["taken"], 7);
+    assert_eq!(far["gateway"]["refused"], 1, "its own address");
+    assert_eq!(near["gateway"]["taken"], 8);
     assert_eq!(far["gateway"]["opened"], 5);
     assert_eq!(far["gateway"]["unanswered"], 2);
     assert_eq!(near["connections"], 0);
@@ -161,9 +166,8 @@ fn connections_pass_unchanged() {
 }
 
 #[test]
-
 fn a_web_server_and_many_connections() {
-    let lab = lab(&["--max-per-client", "12"]);
+    let lab = lab(&["--insecure-without-key", "--max-per-client", "12"]);
     let dir = tempfile::tempdir().expect("directory");
     let mut x = 1u64;
     let bytes: Vec<u8> = (0..8_000_000u32)
@@ -217,4 +221,23 @@ fn a_web_server_and_many_connections() {
     assert_eq!(near["gateway"]["refused"], 8);
     assert!(far["gateway"]["to_flows_bytes"].as_u64() >= Some(80_000_000));
     println!("near: {near}\nfar: {far}");
+}
+
+#[test]
+fn a_gateway_without_a_key_or_an_interface_does_not_start() {
+    let ns = Ns::new();
+    let start = |args: &[&str]| {
+        let all = [&["gateway", "--peer", "10.77.0.2"], args].concat();
+        let out = ns.command(ns::LEOTP).args(all).output().expect("leotp");
+        (
+            out.status.code(),
+            String::from_utf8_lossy(&out.stderr).into_owned(),
+        )
+    };
+    let (code, said) = start(&[]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("--key-file"), "{said}");
+    let (code, said) = start(&["--insecure-without-key", "--interface", "NOSUCH"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("NOSUCH here; there are: lo"), "{said}");
 }

@@ -1,7 +1,7 @@
 //! What a gateway is told, and what it counts.
 
 use crate::core::Params;
-use crate::rt::InterceptOptions;
+use crate::rt::{InterceptOptions, RunError, Socket};
 use std::net::IpAddr;
 
 /// The gateway at the other end, for some destinations.
@@ -43,16 +43,65 @@ pub struct GatewayOptions {
     pub peers: Vec<Peer>,
     /// Own address towards the peers; `None`: the kernel's choice.
     pub local: Option<IpAddr>,
-    /// Secret that the gateways share; all zeros is none.
-    pub key: [u8; 32],
+    /// Own address as the peers know it, where it is not the one that packets leave
+    /// with (NAT).
+    pub known_as: Option<IpAddr>,
+    /// Secret that the gateways share: nobody else opens or resets connections. Without
+    /// one a gateway does not start, unless `allow_no_key` is set.
+    pub key: Option<[u8; 32]>,
+    /// Whether to do without a key: whoever can send packets with a peer's address opens
+    /// connections from here to everywhere.
+    pub allow_no_key: bool,
+    /// Whether peers may have connections opened to this host itself: to loopback, and to
+    /// its own addresses.
+    pub allow_local: bool,
     /// Bytes of one direction that may wait for the network, and that may wait for TCP.
     pub buffer_bytes: u64,
     /// Connections at the same time, at most.
     pub max_connections: usize,
-    /// Of one client's address (of one peer, for those that it asks for: all).
-    pub max_per_client: usize,
+    /// Of one client's address (of one peer, for those that it asks for: all). The clients
+    /// of one IPv6 /64 may have four times as many together.
+    pub max_per_client: u32,
     /// Parameters of LEOTP.
     pub params: Params,
+}
+
+impl GatewayOptions {
+    /// The key, or zeros where none is needed.
+    ///
+    /// # Errors
+    /// No key, or one that everybody knows, unless that is allowed.
+    pub(super) fn checked_key(&self) -> Result<[u8; 32], RunError> {
+        match self.key {
+            Some(key) if key != [0; 32] => Ok(key),
+            Some(_) => Err(RunError::Options(String::from(
+                "the key is all zeros, which everybody knows",
+            ))),
+            None if self.allow_no_key => Ok([0; 32]),
+            None => Err(RunError::Options(String::from(
+                "a gateway needs a key that its peers share: without one, whoever can send packets with a peer's \
+                 address opens connections from here to everywhere",
+            ))),
+        }
+    }
+
+    /// Whether `ip` is this gateway's own address, as a peer calls it.
+    pub(super) fn is_called(&self, ip: IpAddr) -> bool {
+        self.known_as == Some(ip) || self.local.map_or_else(|| is_here(ip), |local| local == ip)
+    }
+
+    /// Whether a peer may have a connection opened to `ip`.
+    pub(super) fn may_open(&self, ip: IpAddr) -> bool {
+        self.allow_local || !is_here(ip)
+    }
+}
+
+/// Whether `ip` is this host: loopback, "any address", or an address of an interface.
+fn is_here(ip: IpAddr) -> bool {
+    // To an address of its own a host would send from that same address, and to no other.
+    ip.is_loopback()
+        || ip.is_unspecified()
+        || Socket::source_for((ip, 9).into()).is_ok_and(|source| source == ip)
 }
 
 impl Default for GatewayOptions {
@@ -64,7 +113,10 @@ impl Default for GatewayOptions {
             },
             peers: Vec::new(),
             local: None,
-            key: [0; 32],
+            known_as: None,
+            key: None,
+            allow_no_key: false,
+            allow_local: false,
             buffer_bytes: 4 << 20,
             max_connections: 1024,
             max_per_client: 256,
@@ -80,8 +132,12 @@ pub struct GatewayStats {
     pub taken: u64,
     /// Connections opened to servers.
     pub opened: u64,
-    /// Connections refused because of a bound, or because no peer has the destination.
+    /// Connections refused because of a bound, because no peer has the destination, or
+    /// because the destination is this host itself.
     pub refused: u64,
+    /// Datagrams from peers' addresses that are of another version of the gateways'
+    /// protocol, or say so.
+    pub other_version: u64,
     /// Connections to servers that failed.
     pub unanswered: u64,
     /// Connections that ended with a reset.
@@ -98,6 +154,43 @@ pub struct GatewayStats {
 mod tests {
     use super::*;
     use std::net::Ipv4Addr;
+
+    #[test]
+    fn without_a_key_only_on_demand() {
+        let with = |key, allow_no_key| {
+            let o = GatewayOptions {
+                key,
+                allow_no_key,
+                ..GatewayOptions::default()
+            };
+            o.checked_key().ok()
+        };
+        assert_eq!(with(None, false), None);
+        assert_eq!(with(None, true), Some([0; 32]));
+        assert_eq!(with(Some([1; 32]), false), Some([1; 32]));
+        assert_eq!(with(Some([0; 32]), true), None);
+    }
+
+    #[test]
+    fn this_host_is_no_destination() {
+        let o = GatewayOptions::default();
+        for own in ["127.0.0.1", "127.9.9.9", "::1", "0.0.0.0", "::"] {
+            let own = own.parse().unwrap();
+            assert!(!o.may_open(own), "{own}");
+        }
+        // Documentation's: nobody's own.
+        let other = "192.0.2.77".parse().unwrap();
+        assert!(o.may_open(other) && !o.is_called(other));
+        let o = GatewayOptions {
+            allow_local: true,
+            known_as: Some(other),
+            local: Some([10, 0, 0, 1].into()),
+            ..o
+        };
+        assert!(o.may_open(Ipv4Addr::LOCALHOST.into()));
+        assert!(o.is_called(other) && o.is_called([10, 0, 0, 1].into()));
+        assert!(!o.is_called(Ipv4Addr::LOCALHOST.into()), "bound to another");
+    }
 
     #[test]
     fn the_longest_prefix_counts() {

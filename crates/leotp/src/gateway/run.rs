@@ -5,12 +5,12 @@ use super::connection::{Connection, Tell, Told, flow_to_tcp, spawn, tcp_to_flow}
 use super::control::{Control, Event, MAX_LEN, Message};
 use super::options::{GatewayOptions, GatewayStats, Peer};
 use crate::Nanos;
+use crate::core::Quota;
 use crate::rt::{
     DEFAULT_PORT, FetchOptions, Intercept, Intercepted, Publisher, RunError, accept, connect_from,
-    reset,
+    random_bytes, reset,
 };
 use std::collections::HashMap;
-use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 const DIAL_WITHIN: Duration = Duration::from_secs(20);
 /// How often a peer with connections is asked whether it is there.
 const ALIVE_EVERY: Duration = Duration::from_secs(5);
+/// As many times more connections as one address may have, an IPv6 /64 may have.
+const PER_PREFIX: u32 = 4;
 /// How often helper threads look whether they are to stop.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -39,6 +41,7 @@ pub struct Gateway {
     asked: Vec<Instant>,
     sockets: Vec<UdpSocket>,
     connections: HashMap<u64, Connection>,
+    clients: Quota,
     told: Receiver<Told<Other>>,
     tell: Tell<Other>,
     started: Instant,
@@ -58,21 +61,19 @@ impl std::fmt::Debug for Gateway {
     }
 }
 
-/// Random bytes of the kernel.
+/// A number nobody can guess.
 fn random() -> Result<u64, RunError> {
-    let mut bytes = [0; 8];
-    std::fs::File::open("/dev/urandom")
-        .and_then(|mut f| f.read_exact(&mut bytes))
-        .map_err(RunError::io("read /dev/urandom"))?;
-    Ok(u64::from_ne_bytes(bytes))
+    random_bytes().map(u64::from_ne_bytes)
 }
 
 impl Gateway {
     /// Binds its ports and takes connections from now on. Needs CAP_NET_ADMIN.
     ///
     /// # Errors
-    /// Ports that are taken, parameters that cannot work, missing rights.
+    /// No key although none has been allowed, an interface that does not exist, ports
+    /// that are taken, parameters that cannot work, missing rights.
     pub fn start(mut options: GatewayOptions) -> Result<Self, RunError> {
+        let key = options.checked_key()?;
         let any: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
         let locals: Vec<IpAddr> = options.local.map_or(any.to_vec(), |local| vec![local]);
         // Interests wait at a server that has nothing to say: they must be fresh when it
@@ -100,8 +101,8 @@ impl Gateway {
             sockets.push(bind().map_err(RunError::io(format!("bind {at}")))?);
         }
         let mut controls = Vec::new();
-        for _ in &options.peers {
-            controls.push(Control::new(options.key, random()?));
+        for peer in &options.peers {
+            controls.push(Control::new(key, random_bytes()?, peer.address));
         }
         let intercept = Intercept::start(&options.intercept)?;
         for listener in intercept.listeners()? {
@@ -120,6 +121,10 @@ impl Gateway {
         }
         Ok(Self {
             asked: vec![Instant::now(); options.peers.len()],
+            clients: Quota::new(
+                options.max_per_client,
+                options.max_per_client.saturating_mul(PER_PREFIX),
+            ),
             options,
             publisher,
             controls,
@@ -185,14 +190,9 @@ impl Gateway {
         let peers = self.options.peers.iter().enumerate();
         let peer = peers.filter_map(|(i, p)| Some((fits(p)?, i))).max();
         let client = taken.src.ip();
-        let of_client = self
-            .connections
-            .values()
-            .filter(|c| c.client == client)
-            .count();
         let (Some((_, peer)), true, true) = (
             peer,
-            of_client < self.options.max_per_client,
+            self.clients.admits(client),
             self.connections.len() < self.options.max_connections,
         ) else {
             self.stats.refused += 1;
@@ -202,7 +202,7 @@ impl Gateway {
         let (id, up, down) = (random()?, random()?, random()?);
         let writer = self.publisher.publish_live(up, self.options.buffer_bytes);
         let connection = Connection::new(peer, client, (up, down), writer);
-        self.connections.insert(id, connection);
+        self.keep(id, connection);
         self.stats.taken += 1;
         let open = Message::Open {
             connection: id,
@@ -214,6 +214,11 @@ impl Gateway {
         self.say(peer, open);
         self.begin(id, taken.stream);
         Ok(())
+    }
+
+    fn keep(&mut self, id: u64, connection: Connection) {
+        self.clients.add(connection.client);
+        self.connections.insert(id, connection);
     }
 
     fn say(&mut self, peer: usize, message: Message) {
@@ -258,28 +263,35 @@ impl Gateway {
         let Some(peer) = known else {
             return Ok(());
         };
-        for event in self.controls[peer].handle(bytes).into_iter().flatten() {
-            match event {
-                Event::Restarted | Event::Lost => self.give_up(peer),
-                Event::Said(Message::Open {
-                    connection,
-                    up,
-                    down,
-                    src,
-                    dst,
-                }) => self.open(peer, connection, (up, down), (src, dst))?,
-                Event::Said(Message::Reset { connection }) => {
-                    if self.of_peer(connection, peer) {
-                        self.remove(connection, true);
-                    }
-                }
-                Event::Said(Message::Done { connection }) => {
-                    if self.of_peer(connection, peer) {
-                        self.delivered(connection);
-                    }
-                }
-                Event::Said(Message::Alive) => {}
+        let options = &self.options;
+        let event = self.controls[peer].handle(bytes, |ip| options.is_called(ip));
+        let message = match event {
+            Some(Event::Said(message)) => message,
+            Some(Event::Restarted | Event::Lost) => {
+                self.give_up(peer);
+                return Ok(());
             }
+            Some(Event::OtherVersion) => {
+                self.stats.other_version += 1;
+                return Ok(());
+            }
+            None => return Ok(()),
+        };
+        match message {
+            Message::Open {
+                connection,
+                up,
+                down,
+                src,
+                dst,
+            } => self.open(peer, connection, (up, down), (src, dst))?,
+            Message::Reset { connection } if self.of_peer(connection, peer) => {
+                self.remove(connection, true);
+            }
+            Message::Done { connection } if self.of_peer(connection, peer) => {
+                self.delivered(connection);
+            }
+            Message::Reset { .. } | Message::Done { .. } | Message::Alive => {}
         }
         Ok(())
     }
@@ -299,7 +311,8 @@ impl Gateway {
         if self.connections.contains_key(&id) {
             return Ok(());
         }
-        if self.connections.len() >= self.options.max_connections {
+        let room = self.connections.len() < self.options.max_connections;
+        if !room || !self.options.may_open(dst.ip()) {
             self.stats.refused += 1;
             self.say(peer, Message::Reset { connection: id });
             return Ok(());
@@ -307,7 +320,7 @@ impl Gateway {
         // Before the server answers: the peer's first Interests are on their way.
         let writer = self.publisher.publish_live(down, self.options.buffer_bytes);
         let connection = Connection::new(peer, src.ip(), (down, up), writer);
-        self.connections.insert(id, connection);
+        self.keep(id, connection);
         let tell = self.tell.clone();
         let congestion = self.options.intercept.congestion.clone();
         let dial = move || {
@@ -369,6 +382,7 @@ impl Gateway {
         let Some(c) = self.connections.remove(&id) else {
             return;
         };
+        self.clients.release(c.client);
         c.stop.store(true, Ordering::Release);
         self.publisher.withdraw(c.ours);
         if with_reset {

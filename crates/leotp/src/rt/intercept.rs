@@ -59,8 +59,11 @@ impl Intercept {
     /// Opens listeners and redirects the ports to them. Needs CAP_NET_ADMIN.
     ///
     /// # Errors
-    /// Missing rights, or a kernel without TPROXY.
+    /// An interface that does not exist, missing rights, or a kernel without TPROXY.
     pub fn start(o: &InterceptOptions) -> Result<Self, RunError> {
+        if let Some(name) = &o.interface {
+            must_exist(name)?;
+        }
         let v4 = tcp::listen_transparent((Ipv4Addr::UNSPECIFIED, 0).into()).map_err(|source| {
             let hint = if is_permission(&source) {
                 " (needs CAP_NET_ADMIN)"
@@ -117,6 +120,22 @@ impl Intercept {
     }
 }
 
+/// Whether this network namespace has an interface of that name: a rule for one that it
+/// has not would take nothing, and say nothing.
+fn must_exist(interface: &str) -> Result<(), RunError> {
+    let list = std::fs::read_to_string("/proc/self/net/dev")
+        .map_err(RunError::io("list the network interfaces"))?;
+    let lines = list.lines().filter_map(|l| l.split_once(':'));
+    let names: Vec<&str> = lines.map(|(name, _)| name.trim()).collect();
+    if names.contains(&interface) {
+        return Ok(());
+    }
+    let there = names.join(", ");
+    Err(RunError::Options(format!(
+        "there is no network interface {interface} here; there are: {there}"
+    )))
+}
+
 /// Waits for the next connection, for at most `limit`.
 ///
 /// # Errors
@@ -150,5 +169,21 @@ pub fn reset(stream: &TcpStream) {
     let _ = tcp::reset_on_close(stream);
     if tcp::disconnect(stream).is_err() {
         let _ = stream.shutdown(std::net::Shutdown::Both);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_that_does_not_exist_is_refused_with_those_that_do() {
+        assert!(must_exist("lo").is_ok());
+        let o = InterceptOptions {
+            interface: Some(String::from("NOSUCH")),
+            ..InterceptOptions::default()
+        };
+        let error = Intercept::start(&o).unwrap_err().to_string();
+        assert!(error.contains("NOSUCH") && error.contains(" lo"), "{error}");
     }
 }

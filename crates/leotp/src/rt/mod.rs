@@ -47,6 +47,9 @@ pub enum RunError {
     /// The parameters cannot work.
     #[error(transparent)]
     Params(#[from] ParamError),
+    /// What was asked for is refused: it names what does not exist, or would be unsafe.
+    #[error("{0}")]
+    Options(String),
     /// A record of a sealed flow is not what the key's owner sealed, however
     /// often it was asked for.
     #[error("record {0} of the sealed flow is forged")]
@@ -74,8 +77,23 @@ pub fn stop_requested() -> bool {
 }
 
 /// Makes SIGINT and SIGTERM ask for an orderly end instead of killing.
+///
+/// # Errors
+/// The kernel's.
 pub fn catch_signals() -> Result<(), RunError> {
     sys::on_stop_signals(&STOP).map_err(RunError::io("catch signals"))
+}
+
+/// Bytes nobody can guess, of the kernel's.
+///
+/// # Errors
+/// When `/dev/urandom` cannot be read.
+pub fn random_bytes<const N: usize>() -> Result<[u8; N], RunError> {
+    use std::io::Read;
+    let mut b = [0; N];
+    let read = std::fs::File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut b));
+    read.map_err(RunError::io("read /dev/urandom"))?;
+    Ok(b)
 }
 
 /// Largest resident set of this process so far, byte.

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-const LEOTP: &str = env!("CARGO_BIN_EXE_leotp");
+pub(crate) const LEOTP: &str = env!("CARGO_BIN_EXE_leotp");
 
 /// A process that dies with its handle.
 pub(crate) struct Proc(Child);

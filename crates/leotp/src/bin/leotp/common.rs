@@ -1,7 +1,7 @@
 //! What the verbs share: parameters, flow ids, errors, figures for people.
 
 use leotp::core::Params;
-use leotp::rt::RunError;
+use leotp::rt::{RunError, random_bytes};
 use std::fmt;
 use std::io::IsTerminal;
 
@@ -21,7 +21,7 @@ impl Failure {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Help(_) => 0,
-            Self::Usage(_) | Self::Run(RunError::Params(_)) => 2,
+            Self::Usage(_) | Self::Run(RunError::Params(_) | RunError::Options(_)) => 2,
             Self::Run(RunError::Io { source, .. })
                 if source.kind() == std::io::ErrorKind::PermissionDenied =>
             {
@@ -97,18 +97,9 @@ pub(crate) fn read_key(path: &std::path::Path) -> Result<[u8; 32], Failure> {
     }
 }
 
-/// Random bytes of the kernel.
-pub(crate) fn random<const N: usize>() -> Result<[u8; N], Failure> {
-    use std::io::Read;
-    let mut b = [0; N];
-    let read = std::fs::File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut b));
-    read.map_err(|e| Failure::Io(String::from("read /dev/urandom"), e))?;
-    Ok(b)
-}
-
 /// A flow id nobody can guess.
 pub(crate) fn random_flow() -> Result<u64, Failure> {
-    random().map(u64::from_ne_bytes)
+    Ok(random_bytes().map(u64::from_ne_bytes)?)
 }
 
 /// Bytes for people.

@@ -23,19 +23,35 @@ pub(crate) struct Args {
     /// Own address towards the peers.
     #[arg(long, value_name = "ADDR")]
     bind: Option<IpAddr>,
+    /// Own address as the peers know it, where it is not the one that packets leave
+    /// with (NAT).
+    #[arg(long, value_name = "ADDR")]
+    known_as: Option<IpAddr>,
     /// Secret that the gateways share, in this file (64 hexadecimal digits): nobody
     /// else can open or reset connections.
-    #[arg(long, value_name = "FILE")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        required_unless_present = "insecure_without_key"
+    )]
     key_file: Option<PathBuf>,
+    /// Do without a key: whoever can send packets with a peer's address opens connections
+    /// from here to everywhere. For networks that nobody else is on.
+    #[arg(long, conflicts_with = "key_file")]
+    insecure_without_key: bool,
+    /// Let peers have connections opened to this host itself too: to loopback and to its
+    /// own addresses.
+    #[arg(long)]
+    allow_local: bool,
     /// Bytes of one direction of a connection that may wait.
     #[arg(long, default_value_t = 4 << 20, value_parser = clap::value_parser!(u64).range(65_536..=1 << 30))]
     buffer: u64,
     /// Connections at the same time, at most.
     #[arg(long, default_value_t = 1024)]
     max_connections: usize,
-    /// Of one client's address.
+    /// Of one client's address; of one IPv6 /64 four times as many.
     #[arg(long, default_value_t = 256)]
-    max_per_client: usize,
+    max_per_client: u32,
     /// Congestion control of the TCP connections.
     #[arg(long, value_name = "NAME")]
     congestion: Option<String>,
@@ -104,12 +120,10 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
         },
         peers: peers(&a.peer),
         local: a.bind,
-        key: a
-            .key_file
-            .as_deref()
-            .map(read_key)
-            .transpose()?
-            .unwrap_or([0; 32]),
+        known_as: a.known_as,
+        key: a.key_file.as_deref().map(read_key).transpose()?,
+        allow_no_key: a.insecure_without_key,
+        allow_local: a.allow_local,
         buffer_bytes: a.buffer,
         max_connections: a.max_connections,
         max_per_client: a.max_per_client,
@@ -121,8 +135,15 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
         a.ports, a.name
     );
     let mut last = Instant::now();
+    let mut warned = false;
     while !stop_requested() {
         gateway.poll(Duration::from_millis(200))?;
+        if !warned && gateway.stats().other_version > 0 {
+            warned = true;
+            eprintln!(
+                "leotp: a peer speaks another version of the gateways' protocol; both must be of one"
+            );
+        }
         if a.report > 0 && last.elapsed().as_secs() >= a.report {
             last = Instant::now();
             let s = gateway.stats();

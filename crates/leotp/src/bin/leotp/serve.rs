@@ -1,7 +1,9 @@
 //! `leotp serve`.
 
-use crate::common::{Failure, ParamArgs, human_bytes, parse_flow, random, random_flow, read_key};
-use leotp::rt::{DEFAULT_PORT, FileSource, Publisher, SealedFile, catch_signals, stop_requested};
+use crate::common::{Failure, ParamArgs, human_bytes, parse_flow, random_flow, read_key};
+use leotp::rt::{
+    DEFAULT_PORT, FileSource, Publisher, SealedFile, catch_signals, random_bytes, stop_requested,
+};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -63,7 +65,7 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
         });
         eprintln!("serving standard input as flow {flow:016x}");
     } else if let Some(k) = &a.key_file {
-        let s = SealedFile::open(&a.file, &read_key(k)?, flow, random()?);
+        let s = SealedFile::open(&a.file, &read_key(k)?, flow, random_bytes()?);
         let s = s.map_err(|e| Failure::Io(format!("open {}", a.file.display()), e))?;
         eprintln!(
             "serving {} ({}), sealed, as flow {flow:016x}",
@@ -94,8 +96,16 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
         };
         eprintln!("on {l}: leotp get {host} {flow:016x} -o FILE{key}");
     }
+    let mut warned = live;
     while !stop_requested() {
         p.poll(Duration::from_millis(200))?;
+        if !warned && p.stats().source_failures > 0 {
+            warned = true;
+            let file = a.file.display();
+            eprintln!(
+                "leotp: {file} cannot be read as it was when it was published; has it changed?"
+            );
+        }
     }
     if a.json {
         let v = serde_json::json!({ "producer": p.stats(), "datagrams": p.io_stats(), "peak_rss_bytes": leotp::rt::peak_rss_bytes(), "cpu_s": leotp::rt::cpu_seconds() });
