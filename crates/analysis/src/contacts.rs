@@ -1,7 +1,7 @@
 //! The contact plan: which link exists from when to when, and how long it is.
 
 use constel_link::PortId;
-use constel_topology::{EdgeKind, NodeId, Snapshot};
+use constel_topology::{EdgeClass, NodeId, Snapshot};
 use constel_units::TimeSpan;
 use serde::Serialize;
 
@@ -22,7 +22,7 @@ pub struct Contact {
     /// Node of `b`.
     pub b_node: NodeId,
     /// Kind of link.
-    pub kind: EdgeKind,
+    pub class: &'static EdgeClass,
     /// First instant, nanoseconds of lab time.
     pub from_ns: u64,
     /// End, nanoseconds of lab time; not part of the contact.
@@ -117,7 +117,7 @@ impl Part {
                 b: edge.to,
                 a_node,
                 b_node,
-                kind: edge.kind,
+                class: edge.class,
                 from_ns,
                 to_ns: end_ns,
                 range_min_m: range_m,
@@ -193,7 +193,7 @@ impl ContactPlan {
         self.contacts.iter().map(|c| ContactRow {
             from_s: c.from_ns as f64 / 1e9,
             to_s: c.to_ns as f64 / 1e9,
-            kind: c.kind.as_str(),
+            kind: c.class.name,
             a_node: &lab.layout.node(c.a_node).name,
             a_port: lab.layout.port(c.a).name(),
             b_node: &lab.layout.node(c.b_node).name,

@@ -4,7 +4,7 @@
 mod station;
 
 use constel_routing::{Graph, GroundTransit};
-use constel_topology::{EdgeKind, NodeId, NodeKind, Snapshot};
+use constel_topology::{NodeId, Snapshot, Span};
 use constel_units::TimeSpan;
 use serde::Serialize;
 use std::cell::OnceCell;
@@ -238,7 +238,7 @@ impl Part {
                 lab.layout.port(edge.from).node,
                 lab.layout.port(edge.to).node,
             );
-            if edge.kind == EdgeKind::Gsl {
+            if edge.class.span == Span::Access {
                 let (satellite, ground) = if a.index() < satellites {
                     (a, b)
                 } else {
@@ -307,24 +307,23 @@ impl Part {
 
     fn finish(self, lab: &Lab, interval: Interval) -> Coverage {
         let s = |ns: u64| ns as f64 / 1e9;
-        let ground = lab
+        let stations = lab
             .layout
-            .nodes()
-            .iter()
-            .filter(|n| n.kind == NodeKind::Ground);
-        let stations = ground.zip(self.stations).map(|(node, tally)| {
-            let counted = tally.counted > 0;
-            StationCover {
-                station: node.name.clone(),
-                dark_s: s(tally.dark_ns),
-                longest_dark_s: s(tally.longest_ns),
-                first_dark_s: tally.first_dark_ns.map(s),
-                handovers: tally.handovers,
-                in_view_min: counted.then_some(tally.in_view.0),
-                in_view_mean: counted.then(|| tally.in_view.1 as f64 / tally.counted as f64),
-                in_view_max: counted.then_some(tally.in_view.2),
-            }
-        });
+            .stations()
+            .zip(self.stations)
+            .map(|(node, tally)| {
+                let counted = tally.counted > 0;
+                StationCover {
+                    station: node.name.clone(),
+                    dark_s: s(tally.dark_ns),
+                    longest_dark_s: s(tally.longest_ns),
+                    first_dark_s: tally.first_dark_ns.map(s),
+                    handovers: tally.handovers,
+                    in_view_min: counted.then_some(tally.in_view.0),
+                    in_view_mean: counted.then(|| tally.in_view.1 as f64 / tally.counted as f64),
+                    in_view_max: counted.then_some(tally.in_view.2),
+                }
+            });
         let flows = lab
             .scenario
             .traffic

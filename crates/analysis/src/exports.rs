@@ -8,7 +8,7 @@ use constel_exchange::ephemeris::{Ephemeris, Frame, Segment, State};
 use constel_exchange::{hypatia, map, starperf};
 use constel_orbit::{CircularOrbit, DVec3, EARTH_EQUATORIAL_RADIUS_M};
 use constel_scenario::model::{Orbits, WalkerPattern};
-use constel_topology::{EdgeKind, NodeId, NodeKind};
+use constel_topology::{NodeId, Span};
 use constel_units::TimeSpan;
 
 use crate::contacts::ContactPlan;
@@ -93,7 +93,7 @@ pub fn czml(
     let step = TimeSpan::from_ns(interval.every_ns() as i64);
     let mut tracks = tracks.into_iter();
     let bodies = lab.layout.nodes().iter().map(|node| {
-        let ground = node.kind != NodeKind::Satellite;
+        let ground = !node.class.flies;
         Body {
             name: node.name.clone(),
             color: if ground {
@@ -127,7 +127,7 @@ pub fn czml(
             lines.push(Line {
                 a: lab.layout.node(ends.0).name.clone(),
                 b: lab.layout.node(ends.1).name.clone(),
-                color: if contact.kind == EdgeKind::Gsl {
+                color: if contact.class.span == Span::Access {
                     [80, 220, 80, 255]
                 } else {
                     [200, 200, 255, 80]
@@ -198,9 +198,9 @@ pub fn svg(lab: &Lab, at: TimeSpan, pairs: &[(NodeId, NodeId)]) -> Result<String
     }
     for edge in snapshot.edges.iter().filter(|e| e.from < e.to) {
         let end = |port| places[lab.layout.port(port).node.index()];
-        match edge.kind {
-            EdgeKind::Isl => map.isls.push((end(edge.from), end(edge.to))),
-            EdgeKind::Gsl | EdgeKind::Cable => map.gsls.push((end(edge.from), end(edge.to))),
+        match edge.class.span {
+            Span::Space => map.isls.push((end(edge.from), end(edge.to))),
+            Span::Access | Span::Ground => map.gsls.push((end(edge.from), end(edge.to))),
         }
     }
     let mut paths = Paths::default();

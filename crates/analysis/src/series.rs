@@ -1,6 +1,6 @@
 //! Per-pair path series: delay, hop count and changes of path, sample by sample.
 
-use constel_topology::{NodeId, NodeKind};
+use constel_topology::NodeId;
 use serde::Serialize;
 
 use crate::interval::Interval;
@@ -86,13 +86,7 @@ pub enum SeriesError {
 /// The first pair that is none.
 pub fn parse_pairs(lab: &Lab, text: &str) -> Result<Vec<(NodeId, NodeId)>, SeriesError> {
     if text == "all" {
-        let ground: Vec<NodeId> = lab
-            .layout
-            .nodes()
-            .iter()
-            .filter(|n| n.kind != NodeKind::Satellite)
-            .map(|n| n.id)
-            .collect();
+        let ground: Vec<NodeId> = lab.layout.endpoints().map(|n| n.id).collect();
         let later = |(i, &a): (usize, &NodeId)| {
             ground[i + 1..]
                 .iter()

@@ -3,7 +3,7 @@
 use constel_analysis::{ContactPlan, Coverage, Interval, Series, parse_pairs};
 use constel_plan::Lab;
 use constel_scenario::{DiskFiles, parse, resolve};
-use constel_topology::EdgeKind;
+use constel_topology::GSL;
 use constel_units::TimeSpan;
 
 fn lab_of(text: &str) -> Lab {
@@ -59,7 +59,7 @@ fn dark_time_is_what_contacts_leave() {
             let mut spans: Vec<(u64, u64)> = contacts
                 .contacts
                 .iter()
-                .filter(|c| c.kind == EdgeKind::Gsl && (c.a_node == id || c.b_node == id))
+                .filter(|c| c.class == &GSL && (c.a_node == id || c.b_node == id))
                 .map(|c| (c.from_ns, c.to_ns))
                 .collect();
             spans.sort_unstable();

@@ -4,7 +4,7 @@ use constel_analysis::{Interval, LANES, Paths, Series, SeriesError, parse_pairs}
 use constel_plan::Lab;
 use constel_routing::{Graph, GroundTransit, Scratch};
 use constel_scenario::{DiskFiles, parse, resolve};
-use constel_topology::{Layout, NodeId, NodeKind, Snapshot};
+use constel_topology::{Layout, NodeId, Snapshot};
 use constel_units::TimeSpan;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -37,7 +37,7 @@ fn same_as_routing(text: &str, steps: u64, satellite_ends: bool) {
     let mut ends: Vec<NodeId> = layout
         .nodes()
         .iter()
-        .filter(|n| n.kind != NodeKind::Satellite)
+        .filter(|n| !n.class.flies)
         .map(|n| n.id)
         .collect();
     if satellite_ends {

@@ -8,8 +8,9 @@ use constel_routing::daemons::{
 use constel_routing::{AddressError, AddressPlan, AreaError, Areas, Grouping};
 use constel_scenario::model::{AreaSize, DaemonRouting, Igp, Name, Software as Asked};
 use constel_scenario::{Diagnostic, Diagnostics};
-use constel_topology::NodeKind;
+use constel_topology::Access;
 
+use crate::addresses::address_blocks;
 use crate::disjoint::path_addresses;
 use crate::lab::{Lab, whole_file};
 
@@ -89,9 +90,10 @@ pub fn ospf_areas(lab: &Lab) -> Result<Option<Areas>, Vec<AreaError>> {
 /// # Errors
 /// When they do not fit.
 pub fn address_plan(lab: &Lab, areas: Option<&Areas>) -> Result<AddressPlan, Vec<AddressError>> {
+    let blocks = address_blocks(lab);
     let plan = match areas {
-        Some(areas) => AddressPlan::in_blocks(&lab.layout, areas),
-        None => AddressPlan::new(&lab.layout),
+        Some(areas) => AddressPlan::in_blocks(&lab.layout, &blocks, areas),
+        None => AddressPlan::new(&lab.layout, &blocks),
     }?;
     Ok(plan.with_paths(path_addresses(lab).map_err(|error| vec![error])?))
 }
@@ -162,9 +164,9 @@ pub(crate) fn check_template(lab: &Lab) -> Result<(), Diagnostics> {
     })?;
     let mut stations = serving_within(&mut lab.stepper(), 0, 1).into_iter();
     for node in lab.layout.nodes() {
-        let satellites = match node.kind {
-            NodeKind::Ground => stations.next().unwrap_or_default(),
-            NodeKind::Satellite | NodeKind::Host => BTreeSet::new(),
+        let satellites = match node.class.access {
+            Access::Chooses => stations.next().unwrap_or_default(),
+            Access::Serves | Access::None => BTreeSet::new(),
         };
         let contexts = contexts(
             &lab.layout,

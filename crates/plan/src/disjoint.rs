@@ -8,6 +8,7 @@ use constel_topology::{NodeId, Snapshot};
 use serde::Serialize;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use crate::addresses::address_blocks;
 use crate::lab::Lab;
 
 /// A pair at an instant.
@@ -49,7 +50,7 @@ pub fn path_addresses(lab: &Lab) -> Result<PathAddresses, AddressError> {
         ends: asked.between.each_ref().map(|name| node(lab, name)),
         paths: asked.paths,
     });
-    PathAddresses::new(pairs.collect())
+    PathAddresses::new(pairs.collect(), address_blocks(lab).paths)
 }
 
 /// A node that was checked to exist.

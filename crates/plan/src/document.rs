@@ -26,7 +26,7 @@ pub struct Document {
 pub struct NodeRow {
     /// Name.
     pub name: String,
-    /// `satellite` or `ground`.
+    /// The name of its class: `satellite`, `ground` or `host`.
     pub kind: &'static str,
     /// Where it is, ITRF, metres; null for a satellite whose orbit has no position then.
     pub position_itrf_m: Option<[f64; 3]>,
@@ -102,7 +102,7 @@ impl Document {
 fn nodes(layout: &Layout, positions: &[Option<[f64; 3]>]) -> Vec<NodeRow> {
     let row = |(node, position): (&constel_topology::Node, &Option<[f64; 3]>)| NodeRow {
         name: node.name.clone(),
-        kind: node.kind.as_str(),
+        kind: node.class.name,
         position_itrf_m: *position,
         ports: layout
             .ports_of(node.id)
@@ -129,7 +129,7 @@ fn edge_row(layout: &Layout, edge: &Edge, t_ns: u64) -> EdgeRow {
         from_port: from.name(),
         to_node: layout.node(to.node).name.clone(),
         to_port: to.name(),
-        kind: edge.kind.as_str(),
+        kind: edge.class.name,
         delay_ns: edge.impairment.delay.at(t_ns),
         rate_bps: edge.impairment.rate_bps.map(u64::from),
         loss_ratio: match edge.impairment.loss {

@@ -10,8 +10,8 @@ use constel_scenario::model::{self, Orbits, WalkerPattern};
 use constel_scenario::{Diagnostic, Diagnostics, Scenario, Span};
 use constel_topology::{
     Cable, Constellation, CrossShell, Failure, FailureTarget, FailureTime, GroundService,
-    GslPolicy, GslSpec, Host, IslPattern, LaserPairing, Lasers, Layout, LinkClass, Neighbours,
-    PlusGrid, Satellite, Sky, Spec, Stepper, Wrap,
+    GslPolicy, GslSpec, HOST, Host, IslPattern, LaserPairing, Lasers, Layout, LinkClass,
+    Neighbours, PlusGrid, SATELLITE, Satellite, Sky, Spec, Stepper, Wrap,
 };
 
 use crate::daemons::{check_areas, check_template};
@@ -99,6 +99,7 @@ impl Lab {
                 .iter()
                 .map(|cable| cable_spec(cable, &mut profiles))
                 .collect(),
+            networks: Vec::new(),
             gsl: gsl_spec(&scenario),
             seed: scenario.seed,
             cross: scenario
@@ -268,6 +269,7 @@ fn constellation_spec(
     };
     Constellation {
         name: constellation.name.to_string(),
+        class: &SATELLITE,
         satellites,
         isl,
         isl_class,
@@ -406,6 +408,7 @@ fn ground_service(constellation: &model::Constellation) -> GroundService {
 fn host_spec(host: &model::Host) -> Host {
     Host {
         name: host.name.to_string(),
+        class: &HOST,
         latitude_deg: host.latitude.deg(),
         longitude_deg: host.longitude.deg(),
         altitude_m: host.altitude.m(),

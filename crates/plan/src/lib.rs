@@ -4,6 +4,7 @@
 //! nodes and ports; [`Document::at`] is what `constel plan` prints. Nothing here touches the host.
 #![forbid(unsafe_code)]
 
+mod addresses;
 mod applier;
 mod blueprint;
 mod daemons;
@@ -21,6 +22,7 @@ mod step_plan;
 #[cfg(test)]
 mod testing;
 
+pub use addresses::address_blocks;
 pub use applier::{Applier, EdgesApplied, RoutesApplied};
 pub use blueprint::{
     Blueprint, BlueprintError, LOOPBACK_IFINDEX, Neighbour, NodeSetup, PortSetup, node_ifindex,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use constel_scenario::model::Placement;
-use constel_topology::{NodeId, NodeKind, seeded_key};
+use constel_topology::{NodeId, seeded_key};
 
 use crate::lab::Lab;
 
@@ -22,7 +22,7 @@ impl Lab {
             .layout
             .nodes()
             .iter()
-            .filter(|node| node.kind == NodeKind::Satellite)
+            .filter(|node| node.class.flies)
             .map(|node| (seeded_key(seed, purpose, &node.name), node.id))
             .collect();
         ranked.sort_unstable();

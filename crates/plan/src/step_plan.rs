@@ -18,15 +18,15 @@ pub struct StepPlan {
     pub nodes: NodeChanges,
     /// Changes of the edge table in the instant `t_ns`.
     pub edges: Vec<EdgeChange>,
-    /// Ends of served links that went with `edges`: their nodes forget each other.
+    /// Ends of edges that went, at ports that can have several: their nodes forget each other.
     pub forget: Vec<Adjacency>,
-    /// Ends of served links that came with `edges`: their nodes learn of each other.
+    /// Ends of edges that came, at ports that can have several: their nodes learn of each other.
     pub learn: Vec<Adjacency>,
     /// Routes.
     pub routes: RoutesPlan,
     /// Removals of edges that wait until routes lead round them and what was on its way has passed.
     pub drain: Vec<EdgeChange>,
-    /// Ends of served links that went with `drain`.
+    /// The same of edges that went with `drain`.
     pub forget_drained: Vec<Adjacency>,
 }
 

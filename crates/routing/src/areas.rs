@@ -20,7 +20,7 @@
 //! a default to the nearest border router. Paths between groups therefore follow the rows, and are longer than
 //! those of one area: that is what areas cost.
 
-use constel_topology::{IslLink, Layout, NodeId, PortRole, Snapshot};
+use constel_topology::{IslLink, LaserSlot, Layout, NodeId, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How large areas are.
@@ -183,12 +183,12 @@ impl Areas {
         let Some(&start) = planes.first().and_then(|plane| plane.first()) else {
             return Ok(());
         };
-        let beside = far(layout, start, PortRole::IslFore).ok_or(start)?;
+        let beside = far(layout, start, LaserSlot::Fore).ok_or(start)?;
         for mut at in [start, beside] {
             for place in 0..count {
                 self.backbone[at.index()] = true;
                 if place + 1 < count {
-                    let east = far(layout, at, PortRole::IslEast).ok_or(at)?;
+                    let east = far(layout, at, LaserSlot::East).ok_or(at)?;
                     if !planes[place + 1].contains(&east) {
                         return Err(at);
                     }
@@ -399,7 +399,7 @@ fn shells(layout: &Layout) -> BTreeMap<(u16, u16), Planes> {
             let first = planes.iter().position(|plane| {
                 plane
                     .iter()
-                    .all(|node| far(layout, *node, PortRole::IslWest).is_none())
+                    .all(|node| far(layout, *node, LaserSlot::West).is_none())
             });
             planes.rotate_left(first.unwrap_or(0));
             (key, planes)
@@ -408,8 +408,11 @@ fn shells(layout: &Layout) -> BTreeMap<(u16, u16), Planes> {
 }
 
 /// The satellite at the far end of a laser.
-fn far(layout: &Layout, node: NodeId, role: PortRole) -> Option<NodeId> {
-    let port = layout.ports_of(node).iter().find(|p| p.role == role)?;
+fn far(layout: &Layout, node: NodeId, laser: LaserSlot) -> Option<NodeId> {
+    let port = layout
+        .ports_of(node)
+        .iter()
+        .find(|p| p.laser == Some(laser))?;
     let link = layout.isl_of_port(port.id)?;
     let other = if link.a == port.id { link.b } else { link.a };
     Some(layout.port(other).node)

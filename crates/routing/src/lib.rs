@@ -6,6 +6,7 @@
 
 pub mod addresses;
 pub mod areas;
+pub mod blocks;
 pub mod daemons;
 pub mod disjoint;
 pub mod foresight;
@@ -19,6 +20,7 @@ pub mod walk;
 
 pub use addresses::{AddressError, AddressPlan, AddressRow, Block, Loopback, PortAddresses};
 pub use areas::{AreaError, AreaId, Areas, Grouping};
+pub use blocks::{AddressBlocks, Pair, Prefix4, Prefix6};
 pub use graph::{Graph, GroundTransit, Metric, NextHop, PathHop, Scratch, Tree, UNREACHABLE, Ways};
 pub use path_addresses::{PathAddresses, PathEnd, PathPair};
 pub use path_routes::{PathChange, PathRoutes};

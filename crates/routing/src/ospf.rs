@@ -15,7 +15,7 @@
 use crate::addresses::{AddressPlan, Block};
 use crate::areas::{AreaId, Areas};
 use constel_link::PortId;
-use constel_topology::{Layout, NodeId, NodeKind, PortRole};
+use constel_topology::{Access, Layout, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One instance of OSPF in a node: one `protocol` of BIRD, for each family.
@@ -65,11 +65,10 @@ pub fn instances(
     satellites: &BTreeSet<NodeId>,
 ) -> Vec<Instance> {
     let ports = layout.ports_of(node);
-    let station = layout.node(node).kind == NodeKind::Ground;
+    let station = layout.node(node).class.access == Access::Chooses;
     let Some(areas) = areas else {
-        let used = |p: &&constel_topology::Port| {
-            p.role == PortRole::Gsl || layout.far_port(p.id).is_some()
-        };
+        let used =
+            |p: &&constel_topology::Port| p.medium.several || layout.far_port(p.id).is_some();
         return vec![Instance {
             number: 0,
             default_route: true,
@@ -129,7 +128,7 @@ fn satellite_instance(
     for port in layout.ports_of(node) {
         let area = match layout.isl_of_port(port.id) {
             Some(link) => areas.of_isl(link.number),
-            None => (port.role == PortRole::Gsl).then_some(home),
+            None => port.medium.several.then_some(home),
         };
         if let Some(area) = area {
             part(area, Some(port.id));

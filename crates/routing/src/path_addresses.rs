@@ -5,15 +5,10 @@
 //! 2 (p - 1) + e + 1` in both families: 15 pairs to a /24, never .0 or .255.
 
 use crate::addresses::{AddressError, Loopback};
+use crate::blocks::{AddressBlocks, Pair};
 use constel_topology::{Layout, NodeId};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
-/// First address of the block.
-pub const PATHS_V4: Ipv4Addr = Ipv4Addr::new(10, 80, 0, 0);
-/// Prefix length of the block.
-pub const PATHS_V4_LEN: u8 = 12;
-/// The prefix, /64, beside that of loopbacks.
-pub const PATHS_V6: Ipv6Addr = Ipv6Addr::new(0xfdc0, 0x57e1, 0, 1, 0, 0, 0, 0);
 /// Most paths of a pair.
 pub const MAX_PATHS: u8 = 8;
 
@@ -21,7 +16,6 @@ pub const MAX_PATHS: u8 = 8;
 const PER_PAIR: u32 = 2 * MAX_PATHS as u32;
 /// Pairs to a /24.
 const PER_24: u32 = 15;
-const MAX_PAIRS: u32 = (1 << (24 - PATHS_V4_LEN)) * PER_24;
 
 /// Two nodes with several disjoint paths between them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,30 +51,43 @@ impl PathEnd {
 }
 
 /// The pairs of a lab, whose numbers decide all addresses.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathAddresses {
     pairs: Vec<PathPair>,
+    block: Pair,
+}
+
+impl Default for PathAddresses {
+    /// No pairs.
+    fn default() -> PathAddresses {
+        PathAddresses {
+            pairs: Vec::new(),
+            block: AddressBlocks::default().paths,
+        }
+    }
 }
 
 impl PathAddresses {
-    /// Numbers the pairs in the order given.
+    /// Numbers the pairs in the order given, with addresses from `block`.
     ///
     /// # Errors
-    /// When there are too many.
+    /// When there are too many for the block.
     ///
     /// # Panics
     /// When a pair has more than [`MAX_PATHS`] paths.
-    pub fn new(pairs: Vec<PathPair>) -> Result<PathAddresses, AddressError> {
+    pub fn new(pairs: Vec<PathPair>, block: Pair) -> Result<PathAddresses, AddressError> {
         assert!(pairs.iter().all(|pair| pair.paths <= MAX_PATHS));
-        if pairs.len() > MAX_PAIRS as usize {
+        let places = block.v4.size().min(block.v6.places());
+        let max = places / 256 * u64::from(PER_24);
+        if pairs.len() as u64 > max {
             return Err(AddressError::Full {
                 what: "pairs with disjoint paths",
                 count: pairs.len(),
-                max: MAX_PAIRS,
-                block: "10.80.0.0/12",
+                max,
+                block: block.v4.to_string(),
             });
         }
-        Ok(PathAddresses { pairs })
+        Ok(PathAddresses { pairs, block })
     }
 
     /// The pairs by number.
@@ -118,21 +125,15 @@ impl PathAddresses {
             + u32::from(end.second)
             + 1;
         Loopback {
-            v4: (u32::from(PATHS_V4) + place).into(),
-            v6: (u128::from(PATHS_V6) + u128::from(place)).into(),
+            v4: self.block.v4.at(place),
+            v6: self.block.v6.at(place),
         }
     }
 
     /// The end that an address is of.
     #[must_use]
     pub fn end_of(&self, address: IpAddr) -> Option<PathEnd> {
-        let place = match address {
-            IpAddr::V4(v4) => u32::from(v4).checked_sub(u32::from(PATHS_V4))?,
-            IpAddr::V6(v6) => {
-                let place = u128::from(v6).checked_sub(u128::from(PATHS_V6))?;
-                u32::try_from(place).ok()?
-            }
-        };
+        let place = self.block.place(address)?;
         let in_24 = (place % 256)
             .checked_sub(1)
             .filter(|n| *n < PER_24 * PER_PAIR)?;
@@ -168,6 +169,7 @@ impl PathAddresses {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+    use std::net::Ipv4Addr;
 
     #[test]
     fn every_end_has_addresses_of_its_own_that_lead_back() {
@@ -177,7 +179,7 @@ mod tests {
             paths,
         };
         let pairs = (0..40).map(|i| pair(2 + (i % 7) as u8)).collect();
-        let paths = PathAddresses::new(pairs).unwrap();
+        let paths = PathAddresses::new(pairs, AddressBlocks::default().paths).unwrap();
         let mut seen = BTreeSet::new();
         for end in paths.ends() {
             let own = paths.address(end);
@@ -214,20 +216,23 @@ mod tests {
 
     #[test]
     fn the_block_is_not_overrun() {
+        // 15 pairs to each /24 of the default /12.
+        const MAX_PAIRS: usize = 4096 * 15;
+        let block = AddressBlocks::default().paths;
         let pair = PathPair {
             name: "p".to_owned(),
             ends: [NodeId(0), NodeId(1)],
             paths: MAX_PATHS,
         };
-        let most = vec![pair.clone(); MAX_PAIRS as usize];
-        let paths = PathAddresses::new(most).unwrap();
+        let most = vec![pair.clone(); MAX_PAIRS];
+        let paths = PathAddresses::new(most, block).unwrap();
         let last = PathEnd {
-            pair: MAX_PAIRS as usize - 1,
+            pair: MAX_PAIRS - 1,
             path: MAX_PATHS,
             second: true,
         };
         assert_eq!(paths.address(last).v4, Ipv4Addr::new(10, 95, 255, 240));
         assert_eq!(paths.end_of(paths.address(last).v4.into()), Some(last));
-        assert!(PathAddresses::new(vec![pair; MAX_PAIRS as usize + 1]).is_err());
+        assert!(PathAddresses::new(vec![pair; MAX_PAIRS + 1], block).is_err());
     }
 }

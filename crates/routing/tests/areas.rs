@@ -5,8 +5,8 @@ mod common;
 use constel_link::{Delay, Impairment, Loss, QueueLimit};
 use constel_orbit::WalkerKind;
 use constel_routing::ospf::instances;
-use constel_routing::{AddressPlan, AreaId, Areas, Grouping};
-use constel_topology::{Edge, EdgeKind, Layout, NodeId, NodeKind, PortRole, Snapshot};
+use constel_routing::{AddressBlocks, AddressPlan, AreaId, Areas, Grouping};
+use constel_topology::{Edge, ISL, Layout, NodeId, Snapshot};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -33,7 +33,7 @@ fn all_up(layout: &Layout) -> Snapshot {
         .map(|(from, to)| Edge {
             from,
             to,
-            kind: EdgeKind::Isl,
+            class: &ISL,
             impairment,
         })
         .collect();
@@ -144,7 +144,7 @@ proptest! {
     ) {
         let layout = layout(planes, slots, 1, WalkerKind::Delta);
         let areas = Areas::new(&layout, size).unwrap();
-        let plan = AddressPlan::in_blocks(&layout, &areas).unwrap();
+        let plan = AddressPlan::in_blocks(&layout, &AddressBlocks::default(), &areas).unwrap();
         let mut seen = BTreeSet::new();
         for node in layout.nodes() {
             let own = plan.loopback(node.id);
@@ -159,7 +159,7 @@ proptest! {
                 }
             }
             let inside = contains(plan.domain_block(0).unwrap().v4, own.v4);
-            prop_assert_eq!(inside, node.kind == NodeKind::Satellite);
+            prop_assert_eq!(inside, node.class.flies);
         }
     }
 
@@ -170,7 +170,7 @@ proptest! {
     ) {
         let layout = layout(planes, slots, 1, WalkerKind::Delta);
         let areas = Areas::new(&layout, size).unwrap();
-        let plan = AddressPlan::in_blocks(&layout, &areas).unwrap();
+        let plan = AddressPlan::in_blocks(&layout, &AddressBlocks::default(), &areas).unwrap();
         for node in (0..layout.satellite_count() as u32).map(NodeId) {
             let own = instances(&layout, &plan, Some(&areas), node, &BTreeSet::new());
             prop_assert_eq!(own.len(), 1);
@@ -184,7 +184,7 @@ proptest! {
             prop_assert_eq!(own[0].areas.iter().filter(|a| a.loopback).count(), 1);
             for port in layout.ports_of(node) {
                 let link = layout.isl_of_port(port.id);
-                let used = link.map_or(port.role == PortRole::Gsl, |l| areas.of_isl(l.number).is_some());
+                let used = link.map_or(port.medium.several, |l| areas.of_isl(l.number).is_some());
                 prop_assert_eq!(ports.contains(&port.id), used);
             }
         }
@@ -212,7 +212,7 @@ fn shell_1_is_cut_as_documented() {
         areas.unused()
     );
     let station = NodeId(1584);
-    let plan = AddressPlan::in_blocks(layout, &areas).unwrap();
+    let plan = AddressPlan::in_blocks(layout, &AddressBlocks::default(), &areas).unwrap();
     let used: BTreeSet<NodeId> = [0, 1, 200, 1583].map(NodeId).into();
     let own = instances(layout, &plan, Some(&areas), station, &used);
     let numbers: Vec<(u8, u16, usize)> = own

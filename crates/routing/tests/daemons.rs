@@ -5,10 +5,10 @@ mod common;
 
 use common::OSPF;
 use constel_orbit::WalkerKind;
-use constel_routing::AddressPlan;
 use constel_routing::daemons::{
     Bfd, Context, Protocol, Software, Spec, System, Templates, contexts, serving_within,
 };
+use constel_routing::{AddressBlocks, AddressPlan};
 use constel_topology::NodeId;
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,7 +18,7 @@ use std::path::Path;
 fn of_both(spec: &Spec) -> Vec<Context> {
     let mut stepper = common::lab(WalkerKind::Delta, (24, 4, 1), 60.0, 780.0, common::cities());
     let layout = stepper.layout().clone();
-    let plan = AddressPlan::new(&layout).unwrap();
+    let plan = AddressPlan::new(&layout, &AddressBlocks::default()).unwrap();
     let serving = serving_within(&mut stepper, 0, 600);
     let (satellite, station) = (NodeId(0), NodeId(layout.satellite_count() as u32));
     let none = BTreeSet::new();
@@ -93,7 +93,7 @@ fn every_configuration_reads_as_agreed() {
 fn border_routers_speak_bgp_with_their_neighbours() {
     let stepper = common::with_hosts();
     let layout = stepper.layout().clone();
-    let plan = AddressPlan::new(&layout).unwrap();
+    let plan = AddressPlan::new(&layout, &AddressBlocks::default()).unwrap();
     let id = |name: &str| layout.find(name).unwrap().id;
     let only = |asn, nodes: &[&str], reflectors: &[&str]| System {
         asn,
@@ -194,7 +194,7 @@ fn wrong_asks_are_refused() {
     let layout = common::lab(WalkerKind::Delta, (3, 1, 0), 60.0, 780.0, common::cities())
         .layout()
         .clone();
-    let plan = AddressPlan::new(&layout).unwrap();
+    let plan = AddressPlan::new(&layout, &AddressBlocks::default()).unwrap();
     let spec = Spec {
         protocol: Protocol::Isis,
         hello_s: 0,

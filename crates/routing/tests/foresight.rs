@@ -4,7 +4,7 @@ mod common;
 
 use constel_routing::foresight::{Foresight, Reaction};
 use constel_routing::{Graph, GroundTransit, Metric, Routes, Rule};
-use constel_topology::{Edge, EdgeKind, Layout, NodeId, Snapshot};
+use constel_topology::{Edge, ISL, Layout, NodeId, Snapshot};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl World {
         let mut down = BTreeSet::new();
         for e in actual.edges.iter().filter(|e| e.from < e.to) {
             let ends = (self.node(e, |e| e.from), self.node(e, |e| e.to));
-            if e.kind == EdgeKind::Isl && broken(ends.0, ends.1) {
+            if e.class == &ISL && broken(ends.0, ends.1) {
                 down.extend([(e.from, e.to), (e.to, e.from)]);
             }
         }
@@ -220,7 +220,7 @@ fn a_limited_message_stays_near() {
             .foreseen
             .edges
             .iter()
-            .find(|e| e.kind == EdgeKind::Isl)
+            .find(|e| e.class == &ISL)
             .unwrap();
         (world.node(e, |e| e.from), world.node(e, |e| e.to))
     };

@@ -3,9 +3,10 @@
 mod common;
 
 use constel_routing::{
-    AddressPlan, Graph, GroundTransit, Metric, RouteChange, Routes, Rule, Scratch, ends_first,
+    AddressBlocks, AddressPlan, Graph, GroundTransit, Metric, RouteChange, Routes, Rule, Scratch,
+    ends_first,
 };
-use constel_topology::{Layout, NodeId, NodeKind, Snapshot};
+use constel_topology::{Layout, NodeId, Snapshot};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -52,7 +53,7 @@ impl World {
     fn new(rule: Rule) -> Self {
         let mut stepper = common::iridium(common::cities());
         let layout = stepper.layout().clone();
-        let plan = AddressPlan::new(&layout).unwrap();
+        let plan = AddressPlan::new(&layout, &AddressBlocks::default()).unwrap();
         Self {
             all: stepper.advance(),
             layout,
@@ -132,7 +133,7 @@ fn hops_to(layout: &Layout, snapshot: &Snapshot, to: NodeId) -> BTreeMap<NodeId,
     let mut count = BTreeMap::from([(to, 0)]);
     let mut open = VecDeque::from([to]);
     while let Some(at) = open.pop_front() {
-        if at != to && layout.node(at).kind != NodeKind::Satellite {
+        if at != to && !layout.node(at).class.flies {
             continue;
         }
         for e in &snapshot.edges {
@@ -191,7 +192,7 @@ proptest! {
         let mut changes = after.changes_from(&before, &world.plan);
         let ends = ends_first(&mut changes, &world.layout);
         for (at, change) in changes.iter().enumerate() {
-            prop_assert_eq!(at < ends, world.layout.node(change.node).kind != NodeKind::Satellite);
+            prop_assert_eq!(at < ends, !world.layout.node(change.node).class.flies);
             kernels.apply(change);
             let round = kernels.comes_round(change.node, change.destination);
             prop_assert!(!round, "loop at {}", change.node);
@@ -275,7 +276,7 @@ proptest! {
                 let mut least = BTreeSet::new();
                 for e in snapshot.edges.iter().filter(|e| world.layout.port(e.from).node == node.id) {
                     let far = world.layout.port(e.to).node;
-                    let passes = far == to || world.layout.node(far).kind == NodeKind::Satellite;
+                    let passes = far == to || world.layout.node(far).class.flies;
                     let nearer = count.get(&far).is_some_and(|n| Some(&(n + 1)) == count.get(&node.id));
                     if passes && nearer && node.id != to {
                         least.insert(far);

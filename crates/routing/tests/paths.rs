@@ -4,10 +4,10 @@ mod common;
 
 use common::{cities, iridium, shell1};
 use constel_routing::{
-    AddressPlan, Graph, GroundTransit, Route, RouteChange, Routes, Scratch, Table, UNREACHABLE,
-    Via, WalkEnd, walk, walk_at,
+    AddressBlocks, AddressPlan, Graph, GroundTransit, Route, RouteChange, Routes, Scratch, Table,
+    UNREACHABLE, Via, WalkEnd, walk, walk_at,
 };
-use constel_topology::{Edge, EdgeKind, Layout, NodeId, NodeKind, Snapshot};
+use constel_topology::{Edge, GSL, Layout, NodeId, STATION, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ fn stations(layout: &Layout) -> Vec<NodeId> {
     layout
         .nodes()
         .iter()
-        .filter(|n| n.kind == NodeKind::Ground)
+        .filter(|n| n.class == &STATION)
         .map(|n| n.id)
         .collect()
 }
@@ -65,7 +65,7 @@ fn oracle(layout: &Layout, snapshot: &Snapshot, destination: NodeId) -> Vec<u64>
         let mut better = false;
         for e in &snapshot.edges {
             let (a, b) = (layout.port(e.from).node, layout.port(e.to).node);
-            let passes = b == destination || layout.node(b).kind == NodeKind::Satellite;
+            let passes = b == destination || layout.node(b).class.flies;
             if passes && d[b.index()] != UNREACHABLE {
                 let through = d[b.index()] + e.impairment.delay.delay_ns;
                 if through < d[a.index()] {
@@ -99,8 +99,8 @@ fn distances_are_the_shortest_and_paths_add_up_to_them() {
                 );
                 for h in path.iter().skip(1) {
                     assert_eq!(
-                        layout.node(h.from).kind,
-                        NodeKind::Satellite,
+                        layout.node(h.from).class,
+                        &constel_topology::SATELLITE,
                         "transit through the ground"
                     );
                 }
@@ -124,11 +124,7 @@ fn the_ground_forwards_only_when_asked() {
     let layout = stepper.layout().clone();
     let mut snapshot = stepper.advance();
     let id = |name| layout.find(name).unwrap().id;
-    let model = *snapshot
-        .edges
-        .iter()
-        .find(|e| e.kind == EdgeKind::Gsl)
-        .unwrap();
+    let model = *snapshot.edges.iter().find(|e| e.class == &GSL).unwrap();
     let ends = [
         ("sat-0-0", "london"),
         ("london", "sat-0-1"),
@@ -161,7 +157,7 @@ fn the_ground_forwards_only_when_asked() {
 fn changes_are_minimal_and_give_the_new_routes() {
     let mut stepper = iridium(cities());
     let layout = stepper.layout().clone();
-    let plan = AddressPlan::new(&layout).unwrap();
+    let plan = AddressPlan::new(&layout, &AddressBlocks::default()).unwrap();
     let ground = stations(&layout);
     let mut kernels = Kernels::default();
     let mut before = Routes::default();
@@ -206,7 +202,7 @@ fn changes_are_minimal_and_give_the_new_routes() {
 fn applying_changes_one_by_one_never_makes_a_loop() {
     let mut stepper = iridium(cities());
     let layout = stepper.layout().clone();
-    let plan = AddressPlan::new(&layout).unwrap();
+    let plan = AddressPlan::new(&layout, &AddressBlocks::default()).unwrap();
     let ground = stations(&layout);
     let routes =
         |s: &Snapshot| Routes::compute(&Graph::new(&layout, s, GroundTransit::Never), &ground);
@@ -245,7 +241,7 @@ fn applying_changes_one_by_one_never_makes_a_loop() {
 fn walks_follow_kernel_tables() {
     let mut stepper = iridium(cities());
     let layout = stepper.layout().clone();
-    let plan = AddressPlan::new(&layout).unwrap();
+    let plan = AddressPlan::new(&layout, &AddressBlocks::default()).unwrap();
     let ground = stations(&layout);
     let snapshot = stepper.advance();
     let routes = Routes::compute(
@@ -351,7 +347,7 @@ fn routes_use_an_edge_whose_outage_ends_within_the_step() {
 #[test]
 fn addresses_are_unique_and_lead_back() {
     let layout = shell1(cities()).layout().clone();
-    let plan = AddressPlan::new(&layout).unwrap();
+    let plan = AddressPlan::new(&layout, &AddressBlocks::default()).unwrap();
     let mut seen = BTreeSet::new();
     for node in layout.nodes() {
         let own = plan.loopback(node.id);

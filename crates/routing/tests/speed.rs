@@ -4,7 +4,7 @@ mod common;
 
 use common::{shell1, spread};
 use constel_routing::foresight::{Foresight, Reaction};
-use constel_routing::{AddressPlan, Graph, GroundTransit, Routes, Rule};
+use constel_routing::{AddressBlocks, AddressPlan, Graph, GroundTransit, Routes, Rule};
 use constel_topology::NodeId;
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use std::time::Instant;
 fn measure(stations: u32, steps: u32) {
     let mut stepper = shell1(spread(stations));
     let layout = stepper.layout().clone();
-    let plan = AddressPlan::new(&layout).unwrap();
+    let plan = AddressPlan::new(&layout, &AddressBlocks::default()).unwrap();
     let first = layout.satellite_count() as u32;
     let destinations: Vec<NodeId> = (first..first + stations).map(NodeId).collect();
     let mut before = Routes::default();

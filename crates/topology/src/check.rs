@@ -1,7 +1,7 @@
 //! Validation of a spec: everything at once, nothing clamped.
 
+use crate::class::STATION;
 use crate::error::SpecError;
-use crate::node::MAX_CABLES;
 use crate::spec::{
     Constellation, GslPolicy, IslPattern, LaserPairing, LinkClass, Neighbours, PlusGrid, Spec,
 };
@@ -59,6 +59,8 @@ pub(crate) fn check(spec: &Spec) -> Vec<SpecError> {
     c.failures(spec, &names);
     c.cross(spec);
     c.cables(spec);
+    c.classes(spec);
+    c.networks(spec, &names);
     for constellation in &spec.constellations {
         c.constellation(constellation);
     }
@@ -99,10 +101,18 @@ impl Checker {
     }
 
     fn cables(&mut self, spec: &Spec) {
-        let stations = spec.stations.iter().map(|s| s.name.as_str());
-        let mut ends: BTreeMap<&str, usize> = stations
-            .chain(spec.hosts.iter().map(|h| h.name.as_str()))
-            .map(|name| (name, 0))
+        let stations = spec.stations.iter().map(|s| (s.name.as_str(), &STATION));
+        let hosts = spec.hosts.iter().map(|h| (h.name.as_str(), h.class));
+        let satellites = spec.constellations.iter().flat_map(|k| {
+            let class = k.class;
+            k.satellites.iter().map(move |s| (s.name.as_str(), class))
+        });
+        // How many cables each may still have.
+        let mut ends: BTreeMap<&str, (u8, u8)> = stations
+            .chain(hosts)
+            .chain(satellites)
+            .filter(|(_, class)| class.cables > 0)
+            .map(|(name, class)| (name, (class.cables, class.cables)))
             .collect();
         let mut pairs = BTreeSet::new();
         for cable in &spec.cables {
@@ -112,12 +122,8 @@ impl Checker {
             for end in [a, b] {
                 match ends.get_mut(end) {
                     None => reason = Some(format!("`{end}` is no station or host")),
-                    Some(count) => {
-                        *count += 1;
-                        if *count > MAX_CABLES {
-                            reason = Some(format!("`{end}` has more than {MAX_CABLES}"));
-                        }
-                    }
+                    Some((0, most)) => reason = Some(format!("`{end}` has more than {most}")),
+                    Some((left, _)) => *left -= 1,
                 }
             }
             if a == b {

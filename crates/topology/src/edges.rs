@@ -1,9 +1,11 @@
 //! The edges of a step, in order, from who is linked with whom.
 
+use crate::class::{CABLE, EdgeClass, GSL, ISL};
 use crate::geometry::slope_ns_per_s;
 use crate::layout::{IslLink, Layout};
+use crate::network::NetworkEdge;
 use crate::node::NodeId;
-use crate::snapshot::{Edge, EdgeKind};
+use crate::snapshot::Edge;
 use crate::spec::{Cable, LinkClass};
 use constel_link::{Delay, Impairment, Loss, PortId, QueueLimit};
 use constel_orbit::{DVec3, light_time_ns};
@@ -23,7 +25,7 @@ pub(crate) struct Scene<'a> {
 pub(crate) struct Drafts {
     /// Of each laser link: its delay, the same both ways, and when it is up; `None` where there is none.
     lasers: Vec<Option<(Delay, u64)>>,
-    /// Edges of ground links and cables.
+    /// Edges of all other links.
     sorted: Vec<Edge>,
 }
 
@@ -66,10 +68,27 @@ impl Drafts {
             self.sorted.push(Edge {
                 from,
                 to,
-                kind: EdgeKind::Cable,
+                class: &CABLE,
                 impairment,
             });
         }
+    }
+
+    /// Adds an edge of a network, between two of its ports.
+    pub(crate) fn network(
+        &mut self,
+        scene: &Scene<'_>,
+        class: &'static EdgeClass,
+        (from, to): (PortId, PortId),
+        edge: &NetworkEdge,
+    ) {
+        let delay = scene.delay((edge.delay_ns, edge.later_delay_ns), &edge.class);
+        self.sorted.push(Edge {
+            from,
+            to,
+            class,
+            impairment: impairment(delay, 0, &edge.class),
+        });
     }
 
     /// Adds a ground link.
@@ -86,7 +105,7 @@ impl Drafts {
             self.sorted.push(Edge {
                 from,
                 to,
-                kind: EdgeKind::Gsl,
+                class: &GSL,
                 impairment: impairment(scene.delay(light_ns, class), link.up_from_ns, class),
             });
         }
@@ -110,7 +129,7 @@ impl Drafts {
             edges.push(Edge {
                 from,
                 to: link.far_end(from),
-                kind: EdgeKind::Isl,
+                class: &ISL,
                 impairment: impairment(delay, up_from_ns, layout.laser(link).class),
             });
         }

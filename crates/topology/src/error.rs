@@ -15,6 +15,24 @@ pub enum SpecError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A network that cannot be.
+    #[error("the network `{name}`: {reason}")]
+    BadNetwork {
+        /// The network.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A node of a class that cannot be where the spec puts it.
+    #[error("`{name}` is a {class}: {reason}")]
+    BadClass {
+        /// The node, or its constellation.
+        name: String,
+        /// The class.
+        class: &'static str,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// A number is outside its bounds.
     #[error("{what}: {field} is {value}, allowed is {allowed}")]
     OutOfBounds {

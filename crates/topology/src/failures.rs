@@ -3,9 +3,10 @@
 //! Every failing object has a generator of its own, seeded by the lab's seed, the failure's name and the
 //! object's name, so that neither their order nor other objects change what happens to it.
 
+use crate::class::Access;
 use crate::error::SpecError;
 use crate::layout::Layout;
-use crate::node::{NodeId, NodeKind};
+use crate::node::NodeId;
 use crate::pairing::IslKind;
 use crate::spec::{Failure, FailureTarget, FailureTime};
 use constel_link::PortId;
@@ -382,7 +383,7 @@ fn objects(layout: &Layout, failure: &Failure) -> Vec<(String, Hits)> {
         FailureTarget::Stations => layout
             .nodes()
             .iter()
-            .filter(|n| n.kind == NodeKind::Ground)
+            .filter(|n| n.class.access == Access::Chooses)
             .map(|n| one(n.id))
             .collect(),
         FailureTarget::Region {

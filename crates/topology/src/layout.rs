@@ -2,7 +2,8 @@
 
 mod build;
 
-use crate::node::{Node, NodeId, NodeKind, Port, PortRole, Seat};
+use crate::class::{Access, EdgeClass, Transit};
+use crate::node::{Node, NodeId, Port, Seat};
 use crate::pairing::{IslKind, SeamPlanes};
 use crate::spec::{Constellation, IslPattern, LinkClass, Spec};
 use crate::track::place_at;
@@ -53,6 +54,12 @@ pub struct Layout {
     ports: Vec<Port>,
     isl_links: Vec<IslLink>,
     cables: Vec<CableLink>,
+    /// Of each network of the spec, its members' ports in their order.
+    network_ports: Vec<Vec<PortId>>,
+    /// The kinds of links of this lab; those of every lab first.
+    edge_classes: Vec<&'static EdgeClass>,
+    /// The radio between ground and sky of each node that has one.
+    access_ports: Vec<Option<PortId>>,
     /// Number of the cable in a port.
     cable_of_port: BTreeMap<PortId, u32>,
     /// ISL link number of each port, `u32::MAX` for none.
@@ -169,15 +176,57 @@ impl Layout {
         &self.ports[first..first + usize::from(node.port_count)]
     }
 
-    /// The node's ground port, which all nodes have but hosts.
+    /// The node's radio between ground and sky, if it has one.
     ///
     /// # Panics
-    /// When there is no node of that number, or it is a host.
+    /// When there is no node of that number.
+    #[must_use]
+    pub fn access_port(&self, id: NodeId) -> Option<PortId> {
+        self.access_ports[id.index()]
+    }
+
+    /// The same of a node that is known to have one.
+    ///
+    /// # Panics
+    /// When there is no node of that number, or it has none.
     #[must_use]
     pub fn gsl_port(&self, id: NodeId) -> PortId {
-        let node = self.node(id);
-        assert!(node.kind != NodeKind::Host, "`{}` has no radio", node.name);
-        PortId(node.first_port.0 + u32::from(node.port_count) - 1)
+        let port = self.access_port(id);
+        port.unwrap_or_else(|| panic!("`{}` has no radio", self.node(id).name))
+    }
+
+    /// The kinds of links of this lab: lasers, ground links and cables, then those of its networks.
+    #[must_use]
+    pub fn edge_classes(&self) -> &[&'static EdgeClass] {
+        &self.edge_classes
+    }
+
+    /// The ports of a network's members, by the network's place in the spec, in the order of its members.
+    ///
+    /// # Panics
+    /// When there is no such network.
+    #[must_use]
+    pub fn network_ports(&self, network: usize) -> &[PortId] {
+        &self.network_ports[network]
+    }
+
+    /// The other ports of the network that a port is in; empty for ports of no network.
+    #[must_use]
+    pub fn network_peers(&self, port: PortId) -> Vec<PortId> {
+        let own = self.network_ports.iter().find(|n| n.contains(&port));
+        let others = own.into_iter().flatten().filter(|other| **other != port);
+        others.copied().collect()
+    }
+
+    /// The nodes that choose the satellites that serve them, by number.
+    pub fn stations(&self) -> impl Iterator<Item = &Node> {
+        let chooses = |n: &&Node| n.class.access == Access::Chooses;
+        self.nodes.iter().filter(chooses)
+    }
+
+    /// The nodes between which users' traffic goes, by number.
+    pub fn endpoints(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.iter().filter(|n| n.class.endpoint)
     }
 
     /// The pair a laser port belongs to; `None` for ground ports and lasers without a neighbour.
@@ -262,20 +311,22 @@ impl Layout {
     #[must_use]
     pub fn is_gateway(&self, node: NodeId) -> bool {
         let station = node.index().checked_sub(self.satellite_count);
-        station.is_some_and(|station| self.spec.stations[station].gateway)
+        let station = station.and_then(|station| self.spec.stations.get(station));
+        station.is_some_and(|station| station.gateway)
     }
 
-    /// Whether traffic passes through a node: satellites, hosts, gateways, and stations with a cable (what comes by one
-    /// goes on by the other); at other stations paths begin and end.
+    /// Whether traffic of others passes through a node: satellites, hosts, gateways, and stations with a cable or in a
+    /// network (what comes by one goes on by the other); at other stations paths begin and end.
     ///
     /// # Panics
     /// When there is no node of that number.
     #[must_use]
     pub fn is_transit(&self, node: NodeId) -> bool {
-        let cable = |port: &Port| port.role == PortRole::Cable;
-        self.node(node).kind != NodeKind::Ground
-            || self.is_gateway(node)
-            || self.ports_of(node).iter().any(cable)
+        match self.node(node).class.transit {
+            Transit::Always => true,
+            Transit::BetweenNetworks => self.is_gateway(node) || self.ports_of(node).len() > 1,
+            Transit::Never => false,
+        }
     }
 
     /// True when two satellites fly in the planes on either side of a seam.

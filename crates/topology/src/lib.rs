@@ -12,6 +12,7 @@
 mod beams;
 mod check;
 mod check_parts;
+mod class;
 mod edges;
 mod error;
 mod failures;
@@ -19,6 +20,7 @@ mod geometry;
 mod ground;
 mod ground_link;
 mod layout;
+mod network;
 mod node;
 mod pairing;
 mod pairing_free;
@@ -33,20 +35,25 @@ mod why;
 mod why_words;
 
 pub use check::MAX_NODES;
+pub use class::{
+    Access, Addressing, Attachment, CABLE, EdgeClass, GSL, HOST, ISL, Medium, NodeClass, SATELLITE,
+    STATION, Span, Transit,
+};
 pub use constel_radio as radio;
 pub use error::SpecError;
 pub use failures::{Broken, key as seeded_key};
 pub use geometry::{geocentric_latitude_deg, slope_ns_per_s};
 pub use ground_link::{Radio, Rain, Recorded, Recording, Signals};
 pub use layout::{CableLink, IslLink, Layout};
-pub use node::{MAX_CABLES, Node, NodeId, NodeKind, Port, PortRole, Seat};
+pub use network::{Law, Moment, Network, NetworkEdge};
+pub use node::{LaserSlot, MAX_CABLES, Node, NodeId, Port, Seat};
 pub use pairing::IslKind;
 pub use policy::{
     Candidate, Choice, HighestElevation, Hysteresis, LeastLoaded, LongestVisible, Nearest, Policy,
     Scheduler, built_in,
 };
 pub use sky::{NoPosition, OrbitSky, Sky};
-pub use snapshot::{Delta, Edge, EdgeKind, Handover, Snapshot, diff};
+pub use snapshot::{Delta, Edge, Handover, Snapshot, diff};
 pub use spec::{
     Cable, Constellation, CrossShell, ElevationStep, Failure, FailureTarget, FailureTime,
     GroundService, GslPolicy, GslSpec, Host, IslPattern, LaserPairing, Lasers, LinkClass,

@@ -1,5 +1,6 @@
 //! Nodes and ports: the things edges run between, and their names.
 
+use crate::class::{Addressing, Attachment, CABLE, EdgeClass, ISL, Medium, NodeClass};
 use constel_link::PortId;
 
 /// A node's number in its lab: satellites first, in the order of the spec, then stations, then hosts.
@@ -23,29 +24,6 @@ impl std::fmt::Display for NodeId {
     }
 }
 
-/// What a node is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum NodeKind {
-    /// Flies; its position comes from the [`Sky`](crate::Sky).
-    Satellite,
-    /// Stands on the Earth, with a radio to the sky.
-    Ground,
-    /// Stands on the Earth and has cables only.
-    Host,
-}
-
-impl NodeKind {
-    /// The word used in files and output.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            NodeKind::Satellite => "satellite",
-            NodeKind::Ground => "ground",
-            NodeKind::Host => "host",
-        }
-    }
-}
-
 /// One row of the node table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
@@ -53,8 +31,8 @@ pub struct Node {
     pub id: NodeId,
     /// The name users say; unique in the lab.
     pub name: String,
-    /// Satellite, ground or host.
-    pub kind: NodeKind,
+    /// What it is.
+    pub class: &'static NodeClass,
     /// Where a satellite belongs; `None` for nodes on the Earth.
     pub seat: Option<Seat>,
     /// Number of the node's first port; its ports are consecutive.
@@ -77,77 +55,65 @@ pub struct Seat {
 }
 
 /// The most cables that a node may have.
-pub const MAX_CABLES: usize = CABLE_NAMES.len();
+pub const MAX_CABLES: usize = CABLE.ports.len();
 
-const CABLE_NAMES: [&str; 16] = [
-    "eth0", "eth1", "eth2", "eth3", "eth4", "eth5", "eth6", "eth7", "eth8", "eth9", "eth10",
-    "eth11", "eth12", "eth13", "eth14", "eth15",
-];
-
-/// What a port is for. Its name in the node follows from it.
+/// Where a laser of a satellite points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum PortRole {
-    /// `isl0`: the next satellite of the same plane.
-    IslFore,
-    /// `isl1`: the previous satellite of the same plane.
-    IslAft,
-    /// `isl2`: the neighbour in the next plane (east, when ascending).
-    IslEast,
-    /// `isl3`: the neighbour in the previous plane (west, when ascending).
-    IslWest,
-    /// `isl4`: a satellite of another shell.
-    IslCross,
-    /// `gsl0`: the radio to the ground, or from the ground to the sky.
-    Gsl,
-    /// `eth0` and so on: one end of a cable on the ground.
-    Cable,
+pub enum LaserSlot {
+    /// `isl0`: to the next satellite of the same plane.
+    Fore,
+    /// `isl1`: to the previous satellite of the same plane.
+    Aft,
+    /// `isl2`: to the neighbour in the next plane (east, when ascending).
+    East,
+    /// `isl3`: to the neighbour in the previous plane (west, when ascending).
+    West,
+    /// `isl4`: to a satellite of another shell.
+    Cross,
 }
 
-impl PortRole {
-    /// The ISL roles inside a shell, in port order.
-    pub const ISLS: [PortRole; 4] = [
-        PortRole::IslFore,
-        PortRole::IslAft,
-        PortRole::IslEast,
-        PortRole::IslWest,
+impl LaserSlot {
+    /// Those inside a shell, in port order.
+    pub const IN_SHELL: [LaserSlot; 4] = [
+        LaserSlot::Fore,
+        LaserSlot::Aft,
+        LaserSlot::East,
+        LaserSlot::West,
     ];
 
-    /// True for laser ports.
-    #[must_use]
-    pub fn is_isl(self) -> bool {
-        !matches!(self, PortRole::Gsl | PortRole::Cable)
+    /// The name of its port.
+    pub(crate) fn port_name(self) -> &'static str {
+        ISL.ports[self as usize]
     }
 }
 
 /// One row of the port table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Port {
     /// Lab-wide number.
     pub id: PortId,
     /// The node it belongs to.
     pub node: NodeId,
-    /// What it is for.
-    pub role: PortRole,
     /// Place among its node's ports, from 0.
     pub index_in_node: u8,
+    /// Name of the interface inside the node, one of its class's.
+    pub name: &'static str,
+    /// What kind of link it is an end of.
+    pub class: &'static EdgeClass,
+    /// What it is attached to.
+    pub medium: Medium,
+    /// Which addresses it gets.
+    pub addressing: Addressing,
+    /// Where its other end hangs.
+    pub attachment: Attachment,
+    /// Where it points, if it is a laser.
+    pub laser: Option<LaserSlot>,
 }
 
 impl Port {
-    /// Interface name inside the node, `isl0`..`isl4`, `gsl0` or `eth0`..`eth15`.
-    ///
-    /// # Panics
-    /// When it is a cable beyond [`MAX_CABLES`], which no layout has.
+    /// Interface name inside the node, such as `isl0`, `gsl0` or `eth0`.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        match self.role {
-            PortRole::IslFore => "isl0",
-            PortRole::IslAft => "isl1",
-            PortRole::IslEast => "isl2",
-            PortRole::IslWest => "isl3",
-            PortRole::IslCross => "isl4",
-            PortRole::Gsl => "gsl0",
-            // Nodes with cables have them before all other ports.
-            PortRole::Cable => CABLE_NAMES[usize::from(self.index_in_node)],
-        }
+        self.name
     }
 }

@@ -4,7 +4,7 @@
 //! keeps interfaces and addresses stable.
 
 use crate::geometry::Motion;
-use crate::node::PortRole;
+use crate::node::LaserSlot;
 use crate::pairing_free::{listed, nearest_few};
 use crate::spec::{LaserPairing, Neighbours, PlusGrid, Satellite, Wrap};
 use constel_orbit::line_of_sight;
@@ -27,9 +27,9 @@ pub enum IslKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pair {
     pub(crate) a: usize,
-    pub(crate) a_role: PortRole,
+    pub(crate) a_laser: LaserSlot,
     pub(crate) b: usize,
-    pub(crate) b_role: PortRole,
+    pub(crate) b_laser: LaserSlot,
     pub(crate) kind: IslKind,
 }
 
@@ -169,9 +169,9 @@ fn intra_plane(ring: &[usize], pairs: &mut Vec<Pair>) {
     for s in 0..links {
         pairs.push(Pair {
             a: ring[s],
-            a_role: PortRole::IslFore,
+            a_laser: LaserSlot::Fore,
             b: ring[(s + 1) % ring.len()],
-            b_role: PortRole::IslAft,
+            b_laser: LaserSlot::Aft,
             kind: IslKind::IntraPlane,
         });
     }
@@ -249,9 +249,9 @@ fn ahead(phasing: u32, planes: usize) -> i64 {
 fn push_inter(found: Vec<(usize, usize)>, kind: IslKind, pairs: &mut Vec<Pair>) {
     pairs.extend(found.into_iter().map(|(a, b)| Pair {
         a,
-        a_role: PortRole::IslEast,
+        a_laser: LaserSlot::East,
         b,
-        b_role: PortRole::IslWest,
+        b_laser: LaserSlot::West,
         kind,
     }));
 }
@@ -353,8 +353,8 @@ mod tests {
             let mut used = std::collections::BTreeSet::new();
             for pair in &pairs {
                 assert_ne!(pair.a, pair.b);
-                assert!(used.insert((pair.a, pair.a_role)), "{pair:?}");
-                assert!(used.insert((pair.b, pair.b_role)), "{pair:?}");
+                assert!(used.insert((pair.a, pair.a_laser)), "{pair:?}");
+                assert!(used.insert((pair.b, pair.b_laser)), "{pair:?}");
             }
         }
     }

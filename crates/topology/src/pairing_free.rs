@@ -1,7 +1,7 @@
 //! Laser pairs without a grid: the nearest few, and lists.
 
 use crate::geometry::Motion;
-use crate::node::PortRole;
+use crate::node::LaserSlot;
 use crate::pairing::{IslKind, Pair};
 use crate::spec::{PlusGrid, Satellite};
 use constel_orbit::line_of_sight;
@@ -43,7 +43,7 @@ pub(crate) fn listed(satellites: &[Satellite], names: &[(String, String)]) -> Ve
         .enumerate()
         .map(|(i, s)| (s.name.as_str(), i))
         .collect();
-    let mut ports = Ports::new(satellites, PortRole::ISLS.len());
+    let mut ports = Ports::new(satellites, LaserSlot::IN_SHELL.len());
     let ends = names
         .iter()
         .filter_map(|(a, b)| Some((*places.get(a.as_str())?, *places.get(b.as_str())?)));
@@ -59,7 +59,7 @@ struct Ports<'a> {
 
 impl<'a> Ports<'a> {
     fn new(satellites: &'a [Satellite], most: usize) -> Ports<'a> {
-        let most = most.min(PortRole::ISLS.len());
+        let most = most.min(LaserSlot::IN_SHELL.len());
         Ports {
             satellites,
             used: vec![0; satellites.len()],
@@ -81,12 +81,12 @@ impl<'a> Ports<'a> {
         } else {
             IslKind::InterPlane
         };
-        let (a_role, b_role) = (PortRole::ISLS[i], PortRole::ISLS[j]);
+        let (a_laser, b_laser) = (LaserSlot::IN_SHELL[i], LaserSlot::IN_SHELL[j]);
         Some(Pair {
             a,
-            a_role,
+            a_laser,
             b,
-            b_role,
+            b_laser,
             kind,
         })
     }

@@ -1,5 +1,6 @@
 //! The topology at an instant, and the difference between two.
 
+use crate::class::EdgeClass;
 use crate::failures::Broken;
 use crate::layout::Layout;
 use crate::node::NodeId;
@@ -8,29 +9,6 @@ use crate::why::Down;
 use constel_link::{EdgeChange, Impairment, PortId};
 use constel_orbit::DVec3;
 use std::cmp::Ordering;
-
-/// What kind of link an edge is half of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum EdgeKind {
-    /// Between satellites.
-    Isl,
-    /// Between a satellite and the ground.
-    Gsl,
-    /// Along a cable on the ground.
-    Cable,
-}
-
-impl EdgeKind {
-    /// The word used in files and output.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            EdgeKind::Isl => "isl",
-            EdgeKind::Gsl => "gsl",
-            EdgeKind::Cable => "cable",
-        }
-    }
-}
 
 /// One direction of a link that exists. Times in the impairment (`t0_ns`, `up_from_ns`) are nanoseconds after
 /// the start of the lab; whoever runs the lab moves them to its clock.
@@ -41,7 +19,7 @@ pub struct Edge {
     /// Port they reach.
     pub to: PortId,
     /// Kind of link.
-    pub kind: EdgeKind,
+    pub class: &'static EdgeClass,
     /// What happens to them in between. `up_from_ns` is 0 once the edge is usable.
     pub impairment: Impairment,
 }
@@ -59,7 +37,7 @@ impl Edge {
         let (a, b) = (&before.impairment, &self.impairment);
         let t = b.delay.t0_ns;
         let up = |i: &Impairment| i.up_from_ns.max(t);
-        self.kind == before.kind
+        self.class == before.class
             && a.delay.slope_ns_per_s == b.delay.slope_ns_per_s
             && a.delay.at(t) == b.delay.delay_ns
             && a.rate_bps == b.rate_bps

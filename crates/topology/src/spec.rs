@@ -3,7 +3,9 @@
 mod failures;
 mod lasers;
 
+use crate::class::{NodeClass, SATELLITE};
 use crate::ground_link::{Radio, Rain, Recording};
+use crate::network::Network;
 use std::collections::BTreeSet;
 use std::num::{NonZeroU32, NonZeroU64};
 
@@ -21,8 +23,10 @@ pub struct Spec {
     pub stations: Vec<Station>,
     /// What stands on the ground without a radio. Hosts get node numbers after all stations.
     pub hosts: Vec<Host>,
-    /// Cables between stations and hosts. They never move.
+    /// Cables between nodes on the ground. They never move.
     pub cables: Vec<Cable>,
+    /// Further ports and the laws of the edges between them.
+    pub networks: Vec<Network>,
     /// How a station chooses its satellite.
     pub gsl: GslSpec,
     /// Seed of every random choice.
@@ -34,10 +38,12 @@ pub struct Spec {
 }
 
 /// One operator's satellites and how they link.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Constellation {
     /// Name, for messages.
     pub name: String,
+    /// What kind of node its members are.
+    pub class: &'static NodeClass,
     /// Its satellites.
     pub satellites: Vec<Satellite>,
     /// Which lasers there are.
@@ -68,6 +74,29 @@ pub struct Constellation {
     pub gso_avoidance_deg: f64,
     /// How lasers find their ends and what that costs.
     pub lasers: Lasers,
+}
+
+impl Default for Constellation {
+    /// No satellites, no links.
+    fn default() -> Constellation {
+        Constellation {
+            name: String::new(),
+            class: &SATELLITE,
+            satellites: Vec::new(),
+            isl: IslPattern::default(),
+            isl_class: LinkClass::default(),
+            min_elevation_deg: 0.0,
+            gsl_class: LinkClass::default(),
+            gsl_steps: Vec::new(),
+            radio: None,
+            bent_pipe: false,
+            ground: GroundService::default(),
+            beams: None,
+            capacity_bps: None,
+            gso_avoidance_deg: 0.0,
+            lasers: Lasers::default(),
+        }
+    }
 }
 
 /// Rate and loss of a ground link from an elevation upwards.
@@ -162,11 +191,13 @@ pub struct Station {
     pub recording: Recording,
 }
 
-/// A router or computer on the ground that only has cables.
+/// A node on the ground without a radio to the sky: a router or computer with cables, or a member of networks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Host {
     /// Unique in the lab.
     pub name: String,
+    /// What kind of node it is; one that does not fly and chooses no satellites.
+    pub class: &'static NodeClass,
     /// WGS84 geodetic latitude, degrees, -90..90.
     pub latitude_deg: f64,
     /// Longitude, degrees, -180..180.

@@ -6,6 +6,7 @@ use crate::failures::{self, Broken, Failures};
 use crate::ground::{Flight, Watcher, remaining_s};
 use crate::ground_link::{Path, share};
 use crate::layout::Layout;
+use crate::network;
 use crate::node::NodeId;
 use crate::policy::{Policy, built_in};
 use crate::sky::{NoPosition, Sky};
@@ -440,6 +441,20 @@ impl Stepper {
             if ends.iter().all(|node| self.broken.node(*node).is_none()) {
                 let cable = &layout.spec().cables[link.number as usize];
                 self.drafts.cable(&scene, (link.a, link.b), cable);
+            }
+        }
+        let step = network::Step {
+            t_ns: scene.t_ns,
+            step_ns: layout.spec().step_ns,
+            now: scene.now,
+            later: scene.later,
+            broken: &self.broken,
+        };
+        for (place, network) in layout.spec().networks.iter().enumerate() {
+            let ports = layout.network_ports(place);
+            for edge in network.edges(layout, place, &step) {
+                let ends = (ports[edge.from], ports[edge.to]);
+                self.drafts.network(&scene, network.ports, ends, &edge);
             }
         }
         self.drafts.finish(&scene, edges);

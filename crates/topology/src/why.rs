@@ -1,14 +1,16 @@
 //! Why a link is up or down: the same tests the stepper applies, with words.
 
+use crate::class::Access;
 use crate::failures::Broken;
 use crate::geometry::{geocentric_latitude_deg, slew_rad};
 use crate::ground::Watcher;
 use crate::ground_link::{Path, Signals};
 use crate::layout::{IslLink, Layout};
-use crate::node::{NodeId, NodeKind};
+use crate::node::NodeId;
 use crate::pairing::IslKind;
 use crate::snapshot::{Edge, Snapshot};
 use crate::spec::IslPattern;
+use constel_link::PortId;
 use constel_orbit::{DVec3, grazing_altitude_m, line_of_sight};
 
 /// Why there is, or is not, a link between two nodes at the start of a step.
@@ -235,19 +237,20 @@ pub fn why(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> Why {
     if a == b {
         return Why::Down(Down::SameNode);
     }
-    match (layout.node(a).kind, layout.node(b).kind) {
-        (NodeKind::Satellite, NodeKind::Satellite) => why_isl(layout, snapshot, a, b),
-        (NodeKind::Ground, NodeKind::Satellite) => why_gsl(layout, snapshot, a, b),
-        (NodeKind::Satellite, NodeKind::Ground) => why_gsl(layout, snapshot, b, a),
+    let (x, y) = (layout.node(a), layout.node(b));
+    match (x.class.access, y.class.access) {
+        (Access::Chooses, Access::Serves) => why_gsl(layout, snapshot, a, b),
+        (Access::Serves, Access::Chooses) => why_gsl(layout, snapshot, b, a),
+        _ if x.seat.is_some() && y.seat.is_some() => why_isl(layout, snapshot, a, b),
         _ => why_cable(layout, snapshot, a, b),
     }
 }
 
-/// Between two nodes of which at least one has no business with the sky.
+/// Between two nodes that neither a laser nor a ground link joins.
 fn why_cable(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> Why {
-    let Some(cable) = layout.cable_between(a, b) else {
-        let satellite = [a, b].map(|n| layout.node(n).kind == NodeKind::Satellite);
-        return Why::Down(if satellite.contains(&true) {
+    let Some((from, to)) = joined(layout, a, b) else {
+        let flies = [a, b].iter().any(|n| layout.node(*n).class.flies);
+        return Why::Down(if flies {
             Down::NotNeighbours
         } else {
             Down::BothOnGround
@@ -256,11 +259,22 @@ fn why_cable(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> Why 
     let positions = &snapshot.positions_itrf_m;
     let range_m = positions[a.index()].distance(positions[b.index()]);
     let broken = || snapshot.broken.node(a).or_else(|| snapshot.broken.node(b));
-    match (snapshot.edge(cable.a, cable.b), broken()) {
+    match (snapshot.edge(from, to), broken()) {
         (Some(edge), _) => linked(edge, snapshot.t_ns, range_m, None, None),
         (None, Some(failure)) => Why::Down(Down::Failed { failure }),
         (None, None) => Why::Down(Down::NotNeighbours),
     }
+}
+
+/// The ports by which a cable or a network joins two nodes.
+fn joined(layout: &Layout, a: NodeId, b: NodeId) -> Option<(PortId, PortId)> {
+    let own = |node: NodeId, port: &PortId| layout.port(*port).node == node;
+    let cable = layout.cable_between(a, b).map(|c| vec![c.a, c.b]);
+    let networks = (0..layout.spec().networks.len()).map(|n| layout.network_ports(n).to_vec());
+    cable.into_iter().chain(networks).find_map(|ports| {
+        let from = ports.iter().find(|port| own(a, port))?;
+        Some((*from, *ports.iter().find(|port| own(b, port))?))
+    })
 }
 
 fn why_isl(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> Why {

@@ -5,13 +5,14 @@ mod common;
 use common::{SECOND, class, sky, spec, station, walker};
 use constel_orbit::WalkerKind;
 use constel_topology::{
-    Cable, EdgeKind, Failure, FailureTarget, FailureTime, Host, Layout, NodeKind, PortRole, Spec,
-    SpecError, Stepper, why,
+    CABLE, Cable, Failure, FailureTarget, FailureTime, HOST, Host, Layout, Spec, SpecError,
+    Stepper, why,
 };
 use std::sync::Arc;
 
 fn host(name: &str) -> Host {
     Host {
+        class: &HOST,
         name: name.to_owned(),
         latitude_deg: 51.0,
         longitude_deg: 0.0,
@@ -45,7 +46,7 @@ fn cables_are_edges_that_never_move() {
     let mut stepper = behind(|_| ()).unwrap();
     let layout = Arc::clone(stepper.layout());
     let node = |name: &str| layout.find(name).unwrap();
-    assert_eq!(node("router").kind, NodeKind::Host);
+    assert_eq!(node("router").class, &HOST);
     let names = |name: &str| -> Vec<&str> {
         layout
             .ports_of(node(name).id)
@@ -58,11 +59,11 @@ fn cables_are_edges_that_never_move() {
     assert_eq!(names("computer"), ["eth0"]);
     for step in [0, 1, 100] {
         let snapshot = stepper.at_step(step);
-        let cables = snapshot.edges.iter().filter(|e| e.kind == EdgeKind::Cable);
+        let cables = snapshot.edges.iter().filter(|e| e.class == &CABLE);
         let mut count = 0;
         for edge in cables {
             let (from, to) = (layout.port(edge.from), layout.port(edge.to));
-            assert_eq!((from.role, to.role), (PortRole::Cable, PortRole::Cable));
+            assert_eq!((from.class, to.class), (&CABLE, &CABLE));
             assert_eq!(layout.far_port(edge.from), Some(edge.to));
             let delay = edge.impairment.delay;
             assert_eq!((delay.delay_ns, delay.slope_ns_per_s), (2_000_000, 0));
@@ -79,10 +80,7 @@ fn cables_are_edges_that_never_move() {
     let (before, after) = (stepper.at_step(3), stepper.at_step(4));
     let delta = constel_topology::diff(&layout, &before, &after);
     let moved = delta.added.iter().chain(&delta.changed);
-    assert!(
-        moved.into_iter().all(|e| e.kind != EdgeKind::Cable),
-        "{delta:?}"
-    );
+    assert!(moved.into_iter().all(|e| e.class != &CABLE), "{delta:?}");
 }
 
 #[test]
@@ -101,7 +99,7 @@ fn a_broken_host_loses_its_cables() {
     let cables = |stepper: &mut Stepper, step| {
         let snapshot = stepper.at_step(step);
         let all = snapshot.edges.iter();
-        all.filter(|e| e.kind == EdgeKind::Cable).count()
+        all.filter(|e| e.class == &CABLE).count()
     };
     assert_eq!([4, 5, 6].map(|s| cables(&mut stepper, s)), [4, 0, 4]);
 }

@@ -7,7 +7,7 @@ use constel_link::Loss;
 use constel_orbit::sun::{Shadow, shadow};
 use constel_topology::radio::{Budget, Carrier, Gases, Waveform};
 use constel_topology::{
-    Down, EdgeKind, Failure, FailureTarget, FailureTime, Layout, NodeId, Radio, Rain, Recorded,
+    Down, Failure, FailureTarget, FailureTime, GSL, Layout, NodeId, Radio, Rain, Recorded,
     Recording, Sky, Snapshot, Spec, Station, Stepper, Why, why,
 };
 use std::num::NonZeroU64;
@@ -234,7 +234,7 @@ fn users_of_bent_pipes_use_what_a_feeder_uses() {
     let mut served = 0;
     for step in 0..120 {
         let snapshot = stepper.at_step(step);
-        assert!(snapshot.edges.iter().all(|e| e.kind == EdgeKind::Gsl));
+        assert!(snapshot.edges.iter().all(|e| e.class == &GSL));
         let fed: Vec<_> = snapshot.edges_from(feeder).iter().map(|e| e.to).collect();
         assert!(fed.len() <= 4 && !fed.is_empty());
         for edge in snapshot.edges_from(layout.gsl_port(london)) {

@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use constel_orbit::{WalkerKind, grazing_altitude_m, light_time_ns};
-use constel_topology::{IslPattern, Layout, PortRole, Stepper, diff, why};
+use constel_topology::{GSL, IslPattern, Layout, Stepper, diff, why};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -61,8 +61,8 @@ proptest! {
                 let (a, b) =
                     (snapshot.positions_itrf_m[p.node.index()], snapshot.positions_itrf_m[q.node.index()]);
                 prop_assert_eq!(e.impairment.delay.delay_ns, light_time_ns(a.distance(b)));
-                if p.role == PortRole::Gsl {
-                    prop_assert_eq!(q.role, PortRole::Gsl);
+                if p.class == &GSL {
+                    prop_assert_eq!(q.class, &GSL);
                     prop_assert!(p.node.index() < layout.satellite_count() || snapshot.edges_from(p.id).len() == 1);
                 } else {
                     prop_assert_eq!(snapshot.edges_from(p.id).len(), 1, "a laser has one link");

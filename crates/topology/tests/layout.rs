@@ -3,9 +3,7 @@
 mod common;
 
 use common::*;
-use constel_topology::{
-    IslKind, IslPattern, Layout, Neighbours, NodeKind, PortRole, SpecError, Wrap,
-};
+use constel_topology::{GSL, IslKind, IslPattern, LaserSlot, Layout, Neighbours, SpecError, Wrap};
 
 #[test]
 fn true_neighbours_survive_gaps() {
@@ -139,12 +137,12 @@ fn ports_and_numbers_are_dense_and_stable() {
     }
     for n in layout.nodes() {
         let names: Vec<_> = layout.ports_of(n.id).iter().map(|p| p.name()).collect();
-        match n.kind {
-            NodeKind::Satellite => assert_eq!(names, ["isl0", "isl1", "isl2", "isl3", "gsl0"]),
-            NodeKind::Ground => assert_eq!(names, ["gsl0"]),
-            NodeKind::Host => unreachable!("no hosts here"),
+        match n.class.name {
+            "satellite" => assert_eq!(names, ["isl0", "isl1", "isl2", "isl3", "gsl0"]),
+            "ground" => assert_eq!(names, ["gsl0"]),
+            other => panic!("no {other}s here"),
         }
-        assert_eq!(layout.port(layout.gsl_port(n.id)).role, PortRole::Gsl);
+        assert_eq!(layout.port(layout.gsl_port(n.id)).class, &GSL);
     }
     // Fore of slot s is aft of slot s + 1.
     let (a, b) = (
@@ -152,12 +150,12 @@ fn ports_and_numbers_are_dense_and_stable() {
         layout.find("iridium-2-5").unwrap(),
     );
     let link = layout.isl_between(a.id, b.id).unwrap();
-    assert_eq!(layout.port(link.a).role, PortRole::IslFore);
-    assert_eq!(layout.port(link.b).role, PortRole::IslAft);
+    assert_eq!(layout.port(link.a).laser, Some(LaserSlot::Fore));
+    assert_eq!(layout.port(link.b).laser, Some(LaserSlot::Aft));
     // East is the next plane: its satellite is to the east when ascending.
     let c = layout.find("iridium-3-4").unwrap();
     let link = layout.isl_between(a.id, c.id).unwrap();
-    assert_eq!(layout.port(link.a).role, PortRole::IslEast);
+    assert_eq!(layout.port(link.a).laser, Some(LaserSlot::East));
     let again = lab(vec![iridium()], cities()).0;
     assert_eq!(again.isl_links(), layout.isl_links());
 }

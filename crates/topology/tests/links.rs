@@ -4,9 +4,7 @@ mod common;
 
 use common::*;
 use constel_orbit::light_time_ns;
-use constel_topology::{
-    Down, EdgeKind, IslKind, IslPattern, Layout, NodeId, PortRole, Stepper, Why, diff, why,
-};
+use constel_topology::{Down, GSL, IslKind, IslPattern, Layout, NodeId, Stepper, Why, diff, why};
 
 fn distance(s: &constel_topology::Snapshot, a: NodeId, b: NodeId) -> f64 {
     s.positions_itrf_m[a.index()].distance(s.positions_itrf_m[b.index()])
@@ -99,7 +97,7 @@ fn edges_are_symmetric_and_delays_are_range_over_c() {
             light_time_ns(distance(&snapshot, a, b))
         );
         assert_eq!(e.impairment.delay.t0_ns, 33 * SECOND);
-        gsl += usize::from(e.kind == EdgeKind::Gsl);
+        gsl += usize::from(e.class == &GSL);
     }
     assert_eq!(gsl, 2 * cities().len());
 }
@@ -260,11 +258,7 @@ fn handover_takes_its_outage_and_moves_only_its_own_edges() {
             .map(|e| (e.from, e.to))
             .chain(delta.removed.iter().copied());
         for (from, to) in touched {
-            assert!(
-                [from, to]
-                    .iter()
-                    .all(|p| layout.port(*p).role == PortRole::Gsl)
-            );
+            assert!([from, to].iter().all(|p| layout.port(*p).class == &GSL));
             assert!(
                 delta
                     .handovers

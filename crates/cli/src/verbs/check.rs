@@ -33,11 +33,8 @@ pub(crate) fn run(args: &Check) -> Outcome {
     let document =
         Document::at(lab, TimeSpan::from_ns(0)).map_err(|e| Failure::Scenario(format!("{e}\n")))?;
     let satellites = lab.layout.satellite_count();
-    let count = |kind: &str| {
-        let nodes = lab.layout.nodes().iter();
-        nodes.filter(|node| node.kind.as_str() == kind).count()
-    };
-    let (stations, hosts) = (count("ground"), count("host"));
+    let stations = lab.layout.stations().count();
+    let hosts = lab.layout.nodes().len() - satellites - stations;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let sky = Coverage::bounded(lab, threads).map_err(|e| Failure::Scenario(format!("{e}\n")))?;
     let bounds = constel_lab::bounds(&lab.scenario);

@@ -95,7 +95,7 @@ impl LabView for View {
                         .map(|port| snapshot.edges_from(port.id).len())
                         .sum::<usize>();
                     json!({
-                        "name": node.name, "kind": node.kind.as_str(),
+                        "name": node.name, "kind": node.class.name,
                         "ipv4": own.v4, "ipv6": own.v6, "links": links,
                     })
                 });

@@ -13,7 +13,7 @@ use constel_host::template::{ROUTER, Setting};
 use constel_plan::{Blueprint, Lab};
 use constel_runtime::netns::NetnsRuntime;
 use constel_scenario::model::Scenario;
-use constel_topology::PortRole;
+use constel_topology::Port;
 
 use crate::answers::impair;
 use crate::clock::mono_ns;
@@ -25,8 +25,8 @@ use crate::nodes::kernels::Kernels;
 use crate::nodes::launcher::{Cgroups, Launcher, hosts_file, namespaces_file};
 use crate::nodes::ports::VethPorts;
 use crate::progress::{Progress, Stage};
-use crate::routing::router::Router;
 use crate::routing::forwarding::Forwarding;
+use crate::routing::router::Router;
 
 /// A lab without routes and without time: nodes, ports and the link plane.
 pub(crate) struct Fabric {
@@ -119,13 +119,14 @@ pub(crate) fn fabric(
 
     let lost_before_start = plane.lost_before_capture()?;
     let handle = Arc::new(plane.start()?);
-    let class_of = |port: &constel_topology::Port| match port.role {
-        PortRole::Gsl => 1,
-        PortRole::Cable => 2,
-        _ => 0,
-    };
-    let classes = layout.ports().iter().map(class_of).collect();
-    handle.classify(vec!["isl".into(), "gsl".into(), "cable".into()], classes)?;
+    let classes = layout.edge_classes();
+    let class_of = |port: &Port| classes.iter().position(|class| *class == port.class);
+    let of_ports = layout
+        .ports()
+        .iter()
+        .map(|port| class_of(port).unwrap_or(0) as u8);
+    let names = classes.iter().map(|class| class.name.into()).collect();
+    handle.classify(names, of_ports.collect())?;
     // Until the clock starts, laws of time run from here.
     impair::put_profiles(&blueprint, &handle, mono_ns())?;
     let launcher = Arc::new(Launcher {

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use constel_host::netlink::{InstalledRoute, RouteTarget};
 use constel_routing::walk::{Route, Table, Walk, walk_by};
 use constel_routing::{Graph, GroundTransit, Scratch, UNREACHABLE};
-use constel_topology::{NodeId, NodeKind, Snapshot};
+use constel_topology::{NodeId, Snapshot};
 
 use crate::error::EngineError;
 use crate::nodes::kernels::Kernels;
@@ -187,12 +187,7 @@ pub(crate) fn standing(kernels: &Kernels, snapshot: &Snapshot) -> Result<Standin
     let layout = &blueprint.lab.layout;
     let graph = Graph::new(layout, snapshot, GroundTransit::Never);
     let mut scratch = Scratch::default();
-    let stations: Vec<NodeId> = layout
-        .nodes()
-        .iter()
-        .filter(|node| node.kind != NodeKind::Satellite)
-        .map(|node| node.id)
-        .collect();
+    let stations: Vec<NodeId> = layout.endpoints().map(|node| node.id).collect();
     let goals = stations.iter().flat_map(|id| blueprint.loopbacks(*id));
     let mut asked = Asked {
         kernels,

@@ -15,7 +15,7 @@ use constel_host::netlink::{InstalledRoute, RouteTarget};
 use constel_plan::{Blueprint, daemon_spec};
 use constel_routing::reach::arrive;
 use constel_routing::{Graph, GroundTransit, Scratch, UNREACHABLE};
-use constel_topology::{NodeId, NodeKind, Snapshot};
+use constel_topology::{NodeClass, NodeId, Snapshot};
 
 use crate::answers::view::View;
 use crate::clock::thread_cpu;
@@ -75,7 +75,7 @@ impl Converged {
         // Systems tell each other of their stations and hosts alone.
         let told = |from: NodeId, to: NodeId| {
             let inside = spec.as_ref().is_none_or(|spec| spec.same_system(from, to));
-            inside || blueprint.lab.layout.node(to).kind != NodeKind::Satellite
+            inside || blueprint.lab.layout.node(to).class.endpoint
         };
         while !stop.load(Ordering::Acquire) {
             let (started, cpu) = (Instant::now(), thread_cpu());
@@ -115,15 +115,15 @@ impl Converged {
     }
 }
 
-/// Stations, hosts and satellites spread evenly over their numbers: the same in every run.
+/// Nodes of every class, spread evenly over their numbers: the same in every run.
 fn goals(blueprint: &Blueprint) -> Vec<NodeId> {
-    let spread = |kind: NodeKind| {
+    let spread = |class: &NodeClass| {
         let all: Vec<NodeId> = blueprint
             .lab
             .layout
             .nodes()
             .iter()
-            .filter(|node| node.kind == kind)
+            .filter(|node| node.class == class)
             .map(|node| node.id)
             .collect();
         let step = all.len().div_ceil(PICKED).max(1);
@@ -134,10 +134,15 @@ fn goals(blueprint: &Blueprint) -> Vec<NodeId> {
             .step_by(step);
         picked.copied().collect::<Vec<_>>()
     };
-    [NodeKind::Ground, NodeKind::Host, NodeKind::Satellite]
-        .into_iter()
-        .flat_map(spread)
-        .collect()
+    let mut classes: Vec<&NodeClass> = Vec::new();
+    for node in blueprint.lab.layout.nodes() {
+        if !classes.contains(&node.class) {
+            classes.push(node.class);
+        }
+    }
+    // Those that traffic goes to come first.
+    classes.sort_by_key(|class| !class.endpoint);
+    classes.into_iter().flat_map(spread).collect()
 }
 
 /// Asks every kernel, and counts the nodes whose packets arrive at every goal that the topology lets them reach and

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use constel_link::{EdgeChange, PortId};
 use constel_routing::foresight::Told;
 use constel_scenario::model::Mode;
-use constel_topology::{Delta, EdgeKind, Handover, Layout, PortRole, Snapshot, Stepper, diff};
+use constel_topology::{Delta, Handover, Layout, Snapshot, Stepper, diff};
 
 use crate::blueprint::Blueprint;
 use crate::failed::FailedEdges;
@@ -251,8 +251,7 @@ fn plan_of(
     delta: &Delta,
     edges: Vec<EdgeChange>,
 ) -> StepPlan {
-    let come = delta.added.iter().filter(|edge| edge.kind == EdgeKind::Gsl);
-    let come: Vec<_> = come.map(|edge| (edge.from, edge.to)).collect();
+    let come: Vec<_> = delta.added.iter().map(|e| (e.from, e.to)).collect();
     StepPlan {
         step: snapshot.step,
         t_ns: snapshot.t_ns,
@@ -263,11 +262,11 @@ fn plan_of(
     }
 }
 
-/// The ends of served links among edges.
+/// The ends of links among edges whose ports have more than one far port in the course of a run.
 fn served(layout: &Layout, edges: &[(PortId, PortId)]) -> Vec<Adjacency> {
     let served = edges
         .iter()
-        .filter(|(from, _)| layout.port(*from).role == PortRole::Gsl);
+        .filter(|(from, _)| layout.port(*from).medium.several);
     served
         .map(|&(port, far_port)| Adjacency { port, far_port })
         .collect()

@@ -6,7 +6,7 @@ use constel_routing::{
     Graph, GroundTransit, Metric, PathChange, RouteChange, Routes, Rule, ends_first,
 };
 use constel_scenario::model::{ComputedRouting, Destinations, Forwarding, Metric as Asked};
-use constel_topology::{Layout, NodeId, NodeKind, Snapshot};
+use constel_topology::{Layout, NodeId, Snapshot};
 use constel_units::TimeSpan;
 
 use super::link_state::LinkState;
@@ -35,7 +35,7 @@ pub(super) struct RoutePlanner {
 pub fn destinations(layout: &Layout, asked: &ComputedRouting) -> Vec<NodeId> {
     let all = asked.destinations == Destinations::All;
     let wanted = layout.nodes().iter();
-    let wanted = wanted.filter(|node| all || node.kind != NodeKind::Satellite);
+    let wanted = wanted.filter(|node| all || node.class.endpoint);
     wanted.map(|node| node.id).collect()
 }
 

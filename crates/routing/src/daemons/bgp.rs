@@ -4,7 +4,7 @@
 use super::context::Bgp;
 use super::{BgpNeighbor, Spec};
 use crate::addresses::AddressPlan;
-use constel_topology::{Layout, NodeId, NodeKind, Port};
+use constel_topology::{Layout, NodeId, Port};
 use std::collections::BTreeSet;
 
 /// An autonomous system.
@@ -108,9 +108,8 @@ pub(super) fn of_node(
     }
     // Satellites are nobody's goal from outside: the tables of others stay small.
     let announced: Vec<_> = layout
-        .nodes()
-        .iter()
-        .filter(|n| n.kind != NodeKind::Satellite && spec.same_system(node, n.id))
+        .endpoints()
+        .filter(|n| spec.same_system(node, n.id))
         .map(|n| plan.loopback(n.id))
         .collect();
     Some(Bgp {

@@ -1,14 +1,11 @@
 //! What a template is filled with: one node as its daemons see it.
 
 use super::{Bfd, Protocol, Software, Spec, SpecError};
-use crate::addresses::{
-    AddressPlan, Block, GSL_V4, GSL_V4_LEN, ISL_V4, ISL_V4_LEN, LOOPBACK_V4, LOOPBACK_V4_LEN,
-    LOOPBACK_V6, LOOPBACK_V6_LEN,
-};
+use crate::addresses::{AddressPlan, Block};
 use crate::areas::Areas;
 use crate::ospf;
 use constel_link::PortId;
-use constel_topology::{Layout, NodeId, NodeKind, PortRole};
+use constel_topology::{Access, EdgeClass, GSL, ISL, Layout, NodeId};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -165,7 +162,7 @@ pub struct NodeRow {
 pub struct PortRow {
     /// Its name in the node.
     pub name: &'static str,
-    /// `isl`, `gsl` or `cable`.
+    /// Its kind of link: `isl`, `gsl` or `cable`.
     pub role: &'static str,
     /// `point-to-point` or `point-to-multipoint`.
     pub network: &'static str,
@@ -208,9 +205,9 @@ pub struct Blocks {
     pub loopback_ipv4: String,
     /// Loopbacks, IPv6.
     pub loopback_ipv6: String,
-    /// Ends of lasers, IPv4.
+    /// Ends of lasers, IPv4; empty where they have no addresses.
     pub isl_ipv4: String,
-    /// Ground ports, IPv4.
+    /// Ground ports, IPv4; empty where they have no addresses.
     pub gsl_ipv4: String,
 }
 
@@ -234,13 +231,17 @@ pub fn contexts(
 ) -> Result<Vec<Context>, Vec<SpecError>> {
     let mut errors = spec.check().err().unwrap_or_default();
     for n in satellites.iter().map(|n| layout.node(*n)) {
-        if n.kind != NodeKind::Satellite {
+        if n.class.access != Access::Serves {
             errors.push(SpecError::NotASatellite(n.name.clone()));
         }
     }
     if !errors.is_empty() {
         return Err(errors);
     }
+    let of_ports = |class: &EdgeClass| {
+        let block = plan.blocks().of(class);
+        block.map_or_else(String::new, |block| block.to_string())
+    };
     let context = Context {
         program: "",
         software: spec.software,
@@ -260,10 +261,10 @@ pub fn contexts(
         ospf: ospf_rows(layout, plan, spec, areas, node, satellites),
         bgp: super::bgp::of_node(layout, plan, spec, node),
         blocks: Blocks {
-            loopback_ipv4: format!("{LOOPBACK_V4}/{LOOPBACK_V4_LEN}"),
-            loopback_ipv6: format!("{LOOPBACK_V6}/{LOOPBACK_V6_LEN}"),
-            isl_ipv4: format!("{ISL_V4}/{ISL_V4_LEN}"),
-            gsl_ipv4: format!("{GSL_V4}/{GSL_V4_LEN}"),
+            loopback_ipv4: plan.blocks().loopback.v4.to_string(),
+            loopback_ipv6: plan.blocks().loopback.v6.to_string(),
+            isl_ipv4: of_ports(&ISL),
+            gsl_ipv4: of_ports(&GSL),
         },
     };
     let one = |program: super::Program| Context {
@@ -282,7 +283,7 @@ fn node_row(layout: &Layout, plan: &AddressPlan, node: NodeId) -> NodeRow {
     let digits = format!("{a:03}{b:03}{c:03}{d:03}");
     NodeRow {
         name: layout.node(node).name.clone(),
-        kind: layout.node(node).kind.as_str(),
+        kind: layout.node(node).class.name,
         number: node.0,
         ipv4: own.v4,
         ipv6: own.v6,
@@ -350,37 +351,41 @@ fn port_rows(
         let own = plan.port(port.id);
         // A laser without a neighbour has no address.
         let Some((v4, v4_len)) = own.v4 else { continue };
-        let (role, network, cost, peers) = if port.role == PortRole::Gsl {
-            let used = match layout.node(node).kind {
-                NodeKind::Ground => satellites.iter().map(|s| layout.gsl_port(*s)).collect(),
-                NodeKind::Satellite | NodeKind::Host => Vec::new(),
-            };
-            ("gsl", "point-to-multipoint", spec.gsl_cost, used)
-        } else {
+        let peers = if !port.medium.several {
             let far: Vec<PortId> = layout.far_port(port.id).into_iter().collect();
-            let inside = far
-                .iter()
-                .all(|p| spec.same_system(node, layout.port(*p).node));
-            if !inside {
+            let inside = |p: &PortId| spec.same_system(node, layout.port(*p).node);
+            if !far.iter().all(inside) {
                 continue;
             }
-            if port.role == PortRole::Cable {
-                ("cable", "point-to-point", spec.cable_cost, far)
-            } else {
-                ("isl", "point-to-point", spec.isl_cost, far)
-            }
-        };
-        let (hello_s, dead_s, retransmit_s) = if port.role == PortRole::Gsl {
-            let hello_s = spec.ground_hello_s;
-            (hello_s, spec.ground_dead_s, spec.ground_retransmit_s)
+            far
+        } else if layout.access_port(node) != Some(port.id) {
+            layout.network_peers(port.id)
+        } else if layout.node(node).class.access == Access::Chooses {
+            satellites.iter().map(|s| layout.gsl_port(*s)).collect()
         } else {
-            (spec.hello_s, spec.dead_s, spec.retransmit_s)
+            Vec::new()
+        };
+        let (network, hello_s, dead_s, retransmit_s) = if port.medium.several {
+            let (hello_s, dead_s) = (spec.ground_hello_s, spec.ground_dead_s);
+            (
+                "point-to-multipoint",
+                hello_s,
+                dead_s,
+                spec.ground_retransmit_s,
+            )
+        } else {
+            (
+                "point-to-point",
+                spec.hello_s,
+                spec.dead_s,
+                spec.retransmit_s,
+            )
         };
         rows.push(PortRow {
             name: port.name(),
-            role,
+            role: port.class.name,
             network,
-            cost,
+            cost: spec.cost(port.class.span),
             hello_s,
             dead_s,
             retransmit_s,

@@ -18,6 +18,8 @@ pub use programs::{Program, ZAPI_SOCKET, bird_arguments, frr_arguments, programs
 pub use serving::serving_within;
 pub use templates::{TemplateError, Templates};
 
+use constel_topology::Span;
+
 /// Routing software.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -117,6 +119,16 @@ pub enum SpecError {
 }
 
 impl Spec {
+    /// Cost of sending over a link between such ends.
+    #[must_use]
+    pub fn cost(&self, span: Span) -> u16 {
+        match span {
+            Span::Space => self.isl_cost,
+            Span::Access => self.gsl_cost,
+            Span::Ground => self.cable_cost,
+        }
+    }
+
     /// Finds everything that is wrong with the numbers.
     ///
     /// # Errors

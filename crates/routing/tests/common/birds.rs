@@ -3,8 +3,8 @@
 use super::common::OSPF;
 use constel_link::{Impairment, PortId};
 use constel_routing::daemons::{Templates, bird_arguments, contexts};
-use constel_routing::{AddressPlan, Route, Table, Walk, walk};
-use constel_topology::{Edge, EdgeKind, IslLink, Layout, NodeId, NodeKind, Snapshot};
+use constel_routing::{AddressBlocks, AddressPlan, Route, Table, Walk, walk};
+use constel_topology::{Edge, EdgeClass, GSL, ISL, IslLink, Layout, NodeId, STATION, Snapshot};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::process::{Child, Command, Stdio};
@@ -62,7 +62,7 @@ impl Drop for Lab {
 impl Lab {
     /// A lab of this layout with these of its ISLs; stations are in nobody's beam yet.
     pub(crate) fn new(name: &str, layout: Arc<Layout>, links: Vec<IslLink>) -> Lab {
-        let plan = AddressPlan::new(&layout).unwrap();
+        let plan = AddressPlan::new(&layout, &AddressBlocks::default()).unwrap();
         let prefix = format!("ctr{name}{}", std::process::id());
         let folder = tempfile::tempdir().unwrap();
         let lab = Lab {
@@ -86,11 +86,7 @@ impl Lab {
     }
 
     pub(crate) fn stations(&self) -> Vec<NodeId> {
-        let ground = self
-            .layout
-            .nodes()
-            .iter()
-            .filter(|n| n.kind == NodeKind::Ground);
+        let ground = self.layout.nodes().iter().filter(|n| n.class == &STATION);
         ground.map(|n| n.id).collect()
     }
 
@@ -125,7 +121,7 @@ impl Lab {
             ));
             self.port_up(self.layout.gsl_port(node.id));
             ip(&format!("-n {air} link set h{n} up"));
-            if node.kind == NodeKind::Satellite {
+            if node.class.flies {
                 ip(&format!("-n {air} link add beam{n} type bridge"));
                 ip(&format!("-n {air} link set beam{n} up"));
                 self.attach(node.id, node.id);
@@ -239,23 +235,20 @@ impl Lab {
 
     /// The edges there are when the stations use these satellites.
     pub(crate) fn snapshot(&self, serving: &[NodeId]) -> Snapshot {
-        let mut pairs: Vec<(PortId, PortId, EdgeKind)> = self
-            .links
-            .iter()
-            .map(|l| (l.a, l.b, EdgeKind::Isl))
-            .collect();
+        let mut pairs: Vec<(PortId, PortId, &'static EdgeClass)> =
+            self.links.iter().map(|l| (l.a, l.b, &ISL)).collect();
         for (station, satellite) in self.stations().iter().zip(serving) {
             let gsl = |n| self.layout.gsl_port(n);
-            pairs.push((gsl(*station), gsl(*satellite), EdgeKind::Gsl));
+            pairs.push((gsl(*station), gsl(*satellite), &GSL));
         }
         let impairment = Impairment::delay_only(1);
         let mut edges: Vec<Edge> = pairs
             .iter()
-            .flat_map(|&(a, b, kind)| [(a, b, kind), (b, a, kind)])
-            .map(|(from, to, kind)| Edge {
+            .flat_map(|&(a, b, class)| [(a, b, class), (b, a, class)])
+            .map(|(from, to, class)| Edge {
                 from,
                 to,
-                kind,
+                class,
                 impairment,
             })
             .collect();

@@ -69,6 +69,7 @@ pub(crate) fn with_hosts() -> Stepper {
     for (name, gateway) in [("user", 0), ("server", spec.stations.len() - 1)] {
         let gateway = &spec.stations[gateway];
         spec.hosts.push(Host {
+            class: &constel_topology::HOST,
             name: name.to_owned(),
             latitude_deg: gateway.latitude_deg,
             longitude_deg: gateway.longitude_deg,

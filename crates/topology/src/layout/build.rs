@@ -2,10 +2,11 @@
 
 use super::{CableLink, IslLink, Layout};
 use crate::check::check;
+use crate::class::{Access, Attachment, CABLE, EdgeClass, GSL, ISL, NodeClass, STATION};
 use crate::error::SpecError;
 use crate::failures::that_hit_nothing;
 use crate::geometry::Motion;
-use crate::node::{Node, NodeId, NodeKind, Port, PortRole, Seat};
+use crate::node::{LaserSlot, Node, NodeId, Port, Seat};
 use crate::pairing::{self, IslKind, pair};
 use crate::sky::Sky;
 use crate::spec::{IslPattern, Spec};
@@ -36,6 +37,9 @@ impl Layout {
             ports: Vec::new(),
             isl_links: Vec::new(),
             cables: Vec::new(),
+            network_ports: vec![Vec::new(); spec.networks.len()],
+            edge_classes: vec![&ISL, &GSL, &CABLE],
+            access_ports: Vec::new(),
             cable_of_port: BTreeMap::new(),
             link_of_port: Vec::new(),
             seams: Vec::new(),
@@ -63,11 +67,7 @@ impl Layout {
 
     fn number_nodes(&mut self) {
         let spec = std::mem::take(&mut self.spec);
-        let mut cables: BTreeMap<&str, usize> = BTreeMap::new();
-        for end in spec.cables.iter().flat_map(|c| [&c.a, &c.b]) {
-            *cables.entry(end).or_default() += 1;
-        }
-        let cables_of = |name: &str| cables.get(name).copied().unwrap_or(0);
+        let further = FurtherPorts::of(&spec);
         for (k, constellation) in spec.constellations.iter().enumerate() {
             for sat in &constellation.satellites {
                 let seat = Seat {
@@ -80,8 +80,14 @@ impl Layout {
                 self.serves_ground.push(constellation.ground.has(sat.shell));
                 let own = (k, sat.shell);
                 let cross = spec.cross.iter().any(|c| c.from == own || c.to == own);
-                let roles = roles_of(0, lasers, cross, true);
-                self.push_node(&sat.name, NodeKind::Satellite, Some(seat), &roles);
+                let lasers = lasers_of(lasers, cross);
+                self.push_node(
+                    &sat.name,
+                    constellation.class,
+                    Some(seat),
+                    &lasers,
+                    &further,
+                );
             }
             self.constellation_start.push(self.nodes.len());
         }
@@ -93,8 +99,7 @@ impl Layout {
             .filter_map(|(node, _)| node.seat.map(|s| (s.constellation, s.shell)))
             .collect();
         for station in &spec.stations {
-            let roles = roles_of(cables_of(&station.name), false, false, true);
-            self.push_node(&station.name, NodeKind::Ground, None, &roles);
+            self.push_node(&station.name, &STATION, None, &[], &further);
             self.sites.push(place_at(station, 0));
             if station.gateway {
                 self.aims.extend(shells.iter().map(|shell| Some(*shell)));
@@ -109,8 +114,7 @@ impl Layout {
             }));
         }
         for host in &spec.hosts {
-            let roles = roles_of(cables_of(&host.name), false, false, false);
-            self.push_node(&host.name, NodeKind::Host, None, &roles);
+            self.push_node(&host.name, host.class, None, &[], &further);
             self.host_sites.push(Site::new(&Geodetic {
                 latitude_rad: host.latitude_deg.to_radians(),
                 longitude_rad: host.longitude_deg.to_radians(),
@@ -118,6 +122,17 @@ impl Layout {
             }));
         }
         self.spec = spec;
+    }
+
+    /// The port of a satellite's laser, by the satellite's place.
+    ///
+    /// # Panics
+    /// When it has no such laser.
+    fn laser_port(&self, satellite: usize, laser: LaserSlot) -> PortId {
+        let ports = self.ports_of(NodeId(satellite as u32));
+        let port = ports.iter().find(|p| p.laser == Some(laser));
+        port.unwrap_or_else(|| unreachable!("only lasers that exist are paired"))
+            .id
     }
 
     /// Gives every cable the next free ports of its ends.
@@ -142,26 +157,71 @@ impl Layout {
         }
     }
 
-    fn push_node(&mut self, name: &str, kind: NodeKind, seat: Option<Seat>, roles: &[PortRole]) {
+    /// Adds a node and its ports in their order: cables, lasers, the radio to the ground or sky, networks.
+    fn push_node(
+        &mut self,
+        name: &str,
+        class: &'static NodeClass,
+        seat: Option<Seat>,
+        lasers: &[LaserSlot],
+        further: &FurtherPorts<'_>,
+    ) {
         let id = NodeId(self.nodes.len() as u32);
         let first_port = PortId(self.ports.len() as u32);
-        for (index, role) in roles.iter().enumerate() {
-            self.ports.push(Port {
-                id: PortId(self.ports.len() as u32),
-                node: id,
-                role: *role,
-                index_in_node: index as u8,
-            });
+        for name in CABLE.ports.iter().take(further.cables_of(name)) {
+            self.push_port(id, &CABLE, name, None);
+        }
+        for laser in lasers {
+            self.push_port(id, &ISL, laser.port_name(), Some(*laser));
+        }
+        let radio = class.access != Access::None;
+        let access = radio.then(|| self.push_port(id, &GSL, GSL.ports[0], None));
+        self.access_ports.push(access);
+        let mut used: BTreeMap<&str, usize> = BTreeMap::new();
+        for &(network, member, class) in further.networks_of(name) {
+            let count = used.entry(class.name).or_default();
+            let port = self.push_port(id, class, class.ports[*count], None);
+            *count += 1;
+            let ports = &mut self.network_ports[network];
+            ports.resize(ports.len().max(member + 1), port);
+            ports[member] = port;
+            if !self.edge_classes.contains(&class) {
+                self.edge_classes.push(class);
+            }
         }
         self.by_name.insert(name.to_owned(), id);
         self.nodes.push(Node {
             id,
             name: name.to_owned(),
-            kind,
+            class,
             seat,
             first_port,
-            port_count: roles.len() as u8,
+            port_count: (self.ports.len() as u32 - first_port.0) as u8,
         });
+    }
+
+    fn push_port(
+        &mut self,
+        node: NodeId,
+        class: &'static EdgeClass,
+        name: &'static str,
+        laser: Option<LaserSlot>,
+    ) -> PortId {
+        let id = PortId(self.ports.len() as u32);
+        let own = self.ports.iter().rev().take_while(|p| p.node == node);
+        let index_in_node = own.count() as u8;
+        self.ports.push(Port {
+            id,
+            node,
+            index_in_node,
+            name,
+            class,
+            medium: class.medium,
+            addressing: class.addressing,
+            attachment: Attachment::Veth,
+            laser,
+        });
+        id
     }
 
     fn pair(&mut self, sky: &dyn Sky) -> Result<(), Vec<SpecError>> {
@@ -191,10 +251,9 @@ impl Layout {
             self.seams
                 .extend(pairing.seams.into_iter().map(|s| (k as u16, s)));
             for pair in pairing.pairs {
-                let port = |i: usize, role: PortRole| {
-                    PortId(self.nodes[offset + i].first_port.0 + role as u32)
-                };
-                let (x, y) = (port(pair.a, pair.a_role), port(pair.b, pair.b_role));
+                let (a, b) = (offset + pair.a, offset + pair.b);
+                let x = self.laser_port(a, pair.a_laser);
+                let y = self.laser_port(b, pair.b_laser);
                 self.isl_links.push(IslLink {
                     number: 0,
                     a: x.min(y),
@@ -247,11 +306,10 @@ impl Layout {
             });
             for (a, b) in pairs {
                 (paired[a], paired[b]) = (true, true);
-                let port = |i: usize| {
-                    let node = &self.nodes[i];
-                    PortId(node.first_port.0 + u32::from(node.port_count) - 2)
-                };
-                let (x, y) = (port(a), port(b));
+                let (x, y) = (
+                    self.laser_port(a, LaserSlot::Cross),
+                    self.laser_port(b, LaserSlot::Cross),
+                );
                 let owner = self.nodes[a.min(b)].seat.map_or(0, |s| s.constellation);
                 self.isl_links.push(IslLink {
                     number: 0,
@@ -266,17 +324,48 @@ impl Layout {
     }
 }
 
-/// Ports of a node, in their order: cables, the lasers of its shell, one to another shell, the radio.
-fn roles_of(cables: usize, lasers: bool, cross: bool, radio: bool) -> Vec<PortRole> {
-    let mut roles = vec![PortRole::Cable; cables];
-    if lasers {
-        roles.extend(PortRole::ISLS);
+/// The lasers of a satellite, in the order of their ports.
+fn lasers_of(in_shell: bool, cross: bool) -> Vec<LaserSlot> {
+    let mut lasers = Vec::new();
+    if in_shell {
+        lasers.extend(LaserSlot::IN_SHELL);
     }
     if cross {
-        roles.push(PortRole::IslCross);
+        lasers.push(LaserSlot::Cross);
     }
-    if radio {
-        roles.push(PortRole::Gsl);
+    lasers
+}
+
+/// The ports that cables and networks give to nodes, by the nodes' names.
+struct FurtherPorts<'a> {
+    cables: BTreeMap<&'a str, usize>,
+    /// Place of the network in the spec, place in its members, kind of its ports.
+    networks: BTreeMap<&'a str, Vec<(usize, usize, &'static EdgeClass)>>,
+}
+
+impl<'a> FurtherPorts<'a> {
+    fn of(spec: &'a Spec) -> FurtherPorts<'a> {
+        let mut further = FurtherPorts {
+            cables: BTreeMap::new(),
+            networks: BTreeMap::new(),
+        };
+        for end in spec.cables.iter().flat_map(|c| [&c.a, &c.b]) {
+            *further.cables.entry(end).or_default() += 1;
+        }
+        for (place, network) in spec.networks.iter().enumerate() {
+            for (member, name) in network.members.iter().enumerate() {
+                let port = (place, member, network.ports);
+                further.networks.entry(name).or_default().push(port);
+            }
+        }
+        further
     }
-    roles
+
+    fn cables_of(&self, node: &str) -> usize {
+        self.cables.get(node).copied().unwrap_or(0)
+    }
+
+    fn networks_of(&self, node: &str) -> &[(usize, usize, &'static EdgeClass)] {
+        self.networks.get(node).map_or(&[], Vec::as_slice)
+    }
 }

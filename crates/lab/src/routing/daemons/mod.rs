@@ -15,7 +15,7 @@ use constel_observe::results::Results;
 use constel_plan::{Lab, daemon_spec, daemon_templates};
 use constel_routing::daemons::{Program, Templates, contexts, serving_within};
 use constel_scenario::model::{DaemonRouting, Restart};
-use constel_topology::NodeKind;
+use constel_topology::Access;
 
 use crate::error::EngineError;
 use crate::nodes::launcher::Launcher;
@@ -106,9 +106,9 @@ impl Daemons {
         let mut stations = serving.into_iter();
         let mut keys: Vec<Key> = Vec::new();
         for node in layout.nodes() {
-            let satellites = match node.kind {
-                NodeKind::Ground => stations.next().unwrap_or_default(),
-                NodeKind::Satellite | NodeKind::Host => BTreeSet::new(),
+            let satellites = match node.class.access {
+                Access::Chooses => stations.next().unwrap_or_default(),
+                Access::Serves | Access::None => BTreeSet::new(),
             };
             let contexts = contexts(
                 layout,

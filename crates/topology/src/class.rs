@@ -1,0 +1,217 @@
+//! Kinds of nodes, links and media, one row each. The rest of the workspace asks a row for its properties and never
+//! lists kinds, so that a new kind is a new row and nothing else.
+
+use std::net::Ipv4Addr;
+
+/// A kind of node.
+#[derive(Debug)]
+pub struct NodeClass {
+    /// The word used in files and output; unique.
+    pub name: &'static str,
+    /// Whether its position comes from the [`Sky`](crate::Sky); otherwise it is on the Earth.
+    pub flies: bool,
+    /// Which traffic of others passes through it.
+    pub transit: Transit,
+    /// Whether users' traffic begins and ends there: routes lead to it, and other autonomous systems hear of it.
+    pub endpoint: bool,
+    /// Its part in links between the sky and the ground.
+    pub access: Access,
+    /// How many cables it may have, at most [`MAX_CABLES`](crate::MAX_CABLES).
+    pub cables: u8,
+}
+
+impl PartialEq for NodeClass {
+    /// A row is equal to itself only.
+    fn eq(&self, other: &NodeClass) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for NodeClass {}
+
+/// Which traffic of others passes through a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transit {
+    /// All of it.
+    Always,
+    /// What comes by one of its cables or shells and leaves by another; without a cable, and unless it is a
+    /// gateway, none.
+    BetweenNetworks,
+    /// None.
+    Never,
+}
+
+/// A node's part in links between the sky and the ground.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It has no radio for them.
+    None,
+    /// It serves nodes on the ground.
+    Serves,
+    /// It chooses the satellites that serve it.
+    Chooses,
+}
+
+/// Flies, with lasers to its neighbours and a radio to the ground.
+pub static SATELLITE: NodeClass = NodeClass {
+    name: "satellite",
+    flies: true,
+    transit: Transit::Always,
+    endpoint: false,
+    access: Access::Serves,
+    cables: 0,
+};
+
+/// Stands or moves on the Earth, with a radio to the sky.
+pub static STATION: NodeClass = NodeClass {
+    name: "ground",
+    flies: false,
+    transit: Transit::BetweenNetworks,
+    endpoint: true,
+    access: Access::Chooses,
+    cables: crate::node::MAX_CABLES as u8,
+};
+
+/// Stands on the Earth and has cables only.
+pub static HOST: NodeClass = NodeClass {
+    name: "host",
+    flies: false,
+    transit: Transit::Always,
+    endpoint: true,
+    access: Access::None,
+    cables: crate::node::MAX_CABLES as u8,
+};
+
+/// A kind of link. Every port has one, and so have the edges between ports of that kind.
+#[derive(Debug)]
+pub struct EdgeClass {
+    /// The word used in files and output; unique.
+    pub name: &'static str,
+    /// Where its ends are; costs of routing daemons go by it.
+    pub span: Span,
+    /// Names of such ports inside their node, in order: a node has at most so many.
+    pub ports: &'static [&'static str],
+    /// What such ports are attached to.
+    pub medium: Medium,
+    /// Which addresses such ports get.
+    pub addressing: Addressing,
+    /// The IPv4 block that these are from unless a scenario names another: its first address and prefix length.
+    pub ipv4_block: Option<(Ipv4Addr, u8)>,
+}
+
+impl PartialEq for EdgeClass {
+    /// A row is equal to itself only.
+    fn eq(&self, other: &EdgeClass) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for EdgeClass {}
+
+/// Where the ends of a link are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Span {
+    /// Both in space.
+    Space,
+    /// One in space, one on the ground.
+    Access,
+    /// Both on the ground.
+    Ground,
+}
+
+/// Lasers and cables are numbered through.
+const LINKS_BLOCK: Option<(Ipv4Addr, u8)> = Some((Ipv4Addr::new(10, 128, 0, 0), 9));
+
+/// Between satellites.
+pub static ISL: EdgeClass = EdgeClass {
+    name: "isl",
+    span: Span::Space,
+    ports: &["isl0", "isl1", "isl2", "isl3", "isl4"],
+    medium: Medium::POINT_TO_POINT,
+    addressing: Addressing::LinkSubnet,
+    ipv4_block: LINKS_BLOCK,
+};
+
+/// Between a satellite and the ground.
+pub static GSL: EdgeClass = EdgeClass {
+    name: "gsl",
+    span: Span::Access,
+    ports: &["gsl0"],
+    medium: Medium::SERVED,
+    addressing: Addressing::SharedSubnet,
+    ipv4_block: Some((Ipv4Addr::new(10, 64, 0, 0), 12)),
+};
+
+/// Along a cable on the ground.
+pub static CABLE: EdgeClass = EdgeClass {
+    name: "cable",
+    span: Span::Ground,
+    ports: &[
+        "eth0", "eth1", "eth2", "eth3", "eth4", "eth5", "eth6", "eth7", "eth8", "eth9", "eth10",
+        "eth11", "eth12", "eth13", "eth14", "eth15",
+    ],
+    medium: Medium::POINT_TO_POINT,
+    addressing: Addressing::LinkSubnet,
+    ipv4_block: LINKS_BLOCK,
+};
+
+/// What a port is attached to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Medium {
+    /// The word used in files and output.
+    pub name: &'static str,
+    /// Whether a port can have several edges at the same time. Frames then find theirs by the destination's MAC, and
+    /// neighbours come and go with edges. Otherwise the one far port is known from the start.
+    pub several: bool,
+    /// Whether Constel makes the port; otherwise it is an interface that the host has already.
+    pub made: bool,
+}
+
+impl Medium {
+    /// One far port, which never changes.
+    pub const POINT_TO_POINT: Medium = Medium {
+        name: "point-to-point",
+        several: false,
+        made: true,
+    };
+    /// One edge per terminal served.
+    pub const SERVED: Medium = Medium {
+        name: "served",
+        several: true,
+        made: true,
+    };
+    /// One edge per member in reach.
+    pub const SHARED: Medium = Medium {
+        name: "shared",
+        several: true,
+        made: true,
+    };
+    /// An interface of the host that Constel did not make.
+    pub const EXTERNAL: Medium = Medium {
+        name: "external",
+        several: true,
+        made: false,
+    };
+}
+
+/// Which addresses a port gets besides its MAC and the link-local IPv6 address derived from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Addressing {
+    /// One of the two IPv4 addresses of its link's own subnet.
+    LinkSubnet,
+    /// An IPv4 address in the subnet that all ports of its kind share.
+    SharedSubnet,
+    /// No other.
+    LinkLocal,
+    /// None at all: its node does not speak IP there.
+    None,
+}
+
+/// What the end of a port that is not in the node's stack hangs on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Attachment {
+    /// A veth pair that Constel makes, one end in the node.
+    Veth,
+    /// This interface of the host.
+    HostInterface(String),
+}
