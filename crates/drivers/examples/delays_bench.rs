@@ -19,9 +19,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use constel_drivers::{DriverKind, LinkHandle, LinkPlane, PlaneConfig};
+use constel_drivers::{DriverKind, Links, Plane, PlaneConfig, make_plane};
 use constel_link::{EdgeUpdate, PortId, mac_of};
 use plane::plug_ports;
+use std::sync::Arc;
 use support::*;
 
 /// An EtherType that is nobody's: experimental (IEEE 802).
@@ -63,7 +64,7 @@ fn main() {
     for way in ways {
         for count in COUNTS {
             let begun = Instant::now();
-            let links = Links::new(way, count);
+            let links = Pairs::new(way, count);
             let mut times = links.times(pause);
             times.sort_unstable();
             let ms = |ns: u64| ns as f64 / 1e6;
@@ -80,29 +81,29 @@ fn main() {
 }
 
 /// Links 2n -- 2n + 1 between two nodes; interfaces are called `eth<port>`.
-struct Links {
+struct Pairs {
     count: u32,
     near: Node,
     far: Node,
     /// `None`: veth pairs with netem on both ends.
-    plane: Option<(LinkHandle, LinkPlane)>,
+    plane: Option<(Arc<dyn Links>, Box<dyn Plane>)>,
 }
 
-impl Links {
-    fn new(way: Option<DriverKind>, count: u32) -> Links {
+impl Pairs {
+    fn new(way: Option<DriverKind>, count: u32) -> Pairs {
         let (near, far) = (Node::new(), Node::new());
         let plane = way.map(|kind| {
             let config = PlaneConfig::new("bench", 2 * count, 1);
-            let plane = LinkPlane::new(kind, &config).unwrap();
+            let plane = make_plane(kind, &config).unwrap();
             let all = kind == DriverKind::Netem;
             let links = if all { 0..count } else { count - 1..count };
             for (node, side) in [(&near, 0), (&far, 1)] {
                 let ports: Vec<PortId> = links.clone().map(|n| PortId(2 * n + side)).collect();
-                plug_ports(&plane, node, &ports);
+                plug_ports(plane.as_ref(), node, &ports);
             }
             (plane.start().unwrap(), plane)
         });
-        let links = Links {
+        let links = Pairs {
             count,
             near,
             far,
@@ -149,7 +150,7 @@ impl Links {
         handle.apply(EdgeUpdate { changes }, None).unwrap();
     }
 
-    /// As [`Links::update`], as fast as it goes.
+    /// As [`Pairs::update`], as fast as it goes.
     fn reset(&self, delay_ns: u64) {
         if self.plane.is_some() {
             self.update(delay_ns);

@@ -15,7 +15,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use constel_drivers::{DriverKind, LinkHandle, LinkPlane, PlaneConfig};
+use constel_drivers::{DriverKind, Links, PlaneConfig, make_plane};
 use constel_link::{EdgeChange, EdgeUpdate, Impairment, PortId, mac_of};
 use plane::plug_ports;
 use support::*;
@@ -49,7 +49,7 @@ struct Timed {
     switch: Duration,
 }
 
-fn timed(handle: &LinkHandle, changes: Vec<EdgeChange>) -> Timed {
+fn timed(handle: &dyn Links, changes: Vec<EdgeChange>) -> Timed {
     let start = Instant::now();
     let applied = handle.apply(EdgeUpdate { changes }, None).unwrap();
     Timed {
@@ -65,12 +65,12 @@ fn measure(kind: DriverKind, edges: u32) {
         edges: 131_072,
         ..PlaneConfig::new("bench", ports.min(65_536), 1)
     };
-    let plane = LinkPlane::new(kind, &config).unwrap();
+    let plane = make_plane(kind, &config).unwrap();
     let (near, far) = (Node::new(), Node::new());
-    plug_ports(&plane, &near, &[PortId(0)]);
+    plug_ports(plane.as_ref(), &near, &[PortId(0)]);
     let with_interface = if kind == DriverKind::Netem { ports } else { 2 };
     plug_ports(
-        &plane,
+        plane.as_ref(),
         &far,
         &(1..with_interface).map(PortId).collect::<Vec<_>>(),
     );
@@ -82,18 +82,18 @@ fn measure(kind: DriverKind, edges: u32) {
             .collect()
     };
 
-    let configured = timed(&handle, all(DELAY_NS));
+    let configured = timed(handle.as_ref(), all(DELAY_NS));
     let mut added = delays(&near, &far);
     added.sort_unstable();
     let at = |share: f64| added[((added.len() - 1) as f64 * share) as usize] as f64 / 1e3;
-    let rate = flood(&handle, &near);
-    let updated = timed(&handle, all(2 * DELAY_NS));
+    let rate = flood(handle.as_ref(), &near);
+    let updated = timed(handle.as_ref(), all(2 * DELAY_NS));
     let half = (edges / 2).min(65_536 - edges - 1);
     let replaced = (half > 0).then(|| {
         let gone = (2..2 + half).map(|to| remove(0, to));
         let new = (edges + 1..edges + 1 + half).map(|to| set(0, to, wire));
         timed(
-            &handle,
+            handle.as_ref(),
             gone.chain(new).take_while(|_| edges > half).collect(),
         )
     });
@@ -134,7 +134,7 @@ fn delays(near: &Node, far: &Node) -> Vec<u64> {
 }
 
 /// Frames a second that get through, by the driver's count.
-fn flood(handle: &LinkHandle, near: &Node) -> f64 {
+fn flood(handle: &dyn Links, near: &Node) -> f64 {
     let sender = near.run(|| Raw::new(0));
     let whole = frame_of(0, 1400);
     let before = handle.snapshot().unwrap().totals.counters.delivered;

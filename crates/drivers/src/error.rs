@@ -4,17 +4,15 @@ use std::io;
 
 use constel_link::{EffectsError, PortId, UpdateError};
 
-use crate::relay::RelayError;
-
 /// Result with [`DriverError`].
-pub(crate) type Result<T, E = DriverError> = std::result::Result<T, E>;
+pub type Result<T, E = DriverError> = std::result::Result<T, E>;
 
 /// Why a driver could not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum DriverError {
-    /// The relay's own.
-    #[error(transparent)]
-    Relay(#[from] RelayError),
+    /// A configuration that cannot be.
+    #[error("relay configuration: {0}")]
+    Config(String),
     /// Namespaces, interfaces or queueing disciplines could not be made.
     #[error(transparent)]
     Host(#[from] constel_host::Error),
@@ -27,12 +25,14 @@ pub enum DriverError {
         source: io::Error,
     },
     /// The kernel refused BPF programs or maps.
-    #[error("{what}: {source}")]
+    #[error("{what}: {source}{detail}")]
     Bpf {
         /// What was being done.
         what: String,
         /// The kernel's answer.
         source: libbpf_rs::Error,
+        /// The last messages of libbpf, which has the verifier's words: empty, or starting with ": ".
+        detail: String,
     },
     /// The update was refused; nothing of it was applied.
     #[error(transparent)]
@@ -62,6 +62,9 @@ pub enum DriverError {
         /// Edges there can be.
         room: usize,
     },
+    /// The driver's thread was started before.
+    #[error("the driver has been started already")]
+    Started,
     /// The driver's thread has ended.
     #[error("the link driver has been stopped")]
     Stopped,
@@ -77,6 +80,22 @@ impl DriverError {
 
     pub(crate) fn bpf(what: &str) -> impl FnOnce(libbpf_rs::Error) -> DriverError {
         let what = what.to_owned();
-        |source| DriverError::Bpf { what, source }
+        |source| DriverError::Bpf {
+            what,
+            source,
+            detail: String::new(),
+        }
+    }
+}
+
+/// That this port is one of the first `ports`.
+///
+/// # Errors
+/// [`DriverError::NoSuchPort`].
+pub(crate) fn check_port(port: PortId, ports: u32) -> Result<()> {
+    if port.0 < ports {
+        Ok(())
+    } else {
+        Err(DriverError::NoSuchPort { port, ports })
     }
 }

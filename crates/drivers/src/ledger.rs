@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use constel_link::{
-    Applied, ChangeError, CheckedUpdate, EdgeChange, Effects, EffectsChange, Impairment, PortId,
-    UpdateError,
+    Applied, ChangeError, CheckedEffects, CheckedUpdate, EdgeChange, Effects, EffectsChange,
+    Impairment, PortId, UpdateError,
 };
 
-use crate::relay::KnownEffects;
+use crate::update::KnownEffects;
 
 /// An edge, by its ends.
 pub(crate) type Edge = (u32, u32);
@@ -66,10 +66,10 @@ impl Ledger {
     }
 
     /// Makes changes of effects; gives the existing edges they are about.
-    pub(crate) fn apply_effects(&mut self, changes: Vec<EffectsChange>) -> Vec<Edge> {
+    pub(crate) fn apply_effects(&mut self, changes: &CheckedEffects) -> Vec<Edge> {
         let mut touched = Vec::new();
-        for change in changes {
-            match change {
+        for change in changes.changes() {
+            match change.clone() {
                 EffectsChange::Profile { number, effects } => {
                     match effects {
                         Some(effects) => self.profiles.insert(number, effects),
@@ -136,5 +136,88 @@ impl Ledger {
     /// Number of edges.
     pub(crate) fn len(&self) -> usize {
         self.edges.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use constel_link::{EdgeTable, EdgeUpdate};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::memory::NoFrames;
+
+    const PORTS: u32 = 3;
+
+    fn change() -> impl Strategy<Value = EdgeChange> {
+        let ends = (0..PORTS, 0..PORTS, 0..4u16, 1..5u64, any::<bool>());
+        ends.prop_map(|(from, to, profile, delay_ns, there)| {
+            let (from, to) = (PortId(from), PortId(to));
+            let impairment = Impairment {
+                profile,
+                ..Impairment::delay_only(delay_ns)
+            };
+            if there {
+                EdgeChange::Set {
+                    from,
+                    to,
+                    impairment,
+                }
+            } else {
+                EdgeChange::Remove { from, to }
+            }
+        })
+    }
+
+    fn effects() -> impl Strategy<Value = EffectsChange> {
+        let given = proptest::option::of(1..9u64).prop_map(|rate| {
+            rate.map(|rate| Effects {
+                rate_bps: Some(rate),
+                ..Effects::default()
+            })
+        });
+        (0..3u8, 0..PORTS, 1..PORTS, given).prop_map(|(kind, a, b, effects)| match kind {
+            0 => EffectsChange::Profile {
+                number: b as u16,
+                effects,
+            },
+            1 => EffectsChange::Port {
+                port: PortId(a),
+                effects,
+            },
+            _ => EffectsChange::Edge {
+                from: PortId(a),
+                to: PortId(b),
+                effects,
+            },
+        })
+    }
+
+    proptest! {
+        /// The drivers in the kernel keep the same book as the relay's table.
+        #[test]
+        fn agrees_with_the_table(steps in vec((vec(change(), 1..4), vec(effects(), 0..3)), 1..12)) {
+            let mut ledger = Ledger::default();
+            let mut table = EdgeTable::<()>::new(PORTS, 1);
+            for (changes, effects) in steps {
+                let effects = CheckedEffects::new(effects, PORTS).unwrap();
+                ledger.apply_effects(&effects);
+                table.apply_effects(0, &effects, &mut NoFrames).unwrap();
+                if let Ok(update) = (EdgeUpdate { changes }).check(PORTS) {
+                    prop_assert_eq!(ledger.apply(&update), table.apply(0, &update, &mut NoFrames));
+                }
+                let open = table.all_stats();
+                let open = open.iter().filter(|e| e.impairment.is_some());
+                let open: Vec<Edge> = open.map(|e| (e.from.0, e.to.0)).collect();
+                prop_assert_eq!(ledger.edges(), open);
+                for (from, to) in (0..PORTS).flat_map(|a| (0..PORTS).map(move |b| (PortId(a), PortId(b)))) {
+                    let known = ledger.effects(from, to);
+                    let in_force = table.effects(from, to);
+                    prop_assert_eq!(known.in_force, in_force.as_deref().cloned().unwrap_or_default());
+                    prop_assert_eq!(known.own, table.own_effects(from, to).cloned().unwrap_or_default());
+                }
+            }
+        }
     }
 }

@@ -1,25 +1,40 @@
 //! Link drivers: what makes the edges of `constel-link` real in packets.
 //!
 //! [`relay`] is the reference: always available where the kernel has tcx and AF_XDP. [`edt`] and [`netem`] have the
-//! kernel's own queueing disciplines hold the frames. [`LinkPlane`] and [`LinkHandle`] are one interface to all of
-//! them; [`Capabilities`] says what each can do, [`probe`] which ones this host has.
+//! kernel's own queueing disciplines hold the frames. [`Plane`] and [`Links`] are one interface to all of them, which
+//! [`make_plane`] gives; [`Capabilities`] says what each can do, [`probe`] which ones this host has.
+//! [`memory`] needs neither kernel nor rights: everything above drivers is tested with it.
 //! [`forward`] is no link driver: it forwards packets in the nodes, in front of their kernels' tables.
 
+mod asked;
 mod bpf;
+mod clock;
+mod config;
 pub mod edt;
 mod error;
 pub mod forward;
+mod kernel_plane;
 mod ledger;
+pub mod memory;
 mod named;
 pub mod netem;
 mod plane;
+mod ports;
 mod probe;
 mod quiet;
 pub mod relay;
+mod stats;
+mod traits;
+mod update;
 mod worker;
 
+pub use clock::mono_ns;
+pub use config::PlaneConfig;
 pub use constel_link::{Capabilities, DriverKind};
-pub use error::DriverError;
-pub use plane::{BACKLOG, CAPTURE, LinkHandle, LinkPlane, PendingUpdate, PlaneConfig, PlaneStats};
+pub use error::{DriverError, Result};
+pub use plane::make_plane;
+pub use ports::host_ifindex;
 pub use probe::{Chosen, DriverReport, Feature, choose, probe};
-pub use worker::WorkerHandle;
+pub use stats::{BACKLOG, CAPTURE, ClassLateness, PlaneStats, Stall, StallStats};
+pub use traits::{Links, Plane};
+pub use update::{Applied, KnownEffects, PendingUpdate};

@@ -6,9 +6,12 @@ use constel_link::{EdgeChange, EdgeUpdate, Impairment, PortId, mac_of};
 use serde::Serialize;
 
 use crate::DriverKind;
+use crate::config::PlaneConfig;
 use crate::error::DriverError;
-use crate::plane::{LinkHandle, LinkPlane, PlaneConfig};
+use crate::plane::make_plane;
+use crate::ports::host_ifindex;
 use crate::relay::{Priority, Relay, RelayConfig};
+use crate::traits::{Links, Plane};
 
 /// One feature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -202,9 +205,9 @@ fn try_all(driver: DriverKind, features: &mut Vec<Feature>) -> Option<()> {
             DriverKind::Netem => NETEM_NEEDS.moves.1,
             DriverKind::Relay | DriverKind::Edt => "a kernel with CONFIG_VETH",
         },
-        make_pair(&plane),
+        make_pair(plane.as_ref()),
     )?;
-    let moved = exchange(&handle, &nodes);
+    let moved = exchange(handle.as_ref(), &nodes);
     note(features, needs.moves.0, needs.moves.1, moved)?;
     if driver == DriverKind::Relay {
         note(features, REAL_TIME, RT_REMEDY, try_real_time());
@@ -219,30 +222,30 @@ const RT_REMEDY: &str = "CAP_SYS_NICE, and real-time runtime for the cgroup wher
                          CONFIG_RT_GROUP_SCHED is set; without it the relay uses nice -20";
 
 /// A link plane for two ports, as small as can be.
-fn small(driver: DriverKind) -> Result<LinkPlane, DriverError> {
+fn small(driver: DriverKind) -> Result<Box<dyn Plane>, DriverError> {
     if driver == DriverKind::Relay {
         let config = RelayConfig {
             slots: 1024,
             priority: Priority::Nice,
             ..RelayConfig::new("probe", 2, 0)
         };
-        return Ok(LinkPlane::Relay(Relay::new(config)?));
+        return Ok(Box::new(Relay::new(config)?));
     }
     let config = PlaneConfig {
         edges: 16,
         ..PlaneConfig::new("probe", 2, 0)
     };
-    LinkPlane::new(driver, &config)
+    make_plane(driver, &config)
 }
 
-fn make_pair(plane: &LinkPlane) -> Result<Vec<NetNs>, String> {
+fn make_pair(plane: &dyn Plane) -> Result<Vec<NetNs>, String> {
     let text = |e: &dyn std::fmt::Display| e.to_string();
     let mut nodes = Vec::new();
     for port in [PortId(0), PortId(1)] {
         let node = NetNs::new().map_err(|e| text(&e))?;
         let host = VethEnd {
             name: &format!("h{}", port.0),
-            ifindex: Some(LinkPlane::host_ifindex(port)),
+            ifindex: Some(host_ifindex(port)),
             up: true,
             ..VethEnd::default()
         };
@@ -271,7 +274,7 @@ fn make_pair(plane: &LinkPlane) -> Result<Vec<NetNs>, String> {
 }
 
 /// One broadcast frame of an experimental EtherType from the first node to the second.
-fn exchange(handle: &LinkHandle, nodes: &[NetNs]) -> Result<(), String> {
+fn exchange(handle: &dyn Links, nodes: &[NetNs]) -> Result<(), String> {
     let impairment = Impairment::delay_only(100_000);
     let (from, to) = (PortId(0), PortId(1));
     let update = EdgeUpdate {

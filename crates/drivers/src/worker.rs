@@ -1,18 +1,21 @@
 //! The thread of a driver whose edges are in the kernel: takes updates, and has them take effect in their time.
 
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use constel_link::{
     CheckedEffects, CheckedUpdate, EdgeStats, EdgeUpdate, EffectsChange, Nanos, PortId,
 };
 
+use crate::asked;
+use crate::clock::mono_ns;
 use crate::error::{DriverError, Result};
 use crate::ledger::{Edge, Ledger};
 use crate::named::NamedThread;
-use crate::plane::PlaneStats;
-use crate::relay::{Applied, KnownEffects, mono_ns};
+use crate::stats::PlaneStats;
+use crate::traits::Links;
+use crate::update::{Applied, KnownEffects, PendingUpdate};
 use crate::{Capabilities, DriverKind};
 
 /// The kernel's side of a driver.
@@ -56,7 +59,7 @@ enum Command {
         at_ns: Nanos,
         reply: SyncSender<Result<Applied>>,
     },
-    ApplyEffects(Vec<EffectsChange>, SyncSender<Result<Nanos>>),
+    ApplyEffects(CheckedEffects, SyncSender<Result<Nanos>>),
     Effects(PortId, PortId, SyncSender<KnownEffects>),
     Snapshot(SyncSender<Result<PlaneStats>>),
     Edge(PortId, PortId, SyncSender<Result<Option<EdgeStats>>>),
@@ -65,34 +68,23 @@ enum Command {
     Stop,
 }
 
-/// Talks to the thread. Clones share it; it ends with the last one.
-#[derive(Clone, Debug)]
-pub struct WorkerHandle {
-    inner: Arc<Inner>,
-}
-
+/// Talks to the thread, which ends with it.
 #[derive(Debug)]
-struct Inner {
+pub(crate) struct WorkerHandle {
     capabilities: Capabilities,
     ports: u32,
     commands: Mutex<Sender<Command>>,
     thread: NamedThread,
 }
 
-impl Inner {
+impl WorkerHandle {
     fn send(&self, command: Command) -> Result<()> {
         let commands = self.commands.lock().map_err(|_| DriverError::Stopped)?;
         commands.send(command).map_err(|_| DriverError::Stopped)
     }
-
-    fn stop(&self) {
-        // A thread that has ended needs no telling.
-        let _ = self.send(Command::Stop);
-        self.thread.join();
-    }
 }
 
-impl Drop for Inner {
+impl Drop for WorkerHandle {
     fn drop(&mut self) {
         self.stop();
     }
@@ -118,91 +110,63 @@ impl WorkerHandle {
             source,
         })?;
         Ok(WorkerHandle {
-            inner: Arc::new(Inner {
-                capabilities: kind.capabilities(),
-                ports,
-                commands: Mutex::new(send),
-                thread,
-            }),
+            capabilities: kind.capabilities(),
+            ports,
+            commands: Mutex::new(send),
+            thread,
         })
     }
 
     fn ask<T>(&self, command: impl FnOnce(SyncSender<T>) -> Command) -> Result<T> {
         let (reply, answer) = sync_channel(1);
-        self.inner.send(command(reply))?;
+        self.send(command(reply))?;
         answer.recv().map_err(|_| DriverError::Stopped)
     }
+}
 
-    /// As [`crate::LinkHandle::submit`].
-    pub(crate) fn submit(
-        &self,
-        update: EdgeUpdate,
-        at_ns: Option<Nanos>,
-    ) -> Result<Receiver<Result<Applied>>> {
-        let update = update.check(self.inner.ports)?;
-        let refusals = update.changes().iter().filter_map(|change| match change {
-            constel_link::EdgeChange::Set {
-                from,
-                to,
-                impairment,
-            } => self.inner.capabilities.edge_refusal(*from, *to, impairment),
-            constel_link::EdgeChange::Remove { .. } => None,
-        });
-        let refusals: Vec<String> = refusals.collect();
-        if !refusals.is_empty() {
-            return Err(DriverError::Unsupported(refusals));
-        }
+impl Links for WorkerHandle {
+    fn submit(&self, update: EdgeUpdate, at_mono_ns: Option<Nanos>) -> Result<PendingUpdate> {
+        let update = asked::update(update, self.ports, &self.capabilities)?;
         let (reply, answer) = sync_channel(1);
-        self.inner.send(Command::Apply {
+        self.send(Command::Apply {
             update,
-            at_ns: at_ns.unwrap_or(0),
+            at_ns: at_mono_ns.unwrap_or(0),
             reply,
         })?;
-        Ok(answer)
+        Ok(PendingUpdate::new(move || {
+            answer.recv().map_err(|_| DriverError::Stopped)?
+        }))
     }
 
-    /// As [`crate::LinkHandle::apply_effects`].
-    pub(crate) fn apply_effects(&self, changes: Vec<EffectsChange>) -> Result<Nanos> {
-        CheckedEffects::new(changes.clone(), self.inner.ports)?;
-        let refusals = changes.iter().filter_map(|change| match change {
-            EffectsChange::Profile { effects, .. }
-            | EffectsChange::Port { effects, .. }
-            | EffectsChange::Edge { effects, .. } => effects.as_ref(),
-        });
-        let mut refusals: Vec<String> = refusals
-            .flat_map(|effects| self.inner.capabilities.refusals(effects))
-            .map(|refusal| refusal.why)
-            .collect();
-        refusals.sort();
-        refusals.dedup();
-        if !refusals.is_empty() {
-            return Err(DriverError::Unsupported(refusals));
-        }
+    fn apply_effects(&self, changes: Vec<EffectsChange>) -> Result<Nanos> {
+        let changes = asked::effects(changes, self.ports, &self.capabilities)?;
         self.ask(|reply| Command::ApplyEffects(changes, reply))?
     }
 
-    pub(crate) fn effects(&self, from: PortId, to: PortId) -> Result<KnownEffects> {
+    fn effects(&self, from: PortId, to: PortId) -> Result<KnownEffects> {
         self.ask(|reply| Command::Effects(from, to, reply))
     }
 
-    pub(crate) fn snapshot(&self) -> Result<PlaneStats> {
+    fn snapshot(&self) -> Result<PlaneStats> {
         self.ask(Command::Snapshot)?
     }
 
-    pub(crate) fn edge_stats(&self, from: PortId, to: PortId) -> Result<Option<EdgeStats>> {
+    fn edge_stats(&self, from: PortId, to: PortId) -> Result<Option<EdgeStats>> {
         self.ask(|reply| Command::Edge(from, to, reply))?
     }
 
-    pub(crate) fn all_edges(&self) -> Result<Vec<EdgeStats>> {
+    fn all_edges(&self) -> Result<Vec<EdgeStats>> {
         self.ask(Command::AllEdges)?
     }
 
-    pub(crate) fn clear_lateness(&self) -> Result<()> {
+    fn clear_lateness(&self) -> Result<()> {
         self.ask(Command::ClearLateness)?
     }
 
-    pub(crate) fn stop(&self) {
-        self.inner.stop();
+    fn stop(&self) {
+        // A thread that has ended needs no telling.
+        let _ = self.send(Command::Stop);
+        self.thread.join();
     }
 }
 
@@ -260,7 +224,7 @@ impl<B: Backend> Worker<B> {
                     );
                 }
                 Ok(Command::ApplyEffects(changes, reply)) => {
-                    let edges = self.ledger.apply_effects(changes);
+                    let edges = self.ledger.apply_effects(&changes);
                     let _ = reply.try_send(self.change(&edges, 0).map(|(at_ns, _)| at_ns));
                     self.settle();
                 }

@@ -4,6 +4,7 @@ mod support;
 
 use std::os::fd::AsRawFd;
 
+use constel_drivers::Plane;
 use constel_drivers::relay::RelayConfig;
 use constel_link::PortId;
 use libbpf_rs::query::MapInfoIter;
@@ -40,7 +41,7 @@ fn everything_goes_with_the_relay() {
         for _ in 0..100 {
             sender.send(&frame([0xff; 6], [2; 6], 0x88b5, &[0; 50]));
         }
-        assert_ne!(lab.relay.shard_of(PortId(0)).unwrap().as_raw_fd(), 0);
+        assert_ne!(lab.relay.shard_ns(PortId(0)).unwrap().fd().as_raw_fd(), 0);
     }
     assert_eq!(descriptors(), before);
     // Namespaces are torn down by the kernel's own thread; their interfaces hold the programs,

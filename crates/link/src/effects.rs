@@ -231,7 +231,9 @@ impl EffectsChange {
         }
     }
 
-    fn effects(&self) -> Option<&Effects> {
+    /// The effects given; `None` takes away what there is.
+    #[must_use]
+    pub fn effects(&self) -> Option<&Effects> {
         match self {
             EffectsChange::Profile { effects, .. }
             | EffectsChange::Port { effects, .. }
@@ -272,6 +274,12 @@ impl CheckedEffects {
         } else {
             Err(EffectsError { errors })
         }
+    }
+
+    /// The changes, in their order.
+    #[must_use]
+    pub fn changes(&self) -> &[EffectsChange] {
+        &self.changes
     }
 }
 

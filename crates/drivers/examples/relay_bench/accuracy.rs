@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use constel_drivers::Links;
 use constel_drivers::relay::RelayHandle;
 use constel_link::{EdgeUpdate, Nanos, Quantiles};
 use serde_json::{Value, json};
@@ -183,10 +184,10 @@ fn over_relay(
     let changes = link(0, 1, delay_ns);
     handle.apply(EdgeUpdate { changes }, None).unwrap();
     handle.clear_lateness().unwrap();
-    let before = handle.snapshot().unwrap();
+    let before = handle.relay_stats().unwrap();
     let seconds = options.seconds_or(SECONDS);
     let f = flow(sockets, case.length, case.fps, seconds, delay_ns);
-    let after = handle.snapshot().unwrap();
+    let after = handle.relay_stats().unwrap();
     let stalls = witness::stalls(handle);
     Round {
         own_p99_ns: after.own_lateness.p99_ns,

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use constel_drivers::Links;
 use constel_drivers::relay::{Priority, Relay, RelayConfig, RelayHandle, RelayStats};
 use constel_host::netlink::{AddressSpec, IpPrefix, Route};
 use constel_host::netns::NetNs;
@@ -234,7 +235,7 @@ impl Row {
             });
         }
         let relay = relay.map(|relay| {
-            let handle = relay.start().unwrap();
+            let handle = relay.start_relay().unwrap();
             let changes = (0..links as u32)
                 .flat_map(|l| link(2 * l, 2 * l + 1, path.delay_ns()))
                 .collect();

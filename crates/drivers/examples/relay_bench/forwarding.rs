@@ -195,7 +195,7 @@ fn compare(options: &Options, mut arms: [Arm; 2], what: (&str, usize, usize)) ->
                 "by": arm.name, "delivered_fps": fps, "loss_ratio": lost / 100.0,
                 "cpu_ns_per_frame_and_node": cpu,
                 "paced_loss_ratio": arm.median(|r| r.paced_loss),
-                "unintended": arm.row.handle().map(|h| h.snapshot().unwrap().unintended),
+                "unintended": arm.row.handle().map(|h| h.relay_stats().unwrap().unintended),
             })
         })
         .collect();

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use constel_drivers::Links;
 use constel_drivers::relay::{Relay, RelayConfig};
 use constel_host::netlink::{Batch, Socket, VethEnd};
 use constel_link::{EdgeChange, EdgeUpdate, Impairment, PortId, mac_of};
@@ -66,7 +67,7 @@ fn by_relay(options: &Options, count: u32) -> Vec<(u64, u64)> {
     let station = Node::new();
     let port = 1 + count;
     station.port(&relay, PortId(port), 0, 9);
-    let handle = relay.start().unwrap();
+    let handle = relay.start_relay().unwrap();
     let wire = Impairment::delay_only(0);
     let both = |s: u32, sat: u32| [set(s, sat, wire), set(sat, s, wire)];
     let stations = || 2..2 + count;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use constel_drivers::Links;
 use constel_drivers::relay::{Relay, RelayConfig, RelayHandle};
 use constel_link::{Delay, EdgeUpdate, Impairment, PortId, Quantiles, QueueLimit, mac_of};
 use serde_json::{Value, json};
@@ -92,7 +93,7 @@ fn over_relay(options: &Options) -> Vec<Value> {
             (a, b)
         })
         .collect();
-    let handle = relay.start().unwrap();
+    let handle = relay.start_relay().unwrap();
     let classes = vec!["victim".to_owned(), "flood".to_owned()];
     let class_of = (0..2 + 2 * FLOODERS).map(|port| u8::from(port > 1));
     handle.classify(classes, class_of.collect()).unwrap();
@@ -137,7 +138,7 @@ fn one(
     handle: Option<&RelayHandle>,
 ) -> Round {
     let sockets = victim.sockets();
-    let before = handle.map(|h| h.snapshot().unwrap().unintended.total());
+    let before = handle.map(|h| h.relay_stats().unwrap().unintended.total());
     let stop = AtomicBool::new(false);
     let flooded = AtomicU64::new(0);
     let f = thread::scope(|scope| {
@@ -157,7 +158,7 @@ fn one(
         f
     });
     thread::sleep(Duration::from_millis(100));
-    let after = handle.map(|h| h.snapshot().unwrap());
+    let after = handle.map(|h| h.relay_stats().unwrap());
     let classes = handle.map(|h| h.lateness_by_class().unwrap());
     let lost_by_us = after.zip(before).map(|(a, b)| a.unintended.total() - b);
     Round {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use constel_drivers::Links;
 use constel_drivers::relay::RelayHandle;
 use constel_link::{Delay, EdgeUpdate, Impairment, PortId, QueueLimit};
 use serde_json::{Value, json};
@@ -152,10 +153,10 @@ fn one(
         let edge = handle.edge_stats(PortId(0), PortId(1)).unwrap();
         edge.map_or(0, |edge| edge.counters.offered)
     };
-    let (before, edge_before) = (handle.snapshot().unwrap(), on_edge());
+    let (before, edge_before) = (handle.relay_stats().unwrap(), on_edge());
     let seconds = options.seconds_or(SECONDS);
     let flow = send(sockets, length, offered * rate_bps as f64, seconds);
-    let (after, edge_after) = (handle.snapshot().unwrap(), on_edge());
+    let (after, edge_after) = (handle.relay_stats().unwrap(), on_edge());
     let unintended = after.unintended.total() - before.unintended.total();
     let mut stalls = flow.stalls;
     stalls.extend(witness::stalls(handle));

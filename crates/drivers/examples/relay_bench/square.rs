@@ -6,6 +6,7 @@ use std::num::NonZeroU64;
 use std::thread;
 use std::time::Duration;
 
+use constel_drivers::Links;
 use constel_link::{
     Delay, EdgeUpdate, Effects, EffectsChange, Impairment, PortId, QueueLimit, RateLaw,
 };
@@ -72,7 +73,7 @@ pub(crate) fn square(options: &Options) -> Vec<Value> {
             low_bps: MEAN_BPS - AMPLITUDE_BPS,
             high_ns: 1000 * MS,
             low_ns: 1000 * MS,
-            origin_ns: constel_drivers::relay::mono_ns(),
+            origin_ns: constel_drivers::mono_ns(),
         };
         let bottleneck = EffectsChange::Edge {
             from: PortId(2),
@@ -96,7 +97,7 @@ pub(crate) fn square(options: &Options) -> Vec<Value> {
         });
         let (bps, again) = measured;
         let queue = probes.errors.quantiles();
-        let late = handle.snapshot().unwrap().lateness;
+        let late = handle.relay_stats().unwrap().lateness;
         let ms = |ns: u64| ns as f64 / 1e6;
         say(
             options,

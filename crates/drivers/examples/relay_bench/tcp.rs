@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use constel_drivers::Links;
 use constel_drivers::relay::{Relay, RelayConfig};
 use constel_link::{Delay, EdgeUpdate, Impairment, Loss, PortId, QueueLimit};
 use serde_json::{Value, json};
@@ -193,7 +194,7 @@ pub(crate) fn tcp_truth(options: &Options) -> Vec<Value> {
                 pair
             })
             .collect();
-        let handle = relay.start().unwrap();
+        let handle = relay.start_relay().unwrap();
         handle.apply(EdgeUpdate { changes }, None).unwrap();
         let measured: Vec<(f64, u32)> = thread::scope(|scope| {
             let streams: Vec<_> = pairs

@@ -79,11 +79,11 @@ fn udp(options: &Options) -> Vec<Value> {
             };
             let sockets = row.sockets();
             for length in [64, 1400] {
-                let before = row.handle().map(|h| h.snapshot().unwrap());
+                let before = row.handle().map(|h| h.relay_stats().unwrap());
                 let cpu = process_cpu_ns();
                 let f = flow(&sockets, length, 0, options.seconds_or(SHORT_S), MS);
                 let cpu = (process_cpu_ns() - cpu) / f.received.max(1);
-                let after = row.handle().map(|h| h.snapshot().unwrap());
+                let after = row.handle().map(|h| h.relay_stats().unwrap());
                 let relay = before.zip(after).map_or(0.0, |(b, a)| relay_cpu(&b, &a));
                 let by_us = before.zip(after).map_or(0, |(b, a)| {
                     let lost = a.unintended.total() - b.unintended.total();
@@ -160,12 +160,12 @@ fn tcp(options: &Options) -> Vec<Value> {
             for cc in ["cubic", "bbr"] {
                 let (near, far, _, to) = row.ends();
                 let stream = Stream::open(near, far, to, 9001, cc);
-                let before = row.handle().map(|h| h.snapshot().unwrap());
+                let before = row.handle().map(|h| h.relay_stats().unwrap());
                 let (start, cpu) = (Instant::now(), process_cpu_ns());
                 let (bps, again) = stream.run(Duration::from_secs(1), options.seconds_or(SHORT_S));
                 let took = start.elapsed().as_secs_f64();
                 let busy = (process_cpu_ns() - cpu) as f64 / 1e9 / took;
-                let after = row.handle().map(|h| h.snapshot().unwrap());
+                let after = row.handle().map(|h| h.relay_stats().unwrap());
                 let frames = before.zip(after).map(|(b, a)| {
                     let all = a.totals.counters.delivered - b.totals.counters.delivered;
                     (all as f64 / took, (a.joined - b.joined) as f64 / all as f64)
@@ -181,7 +181,7 @@ fn tcp(options: &Options) -> Vec<Value> {
                     "what": "tcp", "path": name, "hops": hops, "congestion_control": cc,
                     "gbps": bps / 1e9, "retransmitted": again, "relay_fps": fps,
                     "joined_ratio": joined, "processors_busy": busy,
-                    "unintended": row.handle().map(|h| h.snapshot().unwrap().unintended),
+                    "unintended": row.handle().map(|h| h.relay_stats().unwrap().unintended),
                 }));
                 thread::sleep(Duration::from_millis(100));
             }

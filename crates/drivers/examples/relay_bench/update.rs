@@ -1,5 +1,6 @@
 //! Time of an update of the edge table, and the instant from which frames go by it.
 
+use constel_drivers::Links;
 use constel_drivers::relay::{Relay, RelayConfig};
 use constel_link::{EdgeChange, EdgeUpdate, Impairment, PortId};
 use serde_json::{Value, json};
@@ -22,7 +23,7 @@ pub(crate) fn updates(options: &Options) -> Vec<Value> {
             ..RelayConfig::new("bench", edges + 1, 1)
         };
         let relay = Relay::new(config).unwrap();
-        let handle = relay.start().unwrap();
+        let handle = relay.start_relay().unwrap();
         let all = |delay_ns| EdgeUpdate {
             changes: (0..edges)
                 .map(|n| EdgeChange::Set {

@@ -5,7 +5,9 @@
 
 use std::ops::Range;
 
-use constel_drivers::relay::{RelayHandle, mono_ns};
+use constel_drivers::Links;
+use constel_drivers::mono_ns;
+use constel_drivers::relay::RelayHandle;
 use constel_link::{Histogram, Quantiles};
 
 use crate::support::real_ns;
@@ -22,7 +24,7 @@ pub(crate) struct Passage {
 pub(crate) fn stalls(handle: &RelayHandle) -> Vec<Range<u64>> {
     let ahead = real_ns() - mono_ns();
     let stalls = handle.stalls().unwrap();
-    let shift = |s: &constel_drivers::relay::Stall| s.from_ns + ahead..s.to_ns + ahead;
+    let shift = |s: &constel_drivers::Stall| s.from_ns + ahead..s.to_ns + ahead;
     stalls.iter().map(shift).collect()
 }
 

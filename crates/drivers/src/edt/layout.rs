@@ -6,8 +6,6 @@ use constel_link::{Discipline, Effects, Impairment, Loss, loss_generator, loss_t
 
 /// Index of the first trunk's sending end; its receiving end has the next one.
 pub(super) const FIRST_TRUNK: u32 = 10;
-/// Index of port 0's host end.
-pub(super) const FIRST_PORT: u32 = 1000;
 /// Buckets of the lateness histogram: four for each power of two, the first one for 4 ns.
 const LATENESS_BUCKETS: usize = 160;
 

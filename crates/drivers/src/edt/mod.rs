@@ -22,21 +22,25 @@ mod layout;
 mod programs;
 mod table;
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use constel_host::netlink::{Attributes, Batch, Socket, Tc, TcVerb, VethEnd, handle};
 use constel_host::netns::NetNs;
 use constel_link::{EdgeCounters, EdgeStats, Histogram, Nanos, PortId, Totals};
 
 use crate::DriverKind;
+use crate::clock::mono_ns;
+use crate::config::PlaneConfig;
 use crate::error::{DriverError, Result};
+use crate::kernel_plane::{InKernel, KernelPlane};
 use crate::ledger::{Edge, Ledger};
-use crate::plane::{BACKLOG, PlaneConfig, PlaneStats};
+use crate::ports::host_ifindex;
 use crate::quiet::{clsact, flow_by_flow, silent_ns, tx_dropped};
-use crate::relay::mono_ns;
-use crate::worker::{Backend, WorkerHandle};
+use crate::stats::{BACKLOG, PlaneStats};
+use crate::traits::Plane;
+use crate::worker::Backend;
 
-use layout::{Counts, FIRST_PORT, FIRST_TRUNK, State, lateness_of};
+use layout::{Counts, FIRST_TRUNK, State, lateness_of};
 use programs::{Program, Programs};
 use table::Table;
 
@@ -52,40 +56,36 @@ const FQ_SLACK_NS: u32 = 1_000;
 /// Larger than any frame of MTU 1500 with tags.
 const TRUNK_MTU: u32 = 3400;
 
-/// The driver's namespace, programs and memory.
+/// The driver's programs and memory.
 #[derive(Debug)]
-pub struct Edt {
-    config: PlaneConfig,
-    ns: NetNs,
+struct Edt {
     trunks: u32,
-    programs: std::sync::Arc<Programs>,
-    /// Taken by [`Edt::start`].
+    programs: Arc<Programs>,
+    /// Taken by the thread.
     table: Mutex<Option<Table>>,
 }
 
-impl Edt {
-    /// Load the programs, make the namespace and the trunks.
-    ///
-    /// # Errors
-    /// What the kernel refused.
-    pub fn new(config: &PlaneConfig) -> Result<Edt> {
-        let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
-        let trunks = cpus.next_power_of_two().min(TRUNKS_MAX);
-        let programs = std::sync::Arc::new(Programs::load(config.ports, config.edges, trunks)?);
-        let table = Table::new(&programs, config.ports, config.edges, config.seed)?;
-        let ns = silent_ns()?;
-        let edt = Edt {
-            config: config.clone(),
-            ns,
-            trunks,
-            programs,
-            table: Mutex::new(Some(table)),
-        };
-        edt.make_trunks()?;
-        Ok(edt)
-    }
+/// Load the programs, make the namespace and the trunks.
+///
+/// # Errors
+/// What the kernel refused.
+pub(crate) fn make(config: &PlaneConfig) -> Result<Box<dyn Plane>> {
+    let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+    let trunks = cpus.next_power_of_two().min(TRUNKS_MAX);
+    let programs = Arc::new(Programs::load(config.ports, config.edges, trunks)?);
+    let table = Table::new(&programs, config.ports, config.edges, config.seed)?;
+    let edt = Edt {
+        trunks,
+        programs,
+        table: Mutex::new(Some(table)),
+    };
+    let ns = silent_ns()?;
+    edt.make_trunks(&ns)?;
+    Ok(Box::new(KernelPlane::new(config, ns, edt)))
+}
 
-    fn make_trunks(&self) -> Result<()> {
+impl Edt {
+    fn make_trunks(&self, ns: &NetNs) -> Result<()> {
         let mut batch = Batch::new();
         for k in 0..self.trunks {
             let (send, receive) = (FIRST_TRUNK + 2 * k, FIRST_TRUNK + 2 * k + 1);
@@ -110,51 +110,33 @@ impl Edt {
             }
             batch.link_up(send).link_up(receive);
         }
-        Socket::open_in(&self.ns)?.send(&mut batch)?;
+        Socket::open_in(ns)?.send(&mut batch)?;
         let receivers: Vec<String> = (0..self.trunks).map(|k| format!("g{k}")).collect();
-        self.ns.run(|| flow_by_flow(&receivers))?
+        ns.run(|| flow_by_flow(&receivers))?
+    }
+}
+
+impl InKernel for Edt {
+    const KIND: DriverKind = DriverKind::Edt;
+    type Backend = EdtBackend;
+
+    fn attach(&self, port: PortId, batch: &mut Batch) -> Result<()> {
+        let ifindex = host_ifindex(port);
+        let filter = self.programs.filter(Program::Steer, ifindex, Tc::INGRESS)?;
+        batch.tc(TcVerb::AddQdisc, &clsact(ifindex));
+        batch.tc(TcVerb::AddFilter, &filter);
+        Ok(())
     }
 
-    pub(crate) fn shard_ns(&self, port: PortId) -> Result<&NetNs> {
-        self.config.check_port(port)?;
-        Ok(&self.ns)
-    }
-
-    pub(crate) fn namespace(&self) -> &NetNs {
-        &self.ns
-    }
-
-    pub(crate) fn attach(&self, ports: &[PortId]) -> Result<()> {
-        let mut batch = Batch::new();
-        for &port in ports {
-            self.shard_ns(port)?;
-            let ifindex = FIRST_PORT + port.0;
-            batch.tc(TcVerb::AddQdisc, &clsact(ifindex));
-            batch.tc(
-                TcVerb::AddFilter,
-                &self.programs.filter(Program::Steer, ifindex, Tc::INGRESS)?,
-            );
-        }
-        Ok(Socket::open_in(&self.ns)?.send(&mut batch)?)
-    }
-
-    pub(crate) fn start(&self) -> Result<WorkerHandle> {
+    fn backend(&self, ns: NetNs) -> Result<EdtBackend> {
         let table = self.table.lock().ok().and_then(|mut t| t.take());
-        let table = table
-            .ok_or_else(|| DriverError::Unable("the driver has been started already".into()))?;
-        let backend = EdtBackend {
-            table,
+        Ok(EdtBackend {
+            table: table.ok_or(DriverError::Started)?,
             programs: self.programs.clone(),
-            ns: self.ns.try_clone()?,
+            ns,
             trunks: self.trunks,
             forgotten: Vec::new(),
-        };
-        WorkerHandle::start(
-            DriverKind::Edt,
-            &self.config.lab,
-            self.config.ports,
-            backend,
-        )
+        })
     }
 }
 
@@ -191,7 +173,7 @@ fn fq(ifindex: u32) -> Tc<'static> {
 
 struct EdtBackend {
     table: Table,
-    programs: std::sync::Arc<Programs>,
+    programs: Arc<Programs>,
     ns: NetNs,
     trunks: u32,
     /// Lateness that is not to be reported any more.

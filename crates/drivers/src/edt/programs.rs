@@ -10,7 +10,8 @@ use crate::error::{DriverError, Result};
 use crate::relay::mapped::Mapped;
 use crate::relay::object::{bpf_error, page_bytes};
 
-use super::layout::{Counts, FIRST_PORT, FIRST_TRUNK};
+use super::layout::{Counts, FIRST_TRUNK};
+use crate::ports::FIRST_PORT;
 
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/edt.bpf.o")));
 

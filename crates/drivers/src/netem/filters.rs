@@ -3,7 +3,7 @@
 use constel_host::netlink::{Attributes, Tc, handle};
 use constel_link::{PortId, mac_of};
 
-use crate::relay::host_ifindex;
+use crate::ports::host_ifindex;
 
 use super::{FIRST_SERVED, FIRST_SERVICE, Way};
 

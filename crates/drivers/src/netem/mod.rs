@@ -21,19 +21,22 @@ mod filters;
 mod qdiscs;
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Mutex;
 
 use constel_host::netlink::{Batch, LinkChange, QdiscStats, Socket, TcVerb, VethEnd};
 use constel_host::netns::NetNs;
 use constel_link::{EdgeCounters, EdgeStats, Nanos, PortId, Quantiles, Totals};
 
 use crate::DriverKind;
+use crate::clock::mono_ns;
+use crate::config::PlaneConfig;
 use crate::error::{DriverError, Result};
+use crate::kernel_plane::{InKernel, KernelPlane};
 use crate::ledger::{Edge, Ledger};
-use crate::plane::{BACKLOG, PlaneConfig, PlaneStats};
+use crate::ports::host_ifindex;
 use crate::quiet::{clsact, silent_ns, tx_dropped};
-use crate::relay::{host_ifindex, mono_ns};
-use crate::worker::{Backend, WorkerHandle};
+use crate::stats::{BACKLOG, PlaneStats};
+use crate::traits::Plane;
+use crate::worker::Backend;
 
 use qdiscs::{class, delay_line, root, service};
 
@@ -41,89 +44,57 @@ use qdiscs::{class, delay_line, root, service};
 const FIRST_SERVICE: u32 = 100_000;
 const FIRST_SERVED: u32 = 200_000;
 
-/// The driver's namespace.
+/// The driver: everything it makes is in its namespace.
 #[derive(Debug)]
-pub struct Netem {
-    config: PlaneConfig,
-    ns: NetNs,
-    started: Mutex<bool>,
+struct Netem;
+
+/// Make the namespace.
+///
+/// # Errors
+/// What the kernel refused.
+pub(crate) fn make(config: &PlaneConfig) -> Result<Box<dyn Plane>> {
+    Ok(Box::new(KernelPlane::new(config, silent_ns()?, Netem)))
 }
 
-impl Netem {
-    /// Make the namespace, and try whether the kernel has what is needed.
-    ///
-    /// # Errors
-    /// What the kernel refused.
-    pub fn new(config: &PlaneConfig) -> Result<Netem> {
-        Ok(Netem {
-            config: config.clone(),
-            ns: silent_ns()?,
-            started: Mutex::new(false),
-        })
-    }
+impl InKernel for Netem {
+    const KIND: DriverKind = DriverKind::Netem;
+    type Backend = NetemBackend;
 
-    pub(crate) fn shard_ns(&self, port: PortId) -> Result<&NetNs> {
-        self.config.check_port(port)?;
-        Ok(&self.ns)
-    }
-
-    pub(crate) fn namespace(&self) -> &NetNs {
-        &self.ns
-    }
-
-    pub(crate) fn attach(&self, ports: &[PortId]) -> Result<()> {
-        let mut batch = Batch::new();
-        for &port in ports {
-            self.shard_ns(port)?;
-            let (send, receive) = (FIRST_SERVICE + port.0, FIRST_SERVED + port.0);
-            let names = [format!("q{}", port.0), format!("r{}", port.0)];
-            let end = |name, ifindex| VethEnd {
-                name,
-                ifindex: Some(ifindex),
-                ..VethEnd::default()
-            };
-            batch.create_veth(&end(&names[0], send), &end(&names[1], receive))?;
-            batch.tc(TcVerb::AddQdisc, &clsact(host_ifindex(port)));
-            batch.tc(
-                TcVerb::AddFilter,
-                &filters::drop_the_rest(host_ifindex(port)),
-            );
-            batch.tc(TcVerb::AddQdisc, &root(host_ifindex(port)));
-            batch.tc(TcVerb::AddQdisc, &root(send));
-            batch.tc(TcVerb::AddQdisc, &clsact(receive));
-            for ifindex in [send, receive] {
-                batch.change_link(&LinkChange {
-                    ifindex,
-                    up: Some(true),
-                    ..LinkChange::default()
-                })?;
-            }
+    fn attach(&self, port: PortId, batch: &mut Batch) -> Result<()> {
+        let (send, receive) = (FIRST_SERVICE + port.0, FIRST_SERVED + port.0);
+        let names = [format!("q{}", port.0), format!("r{}", port.0)];
+        let end = |name, ifindex| VethEnd {
+            name,
+            ifindex: Some(ifindex),
+            ..VethEnd::default()
+        };
+        let host_end = host_ifindex(port);
+        batch.create_veth(&end(&names[0], send), &end(&names[1], receive))?;
+        batch.tc(TcVerb::AddQdisc, &clsact(host_end));
+        batch.tc(TcVerb::AddFilter, &filters::drop_the_rest(host_end));
+        batch.tc(TcVerb::AddQdisc, &root(host_end));
+        batch.tc(TcVerb::AddQdisc, &root(send));
+        batch.tc(TcVerb::AddQdisc, &clsact(receive));
+        for ifindex in [send, receive] {
+            batch.change_link(&LinkChange {
+                ifindex,
+                up: Some(true),
+                ..LinkChange::default()
+            })?;
         }
-        Ok(Socket::open_in(&self.ns)?.send(&mut batch)?)
+        Ok(())
     }
 
-    pub(crate) fn start(&self) -> Result<WorkerHandle> {
-        let mut started = self.started.lock().map_err(|_| DriverError::Stopped)?;
-        if std::mem::replace(&mut *started, true) {
-            return Err(DriverError::Unable(
-                "the driver has been started already".into(),
-            ));
-        }
-        let backend = NetemBackend {
-            socket: Socket::open_in(&self.ns)?,
-            ns: self.ns.try_clone()?,
+    fn backend(&self, ns: NetNs) -> Result<NetemBackend> {
+        Ok(NetemBackend {
+            socket: Socket::open_in(&ns)?,
+            ns,
             batch: Batch::new(),
             edges: HashMap::new(),
             live: HashMap::new(),
             classes: HashMap::new(),
             waking: BTreeSet::new(),
-        };
-        WorkerHandle::start(
-            DriverKind::Netem,
-            &self.config.lab,
-            self.config.ports,
-            backend,
-        )
+        })
     }
 }
 

@@ -2,12 +2,11 @@
 
 use constel_link::{CheckedUpdate, Effects, Nanos};
 
-use super::clock::{mono_ns, thread_cpu_ns};
-use super::handle::Applied;
-use super::stats::{ClassLateness, RelayStats, UnintendedDrops};
-use super::thread::{
-    Class, Command, KnownEffects, PLACES_PER_TURN, Scheduled, Thread, UpdateReply,
-};
+use super::stats::{RelayStats, UnintendedDrops};
+use super::thread::{Class, Command, PLACES_PER_TURN, Scheduled, Thread, UpdateReply};
+use crate::clock::{mono_ns, thread_cpu_ns};
+use crate::stats::ClassLateness;
+use crate::update::{Applied, KnownEffects};
 
 impl Thread {
     /// One command of another thread.

@@ -7,9 +7,9 @@ use constel_host::netlink::{AddressSpec, Batch, IpPrefix, Mac, NeighbourSpec, So
 use constel_host::netns::NetNs;
 use constel_host::sysctl;
 
-use super::error::Result;
 use super::layout::DECOY;
 use super::plumbing::end;
+use crate::error::Result;
 
 /// Its only interface.
 const ETH0: u32 = 2;

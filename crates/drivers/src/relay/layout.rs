@@ -3,6 +3,8 @@
 use std::mem::{offset_of, size_of};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
+use crate::ports::FIRST_PORT;
+
 /// Bytes per slot: one frame with its head room.
 pub(crate) const SLOT_BYTES: usize = 2048;
 /// log2 of [`SLOT_BYTES`].
@@ -37,8 +39,6 @@ pub(crate) const SHARD_PORTS: u32 = 400;
 pub(crate) const FIRST_UPLINK: u32 = 100;
 /// Index of the decoy's host end, in the first shard.
 pub(crate) const DECOY: u32 = FIRST_PORT - 1;
-/// Index of port 0's host end.
-pub(crate) const FIRST_PORT: u32 = 1000;
 /// The tag has 16 bits.
 pub(crate) const PORTS_MAX: u32 = 1 << 16;
 

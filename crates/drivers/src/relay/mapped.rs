@@ -3,7 +3,7 @@
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 
-use super::error::{RelayError, Result};
+use crate::error::{DriverError, Result};
 
 /// A shared mapping of a BPF map or of an AF_XDP ring, unmapped when dropped.
 #[derive(Debug)]
@@ -44,10 +44,10 @@ impl Mapped {
             )
         };
         if at == libc::MAP_FAILED {
-            return Err(RelayError::last_os(format!("map {what}")));
+            return Err(DriverError::last_os(format!("map {what}")));
         }
         let at = NonNull::new(at.cast())
-            .ok_or_else(|| RelayError::Config(format!("{what} was mapped at address zero")))?;
+            .ok_or_else(|| DriverError::Config(format!("{what} was mapped at address zero")))?;
         Ok(Mapped { at, len })
     }
 

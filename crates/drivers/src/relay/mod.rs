@@ -7,18 +7,16 @@
 //! system call per frame on the way in, one per batch on the way out.
 //!
 //! Whoever makes the ports creates, for each, a veth pair whose host end is called `h<port>`, has
-//! the index [`host_ifindex`], stands in the namespace [`Relay::shard_of`] and is up; the node's
+//! the index [`crate::host_ifindex`], stands in the namespace [`Plane::shard_ns`] and is up; the node's
 //! end must have the address [`constel_link::mac_of`] and send no super-frames but TCP's (others
-//! are dropped and counted): [`send_tcp_trains`] or [`send_single_frames`] sees to that. Then [`Relay::attach`].
+//! are dropped and counted): [`send_tcp_trains`] or [`send_single_frames`] sees to that. Then [`Plane::attach`].
 //!
 //! Attaching a program costs tens of milliseconds unless RCU is expedited: hold
-//! `constel_host::rcu::Expedited` around [`Relay::new`] and [`Relay::attach`].
+//! `constel_host::rcu::Expedited` around [`Relay::new`] and [`Plane::attach`].
 
 mod answers;
 mod awake;
-mod clock;
 mod decoy;
-mod error;
 mod handle;
 mod layout;
 mod lot;
@@ -48,16 +46,12 @@ use std::sync::{Arc, Mutex};
 use constel_host::netns::NetNs;
 use constel_link::{EdgeTable, Nanos, PortId};
 
-pub use clock::mono_ns;
-pub use error::{RelayError, Result};
-pub use handle::{Applied, Pending, RelayHandle};
+pub use handle::RelayHandle;
 pub use offload::{send_single_frames, send_tcp_trains};
 pub use sched::Priority;
-pub use stalls::{Stall, StallStats};
-pub use stats::{ClassLateness, RelayStats, UnintendedDrops};
-pub use thread::KnownEffects;
+pub use stats::{RelayStats, UnintendedDrops};
 
-use layout::{FIRST_PORT, PORTS_MAX};
+use layout::PORTS_MAX;
 use object::{Loaded, Sizes};
 use plumbing::{Plumbing, TRUNK_SEND};
 use sched::Waiting;
@@ -65,7 +59,11 @@ use thread::{Command, Signals, State, Thread};
 use train_out::TrainsOut;
 use xsk::Xsk;
 
+use crate::DriverKind;
+use crate::error::{DriverError, Result, check_port};
 use crate::named::NamedThread;
+use crate::quiet::lost_before_capture;
+use crate::traits::{Links, Plane};
 
 /// Largest frame the relay carries, with its Ethernet header: more than MTU 1500 needs.
 pub const FRAME_MAX_BYTES: usize = layout::FRAME_MAX;
@@ -115,7 +113,7 @@ impl RelayConfig {
     fn check(&self) -> Result<()> {
         if self.ports == 0 || self.ports > PORTS_MAX {
             let text = format!("{} ports: must be 1 to {PORTS_MAX}", self.ports);
-            return Err(RelayError::Config(text));
+            return Err(DriverError::Config(text));
         }
         if self.slots < 1024 || !self.slots.is_power_of_two() || self.slots > 1 << 22 {
             let text = format!(
@@ -123,16 +121,10 @@ impl RelayConfig {
                 self.slots,
                 1 << 22
             );
-            return Err(RelayError::Config(text));
+            return Err(DriverError::Config(text));
         }
         Ok(())
     }
-}
-
-/// Index that the host end of a port must have.
-#[must_use]
-pub const fn host_ifindex(port: PortId) -> u32 {
-    FIRST_PORT + port.0
 }
 
 /// The relay's namespaces, programs and memory.
@@ -149,7 +141,7 @@ impl Relay {
     /// Load the programs, make the namespaces and the trunk. Nothing runs yet.
     ///
     /// # Errors
-    /// [`RelayError::Config`] for a configuration that cannot be; else what the kernel refused
+    /// [`DriverError::Config`] for a configuration that cannot be; else what the kernel refused
     /// (`constel_drivers::probe` explains what is missing).
     pub fn new(config: RelayConfig) -> Result<Relay> {
         config.check()?;
@@ -158,7 +150,7 @@ impl Relay {
         let per_cpu = per_cpu_slots(config.slots, cpus);
         if per_cpu == 0 {
             let text = format!("{} slots are too few for {cpus} CPUs", config.slots);
-            return Err(RelayError::Config(text));
+            return Err(DriverError::Config(text));
         }
         let sizes = Sizes {
             // One more for rehearsals.
@@ -178,50 +170,14 @@ impl Relay {
         })
     }
 
-    /// The namespace in which the host end of this port must stand.
+    /// As [`Plane::start`], for what only the relay tells.
     ///
     /// # Errors
-    /// [`RelayError::NoSuchPort`].
-    pub fn shard_of(&self, port: PortId) -> Result<BorrowedFd<'_>> {
-        Ok(self.shard_ns(port)?.fd())
-    }
-
-    /// As [`Relay::shard_of`], for making requests inside of it.
-    ///
-    /// # Errors
-    /// [`RelayError::NoSuchPort`].
-    pub fn shard_ns(&self, port: PortId) -> Result<&NetNs> {
-        let ports = self.config.ports;
-        let shard = self.plumbing.shard_of(port).filter(|_| port.0 < ports);
-        shard.ok_or(RelayError::NoSuchPort { port, ports })
-    }
-
-    /// Index that the host end of this port must have; see [`host_ifindex`].
-    #[must_use]
-    pub fn host_ifindex(&self, port: PortId) -> u32 {
-        host_ifindex(port)
-    }
-
-    /// Put the capture program on the host ends of these ports. May be called by several threads.
-    ///
-    /// # Errors
-    /// [`RelayError::NoSuchPort`] before anything was attached; else the first interface that does
-    /// not exist.
-    pub fn attach(&self, ports: &[PortId]) -> Result<()> {
-        for &port in ports {
-            self.shard_ns(port)?;
-        }
-        self.plumbing.attach(&self.loaded, ports)
-    }
-
-    /// Start the thread.
-    ///
-    /// # Errors
-    /// [`RelayError::Started`] the second time; else what the kernel refused.
-    pub fn start(&self) -> Result<RelayHandle> {
-        let mut started = self.started.lock().map_err(|_| RelayError::Started)?;
+    /// [`DriverError::Started`] the second time; else what the kernel refused.
+    pub fn start_relay(&self) -> Result<RelayHandle> {
+        let mut started = self.started.lock().map_err(|_| DriverError::Started)?;
         if *started {
-            return Err(RelayError::Started);
+            return Err(DriverError::Started);
         }
         let xsk = self
             .plumbing
@@ -230,7 +186,7 @@ impl Relay {
         // SAFETY: plain system call; the result is checked.
         let bell = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         if bell < 0 {
-            return Err(RelayError::last_os("make an eventfd"));
+            return Err(DriverError::last_os("make an eventfd"));
         }
         // SAFETY: a fresh descriptor that nobody else owns.
         let bell = unsafe { OwnedFd::from_raw_fd(bell) };
@@ -263,7 +219,7 @@ impl Relay {
             state: State::new(),
         };
         let thread = NamedThread::start(&self.config.lab, move || thread.run());
-        let thread = thread.map_err(|source| RelayError::Os {
+        let thread = thread.map_err(|source| DriverError::Os {
             what: "start the relay's thread".into(),
             source,
         })?;
@@ -277,15 +233,38 @@ impl Relay {
             thread,
         ))
     }
+}
 
-    /// Where the host ends of ports stand.
-    pub(crate) fn shards(&self) -> &[NetNs] {
-        &self.plumbing.shards
+impl Plane for Relay {
+    fn kind(&self) -> DriverKind {
+        DriverKind::Relay
     }
 
-    /// The relay's own namespaces (trunk first), for tools that look inside.
-    #[must_use]
-    pub fn namespaces(&self) -> Vec<BorrowedFd<'_>> {
+    fn shard_ns(&self, port: PortId) -> Result<&NetNs> {
+        let ports = self.config.ports;
+        check_port(port, ports)?;
+        let shard = self.plumbing.shard_of(port);
+        shard.ok_or(DriverError::NoSuchPort { port, ports })
+    }
+
+    fn attach(&self, ports: &[PortId]) -> Result<()> {
+        ports
+            .iter()
+            .try_for_each(|&port| check_port(port, self.config.ports))?;
+        self.plumbing.attach(&self.loaded, ports)
+    }
+
+    fn start(&self) -> Result<Arc<dyn Links>> {
+        Ok(Arc::new(self.start_relay()?))
+    }
+
+    fn lost_before_capture(&self) -> Result<u64> {
+        let shards = self.plumbing.shards.iter();
+        shards.map(|ns| ns.run(lost_before_capture)?).sum()
+    }
+
+    /// Trunk first.
+    fn namespaces(&self) -> Vec<BorrowedFd<'_>> {
         std::iter::once(&self.plumbing.trunk)
             .chain(&self.plumbing.shards)
             .map(AsFd::as_fd)

@@ -5,10 +5,11 @@ use std::sync::Mutex;
 
 use libbpf_rs::{MapCore, Object, ObjectBuilder, PrintLevel};
 
-use super::error::{RelayError, Result};
-use super::layout::{Back, Cpu, Desc, FIRST_PORT, FIRST_UPLINK, Port, SHARD_PORTS, SLOT_BYTES};
+use super::layout::{Back, Cpu, Desc, FIRST_UPLINK, Port, SHARD_PORTS, SLOT_BYTES};
 use super::mapped::Mapped;
 use crate::bpf::{self, Aligned};
+use crate::error::{DriverError, Result};
+use crate::ports::FIRST_PORT;
 
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/relay.bpf.o")));
 
@@ -24,7 +25,7 @@ fn remember(level: PrintLevel, message: String) {
     }
 }
 
-pub(crate) fn bpf_error(what: &str, source: libbpf_rs::Error) -> RelayError {
+pub(crate) fn bpf_error(what: &str, source: libbpf_rs::Error) -> DriverError {
     let said = MESSAGES
         .lock()
         .map(|mut m| std::mem::take(&mut *m))
@@ -37,7 +38,7 @@ pub(crate) fn bpf_error(what: &str, source: libbpf_rs::Error) -> RelayError {
     } else {
         format!(": {said}")
     };
-    RelayError::Bpf {
+    DriverError::Bpf {
         what: what.into(),
         source,
         detail,
@@ -171,9 +172,9 @@ impl Loaded {
             .object
             .progs()
             .find(|p| p.name() == name)
-            .ok_or_else(|| RelayError::Config(format!("the BPF object has no program {name}")))?;
+            .ok_or_else(|| DriverError::Config(format!("the BPF object has no program {name}")))?;
         let fd = found.as_fd();
-        attach_tcx(fd, ifindex).map_err(|source| RelayError::Os {
+        attach_tcx(fd, ifindex).map_err(|source| DriverError::Os {
             what: format!("attach {name} to interface {ifindex}"),
             source,
         })
@@ -203,13 +204,13 @@ fn find_map<'a>(object: &'a Object, name: &str) -> Result<libbpf_rs::Map<'a>> {
     object
         .maps()
         .find(|m| m.name() == name)
-        .ok_or_else(|| RelayError::Config(format!("the BPF object has no map {name}")))
+        .ok_or_else(|| DriverError::Config(format!("the BPF object has no map {name}")))
 }
 
 fn set_constants(value: Option<&mut [u8]>, sizes: Sizes) -> Result<()> {
     let expected = [0, SHARD_PORTS, FIRST_UPLINK, FIRST_PORT];
     let Some(value) = bpf::constants(value, &expected) else {
-        return Err(RelayError::Config(
+        return Err(DriverError::Config(
             "the BPF object's constants are not those expected".into(),
         ));
     };

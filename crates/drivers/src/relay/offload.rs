@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::OnceLock;
 
-use super::error::{RelayError, Result};
+use crate::error::{DriverError, Result};
 
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 const ETHTOOL_GSTRINGS: u32 = 0x1b;
@@ -37,7 +37,7 @@ static OTHER_THAN_TCP: OnceLock<Vec<usize>> = OnceLock::new();
 /// segmentation offloads go off, checksum offload and software segmentation stay.
 ///
 /// # Errors
-/// [`RelayError::Os`] when there is no such interface, or it will not.
+/// [`DriverError::Os`] when there is no such interface, or it will not.
 pub fn send_single_frames(interface: &str) -> Result<()> {
     turn_off(interface, &SEGMENTATION, is_segmentation)
 }
@@ -69,7 +69,7 @@ fn turn_off(
     features: &OnceLock<Vec<usize>>,
     which: impl Fn(&[u8]) -> bool,
 ) -> Result<()> {
-    let what = |source| RelayError::Os {
+    let what = |source| DriverError::Os {
         what: format!("turn segmentation offloads of {interface} off"),
         source,
     };

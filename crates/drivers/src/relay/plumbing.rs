@@ -12,9 +12,10 @@ use constel_host::netns::NetNs;
 use constel_link::PortId;
 
 use super::decoy;
-use super::error::{RelayError, Result};
-use super::layout::{DECOY, FIRST_PORT, FIRST_UPLINK, SHARD_PORTS};
+use super::layout::{DECOY, FIRST_UPLINK, SHARD_PORTS};
 use super::object::{Loaded, Program};
+use crate::error::{DriverError, Result};
+use crate::ports::FIRST_PORT;
 use crate::quiet::be_silent;
 
 /// The end AF_XDP sends on.
@@ -41,7 +42,7 @@ impl Plumbing {
         let shards = ports.div_ceil(SHARD_PORTS) as usize;
         let mut all = NetNs::create_many(shards + 2, None)?;
         for ns in &all {
-            ns.run(be_silent)?.map_err(|source| RelayError::Os {
+            ns.run(be_silent)?.map_err(|source| DriverError::Os {
                 what: "turn IPv6 off".into(),
                 source,
             })?;

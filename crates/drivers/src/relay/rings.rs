@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use constel_link::Nanos;
 
-use super::layout::{Cpu, Desc, FIRST_PORT, FLAG_TRAIN, FRAME_MAX, SlotRef, TAG};
+use super::layout::{Cpu, Desc, FLAG_TRAIN, FRAME_MAX, SlotRef, TAG};
 use super::object::{Loaded, Sizes};
 use super::pool::Pool;
 use super::trains_in::train_of;
+use crate::ports::FIRST_PORT;
 
 /// Slots handed to each CPU's free ring are topped up in lots of this many.
 const REFILL_LOT: u32 = 32;

@@ -13,7 +13,7 @@ use std::os::fd::RawFd;
 
 use constel_link::Nanos;
 
-use super::clock::{mono_ns, thread_cpu_ns};
+use crate::clock::{mono_ns, thread_cpu_ns};
 
 /// How the thread is scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,6 @@
 
 use constel_link::{Delivery, Nanos};
 
-use super::clock::mono_ns;
 use super::layout::{ADDRESSES, FLAG_CSUM, SlotRef, TAG};
 use super::lot::{Lot, Sending};
 use super::merge::Joined;
@@ -10,6 +9,7 @@ use super::stalls::STALL_NS;
 use super::thread::Thread;
 use super::train_out::Form;
 use super::xsk::Checksum;
+use crate::clock::mono_ns;
 
 /// Frames sent before looking whether others have come in.
 const BATCH: usize = 64;

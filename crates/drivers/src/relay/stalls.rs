@@ -11,10 +11,9 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use crate::clock::{mono_ns, thread_cpu_ns};
+use crate::stats::{Stall, StallStats};
 use constel_link::Nanos;
-use serde::Serialize;
-
-use super::clock::{mono_ns, thread_cpu_ns};
 
 /// Shorter ones are not told apart from wake-ups as they usually are.
 pub(crate) const STALL_NS: Nanos = 200_000;
@@ -22,30 +21,6 @@ pub(crate) const STALL_NS: Nanos = 200_000;
 const BASE_AGE_NS: Nanos = 10_000_000;
 /// Stalls kept; older ones are only in the sums.
 const KEPT: usize = 8192;
-
-/// The relay's thread wanted to run and did not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Stall {
-    /// Since when, `CLOCK_MONOTONIC`.
-    pub from_ns: Nanos,
-    /// Until when.
-    pub to_ns: Nanos,
-    /// How much of it other tasks of this kernel held the processor, at most.
-    pub in_run_queue_ns: Nanos,
-}
-
-/// Sums over all stalls.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct StallStats {
-    /// How many, of 0.2 ms or more.
-    pub count: u64,
-    /// All together.
-    pub total_ns: Nanos,
-    /// The longest.
-    pub longest_ns: Nanos,
-    /// Of the total, what other tasks of this kernel held the processor.
-    pub in_run_queue_ns: Nanos,
-}
 
 /// The thread's own book about when it ran.
 #[derive(Debug)]

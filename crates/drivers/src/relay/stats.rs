@@ -3,7 +3,8 @@
 use constel_link::{Nanos, Quantiles, Totals};
 use serde::Serialize;
 
-use super::stalls::StallStats;
+use crate::DriverKind;
+use crate::stats::{BACKLOG, PlaneStats, StallStats};
 
 /// Frames lost by the emulator itself, by cause. All zero in a sound run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -44,17 +45,6 @@ impl UnintendedDrops {
             + self.no_buffer
             + self.trunk
     }
-}
-
-/// How late the frames of a class of edges were.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ClassLateness {
-    /// The class, by [`super::RelayHandle::classify`].
-    pub class: String,
-    /// Actual minus due time.
-    pub lateness: Quantiles,
-    /// Without the time in which the machine kept the relay's thread from running.
-    pub own_lateness: Quantiles,
 }
 
 /// The relay at an instant.
@@ -109,4 +99,30 @@ pub struct RelayStats {
     pub updates: u64,
     /// Longest time one update took.
     pub longest_update_ns: Nanos,
+}
+
+impl From<RelayStats> for PlaneStats {
+    fn from(stats: RelayStats) -> PlaneStats {
+        let lost = &stats.unintended;
+        PlaneStats {
+            driver: DriverKind::Relay,
+            totals: stats.totals,
+            unintended: vec![
+                ("pool", lost.pool),
+                ("share", lost.share),
+                ("ring", lost.ring),
+                ("gso", lost.gso),
+                ("size", lost.size),
+                ("error", lost.error),
+                ("no_buffer", lost.no_buffer),
+                ("trunk", lost.trunk),
+                (BACKLOG, lost.backlog),
+            ],
+            lateness: stats.lateness,
+            own_lateness: stats.own_lateness,
+            stalls: stats.stalls,
+            early: stats.early,
+            detail: serde_json::to_value(stats).unwrap_or_default(),
+        }
+    }
 }

@@ -7,13 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
 
 use constel_link::{
-    CheckedEffects, CheckedUpdate, EdgeStats, EdgeTable, Effects, Histogram, Nanos, PortId,
-    UpdateError,
+    CheckedEffects, CheckedUpdate, EdgeStats, EdgeTable, Histogram, Nanos, PortId, UpdateError,
 };
 
 use super::awake::Awake;
-use super::clock::{mono_ns, thread_cpu_ns};
-use super::handle::Applied;
 use super::layout::SlotRef;
 use super::lot::Lot;
 use super::object::Loaded;
@@ -21,10 +18,13 @@ use super::pool::Pool;
 use super::rehearsal::{self, Rehearsal};
 use super::rings::Rings;
 use super::sched::{Plan, Waiting};
-use super::stalls::{Stall, Stalls};
-use super::stats::{ClassLateness, RelayStats};
+use super::stalls::Stalls;
+use super::stats::RelayStats;
 use super::train_out::TrainsOut;
 use super::xsk::Xsk;
+use crate::clock::{mono_ns, thread_cpu_ns};
+use crate::stats::{ClassLateness, Stall};
+use crate::update::{Applied, KnownEffects};
 
 /// Frames taken in before looking whether others are due.
 const INTAKE: usize = 64;
@@ -60,15 +60,6 @@ pub(crate) enum Command {
     Classify(Vec<String>, Vec<u8>),
     Classes(SyncSender<Vec<ClassLateness>>),
     ClearLateness,
-}
-
-/// What holds for an edge, and what of it is its own.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct KnownEffects {
-    /// In force, its port's included.
-    pub in_force: Effects,
-    /// Set for this edge alone.
-    pub own: Effects,
 }
 
 pub(super) struct Scheduled {

@@ -3,10 +3,10 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use super::error::{RelayError, Result};
 use super::layout::{ADDRESSES, PIECES_MAX, TAG};
 use super::trains::TCP_CHECK;
 use super::xsk::set;
+use crate::error::{DriverError, Result};
 
 const PACKET_VNET_HDR: i32 = 15;
 const PACKET_QDISC_BYPASS: i32 = 20;
@@ -30,7 +30,7 @@ impl TrainsOut {
         // SAFETY: plain system call; the result is checked.
         let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
         if fd < 0 {
-            return Err(RelayError::last_os("open a packet socket"));
+            return Err(DriverError::last_os("open a packet socket"));
         }
         // SAFETY: a fresh descriptor that nobody else owns.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
@@ -69,7 +69,7 @@ impl TrainsOut {
             )
         };
         if result < 0 {
-            return Err(RelayError::last_os("bind a packet socket to the trunk"));
+            return Err(DriverError::last_os("bind a packet socket to the trunk"));
         }
         Ok(TrainsOut { fd })
     }

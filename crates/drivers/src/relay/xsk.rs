@@ -12,9 +12,9 @@ use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::error::{RelayError, Result};
 use super::layout::{SLOT_BYTES, SLOT_SHIFT};
 use super::mapped::Mapped;
+use crate::error::{DriverError, Result};
 
 /// Descriptors in the TX ring; far more than a batch.
 const TX_RING: u32 = 2048;
@@ -110,7 +110,7 @@ impl Xsk {
         // SAFETY: plain system call; the result is checked.
         let fd = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
         if fd < 0 {
-            return Err(RelayError::last_os("open an AF_XDP socket"));
+            return Err(DriverError::last_os("open an AF_XDP socket"));
         }
         // SAFETY: a fresh descriptor that nobody else owns.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
@@ -159,7 +159,7 @@ impl Xsk {
             &TX_BUDGET,
         ) {
             // A kernel that sends 32 frames a call, whatever is asked for, is asked more often.
-            Err(RelayError::Os { source, .. })
+            Err(DriverError::Os { source, .. })
                 if source.raw_os_error() == Some(libc::ENOPROTOOPT) => {}
             result => result?,
         }
@@ -186,7 +186,7 @@ impl Xsk {
             )
         };
         if result < 0 {
-            return Err(RelayError::last_os("ask for the AF_XDP ring layout"));
+            return Err(DriverError::last_os("ask for the AF_XDP ring layout"));
         }
         let size = TX_RING as usize * size_of::<libc::xdp_desc>();
         let tx = Ring::new("TX ring", &fd, &at.tx, size, libc::XDP_PGOFF_TX_RING as u64)?;
@@ -208,7 +208,7 @@ impl Xsk {
             )
         };
         if result < 0 {
-            return Err(RelayError::last_os("bind the AF_XDP socket to the trunk"));
+            return Err(DriverError::last_os("bind the AF_XDP socket to the trunk"));
         }
         Ok(Xsk {
             fd,
@@ -397,7 +397,7 @@ pub(super) fn set<T>(fd: &OwnedFd, what: &str, level: i32, option: i32, value: &
         )
     };
     if result < 0 {
-        Err(RelayError::last_os(what))
+        Err(DriverError::last_os(what))
     } else {
         Ok(())
     }

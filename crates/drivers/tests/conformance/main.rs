@@ -20,8 +20,7 @@ use std::num::NonZeroU64;
 use std::thread;
 use std::time::Duration;
 
-use constel_drivers::relay::mono_ns;
-use constel_drivers::{DriverError, DriverKind};
+use constel_drivers::{DriverError, DriverKind, mono_ns};
 use constel_link::{
     ChangeError, Delay, Discipline, Edge, EdgeUpdate, Effects, EffectsChange, Impairment, Jitter,
     JitterLaw, Loss, PortId, QueueLimit, mac_of, packet,

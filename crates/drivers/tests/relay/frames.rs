@@ -1,6 +1,7 @@
 //! Frames of all kinds arrive as they were sent, after the delay.
 
 use super::*;
+use constel_drivers::Links;
 
 #[test]
 fn ipv4_and_ipv6_take_the_delay_and_arp_as_well() {
@@ -15,7 +16,7 @@ fn ipv4_and_ipv6_take_the_delay_and_arp_as_well() {
         let known = one_way(&lab, 0, 1, ip, 100);
         assert!((5 * MS..7 * MS).contains(&known), "{known}");
     }
-    let stats = lab.handle.snapshot().unwrap();
+    let stats = lab.handle.relay_stats().unwrap();
     assert_eq!((stats.early, stats.unintended.total()), (0, 0), "{stats:?}");
     assert!(stats.lateness.count >= 8);
 }
@@ -33,10 +34,10 @@ fn lone_frames_are_rehearsed_unseen() {
     eventually("a rehearsal comes to its end", || {
         sender.send(&lone);
         thread::sleep(Duration::from_millis(10));
-        (lab.handle.snapshot().unwrap().rehearsals > 0).then_some(())
+        (lab.handle.relay_stats().unwrap().rehearsals > 0).then_some(())
     });
     let stats = eventually("all is delivered", || {
-        let stats = lab.handle.snapshot().unwrap();
+        let stats = lab.handle.relay_stats().unwrap();
         (stats.totals.held == 0 && stats.unintended.backlog == 0).then_some(stats)
     });
     let c = stats.totals.counters;
@@ -67,7 +68,7 @@ fn full_mtu_and_fragments() {
     );
     one_way(&lab, 0, 1, |n| v6(n).into(), 1452);
     one_way(&lab, 0, 1, |n| v4(n).into(), 2000);
-    assert_eq!(lab.handle.snapshot().unwrap().unintended.total(), 0);
+    assert_eq!(lab.handle.relay_stats().unwrap().unintended.total(), 0);
 }
 
 #[test]
@@ -179,5 +180,5 @@ fn many_frames_at_a_thousand_per_second_are_never_early() {
         median < 1_000_000,
         "{median} ns late in the median: this machine is overloaded"
     );
-    assert_eq!(lab.handle.snapshot().unwrap().early, 0);
+    assert_eq!(lab.handle.relay_stats().unwrap().early, 0);
 }

@@ -19,7 +19,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use constel_drivers::relay::{Relay, RelayConfig, RelayError, mono_ns};
+use constel_drivers::relay::{Relay, RelayConfig};
+use constel_drivers::{DriverError, mono_ns};
 use constel_host::netlink::{Batch, Socket};
 use constel_link::{
     ChangeError, EdgeUpdate, Effects, EffectsChange, Impairment, Loss, LossLaw, PortId, QueueLimit,
@@ -36,7 +37,7 @@ const ODD: u16 = 0x88b5;
 /// neither held nor free.
 fn every_slot_comes_back(lab: &Lab, slots: usize) {
     eventually("every slot is free", || {
-        let stats = lab.handle.snapshot().unwrap();
+        let stats = lab.handle.relay_stats().unwrap();
         (stats.totals.held == 0 && stats.free_slots == slots).then_some(())
     });
 }

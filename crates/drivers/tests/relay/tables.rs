@@ -1,6 +1,7 @@
 //! Ports, edges and updates of the table.
 
 use super::*;
+use constel_drivers::{Links, Plane};
 
 #[test]
 fn two_shards() {
@@ -48,7 +49,7 @@ fn a_port_with_several_edges() {
         })
         .collect();
     assert_eq!(got, [vec![2], vec![1, 2], vec![]]);
-    let stats = lab.handle.snapshot().unwrap();
+    let stats = lab.handle.relay_stats().unwrap();
     assert!(
         stats.totals.dropped_no_edge >= 2,
         "two of ours, and perhaps the nodes' own"
@@ -65,7 +66,7 @@ fn without_an_edge_nothing_arrives() {
         sender.send(&frame(to, mac_of(PortId(0)), ODD, &[1; 50]));
     }
     assert_eq!(receiver.next(), None);
-    assert!(lab.handle.snapshot().unwrap().totals.dropped_no_edge >= 2);
+    assert!(lab.handle.relay_stats().unwrap().totals.dropped_no_edge >= 2);
     // One direction only: the other stays shut.
     lab.apply(vec![set(1, 0, Impairment::delay_only(MS))]);
     sender.send(&frame(BROADCAST, mac_of(PortId(0)), ODD, &[1; 50]));
@@ -182,7 +183,7 @@ fn bad_updates_change_nothing() {
     lab.apply(link(0, 1, MS));
     let changes = vec![remove(0, 1), set(0, 9, Impairment::delay_only(1))];
     let error = lab.handle.apply(EdgeUpdate { changes }, None).unwrap_err();
-    let RelayError::Update(error) = error else {
+    let DriverError::Update(error) = error else {
         panic!("{error}")
     };
     assert!(matches!(
@@ -205,13 +206,16 @@ fn bad_updates_change_nothing() {
     assert!(error.to_string().contains("does not exist"), "{error}");
     assert_eq!(lab.handle.all_edges().unwrap(), []);
     lab.handle.stop();
-    assert!(matches!(lab.handle.snapshot(), Err(RelayError::Stopped)));
+    assert!(matches!(
+        lab.handle.relay_stats(),
+        Err(DriverError::Stopped)
+    ));
     let update = EdgeUpdate {
         changes: link(0, 1, MS),
     };
     assert!(matches!(
         lab.handle.apply(update, None),
-        Err(RelayError::Stopped)
+        Err(DriverError::Stopped)
     ));
 }
 
@@ -221,7 +225,7 @@ fn configuration_that_cannot_be() {
     let slots = |slots| RelayConfig { slots, ..ports(1) };
     for bad in [ports(0), ports(65_537), slots(0), slots(1000), slots(3000)] {
         let error = Relay::new(bad.clone()).unwrap_err();
-        assert!(matches!(error, RelayError::Config(_)), "{bad:?}: {error}");
+        assert!(matches!(error, DriverError::Config(_)), "{bad:?}: {error}");
     }
 }
 

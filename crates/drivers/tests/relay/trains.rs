@@ -1,6 +1,7 @@
 //! TCP, and super-frames: whole, cut up, refused.
 
 use super::*;
+use constel_drivers::{Links, Plane};
 
 /// A super-frame inside of a VLAN of the node's own is cut up, and each frame has the tag.
 #[test]
@@ -41,7 +42,7 @@ fn a_tagged_train_is_cut_up() {
         }
     }
     assert_eq!(got, payload);
-    let stats = lab.handle.snapshot().unwrap();
+    let stats = lab.handle.relay_stats().unwrap();
     assert_eq!(stats.unintended.total(), 0, "{:?}", stats.unintended);
 }
 
@@ -95,7 +96,7 @@ fn tcp_bulk_transfer_has_good_checksums() {
     tcp_bulk(&lab, |n| v6(n).into(), 30_000_000);
     let errors = lab.nodes[1].run(|| snmp("Tcp", "InCsumErrors") + snmp("Tcp", "InErrs"));
     assert_eq!(errors, 0);
-    let stats = lab.handle.snapshot().unwrap();
+    let stats = lab.handle.relay_stats().unwrap();
     assert_eq!(stats.unintended.total(), 0, "{:?}", stats.unintended);
     // Nothing here acts on single frames: they pass by the dozen.
     assert!(stats.delivered < 20_000, "{}", stats.delivered);
@@ -133,7 +134,7 @@ fn trains_are_cut_up_where_an_edge_acts_on_frames() {
         assert!(frames >= 2 * bytes / 1448, "{frames} single frames");
         let mean = stats.counters.offered_bytes as usize / frames;
         assert!(mean <= 1514, "{mean} bytes");
-        let all = lab.handle.snapshot().unwrap();
+        let all = lab.handle.relay_stats().unwrap();
         assert_eq!(all.unintended.total(), 0, "{:?}", all.unintended);
         every_slot_comes_back(&lab, 16_384);
     }
@@ -161,7 +162,7 @@ fn frames_due_together_are_joined() {
         tcp_bulk(&lab, |n| v6(n).into(), bytes);
         let errors = lab.nodes[1].run(|| snmp("Tcp", "InCsumErrors") + snmp("Tcp", "InErrs"));
         assert_eq!(errors, 0);
-        let stats = lab.handle.snapshot().unwrap();
+        let stats = lab.handle.relay_stats().unwrap();
         let frames = stats.totals.counters.delivered;
         assert!(frames >= 2 * bytes as u64 / 1448, "{frames} single frames");
         if merge {
@@ -216,6 +217,6 @@ fn super_frames_are_counted_not_silent() {
     set_option(&sender, libc::SOL_UDP, libc::UDP_SEGMENT, 1000i32);
     sender.send_to(&[0; 10_000], (v4(2), 7003)).unwrap();
     eventually("a super-frame is dropped and counted", || {
-        (lab.handle.snapshot().unwrap().unintended.gso > 0).then_some(())
+        (lab.handle.relay_stats().unwrap().unintended.gso > 0).then_some(())
     });
 }

@@ -14,8 +14,9 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
 use constel_drivers::relay::{
-    Relay, RelayConfig, RelayHandle, host_ifindex, send_single_frames, send_tcp_trains,
+    Relay, RelayConfig, RelayHandle, send_single_frames, send_tcp_trains,
 };
+use constel_drivers::{Links, Plane, host_ifindex};
 use constel_host::netlink::{AddressSpec, Batch, IpPrefix, LinkChange, Mac, Socket, VethEnd};
 use constel_host::netns::NetNs;
 use constel_link::{EdgeChange, EdgeUpdate, Impairment, PortId, mac_of};
@@ -171,7 +172,7 @@ impl Lab {
                 node
             })
             .collect();
-        let handle = relay.start().unwrap();
+        let handle = relay.start_relay().unwrap();
         Lab {
             relay,
             handle,

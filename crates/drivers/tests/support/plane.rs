@@ -4,12 +4,13 @@
     reason = "a module of several programs; each uses its own part"
 )]
 
-use constel_drivers::relay::{Stall, mono_ns, send_single_frames};
-use constel_drivers::{DriverKind, LinkHandle, LinkPlane, PlaneConfig};
+use constel_drivers::relay::send_single_frames;
+use constel_drivers::{DriverKind, Links, Plane, PlaneConfig, Stall, make_plane, mono_ns};
 use constel_host::netlink::{Batch, Socket};
 use constel_link::{EdgeChange, EdgeUpdate, PortId};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 
 use super::{ETH0, Node, real_ns};
 
@@ -18,10 +19,10 @@ pub(crate) const SEED: u64 = 7;
 
 /// Nodes 1, 2, ... whose only ports are 0, 1, ...
 pub(crate) struct PlaneLab {
-    pub(crate) handle: LinkHandle,
+    pub(crate) handle: Arc<dyn Links>,
     pub(crate) nodes: Vec<Node>,
     /// Held: the ports go with it.
-    _plane: LinkPlane,
+    _plane: Box<dyn Plane>,
 }
 
 impl PlaneLab {
@@ -46,7 +47,7 @@ impl PlaneLab {
     }
 
     fn build(kind: DriverKind, nodes: u32, silent: bool) -> PlaneLab {
-        let plane = LinkPlane::new(kind, &PlaneConfig::new("test", nodes, SEED)).unwrap();
+        let plane = make_plane(kind, &PlaneConfig::new("test", nodes, SEED)).unwrap();
         let nodes: Vec<Node> = (0..nodes)
             .map(|port| {
                 let node = Node::new();
@@ -56,7 +57,7 @@ impl PlaneLab {
                         std::fs::write(path, "1").unwrap();
                     });
                 }
-                plug(&plane, &node, PortId(port));
+                plug(plane.as_ref(), &node, PortId(port));
                 node
             })
             .collect();
@@ -116,7 +117,7 @@ impl Sent {
     }
 }
 
-fn plug(plane: &LinkPlane, node: &Node, port: PortId) {
+fn plug(plane: &dyn Plane, node: &Node, port: PortId) {
     let mut batch = Batch::new();
     let name = node.veth(&mut batch, port, 0);
     let mut socket = Socket::open_in(plane.shard_ns(port).unwrap()).unwrap();
@@ -127,7 +128,7 @@ fn plug(plane: &LinkPlane, node: &Node, port: PortId) {
 
 /// Ports of one node, `eth<port>` with an index that follows from the port's, up, none of which sends anything of its
 /// own.
-pub(crate) fn plug_ports(plane: &LinkPlane, node: &Node, ports: &[PortId]) {
+pub(crate) fn plug_ports(plane: &dyn Plane, node: &Node, ports: &[PortId]) {
     node.run(|| std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").unwrap());
     for of_shard in ports.chunk_by(|a, b| {
         let shard = |port: &PortId| plane.shard_ns(*port).unwrap().fd().as_raw_fd();

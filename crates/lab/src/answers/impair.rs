@@ -1,7 +1,7 @@
 //! Effects of links: those that the scenario gives to a kind of link, and those put on one link of the
 //! running lab by hand, which lie on top of each step's edges until they are reset.
 
-use constel_drivers::LinkHandle;
+use constel_drivers::Links;
 use constel_link::{Effects, EffectsChange, PortId};
 use constel_topology::{NodeId, Snapshot};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use constel_plan::Blueprint;
 /// When the link plane refuses.
 pub(crate) fn put_profiles(
     blueprint: &Blueprint,
-    relay: &LinkHandle,
+    relay: &dyn Links,
     zero_ns: u64,
 ) -> Result<(), EngineError> {
     let numbered = (1..).zip(blueprint.lab.profiles.iter());
@@ -64,7 +64,7 @@ pub(crate) fn ends(
 /// but have effects of their own.
 fn edges_between(
     blueprint: &Blueprint,
-    relay: &LinkHandle,
+    relay: &dyn Links,
     snapshot: &Snapshot,
     (a, b): (NodeId, NodeId),
 ) -> Result<Vec<(PortId, PortId, Effects)>, String> {
@@ -90,7 +90,7 @@ fn edges_between(
 /// When there is no such link, or a value cannot be: nothing was changed.
 pub(crate) fn set(
     blueprint: &Blueprint,
-    (relay, by_hand): (&LinkHandle, &Failed),
+    (relay, by_hand): (&dyn Links, &Failed),
     snapshot: &Snapshot,
     ends: (NodeId, NodeId),
     effects: Value,

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 
 use constel_api::LabView;
-use constel_drivers::LinkHandle;
+use constel_drivers::Links;
 use constel_link::{PortId, RateLaw};
 use constel_observe::detail;
 use constel_observe::events::{Event, EventLog};
@@ -24,7 +24,7 @@ use constel_plan::Blueprint;
 #[derive(Default)]
 pub(crate) struct Live {
     pub(crate) kernels: Option<Arc<Kernels>>,
-    pub(crate) relay: Option<Arc<LinkHandle>>,
+    pub(crate) relay: Option<Arc<dyn Links>>,
     pub(crate) snapshot: Option<Arc<Snapshot>>,
     pub(crate) state: &'static str,
     pub(crate) scenario: String,

@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Instant;
 
-use constel_drivers::{DriverKind, LinkHandle, LinkPlane, PlaneConfig};
+use constel_drivers::{DriverKind, Links, Plane, PlaneConfig, make_plane};
 use constel_host::claim::Claim;
 use constel_host::globals::Globals;
 use constel_host::rcu::Expedited;
@@ -33,12 +33,12 @@ pub(crate) struct Fabric {
     pub(crate) blueprint: Arc<Blueprint>,
     /// The nodes and their kernels.
     pub(crate) kernels: Arc<Kernels>,
-    pub(crate) plane: LinkPlane,
-    pub(crate) handle: Arc<LinkHandle>,
+    pub(crate) plane: Box<dyn Plane>,
+    pub(crate) handle: Arc<dyn Links>,
     pub(crate) launcher: Arc<Launcher>,
     pub(crate) memory_per_node_bytes: u64,
     pub(crate) nodes_s: f64,
-    /// Of [`LinkPlane::lost_before_capture`], what was lost before there were edges.
+    /// Of [`Plane::lost_before_capture`], what was lost before there were edges.
     pub(crate) lost_before_start: u64,
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn fabric(
             seed,
         )
     };
-    let plane = LinkPlane::new(driver, &config)?;
+    let plane = make_plane(driver, &config)?;
     stage.end("");
 
     let settings = node_settings(&blueprint.lab.scenario);
@@ -93,8 +93,8 @@ pub(crate) fn fabric(
     let stage = Stage::begin(progress, "nodes and ports", layout.nodes().len() as u64);
     let before = memory_bytes("MemAvailable:");
     let veths = VethPorts {
-        plane: &plane,
-        super_frames: carries_trains(&plane, &blueprint.lab.scenario),
+        plane: plane.as_ref(),
+        super_frames: carries_trains(plane.as_ref(), &blueprint.lab.scenario),
         forwarding: forwarding.clone(),
     };
     let builder = Builder {
@@ -118,7 +118,7 @@ pub(crate) fn fabric(
         .map_or(0, |(before, after)| before.saturating_sub(after));
 
     let lost_before_start = plane.lost_before_capture()?;
-    let handle = Arc::new(plane.start()?);
+    let handle = plane.start()?;
     let classes = layout.edge_classes();
     let class_of = |port: &Port| classes.iter().position(|class| *class == port.class);
     let of_ports = layout
@@ -128,7 +128,7 @@ pub(crate) fn fabric(
     let names = classes.iter().map(|class| class.name.into()).collect();
     handle.classify(names, of_ports.collect())?;
     // Until the clock starts, laws of time run from here.
-    impair::put_profiles(&blueprint, &handle, mono_ns())?;
+    impair::put_profiles(&blueprint, handle.as_ref(), mono_ns())?;
     let launcher = Arc::new(Launcher {
         lab: claim.lab().to_string(),
         lab_dir: claim.dir().to_owned(),

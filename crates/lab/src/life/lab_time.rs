@@ -370,7 +370,7 @@ impl Run<'_> {
         }
         for (row, after_ns, before) in over {
             let control = match &before {
-                Some(before) => changes::since(&self.fabric.handle, before)?,
+                Some(before) => changes::since(self.fabric.handle.as_ref(), before)?,
                 None => None,
             };
             let rows = (&mut seen.handovers, &mut seen.changes);
@@ -412,7 +412,7 @@ impl Run<'_> {
         if daemons.count() == 0 {
             return Ok(None);
         }
-        changes::baseline(&self.fabric.handle).map(Some)
+        changes::baseline(self.fabric.handle.as_ref()).map(Some)
     }
 
     /// How long routes must stand after a daemon's death.

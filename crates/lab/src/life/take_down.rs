@@ -68,7 +68,7 @@ pub(crate) fn take_down(
         node.end_connections()?;
     }
     let veths = VethPorts {
-        plane: &plane,
+        plane: plane.as_ref(),
         super_frames: false,
         forwarding: None,
     };

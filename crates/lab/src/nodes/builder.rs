@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
-use constel_drivers::LinkPlane;
+use constel_drivers::{DriverKind, Plane};
 use constel_host::netlink::Batch;
 use constel_link::PortId;
 use constel_plan::Blueprint;
@@ -40,7 +40,7 @@ const TRAIN_RATE_BPS: u64 = 26_000_000_000;
 
 /// Whether nodes may send TCP's super-frames, which the relay carries whole over links that are fast and do nothing
 /// to single frames. If some are slow, cutting them up is better left to the kernels of the nodes.
-pub(crate) fn carries_trains(plane: &LinkPlane, scenario: &Scenario) -> bool {
+pub(crate) fn carries_trains(plane: &dyn Plane, scenario: &Scenario) -> bool {
     let lasers = scenario.constellations.iter().filter_map(|c| match &c.isl {
         Isl::None => None,
         Isl::PlusGrid(grid) => Some(&grid.link),
@@ -53,7 +53,7 @@ pub(crate) fn carries_trains(plane: &LinkPlane, scenario: &Scenario) -> bool {
     let cables = scenario.cables.iter().map(|c| &c.link);
     let radio = ground.map(|gsl| &gsl.link);
     let mut links = lasers.chain(radio).chain(across).chain(cables);
-    matches!(plane, LinkPlane::Relay(_))
+    plane.kind() == DriverKind::Relay
         && links.all(|link| {
             link.rate.bps() >= TRAIN_RATE_BPS && link.loss.get() == 0.0 && link.effects.is_empty()
         })

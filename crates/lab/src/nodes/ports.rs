@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use constel_drivers::forward::Forwarder;
 use constel_drivers::relay::{send_single_frames, send_tcp_trains};
-use constel_drivers::{DriverError, LinkPlane};
+use constel_drivers::{Plane, host_ifindex};
 use constel_host::netlink::{Batch, Mac, Socket, VethEnd};
 use constel_link::PortId;
 use constel_plan::{Blueprint, node_ifindex};
@@ -68,7 +68,7 @@ pub(crate) trait PortHand {
 
 /// Ports of a kernel.
 pub(crate) struct VethPorts<'a> {
-    pub(crate) plane: &'a LinkPlane,
+    pub(crate) plane: &'a dyn Plane,
     /// Nodes send TCP's super-frames.
     pub(crate) super_frames: bool,
     /// Packets in transit go by a map.
@@ -91,7 +91,7 @@ impl PortMaker for VethPorts<'_> {
             } else {
                 send_single_frames(port.name())
             };
-            set.map_err(DriverError::from)?;
+            set?;
             if let Some(forwarding) = &self.forwarding {
                 forwarding.attach(port)?;
             }
@@ -114,7 +114,7 @@ impl PortMaker for VethPorts<'_> {
             }
         }
         let end = u32::try_from(ports.len()).unwrap_or(u32::MAX);
-        let host_ends = LinkPlane::host_ifindex(PortId(0))..LinkPlane::host_ifindex(PortId(end));
+        let host_ends = host_ifindex(PortId(0))..host_ifindex(PortId(end));
         let end = Instant::now() + REMOVED_WITHIN;
         for socket in shards.values_mut() {
             let mut pause = Duration::from_millis(1);
@@ -160,7 +160,7 @@ impl PortHand for VethHand<'_> {
         let host_name = format!("h{}", port.id.0);
         let ours = VethEnd {
             name: &host_name,
-            ifindex: Some(LinkPlane::host_ifindex(port.id)),
+            ifindex: Some(host_ifindex(port.id)),
             mtu: Some(MTU_BYTES),
             up: true,
             ..VethEnd::default()

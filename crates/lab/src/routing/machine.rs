@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use constel_drivers::{LinkHandle, PendingUpdate};
+use constel_drivers::{Links, PendingUpdate};
 use constel_link::{EdgeChange, EdgeUpdate};
 use constel_plan::{
     Adjacency, Applier, EdgesApplied, RouteRow, RoutesApplied, RoutesPlan, at_clock,
@@ -16,14 +16,14 @@ use crate::nodes::kernels::Kernels;
 /// Makes this machine's kernels equal a plan.
 pub(crate) struct Machine {
     kernels: Arc<Kernels>,
-    links: Arc<LinkHandle>,
+    links: Arc<dyn Links>,
     /// Lab time zero by the machine's clock; 0 until lab time runs.
     zero_ns: u64,
 }
 
 impl Machine {
     /// Lab time stands still.
-    pub(crate) fn new(kernels: Arc<Kernels>, links: Arc<LinkHandle>) -> Self {
+    pub(crate) fn new(kernels: Arc<Kernels>, links: Arc<dyn Links>) -> Self {
         Self {
             kernels,
             links,
@@ -47,7 +47,7 @@ impl Applier for Machine {
         let pending = self.submit_edges(glide, Some(0))?;
         self.edges_applied(pending)?;
         // Laws of time begin with lab time.
-        impair::put_profiles(&self.kernels.blueprint, &self.links, zero_ns)
+        impair::put_profiles(&self.kernels.blueprint, self.links.as_ref(), zero_ns)
     }
 
     fn submit_edges(

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use constel_drivers::LinkHandle;
+use constel_drivers::Links;
 use constel_link::PortId;
 use constel_topology::{Broken, Layout, Snapshot};
 
@@ -18,7 +18,7 @@ pub(crate) type Baseline = Arc<BTreeMap<(PortId, PortId), (u64, u64)>>;
 ///
 /// # Errors
 /// When the link plane has stopped.
-pub(crate) fn baseline(plane: &LinkHandle) -> Result<Baseline, EngineError> {
+pub(crate) fn baseline(plane: &dyn Links) -> Result<Baseline, EngineError> {
     let edges = plane.all_edges()?;
     Ok(Arc::new(
         edges
@@ -33,7 +33,7 @@ pub(crate) fn baseline(plane: &LinkHandle) -> Result<Baseline, EngineError> {
 
 /// What was offered to the edges that there are now, since `before`.
 pub(crate) fn since(
-    plane: &LinkHandle,
+    plane: &dyn Links,
     before: &Baseline,
 ) -> Result<Option<ControlRow>, EngineError> {
     let now = baseline(plane)?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use constel_drivers::relay::ClassLateness;
+use constel_drivers::ClassLateness;
 use constel_observe::flows::{Outcome, Rtt};
 use constel_observe::quantiles::Quantiles;
 use constel_observe::verdict::{Bounds, Fidelity, Verdict};

@@ -1,0 +1,32 @@
+//! What a link plane is made for.
+
+use constel_link::Nanos;
+
+/// What a link plane is made for.
+#[derive(Clone, Debug)]
+pub struct PlaneConfig {
+    /// The lab, for the name of the driver's thread.
+    pub lab: String,
+    /// Ports there can be: 1 to 65,536, numbered from 0.
+    pub ports: u32,
+    /// Edges there can be at a time, for drivers that keep them in memory of a fixed size.
+    pub edges: u32,
+    /// Decides all random draws of all edges.
+    pub seed: u64,
+    /// Frames leave at whole multiples of this; 0: each at its own time. Only [`crate::relay`] knows it.
+    pub grain_ns: Nanos,
+}
+
+impl PlaneConfig {
+    /// For so many ports, with room for 32 edges a port, 65,536 at least.
+    #[must_use]
+    pub fn new(lab: impl Into<String>, ports: u32, seed: u64) -> PlaneConfig {
+        PlaneConfig {
+            lab: lab.into(),
+            ports,
+            edges: ports.saturating_mul(32).clamp(65_536, 1 << 22),
+            seed,
+            grain_ns: 0,
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The plane of a driver whose edges are in the kernel: one namespace for all host ends, and one thread.
+
+use std::fmt;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex};
+
+use constel_host::netlink::{Batch, Socket};
+use constel_host::netns::NetNs;
+use constel_link::PortId;
+
+use crate::DriverKind;
+use crate::config::PlaneConfig;
+use crate::error::{DriverError, Result, check_port};
+use crate::quiet::lost_before_capture;
+use crate::traits::{Links, Plane};
+use crate::worker::{Backend, WorkerHandle};
+
+/// What such a driver has of its own.
+pub(crate) trait InKernel: fmt::Debug + Send + Sync {
+    /// Which driver it is.
+    const KIND: DriverKind;
+    /// What its thread works with.
+    type Backend: Backend;
+
+    /// The requests that take a port's host end into the plane.
+    fn attach(&self, port: PortId, batch: &mut Batch) -> Result<()>;
+
+    /// Asked for once. `ns` is the plane's namespace.
+    fn backend(&self, ns: NetNs) -> Result<Self::Backend>;
+}
+
+/// A driver in its namespace.
+#[derive(Debug)]
+pub(crate) struct KernelPlane<D> {
+    config: PlaneConfig,
+    ns: NetNs,
+    driver: D,
+    started: Mutex<bool>,
+}
+
+impl<D: InKernel> KernelPlane<D> {
+    /// `driver` has made what it needs in `ns`, where the host ends are to stand.
+    pub(crate) fn new(config: &PlaneConfig, ns: NetNs, driver: D) -> KernelPlane<D> {
+        KernelPlane {
+            config: config.clone(),
+            ns,
+            driver,
+            started: Mutex::new(false),
+        }
+    }
+}
+
+impl<D: InKernel> Plane for KernelPlane<D> {
+    fn kind(&self) -> DriverKind {
+        D::KIND
+    }
+
+    fn shard_ns(&self, port: PortId) -> Result<&NetNs> {
+        check_port(port, self.config.ports)?;
+        Ok(&self.ns)
+    }
+
+    fn attach(&self, ports: &[PortId]) -> Result<()> {
+        let mut batch = Batch::new();
+        for &port in ports {
+            check_port(port, self.config.ports)?;
+            self.driver.attach(port, &mut batch)?;
+        }
+        Ok(Socket::open_in(&self.ns)?.send(&mut batch)?)
+    }
+
+    fn start(&self) -> Result<Arc<dyn Links>> {
+        let mut started = self.started.lock().map_err(|_| DriverError::Stopped)?;
+        if std::mem::replace(&mut *started, true) {
+            return Err(DriverError::Started);
+        }
+        let backend = self.driver.backend(self.ns.try_clone()?)?;
+        let (lab, ports) = (&self.config.lab, self.config.ports);
+        Ok(Arc::new(WorkerHandle::start(D::KIND, lab, ports, backend)?))
+    }
+
+    fn lost_before_capture(&self) -> Result<u64> {
+        self.ns.run(lost_before_capture)?
+    }
+
+    fn namespaces(&self) -> Vec<BorrowedFd<'_>> {
+        vec![self.ns.fd()]
+    }
+}

@@ -1,0 +1,165 @@
+//! What every link driver offers: [`Plane`] before it runs, [`Links`] while it does.
+
+use std::fmt;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use constel_host::netns::NetNs;
+use constel_link::{EdgeStats, EdgeUpdate, EffectsChange, Nanos, PortId};
+
+use crate::error::Result;
+use crate::stats::{ClassLateness, PlaneStats, Stall};
+use crate::update::{Applied, KnownEffects, PendingUpdate};
+use crate::{Capabilities, DriverKind};
+
+/// The namespaces, programs and memory of a driver.
+///
+/// Whoever makes the ports creates, for each, a veth pair whose host end is called `h<port>`, has the index
+/// [`crate::host_ifindex`], stands in the namespace [`Plane::shard_ns`] and is up; the node's end must have the address
+/// [`constel_link::mac_of`] and send no super-frames ([`crate::relay::send_single_frames`]). Then [`Plane::attach`].
+pub trait Plane: fmt::Debug + Send + Sync {
+    /// Which driver it is.
+    fn kind(&self) -> DriverKind;
+
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities {
+        self.kind().capabilities()
+    }
+
+    /// The namespace in which the host end of this port must stand.
+    ///
+    /// # Errors
+    /// When the driver was made for fewer ports, or has no namespaces.
+    fn shard_ns(&self, port: PortId) -> Result<&NetNs>;
+
+    /// Take these ports into the link plane; their host ends exist. May be called by several threads.
+    ///
+    /// # Errors
+    /// The first interface that does not exist, or what else the kernel refused.
+    fn attach(&self, ports: &[PortId]) -> Result<()>;
+
+    /// Start moving frames.
+    ///
+    /// # Errors
+    /// [`DriverError::Started`] the second time; else what the kernel refused.
+    ///
+    /// [`DriverError::Started`]: crate::DriverError::Started
+    fn start(&self) -> Result<Arc<dyn Links>>;
+
+    /// Frames that nodes have sent so far and that did not reach the driver.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    fn lost_before_capture(&self) -> Result<u64>;
+
+    /// The driver's own namespaces, for tools that look inside.
+    fn namespaces(&self) -> Vec<BorrowedFd<'_>>;
+}
+
+/// The edges of a running driver. It ends when the last who shares it lets go.
+///
+/// All methods may be called by any thread. Once it has been stopped, all of them that ask its thread give
+/// [`DriverError::Stopped`].
+///
+/// [`DriverError::Stopped`]: crate::DriverError::Stopped
+pub trait Links: fmt::Debug + Send + Sync {
+    /// Change edges in one instant (for drivers that declare `atomic_updates`): at `at_mono_ns` (`CLOCK_MONOTONIC`),
+    /// or at once when that is `None` or past. Waits until it has taken effect.
+    ///
+    /// # Errors
+    /// [`DriverError::Update`] or [`DriverError::Unsupported`] with everything wrong with it; nothing was applied.
+    ///
+    /// [`DriverError::Update`]: crate::DriverError::Update
+    /// [`DriverError::Unsupported`]: crate::DriverError::Unsupported
+    fn apply(&self, update: EdgeUpdate, at_mono_ns: Option<Nanos>) -> Result<Applied> {
+        self.submit(update, at_mono_ns)?.wait()
+    }
+
+    /// As [`Links::apply`], without waiting. Values are checked before this returns.
+    ///
+    /// # Errors
+    /// Everything wrong with the values.
+    fn submit(&self, update: EdgeUpdate, at_mono_ns: Option<Nanos>) -> Result<PendingUpdate>;
+
+    /// Change effects of ports and edges, at once. They stay whatever updates do to the edges. Returns when
+    /// (`CLOCK_MONOTONIC`): frames that arrived before went by the old ones.
+    ///
+    /// # Errors
+    /// [`DriverError::Effects`] or [`DriverError::Unsupported`] with everything wrong with them; nothing was changed.
+    ///
+    /// [`DriverError::Effects`]: crate::DriverError::Effects
+    /// [`DriverError::Unsupported`]: crate::DriverError::Unsupported
+    fn apply_effects(&self, changes: Vec<EffectsChange>) -> Result<Nanos>;
+
+    /// The effects that hold for an edge, existing or not.
+    ///
+    /// # Errors
+    /// When the driver has been stopped.
+    fn effects(&self, from: PortId, to: PortId) -> Result<KnownEffects>;
+
+    /// The driver's counters. Cheap, whatever the number of edges, for drivers that count by themselves.
+    ///
+    /// # Errors
+    /// When the driver has been stopped, or the kernel does not tell.
+    fn snapshot(&self) -> Result<PlaneStats>;
+
+    /// Frames that this port lost because it flooded and held its share of the driver's memory; `None` for drivers
+    /// that leave that to the kernel's queues. Does not disturb the driver.
+    ///
+    /// # Errors
+    /// [`DriverError::NoSuchPort`], from drivers that can tell.
+    ///
+    /// [`DriverError::NoSuchPort`]: crate::DriverError::NoSuchPort
+    fn dropped_share(&self, _port: PortId) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    /// One edge, alive or past; `None` when there never was one. Only the relay knows what is inside an edge; the
+    /// other drivers count a frame as delivered when it has its departure time.
+    ///
+    /// # Errors
+    /// When the driver has been stopped, or the kernel does not tell.
+    fn edge_stats(&self, from: PortId, to: PortId) -> Result<Option<EdgeStats>>;
+
+    /// All existing edges, sorted. Read bit by bit between frames, so not all at one instant.
+    ///
+    /// # Errors
+    /// When the driver has been stopped, or the kernel does not tell.
+    fn all_edges(&self) -> Result<Vec<EdgeStats>>;
+
+    /// Forget the lateness and the stalls recorded so far.
+    ///
+    /// # Errors
+    /// When the driver has been stopped, or the kernel does not tell.
+    fn clear_lateness(&self) -> Result<()>;
+
+    /// Keep the lateness of edges apart by class, for drivers that can: `class_of` gives the place in `names` for
+    /// every port, and with it for the edges that leave it.
+    ///
+    /// # Errors
+    /// When a port is of a class without a name, or the driver has been stopped.
+    fn classify(&self, _names: Vec<String>, _class_of: Vec<u8>) -> Result<()> {
+        Ok(())
+    }
+
+    /// The lateness by class since the start or the last [`Links::clear_lateness`]; empty for drivers that do not keep
+    /// it apart.
+    ///
+    /// # Errors
+    /// When the driver has been stopped.
+    fn lateness_by_class(&self) -> Result<Vec<ClassLateness>> {
+        Ok(Vec::new())
+    }
+
+    /// When the machine kept the driver from running since the start or the last [`Links::clear_lateness`]: the latest
+    /// 8,192 times. Empty for drivers that cannot tell.
+    ///
+    /// # Errors
+    /// When the driver has been stopped.
+    fn stalls(&self) -> Result<Vec<Stall>> {
+        Ok(Vec::new())
+    }
+
+    /// End the driver's thread and wait for it. Frames inside are gone.
+    fn stop(&self);
+}
