@@ -219,12 +219,10 @@ def idle(row):
     )
 
 
-def build(row):
-    before = json.loads((HERE / "raw/build-before.json").read_text())
-    named = {f"before ({before['commit']})": before["rows"], "now": row}
-    head = ["", "processor time, s", "time on two processors, s", *(f"`{name}`, MB" for name in row["bytes"])]
+def build(rows):
+    head = ["commit", "processor time, s", "time, s", *(f"`{name}`, MB" for name in rows[0]["bytes"])]
     return table(head, [
-        [name, number(r["cpu_s"], 0), number(r["took_s"], 0), *(number(r["bytes"][b] / 1e6, 1) for b in row["bytes"])] for name, r in named.items()
+        [r["commit"], number(r["cpu_s"], 0), number(r["took_s"], 0), *(number(size / 1e6, 1) for size in r["bytes"].values())] for r in rows
     ])
 
 
