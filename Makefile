@@ -9,7 +9,7 @@ ifneq ($(TOOLCHAIN),)
 export RUSTUP_TOOLCHAIN := $(TOOLCHAIN)
 endif
 
-.PHONY: demo test test-kernels build leotp-static lint format clippy rustdoc licences bench clean
+.PHONY: demo test test-kernels build leotp-static lint format documents clippy rustdoc licences bench clean
 
 demo: setup-run build ## set up what is missing, build, run Iridium
 	$(CONSTEL) run scenarios/iridium.yaml
@@ -28,10 +28,13 @@ leotp-static: ## one small file without libraries: target/x86_64-unknown-linux-m
 	rustup target add x86_64-unknown-linux-musl
 	CC_x86_64_unknown_linux_musl=$${CC:-gcc} $(CARGO) build --profile small -p leotp --bin leotp --target x86_64-unknown-linux-musl
 
-lint: format licences clippy rustdoc ## what .ci/run checks before the tests; changes nothing
+lint: format documents licences clippy rustdoc ## what .ci/run checks before the tests; changes nothing
 
 format:
 	$(CARGO) fmt --all --check
+
+documents: ## links lead somewhere, tables are those of their raw data
+	tools/documents
 
 licences: ## of ours, of what we depend on, and of the BPF programs
 	tools/licences/check
