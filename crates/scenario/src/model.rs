@@ -52,7 +52,7 @@ pub struct Scenario {
     pub step: TimeSpan,
     /// When lab time starts to run.
     pub clock_hold: ClockHold,
-    /// What flies, by name; at least one.
+    /// What flies, by name; may be none.
     pub constellations: Vec<Constellation>,
     /// Ground stations by name; from `stations` and from files of places. Names are unique among
     /// stations and Walker satellites.

@@ -136,6 +136,7 @@ fn every_code_has_a_case() {
         "missing-unit",
         "no-effect",
         "no-family",
+            "no-nodes",
         "no-such-protocol",
         "not-utf8",
         "one-station",

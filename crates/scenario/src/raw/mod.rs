@@ -86,7 +86,9 @@ pub struct RawScenario {
     /// When lab time starts to run.
     #[serde(default)]
     pub clock: RawClock,
-    /// What flies: constellations by name. A satellite is called `<constellation>-p<plane>-s<slot>`.
+    /// What flies: constellations by name. A satellite is called `<constellation>-p<plane>-s<slot>`. A lab may have none:
+    /// then its nodes are joined by cables alone.
+    #[serde(default)]
     pub constellations: BTreeMap<Name, RawConstellation>,
     /// Links between shells.
     #[serde(default)]

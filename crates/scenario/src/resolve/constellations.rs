@@ -25,25 +25,14 @@ pub(super) fn resolve(
     errors: &mut Diagnostics,
 ) -> Vec<Found> {
     let raw = &parsed.raw.constellations;
-    if raw.is_empty() {
-        let path = [Key("constellations")];
-        let error = parsed
-            .error_at(
-                &path,
-                "empty-list",
-                "`constellations` needs at least one entry",
-            )
-            .with_reason("without satellites there is nothing to emulate");
-        errors.push(error);
-    }
     let mut found = Vec::new();
     for (name, constellation) in raw {
-        let mut one = One {
+        let mut resolver = Resolver {
             parsed,
             name,
             errors,
         };
-        found.extend(one.resolve(constellation, inputs));
+        found.extend(resolver.resolve(constellation, inputs));
     }
     let satellites = |c: &RawConstellation| match (&c.walker, c.preset) {
         (Some(walker), _) => walker.satellites,
@@ -98,13 +87,14 @@ fn agree_on_handover(parsed: &Parsed, errors: &mut Diagnostics) {
     }
 }
 
-pub(super) struct One<'a> {
+/// One constellation on its way from what is written to what is meant.
+pub(super) struct Resolver<'a> {
     pub(super) parsed: &'a Parsed,
     pub(super) name: &'a Name,
     pub(super) errors: &'a mut Diagnostics,
 }
 
-impl One<'_> {
+impl Resolver<'_> {
     pub(super) fn path<'p>(&'p self, tail: &[Seg<'p>]) -> Vec<Seg<'p>> {
         let mut path = vec![Key("constellations"), Key(self.name.as_str())];
         path.extend_from_slice(tail);

@@ -42,7 +42,7 @@ pub(super) fn resolve(
         errors.push(parsed.error_at_key(&path, "out-of-range", message));
         return;
     }
-    let mut one = One {
+    let mut checker = PairChecker {
         parsed,
         ground,
         nodes,
@@ -52,11 +52,12 @@ pub(super) fn resolve(
     };
     computed.disjoint = raw
         .iter()
-        .filter_map(|(name, raw)| one.pair(name, raw))
+        .filter_map(|(name, raw)| checker.pair(name, raw))
         .collect();
 }
 
-struct One<'a> {
+/// What checking one pair needs.
+struct PairChecker<'a> {
     parsed: &'a Parsed,
     ground: &'a Ground,
     nodes: &'a Nodes<'a>,
@@ -65,7 +66,7 @@ struct One<'a> {
     errors: &'a mut Diagnostics,
 }
 
-impl One<'_> {
+impl PairChecker<'_> {
     fn pair(&mut self, name: &Name, raw: &RawDisjoint) -> Option<Disjoint> {
         let path = |key| {
             [

@@ -22,13 +22,13 @@ pub(super) fn link_of(
     inputs: &mut Inputs<'_>,
     errors: &mut Diagnostics,
 ) -> Link {
-    let mut one = One {
+    let mut reader = LinkReader {
         parsed,
         path,
         inputs,
         errors,
     };
-    let effects = one.effects(raw);
+    let effects = reader.effects(raw);
     Link {
         rate: raw.rate,
         queue: raw.queue,
@@ -38,7 +38,8 @@ pub(super) fn link_of(
     }
 }
 
-struct One<'a, 'i> {
+/// What reading one link needs.
+struct LinkReader<'a, 'i> {
     parsed: &'a Parsed,
     path: &'a [Seg<'a>],
     inputs: &'a mut Inputs<'i>,
@@ -53,7 +54,7 @@ fn some(ratio: Ratio) -> Option<f64> {
     Some(ratio.get()).filter(|r| *r > 0.0)
 }
 
-impl One<'_, '_> {
+impl LinkReader<'_, '_> {
     fn effects(&mut self, raw: &RawLink) -> Effects {
         let rate_law = raw.rate_law.as_ref().and_then(|law| self.rate_law(law));
         let loss = raw.loss_law.as_ref().and_then(|law| self.loss_law(law));

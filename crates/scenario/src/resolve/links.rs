@@ -2,7 +2,7 @@
 
 use constel_units::{Length, TimeSpan};
 
-use super::constellations::One;
+use super::constellations::Resolver;
 use super::inputs::Inputs;
 use super::link::link_of;
 use super::radio;
@@ -10,7 +10,7 @@ use crate::model::{ElevationStep, Gsl, Isl, Link, Pairing, PlusGrid, Policy};
 use crate::raw::{GslPolicy, IslPattern, OrNone, RawConstellation, RawGsl, RawIsl, RawLink};
 use crate::walk::Seg::{Index, Key};
 
-impl One<'_> {
+impl Resolver<'_> {
     /// The link of a section.
     fn link(&mut self, section: &str, raw: &RawLink, inputs: &mut Inputs<'_>) -> Link {
         let path = [
@@ -149,7 +149,7 @@ impl One<'_> {
     }
 }
 
-impl One<'_> {
+impl Resolver<'_> {
     /// Keys that belong to other patterns are errors.
     fn pairing(&mut self, raw: &RawIsl) -> Option<Pairing> {
         let of = |pattern| raw.pattern == pattern;

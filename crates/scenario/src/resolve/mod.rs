@@ -12,6 +12,7 @@ mod links;
 mod nodes;
 mod radio;
 mod routing;
+mod skyless;
 mod table;
 mod track;
 mod traffic;
@@ -39,6 +40,7 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
     let mut inputs = Inputs::new(parsed, files);
 
     check_times(parsed, &mut errors);
+    skyless::check(parsed, &mut errors);
     let constellations = constellations::resolve(parsed, &mut inputs, &mut errors);
     let mut stations = ground::resolve(parsed, &mut inputs, &mut errors);
     weather::resolve(parsed, &mut stations, &mut inputs, &mut errors);

@@ -1,0 +1,48 @@
+//! Labs without constellations: what is only for the sky is refused.
+
+use super::no_effect;
+use crate::diagnostic::Diagnostics;
+use crate::parse::Parsed;
+use crate::walk::Seg::{self, Index, Key};
+
+/// A lab has nodes; and without constellations, nothing asks for one.
+pub(super) fn check(parsed: &Parsed, errors: &mut Diagnostics) {
+    let raw = &parsed.raw;
+    if !raw.constellations.is_empty() {
+        return;
+    }
+    let ground = &raw.ground;
+    if ground.stations.is_empty() && ground.from.is_empty() && ground.hosts.is_empty() {
+        let at: &[Seg<'_>] = match parsed.is_written(&[Key("constellations")]) {
+            true => &[Key("constellations")],
+            false => &[],
+        };
+        let message = "a lab needs nodes";
+        let error = parsed
+            .error_at(at, "no-nodes", message)
+            .with_suggestion("give `constellations`, `ground.stations` or `ground.hosts`");
+        errors.push(error);
+        return;
+    }
+    let mut refuse = |path: &[Seg<'_>]| {
+        if parsed.is_written(path) {
+            no_effect(parsed, errors, path, "constellations");
+        }
+    };
+    for name in ground.stations.keys() {
+        for key in ["antennas", "feeder", "gateway", "obstacles"] {
+            refuse(&[Key("ground"), Key("stations"), Key(name.as_str()), Key(key)]);
+        }
+    }
+    for index in 0..ground.from.len() {
+        for key in ["antennas", "feeder", "gateway"] {
+            refuse(&[Key("ground"), Key("from"), Index(index), Key(key)]);
+        }
+    }
+    refuse(&[Key("cross_shell")]);
+    refuse(&[Key("recordings")]);
+    refuse(&[Key("routing"), Key("ospf"), Key("areas")]);
+    for software in ["leotp", "split_tcp"] {
+        refuse(&[Key("transport"), Key(software), Key("satellites")]);
+    }
+}
