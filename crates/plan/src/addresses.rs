@@ -1,10 +1,85 @@
-//! The blocks that a scenario's addresses are taken from.
+//! The blocks that a scenario's addresses are taken from, and whether they suffice.
 
-use constel_routing::AddressBlocks;
+use std::collections::BTreeMap;
 
-use crate::lab::Lab;
+use constel_routing::{AddressBlocks, AddressError, Pair, Prefix4, Prefix6};
+use constel_scenario::model::{Block, BlockPair};
+use constel_scenario::{Diagnostic, Diagnostics, Span};
+use constel_topology::{CABLE, GSL, ISL};
+
+use crate::daemons::{address_plan, ospf_areas};
+use crate::lab::{Lab, whole_file};
 
 /// The scenario's blocks of addresses.
-pub fn address_blocks(_lab: &Lab) -> AddressBlocks {
-    AddressBlocks::default()
+pub fn address_blocks(lab: &Lab) -> AddressBlocks {
+    let own = &lab.scenario.addresses;
+    let v4 = |block: Block<_>| Prefix4 {
+        first: block.first,
+        length: block.length,
+    };
+    let pair = |pair: BlockPair| Pair {
+        v4: v4(pair.ipv4),
+        v6: Prefix6 {
+            first: pair.ipv6.first,
+            length: pair.ipv6.length,
+        },
+    };
+    AddressBlocks {
+        loopback: pair(own.loopback),
+        paths: pair(own.paths),
+        ports: BTreeMap::from([
+            (ISL.name, own.links.map(v4)),
+            (GSL.name, own.ground.map(v4)),
+            (CABLE.name, own.cables.map(v4)),
+        ]),
+    }
+}
+
+/// Finds out whether the lab's blocks have an address for all that needs one.
+///
+/// # Errors
+/// Each block that is too small, where it is written.
+pub(crate) fn check_addresses(lab: &Lab) -> Result<(), Diagnostics> {
+    // Areas that cannot be are reported where they are checked.
+    let areas = ospf_areas(lab).unwrap_or_default();
+    let Err(errors) = address_plan(lab, areas.as_ref()) else {
+        return Ok(());
+    };
+    let mut found = Diagnostics::new();
+    for error in errors {
+        let AddressError::Full { block, .. } = &error;
+        found.push(match written(lab, block) {
+            Some((span, path)) => {
+                let source = &lab.scenario.source;
+                Diagnostic::new(source, span, "bad-block", error.to_string()).with_path(path)
+            }
+            None => whole_file(&lab.scenario, "addresses", error.to_string()),
+        });
+    }
+    Err(found)
+}
+
+/// Where a block is written, and under which key; `None` for a default.
+fn written(lab: &Lab, block: &str) -> Option<(Span, String)> {
+    let own = &lab.scenario.addresses;
+    let port = |block: Option<Block<_>>| block.map(|b| (b.to_string(), b.span));
+    let pair = |pair: BlockPair| {
+        let (v4, v6) = (pair.ipv4, pair.ipv6);
+        [(v4.to_string(), v4.span), (v6.to_string(), v6.span)]
+    };
+    let [loopback4, loopback6] = pair(own.loopback);
+    let [paths4, paths6] = pair(own.paths);
+    let all = [
+        (Some(loopback4), "loopback.ipv4"),
+        (Some(loopback6), "loopback.ipv6"),
+        (Some(paths4), "paths.ipv4"),
+        (Some(paths6), "paths.ipv6"),
+        (port(own.links), "links"),
+        (port(own.ground), "ground"),
+        (port(own.cables), "cables"),
+    ];
+    all.into_iter().find_map(|(known, key)| {
+        let (text, span) = known?;
+        (text == block).then_some((span?, format!("addresses.{key}")))
+    })
 }

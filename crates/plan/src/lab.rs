@@ -14,6 +14,7 @@ use constel_topology::{
     Neighbours, PlusGrid, SATELLITE, Satellite, Sky, Spec, Stepper, Wrap,
 };
 
+use crate::addresses::check_addresses;
 use crate::daemons::{check_areas, check_template};
 use crate::elements::{self, DataAge, LeftOut, SortedShell};
 use crate::ephemeris;
@@ -131,6 +132,7 @@ impl Lab {
             ages: Arc::new(ages),
         };
         check_areas(&lab)?;
+        check_addresses(&lab)?;
         check_template(&lab)?;
         Ok(lab)
     }

@@ -2,6 +2,7 @@
 //!
 //! An `Option` here never means "not said": `None` is itself the answer, as its comment says.
 
+mod addresses;
 mod constellations;
 mod failures;
 mod ground;
@@ -20,6 +21,7 @@ pub use crate::raw::{
 };
 use crate::source::Source;
 pub use crate::text_file::TextFile;
+pub use addresses::{Addresses, Block, BlockPair};
 pub use constellations::{
     Constellation, CrossShell, ElementSet, ElevationStep, Gsl, Isl, Link, Orbits, Pairing,
     PlusGrid, Policy, Shell, Walker, satellite_name,
@@ -67,6 +69,9 @@ pub struct Scenario {
     pub failures: Vec<Failure>,
     /// How packets find their way.
     pub routing: Routing,
+    /// The blocks that addresses are taken from.
+    #[serde(skip_serializing_if = "Addresses::are_default")]
+    pub addresses: Addresses,
     /// Which driver carries the frames.
     pub driver: DriverChoice,
     /// Frames leave at whole multiples of this; 0: each at its own time.

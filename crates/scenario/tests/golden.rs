@@ -114,6 +114,7 @@ fn every_code_has_a_case() {
         .collect();
     let known = BTreeSet::from([
         "alias",
+        "bad-block",
         "bad-name",
         "bad-quantity",
         "bad-setting",
@@ -136,7 +137,7 @@ fn every_code_has_a_case() {
         "missing-unit",
         "no-effect",
         "no-family",
-            "no-nodes",
+        "no-nodes",
         "no-such-protocol",
         "not-utf8",
         "one-station",

@@ -5,6 +5,7 @@
 //! them. Doc comments here are read by users, so they say meaning and unit; defaults and bounds
 //! are in attributes, from which schema and page print them.
 
+mod addresses;
 mod aqm;
 mod constellations;
 mod destination;
@@ -27,6 +28,7 @@ use constel_units::{TimeSpan, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use addresses::{RawAddresses, RawBlocks};
 pub use aqm::*;
 pub use constellations::{
     GslPolicy, HandoverKind, IslPattern, RawCrossShell, RawElevationStep, RawPair,
@@ -112,6 +114,9 @@ pub struct RawScenario {
     /// How packets find their way.
     #[serde(default)]
     pub routing: RawRouting,
+    /// The blocks that addresses are taken from.
+    #[serde(default)]
+    pub addresses: RawAddresses,
     /// How links are made real.
     #[serde(default)]
     pub links: RawLinks,

@@ -1,5 +1,6 @@
 //! Stage two: raw types and files to a [`Scenario`].
 
+mod addresses;
 mod cables;
 mod constellations;
 mod disjoint;
@@ -61,6 +62,8 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
     );
     let cross_shell = failures::cross_shell(parsed, &constellations, &mut inputs, &mut errors);
     let failures = failures::failures(parsed, &constellations, &nodes, &mut deferred, &mut errors);
+    let families = routing.families;
+    let addresses = addresses::resolve(parsed, (&routing.mode, families), &mut errors);
     let grain = driver::grain(parsed, &mut errors);
     driver::check_lateness(parsed, grain, &mut errors);
 
@@ -80,6 +83,7 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
         cross_shell,
         failures,
         routing,
+        addresses,
         driver: raw.links.driver,
         grain,
         max_lateness: raw.links.max_lateness,

@@ -1,0 +1,43 @@
+//! `addresses`: the blocks that addresses are taken from.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The blocks that addresses are taken from. No two overlap, but `links` and `cables` may be the same.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Addresses")]
+pub struct RawAddresses {
+    /// Of nodes, on their loopback interfaces. Default `{ipv4: 10.0.0.0/10, ipv6: "fdc0:57e1::/64"}`. Each /24 of the
+    /// IPv4 block gives 254.
+    #[serde(default)]
+    pub loopback: RawBlocks,
+    /// Of the ends of disjoint paths (`routing.disjoint`). Default `{ipv4: 10.80.0.0/12, ipv6: "fdc0:57e1:0:1::/64"}`.
+    /// Each /24 of the IPv4 block gives those of 15 pairs.
+    #[serde(default)]
+    pub paths: RawBlocks,
+    /// Of links between satellites, two addresses each: an IPv4 block, or `none`. Default `10.128.0.0/9`, where cables
+    /// follow the links between satellites.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub links: Option<String>,
+    /// Of the radios between satellites and stations, all in one subnet: an IPv4 block, or `none`. Default
+    /// `10.64.0.0/12`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ground: Option<String>,
+    /// Of cables, two addresses each: an IPv4 block, or `none`. Default `10.128.0.0/9`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cables: Option<String>,
+}
+
+/// A block of each family.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Blocks")]
+pub struct RawBlocks {
+    /// First address and prefix length, such as `10.0.0.0/10`; /8 to /24.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipv4: Option<String>,
+    /// First address and prefix length, such as `fdc0:57e1::/64`; /16 to /112.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipv6: Option<String>,
+}
