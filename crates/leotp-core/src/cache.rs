@@ -92,11 +92,11 @@ impl Cache {
             self.recency.touch(i);
             return i;
         }
-        if self.index.len() >= self.max_blocks {
-            if let Some(victim) = self.recency.oldest() {
-                self.drop_block(victim);
-                self.stats.evicted_blocks += 1;
-            }
+        if self.index.len() >= self.max_blocks
+            && let Some(victim) = self.recency.oldest()
+        {
+            self.drop_block(victim);
+            self.stats.evicted_blocks += 1;
         }
         let i = match self.free.pop() {
             Some(i) => i,
