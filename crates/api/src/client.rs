@@ -1,13 +1,19 @@
-//! The asking side, used by the CLI's verbs.
+//! The asking side.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::Value;
+use constel_link::Effects;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
 
-use crate::{Answer, Request, SOCKET_NAME};
+use crate::answers::{Entrance, LabRow, LinkSet, LinkShown, Paths, Routes, Shown, Version};
+use crate::{ApiError, Event, PROTOCOL, Read, Request, SOCKET_NAME, Write};
+
+/// Longest wait for an answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// Why a question got no answer.
 #[derive(Debug, thiserror::Error)]
@@ -23,13 +29,25 @@ pub enum ClientError {
     Answer(#[from] serde_json::Error),
     /// The lab refused.
     #[error("{0}")]
-    Refused(String),
+    Refused(ApiError),
 }
 
-/// A connection to one lab.
+/// A connection to one lab. Questions wait for their answer, at most 30 s.
 #[derive(Debug)]
 pub struct Client {
     reader: BufReader<UnixStream>,
+}
+
+/// Events as they come, until the lab ends.
+#[derive(Debug)]
+pub struct Events(Client);
+
+impl Iterator for Events {
+    type Item = Result<Event, ClientError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.receive().transpose()
+    }
 }
 
 impl Client {
@@ -45,46 +63,144 @@ impl Client {
         })
     }
 
-    /// Asks and waits for the one answer, at most 30 s.
+    /// The versions of the lab's protocol and program.
     ///
     /// # Errors
     /// As [`ClientError`].
-    pub fn ask(&mut self, request: &Request) -> Result<Value, ClientError> {
-        self.send(request, Some(Duration::from_secs(30)))?;
+    pub fn version(&mut self) -> Result<Version, ClientError> {
+        self.ask(Read::Version)
+    }
+
+    /// The lab's row of `constel list`.
+    ///
+    /// # Errors
+    /// As [`ClientError`].
+    pub fn state(&mut self) -> Result<LabRow, ClientError> {
+        self.ask(Read::State)
+    }
+
+    /// Nodes, and the link plane's health.
+    ///
+    /// # Errors
+    /// As [`ClientError`].
+    pub fn show(&mut self) -> Result<Shown, ClientError> {
+        self.ask(Read::Show)
+    }
+
+    /// The link between two nodes.
+    ///
+    /// # Errors
+    /// As [`ClientError`].
+    pub fn link(&mut self, a: &str, b: &str) -> Result<LinkShown, ClientError> {
+        let (a, b) = (a.to_owned(), b.to_owned());
+        self.ask(Read::Link { a, b })
+    }
+
+    /// A node's routes, as its kernel has them.
+    ///
+    /// # Errors
+    /// As [`ClientError`].
+    pub fn routes(&mut self, node: &str) -> Result<Routes, ClientError> {
+        let node = node.to_owned();
+        self.ask(Read::Routes { node })
+    }
+
+    /// The ways from one node to another, over the edges of lab time `at_ns`; now unless given.
+    ///
+    /// # Errors
+    /// As [`ClientError`].
+    pub fn path(&mut self, from: &str, to: &str, at_ns: Option<u64>) -> Result<Paths, ClientError> {
+        let (from, to) = (from.to_owned(), to.to_owned());
+        self.ask(Read::Path { from, to, at_ns })
+    }
+
+    /// Puts effects on both directions of a link, of which `a` and `b` are the ends; without `b`, `a` is `A-B`.
+    ///
+    /// # Errors
+    /// As [`ClientError`].
+    pub fn set_link(
+        &mut self,
+        a: &str,
+        b: Option<&str>,
+        effects: Effects,
+        reset: bool,
+    ) -> Result<LinkSet, ClientError> {
+        self.ask(Write::SetLink {
+            a: a.to_owned(),
+            b: b.map(str::to_owned),
+            effects: Box::new(effects),
+            reset,
+        })
+    }
+
+    /// The door of a node.
+    ///
+    /// # Errors
+    /// As [`ClientError`].
+    pub fn enter(&mut self, node: &str) -> Result<Entrance, ClientError> {
+        let node = node.to_owned();
+        self.ask(Write::Enter { node })
+    }
+
+    /// Has the lab taken down; returns once that has begun.
+    ///
+    /// # Errors
+    /// As [`ClientError`].
+    pub fn down(&mut self) -> Result<(), ClientError> {
+        self.ask::<IgnoredAny>(Write::Down).map(drop)
+    }
+
+    /// All events so far, then, with `follow`, each new one until the lab ends.
+    ///
+    /// # Errors
+    /// As [`ClientError`].
+    pub fn events(mut self, follow: bool) -> Result<Events, ClientError> {
+        self.send(&Read::Events { follow }.into(), None)?;
+        self.reader.get_ref().shutdown(std::net::Shutdown::Write)?;
+        Ok(Events(self))
+    }
+
+    fn ask<T: DeserializeOwned>(&mut self, request: impl Into<Request>) -> Result<T, ClientError> {
+        self.send(&request.into(), Some(ANSWER_WITHIN))?;
         self.receive()?
             .ok_or_else(|| ClientError::Io(io::ErrorKind::UnexpectedEof.into()))
     }
 
-    /// Asks for a stream; answers come until the lab ends it.
-    ///
-    /// # Errors
-    /// As [`ClientError`].
-    pub fn stream(
-        mut self,
-        request: &Request,
-    ) -> Result<impl Iterator<Item = Result<Value, ClientError>>, ClientError> {
-        self.send(request, None)?;
-        self.reader.get_ref().shutdown(std::net::Shutdown::Write)?;
-        Ok(std::iter::from_fn(move || self.receive().transpose()))
-    }
-
     fn send(&mut self, request: &Request, limit: Option<Duration>) -> Result<(), ClientError> {
+        #[derive(Serialize)]
+        struct Line<'a> {
+            version: u32,
+            #[serde(flatten)]
+            request: &'a Request,
+        }
         self.reader.get_ref().set_read_timeout(limit)?;
-        let mut line = serde_json::to_vec(request)?;
+        let mut line = serde_json::to_vec(&Line {
+            version: PROTOCOL,
+            request,
+        })?;
         line.push(b'\n');
         self.reader.get_ref().write_all(&line)?;
         Ok(())
     }
 
-    fn receive(&mut self) -> Result<Option<Value>, ClientError> {
+    fn receive<T: DeserializeOwned>(&mut self) -> Result<Option<T>, ClientError> {
+        #[derive(Deserialize)]
+        struct Outcome {
+            ok: bool,
+        }
+        #[derive(Deserialize)]
+        struct Good<T> {
+            data: T,
+        }
         let mut line = String::new();
         if self.reader.read_line(&mut line)? == 0 {
             return Ok(None);
         }
-        let answer: Answer = serde_json::from_str(&line)?;
-        match (answer.ok, answer.error) {
-            (true, _) => Ok(Some(answer.data.unwrap_or(Value::Null))),
-            (false, error) => Err(ClientError::Refused(error.unwrap_or_default())),
+        if serde_json::from_str::<Outcome>(&line)?.ok {
+            let good: Good<T> = serde_json::from_str(&line)?;
+            Ok(Some(good.data))
+        } else {
+            Err(ClientError::Refused(serde_json::from_str(&line)?))
         }
     }
 }

@@ -1,109 +1,57 @@
-//! What a running lab answers over its unix socket (`/run/constel/<lab>/api.sock`, root only).
+//! The control surface as types: what can be asked of a running lab, what it answers, what happens in it, what a run
+//! leaves behind, and what can go wrong.
 //!
-//! A client writes one JSON object, a line; the lab answers with JSON lines: one
-//! `{"ok": true, "data": ...}` or `{"ok": false, "error": "..."}`, and for `events` with `follow`
-//! one line per event until the lab ends or the client leaves.
+//! * [`Read`] and [`Write`]: the questions; reads change nothing, so a front end that only watches is given no other.
+//! * [`answers`]: what a lab says, one type for each question.
+//! * [`Event`] and [`Happening`]: what happens, on the socket and in `events.ndjson`.
+//! * [`Summary`](summary::Summary) and [`Manifest`](manifest::Manifest): the documents of a results folder.
+//! * [`ApiError`] and [`ErrorCode`]: refusals with codes that stay.
+//! * [`Server`] and [`Client`]: the same over the unix socket of a lab, `/run/constel/<lab>/api.sock` (root only).
+//!
+//! On the socket a client writes one JSON object a line. The lab answers with JSON lines: `{"ok": true, "data": ...}`
+//! or `{"ok": false, "error": "...", "code": "..."}`; for `events` one line an event, with `follow` until the lab ends
+//! or the client leaves. `docs/reference/api.schema.json` is generated from these types by [`schema_json`].
 //!
 //! ```text
 //! $ echo '{"verb": "state"}' | socat - UNIX:/run/constel/iridium/api.sock
-//! {"ok":true,"data":{"state":"running",...}}
+//! {"ok":true,"data":{"lab":"iridium","state":"running",...}}
+//! ```
+//!
+//! A question is a line, and so is an event:
+//!
+//! ```
+//! use constel_api::{Event, Happening, Read, Request};
+//!
+//! let line = r#"{"verb": "path", "from": "tokyo", "to": "london"}"#;
+//! let request: Request = serde_json::from_str(line)?;
+//! assert!(matches!(request, Request::Read(Read::Path { .. })), "it changes nothing");
+//!
+//! let line = r#"{"seq": 9, "t_ns": 5, "wall": "2026-11-22T00:00:00.000000Z", "kind": "flow-started", "flow": "ping"}"#;
+//! let event: Event = serde_json::from_str(line)?;
+//! assert_eq!(event.what, Happening::FlowStarted { flow: "ping".into() });
+//! # Ok::<(), serde_json::Error>(())
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod answers;
 mod client;
+mod error;
+mod event;
+pub mod manifest;
+mod request;
+mod schema;
 mod server;
+pub mod summary;
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-
-pub use client::{Client, ClientError};
-pub use server::{LabView, Server};
+pub use client::{Client, ClientError, Events};
+pub use error::{ApiError, ErrorCode};
+pub use event::{Event, Happening};
+pub use request::{PROTOCOL, Read, Request, Write};
+pub use schema::schema_json;
+pub use server::{LabReader, LabWriter, Server, Subscription};
 
 /// Name of the socket inside a lab's runtime folder.
 pub const SOCKET_NAME: &str = "api.sock";
 
 /// Longest request line, bytes; a longer one is refused.
 pub const REQUEST_LIMIT_BYTES: u64 = 8 * 1024 * 1024;
-
-/// A question to a running lab.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "verb", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Request {
-    /// The lab's row of `constel list`.
-    State,
-    /// Nodes, counters, flows, the relay's health.
-    Show,
-    /// One link: both directions' live state, counters, and why it is up or down.
-    Link {
-        /// One end's node name.
-        a: String,
-        /// The other end's node name.
-        b: String,
-    },
-    /// A node's routes, as its kernel has them.
-    Routes {
-        /// The node's name.
-        node: String,
-    },
-    /// The way from one node to another by the kernels' tables, and the way of least delay.
-    Path {
-        /// Where it begins.
-        from: String,
-        /// Where it leads: a node, or ends of disjoint paths as `london.tl.2`, or `london.tl` for all of the pair's.
-        to: String,
-        /// Lab time whose edges are walked, nanoseconds; now unless given. Tables are always those of now.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        at_ns: Option<u64>,
-    },
-    /// Puts effects on both directions of a link; they stay until reset.
-    SetLink {
-        /// One end's node name; or, without `b`, both ends as `A-B`.
-        a: String,
-        /// The other end's node name.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        b: Option<String>,
-        /// `constel_link::Effects` as JSON; fields that are not named stay as they are.
-        effects: Value,
-        /// First take away all that was set before.
-        #[serde(default)]
-        reset: bool,
-    },
-    /// All events so far, then, with `follow`, each new one.
-    Events {
-        /// Keep the stream open.
-        #[serde(default)]
-        follow: bool,
-    },
-    /// Take the lab down; answers once it has begun.
-    Down,
-}
-
-/// An answer line.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
-    /// Whether the question could be answered.
-    pub ok: bool,
-    /// The answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data: Option<Value>,
-    /// Why not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-}
-
-impl From<Result<Value, String>> for Answer {
-    fn from(result: Result<Value, String>) -> Self {
-        match result {
-            Ok(data) => Self {
-                ok: true,
-                data: Some(data),
-                error: None,
-            },
-            Err(error) => Self {
-                ok: false,
-                data: None,
-                error: Some(error),
-            },
-        }
-    }
-}

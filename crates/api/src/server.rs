@@ -1,54 +1,87 @@
 //! The lab's side: one thread accepts, one thread per client answers.
 
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use serde_json::Value;
+use constel_link::Effects;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::{Deserialize, Serialize};
 
-use crate::{Answer, REQUEST_LIMIT_BYTES, Request};
+use crate::answers::{Entrance, LabRow, LinkSet, LinkShown, Paths, Routes, Shown, Version};
+use crate::{ApiError, ErrorCode, Event, PROTOCOL, REQUEST_LIMIT_BYTES, Read, Request, Write};
 
-/// What the server asks of the engine. Calls come from several threads at once.
-pub trait LabView: Send + Sync + 'static {
+/// How often a follower of events is looked after while nothing happens: one that has left is let go by then.
+const FOLLOWER_LOOK: Duration = Duration::from_millis(250);
+
+/// A pause after a connection could not be accepted: without free descriptors the next try fails as well.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Events from some moment on. Dropping it ends the subscription.
+#[derive(Debug)]
+pub struct Subscription {
+    /// All events so far.
+    pub history: Vec<Event>,
+    /// Later ones, without a gap; ends with the lab.
+    pub later: Receiver<Event>,
+    /// What tells the log that somebody still listens.
+    pub listening: Arc<()>,
+}
+
+/// What the server asks of a lab to answer questions that change nothing. Calls come from several threads at once.
+pub trait LabReader: Send + Sync + 'static {
     /// The lab's row of `constel list`.
-    fn state(&self) -> Value;
+    fn state(&self) -> LabRow;
     /// Everything `constel show` prints.
-    fn show(&self) -> Value;
+    fn show(&self) -> Shown;
     /// One link's live state.
     ///
     /// # Errors
-    /// When a node does not exist; says which, and the nearest name.
-    fn link(&self, a: &str, b: &str) -> Result<Value, String>;
-    /// Puts effects on a link; says what is set now.
-    ///
-    /// # Errors
-    /// When there is no such link, or a value cannot be.
-    fn set_link(
-        &self,
-        a: &str,
-        b: Option<&str>,
-        effects: Value,
-        reset: bool,
-    ) -> Result<Value, String>;
+    /// [`ErrorCode::NodeNotFound`], [`ErrorCode::ComingUp`].
+    fn link(&self, a: &str, b: &str) -> Result<LinkShown, ApiError>;
     /// A node's routes, as its kernel has them.
     ///
     /// # Errors
-    /// When the node does not exist, or its kernel does not answer.
-    fn routes(&self, node: &str) -> Result<Value, String>;
+    /// [`ErrorCode::NodeNotFound`], [`ErrorCode::ComingUp`]; [`ErrorCode::Failed`] when its kernel does not answer.
+    fn routes(&self, node: &str) -> Result<Routes, ApiError>;
     /// The way from one node to another by the kernels' tables, over the edges of lab time `at_ns` (now unless
     /// given), and the way of least delay.
     ///
     /// # Errors
-    /// When a node does not exist, or a kernel does not answer.
-    fn path(&self, from: &str, to: &str, at_ns: Option<u64>) -> Result<Value, String>;
-    /// Events so far, and a channel with the later ones.
-    fn events(&self) -> (Vec<Value>, Receiver<Value>);
-    /// Asks the engine to take the lab down; returns at once.
+    /// [`ErrorCode::NodeNotFound`], [`ErrorCode::NoPath`], [`ErrorCode::ComingUp`]; [`ErrorCode::Failed`] when a
+    /// kernel does not answer.
+    fn path(&self, from: &str, to: &str, at_ns: Option<u64>) -> Result<Paths, ApiError>;
+    /// Events so far.
+    fn events(&self) -> Vec<Event>;
+    /// Events so far, and the later ones.
+    fn follow(&self) -> Subscription;
+}
+
+/// What the server asks of a lab to answer all questions.
+pub trait LabWriter: LabReader {
+    /// Puts effects on a link; says what is set now.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NodeNotFound`], [`ErrorCode::BadName`], [`ErrorCode::NoLink`], [`ErrorCode::BadValue`],
+    /// [`ErrorCode::Unsupported`], [`ErrorCode::ComingUp`], [`ErrorCode::Failed`]: nothing was changed.
+    fn set_link(
+        &self,
+        a: &str,
+        b: Option<&str>,
+        effects: Effects,
+        reset: bool,
+    ) -> Result<LinkSet, ApiError>;
+    /// The door of a node.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NodeNotFound`], [`ErrorCode::ComingUp`].
+    fn enter(&self, node: &str) -> Result<Entrance, ApiError>;
+    /// Asks for the lab to be taken down; returns at once.
     fn down(&self);
 }
 
@@ -64,7 +97,7 @@ impl Server {
     ///
     /// # Errors
     /// When the socket cannot be bound.
-    pub fn start(path: &Path, lab: Arc<dyn LabView>) -> io::Result<Self> {
+    pub fn start(path: &Path, lab: Arc<dyn LabWriter>) -> io::Result<Self> {
         let listener = UnixListener::bind(path)?;
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
@@ -75,7 +108,10 @@ impl Server {
                     if seen.load(Ordering::Acquire) {
                         return;
                     }
-                    let Ok(stream) = stream else { continue };
+                    let Ok(stream) = stream else {
+                        std::thread::sleep(ACCEPT_PAUSE);
+                        continue;
+                    };
                     let lab = Arc::clone(&lab);
                     // A client that goes away mid-answer is its own business.
                     let answer = move || drop(answer_client(&stream, lab.as_ref()));
@@ -106,7 +142,27 @@ impl Drop for Server {
     }
 }
 
-fn answer_client(stream: &UnixStream, lab: &dyn LabView) -> io::Result<()> {
+/// The part of a request that every version has.
+#[derive(Deserialize)]
+struct Envelope {
+    #[serde(default)]
+    version: Option<u32>,
+    #[serde(flatten)]
+    request: serde_json::Map<String, serde_json::Value>,
+}
+
+fn parse(line: &str) -> Result<Request, ApiError> {
+    let bad = |error| ApiError::new(ErrorCode::BadRequest, format!("not a request: {error}"));
+    let envelope: Envelope = serde_json::from_str(line).map_err(bad)?;
+    if let Some(version) = envelope.version.filter(|version| *version > PROTOCOL) {
+        let error =
+            format!("the request is of version {version}, this lab speaks up to {PROTOCOL}");
+        return Err(ApiError::new(ErrorCode::UnsupportedVersion, error));
+    }
+    Request::deserialize(serde_json::Value::Object(envelope.request)).map_err(bad)
+}
+
+fn answer_client(stream: &UnixStream, lab: &dyn LabWriter) -> io::Result<()> {
     stream.set_write_timeout(Some(Duration::from_secs(10)))?;
     let mut writer = BufWriter::new(stream);
     let mut reader = BufReader::new(stream);
@@ -120,45 +176,115 @@ fn answer_client(stream: &UnixStream, lab: &dyn LabView) -> io::Result<()> {
         }
         if !line.ends_with('\n') && got as u64 == REQUEST_LIMIT_BYTES {
             let error = format!("a request has at most {REQUEST_LIMIT_BYTES} bytes");
-            return say(&mut writer, Err(error));
+            return refuse(&mut writer, &ApiError::new(ErrorCode::BadRequest, error));
         }
-        match serde_json::from_str(&line) {
-            Err(error) => say(&mut writer, Err(format!("not a request: {error}")))?,
-            Ok(Request::State) => say(&mut writer, Ok(lab.state()))?,
-            Ok(Request::Show) => say(&mut writer, Ok(lab.show()))?,
-            Ok(Request::Link { a, b }) => say(&mut writer, lab.link(&a, &b))?,
-            Ok(Request::SetLink {
-                a,
-                b,
-                effects,
-                reset,
-            }) => say(&mut writer, lab.set_link(&a, b.as_deref(), effects, reset))?,
-            Ok(Request::Routes { node }) => say(&mut writer, lab.routes(&node))?,
-            Ok(Request::Path { from, to, at_ns }) => {
-                say(&mut writer, lab.path(&from, &to, at_ns))?;
+        match parse(&line) {
+            Err(error) => refuse(&mut writer, &error)?,
+            Ok(Request::Read(Read::Events { follow: false })) => {
+                return lab
+                    .events()
+                    .iter()
+                    .try_for_each(|event| say(&mut writer, event));
             }
-            Ok(Request::Down) => {
-                lab.down();
-                say(&mut writer, Ok(Value::Null))?;
+            Ok(Request::Read(Read::Events { follow: true })) => {
+                return tell_events(stream, &mut writer, lab.follow());
             }
-            Ok(Request::Events { follow }) => {
-                let (history, later) = lab.events();
-                for event in history {
-                    say(&mut writer, Ok(event))?;
-                }
-                if follow {
-                    for event in later {
-                        say(&mut writer, Ok(event))?;
-                    }
-                }
-                return Ok(());
-            }
+            Ok(Request::Read(read)) => answer_read(&mut writer, lab, read)?,
+            Ok(Request::Write(write)) => answer_write(&mut writer, lab, write)?,
         }
     }
 }
 
-fn say(writer: &mut impl Write, result: Result<Value, String>) -> io::Result<()> {
-    serde_json::to_writer(&mut *writer, &Answer::from(result)).map_err(io::Error::other)?;
-    writer.write_all(b"\n")?;
-    writer.flush()
+fn answer_read(out: &mut impl io::Write, lab: &dyn LabWriter, read: Read) -> io::Result<()> {
+    match read {
+        Read::Version => say(
+            out,
+            &Version {
+                protocol: PROTOCOL,
+                constel: env!("CARGO_PKG_VERSION").to_owned(),
+            },
+        ),
+        Read::State => say(out, &lab.state()),
+        Read::Show => say(out, &lab.show()),
+        Read::Link { a, b } => reply(out, lab.link(&a, &b)),
+        Read::Routes { node } => reply(out, lab.routes(&node)),
+        Read::Path { from, to, at_ns } => reply(out, lab.path(&from, &to, at_ns)),
+        // A stream, which ends the connection: its caller has told it.
+        Read::Events { .. } => Ok(()),
+    }
+}
+
+fn answer_write(out: &mut impl io::Write, lab: &dyn LabWriter, write: Write) -> io::Result<()> {
+    match write {
+        Write::SetLink {
+            a,
+            b,
+            effects,
+            reset,
+        } => reply(out, lab.set_link(&a, b.as_deref(), *effects, reset)),
+        Write::Enter { node } => reply(out, lab.enter(&node)),
+        Write::Down => {
+            lab.down();
+            say(out, &())
+        }
+    }
+}
+
+/// One line an event, until the lab ends or the client has left.
+fn tell_events(
+    stream: &UnixStream,
+    out: &mut impl io::Write,
+    events: Subscription,
+) -> io::Result<()> {
+    for event in &events.history {
+        say(out, event)?;
+    }
+    loop {
+        match events.later.recv_timeout(FOLLOWER_LOOK) {
+            Ok(event) => say(out, &event)?,
+            Err(RecvTimeoutError::Timeout) if left(stream)? => return Ok(()),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        }
+    }
+}
+
+/// Whether the client has closed the connection; one that has only ended its own sending has not.
+fn left(stream: &UnixStream) -> io::Result<bool> {
+    let mut fds = [PollFd::new(stream, PollFlags::empty())];
+    poll(&mut fds, Some(&Timespec::default()))?;
+    let gone = PollFlags::HUP | PollFlags::ERR;
+    Ok(fds[0].revents().intersects(gone))
+}
+
+fn reply<T: Serialize>(out: &mut impl io::Write, result: Result<T, ApiError>) -> io::Result<()> {
+    match result {
+        Ok(data) => say(out, &data),
+        Err(error) => refuse(out, &error),
+    }
+}
+
+fn say<T: Serialize>(out: &mut impl io::Write, data: &T) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct Good<'a, T> {
+        ok: bool,
+        data: &'a T,
+    }
+    line(out, &Good { ok: true, data })
+}
+
+fn refuse(out: &mut impl io::Write, error: &ApiError) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct Bad<'a> {
+        ok: bool,
+        #[serde(flatten)]
+        error: &'a ApiError,
+    }
+    line(out, &Bad { ok: false, error })
+}
+
+fn line(out: &mut impl io::Write, answer: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, answer).map_err(io::Error::other)?;
+    out.write_all(b"\n")?;
+    out.flush()
 }

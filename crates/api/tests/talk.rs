@@ -1,50 +1,129 @@
 //! A client and a server over a real socket.
 
-use std::sync::Arc;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
 
-use constel_api::{Client, ClientError, LabView, Request, SOCKET_NAME, Server};
-use serde_json::{Value, json};
+use constel_api::answers::{
+    BriefEffects, EdgeSet, Entrance, LabRow, LabState, LinkSet, LinkShown, Paths, Routes, Shown,
+};
+use constel_api::{
+    ApiError, Client, ClientError, ErrorCode, Event, Happening, LabReader, LabWriter, SOCKET_NAME,
+    Server, Subscription,
+};
+use constel_link::{Effects, PortId};
 
 #[derive(Default)]
 struct Lab {
     down: AtomicBool,
+    /// Senders to followers, and whether they still listen.
+    followers: Mutex<Vec<(Sender<Event>, Weak<()>)>>,
 }
 
-impl LabView for Lab {
-    fn state(&self) -> Value {
-        json!({"state": "running"})
+fn event(seq: u64) -> Event {
+    Event {
+        seq,
+        t_ns: None,
+        wall: "w".to_owned(),
+        what: Happening::Stopping,
     }
-    fn show(&self) -> Value {
-        json!({"nodes": []})
+}
+
+impl LabReader for Lab {
+    fn state(&self) -> LabRow {
+        LabRow {
+            lab: "x".to_owned(),
+            state: LabState::Running,
+            scenario: "x.yaml".to_owned(),
+            pid: 7,
+            nodes: 2,
+            edges: 2,
+            t_ns: None,
+        }
     }
-    fn link(&self, a: &str, _: &str) -> Result<Value, String> {
-        Err(format!("no node '{a}'"))
+    fn show(&self) -> Shown {
+        Shown {
+            lab: self.state(),
+            node_list: None,
+            relay: None,
+        }
     }
+    fn link(&self, a: &str, _: &str) -> Result<LinkShown, ApiError> {
+        Err(ApiError::no_node(a, Some("y")))
+    }
+    fn routes(&self, node: &str) -> Result<Routes, ApiError> {
+        Ok(Routes {
+            node: node.to_owned(),
+            routes: Vec::new(),
+            t_ns: Some(1),
+        })
+    }
+    fn path(&self, from: &str, to: &str, at_ns: Option<u64>) -> Result<Paths, ApiError> {
+        Ok(Paths {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            t_ns: at_ns.unwrap_or(5),
+            kernel: Vec::new(),
+            optimum: None,
+            tables_t_ns: 5,
+        })
+    }
+    fn events(&self) -> Vec<Event> {
+        vec![event(1)]
+    }
+    fn follow(&self) -> Subscription {
+        let (sender, later) = channel();
+        let listening = Arc::new(());
+        sender.send(event(2)).unwrap();
+        let weak = Arc::downgrade(&listening);
+        self.followers.lock().unwrap().push((sender, weak));
+        Subscription {
+            history: self.events(),
+            later,
+            listening,
+        }
+    }
+}
+
+impl LabWriter for Lab {
     fn set_link(
         &self,
-        a: &str,
+        _: &str,
         b: Option<&str>,
-        effects: Value,
+        effects: Effects,
         reset: bool,
-    ) -> Result<Value, String> {
-        Ok(json!([a, b, effects, reset]))
+    ) -> Result<LinkSet, ApiError> {
+        assert!(b.is_none() && reset);
+        let edge = EdgeSet {
+            from: PortId(0),
+            to: PortId(1),
+            effects: BriefEffects::of(&effects),
+        };
+        Ok(LinkSet {
+            at_mono_ns: 3,
+            edges: vec![edge],
+        })
     }
-    fn routes(&self, node: &str) -> Result<Value, String> {
-        Ok(json!({"node": node}))
-    }
-    fn path(&self, from: &str, to: &str, at_ns: Option<u64>) -> Result<Value, String> {
-        Ok(json!([from, to, at_ns]))
-    }
-    fn events(&self) -> (Vec<Value>, Receiver<Value>) {
-        let (sender, receiver) = channel();
-        sender.send(json!(2)).unwrap();
-        (vec![json!(1)], receiver)
+    fn enter(&self, node: &str) -> Result<Entrance, ApiError> {
+        Ok(Entrance::Netns {
+            node: node.to_owned(),
+            netns: "/proc/7/fd/9".into(),
+            hosts: "/run/constel/x/hosts".into(),
+        })
     }
     fn down(&self) {
         self.down.store(true, Ordering::SeqCst);
     }
+}
+
+fn serve(dir: &Path) -> (Arc<Lab>, Server) {
+    let lab = Arc::new(Lab::default());
+    let server = Server::start(&dir.join(SOCKET_NAME), lab.clone()).unwrap();
+    (lab, server)
 }
 
 #[test]
@@ -54,64 +133,92 @@ fn questions_get_answers() {
         Client::connect(dir.path()),
         Err(ClientError::Connect(_))
     ));
-    let lab = Arc::new(Lab::default());
-    let server = Server::start(&dir.path().join(SOCKET_NAME), lab.clone()).unwrap();
+    let (lab, server) = serve(dir.path());
     let mut client = Client::connect(dir.path()).unwrap();
-    assert_eq!(
-        client.ask(&Request::State).unwrap(),
-        json!({"state": "running"})
-    );
-    assert_eq!(
-        client
-            .ask(&Request::SetLink {
-                a: "x-y".into(),
-                b: None,
-                effects: json!({"down": true}),
-                reset: true,
-            })
-            .unwrap(),
-        json!(["x-y", null, {"down": true}, true])
-    );
-    let refused = client
-        .ask(&Request::Link {
-            a: "x".into(),
-            b: "y".into(),
-        })
-        .unwrap_err();
-    assert_eq!(refused.to_string(), "no node 'x'");
-    let routes = client.ask(&Request::Routes { node: "x".into() }).unwrap();
-    assert_eq!(routes, json!({"node": "x"}));
+    assert_eq!(client.version().unwrap().protocol, constel_api::PROTOCOL);
+    assert_eq!(client.state().unwrap(), lab.state());
+    assert_eq!(client.show().unwrap(), lab.show());
+    let effects = Effects {
+        down: Some(true),
+        ..Effects::default()
+    };
+    let set = client.set_link("x-y", None, effects.clone(), true).unwrap();
+    assert_eq!(set.edges[0].effects.effects(), Some(effects));
+    let ClientError::Refused(refused) = client.link("x", "y").unwrap_err() else {
+        panic!("not refused")
+    };
+    assert_eq!(refused.to_string(), "no node is called 'x'; nearest is 'y'");
+    assert_eq!(refused.code, ErrorCode::NodeNotFound);
+    assert_eq!(refused.nearest.as_deref(), Some("y"));
+    assert_eq!(client.routes("x").unwrap().node, "x");
     for at_ns in [None, Some(7)] {
-        let (from, to) = ("x".to_owned(), "y".to_owned());
-        let path = client.ask(&Request::Path { from, to, at_ns }).unwrap();
-        assert_eq!(path, json!(["x", "y", at_ns]));
+        let path = client.path("x", "y", at_ns).unwrap();
+        assert_eq!(path.t_ns, at_ns.unwrap_or(5));
     }
-    assert_eq!(client.ask(&Request::Down).unwrap(), Value::Null);
+    assert_eq!(client.enter("x").unwrap(), lab.enter("x").unwrap());
+    client.down().unwrap();
     assert!(lab.down.load(Ordering::SeqCst));
-    let events = client.stream(&Request::Events { follow: true }).unwrap();
-    assert_eq!(
-        events.map(Result::unwrap).collect::<Vec<_>>(),
-        [json!(1), json!(2)]
-    );
+    let so_far = client.events(false).unwrap();
+    assert_eq!(so_far.map(|e| e.unwrap().seq).collect::<Vec<_>>(), [1]);
     drop(server);
     assert!(!dir.path().join(SOCKET_NAME).exists());
 }
 
 #[test]
-fn nonsense_is_refused_not_fatal() {
-    use std::io::{BufRead, BufReader, Write};
+fn a_follower_that_leaves_is_let_go_before_the_next_event() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join(SOCKET_NAME);
-    let _server = Server::start(&path, Arc::new(Lab::default())).unwrap();
-    let mut stream = std::os::unix::net::UnixStream::connect(&path).unwrap();
-    stream
-        .write_all(b"{\"verb\": \"fly\"}\n{\"verb\": \"state\"}\n")
-        .unwrap();
-    let lines: Vec<String> = BufReader::new(&stream)
-        .lines()
-        .take(2)
-        .map(Result::unwrap)
-        .collect();
-    assert!(lines[0].contains("not a request"));
-    assert!(lines[1].contains("running"));
+    let (lab, _server) = serve(dir.path());
+    let client = Client::connect(dir.path()).unwrap();
+    let mut events = client.events(true).unwrap();
+    let seen: Vec<u64> = (&mut events).take(2).map(|e| e.unwrap().seq).collect();
+    assert_eq!(seen, [1, 2]);
+    let listens = || lab.followers.lock().unwrap()[0].1.upgrade().is_some();
+    // Its own sending has ended, and yet it is there: longer than the server waits between two looks.
+    std::thread::sleep(Duration::from_millis(600));
+    assert!(listens());
+    drop(events);
+    let begun = Instant::now();
+    while listens() {
+        assert!(begun.elapsed() < Duration::from_secs(5), "it is held");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// What the lab answers to these lines.
+fn lines(dir: &Path, requests: &str) -> Vec<String> {
+    let mut stream = UnixStream::connect(dir.join(SOCKET_NAME)).unwrap();
+    stream.write_all(requests.as_bytes()).unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let lines = BufReader::new(&stream).lines();
+    lines.map(Result::unwrap).collect()
+}
+
+#[test]
+fn nonsense_is_refused_not_fatal() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_lab, _server) = serve(dir.path());
+    let answers = lines(
+        dir.path(),
+        "{\"verb\": \"fly\"}\nx\n{\"verb\": \"state\"}\n",
+    );
+    for refused in &answers[..2] {
+        assert!(refused.starts_with(r#"{"ok":false,"error":"not a request: "#));
+        assert!(refused.ends_with(r#""code":"bad-request"}"#), "{refused}");
+    }
+    assert_eq!(
+        answers[2],
+        r#"{"ok":true,"data":{"lab":"x","state":"running","scenario":"x.yaml","pid":7,"nodes":2,"edges":2,"t_ns":null}}"#
+    );
+}
+
+#[test]
+fn a_request_may_name_its_version_and_a_later_one_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_lab, _server) = serve(dir.path());
+    let answers = lines(
+        dir.path(),
+        "{\"version\": 1, \"verb\": \"down\"}\n{\"version\": 2, \"verb\": \"down\"}\n",
+    );
+    assert_eq!(answers[0], r#"{"ok":true,"data":null}"#);
+    assert!(answers[1].contains("unsupported-version"), "{answers:?}");
 }

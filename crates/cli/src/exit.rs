@@ -2,7 +2,9 @@
 
 use std::process::ExitCode;
 
-/// How a verb ended. The numbers are the process's exit codes.
+use constel_control::Error;
+
+/// How a verb ended that did its work. The numbers are the process's exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// 0: done.
@@ -16,7 +18,7 @@ pub(crate) enum Exit {
 /// Why a verb could not do its work.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// 1: it failed.
+    /// An [`Error`] with its own exit code, or anything else: 1.
     Failed(anyhow::Error),
     /// 2: the command line asks for something that does not exist or does not go together.
     Usage(String),
@@ -41,18 +43,7 @@ pub(crate) fn code(outcome: Outcome) -> ExitCode {
         Ok(Exit::Done) => ExitCode::SUCCESS,
         Ok(Exit::NotTrustworthy) => ExitCode::from(3),
         Ok(Exit::Interrupted) => ExitCode::from(130),
-        Err(Failure::Failed(error)) => {
-            // A reader that went away (`constel events | head`) is no failure to talk about.
-            let piped = error.chain().any(|cause| {
-                cause
-                    .downcast_ref::<std::io::Error>()
-                    .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
-            });
-            if !piped {
-                eprintln!("constel: {error:#}");
-            }
-            ExitCode::from(1)
-        }
+        Err(Failure::Failed(error)) => failed(&error),
         Err(Failure::Usage(message)) => {
             eprintln!("constel: {message}");
             ExitCode::from(2)
@@ -66,6 +57,25 @@ pub(crate) fn code(outcome: Outcome) -> ExitCode {
             ExitCode::from(5)
         }
     }
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    let exit = error
+        .downcast_ref()
+        .map_or(constel_control::Exit::Failed, Error::exit);
+    // A reader that went away (`constel events | head`) is no failure to talk about.
+    let piped = error.chain().any(|cause| {
+        cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+    });
+    match exit {
+        // Diagnostics begin with the file, and end their own lines.
+        constel_control::Exit::Scenario => eprint!("{error}"),
+        constel_control::Exit::Failed if piped => {}
+        _ => eprintln!("constel: {error:#}"),
+    }
+    ExitCode::from(exit.code())
 }
 
 /// Help and version go to stdout with 0, usage errors to stderr with 2.

@@ -80,6 +80,11 @@ pub(crate) fn rate(bps: f64) -> String {
     }
 }
 
+/// A value as a table cell; `-` for none.
+pub(crate) fn or_dash(value: Option<impl std::fmt::Display>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
 /// A JSON value as a table cell.
 pub(crate) fn cell(value: &Value) -> String {
     match value {

@@ -1,19 +1,19 @@
 //! What a person sees while a lab comes up: a moving bar on a terminal, plain lines elsewhere. Always stderr.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use constel_lab::Progress;
+use constel_control::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output;
 
 /// Chooses by what stderr is.
-pub(crate) fn for_stderr() -> Box<dyn Progress> {
+pub(crate) fn for_stderr() -> Arc<dyn Progress> {
     if output::stderr_is_terminal() {
-        Box::new(Terminal::default())
+        Arc::new(Terminal::default())
     } else {
-        Box::new(Lines {
+        Arc::new(Lines {
             started: Instant::now(),
             last: Mutex::new(None),
         })

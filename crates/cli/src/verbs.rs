@@ -8,7 +8,6 @@ mod events;
 mod exec;
 mod export;
 mod import;
-mod labs;
 mod link;
 mod list;
 mod over;

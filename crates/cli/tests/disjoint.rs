@@ -109,7 +109,7 @@ fn lost(samples: &[Sample]) -> usize {
 
 /// Twice the plan's delay of a way at the lab's present moment.
 fn round_trip_ns(lab: &Lab, file: &Path, way: &[String]) -> i64 {
-    let t_ns = lab.client().ask(&constel_api::Request::State)["t_ns"].as_i64();
+    let t_ns = lab.client().t_ns();
     2 * Sky::at(file, t_ns.unwrap()).delay_ns(way).unwrap()
 }
 
@@ -251,10 +251,7 @@ fn each_path_has_its_own_addresses_routes_and_round_trips() {
         (ways(&lab) == first).then_some(())
     });
     // Whatever was left over within a step is swept by the next but one.
-    let now_s = lab.client().ask(&constel_api::Request::State)["t_ns"]
-        .as_f64()
-        .unwrap()
-        / 1e9;
+    let now_s = lab.client().t_ns().unwrap() as f64 / 1e9;
     lab.client()
         .clock()
         .unwrap()

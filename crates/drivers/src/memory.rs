@@ -41,8 +41,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use constel_host::netns::NetNs;
 use constel_link::{
-    CheckedUpdate, DropCause, EdgeChange, EdgeStats, EdgeTable, EdgeUpdate, EffectsChange, Frames,
-    Nanos, PortId, Quantiles,
+    Causes, CheckedUpdate, DropCause, EdgeChange, EdgeStats, EdgeTable, EdgeUpdate, EffectsChange,
+    Frames, Nanos, PlaneReport, PortId, Quantiles,
 };
 
 use crate::DriverKind;
@@ -357,9 +357,17 @@ impl Links for Memory {
             own_lateness: Quantiles::default(),
             stalls: StallStats::default(),
             early: 0,
-            detail: serde_json::json!({
-                "driver": driver, "at_ns": now_ns, "totals": totals, "unintended": {},
-            }),
+            detail: PlaneReport {
+                driver,
+                at_ns: now_ns,
+                totals,
+                unintended: Causes::default(),
+                lateness: None,
+                own_lateness: None,
+                stalls: None,
+                early: None,
+                counters: BTreeMap::new(),
+            },
         })
     }
 

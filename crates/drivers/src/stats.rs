@@ -1,6 +1,7 @@
 //! What drivers count, in words that all of them have in common.
 
-use constel_link::{Nanos, Quantiles, Totals};
+pub use constel_link::{ClassLateness, StallStats};
+use constel_link::{Nanos, PlaneReport, Quantiles, Totals};
 use serde::Serialize;
 
 use crate::DriverKind;
@@ -29,8 +30,8 @@ pub struct PlaneStats {
     pub stalls: StallStats,
     /// Frames released before their time.
     pub early: u64,
-    /// Everything the driver counts, in its own words.
-    pub detail: serde_json::Value,
+    /// Everything the driver counts, for people and programs to read.
+    pub detail: PlaneReport,
 }
 
 impl PlaneStats {
@@ -60,7 +61,7 @@ impl PlaneStats {
         {
             if now < *count {
                 *count = now;
-                self.detail["unintended"][BACKLOG] = now.into();
+                self.detail.unintended.set(BACKLOG, now);
             }
         }
     }
@@ -68,7 +69,7 @@ impl PlaneStats {
     /// Adds what was [lost before capture](crate::Plane::lost_before_capture).
     pub fn add_lost_before_capture(&mut self, frames: u64) {
         self.unintended.push((CAPTURE, frames));
-        self.detail["unintended"][CAPTURE] = frames.into();
+        self.detail.unintended.set(CAPTURE, frames);
     }
 }
 
@@ -81,28 +82,4 @@ pub struct Stall {
     pub to_ns: Nanos,
     /// How much of it other tasks of this kernel held the processor, at most.
     pub in_run_queue_ns: Nanos,
-}
-
-/// Sums over all stalls.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct StallStats {
-    /// How many, of 0.2 ms or more.
-    pub count: u64,
-    /// All together.
-    pub total_ns: Nanos,
-    /// The longest.
-    pub longest_ns: Nanos,
-    /// Of the total, what other tasks of this kernel held the processor.
-    pub in_run_queue_ns: Nanos,
-}
-
-/// How late the frames of a class of edges were.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ClassLateness {
-    /// The class, by [`crate::Links::classify`].
-    pub class: String,
-    /// Actual minus due time.
-    pub lateness: Quantiles,
-    /// Without the time in which the machine kept the relay's thread from running.
-    pub own_lateness: Quantiles,
 }

@@ -20,12 +20,8 @@ mod traffic;
 mod watch;
 
 pub use error::EngineError;
-pub use life::manifest::bounds;
+pub use life::manifest::{bounds, data_ages};
 pub use life::run::{Finished, Options, run};
-pub use nodes::launcher::{hosts_file, namespaces_file, node_mounts, search_path};
+pub use nodes::launcher::{node_mounts, search_path};
 pub use progress::Progress;
-pub use routing::usage::DaemonsRow;
-pub use watch::paths::PathSample;
-pub use watch::summary::{
-    ChangeRow, ControlRow, Convergence, FlowRow, HandoverRow, Size, StepRows, Summary, Times,
-};
+pub use watch::event_log::EventLog;

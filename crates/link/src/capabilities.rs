@@ -1,6 +1,7 @@
 //! What each link driver can do of the edge model. Asking for more is an error, never an
 //! approximation in silence.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::discipline::Discipline;
@@ -14,7 +15,9 @@ const QUEUE_BYTES_MAX: u64 = 2_000_000_000;
 const SLOPE_MAX: i64 = 1_000_000_000;
 
 /// A link driver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum DriverKind {
     /// One thread that runs the edge model on frames in shared memory: the reference.

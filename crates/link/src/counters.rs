@@ -1,5 +1,6 @@
 //! What happened on an edge, counted.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::types::DropCause;
@@ -7,7 +8,7 @@ use crate::types::DropCause;
 /// Frames of one edge (or a sum over edges) since its start.
 ///
 /// `offered + duplicated = delivered + dropped() + held` at every instant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct EdgeCounters {
     /// Frames that reached the edge.
     pub offered: u64,

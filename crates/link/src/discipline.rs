@@ -1,13 +1,14 @@
 //! Queue disciplines: what may be asked of the queue in front of the service. How they work is in
 //! `aqm`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::types::Nanos;
 
 /// Who waits, who is dropped, who is marked. Limits in bytes and frames hold besides, for all of
 /// them; the frame in service does not count as waiting.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Discipline {
     /// First in, first out; what does not fit is dropped.
@@ -47,7 +48,7 @@ pub enum Discipline {
 }
 
 /// Parameters of CoDel.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CodelParams {
     /// Standing delay that is fine; RFC 8289: 5 ms.
@@ -59,7 +60,7 @@ pub struct CodelParams {
 }
 
 /// Parameters of RED.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RedParams {
     /// Average queue up to which nothing is dropped.
@@ -79,7 +80,7 @@ pub struct RedParams {
 }
 
 /// Parameters of PIE. The gains are those of RFC 8033 (0.125/s and 1.25/s).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PieParams {
     /// Delay to be kept; RFC 8033: 15 ms. At least 1.

@@ -4,6 +4,7 @@
 //! to one edge; the later in this list goes before. They stay when a step changes, removes and
 //! brings back the edge, until they are replaced.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -14,7 +15,7 @@ use crate::rate::RateLaw;
 use crate::types::{Delay, Impairment, Loss, Nanos, PortId};
 
 /// Some frames are held back, so that others overtake them.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reorder {
     /// Probability of holding a frame back, 0 to 1.
@@ -24,7 +25,7 @@ pub struct Reorder {
 }
 
 /// Every field that is set replaces what the impairment says, or adds to it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Effects {
     /// The edge is broken: what arrives is dropped with cause `outage`, what waits for service is

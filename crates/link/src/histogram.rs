@@ -1,6 +1,7 @@
 //! A log-bucketed histogram: constant memory, no allocation per record, 3 % resolution.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::types::Nanos;
 
@@ -19,7 +20,8 @@ pub struct Histogram {
 }
 
 /// The figures a histogram is read by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "TimeQuantiles")]
 pub struct Quantiles {
     /// Values recorded.
     pub count: u64,

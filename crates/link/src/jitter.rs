@@ -5,6 +5,7 @@
 //! through the law's quantile function. Blending uniform numbers, as netem does, changes the
 //! distribution.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::rng::Rng;
@@ -22,7 +23,7 @@ const MIX_PARETO: f64 = 0.75;
 const MIX_SD: f64 = 0.790_569_415_042_094_8;
 
 /// Distribution of the addition.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum JitterLaw {
     /// Evenly within `-half_width_ns..=half_width_ns`.
@@ -63,7 +64,7 @@ pub enum JitterLaw {
 }
 
 /// A jitter law and how long it remembers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Jitter {
     /// Distribution. Delay and addition together never go below 0.

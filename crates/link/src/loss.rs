@@ -5,12 +5,13 @@
 //! the laws without chance draw nothing. Every life of an edge starts in the good state with frame
 //! number 1.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::rng::Rng;
 
 /// How an edge loses frames.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum LossLaw {
     /// Nothing is lost.

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::types::Nanos;
@@ -21,7 +22,7 @@ pub const MIN_MEAN_BPS: u64 = 1_000;
 pub const MAX_BPS: u64 = 1_000_000_000_000;
 
 /// A service rate as a function of time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum RateLaw {
     /// High for a while, low for a while, and so on; high first.
@@ -66,6 +67,7 @@ pub enum RateLaw {
     Steps {
         /// From when on which rate, bit/s: the first at 0, times rising by a slot or more.
         #[serde(with = "shared")]
+        #[schemars(with = "Vec<(u64, u64)>")]
         steps: Arc<[(u64, u64)]>,
         /// After so long it starts again; `None`: the last rate stays.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,6 +82,7 @@ pub enum RateLaw {
         /// When, in milliseconds from the beginning of the recording, and how many: rising, from 1
         /// on. After the last one it starts again.
         #[serde(with = "shared")]
+        #[schemars(with = "Vec<(u32, u32)>")]
         batches: Arc<[(u32, u32)]>,
         /// Instant at which the recording begins.
         origin_ns: Nanos,

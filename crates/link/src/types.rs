@@ -3,6 +3,7 @@
 use std::fmt;
 use std::num::NonZeroU64;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// An instant or a span in nanoseconds. Instants are on whatever clock the caller uses for `now`
@@ -11,7 +12,18 @@ pub type Nanos = u64;
 
 /// One network interface of one node, numbered lab-wide from 0.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(transparent)]
 pub struct PortId(pub u32);
@@ -25,7 +37,7 @@ impl fmt::Display for PortId {
 /// Piecewise-linear propagation delay: `delay(t) = delay_ns + slope * (t - t0_ns)`.
 ///
 /// The slope lets the delay glide with an orbit between two updates instead of jumping.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Delay {
     /// Instant at which the delay is exactly `delay_ns`.
     pub t0_ns: Nanos,
@@ -68,7 +80,7 @@ impl Delay {
 }
 
 /// Bound of the drop-tail queue in front of the service stage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueLimit {
     /// Bytes that may wait. The frame in service does not count: with 0 bytes an edge still
     /// carries one frame at a time.
@@ -76,7 +88,7 @@ pub struct QueueLimit {
 }
 
 /// How frames get lost on the way.
-#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Loss {
     /// Nothing is lost.
@@ -90,7 +102,7 @@ pub enum Loss {
 }
 
 /// Everything one edge does to a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Impairment {
     /// Propagation delay, applied when a frame has left the service stage.
     pub delay: Delay,

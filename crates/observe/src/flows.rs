@@ -8,6 +8,7 @@ mod iperf3;
 mod ping;
 mod transfer;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use http::parse as parse_http;
@@ -18,7 +19,7 @@ pub use ping::{
 pub use transfer::parse as parse_transfer;
 
 /// Round-trip times in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rtt {
     /// Smallest.
     pub min_ns: u64,
@@ -31,7 +32,7 @@ pub struct Rtt {
 }
 
 /// One-way delays of a transfer's records in nanoseconds, from the first sending to reading.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Owd {
     /// Smallest.
     pub min_ns: u64,
@@ -48,7 +49,7 @@ pub struct Owd {
 }
 
 /// What a flow achieved. Absent fields were not measured by that kind of tool.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
     /// Round-trip times as the tool saw them.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,9 +1,10 @@
 //! Quantiles of exact samples (nearest rank), for series that fit in memory.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Five numbers of a series, in the unit of its samples.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Quantiles {
     /// How many samples.
     pub count: usize,

@@ -3,11 +3,12 @@
 //! A run is trustworthy when the host kept up: frames left on time, nothing was dropped that the
 //! scenario did not ask for, steps were ready before their time, and the tools that measure ran.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Times at which the link plane's thread wanted to run and did not: told apart from its own
 /// lateness. A virtual machine's processors may be taken away for tens of milliseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Machine {
     /// Such times of 0.2 ms or more.
     pub stalls: u64,
@@ -28,7 +29,7 @@ pub struct Machine {
 }
 
 /// What the run measured of itself.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Fidelity {
     /// Frames that left their edge.
     pub frames_released: u64,
@@ -58,7 +59,7 @@ pub struct Fidelity {
 }
 
 /// What a scenario or the defaults allow.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bounds {
     /// Allowed 99th percentile of release lateness, nanoseconds; a scenario may state another than the default.
     pub lateness_p99_ns: u64,
@@ -101,7 +102,7 @@ impl Bounds {
 }
 
 /// The answer, with every reason against.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// Whether the figures may be used.
     pub trustworthy: bool,

@@ -3,64 +3,43 @@
 use std::collections::BTreeMap;
 
 use constel_analysis::Coverage;
+use constel_control::{Error, Scenario};
 use constel_observe::verdict::Bounds;
-use constel_plan::{Document, Lab};
-use constel_units::TimeSpan;
+use constel_plan::Lab;
 use serde_json::json;
 
-use super::scenario;
 use crate::args::Check;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Outcome};
 use crate::output;
 
 /// Prints nothing but a line when all is well.
 pub(crate) fn run(args: &Check) -> Outcome {
-    let mut findings = None;
-    let loaded = scenario::load(&args.file, |found| {
-        findings = Some(serde_json::to_value(found));
-        scenario::rendered(found)
-    });
-    let loaded = match loaded {
-        Ok(loaded) => loaded,
-        Err(failure) => {
-            if let (true, Some(findings)) = (args.json, findings) {
-                output::json(&json!({"ok": false, "errors": findings?}))?;
-            }
-            return Err(failure);
+    let loaded = Scenario::load(&args.file).inspect_err(|error| {
+        if let (true, Error::Scenario(findings)) = (args.json, error) {
+            // If stdout is gone, the exit code still says it.
+            drop(output::json(&json!({"ok": false, "errors": findings})));
         }
-    };
-    let lab = &loaded.lab;
-    let document =
-        Document::at(lab, TimeSpan::from_ns(0)).map_err(|e| Failure::Scenario(format!("{e}\n")))?;
-    let satellites = lab.layout.satellite_count();
-    let stations = lab.layout.stations().count();
-    let hosts = lab.layout.nodes().len() - satellites - stations;
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let sky = Coverage::bounded(lab, threads).map_err(|e| Failure::Scenario(format!("{e}\n")))?;
-    let bounds = constel_lab::bounds(&lab.scenario);
+    })?;
+    let found = loaded.check()?;
     if args.json {
-        output::json(&json!({
-            "ok": true, "errors": [], "satellites": satellites, "stations": stations, "hosts": hosts,
-            "edges_at_0s": document.edges.len(), "flows": lab.scenario.traffic.len(),
-            "shells": *lab.shells, "left_out": *lab.left_out, "data_ages": *lab.ages,
-            "max_lateness_ns": bounds.lateness_p99_ns, "sky": sky,
-        }))?;
+        output::json(&found)?;
     } else {
-        let on_cables = match hosts {
+        let on_cables = match found.hosts {
             0 => String::new(),
             n => format!(", {}", some(n, "host")),
         };
         output::text(&format!(
             "{}: good: {}, {}{on_cables}, {} at 0 s, {}\n",
             loaded.file,
-            some(satellites, "satellite"),
-            some(stations, "station"),
-            some(document.edges.len(), "edge"),
-            some(lab.scenario.traffic.len(), "flow"),
+            some(found.satellites, "satellite"),
+            some(found.stations, "station"),
+            some(found.edges_at_0s, "edge"),
+            some(found.flows, "flow"),
         ))?;
-        output::text(&sorted_text(lab))?;
-        output::text(&super::scenario::age_warnings(lab))?;
-        output::text(&sky_text(&sky))?;
+        output::text(&sorted_text(&loaded.lab))?;
+        output::text(&super::scenario::age_warnings(&loaded))?;
+        output::text(&sky_text(&found.sky))?;
+        let bounds = Bounds::with_lateness(found.max_lateness_ns);
         if bounds != Bounds::default() {
             output::text(&format!(
                 "lateness of frames, 99th percentile: {}\n",

@@ -1,39 +1,16 @@
 //! `constel clean`: remove what dead labs left behind, and nothing else.
 
-use anyhow::Context;
-use constel_host::claim::{LabState, RuntimeDir};
-use constel_host::clean::{HostReport, clean_all, clean_lab};
+use constel_control::{HostReport, clean};
+use serde::Serialize;
 use serde_json::Value;
 
-use super::labs;
 use crate::args::Clean;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Outcome};
 use crate::output;
 
 /// Says what it removed; fails when something of ours stays.
 pub(crate) fn run(args: &Clean) -> Outcome {
-    constel_host::probe::require_privilege().map_err(|error| Failure::Host(error.to_string()))?;
-    let runtime = RuntimeDir::default();
-    let report = match &args.lab {
-        None => clean_all(&runtime).context("clean")?,
-        Some(name) => {
-            let entry = labs::find(name)?;
-            if entry.state != LabState::Dead {
-                let pid = entry
-                    .pid()
-                    .map_or_else(String::new, |pid| format!(" (process {pid})"));
-                return Err(Failure::Usage(format!(
-                    "lab '{name}' is alive{pid}; `constel down {name}` takes it down"
-                )));
-            }
-            let report = HostReport {
-                labs: vec![clean_lab(&runtime, &entry.lab)?],
-                settings: Vec::new(),
-            };
-            runtime.remove_if_empty()?;
-            report
-        }
-    };
+    let report = clean(args.lab.as_deref())?;
     if args.json {
         output::json(&report)?;
     } else {
@@ -55,18 +32,11 @@ fn text(report: &HostReport) -> serde_json::Result<String> {
     let mut text = String::new();
     for lab in &report.labs {
         for removed in &lab.removed {
-            text.push_str(&format!(
-                "{}: removed {}\n",
-                lab.lab,
-                words(&serde_json::to_value(removed)?)
-            ));
+            text.push_str(&format!("{}: removed {}\n", lab.lab, words(removed)?));
         }
     }
     for setting in &report.settings {
-        text.push_str(&format!(
-            "setting {}\n",
-            words(&serde_json::to_value(setting)?)
-        ));
+        text.push_str(&format!("setting {}\n", words(setting)?));
     }
     if text.is_empty() {
         text.push_str("nothing to clean\n");
@@ -75,8 +45,10 @@ fn text(report: &HostReport) -> serde_json::Result<String> {
 }
 
 /// `{"removed": "cgroup", "path": "/x"}` as `cgroup path=/x`.
-fn words(value: &Value) -> String {
-    let fields = value.as_object().into_iter().flatten().map(|(key, value)| {
+fn words(removed: &impl Serialize) -> serde_json::Result<String> {
+    let value = serde_json::to_value(removed)?;
+    let fields = value.as_object().into_iter().flatten();
+    let words = fields.map(|(key, value): (&String, &Value)| {
         let cell = output::cell(value);
         if ["removed", "outcome"].contains(&key.as_str()) {
             cell
@@ -84,5 +56,5 @@ fn words(value: &Value) -> String {
             format!("{key}={cell}")
         }
     });
-    fields.collect::<Vec<_>>().join(" ")
+    Ok(words.collect::<Vec<_>>().join(" "))
 }

@@ -3,12 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use constel_control::Scenario;
 use constel_exchange::draft::Draft;
 use constel_exchange::{ReadErrors, celestial, hypatia, starperf, starrynet};
-use constel_plan::Lab;
-use constel_scenario::{DiskFiles, parse, resolve};
 
-use super::{export, scenario};
+use super::export;
 use crate::args::Import;
 use crate::exit::{Exit, Failure, Outcome};
 
@@ -68,10 +67,7 @@ pub(crate) fn run(args: &Import) -> Outcome {
     let yaml = draft.yaml();
     // What is printed is a scenario that can be run, or nothing is.
     let shown = format!("{} (imported)", file.display());
-    parse(&shown, &yaml)
-        .and_then(|parsed| resolve(&parsed, &DiskFiles::beside(file)))
-        .and_then(Lab::new)
-        .map_err(|found| scenario::rendered(&found))?;
+    Scenario::from_text(&shown, &yaml, file.parent().unwrap_or(Path::new("")))?;
     export::put_bytes(args.out.as_deref(), yaml.as_bytes())?;
     for note in &draft.notes {
         eprintln!("constel: note: {note}");

@@ -1,7 +1,6 @@
 //! `constel list`: the labs of this host.
 
-use constel_host::claim::{LabEntry, RuntimeDir};
-use serde_json::{Value, json};
+use constel_api::answers::ListedLab;
 
 use crate::args::Json;
 use crate::exit::{Exit, Outcome};
@@ -9,18 +8,12 @@ use crate::output;
 
 /// Living and dead ones.
 pub(crate) fn run(args: &Json) -> Outcome {
-    let labs = RuntimeDir::default().list()?;
-    let rows: Vec<Value> = labs.iter().map(row).collect::<Result<_, _>>()?;
+    let labs = constel_control::list()?;
     if args.json {
-        output::json(&rows)?;
+        output::json(&labs)?;
         return Ok(Exit::Done);
     }
-    let cells = |row: &Value| {
-        ["lab", "state", "scenario", "pid", "nodes", "edges"]
-            .map(|key| output::cell(&row[key]))
-            .to_vec()
-    };
-    let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
+    let rows: Vec<Vec<String>> = labs.iter().map(cells).collect();
     output::text(&output::table(
         &["LAB", "STATE", "SCENARIO", "PID", "NODES", "EDGES"],
         &rows,
@@ -28,14 +21,13 @@ pub(crate) fn run(args: &Json) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn row(entry: &LabEntry) -> serde_json::Result<Value> {
-    let record = entry.record.as_ref();
-    Ok(json!({
-        "lab": entry.lab,
-        "state": serde_json::to_value(entry.state)?,
-        "scenario": record.map(|r| &r.scenario),
-        "pid": entry.pid(),
-        "nodes": record.map_or(0, |r| r.nodes),
-        "edges": record.map_or(0, |r| r.edges),
-    }))
+fn cells(lab: &ListedLab) -> Vec<String> {
+    vec![
+        lab.lab.clone(),
+        lab.state.as_str().to_owned(),
+        output::or_dash(lab.scenario.as_ref()),
+        output::or_dash(lab.pid),
+        lab.nodes.to_string(),
+        lab.edges.to_string(),
+    ]
 }

@@ -45,14 +45,8 @@ pub(crate) fn threads(over: &Over) -> usize {
 
 /// Computes and prints it.
 pub(crate) fn run(lab: &Lab, product: Product<'_>, over: &Over, json: bool) -> Outcome {
-    let from = over.from.unwrap_or(TimeSpan::from_ns(0));
-    let to = over.to.unwrap_or(lab.scenario.duration);
-    let interval =
-        Interval::new(lab, from, to, over.every).map_err(|e| Failure::Usage(e.to_string()))?;
-    let threads = match over.threads {
-        Some(threads) => usize::from(threads),
-        None => std::thread::available_parallelism().map_or(1, usize::from),
-    };
+    let interval = interval(lab, over)?;
+    let threads = threads(over);
     match product {
         Product::Contacts => contacts(lab, interval, threads, over.csv, json),
         Product::Pairs(pairs) => pairs_of(lab, interval, threads, pairs, over.csv, json),

@@ -1,9 +1,8 @@
 //! `constel path`: hop by hop by the kernels' routes, beside the way of least delay.
 
-use constel_api::Request;
-use serde_json::Value;
+use constel_api::answers::{Hop, Paths, Walked};
+use constel_control::Observer;
 
-use super::labs;
 use crate::args::Path;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
@@ -17,93 +16,76 @@ pub(crate) fn run(args: &Path) -> Outcome {
                 .map_err(|_| Failure::Usage(format!("--at is {at}: lab time begins at 0 s")))?,
         ),
     };
-    let request = Request::Path {
-        from: args.a.clone(),
-        to: args.b.clone(),
-        at_ns,
-    };
-    let answer = labs::ask(&args.lab, &request)?;
+    let answer = Observer::attach(&args.lab)?.path(&args.a, &args.b, at_ns)?;
     if args.json {
         output::json(&answer)?;
     } else {
         output::text(&text(&answer))?;
     }
-    let lost = answer["kernel"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .find(|row| row["arrived"] != true);
-    match lost {
+    match answer.lost() {
         None => Ok(Exit::Done),
-        Some(row) => Err(anyhow::anyhow!(
+        Some(walked) => Err(anyhow::anyhow!(
             "{} by {} does not arrive: {}",
             args.b,
-            by(row),
-            output::cell(&row["end"])
+            by(walked),
+            walked.end
         )
         .into()),
     }
 }
 
 /// The family and, of disjoint paths, which.
-fn by(row: &Value) -> String {
-    let family = output::cell(&row["family"]);
-    match row["path"].as_u64() {
-        Some(path) => format!("path {path}, {family}"),
-        None => family,
+fn by(walked: &Walked) -> String {
+    match walked.path {
+        Some(path) => format!("path {path}, {}", walked.family),
+        None => walked.family.clone(),
     }
 }
 
-fn text(answer: &Value) -> String {
-    let seconds = |key: &str| answer[key].as_f64().unwrap_or(f64::NAN) / 1e9;
+fn text(answer: &Paths) -> String {
+    let seconds = |ns: u64| ns as f64 / 1e9;
     let mut text = format!(
         "{} to {}, edges at {:.3} s, tables at {:.3} s\n",
-        output::cell(&answer["from"]),
-        output::cell(&answer["to"]),
-        seconds("t_ns"),
-        seconds("tables_t_ns"),
+        answer.from,
+        answer.to,
+        seconds(answer.t_ns),
+        seconds(answer.tables_t_ns),
     );
-    let optimum = &answer["optimum"];
-    for row in answer["kernel"].as_array().into_iter().flatten() {
-        let sum = match (row["delay_ns"].as_f64(), optimum["delay_ns"].as_f64()) {
+    let optimum = answer.optimum.as_ref();
+    let least_ns = optimum.map(|optimum| optimum.delay_ns as f64);
+    for walked in &answer.kernel {
+        let sum = match (walked.delay_ns.map(|ns| ns as f64), least_ns) {
             (Some(ns), Some(least)) if least > 0.0 => {
                 format!("{}, {:.3} x the optimum", output::ms(ns), ns / least)
             }
             (Some(ns), _) => output::ms(ns),
-            (None, _) => output::cell(&row["end"]),
+            (None, _) => walked.end.clone(),
         };
-        text.push_str(&format!("\nkernel, {}: {sum}\n", by(row)));
-        text.push_str(&hops(row));
+        text.push_str(&format!("\nkernel, {}: {sum}\n", by(walked)));
+        text.push_str(&hops(&walked.hops));
     }
-    let sum = optimum["delay_ns"]
-        .as_f64()
-        .map_or_else(|| "no way".to_owned(), output::ms);
+    let sum = least_ns.map_or_else(|| "no way".to_owned(), output::ms);
     text.push_str(&format!("\noptimum: {sum}\n"));
-    text.push_str(&hops(optimum));
+    text.push_str(&optimum.map_or_else(String::new, |optimum| hops(&optimum.hops)));
     text
 }
 
-fn hops(row: &Value) -> String {
-    let hops = row["hops"].as_array().map_or(&[][..], Vec::as_slice);
-    let ways = |hop: &Value| hop["next_hops"].as_u64().unwrap_or(1);
+fn hops(hops: &[Hop]) -> String {
     // Only where some route has several next hops is there anything to say about it.
-    let several = hops.iter().any(|hop| ways(hop) > 1);
+    let several = hops.iter().any(|hop| hop.next_hops > 1);
     let mut sum_ns = 0.0;
     let rows: Vec<Vec<String>> = hops
         .iter()
         .map(|hop| {
-            let ns = hop["delay_ns"].as_f64().unwrap_or(f64::NAN);
+            let ns = hop.delay_ns as f64;
             sum_ns += ns;
-            let end = |node: &str, port: &str| {
-                format!("{}/{}", output::cell(&hop[node]), output::cell(&hop[port]))
-            };
             let mut cells = vec![
-                end("from", "from_port"),
-                end("to", "to_port"),
+                format!("{}/{}", hop.from, hop.from_port),
+                format!("{}/{}", hop.to, hop.to_port),
                 output::ms(ns),
                 output::ms(sum_ns),
             ];
-            cells.extend(several.then(|| format!("one of {}", ways(hop))));
+            cells.extend(several.then(|| format!("one of {}", hop.next_hops)));
             cells
         })
         .collect();
@@ -117,33 +99,58 @@ fn hops(row: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use super::*;
+    use constel_api::answers::Optimum;
 
     #[test]
     fn hops_add_up_beside_the_optimum() {
-        let hop = |from: &str, to: &str, ns: u64| json!({"from": from, "from_port": "isl0", "to": to, "to_port": "isl1", "delay_ns": ns});
-        let answer = json!({
-            "from": "a", "to": "c", "t_ns": 1_500_000_000, "tables_t_ns": 1_500_000_000,
-            "kernel": [
-                {"family": "ipv4", "arrived": true, "end": "arrived", "delay_ns": 3_000_000,
-                 "hops": [hop("a", "b", 1_000_000), hop("b", "c", 2_000_000)]},
-                {"family": "ipv6", "arrived": false, "end": "a has no route", "delay_ns": null, "hops": []},
+        let hop = |from: &str, to: &str, delay_ns| Hop {
+            from: from.to_owned(),
+            from_port: "isl0".to_owned(),
+            to: to.to_owned(),
+            to_port: "isl1".to_owned(),
+            delay_ns,
+            next_hops: 1,
+        };
+        let walked = |family: &str, end: &str, delay_ns: Option<u64>, hops| Walked {
+            family: family.to_owned(),
+            address: [10, 0, 0, 2].into(),
+            arrived: delay_ns.is_some(),
+            end: end.to_owned(),
+            delay_ns,
+            hops,
+            path: None,
+        };
+        let way = vec![hop("a", "b", 1_000_000), hop("b", "c", 2_000_000)];
+        let answer = Paths {
+            from: "a".to_owned(),
+            to: "c".to_owned(),
+            t_ns: 1_500_000_000,
+            kernel: vec![
+                walked("ipv4", "arrived", Some(3_000_000), way.clone()),
+                walked("ipv6", "a has no route", None, Vec::new()),
             ],
-            "optimum": {"delay_ns": 2_000_000, "hops": [hop("a", "c", 2_000_000)]},
-        });
-        let mut second = answer["kernel"][1].clone();
-        second["path"] = json!(2);
-        assert_eq!(super::by(&second), "path 2, ipv6");
-        let mut shared = answer["kernel"][0].clone();
-        shared["hops"][0]["next_hops"] = json!(2);
+            optimum: Some(Optimum {
+                delay_ns: 2_000_000,
+                hops: vec![hop("a", "c", 2_000_000)],
+            }),
+            tables_t_ns: 1_500_000_000,
+        };
+        let second = Walked {
+            path: Some(2),
+            ..answer.kernel[1].clone()
+        };
+        assert_eq!(by(&second), "path 2, ipv6");
+        let mut shared = way;
+        shared[0].next_hops = 2;
         assert_eq!(
-            super::hops(&shared),
+            hops(&shared),
             "FROM    TO      DELAY     SUM       NEXT HOP\n\
              a/isl0  b/isl1  1.000 ms  1.000 ms  one of 2\n\
              b/isl0  c/isl1  2.000 ms  3.000 ms  one of 1\n"
         );
         assert_eq!(
-            super::text(&answer),
+            text(&answer),
             "a to c, edges at 1.500 s, tables at 1.500 s\n\
              \nkernel, ipv4: 3.000 ms, 1.500 x the optimum\n\
              FROM    TO      DELAY     SUM\n\

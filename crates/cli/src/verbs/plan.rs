@@ -1,23 +1,22 @@
 //! `constel plan`: who links to whom at an instant; over an interval, see [`super::over`].
 
-use constel_plan::{DisjointRow, Document};
+use constel_plan::DisjointRow;
 
 use super::{export, over, scenario};
 use crate::args::Plan;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Outcome};
 use crate::output;
 
 /// Touches nothing: no root needed.
 pub(crate) fn run(args: &Plan) -> Outcome {
-    let loaded = scenario::load(&args.file, scenario::rendered)?;
-    eprint!("{}", scenario::age_warnings(&loaded.lab));
+    let loaded = scenario::load(&args.file)?;
     if let Some(format) = args.over.export {
         return export::run(&loaded.lab, format, args);
     }
     if let Some(product) = over::asked(&args.over) {
         return over::run(&loaded.lab, product, &args.over, args.json);
     }
-    let document = Document::at(&loaded.lab, args.at).map_err(|e| Failure::Usage(e.to_string()))?;
+    let document = loaded.plan(args.at)?;
     if args.json {
         output::json(&document)?;
         return Ok(Exit::Done);

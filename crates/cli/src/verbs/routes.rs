@@ -1,49 +1,43 @@
 //! `constel routes`: what one node's kernel has in its main table.
 
-use constel_api::Request;
-use serde_json::Value;
+use constel_api::answers::{NextHop, Route};
+use constel_control::Observer;
 
-use super::labs;
 use crate::args::Routes;
 use crate::exit::{Exit, Outcome};
 use crate::output;
 
 /// One row a next hop.
 pub(crate) fn run(args: &Routes) -> Outcome {
-    let request = Request::Routes {
-        node: args.node.clone(),
-    };
-    let answer = labs::ask(&args.lab, &request)?;
+    let answer = Observer::attach(&args.lab)?.routes(&args.node)?;
     if args.json {
         output::json(&answer)?;
     } else {
-        output::text(&table(&answer))?;
+        output::text(&table(&answer.routes))?;
     }
     Ok(Exit::Done)
 }
 
-fn table(answer: &Value) -> String {
+fn table(routes: &[Route]) -> String {
     let mut rows = Vec::new();
-    for route in answer["routes"].as_array().into_iter().flatten() {
-        let hops = route["hops"].as_array().map_or(&[][..], Vec::as_slice);
-        // A route without next hops (unreachable, blackhole) still is a route.
-        let hops = if hops.is_empty() {
-            &[Value::Null][..]
-        } else {
-            hops
+    for route in routes {
+        let row = |hop: Option<&NextHop>| {
+            vec![
+                route.destination.clone(),
+                output::or_dash(route.to.as_ref()),
+                route.kind.clone(),
+                output::or_dash(hop.and_then(|hop| hop.via.as_ref())),
+                output::or_dash(hop.and_then(|hop| hop.gateway)),
+                output::or_dash(hop.and_then(|hop| hop.port.as_ref())),
+                route.metric.to_string(),
+                route.protocol.clone(),
+            ]
         };
-        for hop in hops {
-            rows.push(vec![
-                output::cell(&route["destination"]),
-                output::cell(&route["to"]),
-                output::cell(&route["kind"]),
-                output::cell(&hop["via"]),
-                output::cell(&hop["gateway"]),
-                output::cell(&hop["port"]),
-                output::cell(&route["metric"]),
-                output::cell(&route["protocol"]),
-            ]);
+        // A route without next hops (unreachable, blackhole) still is a route.
+        if route.hops.is_empty() {
+            rows.push(row(None));
         }
+        rows.extend(route.hops.iter().map(|hop| row(Some(hop))));
     }
     let head = [
         "DESTINATION",
@@ -60,20 +54,32 @@ fn table(answer: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use super::*;
 
     #[test]
     fn one_row_a_next_hop() {
-        let hop =
-            |via: &str, port: &str| json!({"via": via, "gateway": "10.128.0.1", "port": port});
-        let answer = json!({"node": "a", "routes": [
-            {"destination": "10.0.0.2/32", "to": "b", "kind": "unicast", "metric": 32, "protocol": "bird",
-             "hops": [hop("b", "isl0"), hop("c", "isl1")]},
-            {"destination": "10.9.0.0/16", "to": null, "kind": "blackhole", "metric": 0, "protocol": "static",
-             "hops": []},
-        ]});
+        let hop = |via: &str, port: &str| NextHop {
+            via: Some(via.to_owned()),
+            gateway: Some([10, 128, 0, 1].into()),
+            port: Some(port.to_owned()),
+        };
+        let route = |destination: &str, kind: &str, metric, protocol: &str| Route {
+            destination: destination.to_owned(),
+            to: None,
+            kind: kind.to_owned(),
+            hops: Vec::new(),
+            source: None,
+            metric,
+            protocol: protocol.to_owned(),
+        };
+        let shared = Route {
+            to: Some("b".to_owned()),
+            hops: vec![hop("b", "isl0"), hop("c", "isl1")],
+            ..route("10.0.0.2/32", "unicast", 32, "bird")
+        };
+        let routes = [shared, route("10.9.0.0/16", "blackhole", 0, "static")];
         assert_eq!(
-            super::table(&answer),
+            table(&routes),
             "DESTINATION  TO  KIND       VIA  GATEWAY     PORT  METRIC  PROTOCOL\n\
              10.0.0.2/32  b   unicast    b    10.128.0.1  isl0  32      bird\n\
              10.0.0.2/32  b   unicast    c    10.128.0.1  isl1  32      bird\n\

@@ -1,58 +1,58 @@
 //! `constel show`: one running lab.
 
-use constel_api::Request;
-use serde_json::Value;
+use constel_api::answers::{NodeShown, Shown};
+use constel_control::Observer;
 
-use super::labs;
 use crate::args::Lab;
 use crate::exit::{Exit, Outcome};
 use crate::output;
 
 /// Nodes and the link plane's health.
 pub(crate) fn run(args: &Lab) -> Outcome {
-    let shown = labs::ask(&args.lab, &Request::Show)?;
+    let shown = Observer::attach(&args.lab)?.show()?;
     if args.json {
         output::json(&shown)?;
-        return Ok(Exit::Done);
+    } else {
+        output::text(&text(&shown))?;
     }
-    let seconds = shown["t_ns"]
-        .as_u64()
+    Ok(Exit::Done)
+}
+
+fn text(shown: &Shown) -> String {
+    let lab = &shown.lab;
+    let seconds = lab
+        .t_ns
         .map_or_else(|| "held".to_owned(), |t| format!("{:.1} s", t as f64 / 1e9));
     let mut text = format!(
         "{}: {} ({}), lab time {seconds}, {} edges\n",
-        args.lab,
-        output::cell(&shown["state"]),
-        output::cell(&shown["scenario"]),
-        output::cell(&shown["edges"]),
+        lab.lab,
+        lab.state.as_str(),
+        lab.scenario,
+        lab.edges,
     );
-    let relay = &shown["relay"];
-    if let Some(p99) = relay["lateness"]["p99_ns"].as_u64() {
-        let drops = relay["unintended"].as_object();
-        let lost: u64 = drops
-            .into_iter()
-            .flatten()
-            .filter_map(|(_, count)| count.as_u64())
-            .sum();
+    let measured = shown.relay.as_ref();
+    if let Some((plane, lateness)) = measured.and_then(|plane| Some((plane, plane.lateness?))) {
         text.push_str(&format!(
-            "link plane: {} frames delivered, lateness p99 {}, {lost} lost by the emulator\n",
-            output::cell(&relay["delivered"]),
-            output::ms(p99 as f64),
+            "link plane: {} frames delivered, lateness p99 {}, {} lost by the emulator\n",
+            output::or_dash(plane.counters.get("delivered")),
+            output::ms(lateness.p99_ns as f64),
+            plane.unintended.total(),
         ));
     }
-    let rows: Vec<Vec<String>> = shown["node_list"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|node: &Value| {
-            ["name", "kind", "ipv4", "ipv6", "links"]
-                .map(|k| output::cell(&node[k]))
-                .to_vec()
-        })
-        .collect();
+    let cells = |node: &NodeShown| {
+        vec![
+            node.name.clone(),
+            node.kind.clone(),
+            node.ipv4.to_string(),
+            node.ipv6.to_string(),
+            node.links.to_string(),
+        ]
+    };
+    let nodes = shown.node_list.iter().flatten();
+    let rows: Vec<Vec<String>> = nodes.map(cells).collect();
     text.push_str(&output::table(
         &["NODE", "KIND", "IPV4", "IPV6", "LINKS"],
         &rows,
     ));
-    output::text(&text)?;
-    Ok(Exit::Done)
+    text
 }

@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex};
 
 use constel_host::netlink::{Attributes, Batch, Socket, Tc, TcVerb, VethEnd, handle};
 use constel_host::netns::NetNs;
-use constel_link::{EdgeCounters, EdgeStats, Histogram, Nanos, PortId, Totals};
+use constel_link::{EdgeCounters, EdgeStats, Histogram, Nanos, PlaneReport, PortId, Totals};
 
 use crate::DriverKind;
 use crate::clock::mono_ns;
@@ -255,12 +255,24 @@ impl Backend for EdtBackend {
             held: accepted.saturating_sub(released + fq_drops + backlog) as usize,
         };
         let (lateness, early) = (lateness.quantiles(), total(|c| c.early));
-        let detail = serde_json::json!({
-            "driver": "edt", "at_ns": mono_ns(), "totals": totals, "lateness": lateness, "early": early,
-            "unintended": unintended.iter().copied().collect::<std::collections::BTreeMap<_, _>>(),
-            "captured": total(|c| c.steered), "delivered": released,
-            "foreign": total(|c| c.foreign), "in_fq": queued, "updates": self.table.updates(),
-        });
+        let own = [
+            ("captured", total(|c| c.steered)),
+            ("delivered", released),
+            ("foreign", total(|c| c.foreign)),
+            ("in_fq", queued),
+            ("updates", self.table.updates()),
+        ];
+        let detail = PlaneReport {
+            driver: DriverKind::Edt,
+            at_ns: mono_ns(),
+            totals,
+            unintended: unintended.iter().copied().collect(),
+            lateness: Some(lateness),
+            own_lateness: None,
+            stalls: None,
+            early: Some(early),
+            counters: own.map(|(name, count)| (name.to_owned(), count)).into(),
+        };
         Ok(PlaneStats {
             driver: DriverKind::Edt,
             totals,

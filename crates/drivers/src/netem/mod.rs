@@ -20,11 +20,11 @@
 mod filters;
 mod qdiscs;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use constel_host::netlink::{Batch, LinkChange, QdiscStats, Socket, TcVerb, VethEnd};
 use constel_host::netns::NetNs;
-use constel_link::{EdgeCounters, EdgeStats, Nanos, PortId, Quantiles, Totals};
+use constel_link::{EdgeCounters, EdgeStats, Nanos, PlaneReport, PortId, Quantiles, Totals};
 
 use crate::DriverKind;
 use crate::clock::mono_ns;
@@ -389,10 +389,17 @@ impl Backend for NetemBackend {
         // What netem or htb drops at the interface is drawn by the scenario; the rest is in `backlog`.
         let drawn = totals.counters.dropped();
         let unintended = vec![(BACKLOG, backlog.saturating_sub(drawn))];
-        let detail = serde_json::json!({
-            "driver": "netem", "at_ns": mono_ns(), "totals": totals, "lateness": null,
-            "unintended": unintended.iter().copied().collect::<std::collections::BTreeMap<_, _>>(),
-        });
+        let detail = PlaneReport {
+            driver: DriverKind::Netem,
+            at_ns: mono_ns(),
+            totals,
+            unintended: unintended.iter().copied().collect(),
+            lateness: None,
+            own_lateness: None,
+            stalls: None,
+            early: None,
+            counters: BTreeMap::new(),
+        };
         Ok(PlaneStats {
             driver: DriverKind::Netem,
             totals,

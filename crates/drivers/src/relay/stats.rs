@@ -1,6 +1,8 @@
 //! What the relay counts.
 
-use constel_link::{Nanos, Quantiles, Totals};
+use std::collections::BTreeMap;
+
+use constel_link::{Nanos, PlaneReport, Quantiles, Totals};
 use serde::Serialize;
 
 use crate::DriverKind;
@@ -101,28 +103,94 @@ pub struct RelayStats {
     pub longest_update_ns: Nanos,
 }
 
+impl RelayStats {
+    /// What only the relay counts, by the names of the fields.
+    pub(crate) fn own_counters(&self) -> BTreeMap<String, u64> {
+        // A field that is added must be named here: as a counter, or among those that all drivers have.
+        let RelayStats {
+            at_ns: _,
+            totals: _,
+            unintended: _,
+            captured,
+            before_start,
+            foreign,
+            rehearsals,
+            injected,
+            delivered,
+            joined,
+            lateness: _,
+            own_lateness: _,
+            stalls: _,
+            early: _,
+            free_slots,
+            cpu_ns,
+            awake_ns,
+            uptime_ns,
+            sleeps,
+            trunk_stalls,
+            refused,
+            lead_ns,
+            updates,
+            longest_update_ns,
+        } = *self;
+        let counters = [
+            ("captured", captured),
+            ("before_start", before_start),
+            ("foreign", foreign),
+            ("rehearsals", rehearsals),
+            ("injected", injected),
+            ("delivered", delivered),
+            ("joined", joined),
+            ("free_slots", free_slots as u64),
+            ("cpu_ns", cpu_ns),
+            ("awake_ns", awake_ns),
+            ("uptime_ns", uptime_ns),
+            ("sleeps", sleeps),
+            ("trunk_stalls", trunk_stalls),
+            ("refused", refused),
+            ("lead_ns", lead_ns),
+            ("updates", updates),
+            ("longest_update_ns", longest_update_ns),
+        ];
+        counters
+            .map(|(name, count)| (name.to_owned(), count))
+            .into()
+    }
+}
+
 impl From<RelayStats> for PlaneStats {
     fn from(stats: RelayStats) -> PlaneStats {
         let lost = &stats.unintended;
+        let unintended = vec![
+            ("pool", lost.pool),
+            ("share", lost.share),
+            ("ring", lost.ring),
+            ("gso", lost.gso),
+            ("size", lost.size),
+            ("error", lost.error),
+            ("no_buffer", lost.no_buffer),
+            ("trunk", lost.trunk),
+            (BACKLOG, lost.backlog),
+        ];
         PlaneStats {
             driver: DriverKind::Relay,
             totals: stats.totals,
-            unintended: vec![
-                ("pool", lost.pool),
-                ("share", lost.share),
-                ("ring", lost.ring),
-                ("gso", lost.gso),
-                ("size", lost.size),
-                ("error", lost.error),
-                ("no_buffer", lost.no_buffer),
-                ("trunk", lost.trunk),
-                (BACKLOG, lost.backlog),
-            ],
             lateness: stats.lateness,
             own_lateness: stats.own_lateness,
             stalls: stats.stalls,
             early: stats.early,
-            detail: serde_json::to_value(stats).unwrap_or_default(),
+            detail: PlaneReport {
+                driver: DriverKind::Relay,
+                at_ns: stats.at_ns,
+                totals: stats.totals,
+                unintended: unintended.iter().copied().collect(),
+                lateness: Some(stats.lateness),
+                own_lateness: Some(stats.own_lateness),
+                stalls: Some(stats.stalls),
+                early: Some(stats.early),
+                counters: stats.own_counters(),
+            },
+            unintended,
         }
     }
 }

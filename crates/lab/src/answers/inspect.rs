@@ -2,35 +2,40 @@
 
 use std::net::IpAddr;
 
+use constel_api::answers::{Hop, NextHop as NextHopRow, Optimum, Paths, Route, Routes, Walked};
 use constel_host::netlink::{InstalledRoute, NextHop, ROUTE_PROTOCOL, RouteTarget};
+use constel_plan::Blueprint;
 use constel_routing::walk::{Walk, WalkEnd, WalkHop};
 use constel_routing::{Graph, GroundTransit, PathEnd, Scratch};
 use constel_topology::{NodeId, Snapshot};
-use serde_json::{Value, json};
 
 use crate::error::EngineError;
 use crate::nodes::kernels::Kernels;
 use crate::routing::tables::{MAIN, Tables};
-use constel_plan::Blueprint;
 
 /// Every route of a node's main table, as its kernel has it, sorted by destination.
 ///
 /// # Errors
 /// When the kernel does not answer.
-pub(crate) fn routes(kernels: &Kernels, node: NodeId) -> Result<Value, EngineError> {
+pub(crate) fn routes(
+    kernels: &Kernels,
+    node: NodeId,
+    t_ns: Option<u64>,
+) -> Result<Routes, EngineError> {
     let blueprint = kernels.blueprint.as_ref();
     let mut routes = kernels.installed(node)?;
     routes.retain(|route| route.table == MAIN);
     routes.sort_by_key(|route| (route.dst.addr, route.dst.len, route.metric));
     let rows = routes.iter().map(|route| route_row(blueprint, node, route));
-    Ok(json!({
-        "node": blueprint.lab.layout.node(node).name,
-        "routes": rows.collect::<Vec<_>>(),
-    }))
+    Ok(Routes {
+        node: blueprint.lab.layout.node(node).name.clone(),
+        routes: rows.collect(),
+        t_ns,
+    })
 }
 
 /// One route. `to` and `via` are node names where the addresses are nodes' addresses.
-fn route_row(blueprint: &Blueprint, node: NodeId, route: &InstalledRoute) -> Value {
+fn route_row(blueprint: &Blueprint, node: NodeId, route: &InstalledRoute) -> Route {
     let layout = &blueprint.lab.layout;
     let whole = route.dst.len == if route.dst.addr.is_ipv4() { 32 } else { 128 };
     let to = whole
@@ -43,27 +48,27 @@ fn route_row(blueprint: &Blueprint, node: NodeId, route: &InstalledRoute) -> Val
         let far = hop
             .via
             .and_then(|gateway| blueprint.addresses.port_of(gateway));
-        json!({
-            "gateway": hop.via,
-            "port": port.map(|port| layout.port(port).name()),
-            "via": far.map(|far| layout.node(layout.port(far).node).name.as_str()),
-        })
+        NextHopRow {
+            gateway: hop.via,
+            port: port.map(|port| layout.port(port).name().to_string()),
+            via: far.map(|far| layout.node(layout.port(far).node).name.clone()),
+        }
     };
-    let (kind, hops): (_, Vec<Value>) = match &route.target {
+    let (kind, hops): (_, Vec<NextHopRow>) = match &route.target {
         RouteTarget::Hop(hop) => ("unicast", vec![hop_row(hop)]),
         RouteTarget::Multipath(hops) => ("unicast", hops.iter().map(hop_row).collect()),
         RouteTarget::Unreachable => ("unreachable", Vec::new()),
         RouteTarget::Blackhole => ("blackhole", Vec::new()),
     };
-    json!({
-        "destination": format!("{}/{}", route.dst.addr, route.dst.len),
-        "to": to,
-        "kind": kind,
-        "hops": hops,
-        "source": route.prefsrc,
-        "metric": route.metric,
-        "protocol": protocol_name(route.protocol),
-    })
+    Route {
+        destination: format!("{}/{}", route.dst.addr, route.dst.len),
+        to,
+        kind: kind.to_owned(),
+        hops,
+        source: route.prefsrc,
+        metric: route.metric,
+        protocol: protocol_name(route.protocol),
+    }
 }
 
 /// Who wrote a route, as in `/etc/iproute2/rt_protos`; `constel` for computed ones.
@@ -93,8 +98,16 @@ pub(crate) struct Goal {
     pub(crate) paths: Vec<PathEnd>,
 }
 
+/// Lab times of a question about a path, nanoseconds.
+pub(crate) struct Times {
+    /// Of the edges that are walked over.
+    pub(crate) edges_ns: u64,
+    /// Of the kernels' tables: now.
+    pub(crate) tables_ns: u64,
+}
+
 /// The way from one node to another by the kernels' tables of this moment, over the edges of `snapshot` as
-/// they are at lab time `t_ns` of its step, in every family, and to every one of several goals at that node; and the
+/// they are at lab time `edges_ns` of its step, in every family, and to every one of several goals at that node; and the
 /// way of least delay that those edges give.
 ///
 /// # Errors
@@ -103,8 +116,9 @@ pub(crate) fn path(
     kernels: &Kernels,
     snapshot: &Snapshot,
     (from, goal): (NodeId, &Goal),
-    t_ns: u64,
-) -> Result<Value, EngineError> {
+    times: Times,
+) -> Result<Paths, EngineError> {
+    let t_ns = times.edges_ns;
     let blueprint = kernels.blueprint.as_ref();
     let mut tables = Tables::new(kernels);
     let mut families = Vec::new();
@@ -124,11 +138,7 @@ pub(crate) fn path(
     };
     for (path, address) in addresses {
         let walked = tables.walk_at(snapshot, from, address, t_ns)?;
-        let mut row = walk_row(blueprint, address, &walked);
-        if let Some(path) = path {
-            row["path"] = json!(path);
-        }
-        families.push(row);
+        families.push(walk_row(blueprint, address, &walked, path));
     }
     let to = goal.node;
     let graph = Graph::new(&blueprint.lab.layout, snapshot, GroundTransit::Never);
@@ -148,42 +158,43 @@ pub(crate) fn path(
                 choices: 1,
             })
             .collect();
-        json!({
-            "delay_ns": hops.iter().map(|hop| hop.delay_ns).sum::<u64>(),
-            "hops": hop_rows(blueprint, &hops),
-        })
+        Optimum {
+            delay_ns: hops.iter().map(|hop| hop.delay_ns).sum(),
+            hops: hop_rows(blueprint, &hops),
+        }
     });
-    Ok(json!({
-        "from": blueprint.lab.layout.node(from).name,
-        "to": goal.name,
-        "t_ns": t_ns,
-        "kernel": families,
-        "optimum": optimum,
-    }))
-}
-
-fn walk_row(blueprint: &Blueprint, address: IpAddr, walked: &Walk) -> Value {
-    json!({
-        "family": if address.is_ipv4() { "ipv4" } else { "ipv6" },
-        "address": address,
-        "arrived": walked.arrived(),
-        "end": end_words(blueprint, walked.end),
-        "delay_ns": walked.arrived().then(|| walked.delay_ns()),
-        "hops": hop_rows(blueprint, &walked.hops),
+    Ok(Paths {
+        from: blueprint.lab.layout.node(from).name.clone(),
+        to: goal.name.clone(),
+        t_ns,
+        kernel: families,
+        optimum,
+        tables_t_ns: times.tables_ns,
     })
 }
 
-fn hop_rows(blueprint: &Blueprint, hops: &[WalkHop]) -> Vec<Value> {
+fn walk_row(blueprint: &Blueprint, address: IpAddr, walked: &Walk, path: Option<u8>) -> Walked {
+    let family = if address.is_ipv4() { "ipv4" } else { "ipv6" };
+    Walked {
+        family: family.to_owned(),
+        address,
+        arrived: walked.arrived(),
+        end: end_words(blueprint, walked.end),
+        delay_ns: walked.arrived().then(|| walked.delay_ns()),
+        hops: hop_rows(blueprint, &walked.hops),
+        path,
+    }
+}
+
+fn hop_rows(blueprint: &Blueprint, hops: &[WalkHop]) -> Vec<Hop> {
     let layout = &blueprint.lab.layout;
-    let row = |hop: &WalkHop| {
-        json!({
-            "from": layout.node(hop.from).name,
-            "from_port": layout.port(hop.port).name(),
-            "to": layout.node(hop.to).name,
-            "to_port": layout.port(hop.far_port).name(),
-            "delay_ns": hop.delay_ns,
-            "next_hops": hop.choices,
-        })
+    let row = |hop: &WalkHop| Hop {
+        from: layout.node(hop.from).name.clone(),
+        from_port: layout.port(hop.port).name().to_string(),
+        to: layout.node(hop.to).name.clone(),
+        to_port: layout.port(hop.far_port).name().to_string(),
+        delay_ns: hop.delay_ns,
+        next_hops: hop.choices,
     };
     hops.iter().map(row).collect()
 }
@@ -248,18 +259,16 @@ mod tests {
         let route = installed_route(IpPrefix::host(goal.into()), RouteTarget::Hop(hop));
         let row = route_row(&blueprint, near.node, &route);
         let far_name = blueprint.lab.layout.node(far.node).name.as_str();
-        assert_eq!(row["to"], far_name);
-        assert_eq!(row["hops"][0]["via"], far_name);
-        assert_eq!(row["hops"][0]["port"], near.name());
-        assert_eq!(row["protocol"], "static");
+        assert_eq!(row.to.as_deref(), Some(far_name));
+        assert_eq!(row.hops[0].via.as_deref(), Some(far_name));
+        let port = near.name().to_string();
+        assert_eq!(row.hops[0].port, Some(port));
+        assert_eq!(row.protocol, "static");
         // A shorter prefix with the same address is no node's.
         let wide = IpPrefix::new(std::net::Ipv4Addr::new(10, 0, 0, 0).into(), 8).unwrap();
         let route = installed_route(wide, RouteTarget::Blackhole);
         let row = route_row(&blueprint, near.node, &route);
-        assert_eq!(
-            (&row["to"], &row["kind"]),
-            (&Value::Null, &json!("blackhole"))
-        );
+        assert_eq!((row.to, row.kind.as_str()), (None, "blackhole"));
     }
 
     #[test]

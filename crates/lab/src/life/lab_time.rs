@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use constel_observe::detail;
-use constel_observe::events::EventLog;
+use constel_api::Happening;
+use constel_api::summary::ChangeKind;
 use constel_topology::{NodeId, Snapshot};
 
 use crate::answers::view::View;
@@ -20,9 +20,10 @@ use crate::routing::daemons::{Daemons, Incident, What};
 use crate::routing::machine::Machine;
 use crate::routing::steps::Steps;
 use crate::routing::tables::{self, Standing};
-use crate::traffic::helpers::Helpers;
+use crate::traffic::helpers::{Death, Helpers};
 use crate::watch::changes::{self, Baseline, Row, Watches};
 use crate::watch::converged::Converged;
+use crate::watch::event_log::EventLog;
 use crate::watch::paths::{Pair, Paths};
 use crate::watch::summary::{ChangeRow, HandoverRow};
 
@@ -149,7 +150,7 @@ impl Run<'_> {
         let zero = mono_ns() + START_AHEAD_NS;
         steps.release(zero)?;
         self.clock.start(zero);
-        self.log.emit(Some(0), "clock-started", detail! {});
+        self.log.emit(Some(0), Happening::ClockStarted);
         let seconds = duration_ns.div_ceil(1_000_000_000);
         let stage = Stage::begin(self.progress, "lab time (s)", seconds);
         let mut look = Looks::default();
@@ -196,11 +197,7 @@ impl Run<'_> {
             let told = steps.planner.routes_stand_with_the_plan();
             let stood = told.then(|| steps.routed_at_ns.saturating_sub(zero + t_ns));
             for mut change in broken {
-                self.log.emit(
-                    Some(t_ns as i64),
-                    &change.kind,
-                    detail! {"cause" => change.cause.as_str(), "objects" => change.objects.clone()},
-                );
+                self.log.emit(Some(t_ns as i64), happening(&change));
                 change.routes_stood_after_ns = stood;
                 seen.change(change, 0, before.clone());
             }
@@ -213,8 +210,11 @@ impl Run<'_> {
                 );
                 self.log.emit(
                     Some(t_ns as i64),
-                    "handover",
-                    detail! {"station" => station, "from" => from, "to" => to},
+                    Happening::Handover {
+                        station: station.clone(),
+                        from: from.clone(),
+                        to: to.clone(),
+                    },
                 );
                 self.progress.say(&format!(
                     "t = {:>4} s  {station}: {} -> {}",
@@ -289,13 +289,14 @@ impl Run<'_> {
         let pairs = self.fabric.blueprint.addresses.paths().pairs();
         for news in steps.planner.take_paths_news() {
             let pair = &pairs[news.pair];
-            let name = |at: usize| &self.fabric.blueprint.lab.layout.node(pair.ends[at]).name;
+            let layout = &self.fabric.blueprint.lab.layout;
             self.log.emit(
                 Some(news.t_ns as i64),
-                "disjoint-paths",
-                detail! {
-                    "pair" => pair.name.as_str(), "between" => [name(0), name(1)],
-                    "found" => news.found, "asked" => pair.paths
+                Happening::DisjointPaths {
+                    pair: pair.name.to_string(),
+                    between: pair.ends.map(|end| layout.node(end).name.clone()),
+                    found: news.found,
+                    asked: usize::from(pair.paths),
                 },
             );
         }
@@ -303,25 +304,26 @@ impl Run<'_> {
 
     /// Logs what happened to a daemon; the failure that it is, if nobody starts it again.
     fn tell(&self, t_ns: Option<i64>, incident: &Incident) -> Option<String> {
-        let (node, program) = (incident.node.as_str(), incident.program);
+        let (node, program) = (incident.node.clone(), incident.program.to_owned());
         match &incident.what {
             What::Died { how, again_in } => {
-                let again = again_in.map(|wait| wait.as_secs_f64());
+                let failure = again_in
+                    .is_none()
+                    .then(|| format!("{program} in {node} ended: {how}"));
                 self.log.emit(
                     t_ns,
-                    "daemon-died",
-                    detail! {"node" => node, "program" => program, "how" => how.as_str(), "again_in_s" => again},
+                    Happening::DaemonDied {
+                        node,
+                        program,
+                        how: how.clone(),
+                        again_in_s: again_in.map(|wait| wait.as_secs_f64()),
+                    },
                 );
-                again
-                    .is_none()
-                    .then(|| format!("{program} in {node} ended: {how}"))
+                failure
             }
             What::Restarted => {
-                self.log.emit(
-                    t_ns,
-                    "daemon-restarted",
-                    detail! {"node" => node, "program" => program},
-                );
+                self.log
+                    .emit(t_ns, Happening::DaemonRestarted { node, program });
                 None
             }
         }
@@ -345,11 +347,11 @@ impl Run<'_> {
             }
         }
         for death in self.helpers.borrow_mut().deaths(&self.fabric.blueprint)? {
-            let detail = detail! {"node" => death.node, "how" => death.how};
-            self.log
-                .emit(self.clock.now_ns().map(|t| t as i64), "helper-died", detail);
+            let Death { node, how } = death;
             seen.failures
-                .push(format!("the helper in {} ended: {}", death.node, death.how));
+                .push(format!("the helper in {node} ended: {how}"));
+            let t_ns = self.clock.now_ns().map(|t| t as i64);
+            self.log.emit(t_ns, Happening::HelperDied { node, how });
         }
         self.changes_by_hand(daemons, seen)?;
         if seen.watches.is_empty() || !look.due() {
@@ -364,8 +366,10 @@ impl Run<'_> {
         if !over.is_empty() {
             self.log.emit(
                 Some(now_ns as i64),
-                "routes-stand",
-                detail! {"pairs" => standing.pairs},
+                Happening::RoutesStand {
+                    pairs: standing.pairs,
+                    after_s: None,
+                },
             );
         }
         for (row, after_ns, before) in over {
@@ -381,17 +385,13 @@ impl Run<'_> {
 
     /// Links that somebody took down or brought back.
     fn changes_by_hand(&self, daemons: &Daemons, seen: &mut Seen) -> Result<(), EngineError> {
-        let changed = {
-            let mut by_hand = self.view.by_hand.lock().unwrap_or_else(|e| e.into_inner());
-            std::mem::take(&mut by_hand.changes)
-        };
-        for (t_ns, link) in changed {
+        for change in self.view.failed.take_changes() {
             let before = self.baseline(daemons)?;
             let row = ChangeRow {
-                t_ns,
-                kind: "link-set".to_owned(),
+                t_ns: change.t_ns,
+                kind: ChangeKind::LinkSet,
                 cause: "by hand".to_owned(),
-                objects: vec![link],
+                objects: vec![change.link],
                 routes_stood_after_ns: None,
                 lost_probes: None,
                 control: None,
@@ -434,6 +434,15 @@ impl Seen {
     }
 }
 
+/// A failure of the scenario, or the end of one, as an event.
+fn happening(change: &ChangeRow) -> Happening {
+    let (cause, objects) = (change.cause.clone(), change.objects.clone());
+    match change.kind {
+        ChangeKind::Repair => Happening::Repair { cause, objects },
+        _ => Happening::Failure { cause, objects },
+    }
+}
+
 impl Incident {
     /// The row of a death.
     fn row(&self, t_ns: u64) -> ChangeRow {
@@ -443,7 +452,7 @@ impl Incident {
         };
         ChangeRow {
             t_ns,
-            kind: "daemon-died".to_owned(),
+            kind: ChangeKind::DaemonDied,
             cause: how,
             objects: vec![format!("{} in {}", self.program, self.node)],
             routes_stood_after_ns: None,

@@ -1,8 +1,10 @@
 //! Limits of the host that a large lab needs higher, each recorded and restored.
 
+use std::collections::BTreeMap;
+
+use constel_api::manifest::HostSetting;
 use constel_host::globals::{Globals, Owner, Wish};
 use constel_host::sysctl;
-use serde_json::{Value, json};
 
 use crate::error::EngineError;
 
@@ -44,11 +46,14 @@ pub(crate) fn raise(globals: &Globals, owner: &Owner, ports: usize) -> Result<()
 }
 
 /// The same for the manifest: what each setting is before, and at least while the lab is up.
-pub(crate) fn raised(ports: usize) -> Value {
+pub(crate) fn raised(ports: usize) -> BTreeMap<String, HostSetting> {
     let rows = needed(ports).into_iter().map(|(key, least)| {
         let before = sysctl::read_as::<u64>(&key).ok();
-        let row = json!({"before": before, "at_least": least});
-        (sysctl::path_of(&key).display().to_string(), row)
+        let setting = HostSetting {
+            before,
+            at_least: least,
+        };
+        (sysctl::path_of(&key).display().to_string(), setting)
     });
-    rows.collect::<serde_json::Map<_, _>>().into()
+    rows.collect()
 }

@@ -1,54 +1,87 @@
 //! `manifest.json`: everything one needs to know to repeat a run, or to doubt it.
 
-use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 
+use constel_api::manifest::{
+    Area, DataAge, Driver, HelloTimers, Host, Input, Manifest, Ospf, OspfSamples, OspfTimers,
+    Section,
+};
+use constel_api::summary::DOCUMENTS;
 use constel_drivers::Chosen;
 use constel_observe::verdict::Bounds;
 use constel_plan::{Lab, ospf_areas};
-use constel_scenario::model::{Igp, Scenario};
-use serde_json::{Value, json};
+use constel_scenario::model::{ClockHold, Igp, Scenario};
 
 use crate::life::bring_up::node_settings;
 use crate::life::limits;
 
 /// Written before the lab comes up.
+///
+/// # Errors
+/// When a part of the scenario cannot be written as JSON.
 pub(crate) fn manifest(
     lab: &Lab,
     driver: &Chosen,
     name: &str,
     duration_ns: u64,
     traffic: bool,
-) -> Value {
+) -> io::Result<Manifest> {
     let scenario = &lab.scenario;
-    json!({
-        "constel": env!("CARGO_PKG_VERSION"),
-        "lab": name,
-        "scenario": scenario.name,
-        "seed": scenario.seed,
-        "start": scenario.start,
-        "duration_ns": duration_ns,
-        "step_ns": lab.step_ns(),
-        "clock_hold": scenario.clock_hold,
-        "routing": scenario.routing,
-        "node_settings": node_settings(scenario).into_iter().collect::<BTreeMap<_, _>>(),
-        "ospf": ospf(lab),
-        "traffic": traffic,
-        "inputs": scenario.inputs,
-        "left_out": lab.left_out.len(),
-        "data_ages": *lab.ages,
-        "driver": {
-            "name": driver.kind,
-            "why": driver.why,
-            "capabilities": driver.kind.capabilities(),
-            "grain_ns": scenario.grain.ns(),
+    let inputs = scenario.inputs.iter().map(|input| Input {
+        path: input.path.clone(),
+        bytes: input.bytes,
+        sha256: input.sha256.clone(),
+    });
+    let settings = node_settings(scenario).into_iter();
+    Ok(Manifest {
+        version: DOCUMENTS,
+        constel: env!("CARGO_PKG_VERSION").to_owned(),
+        lab: name.to_owned(),
+        scenario: scenario.name.to_string(),
+        seed: scenario.seed,
+        start: scenario.start,
+        duration_ns,
+        step_ns: lab.step_ns(),
+        clock_hold: match scenario.clock_hold {
+            ClockHold::UntilRoutesStand => "until-routes-stand",
+            ClockHold::None => "none",
+        }
+        .to_owned(),
+        routing: Section::of(&scenario.routing)?,
+        node_settings: settings
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .collect(),
+        ospf: ospf(lab)?,
+        traffic,
+        inputs: inputs.collect(),
+        left_out: lab.left_out.len(),
+        data_ages: data_ages(lab),
+        driver: Driver {
+            name: driver.kind,
+            why: driver.why.clone(),
+            capabilities: driver.kind.capabilities().into(),
+            grain_ns: scenario.grain.ns(),
         },
-        "bounds": bounds(scenario),
-        "runtime": "netns",
-        "host": host(),
-        "host_settings": limits::raised(lab.layout.ports().len()),
-        "command_line": std::env::args().collect::<Vec<_>>(),
+        bounds: bounds(scenario),
+        runtime: "netns".to_owned(),
+        host: host(),
+        host_settings: limits::raised(lab.layout.ports().len()),
+        command_line: std::env::args().collect(),
     })
+}
+
+/// How old the data of the scenario's files is.
+#[must_use]
+pub fn data_ages(lab: &Lab) -> Vec<DataAge> {
+    let ages = lab.ages.iter().map(|age| DataAge {
+        constellation: age.constellation.clone(),
+        file: age.file.clone(),
+        median_days: age.median_days,
+        farthest_days: age.farthest_days,
+        warning: age.warning.clone(),
+    });
+    ages.collect()
 }
 
 /// What the run will be measured against.
@@ -57,31 +90,50 @@ pub fn bounds(scenario: &Scenario) -> Bounds {
     Bounds::with_lateness(scenario.max_lateness.ns().unsigned_abs())
 }
 
-/// What slows OSPF down, next to what RFC 2328 (appendix C.3) gives as samples; and how it is cut. Null without OSPF.
-fn ospf(lab: &Lab) -> Value {
+/// What slows OSPF down, next to what RFC 2328 (appendix C.3) gives as samples; and how it is cut. `None` without OSPF.
+///
+/// # Errors
+/// When a part of the scenario cannot be written as JSON.
+fn ospf(lab: &Lab) -> io::Result<Option<Ospf>> {
     let routing = lab.scenario.routing.mode.daemons();
     let Some(routing) = routing.filter(|r| r.protocol == Igp::Ospf) else {
-        return Value::Null;
+        return Ok(None);
     };
     // Checked when the lab was laid out.
     let areas = ospf_areas(lab).unwrap_or_default();
-    json!({
-        "timers": {
-            "hello_s": routing.timers.hello_s,
-            "dead_s": routing.timers.dead_s,
-            "ground": routing.ospf.ground,
-            "retransmit_s": routing.ospf.retransmit_s,
-            "tick_s": routing.ospf.tick_s,
+    let rows = areas.as_ref().map(|areas| {
+        let rows = areas.rows(&lab.layout).into_iter().map(|row| Area {
+            shell: row.shell,
+            area: row.area,
+            satellites: row.satellites,
+            border_routers: row.border_routers,
+        });
+        rows.collect()
+    });
+    Ok(Some(Ospf {
+        timers: OspfTimers {
+            hello_s: routing.timers.hello_s,
+            dead_s: routing.timers.dead_s,
+            ground: HelloTimers {
+                hello_s: routing.ospf.ground.hello_s,
+                dead_s: routing.ospf.ground.dead_s,
+            },
+            retransmit_s: routing.ospf.retransmit_s,
+            tick_s: routing.ospf.tick_s,
         },
-        "rfc2328_samples": {"hello_s": 10, "dead_s": 40, "retransmit_s": 5},
-        "areas": areas.as_ref().map(|areas| areas.rows(&lab.layout)),
-        "lasers_in_no_area": areas.as_ref().map(constel_routing::Areas::unused),
-        "start": routing.start,
-        "kernel_events": routing.kernel_events,
-    })
+        rfc2328_samples: OspfSamples {
+            hello_s: 10,
+            dead_s: 40,
+            retransmit_s: 5,
+        },
+        areas: rows,
+        lasers_in_no_area: areas.as_ref().map(constel_routing::Areas::unused),
+        start: Section::of(&routing.start)?,
+        kernel_events: routing.kernel_events,
+    }))
 }
 
-fn host() -> Value {
+fn host() -> Host {
     let read = |path: &str| {
         fs::read_to_string(path)
             .map(|text| text.trim().to_owned())
@@ -91,13 +143,13 @@ fn host() -> Value {
         let line = text.lines().find(|line| line.starts_with("model name"))?;
         Some(line.split_once(':')?.1.trim().to_owned())
     });
-    json!({
-        "kernel": read("/proc/sys/kernel/osrelease"),
-        "cpus": std::thread::available_parallelism().map_or(1, |n| n.get()),
-        "cpu_model": cpu_model,
-        "memory_bytes": memory_bytes("MemTotal:"),
-        "load_average": read("/proc/loadavg"),
-    })
+    Host {
+        kernel: read("/proc/sys/kernel/osrelease"),
+        cpus: std::thread::available_parallelism().map_or(1, |n| n.get()),
+        cpu_model,
+        memory_bytes: memory_bytes("MemTotal:"),
+        load_average: read("/proc/loadavg"),
+    }
 }
 
 /// What the hypervisor says it took of all processors since boot, nanoseconds in steps of 10 ms; 0 on bare metal.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use constel_api::summary::Summary;
 use constel_host::cgroup::LabCgroup;
 use constel_host::claim::{LabName, RuntimeDir};
 use constel_host::globals::Globals;
@@ -15,7 +16,7 @@ use crate::error::EngineError;
 use crate::life::preflight::{choose, preflight};
 use crate::life::session::session;
 use crate::progress::Progress;
-use crate::watch::summary::Summary;
+use crate::watch::event_log::EventLog;
 
 /// Killed processes that are not gone by then never will be.
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
@@ -36,6 +37,8 @@ pub struct Options {
     pub traffic: bool,
     /// Set from outside to end the run.
     pub stop: Arc<AtomicBool>,
+    /// Receives what happens; empty, and of this run alone. It is closed when the run is over.
+    pub events: Arc<EventLog>,
 }
 
 /// A run that came to its end.
@@ -68,6 +71,7 @@ pub fn run(lab: Lab, options: &Options, progress: &dyn Progress) -> Result<Finis
     let swept = sweep(&name, &globals);
     let released = claim.release();
     drop(runtime.remove_if_empty());
+    options.events.close();
     let finished = outcome?;
     swept?;
     released?;

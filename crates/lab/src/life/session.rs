@@ -4,11 +4,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use constel_api::{SOCKET_NAME, Server};
+use constel_api::answers::LabState as ApiState;
+use constel_api::summary::{DOCUMENTS, FlowStatus, Size, Summary, Times};
+use constel_api::{Happening, SOCKET_NAME, Server};
 use constel_drivers::{Chosen, PlaneStats};
 use constel_host::claim::{Claim, LabState, RuntimeDir};
-use constel_observe::detail;
-use constel_observe::events::EventLog;
 use constel_observe::results::Results;
 use constel_observe::verdict::{Bounds, Fidelity, Machine};
 use constel_plan::Lab;
@@ -25,8 +25,9 @@ use crate::life::take_down::{settled_stats, take_down};
 use crate::nodes::launcher::Cgroups;
 use crate::progress::Progress;
 use crate::traffic::congestion::provide_wanted;
+use crate::watch::event_log::EventLog;
 use crate::watch::series::Recorder;
-use crate::watch::summary::{Size, StepRows, Summary, Times};
+use crate::watch::summary::step_rows;
 
 /// Runs the lab; what it made is gone when it returns, whatever it returns.
 pub(crate) fn session(
@@ -54,21 +55,22 @@ pub(crate) fn session(
         options.lab.as_str(),
         duration_ns,
         options.traffic,
-    );
+    )
+    .map_err(results_error)?;
     results
         .write_json("manifest.json", &document)
         .map_err(results_error)?;
     results
         .write("scenario.yaml", options.scenario_text.as_bytes())
         .map_err(results_error)?;
-    let log = Arc::new(EventLog::new(Box::new(
-        results.events().map_err(results_error)?,
-    )));
+    let log = Arc::clone(&options.events);
+    log.write_to(Box::new(results.events().map_err(results_error)?));
     let clock = Arc::new(LabClock::held());
     let view = Arc::new(View {
         lab: options.lab.to_string(),
+        lab_dir: claim.dir().to_owned(),
         live: Mutex::new(Live {
-            state: "starting",
+            state: ApiState::Starting,
             scenario: options.scenario_file.clone(),
             ..Live::default()
         }),
@@ -76,13 +78,14 @@ pub(crate) fn session(
         log: Arc::clone(&log),
         stop: Arc::clone(&options.stop),
         failed: Arc::default(),
-        by_hand: Mutex::default(),
     });
     let nodes = lab.layout.nodes().len();
     log.emit(
         None,
-        "starting",
-        detail! {"lab" => options.lab.as_str(), "nodes" => nodes},
+        Happening::Starting {
+            lab: options.lab.to_string(),
+            nodes,
+        },
     );
     let server = Server::start(&claim.dir().join(SOCKET_NAME), view.clone()).map_err(|source| {
         EngineError::Io {
@@ -105,7 +108,7 @@ pub(crate) fn session(
     let fabric = fabric(lab, driver.kind, claim, &globals, cgroups, progress)?;
     view.change(|live| {
         live.kernels = Some(Arc::clone(&fabric.kernels));
-        live.relay = Some(Arc::clone(&fabric.handle));
+        live.links = Some(Arc::clone(&fabric.handle));
     });
     let mut times = Times {
         nodes_s: fabric.nodes_s,
@@ -133,9 +136,9 @@ pub(crate) fn session(
     let lived = live(context, &fabric, &mut times);
     let stolen_ns = stolen_ns().saturating_sub(stolen_before_ns);
 
-    view.change(|live| live.state = "stopping");
+    view.change(|live| live.state = ApiState::Stopping);
     claim.update(|record| record.state = LabState::Stopping)?;
-    log.emit(clock.now_ns().map(|t| t as i64), "stopping", detail! {});
+    log.emit(clock.now_ns().map(|t| t as i64), Happening::Stopping);
     let down = Instant::now();
     let stats = settled_stats(&fabric);
     let classes = fabric.handle.lateness_by_class();
@@ -144,7 +147,7 @@ pub(crate) fn session(
     let scenario_file = options.scenario_file.clone();
     view.change(|live| {
         *live = Live {
-            state: "stopping",
+            state: ApiState::Stopping,
             scenario: scenario_file,
             ..Live::default()
         };
@@ -174,6 +177,7 @@ pub(crate) fn session(
         .write_json("stalls.json", &stalls)
         .map_err(results_error)?;
     let summary = Summary {
+        version: DOCUMENTS,
         lab: options.lab.to_string(),
         scenario: scenario.name.to_string(),
         seed: scenario.seed,
@@ -191,7 +195,7 @@ pub(crate) fn session(
         handovers: lived.seen.handovers,
         changes: lived.seen.changes,
         flows: lived.flows,
-        steps: StepRows::of(&lived.step_times),
+        steps: step_rows(&lived.step_times),
         relay: stats.detail,
         lateness_by_class: classes?,
         verdict: fidelity.judge(bounds),
@@ -200,8 +204,9 @@ pub(crate) fn session(
     };
     log.emit(
         None,
-        "finished",
-        detail! {"trustworthy" => summary.verdict.trustworthy},
+        Happening::Finished {
+            trustworthy: summary.verdict.trustworthy,
+        },
     );
     log.close();
     sampler
@@ -226,7 +231,11 @@ fn fidelity(
 ) -> Fidelity {
     let lateness = &lived.step_times.lateness_ns;
     let mut failures = lived.seen.failures.clone();
-    for flow in lived.flows.iter().filter(|flow| flow.status == "failed") {
+    for flow in lived
+        .flows
+        .iter()
+        .filter(|flow| flow.status == FlowStatus::Failed)
+    {
         let reason = flow.reason.as_deref().unwrap_or_default();
         failures.push(format!("flow {} gave no result: {reason}", flow.name));
     }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use constel_api::Happening;
+use constel_api::answers::LabState as ApiState;
+use constel_api::summary::{DaemonsRow, HelpersRow, Messages};
 use constel_host::claim::{Claim, LabState, RuntimeDir};
 use constel_host::rcu::Expedited;
-use constel_observe::detail;
-use constel_observe::events::EventLog;
 use constel_observe::results::Results;
 use constel_plan::Planner;
-use constel_routing::foresight::Told;
 use constel_scenario::model::{AreaSize, ClockHold, DaemonRouting, Igp, Mode, Software};
 
 use crate::answers::view::View;
@@ -25,10 +25,10 @@ use crate::progress::{Progress, Stage};
 use crate::routing::daemons::{Daemons, logs_folder};
 use crate::routing::machine::Machine;
 use crate::routing::steps::{StepTimes, Steps};
-use crate::routing::usage::DaemonsRow;
-use crate::traffic::helpers::{Helpers, HelpersRow};
+use crate::traffic::helpers::Helpers;
 use crate::traffic::{self, Traffic};
 use crate::watch::converged::Converged;
+use crate::watch::event_log::EventLog;
 use crate::watch::series::Recorder;
 use crate::watch::summary::{
     ControlRow, Converged as ConvergedRow, Convergence, DisjointRow, FlowRow, Times, disjoint_rows,
@@ -56,7 +56,7 @@ pub(crate) struct Lived {
     pub(crate) seen: Seen,
     pub(crate) convergence: Convergence,
     pub(crate) converged: Option<ConvergedRow>,
-    pub(crate) link_state: Option<Told>,
+    pub(crate) link_state: Option<Messages>,
     pub(crate) disjoint: Vec<DisjointRow>,
     pub(crate) daemons: Vec<DaemonsRow>,
     pub(crate) helpers: Vec<HelpersRow>,
@@ -141,7 +141,7 @@ fn live_with(
         record.nodes = fabric.kernels.nodes.len() as u64;
         record.edges = edges as u64;
     })?;
-    log.emit(None, "edges-up", detail! {"edges" => edges});
+    log.emit(None, Happening::EdgesUp { edges });
 
     let run = Run {
         fabric,
@@ -167,11 +167,8 @@ fn live_with(
         times.daemons_s = begun.elapsed().as_secs_f64();
         times.daemons_held_back_s = daemons.held_back_s();
         stage.end(&in_words(routing));
-        log.emit(
-            None,
-            "daemons-started",
-            detail! {"count" => daemons.count()},
-        );
+        let count = daemons.count();
+        log.emit(None, Happening::DaemonsStarted { count });
     }
     let hold = scenario.clock_hold == ClockHold::UntilRoutesStand;
     let mut convergence = Convergence::default();
@@ -201,8 +198,10 @@ fn live_with(
         usage.extend(daemons.usage("routes-stand")?);
         log.emit(
             None,
-            "routes-stand",
-            detail! {"pairs" => standing.pairs, "after_s" => took},
+            Happening::RoutesStand {
+                pairs: standing.pairs,
+                after_s: Some(took),
+            },
         );
     }
     let planned = Helpers::planned(blueprint);
@@ -210,7 +209,7 @@ fn live_with(
         let stage = Stage::begin(progress, "transport", planned as u64);
         *helpers.borrow_mut() = Helpers::start(blueprint, &fabric.launcher, results, &stage)?;
         stage.end("");
-        log.emit(None, "helpers-started", detail! {"count" => planned});
+        log.emit(None, Happening::HelpersStarted { count: planned });
     }
     let flows: &[_] = if options.traffic {
         &scenario.traffic
@@ -234,8 +233,9 @@ fn live_with(
     // What happened while the lab came up says nothing about the figures measured from here on.
     fabric.handle.clear_lateness()?;
     claim.update(|record| record.state = LabState::Running)?;
-    view.change(|live| live.state = "running");
-    log.emit(None, "running", detail! {"bring_up_s" => times.bring_up_s});
+    view.change(|live| live.state = ApiState::Running);
+    let bring_up_s = times.bring_up_s;
+    log.emit(None, Happening::Running { bring_up_s });
 
     let since = Instant::now();
     let over = AtomicBool::new(false);
@@ -268,7 +268,10 @@ fn live_with(
         seen,
         convergence,
         converged: converged.row(fabric.kernels.nodes.len(), since),
-        link_state: steps.planner.messages(),
+        link_state: steps.planner.messages().map(|told| Messages {
+            originated: told.originated,
+            sent: told.sent,
+        }),
         disjoint: disjoint_rows(blueprint, steps.planner.pairs_seen()),
         daemons: usage,
         step_times: steps.times,

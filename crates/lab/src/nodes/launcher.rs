@@ -36,21 +36,21 @@ pub fn search_path() -> OsString {
 }
 
 /// Where `/etc/hosts` with all node names lies in a lab's runtime folder.
-pub fn hosts_file(lab_dir: &Path) -> PathBuf {
+pub(crate) fn hosts_file(lab_dir: &Path) -> PathBuf {
     lab_dir.join("hosts")
 }
 
 /// Where the paths of the nodes' namespaces lie in a lab's runtime folder: a JSON object from node name to
 /// path, as `/proc/<engine>/fd/<n>`.
-pub fn namespaces_file(lab_dir: &Path) -> PathBuf {
+pub(crate) fn namespaces_file(lab_dir: &Path) -> PathBuf {
     lab_dir.join("netns.json")
 }
 
-/// What a command in a node sees otherwise than the host: `/etc/hosts` with every node's name, and the node's
-/// own `/sys/class/net`.
-pub fn node_mounts(lab_dir: &Path) -> Vec<Mount> {
+/// What a command in a node sees otherwise than the host: the file `hosts`, with every node's name, as `/etc/hosts`,
+/// and the node's own `/sys/class/net`.
+pub fn node_mounts(hosts: &Path) -> Vec<Mount> {
     let hosts = Mount::Bind {
-        source: hosts_file(lab_dir),
+        source: hosts.to_owned(),
         target: PathBuf::from("/etc/hosts"),
         read_only: true,
     };
@@ -103,7 +103,7 @@ pub(crate) struct Launcher {
 impl Launcher {
     /// The view of the file system that traffic gets.
     pub(crate) fn mounts(&self) -> Vec<Mount> {
-        node_mounts(&self.lab_dir)
+        node_mounts(&hosts_file(&self.lab_dir))
     }
 
     /// Starts a routing daemon: as [`Launcher::start`], with all output in one file, in the daemons' share of the

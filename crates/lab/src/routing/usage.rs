@@ -8,33 +8,11 @@
 use std::fs;
 use std::io;
 
+use constel_api::summary::DaemonsRow;
 use constel_observe::quantiles::Quantiles;
-use serde::Serialize;
 
 /// Ticks per second of the times in `/proc/<pid>/stat`: `USER_HZ`, part of Linux' interface.
 const TICKS_PER_S: f64 = 100.0;
-
-/// What all daemons of a lab had cost at one moment.
-#[derive(Debug, Clone, Serialize)]
-pub struct DaemonsRow {
-    /// `routes-stand` (before traffic begins) or `end`.
-    pub when: &'static str,
-    /// Which program: `bird`, `zebra`, `ospfd`, ...
-    pub program: &'static str,
-    /// How many were running.
-    pub count: usize,
-    /// Processor time of all together since they started, seconds.
-    pub cpu_total_s: f64,
-    /// Processor time per daemon, seconds; the kernel counts in steps of 10 ms.
-    pub cpu_s: Quantiles,
-    /// Memory per daemon that is its own alone (`RssAnon`), bytes.
-    pub private_bytes: Quantiles,
-    /// Memory per daemon that is present, shared pages included (`VmRSS`), bytes.
-    pub resident_bytes: Quantiles,
-    /// IP packets per node sent by the node itself that are no ICMP, in nodes that sent neither TCP nor UDP.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub control_packets: Option<Quantiles>,
-}
 
 /// What one daemon had cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -57,8 +35,8 @@ pub(crate) fn row(
         Quantiles::of(&mut samples)
     };
     Some(DaemonsRow {
-        when,
-        program,
+        when: when.to_owned(),
+        program: program.to_owned(),
         count: usages.len(),
         cpu_total_s: usages.iter().map(|usage| usage.cpu_s).sum(),
         cpu_s: quantiles(|usage| usage.cpu_s)?,

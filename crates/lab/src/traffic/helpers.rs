@@ -5,13 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use constel_api::summary::HelpersRow;
 use constel_host::process::Supervisor;
 use constel_observe::quantiles::Quantiles;
 use constel_observe::results::Results;
 use constel_scenario::model::{Action, Midnodes, OnTheWay, Over, SplitTcp};
 use constel_topology::NodeId;
 use leotp_core::wire::DEFAULT_PORT;
-use serde::Serialize;
 
 use crate::error::EngineError;
 use crate::nodes::launcher::Launcher;
@@ -36,21 +36,6 @@ struct Helper {
     argv: Vec<String>,
     /// This begins a line of its output once it works.
     ready: &'static str,
-}
-
-/// What helpers of a kind came to.
-#[derive(Debug, Clone, Serialize)]
-pub struct HelpersRow {
-    /// `leotp-midnode` or `split-tcp`.
-    pub kind: &'static str,
-    /// Where they were.
-    pub nodes: Vec<String>,
-    /// Processor time of each, as it said itself at its end, seconds; absent when none said it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cpu_s: Option<Quantiles>,
-    /// Largest resident memory of each, bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub peak_rss_bytes: Option<Quantiles>,
 }
 
 /// The helpers of a lab.
@@ -179,7 +164,7 @@ impl Helpers {
             Quantiles::of(&mut samples.collect::<Vec<_>>())
         };
         HelpersRow {
-            kind,
+            kind: kind.to_owned(),
             nodes: of_kind()
                 .map(|(helper, _)| blueprint.lab.layout.node(helper.node).name.clone())
                 .collect(),

@@ -12,9 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use constel_api::Happening;
 use constel_host::process::{Exit, Mount, Supervisor};
-use constel_observe::detail;
-use constel_observe::events::EventLog;
 use constel_observe::results::Results;
 use constel_scenario::model::Flow;
 use constel_topology::NodeId;
@@ -22,6 +21,7 @@ use constel_topology::NodeId;
 use crate::clock::LabClock;
 use crate::error::EngineError;
 use crate::nodes::launcher::Launcher;
+use crate::watch::event_log::EventLog;
 use crate::watch::paths::Pair;
 use constel_plan::Blueprint;
 
@@ -156,11 +156,8 @@ impl Traffic {
                 let mounts: Vec<Mount> = self.launcher.mounts();
                 match self.launcher.start(*node, argv, &job.out, &job.err, mounts) {
                     Ok(child) => {
-                        log.emit(
-                            Some(now_ns as i64),
-                            "flow-started",
-                            detail! {"flow" => job.flow.name.as_str()},
-                        );
+                        let flow = job.flow.name.to_string();
+                        log.emit(Some(now_ns as i64), Happening::FlowStarted { flow });
                         clients.add(next, child);
                     }
                     Err(error) => {
@@ -170,9 +167,9 @@ impl Traffic {
                 next += 1;
             }
             for gone in clients.wait(TICK)? {
-                let flow = self.jobs[gone.key].flow.name.as_str();
-                let detail = detail! {"flow" => flow, "exit" => gone.exit.shell_code()};
-                log.emit(Some(now_ns as i64), "flow-ended", detail);
+                let flow = self.jobs[gone.key].flow.name.to_string();
+                let exit = gone.exit.shell_code();
+                log.emit(Some(now_ns as i64), Happening::FlowEnded { flow, exit });
                 ended.entry(gone.key).or_insert(Ended::ByItself(gone.exit));
             }
             self.end_overdue(&mut clients, &mut ended, now_ns)?;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use constel_api::summary::FlowStatus;
 use constel_host::process::Exit;
 use constel_observe::flows::{
     FlowError, Outcome, parse_ended_ping, parse_http, parse_iperf3, parse_ping, parse_transfer,
@@ -98,7 +99,7 @@ pub(crate) fn row(
         from: name(job.client_node()),
         to: job.plan.ends.map(|ends| ends.far_name(blueprint)),
         at_ns: from_ns,
-        status: status.to_owned(),
+        status,
         reason,
         outcome,
         handovers: handovers
@@ -128,8 +129,8 @@ fn kind(action: &Action) -> &'static str {
     }
 }
 
-fn judge(job: &Job, ended: &Ended) -> (&'static str, Option<String>, Outcome) {
-    let failed = |reason: String| ("failed", Some(reason), Outcome::default());
+fn judge(job: &Job, ended: &Ended) -> (FlowStatus, Option<String>, Outcome) {
+    let failed = |reason: String| (FlowStatus::Failed, Some(reason), Outcome::default());
     let text = fs::read_to_string(&job.out).unwrap_or_default();
     let parsed: Result<Outcome, FlowError> = match &job.flow.action {
         Action::Ping(_) => parse_ping(&text),
@@ -144,15 +145,15 @@ fn judge(job: &Job, ended: &Ended) -> (&'static str, Option<String>, Outcome) {
     match (ended, parsed) {
         (Ended::NotStarted(reason), _) => failed(reason.clone()),
         (Ended::CutShort, _) => match &job.flow.action {
-            Action::Ping(_) => ("cut-short", None, parse_ended_ping(&text)),
-            _ => ("cut-short", None, Outcome::default()),
+            Action::Ping(_) => (FlowStatus::CutShort, None, parse_ended_ping(&text)),
+            _ => (FlowStatus::CutShort, None, Outcome::default()),
         },
         (Ended::ByItself(exit), _)
             if matches!(job.flow.action, Action::Run(_)) && !exit.is_success() =>
         {
             failed(format!("{}: {}", exit_words(*exit), last_words(job)))
         }
-        (_, Ok(outcome)) => ("ok", None, outcome),
+        (_, Ok(outcome)) => (FlowStatus::Ok, None, outcome),
         // The tool's own words say more than its exit code.
         (_, Err(error)) => {
             let words = last_words(job);

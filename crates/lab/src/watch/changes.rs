@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use constel_api::summary::ChangeKind;
 use constel_drivers::Links;
 use constel_link::PortId;
 use constel_topology::{Broken, Layout, Snapshot};
@@ -136,14 +137,17 @@ pub(crate) fn close(
 pub(crate) fn broken(layout: &Layout, before: &Snapshot, after: &Snapshot) -> Vec<ChangeRow> {
     let mut rows = Vec::new();
     let (was, is) = (&before.broken, &after.broken);
-    for (kind, from, to) in [("failure", was, is), ("repair", is, was)] {
+    for (kind, from, to) in [
+        (ChangeKind::Failure, was, is),
+        (ChangeKind::Repair, is, was),
+    ] {
         let mut by_failure: BTreeMap<u16, Vec<String>> = BTreeMap::new();
         for (failure, name) in only_in(layout, to, from) {
             by_failure.entry(failure).or_default().push(name);
         }
         rows.extend(by_failure.into_iter().map(|(failure, objects)| ChangeRow {
             t_ns: after.t_ns,
-            kind: kind.to_owned(),
+            kind,
             cause: layout.spec().failures[usize::from(failure)].name.clone(),
             objects,
             routes_stood_after_ns: None,

@@ -6,7 +6,6 @@ use std::net::IpAddr;
 use constel_routing::{Graph, GroundTransit, PathEnd, Scratch};
 use constel_scenario::model::{Destination, Family, Name};
 use constel_topology::{NodeId, Snapshot};
-use serde::Serialize;
 
 use crate::error::EngineError;
 use crate::nodes::kernels::Kernels;
@@ -14,19 +13,17 @@ use crate::routing::tables::walk_asking;
 use constel_plan::Blueprint;
 
 /// What one pair saw at one step.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PathSample {
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PathSample {
     /// Lab time, nanoseconds.
-    pub t_ns: u64,
+    pub(crate) t_ns: u64,
     /// Nodes passed by the kernels' routes; empty when they did not lead to the goal.
-    pub nodes: Vec<String>,
+    pub(crate) nodes: Vec<String>,
     /// Sum of the edge delays there and back along the kernels' routes, nanoseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rtt_ns: Option<u64>,
+    pub(crate) rtt_ns: Option<u64>,
     /// Twice the delay of the shortest path the topology has: no packet can be faster. Absent when
     /// there is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bound_rtt_ns: Option<u64>,
+    pub(crate) bound_rtt_ns: Option<u64>,
 }
 
 /// The ends of a flow, its Internet protocol, and the disjoint path it is to take, if any.

@@ -1,6 +1,7 @@
 //! What the table counts.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::EdgeTable;
 use super::keys::key;
@@ -8,7 +9,7 @@ use crate::counters::EdgeCounters;
 use crate::types::{Impairment, PortId};
 
 /// One edge, as it stands.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EdgeStats {
     /// Edge start.
     pub from: PortId,
@@ -25,7 +26,7 @@ pub struct EdgeStats {
 }
 
 /// Sums over the whole table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Totals {
     /// Edges that exist.
     pub edges: usize,

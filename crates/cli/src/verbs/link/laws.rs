@@ -8,20 +8,12 @@ use constel_link::{
     CodelParams, Discipline, Jitter, JitterLaw, LossLaw, PieParams, RateLaw, RedParams, trace,
 };
 use constel_units::{DataRate, DataSize, Ratio, TimeSpan};
-use serde::Serialize;
-use serde_json::Value;
 
 use crate::args::LinkSet;
 use crate::exit::Failure;
 
 fn usage(text: impl Into<String>) -> Failure {
     Failure::Usage(text.into())
-}
-
-fn value(law: impl Serialize) -> Result<Option<Value>, Failure> {
-    serde_json::to_value(law)
-        .map(Some)
-        .map_err(|e| usage(e.to_string()))
 }
 
 /// The values of a law, separated by commas.
@@ -62,7 +54,7 @@ impl<'a> Values<'a> {
     }
 }
 
-fn ns(span: TimeSpan) -> Result<u64, Failure> {
+pub(super) fn ns(span: TimeSpan) -> Result<u64, Failure> {
     u64::try_from(span.ns()).map_err(|_| usage(format!("{span}: a time here is not negative")))
 }
 
@@ -81,7 +73,7 @@ fn read<T>(
 }
 
 /// `--rate-law`.
-pub(super) fn rate(set: &LinkSet) -> Result<Option<Value>, Failure> {
+pub(super) fn rate(set: &LinkSet) -> Result<Option<RateLaw>, Failure> {
     let Some(text) = &set.rate_law else {
         return Ok(None);
     };
@@ -130,11 +122,11 @@ pub(super) fn rate(set: &LinkSet) -> Result<Option<Value>, Failure> {
             return Err(usage(format!("--rate-law {text}: the laws are {all}")));
         }
     };
-    value(law)
+    Ok(Some(law))
 }
 
 /// `--aqm` and `--ecn`.
-pub(super) fn discipline(set: &LinkSet) -> Result<Option<Value>, Failure> {
+pub(super) fn discipline(set: &LinkSet) -> Result<Option<Discipline>, Failure> {
     let Some(text) = &set.aqm else {
         return Ok(None);
     };
@@ -169,7 +161,7 @@ pub(super) fn discipline(set: &LinkSet) -> Result<Option<Value>, Failure> {
                 frame_bytes: 1000,
             };
             v.end()?;
-            return value(Discipline::Red(red));
+            return Ok(Some(Discipline::Red(red)));
         }
         "drd" => {
             let mut v = Values::new("--aqm", "drd:MIN,MAX", rest);
@@ -179,13 +171,13 @@ pub(super) fn discipline(set: &LinkSet) -> Result<Option<Value>, Failure> {
                 ecn,
             };
             v.end()?;
-            return value(drd);
+            return Ok(Some(drd));
         }
         "ce-threshold" => {
             let mut v = Values::new("--aqm", "ce-threshold:TIME", rest);
             let above_ns = ns(v.next()?)?;
             v.end()?;
-            return value(Discipline::CeThreshold { above_ns });
+            return Ok(Some(Discipline::CeThreshold { above_ns }));
         }
         _ => {
             let all = "drop-tail, codel, fq-codel, pie, red, drd and ce-threshold";
@@ -193,42 +185,42 @@ pub(super) fn discipline(set: &LinkSet) -> Result<Option<Value>, Failure> {
         }
     };
     if rest.is_empty() {
-        value(law)
+        Ok(Some(law))
     } else {
         Err(usage(format!("--aqm {kind} has no values")))
     }
 }
 
 /// `--four-state`, `--periodic`, `--loss-trace`.
-pub(super) fn loss(set: &LinkSet) -> Result<Option<Value>, Failure> {
+pub(super) fn loss(set: &LinkSet) -> Result<Option<LossLaw>, Failure> {
     if let Some(&[p13, p31, p32, p23, p14]) = set.four_state.as_deref() {
         let [p13, p31, p32, p23, p14] = [p13, p31, p32, p23, p14].map(Ratio::get);
-        return value(LossLaw::FourState {
+        return Ok(Some(LossLaw::FourState {
             p13,
             p31,
             p32,
             p23,
             p14,
-        });
+        }));
     }
     if let Some(&[every, burst]) = set.periodic.as_deref() {
-        return value(LossLaw::Periodic { every, burst });
+        return Ok(Some(LossLaw::Periodic { every, burst }));
     }
     match &set.loss_trace {
-        Some(path) => value(LossLaw::Trace {
+        Some(path) => Ok(Some(LossLaw::Trace {
             lost: read(path, trace::losses)?,
-        }),
+        })),
         None => Ok(None),
     }
 }
 
 /// `--delay-trace`, as jitter on a delay of 0.
-pub(super) fn delays(set: &LinkSet) -> Result<Option<Value>, Failure> {
+pub(super) fn delays(set: &LinkSet) -> Result<Option<Jitter>, Failure> {
     recording(set.delay_trace.as_deref(), set.trace_interval)
 }
 
 /// `--jitter-trace` and `--jitter-quantiles`.
-pub(super) fn jitter(set: &LinkSet) -> Result<Option<Value>, Failure> {
+pub(super) fn jitter(set: &LinkSet) -> Result<Option<Jitter>, Failure> {
     let Some(quantiles) = &set.jitter_quantiles else {
         return recording(set.jitter_trace.as_deref(), set.trace_interval);
     };
@@ -236,10 +228,10 @@ pub(super) fn jitter(set: &LinkSet) -> Result<Option<Value>, Failure> {
         quantiles_ns: quantiles.iter().map(|span| span.ns()).collect(),
     };
     let half_life_ns = set.jitter_half_life.map_or(Ok(0), ns)?;
-    value(Jitter { law, half_life_ns })
+    Ok(Some(Jitter { law, half_life_ns }))
 }
 
-fn recording(path: Option<&Path>, interval: Option<TimeSpan>) -> Result<Option<Value>, Failure> {
+fn recording(path: Option<&Path>, interval: Option<TimeSpan>) -> Result<Option<Jitter>, Failure> {
     let (Some(path), Some(interval)) = (path, interval) else {
         return Ok(None);
     };
@@ -248,8 +240,8 @@ fn recording(path: Option<&Path>, interval: Option<TimeSpan>) -> Result<Option<V
         extra_ns: read(path, trace::delays_ms)?,
         origin_ns: 0,
     };
-    value(Jitter {
+    Ok(Some(Jitter {
         law,
         half_life_ns: 0,
-    })
+    }))
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use constel_api::summary::DaemonsRow;
 use constel_host::process::Supervisor;
 use constel_observe::results::Results;
 use constel_plan::{Lab, daemon_spec, daemon_templates};
@@ -21,7 +22,7 @@ use crate::error::EngineError;
 use crate::nodes::launcher::Launcher;
 use crate::progress::Stage;
 use crate::routing::start::StartControl;
-use crate::routing::usage::{self, DaemonsRow, Usage};
+use crate::routing::usage::{self, Usage};
 use backoff::Backoff;
 use constel_plan::Blueprint;
 use crew::{Crew, Key};

@@ -197,15 +197,14 @@ fn failures_by_hand_are_planned_within_a_step() {
     let used = before.values().next().unwrap()[0];
     let layout = Arc::clone(&steps.planner.blueprint().lab.layout);
     let far = steps.current().edges_from(used)[0].to;
-    steps.failed.set([((used, far), true), ((far, used), true)]);
+    let set = |failed| [((used, far), failed), ((far, used), failed)];
+    steps.failed.set("a-b", 0, set(true));
     steps.route_round_failures().unwrap();
     let node = layout.port(used).node;
     let around =
         |((at, _), hops): (&(NodeId, NodeId), &Vec<PortId>)| *at != node || hops[0] != used;
     assert!(steps.applier.routes.iter().all(around));
-    steps
-        .failed
-        .set([((used, far), false), ((far, used), false)]);
+    steps.failed.set("a-b", 0, set(false));
     steps.route_round_failures().unwrap();
     assert_eq!(steps.applier.routes, before);
 }

@@ -1,0 +1,164 @@
+//! A link: as it stands, and as it was set by hand.
+
+use std::fmt;
+
+use constel_link::{EdgeStats, Effects, Loss, PortId};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// To [`Read::Link`](crate::Read::Link).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LinkShown {
+    /// One end's node.
+    pub a: String,
+    /// The other end's node.
+    pub b: String,
+    /// Whether any edge exists between the two.
+    pub up: bool,
+    /// Why it is up or down, for people.
+    pub why: String,
+    /// The edges from `a` to `b`, then those back.
+    pub edges: Vec<EdgeShown>,
+    /// Lab time, nanoseconds; `None` while the clock is held.
+    pub t_ns: Option<u64>,
+}
+
+/// One direction of a link, with all effects in force.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EdgeShown {
+    /// Where it begins, as `NODE/PORT`.
+    pub from: String,
+    /// Where it leads, as `NODE/PORT`.
+    pub to: String,
+    /// Propagation delay now, nanoseconds.
+    pub delay_ns: Option<u64>,
+    /// Change of the delay, nanoseconds per second; negative when the ends approach.
+    pub slope_ns_per_s: Option<i64>,
+    /// Service rate, bit/s; of a rate that changes in time the mean. `None`: service takes no time.
+    pub rate_bps: Option<u64>,
+    /// Bytes that may wait for service.
+    pub queue_bytes: Option<u64>,
+    /// Loss by the scenario's link budget, without that of `effects`.
+    pub loss: Option<Loss>,
+    /// What the scenario and people added to what the geometry says.
+    pub effects: BriefEffects,
+    /// What the link driver counted; `None` for an edge that it has never seen.
+    pub counters: Option<EdgeStats>,
+    /// Frames of the whole port `from` that were dropped because it flooded: not asked for by the scenario. `None` for
+    /// drivers that cannot tell.
+    pub dropped_share: Option<u64>,
+}
+
+/// To [`Write::SetLink`](crate::Write::SetLink).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LinkSet {
+    /// When it took effect, `CLOCK_MONOTONIC`.
+    pub at_mono_ns: u64,
+    /// Both directions, with all that is set on each now.
+    pub edges: Vec<EdgeSet>,
+}
+
+/// What is set on one edge by hand.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EdgeSet {
+    /// Where it begins.
+    pub from: PortId,
+    /// Where it leads.
+    pub to: PortId,
+    /// What is set.
+    pub effects: BriefEffects,
+}
+
+/// [`Effects`] for people and programs to read: the same JSON, but lists of more than 32 values, which are recordings,
+/// stand as the text `N values`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BriefEffects(Map<String, Value>);
+
+impl BriefEffects {
+    /// Longer lists than this are recordings.
+    const LONGEST: usize = 32;
+
+    /// Shortens.
+    #[must_use]
+    pub fn of(effects: &Effects) -> Self {
+        match serde_json::to_value(effects) {
+            Ok(Value::Object(mut map)) => {
+                map.values_mut().for_each(shorten);
+                Self(map)
+            }
+            // `Effects` is a structure of plain values: it always is an object.
+            _ => Self::default(),
+        }
+    }
+
+    /// Whether nothing is set.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The effects themselves; `None` when a recording was shortened.
+    #[must_use]
+    pub fn effects(&self) -> Option<Effects> {
+        Effects::deserialize(Value::Object(self.0.clone())).ok()
+    }
+}
+
+fn shorten(value: &mut Value) {
+    match value {
+        Value::Array(list) if list.len() > BriefEffects::LONGEST => {
+            *value = json!(format!("{} values", list.len()));
+        }
+        Value::Array(list) => list.iter_mut().for_each(shorten),
+        Value::Object(map) => map.values_mut().for_each(shorten),
+        _ => {}
+    }
+}
+
+impl fmt::Display for BriefEffects {
+    /// As one line of JSON.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = serde_json::to_string(&self.0).map_err(|_| fmt::Error)?;
+        f.write_str(&text)
+    }
+}
+
+impl JsonSchema for BriefEffects {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "BriefEffects".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "object",
+            "description": "Effects, but lists of more than 32 values stand as the text `N values`.",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use constel_link::LossLaw;
+
+    #[test]
+    fn only_recordings_are_shortened() {
+        let lost = |count| Effects {
+            loss: Some(LossLaw::Trace {
+                lost: vec![true; count],
+            }),
+            delay_ns: Some(5),
+            ..Effects::default()
+        };
+        let long = BriefEffects::of(&lost(33));
+        assert_eq!(
+            long.to_string(),
+            r#"{"delay_ns":5,"loss":{"trace":{"lost":"33 values"}}}"#
+        );
+        assert_eq!(long.effects(), None);
+        assert_eq!(BriefEffects::of(&lost(32)).effects(), Some(lost(32)));
+        assert!(BriefEffects::of(&Effects::default()).is_empty());
+    }
+}

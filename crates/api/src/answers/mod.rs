@@ -1,0 +1,133 @@
+//! What a lab answers, one type for each question.
+
+mod link;
+mod paths;
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::path::PathBuf;
+
+use constel_link::PlaneReport;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use link::{BriefEffects, EdgeSet, EdgeShown, LinkSet, LinkShown};
+pub use paths::{Hop, NextHop, Optimum, Paths, Route, Routes, Walked};
+
+/// To [`Read::Version`](crate::Read::Version).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Version {
+    /// The protocol: [`PROTOCOL`](crate::PROTOCOL) of the lab.
+    pub protocol: u32,
+    /// The program, as `constel --version` has it.
+    pub constel: String,
+}
+
+/// What a lab is doing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LabState {
+    /// Being brought up.
+    #[default]
+    Starting,
+    /// Up.
+    Running,
+    /// Being taken down.
+    Stopping,
+    /// Its process is gone; what it left behind waits to be cleaned up.
+    Dead,
+}
+
+impl LabState {
+    /// The word that stands in answers.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Stopping => "stopping",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+/// A lab as `constel list` has it: what its process recorded, whether that lives or not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ListedLab {
+    /// Its name.
+    pub lab: String,
+    /// What it is really doing.
+    pub state: LabState,
+    /// The scenario file, as the user named it; `None` if its process died before it could say.
+    pub scenario: Option<String>,
+    /// Its process, dead or alive.
+    pub pid: Option<u32>,
+    /// How many nodes it has.
+    pub nodes: usize,
+    /// How many directed edges it had at lab time zero.
+    pub edges: usize,
+}
+
+/// To [`Read::State`](crate::Read::State).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LabRow {
+    /// Its name.
+    pub lab: String,
+    /// What it is doing.
+    pub state: LabState,
+    /// The scenario file, as the user named it.
+    pub scenario: String,
+    /// The process that runs it.
+    pub pid: u32,
+    /// How many nodes it has; 0 until they are being made.
+    pub nodes: usize,
+    /// How many directed edges carry frames now.
+    pub edges: usize,
+    /// Lab time, nanoseconds; `None` while the clock is held.
+    pub t_ns: Option<u64>,
+}
+
+/// To [`Read::Show`](crate::Read::Show).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Shown {
+    /// As `state` answers.
+    #[serde(flatten)]
+    pub lab: LabRow,
+    /// Every node, by number; absent until the first edges are up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_list: Option<Vec<NodeShown>>,
+    /// The link plane; absent while there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relay: Option<PlaneReport>,
+}
+
+/// A node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NodeShown {
+    /// Its name.
+    pub name: String,
+    /// `satellite`, `ground` or `host`.
+    pub kind: String,
+    /// Its own IPv4 address.
+    pub ipv4: Ipv4Addr,
+    /// Its own IPv6 address.
+    pub ipv6: Ipv6Addr,
+    /// Edges that leave it now.
+    pub links: usize,
+}
+
+/// To [`Write::Enter`](crate::Write::Enter): the door of a node, by what makes the node. It is open as long as the
+/// lab's process lives, for processes of the same host and with the same rights.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "runtime", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Entrance {
+    /// A network namespace.
+    Netns {
+        /// The node.
+        node: String,
+        /// A path of the namespace, as `nsenter --net=PATH` takes it.
+        netns: PathBuf,
+        /// What is to be seen as `/etc/hosts`.
+        hosts: PathBuf,
+    },
+}

@@ -1,0 +1,123 @@
+//! Routes, and where they lead.
+
+use std::net::IpAddr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// To [`Read::Routes`](crate::Read::Routes): the main table of a node's kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Routes {
+    /// The node.
+    pub node: String,
+    /// Sorted by destination.
+    pub routes: Vec<Route>,
+    /// Lab time, nanoseconds; `None` while the clock is held.
+    pub t_ns: Option<u64>,
+}
+
+/// One route.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Route {
+    /// The prefix, as `10.0.0.2/32`.
+    pub destination: String,
+    /// The node whose address it is; `None` for wider prefixes and addresses that are nobody's.
+    pub to: Option<String>,
+    /// `unicast`, `unreachable` or `blackhole`.
+    pub kind: String,
+    /// Where packets go next; none unless `unicast`.
+    pub hops: Vec<NextHop>,
+    /// The source address of the node's own packets, if the route says one.
+    pub source: Option<IpAddr>,
+    /// The kernel's priority: the least wins.
+    pub metric: u32,
+    /// Who wrote it: `bird`, `zebra`, `kernel`; `constel` for computed ones; else the kernel's number.
+    pub protocol: String,
+}
+
+/// Where packets of a route go next.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NextHop {
+    /// The address they are handed to.
+    pub gateway: Option<IpAddr>,
+    /// The node's port they leave by.
+    pub port: Option<String>,
+    /// The node whose address the gateway is.
+    pub via: Option<String>,
+}
+
+/// To [`Read::Path`](crate::Read::Path).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Paths {
+    /// Where they begin.
+    pub from: String,
+    /// Where they lead, as it was asked for.
+    pub to: String,
+    /// Lab time of the edges walked over, nanoseconds.
+    pub t_ns: u64,
+    /// By the kernels' tables: one for each family, and each of several disjoint paths.
+    pub kernel: Vec<Walked>,
+    /// The way of least delay that the edges allow; `None`: there is none.
+    pub optimum: Option<Optimum>,
+    /// Lab time of the tables, nanoseconds.
+    pub tables_t_ns: u64,
+}
+
+impl Paths {
+    /// The first of the walks that does not arrive.
+    #[must_use]
+    pub fn lost(&self) -> Option<&Walked> {
+        self.kernel.iter().find(|walked| !walked.arrived)
+    }
+}
+
+/// A walk by the kernels' tables.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Walked {
+    /// `ipv4` or `ipv6`.
+    pub family: String,
+    /// The address that packets are sent to.
+    pub address: IpAddr,
+    /// Whether they arrive.
+    pub arrived: bool,
+    /// How the walk ended, for people.
+    pub end: String,
+    /// One way, nanoseconds; `None` when it does not arrive.
+    pub delay_ns: Option<u64>,
+    /// Node by node, as far as it led.
+    pub hops: Vec<Hop>,
+    /// Which of several disjoint paths it is, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<u8>,
+}
+
+/// The way of least delay.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Optimum {
+    /// One way, nanoseconds.
+    pub delay_ns: u64,
+    /// Node by node.
+    pub hops: Vec<Hop>,
+}
+
+/// From one node to the next.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Hop {
+    /// The node.
+    pub from: String,
+    /// Its port.
+    pub from_port: String,
+    /// The next node.
+    pub to: String,
+    /// That node's port.
+    pub to_port: String,
+    /// Delay of the edge between them, nanoseconds.
+    pub delay_ns: u64,
+    /// How many next hops the route has; the first was followed.
+    #[serde(default = "one")]
+    pub next_hops: u8,
+}
+
+fn one() -> u8 {
+    1
+}

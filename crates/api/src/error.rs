@@ -1,0 +1,103 @@
+//! Refusals, with codes that programs may rely on.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Why a question was refused. Codes are never renamed and never change their meaning; new ones may come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum ErrorCode {
+    /// The line is no request: not JSON, no such verb, a field missing or unknown, or too long.
+    BadRequest,
+    /// The request is written in a later version of the protocol than this lab speaks.
+    UnsupportedVersion,
+    /// No node has this name. The refusal may name the nearest.
+    NodeNotFound,
+    /// A text that names two nodes or a path can be read in more than one way, or in none.
+    BadName,
+    /// There is no link between these nodes now; the text says why.
+    NoLink,
+    /// No disjoint path leads from this node to that end; the text says from where.
+    NoPath,
+    /// The lab is still coming up, or already going down: what was asked about is not there.
+    ComingUp,
+    /// A value is out of its bounds.
+    BadValue,
+    /// The link driver of this lab cannot do it.
+    Unsupported,
+    /// A kernel or the link driver failed.
+    Failed,
+    /// A lab of a later version refused for a reason that this version has no code for.
+    #[serde(other)]
+    Unknown,
+}
+
+/// A refusal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
+#[error("{error}")]
+pub struct ApiError {
+    /// For people.
+    pub error: String,
+    /// For programs. Labs of earlier versions sent none.
+    #[serde(default = "unknown")]
+    pub code: ErrorCode,
+    /// What was perhaps meant, for [`ErrorCode::NodeNotFound`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nearest: Option<String>,
+}
+
+fn unknown() -> ErrorCode {
+    ErrorCode::Unknown
+}
+
+impl ApiError {
+    /// A refusal with a code and words.
+    #[must_use]
+    pub fn new(code: ErrorCode, error: impl Into<String>) -> Self {
+        Self {
+            error: error.into(),
+            code,
+            nearest: None,
+        }
+    }
+
+    /// No node is called `name`; `nearest` is the name that is most like it.
+    #[must_use]
+    pub fn no_node(name: &str, nearest: Option<&str>) -> Self {
+        let hint = nearest.map(|near| format!("; nearest is '{near}'"));
+        Self {
+            error: format!("no node is called '{name}'{}", hint.unwrap_or_default()),
+            code: ErrorCode::NodeNotFound,
+            nearest: nearest.map(str::to_owned),
+        }
+    }
+
+    /// The lab is not up yet, or not any more.
+    #[must_use]
+    pub fn coming_up() -> Self {
+        Self::new(
+            ErrorCode::ComingUp,
+            "the lab is still coming up, or going down",
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_words_and_unknown_ones_are_no_failure() {
+        let refused = ApiError::no_node("wset", Some("west"));
+        let text = serde_json::to_string(&refused).unwrap();
+        assert_eq!(
+            text,
+            r#"{"error":"no node is called 'wset'; nearest is 'west'","code":"node-not-found","nearest":"west"}"#
+        );
+        assert_eq!(serde_json::from_str::<ApiError>(&text).unwrap(), refused);
+        let later = r#"{"error": "x", "code": "eclipsed"}"#;
+        let later: ApiError = serde_json::from_str(later).unwrap();
+        assert_eq!(later.code, ErrorCode::Unknown);
+    }
+}

@@ -1,0 +1,179 @@
+//! What happens in a lab: lines of `events.ndjson` and of the question `events`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::answers::BriefEffects;
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Event {
+    /// Counts from 1 without gaps, so that a reader notices what it missed.
+    pub seq: u64,
+    /// Lab time in nanoseconds; absent before the lab's clock starts.
+    pub t_ns: Option<i64>,
+    /// Wall-clock time, RFC 3339 UTC with microseconds.
+    pub wall: String,
+    /// What happened; its `kind` and fields stand beside the others.
+    #[serde(flatten)]
+    pub what: Happening,
+}
+
+/// What can happen, by `kind`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Happening {
+    /// The lab's name is claimed, nothing is made yet.
+    Starting {
+        /// The lab.
+        lab: String,
+        /// How many nodes it will have.
+        nodes: usize,
+    },
+    /// The first edges carry frames; the sky is held at lab time zero.
+    EdgesUp {
+        /// Directed edges.
+        edges: usize,
+    },
+    /// Every routing daemon runs.
+    DaemonsStarted {
+        /// How many.
+        count: usize,
+    },
+    /// Every served station has a route to every other: for the first time, or again after a change.
+    RoutesStand {
+        /// Ordered pairs of stations walked, both families counted.
+        pairs: usize,
+        /// Seconds since the first edges; only the first time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after_s: Option<f64>,
+    },
+    /// Midnodes and proxies run.
+    HelpersStarted {
+        /// How many.
+        count: usize,
+    },
+    /// The lab is up.
+    Running {
+        /// From the first stage on, seconds.
+        bring_up_s: f64,
+    },
+    /// Lab time zero.
+    ClockStarted,
+    /// A failure of the scenario began.
+    Failure {
+        /// Its name in the scenario.
+        cause: String,
+        /// The nodes and links that broke.
+        objects: Vec<String>,
+    },
+    /// A failure of the scenario ended.
+    Repair {
+        /// Its name in the scenario.
+        cause: String,
+        /// The nodes and links that are whole again.
+        objects: Vec<String>,
+    },
+    /// A station changed its satellite.
+    Handover {
+        /// The station.
+        station: String,
+        /// The satellite it left; `None`: it was dark.
+        from: Option<String>,
+        /// The satellite it went to; `None`: it is dark now.
+        to: Option<String>,
+    },
+    /// A pair has more or fewer disjoint paths than before.
+    DisjointPaths {
+        /// The pair's name.
+        pair: String,
+        /// Its two nodes.
+        between: [String; 2],
+        /// How many paths there are.
+        found: usize,
+        /// How many the scenario asks for.
+        asked: usize,
+    },
+    /// A link was changed by hand.
+    LinkSet {
+        /// The link, as `A-B`.
+        link: String,
+        /// Whether what was set before was taken away first.
+        reset: bool,
+        /// What is set on the link's first edge now.
+        effects: BriefEffects,
+    },
+    /// A routing daemon ended.
+    DaemonDied {
+        /// In which node.
+        node: String,
+        /// Its program.
+        program: String,
+        /// How it ended.
+        how: String,
+        /// When it is started again, seconds from now; `None`: it is not.
+        again_in_s: Option<f64>,
+    },
+    /// A routing daemon was started again.
+    DaemonRestarted {
+        /// In which node.
+        node: String,
+        /// Its program.
+        program: String,
+    },
+    /// A Midnode or proxy ended.
+    HelperDied {
+        /// In which node.
+        node: String,
+        /// How it ended.
+        how: String,
+    },
+    /// A flow's client was started.
+    FlowStarted {
+        /// The flow.
+        flow: String,
+    },
+    /// A flow's client ended by itself.
+    FlowEnded {
+        /// The flow.
+        flow: String,
+        /// Its exit code, as a shell gives it.
+        exit: i32,
+    },
+    /// The lab is being taken down.
+    Stopping,
+    /// The lab is down; the last event of a run that came to its end.
+    Finished {
+        /// Whether the figures are to be trusted.
+        trustworthy: bool,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_one_flat_object() {
+        let event = Event {
+            seq: 3,
+            t_ns: Some(5),
+            wall: "2026-11-22T00:00:00.000000Z".to_owned(),
+            what: Happening::Handover {
+                station: "tokyo".to_owned(),
+                from: None,
+                to: Some("sat-1".to_owned()),
+            },
+        };
+        let text = serde_json::to_string(&event).unwrap();
+        assert_eq!(
+            text,
+            r#"{"seq":3,"t_ns":5,"wall":"2026-11-22T00:00:00.000000Z","kind":"handover","station":"tokyo","from":null,"to":"sat-1"}"#
+        );
+        assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
+        let bare = r#"{"seq":1,"t_ns":0,"wall":"w","kind":"clock-started"}"#;
+        let bare: Event = serde_json::from_str(bare).unwrap();
+        assert_eq!(bare.what, Happening::ClockStarted);
+    }
+}

@@ -1,0 +1,264 @@
+//! `manifest.json`: everything one needs to know to repeat a run, or to doubt it.
+
+use std::collections::BTreeMap;
+
+use constel_link::DriverKind;
+use constel_observe::verdict::Bounds;
+use constel_units::Utc;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use crate::summary::first_version;
+
+/// Written before the lab comes up. Fields are added, never changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Manifest {
+    /// Version of this document: [`DOCUMENTS`](crate::summary::DOCUMENTS).
+    #[serde(default = "first_version")]
+    pub version: u32,
+    /// The program's version.
+    pub constel: String,
+    /// Name of the lab.
+    pub lab: String,
+    /// Name of the scenario.
+    pub scenario: String,
+    /// The scenario's seed.
+    pub seed: u64,
+    /// UTC at lab time zero.
+    pub start: Utc,
+    /// Lab time the run was asked for, nanoseconds.
+    pub duration_ns: u64,
+    /// Time between two topologies, nanoseconds.
+    pub step_ns: u64,
+    /// When lab time starts to run: `until-routes-stand` or `none`.
+    pub clock_hold: String,
+    /// The scenario's `routing`, every default filled in.
+    pub routing: Section,
+    /// Settings of every node's kernel, by their names below `/proc/sys`.
+    pub node_settings: BTreeMap<String, String>,
+    /// What slows OSPF down, and how it is cut; `None` without OSPF.
+    pub ospf: Option<Ospf>,
+    /// Whether the scenario's traffic was to run.
+    pub traffic: bool,
+    /// Every file the scenario was made from, the scenario itself first.
+    pub inputs: Vec<Input>,
+    /// How many objects of element files are in no constellation.
+    pub left_out: usize,
+    /// How old the data of files is.
+    pub data_ages: Vec<DataAge>,
+    /// The link driver.
+    pub driver: Driver,
+    /// What the figures are measured against.
+    pub bounds: Bounds,
+    /// What makes nodes: `netns`.
+    pub runtime: String,
+    /// The machine.
+    pub host: Host,
+    /// Host-wide settings that the lab needs higher, by their files.
+    pub host_settings: BTreeMap<String, HostSetting>,
+    /// The program's arguments, itself first.
+    pub command_line: Vec<String>,
+}
+
+/// A file that a scenario was made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Input {
+    /// As the scenario names it; the scenario itself as the user named it.
+    pub path: String,
+    /// Its length.
+    pub bytes: u64,
+    /// SHA-256, 64 hexadecimal digits.
+    pub sha256: String,
+}
+
+/// How old the data of a file is, or where it ends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DataAge {
+    /// The constellation that uses it.
+    pub constellation: String,
+    /// The file, as the scenario names it.
+    pub file: String,
+    /// Of elements: days between their epoch and the start of the scenario, of either sign, of the middle one of the
+    /// satellites that fly.
+    pub median_days: Option<f64>,
+    /// The same of the farthest one.
+    pub farthest_days: Option<f64>,
+    /// What the user should know, if anything.
+    pub warning: Option<String>,
+}
+
+/// The link driver of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Driver {
+    /// Which.
+    pub name: DriverKind,
+    /// Why this one.
+    pub why: String,
+    /// What it can do.
+    pub capabilities: Capabilities,
+    /// Frames leave at whole multiples of this, nanoseconds; 0: each at its own time.
+    pub grain_ns: i64,
+}
+
+/// What a driver declares, as [`constel_link::Capabilities`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Capabilities {
+    /// Whose.
+    pub driver: DriverKind,
+    /// The delay follows its slope between two updates.
+    pub delay_glides: bool,
+    /// An update is all or nothing, in one instant.
+    pub atomic_updates: bool,
+    /// No frame overtakes another of its edge.
+    pub keeps_order: bool,
+    /// The same seed loses the same frames.
+    pub seeded: bool,
+    /// The queue's limit counts bytes; else whole frames.
+    pub queue_in_bytes: bool,
+    /// It knows how much later than due each frame left.
+    pub measures_lateness: bool,
+    /// Effects it has; `None`: all of them.
+    pub effects: Option<Vec<String>>,
+}
+
+impl From<constel_link::Capabilities> for Capabilities {
+    fn from(declared: constel_link::Capabilities) -> Self {
+        let constel_link::Capabilities {
+            driver,
+            delay_glides,
+            atomic_updates,
+            keeps_order,
+            seeded,
+            queue_in_bytes,
+            measures_lateness,
+            effects,
+        } = declared;
+        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+        Self {
+            driver,
+            delay_glides,
+            atomic_updates,
+            keeps_order,
+            seeded,
+            queue_in_bytes,
+            measures_lateness,
+            effects: effects.map(names),
+        }
+    }
+}
+
+/// OSPF of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Ospf {
+    /// Its timers.
+    pub timers: OspfTimers,
+    /// What RFC 2328 (appendix C.3) gives as samples.
+    pub rfc2328_samples: OspfSamples,
+    /// Its areas; `None`: one for everything.
+    pub areas: Option<Vec<Area>>,
+    /// Lasers that no area may use; `None` with one area.
+    pub lasers_in_no_area: Option<usize>,
+    /// How fast daemons were started: the scenario's `routing.start`.
+    pub start: Section,
+    /// Whether the daemons' kernels told them of changes at once.
+    pub kernel_events: bool,
+}
+
+/// Timers of OSPF, seconds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OspfTimers {
+    /// Between two hello packets.
+    pub hello_s: u16,
+    /// Until a silent neighbour is dead.
+    pub dead_s: u16,
+    /// The same on ground links.
+    pub ground: HelloTimers,
+    /// Until an unacknowledged packet is sent again.
+    pub retransmit_s: u16,
+    /// By which route calculations are gathered.
+    pub tick_s: u16,
+}
+
+/// Hello and dead time, seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HelloTimers {
+    /// Between two hello packets.
+    pub hello_s: u16,
+    /// Until a silent neighbour is dead.
+    pub dead_s: u16,
+}
+
+/// OSPF's usual timers, seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OspfSamples {
+    /// Between two hello packets.
+    pub hello_s: u16,
+    /// Until a silent neighbour is dead.
+    pub dead_s: u16,
+    /// Until an unacknowledged packet is sent again.
+    pub retransmit_s: u16,
+}
+
+/// An OSPF area.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Area {
+    /// The constellation it is in.
+    pub shell: String,
+    /// OSPF's number of it.
+    pub area: u16,
+    /// How many satellites are in it; border routers are in two.
+    pub satellites: usize,
+    /// How many of them join it to another.
+    pub border_routers: usize,
+}
+
+/// The machine of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Host {
+    /// The kernel's release.
+    pub kernel: Option<String>,
+    /// Processors that the run could use.
+    pub cpus: usize,
+    /// Their model.
+    pub cpu_model: Option<String>,
+    /// All memory.
+    pub memory_bytes: Option<u64>,
+    /// `/proc/loadavg` before the run.
+    pub load_average: Option<String>,
+}
+
+/// A host-wide setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HostSetting {
+    /// What it was.
+    pub before: Option<u64>,
+    /// What it is at least while the lab is up.
+    pub at_least: u64,
+}
+
+/// A resolved part of the scenario, in the words of the scenario file's model: kept for the record, and for people.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Section(serde_json::Value);
+
+impl Section {
+    /// Of a part of the model.
+    ///
+    /// # Errors
+    /// When it cannot be written as JSON.
+    pub fn of(part: &impl Serialize) -> serde_json::Result<Self> {
+        serde_json::to_value(part).map(Self)
+    }
+}
+
+impl JsonSchema for Section {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Section".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A resolved part of the scenario, in the words of the scenario file's model.",
+        })
+    }
+}

@@ -1,0 +1,178 @@
+//! Questions to a running lab: those that change nothing apart from those that do.
+
+use constel_link::Effects;
+use schemars::JsonSchema;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// Version of the protocol. It rises when a question or an answer changes its meaning; new questions and new fields
+/// of answers leave it as it is. A request may name the version it is written in (`"version": 1`); a lab refuses
+/// those of later versions.
+pub const PROTOCOL: u32 = 1;
+
+/// A question that changes nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "verb", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Read {
+    /// The version of the protocol and of the program. Answer: [`Version`](crate::answers::Version).
+    Version,
+    /// The lab's row of `constel list`. Answer: [`LabRow`](crate::answers::LabRow).
+    State,
+    /// Nodes, counters, the link plane's health. Answer: [`Shown`](crate::answers::Shown).
+    Show,
+    /// One link: both directions' live state, counters, and why it is up or down. Answer:
+    /// [`LinkShown`](crate::answers::LinkShown).
+    Link {
+        /// One end's node name.
+        a: String,
+        /// The other end's node name.
+        b: String,
+    },
+    /// A node's routes, as its kernel has them. Answer: [`Routes`](crate::answers::Routes).
+    Routes {
+        /// The node's name.
+        node: String,
+    },
+    /// The way from one node to another by the kernels' tables, and the way of least delay. Answer:
+    /// [`Paths`](crate::answers::Paths).
+    Path {
+        /// Where it begins.
+        from: String,
+        /// Where it leads: a node, or ends of disjoint paths as `london.tl.2`, or `london.tl` for all of the pair's.
+        to: String,
+        /// Lab time whose edges are walked, nanoseconds; now unless given. Tables are always those of now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at_ns: Option<u64>,
+    },
+    /// All events so far, then, with `follow`, each new one. Answers: [`Event`](crate::Event), one a line.
+    Events {
+        /// Keep the stream open.
+        #[serde(default)]
+        follow: bool,
+    },
+}
+
+/// A question that changes the lab, or opens a door into it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "verb", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Write {
+    /// Puts effects on both directions of a link; they stay until reset. Answer:
+    /// [`LinkSet`](crate::answers::LinkSet).
+    SetLink {
+        /// One end's node name; or, without `b`, both ends as `A-B`.
+        a: String,
+        /// The other end's node name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        b: Option<String>,
+        /// What is named replaces what was set before, the rest stays.
+        effects: Box<Effects>,
+        /// First take away all that was set before.
+        #[serde(default)]
+        reset: bool,
+    },
+    /// What a process of this host needs to become one of a node's. Answer:
+    /// [`Entrance`](crate::answers::Entrance).
+    Enter {
+        /// The node's name.
+        node: String,
+    },
+    /// Take the lab down; answered (by nothing) once it has begun.
+    Down,
+}
+
+/// Any question.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Request {
+    /// It changes nothing.
+    Read(Read),
+    /// It changes the lab.
+    Write(Write),
+}
+
+impl Request {
+    /// Verbs of [`Write`]; all others are of [`Read`].
+    const WRITES: [&str; 3] = ["set-link", "enter", "down"];
+}
+
+impl From<Read> for Request {
+    fn from(read: Read) -> Self {
+        Self::Read(read)
+    }
+}
+
+impl From<Write> for Request {
+    fn from(write: Write) -> Self {
+        Self::Write(write)
+    }
+}
+
+impl<'de> Deserialize<'de> for Request {
+    /// Chooses by the verb, so that an error speaks of the question that was meant.
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let fields = serde_json::Map::deserialize(from)?;
+        let verb = fields.get("verb").and_then(|verb| verb.as_str());
+        let writes = verb.is_some_and(|verb| Self::WRITES.contains(&verb));
+        let request = serde_json::Value::Object(fields);
+        if writes {
+            Write::deserialize(request).map(Self::Write)
+        } else {
+            Read::deserialize(request).map(Self::Read)
+        }
+        .map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_question_is_read_back_as_what_it_is() {
+        let (a, b) = ("a".to_owned(), "b".to_owned());
+        let effects = Box::new(Effects {
+            down: Some(true),
+            ..Effects::default()
+        });
+        let requests: [Request; 10] = [
+            Read::Version.into(),
+            Read::State.into(),
+            Read::Show.into(),
+            Read::Link { a: a.clone(), b }.into(),
+            Read::Routes { node: a.clone() }.into(),
+            Read::Path {
+                from: a.clone(),
+                to: a.clone(),
+                at_ns: Some(7),
+            }
+            .into(),
+            Read::Events { follow: true }.into(),
+            Write::SetLink {
+                a: a.clone(),
+                b: None,
+                effects,
+                reset: true,
+            }
+            .into(),
+            Write::Enter { node: a }.into(),
+            Write::Down.into(),
+        ];
+        for request in requests {
+            let text = serde_json::to_string(&request).unwrap();
+            assert_eq!(serde_json::from_str::<Request>(&text).unwrap(), request);
+        }
+    }
+
+    #[test]
+    fn an_error_speaks_of_the_question_that_was_meant() {
+        let error = |text: &str| {
+            serde_json::from_str::<Request>(text)
+                .unwrap_err()
+                .to_string()
+        };
+        let wrong = error(r#"{"verb": "set-link", "a": "x", "effects": {"delay": 3}}"#);
+        assert!(wrong.contains("unknown field `delay`"), "{wrong}");
+        let wrong = error(r#"{"verb": "fly"}"#);
+        assert!(wrong.contains("unknown variant `fly`"), "{wrong}");
+    }
+}

@@ -1,0 +1,60 @@
+//! The JSON schema of everything here.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::json;
+
+use crate::answers::{Entrance, LabRow, LinkSet, LinkShown, Paths, Routes, Shown, Version};
+use crate::manifest::Manifest;
+use crate::summary::Summary;
+use crate::{ApiError, Event, Read, Write};
+
+/// One property for each kind of document, so that one schema holds them all.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only the schema of it is used")]
+struct Documents {
+    /// Requests that change nothing, one a line.
+    read: Read,
+    /// Requests that change the lab, one a line.
+    write: Write,
+    /// `data` of an answer, by the request's verb.
+    answers: Answers,
+    /// A refusal, beside `"ok": false`.
+    error: ApiError,
+    /// An event: `data` of an answer to `events`, and a line of `events.ndjson`.
+    event: Event,
+    /// `summary.json`, and what `constel run --json` prints.
+    summary: Summary,
+    /// `manifest.json`.
+    manifest: Manifest,
+}
+
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only the schema of it is used")]
+#[schemars(rename_all = "kebab-case")]
+struct Answers {
+    version: Version,
+    state: LabRow,
+    show: Shown,
+    link: LinkShown,
+    routes: Routes,
+    path: Paths,
+    set_link: LinkSet,
+    enter: Entrance,
+}
+
+/// The schema (JSON Schema 2020-12) of requests, answers, events, errors and the documents of a results folder, as
+/// shipped in `docs/reference/api.schema.json`. Each is a property of the root; the types are in `$defs`.
+#[must_use]
+pub fn schema_json() -> String {
+    let generator = SchemaSettings::draft2020_12().into_generator();
+    let mut schema = generator.into_root_schema_for::<Documents>();
+    schema.insert("title".to_owned(), json!("Constel control surface"));
+    schema.insert(
+        "description".to_owned(),
+        json!(format!("Version {} of the protocol.", crate::PROTOCOL)),
+    );
+    let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
+    text.push('\n');
+    text
+}

@@ -1,0 +1,381 @@
+//! What a run came to: the document `summary.json`. Fields are added, never changed.
+
+use std::collections::BTreeMap;
+
+use constel_link::{ClassLateness, PlaneReport};
+use constel_observe::flows::{Outcome, Rtt};
+use constel_observe::quantiles::Quantiles;
+use constel_observe::verdict::{Bounds, Fidelity, Verdict};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The version of the documents `summary.json` and `manifest.json`. Those without one are of the first.
+pub const DOCUMENTS: u32 = 1;
+
+pub(crate) fn first_version() -> u32 {
+    1
+}
+
+/// A run in numbers. Whatever an earlier version did not write is absent or empty.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Summary {
+    /// Version of this document: [`DOCUMENTS`].
+    #[serde(default = "first_version")]
+    pub version: u32,
+    /// Name of the lab.
+    pub lab: String,
+    /// Name of the scenario.
+    pub scenario: String,
+    /// The scenario's seed.
+    pub seed: u64,
+    /// Whether the user ended the run early.
+    pub interrupted: bool,
+    /// Lab time that passed, nanoseconds.
+    pub lab_time_ns: u64,
+    /// Size.
+    pub size: Size,
+    /// How long it took to bring the lab up and down.
+    pub times: Times,
+    /// Who makes routes, and how slowly: software, protocol and timers in words; absent without daemons.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub routing: Option<String>,
+    /// When routes stood.
+    pub convergence: Convergence,
+    /// How many nodes routed rightly during lab time; absent without daemons.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub converged: Option<Converged>,
+    /// Messages about failures where nodes hear of them by messages (`routing.reaction`); absent elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link_state: Option<Messages>,
+    /// Pairs with disjoint paths (`routing.disjoint`); absent where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disjoint: Vec<DisjointRow>,
+    /// What routing daemons had cost, at two moments; empty without daemons.
+    #[serde(default)]
+    pub daemons: Vec<DaemonsRow>,
+    /// Midnodes and proxies; empty without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub transport: Vec<HelpersRow>,
+    /// Every change of a station's satellite.
+    pub handovers: Vec<HandoverRow>,
+    /// Everything else after which routes had to be found anew: failures and repairs of the scenario, links set
+    /// by hand, daemons that died.
+    #[serde(default)]
+    pub changes: Vec<ChangeRow>,
+    /// The scenario's own traffic.
+    pub flows: Vec<FlowRow>,
+    /// Steps of lab time.
+    pub steps: StepRows,
+    /// The link plane.
+    pub relay: PlaneReport,
+    /// How late frames were, by class of edge: `isl`, `gsl`.
+    #[serde(default)]
+    pub lateness_by_class: Vec<ClassLateness>,
+    /// What the verdict is made from.
+    pub fidelity: Fidelity,
+    /// What it is measured against.
+    #[serde(default)]
+    pub bounds: Bounds,
+    /// Whether the figures are to be trusted.
+    pub verdict: Verdict,
+}
+
+/// Messages about failures that nobody foresaw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Messages {
+    /// Those that nodes made of what they noticed themselves.
+    pub originated: u64,
+    /// Times that one was sent over one direction of a link.
+    pub sent: u64,
+}
+
+/// How large the lab was.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Size {
+    /// Nodes.
+    pub nodes: usize,
+    /// Interfaces.
+    pub ports: usize,
+    /// Directed edges at lab time zero.
+    pub edges: usize,
+    /// Kernel and engine memory per node without daemons, bytes.
+    pub memory_per_node_bytes: u64,
+}
+
+/// Wall-clock seconds of a run's stages.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Times {
+    /// Nodes, ports, addresses, link plane attached.
+    pub nodes_s: f64,
+    /// First edges and, where Constel computes them, first routes.
+    pub edges_s: f64,
+    /// Daemons started.
+    pub daemons_s: f64,
+    /// Part of it in which the next start waited for the machine.
+    pub daemons_held_back_s: f64,
+    /// From the first stage to lab time zero, convergence included.
+    pub bring_up_s: f64,
+    /// Everything removed, the kernel's own clean-up included.
+    pub take_down_s: f64,
+}
+
+/// A pair with disjoint paths, as its steps found it. Failures by hand count from the next step on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DisjointRow {
+    /// Its name.
+    pub name: String,
+    /// The two nodes.
+    pub between: [String; 2],
+    /// Steps with so many paths: with none, one, and so on up to as many as were asked for. Lab time zero is a step.
+    pub steps_by_paths: Vec<usize>,
+    /// The paths, in order of delay.
+    pub paths: Vec<DisjointPathRow>,
+}
+
+/// One path of a pair.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DisjointPathRow {
+    /// Steps at which its nodes were others than before.
+    pub changes: usize,
+    /// One-way delay at the beginning of the steps that had it; absent when none had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_ns: Option<Quantiles>,
+}
+
+/// Looks at all kernels during lab time: how many nodes' packets would have arrived at each of some destinations,
+/// stations and satellites picked evenly. A node that had not is one whose routes were behind the topology.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Converged {
+    /// Nodes looked at.
+    pub nodes: usize,
+    /// How often.
+    pub looks: usize,
+    /// Looks at which every node had converged.
+    pub complete: usize,
+    /// Fewest nodes converged at a look. A destination that nobody reaches, as in a handover, leaves none.
+    pub least_nodes: usize,
+    /// Smallest share of (node, destination) pairs whose packets would have arrived.
+    pub least_right_ratio: f64,
+    /// The same on the average over all looks.
+    pub mean_right_ratio: f64,
+}
+
+/// When every served station had a route to every other, by the kernels' tables.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Convergence {
+    /// Seconds from the first edges to standing routes; absent when they never stood.
+    pub first_s: Option<f64>,
+    /// Ordered pairs of stations walked, both families counted.
+    pub pairs: usize,
+    /// What it took; absent when nobody waited for routes, or no daemons made them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub control: Option<ControlRow>,
+}
+
+/// Frames on the links while routes were being found, counted by the link plane. From the first edges to standing
+/// routes there is no traffic yet, so all are control messages (with IPv6, a few of neighbour and listener
+/// discovery among them); later the scenario's traffic is among them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ControlRow {
+    /// Frames on all links together.
+    pub frames: u64,
+    /// Their bytes, Ethernet headers included.
+    pub bytes: u64,
+    /// Frames per direction of a link.
+    pub frames_per_edge: Quantiles,
+    /// Bytes per direction of a link.
+    pub bytes_per_edge: Quantiles,
+}
+
+impl ControlRow {
+    /// Sums up (frames, bytes) of every edge; `None` without edges.
+    #[must_use]
+    pub fn of(edges: &[(u64, u64)]) -> Option<Self> {
+        let quantiles = |get: fn(&(u64, u64)) -> u64| {
+            Quantiles::of(&mut edges.iter().map(|e| get(e) as f64).collect::<Vec<_>>())
+        };
+        Some(Self {
+            frames: edges.iter().map(|(frames, _)| frames).sum(),
+            bytes: edges.iter().map(|(_, bytes)| bytes).sum(),
+            frames_per_edge: quantiles(|(frames, _)| *frames)?,
+            bytes_per_edge: quantiles(|(_, bytes)| *bytes)?,
+        })
+    }
+}
+
+/// One change of a station's satellite.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HandoverRow {
+    /// Lab time, nanoseconds.
+    pub t_ns: u64,
+    /// The station.
+    pub station: String,
+    /// The satellite it left.
+    pub from: Option<String>,
+    /// The satellite it went to.
+    pub to: Option<String>,
+    /// How long after the handover all routes stood again, nanoseconds; absent when the run ended first.
+    pub routes_stood_after_ns: Option<u64>,
+    /// Probes of the scenario's pings to or from the station that it may have cost: sent less than a round trip
+    /// before it, no later than when routes stood again, and never answered. Absent when no ping saw it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_probes: Option<u64>,
+    /// Frames on the links from the handover until routes stood again; absent without daemons.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub control: Option<ControlRow>,
+}
+
+/// A change of the network other than a handover.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ChangeRow {
+    /// Lab time, nanoseconds.
+    pub t_ns: u64,
+    /// What changed.
+    pub kind: ChangeKind,
+    /// The scenario's failure by its name, or who did it.
+    pub cause: String,
+    /// The nodes, links or daemons that changed.
+    pub objects: Vec<String>,
+    /// How long after it all routes stood again, nanoseconds; absent when the run ended first. After the death
+    /// of a daemon, whose routes the kernel keeps for a while: until they stood for good, that is for the dead
+    /// time of the protocol and 5 s more.
+    pub routes_stood_after_ns: Option<u64>,
+    /// Probes of all the scenario's pings that it may have cost, as for handovers. Absent when no ping saw it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_probes: Option<u64>,
+    /// Frames on the links from then until routes stood again; absent without daemons.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub control: Option<ControlRow>,
+}
+
+/// What can make routes be found anew, besides handovers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChangeKind {
+    /// A failure of the scenario began.
+    Failure,
+    /// It ended.
+    Repair,
+    /// A link was failed or healed by hand.
+    LinkSet,
+    /// A routing daemon ended.
+    DaemonDied,
+}
+
+impl ChangeKind {
+    /// The word that stands in the document.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Failure => "failure",
+            Self::Repair => "repair",
+            Self::LinkSet => "link-set",
+            Self::DaemonDied => "daemon-died",
+        }
+    }
+}
+
+/// How a flow ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlowStatus {
+    /// It gave a result.
+    Ok,
+    /// It gave none; `reason` says why.
+    Failed,
+    /// The run ended first.
+    CutShort,
+}
+
+impl FlowStatus {
+    /// The word that stands in the document.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed => "failed",
+            Self::CutShort => "cut-short",
+        }
+    }
+}
+
+/// One flow's result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FlowRow {
+    /// Its name.
+    pub name: String,
+    /// `ping`, `iperf3-tcp`, `iperf3-udp`, `http`, `leotp`, `tcp`, `vivace` or `run`.
+    pub kind: String,
+    /// Client's node.
+    pub from: String,
+    /// Server's node; absent for `run`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Start, lab time, nanoseconds.
+    pub at_ns: u64,
+    /// How it ended.
+    pub status: FlowStatus,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What the tool measured.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    /// Handovers of its ends while it ran.
+    pub handovers: usize,
+    /// Distinct paths its packets took, by the kernels' routes, in the order seen.
+    pub paths: Vec<Vec<String>>,
+    /// Sum of edge delays there and back along those paths.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path_rtt: Option<Rtt>,
+    /// The same for the shortest paths the topology had: no packet can be faster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound_rtt: Option<Rtt>,
+}
+
+/// Quantiles of a run's steps.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StepRows {
+    /// How many.
+    pub count: usize,
+    /// By what was measured.
+    #[serde(flatten)]
+    pub rows: BTreeMap<String, Quantiles>,
+}
+
+/// What all daemons of a lab had cost at one moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DaemonsRow {
+    /// `routes-stand` (before traffic begins) or `end`.
+    pub when: String,
+    /// Which program: `bird`, `zebra`, `ospfd`, ...
+    pub program: String,
+    /// How many were running.
+    pub count: usize,
+    /// Processor time of all together since they started, seconds.
+    pub cpu_total_s: f64,
+    /// Processor time per daemon, seconds; the kernel counts in steps of 10 ms.
+    pub cpu_s: Quantiles,
+    /// Memory per daemon that is its own alone (`RssAnon`), bytes.
+    pub private_bytes: Quantiles,
+    /// Memory per daemon that is present, shared pages included (`VmRSS`), bytes.
+    pub resident_bytes: Quantiles,
+    /// IP packets per node sent by the node itself that are no ICMP, in nodes that sent neither TCP nor UDP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub control_packets: Option<Quantiles>,
+}
+
+/// What helpers of a kind came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HelpersRow {
+    /// `leotp-midnode` or `split-tcp`.
+    pub kind: String,
+    /// Where they were.
+    pub nodes: Vec<String>,
+    /// Processor time of each, as it said itself at its end, seconds; absent when none said it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_s: Option<Quantiles>,
+    /// Largest resident memory of each, bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_rss_bytes: Option<Quantiles>,
+}

@@ -1,0 +1,203 @@
+//! A run's summary for people.
+
+use constel_api::summary::{ChangeRow, DisjointRow, FlowRow, HandoverRow, Summary};
+
+use crate::output;
+
+/// All of it, a table for each kind of row that there are rows of.
+pub(crate) fn summary_text(summary: &Summary) -> String {
+    let (size, times) = (&summary.size, &summary.times);
+    let mut text = format!(
+        "\n{}: {} nodes, {} interfaces, {} edges; up in {:.1} s, down in {:.1} s, {} of lab time\n",
+        summary.lab,
+        size.nodes,
+        size.ports,
+        size.edges,
+        times.bring_up_s,
+        times.take_down_s,
+        seconds(Some(summary.lab_time_ns)),
+    );
+    text.push_str(&routing(summary));
+    let handovers: Vec<Vec<String>> = summary.handovers.iter().map(handover_cells).collect();
+    let head = ["HANDOVER", "STATION", "FROM", "TO", "ROUTES STOOD AFTER"];
+    text.push_str(&section(&head, &handovers));
+    let changes: Vec<Vec<String>> = summary.changes.iter().map(change_cells).collect();
+    let head = [
+        "CHANGE",
+        "KIND",
+        "CAUSE",
+        "WHAT",
+        "ROUTES STOOD AFTER",
+        "LOST",
+    ];
+    text.push_str(&section(&head, &changes));
+    let flows: Vec<Vec<String>> = summary.flows.iter().map(flow_cells).collect();
+    let head = [
+        "FLOW",
+        "KIND",
+        "RTT MIN/P50/MAX",
+        "BOUND",
+        "RATE",
+        "LOSS",
+        "HOPS",
+        "HANDOVERS",
+        "STATUS",
+    ];
+    text.push_str(&section(&head, &flows));
+    text.push_str(&fidelity(summary));
+    text
+}
+
+/// A table below an empty line; nothing without rows.
+fn section(head: &[&str], rows: &[Vec<String>]) -> String {
+    if rows.is_empty() {
+        String::new()
+    } else {
+        format!("\n{}", output::table(head, rows))
+    }
+}
+
+/// Who made the routes, when they stood, and how right they were.
+fn routing(summary: &Summary) -> String {
+    let mut text = String::new();
+    if let Some(first_s) = summary.convergence.first_s {
+        text.push_str(&format!(
+            "routes stood {first_s:.1} s after the edges were up\n"
+        ));
+    }
+    if let Some(routing) = &summary.routing {
+        text.push_str(&format!("routing: {routing}\n"));
+    }
+    if let Some(converged) = &summary.converged {
+        text.push_str(&format!(
+            "routes in lab time: {:.3} % led where they should, {:.3} % at the worst moment; all {} nodes were \
+             right at {} of {} looks\n",
+            100.0 * converged.mean_right_ratio,
+            100.0 * converged.least_right_ratio,
+            converged.nodes,
+            converged.complete,
+            converged.looks
+        ));
+    }
+    text.extend(summary.disjoint.iter().map(disjoint));
+    text
+}
+
+/// A pair's disjoint paths in a line each, and the steps that had fewer.
+fn disjoint(pair: &DisjointRow) -> String {
+    let counts = &pair.steps_by_paths[..];
+    let fewer = &counts[..counts.len().saturating_sub(1)];
+    let [a, b] = &pair.between;
+    let mut text = format!(
+        "disjoint paths {}, {a} to {b}: {} of {} steps had fewer than {}\n",
+        pair.name,
+        fewer.iter().sum::<usize>(),
+        counts.iter().sum::<usize>(),
+        fewer.len(),
+    );
+    for (number, path) in (1..).zip(&pair.paths) {
+        let delay = path.delay_ns.as_ref();
+        text.push_str(&format!(
+            "  path {number}: one way {} to {}, {} steps changed it\n",
+            output::or_dash(delay.map(|delay| output::ms(delay.min))),
+            output::or_dash(delay.map(|delay| output::ms(delay.max))),
+            path.changes
+        ));
+    }
+    text
+}
+
+/// Whether the host kept up.
+fn fidelity(summary: &Summary) -> String {
+    let fidelity = &summary.fidelity;
+    let mut text = format!(
+        "\nlink plane: {} frames, lateness p99 {} ({}) max {}\n",
+        fidelity.frames_released,
+        output::ms(fidelity.lateness_p99_ns as f64),
+        summary.bounds.lateness_in_words(),
+        output::ms(fidelity.lateness_max_ns as f64),
+    );
+    let machine = &fidelity.machine;
+    if machine.stalls > 0 {
+        text.push_str(&format!(
+            "this machine kept the link plane from running {} times, {} in all, longest {}\n",
+            machine.stalls,
+            output::ms(machine.stalled_ns as f64),
+            output::ms(machine.longest_stall_ns as f64),
+        ));
+    }
+    if summary.verdict.trustworthy {
+        text.push_str("verdict: trustworthy\n");
+    } else {
+        text.push_str("verdict: NOT trustworthy\n");
+        for reason in &summary.verdict.reasons {
+            text.push_str(&format!("  - {reason}\n"));
+        }
+    }
+    text
+}
+
+fn seconds(ns: Option<u64>) -> String {
+    output::or_dash(ns.map(|ns| format!("{:.1} s", ns as f64 / 1e9)))
+}
+
+fn handover_cells(row: &HandoverRow) -> Vec<String> {
+    vec![
+        seconds(Some(row.t_ns)),
+        row.station.clone(),
+        output::or_dash(row.from.as_ref()),
+        output::or_dash(row.to.as_ref()),
+        seconds(row.routes_stood_after_ns),
+    ]
+}
+
+fn change_cells(row: &ChangeRow) -> Vec<String> {
+    let first = output::or_dash(row.objects.first());
+    let what = match row.objects.len() {
+        0 | 1 => first,
+        n => format!("{first} and {} more", n - 1),
+    };
+    vec![
+        seconds(Some(row.t_ns)),
+        row.kind.as_str().to_owned(),
+        row.cause.clone(),
+        what,
+        seconds(row.routes_stood_after_ns),
+        output::or_dash(row.lost_probes),
+    ]
+}
+
+fn flow_cells(flow: &FlowRow) -> Vec<String> {
+    let ms = |ns: u64| format!("{:.1}", ns as f64 / 1e6);
+    let outcome = &flow.outcome;
+    let rtt = outcome.rtt.map(|rtt| {
+        let [min, p50, max] = [rtt.min_ns, rtt.p50_ns, rtt.max_ns].map(ms);
+        format!("{min}/{p50}/{max} ms")
+    });
+    let bound = flow.bound_rtt.map(|rtt| format!("{} ms", ms(rtt.min_ns)));
+    let hops = flow.paths.iter().map(|path| path.len().saturating_sub(1));
+    let hops: Vec<String> = hops.map(|hops| hops.to_string()).collect();
+    let status = match &flow.reason {
+        Some(reason) => format!("{}: {reason}", flow.status.as_str()),
+        None => flow.status.as_str().to_owned(),
+    };
+    vec![
+        flow.name.clone(),
+        flow.kind.clone(),
+        output::or_dash(rtt),
+        output::or_dash(bound),
+        output::or_dash(outcome.throughput_bps.map(output::rate)),
+        output::or_dash(
+            outcome
+                .loss_ratio
+                .map(|loss| format!("{:.2} %", loss * 100.0)),
+        ),
+        if hops.is_empty() {
+            "-".to_owned()
+        } else {
+            hops.join(",")
+        },
+        flow.handovers.to_string(),
+        status,
+    ]
+}

@@ -1,0 +1,167 @@
+//! What this host can do, found out by trying.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+
+use constel_drivers::DriverKind;
+use constel_host::process::find_command;
+use constel_lab::search_path;
+use serde::{Deserialize, Serialize};
+
+/// Software that shipped scenarios run, with the Debian package of each.
+const SOFTWARE: &[(&str, &str)] = &[
+    ("bird", "bird2"),
+    ("zebra", "frr"),
+    ("iperf3", "iperf3"),
+    ("ping", "iputils-ping"),
+    ("nginx", "nginx-light"),
+    ("curl", "curl"),
+];
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Diagnosis {
+    /// Whether every required thing works: labs can run here.
+    pub able: bool,
+    /// Whether each link driver works.
+    pub drivers: BTreeMap<String, bool>,
+    /// The driver that labs get unless they name one.
+    pub driver: DriverInUse,
+    /// Whether each kind of node works.
+    pub runtimes: Runtimes,
+    /// Everything that was tried.
+    pub items: Vec<Finding>,
+}
+
+/// The driver of `links.driver: auto`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DriverInUse {
+    /// Its name; `none` when no driver works.
+    pub name: String,
+    /// Why this one.
+    pub why: String,
+}
+
+/// Kinds of nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Runtimes {
+    /// Network namespaces.
+    pub netns: bool,
+}
+
+/// One thing that was tried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// What it belongs to: `host`, `driver`, `driver relay`, `routing`, `software`.
+    pub area: String,
+    /// What was tried.
+    pub name: String,
+    /// Whether it works.
+    pub ok: bool,
+    /// Whether no lab can do without.
+    pub required: bool,
+    /// What was found.
+    pub detail: String,
+    /// What to do about it; may be empty.
+    pub remedy: String,
+}
+
+/// Tries everything. Takes seconds; leaves nothing behind.
+#[must_use]
+pub fn doctor() -> Diagnosis {
+    let mut items: Vec<Finding> = constel_host::probe::probe()
+        .into_iter()
+        .map(|item| Finding {
+            area: "host".to_owned(),
+            name: item.name,
+            ok: item.ok,
+            required: item.required,
+            detail: item.detail,
+            remedy: item.remedy,
+        })
+        .collect();
+    let reports = DriverKind::ALL.map(constel_drivers::probe);
+    let chosen = constel_drivers::choose(None);
+    let first_line = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+    for report in &reports {
+        for item in &report.features {
+            // One driver is enough; without any, the reference says what to do.
+            let required = chosen.is_err() && report.driver == DriverKind::Relay;
+            items.push(Finding {
+                area: format!("driver {}", report.driver),
+                name: item.name.to_owned(),
+                ok: item.works,
+                required: required && !item.name.contains("optional"),
+                detail: first_line(&item.detail),
+                remedy: unless(item.works, item.remedy),
+            });
+        }
+    }
+    let driver = match &chosen {
+        Ok(chosen) => DriverInUse {
+            name: chosen.kind.name().to_owned(),
+            why: chosen.why.clone(),
+        },
+        Err(error) => DriverInUse {
+            name: "none".to_owned(),
+            why: error.to_string(),
+        },
+    };
+    items.push(Finding {
+        area: "driver".to_owned(),
+        name: "links.driver: auto".to_owned(),
+        ok: chosen.is_ok(),
+        required: true,
+        detail: format!("{}: {}", driver.name, driver.why),
+        remedy: String::new(),
+    });
+    let map = constel_drivers::forward::probe();
+    items.push(Finding {
+        area: "routing".to_owned(),
+        name: map.name.to_owned(),
+        ok: map.works,
+        required: false,
+        detail: if map.works {
+            "optional".to_owned()
+        } else {
+            first_line(&map.detail)
+        },
+        remedy: unless(map.works, map.remedy),
+    });
+    items.extend(software());
+    let able = items.iter().all(|item| item.ok || !item.required);
+    let works = reports.map(|report| (report.driver.name().to_owned(), report.works));
+    Diagnosis {
+        able,
+        drivers: works.into(),
+        driver,
+        runtimes: Runtimes { netns: able },
+        items,
+    }
+}
+
+fn software() -> impl Iterator<Item = Finding> {
+    let path = search_path();
+    SOFTWARE.iter().map(move |(program, package)| {
+        let found = find_command(OsStr::new(program), &path);
+        Finding {
+            area: "software".to_owned(),
+            name: (*program).to_owned(),
+            ok: found.is_ok(),
+            required: false,
+            remedy: unless(found.is_ok(), &format!("apt-get install {package}")),
+            detail: found.map_or_else(
+                |_| "not found".to_owned(),
+                |path| path.display().to_string(),
+            ),
+        }
+    })
+}
+
+fn unless(works: bool, remedy: &str) -> String {
+    if works {
+        String::new()
+    } else {
+        remedy.to_owned()
+    }
+}

@@ -1,0 +1,245 @@
+//! What can go wrong, and which exit code each is.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use constel_api::{ApiError, ClientError};
+use constel_lab::EngineError;
+use constel_scenario::Diagnostics;
+
+/// Classes of ends; the numbers are the exit codes of `constel`, and never change their meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// 1: it failed.
+    Failed,
+    /// 2: something was asked for that does not exist or does not go together.
+    Usage,
+    /// 4: the scenario is not valid.
+    Scenario,
+    /// 5: this host is not able.
+    Host,
+    /// 130: interrupted by the user, and cleaned up.
+    Interrupted,
+}
+
+impl Exit {
+    /// The exit code.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Scenario => 4,
+            Self::Host => 5,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
+/// What went wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The scenario is not valid; every finding, rendered with its line, a line break at the end.
+    #[error("{0}")]
+    Scenario(Diagnostics),
+    /// The scenario file cannot be read.
+    #[error("{file}:1:1: error: cannot read the scenario: {reason}\n")]
+    Unreadable {
+        /// The file, as the user named it.
+        file: String,
+        /// What the system said.
+        reason: String,
+    },
+    /// The scenario is well-formed, but cannot be planned.
+    #[error("{0}\n")]
+    Unplannable(String),
+    /// A path that names no file.
+    #[error("{0} is no file")]
+    NoFile(String),
+    /// A time that the scenario does not have.
+    #[error("{0}")]
+    BadTime(String),
+    /// A text that cannot name a lab.
+    #[error("{0}")]
+    BadLabName(String),
+    /// The process does not have the rights that labs need.
+    #[error("{0}")]
+    Unprivileged(String),
+    /// No lab has this name.
+    #[error("no lab is called '{lab}'{}", hint(.nearest.as_deref(), *.others))]
+    NoLab {
+        /// The name.
+        lab: String,
+        /// What was perhaps meant.
+        nearest: Option<String>,
+        /// Whether there are labs at all.
+        others: bool,
+    },
+    /// The lab's process is gone.
+    #[error("lab '{0}' is dead; `constel clean {0}` removes what it left")]
+    Dead(String),
+    /// The lab lives, and only what dead ones left is removed.
+    #[error("lab '{lab}' is alive{}; `constel down {lab}` takes it down",
+        .pid.map_or_else(String::new, |pid| format!(" (process {pid})")))]
+    Alive {
+        /// The lab.
+        lab: String,
+        /// Its process, if that is known.
+        pid: Option<u32>,
+    },
+    /// The lab died while it was being taken down.
+    #[error(
+        "lab '{0}' died while it was being taken down; `constel clean {0}` removes what it left"
+    )]
+    DiedGoingDown(String),
+    /// The lab is still there.
+    #[error("lab '{lab}' is not down after {within:?}")]
+    NotDown {
+        /// The lab.
+        lab: String,
+        /// How long was waited.
+        within: Duration,
+    },
+    /// The nodes of the lab are not there yet.
+    #[error("lab '{0}' is still coming up")]
+    ComingUp(String),
+    /// The lab has no node of this name.
+    #[error("lab '{lab}' has no node '{node}'{}", match .nearest {
+        Some(near) => format!("; did you mean '{near}'?"),
+        None => format!("; `constel show {lab}` names them all"),
+    })]
+    NoNode {
+        /// The lab.
+        lab: String,
+        /// The name.
+        node: String,
+        /// What was perhaps meant.
+        nearest: Option<String>,
+    },
+    /// The lab refused the question; the code says why.
+    #[error("{0}")]
+    Refused(ApiError),
+    /// The lab does not answer.
+    #[error("lab '{lab}'")]
+    NoAnswer {
+        /// The lab.
+        lab: String,
+        /// How far it came.
+        source: ClientError,
+    },
+    /// The lab could not be run, or failed while it ran; what was made by then has been removed.
+    #[error(transparent)]
+    Run(#[from] EngineError),
+    /// The host refused.
+    #[error(transparent)]
+    Host(#[from] constel_host::Error),
+    /// There are no results at this place.
+    #[error("{}: {source}; runs are kept in `results` by default", .dir.display())]
+    NoResults {
+        /// The folder.
+        dir: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A document of a run is missing.
+    #[error("{}: {source}; the run did not finish, or this is no results folder", .path.display())]
+    NoDocument {
+        /// Its file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A document of a run is not what it should be.
+    #[error("{}: {source}", .path.display())]
+    BadDocument {
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// A thread could not be started.
+    #[error("no thread can be started: {0}")]
+    Thread(std::io::Error),
+}
+
+fn hint(nearest: Option<&str>, others: bool) -> String {
+    match nearest {
+        Some(near) => format!("; did you mean '{near}'?"),
+        None if others => "; `constel list` names them all".to_owned(),
+        None => "; no lab is running (constel run FILE starts one)".to_owned(),
+    }
+}
+
+impl Error {
+    /// How a program that met this error ends.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Scenario(_) | Self::Unreadable { .. } | Self::Unplannable(_) => Exit::Scenario,
+            Self::NoFile(_)
+            | Self::BadTime(_)
+            | Self::BadLabName(_)
+            | Self::NoLab { .. }
+            | Self::Alive { .. }
+            | Self::NoNode { .. }
+            | Self::Refused(_)
+            | Self::NoResults { .. }
+            | Self::Run(EngineError::Taken(_)) => Exit::Usage,
+            Self::Unprivileged(_) | Self::Run(EngineError::Unable { .. }) => Exit::Host,
+            Self::Run(EngineError::Interrupted) => Exit::Interrupted,
+            Self::Dead(_)
+            | Self::DiedGoingDown(_)
+            | Self::NotDown { .. }
+            | Self::ComingUp(_)
+            | Self::NoAnswer { .. }
+            | Self::Run(_)
+            | Self::Host(_)
+            | Self::NoDocument { .. }
+            | Self::BadDocument { .. }
+            | Self::Thread(_) => Exit::Failed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use constel_api::ErrorCode;
+
+    #[test]
+    fn codes_are_those_of_the_reference_page() {
+        let no_lab = |nearest: Option<&str>, others| Error::NoLab {
+            lab: "x".to_owned(),
+            nearest: nearest.map(str::to_owned),
+            others,
+        };
+        let refused = ApiError::new(ErrorCode::NoLink, "there is no link now");
+        let unable = EngineError::Unable {
+            what: "bird".to_owned(),
+            remedy: "install it".to_owned(),
+        };
+        let cases = [
+            (Error::Dead("x".to_owned()), 1),
+            (no_lab(Some("y"), true), 2),
+            (Error::Refused(refused), 2),
+            (Error::Run(EngineError::Taken("taken".to_owned())), 2),
+            (Error::Unplannable("dark".to_owned()), 4),
+            (Error::Run(unable), 5),
+            (Error::Run(EngineError::Interrupted), 130),
+        ];
+        for (error, code) in cases {
+            assert_eq!(error.exit().code(), code, "{error}");
+        }
+        assert!(
+            no_lab(Some("y"), true)
+                .to_string()
+                .contains("did you mean 'y'")
+        );
+        assert!(
+            no_lab(None, false)
+                .to_string()
+                .contains("no lab is running")
+        );
+    }
+}

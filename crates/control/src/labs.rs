@@ -1,0 +1,288 @@
+//! Labs of this host, whichever process runs them.
+
+use std::ops::Deref;
+use std::time::{Duration, Instant};
+
+use constel_api::answers::{
+    LabRow, LabState, LinkSet, LinkShown, ListedLab, Paths, Routes, Shown, Version,
+};
+use constel_api::{Client, ClientError, Events};
+use constel_host::claim::{self, LabEntry, LabName, RuntimeDir};
+use constel_host::clean::{HostReport, clean_all, clean_lab};
+use constel_link::Effects;
+use constel_scenario::nearest;
+
+use crate::error::Error;
+use crate::node::require_privilege;
+
+/// The lab's own process takes it down; a large one needs a while.
+const DOWN_WITHIN: Duration = Duration::from_secs(180);
+
+/// How often a lab that goes down is looked after.
+const DOWN_LOOK: Duration = Duration::from_millis(50);
+
+/// All labs of this host, by name, living and dead.
+///
+/// # Errors
+/// When the runtime folder cannot be read.
+pub fn list() -> Result<Vec<ListedLab>, Error> {
+    let labs = RuntimeDir::default().list()?;
+    Ok(labs.iter().map(listed).collect())
+}
+
+fn listed(entry: &LabEntry) -> ListedLab {
+    let record = entry.record.as_ref();
+    let count = |n: Option<u64>| n.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+    ListedLab {
+        lab: entry.lab.to_string(),
+        state: state_of(entry),
+        scenario: record.map(|record| record.scenario.clone()),
+        pid: entry.pid(),
+        nodes: count(record.map(|record| record.nodes)),
+        edges: count(record.map(|record| record.edges)),
+    }
+}
+
+fn state_of(entry: &LabEntry) -> LabState {
+    match entry.state {
+        claim::LabState::Starting => LabState::Starting,
+        claim::LabState::Running => LabState::Running,
+        claim::LabState::Stopping => LabState::Stopping,
+        claim::LabState::Dead => LabState::Dead,
+    }
+}
+
+/// The lab of that name, living or dead.
+fn find(name: &str) -> Result<LabEntry, Error> {
+    let runtime = RuntimeDir::default();
+    let lab: LabName = name
+        .parse()
+        .map_err(|error: constel_host::Error| Error::BadLabName(error.to_string()))?;
+    if let Some(entry) = runtime.find(&lab)? {
+        return Ok(entry);
+    }
+    let labs = runtime.list()?;
+    let nearest = nearest(name, labs.iter().map(|entry| entry.lab.as_str()));
+    Err(Error::NoLab {
+        lab: name.to_owned(),
+        nearest: nearest.map(str::to_owned),
+        others: !labs.is_empty(),
+    })
+}
+
+/// Removes what dead labs left behind, of one lab or of all, and nothing else. What could not be removed is in the
+/// report's `problems`.
+///
+/// # Errors
+/// [`Error::Unprivileged`], [`Error::NoLab`], [`Error::Alive`]; [`Error::Host`] when the host does not answer.
+pub fn clean(lab: Option<&str>) -> Result<HostReport, Error> {
+    require_privilege()?;
+    let runtime = RuntimeDir::default();
+    let Some(name) = lab else {
+        return Ok(clean_all(&runtime)?);
+    };
+    let entry = find(name)?;
+    if state_of(&entry) != LabState::Dead {
+        return Err(Error::Alive {
+            lab: name.to_owned(),
+            pid: entry.pid(),
+        });
+    }
+    let report = HostReport {
+        labs: vec![clean_lab(&runtime, &entry.lab)?],
+        settings: Vec::new(),
+    };
+    runtime.remove_if_empty()?;
+    Ok(report)
+}
+
+/// A living lab that can only be asked. Each question is a connection of its own, so that threads may share it.
+#[derive(Debug, Clone)]
+pub struct Observer {
+    pub(crate) name: String,
+    pub(crate) entry: LabEntry,
+}
+
+impl Observer {
+    /// The lab of that name.
+    ///
+    /// # Errors
+    /// [`Error::BadLabName`], [`Error::NoLab`], [`Error::Dead`].
+    pub fn attach(name: &str) -> Result<Self, Error> {
+        let entry = find(name)?;
+        if state_of(&entry) == LabState::Dead {
+            return Err(Error::Dead(name.to_owned()));
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            entry,
+        })
+    }
+
+    /// The lab's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Asks one question.
+    pub(crate) fn ask<T>(
+        &self,
+        question: impl FnOnce(Client) -> Result<T, ClientError>,
+    ) -> Result<T, Error> {
+        let answered = Client::connect(&self.entry.dir).and_then(question);
+        answered.map_err(|error| match error {
+            ClientError::Refused(refusal) => Error::Refused(refusal),
+            source => Error::NoAnswer {
+                lab: self.name.clone(),
+                source,
+            },
+        })
+    }
+
+    /// The versions of its protocol and program.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::NoAnswer`].
+    pub fn version(&self) -> Result<Version, Error> {
+        self.ask(|mut client| client.version())
+    }
+
+    /// What it is doing.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::NoAnswer`].
+    pub fn state(&self) -> Result<LabRow, Error> {
+        self.ask(|mut client| client.state())
+    }
+
+    /// Its nodes, and the link plane's health.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::NoAnswer`].
+    pub fn show(&self) -> Result<Shown, Error> {
+        self.ask(|mut client| client.show())
+    }
+
+    /// The link between two nodes.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::NoAnswer`].
+    pub fn link(&self, a: &str, b: &str) -> Result<LinkShown, Error> {
+        self.ask(|mut client| client.link(a, b))
+    }
+
+    /// A node's routes, as its kernel has them.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::NoAnswer`].
+    pub fn routes(&self, node: &str) -> Result<Routes, Error> {
+        self.ask(|mut client| client.routes(node))
+    }
+
+    /// The ways from one node to another by the kernels' tables, over the edges of lab time `at_ns`; now unless given.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::NoAnswer`].
+    pub fn path(&self, from: &str, to: &str, at_ns: Option<u64>) -> Result<Paths, Error> {
+        self.ask(|mut client| client.path(from, to, at_ns))
+    }
+
+    /// All events so far, then, with `follow`, each new one until the lab ends.
+    ///
+    /// # Errors
+    /// [`Error::NoAnswer`].
+    pub fn events(&self, follow: bool) -> Result<Events, Error> {
+        self.ask(|client| client.events(follow))
+    }
+}
+
+/// A living lab that can be asked and changed.
+#[derive(Debug, Clone)]
+pub struct Lab(Observer);
+
+impl Deref for Lab {
+    type Target = Observer;
+
+    fn deref(&self) -> &Observer {
+        &self.0
+    }
+}
+
+impl Lab {
+    /// The lab of that name.
+    ///
+    /// # Errors
+    /// As [`Observer::attach`].
+    pub fn attach(name: &str) -> Result<Self, Error> {
+        Observer::attach(name).map(Self)
+    }
+
+    /// The same lab for somebody who is only to look at it.
+    #[must_use]
+    pub fn observer(&self) -> Observer {
+        self.0.clone()
+    }
+
+    /// Puts effects on both directions of a link: what is set replaces what was, the rest stays; with `reset`, all
+    /// that was set before goes first. Without `b`, `a` names both ends as `A-B`.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::NoAnswer`].
+    pub fn set_link(
+        &self,
+        a: &str,
+        b: Option<&str>,
+        effects: Effects,
+        reset: bool,
+    ) -> Result<LinkSet, Error> {
+        self.ask(|mut client| client.set_link(a, b, effects, reset))
+    }
+
+    /// Breaks a link: what arrives or waits is dropped, what is in flight still arrives.
+    ///
+    /// # Errors
+    /// As [`Self::set_link`].
+    pub fn fail(&self, a: &str, b: Option<&str>) -> Result<LinkSet, Error> {
+        self.set_link(a, b, down(true), false)
+    }
+
+    /// Undoes [`Self::fail`]; other effects stay.
+    ///
+    /// # Errors
+    /// As [`Self::set_link`].
+    pub fn heal(&self, a: &str, b: Option<&str>) -> Result<LinkSet, Error> {
+        self.set_link(a, b, down(false), false)
+    }
+
+    /// Has the lab taken down by its own process, and waits until it is gone.
+    ///
+    /// # Errors
+    /// [`Error::DiedGoingDown`]; [`Error::NotDown`] after three minutes; [`Error::NoAnswer`].
+    pub fn down(&self) -> Result<(), Error> {
+        self.ask(|mut client| client.down())?;
+        let end = Instant::now() + DOWN_WITHIN;
+        let runtime = RuntimeDir::default();
+        let this = |now: &LabEntry| now.pid() == self.entry.pid();
+        while let Some(now) = runtime.find(&self.entry.lab)?.filter(this) {
+            if state_of(&now) == LabState::Dead {
+                return Err(Error::DiedGoingDown(self.name.clone()));
+            }
+            if Instant::now() > end {
+                return Err(Error::NotDown {
+                    lab: self.name.clone(),
+                    within: DOWN_WITHIN,
+                });
+            }
+            std::thread::sleep(DOWN_LOOK);
+        }
+        Ok(())
+    }
+}
+
+fn down(down: bool) -> Effects {
+    Effects {
+        down: Some(down),
+        ..Effects::default()
+    }
+}

@@ -1,0 +1,52 @@
+//! What every front end of Constel uses. The command line is one; others (HTTP, Python, a web view) are to be as thin.
+//!
+//! * [`Scenario`]: a scenario file, loaded: [check](Scenario::check) it, [plan](Scenario::plan) it,
+//!   [start](Scenario::start) a lab of it in this process.
+//! * [`Running`]: that lab: its events as they happen, stop, wait for the summary.
+//! * [`list`], [`Observer`] and [`Lab`]: labs of other processes, by name. An observer can only ask; a lab can also be
+//!   changed, entered and taken down.
+//! * [`results`]: what runs left behind.
+//! * [`clean`], [`doctor`]: the host.
+//! * [`Error`]: what went wrong, with the [exit](Error::exit) that scripts rely on.
+//!
+//! Nothing here prints, parses a command line or ends the process ([`Door::exec`] becomes another program, as it says).
+//! What is asked and answered are the types of `constel-api`.
+//!
+//! ```
+//! use constel_control::{Quiet, RunOptions, Scenario};
+//!
+//! let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/");
+//! let scenario = Scenario::load(&std::path::Path::new(folder).join("iridium.yaml"))?;
+//! assert_eq!(scenario.plan("0 s".parse().unwrap())?.nodes.len(), 71);
+//!
+//! # fn run(scenario: Scenario) -> Result<(), constel_control::Error> {
+//! // With the rights of root, and on a host that is able:
+//! let running = scenario.start(RunOptions::default(), std::sync::Arc::new(Quiet))?;
+//! for event in running.events() {
+//!     println!("{:?}", event.what);
+//! }
+//! println!("trustworthy: {}", running.wait()?.summary.verdict.trustworthy);
+//! # Ok(()) }
+//! # Ok::<(), constel_control::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod check;
+mod doctor;
+mod error;
+mod labs;
+mod node;
+pub mod results;
+mod run;
+mod scenario;
+
+pub use check::Check;
+pub use doctor::{Diagnosis, DriverInUse, Finding, Runtimes, doctor};
+pub use error::{Error, Exit};
+pub use labs::{Lab, Observer, clean, list};
+pub use node::{Door, require_privilege};
+pub use run::{EventStream, Finished, Quiet, RunOptions, Running};
+pub use scenario::Scenario;
+
+pub use constel_host::clean::{CleanReport, HostReport};
+pub use constel_lab::Progress;

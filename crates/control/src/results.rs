@@ -1,0 +1,149 @@
+//! What runs left behind: folders with `manifest.json`, `summary.json`, `events.ndjson` and raw output.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use constel_api::Event;
+use constel_api::manifest::Manifest;
+use constel_api::summary::Summary;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+
+const MANIFEST: &str = "manifest.json";
+const SUMMARY: &str = "summary.json";
+const EVENTS: &str = "events.ndjson";
+
+/// A run in a list of runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListedRun {
+    /// Its folder.
+    pub dir: PathBuf,
+    /// Name of its lab.
+    pub lab: String,
+    /// Name of its scenario.
+    pub scenario: String,
+    /// The scenario's seed.
+    pub seed: u64,
+    /// Whether it came to its end.
+    pub finished: bool,
+    /// Whether its figures are to be trusted; `None` unless it came to its end.
+    pub trustworthy: Option<bool>,
+    /// How many flows it had; `None` unless it came to its end.
+    pub flows: Option<usize>,
+}
+
+/// The runs of a folder, by the names of theirs.
+///
+/// # Errors
+/// [`Error::NoResults`] when the folder cannot be read; [`Error::BadDocument`] when a manifest is none.
+pub fn list(dir: &Path) -> Result<Vec<ListedRun>, Error> {
+    let no_results = |source| Error::NoResults {
+        dir: dir.to_owned(),
+        source,
+    };
+    let entries = std::fs::read_dir(dir).map_err(no_results)?;
+    let runs = entries.filter_map(|entry| Run::open(&entry.ok()?.path()));
+    let mut runs: Vec<Run> = runs.collect();
+    runs.sort_by(|a, b| a.dir.cmp(&b.dir));
+    runs.iter().map(Run::listed).collect()
+}
+
+/// The results of one run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    dir: PathBuf,
+}
+
+impl Run {
+    /// The run of this folder; `None` when the folder is not one run's.
+    #[must_use]
+    pub fn open(dir: &Path) -> Option<Self> {
+        let dir = dir.to_owned();
+        dir.join(MANIFEST).is_file().then_some(Self { dir })
+    }
+
+    /// Its folder.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// What ran.
+    ///
+    /// # Errors
+    /// [`Error::NoDocument`], [`Error::BadDocument`].
+    pub fn manifest(&self) -> Result<Manifest, Error> {
+        self.read(MANIFEST)
+    }
+
+    /// What came out.
+    ///
+    /// # Errors
+    /// [`Error::NoDocument`] when the run did not finish; [`Error::BadDocument`].
+    pub fn summary(&self) -> Result<Summary, Error> {
+        self.read(SUMMARY)
+    }
+
+    /// What happened, in order; read line by line.
+    ///
+    /// # Errors
+    /// [`Error::NoDocument`] when there is no such file, and, of a line, when it cannot be read; [`Error::BadDocument`]
+    /// for a line that is no event.
+    pub fn events(&self) -> Result<impl Iterator<Item = Result<Event, Error>>, Error> {
+        let path = self.dir.join(EVENTS);
+        let no_document = |path: &Path, source| Error::NoDocument {
+            path: path.to_owned(),
+            source,
+        };
+        let file = File::open(&path).map_err(|source| no_document(&path, source))?;
+        Ok(BufReader::new(file).lines().map(move |line| {
+            let line = line.map_err(|source| no_document(&path, source))?;
+            serde_json::from_str(&line).map_err(|source| Error::BadDocument {
+                path: path.clone(),
+                source,
+            })
+        }))
+    }
+
+    /// Its row; reads no more than that needs, so that runs of all versions can be listed.
+    fn listed(&self) -> Result<ListedRun, Error> {
+        #[derive(Deserialize)]
+        struct Head {
+            lab: String,
+            scenario: String,
+            seed: u64,
+        }
+        #[derive(Deserialize)]
+        struct Foot {
+            verdict: Trust,
+            flows: Vec<IgnoredAny>,
+        }
+        #[derive(Deserialize)]
+        struct Trust {
+            trustworthy: bool,
+        }
+        let head: Head = self.read(MANIFEST)?;
+        let foot: Option<Foot> = self.read(SUMMARY).ok();
+        Ok(ListedRun {
+            dir: self.dir.clone(),
+            lab: head.lab,
+            scenario: head.scenario,
+            seed: head.seed,
+            finished: foot.is_some(),
+            trustworthy: foot.as_ref().map(|foot| foot.verdict.trustworthy),
+            flows: foot.map(|foot| foot.flows.len()),
+        })
+    }
+
+    fn read<T: DeserializeOwned>(&self, name: &str) -> Result<T, Error> {
+        let path = self.dir.join(name);
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(source) => return Err(Error::NoDocument { path, source }),
+        };
+        serde_json::from_str(&text).map_err(|source| Error::BadDocument { path, source })
+    }
+}

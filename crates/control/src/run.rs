@@ -1,0 +1,194 @@
+//! A lab that runs in this process.
+
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use constel_api::{Event, Subscription};
+use constel_host::claim::LabName;
+use constel_lab::{EngineError, EventLog, Options, Progress};
+
+use crate::error::Error;
+use crate::node::require_privilege;
+use crate::scenario::Scenario;
+
+pub use constel_lab::Finished;
+
+/// Threads that bring labs up go as deep as a main thread may.
+const STACK_BYTES: usize = 8 << 20;
+
+/// What a run is asked for; by default what the scenario says.
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    /// Name of the lab; the scenario's name unless given.
+    pub name: Option<String>,
+    /// Folder that receives the results, which must not exist; `results/<lab>-<UTC time>` unless given.
+    pub results: Option<PathBuf>,
+    /// Lab time to run instead of the scenario's duration, nanoseconds.
+    pub duration_ns: Option<NonZeroU64>,
+    /// Whether the scenario's traffic runs.
+    pub traffic: bool,
+    /// Ends the run when it is set, as [`Running::stop`] does; for handlers of signals.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self {
+            name: None,
+            results: None,
+            duration_ns: None,
+            traffic: true,
+            stop: Arc::default(),
+        }
+    }
+}
+
+/// Progress that nobody watches.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Quiet;
+
+impl Progress for Quiet {
+    fn stage(&self, _: &str, _: u64, _: u64, _: &str) {}
+    fn say(&self, _: &str) {}
+}
+
+/// A lab of this process, from the moment its name is asked for. Dropping it takes the lab down and waits for that.
+#[derive(Debug)]
+pub struct Running {
+    name: LabName,
+    results: PathBuf,
+    stop: Arc<AtomicBool>,
+    events: Arc<EventLog>,
+    thread: Option<JoinHandle<Result<Finished, EngineError>>>,
+}
+
+/// Events of a lab in their order, from its first to its last.
+#[derive(Debug)]
+pub struct EventStream {
+    history: std::vec::IntoIter<Event>,
+    rest: Subscription,
+}
+
+impl Iterator for EventStream {
+    type Item = Event;
+
+    /// Waits for the next event; `None` when the lab is down.
+    fn next(&mut self) -> Option<Event> {
+        let later = &self.rest.later;
+        self.history.next().or_else(|| later.recv().ok())
+    }
+}
+
+impl Scenario {
+    /// Starts a lab in threads of this process. What hinders it shows in [`Running::wait`], but for what is known
+    /// before anything is made.
+    ///
+    /// # Errors
+    /// [`Error::BadLabName`], [`Error::Unprivileged`], [`Error::Thread`].
+    pub fn start(self, options: RunOptions, progress: Arc<dyn Progress>) -> Result<Running, Error> {
+        let asked = options.name;
+        let name = asked.unwrap_or_else(|| self.lab.scenario.name.to_string());
+        let name: LabName = name
+            .parse()
+            .map_err(|error: constel_host::Error| Error::BadLabName(error.to_string()))?;
+        require_privilege()?;
+        let results = options.results.unwrap_or_else(|| default_results(&name));
+        let (stop, events) = (options.stop, Arc::<EventLog>::default());
+        let options = Options {
+            lab: name.clone(),
+            scenario_file: self.file,
+            scenario_text: self.text,
+            results: results.clone(),
+            duration_ns: options.duration_ns.map(NonZeroU64::get),
+            traffic: options.traffic,
+            stop: Arc::clone(&stop),
+            events: Arc::clone(&events),
+        };
+        let lab = self.lab;
+        let thread = std::thread::Builder::new()
+            .name("lab".to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn(move || {
+                // Followers must not wait for a lab that ended in any way.
+                let _closed = Closing(Arc::clone(&options.events));
+                constel_lab::run(lab, &options, progress.as_ref())
+            })
+            .map_err(Error::Thread)?;
+        Ok(Running {
+            name,
+            results,
+            stop,
+            events,
+            thread: Some(thread),
+        })
+    }
+}
+
+/// Ends the streams of an event log when it goes.
+struct Closing(Arc<EventLog>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl Running {
+    /// The lab's name; [`Lab::attach`](crate::Lab::attach) finds it by that.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.name.as_str()
+    }
+
+    /// The folder that receives the results, as it was asked for.
+    #[must_use]
+    pub fn results(&self) -> &Path {
+        &self.results
+    }
+
+    /// All events, from the first on, as they come. Any number may follow, at any time.
+    #[must_use]
+    pub fn events(&self) -> EventStream {
+        let mut rest = self.events.follow();
+        EventStream {
+            history: std::mem::take(&mut rest.history).into_iter(),
+            rest,
+        }
+    }
+
+    /// Asks for the lab to be taken down; returns at once.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+    }
+
+    /// Waits until the lab is down again.
+    ///
+    /// # Errors
+    /// [`Error::Run`] with what kept it from running; [`EngineError::Interrupted`] in it when it was stopped while it
+    /// came up.
+    pub fn wait(mut self) -> Result<Finished, Error> {
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(outcome)) => Ok(outcome?),
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            // Only this and `drop` take the thread, and both end the handle.
+            None => Err(EngineError::Interrupted.into()),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.stop();
+            drop(thread.join());
+        }
+    }
+}
+
+fn default_results(lab: &LabName) -> PathBuf {
+    let stamp = chrono::Utc::now().format("%Y%m%dT%H%M%SZ");
+    PathBuf::from("results").join(format!("{lab}-{stamp}"))
+}

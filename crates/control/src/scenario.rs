@@ -1,0 +1,76 @@
+//! A scenario file, read, checked and laid out.
+
+use std::path::Path;
+
+use constel_plan::{Document, Lab};
+use constel_scenario::{DiskFiles, Files, parse_bytes, resolve};
+use constel_units::TimeSpan;
+
+use crate::error::Error;
+
+/// A scenario that can be planned and run.
+pub struct Scenario {
+    /// Laid out.
+    pub lab: Lab,
+    /// The file as read.
+    pub text: String,
+    /// The file as the user named it.
+    pub file: String,
+}
+
+impl Scenario {
+    /// Reads, validates, resolves and lays out a scenario file; other files are looked for beside it.
+    ///
+    /// # Errors
+    /// [`Error::Scenario`] with every finding; [`Error::Unreadable`], [`Error::NoFile`].
+    pub fn load(file: &Path) -> Result<Self, Error> {
+        let shown = file.display().to_string();
+        let Some(name) = file.file_name() else {
+            return Err(Error::NoFile(shown));
+        };
+        let read = DiskFiles::beside(file).read(&name.to_string_lossy());
+        match read {
+            Ok(bytes) => Self::of_bytes(&shown, &bytes, file),
+            Err(error) => Err(Error::Unreadable {
+                file: shown,
+                reason: error.to_string(),
+            }),
+        }
+    }
+
+    /// The same of a text that is in no file: `shown` stands for its name, and other files are looked for in `folder`.
+    ///
+    /// # Errors
+    /// [`Error::Scenario`] with every finding.
+    pub fn from_text(shown: &str, text: &str, folder: &Path) -> Result<Self, Error> {
+        Self::of_bytes(shown, text.as_bytes(), &folder.join("scenario.yaml"))
+    }
+
+    fn of_bytes(shown: &str, bytes: &[u8], beside: &Path) -> Result<Self, Error> {
+        let lab = parse_bytes(shown, bytes)
+            .and_then(|parsed| resolve(&parsed, &DiskFiles::beside(beside)))
+            .and_then(Lab::new)
+            .map_err(Error::Scenario)?;
+        Ok(Self {
+            lab,
+            text: String::from_utf8_lossy(bytes).into_owned(),
+            file: shown.to_owned(),
+        })
+    }
+
+    /// Who links to whom at a lab time. Touches nothing.
+    ///
+    /// # Errors
+    /// [`Error::BadTime`] for a time before lab time zero or beyond the calendar.
+    pub fn plan(&self, at: TimeSpan) -> Result<Document, Error> {
+        Document::at(&self.lab, at).map_err(|error| Error::BadTime(error.to_string()))
+    }
+
+    /// What the user should know about the age of the scenario's data, a line each without a line break; often nothing.
+    pub fn age_warnings(&self) -> impl Iterator<Item = String> {
+        self.lab.ages.iter().filter_map(|age| {
+            let warning = age.warning.as_ref()?;
+            Some(format!("{}: {}: {warning}", age.constellation, age.file))
+        })
+    }
+}

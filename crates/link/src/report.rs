@@ -1,0 +1,179 @@
+//! What a link driver says of itself: a few figures that all drivers have, and each driver's own counters.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::de::{MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::capabilities::DriverKind;
+use crate::histogram::Quantiles;
+use crate::table::Totals;
+use crate::types::Nanos;
+
+/// A link driver at an instant.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlaneReport {
+    /// Which driver. Results of earlier versions, where the relay did not say so, are the relay's.
+    #[serde(default = "relay")]
+    pub driver: DriverKind,
+    /// When, on `CLOCK_MONOTONIC`.
+    pub at_ns: Nanos,
+    /// Sums over all edges, past ones included; drops that the scenario asked for are in here.
+    pub totals: Totals,
+    /// Frames lost by the emulator itself, by cause. All zero in a sound run.
+    pub unintended: Causes,
+    /// Actual minus due time of the frames released so far; `None` for a driver that cannot know.
+    pub lateness: Option<Quantiles>,
+    /// Of that, what the machine is not to blame for; absent for drivers that cannot tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_lateness: Option<Quantiles>,
+    /// When the machine kept the driver from running; absent for drivers that cannot tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stalls: Option<StallStats>,
+    /// Frames released before their time; absent for a driver that cannot know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub early: Option<u64>,
+    /// Whatever else the driver counts, by its own names; `docs/reference/drivers.md` explains them.
+    #[serde(flatten)]
+    pub counters: BTreeMap<String, u64>,
+}
+
+fn relay() -> DriverKind {
+    DriverKind::Relay
+}
+
+/// Sums over the times in which the driver's thread wanted to run and did not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StallStats {
+    /// How many, of 0.2 ms or more.
+    pub count: u64,
+    /// All together, nanoseconds.
+    pub total_ns: Nanos,
+    /// The longest, nanoseconds.
+    pub longest_ns: Nanos,
+    /// Of the total, what other tasks of this kernel held the processor, nanoseconds.
+    pub in_run_queue_ns: Nanos,
+}
+
+/// How late the frames of a class of edges were.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClassLateness {
+    /// The class: `isl`, `gsl` or `cable`.
+    pub class: String,
+    /// Actual minus due time.
+    pub lateness: Quantiles,
+    /// Without the time in which the machine kept the driver's thread from running.
+    pub own_lateness: Quantiles,
+}
+
+/// Counts by cause, in the order in which the driver names them; written as an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Causes(Vec<(String, u64)>);
+
+impl Causes {
+    /// All causes with their counts.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.0.iter().map(|(cause, count)| (cause.as_str(), *count))
+    }
+
+    /// The count of one cause; 0 when the driver does not know it.
+    #[must_use]
+    pub fn get(&self, cause: &str) -> u64 {
+        let found = self.iter().find(|(name, _)| *name == cause);
+        found.map_or(0, |(_, count)| count)
+    }
+
+    /// Sets the count of one cause.
+    pub fn set(&mut self, cause: &str, count: u64) {
+        match self.0.iter_mut().find(|(name, _)| name == cause) {
+            Some((_, known)) => *known = count,
+            None => self.0.push((cause.to_owned(), count)),
+        }
+    }
+
+    /// All counts together.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.iter().map(|(_, count)| count).sum()
+    }
+}
+
+impl<S: Into<String>> FromIterator<(S, u64)> for Causes {
+    fn from_iter<I: IntoIterator<Item = (S, u64)>>(counts: I) -> Self {
+        let counts = counts.into_iter();
+        Self(counts.map(|(cause, n)| (cause.into(), n)).collect())
+    }
+}
+
+impl Serialize for Causes {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(Some(self.0.len()))?;
+        for (cause, count) in self.iter() {
+            map.serialize_entry(cause, &count)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Causes {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct InOrder;
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Causes;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("counts by cause")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Causes, A::Error> {
+                let mut causes = Causes::default();
+                while let Some((cause, count)) = map.next_entry::<String, u64>()? {
+                    causes.set(&cause, count);
+                }
+                Ok(causes)
+            }
+        }
+        from.deserialize_map(InOrder)
+    }
+}
+
+impl JsonSchema for Causes {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Causes".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        BTreeMap::<String, u64>::json_schema(generator)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_read_back_as_it_was_written() {
+        let mut unintended: Causes = [("ring", 2), ("backlog", 5)].into_iter().collect();
+        unintended.set("backlog", 1);
+        unintended.set("capture", 3);
+        let report = PlaneReport {
+            driver: DriverKind::Edt,
+            at_ns: 7,
+            totals: Totals::default(),
+            unintended,
+            lateness: None,
+            own_lateness: None,
+            stalls: Some(StallStats::default()),
+            early: Some(0),
+            counters: [("in_fq".to_owned(), 9)].into(),
+        };
+        let text = serde_json::to_string(&report).unwrap();
+        assert!(
+            text.contains(r#""unintended":{"ring":2,"backlog":1,"capture":3},"lateness":null"#)
+        );
+        assert!(text.contains(r#""in_fq":9"#) && !text.contains("own_lateness"));
+        assert_eq!(serde_json::from_str::<PlaneReport>(&text).unwrap(), report);
+        assert_eq!(report.unintended.total(), 6);
+    }
+}
