@@ -21,7 +21,8 @@ mod watch;
 
 pub use error::EngineError;
 pub use life::manifest::{bounds, data_ages};
-pub use life::run::{Finished, Options, run};
+pub use life::options::{Finished, Options};
+pub use life::run::run;
 pub use nodes::launcher::{node_mounts, search_path};
 pub use progress::Progress;
 pub use watch::event_log::EventLog;

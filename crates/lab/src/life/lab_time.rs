@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use constel_api::Happening;
 use constel_api::summary::ChangeKind;
-use constel_topology::{NodeId, Snapshot};
+use constel_topology::{Handover, NodeId, Snapshot};
 
 use crate::answers::view::View;
 use crate::clock::{LabClock, mono_ns, thread_cpu};
@@ -18,6 +18,7 @@ use crate::life::manifest::processor_wait_ns;
 use crate::progress::{Progress, Stage};
 use crate::routing::daemons::{Daemons, Incident, What};
 use crate::routing::machine::Machine;
+use crate::routing::router::Router;
 use crate::routing::steps::Steps;
 use crate::routing::tables::{self, Standing};
 use crate::traffic::helpers::{Death, Helpers};
@@ -36,12 +37,9 @@ const LOOK_SHARE: u32 = 8;
 /// Looks are at least this far apart.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// A daemon's death is over when routes have stood for the dead time and so much more.
-const STEADY_MARGIN_NS: u64 = 5_000_000_000;
-
-/// What the run of lab time saw.
+/// What was seen in lab time.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct Observed {
     pub(crate) handovers: Vec<HandoverRow>,
     pub(crate) changes: Vec<ChangeRow>,
     watches: Watches,
@@ -52,8 +50,8 @@ pub(crate) struct Seen {
     pub(crate) processor_wait_ratio: Option<f64>,
 }
 
-/// Everything the loop works with.
-pub(crate) struct Run<'a> {
+/// Lab time of a lab that is up: waits until routes stand, runs the steps, watches what happens meanwhile.
+pub(crate) struct LabTime<'a> {
     pub(crate) fabric: &'a Fabric,
     pub(crate) clock: &'a LabClock,
     pub(crate) log: &'a EventLog,
@@ -63,7 +61,7 @@ pub(crate) struct Run<'a> {
     pub(crate) helpers: &'a RefCell<Helpers>,
 }
 
-impl Run<'_> {
+impl LabTime<'_> {
     fn stopped(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }
@@ -139,14 +137,14 @@ impl Run<'_> {
     ///
     /// # Errors
     /// When the link plane or a kernel refuses.
-    pub(crate) fn lab_time(
+    pub(crate) fn run(
         &self,
         steps: &mut Steps<Machine>,
         daemons: &mut Daemons,
         duration_ns: u64,
         pairs: &[Pair],
-    ) -> Result<Seen, EngineError> {
-        let mut seen = Seen::default();
+    ) -> Result<Observed, EngineError> {
+        let mut seen = Observed::default();
         let zero = mono_ns() + START_AHEAD_NS;
         steps.release(zero)?;
         self.clock.start(zero);
@@ -157,87 +155,13 @@ impl Run<'_> {
         let (began, waited_before_ns) = (Instant::now(), processor_wait_ns());
         self.tell_paths(steps);
         self.sample(steps, &mut seen, pairs)?;
-        loop {
-            let next_ns = steps.current().t_ns + self.fabric.blueprint.lab.step_ns();
-            if next_ns >= duration_ns {
+        let step_ns = self.fabric.blueprint.lab.step_ns();
+        while steps.current().t_ns + step_ns < duration_ns {
+            if !self.step(steps, daemons, &mut look, &mut seen)? {
                 break;
-            }
-            let ready = steps.prepare();
-            let handovers = ready.handovers.clone();
-            let current = Arc::clone(steps.current());
-            let layout = &self.fabric.blueprint.lab.layout;
-            let broken = changes::broken(layout, &current, &ready.snapshot);
-            let mut problem = None;
-            let mut stop = |left: Duration| {
-                // What takes longer than is left would make the step's routes late.
-                if problem.is_none() && look.fits(left) {
-                    problem = self
-                        .between_steps(&current, daemons, &mut look, &mut seen)
-                        .err();
-                }
-                self.stopped() || problem.is_some()
-            };
-            let took_effect = steps.take_effect(ready, &mut stop)?;
-            self.tell_paths(steps);
-            if let Some(error) = problem {
-                return Err(error);
-            }
-            if !took_effect {
-                break;
-            }
-            self.view
-                .change(|live| live.snapshot = Some(Arc::clone(steps.current())));
-            let t_ns = steps.current().t_ns;
-            let before = if broken.is_empty() && handovers.is_empty() {
-                None
-            } else {
-                self.baseline(daemons)?
-            };
-            // Kernels acknowledge each route that Constel computes. What daemons or messages do is found by looking.
-            let told = steps.planner.routes_stand_with_the_plan();
-            let stood = told.then(|| steps.routed_at_ns.saturating_sub(zero + t_ns));
-            for mut change in broken {
-                self.log.emit(Some(t_ns as i64), happening(&change));
-                change.routes_stood_after_ns = stood;
-                seen.change(change, 0, before.clone());
-            }
-            for handover in handovers {
-                let name = |id: NodeId| self.fabric.blueprint.lab.layout.node(id).name.clone();
-                let (station, from, to) = (
-                    name(handover.station),
-                    handover.from.map(name),
-                    handover.to.map(name),
-                );
-                self.log.emit(
-                    Some(t_ns as i64),
-                    Happening::Handover {
-                        station: station.clone(),
-                        from: from.clone(),
-                        to: to.clone(),
-                    },
-                );
-                self.progress.say(&format!(
-                    "t = {:>4} s  {station}: {} -> {}",
-                    t_ns / 1_000_000_000,
-                    from.as_deref().unwrap_or("dark"),
-                    to.as_deref().unwrap_or("dark")
-                ));
-                if stood.is_none() {
-                    let row = Row::Handover(seen.handovers.len());
-                    seen.watches.add(row, t_ns, 0, before.clone());
-                }
-                seen.handovers.push(HandoverRow {
-                    t_ns,
-                    station,
-                    from,
-                    to,
-                    routes_stood_after_ns: stood,
-                    lost_probes: None,
-                    control: None,
-                });
             }
             self.sample(steps, &mut seen, pairs)?;
-            stage.reach(t_ns / 1_000_000_000);
+            stage.reach(steps.current().t_ns / 1_000_000_000);
         }
         self.wait_out(steps, daemons, &mut look, &mut seen, duration_ns)?;
         seen.lab_time_ns = self.clock.now_ns().unwrap_or(0).min(duration_ns);
@@ -249,11 +173,118 @@ impl Run<'_> {
         Ok(seen)
     }
 
+    /// One step: planned, waited for, carried out and noted. False when somebody said stop before its time.
+    fn step(
+        &self,
+        steps: &mut Steps<Machine>,
+        daemons: &mut Daemons,
+        look: &mut Looks,
+        seen: &mut Observed,
+    ) -> Result<bool, EngineError> {
+        let next = steps.prepare();
+        let handovers = next.handovers.clone();
+        let current = Arc::clone(steps.current());
+        let layout = &self.fabric.blueprint.lab.layout;
+        let broken = changes::broken(layout, &current, &next.snapshot);
+        let mut problem = None;
+        let mut stop = |left: Duration| {
+            // What takes longer than is left would make the step's routes late.
+            if problem.is_none() && look.fits(left) {
+                problem = self.between_steps(&current, daemons, look, seen).err();
+            }
+            self.stopped() || problem.is_some()
+        };
+        let took_effect = steps.take_effect(next, &mut stop)?;
+        self.tell_paths(steps);
+        if let Some(error) = problem {
+            return Err(error);
+        }
+        if !took_effect {
+            return Ok(false);
+        }
+        self.view
+            .change(|live| live.snapshot = Some(Arc::clone(steps.current())));
+        let before = if broken.is_empty() && handovers.is_empty() {
+            None
+        } else {
+            self.baseline(daemons)?
+        };
+        for change in broken {
+            self.note_broken(change, steps, before.clone(), seen);
+        }
+        for handover in &handovers {
+            self.note_handover(handover, steps, before.clone(), seen);
+        }
+        Ok(true)
+    }
+
+    /// How long after the step's time its routes stood. Kernels acknowledge each route that Constel computes; what
+    /// daemons or messages do is found by looking.
+    fn stood_after_ns(&self, steps: &Steps<Machine>) -> Option<u64> {
+        let due_ns = self.clock.zero_mono_ns()? + steps.current().t_ns;
+        let told = steps.planner.routes_stand_with_the_plan();
+        told.then(|| steps.routed_at_ns.saturating_sub(due_ns))
+    }
+
+    fn note_broken(
+        &self,
+        mut change: ChangeRow,
+        steps: &Steps<Machine>,
+        before: Option<Baseline>,
+        seen: &mut Observed,
+    ) {
+        let t_ns = steps.current().t_ns;
+        self.log.emit(Some(t_ns as i64), happening(&change));
+        change.routes_stood_after_ns = self.stood_after_ns(steps);
+        seen.change(change, 0, before);
+    }
+
+    fn note_handover(
+        &self,
+        handover: &Handover,
+        steps: &Steps<Machine>,
+        before: Option<Baseline>,
+        seen: &mut Observed,
+    ) {
+        let t_ns = steps.current().t_ns;
+        let name = |id: NodeId| self.fabric.blueprint.lab.layout.node(id).name.clone();
+        let station = name(handover.station);
+        let (from, to) = (handover.from.map(name), handover.to.map(name));
+        self.log.emit(
+            Some(t_ns as i64),
+            Happening::Handover {
+                station: station.clone(),
+                from: from.clone(),
+                to: to.clone(),
+            },
+        );
+        self.progress.say(&format!(
+            "t = {:>4} s  {station}: {} -> {}",
+            t_ns / 1_000_000_000,
+            from.as_deref().unwrap_or("dark"),
+            to.as_deref().unwrap_or("dark")
+        ));
+        let routes_stood_after_ns = self.stood_after_ns(steps);
+        if routes_stood_after_ns.is_none() {
+            let row = Row::Handover(seen.handovers.len());
+            seen.watches.add(row, t_ns, 0, before);
+        }
+        seen.handovers.push(HandoverRow {
+            t_ns,
+            station,
+            from,
+            to,
+            routes_stood_after_ns,
+            lost_probes: None,
+            control: None,
+        });
+    }
+
     /// Follows the flows' paths as they are in this step.
     fn sample(
         &self,
         steps: &mut Steps<Machine>,
-        seen: &mut Seen,
+        seen: &mut Observed,
         pairs: &[Pair],
     ) -> Result<(), EngineError> {
         let start = Instant::now();
@@ -269,7 +300,7 @@ impl Run<'_> {
         steps: &mut Steps<Machine>,
         daemons: &mut Daemons,
         look: &mut Looks,
-        seen: &mut Seen,
+        seen: &mut Observed,
         duration_ns: u64,
     ) -> Result<(), EngineError> {
         while let Some(left) = self.clock.until(duration_ns).filter(|left| !left.is_zero()) {
@@ -335,7 +366,7 @@ impl Run<'_> {
         snapshot: &Snapshot,
         daemons: &mut Daemons,
         look: &mut Looks,
-        seen: &mut Seen,
+        seen: &mut Observed,
     ) -> Result<(), EngineError> {
         for incident in daemons.watch(&self.fabric.blueprint, Duration::ZERO)? {
             let now = self.clock.now_ns();
@@ -343,7 +374,8 @@ impl Run<'_> {
                 .extend(self.tell(now.map(|t| t as i64), &incident));
             if let (What::Died { .. }, Some(t_ns)) = (&incident.what, now) {
                 let before = self.baseline(daemons)?;
-                seen.change(incident.row(t_ns), self.steady_ns(), before);
+                let steady_ns = Router::of(&self.fabric.blueprint.lab.scenario).steady_ns();
+                seen.change(incident.row(t_ns), steady_ns, before);
             }
         }
         for death in self.helpers.borrow_mut().deaths(&self.fabric.blueprint)? {
@@ -384,7 +416,7 @@ impl Run<'_> {
     }
 
     /// Links that somebody took down or brought back.
-    fn changes_by_hand(&self, daemons: &Daemons, seen: &mut Seen) -> Result<(), EngineError> {
+    fn changes_by_hand(&self, daemons: &Daemons, seen: &mut Observed) -> Result<(), EngineError> {
         for change in self.view.failed.take_changes() {
             let before = self.baseline(daemons)?;
             let row = ChangeRow {
@@ -414,16 +446,9 @@ impl Run<'_> {
         }
         changes::baseline(self.fabric.handle.as_ref()).map(Some)
     }
-
-    /// How long routes must stand after a daemon's death.
-    fn steady_ns(&self) -> u64 {
-        let mode = &self.fabric.blueprint.lab.scenario.routing.mode;
-        let dead_s = mode.daemons().map_or(0, |d| u64::from(d.timers.dead_s));
-        dead_s * 1_000_000_000 + STEADY_MARGIN_NS
-    }
 }
 
-impl Seen {
+impl Observed {
     /// Notes a change and, unless it is known, watches for its end.
     fn change(&mut self, change: ChangeRow, steady_ns: u64, before: Option<Baseline>) {
         if change.routes_stood_after_ns.is_none() {

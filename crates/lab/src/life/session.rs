@@ -7,11 +7,13 @@ use std::time::Instant;
 use constel_api::answers::LabState as ApiState;
 use constel_api::summary::{DOCUMENTS, FlowStatus, Size, Summary, Times};
 use constel_api::{Happening, SOCKET_NAME, Server};
+use constel_drivers::relay::{ClassLateness, Stall};
 use constel_drivers::{Chosen, PlaneStats};
 use constel_host::claim::{Claim, LabState, RuntimeDir};
 use constel_observe::results::Results;
 use constel_observe::verdict::{Bounds, Fidelity, Machine};
 use constel_plan::Lab;
+use constel_scenario::Scenario;
 use serde_json::json;
 
 use crate::answers::view::{Live, View};
@@ -19,17 +21,22 @@ use crate::clock::LabClock;
 use crate::error::EngineError;
 use crate::life::bring_up::fabric;
 use crate::life::manifest::{bounds, manifest, stolen_ns};
-use crate::life::run::{Finished, Options};
-use crate::life::stages::{Context, Lived, in_words, live};
+use crate::life::options::{Finished, Options};
+use crate::life::stages::{Context, Outcome, run_stages};
+use crate::life::sweep::end_processes;
 use crate::life::take_down::{settled_stats, take_down};
 use crate::nodes::launcher::Cgroups;
 use crate::progress::Progress;
+use crate::routing::router::Router;
 use crate::traffic::congestion::provide_wanted;
 use crate::watch::event_log::EventLog;
-use crate::watch::series::Recorder;
+use crate::watch::series::{Recorder, Sampler};
 use crate::watch::summary::step_rows;
 
 /// Runs the lab; what it made is gone when it returns, whatever it returns.
+///
+/// # Errors
+/// What kept it from coming up or running; or, with all results written, what could not be removed.
 pub(crate) fn session(
     lab: Lab,
     driver: &Chosen,
@@ -40,198 +47,279 @@ pub(crate) fn session(
     let started = Instant::now();
     let recorder = Recorder::new(progress, started);
     let sampler = recorder.sample();
-    let progress: &dyn Progress = &recorder;
-    let duration_ns = options
-        .duration_ns
-        .unwrap_or(lab.scenario.duration.ns().unsigned_abs());
-    let results_error = |source| EngineError::Results {
-        path: options.results.clone(),
-        source,
-    };
-    let results = Results::create(&options.results).map_err(results_error)?;
-    let document = manifest(
-        &lab,
-        driver,
-        options.lab.as_str(),
-        duration_ns,
-        options.traffic,
-    )
-    .map_err(results_error)?;
-    results
-        .write_json("manifest.json", &document)
-        .map_err(results_error)?;
-    results
-        .write("scenario.yaml", options.scenario_text.as_bytes())
-        .map_err(results_error)?;
-    let log = Arc::clone(&options.events);
-    log.write_to(Box::new(results.events().map_err(results_error)?));
-    let clock = Arc::new(LabClock::held());
-    let view = Arc::new(View {
-        lab: options.lab.to_string(),
-        lab_dir: claim.dir().to_owned(),
-        live: Mutex::new(Live {
-            state: ApiState::Starting,
-            scenario: options.scenario_file.clone(),
-            ..Live::default()
-        }),
-        clock: Arc::clone(&clock),
-        log: Arc::clone(&log),
-        stop: Arc::clone(&options.stop),
-        failed: Arc::default(),
-    });
-    let nodes = lab.layout.nodes().len();
-    log.emit(
-        None,
-        Happening::Starting {
+    let session = Session::open(&lab, driver, options, claim, started)?;
+    let ended = session.bring_up_and_down(lab, driver, claim, &recorder)?;
+    session.close(ended, sampler)
+}
+
+/// What a run has from its first moment to its last.
+struct Session<'a> {
+    options: &'a Options,
+    scenario: Arc<Scenario>,
+    results: Results,
+    log: Arc<EventLog>,
+    clock: Arc<LabClock>,
+    view: Arc<View>,
+    started: Instant,
+    duration_ns: u64,
+    nodes: usize,
+}
+
+/// What is left of a lab that is down.
+struct Ended {
+    outcome: Outcome,
+    times: Times,
+    size: Size,
+    stats: PlaneStats,
+    classes: Vec<ClassLateness>,
+    stalls: Vec<Stall>,
+    stolen_ns: u64,
+    /// How processors were shared with routing daemons.
+    sharing: &'static str,
+    /// Whether all that it was made of is gone.
+    removed: Result<(), EngineError>,
+}
+
+impl<'a> Session<'a> {
+    /// Makes the results folder, with what is known before the lab comes up.
+    fn open(
+        lab: &Lab,
+        driver: &Chosen,
+        options: &'a Options,
+        claim: &Claim,
+        started: Instant,
+    ) -> Result<Self, EngineError> {
+        let scenario = Arc::clone(&lab.scenario);
+        let duration_ns = options
+            .duration_ns
+            .unwrap_or(scenario.duration.ns().unsigned_abs());
+        let failed = |source| results_error(options, source);
+        let results = Results::create(&options.results).map_err(failed)?;
+        let name = options.lab.as_str();
+        let document = manifest(lab, driver, name, duration_ns, options.traffic);
+        results
+            .write_json("manifest.json", &document.map_err(failed)?)
+            .map_err(failed)?;
+        results
+            .write("scenario.yaml", options.scenario_text.as_bytes())
+            .map_err(failed)?;
+        let log = Arc::clone(&options.events);
+        log.write_to(Box::new(results.events().map_err(failed)?));
+        let clock = Arc::new(LabClock::held());
+        let view = Arc::new(View {
             lab: options.lab.to_string(),
+            lab_dir: claim.dir().to_owned(),
+            live: Mutex::new(Live {
+                state: ApiState::Starting,
+                scenario: options.scenario_file.clone(),
+                ..Live::default()
+            }),
+            clock: Arc::clone(&clock),
+            log: Arc::clone(&log),
+            stop: Arc::clone(&options.stop),
+            failed: Arc::default(),
+        });
+        let nodes = lab.layout.nodes().len();
+        log.emit(
+            None,
+            Happening::Starting {
+                lab: options.lab.to_string(),
+                nodes,
+            },
+        );
+        Ok(Self {
+            options,
+            scenario,
+            results,
+            log,
+            clock,
+            view,
+            started,
+            duration_ns,
             nodes,
-        },
-    );
-    let server = Server::start(&claim.dir().join(SOCKET_NAME), view.clone()).map_err(|source| {
-        EngineError::Io {
+        })
+    }
+
+    /// From nothing to nothing again: fabric, stages, take-down.
+    fn bring_up_and_down(
+        &self,
+        lab: Lab,
+        driver: &Chosen,
+        claim: &mut Claim,
+        recorder: &Recorder<'_>,
+    ) -> Result<Ended, EngineError> {
+        let (options, view) = (self.options, &self.view);
+        let socket = claim.dir().join(SOCKET_NAME);
+        let server = Server::start(&socket, view.clone()).map_err(|source| EngineError::Io {
             what: "listen on the lab's socket".to_owned(),
             source,
-        }
-    })?;
-    let globals = RuntimeDir::default().globals();
-    let scenario = Arc::clone(&lab.scenario);
-    let daemon_routing = scenario.routing.mode.daemons();
-    let cgroups = Cgroups::create(claim.lab(), daemon_routing.is_some())?;
-    let sharing = cgroups.sharing();
-    let flows: &[_] = if options.traffic {
-        &scenario.traffic
-    } else {
-        &[]
-    };
-    // Held until the lab is down.
-    let _provided = provide_wanted(&scenario, flows)?;
-    let fabric = fabric(lab, driver.kind, claim, &globals, cgroups, progress)?;
-    view.change(|live| {
-        live.kernels = Some(Arc::clone(&fabric.kernels));
-        live.links = Some(Arc::clone(&fabric.handle));
-    });
-    let mut times = Times {
-        nodes_s: fabric.nodes_s,
-        ..Times::default()
-    };
-    let mut size = Size {
-        nodes,
-        ports: fabric.blueprint.lab.layout.ports().len(),
-        edges: 0,
-        memory_per_node_bytes: fabric.memory_per_node_bytes,
-    };
-    let context = Context {
-        options,
-        claim,
-        results: &results,
-        log: &log,
-        clock: &clock,
-        view: &view,
-        progress,
-        recorder: &recorder,
-        started,
-        duration_ns,
-    };
-    let stolen_before_ns = stolen_ns();
-    let lived = live(context, &fabric, &mut times);
-    let stolen_ns = stolen_ns().saturating_sub(stolen_before_ns);
-
-    view.change(|live| live.state = ApiState::Stopping);
-    claim.update(|record| record.state = LabState::Stopping)?;
-    log.emit(clock.now_ns().map(|t| t as i64), Happening::Stopping);
-    let down = Instant::now();
-    let stats = settled_stats(&fabric);
-    let classes = fabric.handle.lateness_by_class();
-    let stalls = fabric.handle.stalls();
-    // Whoever holds nodes must let go before they can go.
-    let scenario_file = options.scenario_file.clone();
-    view.change(|live| {
-        *live = Live {
-            state: ApiState::Stopping,
-            scenario: scenario_file,
-            ..Live::default()
+        })?;
+        let globals = RuntimeDir::default().globals();
+        let by_daemons = Router::of(&self.scenario).daemons().is_some();
+        let cgroups = Cgroups::create(claim.lab(), by_daemons)?;
+        let sharing = cgroups.sharing();
+        let flows: &[_] = if options.traffic {
+            &self.scenario.traffic
+        } else {
+            &[]
         };
-    });
-    drop(server);
-    let removed = take_down(fabric, &globals, &claim.owner(), progress);
-    times.take_down_s = down.elapsed().as_secs_f64();
-    let lived = lived?;
-    let stats = stats?;
-    removed?;
+        // Held until the lab is down.
+        let _provided = provide_wanted(&self.scenario, flows)?;
+        let fabric = fabric(lab, driver.kind, claim, &globals, cgroups, recorder)?;
+        view.change(|live| {
+            live.kernels = Some(Arc::clone(&fabric.kernels));
+            live.links = Some(Arc::clone(&fabric.handle));
+        });
+        let mut times = Times {
+            nodes_s: fabric.nodes_s,
+            ..Times::default()
+        };
+        let mut size = Size {
+            nodes: self.nodes,
+            ports: fabric.blueprint.lab.layout.ports().len(),
+            edges: 0,
+            memory_per_node_bytes: fabric.memory_per_node_bytes,
+        };
+        let context = Context {
+            options,
+            claim,
+            results: &self.results,
+            log: &self.log,
+            clock: &self.clock,
+            view,
+            progress: recorder,
+            recorder,
+            started: self.started,
+            duration_ns: self.duration_ns,
+        };
+        let stolen_before_ns = stolen_ns();
+        let outcome = run_stages(context, &fabric, &mut times);
+        let stolen_ns = stolen_ns().saturating_sub(stolen_before_ns);
 
-    size.edges = lived.edges;
-    let bounds = bounds(&scenario);
-    let fidelity = fidelity(&stats, &lived, &log, stolen_ns, bounds);
-    let zero_ns = clock.zero_mono_ns().unwrap_or(0) as i64;
-    let stalls: Vec<_> = stalls?
-        .iter()
-        .map(|stall| {
+        view.change(|live| live.state = ApiState::Stopping);
+        // A full /run keeps nobody from taking the lab down.
+        let recorded = claim.update(|record| record.state = LabState::Stopping);
+        let t_ns = self.clock.now_ns().map(|t| t as i64);
+        self.log.emit(t_ns, Happening::Stopping);
+        let down = Instant::now();
+        let stats = settled_stats(&fabric);
+        let classes = fabric.handle.lateness_by_class();
+        let stalls = fabric.handle.stalls();
+        // Whoever holds nodes must let go before they can go.
+        view.change(|live| {
+            *live = Live {
+                state: ApiState::Stopping,
+                scenario: options.scenario_file.clone(),
+                ..Live::default()
+            };
+        });
+        drop(server);
+        let ended = end_processes(claim.lab());
+        let removed = take_down(fabric, &globals, &claim.owner(), recorder);
+        times.take_down_s = down.elapsed().as_secs_f64();
+        let outcome = outcome?;
+        size.edges = outcome.edges;
+        Ok(Ended {
+            outcome,
+            times,
+            size,
+            stats: stats?,
+            classes: classes?,
+            stalls: stalls?,
+            stolen_ns,
+            sharing,
+            removed: removed.and(ended).and(recorded.map_err(Into::into)),
+        })
+    }
+
+    /// Writes what the run came to.
+    fn close(self, ended: Ended, sampler: Sampler) -> Result<Finished, EngineError> {
+        let failed = |source| results_error(self.options, source);
+        let zero_ns = self.clock.zero_mono_ns().unwrap_or(0) as i64;
+        let stall = |stall: &Stall| {
             json!({
                 "from_ns": stall.from_ns as i64 - zero_ns,
                 "to_ns": stall.to_ns as i64 - zero_ns,
                 "in_run_queue_ns": stall.in_run_queue_ns,
             })
+        };
+        let stalls: Vec<_> = ended.stalls.iter().map(stall).collect();
+        self.results
+            .write_json("stalls.json", &stalls)
+            .map_err(failed)?;
+        let (removed, summary) = self.summary(ended);
+        self.log.emit(
+            None,
+            Happening::Finished {
+                trustworthy: summary.verdict.trustworthy,
+            },
+        );
+        self.log.close();
+        let title = format!("{}: {} nodes", self.scenario.name, self.nodes);
+        sampler.finish(&title, &self.results).map_err(failed)?;
+        self.results
+            .write_json("summary.json", &summary)
+            .map_err(failed)?;
+        removed?;
+        Ok(Finished {
+            summary,
+            results: self.results.dir().to_owned(),
         })
-        .collect();
-    results
-        .write_json("stalls.json", &stalls)
-        .map_err(results_error)?;
-    let summary = Summary {
-        version: DOCUMENTS,
-        lab: options.lab.to_string(),
-        scenario: scenario.name.to_string(),
-        seed: scenario.seed,
-        interrupted: options.stop.load(Ordering::Acquire),
-        lab_time_ns: lived.seen.lab_time_ns,
-        size,
-        times,
-        routing: daemon_routing.map(|routing| format!("{}; {sharing}", in_words(routing))),
-        convergence: lived.convergence,
-        converged: lived.converged,
-        link_state: lived.link_state,
-        disjoint: lived.disjoint,
-        daemons: lived.daemons,
-        transport: lived.helpers,
-        handovers: lived.seen.handovers,
-        changes: lived.seen.changes,
-        flows: lived.flows,
-        steps: step_rows(&lived.step_times),
-        relay: stats.detail,
-        lateness_by_class: classes?,
-        verdict: fidelity.judge(bounds),
-        fidelity,
-        bounds,
-    };
-    log.emit(
-        None,
-        Happening::Finished {
-            trustworthy: summary.verdict.trustworthy,
-        },
-    );
-    log.close();
-    sampler
-        .finish(&format!("{}: {nodes} nodes", scenario.name), &results)
-        .map_err(results_error)?;
-    results
-        .write_json("summary.json", &summary)
-        .map_err(results_error)?;
-    Ok(Finished {
-        summary,
-        results: results.dir().to_owned(),
-    })
+    }
+
+    fn summary(&self, ended: Ended) -> (Result<(), EngineError>, Summary) {
+        let Ended { outcome, stats, .. } = ended;
+        let bounds = bounds(&self.scenario);
+        let fidelity = fidelity(&stats, &outcome, &self.log, ended.stolen_ns, bounds);
+        let words = Router::of(&self.scenario).words();
+        let summary = Summary {
+            version: DOCUMENTS,
+            lab: self.options.lab.to_string(),
+            scenario: self.scenario.name.to_string(),
+            seed: self.scenario.seed,
+            interrupted: self.options.stop.load(Ordering::Acquire),
+            lab_time_ns: outcome.seen.lab_time_ns,
+            size: ended.size,
+            times: ended.times,
+            routing: words.map(|words| format!("{words}; {}", ended.sharing)),
+            convergence: outcome.convergence,
+            converged: outcome.converged,
+            link_state: outcome.link_state,
+            disjoint: outcome.disjoint,
+            daemons: outcome.daemons,
+            transport: outcome.helpers,
+            handovers: outcome.seen.handovers,
+            changes: outcome.seen.changes,
+            flows: outcome.flows,
+            steps: step_rows(&outcome.step_times),
+            relay: stats.detail,
+            lateness_by_class: ended.classes,
+            verdict: fidelity.judge(bounds),
+            fidelity,
+            bounds,
+        };
+        (ended.removed, summary)
+    }
+}
+
+fn results_error(options: &Options, source: std::io::Error) -> EngineError {
+    EngineError::Results {
+        path: options.results.clone(),
+        source,
+    }
 }
 
 /// Collects what the verdict is made from.
 fn fidelity(
     stats: &PlaneStats,
-    lived: &Lived,
+    outcome: &Outcome,
     log: &EventLog,
     steal_ns: u64,
     bounds: Bounds,
 ) -> Fidelity {
-    let lateness = &lived.step_times.lateness_ns;
-    let mut failures = lived.seen.failures.clone();
-    for flow in lived
+    let lateness = &outcome.step_times.lateness_ns;
+    let mut failures = outcome.seen.failures.clone();
+    for flow in outcome
         .flows
         .iter()
         .filter(|flow| flow.status == FlowStatus::Failed)
@@ -254,7 +342,7 @@ fn fidelity(
             longest_stall_ns: stats.stalls.longest_ns,
             in_run_queue_ns: stats.stalls.in_run_queue_ns,
             steal_ns,
-            processor_wait_ratio: lived.seen.processor_wait_ratio,
+            processor_wait_ratio: outcome.seen.processor_wait_ratio,
         },
         frames_early: stats.early,
         unintended_drops: stats

@@ -1,10 +1,9 @@
 //! From a fabric to the end of its lab time: edges, routes, clock, traffic.
 
 use std::cell::RefCell;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use constel_api::Happening;
 use constel_api::answers::LabState as ApiState;
@@ -13,17 +12,18 @@ use constel_host::claim::{Claim, LabState, RuntimeDir};
 use constel_host::rcu::Expedited;
 use constel_observe::results::Results;
 use constel_plan::Planner;
-use constel_scenario::model::{AreaSize, ClockHold, DaemonRouting, Igp, Mode, Software};
+use constel_scenario::model::ClockHold;
 
 use crate::answers::view::View;
 use crate::clock::LabClock;
 use crate::error::EngineError;
 use crate::life::bring_up::Fabric;
-use crate::life::lab_time::{Run, Seen};
-use crate::life::run::Options;
+use crate::life::lab_time::{LabTime, Observed};
+use crate::life::options::Options;
 use crate::progress::{Progress, Stage};
 use crate::routing::daemons::{Daemons, logs_folder};
 use crate::routing::machine::Machine;
+use crate::routing::router::Router;
 use crate::routing::steps::{StepTimes, Steps};
 use crate::traffic::helpers::Helpers;
 use crate::traffic::{self, Traffic};
@@ -34,10 +34,7 @@ use crate::watch::summary::{
     ControlRow, Converged as ConvergedRow, Convergence, DisjointRow, FlowRow, Times, disjoint_rows,
 };
 
-/// Computed routes that do not stand by then never will.
-const ROUTES_WITHIN: Duration = Duration::from_secs(120);
-
-/// What a life is given.
+/// What the stages are given.
 pub(crate) struct Context<'a> {
     pub(crate) options: &'a Options,
     pub(crate) claim: &'a mut Claim,
@@ -51,9 +48,9 @@ pub(crate) struct Context<'a> {
     pub(crate) duration_ns: u64,
 }
 
-/// What it leaves.
-pub(crate) struct Lived {
-    pub(crate) seen: Seen,
+/// What they leave.
+pub(crate) struct Outcome {
+    pub(crate) seen: Observed,
     pub(crate) convergence: Convergence,
     pub(crate) converged: Option<ConvergedRow>,
     pub(crate) link_state: Option<Messages>,
@@ -65,258 +62,324 @@ pub(crate) struct Lived {
     pub(crate) edges: usize,
 }
 
-/// Lives. Every process it started has ended when it returns, whatever it returns.
-pub(crate) fn live(
+/// Runs all stages of a lab whose fabric stands. Every process they started has ended when it returns, whatever it
+/// returns.
+///
+/// # Errors
+/// What a stage met; [`EngineError::Interrupted`] when somebody said stop before lab time.
+pub(crate) fn run_stages(
     context: Context<'_>,
     fabric: &Fabric,
     times: &mut Times,
-) -> Result<Lived, EngineError> {
+) -> Result<Outcome, EngineError> {
     let mut daemons = Daemons::none();
     let converged = Converged::default();
     let over = AtomicBool::new(false);
     let helpers = RefCell::new(Helpers::none());
     let (view, recorder) = (Arc::clone(context.view), context.recorder);
-    let (lived, watched) = std::thread::scope(|scope| {
-        let routing = fabric.blueprint.lab.scenario.routing.mode.daemons();
-        let watcher = routing.map(|_| {
+    let router = Router::of(&fabric.blueprint.lab.scenario);
+    let (outcome, watched) = std::thread::scope(|scope| {
+        let watcher = router.daemons().map(|_| {
             scope.spawn(|| {
                 let seen = |look| recorder.converged(look);
                 converged.watch(&fabric.kernels, &view, &over, seen)
             })
         });
-        let lived = live_with(context, fabric, times, &mut daemons, &converged, &helpers);
+        let stages = Stages {
+            context,
+            fabric,
+            router,
+            times,
+            daemons: &mut daemons,
+            converged: &converged,
+            helpers: &helpers,
+        };
+        // However it ends, by a panic too: the watcher must not wait for ever.
+        let _over = SetOnDrop(&over);
+        let outcome = stages.run();
         over.store(true, Ordering::Release);
         let watched = watcher.map_or(Ok(()), |watcher| {
             watcher
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
-        (lived, watched)
+        (outcome, watched)
     });
     let helped = helpers.into_inner().stop(&fabric.blueprint);
     let stopped = daemons.stop();
-    let mut lived = lived?;
-    lived.helpers = helped?;
+    let mut outcome = outcome?;
+    outcome.helpers = helped?;
     watched?;
     stopped?;
-    Ok(lived)
+    Ok(outcome)
 }
 
-fn live_with(
-    context: Context<'_>,
-    fabric: &Fabric,
-    times: &mut Times,
-    daemons: &mut Daemons,
-    converged: &Converged,
-    helpers: &RefCell<Helpers>,
-) -> Result<Lived, EngineError> {
-    let Context {
-        options,
-        claim,
-        results,
-        log,
-        clock,
-        view,
-        progress,
-        recorder: _,
-        started,
-        duration_ns,
-    } = context;
-    let blueprint = &fabric.blueprint;
-    let scenario = &blueprint.lab.scenario;
-    let machine = Machine::new(Arc::clone(&fabric.kernels), Arc::clone(&fabric.handle));
-    let planner = Planner::new(Arc::clone(blueprint));
-    let mut steps = Steps::new(
-        planner,
-        machine,
-        Arc::clone(clock),
-        Arc::clone(&view.failed),
-    );
-    let begun = Instant::now();
-    steps.begin_held()?;
-    times.edges_s = begun.elapsed().as_secs_f64();
-    let edges = steps.current().edges.len();
-    view.change(|live| live.snapshot = Some(Arc::clone(steps.current())));
-    claim.update(|record| {
-        record.nodes = fabric.kernels.nodes.len() as u64;
-        record.edges = edges as u64;
-    })?;
-    log.emit(None, Happening::EdgesUp { edges });
+/// Sets a flag when it goes out of scope.
+struct SetOnDrop<'a>(&'a AtomicBool);
 
-    let run = Run {
-        fabric,
-        clock,
-        log,
-        view,
-        stop: &options.stop,
-        progress,
-        helpers,
-    };
-    if let Some(routing) = scenario.routing.mode.daemons() {
-        let count = Daemons::expected(&blueprint.lab, routing);
-        let stage = Stage::begin(progress, "daemons", count as u64);
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// The stages between a fabric and its take-down, in their order.
+struct Stages<'a> {
+    context: Context<'a>,
+    fabric: &'a Fabric,
+    router: Router<'a>,
+    times: &'a mut Times,
+    daemons: &'a mut Daemons,
+    converged: &'a Converged,
+    helpers: &'a RefCell<Helpers>,
+}
+
+impl Stages<'_> {
+    fn run(mut self) -> Result<Outcome, EngineError> {
+        let begun = Instant::now();
+        let mut steps = self.edges()?;
+        let edges = steps.current().edges.len();
+        self.start_daemons()?;
+        let convergence = self.wait_for_routes(&steps, begun)?;
+        let mut usage = Vec::new();
+        if convergence.first_s.is_some() {
+            usage.extend(self.daemons.usage("routes-stand")?);
+        }
+        self.start_helpers()?;
+        let traffic = self.start_traffic()?;
+        self.running()?;
+
+        let since = Instant::now();
+        let (mut seen, ended) = self.lab_time(&mut steps, traffic)?;
+        usage.extend(self.daemons.usage("end")?);
+        let blueprint = &self.fabric.blueprint;
+        traffic::charge(
+            blueprint,
+            self.context.clock,
+            &ended,
+            &mut seen.handovers,
+            &mut seen.changes,
+        );
+        let row = |(job, ended): &(traffic::Job, traffic::Ended)| {
+            traffic::row(blueprint, job, ended, &seen.paths, &seen.handovers)
+        };
+        let nodes = self.fabric.kernels.nodes.len();
+        Ok(Outcome {
+            helpers: Vec::new(),
+            flows: ended.iter().map(row).collect(),
+            seen,
+            convergence,
+            converged: self.converged.row(nodes, since),
+            link_state: steps.planner.messages().map(|told| Messages {
+                originated: told.originated,
+                sent: told.sent,
+            }),
+            disjoint: disjoint_rows(blueprint, steps.planner.pairs_seen()),
+            daemons: usage,
+            step_times: steps.times,
+            edges,
+        })
+    }
+
+    /// The edges of lab time zero and, where Constel computes them, its routes.
+    fn edges(&mut self) -> Result<Steps<Machine>, EngineError> {
+        let Context {
+            claim, clock, view, ..
+        } = &mut self.context;
+        let fabric = self.fabric;
+        let machine = Machine::new(Arc::clone(&fabric.kernels), Arc::clone(&fabric.handle));
+        let planner = Planner::new(Arc::clone(&fabric.blueprint));
+        let failed = Arc::clone(&view.failed);
+        let mut steps = Steps::new(planner, machine, Arc::clone(clock), failed);
+        let begun = Instant::now();
+        steps.begin_held()?;
+        self.times.edges_s = begun.elapsed().as_secs_f64();
+        let edges = steps.current().edges.len();
+        view.change(|live| live.snapshot = Some(Arc::clone(steps.current())));
+        claim.update(|record| {
+            record.nodes = fabric.kernels.nodes.len() as u64;
+            record.edges = edges as u64;
+        })?;
+        self.context.log.emit(None, Happening::EdgesUp { edges });
+        Ok(steps)
+    }
+
+    fn start_daemons(&mut self) -> Result<(), EngineError> {
+        let Some(routing) = self.router.daemons() else {
+            return Ok(());
+        };
+        let Context {
+            claim,
+            log,
+            options,
+            progress,
+            results,
+            duration_ns,
+            ..
+        } = &self.context;
+        let blueprint = &self.fabric.blueprint;
+        let count = self.router.processes(&blueprint.lab);
+        let stage = Stage::begin(*progress, "daemons", count as u64);
         let begun = Instant::now();
         let horizon = duration_ns.div_ceil(blueprint.lab.step_ns());
-        let stopped = options.stop.as_ref();
-        let launcher = &fabric.launcher;
-        let watched = (&stage, stopped);
+        let watched = (&stage, options.stop.as_ref());
         // Moving a process into a cgroup2 waits for a grace period, and every fork of the host with it.
         let expedited = Expedited::hold(&RuntimeDir::default().globals(), &claim.owner())?;
-        daemons.start(blueprint, launcher, routing, horizon, results, watched)?;
+        let launcher = &self.fabric.launcher;
+        self.daemons
+            .start(blueprint, launcher, routing, horizon, results, watched)?;
         expedited.finish()?;
-        times.daemons_s = begun.elapsed().as_secs_f64();
-        times.daemons_held_back_s = daemons.held_back_s();
-        stage.end(&in_words(routing));
-        let count = daemons.count();
+        self.times.daemons_s = begun.elapsed().as_secs_f64();
+        self.times.daemons_held_back_s = self.daemons.held_back_s();
+        stage.end(&self.router.words().unwrap_or_default());
+        let count = self.daemons.count();
         log.emit(None, Happening::DaemonsStarted { count });
+        Ok(())
     }
-    let hold = scenario.clock_hold == ClockHold::UntilRoutesStand;
-    let mut convergence = Convergence::default();
-    let mut usage = Vec::new();
-    if scenario.routing.mode != Mode::None && hold {
-        let logs = logs_folder(results);
-        let limit = scenario
-            .routing
-            .mode
-            .daemons()
-            .map_or(ROUTES_WITHIN, |routing| {
-                Duration::from_nanos(routing.within.ns().unsigned_abs())
-            });
-        let nodes = daemons.count() > 0;
-        let nodes = nodes.then_some(converged);
-        let (standing, _) = run.wait_for_routes(steps.current(), daemons, nodes, limit, &logs)?;
+
+    /// Waits for routes where the scenario holds the clock until they stand; `begun` is when the edges came.
+    fn wait_for_routes(
+        &mut self,
+        steps: &Steps<Machine>,
+        begun: Instant,
+    ) -> Result<Convergence, EngineError> {
+        let scenario = &self.fabric.blueprint.lab.scenario;
+        let hold = scenario.clock_hold == ClockHold::UntilRoutesStand;
+        let Some(limit) = self.router.routes_within().filter(|_| hold) else {
+            return Ok(Convergence::default());
+        };
+        let logs = logs_folder(self.context.results);
+        let by_daemons = self.daemons.count() > 0;
+        let nodes = by_daemons.then_some(self.converged);
+        let lab_time = lab_time_of(&self.context, self.fabric, self.helpers);
+        let (standing, _) =
+            lab_time.wait_for_routes(steps.current(), self.daemons, nodes, limit, &logs)?;
         let took = begun.elapsed().as_secs_f64();
-        convergence = Convergence {
+        let convergence = Convergence {
             first_s: Some(took),
             pairs: standing.pairs,
-            control: if daemons.count() > 0 {
-                control(fabric)?
+            control: if by_daemons {
+                control(self.fabric)?
             } else {
                 None
             },
         };
-        usage.extend(daemons.usage("routes-stand")?);
-        log.emit(
+        self.context.log.emit(
             None,
             Happening::RoutesStand {
                 pairs: standing.pairs,
                 after_s: Some(took),
             },
         );
+        Ok(convergence)
     }
-    let planned = Helpers::planned(blueprint);
-    if planned > 0 {
-        let stage = Stage::begin(progress, "transport", planned as u64);
-        *helpers.borrow_mut() = Helpers::start(blueprint, &fabric.launcher, results, &stage)?;
-        stage.end("");
-        log.emit(None, Happening::HelpersStarted { count: planned });
-    }
-    let flows: &[_] = if options.traffic {
-        &scenario.traffic
-    } else {
-        &[]
-    };
-    let launcher = Arc::clone(&fabric.launcher);
-    let mut traffic = Traffic::plan(
-        blueprint,
-        flows,
-        &launcher.lab_dir.clone(),
-        results,
-        launcher,
-    )?;
-    let pairs = traffic.pairs();
-    traffic.start_servers()?;
-    if options.stop.load(Ordering::Acquire) {
-        return Err(EngineError::Interrupted);
-    }
-    times.bring_up_s = started.elapsed().as_secs_f64();
-    // What happened while the lab came up says nothing about the figures measured from here on.
-    fabric.handle.clear_lateness()?;
-    claim.update(|record| record.state = LabState::Running)?;
-    view.change(|live| live.state = ApiState::Running);
-    let bring_up_s = times.bring_up_s;
-    log.emit(None, Happening::Running { bring_up_s });
 
-    let since = Instant::now();
-    let over = AtomicBool::new(false);
-    let (seen, ended) = std::thread::scope(|scope| {
-        let stop = || over.load(Ordering::Acquire) || options.stop.load(Ordering::Acquire);
-        let traffic = scope.spawn(move || traffic.run(clock, log, stop));
-        let seen = run.lab_time(&mut steps, daemons, duration_ns, &pairs);
-        over.store(true, Ordering::Release);
-        let ended = traffic
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        (seen, ended)
-    });
-    let (mut seen, ended) = (seen?, ended?);
-    usage.extend(daemons.usage("end")?);
-    traffic::charge(
-        blueprint,
-        clock,
-        &ended,
-        &mut seen.handovers,
-        &mut seen.changes,
-    );
-    let row = |(job, ended): &(traffic::Job, traffic::Ended)| {
-        traffic::row(blueprint, job, ended, &seen.paths, &seen.handovers)
-    };
-    let flows = ended.iter().map(row).collect();
-    Ok(Lived {
-        helpers: Vec::new(),
-        flows,
-        seen,
-        convergence,
-        converged: converged.row(fabric.kernels.nodes.len(), since),
-        link_state: steps.planner.messages().map(|told| Messages {
-            originated: told.originated,
-            sent: told.sent,
-        }),
-        disjoint: disjoint_rows(blueprint, steps.planner.pairs_seen()),
-        daemons: usage,
-        step_times: steps.times,
-        edges,
-    })
+    fn start_helpers(&mut self) -> Result<(), EngineError> {
+        let planned = Helpers::planned(&self.fabric.blueprint);
+        if planned == 0 {
+            return Ok(());
+        }
+        let stage = Stage::begin(self.context.progress, "transport", planned as u64);
+        let Fabric {
+            blueprint,
+            launcher,
+            ..
+        } = self.fabric;
+        let started = Helpers::start(blueprint, launcher, self.context.results, &stage)?;
+        *self.helpers.borrow_mut() = started;
+        stage.end("");
+        self.context
+            .log
+            .emit(None, Happening::HelpersStarted { count: planned });
+        Ok(())
+    }
+
+    /// Plans the flows and starts their servers.
+    fn start_traffic(&self) -> Result<Traffic, EngineError> {
+        let options = self.context.options;
+        let flows: &[_] = if options.traffic {
+            &self.fabric.blueprint.lab.scenario.traffic
+        } else {
+            &[]
+        };
+        let launcher = Arc::clone(&self.fabric.launcher);
+        let dir = launcher.lab_dir.clone();
+        let results = self.context.results;
+        let mut traffic = Traffic::plan(&self.fabric.blueprint, flows, &dir, results, launcher)?;
+        traffic.start_servers()?;
+        Ok(traffic)
+    }
+
+    /// All is up: says so, unless somebody said stop.
+    fn running(&mut self) -> Result<(), EngineError> {
+        let Context {
+            options,
+            claim,
+            log,
+            view,
+            started,
+            ..
+        } = &mut self.context;
+        if options.stop.load(Ordering::Acquire) {
+            return Err(EngineError::Interrupted);
+        }
+        let bring_up_s = started.elapsed().as_secs_f64();
+        self.times.bring_up_s = bring_up_s;
+        // What happened while the lab came up says nothing about the figures measured from here on.
+        self.fabric.handle.clear_lateness()?;
+        claim.update(|record| record.state = LabState::Running)?;
+        view.change(|live| live.state = ApiState::Running);
+        log.emit(None, Happening::Running { bring_up_s });
+        Ok(())
+    }
+
+    /// Lab time, with the traffic beside it.
+    fn lab_time(
+        &mut self,
+        steps: &mut Steps<Machine>,
+        traffic: Traffic,
+    ) -> Result<(Observed, Vec<(traffic::Job, traffic::Ended)>), EngineError> {
+        let Context {
+            options,
+            log,
+            clock,
+            duration_ns,
+            ..
+        } = &self.context;
+        let pairs = traffic.pairs();
+        let lab_time = lab_time_of(&self.context, self.fabric, self.helpers);
+        let over = AtomicBool::new(false);
+        let daemons = &mut *self.daemons;
+        let (seen, ended) = std::thread::scope(|scope| {
+            let stop = || over.load(Ordering::Acquire) || options.stop.load(Ordering::Acquire);
+            let traffic = scope.spawn(move || traffic.run(clock, log, stop));
+            // However lab time ends, by a panic too: the traffic ends with it.
+            let ending = SetOnDrop(&over);
+            let seen = lab_time.run(steps, daemons, *duration_ns, &pairs);
+            drop(ending);
+            let ended = traffic
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            (seen, ended)
+        });
+        Ok((seen?, ended?))
+    }
 }
 
-/// The daemons for a person who watches.
-pub(crate) fn in_words(routing: &DaemonRouting) -> String {
-    let software = match routing.software {
-        Software::Bird => "BIRD",
-        Software::Frr => "FRR",
-    };
-    let protocol = match routing.protocol {
-        Igp::Ospf => "OSPF",
-        Igp::Isis => "IS-IS",
-        Igp::Babel => "Babel",
-    };
-    let mut words = format!("{software}, {protocol}");
-    if !routing.kernel_events {
-        words.push_str(", without kernel events");
+fn lab_time_of<'a>(
+    context: &Context<'a>,
+    fabric: &'a Fabric,
+    helpers: &'a RefCell<Helpers>,
+) -> LabTime<'a> {
+    LabTime {
+        fabric,
+        clock: context.clock,
+        log: context.log,
+        view: context.view,
+        stop: &context.options.stop,
+        progress: context.progress,
+        helpers,
     }
-    if routing.protocol == Igp::Ospf {
-        let (lasers, ospf) = (routing.timers, routing.ospf);
-        let _ = write!(
-            words,
-            "; hello {} s, dead {} s (ground {} s, {} s), retransmit {} s, tick {} s",
-            lasers.hello_s,
-            lasers.dead_s,
-            ospf.ground.hello_s,
-            ospf.ground.dead_s,
-            ospf.retransmit_s,
-            ospf.tick_s
-        );
-        match ospf.areas {
-            Some(AreaSize::Planes(planes)) => {
-                let _ = write!(words, "; areas of {planes} planes");
-            }
-            Some(AreaSize::Satellites(satellites)) => {
-                let _ = write!(words, "; areas of {satellites} satellites");
-            }
-            None => {}
-        }
-    }
-    words
 }
 
 /// What was on the links up to now.

@@ -51,7 +51,18 @@ pub(crate) struct Job {
 pub(crate) struct Traffic {
     jobs: Vec<Job>,
     launcher: Arc<Launcher>,
-    servers: Supervisor<usize>,
+    servers: Servers,
+}
+
+/// Servers of flows; they end when this goes, on every path.
+#[derive(Default)]
+struct Servers(Supervisor<usize>);
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        // The lab's processes are killed at its end anyhow: what fails here is told there.
+        drop(self.0.terminate_all(Duration::ZERO));
+    }
 }
 
 impl Traffic {
@@ -83,7 +94,7 @@ impl Traffic {
         Ok(Self {
             jobs: flows.iter().map(job).collect::<Result<_, EngineError>>()?,
             launcher,
-            servers: Supervisor::new(),
+            servers: Servers::default(),
         })
     }
 
@@ -112,9 +123,13 @@ impl Traffic {
                 &log,
                 Vec::new(),
             )?;
+            let pid = child.pid();
+            // In charge before it is waited for: it ends with the others whatever happens here.
+            self.servers.0.add(index, child);
             let end = Instant::now() + SERVER_READY_WITHIN;
-            while !is_ready(server.ready, child.pid(), &log) {
-                let gone = child.try_wait()?;
+            while !is_ready(server.ready, pid, &log) {
+                let child = self.servers.0.get(&index);
+                let gone = child.map_or(Ok(None), |child| child.try_wait())?;
                 if gone.is_some() || Instant::now() > end {
                     let words = fs::read_to_string(&log).unwrap_or_default();
                     let words = words.trim();
@@ -128,7 +143,6 @@ impl Traffic {
                 }
                 std::thread::sleep(Duration::from_millis(2));
             }
-            self.servers.add(index, child);
         }
         Ok(())
     }
@@ -178,7 +192,7 @@ impl Traffic {
             }
         }
         clients.terminate_all(Duration::from_secs(1))?;
-        self.servers.terminate_all(Duration::from_secs(1))?;
+        self.servers.0.terminate_all(Duration::from_secs(1))?;
         let verdict = |index| ended.remove(&index).unwrap_or(Ended::CutShort);
         Ok((0..)
             .map(verdict)

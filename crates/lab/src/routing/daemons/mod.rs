@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use constel_api::summary::DaemonsRow;
 use constel_host::process::Supervisor;
 use constel_observe::results::Results;
-use constel_plan::{Lab, daemon_spec, daemon_templates};
-use constel_routing::daemons::{Program, Templates, contexts, serving_within};
+use constel_plan::{daemon_spec, daemon_templates};
+use constel_routing::daemons::{Templates, contexts, serving_within};
 use constel_scenario::model::{DaemonRouting, Restart};
 use constel_topology::Access;
 
@@ -165,16 +165,6 @@ impl Daemons {
     /// How long starts were held back because the machine was busy, seconds.
     pub(crate) fn held_back_s(&self) -> f64 {
         self.held_back_s
-    }
-
-    /// How many daemons a lab has.
-    pub(crate) fn expected(lab: &Lab, routing: &DaemonRouting) -> usize {
-        let spec = daemon_spec(lab, routing);
-        let speakers = spec.speakers(&lab.layout).len();
-        let programs = constel_routing::daemons::programs(&spec);
-        let nodes = lab.layout.nodes().len();
-        let of = |p: &Program| if p.only_bgp { speakers } else { nodes };
-        programs.iter().map(of).sum()
     }
 
     /// What has happened since the last look; waits at most `timeout` for a daemon to end. Those that are due

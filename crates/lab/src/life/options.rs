@@ -1,0 +1,39 @@
+//! What a run is asked for, and what it answers.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use constel_api::summary::Summary;
+use constel_host::claim::LabName;
+
+use crate::watch::event_log::EventLog;
+
+/// What a run is asked for.
+pub struct Options {
+    /// The lab's name.
+    pub lab: LabName,
+    /// The scenario file as the user named it.
+    pub scenario_file: String,
+    /// Its text, kept with the results.
+    pub scenario_text: String,
+    /// The results folder; must not exist.
+    pub results: PathBuf,
+    /// Lab time to run, nanoseconds, if not the scenario's.
+    pub duration_ns: Option<u64>,
+    /// Whether the scenario's traffic runs.
+    pub traffic: bool,
+    /// Set from outside to end the run.
+    pub stop: Arc<AtomicBool>,
+    /// Receives what happens; empty, and of this run alone. It is closed when the run is over.
+    pub events: Arc<EventLog>,
+}
+
+/// A run that came to its end.
+#[derive(Debug)]
+pub struct Finished {
+    /// What it came to; also in `summary.json`.
+    pub summary: Summary,
+    /// Its results folder.
+    pub results: PathBuf,
+}

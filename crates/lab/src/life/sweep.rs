@@ -1,0 +1,46 @@
+//! What a run removes at its end whatever came of it.
+
+use std::time::Duration;
+
+use constel_host::cgroup::LabCgroup;
+use constel_host::claim::LabName;
+use constel_host::globals::Globals;
+use constel_host::process::{self, Whose};
+
+use crate::error::EngineError;
+
+/// Killed processes that are not gone by then never will be.
+const KILLED_WITHIN: Duration = Duration::from_secs(10);
+
+/// Ends every process of the lab, whoever started it: one that is left in a node keeps the node.
+///
+/// # Errors
+/// The first failure, after all has been tried.
+pub(crate) fn end_processes(lab: &LabName) -> Result<(), EngineError> {
+    let groups = LabCgroup::open_all(lab)?;
+    let mut outcome = Ok(());
+    for group in &groups {
+        let killed = group.kill_all(KILLED_WITHIN).map(|_| ());
+        outcome = outcome.and(killed);
+    }
+    let killed = process::kill_marked(lab.as_str(), Whose::Mine, KILLED_WITHIN);
+    Ok(outcome.and(killed.map(|_| ()))?)
+}
+
+/// Ends processes, removes their groups and gives host-wide settings back.
+///
+/// # Errors
+/// The first failure, after all has been tried.
+pub(crate) fn sweep(lab: &LabName, globals: &Globals) -> Result<(), EngineError> {
+    let ended = end_processes(lab);
+    let removed = LabCgroup::open_all(lab).and_then(|groups| {
+        let removed = groups.iter().map(|group| group.remove(KILLED_WITHIN));
+        // All are tried: `fold` goes on where `collect` would stop.
+        removed.fold(Ok(()), |first, one| first.and(one.map(|_| ())))
+    });
+    let restored = globals.release_all(lab.as_str());
+    ended?;
+    removed?;
+    restored?;
+    Ok(())
+}
