@@ -16,7 +16,7 @@ use leotp_core::wire::DEFAULT_PORT;
 use crate::error::EngineError;
 use crate::nodes::launcher::Launcher;
 use crate::progress::Stage;
-use crate::traffic::{TRANSFER, exit_words, said};
+use crate::traffic::{TRANSFER, exit_words, output, said};
 use constel_plan::Blueprint;
 
 /// The program of Midnodes; it comes along with Constel.
@@ -175,7 +175,7 @@ impl Helpers {
 }
 
 fn not_ready(blueprint: &Blueprint, helper: &Helper, log: &Path) -> EngineError {
-    let words = fs::read_to_string(log).unwrap_or_default();
+    let words = output::end(log);
     EngineError::Unable {
         what: format!(
             "the {} in {} does not work: {}",
@@ -189,7 +189,7 @@ fn not_ready(blueprint: &Blueprint, helper: &Helper, log: &Path) -> EngineError 
 
 /// The last line of a file that is a JSON object.
 fn last_object(log: &Path) -> Option<serde_json::Value> {
-    let text = fs::read_to_string(log).ok()?;
+    let text = output::end(log);
     let line = text.lines().rev().find(|line| line.starts_with('{'))?;
     serde_json::from_str(line).ok()
 }

@@ -4,6 +4,7 @@ mod commands;
 pub(crate) mod congestion;
 pub(crate) mod helpers;
 mod lost;
+pub(crate) mod output;
 mod results;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use constel_host::process::{Exit, Mount, Supervisor};
 use constel_observe::results::Results;
 use constel_scenario::model::Flow;
 use constel_topology::NodeId;
+use rustix::process::Signal;
 
 use crate::clock::LabClock;
 use crate::error::EngineError;
@@ -35,6 +37,9 @@ const SERVER_READY_WITHIN: Duration = Duration::from_secs(10);
 /// A client that has not ended this long after its time is ended. Tools exchange their last words over the
 /// lab's own links: after an outage TCP may wait for several seconds before it tries again.
 const CLIENT_GRACE: Duration = Duration::from_secs(10);
+
+/// A client that was asked to end has so long for its last words.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// How often the traffic looks at clock and children.
 const TICK: Duration = Duration::from_millis(10);
@@ -131,7 +136,7 @@ impl Traffic {
                 let child = self.servers.0.get(&index);
                 let gone = child.map_or(Ok(None), |child| child.try_wait())?;
                 if gone.is_some() || Instant::now() > end {
-                    let words = fs::read_to_string(&log).unwrap_or_default();
+                    let words = output::end(&log);
                     let words = words.trim();
                     return Err(EngineError::Unable {
                         what: format!(
@@ -159,6 +164,8 @@ impl Traffic {
     ) -> Result<Vec<(Job, Ended)>, EngineError> {
         let mut clients: Supervisor<usize> = Supervisor::new();
         let mut ended: BTreeMap<usize, Ended> = BTreeMap::new();
+        // When those that were asked to end are killed.
+        let mut killed_at: BTreeMap<usize, Instant> = BTreeMap::new();
         let mut next = 0;
         let mut stopped = false;
         while ended.len() < self.jobs.len() && !stopped {
@@ -181,18 +188,23 @@ impl Traffic {
                 next += 1;
             }
             for gone in clients.wait(TICK)? {
+                killed_at.remove(&gone.key);
+                if ended.contains_key(&gone.key) {
+                    // It was ended because its time was over.
+                    continue;
+                }
                 let flow = self.jobs[gone.key].flow.name.to_string();
                 let exit = gone.exit.shell_code();
                 log.emit(Some(now_ns as i64), Happening::FlowEnded { flow, exit });
-                ended.entry(gone.key).or_insert(Ended::ByItself(gone.exit));
+                ended.insert(gone.key, Ended::ByItself(gone.exit));
             }
-            self.end_overdue(&mut clients, &mut ended, now_ns)?;
+            self.end_overdue(&clients, &mut ended, &mut killed_at, now_ns)?;
             if clients.is_empty() {
                 std::thread::sleep(TICK);
             }
         }
-        clients.terminate_all(Duration::from_secs(1))?;
-        self.servers.0.terminate_all(Duration::from_secs(1))?;
+        clients.terminate_all(LAST_WORDS)?;
+        self.servers.0.terminate_all(LAST_WORDS)?;
         let verdict = |index| ended.remove(&index).unwrap_or(Ended::CutShort);
         Ok((0..)
             .map(verdict)
@@ -201,30 +213,30 @@ impl Traffic {
             .collect())
     }
 
-    /// Ends clients whose time is over: at once for commands (that is how they end), with some grace for
-    /// tools that end by themselves.
+    /// Asks clients to end whose time is over: at once for commands (that is how they end), with some grace for
+    /// tools that end by themselves. Those that do not are killed; nobody is waited for.
     fn end_overdue(
         &self,
-        clients: &mut Supervisor<usize>,
+        clients: &Supervisor<usize>,
         ended: &mut BTreeMap<usize, Ended>,
+        killed_at: &mut BTreeMap<usize, Instant>,
         now_ns: u64,
     ) -> Result<(), EngineError> {
-        let overdue: Vec<usize> = clients
-            .iter()
-            .map(|(index, _)| *index)
-            .filter(|&index| {
-                let job = &self.jobs[index];
-                let grace = if job.plan.ends.is_some() {
-                    CLIENT_GRACE
-                } else {
-                    Duration::ZERO
-                };
-                now_ns as i64 > job.flow.end().ns() + grace.as_nanos() as i64
-            })
-            .collect();
-        for index in overdue {
-            if let Some(client) = clients.remove(&index) {
-                client.terminate(Duration::from_secs(1))?;
+        let now = Instant::now();
+        for (&index, client) in clients.iter() {
+            let job = &self.jobs[index];
+            let grace = if job.plan.ends.is_some() {
+                CLIENT_GRACE
+            } else {
+                Duration::ZERO
+            };
+            if let Some(at) = killed_at.get(&index) {
+                if *at <= now {
+                    client.signal(Signal::KILL)?;
+                }
+            } else if now_ns as i64 > job.flow.end().ns() + grace.as_nanos() as i64 {
+                client.signal(Signal::TERM)?;
+                killed_at.insert(index, now + LAST_WORDS);
                 ended.insert(index, Ended::AtItsTime);
             }
         }
@@ -261,7 +273,7 @@ fn is_ready(ready: Ready, pid: u32, log: &Path) -> bool {
 
 /// Whether a line that begins with `words` is in `log`.
 pub(crate) fn said(log: &Path, words: &str) -> bool {
-    let text = fs::read_to_string(log).unwrap_or_default();
+    let text = output::beginning(log);
     text.lines().any(|line| line.starts_with(words))
 }
 

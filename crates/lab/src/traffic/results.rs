@@ -1,6 +1,5 @@
 //! From a tool's raw output to a row of the summary.
 
-use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use constel_api::summary::FlowStatus;
@@ -12,7 +11,7 @@ use constel_observe::flows::{
 use constel_scenario::model::{Action, Over, Transport};
 use constel_topology::NodeId;
 
-use super::{Job, exit_words, lost};
+use super::{Job, exit_words, lost, output};
 use crate::clock::LabClock;
 use crate::watch::paths::{Pair, Paths};
 use crate::watch::summary::{ChangeRow, FlowRow, HandoverRow, rtt_of};
@@ -49,7 +48,7 @@ pub(crate) fn charge(
         else {
             continue;
         };
-        let text = fs::read_to_string(&job.out).unwrap_or_default();
+        let text = output::whole(&job.out).unwrap_or_default();
         let outcome = parse_ping(&text).unwrap_or_else(|_| parse_ended_ping(&text));
         let Some(sent) = outcome.sent_packets else {
             continue;
@@ -131,15 +130,19 @@ fn kind(action: &Action) -> &'static str {
 
 fn judge(job: &Job, ended: &Ended) -> (FlowStatus, Option<String>, Outcome) {
     let failed = |reason: String| (FlowStatus::Failed, Some(reason), Outcome::default());
-    let text = fs::read_to_string(&job.out).unwrap_or_default();
+    // What a command of the user's writes is nobody's to read but the user's.
+    let text = match &job.flow.action {
+        Action::Run(_) => String::new(),
+        _ => match output::whole(&job.out) {
+            Ok(text) => text,
+            Err(error) => return failed(error.to_string()),
+        },
+    };
     let parsed: Result<Outcome, FlowError> = match &job.flow.action {
         Action::Ping(_) => parse_ping(&text),
         Action::Iperf3(_) => parse_iperf3(&text),
         Action::Http(_) => parse_http(&text),
-        Action::Transfer(_) => {
-            let server = fs::read_to_string(job.server_log()).unwrap_or_default();
-            parse_transfer(&text, &server)
-        }
+        Action::Transfer(_) => parse_transfer(&text, &output::end(&job.server_log())),
         Action::Run(_) => Ok(Outcome::default()),
     };
     match (ended, parsed) {
@@ -151,12 +154,16 @@ fn judge(job: &Job, ended: &Ended) -> (FlowStatus, Option<String>, Outcome) {
         (Ended::ByItself(exit), _)
             if matches!(job.flow.action, Action::Run(_)) && !exit.is_success() =>
         {
-            failed(format!("{}: {}", exit_words(*exit), last_words(job)))
+            failed(format!(
+                "{}: {}",
+                exit_words(*exit),
+                output::last_words(&job.err)
+            ))
         }
         (_, Ok(outcome)) => (FlowStatus::Ok, None, outcome),
         // The tool's own words say more than its exit code.
         (_, Err(error)) => {
-            let words = last_words(job);
+            let words = output::last_words(&job.err);
             let words = if words.is_empty() {
                 String::new()
             } else {
@@ -165,13 +172,4 @@ fn judge(job: &Job, ended: &Ended) -> (FlowStatus, Option<String>, Outcome) {
             failed(format!("{error}{words}"))
         }
     }
-}
-
-fn last_words(job: &Job) -> String {
-    let text = fs::read_to_string(&job.err).unwrap_or_default();
-    text.lines()
-        .rev()
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or_default()
-        .to_owned()
 }
