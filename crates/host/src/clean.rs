@@ -177,7 +177,7 @@ pub fn clean_lab(runtime: &RuntimeDir, lab: &LabName) -> Result<CleanReport> {
             Err(e) => r.problems.push(e.to_string()),
         }
     }
-    match runtime.globals().release_all(lab.as_str()) {
+    match runtime.globals().release_all_dead(lab.as_str()) {
         Ok(done) => r.removed.extend(done.into_iter().map(Removed::Setting)),
         Err(e) => r.problems.push(e.to_string()),
     }

@@ -212,7 +212,23 @@ impl Globals {
     /// The owner lets go of everything: at the end of a lab, or when cleaning up after it.
     /// Settings that the owner had no part in are not mentioned. All are tried; if some fail,
     /// the first error is returned after the rest has been done.
+    ///
+    /// # Errors
+    /// The first failure, after all have been tried.
     pub fn release_all(&self, owner_name: &str) -> Result<Vec<Release>> {
+        self.release_each(owner_name, false)
+    }
+
+    /// As [`Globals::release_all`] for an owner whose process is dead; what a living process of that name needs stays:
+    /// a lab that died may have been started anew meanwhile.
+    ///
+    /// # Errors
+    /// The first failure, after all have been tried.
+    pub fn release_all_dead(&self, owner_name: &str) -> Result<Vec<Release>> {
+        self.release_each(owner_name, true)
+    }
+
+    fn release_each(&self, owner_name: &str, only_dead: bool) -> Result<Vec<Release>> {
         let mut out = Vec::new();
         let mut first_error = None;
         if !self.dir.exists() {
@@ -220,11 +236,16 @@ impl Globals {
         }
         let _lock = self.lock()?;
         for journal in self.journals()? {
-            let done = durable::read_json::<Entry>(&journal).and_then(|e| match e {
-                Some(e) => self
-                    .release_locked(owner_name, &journal, &e.path, true)
-                    .map(Some),
-                None => Ok(None),
+            let done = durable::read_json::<Entry>(&journal).and_then(|e| {
+                let Some(e) = e else { return Ok(None) };
+                let owner = e.owners.get(owner_name);
+                if let (true, Some(owner)) = (only_dead, owner)
+                    && owner.process.is_alive()?
+                {
+                    return Ok(None);
+                }
+                self.release_locked(owner_name, &journal, &e.path, true)
+                    .map(Some)
             });
             match done {
                 Ok(None | Some(Release::NotOwned { .. })) => {}
@@ -258,7 +279,7 @@ impl Globals {
         }
         let mut out = Vec::new();
         for name in dead {
-            out.extend(self.release_all(&name)?);
+            out.extend(self.release_all_dead(&name)?);
         }
         Ok(out)
     }

@@ -101,6 +101,17 @@ fn what_others_set_meanwhile_is_left_and_reported() {
 }
 
 #[test]
+fn cleaning_up_after_a_dead_lab_leaves_a_new_one_of_its_name_alone() {
+    let h = host("0");
+    let anew = Owner::current("lab").unwrap();
+    h.globals.set(&anew, &h.setting, exactly("3")).unwrap();
+    assert_eq!(h.globals.release_all_dead("lab").unwrap(), []);
+    assert_eq!(value(&h.setting), "3", "its process lives");
+    assert_eq!(h.globals.release_all("lab").unwrap().len(), 1);
+    assert_eq!(value(&h.setting), "0");
+}
+
+#[test]
 fn a_setting_that_is_right_already_is_not_ours() {
     let h = host("9000");
     let a = Owner::current("a").unwrap();

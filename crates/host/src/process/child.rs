@@ -8,7 +8,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Context, Result};
+use crate::error::{Context, Error, Result};
+
+/// A killed process that is not gone by then sleeps where nothing reaches it.
+pub(super) const KILLED_WITHIN: Duration = Duration::from_secs(10);
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,13 +129,22 @@ impl Child {
     }
 
     /// Asks it to end (SIGTERM), and after `grace` makes it (SIGKILL). Waits for the end.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] when it does not die of SIGKILL within 10 s; [`Error::Os`] when it cannot be signalled or waited
+    /// for.
     pub fn terminate(&self, grace: Duration) -> Result<Exit> {
         self.signal(Signal::TERM)?;
         if let Some(e) = self.wait_timeout(grace)? {
             return Ok(e);
         }
         self.signal(Signal::KILL)?;
-        self.wait()
+        self.wait_timeout(KILLED_WITHIN)?.ok_or_else(|| {
+            Error::Conflict(format!(
+                "{} ({}) was killed, and does not die",
+                self.name, self.pid
+            ))
+        })
     }
 
     fn reap(&self, options: WaitIdOptions) -> Result<Option<Exit>> {

@@ -8,8 +8,8 @@ use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-use super::child::{Child, Exit};
-use crate::error::{Context, Result};
+use super::child::{Child, Exit, KILLED_WITHIN};
+use crate::error::{Context, Error, Result};
 
 /// So many ends are taken note of at a time.
 const AT_ONCE: usize = 256;
@@ -159,6 +159,10 @@ impl<K: Ord + Clone> Supervisor<K> {
     }
 
     /// Asks all to end, waits `grace` for all together, makes the rest. Reports every end.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] naming those that do not die of SIGKILL within 10 s (a process in uninterruptible sleep): they
+    /// stay in charge. [`Error::Os`] when one cannot be signalled or waited for.
     pub fn terminate_all(&mut self, grace: Duration) -> Result<Vec<Exited<K>>> {
         let mut out = Vec::new();
         if !grace.is_zero() {
@@ -177,8 +181,19 @@ impl<K: Ord + Clone> Supervisor<K> {
         for c in self.children.values() {
             c.signal(Signal::KILL)?;
         }
+        let end = Instant::now() + KILLED_WITHIN;
         while !self.is_empty() {
-            out.extend(self.wait(Duration::from_secs(1))?);
+            out.extend(self.wait(Duration::from_millis(100))?);
+            if Instant::now() > end && !self.is_empty() {
+                let names = self.children.values();
+                let names: Vec<_> = names
+                    .map(|c| format!("{} ({})", c.name(), c.pid()))
+                    .collect();
+                return Err(Error::Conflict(format!(
+                    "killed, and do not die: {}",
+                    names.join(", ")
+                )));
+            }
         }
         Ok(out)
     }
