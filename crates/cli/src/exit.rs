@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use constel_control::Error;
 
+use crate::output;
+
 /// How a verb ended that did its work. The numbers are the process's exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -45,15 +47,15 @@ pub(crate) fn code(outcome: Outcome) -> ExitCode {
         Ok(Exit::Interrupted) => ExitCode::from(130),
         Err(Failure::Failed(error)) => failed(&error),
         Err(Failure::Usage(message)) => {
-            eprintln!("constel: {message}");
+            output::tell(&format!("constel: {message}\n"));
             ExitCode::from(2)
         }
         Err(Failure::Scenario(rendered)) => {
-            eprint!("{rendered}");
+            output::tell(&rendered);
             ExitCode::from(4)
         }
         Err(Failure::Host(message)) => {
-            eprintln!("constel: {message}");
+            output::tell(&format!("constel: {message}\n"));
             ExitCode::from(5)
         }
     }
@@ -71,9 +73,9 @@ fn failed(error: &anyhow::Error) -> ExitCode {
     });
     match exit {
         // Diagnostics begin with the file, and end their own lines.
-        constel_control::Exit::Scenario => eprint!("{error}"),
+        constel_control::Exit::Scenario => output::tell(&error.to_string()),
         constel_control::Exit::Failed if piped => {}
-        _ => eprintln!("constel: {error:#}"),
+        _ => output::tell(&format!("constel: {error:#}\n")),
     }
     ExitCode::from(exit.code())
 }

@@ -1,5 +1,8 @@
 //! `constel`: the command. This file only wires; each verb has its own file.
 
+// They panic when nobody reads: `output` does not.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
 mod args;
 mod exit;
 mod output;

@@ -1,4 +1,4 @@
-//! Data goes to stdout: one JSON document, or a table for people.
+//! Data goes to stdout: one JSON document, or a table for people. Words go to stderr. Neither panics.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -59,6 +59,11 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
         line(&mut row.iter().map(String::as_str));
     }
     text
+}
+
+/// Tells people something on stderr. That it cannot be told (a closed pipe, a full disk) is no reason to stop.
+pub(crate) fn tell(text: &str) {
+    drop(io::stderr().lock().write_all(text.as_bytes()));
 }
 
 /// Whether people are watching stderr.

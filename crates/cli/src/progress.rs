@@ -28,7 +28,10 @@ struct Lines {
 
 impl Lines {
     fn say(&self, text: &str) {
-        eprintln!("[{:7.2} s] {text}", self.started.elapsed().as_secs_f64());
+        output::tell(&format!(
+            "[{:7.2} s] {text}\n",
+            self.started.elapsed().as_secs_f64()
+        ));
     }
 }
 
@@ -91,7 +94,7 @@ impl Progress for Terminal {
         let slot = self.bar.lock().unwrap_or_else(|e| e.into_inner());
         match &*slot {
             Some((_, bar)) if !bar.is_finished() => bar.println(line),
-            _ => eprintln!("{line}"),
+            _ => output::tell(&format!("{line}\n")),
         }
     }
 }

@@ -10,6 +10,7 @@ use constel_exchange::{ReadErrors, celestial, hypatia, starperf, starrynet};
 use super::export;
 use crate::args::Import;
 use crate::exit::{Exit, Failure, Outcome};
+use crate::output;
 
 /// Files of others are small; a larger one is something else.
 const MOST_BYTES: u64 = 256 << 20;
@@ -70,7 +71,7 @@ pub(crate) fn run(args: &Import) -> Outcome {
     Scenario::from_text(&shown, &yaml, file.parent().unwrap_or(Path::new("")))?;
     export::put_bytes(args.out.as_deref(), yaml.as_bytes())?;
     for note in &draft.notes {
-        eprintln!("constel: note: {note}");
+        output::tell(&format!("constel: note: {note}\n"));
     }
     Ok(Exit::Done)
 }

@@ -47,16 +47,22 @@ pub(crate) fn run(args: &Run) -> Outcome {
     let finished = match running.wait() {
         Ok(finished) => finished,
         Err(error) if error.exit() == constel_control::Exit::Interrupted => {
-            eprintln!("constel: stopped while coming up; the lab is down and the host as it was");
+            output::tell(
+                "constel: stopped while coming up; the lab is down and the host as it was\n",
+            );
             return Ok(ended(&signalled, Exit::Done));
         }
         Err(error) => return Err(error.into()),
     };
-    if args.json {
-        output::json(&finished.summary)?;
+    let told = if args.json {
+        output::json(&finished.summary)
     } else {
-        output::text(&summary_text(&finished.summary))?;
-        output::text(&format!("results: {}\n", finished.results.display()))?;
+        let results = format!("results: {}\n", finished.results.display());
+        output::text(&(summary_text(&finished.summary) + &results))
+    };
+    // Ctrl-C ends whoever reads (`constel run F | tee log`) as well: what could not be told is in the results.
+    if !signalled.load(Ordering::Acquire) {
+        told?;
     }
     let trusted = finished.summary.verdict.trustworthy;
     Ok(ended(

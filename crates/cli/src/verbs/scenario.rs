@@ -4,13 +4,15 @@ use std::path::Path;
 
 use constel_control::{Error, Scenario};
 
+use crate::output;
+
 /// Reads and lays out a scenario; warns on stderr of data that is old.
 ///
 /// # Errors
 /// As [`Scenario::load`].
 pub(crate) fn load(file: &Path) -> Result<Scenario, Error> {
     let scenario = Scenario::load(file)?;
-    eprint!("{}", age_warnings(&scenario));
+    output::tell(&age_warnings(&scenario));
     Ok(scenario)
 }
 

@@ -30,6 +30,18 @@ pub(crate) struct Lab {
 impl Lab {
     /// Starts `constel run FILE --name cli-test-NAME --results DIR/NAME` with some more flags; does not wait.
     pub(crate) fn start(name: &str, file: &Path, dir: &Path, flags: &[&str]) -> Lab {
+        let log = File::create(dir.join(format!("{LABS}{name}.stderr"))).unwrap();
+        Lab::start_telling(log.into(), name, file, dir, flags)
+    }
+
+    /// The same with its words going elsewhere.
+    pub(crate) fn start_telling(
+        stderr: Stdio,
+        name: &str,
+        file: &Path,
+        dir: &Path,
+        flags: &[&str],
+    ) -> Lab {
         let name = format!("{LABS}{name}");
         let results = dir.join(&name);
         let log = dir.join(format!("{name}.stderr"));
@@ -41,7 +53,7 @@ impl Lab {
             .args(flags)
             .stdin(Stdio::null())
             .stdout(File::create(dir.join(format!("{name}.stdout"))).unwrap())
-            .stderr(File::create(&log).unwrap())
+            .stderr(stderr)
             .spawn()
             .unwrap();
         Lab {

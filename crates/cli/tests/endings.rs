@@ -1,0 +1,140 @@
+//! However a run ends, the host is as it was, soon, and what was measured is kept.
+
+mod support;
+
+use std::fs::File;
+use std::io::pipe;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use support::host::Host;
+use support::lab::Lab;
+use support::{constel, scenario, until};
+
+const COMPUTED: &str = "{mode: computed}";
+const BIRD: &str = "{mode: bird, ospf: {hello: 1 s, dead: 2 s}}";
+
+const PING: &str = "traffic:
+  - {name: ping, at: 0 s, for: 50 s, ping: {from: west, to: east, interval: 100 ms}}
+";
+
+/// A small lab is down by then, on a busy machine too.
+const SOON: Duration = Duration::from_secs(3);
+
+/// Where stderr goes.
+#[derive(Clone, Copy, Debug)]
+enum Words {
+    /// Into a pipe whose reader has gone: Ctrl-C on `constel run F 2>&1 | tee log` ends `tee` first.
+    BrokenPipe,
+    /// Onto a full disk.
+    FullDisk,
+}
+
+impl Words {
+    fn open(self) -> Stdio {
+        match self {
+            Words::BrokenPipe => pipe().unwrap().1.into(),
+            Words::FullDisk => File::options()
+                .write(true)
+                .open("/dev/full")
+                .unwrap()
+                .into(),
+        }
+    }
+}
+
+#[test]
+fn signals_end_a_run_soon_whoever_still_reads_its_words() {
+    let host = Host::take();
+    let dir = tempfile::tempdir().unwrap();
+    let cases = [
+        (COMPUTED, Signal::INT, Words::BrokenPipe),
+        (COMPUTED, Signal::TERM, Words::FullDisk),
+        (BIRD, Signal::HUP, Words::BrokenPipe),
+        (BIRD, Signal::INT, Words::FullDisk),
+    ];
+    for (number, (routing, signal, words)) in cases.into_iter().enumerate() {
+        let case = format!("{routing}, {signal:?}, {words:?}");
+        let file = scenario::small(dir.path(), "ends.yaml", routing, PING);
+        let name = format!("ends-{number}");
+        let mut lab = Lab::start_telling(words.open(), &name, &file, dir.path(), &[]);
+        lab.wait_running();
+        // Until something was measured.
+        let out = lab.results.join("flows/ping.out");
+        until(Duration::from_secs(5), "a reply", || {
+            let text = std::fs::read_to_string(&out).unwrap_or_default();
+            text.contains("time=").then_some(())
+        });
+        let asked = Instant::now();
+        lab.signal(signal);
+        let status = lab.ended();
+        let took = asked.elapsed();
+        assert_eq!(status.code(), Some(130), "{case}");
+        assert!(took < SOON, "{case}: {took:?}");
+        assert_eq!(lab.state(), None, "{case}: its name is free");
+        let summary = lab.summary();
+        assert_eq!(summary["interrupted"], true, "{case}");
+        assert_eq!(summary["flows"][0]["status"], "cut-short", "{case}");
+        assert!(lab.results.join("series.csv").exists(), "{case}");
+        host.assert_as_before(&case);
+    }
+}
+
+#[test]
+fn a_signal_while_coming_up_leaves_nothing() {
+    let host = Host::take();
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario::small(dir.path(), "early.yaml", BIRD, "");
+    for (number, pause_ms) in [0, 150, 600].into_iter().enumerate() {
+        let name = format!("early-{number}");
+        let words = Words::BrokenPipe.open();
+        let mut lab = Lab::start_telling(words, &name, &file, dir.path(), &[]);
+        until(Duration::from_secs(5), "it has its name", || lab.state());
+        std::thread::sleep(Duration::from_millis(pause_ms));
+        let asked = Instant::now();
+        lab.signal(Signal::INT);
+        assert_eq!(lab.ended().code(), Some(130), "{pause_ms} ms");
+        assert!(
+            asked.elapsed() < SOON,
+            "{pause_ms} ms: {:?}",
+            asked.elapsed()
+        );
+        host.assert_as_before(&name);
+    }
+}
+
+/// What a flow or a person leaves running in a node keeps neither the node nor the summary.
+#[test]
+fn a_process_left_in_a_node_does_not_delay_the_end() {
+    let host = Host::take();
+    let dir = tempfile::tempdir().unwrap();
+    let left = "traffic:
+  - {name: left, at: 0 s, for: 1 s, run: {node: west, command: [sh, -c, 'setsid sleep 999 & echo left']}}
+";
+    let file = scenario::small(dir.path(), "left.yaml", COMPUTED, left);
+    let mut lab = Lab::up("left", &file, dir.path(), &[]);
+    let mut shells: Vec<_> = (0..5)
+        .map(|_| {
+            let mut shell = std::process::Command::new(support::CONSTEL);
+            shell.args(["exec", &lab.name, "east", "--", "sleep", "999"]);
+            shell.spawn().unwrap()
+        })
+        .collect();
+    until(Duration::from_secs(5), "all are in their node", || {
+        let inside = constel_host::process::marked(Some(&lab.name)).unwrap();
+        let sleeps = inside.iter().filter(|p| p.command == "sleep").count();
+        (sleeps >= 6).then_some(())
+    });
+    let asked = Instant::now();
+    let output = constel(["down", &lab.name]);
+    assert!(output.status.success(), "{}", support::stderr(&output));
+    assert!(asked.elapsed() < SOON, "{:?}", asked.elapsed());
+    let code = lab.ended().code();
+    assert!(matches!(code, Some(0 | 3)), "{code:?}: {}", lab.stderr());
+    assert_eq!(lab.summary()["flows"][0]["status"], "ok");
+    for shell in &mut shells {
+        assert!(!shell.wait().unwrap().success(), "it was ended");
+    }
+    host.assert_as_before("left");
+}
