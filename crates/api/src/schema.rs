@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::json;
 
-use crate::answers::{Entrance, LabRow, LinkSet, LinkShown, Paths, Routes, Shown, Version};
+use crate::answers::{
+    Entrance, LabRow, LinkSet, LinkShown, ListedLab, Paths, Routes, Shown, Version,
+};
 use crate::manifest::Manifest;
 use crate::summary::Summary;
 use crate::{ApiError, Event, Read, Write};
@@ -23,6 +25,8 @@ struct Documents {
     error: ApiError,
     /// An event: `data` of an answer to `events`, and a line of `events.ndjson`.
     event: Event,
+    /// What `constel list --json` prints.
+    list: Vec<ListedLab>,
     /// `summary.json`, and what `constel run --json` prints.
     summary: Summary,
     /// `manifest.json`.
