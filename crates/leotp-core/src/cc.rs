@@ -66,6 +66,9 @@ pub struct HopCc {
 /// hopRTTs that a round lasts in which nothing is measured.
 const UNMEASURED_ROUNDS: f64 = 4.0;
 
+/// A segment that takes longer than this, ns, makes a slow link: below 112 kbit/s.
+const SLOW_SEGMENT_NS: f64 = 1e8;
+
 impl HopCc {
     /// A controller at the start of a flow.
     pub fn new(p: &Params) -> Self {
@@ -242,7 +245,7 @@ impl HopCc {
         if self.queue_bytes > self.threshold(thr, p) {
             let again = |t| now.saturating_sub(t) as f64 >= 2.0 * hop_rtt;
             if self.fell_at.is_none_or(again) {
-                self.cwnd = (p.decrease * thr * min).max(2.0 * self.segment);
+                self.cwnd = (p.decrease * thr * min).max(self.least_cwnd(thr));
                 self.phase = Phase::Avoidance;
                 (self.fell_at, self.since_change) = (Some(now), 0.0);
             }
@@ -259,6 +262,8 @@ impl HopCc {
     fn update(&mut self, thr: f64, hop_rtt: f64, p: &Params) {
         let min = self.rtt.min_ns().unwrap_or(hop_rtt);
         self.throughput_bps = thr * 8e9;
+        self.rtt.set_segment_time(self.segment / thr);
+        let least = self.least_cwnd(thr);
         let bdp = thr * min; // equation 6
         let under_load = match self.rtt.round_min_ns() {
             // Slow start must see the queue that it makes as it makes it.
@@ -303,7 +308,14 @@ impl HopCc {
             let faster = if draining { self.drain.faster() } else { 1.0 };
             self.cwnd += step * faster;
         }
-        self.cwnd = self.cwnd.max(2.0 * self.segment);
+        self.cwnd = self.cwnd.max(least);
+    }
+
+    /// The smallest window, byte, at this throughput, byte/ns. Where a segment takes long,
+    /// two of them are a queue already.
+    fn least_cwnd(&self, thr: f64) -> f64 {
+        let slow = self.segment > thr * SLOW_SEGMENT_NS;
+        self.segment * if slow { 0.5 } else { 2.0 }
     }
 
     /// The rate to ask of this hop's Responder, bit/s: equations 9 and 10.

@@ -1,6 +1,7 @@
 //! Token bucket of a Responder (section III.C, Fig. 9, "Rate Limiter").
 
 use crate::Nanos;
+use crate::wire::MIN_RATE_BPS;
 
 /// Lets bytes through at a rate set from outside, with a bounded burst. The
 /// balance may go negative by one packet: a packet leaves when the balance is
@@ -32,6 +33,19 @@ impl TokenBucket {
         let depth = (self.rate_bps * self.burst_ns / 8e9).max(self.burst_bytes);
         self.balance = (self.balance + dt * self.rate_bps / 8e9).min(depth);
         self.at = self.at.max(now);
+    }
+
+    /// Changes the rate to what an Interest has asked for. Who asks for the lowest that
+    /// there is may want less, to drain a queue on a link that is no faster: it gets
+    /// three quarters.
+    pub fn set_asked_rate(&mut self, now: Nanos, asked_bps: u64) {
+        let lowest = asked_bps <= MIN_RATE_BPS;
+        let rate = if lowest {
+            MIN_RATE_BPS * 3 / 4
+        } else {
+            asked_bps
+        };
+        self.set_rate(now, rate);
     }
 
     /// Changes the rate from `now` on; what was earned at the old rate stays.

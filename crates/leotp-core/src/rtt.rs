@@ -40,6 +40,11 @@ impl WindowedMin {
         self.slots[0].1
     }
 
+    /// Changes the window's length.
+    pub const fn set_window(&mut self, window_ns: Nanos) {
+        self.window_ns = window_ns;
+    }
+
     /// The minimum as of the last sample.
     pub fn get(&self) -> Option<u64> {
         self.slots.front().map(|s| s.1)
@@ -57,6 +62,14 @@ pub struct HopRtt {
     round_min: Option<u64>,
     /// The Interest's delay of the last sample: mostly the clocks' difference.
     last_owd: Option<i64>,
+}
+
+/// Segments that a window of minima holds on slow links.
+const WINDOW_SEGMENTS: f64 = 64.0;
+
+/// A window of `window_ns`, or longer where a segment takes long, ns.
+pub(crate) fn slow_window(window_ns: Nanos, segment_ns: f64) -> Nanos {
+    window_ns.max((WINDOW_SEGMENTS * segment_ns) as Nanos)
 }
 
 /// A one-way delay that leaps further than this, ns, is another node's clock.
@@ -123,6 +136,12 @@ impl HopRtt {
         self.round_min = None;
     }
 
+    /// A segment takes `segment_ns` on this hop: the window of the minimum holds 64 of
+    /// them, or the few that it holds otherwise have all waited in the same queue.
+    pub fn set_segment_time(&mut self, segment_ns: f64) {
+        self.min.set_window(slow_window(self.window_ns, segment_ns));
+    }
+
     /// Changes the weight of a new sample.
     pub const fn set_gain(&mut self, gain: f64) {
         self.gain = gain;
@@ -146,22 +165,39 @@ pub struct Rto {
     srtt_ns: f64,
     rttvar_ns: f64,
     sampled: bool,
+    granularity_ns: f64,
+    first_ns: f64,
     min_ns: Nanos,
     max_ns: Nanos,
     backoff: f64,
 }
 
 impl Rto {
-    /// Before the first sample the timeout is 1 s (RFC 6298, 2.1).
+    /// Before the first sample the timeout is 1 s (RFC 6298, 2.1), or what
+    /// [`Self::on_small_packets`] makes of it; G is 1 us until [`Self::set_granularity`].
     pub const fn new(min_ns: Nanos, max_ns: Nanos, backoff: f64) -> Self {
         Self {
             srtt_ns: 0.0,
             rttvar_ns: 0.0,
             sampled: false,
+            granularity_ns: 1000.0,
+            first_ns: 1e9,
             min_ns,
             max_ns,
             backoff,
         }
+    }
+
+    /// The grain of the clock, RFC 6298's G, ns: round trips may differ by so much for
+    /// no reason. On a slow path that is the time of a few packets.
+    pub fn set_granularity(&mut self, ns: f64) {
+        self.granularity_ns = ns.max(1000.0);
+    }
+
+    /// A round trip of small packets, ns, before any of full ones: `times` as long as that
+    /// may the first full one take, if all of it was the links' slowness.
+    pub fn on_small_packets(&mut self, rtt_ns: Nanos, times: f64) {
+        self.first_ns = self.first_ns.max(rtt_ns as f64 * times);
     }
 
     /// A round trip of an Interest that was sent once (Karn's rule is the
@@ -183,11 +219,11 @@ impl Rto {
 
     /// Timeout for an Interest that has already timed out `retries` times, ns.
     pub fn timeout_ns(&self, retries: u32) -> Nanos {
-        // (2.2), (2.3): RTO = SRTT + max(G, 4 RTTVAR); our G is 1 us.
+        // (2.2), (2.3): RTO = SRTT + max(G, 4 RTTVAR).
         let base = if self.sampled {
-            self.srtt_ns + (4.0 * self.rttvar_ns).max(1000.0)
+            self.srtt_ns + (4.0 * self.rttvar_ns).max(self.granularity_ns)
         } else {
-            1e9
+            self.first_ns
         };
         let floor = base.max(self.min_ns as f64);
         let grown = floor * self.backoff.powi(retries.min(64) as i32);

@@ -8,10 +8,14 @@
 //! and taken out of the round trip, or the window would feed on itself.
 
 use super::params::Params;
-use super::rtt::WindowedMin;
+use super::rtt::{WindowedMin, slow_window};
 use crate::Nanos;
 
 const ROUNDS: usize = 4;
+/// Window of the round trip without waits, ns.
+const BASE_NS: Nanos = 10_000_000_000;
+/// How long what waits at the Producer may last, ns.
+const SOON_NS: f64 = 2e9;
 
 #[derive(Debug)]
 pub(crate) struct Window {
@@ -25,7 +29,7 @@ pub(crate) struct Window {
 impl Window {
     pub(crate) const fn new() -> Self {
         Self {
-            base_rtt: WindowedMin::new(10_000_000_000),
+            base_rtt: WindowedMin::new(BASE_NS),
             rates: [0.0; ROUNDS],
             at: 0,
             round_start: None,
@@ -33,8 +37,12 @@ impl Window {
         }
     }
 
-    /// A round trip without the waits at nodes, ns.
-    pub(crate) fn on_rtt(&mut self, now: Nanos, rtt_ns: Nanos) {
+    /// A round trip without the waits at nodes, ns, of a segment.
+    pub(crate) fn on_rtt(&mut self, now: Nanos, rtt_ns: Nanos, p: &Params) {
+        if self.rate() > 0.0 {
+            let segment_ns = f64::from(p.segment_bytes) / self.rate();
+            self.base_rtt.set_window(slow_window(BASE_NS, segment_ns));
+        }
         self.base_rtt.push(now, rtt_ns);
     }
 
@@ -56,10 +64,27 @@ impl Window {
         (self.round_start, self.round_bytes) = (Some(now), 0);
     }
 
+    /// What the path delivers, byte/ns; 0 before anything has come.
+    pub(crate) fn rate(&self) -> f64 {
+        match self.measured_rate() {
+            // The first round is not over: as much in one round trip at least.
+            0.0 => self.round_bytes as f64 / self.base_rtt.get().unwrap_or(u64::MAX) as f64,
+            rate => rate,
+        }
+    }
+
+    fn measured_rate(&self) -> f64 {
+        self.rates.iter().copied().fold(0.0, f64::max)
+    }
+
     /// Bytes of Interests to keep out.
     pub(crate) fn bytes(&self, p: &Params) -> u64 {
-        let rate = self.rates.iter().copied().fold(0.0, f64::max);
         let base = self.base_rtt.get().unwrap_or(0) as f64;
-        (p.window_gain * rate * base) as u64 + p.min_window_bytes
+        // What always waits at the Producer, ready for more rate: on a slow path
+        // not more than it soon delivers.
+        let first = u64::from(p.segment_bytes) * u64::from(p.initial_cwnd_segments);
+        let soon = (SOON_NS * self.rate()) as u64;
+        let waiting = soon.max(first).min(p.min_window_bytes);
+        (p.window_gain * self.measured_rate() * base) as u64 + waiting
     }
 }

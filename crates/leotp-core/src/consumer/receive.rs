@@ -4,9 +4,14 @@
 use super::{Consumer, FlowError, Pending};
 use crate::Nanos;
 use crate::meta::{META_LEN, Meta};
-use crate::wire::{DataHeader, MAX_QUEUED_US, META_BASE, Packet, Range};
+use crate::wire::{
+    DATA_HEADER_MAX, DataHeader, INTEREST_LEN, MAX_QUEUED_US, META_BASE, Packet, Range,
+};
 use crate::{Path, RangeSet};
 
+/// Packets, of this flow or others, that may be before an answer at one time and not at
+/// another.
+const OTHERS_AHEAD: f64 = 4.0;
 /// Delivered bytes are hashed when there are so many.
 const HASH_BYTES: usize = 64 << 10;
 
@@ -50,7 +55,7 @@ impl Consumer {
             Some(p) => {
                 self.stats.data_packets += 1;
                 if meta {
-                    self.on_meta(h, p)
+                    self.on_meta(now, h, p)
                 } else {
                     self.on_bytes(now, h, p)
                 }
@@ -81,7 +86,7 @@ impl Consumer {
             .map(|(_, p)| p)
     }
 
-    fn on_meta(&mut self, h: &DataHeader, payload: &[u8]) {
+    fn on_meta(&mut self, now: Nanos, h: &DataHeader, payload: &[u8]) {
         let Some(to) = self
             .meta_bytes
             .get_mut((h.range.start - META_BASE) as usize..)
@@ -98,7 +103,15 @@ impl Consumer {
                 end: META_BASE + META_LEN,
             })
         {
-            self.pending.remove(&META_BASE);
+            if let Some(p) = self.pending.remove(&META_BASE)
+                && !h.rtx
+            {
+                let small = INTEREST_LEN as u64 + DATA_HEADER_MAX as u64 + META_LEN;
+                let full = self.params.interest_bytes() + DATA_HEADER_MAX as u64;
+                let times = (full as f64 / small as f64).max(1.0);
+                self.rto
+                    .on_small_packets(now.saturating_sub(p.first), times);
+            }
             match Meta::decode(&self.meta_bytes) {
                 Some(m) => {
                     self.meta = Some(m);
@@ -213,6 +226,11 @@ impl Consumer {
         self.stats.duplicate_bytes += h.range.len() - fresh;
         self.window.on_bytes(now, fresh, self.rto.srtt_ns());
         self.settle(now, h);
+        let rate = self.window.rate();
+        if rate > 0.0 {
+            let some = OTHERS_AHEAD * f64::from(self.params.segment_bytes);
+            self.rto.set_granularity(some / rate);
+        }
         self.check_digest();
     }
 
@@ -267,7 +285,7 @@ impl Consumer {
                     if let Some(t) = h.timing.filter(|t| t.queued_us < MAX_QUEUED_US) {
                         let waited = u64::from(t.queued_us) * 1000;
                         self.window
-                            .on_rtt(now, rtt.saturating_sub(waited).max(1000));
+                            .on_rtt(now, rtt.saturating_sub(waited).max(1000), &self.params);
                     }
                 }
             }

@@ -92,6 +92,10 @@ impl Consumer {
         let mut dead = None;
         let mut again = Vec::new();
         let ending = self.fin.is_some();
+        // Nothing has come yet: on a slow path one packet takes longer than the first
+        // timeout, and the others wait behind it. Only the first is asked for again.
+        let waits = self.rto.srtt_ns().is_none() && self.stats.new_bytes + self.stats.vphs == 0;
+        let first = self.pending.keys().next().copied().unwrap_or(META_BASE);
         let next = self.again_at(now, 0).map_or(now, |a| a.0);
         for (&start, p) in &mut self.pending {
             if let Some((at, round)) = p.again {
@@ -103,7 +107,9 @@ impl Consumer {
                 }
                 continue;
             }
-            if now.saturating_sub(p.sent) < self.rto.timeout_ns(p.tries) {
+            if now.saturating_sub(p.sent) < self.rto.timeout_ns(p.tries)
+                || waits && start != first && start < META_BASE
+            {
                 continue;
             }
             p.tries += 1;

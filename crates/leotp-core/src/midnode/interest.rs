@@ -72,7 +72,7 @@ impl Midnode {
         leg.hop_limit = p.hop_limit;
         if self.params.hop_by_hop && !i.bare {
             leg.owd = Some((p.now.wrapping_sub(i.timestamp) as i64, i.tag));
-            leg.bucket.set_rate(p.now, i.rate_bps);
+            leg.bucket.set_asked_rate(p.now, i.rate_bps);
             leg.down_rate = i.rate_bps;
             (leg.timing.sparse, leg.timing.rate_bps) = (i.sparse, i.rate_bps);
         }

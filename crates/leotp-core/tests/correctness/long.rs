@@ -26,8 +26,7 @@ fn ranges_cross_four_gib() {
     assert!(c.sink().got > (1 << 32) + 1_000_000, "{}", c.sink().got);
 }
 
-/// Both ends of what the rate field can say. On links of 10 kbit/s, where a packet takes longer than the first timeout,
-/// much is asked for twice: it is slow there, but it goes on.
+/// Both ends of what the rate field can say.
 #[test]
 fn ten_kilobit_and_a_hundred_gigabit() {
     for p in [Params::default(), Params::beyond()] {
@@ -42,7 +41,7 @@ fn ten_kilobit_and_a_hundred_gigabit() {
         let mut c = Chain::new(7, &fast, &p, |_| true, Pattern::endless(FLOW));
         let gbps = c.goodput_mbps(S + 20 * MS, S + 30 * MS) / 1000.0;
         println!("{kbps:.2} of 9.7 kbit/s, {gbps:.1} of 99 Gbit/s");
-        assert!(kbps > 1.0 && gbps > 90.0);
+        assert!(kbps > 9.0 && gbps > 90.0);
     }
 }
 
