@@ -77,8 +77,8 @@ pub struct Control {
     heard: u64,
     /// The peer's epoch, once it has proven that it is there.
     peer_epoch: Option<u64>,
-    /// A greeting is to be answered, to this epoch.
-    answer_to: Option<u64>,
+    /// A greeting is to be sent in answer.
+    answers: bool,
     greet: Option<Greet>,
     next: u64,
     waiting: BTreeMap<u64, Waiting>,
@@ -111,7 +111,7 @@ impl Control {
             challenge: 0,
             heard: 0,
             peer_epoch: None,
-            answer_to: None,
+            answers: false,
             greet: Some(Greet {
                 next: 0,
                 pause: REPEAT_NS,
@@ -172,13 +172,15 @@ impl Control {
         d.seal(&self.key)
     }
 
-    fn greeting(&self, to: u64) -> Vec<u8> {
+    /// A greeting, with the epoch under which the peer is known here.
+    fn greeting(&self) -> Vec<u8> {
         let greeting = Greeting {
             called: self.peer,
             challenge: self.challenge,
             answer: self.heard,
         };
-        self.seal(to, 0, Content::Greeting(greeting))
+        let known = self.peer_epoch.unwrap_or(0);
+        self.seal(known, 0, Content::Greeting(greeting))
     }
 
     /// A datagram has come from the peer's address; `own` says whether an address is this
@@ -196,14 +198,14 @@ impl Control {
         }
         if let Content::Greeting(g) = d.content {
             return if own(g.called) {
-                self.greeted(d.from, g)
+                self.greeted(&d, g)
             } else {
                 None
             };
         }
         if d.to != self.epoch || self.peer_epoch != Some(d.from) {
             // Recorded long ago, or one of the two has started anew: let it prove that it is there.
-            self.answer_to = Some(d.from);
+            self.answers = true;
             return None;
         }
         match d.content {
@@ -218,21 +220,19 @@ impl Control {
         }
     }
 
-    fn greeted(&mut self, from: u64, g: Greeting) -> Option<Event> {
+    fn greeted(&mut self, d: &Datagram, g: Greeting) -> Option<Event> {
         self.heard = g.challenge;
-        if g.answer != self.challenge {
-            self.answer_to = Some(from);
-            return None;
-        }
-        if self.peer_epoch == Some(from) {
+        let proven = g.answer == self.challenge;
+        if !proven || self.peer_epoch == Some(d.from) {
+            // Both know each other, or one has yet to hear its challenge again.
+            self.answers |= !proven || d.to != self.epoch;
             return None;
         }
         // What has been answered once proves nothing a second time.
         self.challenge = self.draw();
-        self.answer_to = Some(from);
+        self.answers = true;
         self.greet = None;
-        let before = self.peer_epoch.replace(from)?;
-        debug_assert_ne!(before, from);
+        self.peer_epoch.replace(d.from)?;
         // What was said to the peer that was is about connections that are gone.
         self.waiting.clear();
         self.due.clear();
@@ -258,8 +258,8 @@ impl Control {
 
     /// The next datagram to send now.
     pub fn poll_transmit(&mut self, now: Nanos) -> Option<Vec<u8>> {
-        if let Some(to) = self.answer_to.take() {
-            return Some(self.greeting(to));
+        if std::mem::take(&mut self.answers) {
+            return Some(self.greeting());
         }
         let Some(to) = self.peer_epoch else {
             return self.poll_greeting(now);
@@ -286,7 +286,7 @@ impl Control {
         if self.waiting.is_empty() {
             self.greet = None;
         }
-        Some(self.greeting(0))
+        Some(self.greeting())
     }
 
     /// When to come back.

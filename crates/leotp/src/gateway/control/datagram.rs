@@ -6,7 +6,7 @@
 //! | 4 | 1 | kind |
 //! | 5 | 3 | 0 |
 //! | 8 | 8 | epoch of the sender |
-//! | 16 | 8 | epoch of the receiver, 0: not known |
+//! | 16 | 8 | epoch of the receiver as the sender knows it, 0: it does not |
 //! | 24 | 8 | number |
 //! | 32 | | body, by kind |
 //! | end | 16 | first bytes of a keyed BLAKE3 hash of all before |

@@ -65,6 +65,26 @@ fn a_message_comes_after_a_greeting_and_is_confirmed() {
     assert_eq!((at_a, passed.len()), (vec![Event::Said(Message::Alive)], 2));
 }
 
+/// Found by fuzzing: B knows A, A not B, but A has heard what B wants to hear.
+#[test]
+fn who_knows_the_other_still_answers() {
+    let (mut a, mut b, mut c) = (control(1, 2, 0), control(2, 1, 0), control(3, 2, 0));
+    let first = said(&mut b, 0);
+    said(&mut a, 0);
+    hear(&mut a, 1, &first);
+    let answer = said(&mut a, 0);
+    hear(&mut b, 2, &answer);
+    // B knows A now. Its answer is lost.
+    said(&mut b, 0);
+    // Somebody shows B what a third one has said to it, as from A.
+    let greeting = said(&mut c, 0);
+    hear(&mut b, 2, &greeting);
+    let confused = said(&mut b, 0);
+    assert_eq!(hear(&mut a, 1, &confused), []);
+    assert!(a.say(0, open(1)));
+    assert_eq!(talk(0, &mut a, &mut b).1, [Event::Said(open(1))]);
+}
+
 #[test]
 fn own_words_sent_back_are_nothing() {
     let mut a = control(1, 2, 0);
