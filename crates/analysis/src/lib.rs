@@ -4,6 +4,21 @@
 //! they see: when who hears whom ([`ContactPlan`]), where there is coverage and whether flows have a path
 //! ([`Coverage`]), delays and paths between pairs of nodes over time ([`Series`], over [`Paths`]), and files for other
 //! tools ([`exports`]). Nothing here touches the host.
+//!
+//! ```
+//! use constel_analysis::{ContactPlan, Interval};
+//! use constel_plan::Lab;
+//! use constel_scenario::{DiskFiles, parse, resolve};
+//!
+//! let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/iridium.yaml");
+//! let text = std::fs::read_to_string(path).unwrap();
+//! let lab = Lab::new(resolve(&parse(path, &text)?, &DiskFiles::beside(path))?)?;
+//! let minute = Interval::new(&lab, "0 s".parse().unwrap(), "60 s".parse().unwrap(), None).unwrap();
+//! let contacts = ContactPlan::new(&lab, minute, 1);
+//! assert_eq!(contacts.rows(&lab).count(), contacts.contacts.len());
+//! assert!(contacts.contacts.iter().all(|contact| contact.from_ns < contact.to_ns));
+//! # Ok::<(), constel_scenario::Diagnostics>(())
+//! ```
 // Not `forbid`: `paths::lanes` asks for vector instructions that only some processors have.
 #![deny(unsafe_code)]
 

@@ -6,6 +6,21 @@
 //!   into a [`draft::Draft`] that prints as a Constel scenario and says what could not be carried over.
 //!
 //! Pure: texts in, texts out; no files, no clock. Readers never panic, whatever they are given.
+//!
+//! ```
+//! use constel_exchange::csv;
+//!
+//! let text = "t_utc,sat_id,x_m,y_m,z_m,frame\n\
+//!             2026-11-22T00:00:00Z,one,7000000,0,0,itrf\n\
+//!             2026-11-22T00:00:10Z,one,7000000,75000,0,itrf\n";
+//! let objects = csv::parse(text)?;
+//! assert_eq!(objects.len(), 1);
+//! assert_eq!(csv::parse(&csv::write(&objects))?.len(), 1);
+//!
+//! let errors = csv::parse("t_utc,where\n").unwrap_err();
+//! assert!(errors.to_string().contains("the first line"), "every error says its line");
+//! # Ok::<(), constel_exchange::ReadErrors>(())
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod celestial;

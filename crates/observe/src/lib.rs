@@ -7,6 +7,17 @@
 //!
 //! This crate reads no clock and starts no process: times come in as arguments. What happened while a run went on is
 //! in its event log, which `constel-lab` keeps and whose events `constel-api` defines.
+//!
+//! ```
+//! use constel_observe::verdict::{Bounds, Fidelity};
+//!
+//! let mut seen = Fidelity { frames_released: 1_000_000, lateness_p99_ns: 40_000, ..Fidelity::default() };
+//! assert!(seen.judge(Bounds::default()).trustworthy);
+//! seen.unintended_drops.push(("pool".into(), 3));
+//! let verdict = seen.judge(Bounds::default());
+//! assert!(!verdict.trustworthy);
+//! assert_eq!(verdict.reasons.len(), 1);
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod flows;

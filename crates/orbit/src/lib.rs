@@ -16,6 +16,31 @@
 //! - [`circular`], [`walker`]: designed constellations. [`tle`], [`omm`]: real ones.
 //! - [`propagator`]: one [`Satellite`] for both, alone and in batches.
 //! - [`shells`]: sorting a real set into shells, planes and slots.
+//!
+//! ```
+//! use constel_orbit::{Walker, WalkerKind, WalkerSpec, light_time_ns, line_of_sight};
+//!
+//! // Iridium as designed: 66 satellites in 6 planes, half a turn apart.
+//! let epoch = "2026-11-22T00:00:00Z".parse()?;
+//! let walker = Walker::new(WalkerSpec {
+//!     kind: WalkerKind::Star,
+//!     inclination: "86.4 deg".parse()?,
+//!     satellites: 66,
+//!     planes: 6,
+//!     phasing: 2,
+//!     altitude: "780 km".parse()?,
+//!     raan0: "0 deg".parse()?,
+//!     plane_spacing: None,
+//!     epoch,
+//! })
+//! .unwrap();
+//! let [one, next] = [0, 1].map(|slot| walker.orbit(0, slot).unwrap().position_teme_m(epoch));
+//! assert!(line_of_sight(one, next, 80_000.0), "neighbours in a plane see each other");
+//! let range_m = (one - next).length();
+//! assert!((range_m / 1e3 - 4_033.0).abs() < 1.0, "{range_m}");
+//! assert_eq!(light_time_ns(299_792.458), 1_000_000);
+//! # Ok::<(), constel_units::UnitError>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

@@ -2,6 +2,18 @@
 //!
 //! [`Lab::new`] reads the element files the scenario names, sorts real satellites into planes, and lays out
 //! nodes and ports; [`Document::at`] is what `constel plan` prints. Nothing here touches the host.
+//!
+//! ```
+//! use constel_plan::{Document, Lab};
+//! use constel_scenario::{DiskFiles, parse, resolve};
+//!
+//! let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/iridium.yaml");
+//! let text = std::fs::read_to_string(path).unwrap();
+//! let lab = Lab::new(resolve(&parse(path, &text)?, &DiskFiles::beside(path))?)?;
+//! let document = Document::at(&lab, "30 s".parse().unwrap()).unwrap();
+//! assert!(document.edges.iter().all(|edge| edge.delay_ns > 0));
+//! # Ok::<(), constel_scenario::Diagnostics>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod addresses;

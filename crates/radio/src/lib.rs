@@ -6,6 +6,16 @@
 //!
 //! - [`rain`]: ITU-R P.838-3 and P.618-13. [`gas`]: P.676-12. [`budget`]: carrier to noise. [`modcod`]: what that
 //!   carries. [`carrier`]: all of it together.
+//!
+//! ```
+//! use constel_radio::{free_space_loss_db, specific};
+//!
+//! // 550 km straight up at 12 GHz, and a kilometre of heavy rain on the way.
+//! let loss_db = free_space_loss_db(550e3, 12e9);
+//! assert!((loss_db - 168.8).abs() < 0.1, "{loss_db}");
+//! let rain_db = specific(12.0, std::f64::consts::FRAC_PI_2, 0.0).db_per_km(50.0);
+//! assert!(rain_db > 1.0 && rain_db < 3.0, "{rain_db}");
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod budget;

@@ -7,6 +7,17 @@
 //! and a number finer than the quantity can hold is an error, not a rounding.
 //!
 //! Printing and parsing round-trip: `text.parse::<Q>()?.to_string().parse::<Q>()? == q`.
+//!
+//! ```
+//! use constel_units::{DataRate, TimeSpan};
+//!
+//! let rate: DataRate = "0.1 Gbit/s".parse()?;
+//! assert_eq!(rate.bps(), 100_000_000);
+//! assert_eq!("12 ms".parse::<TimeSpan>()?.ns(), 12_000_000);
+//! let error = "12".parse::<TimeSpan>().unwrap_err();
+//! assert!(error.to_string().contains("unit"), "{error}");
+//! # Ok::<(), constel_units::UnitError>(())
+//! ```
 
 #![forbid(unsafe_code)]
 
