@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::netlink::BatchError;
+use crate::netlink::failures::BatchError;
 
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;

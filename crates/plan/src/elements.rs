@@ -9,7 +9,7 @@ use constel_topology::{Neighbours, Satellite};
 use constel_units::{TimeSpan, Utc};
 use serde::Serialize;
 
-use crate::lab::{Flown, wrap_of};
+use crate::flown::{Flown, wrap_of};
 use crate::sky;
 
 /// Elements farther than this from lab time zero are not believed: SGP4 is good for a couple of weeks.

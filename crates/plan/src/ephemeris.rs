@@ -6,7 +6,7 @@ use constel_scenario::{Diagnostics, Scenario, TextFile};
 use constel_topology::{Neighbours, Satellite, Wrap};
 
 use crate::elements::DataAge;
-use crate::lab::Flown;
+use crate::flown::Flown;
 use crate::sky::Orbits;
 
 /// Reads a file of positions. What begins as an OEM must, with its version, is one; all else is CSV.

@@ -3,9 +3,9 @@
 use crate::class::{CABLE, EdgeClass, GSL, ISL};
 use crate::geometry::slope_ns_per_s;
 use crate::layout::{IslLink, Layout};
-use crate::network::NetworkEdge;
 use crate::node::NodeId;
 use crate::snapshot::Edge;
+use crate::spec::NetworkEdge;
 use crate::spec::{Cable, LinkClass};
 use constel_link::{Delay, Impairment, Loss, PortId, QueueLimit};
 use constel_orbit::{DVec3, light_time_ns};

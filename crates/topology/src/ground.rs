@@ -1,9 +1,9 @@
 //! Whether a station can use a satellite: the tests, in the order in which they are blamed.
 
+use crate::down::Down;
 use crate::ground_link::{Path, closes};
 use crate::layout::Layout;
 use crate::node::NodeId;
-use crate::why::Down;
 use constel_orbit::{DVec3, Geodetic, Site};
 
 /// Distance of geostationary satellites from the Earth's centre, metres (ITU-R S.1503).

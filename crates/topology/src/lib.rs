@@ -13,6 +13,7 @@ mod beams;
 mod check;
 mod check_parts;
 mod class;
+mod down;
 mod edges;
 mod error;
 mod failures;
@@ -40,12 +41,12 @@ pub use class::{
     STATION, Span, Transit,
 };
 pub use constel_radio as radio;
+pub use down::Down;
 pub use error::SpecError;
 pub use failures::{Broken, key as seeded_key};
 pub use geometry::{geocentric_latitude_deg, slope_ns_per_s};
-pub use ground_link::{Radio, Rain, Recorded, Recording, Signals};
+pub use ground_link::Signals;
 pub use layout::{CableLink, IslLink, Layout};
-pub use network::{Law, Moment, Network, NetworkEdge};
 pub use node::{LaserSlot, MAX_CABLES, Node, NodeId, Port, Seat};
 pub use pairing::IslKind;
 pub use policy::{
@@ -56,8 +57,9 @@ pub use sky::{NoPosition, OrbitSky, Sky};
 pub use snapshot::{Delta, Edge, Handover, Snapshot, diff};
 pub use spec::{
     Cable, Constellation, CrossShell, ElevationStep, Failure, FailureTarget, FailureTime,
-    GroundService, GslPolicy, GslSpec, Host, IslPattern, LaserPairing, Lasers, LinkClass,
-    Neighbours, Obstacle, PlusGrid, Satellite, Spec, Station, Waypoint, Wrap,
+    GroundService, GslPolicy, GslSpec, Host, IslPattern, LaserPairing, Lasers, Law, LinkClass,
+    Moment, Neighbours, Network, NetworkEdge, Obstacle, PlusGrid, Radio, Rain, Recorded, Recording,
+    Satellite, Spec, Station, Waypoint, Wrap,
 };
 pub use stepper::Stepper;
-pub use why::{Down, Why, why};
+pub use why::{Why, why};

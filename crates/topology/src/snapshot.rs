@@ -1,11 +1,11 @@
 //! The topology at an instant, and the difference between two.
 
 use crate::class::EdgeClass;
+use crate::down::Down;
 use crate::failures::Broken;
 use crate::layout::Layout;
 use crate::node::NodeId;
 use crate::sky::NoPosition;
-use crate::why::Down;
 use constel_link::{EdgeChange, Impairment, PortId};
 use constel_orbit::DVec3;
 use std::cmp::Ordering;

@@ -2,15 +2,18 @@
 
 mod failures;
 mod lasers;
+mod network;
+mod radio;
 
 use crate::class::{NodeClass, SATELLITE};
-use crate::ground_link::{Radio, Rain, Recording};
-use crate::network::Network;
 use std::collections::BTreeSet;
 use std::num::{NonZeroU32, NonZeroU64};
 
 pub use failures::{Failure, FailureTarget, FailureTime};
 pub use lasers::{CrossShell, IslPattern, LaserPairing, Lasers, Neighbours, PlusGrid, Wrap};
+pub use network::{Law, Moment, Network, NetworkEdge};
+pub(crate) use radio::rain_at;
+pub use radio::{Radio, Rain, Recorded, Recording};
 
 /// The whole of what decides the edges, apart from where satellites are (that is [`Sky`](crate::Sky)).
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -1,6 +1,7 @@
 //! Steps through time: positions, decisions, edges. Reuses its buffers and remembers only what decisions need.
 
 use crate::beams::{Beams, BentPipe, Found, Rules};
+use crate::down::Down;
 use crate::edges::{Drafts, GroundEdges, Scene};
 use crate::failures::{self, Broken, Failures};
 use crate::ground::{Flight, Watcher, remaining_s};
@@ -12,7 +13,7 @@ use crate::policy::{Policy, built_in};
 use crate::sky::{NoPosition, Sky};
 use crate::snapshot::{Edge, Snapshot};
 use crate::visible::{CapIndex, Window};
-use crate::why::{Down, Moment, isl_state, sin_sq_cutoff};
+use crate::why::{Moment, isl_state, sin_sq_cutoff};
 use constel_orbit::DVec3;
 use std::num::NonZeroU32;
 use std::sync::Arc;

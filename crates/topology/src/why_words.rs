@@ -1,8 +1,9 @@
 //! Why a link is up or down, in words.
 
+use crate::down::Down;
 use crate::layout::Layout;
 use crate::node::NodeId;
-use crate::why::{Down, Why};
+use crate::why::Why;
 use constel_radio::Signal;
 use std::fmt;
 

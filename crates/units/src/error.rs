@@ -2,6 +2,23 @@
 
 use thiserror::Error;
 
+/// Every format [`crate::parse_format`] knows.
+pub const FORMATS: [&str; 13] = [
+    "length",
+    "angle",
+    "timespan",
+    "datarate",
+    "datasize",
+    "ratio",
+    "frequency",
+    "power",
+    "decibels",
+    "g-over-t",
+    "temperature",
+    "rainrate",
+    "utc",
+];
+
 /// Why a text is not a quantity. Messages name the quantity, the offending text and what is
 /// allowed, so that they can be shown to the user as they are.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -79,7 +96,7 @@ pub enum UnitError {
         example: &'static str,
     },
     /// [`crate::parse_format`] was asked for a format that does not exist.
-    #[error("unknown format {format:?}; known: {}", crate::FORMATS.join(", "))]
+    #[error("unknown format {format:?}; known: {}", FORMATS.join(", "))]
     UnknownFormat {
         /// The format as given.
         format: String,

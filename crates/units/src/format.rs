@@ -8,23 +8,6 @@ use crate::{
     Temperature, TimeSpan, Utc, data, radio, scalar, time, utc,
 };
 
-/// Every format [`parse_format`] knows.
-pub const FORMATS: [&str; 13] = [
-    "length",
-    "angle",
-    "timespan",
-    "datarate",
-    "datasize",
-    "ratio",
-    "frequency",
-    "power",
-    "decibels",
-    "g-over-t",
-    "temperature",
-    "rainrate",
-    "utc",
-];
-
 pub(crate) const QUANTITIES: &[&Quantity] = &[
     &scalar::LENGTH,
     &scalar::ANGLE,

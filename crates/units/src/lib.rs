@@ -25,6 +25,7 @@ mod data;
 mod decimal;
 mod error;
 mod format;
+mod parse;
 mod quantity;
 mod radio;
 mod scalar;
@@ -33,8 +34,8 @@ mod time;
 mod utc;
 
 pub use data::{DataRate, DataSize};
-pub use error::UnitError;
-pub use format::{FORMATS, format_example, parse_format};
+pub use error::{FORMATS, UnitError};
+pub use format::{format_example, parse_format};
 pub use radio::{Decibels, FigureOfMerit, Frequency, Power, RainRate, Temperature};
 pub use scalar::{Angle, Length, Ratio};
 pub use time::TimeSpan;

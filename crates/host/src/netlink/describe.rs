@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::socket::{attributes, text};
+use super::wire::{attributes, text};
 
 /// Describes a request from its message bytes (with netlink header).
 pub(super) fn describe(msg: &[u8]) -> String {
@@ -65,7 +65,7 @@ fn u32_at(body: &[u8], at: usize) -> u32 {
 }
 
 fn ip(value: Option<&[u8]>) -> Option<IpAddr> {
-    super::dump::ip(value?)
+    super::parse::ip(value?)
 }
 
 fn link(verb: &str, body: &[u8]) -> String {

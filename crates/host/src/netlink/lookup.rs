@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use netlink_packet_core::NLM_F_REQUEST;
 
 use super::batch::NLMSG_HDRLEN;
-use super::dump::{InstalledRoute, route};
+use super::parse::{InstalledRoute, route};
 use super::socket::{NLMSG_ERROR, Socket};
 use crate::error::{Context, Error, Result};
 

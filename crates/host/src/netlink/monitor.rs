@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use netlink_sys::{Socket as Raw, SocketAddr, protocols::NETLINK_ROUTE};
 
-use super::dump::{self, Address, InstalledRoute, LinkInfo, Neighbour};
+use super::parse::{self, Address, InstalledRoute, LinkInfo, Neighbour};
 use super::socket::{force_buffer, set_receive_timeout, walk};
 use crate::error::{Context, Error, Result};
 use crate::netns::NetNs;
@@ -118,11 +118,11 @@ impl ChangeMonitor {
         walk(&buf, &mut |msg| {
             let p = msg.payload;
             let what = match msg.kind {
-                libc::RTM_NEWLINK | libc::RTM_DELLINK => dump::link(p).map(ChangeKind::Link),
-                libc::RTM_NEWADDR | libc::RTM_DELADDR => dump::address(p).map(ChangeKind::Address),
-                libc::RTM_NEWROUTE | libc::RTM_DELROUTE => dump::route(p).map(ChangeKind::Route),
+                libc::RTM_NEWLINK | libc::RTM_DELLINK => parse::link(p).map(ChangeKind::Link),
+                libc::RTM_NEWADDR | libc::RTM_DELADDR => parse::address(p).map(ChangeKind::Address),
+                libc::RTM_NEWROUTE | libc::RTM_DELROUTE => parse::route(p).map(ChangeKind::Route),
                 libc::RTM_NEWNEIGH | libc::RTM_DELNEIGH => {
-                    dump::neighbour(p).map(ChangeKind::Neighbour)
+                    parse::neighbour(p).map(ChangeKind::Neighbour)
                 }
                 _ => None,
             };

@@ -7,8 +7,10 @@ use std::time::Duration;
 use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST};
 use netlink_sys::{Socket as Raw, SocketAddr, protocols::NETLINK_ROUTE};
 
-use super::batch::{Batch, BatchError, NLMSG_HDRLEN, RequestError};
+use super::batch::{Batch, NLMSG_HDRLEN};
 use super::describe::describe;
+use super::failures::{BatchError, RequestError};
+use super::wire::{attributes, text};
 use crate::error::{Context, Error, Result};
 use crate::netns::NetNs;
 
@@ -317,26 +319,6 @@ pub(super) fn walk(
         rest = rest.get(len.next_multiple_of(4)..).unwrap_or_default();
     }
     Ok(())
-}
-
-/// Walks attributes (type without its flag bits, value); stops at malformed ones.
-///
-/// Dumps are read by hand instead of through typed messages: newer kernels add and lengthen
-/// attributes, and one that we do not even want must not make a whole dump unreadable.
-pub(super) fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    std::iter::from_fn(move || {
-        let h = rest.first_chunk::<4>()?;
-        let len = u16::from_ne_bytes([h[0], h[1]]) as usize;
-        let kind = u16::from_ne_bytes([h[2], h[3]]) & 0x3fff;
-        let value = rest.get(4..len)?;
-        rest = rest.get(len.next_multiple_of(4)..).unwrap_or_default();
-        Some((kind, value))
-    })
-}
-
-/// A NUL-terminated string attribute.
-pub(super) fn text(value: &[u8]) -> String {
-    String::from_utf8_lossy(value.split(|&b| b == 0).next().unwrap_or_default()).into_owned()
 }
 
 fn protocol(detail: &str) -> Error {

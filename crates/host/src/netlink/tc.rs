@@ -3,7 +3,8 @@
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 
 use super::batch::Batch;
-use super::socket::{Socket, attributes, text};
+use super::socket::Socket;
+use super::wire::{attributes, text};
 use crate::error::Result;
 
 /// Of the kernel's `rtnetlink.h` and `gen_stats.h`.

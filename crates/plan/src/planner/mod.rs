@@ -5,6 +5,7 @@
 //! is thrown away leaves no trace.
 
 mod link_state;
+mod moment;
 mod pairs;
 mod parting;
 mod routes;
@@ -20,9 +21,10 @@ use crate::blueprint::Blueprint;
 use crate::failed::FailedEdges;
 use crate::step_plan::{Adjacency, NodeChanges, StepPlan};
 
+use moment::Moment;
 pub use pairs::{PairSeen, PathSeen, PathsNews};
 use parting::part;
-use routes::{Moment, RoutePlanner};
+use routes::RoutePlanner;
 pub use routes::{PlannedRoutes, destinations};
 
 /// Everything that changes with time, as planned so far.

@@ -5,7 +5,7 @@ use constel_routing::disjoint::delay_ns;
 use constel_routing::graph::PathHop;
 use constel_routing::{Graph, PathChange, PathPair, PathRoutes};
 
-use super::routes::Moment;
+use super::moment::Moment;
 use crate::blueprint::Blueprint;
 
 /// The paths of all pairs: by pair, in order of delay.

@@ -10,6 +10,7 @@ use constel_topology::{Layout, NodeId, Snapshot};
 use constel_units::TimeSpan;
 
 use super::link_state::LinkState;
+use super::moment::Moment;
 use super::pairs::{Pairs, PlannedPaths};
 use crate::blueprint::Blueprint;
 use crate::failed::FailedEdges;
@@ -37,15 +38,6 @@ pub fn destinations(layout: &Layout, asked: &ComputedRouting) -> Vec<NodeId> {
     let wanted = layout.nodes().iter();
     let wanted = wanted.filter(|node| all || node.class.endpoint);
     wanted.map(|node| node.id).collect()
-}
-
-/// What routes are wanted for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Moment {
-    /// For a step as a whole, from its time on.
-    Step,
-    /// For what is left of a step after something changed at this lab time, nanoseconds.
-    Within(u64),
 }
 
 /// Changes of links failed by hand, where everybody knows of them at once; changes of what nodes have heard elsewhere.

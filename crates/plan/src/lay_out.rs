@@ -1,0 +1,407 @@
+//! From a scenario to a lab: orbits, nodes, ports, and what is checked of them.
+
+use std::collections::BTreeSet;
+use std::num::{NonZeroU32, NonZeroU64};
+use std::sync::Arc;
+
+use constel_link::Effects;
+use constel_orbit::{Walker, WalkerKind, WalkerSpec};
+use constel_scenario::model::{self, Orbits, WalkerPattern};
+use constel_scenario::{Diagnostics, Scenario};
+use constel_topology::{
+    Cable, Constellation, CrossShell, Failure, FailureTarget, FailureTime, GroundService,
+    GslPolicy, GslSpec, HOST, Host, IslPattern, LaserPairing, Lasers, Layout, LinkClass,
+    Neighbours, PlusGrid, SATELLITE, Satellite, Sky, Spec,
+};
+
+use crate::addresses::check_addresses;
+use crate::daemons::{check_areas, check_template};
+use crate::elements;
+use crate::ephemeris;
+use crate::flown::{Flown, wrap_of};
+use crate::ground::{class, elevation_step, radio, station_spec};
+use crate::lab::{Lab, whole_file};
+use crate::sky::{self, LabSky};
+
+/// Stands for "as far as the line of sight reaches": topology's largest range, twice as far as the
+/// highest orbits of a scenario are apart.
+const LINE_OF_SIGHT_M: f64 = 1e9;
+
+impl Lab {
+    /// Lays a scenario out.
+    ///
+    /// # Errors
+    /// Everything wrong with element files (with their own file and line), orbits and node names.
+    pub fn new(scenario: Scenario) -> Result<Self, Diagnostics> {
+        let mut errors = Diagnostics::new();
+        let mut orbits = Vec::new();
+        let mut left_out = Vec::new();
+        let mut shells = Vec::new();
+        let mut ages = Vec::new();
+        let mut constellations = Vec::new();
+        let mut profiles = Vec::new();
+        for constellation in &scenario.constellations {
+            let flown = match &constellation.orbits {
+                Orbits::Walker(walker) => fly_walker(&scenario, constellation, walker, &mut errors),
+                Orbits::Tle(set) | Orbits::Omm(set) => elements::fly(
+                    &scenario,
+                    constellation,
+                    set,
+                    &mut elements::Findings {
+                        left_out: &mut left_out,
+                        shells: &mut shells,
+                        ages: &mut ages,
+                        errors: &mut errors,
+                    },
+                ),
+                Orbits::Ephemeris(file) => {
+                    ephemeris::fly(&scenario, constellation, file, &mut ages, &mut errors)
+                }
+            };
+            if let Some(flown) = flown {
+                orbits.push(flown.orbits);
+                constellations.push(constellation_spec(
+                    constellation,
+                    flown.satellites,
+                    flown.neighbours,
+                    &mut profiles,
+                ));
+            }
+        }
+        let mut errors = match errors.or(()) {
+            Ok(()) => Diagnostics::new(),
+            Err(errors) => return Err(errors),
+        };
+        let spec = Spec {
+            // Positive and at most 60 s: bounds of the scenario.
+            step_ns: scenario.step.ns().unsigned_abs(),
+            constellations,
+            stations: scenario.stations.iter().map(station_spec).collect(),
+            hosts: scenario.hosts.iter().map(host_spec).collect(),
+            cables: scenario
+                .cables
+                .iter()
+                .map(|cable| cable_spec(cable, &mut profiles))
+                .collect(),
+            networks: Vec::new(),
+            gsl: gsl_spec(&scenario),
+            seed: scenario.seed,
+            cross: scenario
+                .cross_shell
+                .iter()
+                .map(|c| cross_shell(&scenario, c, &mut profiles))
+                .collect(),
+            failures: scenario.failures.iter().map(failure).collect(),
+        };
+        let sky: Arc<dyn Sky> = Arc::new(LabSky::new(scenario.start, orbits));
+        let layout = match Layout::new(spec, sky.as_ref()) {
+            Ok(layout) => Arc::new(layout),
+            Err(found) => {
+                for error in found {
+                    errors.push(whole_file(&scenario, "layout", error.to_string()));
+                }
+                return Err(errors);
+            }
+        };
+        let names: BTreeSet<String> = layout.nodes().iter().map(|n| n.name.clone()).collect();
+        scenario.check_nodes(&names)?;
+        let lab = Self {
+            scenario: Arc::new(scenario),
+            layout,
+            sky,
+            profiles: Arc::new(profiles),
+            left_out: Arc::new(left_out),
+            shells: Arc::new(shells),
+            ages: Arc::new(ages),
+        };
+        check_areas(&lab)?;
+        check_addresses(&lab)?;
+        check_template(&lab)?;
+        Ok(lab)
+    }
+}
+
+fn fly_walker(
+    scenario: &Scenario,
+    constellation: &model::Constellation,
+    walker: &model::Walker,
+    errors: &mut Diagnostics,
+) -> Option<Flown> {
+    let spec = WalkerSpec {
+        kind: match walker.pattern {
+            WalkerPattern::Star => WalkerKind::Star,
+            WalkerPattern::Delta => WalkerKind::Delta,
+        },
+        inclination: walker.inclination,
+        satellites: walker.satellites,
+        planes: walker.planes,
+        phasing: walker.phasing,
+        altitude: walker.altitude,
+        raan0: walker.raan0,
+        plane_spacing: walker.plane_spacing,
+        epoch: scenario.start,
+    };
+    let pattern = match Walker::new(spec) {
+        Ok(pattern) => pattern,
+        Err(found) => {
+            // `resolve` has made the same checks with better positions; this is the second line.
+            for error in found {
+                errors.push(whole_file(
+                    scenario,
+                    "walker",
+                    format!("`{}`: {error}", constellation.name),
+                ));
+            }
+            return None;
+        }
+    };
+    let mut orbits = Vec::new();
+    let mut flown = Flown {
+        orbits: sky::Orbits::Computed(Vec::new()),
+        satellites: Vec::new(),
+        neighbours: Neighbours::Walker {
+            phasing: walker.phasing,
+            wrap: wrap_of(walker.pattern, &constellation.isl),
+            slots_ahead: match &constellation.isl {
+                model::Isl::PlusGrid(grid) => grid.slots_ahead,
+                model::Isl::None => 0,
+            },
+        },
+    };
+    for satellite in pattern.satellites() {
+        orbits.push(satellite.orbit.into());
+        let (Ok(plane), Ok(slot)) = (
+            u16::try_from(satellite.plane),
+            u16::try_from(satellite.slot),
+        ) else {
+            let message = format!(
+                "`{}` has more than 65,536 planes or slots",
+                constellation.name
+            );
+            errors.push(whole_file(scenario, "walker", message));
+            return None;
+        };
+        flown.satellites.push(Satellite {
+            name: walker.satellite_name(
+                constellation.name.as_str(),
+                satellite.plane,
+                satellite.slot,
+            ),
+            shell: 0,
+            plane,
+            slot,
+        });
+    }
+    flown.orbits = sky::Orbits::Computed(orbits);
+    Some(flown)
+}
+
+fn constellation_spec(
+    constellation: &model::Constellation,
+    satellites: Vec<Satellite>,
+    neighbours: Neighbours,
+    profiles: &mut Vec<Effects>,
+) -> Constellation {
+    let (isl, isl_class) = match &constellation.isl {
+        // The class of links that do not exist is never read.
+        model::Isl::None => (IslPattern::None, LinkClass::default()),
+        model::Isl::PlusGrid(grid) => (
+            IslPattern::PlusGrid(PlusGrid {
+                neighbours,
+                polar_cutoff_deg: grid.polar_cutoff.map_or(90.0, |angle| angle.deg()),
+                max_range_m: grid.max_range.map_or(LINE_OF_SIGHT_M, |range| range.m()),
+                clearance_m: grid.atmosphere.m(),
+            }),
+            class(&grid.link, profiles),
+        ),
+    };
+    let gsl = constellation.gsl.as_ref();
+    let lasers = match &constellation.isl {
+        model::Isl::None => Lasers::default(),
+        model::Isl::PlusGrid(grid) => lasers(grid),
+    };
+    Constellation {
+        name: constellation.name.to_string(),
+        class: &SATELLITE,
+        satellites,
+        isl,
+        isl_class,
+        // Without links to the ground, mask and class are never read.
+        min_elevation_deg: gsl.map_or(90.0, |gsl| gsl.min_elevation.deg()),
+        gsl_class: gsl.map_or_else(LinkClass::default, |gsl| class(&gsl.link, profiles)),
+        gsl_steps: gsl.map_or_else(Vec::new, |gsl| {
+            gsl.by_elevation.iter().map(elevation_step).collect()
+        }),
+        radio: gsl.and_then(|gsl| gsl.radio.as_ref()).map(radio),
+        bent_pipe: gsl.is_some_and(|gsl| gsl.bent_pipe),
+        ground: ground_service(constellation),
+        beams: gsl.and_then(|gsl| gsl.beams).and_then(NonZeroU32::new),
+        capacity_bps: gsl
+            .and_then(|gsl| gsl.capacity)
+            .and_then(|rate| NonZeroU64::new(rate.bps())),
+        gso_avoidance_deg: gsl.map_or(0.0, |gsl| gsl.gso_avoidance.deg()),
+        lasers,
+    }
+}
+
+fn lasers(grid: &model::PlusGrid) -> Lasers {
+    let name = |n: &model::Name| n.to_string();
+    Lasers {
+        pairing: match &grid.pairing {
+            model::Pairing::Grid => LaserPairing::Grid,
+            model::Pairing::Ring => LaserPairing::Ring,
+            model::Pairing::Nearest(most) => LaserPairing::Nearest(*most),
+            model::Pairing::List(pairs) => {
+                LaserPairing::List(pairs.iter().map(|(a, b)| (name(a), name(b))).collect())
+            }
+        },
+        max_slew_deg_per_s: grid.max_slew_per_second.map(|angle| angle.deg()),
+        acquisition_ns: grid.acquisition.ns().unsigned_abs(),
+    }
+}
+
+fn cross_shell(
+    scenario: &Scenario,
+    cross: &model::CrossShell,
+    profiles: &mut Vec<Effects>,
+) -> CrossShell {
+    /// Pairs are made to last for the lab, but not for longer than shells stay together anyhow.
+    const LONGEST_NS: u64 = 1_800_000_000_000;
+    CrossShell {
+        from: cross.from,
+        to: cross.to,
+        max_range_m: cross.max_range.m(),
+        clearance_m: cross.atmosphere.m(),
+        horizon_ns: scenario.duration.ns().unsigned_abs().min(LONGEST_NS),
+        class: class(&cross.link, profiles),
+        acquisition_ns: cross.acquisition.ns().unsigned_abs(),
+    }
+}
+
+fn failure(failure: &model::Failure) -> Failure {
+    let ns = |t: constel_units::TimeSpan| t.ns().unsigned_abs();
+    let what = match &failure.what {
+        model::FailureTarget::Nodes(nodes) => {
+            FailureTarget::Nodes(nodes.iter().map(ToString::to_string).collect())
+        }
+        model::FailureTarget::Link(a, b) => FailureTarget::Link {
+            a: a.to_string(),
+            b: b.to_string(),
+        },
+        model::FailureTarget::Satellites(constellation) => FailureTarget::Satellites {
+            constellation: *constellation,
+        },
+        model::FailureTarget::Plane((constellation, shell), plane) => FailureTarget::Plane {
+            constellation: *constellation,
+            shell: *shell,
+            plane: *plane,
+        },
+        model::FailureTarget::Lasers(constellation) => FailureTarget::Lasers {
+            constellation: *constellation,
+        },
+        model::FailureTarget::Stations => FailureTarget::Stations,
+        model::FailureTarget::Region {
+            latitude,
+            longitude,
+            radius,
+            hits,
+        } => FailureTarget::Region {
+            latitude_deg: latitude.deg(),
+            longitude_deg: longitude.deg(),
+            radius_m: radius.m(),
+            satellites: *hits != model::RegionHits::Stations,
+            stations: *hits != model::RegionHits::Satellites,
+        },
+        model::FailureTarget::Polar(constellation, beyond) => FailureTarget::Polar {
+            constellation: *constellation,
+            beyond_deg: beyond.deg(),
+        },
+        model::FailureTarget::Eclipse(constellation, duty, period) => FailureTarget::Eclipse {
+            constellation: *constellation,
+            duty: duty.get(),
+            period_ns: ns(*period),
+        },
+        model::FailureTarget::Seam(constellation) => FailureTarget::Seam {
+            constellation: *constellation,
+        },
+    };
+    let when = match failure.when {
+        model::FailureTime::Once(at, length) => FailureTime::Scheduled {
+            from_ns: ns(at),
+            until_ns: length.map(|length| ns(at) + ns(length)),
+        },
+        model::FailureTime::Random(mtbf, mttr) => FailureTime::Random {
+            mtbf_ns: ns(mtbf),
+            mttr_ns: ns(mttr),
+        },
+    };
+    Failure {
+        name: failure.name.to_string(),
+        what,
+        when,
+    }
+}
+
+/// The shells with links to the ground, by their place in the element set.
+fn ground_service(constellation: &model::Constellation) -> GroundService {
+    if constellation.gsl.is_none() {
+        return GroundService::Shells(BTreeSet::new());
+    }
+    match &constellation.orbits {
+        Orbits::Walker(_) | Orbits::Ephemeris(_) => GroundService::All,
+        Orbits::Tle(set) | Orbits::Omm(set) => GroundService::Shells(
+            (0u16..)
+                .zip(&set.shells)
+                .filter_map(|(number, shell)| shell.serves_ground.then_some(number))
+                .collect(),
+        ),
+    }
+}
+
+fn host_spec(host: &model::Host) -> Host {
+    Host {
+        name: host.name.to_string(),
+        class: &HOST,
+        latitude_deg: host.latitude.deg(),
+        longitude_deg: host.longitude.deg(),
+        altitude_m: host.altitude.m(),
+    }
+}
+
+fn cable_spec(cable: &model::Cable, profiles: &mut Vec<Effects>) -> Cable {
+    Cable {
+        a: cable.from.to_string(),
+        b: cable.to.to_string(),
+        delay_ns: cable.delay.ns().unsigned_abs(),
+        class: class(&cable.link, profiles),
+    }
+}
+
+fn gsl_spec(scenario: &Scenario) -> GslSpec {
+    // Equal in all constellations that serve the ground: checked by `resolve`.
+    let Some(gsl) = scenario.constellations.iter().find_map(|c| c.gsl.as_ref()) else {
+        return GslSpec::default();
+    };
+    GslSpec {
+        policy: match gsl.policy {
+            model::Policy::Nearest => GslPolicy::Nearest,
+            model::Policy::HighestElevation => GslPolicy::HighestElevation,
+            model::Policy::LongestVisible => GslPolicy::LongestVisible,
+            model::Policy::Hysteresis(gain) => GslPolicy::Hysteresis {
+                gain_deg: gain.deg(),
+            },
+            model::Policy::LeastLoaded => GslPolicy::LeastLoaded,
+            model::Policy::Scheduler(slot) => {
+                // Slots begin at second 12 of the minute: when, counted from the start of the lab.
+                let anchor = i128::from(12_000_000_000_i64) - i128::from(scenario.start.unix_ns());
+                let phase = anchor.rem_euclid(i128::from(slot.ns()));
+                GslPolicy::Scheduler {
+                    period_ns: slot.ns().unsigned_abs(),
+                    phase_ns: u64::try_from(phase).unwrap_or(0),
+                }
+            }
+        },
+        outage_ns: gsl.handover_outage.ns().unsigned_abs(),
+        make_before_break: gsl.handover_kind == model::HandoverKind::MakeBeforeBreak,
+    }
+}
