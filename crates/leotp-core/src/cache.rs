@@ -71,7 +71,7 @@ impl Cache {
         }
     }
 
-    /// Counters.
+    /// What has been stored, served and given up so far.
     pub const fn stats(&self) -> CacheStats {
         self.stats
     }

@@ -18,7 +18,7 @@ pub enum Phase {
 /// What a [`HopCc`] knows at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct CcState {
-    /// Phase.
+    /// Whether the window still doubles or grows by steps.
     pub phase: Phase,
     /// Congestion window, byte.
     pub cwnd_bytes: f64,
@@ -104,7 +104,7 @@ impl HopCc {
         }
     }
 
-    /// Phase.
+    /// Whether the window still doubles or grows by steps.
     pub const fn phase(&self) -> Phase {
         self.phase
     }

@@ -28,6 +28,19 @@ struct Pending {
     again: Option<(Nanos, u32)>,
 }
 
+impl Pending {
+    /// Asked for at `now`, up to byte `end`.
+    fn new(now: Nanos, end: u64) -> Self {
+        Self {
+            end,
+            sent: now,
+            first: now,
+            tries: 0,
+            again: None,
+        }
+    }
+}
+
 /// Bytes asked for a second time, past all caches.
 struct Fresh {
     range: Range,
@@ -94,6 +107,9 @@ impl Consumer {
     /// A Consumer of `flow` that sends its Interests along `up`. `prefix` is a
     /// hasher that has seen the bytes `[0, start)` when a transfer is resumed;
     /// without it only a transfer from byte 0 is checked against the digest.
+    ///
+    /// # Errors
+    /// Parameters that cannot work.
     pub fn new(
         params: Params,
         flow: u64,
@@ -145,20 +161,11 @@ impl Consumer {
             start: META_BASE,
             end: META_BASE + META_LEN,
         };
-        self.pending.insert(
-            r.start,
-            Pending {
-                end: r.end,
-                sent: now,
-                tries: 0,
-                first: now,
-                again: None,
-            },
-        );
+        self.pending.insert(r.start, Pending::new(now, r.end));
         self.out.push_back((r, false, false));
     }
 
-    /// Counters.
+    /// What has been sent and received so far.
     pub const fn stats(&self) -> ConsumerStats {
         self.stats
     }
@@ -263,16 +270,7 @@ impl Consumer {
             };
             self.next_request = r.end;
             self.asked_bytes += r.len();
-            self.pending.insert(
-                r.start,
-                Pending {
-                    end: r.end,
-                    sent: now,
-                    tries: 0,
-                    first: now,
-                    again: None,
-                },
-            );
+            self.pending.insert(r.start, Pending::new(now, r.end));
             self.out.push_back((r, false, false));
         }
     }

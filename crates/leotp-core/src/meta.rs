@@ -24,7 +24,7 @@ pub struct Meta {
     pub length: u64,
     /// BLAKE3 of these bytes.
     pub digest: [u8; 32],
-    /// Protection.
+    /// Whether the bytes are sealed records, and with which salt.
     pub sealing: Sealing,
 }
 

@@ -135,7 +135,7 @@ impl Midnode {
         })
     }
 
-    /// Counters.
+    /// What has passed so far, and what was done about it.
     pub const fn stats(&self) -> MidnodeStats {
         self.stats
     }

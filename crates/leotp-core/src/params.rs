@@ -278,110 +278,140 @@ impl Params {
     }
 
     /// Checks everything and reports everything.
+    ///
+    /// # Errors
+    /// Every parameter that cannot work, and why.
     pub fn validate(&self) -> Result<(), ParamError> {
-        let mut e = Vec::new();
-        let mut need = |ok: bool, what: &str| {
-            if !ok {
-                e.push(what.to_owned());
+        let mut wrong = Vec::new();
+        let groups = [
+            &self.packets_work()[..],
+            &self.timeouts_work(),
+            &self.congestion_control_works(),
+            &self.bounds_work(),
+        ];
+        for (works, rule) in groups.into_iter().flatten() {
+            if !works {
+                wrong.push((*rule).to_owned());
             }
-        };
-        need(
-            (64..=MAX_PAYLOAD as u32).contains(&self.segment_bytes),
-            "segment_bytes must be 64 to 65477",
-        );
-        need(
-            (1..=32).contains(&self.interest_segments),
-            "interest_segments must be 1 to 32",
-        );
-        need(
-            (1..=64).contains(&self.timing_every),
-            "timing_every must be 1 to 64",
-        );
-        need(
-            self.max_amplification >= 2,
-            "max_amplification must be at least 2",
-        );
+        }
+        if wrong.is_empty() {
+            Ok(())
+        } else {
+            Err(ParamError(wrong))
+        }
+    }
+
+    fn packets_work(&self) -> [(bool, &'static str); 5] {
         let pad = u64::from(self.padding_for(self.interest_bytes())) + INTEREST_LEN as u64;
         let answer =
             self.interest_bytes() + u64::from(self.interest_segments) * DATA_HEADER_MAX as u64;
-        need(
-            pad * u64::from(self.max_amplification) >= answer,
-            "an interest of interest_segments cannot be padded enough for max_amplification",
-        );
-        need(
-            self.rto_backoff > 1.0 && self.rto_backoff <= 4.0,
-            "rto_backoff must be above 1 and at most 4",
-        );
-        need(
-            self.rto_min_ns > 0 && self.rto_min_ns <= self.rto_max_ns,
-            "rto_min_ns must be above 0 and at most rto_max_ns",
-        );
-        need(
-            self.hop_rtt_gain > 0.0 && self.hop_rtt_gain <= 1.0,
-            "hop_rtt_gain must be above 0 and at most 1",
-        );
-        need(
-            self.initial_hop_rtt_ns > 0,
-            "initial_hop_rtt_ns must be above 0",
-        );
-        need(
-            self.initial_cwnd_segments >= 1,
-            "initial_cwnd_segments must be at least 1",
-        );
-        need(
-            self.decrease > 0.0 && self.decrease < 1.0,
-            "decrease (k) must be between 0 and 1",
-        );
-        need(
-            self.queue_threshold_segments >= 0.0,
-            "queue_threshold_segments (M) must not be negative",
-        );
-        need(
-            self.increase_segments > 0.0,
-            "increase_segments must be above 0",
-        );
-        need(
-            (0.0..=1.0).contains(&self.increase_ratio),
-            "increase_ratio must be 0 to 1",
-        );
-        need(
-            (1..=100).contains(&self.updates_per_rtt),
-            "updates_per_rtt must be 1 to 100",
-        );
-        need(
-            self.min_rtt_window_ns > 0,
-            "min_rtt_window_ns must be above 0",
-        );
-        need(
-            (crate::wire::MIN_RATE_BPS..=crate::wire::MAX_RATE_BPS).contains(&self.max_rate_bps),
-            "max_rate_bps must be 10 kbit/s to 100 Gbit/s",
-        );
-        need(self.window_gain >= 1.0, "window_gain must be at least 1");
-        need(
-            self.min_window_bytes >= self.interest_bytes(),
-            "min_window_bytes must hold one interest",
-        );
-        need(
-            self.recv_buffer_bytes >= self.min_window_bytes,
-            "recv_buffer_bytes must hold min_window_bytes",
-        );
-        need(
-            self.send_buffer_bytes >= u64::from(self.segment_bytes)
-                && self.peer_buffer_bytes >= self.send_buffer_bytes,
-            "send_buffer_bytes must hold one segment, peer_buffer_bytes one send_buffer_bytes",
-        );
-        need(
-            self.flow_expiry_ns > 0
-                && self.max_flows > 0
-                && self.max_flows_per_peer > 0
-                && self.max_flows_per_prefix > 0,
-            "flow limits must be above 0",
-        );
-        if e.is_empty() {
-            Ok(())
-        } else {
-            Err(ParamError(e))
-        }
+        [
+            (
+                (64..=MAX_PAYLOAD as u32).contains(&self.segment_bytes),
+                "segment_bytes must be 64 to 65477",
+            ),
+            (
+                (1..=32).contains(&self.interest_segments),
+                "interest_segments must be 1 to 32",
+            ),
+            (
+                (1..=64).contains(&self.timing_every),
+                "timing_every must be 1 to 64",
+            ),
+            (
+                self.max_amplification >= 2,
+                "max_amplification must be at least 2",
+            ),
+            (
+                pad * u64::from(self.max_amplification) >= answer,
+                "an interest of interest_segments cannot be padded enough for max_amplification",
+            ),
+        ]
+    }
+
+    fn timeouts_work(&self) -> [(bool, &'static str); 2] {
+        [
+            (
+                self.rto_backoff > 1.0 && self.rto_backoff <= 4.0,
+                "rto_backoff must be above 1 and at most 4",
+            ),
+            (
+                self.rto_min_ns > 0 && self.rto_min_ns <= self.rto_max_ns,
+                "rto_min_ns must be above 0 and at most rto_max_ns",
+            ),
+        ]
+    }
+
+    fn congestion_control_works(&self) -> [(bool, &'static str); 10] {
+        [
+            (
+                self.hop_rtt_gain > 0.0 && self.hop_rtt_gain <= 1.0,
+                "hop_rtt_gain must be above 0 and at most 1",
+            ),
+            (
+                self.initial_hop_rtt_ns > 0,
+                "initial_hop_rtt_ns must be above 0",
+            ),
+            (
+                self.initial_cwnd_segments >= 1,
+                "initial_cwnd_segments must be at least 1",
+            ),
+            (
+                self.decrease > 0.0 && self.decrease < 1.0,
+                "decrease (k) must be between 0 and 1",
+            ),
+            (
+                self.queue_threshold_segments >= 0.0,
+                "queue_threshold_segments (M) must not be negative",
+            ),
+            (
+                self.increase_segments > 0.0,
+                "increase_segments must be above 0",
+            ),
+            (
+                (0.0..=1.0).contains(&self.increase_ratio),
+                "increase_ratio must be 0 to 1",
+            ),
+            (
+                (1..=100).contains(&self.updates_per_rtt),
+                "updates_per_rtt must be 1 to 100",
+            ),
+            (
+                self.min_rtt_window_ns > 0,
+                "min_rtt_window_ns must be above 0",
+            ),
+            (
+                (crate::wire::MIN_RATE_BPS..=crate::wire::MAX_RATE_BPS)
+                    .contains(&self.max_rate_bps),
+                "max_rate_bps must be 10 kbit/s to 100 Gbit/s",
+            ),
+        ]
+    }
+
+    fn bounds_work(&self) -> [(bool, &'static str); 5] {
+        [
+            (self.window_gain >= 1.0, "window_gain must be at least 1"),
+            (
+                self.min_window_bytes >= self.interest_bytes(),
+                "min_window_bytes must hold one interest",
+            ),
+            (
+                self.recv_buffer_bytes >= self.min_window_bytes,
+                "recv_buffer_bytes must hold min_window_bytes",
+            ),
+            (
+                self.send_buffer_bytes >= u64::from(self.segment_bytes)
+                    && self.peer_buffer_bytes >= self.send_buffer_bytes,
+                "send_buffer_bytes must hold one segment, peer_buffer_bytes one send_buffer_bytes",
+            ),
+            (
+                self.flow_expiry_ns > 0
+                    && self.max_flows > 0
+                    && self.max_flows_per_peer > 0
+                    && self.max_flows_per_prefix > 0,
+                "flow limits must be above 0",
+            ),
+        ]
     }
 }
 

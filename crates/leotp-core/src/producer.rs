@@ -163,7 +163,7 @@ impl Producer {
         self.stalled.remove(&flow);
     }
 
-    /// Counters.
+    /// What has been asked for and sent so far.
     pub const fn stats(&self) -> ProducerStats {
         self.stats
     }

@@ -268,6 +268,9 @@ fn checked_range(start: u64, end: u64) -> Result<Range, WireError> {
 impl<'a> Packet<'a> {
     /// Parses one datagram. Every byte is checked before it is believed; any
     /// input gives a packet or an error, never a panic.
+    ///
+    /// # Errors
+    /// The first thing about it that is not LEOTP's.
     pub fn parse(b: &'a [u8]) -> Result<Self, WireError> {
         at_least(b, COMMON_LEN)?;
         let version = b[0] >> 4;

@@ -70,7 +70,7 @@ pub fn serve(
     })
 }
 
-/// Fetches.
+/// Fetches `goal` from `remote` over LEOTP, and measures each record.
 ///
 /// # Errors
 /// When the kernel refuses something, or the records cannot be written.

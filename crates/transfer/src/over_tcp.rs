@@ -122,7 +122,7 @@ fn is_gone(error: &std::io::Error) -> bool {
     )
 }
 
-/// Fetches.
+/// Fetches `goal` from `remote` over TCP, and measures each record.
 ///
 /// # Errors
 /// When nobody answers, the connection breaks, or the records cannot be written.

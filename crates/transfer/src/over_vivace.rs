@@ -134,7 +134,7 @@ fn send(
     Ok(sender.stats())
 }
 
-/// Fetches.
+/// Fetches `goal` from `remote` over Vivace, and measures each record.
 ///
 /// # Errors
 /// When the kernel refuses something, or the records cannot be written.

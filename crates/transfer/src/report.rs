@@ -40,17 +40,17 @@ pub struct Received {
 pub struct Delays {
     /// How many.
     pub count: u64,
-    /// Smallest.
+    /// The smallest delay.
     pub min_ns: u64,
     /// Arithmetic mean.
     pub mean_ns: u64,
-    /// Median.
+    /// The median: half of the records took no longer.
     pub p50_ns: u64,
     /// 95th percentile.
     pub p95_ns: u64,
     /// 99th percentile.
     pub p99_ns: u64,
-    /// Largest.
+    /// The largest delay.
     pub max_ns: u64,
 }
 

@@ -104,21 +104,6 @@ impl Source for Pattern {
     }
 }
 
-impl Behaviour for Producer {
-    fn rx(&mut self, now: Nanos, path: Path, bytes: &[u8]) {
-        self.handle_datagram(now, path, bytes);
-    }
-    fn tx(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<Path> {
-        self.poll_transmit(now, out)
-    }
-    fn timeout(&self) -> Option<Nanos> {
-        self.poll_timeout()
-    }
-    fn as_any(&mut self) -> &mut dyn std::any::Any {
-        self
-    }
-}
-
 /// A Consumer and the application behind it, which checks every byte.
 pub struct Sink {
     pub consumer: Consumer,

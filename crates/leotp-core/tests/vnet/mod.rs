@@ -10,7 +10,7 @@
 pub mod baseline;
 pub mod ends;
 
-use leotp_core::{Midnode, Path};
+use leotp_core::{Midnode, Path, Producer};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -121,20 +121,27 @@ impl Behaviour for Plain {
     }
 }
 
-impl Behaviour for Midnode {
-    fn rx(&mut self, now: Nanos, path: Path, bytes: &[u8]) {
-        self.handle_datagram(now, path, bytes);
-    }
-    fn tx(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<Path> {
-        self.poll_transmit(now, out)
-    }
-    fn timeout(&self) -> Option<Nanos> {
-        self.poll_timeout()
-    }
-    fn as_any(&mut self) -> &mut dyn std::any::Any {
-        self
-    }
+/// A state machine of the protocol as a node.
+macro_rules! machine {
+    ($t:ty) => {
+        impl Behaviour for $t {
+            fn rx(&mut self, now: Nanos, path: Path, bytes: &[u8]) {
+                self.handle_datagram(now, path, bytes);
+            }
+            fn tx(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<Path> {
+                self.poll_transmit(now, out)
+            }
+            fn timeout(&self) -> Option<Nanos> {
+                self.poll_timeout()
+            }
+            fn as_any(&mut self) -> &mut dyn std::any::Any {
+                self
+            }
+        }
+    };
 }
+machine!(Midnode);
+machine!(Producer);
 
 enum Event {
     Arrive(usize, Path, Vec<u8>),

@@ -170,7 +170,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Counters.
+    /// What has become of connections so far.
     pub fn stats(&self) -> GatewayStats {
         GatewayStats {
             to_flows_bytes: self.to_flows.load(Ordering::Relaxed),

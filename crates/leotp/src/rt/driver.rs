@@ -70,7 +70,7 @@ pub struct IoStats {
 pub struct Waker(Arc<OwnedFd>);
 
 impl Waker {
-    /// Wakes.
+    /// Ends the wait of [`Driver::turn`], or the next one.
     pub fn wake(&self) {
         if let Ok(fd) = self.0.try_clone() {
             // A full counter already wakes.
@@ -173,7 +173,7 @@ impl Driver {
         self.clock.now()
     }
 
-    /// Counters.
+    /// Datagrams received and sent so far.
     pub const fn stats(&self) -> IoStats {
         self.stats
     }

@@ -62,6 +62,9 @@ pub struct Fetch {
 
 impl Fetch {
     /// Opens a socket and asks for the first bytes.
+    ///
+    /// # Errors
+    /// No way to the Producer, a local address that is taken, or parameters that cannot work.
     pub fn open(o: FetchOptions) -> Result<Self, RunError> {
         let local = match o.local {
             Some(l) => l,
@@ -102,6 +105,10 @@ impl Fetch {
 
     /// Advances the transfer for at most `wait`; returns the next bytes in
     /// order, or `None` if there are none yet (see [`Self::is_done`]).
+    ///
+    /// # Errors
+    /// Why the flow cannot be delivered: [`RunError::Flow`], a forged record, a key too many
+    /// or too few, nothing new for longer than the patience, or the kernel's.
     pub fn poll(&mut self, wait: Duration) -> Result<Option<Vec<u8>>, RunError> {
         if let Some(b) = self.next_bytes()? {
             return Ok(Some(b));

@@ -47,6 +47,9 @@ pub struct Mid {
 
 impl Mid {
     /// Opens the sockets and redirects the port. Needs CAP_NET_ADMIN.
+    ///
+    /// # Errors
+    /// Parameters that cannot work, missing rights, a name in use, or a kernel without TPROXY.
     pub fn start(o: MidOptions) -> Result<Self, RunError> {
         let node = Midnode::new(o.params)?;
         let so = SocketOptions {
@@ -99,6 +102,9 @@ impl Mid {
     }
 
     /// Works for at most `wait`.
+    ///
+    /// # Errors
+    /// The kernel's, of waiting or receiving.
     pub fn poll(&mut self, wait: Duration) -> Result<(), RunError> {
         self.driver.turn(
             &mut self.node,

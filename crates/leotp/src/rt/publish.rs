@@ -23,6 +23,9 @@ pub struct FileSource {
 
 impl FileSource {
     /// Opens and hashes the file.
+    ///
+    /// # Errors
+    /// The file's.
     pub fn open(path: &FilePath) -> io::Result<Self> {
         let mut file = File::open(path)?;
         let mut hasher = blake3::Hasher::new();
@@ -264,6 +267,9 @@ pub struct Publisher {
 
 impl Publisher {
     /// Binds every address.
+    ///
+    /// # Errors
+    /// An address that is taken or not here, or parameters that cannot work.
     pub fn bind(locals: &[SocketAddr], params: Params) -> Result<Self, RunError> {
         let o = SocketOptions {
             recv_buffer: 4 << 20,
@@ -327,6 +333,9 @@ impl Publisher {
     }
 
     /// Serves for at most `wait`.
+    ///
+    /// # Errors
+    /// The kernel's, of waiting or receiving.
     pub fn poll(&mut self, wait: Duration) -> Result<(), RunError> {
         self.driver.turn(
             &mut self.producer,

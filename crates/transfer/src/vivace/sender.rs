@@ -18,7 +18,7 @@ const MAX_AHEAD: u64 = 64 << 20;
 /// What a sender has sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct SenderStats {
-    /// Packets.
+    /// Packets handed to the network, repeated ones among them.
     pub packets: u64,
     /// Payload, with what was sent again.
     pub bytes: u64,
