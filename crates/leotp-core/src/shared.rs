@@ -80,6 +80,9 @@ impl Shared {
 
     /// Legs that wait for bytes of `r`, which have now arrived. Some may be gone.
     pub(crate) fn arrived(&mut self, r: Range) -> BTreeSet<SlotId> {
+        if self.pending.is_empty() {
+            return BTreeSet::new();
+        }
         let touched: Vec<u64> = self
             .pending
             .range(..r.end)

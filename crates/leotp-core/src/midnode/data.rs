@@ -22,25 +22,15 @@ impl Midnode {
         }
         self.legs.touch(id, p.now);
         self.stats.data_in += u64::from(payload.is_some());
-        let Some((_, shared)) = self.legs.with_shared(id) else {
-            return;
-        };
-        if h.fin {
-            shared.fin = Some(h.range.end);
-        }
-        let mut waiters = BTreeSet::new();
-        if payload.is_some() {
-            waiters = shared.arrived(h.range);
-            waiters.remove(&id);
-        }
-        let Seen { opened, lost } = self.measure(p, id, h);
+        let (Seen { opened, lost }, waiters) = self.measure(p, id, h, payload.is_some());
+        let room = self.legs.room(p.path.dst.ip(), &self.params);
         if let (Some(bytes), Some(leg)) = (payload, self.legs.get(id)) {
             leg.repairing.remove(&h.range.start);
             self.cache.store(leg.cache_key, h.range.start, bytes);
         }
         // What the next node must not take for its own loss goes first (Fig. 8b).
-        self.announce(p, id, opened);
-        self.forward(p, id, h, payload);
+        self.announce(p, id, opened, room);
+        self.forward(p, id, h, payload, room);
         let up = p.path.reversed();
         for hole in lost {
             self.repair(p.now, id, up, h.flow, hole, 0);
@@ -61,11 +51,26 @@ impl Midnode {
         self.plan(p.now, id);
     }
 
-    /// Tells congestion control of the packet, and looks for holes before it.
-    fn measure(&mut self, p: Passing<'_>, id: SlotId, h: &DataHeader) -> Seen {
+    /// Tells congestion control of the packet, and looks for holes before it. Also, which
+    /// other legs wait for it.
+    fn measure(
+        &mut self,
+        p: Passing<'_>,
+        id: SlotId,
+        h: &DataHeader,
+        payload: bool,
+    ) -> (Seen, BTreeSet<SlotId>) {
+        let mut waiters = BTreeSet::new();
         let Some((leg, shared)) = self.legs.with_shared(id) else {
-            return Seen::default();
+            return (Seen::default(), waiters);
         };
+        if h.fin {
+            shared.fin = Some(h.range.end);
+        }
+        if payload {
+            waiters = shared.arrived(h.range);
+            waiters.remove(&id);
+        }
         if self.params.hop_by_hop {
             leg.cc.on_data(
                 p.now,
@@ -75,7 +80,7 @@ impl Midnode {
             );
         }
         if !self.params.shr || h.range.is_meta() || h.range.is_empty() {
-            return Seen::default();
+            return (Seen::default(), waiters);
         }
         let (cache, key, unasked) = (&self.cache, leg.cache_key, &leg.unasked);
         let seen = leg.holes.on_packet(h.range, |gap| {
@@ -94,12 +99,11 @@ impl Midnode {
         for hole in &seen.lost {
             leg.cc.on_lost(self.params.wire_bytes(*hole), &self.params);
         }
-        seen
+        (seen, waiters)
     }
 
     /// Void Packet Headers for holes, down.
-    fn announce(&mut self, p: Passing<'_>, id: SlotId, holes: Vec<Range>) {
-        let room = self.legs.room(p.path.dst.ip(), &self.params);
+    fn announce(&mut self, p: Passing<'_>, id: SlotId, holes: Vec<Range>, room: u64) {
         let Some(leg) = self.legs.get(id) else { return };
         for range in holes {
             self.stats.vph_made += 1;
@@ -118,8 +122,14 @@ impl Midnode {
     }
 
     /// The packet itself, down, unless the same bytes wait already.
-    fn forward(&mut self, p: Passing<'_>, id: SlotId, h: &DataHeader, payload: Option<&[u8]>) {
-        let room = self.legs.room(p.path.dst.ip(), &self.params);
+    fn forward(
+        &mut self,
+        p: Passing<'_>,
+        id: SlotId,
+        h: &DataHeader,
+        payload: Option<&[u8]>,
+        room: u64,
+    ) {
         let Some(leg) = self.legs.get(id) else { return };
         if payload.is_some() && !h.range.is_empty() && leg.queue.holds(h.range) {
             return;
