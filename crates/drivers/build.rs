@@ -3,5 +3,5 @@
 include!("../../tools/compile_bpf.rs");
 
 fn main() {
-    compile(&["relay", "edt", "forward"]);
+    compile(&["relay", "edt"]);
 }

@@ -8,15 +8,11 @@
 use std::ffi::OsStr;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::Mutex;
 
+use constel_bpf::Aligned;
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, MapInfoIter};
-use libbpf_rs::{Link, MapCore, MapType, ObjectBuilder, PrintLevel};
+use libbpf_rs::{Link, MapCore, MapType, ObjectBuilder};
 use rustix::net::{AddressFamily, SocketType, socket, sockopt};
-
-/// BPF's ELF reader wants the object aligned.
-#[repr(C, align(8))]
-struct Aligned<T: ?Sized>(T);
 
 static HYBLA: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/hybla.bpf.o")));
 static WESTWOOD: &Aligned<[u8]> =
@@ -63,17 +59,6 @@ enum Holds {
 #[allow(unsafe_code, reason = "see above")]
 unsafe impl Send for Provided {}
 
-static SAID: Mutex<String> = Mutex::new(String::new());
-
-fn remember(level: PrintLevel, message: String) {
-    if level == PrintLevel::Warn
-        && let Ok(mut said) = SAID.lock()
-        && said.len() < 65_536
-    {
-        said.push_str(&message);
-    }
-}
-
 /// Whether the kernel has a congestion control of this name. What cannot be found out counts as yes: the first
 /// connection will say.
 pub fn kernel_has(name: &str) -> bool {
@@ -111,18 +96,10 @@ pub fn provide(name: &str) -> Result<Provided, CongestionError> {
                 std::thread::sleep(std::time::Duration::from_millis(5));
             }
             Err(source) => {
-                let said = SAID.lock().map(|mut s| std::mem::take(&mut *s));
-                let said = said.unwrap_or_default();
-                let lines: Vec<&str> = said.trim().lines().collect();
-                let last = lines[lines.len().saturating_sub(12)..].join("\n");
                 return Err(CongestionError::Refused {
                     name: name.to_owned(),
                     source,
-                    said: if last.is_empty() {
-                        last
-                    } else {
-                        format!(": {last}")
-                    },
+                    said: constel_bpf::last_messages(),
                 });
             }
         }
@@ -130,7 +107,7 @@ pub fn provide(name: &str) -> Result<Provided, CongestionError> {
 }
 
 fn load(name: &str, object: &[u8]) -> libbpf_rs::Result<Link> {
-    libbpf_rs::set_print(Some((PrintLevel::Warn, remember)));
+    constel_bpf::listen();
     let mut object = ObjectBuilder::default()
         .name("cst")?
         .open_memory(object)?

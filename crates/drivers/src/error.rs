@@ -2,6 +2,7 @@
 
 use std::io;
 
+use constel_bpf::BpfError;
 use constel_link::{EffectsError, PortId, UpdateError};
 
 /// Result with [`DriverError`].
@@ -25,15 +26,8 @@ pub enum DriverError {
         source: io::Error,
     },
     /// The kernel refused BPF programs or maps.
-    #[error("{what}: {source}{detail}")]
-    Bpf {
-        /// What was being done.
-        what: String,
-        /// The kernel's answer.
-        source: libbpf_rs::Error,
-        /// The last messages of libbpf, which has the verifier's words: empty, or starting with ": ".
-        detail: String,
-    },
+    #[error(transparent)]
+    Bpf(#[from] BpfError),
     /// The update was refused; nothing of it was applied.
     #[error(transparent)]
     Update(#[from] UpdateError),
@@ -75,15 +69,6 @@ impl DriverError {
         DriverError::Os {
             what: what.into(),
             source: io::Error::last_os_error(),
-        }
-    }
-
-    pub(crate) fn bpf(what: &str) -> impl FnOnce(libbpf_rs::Error) -> DriverError {
-        let what = what.to_owned();
-        |source| DriverError::Bpf {
-            what,
-            source,
-            detail: String::new(),
         }
     }
 }

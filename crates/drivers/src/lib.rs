@@ -4,15 +4,12 @@
 //! kernel's own queueing disciplines hold the frames. [`Plane`] and [`Links`] are one interface to all of them, which
 //! [`make_plane`] gives; [`Capabilities`] says what each can do, [`probe`] which ones this host has.
 //! [`memory`] needs neither kernel nor rights: everything above drivers is tested with it.
-//! [`forward`] is no link driver: it forwards packets in the nodes, in front of their kernels' tables.
 
 mod asked;
-mod bpf;
 mod clock;
 mod config;
 pub mod edt;
 mod error;
-pub mod forward;
 mod kernel_plane;
 mod ledger;
 pub mod memory;

@@ -2,13 +2,11 @@
 
 use std::os::fd::{AsFd, AsRawFd};
 
+use constel_bpf::{Aligned, BpfError, Mapped};
 use constel_host::netlink::{Attributes, Tc};
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder};
 
-use crate::bpf::{self, Aligned};
-use crate::error::{DriverError, Result};
-use crate::relay::mapped::Mapped;
-use crate::relay::object::{bpf_error, page_bytes};
+use crate::error::Result;
 
 use super::layout::{Counts, FIRST_TRUNK};
 use crate::ports::FIRST_PORT;
@@ -53,10 +51,11 @@ unsafe impl Sync for Programs {}
 
 impl Programs {
     pub(super) fn load(ports: u32, edges: u32, trunks: u32) -> Result<Programs> {
-        let error = |e| bpf_error("load the edt driver's BPF programs", e);
+        constel_bpf::listen();
+        let error = BpfError::refused("load the edt driver's BPF programs");
         let mut builder = ObjectBuilder::default();
-        builder.name("cst_edt").map_err(error)?;
-        let mut open = builder.open_memory(&OBJECT.0).map_err(error)?;
+        builder.name("cst_edt").map_err(&error)?;
+        let mut open = builder.open_memory(&OBJECT.0).map_err(&error)?;
         for mut map in open.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
             let entries = match name.as_str() {
@@ -70,26 +69,19 @@ impl Programs {
                     continue;
                 }
             };
-            map.set_max_entries(entries).map_err(error)?;
+            map.set_max_entries(entries).map_err(&error)?;
         }
-        let object = open.load().map_err(error)?;
+        let object = open.load().map_err(&error)?;
         Ok(Programs { object })
     }
 
     pub(super) fn map(&self, name: &str) -> Result<libbpf_rs::Map<'_>> {
-        bpf::map(&self.object, name)
+        Ok(constel_bpf::map(&self.object, name)?)
     }
 
     /// Map the memory of an array.
     pub(super) fn mapped(&self, name: &str, bytes: usize) -> Result<Mapped> {
-        let map = self.map(name)?;
-        Ok(Mapped::new(
-            name,
-            map.as_fd(),
-            bytes.next_multiple_of(page_bytes()),
-            0,
-            true,
-        )?)
+        Ok(constel_bpf::mapped(&self.object, name, bytes)?)
     }
 
     /// The filter that has this program see an interface's frames. It lives as long as the interface.
@@ -100,7 +92,9 @@ impl Programs {
         parent: u32,
     ) -> Result<Tc<'static>> {
         let name = program.name();
-        let fd = bpf::program(&self.object, name)?.as_fd().as_raw_fd() as u32;
+        let fd = constel_bpf::program(&self.object, name)?
+            .as_fd()
+            .as_raw_fd() as u32;
         let options = Attributes::default()
             .u32(TCA_BPF_FD, fd)
             .text(TCA_BPF_NAME, name)
@@ -121,7 +115,7 @@ impl Programs {
         let map = self.map("edt_counts")?;
         let found = map
             .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)
-            .map_err(DriverError::bpf(what))?;
+            .map_err(BpfError::refused(what))?;
         let all = found.unwrap_or_default();
         Ok(all
             .iter()
@@ -137,11 +131,7 @@ pub(super) fn from_bytes<T: Copy>(bytes: &[u8]) -> Option<T> {
 }
 
 fn set_constants(value: Option<&mut [u8]>, trunks: u32) -> Result<()> {
-    let Some(value) = bpf::constants(value, &[0, FIRST_TRUNK, FIRST_PORT]) else {
-        return Err(DriverError::Unable(
-            "the BPF object's constants are not those expected".into(),
-        ));
-    };
+    let value = constel_bpf::constants(value, &[0, FIRST_TRUNK, FIRST_PORT])?;
     value[..4].copy_from_slice(&(trunks - 1).to_ne_bytes());
     Ok(())
 }

@@ -6,12 +6,12 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use constel_bpf::{BpfError, Mapped};
 use constel_link::EdgeCounters;
 use libbpf_rs::{MapCore, MapFlags};
 
 use crate::error::{DriverError, Result};
 use crate::ledger::{Edge, Ledger};
-use crate::relay::mapped::Mapped;
 
 use super::layout::{EPOCH_AT, Params, Port, SHARED_BYTES, State, TAI_AT};
 use super::programs::{Programs, from_bytes};
@@ -256,13 +256,13 @@ impl Table {
             let index = self.programs.map("edt_index")?;
             index
                 .delete(&key)
-                .map_err(DriverError::bpf("forget an edge"))?;
+                .map_err(BpfError::refused("forget an edge"))?;
             self.state(place.slot)?.add_to(&mut self.past);
             let states = self.programs.map("edt_state")?;
             let nothing = [0u8; size_of::<State>()];
             states
                 .update(&place.slot.to_ne_bytes(), &nothing, MapFlags::LOCK)
-                .map_err(DriverError::bpf("clear an edge's slot"))?;
+                .map_err(BpfError::refused("clear an edge's slot"))?;
             self.owners[place.slot as usize] = edge;
             return Ok(place.slot);
         }
@@ -282,15 +282,14 @@ impl Table {
             .iter()
             .flat_map(|(_, slot)| slot.to_ne_bytes())
             .collect();
-        index
-            .update_batch(
-                &keys,
-                &values,
-                fresh.len() as u32,
-                MapFlags::ANY,
-                MapFlags::ANY,
-            )
-            .map_err(DriverError::bpf("add edges to the index"))
+        let added = index.update_batch(
+            &keys,
+            &values,
+            fresh.len() as u32,
+            MapFlags::ANY,
+            MapFlags::ANY,
+        );
+        Ok(added.map_err(BpfError::refused("add edges to the index"))?)
     }
 
     /// Write what has changed into a bank nobody looks at.
@@ -327,7 +326,7 @@ impl Table {
         let states = self.programs.map("edt_state")?;
         let found = states
             .lookup(&slot.to_ne_bytes(), MapFlags::LOCK)
-            .map_err(DriverError::bpf(what))?;
+            .map_err(BpfError::refused(what))?;
         Ok(found
             .and_then(|bytes| from_bytes(&bytes))
             .unwrap_or_default())

@@ -20,9 +20,8 @@ mod decoy;
 mod handle;
 mod layout;
 mod lot;
-pub(crate) mod mapped;
 mod merge;
-pub(crate) mod object;
+mod object;
 mod offload;
 mod plumbing;
 mod pool;
@@ -43,6 +42,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
+use constel_bpf::BpfError;
 use constel_host::netns::NetNs;
 use constel_link::{EdgeTable, Nanos, PortId};
 
@@ -145,8 +145,8 @@ impl Relay {
     /// (`constel_drivers::probe` explains what is missing).
     pub fn new(config: RelayConfig) -> Result<Relay> {
         config.check()?;
-        let cpus = libbpf_rs::num_possible_cpus()
-            .map_err(|e| object::bpf_error("count the CPUs", e))? as u32;
+        let cpus =
+            libbpf_rs::num_possible_cpus().map_err(BpfError::refused("count the CPUs"))? as u32;
         let per_cpu = per_cpu_slots(config.slots, cpus);
         if per_cpu == 0 {
             let text = format!("{} slots are too few for {cpus} CPUs", config.slots);

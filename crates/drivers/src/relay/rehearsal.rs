@@ -4,12 +4,12 @@
 //! 40 us longer than the ones right behind it. The thread spins before a frame is due anyway; a packet of its own
 //! through a node of its own ([`super::decoy`]) then makes the way warm.
 
+use constel_bpf::Mapped;
 use constel_link::Nanos;
 use constel_link::packet::{fold, words_sum};
 
 use super::decoy;
 use super::layout::{ADDRESSES, REHEARSAL_SLOT, SLOT_SHIFT, TAG, TYPE_AT};
-use super::mapped::Mapped;
 use super::xsk::Xsk;
 
 /// Pauses shorter than this are left alone: what is sent so often keeps most of its way warm by itself, and the time

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use constel_drivers::DriverError;
-use constel_drivers::forward::{Forwarder, Way};
+use constel_bpf::BpfError;
+use constel_forward::{Forwarder, Way};
 use constel_routing::AddressPlan;
 use constel_routing::walk::Route;
 use constel_scenario::model::{Forwarding as Asked, Mode};
@@ -99,7 +99,7 @@ impl Forwarding {
     }
 }
 
-fn unable(error: DriverError) -> EngineError {
+fn unable(error: BpfError) -> EngineError {
     EngineError::Unable {
         what: error.to_string(),
         remedy: "leave out routing.forwarding: the kernels' tables forward without any program"

@@ -1,13 +1,14 @@
 //! Memory shared with the kernel.
 
+use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 
-use crate::error::{DriverError, Result};
+use crate::error::{BpfError, Result};
 
 /// A shared mapping of a BPF map or of an AF_XDP ring, unmapped when dropped.
 #[derive(Debug)]
-pub(crate) struct Mapped {
+pub struct Mapped {
     at: NonNull<u8>,
     len: usize,
 }
@@ -19,8 +20,11 @@ unsafe impl Send for Mapped {}
 unsafe impl Sync for Mapped {}
 
 impl Mapped {
-    /// Map `len` bytes of `fd`, from `offset` on, faulted in at once.
-    pub(crate) fn new(
+    /// Map `len` bytes of `fd`, from `offset` on (both in whole pages), faulted in at once. `what` names it in errors.
+    ///
+    /// # Errors
+    /// When the kernel does not share it.
+    pub fn new(
         what: &str,
         fd: BorrowedFd<'_>,
         len: usize,
@@ -44,14 +48,20 @@ impl Mapped {
             )
         };
         if at == libc::MAP_FAILED {
-            return Err(DriverError::last_os(format!("map {what}")));
+            return Err(BpfError::Os {
+                what: format!("map {what}"),
+                source: io::Error::last_os_error(),
+            });
         }
         let at = NonNull::new(at.cast())
-            .ok_or_else(|| DriverError::Config(format!("{what} was mapped at address zero")))?;
+            .ok_or_else(|| BpfError::Mismatch(format!("{what} was mapped at address zero")))?;
         Ok(Mapped { at, len })
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// Bytes mapped.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "no mapping is empty")]
+    pub fn len(&self) -> usize {
         self.len
     }
 
@@ -59,7 +69,8 @@ impl Mapped {
     ///
     /// # Panics
     /// When they are not inside the mapping.
-    pub(crate) fn ptr(&self, offset: usize, bytes: usize) -> *mut u8 {
+    #[must_use]
+    pub fn ptr(&self, offset: usize, bytes: usize) -> *mut u8 {
         assert!(
             offset.checked_add(bytes).is_some_and(|end| end <= self.len),
             "{bytes} bytes at {offset} are outside of a mapping of {}",
@@ -69,12 +80,15 @@ impl Mapped {
         unsafe { self.at.as_ptr().add(offset) }
     }
 
-    /// A value of type `T` in the mapping.
+    /// A value of type `T` in the mapping, at `offset`.
+    ///
+    /// # Panics
+    /// When it is not inside the mapping, or not aligned.
     ///
     /// # Safety
     /// `T` must consist of atomics (and padding) only, be aligned at `offset`, and be valid for
     /// all bit patterns, because the kernel writes it at any time.
-    pub(crate) unsafe fn shared<T>(&self, offset: usize) -> &T {
+    pub unsafe fn shared<T>(&self, offset: usize) -> &T {
         let at = self.ptr(offset, size_of::<T>()).cast::<T>();
         assert!(at.is_aligned(), "misaligned shared value");
         // SAFETY: in bounds and aligned as checked; the caller vouches for the type.

@@ -1,7 +1,7 @@
 //! Forwarding by the shared map, in namespaces that exist only here: what is plain transit leaves by the map, and all else
 //! is the kernel's.
 
-#[path = "../support/mod.rs"]
+#[path = "../../../drivers/tests/support/mod.rs"]
 mod support;
 
 mod packets;

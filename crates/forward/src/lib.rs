@@ -12,18 +12,13 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use constel_bpf::{Aligned, BpfError, Mapped, Result};
 use constel_host::netns::NetNs;
+use constel_host::probe::ProbeItem;
 use constel_link::{MAC_PREFIX, PortId};
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder};
-
-use crate::bpf::{self, Aligned};
-use crate::error::{DriverError, Result};
-use crate::probe::Feature;
-use crate::relay::mapped::Mapped;
-use crate::relay::object::{attach_tcx, bpf_error, page_bytes};
 
 static OBJECT: &Aligned<[u8]> =
     &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/forward.bpf.o")));
@@ -89,41 +84,40 @@ impl Forwarder {
     /// # Errors
     /// When the kernel refuses the program or has no memory for 8 bytes for every node and destination.
     pub fn new(nodes: usize, goals: usize, addresses: &BTreeMap<IpAddr, u32>) -> Result<Forwarder> {
-        let error = |e| bpf_error("load the forwarding program", e);
+        constel_bpf::listen();
+        let error = BpfError::refused("load the forwarding program");
         let ways = nodes.max(1) * goals.max(1);
         let too_many = |_| {
-            DriverError::Unable(format!(
+            BpfError::Mismatch(format!(
                 "a map for {nodes} nodes and {goals} destinations is too large; leave `forwarding` out"
             ))
         };
         let entries = u32::try_from(ways).map_err(too_many)?;
         let mut builder = ObjectBuilder::default();
-        builder.name("cst_fwd").map_err(error)?;
-        let mut open = builder.open_memory(&OBJECT.0).map_err(error)?;
+        builder.name("cst_fwd").map_err(&error)?;
+        let mut open = builder.open_memory(&OBJECT.0).map_err(&error)?;
         for mut map in open.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
             match name.as_str() {
                 "cst_goals" => map
                     .set_max_entries(addresses.len().max(1) as u32)
-                    .map_err(error)?,
-                "cst_ways" => map.set_max_entries(entries).map_err(error)?,
+                    .map_err(&error)?,
+                "cst_ways" => map.set_max_entries(entries).map_err(&error)?,
                 _ if name.ends_with(".rodata") => {
                     set_constants(map.initial_value_mut(), nodes as u32, goals.max(1) as u32)?;
                 }
                 _ => {}
             }
         }
-        let object = open.load().map_err(error)?;
-        let numbers = bpf::map(&object, "cst_goals")?;
+        let object = open.load().map_err(&error)?;
+        let numbers = constel_bpf::map(&object, "cst_goals")?;
         for (address, goal) in addresses {
             let put = numbers.update(&key(*address), &goal.to_ne_bytes(), MapFlags::ANY);
-            put.map_err(DriverError::bpf(
+            put.map_err(BpfError::refused(
                 "name the destinations to the forwarding program",
             ))?;
         }
-        let bytes = (ways * size_of::<u64>()).next_multiple_of(page_bytes());
-        let map = bpf::map(&object, "cst_ways")?;
-        let ways = Mapped::new("cst_ways", map.as_fd(), bytes, 0, true)?;
+        let ways = constel_bpf::mapped(&object, "cst_ways", ways * size_of::<u64>())?;
         Ok(Forwarder {
             ways,
             nodes,
@@ -143,11 +137,7 @@ impl Forwarder {
     /// # Errors
     /// When the kernel refuses.
     pub fn attach(&self, ifindex: u32) -> Result<()> {
-        let program = bpf::program(&self.object, PROGRAM)?;
-        attach_tcx(program.as_fd(), ifindex).map_err(|source| DriverError::Os {
-            what: format!("attach {PROGRAM} to interface {ifindex}"),
-            source,
-        })
+        constel_bpf::attach(&self.object, PROGRAM, ifindex)
     }
 
     /// From now on this is the node's way to the destination; without one, its kernel decides. Ways set one after the
@@ -185,17 +175,19 @@ impl Forwarder {
 
 /// Whether this host can do it, tried in a namespace of its own.
 #[must_use]
-pub fn probe() -> Feature {
+pub fn probe() -> ProbeItem {
     let addresses = BTreeMap::from([(Ipv6Addr::LOCALHOST.into(), 0)]);
     let tried = NetNs::new()
         .and_then(|node| node.run(|| Forwarder::new(1, 1, &addresses)?.attach(LOOPBACK)));
     let result = tried.map_or_else(|e| Err(e.to_string()), |r| r.map_err(|e| e.to_string()));
-    Feature {
-        name: "routing.forwarding: map",
-        works: result.is_ok(),
+    ProbeItem {
+        name: "routing.forwarding: map".into(),
+        ok: result.is_ok(),
+        required: false,
         detail: result.err().unwrap_or_default(),
-        remedy: "Linux 6.6 or newer with CONFIG_BPF_SYSCALL and CONFIG_NET_XGRESS, and CAP_BPF, CAP_NET_ADMIN; without, \
-                 scenarios leave `forwarding` out",
+        remedy: "Linux 6.6 or newer with CONFIG_BPF_SYSCALL and CONFIG_NET_XGRESS, and CAP_BPF, CAP_NET_ADMIN; \
+                 without, scenarios leave `forwarding` out"
+            .into(),
     }
 }
 
@@ -212,10 +204,7 @@ fn key(address: IpAddr) -> [u8; 16] {
 }
 
 fn set_constants(value: Option<&mut [u8]>, nodes: u32, goals: u32) -> Result<()> {
-    let Some(value) = bpf::constants(value, &[0, 1, 0]) else {
-        let what = "the BPF object's constants are not those expected";
-        return Err(DriverError::Unable(what.into()));
-    };
+    let value = constel_bpf::constants(value, &[0, 1, 0])?;
     let [a, b, c] = MAC_PREFIX;
     let constants = [nodes, goals, u32::from_be_bytes([a, b, c, 0])];
     for (at, constant) in value.chunks_exact_mut(4).zip(constants) {

@@ -1,0 +1,61 @@
+//! What libbpf says: it prints to standard error unless somebody listens.
+
+use std::sync::{Mutex, Once};
+
+use libbpf_rs::PrintLevel;
+
+/// Bytes kept until somebody asks: a verifier's log may be megabytes.
+const BYTES_MAX: usize = 65_536;
+/// What a verifier objects to comes last.
+const LINES_MAX: usize = 12;
+
+static MESSAGES: Mutex<String> = Mutex::new(String::new());
+
+fn remember(level: PrintLevel, message: String) {
+    if level == PrintLevel::Warn
+        && let Ok(mut messages) = MESSAGES.lock()
+        && messages.len() < BYTES_MAX
+    {
+        messages.push_str(&message);
+    }
+}
+
+/// From now on warnings of libbpf are kept instead of printed. Once is enough for a process.
+pub fn listen() {
+    static LISTENS: Once = Once::new();
+    LISTENS.call_once(|| {
+        libbpf_rs::set_print(Some((PrintLevel::Warn, remember)));
+    });
+}
+
+/// The last lines of what libbpf has said since the last call: empty, or starting with ": ".
+#[must_use]
+pub fn take() -> String {
+    let said = MESSAGES.lock().map(|mut m| std::mem::take(&mut *m));
+    let said = said.unwrap_or_default();
+    let lines: Vec<&str> = said.trim().lines().collect();
+    let last = lines[lines.len().saturating_sub(LINES_MAX)..].join("\n");
+    if last.is_empty() {
+        last
+    } else {
+        format!(": {last}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_of_warnings_are_kept_once() {
+        assert_eq!(take(), "");
+        remember(PrintLevel::Info, "nothing of note\n".into());
+        for line in 0..20 {
+            remember(PrintLevel::Warn, format!("line {line}\n"));
+        }
+        let said = take();
+        assert!(said.starts_with(": line 8\n"), "{said}");
+        assert!(said.ends_with("line 19"), "{said}");
+        assert_eq!(take(), "");
+    }
+}

@@ -1,0 +1,7 @@
+//! Compiles this crate's BPF program.
+
+include!("../../tools/compile_bpf.rs");
+
+fn main() {
+    compile(&["forward"]);
+}
