@@ -11,50 +11,95 @@ use crate::text::{ReadError, ReadErrors};
 /// Everything found wrong.
 pub fn parse(text: &str, name: &str) -> Result<Draft, ReadErrors> {
     let root = crate::toml::parse(text)?;
-    let mut wrong = Vec::new();
+    let mut reader = Reader { wrong: Vec::new() };
     let mut draft = Draft::new("a Celestial configuration", name);
-    let mut number = |map: &Map<String, Value>, key: &str, low: f64, high: f64| {
-        let value = map.get(key)?;
-        match value.as_f64() {
-            Some(v) if (low..=high).contains(&v) => Some(v),
-            _ => {
-                wrong.push(format!(
-                    "`{key}` is {value}, which is no number between {low} and {high}"
-                ));
-                None
-            }
-        }
-    };
-    draft.duration_s = number(&root, "duration", 1.0, 3e7).unwrap_or(60.0);
-    draft.step_s = number(&root, "resolution", 0.01, 3600.0).unwrap_or(1.0);
+    draft.duration_s = reader.number(&root, "duration", 1.0, 3e7).unwrap_or(60.0);
+    draft.step_s = reader
+        .number(&root, "resolution", 0.01, 3600.0)
+        .unwrap_or(1.0);
     let nothing = Map::new();
     let table = |key: &str| root.get(key).and_then(Value::as_object).unwrap_or(&nothing);
     let network = table("network_params");
-    if let Some(kbits) = number(network, "bandwidth_kbits", 1.0, 4e8) {
+    if let Some(kbits) = reader.number(network, "bandwidth_kbits", 1.0, 4e8) {
         (draft.isl_bps, draft.gsl_bps) = ((kbits * 1e3) as u64, (kbits * 1e3) as u64);
     }
-    draft.min_elevation_deg = number(network, "min_elevation", 0.0, 89.9).unwrap_or(25.0);
+    draft.min_elevation_deg = reader
+        .number(network, "min_elevation", 0.0, 89.9)
+        .unwrap_or(25.0);
     let list = |key: &str| match root.get(key) {
         Some(Value::Array(list)) => list.iter().filter_map(Value::as_object).collect(),
         _ => Vec::new(),
     };
     for shell in list("shell") {
-        let planes = number(shell, "planes", 1.0, 10_000.0).filter(|v| v.fract() == 0.0);
-        let sats = number(shell, "sats", 1.0, 10_000.0).filter(|v| v.fract() == 0.0);
-        let altitude_km = number(shell, "altitude_km", 100.0, 100_000.0);
-        let inclination = number(shell, "inclination", 0.0, 180.0);
-        let arc = number(shell, "arc_of_ascending_nodes", 0.0, 360.0).unwrap_or(360.0);
-        let eccentricity = number(shell, "eccentricity", 0.0, 1.0).unwrap_or(0.0);
-        let own = shell
-            .get("network_params")
-            .and_then(Value::as_object)
-            .unwrap_or(&nothing);
-        let min_elevation_deg = number(own, "min_elevation", 0.0, 89.9);
+        reader.shell(&mut draft, shell);
+    }
+    for station in list("ground_station") {
+        reader.station(&mut draft, station);
+    }
+    if draft.shells.is_empty() {
+        reader
+            .wrong
+            .push("no shell with planes, sats, altitude_km and inclination".to_owned());
+    }
+    if draft.step_s > 60.0 {
+        draft.note(format!(
+            "steps of {} s became 60 s, the longest",
+            draft.step_s
+        ));
+        draft.step_s = 60.0;
+    }
+    notes(&mut draft, &root, network);
+    match reader.wrong.is_empty() {
+        true => Ok(draft),
+        false => Err(ReadErrors(
+            reader
+                .wrong
+                .into_iter()
+                .map(|reason| ReadError { line: 1, reason })
+                .collect(),
+        )),
+    }
+}
+
+struct Reader {
+    wrong: Vec<String>,
+}
+
+impl Reader {
+    /// The number of this key, if it is one from `low` to `high`.
+    fn number(&mut self, map: &Map<String, Value>, key: &str, low: f64, high: f64) -> Option<f64> {
+        let value = map.get(key)?;
+        match value.as_f64() {
+            Some(v) if (low..=high).contains(&v) => Some(v),
+            _ => {
+                self.wrong.push(format!(
+                    "`{key}` is {value}, which is no number between {low} and {high}"
+                ));
+                None
+            }
+        }
+    }
+
+    fn shell(&mut self, draft: &mut Draft, shell: &Map<String, Value>) {
+        let planes = self
+            .number(shell, "planes", 1.0, 10_000.0)
+            .filter(|v| v.fract() == 0.0);
+        let sats = self
+            .number(shell, "sats", 1.0, 10_000.0)
+            .filter(|v| v.fract() == 0.0);
+        let altitude_km = self.number(shell, "altitude_km", 100.0, 100_000.0);
+        let inclination = self.number(shell, "inclination", 0.0, 180.0);
+        let arc = self
+            .number(shell, "arc_of_ascending_nodes", 0.0, 360.0)
+            .unwrap_or(360.0);
+        let eccentricity = self.number(shell, "eccentricity", 0.0, 1.0).unwrap_or(0.0);
+        let own = shell.get("network_params").and_then(Value::as_object);
+        let min_elevation_deg = own.and_then(|own| self.number(own, "min_elevation", 0.0, 89.9));
         let (Some(planes), Some(sats), Some(altitude_km), Some(inclination_deg)) =
             (planes, sats, altitude_km, inclination)
         else {
-            wrong_shell(&mut draft);
-            continue;
+            draft.note("a shell without planes, sats, altitude_km or inclination was left out");
+            return;
         };
         let star = arc == 180.0;
         if !star && arc != 360.0 {
@@ -67,7 +112,7 @@ pub fn parse(text: &str, name: &str) -> Result<Draft, ReadErrors> {
                 "eccentricity {eccentricity} was not carried over: orbits are circular"
             ));
         }
-        if own.contains_key("bandwidth_kbits") {
+        if own.is_some_and(|own| own.contains_key("bandwidth_kbits")) {
             draft.note(
                 "a shell's own bandwidth was not carried over: all have that of `network_params`",
             );
@@ -85,9 +130,10 @@ pub fn parse(text: &str, name: &str) -> Result<Draft, ReadErrors> {
             min_elevation_deg,
         });
     }
-    for station in list("ground_station") {
-        let latitude_deg = number(station, "lat", -90.0, 90.0);
-        let longitude_deg = number(station, "long", -180.0, 180.0);
+
+    fn station(&mut self, draft: &mut Draft, station: &Map<String, Value>) {
+        let latitude_deg = self.number(station, "lat", -90.0, 90.0);
+        let longitude_deg = self.number(station, "long", -180.0, 180.0);
         let name = station
             .get("name")
             .and_then(Value::as_str)
@@ -107,30 +153,6 @@ pub fn parse(text: &str, name: &str) -> Result<Draft, ReadErrors> {
             ));
         }
     }
-    if draft.shells.is_empty() {
-        wrong.push("no shell with planes, sats, altitude_km and inclination".to_owned());
-    }
-    if draft.step_s > 60.0 {
-        draft.note(format!(
-            "steps of {} s became 60 s, the longest",
-            draft.step_s
-        ));
-        draft.step_s = 60.0;
-    }
-    notes(&mut draft, &root, network);
-    match wrong.is_empty() {
-        true => Ok(draft),
-        false => Err(ReadErrors(
-            wrong
-                .into_iter()
-                .map(|reason| ReadError { line: 1, reason })
-                .collect(),
-        )),
-    }
-}
-
-fn wrong_shell(draft: &mut Draft) {
-    draft.note("a shell without planes, sats, altitude_km or inclination was left out");
 }
 
 fn notes(draft: &mut Draft, root: &Map<String, Value>, network: &Map<String, Value>) {

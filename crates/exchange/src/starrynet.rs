@@ -79,6 +79,21 @@ pub fn parse(text: &str) -> Result<Draft, ReadErrors> {
     if draft.shells.is_empty() && reader.wrong.is_empty() {
         reader.wrong.push("no shells".to_owned());
     }
+    notes(&mut draft, root);
+    match reader.wrong.is_empty() {
+        true => Ok(draft),
+        false => Err(ReadErrors(
+            reader
+                .wrong
+                .into_iter()
+                .map(|reason| ReadError { line: 1, reason })
+                .collect(),
+        )),
+    }
+}
+
+/// What StarryNet says that has no place here.
+fn notes(draft: &mut Draft, root: &Map<String, Value>) {
     draft.note("ground stations are arguments of StarryNet's Python class, not part of its file: add them under `ground`");
     draft.note("delays follow from true distances at the speed of light; StarryNet's own are 1.70 times as long");
     if root
@@ -110,16 +125,6 @@ pub fn parse(text: &str) -> Result<Draft, ReadErrors> {
                 key.chars().take(30).collect::<String>()
             ));
         }
-    }
-    match reader.wrong.is_empty() {
-        true => Ok(draft),
-        false => Err(ReadErrors(
-            reader
-                .wrong
-                .into_iter()
-                .map(|reason| ReadError { line: 1, reason })
-                .collect(),
-        )),
     }
 }
 

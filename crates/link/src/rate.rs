@@ -240,42 +240,8 @@ impl RateLaw {
             }
             RateLaw::Steps {
                 steps, period_ns, ..
-            } => {
-                must(
-                    steps.first().is_some_and(|s| s.0 == 0),
-                    "a rate recording needs a rate for its beginning",
-                );
-                must(
-                    steps
-                        .windows(2)
-                        .all(|w| w[1].0 >= w[0].0.saturating_add(SLOT_NS)),
-                    "a rate recording's times rise by at least 1 ms",
-                );
-                must(
-                    steps.iter().all(|s| s.1 <= MAX_BPS),
-                    "a rate is above 1 Tbit/s",
-                );
-                if let (Some(period), Some(last)) = (period_ns, steps.last()) {
-                    must(
-                        *period >= last.0.saturating_add(SLOT_NS),
-                        "a rate recording's period ends at least 1 ms after its last step",
-                    );
-                }
-            }
-            RateLaw::Opportunities { batches, .. } => {
-                must(
-                    batches.first().is_some_and(|b| b.0 > 0),
-                    "a recording of opportunities has at least one, from 1 ms on",
-                );
-                must(
-                    batches.windows(2).all(|w| w[0].0 < w[1].0),
-                    "a recording of opportunities goes upwards",
-                );
-                must(
-                    batches.iter().all(|b| b.1 > 0),
-                    "a recording names only the times at which there are opportunities",
-                );
-            }
+            } => check_steps(steps, *period_ns, &mut must),
+            RateLaw::Opportunities { batches, .. } => check_opportunities(batches, &mut must),
         }
         if errors.len() == before && self.mean_bps() < MIN_MEAN_BPS {
             errors.push(format!(
@@ -285,6 +251,46 @@ impl RateLaw {
             ));
         }
     }
+}
+
+/// `must` takes what has to hold, and what is wrong when it does not.
+fn check_steps(steps: &[(u64, u64)], period_ns: Option<u64>, must: &mut impl FnMut(bool, &str)) {
+    must(
+        steps.first().is_some_and(|s| s.0 == 0),
+        "a rate recording needs a rate for its beginning",
+    );
+    must(
+        steps
+            .windows(2)
+            .all(|w| w[1].0 >= w[0].0.saturating_add(SLOT_NS)),
+        "a rate recording's times rise by at least 1 ms",
+    );
+    must(
+        steps.iter().all(|s| s.1 <= MAX_BPS),
+        "a rate is above 1 Tbit/s",
+    );
+    if let (Some(period), Some(last)) = (period_ns, steps.last()) {
+        must(
+            period >= last.0.saturating_add(SLOT_NS),
+            "a rate recording's period ends at least 1 ms after its last step",
+        );
+    }
+}
+
+/// As [`check_steps`].
+fn check_opportunities(batches: &[(u32, u32)], must: &mut impl FnMut(bool, &str)) {
+    must(
+        batches.first().is_some_and(|b| b.0 > 0),
+        "a recording of opportunities has at least one, from 1 ms on",
+    );
+    must(
+        batches.windows(2).all(|w| w[0].0 < w[1].0),
+        "a recording of opportunities goes upwards",
+    );
+    must(
+        batches.iter().all(|b| b.1 > 0),
+        "a recording names only the times at which there are opportunities",
+    );
 }
 
 #[cfg(test)]

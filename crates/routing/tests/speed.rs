@@ -3,7 +3,7 @@
 mod common;
 
 use common::{shell1, spread};
-use constel_routing::foresight::{Foresight, Reaction};
+use constel_routing::link_state::{LinkStateProtocol, Reaction};
 use constel_routing::{AddressBlocks, AddressPlan, Graph, GroundTransit, Routes, Rule};
 use constel_topology::NodeId;
 use std::collections::BTreeMap;
@@ -78,9 +78,9 @@ fn news_of_a_failure() {
         processing_ns: 2_000_000,
         reach_hops: None,
     };
-    let mut state = Foresight::new(&layout, reaction);
+    let mut state = LinkStateProtocol::new(&layout, reaction);
     let start = Instant::now();
-    state.notice(&layout, &foreseen, &actual, 0);
+    state.detect(&layout, &foreseen, &actual, 0);
     let noticed = start.elapsed();
     let mut known = BTreeMap::new();
     let (mut looks, mut spent, mut worst) = (0_u32, 0.0, 0.0_f64);
@@ -89,7 +89,7 @@ fn news_of_a_failure() {
         from_ns = from_ns.min(t_ns);
         until_ns = t_ns;
         // As a loop that looks every two milliseconds.
-        state.hear(t_ns + 2_000_000);
+        state.receive(t_ns + 2_000_000);
         let start = Instant::now();
         let topologies = (&foreseen, &actual);
         let _ = state.routes(
@@ -108,8 +108,8 @@ fn news_of_a_failure() {
         "noticed in {:.1} ms; {} messages, sent {} times within {:.0} ms; {} views; routes at {looks} moments: {:.1} ms \
          on the average, {worst:.1} ms at most",
         noticed.as_secs_f64() * 1e3,
-        state.told().originated,
-        state.told().sent,
+        state.lsa_count().originated,
+        state.lsa_count().sent,
         (until_ns - from_ns) as f64 / 1e6,
         known.len(),
         spent / f64::from(looks),

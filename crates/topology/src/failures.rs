@@ -386,6 +386,24 @@ fn objects(layout: &Layout, failure: &Failure) -> Vec<(String, Hits)> {
             .filter(|n| n.class.access == Access::Chooses)
             .map(|n| one(n.id))
             .collect(),
+        FailureTarget::Seam { constellation } => {
+            let links = layout.isl_links().iter().filter(|l| {
+                usize::from(l.constellation) == *constellation && l.kind == IslKind::Seam
+            });
+            vec![(
+                "seam".to_owned(),
+                Hits::Links(links.map(|l| l.number).collect()),
+            )]
+        }
+        FailureTarget::Region { .. }
+        | FailureTarget::Polar { .. }
+        | FailureTarget::Eclipse { .. } => moving(layout, failure).into_iter().collect(),
+    }
+}
+
+/// What hits whatever satellites are somewhere, or in the shadow, at the time.
+fn moving(layout: &Layout, failure: &Failure) -> Option<(String, Hits)> {
+    let (name, hits) = match &failure.what {
         FailureTarget::Region {
             latitude_deg,
             longitude_deg,
@@ -401,48 +419,38 @@ fn objects(layout: &Layout, failure: &Failure) -> Vec<(String, Hits)> {
                 satellites: *satellites,
                 stations: *stations,
             };
-            vec![("region".to_owned(), hits)]
+            ("region", hits)
         }
         FailureTarget::Polar {
             constellation,
             beyond_deg,
         } => {
-            let sine_squared = beyond_deg.to_radians().sin().powi(2);
-            vec![(
-                "polar".to_owned(),
-                Hits::Polar {
-                    constellation: *constellation,
-                    sine_squared,
-                },
-            )]
+            let hits = Hits::Polar {
+                constellation: *constellation,
+                sine_squared: beyond_deg.to_radians().sin().powi(2),
+            };
+            ("polar", hits)
         }
         FailureTarget::Eclipse {
             constellation,
             duty,
             period_ns,
         } => {
-            let begins = |id: NodeId| {
-                let name = &layout.node(id).name;
+            let begins = |i: usize| {
+                let name = &layout.nodes()[i].name;
                 let key = key(layout.spec().seed, &failure.name, name);
-                (id.index(), SplitMix(key).unit())
+                (i, SplitMix(key).unit())
             };
             let hits = Hits::Eclipse {
-                satellites: satellites(*constellation).map(begins).collect(),
+                satellites: layout.satellites_of(*constellation).map(begins).collect(),
                 duty: *duty,
                 period_ns: *period_ns,
             };
-            vec![("eclipse".to_owned(), hits)]
+            ("eclipse", hits)
         }
-        FailureTarget::Seam { constellation } => {
-            let links = layout.isl_links().iter().filter(|l| {
-                usize::from(l.constellation) == *constellation && l.kind == IslKind::Seam
-            });
-            vec![(
-                "seam".to_owned(),
-                Hits::Links(links.map(|l| l.number).collect()),
-            )]
-        }
-    }
+        _ => return None,
+    };
+    Some((name.to_owned(), hits))
 }
 
 #[cfg(test)]

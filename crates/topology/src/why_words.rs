@@ -40,8 +40,6 @@ struct Words<'a> {
 
 impl fmt::Display for Words<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = |n: &NodeId| self.layout.node(*n).name.as_str();
-        let km = |m: &f64| m / 1e3;
         match self.why {
             Why::Up {
                 range_m,
@@ -75,106 +73,123 @@ impl fmt::Display for Words<'_> {
             ),
             Why::Down(down) => {
                 f.write_str("down: ")?;
-                match down {
-                    Down::SameNode => f.write_str("both ends are the same node"),
-                    Down::BothOnGround => f.write_str("both are on the ground"),
-                    Down::NoLasers => f.write_str("the constellation has no inter-satellite links"),
-                    Down::NotNeighbours => f.write_str("the pattern does not make them neighbours"),
-                    Down::Seam => {
-                        f.write_str("across the seam: the planes fly in opposite directions")
-                    }
-                    Down::NoPosition { node } => {
-                        write!(f, "{} has no position: its orbit has ended", name(node))
-                    }
-                    Down::PolarCutoff {
-                        node,
-                        latitude_deg,
-                        cutoff_deg,
-                    } => write!(
-                        f,
-                        "{} is at latitude {latitude_deg:.1} deg, beyond the polar cut-off of {cutoff_deg} deg",
-                        name(node)
-                    ),
-                    Down::BeyondRange {
-                        range_m,
-                        max_range_m,
-                    } => write!(
-                        f,
-                        "{:.1} km apart, beyond the range of {:.1} km",
-                        km(range_m),
-                        km(max_range_m)
-                    ),
-                    Down::LineOfSight {
-                        altitude_m,
-                        clearance_m,
-                    } => write!(
-                        f,
-                        "line of sight passes at {:.1} km, below {:.1} km",
-                        km(altitude_m),
-                        km(clearance_m)
-                    ),
-                    Down::NotForGround { node } => {
-                        write!(f, "{} does not serve the ground", name(node))
-                    }
-                    Down::Obstructed {
-                        azimuth_deg,
-                        elevation_deg,
-                        obstacle_deg,
-                    } => write!(
-                        f,
-                        "behind an obstacle {obstacle_deg} deg high at azimuth {azimuth_deg:.1} deg (elevation {elevation_deg:.1})"
-                    ),
-                    Down::GsoArc {
-                        angle_deg,
-                        limit_deg,
-                    } => write!(
-                        f,
-                        "{angle_deg:.1} deg from the geostationary arc, within the {limit_deg} deg to avoid"
-                    ),
-                    Down::NoMargin {
-                        to_ground,
-                        c_n_db,
-                        rain_db,
-                        gas_db,
-                    } => write!(
-                        f,
-                        "the radio link {} does not close: C/N {c_n_db:.1} dB (rain fade {rain_db:.1} dB, gases {gas_db:.1} dB)",
-                        if *to_ground { "down" } else { "up" }
-                    ),
-                    Down::NoFeeder => {
-                        f.write_str("no feeder uses the satellite, which only relays to feeders")
-                    }
-                    Down::BeamsTaken { beams } => {
-                        write!(f, "all {beams} beams of the satellite serve other stations")
-                    }
-                    Down::SlewLimit {
-                        rate_deg_per_s,
-                        limit_deg_per_s,
-                    } => write!(
-                        f,
-                        "a laser would have to turn by {rate_deg_per_s:.2} deg/s, more than {limit_deg_per_s}"
-                    ),
-                    Down::Failed { failure } => {
-                        let failures = &self.layout.spec().failures;
-                        match failures.get(usize::from(*failure)) {
-                            Some(failure) => write!(f, "failed by `{}`", failure.name),
-                            None => f.write_str("failed"),
-                        }
-                    }
-                    Down::BelowMask {
-                        elevation_deg,
-                        mask_deg,
-                    } => write!(
-                        f,
-                        "below the mask by {:.1} deg (elevation {elevation_deg:.1}, mask {mask_deg})",
-                        mask_deg - elevation_deg
-                    ),
-                    Down::PolicyChose { satellite } => {
-                        write!(f, "policy chose {}", name(satellite))
-                    }
-                    Down::PolicyChoseNone => f.write_str("policy chose no satellite"),
-                }
+                self.write_down(f, down)
             }
+        }
+    }
+}
+
+fn km(metres: &f64) -> f64 {
+    metres / 1e3
+}
+
+impl Words<'_> {
+    fn name(&self, node: &NodeId) -> &str {
+        &self.layout.node(*node).name
+    }
+
+    fn write_down(&self, f: &mut fmt::Formatter<'_>, down: &Down) -> fmt::Result {
+        match down {
+            Down::SameNode => f.write_str("both ends are the same node"),
+            Down::BothOnGround => f.write_str("both are on the ground"),
+            Down::NoLasers => f.write_str("the constellation has no inter-satellite links"),
+            Down::NotNeighbours => f.write_str("the pattern does not make them neighbours"),
+            Down::Seam => f.write_str("across the seam: the planes fly in opposite directions"),
+            Down::NoFeeder => {
+                f.write_str("no feeder uses the satellite, which only relays to feeders")
+            }
+            Down::PolicyChoseNone => f.write_str("policy chose no satellite"),
+            Down::NoPosition { node } => {
+                write!(
+                    f,
+                    "{} has no position: its orbit has ended",
+                    self.name(node)
+                )
+            }
+            Down::PolarCutoff {
+                node,
+                latitude_deg,
+                cutoff_deg,
+            } => write!(
+                f,
+                "{} is at latitude {latitude_deg:.1} deg, beyond the polar cut-off of {cutoff_deg} deg",
+                self.name(node)
+            ),
+            Down::BeyondRange {
+                range_m,
+                max_range_m,
+            } => write!(
+                f,
+                "{:.1} km apart, beyond the range of {:.1} km",
+                km(range_m),
+                km(max_range_m)
+            ),
+            Down::LineOfSight {
+                altitude_m,
+                clearance_m,
+            } => write!(
+                f,
+                "line of sight passes at {:.1} km, below {:.1} km",
+                km(altitude_m),
+                km(clearance_m)
+            ),
+            Down::NotForGround { node } => {
+                write!(f, "{} does not serve the ground", self.name(node))
+            }
+            Down::Obstructed {
+                azimuth_deg,
+                elevation_deg,
+                obstacle_deg,
+            } => write!(
+                f,
+                "behind an obstacle {obstacle_deg} deg high at azimuth {azimuth_deg:.1} deg (elevation {elevation_deg:.1})"
+            ),
+            Down::GsoArc {
+                angle_deg,
+                limit_deg,
+            } => write!(
+                f,
+                "{angle_deg:.1} deg from the geostationary arc, within the {limit_deg} deg to avoid"
+            ),
+            Down::NoMargin {
+                to_ground,
+                c_n_db,
+                rain_db,
+                gas_db,
+            } => write!(
+                f,
+                "the radio link {} does not close: C/N {c_n_db:.1} dB (rain fade {rain_db:.1} dB, gases {gas_db:.1} dB)",
+                if *to_ground { "down" } else { "up" }
+            ),
+            Down::BeamsTaken { beams } => {
+                write!(f, "all {beams} beams of the satellite serve other stations")
+            }
+            Down::SlewLimit {
+                rate_deg_per_s,
+                limit_deg_per_s,
+            } => write!(
+                f,
+                "a laser would have to turn by {rate_deg_per_s:.2} deg/s, more than {limit_deg_per_s}"
+            ),
+            Down::Failed { failure } => self.write_failed(f, *failure),
+            Down::BelowMask {
+                elevation_deg,
+                mask_deg,
+            } => write!(
+                f,
+                "below the mask by {:.1} deg (elevation {elevation_deg:.1}, mask {mask_deg})",
+                mask_deg - elevation_deg
+            ),
+            Down::PolicyChose { satellite } => {
+                write!(f, "policy chose {}", self.name(satellite))
+            }
+        }
+    }
+
+    fn write_failed(&self, f: &mut fmt::Formatter<'_>, failure: u16) -> fmt::Result {
+        match self.layout.spec().failures.get(usize::from(failure)) {
+            Some(failure) => write!(f, "failed by `{}`", failure.name),
+            None => f.write_str("failed"),
         }
     }
 }

@@ -101,6 +101,110 @@ pub(crate) struct Xsk {
     refused: u64,
 }
 
+/// Frame memory, rings and buffers of a socket.
+fn configure(fd: &OwnedFd, slots: &Mapped) -> Result<()> {
+    let umem = UmemReg {
+        addr: slots.ptr(0, 0) as u64,
+        len: slots.len() as u64,
+        chunk_size: SLOT_BYTES as u32,
+        headroom: 0,
+        flags: XDP_UMEM_TX_METADATA_LEN,
+        tx_metadata_len: METADATA_BYTES as u32,
+    };
+    set(
+        fd,
+        "register the frame memory",
+        libc::SOL_XDP,
+        libc::XDP_UMEM_REG,
+        &umem,
+    )?;
+    set(
+        fd,
+        "make the fill ring",
+        libc::SOL_XDP,
+        libc::XDP_UMEM_FILL_RING,
+        &64u32,
+    )?;
+    let ring = libc::XDP_UMEM_COMPLETION_RING;
+    set(
+        fd,
+        "make the completion ring",
+        libc::SOL_XDP,
+        ring,
+        &COMPLETION_RING,
+    )?;
+    set(
+        fd,
+        "make the TX ring",
+        libc::SOL_XDP,
+        libc::XDP_TX_RING,
+        &TX_RING,
+    )?;
+    match set(
+        fd,
+        "raise the AF_XDP budget",
+        libc::SOL_XDP,
+        XDP_MAX_TX_SKB_BUDGET,
+        &TX_BUDGET,
+    ) {
+        // A kernel that sends 32 frames a call, whatever is asked for, is asked more often.
+        Err(DriverError::Os { source, .. }) if source.raw_os_error() == Some(libc::ENOPROTOOPT) => {
+        }
+        result => result?,
+    }
+    let force = libc::SO_SNDBUFFORCE;
+    set(
+        fd,
+        "raise the send buffer",
+        libc::SOL_SOCKET,
+        force,
+        &SEND_BUFFER_BYTES,
+    )?;
+    Ok(())
+}
+
+/// Where the rings' parts stand in their mappings.
+fn ring_offsets(fd: &OwnedFd) -> Result<libc::xdp_mmap_offsets> {
+    // SAFETY: plain old data.
+    let mut at: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };
+    let mut len = size_of::<libc::xdp_mmap_offsets>() as libc::socklen_t;
+    // SAFETY: pointer and length describe `at`.
+    let result = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_XDP,
+            libc::XDP_MMAP_OFFSETS,
+            (&raw mut at).cast(),
+            &raw mut len,
+        )
+    };
+    if result < 0 {
+        return Err(DriverError::last_os("ask for the AF_XDP ring layout"));
+    }
+    Ok(at)
+}
+
+/// Send on this interface of the calling thread's namespace, by copies of the frames.
+fn bind(fd: &OwnedFd, ifindex: u32) -> Result<()> {
+    // SAFETY: plain old data.
+    let mut address: libc::sockaddr_xdp = unsafe { std::mem::zeroed() };
+    address.sxdp_family = libc::AF_XDP as u16;
+    address.sxdp_flags = libc::XDP_COPY;
+    address.sxdp_ifindex = ifindex;
+    // SAFETY: pointer and length describe `address`.
+    let result = unsafe {
+        libc::bind(
+            fd.as_raw_fd(),
+            (&raw const address).cast(),
+            size_of::<libc::sockaddr_xdp>() as libc::socklen_t,
+        )
+    };
+    if result < 0 {
+        return Err(DriverError::last_os("bind the AF_XDP socket to the trunk"));
+    }
+    Ok(())
+}
+
 /// Address of a descriptor whose frame was put back.
 const PUT_BACK: u64 = u64::MAX;
 
@@ -114,102 +218,16 @@ impl Xsk {
         }
         // SAFETY: a fresh descriptor that nobody else owns.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        let umem = UmemReg {
-            addr: slots.ptr(0, 0) as u64,
-            len: slots.len() as u64,
-            chunk_size: SLOT_BYTES as u32,
-            headroom: 0,
-            flags: XDP_UMEM_TX_METADATA_LEN,
-            tx_metadata_len: METADATA_BYTES as u32,
-        };
-        set(
-            &fd,
-            "register the frame memory",
-            libc::SOL_XDP,
-            libc::XDP_UMEM_REG,
-            &umem,
-        )?;
-        set(
-            &fd,
-            "make the fill ring",
-            libc::SOL_XDP,
-            libc::XDP_UMEM_FILL_RING,
-            &64u32,
-        )?;
-        let ring = libc::XDP_UMEM_COMPLETION_RING;
-        set(
-            &fd,
-            "make the completion ring",
-            libc::SOL_XDP,
-            ring,
-            &COMPLETION_RING,
-        )?;
-        set(
-            &fd,
-            "make the TX ring",
-            libc::SOL_XDP,
-            libc::XDP_TX_RING,
-            &TX_RING,
-        )?;
-        match set(
-            &fd,
-            "raise the AF_XDP budget",
-            libc::SOL_XDP,
-            XDP_MAX_TX_SKB_BUDGET,
-            &TX_BUDGET,
-        ) {
-            // A kernel that sends 32 frames a call, whatever is asked for, is asked more often.
-            Err(DriverError::Os { source, .. })
-                if source.raw_os_error() == Some(libc::ENOPROTOOPT) => {}
-            result => result?,
-        }
-        let force = libc::SO_SNDBUFFORCE;
-        set(
-            &fd,
-            "raise the send buffer",
-            libc::SOL_SOCKET,
-            force,
-            &SEND_BUFFER_BYTES,
-        )?;
+        configure(&fd, slots)?;
 
-        // SAFETY: plain old data.
-        let mut at: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };
-        let mut len = size_of::<libc::xdp_mmap_offsets>() as libc::socklen_t;
-        // SAFETY: pointer and length describe `at`.
-        let result = unsafe {
-            libc::getsockopt(
-                fd.as_raw_fd(),
-                libc::SOL_XDP,
-                libc::XDP_MMAP_OFFSETS,
-                (&raw mut at).cast(),
-                &raw mut len,
-            )
-        };
-        if result < 0 {
-            return Err(DriverError::last_os("ask for the AF_XDP ring layout"));
-        }
+        let at = ring_offsets(&fd)?;
         let size = TX_RING as usize * size_of::<libc::xdp_desc>();
         let tx = Ring::new("TX ring", &fd, &at.tx, size, libc::XDP_PGOFF_TX_RING as u64)?;
         let size = COMPLETION_RING as usize * size_of::<u64>();
         let offset = libc::XDP_UMEM_PGOFF_COMPLETION_RING;
         let completions = Ring::new("completion ring", &fd, &at.cr, size, offset)?;
 
-        // SAFETY: plain old data.
-        let mut address: libc::sockaddr_xdp = unsafe { std::mem::zeroed() };
-        address.sxdp_family = libc::AF_XDP as u16;
-        address.sxdp_flags = libc::XDP_COPY;
-        address.sxdp_ifindex = ifindex;
-        // SAFETY: pointer and length describe `address`.
-        let result = unsafe {
-            libc::bind(
-                fd.as_raw_fd(),
-                (&raw const address).cast(),
-                size_of::<libc::sockaddr_xdp>() as libc::socklen_t,
-            )
-        };
-        if result < 0 {
-            return Err(DriverError::last_os("bind the AF_XDP socket to the trunk"));
-        }
+        bind(&fd, ifindex)?;
         Ok(Xsk {
             fd,
             tx,

@@ -1,27 +1,27 @@
-//! Nodes that know the sky ahead and learn of what breaks by messages instead of at once: `routing.reaction`.
+//! Nodes that know the sky ahead and learn of what breaks by link-state advertisements instead of at once: `routing.reaction`.
 
 use std::collections::BTreeMap;
 
-use constel_routing::foresight::{Foresight, Heard, Reaction, Told};
+use constel_routing::link_state::{LinkStateProtocol, LsaCount, LsdbDigest, Reaction};
 use constel_routing::{Routes, Rule};
 use constel_topology::{Layout, NodeId, Snapshot, Stepper};
 
 use crate::blueprint::Blueprint;
 use crate::failed::FailedEdges;
 
-/// What the nodes of a lab foresaw and what they have heard. The protocol itself is [`Foresight`]; this keeps the
+/// What the nodes of a lab foresaw and what their databases hold. The protocol itself is [`LinkStateProtocol`]; this keeps the
 /// topology that was foreseen in step with the one that is.
 pub(super) struct LinkState {
     stepper: Stepper,
     /// As foreseen for the step in force, and for the one that is being prepared.
     now: Snapshot,
     ahead: Option<Snapshot>,
-    state: Foresight,
+    protocol: LinkStateProtocol,
     /// Routes of the views met so far, by step, while neither topology changes.
-    computed: BTreeMap<u64, BTreeMap<Heard, Routes>>,
-    /// Counts what changed some node's view.
-    heard: u64,
-    /// Changes of links failed by hand that have been noticed.
+    computed: BTreeMap<u64, BTreeMap<LsdbDigest, Routes>>,
+    /// How often some node's database has changed.
+    database_changes: u64,
+    /// Changes of links failed by hand that have been detected.
     by_hand: u64,
 }
 
@@ -32,9 +32,9 @@ impl LinkState {
             stepper: blueprint.lab.stepper().foreseen(),
             now: Snapshot::default(),
             ahead: None,
-            state: Foresight::new(&blueprint.lab.layout, reaction),
+            protocol: LinkStateProtocol::new(&blueprint.lab.layout, reaction),
             computed: BTreeMap::new(),
-            heard: 0,
+            database_changes: 0,
             by_hand: 0,
         }
     }
@@ -44,25 +44,25 @@ impl LinkState {
         self.ahead = Some(self.stepper.advance());
     }
 
-    /// How often some view has changed.
-    pub(super) fn heard(&self) -> u64 {
-        self.heard
+    /// How often some node's database has changed.
+    pub(super) fn database_changes(&self) -> u64 {
+        self.database_changes
     }
 
-    /// Messages so far.
-    pub(super) fn told(&self) -> Told {
-        self.state.told()
+    /// LSAs so far.
+    pub(super) fn lsa_count(&self) -> LsaCount {
+        self.protocol.lsa_count()
     }
 
-    /// Lab time at which the next message is handled.
+    /// Lab time at which the next LSA is handled.
     pub(super) fn next_ns(&self) -> Option<u64> {
-        self.state.next_ns()
+        self.protocol.next_ns()
     }
 
-    /// The step that was foreseen last is in force: what is otherwise gets noticed.
+    /// The step that was foreseen last is in force: what is otherwise is detected.
     pub(super) fn begin(&mut self, layout: &Layout, actual: &Snapshot, failed: &FailedEdges) {
         self.arrive();
-        self.notice(layout, actual, actual.t_ns, failed);
+        self.detect(layout, actual, actual.t_ns, failed);
     }
 
     /// As [`LinkState::begin`] before lab time runs: what is broken then is known to all.
@@ -73,8 +73,8 @@ impl LinkState {
         failed: &FailedEdges,
     ) {
         self.arrive();
-        self.notice(layout, actual, 0, failed);
-        self.hear(u64::MAX);
+        self.detect(layout, actual, 0, failed);
+        self.receive(u64::MAX);
     }
 
     fn arrive(&mut self) {
@@ -85,7 +85,7 @@ impl LinkState {
         self.computed.retain(|of, _| *of >= step);
     }
 
-    /// Links failed or healed by hand since are noticed, and messages handled that have arrived by lab time `now_ns`.
+    /// Links failed or healed by hand since are detected, and LSAs handled that have arrived by lab time `now_ns`.
     pub(super) fn react(
         &mut self,
         layout: &Layout,
@@ -94,23 +94,23 @@ impl LinkState {
         failed: &FailedEdges,
     ) {
         if self.by_hand != failed.version() {
-            self.notice(layout, actual, now_ns, failed);
+            self.detect(layout, actual, now_ns, failed);
         }
-        self.hear(now_ns);
+        self.receive(now_ns);
     }
 
-    fn notice(&mut self, layout: &Layout, actual: &Snapshot, now_ns: u64, failed: &FailedEdges) {
+    fn detect(&mut self, layout: &Layout, actual: &Snapshot, now_ns: u64, failed: &FailedEdges) {
         if self.by_hand != failed.version() {
             self.by_hand = failed.version();
             self.computed.clear();
         }
         let rest = failed.without(actual);
         let actual = rest.as_ref().unwrap_or(actual);
-        self.state.notice(layout, &self.now, actual, now_ns);
+        self.protocol.detect(layout, &self.now, actual, now_ns);
     }
 
-    fn hear(&mut self, now_ns: u64) {
-        self.heard += u64::from(self.state.hear(now_ns));
+    fn receive(&mut self, now_ns: u64) {
+        self.database_changes += u64::from(self.protocol.receive(now_ns));
     }
 
     /// Every node's routes by its own view, for the step in force or the one foreseen last.
@@ -124,7 +124,7 @@ impl LinkState {
         let ahead = self.ahead.as_ref();
         let foreseen = ahead.filter(|s| s.step == actual.step).unwrap_or(&self.now);
         let known = self.computed.entry(foreseen.step).or_default();
-        self.state
+        self.protocol
             .routes(layout, (foreseen, actual), destinations, rule, known)
     }
 }

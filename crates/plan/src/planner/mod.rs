@@ -13,7 +13,7 @@ mod routes;
 use std::sync::Arc;
 
 use constel_link::{EdgeChange, PortId};
-use constel_routing::foresight::Told;
+use constel_routing::link_state::LsaCount;
 use constel_scenario::model::Mode;
 use constel_topology::{Delta, Handover, Layout, Snapshot, Stepper, diff};
 
@@ -222,9 +222,9 @@ impl Planner {
 
     /// Messages about failures so far, where there are any.
     #[must_use]
-    pub fn messages(&self) -> Option<Told> {
+    pub fn messages(&self) -> Option<LsaCount> {
         let state = self.routes.as_ref()?.link_state.as_ref()?;
-        Some(state.told())
+        Some(state.lsa_count())
     }
 
     /// What the steps saw of each pair with disjoint paths, in the order of the addresses' pairs.

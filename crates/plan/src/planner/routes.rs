@@ -1,7 +1,7 @@
 //! Computed routing: shortest paths of each step, and what must change for them.
 
-use constel_routing::foresight::Reaction;
 use constel_routing::graph::NextHop;
+use constel_routing::link_state::Reaction;
 use constel_routing::{
     Graph, GroundTransit, Metric, PathChange, RouteChange, Routes, Rule, ends_first,
 };
@@ -40,7 +40,7 @@ pub fn destinations(layout: &Layout, asked: &ComputedRouting) -> Vec<NodeId> {
     wanted.map(|node| node.id).collect()
 }
 
-/// Changes of links failed by hand, where everybody knows of them at once; changes of what nodes have heard elsewhere.
+/// Changes of links failed by hand, where everybody knows of them at once; changes of link-state databases elsewhere.
 type Version = u64;
 
 /// Routes of a step, and the way there from those planned before.
@@ -81,8 +81,8 @@ impl RoutePlanner {
     }
 
     fn version(&self, failed: &FailedEdges) -> Version {
-        let heard = self.link_state.as_ref().map(LinkState::heard);
-        heard.unwrap_or_else(|| failed.version())
+        let changes = self.link_state.as_ref().map(LinkState::database_changes);
+        changes.unwrap_or_else(|| failed.version())
     }
 
     /// Before the routes of lab time zero are planned.

@@ -6,8 +6,10 @@ use super::constellations::Resolver;
 use super::inputs::Inputs;
 use super::link::link_of;
 use super::radio;
-use crate::model::{ElevationStep, Gsl, Isl, Link, Pairing, PlusGrid, Policy};
-use crate::raw::{GslPolicy, IslPattern, OrNone, RawConstellation, RawGsl, RawIsl, RawLink};
+use crate::model::{ElevationStep, Gsl, Isl, Link, Pairing, PlusGrid, Policy, Radio};
+use crate::raw::{
+    GslPolicy, IslPattern, OrNone, RawConstellation, RawGsl, RawIsl, RawLink, RawRadio,
+};
 use crate::walk::Seg::{Index, Key};
 
 impl Resolver<'_> {
@@ -229,6 +231,34 @@ impl Resolver<'_> {
     }
 
     fn gsl_of(&mut self, raw: &RawGsl, inputs: &mut Inputs<'_>) -> Option<Gsl> {
+        let policy = self.gsl_policy(raw)?;
+        self.check_gsl_laws(raw);
+        let steps = raw.by_elevation.iter().map(|s| ElevationStep {
+            above: s.above,
+            rate: s.rate,
+            loss: s.loss,
+        });
+        let radio = match &raw.radio {
+            None => None,
+            Some(radio) => Some(self.gsl_radio(radio)?),
+        };
+        Some(Gsl {
+            radio,
+            bent_pipe: raw.bent_pipe,
+            min_elevation: raw.min_elevation,
+            policy,
+            handover_outage: raw.handover.outage,
+            handover_kind: raw.handover.kind,
+            beams: raw.beams,
+            capacity: raw.capacity,
+            gso_avoidance: raw.gso_avoidance,
+            by_elevation: steps.collect(),
+            link: self.link("gsl", &raw.link, inputs),
+        })
+    }
+
+    /// The policy with its own numbers.
+    fn gsl_policy(&mut self, raw: &RawGsl) -> Option<Policy> {
         let wrong = [
             (
                 "hysteresis",
@@ -252,7 +282,7 @@ impl Resolver<'_> {
                 );
             }
         }
-        let policy = match (raw.policy, raw.hysteresis) {
+        Some(match (raw.policy, raw.hysteresis) {
             (GslPolicy::Nearest, _) => Policy::Nearest,
             (GslPolicy::HighestElevation, _) => Policy::HighestElevation,
             (GslPolicy::LongestVisible, _) => Policy::LongestVisible,
@@ -266,7 +296,11 @@ impl Resolver<'_> {
             (GslPolicy::Scheduler, _) => {
                 Policy::Scheduler(raw.slot.unwrap_or(TimeSpan::from_ns(15_000_000_000)))
             }
-        };
+        })
+    }
+
+    /// What does not go together in what links to the ground carry.
+    fn check_gsl_laws(&mut self, raw: &RawGsl) {
         let unordered = raw
             .by_elevation
             .windows(2)
@@ -317,11 +351,6 @@ impl Resolver<'_> {
                 );
             }
         }
-        let steps = raw.by_elevation.iter().map(|s| ElevationStep {
-            above: s.above,
-            rate: s.rate,
-            loss: s.loss,
-        });
         if raw.radio.is_some() && !raw.by_elevation.is_empty() {
             self.error(
                 &[Key("gsl"), Key("by_elevation")],
@@ -331,35 +360,20 @@ impl Resolver<'_> {
                 Some("remove one of them".into()),
             );
         }
-        let radio = match &raw.radio {
-            None => None,
-            Some(radio) => {
-                let mut report = |key, code, message, why: &str, allowed: &[&'static str]| {
-                    let path = self.path(&[Key("gsl"), Key("radio"), Key(key)]);
-                    let mut error = self.parsed.error_at(&path, code, message);
-                    if !why.is_empty() {
-                        error = error.with_reason(why);
-                    }
-                    if !allowed.is_empty() {
-                        error = error.with_allowed(allowed.iter().copied());
-                    }
-                    self.errors.push(error);
-                };
-                Some(radio::radio(radio, &mut report)?)
+    }
+
+    fn gsl_radio(&mut self, raw: &RawRadio) -> Option<Radio> {
+        let mut report = |key, code, message, why: &str, allowed: &[&'static str]| {
+            let path = self.path(&[Key("gsl"), Key("radio"), Key(key)]);
+            let mut error = self.parsed.error_at(&path, code, message);
+            if !why.is_empty() {
+                error = error.with_reason(why);
             }
+            if !allowed.is_empty() {
+                error = error.with_allowed(allowed.iter().copied());
+            }
+            self.errors.push(error);
         };
-        Some(Gsl {
-            radio,
-            bent_pipe: raw.bent_pipe,
-            min_elevation: raw.min_elevation,
-            policy,
-            handover_outage: raw.handover.outage,
-            handover_kind: raw.handover.kind,
-            beams: raw.beams,
-            capacity: raw.capacity,
-            gso_avoidance: raw.gso_avoidance,
-            by_elevation: steps.collect(),
-            link: self.link("gsl", &raw.link, inputs),
-        })
+        radio::radio(raw, &mut report)
     }
 }

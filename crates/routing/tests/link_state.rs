@@ -2,7 +2,7 @@
 
 mod common;
 
-use constel_routing::foresight::{Foresight, Reaction};
+use constel_routing::link_state::{LinkStateProtocol, Reaction};
 use constel_routing::{Graph, GroundTransit, Metric, Routes, Rule};
 use constel_topology::{Edge, ISL, Layout, NodeId, Snapshot};
 use proptest::prelude::*;
@@ -60,7 +60,7 @@ impl World {
         Routes::compute_by(&graph, &self.destinations, RULE)
     }
 
-    fn believed(&self, state: &Foresight, actual: &Snapshot) -> Routes {
+    fn believed(&self, state: &LinkStateProtocol, actual: &Snapshot) -> Routes {
         let topologies = (&self.foreseen, actual);
         let (layout, to) = (&self.layout, &self.destinations);
         state.routes(layout, topologies, to, RULE, &mut BTreeMap::new())
@@ -103,13 +103,16 @@ impl World {
 fn a_foreseen_sky_needs_no_message() {
     let mut stepper = common::iridium(common::cities());
     let layout = Arc::clone(stepper.layout());
-    let mut state = Foresight::new(&layout, REACTION);
+    let mut state = LinkStateProtocol::new(&layout, REACTION);
     for _ in 0..50 {
         let snapshot = stepper.advance();
-        state.notice(&layout, &snapshot, &snapshot, snapshot.t_ns);
+        state.detect(&layout, &snapshot, &snapshot, snapshot.t_ns);
         assert_eq!(state.next_ns(), None);
     }
-    assert_eq!((state.told().originated, state.told().sent), (0, 0));
+    assert_eq!(
+        (state.lsa_count().originated, state.lsa_count().sent),
+        (0, 0)
+    );
 }
 
 #[test]
@@ -130,18 +133,18 @@ fn a_failed_laser_is_heard_of_hop_by_hop_and_its_repair_too() {
     let actual = world.without(is_it);
     let after = world.routes(&actual);
     assert_ne!(before, after);
-    let mut state = Foresight::new(&world.layout, REACTION);
+    let mut state = LinkStateProtocol::new(&world.layout, REACTION);
     let failed_ns = 5_000_000_000;
-    state.notice(&world.layout, &world.foreseen, &actual, failed_ns);
+    state.detect(&world.layout, &world.foreseen, &actual, failed_ns);
     // Both ends tell; each node that hears it first sends it on over all links but one.
     let links = actual.edges.len() as u64;
     let nodes = world.layout.nodes().len() as u64;
-    assert_eq!(state.told().originated, 2);
-    assert_eq!(state.told().sent, 2 * (links - (nodes - 1)));
+    assert_eq!(state.lsa_count().originated, 2);
+    assert_eq!(state.lsa_count().sent, 2 * (links - (nodes - 1)));
 
     let noticed_ns = failed_ns + REACTION.detect_ns;
     assert_eq!(state.next_ns(), Some(noticed_ns));
-    assert!(!state.hear(noticed_ns - 1));
+    assert!(!state.receive(noticed_ns - 1));
     assert_eq!(world.believed(&state, &actual), before, "nobody knows yet");
     // Either end's word is enough to believe that the laser is gone.
     let (by_near, by_far) = (
@@ -150,7 +153,7 @@ fn a_failed_laser_is_heard_of_hop_by_hop_and_its_repair_too() {
     );
     let mut heard = BTreeSet::new();
     while let Some(t_ns) = state.next_ns() {
-        assert!(state.hear(t_ns));
+        assert!(state.receive(t_ns));
         heard.extend(
             world
                 .layout
@@ -174,9 +177,9 @@ fn a_failed_laser_is_heard_of_hop_by_hop_and_its_repair_too() {
     assert_eq!(world.believed(&state, &actual), after);
 
     let repaired_ns = 9_000_000_000;
-    state.notice(&world.layout, &world.foreseen, &world.foreseen, repaired_ns);
-    assert_eq!(state.told().originated, 4);
-    assert!(state.hear(u64::MAX));
+    state.detect(&world.layout, &world.foreseen, &world.foreseen, repaired_ns);
+    assert_eq!(state.lsa_count().originated, 4);
+    assert!(state.receive(u64::MAX));
     assert_eq!(world.believed(&state, &world.foreseen), before);
 }
 
@@ -185,9 +188,9 @@ fn who_was_cut_off_is_told_when_back_in_reach() {
     let world = World::new();
     let lone = NodeId(0);
     let island = world.without(|a, b| a == lone || b == lone);
-    let mut state = Foresight::new(&world.layout, REACTION);
-    state.notice(&world.layout, &world.foreseen, &island, 0);
-    state.hear(u64::MAX);
+    let mut state = LinkStateProtocol::new(&world.layout, REACTION);
+    state.detect(&world.layout, &world.foreseen, &island, 0);
+    state.receive(u64::MAX);
     // While it cannot hear, a laser breaks that it would use, not one of its own.
     let before = world.routes(&world.foreseen);
     let far = |node, to| {
@@ -202,13 +205,13 @@ fn who_was_cut_off_is_told_when_back_in_reach() {
     let (near, next) = laser.unwrap();
     let elsewhere = |a, b| (a, b) == (near, next) || (b, a) == (near, next);
     let both = world.without(|a, b| a == lone || b == lone || elsewhere(a, b));
-    state.notice(&world.layout, &world.foreseen, &both, 1_000_000_000);
-    state.hear(u64::MAX);
+    state.detect(&world.layout, &world.foreseen, &both, 1_000_000_000);
+    state.receive(u64::MAX);
     let back = world.without(elsewhere);
-    state.notice(&world.layout, &world.foreseen, &back, 2_000_000_000);
+    state.detect(&world.layout, &world.foreseen, &back, 2_000_000_000);
     let unaware = world.differing(&world.believed(&state, &back), &world.routes(&back));
     assert!(unaware.contains(&lone), "it has not heard of that yet");
-    state.hear(u64::MAX);
+    state.receive(u64::MAX);
     assert_eq!(world.believed(&state, &back), world.routes(&back));
 }
 
@@ -229,9 +232,9 @@ fn a_limited_message_stays_near() {
         reach_hops: Some(1),
         ..REACTION
     };
-    let mut state = Foresight::new(&world.layout, limited);
-    state.notice(&world.layout, &world.foreseen, &actual, 0);
-    state.hear(u64::MAX);
+    let mut state = LinkStateProtocol::new(&world.layout, limited);
+    state.detect(&world.layout, &world.foreseen, &actual, 0);
+    state.receive(u64::MAX);
     let believed = world.believed(&state, &actual);
     let neighbours: BTreeSet<NodeId> = actual
         .edges
@@ -247,7 +250,7 @@ fn a_limited_message_stays_near() {
         .edges
         .iter()
         .filter(|e| [near, far].contains(&world.node(e, |e| e.from)));
-    assert_eq!(state.told().sent, told.count() as u64);
+    assert_eq!(state.lsa_count().sent, told.count() as u64);
 }
 
 proptest! {
@@ -260,7 +263,7 @@ proptest! {
         gaps_ns in prop::collection::vec(0_u64..300_000_000, 4),
     ) {
         let world = World::new();
-        let mut state = Foresight::new(&world.layout, REACTION);
+        let mut state = LinkStateProtocol::new(&world.layout, REACTION);
         let (mut now_ns, mut actual) = (0, world.foreseen.clone());
         for (seed, gap_ns) in seeds.iter().zip(gaps_ns) {
             let mut bits = *seed | 1;
@@ -268,14 +271,14 @@ proptest! {
                 bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 bits >> 60 == 0
             });
-            state.notice(&world.layout, &world.foreseen, &actual, now_ns);
+            state.detect(&world.layout, &world.foreseen, &actual, now_ns);
             now_ns += gap_ns;
             // Some messages may still be on their way when the next thing breaks.
-            state.hear(now_ns);
+            state.receive(now_ns);
         }
-        state.hear(u64::MAX);
-        state.notice(&world.layout, &world.foreseen, &actual, now_ns);
-        state.hear(u64::MAX);
+        state.receive(u64::MAX);
+        state.detect(&world.layout, &world.foreseen, &actual, now_ns);
+        state.receive(u64::MAX);
         let reached = world.spreading_ns(&actual, NodeId(0)).len();
         prop_assume!(reached == world.layout.nodes().len());
         prop_assert_eq!(world.believed(&state, &actual), world.routes(&actual));

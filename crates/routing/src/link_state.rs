@@ -1,0 +1,319 @@
+//! Orbit-aware link state: every node forwards by the sky as foreseen, and messages say only what is otherwise.
+//!
+//! After OPSPF (Pan et al., "OPSPF: orbit prediction shortest path first routing for resilient LEO satellite networks",
+//! ICC 2019): as the orbits are known, every node computes the topology of every moment by itself, so predicted
+//! changes need no messages; only what nobody foresaw is advertised. What is kept of it here:
+//!
+//! - A node at which a link fails that was foreseen, or works that was not, detects so after a fixed time and
+//!   *originates* a link-state advertisement ([LSA](Lsa)): all its links that are otherwise than foreseen, with a sequence
+//!   number, in place of its former LSAs. A repair is one more.
+//! - LSAs are *flooded*: a node that receives a newer one puts it into its link-state database (LSDB), and after a fixed
+//!   time for handling it sends it on over all its links but the one it came by. A hop takes the link's delay and that time.
+//! - A node's view is the foreseen topology with the LSAs in its database. A link that some end calls gone is gone;
+//!   one that nobody foresaw must be in the LSAs of both ends (OSPF's two-way check). Routes are shortest paths in the view.
+//! - With a limit, LSAs end so many hops from where they began (the question of Shan et al., "Routing in LEO satellite
+//!   networks: how many link-state updates do we need?", 2023). Nodes beyond forward as foreseen, and what
+//!   they send towards the failure may come back to them: loops that last as long as the failure are possible.
+//! - Without one, nodes that come into reach of each other pass on what the other's database lacks, as when OSPF's
+//!   databases are exchanged.
+//!
+//! Not kept: hello packets, acknowledgements, retransmissions and ages. LSAs are counted and take the links' delays,
+//! but are no packets: they meet no queue and no loss. Nodes agree on the predicted sky exactly.
+//!
+//! Views differ while an LSA spreads, so packets can go round until it has reached all: that is link-state
+//! routing, and what [`Routes::changes_from`] promises holds for one common view only.
+
+use crate::graph::{Graph, GroundTransit};
+use crate::routes::{Routes, Rule};
+use constel_link::PortId;
+use constel_topology::{Layout, NodeId, Snapshot};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+type EdgeKey = (PortId, PortId);
+
+/// A link-state advertisement: what is otherwise than foreseen of the edges that leave a node. Empty: nothing is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Lsa {
+    /// Foreseen, but not there.
+    gone: Vec<EdgeKey>,
+    /// There, but not foreseen.
+    new: Vec<EdgeKey>,
+}
+
+/// How long things take, nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reaction {
+    /// From a change of a link until its ends detect it.
+    pub detect_ns: u64,
+    /// From receiving an LSA until it is sent on and the routes follow.
+    pub processing_ns: u64,
+    /// How many hops an LSA goes at most; `None`: to all.
+    pub reach_hops: Option<u32>,
+}
+
+/// How many LSAs there were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct LsaCount {
+    /// LSAs that nodes originated.
+    pub originated: u64,
+    /// Times that an LSA was sent over one direction of a link.
+    pub sent: u64,
+}
+
+/// What a node's database holds, LSAs that are empty left out: their originators and sequence numbers.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LsdbDigest(Vec<(NodeId, u32)>);
+
+/// An LSA on its way: when it is handled, by whom, its originator and its sequence number.
+type Arrival = Reverse<(u64, NodeId, NodeId, u32)>;
+
+/// The LSAs of all nodes, and each node's database. Time is an argument.
+#[derive(Debug, Clone)]
+pub struct LinkStateProtocol {
+    reaction: Reaction,
+    /// Each node's LSAs, by their sequence numbers from 0.
+    originated: BTreeMap<NodeId, Vec<Lsa>>,
+    /// Each node's database: the sequence number of the latest LSA it has of each other.
+    databases: Vec<BTreeMap<NodeId, u32>>,
+    arrivals: BinaryHeap<Arrival>,
+    count: LsaCount,
+}
+
+impl LinkStateProtocol {
+    /// Nothing is otherwise than foreseen.
+    #[must_use]
+    pub fn new(layout: &Layout, reaction: Reaction) -> LinkStateProtocol {
+        LinkStateProtocol {
+            reaction,
+            originated: BTreeMap::new(),
+            databases: vec![BTreeMap::new(); layout.nodes().len()],
+            arrivals: BinaryHeap::new(),
+            count: LsaCount::default(),
+        }
+    }
+
+    /// LSAs so far, those under way included.
+    #[must_use]
+    pub fn lsa_count(&self) -> LsaCount {
+        self.count
+    }
+
+    /// Compares the topology of `now_ns` with the one foreseen: nodes at which the difference has changed originate
+    /// LSAs, which are flooded over the edges that there are. LSAs that some database lacks and can now get are passed
+    /// on too. Times are lab time, nanoseconds.
+    pub fn detect(&mut self, layout: &Layout, foreseen: &Snapshot, actual: &Snapshot, now_ns: u64) {
+        let mut lsas = differences(layout, foreseen, actual);
+        // What was otherwise and is so no longer is news as well.
+        for origin in self.originated.keys() {
+            lsas.entry(*origin).or_default();
+        }
+        let detected_ns = now_ns + self.reaction.detect_ns;
+        let adjacent = Adjacent::new(layout, actual);
+        for (origin, lsa) in lsas {
+            let own = self.originated.entry(origin).or_default();
+            if own.last().cloned().unwrap_or_default() == lsa {
+                continue;
+            }
+            own.push(lsa);
+            let sequence = own.len() as u32 - 1;
+            self.count.originated += 1;
+            self.flood(&adjacent, &[(origin, detected_ns)], (origin, sequence));
+        }
+        if self.reaction.reach_hops.is_none() {
+            self.exchange_databases(&adjacent, detected_ns);
+        }
+    }
+
+    /// Sends the latest LSAs that databases lack, and that are not on their way, from nodes that have them.
+    fn exchange_databases(&mut self, adjacent: &Adjacent, at_ns: u64) {
+        let arrivals = self.arrivals.iter();
+        let spreading: BTreeSet<NodeId> = arrivals.map(|Reverse((_, _, o, _))| *o).collect();
+        let latest: Vec<(NodeId, u32)> = self
+            .originated
+            .iter()
+            .filter(|(origin, _)| !spreading.contains(origin))
+            .map(|(origin, lsas)| (*origin, lsas.len() as u32 - 1))
+            .collect();
+        for (origin, sequence) in latest {
+            let nodes = (0..).map(NodeId).zip(&self.databases);
+            let holders: Vec<(NodeId, u64)> = nodes
+                .filter(|(_, database)| database.get(&origin) == Some(&sequence))
+                .map(|(node, _)| (node, at_ns))
+                .collect();
+            if holders.len() < self.databases.len() {
+                self.flood(adjacent, &holders, (origin, sequence));
+            }
+        }
+    }
+
+    /// Sends an LSA on from nodes that have it at a time, to all that can be reached and have not.
+    fn flood(
+        &mut self,
+        adjacent: &Adjacent,
+        from: &[(NodeId, u64)],
+        (origin, sequence): (NodeId, u32),
+    ) {
+        let most = self.reaction.reach_hops.unwrap_or(u32::MAX);
+        let sources: BTreeMap<NodeId, u64> = from.iter().copied().collect();
+        // When it is received first, and after how many hops.
+        let mut best: BTreeMap<NodeId, (u64, u32)> =
+            from.iter().map(|(node, at)| (*node, (*at, 0))).collect();
+        let mut open: BinaryHeap<Reverse<(u64, u32, NodeId)>> = from
+            .iter()
+            .map(|(node, at)| Reverse((*at, 0, *node)))
+            .collect();
+        while let Some(Reverse((at_ns, hops, node))) = open.pop() {
+            if (at_ns, hops) > best[&node] || hops == most {
+                continue;
+            }
+            for &(peer, delay_ns) in adjacent.of(node) {
+                let received = (at_ns + delay_ns + self.reaction.processing_ns, hops + 1);
+                if best.get(&peer).is_none_or(|known| received < *known) {
+                    best.insert(peer, received);
+                    open.push(Reverse((received.0, received.1, peer)));
+                }
+            }
+        }
+        let whole = from.iter().map(|(node, _)| *node).eq([origin]);
+        for (node, (at_ns, hops)) in best {
+            let source = sources.contains_key(&node);
+            if whole || !source {
+                self.arrivals.push(Reverse((at_ns, node, origin, sequence)));
+            }
+            let links = adjacent.of(node).len() as u64;
+            self.count.sent += match (whole, source) {
+                // Whoever receives it first sends it on over all links but the one it came by.
+                (true, true) => links,
+                (true, false) if hops == most => 0,
+                (true, false) => links.saturating_sub(1),
+                // Databases are compared first: only what lacks is sent.
+                (false, true) => 0,
+                (false, false) => 1,
+            };
+        }
+    }
+
+    /// When the next LSA is handled; `None`: none is on its way.
+    #[must_use]
+    pub fn next_ns(&self) -> Option<u64> {
+        self.arrivals.peek().map(|Reverse((at_ns, ..))| *at_ns)
+    }
+
+    /// Handles all LSAs that have arrived by `now_ns`. True when some node's database has changed.
+    pub fn receive(&mut self, now_ns: u64) -> bool {
+        let mut changed = false;
+        while let Some(Reverse((at_ns, node, origin, sequence))) = self.arrivals.peek().copied() {
+            if at_ns > now_ns {
+                break;
+            }
+            self.arrivals.pop();
+            let database = &mut self.databases[node.index()];
+            if database.get(&origin).is_none_or(|held| *held < sequence) {
+                database.insert(origin, sequence);
+                changed = true;
+            }
+        }
+        changed
+    }
+
+    /// Every node's routes by its own view. `known` keeps what was computed: the routes of views met before with the
+    /// same topologies, destinations and rule.
+    #[must_use]
+    pub fn routes(
+        &self,
+        layout: &Layout,
+        (foreseen, actual): (&Snapshot, &Snapshot),
+        destinations: &[NodeId],
+        rule: Rule,
+        known: &mut BTreeMap<LsdbDigest, Routes>,
+    ) -> Routes {
+        // Nodes with the same database have the same view, and an empty LSA changes none.
+        let mut views: BTreeMap<LsdbDigest, Vec<NodeId>> = BTreeMap::new();
+        for (node, database) in (0..).map(NodeId).zip(&self.databases) {
+            let counts = |(origin, sequence): (&NodeId, &u32)| {
+                let lsa = &self.originated[origin][*sequence as usize];
+                (*lsa != Lsa::default()).then_some((*origin, *sequence))
+            };
+            let digest = LsdbDigest(database.iter().filter_map(counts).collect());
+            views.entry(digest).or_default().push(node);
+        }
+        for digest in views
+            .keys()
+            .filter(|digest| !known.contains_key(digest))
+            .cloned()
+            .collect::<Vec<_>>()
+        {
+            let view = self.view(foreseen, actual, &digest.0);
+            let graph = Graph::new(layout, &view, GroundTransit::Never);
+            known.insert(digest, Routes::compute_by(&graph, destinations, rule));
+        }
+        let parts = views
+            .iter()
+            .map(|(digest, nodes)| (&known[digest], nodes.as_slice()));
+        Routes::mixed(parts)
+    }
+
+    /// The topology as it looks to a node with these LSAs.
+    fn view(&self, foreseen: &Snapshot, actual: &Snapshot, held: &[(NodeId, u32)]) -> Snapshot {
+        let mut view = Snapshot {
+            step: foreseen.step,
+            t_ns: foreseen.t_ns,
+            edges: foreseen.edges.clone(),
+            ..Snapshot::default()
+        };
+        let lsas = || held.iter().map(|(o, n)| &self.originated[o][*n as usize]);
+        let gone: BTreeSet<EdgeKey> = lsas()
+            .flat_map(|lsa| lsa.gone.iter().copied())
+            .flat_map(|(from, to)| [(from, to), (to, from)])
+            .collect();
+        let new: BTreeSet<EdgeKey> = lsas().flat_map(|lsa| lsa.new.iter().copied()).collect();
+        view.edges.retain(|e| !gone.contains(&(e.from, e.to)));
+        let both = new
+            .iter()
+            .filter(|(from, to)| new.contains(&(*to, *from)))
+            // Advertised by now, but gone again: nothing is known of its delay.
+            .filter_map(|(from, to)| actual.edge(*from, *to));
+        view.edges.extend(both);
+        view.edges.sort_by_key(|e| (e.from, e.to));
+        view.edges.dedup_by_key(|e| (e.from, e.to));
+        view
+    }
+}
+
+/// Where what is there differs from what was foreseen, by the node at the edges' near end.
+fn differences(layout: &Layout, foreseen: &Snapshot, actual: &Snapshot) -> BTreeMap<NodeId, Lsa> {
+    let mut found: BTreeMap<NodeId, Lsa> = BTreeMap::new();
+    let near = |(from, _): EdgeKey| layout.port(from).node;
+    for key in foreseen.edges.iter().map(|e| (e.from, e.to)) {
+        if actual.edge(key.0, key.1).is_none() {
+            found.entry(near(key)).or_default().gone.push(key);
+        }
+    }
+    for key in actual.edges.iter().map(|e| (e.from, e.to)) {
+        if foreseen.edge(key.0, key.1).is_none() {
+            found.entry(near(key)).or_default().new.push(key);
+        }
+    }
+    found
+}
+
+/// Neighbours of each node over the edges that there are, with the delay of the step's start.
+struct Adjacent {
+    of: Vec<Vec<(NodeId, u64)>>,
+}
+
+impl Adjacent {
+    fn new(layout: &Layout, snapshot: &Snapshot) -> Adjacent {
+        let mut of = vec![Vec::new(); layout.nodes().len()];
+        for e in &snapshot.edges {
+            let (a, b) = (layout.port(e.from).node, layout.port(e.to).node);
+            of[a.index()].push((b, e.impairment.delay.delay_ns));
+        }
+        Adjacent { of }
+    }
+
+    fn of(&self, node: NodeId) -> &[(NodeId, u64)] {
+        &self.of[node.index()]
+    }
+}
