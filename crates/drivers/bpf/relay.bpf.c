@@ -6,7 +6,7 @@
 //                       CPU's ring, consume it. Userspace sees both through mmap: no system call.
 //   AF_XDP on tb -> ta  cst_trunk: the outer VLAN tag (16 bits) names the port; on to its shard.
 //   shard uplink        cst_shard: take the tag off; on into the node behind h<port>.
-// Rehearsals (src/relay/rehearsal.rs) go the same way through a node of the relay's own, the decoy.
+// Warm-up packets (src/relay/warm_up.rs) go the same way through a node of the relay's own, the warm-up node.
 //
 // The layouts below are mirrored in src/relay/layout.rs.
 #include <linux/types.h>
@@ -27,9 +27,9 @@
 
 #define FLAG_CSUM 1
 #define FLAG_VLAN 2
-#define FLAG_TRAIN 4
+#define FLAG_GSO 4
 
-// A train (a super-frame of TCP: many frames not cut up yet) lies in several slots, a piece in
+// A GSO frame (a super-frame of TCP: many frames not cut up yet) lies in several slots, a piece in
 // each. The slots are those next in this CPU's free ring.
 #define PIECE_AT 64
 #define PIECE (SLOT_BYTES - PIECE_AT)
@@ -40,7 +40,7 @@
 #define CHECKSUM_PARTIAL 3
 
 // IEEE 802.1ad, in network order: the tag of frames that only warm the way up.
-#define REHEARSAL_TAG __builtin_bswap16(0x88a8)
+#define WARM_UP_TAG __builtin_bswap16(0x88a8)
 
 struct desc {
 	__u64 ts_ns;
@@ -50,9 +50,9 @@ struct desc {
 	__u16 flags;
 	__u16 csum_start; // from the first byte of the frame as described by len
 	__u16 csum_offset;
-	__u32 train_len; // of a train, in bytes; `len` is the number of its pieces then
+	__u32 gso_len; // of a GSO frame, in bytes; `len` is the number of its pieces then
 	__u16 segment; // payload of each of its frames
-	__u16 vlan_tci; // of a train with a tag of the node's own
+	__u16 vlan_tci; // of a GSO frame with a tag of the node's own
 };
 
 struct slot {
@@ -75,7 +75,7 @@ struct cpu {
 	__u64 foreign; // frames on the trunk that are not ours
 	__u64 before_start; // frames that came before the relay's thread: there were no edges yet
 	__u64 dropped_share; // the port held its share of the slots or of this ring already
-	__u64 rehearsed; // rehearsals that came to their end
+	__u64 warmed_up; // warm-up packets that came to their end
 	__u8 pad0[24];
 	// written by userspace
 	__u32 desc_tail;
@@ -202,7 +202,7 @@ static __always_inline struct cpu *this_cpu(__u32 *nr)
 
 // Whether this super-frame is one that userspace can cut up: TCP's, not inside of anything else but
 // a VLAN, its checksum still to be completed.
-static __always_inline int is_train(struct __sk_buff *ctx, struct sk_buff *skb)
+static __always_inline int is_gso(struct __sk_buff *ctx, struct sk_buff *skb)
 {
 	if (skb->csum_offset != TCP_CHECK || BPF_CORE_READ_BITFIELD(skb, encapsulation) ||
 	    BPF_CORE_READ_BITFIELD(skb, ip_summed) != CHECKSUM_PARTIAL)
@@ -213,8 +213,8 @@ static __always_inline int is_train(struct __sk_buff *ctx, struct sk_buff *skb)
 	       ctx->protocol == __builtin_bswap16(0x86dd);
 }
 
-// Copy the pieces of a train into the slots that are next in the free ring.
-static __always_inline long copy_train(struct __sk_buff *ctx, __u32 nr, __u32 tail, __u32 pieces)
+// Copy the pieces of a GSO frame into the slots that are next in the free ring.
+static __always_inline long copy_gso(struct __sk_buff *ctx, __u32 nr, __u32 tail, __u32 pieces)
 {
 	for (__u32 i = 0; i < PIECES_MAX; i++) {
 		if (i >= pieces)
@@ -252,15 +252,15 @@ int cst_capture(struct __sk_buff *ctx)
 	if (!cpu)
 		return TC_ACT_SHOT;
 	if (ctx->ifindex < first_port) {
-		// The decoy's: a rehearsal is over.
-		cpu->rehearsed++;
+		// The warm-up node's: a warm-up packet is over.
+		cpu->warmed_up++;
 		return TC_ACT_SHOT;
 	}
 	struct sk_buff *skb = bpf_cast_to_kern_ctx(ctx);
 	__u32 body = ctx->len - ADDRESSES;
 	__u32 slots = 1;
 	if (ctx->gso_size) {
-		if (!is_train(ctx, skb)) {
+		if (!is_gso(ctx, skb)) {
 			cpu->dropped_gso++;
 			return TC_ACT_SHOT;
 		}
@@ -325,15 +325,15 @@ int cst_capture(struct __sk_buff *ctx)
 
 	__u32 flags = 0, own_tag = 0;
 	if (ctx->gso_size) {
-		if (copy_train(ctx, nr, tail, slots)) {
+		if (copy_gso(ctx, nr, tail, slots)) {
 			cpu->dropped_error++;
 			return TC_ACT_SHOT;
 		}
-		desc->train_len = ctx->len;
+		desc->gso_len = ctx->len;
 		desc->segment = ctx->gso_size;
 		desc->vlan_tci = ctx->vlan_tci;
 		desc->len = slots;
-		desc->flags = FLAG_CSUM | FLAG_TRAIN | (ctx->vlan_present ? FLAG_VLAN : 0);
+		desc->flags = FLAG_CSUM | FLAG_GSO | (ctx->vlan_present ? FLAG_VLAN : 0);
 		desc->csum_start = skb->csum_start - skb->mac_header;
 		desc->csum_offset = TCP_CHECK;
 		goto publish;
@@ -410,12 +410,12 @@ int cst_shard(struct __sk_buff *ctx)
 
 	if (!cpu)
 		return TC_ACT_SHOT;
-	int rehearsal = ctx->vlan_proto == REHEARSAL_TAG;
+	int warm_up = ctx->vlan_proto == WARM_UP_TAG;
 	if (!ctx->vlan_present || bpf_skb_vlan_pop(ctx)) {
 		cpu->foreign++;
 		return TC_ACT_SHOT;
 	}
-	if (rehearsal)
+	if (warm_up)
 		return bpf_redirect_peer(first_port - 1, 0);
 	cpu->delivered++;
 	return bpf_redirect_peer(first_port + port, 0);

@@ -13,7 +13,7 @@ use support::*;
 /// Our relay's slot maps, told from other relays on this machine by their unusual size.
 const SLOTS: u32 = 2048;
 
-/// Memory of relays with so many slots, and one for rehearsals.
+/// Memory of relays with so many slots, and one for warm-up packets.
 fn slot_maps() -> usize {
     MapInfoIter::default()
         .filter(|m| m.name.to_string_lossy() == "cst_slots" && m.max_entries == SLOTS + 1)

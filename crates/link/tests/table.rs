@@ -259,7 +259,7 @@ fn each_life_has_its_own_losses() {
 
 /// Many frames may be given as one where nothing acts on single frames and they take next to no time.
 #[test]
-fn trains_pass_where_nothing_acts_on_frames() {
+fn gso_frames_pass_where_nothing_acts_on_frames() {
     let whole = |impairment: Impairment, effects: Option<Effects>| {
         let mut t = EdgeTable::new(2, 1);
         let mut log = Log::default();
@@ -268,7 +268,7 @@ fn trains_pass_where_nothing_acts_on_frames() {
         let change = EffectsChange::Edge { from, to, effects };
         let checked = CheckedEffects::new(vec![change], 2).unwrap();
         t.apply_effects(0, &checked, &mut log).unwrap();
-        t.takes_trains(from, mac_of(to), 64_000, 20_000)
+        t.takes_gso(from, mac_of(to), 64_000, 20_000)
     };
     let plain = Impairment::delay_only(MS);
     assert!(whole(plain, None));
@@ -301,7 +301,7 @@ fn trains_pass_where_nothing_acts_on_frames() {
         &mut log,
         vec![set(0, 1, plain), set(0, 2, plain)],
     );
-    let takes = |from, to| t.takes_trains(PortId(from), to, 64_000, 20_000);
+    let takes = |from, to| t.takes_gso(PortId(from), to, 64_000, 20_000);
     assert!(takes(0, mac_of(PortId(2))));
     assert!(!takes(0, BROADCAST));
     assert!(takes(1, mac_of(PortId(0))) && takes(7, BROADCAST));

@@ -113,11 +113,7 @@ pub(crate) enum Path {
     /// Two veth pairs each, joined by the kernel's own redirection.
     Redirect { gso: bool },
     /// The relay, its nodes sending TCP's super-frames or not, and whether it makes such of frames due together.
-    Relay {
-        delay_ns: u64,
-        gso: bool,
-        merge: bool,
-    },
+    Relay { delay_ns: u64, gso: bool, gro: bool },
 }
 
 impl Path {
@@ -153,7 +149,7 @@ impl Row {
         let path = delay_ns.map_or(Path::Veth { gso }, |delay_ns| Path::Relay {
             delay_ns,
             gso,
-            merge: true,
+            gro: true,
         });
         Row::of(options, links, path).unwrap()
     }
@@ -162,11 +158,11 @@ impl Row {
     /// What this host has no tools for.
     pub(crate) fn of(options: &Options, links: usize, path: Path) -> Result<Row, String> {
         let nodes: Vec<Node> = (0..=links).map(|_| Node::new()).collect();
-        let relay = if let Path::Relay { merge, .. } = path {
+        let relay = if let Path::Relay { gro, .. } = path {
             let config = RelayConfig {
                 priority: options.priority,
                 lead_ns: options.lead_ns,
-                merge,
+                gro,
                 ..RelayConfig::new("bench", 2 * links as u32, 1)
             };
             Some(Relay::new(config).map_err(|e| e.to_string())?)

@@ -140,7 +140,7 @@ fn packets(options: &Options) -> Vec<Value> {
                 Path::Relay {
                     delay_ns: 0,
                     gso: false,
-                    merge: true,
+                    gro: true,
                 },
             ),
         ] {

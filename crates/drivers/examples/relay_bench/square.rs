@@ -53,7 +53,7 @@ pub(crate) fn square(options: &Options) -> Vec<Value> {
         let path = Path::Relay {
             delay_ns: HOP_NS,
             gso: false,
-            merge: true,
+            gro: true,
         };
         let row = Row::of(options, HOPS as usize, path).unwrap();
         let handle = row.handle().unwrap();

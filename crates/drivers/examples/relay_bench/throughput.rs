@@ -17,7 +17,7 @@ fn relay(delay_ns: u64, gso: bool) -> Path {
     Path::Relay {
         delay_ns,
         gso,
-        merge: true,
+        gro: true,
     }
 }
 
@@ -26,7 +26,7 @@ fn one_by_one(delay_ns: u64) -> Path {
     Path::Relay {
         delay_ns,
         gso: false,
-        merge: false,
+        gro: false,
     }
 }
 

@@ -117,7 +117,7 @@ impl Thread {
         let sums = self.rings.sums();
         let totals = self.table.totals();
         let state = &self.state;
-        let injected = state.taken.saturating_sub(state.rehearsal.count());
+        let injected = state.taken.saturating_sub(state.warm_up.count());
         RelayStats {
             at_ns: now,
             totals,
@@ -129,13 +129,13 @@ impl Thread {
                 size: sums.dropped_size,
                 error: sums.dropped_error + self.rings.malformed,
                 no_buffer: totals.counters.dropped_no_buffer + state.no_slot,
-                trunk: self.xsk.invalid_descs() + state.trains_refused,
+                trunk: self.xsk.invalid_descs() + state.gso_refused,
                 backlog: injected.saturating_sub(sums.delivered),
             },
             captured: sums.captured,
             before_start: sums.before_start,
             foreign: sums.foreign,
-            rehearsals: sums.rehearsed,
+            warm_ups: sums.warmed_up,
             injected,
             delivered: sums.delivered,
             joined: state.joined,

@@ -22,23 +22,23 @@ pub(crate) const FRAME_MAX: usize = ADDRESSES + SLOT_BYTES - TYPE_AT;
 pub(crate) const FLAG_CSUM: u16 = 1;
 /// The frame has a VLAN tag of the node's own.
 pub(crate) const FLAG_VLAN: u16 = 2;
-/// A train; see [`super::trains`].
-pub(crate) const FLAG_TRAIN: u16 = 4;
-/// Where a piece of a train stands in its slot, and how long it is at most.
+/// A GSO frame; see [`super::gso`].
+pub(crate) const FLAG_GSO: u16 = 4;
+/// Where a piece of a GSO frame stands in its slot, and how long it is at most.
 pub(crate) const PIECE_AT: usize = 64;
 pub(crate) const PIECE: usize = SLOT_BYTES - PIECE_AT;
 pub(crate) const PIECES_MAX: usize = 34;
 
-/// The slot that holds the frame of rehearsals; it is never in the pool.
-pub(crate) const REHEARSAL_SLOT: u32 = 0;
+/// The slot that holds the warm-up packet; it is never in the pool.
+pub(crate) const WARM_UP_SLOT: u32 = 0;
 
 /// Host ends per shard namespace: beyond that the kernel's table of device indexes (256 buckets
 /// per namespace) makes every frame dearer.
 pub(crate) const SHARD_PORTS: u32 = 400;
 /// Index of the first uplink in the trunk namespace.
 pub(crate) const FIRST_UPLINK: u32 = 100;
-/// Index of the decoy's host end, in the first shard.
-pub(crate) const DECOY: u32 = FIRST_PORT - 1;
+/// Index of the warm-up node's host end, in the first shard.
+pub(crate) const WARM_UP_END: u32 = FIRST_PORT - 1;
 /// The tag has 16 bits.
 pub(crate) const PORTS_MAX: u32 = 1 << 16;
 
@@ -53,10 +53,10 @@ pub(crate) struct Desc {
     pub(crate) flags: u16,
     pub(crate) csum_start: u16,
     pub(crate) csum_offset: u16,
-    /// Of a train, bytes; `len` is the number of its pieces then.
-    pub(crate) train_len: u32,
+    /// Of a GSO frame, bytes; `len` is the number of its pieces then.
+    pub(crate) gso_len: u32,
     pub(crate) segment: u16,
-    /// The tag of the node's own, of a train that has one.
+    /// The tag of the node's own, of a GSO frame that has one.
     pub(crate) vlan_tci: u16,
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct Cpu {
     pub(crate) foreign: AtomicU64,
     pub(crate) before_start: AtomicU64,
     pub(crate) dropped_share: AtomicU64,
-    pub(crate) rehearsed: AtomicU64,
+    pub(crate) warmed_up: AtomicU64,
     pad0: [u8; 24],
     pub(crate) desc_tail: AtomicU32,
     pub(crate) free_head: AtomicU32,
@@ -104,9 +104,9 @@ const _: () = assert!(size_of::<Desc>() == 32 && size_of::<Port>() == 16);
 const _: () = assert!(size_of::<Back>() == 16);
 const _: () = assert!(size_of::<Cpu>() == 192 && offset_of!(Cpu, desc_tail) == 128);
 const _: () = assert!(1 << SLOT_SHIFT == SLOT_BYTES);
-const _: () = assert!(FIRST_UPLINK + PORTS_MAX.div_ceil(SHARD_PORTS) < DECOY);
+const _: () = assert!(FIRST_UPLINK + PORTS_MAX.div_ceil(SHARD_PORTS) < WARM_UP_END);
 
-/// A frame in a slot, or a train by its number: what travels through the edge table.
+/// A frame in a slot, or a GSO frame by its number: what travels through the edge table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotRef {
     pub(crate) slot: u32,
@@ -117,19 +117,19 @@ pub(crate) struct SlotRef {
 }
 
 impl SlotRef {
-    /// The number of a train.
-    pub(crate) fn train(number: u32) -> SlotRef {
+    /// The number of a GSO frame.
+    pub(crate) fn gso(number: u32) -> SlotRef {
         SlotRef {
             slot: number,
             len: 0,
-            flags: FLAG_TRAIN,
+            flags: FLAG_GSO,
             csum_start: 0,
             csum_offset: 0,
         }
     }
 
-    pub(crate) fn is_train(self) -> bool {
-        self.flags & FLAG_TRAIN != 0
+    pub(crate) fn is_gso(self) -> bool {
+        self.flags & FLAG_GSO != 0
     }
 
     /// Where the frame's first byte stands in its slot.

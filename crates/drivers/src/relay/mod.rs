@@ -9,32 +9,32 @@
 //! Whoever makes the ports creates, for each, a veth pair whose host end is called `h<port>`, has
 //! the index [`crate::host_ifindex`], stands in the namespace [`Plane::shard_ns`] and is up; the node's
 //! end must have the address [`constel_link::mac_of`] and send no super-frames but TCP's (others
-//! are dropped and counted): [`send_tcp_trains`] or [`send_single_frames`] sees to that. Then [`Plane::attach`].
+//! are dropped and counted): [`send_tcp_gso`] or [`send_single_frames`] sees to that. Then [`Plane::attach`].
 //!
 //! Attaching a program costs tens of milliseconds unless RCU is expedited: hold
 //! `constel_host::rcu::Expedited` around [`Relay::new`] and [`Plane::attach`].
 
 mod answers;
 mod awake;
-mod decoy;
+mod gro;
+mod gso;
+mod gso_in;
+mod gso_out;
 mod handle;
 mod layout;
-mod lot;
-mod merge;
 mod object;
 mod offload;
 mod plumbing;
 mod pool;
-mod rehearsal;
 mod rings;
 mod sched;
 mod send;
 mod stalls;
 mod stats;
 mod thread;
-mod train_out;
-mod trains;
-mod trains_in;
+mod tx_batch;
+mod warm_up;
+mod warm_up_node;
 mod xsk;
 
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -47,16 +47,16 @@ use constel_host::netns::NetNs;
 use constel_link::{EdgeTable, Nanos, PortId};
 
 pub use handle::RelayHandle;
-pub use offload::{send_single_frames, send_tcp_trains};
+pub use offload::{send_single_frames, send_tcp_gso};
 pub use sched::Priority;
 pub use stats::{RelayStats, UnintendedDrops};
 
+use gso_out::GsoSender;
 use layout::PORTS_MAX;
 use object::{Loaded, Sizes};
 use plumbing::{Plumbing, TRUNK_SEND};
 use sched::Waiting;
 use thread::{Command, Signals, State, Thread};
-use train_out::TrainsOut;
 use xsk::Xsk;
 
 use crate::DriverKind;
@@ -91,7 +91,7 @@ pub struct RelayConfig {
     pub grain_ns: Nanos,
     /// Frames of a TCP stream that are due at the same moment go into their node as one super-frame, as a network card
     /// hands them over.
-    pub merge: bool,
+    pub gro: bool,
 }
 
 impl RelayConfig {
@@ -106,7 +106,7 @@ impl RelayConfig {
             priority: Priority::RealTime,
             lead_ns: 80_000,
             grain_ns: 0,
-            merge: true,
+            gro: true,
         }
     }
 
@@ -153,7 +153,7 @@ impl Relay {
             return Err(DriverError::Config(text));
         }
         let sizes = Sizes {
-            // One more for rehearsals.
+            // One more for warm-up packets.
             slots: config.slots + 1,
             cpus,
             ports: config.ports,
@@ -196,8 +196,8 @@ impl Relay {
             bell,
         });
         let per_cpu = per_cpu_slots(self.sizes.slots, self.sizes.cpus);
-        let trains_out = self.plumbing.trunk.run(|| TrainsOut::new(TRUNK_SEND))??;
-        rehearsal::prepare(&self.loaded.slots);
+        let gso_out = self.plumbing.trunk.run(|| GsoSender::new(TRUNK_SEND))??;
+        warm_up::prepare(&self.loaded.slots);
         let (rings, pool) = rings::set_up(&self.loaded, self.sizes, per_cpu);
         let (send, commands) = channel::<Command>();
         let thread = Thread {
@@ -206,7 +206,7 @@ impl Relay {
             pool,
             table: EdgeTable::new(self.config.ports, self.config.seed),
             xsk,
-            trains_out,
+            gso_out,
             signals: signals.clone(),
             commands,
             wake_fd: self.loaded.wake_fd()?,
@@ -215,7 +215,7 @@ impl Relay {
                 self.config.lead_ns,
                 self.config.grain_ns,
             ),
-            merges: self.config.merge,
+            gro: self.config.gro,
             state: State::new(),
         };
         let thread = NamedThread::start(&self.config.lab, move || thread.run());

@@ -1,7 +1,7 @@
-//! Having a node send frames, or trains of TCP's, and no other super-frames.
+//! Having a node send frames, or GSO frames of TCP, and no other super-frames.
 //!
 //! A delay, a queue or a loss acts on what goes over the air, so edges must see frames of MTU
-//! size, or trains that the relay knows how to cut up. Two ways to have single frames were
+//! size, or GSO frames that the relay knows how to cut up. Two ways to have single frames were
 //! compared: with `gso_max_segs` 1 TCP itself works frame by frame and wakes its peer for each
 //! (0.4 Gbit/s where the other way gave 5); with the segmentation offloads off, TCP still works in
 //! large pieces and the kernel cuts them up just before they leave.
@@ -47,7 +47,7 @@ pub fn send_single_frames(interface: &str) -> Result<()> {
 ///
 /// # Errors
 /// As [`send_single_frames`].
-pub fn send_tcp_trains(interface: &str) -> Result<()> {
+pub fn send_tcp_gso(interface: &str) -> Result<()> {
     turn_off(interface, &OTHER_THAN_TCP, |name| {
         is_segmentation(name) && !is_tcp(name)
     })
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn trains_are_plain_tcp() {
+    fn gso_frames_are_plain_tcp() {
         assert!(is_tcp(b"tx-tcp-segmentation") && is_tcp(b"tx-tcp6-segmentation"));
         assert!(!is_tcp(b"tx-tcp-mangleid-segmentation"));
         assert!(!is_tcp(b"tx-tcp-accecn-segmentation"));

@@ -3,7 +3,7 @@
 //! ```text
 //! trunk namespace:   tb ==veth== ta        u0 ... uN       (tb: AF_XDP, ta: cst_trunk)
 //! shard namespace k: x (peer of uk)        h<port> ...     (x: cst_shard, h*: cst_capture)
-//! decoy namespace:   eth0 (peer of hd, which is in shard 0 and has cst_capture)
+//! warm-up node namespace:   eth0 (peer of hd, which is in shard 0 and has cst_capture)
 //! ```
 //! All of them are held by descriptors only: they have no name and go when the relay goes.
 
@@ -11,9 +11,9 @@ use constel_host::netlink::{Batch, LinkChange, Mac, Socket, VethEnd};
 use constel_host::netns::NetNs;
 use constel_link::PortId;
 
-use super::decoy;
-use super::layout::{DECOY, FIRST_UPLINK, SHARD_PORTS};
+use super::layout::{FIRST_UPLINK, SHARD_PORTS, WARM_UP_END};
 use super::object::{Loaded, Program};
+use super::warm_up_node;
 use crate::error::{DriverError, Result};
 use crate::ports::FIRST_PORT;
 use crate::quiet::be_silent;
@@ -32,8 +32,8 @@ const TRUNK_MTU: u32 = 3400;
 pub(crate) struct Plumbing {
     pub(crate) trunk: NetNs,
     pub(crate) shards: Vec<NetNs>,
-    /// The node that rehearsals pass through.
-    decoy: NetNs,
+    /// The node that warm-up packets pass through.
+    warm_up_node: NetNs,
 }
 
 impl Plumbing {
@@ -48,15 +48,15 @@ impl Plumbing {
             })?;
         }
         let trunk = all.remove(0);
-        let decoy = all.remove(0);
+        let warm_up_node = all.remove(0);
         let plumbing = Plumbing {
             trunk,
             shards: all,
-            decoy,
+            warm_up_node,
         };
         plumbing.wire()?;
-        decoy::wire(&plumbing.decoy, &plumbing.shards[0])?;
-        plumbing.shards[0].run(|| loaded.attach(Program::Capture, DECOY))??;
+        warm_up_node::wire(&plumbing.warm_up_node, &plumbing.shards[0])?;
+        plumbing.shards[0].run(|| loaded.attach(Program::Capture, WARM_UP_END))??;
         plumbing
             .trunk
             .run(|| loaded.attach(Program::Trunk, TRUNK_RECEIVE))??;

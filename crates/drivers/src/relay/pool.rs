@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use constel_link::packet::{self, Traits};
 use constel_link::{DropCause, Frames};
 
+use super::gro::{HEADERS_MAX, Segment};
+use super::gso::TCP_CHECK;
+use super::gso_in::GsoStore;
 use super::layout::{
-    ADDRESSES, Back, FLAG_CSUM, FLAG_VLAN, FRAME_MAX, REHEARSAL_SLOT, SLOT_BYTES, SlotRef, TAG,
+    ADDRESSES, Back, FLAG_CSUM, FLAG_VLAN, FRAME_MAX, SLOT_BYTES, SlotRef, TAG, WARM_UP_SLOT,
 };
-use super::merge::{HEADERS_MAX, Segment};
 use super::object::{Loaded, Sizes};
-use super::trains::TCP_CHECK;
-use super::trains_in::TrainStore;
 
 /// The free slots, and the frames in the others.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct Pool {
     free: Vec<u32>,
     /// Port that a slot in use belongs to.
     owners: Vec<u32>,
-    pub(super) trains: TrainStore,
+    pub(super) gso: GsoStore,
     /// What a port may hold in any case.
     share_min: u64,
     /// Slots kept back for the free rings: a flood takes them before its share is seen to shrink.
@@ -47,10 +47,10 @@ impl Pool {
             loaded: loaded.clone(),
             free: (0..sizes.slots)
                 .rev()
-                .filter(|&slot| slot != REHEARSAL_SLOT)
+                .filter(|&slot| slot != WARM_UP_SLOT)
                 .collect(),
             owners: vec![0; sizes.slots as usize],
-            trains: TrainStore::default(),
+            gso: GsoStore::default(),
             share_min: fair.clamp(*SHARE_MIN.start(), *SHARE_MIN.end()),
             reserve: (per_cpu * sizes.cpus / 4) as usize,
         }
@@ -61,7 +61,7 @@ impl Pool {
     }
 
     pub(crate) fn give(&mut self, slot: u32) {
-        if slot == REHEARSAL_SLOT {
+        if slot == WARM_UP_SLOT {
             return;
         }
         self.free.push(slot);
@@ -159,8 +159,8 @@ impl Pool {
 
     /// The first bytes of a frame: its destination address.
     pub(crate) fn destination(&self, frame: SlotRef) -> [u8; 6] {
-        let at = match self.train(frame) {
-            Some(train) => self.piece(train, 0).0,
+        let at = match self.gso(frame) {
+            Some(gso) => self.piece(gso, 0).0,
             None => self.loaded.slots.ptr(frame.base() + frame.start(), 6),
         };
         let at = at.cast::<[u8; 6]>();
@@ -171,8 +171,8 @@ impl Pool {
 
 impl Frames<SlotRef> for Pool {
     fn duplicate(&mut self, frame: &SlotRef) -> Option<SlotRef> {
-        // Trains take no edge that makes copies.
-        if frame.is_train() {
+        // GSO frames take no edge that makes copies.
+        if frame.is_gso() {
             return None;
         }
         let owner = self.owners[frame.slot as usize];
@@ -196,7 +196,7 @@ impl Frames<SlotRef> for Pool {
 
     fn flip_bit(&mut self, frame: &mut SlotRef, draw: u64) {
         // Nor one that damages.
-        if frame.is_train() {
+        if frame.is_gso() {
             return;
         }
         let bytes = self.behind_addresses(*frame);
@@ -213,14 +213,14 @@ impl Frames<SlotRef> for Pool {
 
     fn traits(&mut self, frame: &SlotRef) -> Traits {
         // Nor one with a queue discipline.
-        if frame.is_train() {
+        if frame.is_gso() {
             return Traits::default();
         }
         packet::traits(self.behind_addresses(*frame))
     }
 
     fn mark_ce(&mut self, frame: &mut SlotRef) {
-        if frame.is_train() {
+        if frame.is_gso() {
             return;
         }
         packet::mark_ce(self.behind_addresses(*frame));

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use constel_link::Nanos;
 
-use super::layout::{Cpu, Desc, FLAG_TRAIN, FRAME_MAX, SlotRef, TAG};
+use super::gso_in::gso_of;
+use super::layout::{Cpu, Desc, FLAG_GSO, FRAME_MAX, SlotRef, TAG};
 use super::object::{Loaded, Sizes};
 use super::pool::Pool;
-use super::trains_in::train_of;
 use crate::ports::FIRST_PORT;
 
-/// Slots handed to each CPU's free ring are topped up in lots of this many.
-const REFILL_LOT: u32 = 32;
+/// Slots handed to each CPU's free ring are topped up in batches of this many.
+const REFILL_BATCH: u32 = 32;
 
 /// A captured frame, in order of arrival.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +61,7 @@ pub(crate) struct CpuSums {
     pub(crate) delivered: u64,
     pub(crate) foreign: u64,
     pub(crate) before_start: u64,
-    pub(crate) rehearsed: u64,
+    pub(crate) warmed_up: u64,
 }
 
 /// Fill the free rings; the rest of the slots is the pool.
@@ -152,17 +152,17 @@ impl Rings {
             let side = &mut self.sides[nr];
             side.tail = tail;
             side.next_ts = next_ts;
-            let is_train = desc.flags & FLAG_TRAIN != 0;
-            let slots = if is_train { u32::from(desc.len) } else { 1 };
+            let is_gso = desc.flags & FLAG_GSO != 0;
+            let slots = if is_gso { u32::from(desc.len) } else { 1 };
             let free_tail = side.free_tail;
             side.free_tail = free_tail.wrapping_add(slots);
             side.owed += slots;
             let port = desc.ifindex.wrapping_sub(FIRST_PORT);
-            let frame = if is_train {
+            let frame = if is_gso {
                 let slots = (0..slots).map(|n| self.free_slot(nr, free_tail.wrapping_add(n)));
-                train_of(&desc, slots.collect(), self.sizes.slots)
+                gso_of(&desc, slots.collect(), self.sizes.slots)
                     .filter(|_| port < self.sizes.ports)
-                    .map(|train| pool.add_train(train, port))
+                    .map(|gso| pool.add_gso(gso, port))
             } else {
                 let fits = usize::from(desc.len) <= FRAME_MAX + TAG;
                 let makes_sense = desc.slot < self.sizes.slots && port < self.sizes.ports && fits;
@@ -209,7 +209,7 @@ impl Rings {
                 shared.store(tail, Ordering::Release);
             }
         }
-        self.refill(pool, REFILL_LOT);
+        self.refill(pool, REFILL_BATCH);
         pool.publish_share();
     }
 
@@ -219,10 +219,10 @@ impl Rings {
         self.sides.iter().map(waiting).sum()
     }
 
-    /// Top up every free ring that is short of `lot` slots or more.
-    fn refill(&mut self, pool: &mut Pool, lot: u32) {
+    /// Top up every free ring that is short of `batch` slots or more.
+    fn refill(&mut self, pool: &mut Pool, batch: u32) {
         for nr in 0..self.sides.len() {
-            if self.sides[nr].owed < lot.max(1) || pool.free() == 0 {
+            if self.sides[nr].owed < batch.max(1) || pool.free() == 0 {
                 continue;
             }
             let mut head = self.sides[nr].free_head;
@@ -302,7 +302,7 @@ impl Rings {
             sums.trunk += get(&cpu.trunk);
             sums.delivered += get(&cpu.delivered);
             sums.foreign += get(&cpu.foreign);
-            sums.rehearsed += get(&cpu.rehearsed);
+            sums.warmed_up += get(&cpu.warmed_up);
             sums.before_start += get(&cpu.before_start);
         }
         sums

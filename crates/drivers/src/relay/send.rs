@@ -2,56 +2,56 @@
 
 use constel_link::{Delivery, Nanos};
 
+use super::gro::Joined;
+use super::gso_out::Form;
 use super::layout::{ADDRESSES, FLAG_CSUM, SlotRef, TAG};
-use super::lot::{Lot, Sending};
-use super::merge::Joined;
 use super::stalls::STALL_NS;
 use super::thread::Thread;
-use super::train_out::Form;
+use super::tx_batch::{Sending, TxBatch};
 use super::xsk::Checksum;
 use crate::clock::mono_ns;
 
 /// Frames sent before looking whether others have come in.
-const BATCH: usize = 64;
+const FRAMES_PER_TURN: usize = 64;
 /// Frames, or super-frames, sent at a time where several edges have more due than is sent: what becomes due of another
-/// edge waits for no more than that. With one such edge it is a whole batch.
-const LOT: usize = 16;
+/// edge waits for no more than that. With one such edge it is all of [`FRAMES_PER_TURN`].
+const TX_BATCH: usize = 16;
 /// Tries to have the trunk take a batch before turning to other things.
 const TRUNK_TRIES: u32 = 1000;
 
 impl Thread {
-    /// Send up to a batch of what is due, by the clock of each lot. True when something was.
+    /// Send up to [`FRAMES_PER_TURN`] frames of what is due, batch by batch, each by the clock of its own. True when something was.
     pub(super) fn send_due(&mut self, mut now: Nanos) -> bool {
-        let mut left = BATCH;
+        let mut left = FRAMES_PER_TURN;
         let mut busy = false;
-        let mut lot = std::mem::take(&mut self.state.lot);
+        let mut batch = std::mem::take(&mut self.state.batch);
         while left > 0 {
             let at_once = if self.table.edges_behind() > 1 {
-                LOT.min(left)
+                TX_BATCH.min(left)
             } else {
                 left
             };
-            let full = self.fill(&mut lot, now, at_once, left);
-            let Some(sent_ns) = self.send_lot(&lot) else {
+            let full = self.fill(&mut batch, now, at_once, left);
+            let Some(sent_ns) = self.send_batch(&batch) else {
                 break;
             };
             busy = true;
             if !full {
                 break;
             }
-            left -= lot.len();
+            left -= batch.len();
             now = sent_ns;
         }
-        self.state.lot = lot;
+        self.state.batch = batch;
         busy
     }
 
     /// Take what is due by `now` out of the table: so many things to be sent at most, and so many frames. True when
     /// there may be more.
-    fn fill(&mut self, lot: &mut Lot, now: Nanos, sendings: usize, frames: usize) -> bool {
-        lot.clear();
-        while lot.sendings() < sendings && lot.len() < frames {
-            if self.xsk.space() as usize <= lot.len() {
+    fn fill(&mut self, batch: &mut TxBatch, now: Nanos, sendings: usize, frames: usize) -> bool {
+        batch.clear();
+        while batch.sendings() < sendings && batch.len() < frames {
+            if self.xsk.space() as usize <= batch.len() {
                 return false;
             }
             let Some(delivery) = self.table.pop_due_fairly(now, &mut self.pool) else {
@@ -59,9 +59,9 @@ impl Thread {
             };
             let class = self.state.class_of.get(delivery.from.0 as usize);
             let class = class.copied().unwrap_or(0);
-            let segment = self.merges.then(|| self.pool.segment(delivery.frame));
-            lot.push(delivery, class, segment.flatten());
-            if delivery.frame.is_train() {
+            let segment = self.gro.then(|| self.pool.segment(delivery.frame));
+            batch.push(delivery, class, segment.flatten());
+            if delivery.frame.is_gso() {
                 // It takes its time: look at the clock again.
                 return false;
             }
@@ -70,17 +70,17 @@ impl Thread {
     }
 
     /// Send all of it. The time when that was done, if there was anything.
-    fn send_lot(&mut self, lot: &Lot) -> Option<Nanos> {
-        if lot.len() == 0 && self.xsk.pending() == 0 {
+    fn send_batch(&mut self, batch: &TxBatch) -> Option<Nanos> {
+        if batch.len() == 0 && self.xsk.pending() == 0 {
             return None;
         }
         let before = mono_ns();
-        for place in 0..lot.len() {
-            match lot.sending(place) {
-                Sending::Alone(delivery) if delivery.frame.is_train() => self.send_train(delivery),
+        for place in 0..batch.len() {
+            match batch.sending(place) {
+                Sending::Alone(delivery) if delivery.frame.is_gso() => self.send_gso(delivery),
                 Sending::Alone(delivery) => self.queue(delivery),
                 Sending::Joined(joined, delivery) => {
-                    self.send_joined(joined, delivery, lot.joined_at(place));
+                    self.send_joined(joined, delivery, batch.joined_at(place));
                 }
                 Sending::Done => {}
             }
@@ -89,9 +89,9 @@ impl Thread {
             self.flush();
         }
         let after = mono_ns();
-        self.state.rehearsal.sent(after);
+        self.state.warm_up.sent(after);
         self.state.awake.frames(after);
-        self.record_lateness(lot, before, after);
+        self.record_lateness(batch, before, after);
         Some(after)
     }
 
@@ -115,28 +115,28 @@ impl Thread {
         );
     }
 
-    fn send_train(&mut self, delivery: Delivery<SlotRef>) {
+    fn send_gso(&mut self, delivery: Delivery<SlotRef>) {
         self.send_queued_first();
         let pool = &self.pool;
-        let train = pool.train(delivery.frame);
-        let sent = train.and_then(|train| {
-            let headers = pool.train_headers(train)?;
+        let gso = pool.gso(delivery.frame);
+        let sent = gso.and_then(|gso| {
+            let headers = pool.gso_headers(gso)?;
             let form = Form {
                 ipv4: headers.ipv4,
                 cwr: headers.cwr,
                 headers: headers.len,
-                segment: train.segment,
-                csum_start: train.csum_start,
+                segment: gso.segment,
+                csum_start: gso.csum_start,
             };
-            let (first, len) = pool.piece(train, 0);
+            let (first, len) = pool.piece(gso, 0);
             // SAFETY: the first piece holds the headers, so what is behind the addresses is in it, too.
             let behind = unsafe { (first.add(ADDRESSES), len - ADDRESSES) };
-            let rest = (1..train.slots.len()).map(|n| pool.piece(train, n));
+            let rest = (1..gso.slots.len()).map(|n| pool.piece(gso, n));
             let parts = std::iter::once(behind).chain(rest);
             // SAFETY: as above; the slot is ours.
             let addresses = unsafe { first.cast::<[u8; ADDRESSES]>().read() };
             let tag = tag_for(&delivery);
-            Some(self.trains_out.send(form, addresses, tag, parts))
+            Some(self.gso_out.send(form, addresses, tag, parts))
         });
         self.count_super_frame(sent.is_some_and(|sent| sent.is_ok()));
         self.pool.give_frame(delivery.frame);
@@ -160,7 +160,7 @@ impl Thread {
         };
         let parts = std::iter::once(behind).chain(frames.clone().map(payload));
         let tag = tag_for(&delivery);
-        let sent = self.trains_out.send(joined.form(), addresses, tag, parts);
+        let sent = self.gso_out.send(joined.form(), addresses, tag, parts);
         self.count_super_frame(sent.is_ok());
         for frame in frames {
             self.state.joined += 1;
@@ -179,7 +179,7 @@ impl Thread {
         if sent {
             self.state.taken += 1;
         } else {
-            self.state.trains_refused += 1;
+            self.state.gso_refused += 1;
         }
     }
 
@@ -203,10 +203,10 @@ impl Thread {
         self.state.trunk_stalls += 1;
     }
 
-    /// The kernel sends one after the other: spread the lot over the time it took.
-    fn record_lateness(&mut self, lot: &Lot, before: Nanos, after: Nanos) {
-        let n = lot.len() as u64;
-        for (i, (due, class)) in lot.due().enumerate() {
+    /// The kernel sends one after the other: spread the batch over the time it took.
+    fn record_lateness(&mut self, batch: &TxBatch, before: Nanos, after: Nanos) {
+        let n = batch.len() as u64;
+        for (i, (due, class)) in batch.due().enumerate() {
             let sent = before + (after - before) * (i as u64 + 1) / n;
             self.state.early += u64::from(before < due);
             let late = sent.saturating_sub(due);

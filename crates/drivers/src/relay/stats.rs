@@ -19,15 +19,15 @@ pub struct UnintendedDrops {
     /// Descriptor ring full.
     pub ring: u64,
     /// Super-frame of another protocol than TCP: the port was made without
-    /// [`super::send_tcp_trains`].
+    /// [`super::send_tcp_gso`].
     pub gso: u64,
     /// Larger than a slot (2,012 bytes with its Ethernet header), or shorter than 16 bytes.
     pub size: u64,
     /// Could not be read, or from an interface that is no port.
     pub error: u64,
-    /// No slot for the copy of a multicast frame, or for a frame of a train that was cut up.
+    /// No slot for the copy of a multicast frame, or for a frame cut out of a GSO frame.
     pub no_buffer: u64,
-    /// Refused by AF_XDP as malformed, or a train that the kernel did not take: always 0.
+    /// Refused by AF_XDP as malformed, or a GSO frame that the kernel did not take: always 0.
     pub trunk: u64,
     /// Sent, but not seen behind the trunk (kernel backlog full). Frames under way at the moment
     /// of the snapshot are counted too, so only a value that stays says something.
@@ -58,14 +58,15 @@ pub struct RelayStats {
     pub totals: Totals,
     /// Drops nobody asked for.
     pub unintended: UnintendedDrops,
-    /// Frames captured at ports; a train of TCP's counts as one.
+    /// Frames captured at ports; a GSO frame counts as one.
     pub captured: u64,
     /// Frames that ports sent before the thread was started: there was no edge for them.
     pub before_start: u64,
     /// Frames on the relay's own interfaces that it did not send: always 0.
     pub foreign: u64,
-    /// Rehearsals that came to their end (frames of the relay's own, seen by no node).
-    pub rehearsals: u64,
+    /// Warm-up packets that came to their end (frames of the relay's own, seen by no node).
+    #[serde(rename = "rehearsals")]
+    pub warm_ups: u64,
     /// Frames given to the kernel for delivery; a super-frame counts as one.
     pub injected: u64,
     /// Frames handed into a node; a super-frame counts as one.

@@ -11,16 +11,16 @@ use constel_link::{
 };
 
 use super::awake::Awake;
+use super::gso_out::GsoSender;
 use super::layout::SlotRef;
-use super::lot::Lot;
 use super::object::Loaded;
 use super::pool::Pool;
-use super::rehearsal::{self, Rehearsal};
 use super::rings::Rings;
 use super::sched::{Plan, Waiting};
 use super::stalls::Stalls;
 use super::stats::RelayStats;
-use super::train_out::TrainsOut;
+use super::tx_batch::TxBatch;
+use super::warm_up::{self, WarmUp};
 use super::xsk::Xsk;
 use crate::clock::{mono_ns, thread_cpu_ns};
 use crate::stats::{ClassLateness, Stall};
@@ -33,8 +33,8 @@ const RINGS_LONG: u32 = 512;
 /// A frame is stamped a moment before it can be seen; younger ones wait for the next look, so that
 /// two CPUs' frames are merged in the right order.
 const SETTLE_NS: Nanos = 300;
-/// A train passes whole where the time its bytes take is no longer than this.
-const TRAIN_NS: Nanos = 20_000;
+/// A GSO frame passes whole where the time its bytes take is no longer than this.
+const GSO_NS: Nanos = 20_000;
 /// Places of the table read per command, so that statistics do not make frames late.
 pub(crate) const PLACES_PER_TURN: usize = 256;
 
@@ -84,13 +84,13 @@ pub(crate) struct Thread {
     pub(crate) pool: Pool,
     pub(crate) table: EdgeTable<SlotRef>,
     pub(crate) xsk: Xsk,
-    pub(crate) trains_out: TrainsOut,
+    pub(crate) gso_out: GsoSender,
     pub(crate) signals: Arc<Signals>,
     pub(crate) commands: Receiver<Command>,
     pub(crate) wake_fd: RawFd,
     pub(crate) waiting: Waiting,
     /// Frames of TCP streams that are due together go as one.
-    pub(crate) merges: bool,
+    pub(crate) gro: bool,
     pub(crate) state: State,
 }
 
@@ -115,7 +115,7 @@ impl Class {
 pub(crate) struct State {
     pub(super) scheduled: VecDeque<Scheduled>,
     /// What is being sent; kept for its memory.
-    pub(super) lot: Lot,
+    pub(super) batch: TxBatch,
     pub(super) lateness: Histogram,
     pub(super) own_lateness: Histogram,
     /// Classes of ports; those beyond the end are of class 0.
@@ -123,17 +123,17 @@ pub(crate) struct State {
     pub(super) classes: Vec<Class>,
     pub(super) stalls: Stalls,
     pub(super) early: u64,
-    /// Descriptors the kernel took, those of rehearsals among them, and super-frames.
+    /// Descriptors the kernel took, those of warm-up packets among them, and super-frames.
     pub(super) taken: u64,
     /// Frames that went as parts of super-frames made here.
     pub(super) joined: u64,
-    pub(super) rehearsal: Rehearsal,
+    pub(super) warm_up: WarmUp,
     pub(super) awake: Awake,
     pub(super) trunk_stalls: u64,
-    /// Frames of trains for which there was no slot, and trains the kernel did not take.
+    /// Frames of GSO frames for which there was no slot, and GSO frames the kernel did not take.
     pub(super) no_slot: u64,
-    pub(super) trains_refused: u64,
-    /// A train cut up; kept for its memory.
+    pub(super) gso_refused: u64,
+    /// A GSO frame cut up; kept for its memory.
     pub(super) cut: Vec<SlotRef>,
     pub(super) sleeps: u64,
     pub(super) updates: u64,
@@ -145,7 +145,7 @@ impl State {
     pub(crate) fn new() -> State {
         State {
             scheduled: VecDeque::new(),
-            lot: Lot::default(),
+            batch: TxBatch::default(),
             lateness: Histogram::new(),
             own_lateness: Histogram::new(),
             class_of: Vec::new(),
@@ -154,11 +154,11 @@ impl State {
             early: 0,
             taken: 0,
             joined: 0,
-            rehearsal: Rehearsal::default(),
+            warm_up: WarmUp::default(),
             awake: Awake::new(),
             trunk_stalls: 0,
             no_slot: 0,
-            trains_refused: 0,
+            gso_refused: 0,
             cut: Vec::new(),
             sleeps: 0,
             updates: 0,
@@ -225,8 +225,8 @@ impl Thread {
             let frame = captured.frame;
             let from = PortId(captured.port);
             let destination = self.pool.destination(frame);
-            if frame.is_train() {
-                self.take_train(captured.ts_ns, from, destination, frame);
+            if frame.is_gso() {
+                self.take_gso(captured.ts_ns, from, destination, frame);
                 continue;
             }
             let len = u32::from(frame.len);
@@ -247,18 +247,18 @@ impl Thread {
     }
 
     /// Whole where its edge allows, else frame by frame.
-    fn take_train(&mut self, ts_ns: Nanos, from: PortId, destination: [u8; 6], train: SlotRef) {
+    fn take_gso(&mut self, ts_ns: Nanos, from: PortId, destination: [u8; 6], gso: SlotRef) {
         let (table, pool) = (&mut self.table, &mut self.pool);
-        let plain = pool.train(train).filter(|t| t.vlan_tci.is_none());
-        let plain = plain.filter(|t| pool.train_headers(t).is_some());
+        let plain = pool.gso(gso).filter(|t| t.vlan_tci.is_none());
+        let plain = plain.filter(|t| pool.gso_headers(t).is_some());
         if let Some(len) = plain.map(|t| t.len)
-            && table.takes_trains(from, destination, len, TRAIN_NS)
+            && table.takes_gso(from, destination, len, GSO_NS)
         {
-            table.arrive(ts_ns, from, destination, len, train, pool);
+            table.arrive(ts_ns, from, destination, len, gso, pool);
             return;
         }
         let mut frames = std::mem::take(&mut self.state.cut);
-        self.state.no_slot += pool.cut_up(train, &mut frames);
+        self.state.no_slot += pool.cut_up(gso, &mut frames);
         for &frame in &frames {
             table.arrive(ts_ns, from, destination, u32::from(frame.len), frame, pool);
         }
@@ -270,12 +270,12 @@ impl Thread {
         let now = mono_ns();
         self.state.awake.look(now);
         let due = next_due(&mut self.table, &self.state);
-        let before = self.state.rehearsal.time(due);
+        let before = self.state.warm_up.time(due);
         match self.waiting.plan(now, due, before) {
-            Plan::Spin if self.state.rehearsal.worth_it(now, due) && self.xsk.pending() == 0 => {
-                rehearsal::queue(&mut self.xsk, &self.loaded.slots);
+            Plan::Spin if self.state.warm_up.worth_it(now, due) && self.xsk.pending() == 0 => {
+                warm_up::queue(&mut self.xsk, &self.loaded.slots);
                 self.flush();
-                self.state.rehearsal.done(mono_ns());
+                self.state.warm_up.done(mono_ns());
             }
             Plan::Spin => std::hint::spin_loop(),
             Plan::Sleep { until } => self.sleep(until.min(self.state.awake.until()), false),

@@ -23,7 +23,7 @@ fn ipv4_and_ipv6_take_the_delay_and_arp_as_well() {
 
 /// The way is warmed before a lone frame is due, and no node and no count sees how.
 #[test]
-fn lone_frames_are_rehearsed_unseen() {
+fn lone_frames_are_warmed_up_for_unseen() {
     let lab = Lab::new(&[0, 1]);
     lab.apply(link(0, 1, 5 * MS));
     let receiver = lab.nodes[1].run(|| Raw::new(libc::ETH_P_ALL as u16));
@@ -31,10 +31,10 @@ fn lone_frames_are_rehearsed_unseen() {
     let sender = lab.nodes[0].run(|| Raw::new(0));
     let lone = frame(mac_of(PortId(1)), mac_of(PortId(0)), ODD, &[7; 60]);
     // Now and then the thread wakes up too late for it.
-    eventually("a rehearsal comes to its end", || {
+    eventually("a warm_up comes to its end", || {
         sender.send(&lone);
         thread::sleep(Duration::from_millis(10));
-        (lab.handle.relay_stats().unwrap().rehearsals > 0).then_some(())
+        (lab.handle.relay_stats().unwrap().warm_ups > 0).then_some(())
     });
     let stats = eventually("all is delivered", || {
         let stats = lab.handle.relay_stats().unwrap();
@@ -51,9 +51,9 @@ fn lone_frames_are_rehearsed_unseen() {
         "{stats:?}"
     );
     every_slot_comes_back(&lab, 16_384);
-    let decoy = [0x02, 0xc5, 0xff, 0x01];
+    let warm_up_node = [0x02, 0xc5, 0xff, 0x01];
     let strange = std::iter::from_fn(|| receiver.next())
-        .find(|(got, _)| got[..4] == decoy || got[6..10] == decoy);
+        .find(|(got, _)| got[..4] == warm_up_node || got[6..10] == warm_up_node);
     assert_eq!(strange, None);
 }
 

@@ -2,11 +2,11 @@
 
 mod effects;
 mod frames;
+mod gso;
 mod load;
 #[path = "../support/mod.rs"]
 mod support;
 mod tables;
-mod trains;
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};

@@ -13,9 +13,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-use constel_drivers::relay::{
-    Relay, RelayConfig, RelayHandle, send_single_frames, send_tcp_trains,
-};
+use constel_drivers::relay::{Relay, RelayConfig, RelayHandle, send_single_frames, send_tcp_gso};
 use constel_drivers::{Links, Plane, host_ifindex};
 use constel_host::netlink::{AddressSpec, Batch, IpPrefix, LinkChange, Mac, Socket, VethEnd};
 use constel_host::netns::NetNs;
@@ -52,14 +50,14 @@ impl Node {
     }
 
     /// Give the node a port as `eth<nth>`, without addresses.
-    pub fn plug(&self, relay: &Relay, port: PortId, nth: u32, trains: bool) {
+    pub fn plug(&self, relay: &Relay, port: PortId, nth: u32, gso: bool) {
         let mut batch = Batch::new();
         let node_name = self.veth(&mut batch, port, nth);
         let mut socket = Socket::open_in(relay.shard_ns(port).unwrap()).unwrap();
         socket.send(&mut batch).unwrap();
         self.run(|| {
-            if trains {
-                send_tcp_trains(&node_name).unwrap();
+            if gso {
+                send_tcp_gso(&node_name).unwrap();
             } else {
                 send_single_frames(&node_name).unwrap();
             }

@@ -20,7 +20,7 @@ use crate::clock::mono_ns;
 use crate::error::EngineError;
 use crate::life::limits;
 use crate::life::manifest::memory_bytes;
-use crate::nodes::builder::{Builder, carries_trains};
+use crate::nodes::builder::{Builder, carries_gso};
 use crate::nodes::kernels::Kernels;
 use crate::nodes::launcher::{Cgroups, Launcher, hosts_file, namespaces_file};
 use crate::nodes::ports::VethPorts;
@@ -94,7 +94,7 @@ pub(crate) fn fabric(
     let before = memory_bytes("MemAvailable:");
     let veths = VethPorts {
         plane: plane.as_ref(),
-        super_frames: carries_trains(plane.as_ref(), &blueprint.lab.scenario),
+        super_frames: carries_gso(plane.as_ref(), &blueprint.lab.scenario),
         forwarding: forwarding.clone(),
     };
     let builder = Builder {

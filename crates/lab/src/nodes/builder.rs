@@ -36,11 +36,11 @@ pub(crate) struct Builder<'a> {
 }
 
 /// Below this rate the relay would cut full super-frames up again.
-const TRAIN_RATE_BPS: u64 = 26_000_000_000;
+const GSO_RATE_BPS: u64 = 26_000_000_000;
 
 /// Whether nodes may send TCP's super-frames, which the relay carries whole over links that are fast and do nothing
 /// to single frames. If some are slow, cutting them up is better left to the kernels of the nodes.
-pub(crate) fn carries_trains(plane: &dyn Plane, scenario: &Scenario) -> bool {
+pub(crate) fn carries_gso(plane: &dyn Plane, scenario: &Scenario) -> bool {
     let lasers = scenario.constellations.iter().filter_map(|c| match &c.isl {
         Isl::None => None,
         Isl::PlusGrid(grid) => Some(&grid.link),
@@ -55,7 +55,7 @@ pub(crate) fn carries_trains(plane: &dyn Plane, scenario: &Scenario) -> bool {
     let mut links = lasers.chain(radio).chain(across).chain(cables);
     plane.kind() == DriverKind::Relay
         && links.all(|link| {
-            link.rate.bps() >= TRAIN_RATE_BPS && link.loss.get() == 0.0 && link.effects.is_empty()
+            link.rate.bps() >= GSO_RATE_BPS && link.loss.get() == 0.0 && link.effects.is_empty()
         })
 }
 

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use constel_drivers::relay::{send_single_frames, send_tcp_trains};
+use constel_drivers::relay::{send_single_frames, send_tcp_gso};
 use constel_drivers::{Plane, host_ifindex};
 use constel_forward::Forwarder;
 use constel_host::netlink::{Batch, Mac, Socket, VethEnd};
@@ -87,7 +87,7 @@ impl PortMaker for VethPorts<'_> {
         for port in ports {
             // Rate, queue and loss act on frames, not on super-frames.
             let set = if self.super_frames {
-                send_tcp_trains(port.name())
+                send_tcp_gso(port.name())
             } else {
                 send_single_frames(port.name())
             };

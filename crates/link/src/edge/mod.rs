@@ -119,7 +119,7 @@ impl<F> Edge<F> {
     /// Whether many frames may be given as one of `len_bytes`: no law acts on single frames, the
     /// service of them all takes no longer than `within_ns`, and the queue holds several such.
     #[must_use]
-    pub fn takes_trains(&self, len_bytes: u32, within_ns: Nanos) -> bool {
+    pub fn takes_gso(&self, len_bytes: u32, within_ns: Nanos) -> bool {
         let quick = self.impairment.rate_bps.is_none_or(|rate| {
             let bit_ns = u128::from(len_bytes) * 8 * 1_000_000_000;
             bit_ns <= u128::from(within_ns) * u128::from(rate.get())

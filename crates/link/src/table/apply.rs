@@ -12,7 +12,7 @@ use crate::update::{ChangeError, CheckedUpdate, EdgeChange, UpdateError};
 
 /// Edges of an update that are looked up together, before any of them is changed: their places in memory are then
 /// fetched side by side instead of one after the other.
-const LOT: usize = 32;
+const LOOKED_UP_TOGETHER: usize = 32;
 
 /// What an update did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -39,25 +39,25 @@ impl<F> EdgeTable<F> {
     ) -> Result<Applied, UpdateError> {
         self.can_apply(update)?;
         let mut applied = Applied::default();
-        for lot in update.changes().chunks(LOT) {
-            let plain = self.plain_changes(lot);
-            for (change, plain) in lot.iter().zip(plain) {
+        for batch in update.changes().chunks(LOOKED_UP_TOGETHER) {
+            let plain = self.plain_changes(batch);
+            for (change, plain) in batch.iter().zip(plain) {
                 self.apply_one(now, change, plain, frames, &mut applied);
             }
         }
         Ok(applied)
     }
 
-    /// For each of at most [`LOT`] changes the number of its edge, if the change comes to no more than another impairment
+    /// For each of at most [`LOOKED_UP_TOGETHER`] changes the number of its edge, if the change comes to no more than another impairment
     /// of an edge that is there: almost all changes of almost all updates. An update names each edge once, so what
     /// is found for one edge stays while the others change.
-    fn plain_changes(&self, lot: &[EdgeChange]) -> [Option<u32>; LOT] {
-        let mut ids = [None; LOT];
-        for (id, change) in ids.iter_mut().zip(lot) {
+    fn plain_changes(&self, batch: &[EdgeChange]) -> [Option<u32>; LOOKED_UP_TOGETHER] {
+        let mut ids = [None; LOOKED_UP_TOGETHER];
+        for (id, change) in ids.iter_mut().zip(batch) {
             let (from, to) = change.edge();
             *id = self.index.get(&key(from.0, to.0)).copied();
         }
-        for (id, change) in ids.iter_mut().zip(lot) {
+        for (id, change) in ids.iter_mut().zip(batch) {
             let entry = id.and_then(|id| self.entries[id as usize].as_ref());
             let plain = matches!(change, EdgeChange::Set { impairment, .. }
                 if entry.is_some_and(|e| e.open && e.edge.takes_plainly(impairment)));

@@ -69,7 +69,7 @@ impl<F> EdgeTable<F> {
     /// of `len_bytes`: it has no law that acts on single frames, and serves them all within
     /// `within_ns`. True as well when there is no such edge.
     #[must_use]
-    pub fn takes_trains(
+    pub fn takes_gso(
         &self,
         from: PortId,
         dst_mac: [u8; 6],
@@ -85,7 +85,7 @@ impl<F> EdgeTable<F> {
             _ => port_of_mac(dst_mac).and_then(|to| self.index.get(&key(from.0, to.0)).copied()),
         };
         let entry = id.and_then(|id| self.entries[id as usize].as_ref());
-        entry.is_none_or(|entry| entry.edge.takes_trains(len_bytes, within_ns))
+        entry.is_none_or(|entry| entry.edge.takes_gso(len_bytes, within_ns))
     }
 
     fn refuse(&mut self, from: PortId, frame: F, frames: &mut impl Frames<F>) -> usize {

@@ -5,7 +5,7 @@ use constel_drivers::{Links, Plane};
 
 /// A super-frame inside of a VLAN of the node's own is cut up, and each frame has the tag.
 #[test]
-fn a_tagged_train_is_cut_up() {
+fn a_tagged_gso_frame_is_cut_up() {
     let lab = Lab::new(&[0, 1]);
     lab.apply(link(0, 1, MS));
     let receiver = lab.nodes[1].run(|| Raw::new(libc::ETH_P_ALL as u16));
@@ -104,7 +104,7 @@ fn tcp_bulk_transfer_has_good_checksums() {
 }
 
 #[test]
-fn trains_are_cut_up_where_an_edge_acts_on_frames() {
+fn gso_frames_are_cut_up_where_an_edge_acts_on_frames() {
     let slow = Impairment {
         rate_bps: NonZeroU64::new(500_000_000),
         queue: QueueLimit { bytes: 2_000_000 },
@@ -144,16 +144,16 @@ fn trains_are_cut_up_where_an_edge_acts_on_frames() {
 /// the far end has what was sent.
 #[test]
 fn frames_due_together_are_joined() {
-    // A loss that takes next to nothing: frames go one by one, those of a train all at one moment.
+    // A loss that takes next to nothing: frames go one by one, those of a GSO frame all at one moment.
     let by_frames = Impairment {
         loss: Loss::Bernoulli { loss_ratio: 1e-12 },
         ..Impairment::delay_only(MS)
     };
-    for merge in [true, false] {
+    for gro in [true, false] {
         let config = RelayConfig {
             slots: 16_384,
-            merge,
-            ..RelayConfig::new("merge", 2, 1)
+            gro,
+            ..RelayConfig::new("gro", 2, 1)
         };
         let lab = Lab::with(config, &[0, 1]);
         lab.apply(vec![set(0, 1, by_frames), set(1, 0, by_frames)]);
@@ -165,7 +165,7 @@ fn frames_due_together_are_joined() {
         let stats = lab.handle.relay_stats().unwrap();
         let frames = stats.totals.counters.delivered;
         assert!(frames >= 2 * bytes as u64 / 1448, "{frames} single frames");
-        if merge {
+        if gro {
             assert!(stats.joined > frames / 4, "{} of {frames}", stats.joined);
             assert!(stats.injected < frames - stats.joined / 2);
         } else {

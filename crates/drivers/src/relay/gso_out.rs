@@ -1,10 +1,10 @@
-//! Sending trains: by a packet socket that takes super-frames, on the same trunk as AF_XDP.
+//! Sending GSO frames: by a packet socket that takes super-frames, on the same trunk as AF_XDP.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use super::gso::TCP_CHECK;
 use super::layout::{ADDRESSES, PIECES_MAX, TAG};
-use super::trains::TCP_CHECK;
 use super::xsk::set;
 use crate::error::{DriverError, Result};
 
@@ -20,13 +20,13 @@ const GSO_ECN: u8 = 0x80;
 
 /// The socket.
 #[derive(Debug)]
-pub(crate) struct TrainsOut {
+pub(crate) struct GsoSender {
     fd: OwnedFd,
 }
 
-impl TrainsOut {
+impl GsoSender {
     /// A socket that sends on `ifindex` of the *calling thread's namespace* and receives nothing.
-    pub(crate) fn new(ifindex: u32) -> Result<TrainsOut> {
+    pub(crate) fn new(ifindex: u32) -> Result<GsoSender> {
         // SAFETY: plain system call; the result is checked.
         let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
         if fd < 0 {
@@ -71,7 +71,7 @@ impl TrainsOut {
         if result < 0 {
             return Err(DriverError::last_os("bind a packet socket to the trunk"));
         }
-        Ok(TrainsOut { fd })
+        Ok(GsoSender { fd })
     }
 
     /// Send a super-frame with the relay's tag. The first of `parts` begins behind the addresses.

@@ -2,13 +2,13 @@
 
 use constel_link::{Delivery, Nanos, PortId};
 
+use super::gro::{Joined, Segment};
 use super::layout::SlotRef;
-use super::merge::{Joined, Segment};
 
 /// With fewer frames than this, joining them costs more than it saves.
 const JOINED_MIN: u16 = 3;
 
-/// A frame of the lot.
+/// A frame of the batch.
 #[derive(Clone, Copy, Debug)]
 struct Item {
     delivery: Delivery<SlotRef>,
@@ -21,7 +21,7 @@ struct Item {
 struct Stream {
     joined: Joined,
     edge: (PortId, PortId),
-    /// Its first frame's place in the lot.
+    /// Its first frame's place in the batch.
     first: usize,
     /// The next frame of the edge may be of it, too.
     open: bool,
@@ -30,13 +30,13 @@ struct Stream {
 /// Frames in the order in which they came out of the table. Those of an edge stay in order: only frames of it with none
 /// in between are joined.
 #[derive(Debug, Default)]
-pub(super) struct Lot {
+pub(super) struct TxBatch {
     items: Vec<Item>,
     streams: Vec<Stream>,
     sendings: usize,
 }
 
-/// What becomes of the frame at a place of the lot.
+/// What becomes of the frame at a place of the batch.
 pub(super) enum Sending<'a> {
     /// It goes on its own.
     Alone(Delivery<SlotRef>),
@@ -46,7 +46,7 @@ pub(super) enum Sending<'a> {
     Done,
 }
 
-impl Lot {
+impl TxBatch {
     pub(super) fn clear(&mut self) {
         self.items.clear();
         self.streams.clear();
@@ -132,10 +132,10 @@ impl Lot {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::relay::gro::tests::segment;
     use crate::relay::layout::FLAG_CSUM;
-    use crate::relay::merge::tests::segment;
 
-    fn push(lot: &mut Lot, to: u32, slot: u32, sequence: Option<u32>) {
+    fn push(batch: &mut TxBatch, to: u32, slot: u32, sequence: Option<u32>) {
         let frame = SlotRef {
             slot,
             len: 100,
@@ -150,29 +150,29 @@ mod tests {
             len_bytes: 100,
             frame,
         };
-        lot.push(delivery, 0, sequence.map(segment));
+        batch.push(delivery, 0, sequence.map(segment));
     }
 
     /// Slots in the order they are sent in; those that go as one together.
-    fn sent(lot: &Lot) -> Vec<Vec<u32>> {
-        let of = |place| match lot.sending(place) {
+    fn sent(batch: &TxBatch) -> Vec<Vec<u32>> {
+        let of = |place| match batch.sending(place) {
             Sending::Alone(delivery) => vec![delivery.frame.slot],
-            Sending::Joined(_, _) => lot.joined_at(place).map(|f| f.slot).collect(),
+            Sending::Joined(_, _) => batch.joined_at(place).map(|f| f.slot).collect(),
             Sending::Done => Vec::new(),
         };
-        let all = (0..lot.len()).map(of);
+        let all = (0..batch.len()).map(of);
         all.filter(|slots| !slots.is_empty()).collect()
     }
 
     #[test]
     fn streams_are_joined_edge_by_edge() {
-        let mut lot = Lot::default();
+        let mut batch = TxBatch::default();
         for n in 0..3 {
-            push(&mut lot, 1, n, Some(n));
-            push(&mut lot, 2, 10 + n, Some(n));
-            push(&mut lot, 3, 20 + n, None);
+            push(&mut batch, 1, n, Some(n));
+            push(&mut batch, 2, 10 + n, Some(n));
+            push(&mut batch, 3, 20 + n, None);
         }
-        assert_eq!((lot.len(), lot.sendings()), (9, 5));
+        assert_eq!((batch.len(), batch.sendings()), (9, 5));
         let expected = [
             vec![0, 1, 2],
             vec![10, 11, 12],
@@ -180,23 +180,23 @@ mod tests {
             vec![21],
             vec![22],
         ];
-        assert_eq!(sent(&lot), expected);
-        assert_eq!(lot.due().map(|(due, _)| due).max(), Some(22));
-        lot.clear();
-        assert_eq!((lot.len(), sent(&lot).len()), (0, 0));
+        assert_eq!(sent(&batch), expected);
+        assert_eq!(batch.due().map(|(due, _)| due).max(), Some(22));
+        batch.clear();
+        assert_eq!((batch.len(), sent(&batch).len()), (0, 0));
     }
 
     #[test]
     fn what_comes_in_between_keeps_its_place() {
-        let mut lot = Lot::default();
+        let mut batch = TxBatch::default();
         for n in 0..4 {
-            push(&mut lot, 1, n, Some(n));
+            push(&mut batch, 1, n, Some(n));
         }
-        push(&mut lot, 1, 9, None);
+        push(&mut batch, 1, 9, None);
         for n in 4..6 {
-            push(&mut lot, 1, n, Some(n));
+            push(&mut batch, 1, n, Some(n));
         }
         // Too few behind it to be worth it.
-        assert_eq!(sent(&lot), [vec![0, 1, 2, 3], vec![9], vec![4], vec![5]]);
+        assert_eq!(sent(&batch), [vec![0, 1, 2, 3], vec![9], vec![4], vec![5]]);
     }
 }

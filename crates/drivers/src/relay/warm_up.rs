@@ -2,30 +2,30 @@
 //!
 //! After a pause the kernel's code and data for sending and forwarding are in no cache any more: a frame takes 20 to
 //! 40 us longer than the ones right behind it. The thread spins before a frame is due anyway; a packet of its own
-//! through a node of its own ([`super::decoy`]) then makes the way warm.
+//! through a node of its own ([`super::warm_up_node`]) then makes the way warm.
 
 use constel_bpf::Mapped;
 use constel_link::Nanos;
 use constel_link::packet::{fold, words_sum};
 
-use super::decoy;
-use super::layout::{ADDRESSES, REHEARSAL_SLOT, SLOT_SHIFT, TAG, TYPE_AT};
+use super::layout::{ADDRESSES, SLOT_SHIFT, TAG, TYPE_AT, WARM_UP_SLOT};
+use super::warm_up_node;
 use super::xsk::Xsk;
 
 /// Pauses shorter than this are left alone: what is sent so often keeps most of its way warm by itself, and the time
-/// of rehearsals would come to more than a tenth of a processor.
+/// of warm-up packets would come to more than a tenth of a processor.
 const PAUSE_NS: Nanos = 500_000;
-/// What a rehearsal on a cold way takes.
+/// What a warm-up packet on a cold way takes.
 const LENGTH_NS: Nanos = 55_000;
 /// With less than this left it would cost the frame more than it gains.
 const LEFT_NS: Nanos = 30_000;
 
 const FRAME_BYTES: usize = 64;
 
-/// An IPv4 packet for the decoy to forward, with the tag of rehearsals.
+/// An IPv4 packet for the warm-up node to forward, with the tag of warm-up packets.
 fn frame() -> [u8; FRAME_BYTES] {
     let mut frame = [0; FRAME_BYTES];
-    frame[..6].copy_from_slice(&decoy::MAC);
+    frame[..6].copy_from_slice(&warm_up_node::MAC);
     frame[6] = 0x02;
     frame[12..18].copy_from_slice(&[0x88, 0xa8, 0, 0, 0x08, 0x00]);
     let ip = &mut frame[18..38];
@@ -34,8 +34,8 @@ fn frame() -> [u8; FRAME_BYTES] {
     ip[3] = 46;
     ip[8] = 64;
     ip[9] = 253;
-    ip[12..16].copy_from_slice(&decoy::FROM.octets());
-    ip[16..20].copy_from_slice(&decoy::BEYOND.octets());
+    ip[12..16].copy_from_slice(&warm_up_node::FROM.octets());
+    ip[16..20].copy_from_slice(&warm_up_node::BEYOND.octets());
     let check = !fold(words_sum(ip));
     ip[10..12].copy_from_slice(&check.to_be_bytes());
     frame
@@ -43,12 +43,12 @@ fn frame() -> [u8; FRAME_BYTES] {
 
 /// When the way was last walked.
 #[derive(Debug, Default)]
-pub(crate) struct Rehearsal {
+pub(crate) struct WarmUp {
     last_ns: Nanos,
     count: u64,
 }
 
-impl Rehearsal {
+impl WarmUp {
     /// What it takes before a frame that is due at `due`.
     pub(crate) fn time(&self, due: Nanos) -> Nanos {
         if due.saturating_sub(self.last_ns) > PAUSE_NS {
@@ -74,24 +74,24 @@ impl Rehearsal {
         self.count += 1;
     }
 
-    /// Rehearsals so far.
+    /// Warm-up packets so far.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 }
 
 /// Where the frame stands, as all frames do: AF_XDP wants room for its metadata before it.
-const AT: usize = ((REHEARSAL_SLOT as usize) << SLOT_SHIFT) + TYPE_AT - ADDRESSES - TAG;
+const AT: usize = ((WARM_UP_SLOT as usize) << SLOT_SHIFT) + TYPE_AT - ADDRESSES - TAG;
 
-/// Write the rehearsal's frame, once and for all: sending copies it.
+/// Write the warm-up packet, once and for all: sending copies it.
 pub(crate) fn prepare(slots: &Mapped) {
     let frame = frame();
     let place = slots.ptr(AT, FRAME_BYTES);
-    // SAFETY: in bounds; the slot is the rehearsal's alone.
+    // SAFETY: in bounds; the slot is the warm-up packet's alone.
     unsafe { place.copy_from_nonoverlapping(frame.as_ptr(), FRAME_BYTES) };
 }
 
-/// Queue the rehearsal's frame.
+/// Queue the warm-up packet.
 pub(crate) fn queue(xsk: &mut Xsk, slots: &Mapped) {
     xsk.queue(slots, AT, FRAME_BYTES as u32, None);
 }
@@ -102,17 +102,17 @@ mod tests {
 
     #[test]
     fn after_a_pause_and_with_time_left() {
-        let mut rehearsal = Rehearsal::default();
-        rehearsal.sent(1_000_000);
+        let mut warm_up = WarmUp::default();
+        warm_up.sent(1_000_000);
         let soon = 1_000_000 + PAUSE_NS;
-        assert_eq!(rehearsal.time(soon), 0, "warm");
-        assert!(!rehearsal.worth_it(soon - 2 * LEFT_NS, soon));
+        assert_eq!(warm_up.time(soon), 0, "warm");
+        assert!(!warm_up.worth_it(soon - 2 * LEFT_NS, soon));
         let late = soon + 1;
-        assert_eq!(rehearsal.time(late), LENGTH_NS);
-        assert!(!rehearsal.worth_it(late - LEFT_NS, late), "too late");
-        assert!(rehearsal.worth_it(late - 2 * LEFT_NS, late));
-        rehearsal.done(late - LEFT_NS);
-        assert!(!rehearsal.worth_it(late - LEFT_NS, late), "once");
-        assert_eq!(rehearsal.count(), 1);
+        assert_eq!(warm_up.time(late), LENGTH_NS);
+        assert!(!warm_up.worth_it(late - LEFT_NS, late), "too late");
+        assert!(warm_up.worth_it(late - 2 * LEFT_NS, late));
+        warm_up.done(late - LEFT_NS);
+        assert!(!warm_up.worth_it(late - LEFT_NS, late), "once");
+        assert_eq!(warm_up.count(), 1);
     }
 }

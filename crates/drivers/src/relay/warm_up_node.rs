@@ -1,4 +1,4 @@
-//! A node of the relay's own for rehearsals to pass through: it forwards what it gets back to where it came from, as a
+//! A node of the relay's own for warm-up packets to pass through: it forwards what it gets back to where it came from, as a
 //! satellite does, and talks to nobody.
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -7,13 +7,13 @@ use constel_host::netlink::{AddressSpec, Batch, IpPrefix, Mac, NeighbourSpec, So
 use constel_host::netns::NetNs;
 use constel_host::sysctl;
 
-use super::layout::DECOY;
+use super::layout::WARM_UP_END;
 use super::plumbing::end;
 use crate::error::Result;
 
 /// Its only interface.
 const ETH0: u32 = 2;
-/// That interface's address. What the decoy forwards is for somebody it takes for a neighbour.
+/// That interface's address. What the warm-up node forwards is for somebody it takes for a neighbour.
 pub(super) const MAC: [u8; 6] = [0x02, 0xc5, 0xff, 0x01, 0, 1];
 /// RFC 2544: for tests of devices, never on the Internet.
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
@@ -22,9 +22,9 @@ pub(super) const FROM: Ipv4Addr = Ipv4Addr::new(198, 18, 128, 1);
 /// The neighbour, who does not exist.
 pub(super) const BEYOND: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 
-/// Connect the decoy to the shard that has the end called [`DECOY`], and make it forward.
-pub(super) fn wire(decoy: &NetNs, shard: &NetNs) -> Result<()> {
-    decoy.run(|| {
+/// Connect the warm-up node to the shard that has the end called [`WARM_UP_END`], and make it forward.
+pub(super) fn wire(warm_up_node: &NetNs, shard: &NetNs) -> Result<()> {
+    warm_up_node.run(|| {
         let settings = [
             ("net/ipv4/ip_forward", "1"),
             // What goes out where it came in is neither suspicious nor a reason to advise the sender.
@@ -39,14 +39,14 @@ pub(super) fn wire(decoy: &NetNs, shard: &NetNs) -> Result<()> {
     })??;
     let eth0 = VethEnd {
         name: "eth0",
-        netns: Some(decoy.fd()),
+        netns: Some(warm_up_node.fd()),
         ifindex: Some(ETH0),
         mac: Some(Mac(MAC)),
         ..VethEnd::default()
     };
     let mut batch = Batch::new();
-    batch.create_veth(&end("hd", DECOY), &eth0)?;
-    batch.link_up(DECOY);
+    batch.create_veth(&end("hd", WARM_UP_END), &eth0)?;
+    batch.link_up(WARM_UP_END);
     Socket::open_in(shard)?.send(&mut batch)?;
 
     let mut batch = Batch::new();
@@ -61,6 +61,6 @@ pub(super) fn wire(decoy: &NetNs, shard: &NetNs) -> Result<()> {
             addr: IpAddr::V4(BEYOND),
             mac: Mac([0x02, 0xc5, 0xff, 0x01, 0, 2]),
         });
-    Socket::open_in(decoy)?.send(&mut batch)?;
+    Socket::open_in(warm_up_node)?.send(&mut batch)?;
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! Trains: the super-frames of TCP, many frames that the node's kernel has not cut up yet.
+//! GSO frames: the super-frames of TCP, many frames that the node's kernel has not cut up yet.
 //!
-//! A train passes whole over an edge that would do the same to each of its frames and serves them
+//! A GSO frame passes whole over an edge that would do the same to each of its frames and serves them
 //! in next to no time; cutting it up and putting it together again would cost ten times as much.
 //! For every other edge it is cut up here, as the kernel would have done it just before the node's
 //! interface, so that rate, queue, loss and everything else act on frames.
@@ -9,9 +9,9 @@ use constel_link::packet::{fold, words_sum};
 
 use super::layout::ADDRESSES;
 
-/// A train in its slots.
+/// A GSO frame in its slots.
 #[derive(Clone, Debug)]
-pub(crate) struct Train {
+pub(crate) struct GsoFrame {
     /// The slots its pieces are in.
     pub(crate) slots: Vec<u32>,
     /// Bytes, Ethernet header included.
@@ -34,7 +34,7 @@ pub(crate) const TCP: u8 = 6;
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
 
-/// What the headers of a train say.
+/// What the headers of a GSO frame say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Headers {
     pub(crate) ipv4: bool,
@@ -44,7 +44,7 @@ pub(crate) struct Headers {
     pub(crate) cwr: bool,
 }
 
-/// Reads them from the first bytes of a train. `None` when they make no sense.
+/// Reads them from the first bytes of a GSO frame. `None` when they make no sense.
 pub(crate) fn headers(start: &[u8], tcp_at: usize) -> Option<Headers> {
     let ipv4 = start.get(TYPE..IP)? == IPV4;
     let least = IP + if ipv4 { 20 } else { 40 };
@@ -58,15 +58,15 @@ pub(crate) fn headers(start: &[u8], tcp_at: usize) -> Option<Headers> {
     })
 }
 
-/// Number of frames in a train.
+/// Number of frames in a GSO frame.
 pub(crate) fn frames(len: usize, headers: usize, segment: usize) -> usize {
     len.saturating_sub(headers).div_ceil(segment.max(1)).max(1)
 }
 
-/// Write frame `n` of the train into `out`; gives its length. TCP's checksum is left to be
+/// Write frame `n` of the GSO frame into `out`; gives its length. TCP's checksum is left to be
 /// completed, as the kernel leaves it: the field holds the sum of the pseudo header.
 pub(crate) fn cut(
-    train: &[u8],
+    gso: &[u8],
     headers: Headers,
     tcp_at: usize,
     segment: usize,
@@ -74,13 +74,13 @@ pub(crate) fn cut(
     out: &mut [u8],
 ) -> usize {
     let from = headers.len + n * segment;
-    let to = (from + segment).min(train.len());
-    let last = to == train.len();
+    let to = (from + segment).min(gso.len());
+    let last = to == gso.len();
     let len = headers.len + to - from;
-    out[..headers.len].copy_from_slice(&train[..headers.len]);
-    out[headers.len..len].copy_from_slice(&train[from..to]);
-    let id = get(train, IP + 4).wrapping_add(n as u16);
-    let sequence = sequence(train, tcp_at).wrapping_add((n * segment) as u32);
+    out[..headers.len].copy_from_slice(&gso[..headers.len]);
+    out[headers.len..len].copy_from_slice(&gso[from..to]);
+    let id = get(gso, IP + 4).wrapping_add(n as u16);
+    let sequence = sequence(gso, tcp_at).wrapping_add((n * segment) as u32);
     finish(out, headers.ipv4, tcp_at, len, id, sequence);
     if !last {
         out[tcp_at + 13] &= !FIN_PSH;
@@ -135,7 +135,7 @@ pub(crate) fn put(bytes: &mut [u8], at: usize, value: u16) {
 mod tests {
     use super::*;
 
-    fn train(ipv4: bool, payload: usize) -> (Vec<u8>, usize) {
+    fn gso(ipv4: bool, payload: usize) -> (Vec<u8>, usize) {
         let mut bytes = vec![1; ADDRESSES];
         bytes.extend(if ipv4 { [0x08, 0x00] } else { [0x86, 0xdd] });
         if ipv4 {
@@ -158,9 +158,9 @@ mod tests {
     }
 
     #[test]
-    fn the_frames_are_the_train() {
+    fn the_frames_are_the_gso_frame() {
         for ipv4 in [true, false] {
-            let (bytes, tcp_at) = train(ipv4, 3001);
+            let (bytes, tcp_at) = gso(ipv4, 3001);
             let h = headers(&bytes, tcp_at).unwrap();
             assert_eq!((h.ipv4, h.len, h.cwr), (ipv4, tcp_at + 32, true));
             let count = frames(bytes.len(), h.len, 1448);
@@ -198,8 +198,8 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_no_train() {
-        let (bytes, tcp_at) = train(true, 100);
+    fn nonsense_is_no_gso_frame() {
+        let (bytes, tcp_at) = gso(true, 100);
         assert_eq!(headers(&bytes[..tcp_at + 10], tcp_at), None);
         assert_eq!(headers(&bytes, 20), None, "inside of the IP header");
         let mut short = bytes.clone();

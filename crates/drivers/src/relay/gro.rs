@@ -7,9 +7,9 @@
 
 use constel_link::packet::{fold, words_sum};
 
+use super::gso::{IP, IPV4, TCP, TCP_CHECK, TYPE, finish, get, put, sequence};
+use super::gso_out::Form;
 use super::layout::ADDRESSES;
-use super::train_out::Form;
-use super::trains::{IP, IPV4, TCP, TCP_CHECK, TYPE, finish, get, put, sequence};
 
 /// Ethernet, IPv6 or IPv4 without options, TCP with all options there can be.
 pub(crate) const HEADERS_MAX: usize = ADDRESSES + 2 + 40 + 60;
@@ -155,11 +155,11 @@ impl Joined {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::relay::trains::{cut, frames, headers};
+    use crate::relay::gso::{cut, frames, headers};
     use proptest::prelude::*;
 
     /// A super-frame as a node would send it, and where its TCP begins.
-    fn train(ipv4: bool, options: usize, payload: usize, pushes: bool) -> (Vec<u8>, usize) {
+    fn gso(ipv4: bool, options: usize, payload: usize, pushes: bool) -> (Vec<u8>, usize) {
         let mut bytes = vec![1; ADDRESSES];
         if ipv4 {
             bytes.extend(IPV4);
@@ -190,7 +190,7 @@ pub(super) mod tests {
 
     /// Number `n` of a stream, of 1,400 bytes each.
     pub(crate) fn segment(n: u32) -> Segment {
-        let (bytes, tcp_at) = train(true, 3, 1400, false);
+        let (bytes, tcp_at) = gso(true, 3, 1400, false);
         let mut segment = read(&bytes, tcp_at).unwrap();
         segment.sequence = segment.sequence.wrapping_add(1400 * n);
         segment.id = segment.id.wrapping_add(n as u16);
@@ -210,12 +210,12 @@ pub(super) mod tests {
     }
 
     proptest! {
-        /// The frames that a train is cut up into, joined, are the train.
+        /// The frames that a GSO frame is cut up into, joined, are the GSO frame.
         #[test]
         fn joining_undoes_cutting(
             ipv4: bool, options in 0usize..=10, segment in 1usize..1400, payload in 1usize..20_000, pushes: bool,
         ) {
-            let (bytes, tcp_at) = train(ipv4, options, payload, pushes);
+            let (bytes, tcp_at) = gso(ipv4, options, payload, pushes);
             let all = cut_up(&bytes, tcp_at, segment);
             let mut joined = Joined::new(read(&all[0], tcp_at).unwrap());
             for next in &all[1..] {
@@ -237,7 +237,7 @@ pub(super) mod tests {
         /// One bit of the headers changed: it is not joined, or it is what the super-frame stands for.
         #[test]
         fn what_differs_stays_apart(ipv4: bool, bit in 0usize..66 * 8) {
-            let (bytes, tcp_at) = train(ipv4, 3, 3000, false);
+            let (bytes, tcp_at) = gso(ipv4, 3, 3000, false);
             let all = cut_up(&bytes, tcp_at, 1000);
             let mut next = all[1].clone();
             next[bit / 8] ^= 1 << (bit % 8);
