@@ -119,14 +119,14 @@ pub fn doctor() -> Diagnosis {
     items.push(Finding {
         area: "routing".to_owned(),
         name: map.name.to_owned(),
-        ok: map.works,
+        ok: map.ok,
         required: false,
-        detail: if map.works {
+        detail: if map.ok {
             "optional".to_owned()
         } else {
             first_line(&map.detail)
         },
-        remedy: unless(map.works, map.remedy),
+        remedy: unless(map.ok, &map.remedy),
     });
     items.extend(software());
     let able = items.iter().all(|item| item.ok || !item.required);
