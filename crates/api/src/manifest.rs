@@ -117,6 +117,8 @@ pub struct Capabilities {
     pub queue_in_bytes: bool,
     /// It knows how much later than due each frame left.
     pub measures_lateness: bool,
+    /// Largest MTU of a port, bytes above Ethernet.
+    pub mtu_max_bytes: u32,
     /// Effects it has; `None`: all of them.
     pub effects: Option<Vec<String>>,
 }
@@ -131,6 +133,7 @@ impl From<constel_link::Capabilities> for Capabilities {
             seeded,
             queue_in_bytes,
             measures_lateness,
+            mtu_max_bytes,
             effects,
         } = declared;
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
@@ -142,6 +145,7 @@ impl From<constel_link::Capabilities> for Capabilities {
             seeded,
             queue_in_bytes,
             measures_lateness,
+            mtu_max_bytes,
             effects: effects.map(names),
         }
     }

@@ -55,6 +55,11 @@ impl DriverKind {
             seeded: all || edt,
             queue_in_bytes: all || edt,
             measures_lateness: all || edt,
+            mtu_max_bytes: match self {
+                DriverKind::Relay => 1998,
+                DriverKind::Edt => 3392,
+                DriverKind::Netem => 1500,
+            },
             effects: match self {
                 DriverKind::Relay => None,
                 DriverKind::Edt => Some(&[
@@ -97,6 +102,9 @@ pub struct Capabilities {
     pub queue_in_bytes: bool,
     /// It knows how much later than due each frame left.
     pub measures_lateness: bool,
+    /// Largest MTU of a port, bytes above Ethernet: what a slot of the relay holds, what the trunk of `edt` passes, and
+    /// for `netem`, whose queues count frames, the frame they are counted by.
+    pub mtu_max_bytes: u32,
     /// Fields of [`Effects`] it has, loss as Bernoulli's law only, disciplines as far as they do
     /// nothing but mark by a threshold; `None`: all of them.
     pub effects: Option<&'static [&'static str]>,
@@ -191,6 +199,15 @@ impl Capabilities {
             });
         }
         refusals
+    }
+
+    /// Why ports cannot have this MTU; `None` where they can.
+    #[must_use]
+    pub fn mtu_refusal(&self, mtu_bytes: u32) -> Option<String> {
+        (mtu_bytes > self.mtu_max_bytes).then(|| {
+            let (driver, most) = (self.driver, self.mtu_max_bytes);
+            format!("driver {driver} carries an MTU of {most} bytes at most, not {mtu_bytes}")
+        })
     }
 
     /// Why a bound of the lateness of frames cannot be looked at; `None` where it can.

@@ -95,6 +95,8 @@ pub(crate) fn class(link: &model::Link, profiles: &mut Vec<Effects>) -> LinkClas
     };
     LinkClass {
         profile,
+        // 576 to 9,000: bounds of the scenario.
+        mtu_bytes: link.mtu.bytes() as u32,
         rate_bps: NonZeroU64::new(link.rate.bps()),
         queue_bytes: link.queue.bytes(),
         loss_ratio: link.loss.get(),

@@ -357,6 +357,8 @@ impl Checker {
 
     fn class(&mut self, what: &str, class: &LinkClass) {
         self.bounds(what, "loss ratio", class.loss_ratio, 0.0..=1.0, "0 to 1");
+        let mtu = f64::from(class.mtu_bytes);
+        self.bounds(what, "MTU in bytes", mtu, 576.0..=9000.0, "576 to 9,000");
         let extra = class.extra_delay_ns as f64;
         self.bounds(
             what,

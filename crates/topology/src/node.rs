@@ -106,6 +106,8 @@ pub struct Port {
     pub addressing: Addressing,
     /// Where its other end hangs.
     pub attachment: Attachment,
+    /// Largest packet it sends, bytes above Ethernet.
+    pub mtu_bytes: u32,
     /// Where it points, if it is a laser.
     pub laser: Option<LaserSlot>,
 }

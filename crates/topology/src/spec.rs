@@ -276,8 +276,10 @@ impl Obstacle {
 }
 
 /// Rate, queue and loss of one kind of link, each direction.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinkClass {
+    /// MTU of the ports at its ends, bytes above Ethernet, 576..=9000.
+    pub mtu_bytes: u32,
     /// Bits per second at layer 2; `None` does not limit.
     pub rate_bps: Option<NonZeroU64>,
     /// Bytes that may wait for service.
@@ -289,6 +291,23 @@ pub struct LinkClass {
     /// Number of the further effects of such links ([`Impairment::profile`](constel_link::Impairment)).
     pub profile: u16,
 }
+
+impl Default for LinkClass {
+    /// The usual MTU, no limit of the rate, no queue, no loss.
+    fn default() -> LinkClass {
+        LinkClass {
+            mtu_bytes: MTU_BYTES,
+            rate_bps: None,
+            queue_bytes: 0,
+            loss_ratio: 0.0,
+            extra_delay_ns: 0,
+            profile: 0,
+        }
+    }
+}
+
+/// The MTU of ports that nothing else is said of: Ethernet's.
+pub(crate) const MTU_BYTES: u32 = 1500;
 
 /// How stations choose satellites.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -137,3 +137,22 @@ fn cables_that_cannot_be_are_refused() {
     .unwrap_err();
     assert!(errors[0].to_string().contains("more than 16"), "{errors:?}");
 }
+
+#[test]
+fn ports_have_the_mtu_of_their_links() {
+    let stepper = behind(|spec| {
+        spec.cables[0].class.mtu_bytes = 9000;
+        spec.constellations[0].gsl_class.mtu_bytes = 1400;
+    })
+    .unwrap();
+    let layout = stepper.layout();
+    let mtus = |name: &str| -> Vec<u32> {
+        let ports = layout.ports_of(layout.find(name).unwrap().id);
+        ports.iter().map(|port| port.mtu_bytes).collect()
+    };
+    assert_eq!(mtus("gateway"), [9000, 1400]);
+    assert_eq!(mtus("router"), [9000, 1500]);
+    assert_eq!(mtus("computer"), [1500]);
+    let errors = behind(|spec| spec.cables[0].class.mtu_bytes = 9001);
+    assert_eq!(errors.err().map(|errors| errors.len()), Some(1));
+}

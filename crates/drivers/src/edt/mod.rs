@@ -53,8 +53,10 @@ const FQ_FRAMES: u32 = 1 << 20;
 const FQ_HORIZON_US: u32 = 4_000_000_000;
 /// How much later than due the fq's timer may fire.
 const FQ_SLACK_NS: u32 = 1_000;
-/// Larger than any frame of MTU 1500 with tags.
+/// What passes the trunk, bytes above Ethernet.
 const TRUNK_MTU: u32 = 3400;
+/// Frames may carry two tags.
+const _: () = assert!(DriverKind::Edt.capabilities().mtu_max_bytes + 2 * 4 == TRUNK_MTU);
 
 /// The driver's programs and memory.
 #[derive(Debug)]

@@ -18,6 +18,11 @@ pub(crate) const TAG: usize = 4;
 /// Largest frame a slot can hold, without a tag (Ethernet header included).
 pub(crate) const FRAME_MAX: usize = ADDRESSES + SLOT_BYTES - TYPE_AT;
 
+const _: () = assert!(
+    constel_link::DriverKind::Relay.capabilities().mtu_max_bytes as usize + ADDRESSES + 2
+        == FRAME_MAX
+);
+
 /// The checksum is partial: `csum_start` and `csum_offset` hold.
 pub(crate) const FLAG_CSUM: u16 = 1;
 /// The frame has a VLAN tag of the node's own.

@@ -55,6 +55,8 @@ pub(crate) fn choose(lab: &Lab) -> Result<Chosen, EngineError> {
         remedy: "`constel doctor` says what each driver lacks here".to_owned(),
     })?;
     let mut lacks = lacks(chosen.kind, &lab.profiles);
+    let widest = lab.layout.ports().iter().map(|port| port.mtu_bytes).max();
+    lacks.extend(widest.and_then(|mtu| chosen.kind.capabilities().mtu_refusal(mtu)));
     if bounds(&lab.scenario) != Bounds::default() {
         lacks.extend(chosen.kind.capabilities().lateness_refusal());
     }

@@ -16,9 +16,6 @@ use constel_topology::Port;
 use crate::error::EngineError;
 use crate::routing::forwarding::Forwarding;
 
-/// Largest frame above Ethernet, bytes.
-const MTU_BYTES: u32 = 1500;
-
 /// Interfaces of a dead namespace are removed by the kernel in its own time; not longer than this.
 const REMOVED_WITHIN: Duration = Duration::from_secs(120);
 
@@ -161,7 +158,7 @@ impl PortHand for VethHand<'_> {
         let ours = VethEnd {
             name: &host_name,
             ifindex: Some(host_ifindex(port.id)),
-            mtu: Some(MTU_BYTES),
+            mtu: Some(port.mtu_bytes),
             up: true,
             ..VethEnd::default()
         };
@@ -172,7 +169,7 @@ impl PortHand for VethHand<'_> {
             netns: Some(netns),
             ifindex: Some(node_ifindex(port)),
             mac: Some(Mac(blueprint.addresses.port(port.id).mac)),
-            mtu: Some(MTU_BYTES),
+            mtu: Some(port.mtu_bytes),
             group: group.map(|_| Forwarder::group(port.node.0)),
             ..VethEnd::default()
         };

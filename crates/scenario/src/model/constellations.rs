@@ -241,6 +241,9 @@ pub struct Gsl {
 pub struct Link {
     /// At least 1 kbit/s.
     pub rate: DataRate,
+    /// Largest packet, 576 to 9,000 bytes.
+    #[serde(skip_serializing_if = "crate::raw::is_default_mtu")]
+    pub mtu: DataSize,
     /// At least one full frame.
     pub queue: DataSize,
     /// Chance that a frame is lost.

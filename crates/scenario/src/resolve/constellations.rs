@@ -67,6 +67,8 @@ fn agree_on_handover(parsed: &Parsed, errors: &mut Diagnostics) {
             "slot"
         } else if other.handover != first.handover {
             "handover"
+        } else if other.link.mtu != first.link.mtu {
+            "link"
         } else {
             continue;
         };
@@ -75,12 +77,17 @@ fn agree_on_handover(parsed: &Parsed, errors: &mut Diagnostics) {
             Key(name.as_str()),
             Key("gsl"),
             Key(differing),
+            Key("mtu"),
         ];
+        let (path, key) = match differing {
+            "link" => (&path[..], "link.mtu"),
+            key => (&path[..4], key),
+        };
         let error = parsed
             .error_at(
-                &path,
+                path,
                 "disagreement",
-                format!("`gsl.{differing}` of `{name}` and `{first_name}` differ"),
+                format!("`gsl.{key}` of `{name}` and `{first_name}` differ"),
             )
             .with_reason("a station has one antenna for all constellations, so one rule for it");
         errors.push(error);

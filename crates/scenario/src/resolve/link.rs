@@ -10,7 +10,7 @@ use super::inputs::Inputs;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::Link;
 use crate::parse::Parsed;
-use crate::raw::{RawAqm, RawDelayTrace, RawJitter, RawLink, RawLossLaw, RawRateLaw};
+use crate::raw::{Family, RawAqm, RawDelayTrace, RawJitter, RawLink, RawLossLaw, RawRateLaw};
 use crate::source::{Source, Span};
 use crate::walk::Seg::{self, Key};
 
@@ -29,8 +29,10 @@ pub(super) fn link_of(
         errors,
     };
     let effects = reader.effects(raw);
+    reader.mtu(raw);
     Link {
         rate: raw.rate,
+        mtu: raw.mtu,
         queue: raw.queue,
         loss: raw.loss,
         extra_delay: raw.extra_delay,
@@ -111,6 +113,52 @@ impl LinkReader<'_, '_> {
             self.refuse(raw, &effects, capabilities);
         }
         effects
+    }
+
+    /// Whether packets of the link's MTU can be: in IPv6, in the queue, in the driver.
+    fn mtu(&mut self, raw: &RawLink) {
+        /// RFC 8200, section 5.
+        const IPV6_BYTES: u64 = 1280;
+        const ETHERNET_BYTES: u64 = 14;
+        let bytes = raw.mtu.bytes();
+        let (parsed, errors) = (self.parsed, &mut *self.errors);
+        let at: Vec<Seg<'_>> = self.path.iter().copied().chain([Key("mtu")]).collect();
+        let mut refuse = |code, message: String, suggestion: String| {
+            let error = parsed.error_at(&at, code, message);
+            errors.push(error.with_suggestion(suggestion));
+        };
+        let families = &self.parsed.raw.routing.families;
+        if bytes < IPV6_BYTES && families.contains(&Family::Ipv6) {
+            let message = format!("IPv6 needs an `mtu` of {IPV6_BYTES} B at least");
+            refuse(
+                "out-of-range",
+                message,
+                "set a larger one, or `routing.families: [ipv4]`".to_owned(),
+            );
+        }
+        let frame = bytes + ETHERNET_BYTES;
+        if raw.queue.bytes() < frame {
+            let message = format!("no frame of this `mtu` fits the `queue` of {}", raw.queue);
+            refuse(
+                "out-of-range",
+                message,
+                format!("make `queue` {frame} B or more"),
+            );
+        }
+        let asked = self.parsed.raw.links.driver.kind();
+        let drivers = asked.map_or(DriverKind::ALL.to_vec(), |driver| vec![driver]);
+        let mtu_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let refusals: Vec<String> = drivers
+            .iter()
+            .filter_map(|driver| driver.capabilities().mtu_refusal(mtu_bytes))
+            .collect();
+        if refusals.len() == drivers.len() {
+            refuse(
+                "driver",
+                refusals.join("; "),
+                "make `mtu` smaller, or choose another driver".to_owned(),
+            );
+        }
     }
 
     /// What the driver asked for does not have.

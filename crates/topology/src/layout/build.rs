@@ -9,7 +9,7 @@ use crate::geometry::Motion;
 use crate::node::{LaserSlot, Node, NodeId, Port, Seat};
 use crate::pairing::{self, IslKind, pair};
 use crate::sky::Sky;
-use crate::spec::{IslPattern, Spec};
+use crate::spec::{Constellation, GroundService, IslPattern, MTU_BYTES, Spec};
 use crate::track::place_at;
 use constel_link::PortId;
 use constel_orbit::{DVec3, Geodetic, Site, line_of_sight};
@@ -57,6 +57,7 @@ impl Layout {
         layout.number_nodes();
         layout.lay_cables();
         layout.pair(sky)?;
+        layout.set_mtus();
         let errors = that_hit_nothing(&layout);
         if errors.is_empty() {
             Ok(layout)
@@ -219,9 +220,38 @@ impl Layout {
             medium: class.medium,
             addressing: class.addressing,
             attachment: Attachment::Veth,
+            mtu_bytes: MTU_BYTES,
             laser,
         });
         id
+    }
+
+    /// Gives every port the MTU of its links. Links of one port agree, or the port has the least.
+    fn set_mtus(&mut self) {
+        let spec = &self.spec;
+        let mut least: BTreeMap<PortId, u32> = BTreeMap::new();
+        let mut say = |port: PortId, mtu_bytes: u32| {
+            let known = least.entry(port).or_insert(mtu_bytes);
+            *known = mtu_bytes.min(*known);
+        };
+        for link in &self.isl_links {
+            let mtu_bytes = self.laser(link).class.mtu_bytes;
+            say(link.a, mtu_bytes);
+            say(link.b, mtu_bytes);
+        }
+        for (link, cable) in self.cables.iter().zip(&spec.cables) {
+            say(link.a, cable.class.mtu_bytes);
+            say(link.b, cable.class.mtu_bytes);
+        }
+        let serving = |k: &&Constellation| k.ground != GroundService::Shells(BTreeSet::new());
+        let ground = spec.constellations.iter().filter(serving);
+        let ground = ground.map(|k| k.gsl_class.mtu_bytes).min();
+        for port in self.access_ports.iter().flatten() {
+            say(*port, ground.unwrap_or(MTU_BYTES));
+        }
+        for (port, mtu_bytes) in least {
+            self.ports[port.0 as usize].mtu_bytes = mtu_bytes;
+        }
     }
 
     fn pair(&mut self, sky: &dyn Sky) -> Result<(), Vec<SpecError>> {
