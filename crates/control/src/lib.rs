@@ -17,7 +17,7 @@
 //!
 //! let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/");
 //! let scenario = Scenario::load(&std::path::Path::new(folder).join("iridium.yaml"))?;
-//! assert_eq!(scenario.plan("0 s".parse().unwrap())?.nodes.len(), 71);
+//! assert_eq!(scenario.plan("0 s".parse().unwrap())?.nodes.len(), 80);
 //!
 //! # fn run(scenario: Scenario) -> Result<(), constel_control::Error> {
 //! // With the rights of root, and on a host that is able:
