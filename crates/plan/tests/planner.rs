@@ -131,7 +131,7 @@ fn plans(blueprint: &Arc<Blueprint>, steps: usize) -> Vec<StepPlan> {
             failed.set((edge.from, edge.to), true);
             failed.set((edge.to, edge.from), true);
         }
-        let mut step = planner.next();
+        let mut step = planner.advance();
         planner.route(&mut step, &failed);
         plans.push(step.plan.clone());
         planner.installed(step, &failed);

@@ -5,7 +5,7 @@
 //! changes need no messages; only what nobody foresaw is advertised. What is kept of it here:
 //!
 //! - A node at which a link fails that was foreseen, or works that was not, detects so after a fixed time and
-//!   *originates* a link-state advertisement ([LSA](Lsa)): all its links that are otherwise than foreseen, with a sequence
+//!   *originates* a link-state advertisement (LSA): all its links that are otherwise than foreseen, with a sequence
 //!   number, in place of its former LSAs. A repair is one more.
 //! - LSAs are *flooded*: a node that receives a newer one puts it into its link-state database (LSDB), and after a fixed
 //!   time for handling it sends it on over all its links but the one it came by. A hop takes the link's delay and that time.

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use constel_drivers::{DriverKind, Links, Plane, PlaneConfig, make_plane};
 use constel_host::claim::Claim;
-use constel_host::globals::Globals;
+use constel_host::globals::{Globals, Owner};
 use constel_host::rcu::Expedited;
 use constel_host::template::{ROUTER, Setting};
 use constel_plan::{Blueprint, Lab};
@@ -61,18 +61,7 @@ pub(crate) fn fabric(
     let layout = &blueprint.lab.layout;
     let ports = layout.ports().len();
     let owner = claim.owner();
-    limits::raise(globals, &owner, ports)?;
-    // A namespace and a socket for each node, and one for each daemon to wait for it; a shard namespace for every
-    // few hundred ports; some to spare.
-    let daemons = Router::of(&blueprint.lab.scenario).processes(&blueprint.lab) as u64;
-    let wanted = 2 * layout.nodes().len() as u64 + daemons + 1024;
-    let allowed = constel_host::limits::raise_open_files(wanted)?;
-    if allowed < wanted {
-        return Err(EngineError::Unable {
-            what: format!("the lab needs {wanted} open files, this process may have {allowed}"),
-            remedy: "raise the hard limit of open files (ulimit -Hn)".to_owned(),
-        });
-    }
+    make_room(&blueprint, globals, &owner)?;
 
     let stage = Stage::begin(progress, "link plane", 1);
     // Attaching programs and removing devices wait for RCU grace periods, 25-50 ms each unless expedited.
@@ -118,17 +107,7 @@ pub(crate) fn fabric(
         .map_or(0, |(before, after)| before.saturating_sub(after));
 
     let lost_before_start = plane.lost_before_capture()?;
-    let handle = plane.start()?;
-    let classes = layout.edge_classes();
-    let class_of = |port: &Port| classes.iter().position(|class| *class == port.class);
-    let of_ports = layout
-        .ports()
-        .iter()
-        .map(|port| class_of(port).unwrap_or(0) as u8);
-    let names = classes.iter().map(|class| class.name.into()).collect();
-    handle.classify(names, of_ports.collect())?;
-    // Until the clock starts, laws of time run from here.
-    impair::put_profiles(&blueprint, handle.as_ref(), mono_ns())?;
+    let handle = start_links(&blueprint, plane.as_ref())?;
     let launcher = Arc::new(Launcher {
         lab: claim.lab().to_string(),
         lab_dir: claim.dir().to_owned(),
@@ -146,6 +125,42 @@ pub(crate) fn fabric(
         kernels,
         launcher,
     })
+}
+
+/// Raises what the host allows, where the lab needs more.
+fn make_room(blueprint: &Blueprint, globals: &Globals, owner: &Owner) -> Result<(), EngineError> {
+    let lab = &blueprint.lab;
+    limits::raise(globals, owner, lab.layout.ports().len())?;
+    // A namespace and a socket for each node, and one for each daemon to wait for it; for each flow one for its client
+    // and one for its server; a shard namespace for every few hundred ports; some to spare.
+    let daemons = Router::of(&lab.scenario).processes(lab);
+    let processes = daemons + 2 * lab.scenario.traffic.len();
+    let wanted = 2 * lab.layout.nodes().len() as u64 + processes as u64 + 1024;
+    let allowed = constel_host::limits::raise_open_files(wanted)?;
+    if allowed < wanted {
+        return Err(EngineError::Unable {
+            what: format!("the lab needs {wanted} open files, this process may have {allowed}"),
+            remedy: "raise the hard limit of open files (ulimit -Hn)".to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// Starts the link plane, which keeps the lateness of frames apart by the class of their edge.
+fn start_links(blueprint: &Blueprint, plane: &dyn Plane) -> Result<Arc<dyn Links>, EngineError> {
+    let links = plane.start()?;
+    let layout = &blueprint.lab.layout;
+    let classes = layout.edge_classes();
+    let class_of = |port: &Port| classes.iter().position(|class| *class == port.class);
+    let of_ports = layout
+        .ports()
+        .iter()
+        .map(|port| class_of(port).unwrap_or(0) as u8);
+    let names = classes.iter().map(|class| class.name.into()).collect();
+    links.classify(names, of_ports.collect())?;
+    // Until the clock starts, laws of time run from here.
+    impair::put_profiles(blueprint, links.as_ref(), mono_ns())?;
+    Ok(links)
 }
 
 /// Settings of every node. They live and die with its namespace.

@@ -105,7 +105,7 @@ impl<A: Applier> Steps<A> {
     /// Plans the next step; touches nothing but this.
     pub(crate) fn prepare(&mut self) -> PlannedStep {
         let start = Instant::now();
-        let mut step = self.planner.next();
+        let mut step = self.planner.advance();
         self.times
             .compute_ns
             .push(start.elapsed().as_nanos() as f64);

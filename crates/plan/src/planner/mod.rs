@@ -139,7 +139,7 @@ impl Planner {
     /// The next step's topology, and what it takes to get there without its routes: those are planned by
     /// [`Planner::route`].
     #[must_use]
-    pub fn next(&mut self) -> PlannedStep {
+    pub fn advance(&mut self) -> PlannedStep {
         let layout = Arc::clone(&self.blueprint.lab.layout);
         let snapshot = self.stepper.advance();
         let delta = diff(&layout, &self.current, &snapshot);

@@ -236,7 +236,7 @@ fn a_link_planes_table_takes_every_update() {
     check(&first.plan.edges).unwrap();
     planner.installed(first, &failed);
     for _ in 0..20 {
-        let mut step = planner.next();
+        let mut step = planner.advance();
         planner.route(&mut step, &failed);
         check(&step.plan.edges).unwrap();
         planner.installed(step, &failed);
