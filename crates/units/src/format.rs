@@ -49,7 +49,7 @@ pub fn parse_format(format: &str, text: &str) -> Result<(), UnitError> {
     }
 }
 
-/// A valid example of `format`, for messages; empty for a format that is not in [`FORMATS`].
+/// A valid example of `format`, for messages; empty for a format that is not in [`crate::FORMATS`].
 pub fn format_example(format: &str) -> &'static str {
     QUANTITIES
         .iter()

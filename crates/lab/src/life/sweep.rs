@@ -20,8 +20,7 @@ pub(crate) fn end_processes(lab: &LabName) -> Result<(), EngineError> {
     let groups = LabCgroup::open_all(lab)?;
     let mut outcome = Ok(());
     for group in &groups {
-        let killed = group.kill_all(KILLED_WITHIN).map(|_| ());
-        outcome = outcome.and(killed);
+        outcome = outcome.and(group.kill_all(KILLED_WITHIN).map(|_| ()));
     }
     let killed = process::kill_marked(lab.as_str(), Whose::Mine, KILLED_WITHIN);
     Ok(outcome.and(killed.map(|_| ()))?)
@@ -34,9 +33,11 @@ pub(crate) fn end_processes(lab: &LabName) -> Result<(), EngineError> {
 pub(crate) fn sweep(lab: &LabName, globals: &Globals) -> Result<(), EngineError> {
     let ended = end_processes(lab);
     let removed = LabCgroup::open_all(lab).and_then(|groups| {
-        let removed = groups.iter().map(|group| group.remove(KILLED_WITHIN));
-        // All are tried: `fold` goes on where `collect` would stop.
-        removed.fold(Ok(()), |first, one| first.and(one.map(|_| ())))
+        let mut outcome = Ok(());
+        for group in groups {
+            outcome = outcome.and(group.remove(KILLED_WITHIN).map(|_| ()));
+        }
+        outcome
     });
     let restored = globals.release_all(lab.as_str());
     ended?;
