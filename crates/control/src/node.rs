@@ -41,13 +41,15 @@ impl Lab {
         require_privilege()?;
         let entrance = self.ask(|mut client| client.enter(node));
         let entrance = entrance.map_err(|error| match error {
-            Error::Refused(ApiError { code, nearest, .. }) if code == ErrorCode::NodeNotFound => {
-                Error::NoNode {
-                    lab: self.name.clone(),
-                    node: node.to_owned(),
-                    nearest,
-                }
-            }
+            Error::Refused(ApiError {
+                code: ErrorCode::NodeNotFound,
+                nearest,
+                ..
+            }) => Error::NoNode {
+                lab: self.name.clone(),
+                node: node.to_owned(),
+                nearest,
+            },
             Error::Refused(refusal) if refusal.code == ErrorCode::ComingUp => {
                 Error::ComingUp(self.name.clone())
             }
