@@ -117,10 +117,15 @@ pub struct Capabilities {
     pub queue_in_bytes: bool,
     /// It knows how much later than due each frame left.
     pub measures_lateness: bool,
-    /// Largest MTU of a port, bytes above Ethernet.
+    /// Largest MTU of a port, bytes above Ethernet. Earlier versions knew one MTU only.
+    #[serde(default = "only_mtu")]
     pub mtu_max_bytes: u32,
     /// Effects it has; `None`: all of them.
     pub effects: Option<Vec<String>>,
+}
+
+fn only_mtu() -> u32 {
+    1500
 }
 
 impl From<constel_link::Capabilities> for Capabilities {
@@ -264,5 +269,19 @@ impl JsonSchema for Section {
         json_schema!({
             "description": "A resolved part of the scenario, in the words of the scenario file's model.",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_earlier_version_declared_can_be_read() {
+        let declared = r#"{"driver": "netem", "delay_glides": false, "atomic_updates": false, "keeps_order": false,
+            "seeded": false, "queue_in_bytes": false, "measures_lateness": false, "effects": ["down"]}"#;
+        let capabilities: Capabilities = serde_json::from_str(declared).unwrap();
+        assert_eq!(capabilities.mtu_max_bytes, 1500);
+        assert_eq!(capabilities.effects, Some(vec!["down".to_owned()]));
     }
 }
