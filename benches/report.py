@@ -118,6 +118,26 @@ def isolation(rows):
     ])
 
 
+def hostile(rows):
+    cases = {}
+    for r in rows:
+        cases.setdefault(r["attack"], {})[r["into"]] = r
+    head = ["attack", "stream p99, us: elsewhere", "here", "ping p99, us: elsewhere", "here", "lost", "a second"]
+    return table(head, [
+        [name, *(spread(by[to][key], 1e-3, 0) for key in ("stream_p99_beyond_ns", "ping_p99_beyond_ns") for to in ("veth", "relay")),
+         by["relay"]["lost"], number(by["relay"]["attacks_per_s"]["median"], 0)] for name, by in cases.items()
+    ])
+
+
+def overload(rows):
+    head = ["hops, delay", "offered, frames/s", "arrive, frames/s", "late p50, us", "p99, us", "greatest, ms", "let go", "over a share"]
+    return table(head, [
+        [f"{r['hops']}, {r['delay_ns'] / 1e6:g} ms", number(r["offered_fps"], 0), number(r["arrived_fps"], 0),
+         *(number(r["lateness"][q] / 1e3, 0) for q in ("p50_ns", "p99_ns")), number(r["lateness"]["max_ns"] / 1e6),
+         number(r["lost_overload"], 0), number(r["lost_share"], 0)] for r in rows
+    ])
+
+
 def update(rows):
     head = ["edges", "in memory", "new, ms", "changed, p50, ms", "greatest, ms"]
     return table(head, [
@@ -219,6 +239,35 @@ def idle(row):
     )
 
 
+def endings(data):
+    rows = data["rows"]
+    moments = list(dict.fromkeys(r["moment"] for r in rows))
+    routings = list(dict.fromkeys(r["routing"] for r in rows))
+    cells = {(r["routing"], r["ending"], r["moment"]): r for r in rows}
+
+    def cell(r):
+        code = "-" if r["code"] is None else f"killed by {-r['code']}" if r["code"] < 0 else str(r["code"])
+        by = "" if r["by"] == "itself" else ", after `clean`"
+        kept = [name for name in ("summary", "series", "events") if r[name]]
+        left = f", **left: {len(r['left'])}**" if r["left"] else ""
+        return f"{number(r['as_before_s'], 2)} s{by}; {code}; {', '.join(kept) or 'nothing'}{left}"
+
+    head = ["ending", "routing", *moments]
+    return table(head, [
+        [ending, routing, *(cell(cells[routing, ending, moment]) for moment in moments)]
+        for ending in dict.fromkeys(r["ending"] for r in rows) for routing in routings
+    ])
+
+
+def hour(row):
+    least, most = row["settled_kib"]
+    return table(
+        ["lab time", "steps", "events", "resident at its start", "after a tenth of it, least to most", "slope"],
+        [[f"{number(row['minutes'], 0)} min", f"{row['steps']:,}", f"{row['events']:,}", f"{number(row['first_kib'] / 1024, 1)} MiB",
+          f"{number(least / 1024, 1)} to {number(most / 1024, 1)} MiB", f"{number(row['slope_kib_per_hour'], 0)} KiB/h"]],
+    )
+
+
 def build(rows):
     head = ["commit", "processor time, s", "time, s", *(f"`{name}`, MB" for name in rows[0]["bytes"])]
     return table(head, [
@@ -227,9 +276,10 @@ def build(rows):
 
 
 TABLES = {
-    "bringup": bringup, "accuracy": accuracy, "rate": rate, "isolation": isolation, "update": update, "handover": handover,
+    "bringup": bringup, "accuracy": accuracy, "rate": rate, "isolation": isolation, "hostile": hostile,
+    "overload": overload, "update": update, "handover": handover,
     "mininet": mininet, "throughput": throughput, "forwarding": forwarding, "tcp": tcp, "square": square,
-    "delays": delays, "delays-qemu": delays, "ports": ports, "idle": idle, "build": build,
+    "delays": delays, "delays-qemu": delays, "ports": ports, "idle": idle, "hour": hour, "endings": endings, "build": build,
 }
 
 

@@ -182,15 +182,32 @@ pub struct ContactRow<'a> {
     pub delay_min_ns: u64,
     /// Greatest delay, nanoseconds.
     pub delay_max_ns: u64,
+    /// What a catalogue calls the first end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub a_catalogue_name: Option<&'a str>,
+    /// Its catalogue number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub a_norad_id: Option<u64>,
+    /// What a catalogue calls the other end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub b_catalogue_name: Option<&'a str>,
+    /// Its catalogue number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub b_norad_id: Option<u64>,
 }
 
 impl ContactPlan {
     /// Column names of [`ContactRow::csv`].
     pub const CSV_HEADER: &str = "from_s,to_s,kind,a_node,a_port,b_node,b_port,range_min_m,range_max_m,delay_min_ns,delay_max_ns";
 
+    /// Further columns of labs with satellites of catalogues.
+    pub const CSV_CATALOGUED: &str = ",a_catalogue_name,a_norad_id,b_catalogue_name,b_norad_id";
+
     /// The contacts with names, in order.
     pub fn rows<'a>(&'a self, lab: &'a Lab) -> impl Iterator<Item = ContactRow<'a>> {
-        self.contacts.iter().map(|c| ContactRow {
+        let name = |node| lab.catalogue.of(node)?.catalogue_name.as_deref();
+        let number = |node| lab.catalogue.of(node)?.norad_id;
+        self.contacts.iter().map(move |c| ContactRow {
             from_s: c.from_ns as f64 / 1e9,
             to_s: c.to_ns as f64 / 1e9,
             kind: c.class.name,
@@ -202,6 +219,10 @@ impl ContactPlan {
             range_max_m: c.range_max_m,
             delay_min_ns: c.delay_min_ns,
             delay_max_ns: c.delay_max_ns,
+            a_catalogue_name: name(c.a_node),
+            a_norad_id: number(c.a_node),
+            b_catalogue_name: name(c.b_node),
+            b_norad_id: number(c.b_node),
         })
     }
 }
@@ -223,5 +244,16 @@ impl ContactRow<'_> {
             self.delay_min_ns,
             self.delay_max_ns
         )
+    }
+
+    /// What [`ContactPlan::CSV_CATALOGUED`] adds to the line.
+    pub fn csv_catalogued(&self) -> String {
+        let end = |name: Option<&str>, number: Option<u64>| {
+            // Names of catalogues may hold anything.
+            let name = name.map_or_else(String::new, |n| format!("\"{}\"", n.replace('"', "\"\"")));
+            let number = number.map_or_else(String::new, |n| n.to_string());
+            format!(",{name},{number}")
+        };
+        end(self.a_catalogue_name, self.a_norad_id) + &end(self.b_catalogue_name, self.b_norad_id)
     }
 }

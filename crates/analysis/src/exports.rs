@@ -8,7 +8,7 @@ use constel_exchange::ephemeris::{Ephemeris, Frame, Segment, State};
 use constel_exchange::{hypatia, map, starperf};
 use constel_orbit::{CircularOrbit, DVec3, EARTH_EQUATORIAL_RADIUS_M};
 use constel_scenario::model::{Orbits, WalkerPattern};
-use constel_topology::{NodeId, Span};
+use constel_topology::{Effort, NodeId, Span};
 use constel_units::TimeSpan;
 
 use crate::contacts::ContactPlan;
@@ -96,6 +96,7 @@ pub fn czml(
         let ground = !node.class.flies;
         Body {
             name: node.name.clone(),
+            description: lab.catalogue.of(node.id).map(ToString::to_string),
             color: if ground {
                 [255, 80, 60, 255]
             } else {
@@ -162,7 +163,10 @@ pub fn svg(lab: &Lab, at: TimeSpan, pairs: &[(NodeId, NodeId)]) -> Result<String
         .ok_or(PlanError::BeyondTime(at))?;
     let mut stepper = lab.stepper();
     let step = stepper.step_at(t_ns);
-    let snapshot = stepper.at_step(step);
+    let mut effort = Effort::new(Effort::QUESTION, &|| true);
+    let snapshot = stepper
+        .try_step(step, &mut effort)
+        .map_err(PlanError::from)?;
     let places = &snapshot.positions_itrf_m;
     let mut map = map::Map {
         title: format!("{} at {time}", lab.scenario.name),
@@ -244,9 +248,10 @@ pub fn ephemerides(lab: &Lab, interval: Interval) -> Result<Vec<Ephemeris>, Expo
             let (method, degree) = Segment::suited(&states);
             // Fewer than two states: lost all along.
             let segment = Segment::new(Frame::Itrf, method, degree, states, None).ok()?;
+            let number = lab.catalogue.of(node.id).and_then(|entry| entry.norad_id);
             Some(Ephemeris {
                 object: node.name.clone(),
-                object_id: node.name.clone(),
+                object_id: number.map_or_else(|| node.name.clone(), |n| n.to_string()),
                 segments: vec![segment],
             })
         });
@@ -303,9 +308,11 @@ pub fn hypatia(lab: &Lab) -> Result<Vec<(&'static str, String)>, ExportError> {
         .collect();
     // The longest links geometry allows: at the mask, and past the Earth 80 km up.
     let (mut gsl_m, mut isl_m) = (0.0_f64, 0.0_f64);
-    for (shell, constellation) in shells.iter().zip(&spec.constellations) {
+    for (k, (shell, constellation)) in shells.iter().zip(&spec.constellations).enumerate() {
+        let own_deg = (0..spec.stations.len()).filter_map(|s| lab.layout.lowest_mask_deg(s, k));
+        let mask_deg = own_deg.fold(constellation.min_elevation_deg, f64::min);
         let radius_m = EARTH_EQUATORIAL_RADIUS_M + shell.altitude_m;
-        let mask = constellation.min_elevation_deg.to_radians();
+        let mask = mask_deg.to_radians();
         let level = EARTH_EQUATORIAL_RADIUS_M * mask.cos();
         gsl_m = gsl_m.max(
             (radius_m.powi(2) - level.powi(2)).sqrt() - EARTH_EQUATORIAL_RADIUS_M * mask.sin(),

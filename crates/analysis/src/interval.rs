@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use constel_topology::Snapshot;
+use constel_topology::{Effort, Snapshot, Stepper, Unreached};
 use constel_units::TimeSpan;
 
 use constel_plan::Lab;
@@ -47,6 +47,9 @@ pub enum IntervalError {
     /// Time ends in 2262.
     #[error("lab time {0} is beyond the year 2262")]
     BeyondTime(TimeSpan),
+    /// Its beginning cannot be found out in some seconds.
+    #[error(transparent)]
+    Unreached(#[from] Unreached),
 }
 
 impl Interval {
@@ -88,6 +91,12 @@ impl Interval {
             .start
             .checked_add(last)
             .ok_or(IntervalError::BeyondTime(to))?;
+        let mut stepper = lab.stepper();
+        if from_ns > 0 && stepper.look_back().is_none() {
+            // What is refused is refused before anything is looked at.
+            let mut effort = Effort::new(Effort::QUESTION, &|| true);
+            drop(stepper.try_step(from_ns / step_ns, &mut effort)?);
+        }
         Ok(Self {
             from_ns,
             to_ns,
@@ -134,23 +143,34 @@ impl Interval {
     /// Shows the snapshot of every sample in `samples` to `look`, in order.
     fn walk(&self, lab: &Lab, samples: std::ops::Range<u64>, mut look: impl FnMut(u64, &Snapshot)) {
         let mut stepper = lab.stepper();
+        let mut scouts = true;
         if samples.is_empty() {
             return;
         }
-        // Cheap where little of the past matters; otherwise all since lab time zero is stepped through once.
+        // Cheap where little of the past matters; how much it may be was seen when the interval was made.
         let mut snapshot = stepper.at_step(self.step(samples.start));
         look(samples.start, &snapshot);
         for sample in samples.start + 1..samples.end {
             let step = self.step(sample);
             // Jumping costs the steps a snapshot can depend on; stepping costs those in between.
-            let jump = stepper
-                .look_back()
-                .is_some_and(|steps| steps < step - stepper.next_step());
-            if jump {
-                snapshot = stepper.at_step(step);
-            } else {
-                while stepper.next_step() <= step {
-                    stepper.advance_into(&mut snapshot);
+            let between = step - stepper.next_step();
+            let jumped = match stepper.look_back() {
+                Some(steps) => (steps < between).then(|| stepper.at_step(step)),
+                None => {
+                    let jumped = scouts.then(|| scout(lab, step, between)).flatten();
+                    scouts &= between < WORTH_SCOUTING || jumped.is_some();
+                    jumped.map(|(there, seen)| {
+                        stepper = there;
+                        seen
+                    })
+                }
+            };
+            match jumped {
+                Some(seen) => snapshot = seen,
+                None => {
+                    while stepper.next_step() <= step {
+                        stepper.advance_into(&mut snapshot);
+                    }
                 }
             }
             look(sample, &snapshot);
@@ -198,4 +218,19 @@ impl Interval {
             handles.into_iter().map(join).collect()
         })
     }
+}
+
+/// Fewer steps between two samples are always walked through.
+const WORTH_SCOUTING: u64 = 2_000;
+
+/// Where a policy remembers: a step without those before it, if that takes at most half of what walking `between` steps
+/// does.
+fn scout(lab: &Lab, step: u64, between: u64) -> Option<(Stepper, Snapshot)> {
+    if between < WORTH_SCOUTING {
+        return None;
+    }
+    let most = between.saturating_mul(lab.layout.satellite_count() as u64 + 1) / 2;
+    let mut stepper = lab.stepper();
+    let seen = stepper.try_step(step, &mut Effort::new(most, &|| true));
+    Some((stepper, seen.ok()?))
 }

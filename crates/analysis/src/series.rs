@@ -103,7 +103,7 @@ pub fn parse_pairs(lab: &Lab, text: &str) -> Result<Vec<(NodeId, NodeId)>, Serie
 fn parse_pair(lab: &Lab, text: &str) -> Result<(NodeId, NodeId), SeriesError> {
     let read = |(at, separator): (usize, &str)| {
         let (a, b) = (&text[..at], &text[at + separator.len()..]);
-        Some((lab.layout.find(a)?.id, lab.layout.find(b)?.id))
+        Some((lab.find(a).ok()?, lab.find(b).ok()?))
     };
     // Names hold hyphens themselves: whichever way of cutting gives two names is the one that is meant.
     let cuts = text.match_indices([':', '-']);

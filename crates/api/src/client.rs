@@ -13,7 +13,7 @@ use crate::answers::{Entrance, LabRow, LinkSet, LinkShown, Paths, Routes, Shown,
 use crate::{ApiError, Event, PROTOCOL, Read, Request, SOCKET_NAME, Write};
 
 /// Longest wait for an answer.
-const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
 /// Why a question got no answer.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +32,7 @@ pub enum ClientError {
     Refused(ApiError),
 }
 
-/// A connection to one lab. Questions wait for their answer, at most 30 s.
+/// A connection to one lab. Questions wait for their answer, at most 60 s.
 #[derive(Debug)]
 pub struct Client {
     reader: BufReader<UnixStream>,

@@ -14,7 +14,7 @@ pub enum ErrorCode {
     UnsupportedVersion,
     /// No node has this name. The refusal may name the nearest.
     NodeNotFound,
-    /// A text that names two nodes or a path can be read in more than one way, or in none.
+    /// A text that names a node, two nodes or a path can be read in more than one way, or, of the latter, in none.
     BadName,
     /// There is no link between these nodes now; the text says why.
     NoLink,
@@ -22,6 +22,9 @@ pub enum ErrorCode {
     NoPath,
     /// The lab is still coming up, or already going down: what was asked about is not there.
     ComingUp,
+    /// What happens at this lab time depends on more of the past than can be found out in some seconds; the text says
+    /// what can be asked instead.
+    TooFar,
     /// A value is out of its bounds.
     BadValue,
     /// The link driver of this lab cannot do it.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::answers::BriefEffects;
+use crate::answers::{BriefEffects, Catalogued};
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -17,6 +17,37 @@ pub struct Event {
     /// What happened; its `kind` and fields stand beside the others.
     #[serde(flatten)]
     pub what: Happening,
+    /// What catalogues call the satellites named in it; absent where there are none of a catalogue.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub catalogued: Vec<Catalogued>,
+}
+
+impl Happening {
+    /// The nodes named in it: each text is a node's name, or two with `-` between them.
+    pub fn nodes(&self) -> impl Iterator<Item = &str> {
+        let (one, many): ([Option<&String>; 2], &[String]) = match self {
+            Self::Failure { objects, .. } | Self::Repair { objects, .. } => ([None; 2], objects),
+            Self::Handover { from, to, .. } => ([from.as_ref(), to.as_ref()], &[]),
+            Self::DisjointPaths { between, .. } => ([None; 2], between),
+            Self::LinkSet { link, .. } => ([Some(link), None], &[]),
+            Self::DaemonDied { node, .. }
+            | Self::DaemonRestarted { node, .. }
+            | Self::HelperDied { node, .. } => ([Some(node), None], &[]),
+            Self::Starting { .. }
+            | Self::EdgesUp { .. }
+            | Self::DaemonsStarted { .. }
+            | Self::RoutesStand { .. }
+            | Self::HelpersStarted { .. }
+            | Self::Running { .. }
+            | Self::ClockStarted
+            | Self::FlowStarted { .. }
+            | Self::FlowEnded { .. }
+            | Self::Older { .. }
+            | Self::Stopping
+            | Self::Finished { .. } => ([None; 2], &[]),
+        };
+        one.into_iter().flatten().chain(many).map(String::as_str)
+    }
 }
 
 /// What can happen, by `kind`.
@@ -83,6 +114,9 @@ pub enum Happening {
         from: Option<String>,
         /// The satellite it went to; `None`: it is dark now.
         to: Option<String>,
+        /// The port of its terminal; absent where the station has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        port: Option<String>,
     },
     /// A pair has more or fewer disjoint paths than before.
     DisjointPaths {
@@ -141,6 +175,14 @@ pub enum Happening {
         /// Its exit code, as a shell gives it.
         exit: i32,
     },
+    /// Never in `events.ndjson`, only told to those who follow: this many events up to this one are not kept in memory any
+    /// more. Its `seq` is that of the last of them.
+    Older {
+        /// How many.
+        events: u64,
+        /// The file in which they are.
+        file: String,
+    },
     /// The lab is being taken down.
     Stopping,
     /// The lab is down; the last event of a run that came to its end.
@@ -164,7 +206,9 @@ mod tests {
                 station: "tokyo".to_owned(),
                 from: None,
                 to: Some("sat-1".to_owned()),
+                port: None,
             },
+            catalogued: Vec::new(),
         };
         let text = serde_json::to_string(&event).unwrap();
         assert_eq!(

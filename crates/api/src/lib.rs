@@ -41,6 +41,7 @@ pub mod manifest;
 mod request;
 mod schema;
 mod server;
+mod subscription;
 pub mod summary;
 
 pub use client::{Client, ClientError, Events};
@@ -48,7 +49,8 @@ pub use error::{ApiError, ErrorCode};
 pub use event::{Event, Happening};
 pub use request::{PROTOCOL, Read, Request, Write};
 pub use schema::schema_json;
-pub use server::{LabReader, LabWriter, Server, Subscription};
+pub use server::{LabReader, LabWriter, Server};
+pub use subscription::{Batch, EventSource, Next, Subscription};
 
 /// Name of the socket inside a lab's runtime folder.
 pub const SOCKET_NAME: &str = "api.sock";

@@ -8,6 +8,7 @@ use constel_units::Utc;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use crate::answers::Catalogued;
 use crate::summary::first_version;
 
 /// Written before the lab comes up. Fields are added, never changed.
@@ -46,6 +47,9 @@ pub struct Manifest {
     pub left_out: usize,
     /// How old the data of files is.
     pub data_ages: Vec<DataAge>,
+    /// What catalogues call the satellites of element files and ephemerides; absent where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub catalogued: Vec<Catalogued>,
     /// The link driver.
     pub driver: Driver,
     /// What the figures are measured against.

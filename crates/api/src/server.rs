@@ -1,11 +1,11 @@
 //! The lab's side: one thread accepts, one thread per client answers.
 
 use std::io::{self, BufRead, BufReader, BufWriter, Read as _};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -14,24 +14,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
 use crate::answers::{Entrance, LabRow, LinkSet, LinkShown, Paths, Routes, Shown, Version};
-use crate::{ApiError, ErrorCode, Event, PROTOCOL, REQUEST_LIMIT_BYTES, Read, Request, Write};
+use crate::{
+    ApiError, ErrorCode, Next, PROTOCOL, REQUEST_LIMIT_BYTES, Read, Request, Subscription, Write,
+};
 
 /// How often a follower of events is looked after while nothing happens: one that has left is let go by then.
 const FOLLOWER_LOOK: Duration = Duration::from_millis(250);
 
 /// A pause after a connection could not be accepted: without free descriptors the next try fails as well.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-/// Events from some moment on. Dropping it ends the subscription.
-#[derive(Debug)]
-pub struct Subscription {
-    /// All events so far.
-    pub history: Vec<Event>,
-    /// Later ones, without a gap; ends with the lab.
-    pub later: Receiver<Event>,
-    /// What tells the log that somebody still listens.
-    pub listening: Arc<()>,
-}
 
 /// What the server asks of a lab to answer questions that change nothing. Calls come from several threads at once.
 pub trait LabReader: Send + Sync + 'static {
@@ -50,15 +41,20 @@ pub trait LabReader: Send + Sync + 'static {
     /// [`ErrorCode::NodeNotFound`], [`ErrorCode::ComingUp`]; [`ErrorCode::Failed`] when its kernel does not answer.
     fn routes(&self, node: &str) -> Result<Routes, ApiError>;
     /// The way from one node to another by the kernels' tables, over the edges of lab time `at_ns` (now unless
-    /// given), and the way of least delay.
+    /// given), and the way of least delay. It may take seconds to find those edges: that ends when `wanted` is no
+    /// longer true, or the lab goes down.
     ///
     /// # Errors
-    /// [`ErrorCode::NodeNotFound`], [`ErrorCode::NoPath`], [`ErrorCode::ComingUp`]; [`ErrorCode::Failed`] when a
-    /// kernel does not answer.
-    fn path(&self, from: &str, to: &str, at_ns: Option<u64>) -> Result<Paths, ApiError>;
-    /// Events so far.
-    fn events(&self) -> Vec<Event>;
-    /// Events so far, and the later ones.
+    /// [`ErrorCode::NodeNotFound`], [`ErrorCode::NoPath`], [`ErrorCode::ComingUp`], [`ErrorCode::TooFar`];
+    /// [`ErrorCode::Failed`] when a kernel does not answer.
+    fn path(
+        &self,
+        from: &str,
+        to: &str,
+        at_ns: Option<u64>,
+        wanted: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Paths, ApiError>;
+    /// Events so far that are kept, and the later ones.
     fn follow(&self) -> Subscription;
 }
 
@@ -93,12 +89,14 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens on `path`, which must not exist. The lab's folder keeps others out (mode 0700).
+    /// Listens on `path`, which must not exist, for processes of the same user. The lab's folder keeps others out (mode
+    /// 0700) until the socket itself does.
     ///
     /// # Errors
     /// When the socket cannot be bound.
     pub fn start(path: &Path, lab: Arc<dyn LabWriter>) -> io::Result<Self> {
         let listener = UnixListener::bind(path)?;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
@@ -181,21 +179,31 @@ fn answer_client(stream: &UnixStream, lab: &dyn LabWriter) -> io::Result<()> {
         match parse(&line) {
             Err(error) => refuse(&mut writer, &error)?,
             Ok(Request::Read(Read::Events { follow: false })) => {
-                return lab
-                    .events()
-                    .iter()
-                    .try_for_each(|event| say(&mut writer, event));
+                let mut events = lab.follow();
+                while let Next::Event(event) = events.next(Some(Duration::ZERO)) {
+                    say(&mut writer, &event)?;
+                }
+                return Ok(());
             }
             Ok(Request::Read(Read::Events { follow: true })) => {
                 return tell_events(stream, &mut writer, lab.follow());
             }
-            Ok(Request::Read(read)) => answer_read(&mut writer, lab, read)?,
+            Ok(Request::Read(read)) => {
+                // Who asks and leaves wants no answer.
+                let wanted = || !left(stream).unwrap_or(true);
+                answer_read(&mut writer, lab, read, &wanted)?;
+            }
             Ok(Request::Write(write)) => answer_write(&mut writer, lab, write)?,
         }
     }
 }
 
-fn answer_read(out: &mut impl io::Write, lab: &dyn LabWriter, read: Read) -> io::Result<()> {
+fn answer_read(
+    out: &mut impl io::Write,
+    lab: &dyn LabWriter,
+    read: Read,
+    wanted: &(dyn Fn() -> bool + Sync),
+) -> io::Result<()> {
     match read {
         Read::Version => say(
             out,
@@ -208,7 +216,7 @@ fn answer_read(out: &mut impl io::Write, lab: &dyn LabWriter, read: Read) -> io:
         Read::Show => say(out, &lab.show()),
         Read::Link { a, b } => reply(out, lab.link(&a, &b)),
         Read::Routes { node } => reply(out, lab.routes(&node)),
-        Read::Path { from, to, at_ns } => reply(out, lab.path(&from, &to, at_ns)),
+        Read::Path { from, to, at_ns } => reply(out, lab.path(&from, &to, at_ns, wanted)),
         // A stream, which ends the connection: its caller has told it.
         Read::Events { .. } => Ok(()),
     }
@@ -234,17 +242,14 @@ fn answer_write(out: &mut impl io::Write, lab: &dyn LabWriter, write: Write) -> 
 fn tell_events(
     stream: &UnixStream,
     out: &mut impl io::Write,
-    events: Subscription,
+    mut events: Subscription,
 ) -> io::Result<()> {
-    for event in &events.history {
-        say(out, event)?;
-    }
     loop {
-        match events.later.recv_timeout(FOLLOWER_LOOK) {
-            Ok(event) => say(out, &event)?,
-            Err(RecvTimeoutError::Timeout) if left(stream)? => return Ok(()),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        match events.next(Some(FOLLOWER_LOOK)) {
+            Next::Event(event) => say(out, &event)?,
+            Next::Nothing if left(stream)? => return Ok(()),
+            Next::Nothing => {}
+            Next::Ended => return Ok(()),
         }
     }
 }

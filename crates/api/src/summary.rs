@@ -16,6 +16,10 @@ pub(crate) fn first_version() -> u32 {
     1
 }
 
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 /// A run in numbers. Whatever an earlier version did not write is absent or empty.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
@@ -56,12 +60,18 @@ pub struct Summary {
     /// Midnodes and proxies; empty without any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transport: Vec<HelpersRow>,
-    /// Every change of a station's satellite.
+    /// Changes of a station's satellite: the first 10,000.
     pub handovers: Vec<HandoverRow>,
+    /// How many came after them; `events.ndjson` has all.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub further_handovers: u64,
     /// Everything else after which routes had to be found anew: failures and repairs of the scenario, links set
-    /// by hand, daemons that died.
+    /// by hand, daemons that died. The first 10,000.
     #[serde(default)]
     pub changes: Vec<ChangeRow>,
+    /// How many came after them; `events.ndjson` has all.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub further_changes: u64,
     /// The scenario's own traffic.
     pub flows: Vec<FlowRow>,
     /// Steps of lab time.
@@ -137,7 +147,7 @@ pub struct DisjointRow {
 pub struct DisjointPathRow {
     /// Steps at which its nodes were others than before.
     pub changes: usize,
-    /// One-way delay at the beginning of the steps that had it; absent when none had.
+    /// One-way delay at the beginning of the steps that had it, quantiles at most 1/1024 too large; absent when none had.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_ns: Option<Quantiles>,
 }
@@ -214,6 +224,9 @@ pub struct HandoverRow {
     pub from: Option<String>,
     /// The satellite it went to.
     pub to: Option<String>,
+    /// The port of its terminal; absent where the station has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<String>,
     /// How long after the handover all routes stood again, nanoseconds; absent when the run ended first.
     pub routes_stood_after_ns: Option<u64>,
     /// Probes of the scenario's pings to or from the station that it may have cost: sent less than a round trip
@@ -323,9 +336,12 @@ pub struct FlowRow {
     pub outcome: Outcome,
     /// Handovers of its ends while it ran.
     pub handovers: usize,
-    /// Distinct paths its packets took, by the kernels' routes, in the order seen.
+    /// Distinct paths its packets took, by the kernels' routes, in the order seen; at most 1,000.
     pub paths: Vec<Vec<String>>,
-    /// Sum of edge delays there and back along those paths.
+    /// Steps on other paths than these.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unlisted_path_steps: u64,
+    /// Sum of edge delays there and back along all paths; quantiles are at most 1/1024 too large.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path_rtt: Option<Rtt>,
     /// The same for the shortest paths the topology had: no packet can be faster.
@@ -333,7 +349,7 @@ pub struct FlowRow {
     pub bound_rtt: Option<Rtt>,
 }
 
-/// Quantiles of a run's steps.
+/// Quantiles of a run's steps, at most 1/1024 too large; counts, least, largest and mean are exact.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StepRows {
     /// How many.

@@ -4,24 +4,23 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use constel_api::answers::{
     BriefEffects, EdgeSet, Entrance, LabRow, LabState, LinkSet, LinkShown, Paths, Routes, Shown,
 };
 use constel_api::{
-    ApiError, Client, ClientError, ErrorCode, Event, Happening, LabReader, LabWriter, SOCKET_NAME,
-    Server, Subscription,
+    ApiError, Batch, Client, ClientError, ErrorCode, Event, EventSource, Happening, LabReader,
+    LabWriter, SOCKET_NAME, Server, Subscription,
 };
 use constel_link::{Effects, PortId};
 
 #[derive(Default)]
 struct Lab {
     down: AtomicBool,
-    /// Senders to followers, and whether they still listen.
-    followers: Mutex<Vec<(Sender<Event>, Weak<()>)>>,
+    /// Whether the follower of events still asks for some.
+    follower: std::sync::Mutex<Weak<Log>>,
 }
 
 fn event(seq: u64) -> Event {
@@ -30,6 +29,22 @@ fn event(seq: u64) -> Event {
         t_ns: None,
         wall: "w".to_owned(),
         what: Happening::Stopping,
+        catalogued: Vec::new(),
+    }
+}
+
+/// A log in which there are two events, and a third never comes.
+struct Log;
+
+impl EventSource for Log {
+    fn after(&self, seq: u64, wait: Option<Duration>) -> Batch {
+        if seq == 2 {
+            std::thread::sleep(wait.unwrap());
+        }
+        Batch {
+            events: (seq + 1..=2).map(event).collect(),
+            ..Batch::default()
+        }
     }
 }
 
@@ -60,9 +75,16 @@ impl LabReader for Lab {
             node: node.to_owned(),
             routes: Vec::new(),
             t_ns: Some(1),
+            catalogued: Vec::new(),
         })
     }
-    fn path(&self, from: &str, to: &str, at_ns: Option<u64>) -> Result<Paths, ApiError> {
+    fn path(
+        &self,
+        from: &str,
+        to: &str,
+        at_ns: Option<u64>,
+        _wanted: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Paths, ApiError> {
         Ok(Paths {
             from: from.to_owned(),
             to: to.to_owned(),
@@ -70,22 +92,13 @@ impl LabReader for Lab {
             kernel: Vec::new(),
             optimum: None,
             tables_t_ns: 5,
+            catalogued: Vec::new(),
         })
     }
-    fn events(&self) -> Vec<Event> {
-        vec![event(1)]
-    }
     fn follow(&self) -> Subscription {
-        let (sender, later) = channel();
-        let listening = Arc::new(());
-        sender.send(event(2)).unwrap();
-        let weak = Arc::downgrade(&listening);
-        self.followers.lock().unwrap().push((sender, weak));
-        Subscription {
-            history: self.events(),
-            later,
-            listening,
-        }
+        let log = Arc::new(Log);
+        *self.follower.lock().unwrap() = Arc::downgrade(&log);
+        Subscription::new(log)
     }
 }
 
@@ -112,7 +125,9 @@ impl LabWriter for Lab {
         Ok(Entrance::Netns {
             node: node.to_owned(),
             netns: "/proc/7/fd/9".into(),
-            hosts: "/run/constel/x/hosts".into(),
+            mounts: "/proc/7/fd/10".into(),
+            pids: "/proc/7/fd/11".into(),
+            cgroups: vec!["/sys/fs/cgroup/constel-x".into()],
         })
     }
     fn down(&self) {
@@ -159,7 +174,7 @@ fn questions_get_answers() {
     client.down().unwrap();
     assert!(lab.down.load(Ordering::SeqCst));
     let so_far = client.events(false).unwrap();
-    assert_eq!(so_far.map(|e| e.unwrap().seq).collect::<Vec<_>>(), [1]);
+    assert_eq!(so_far.map(|e| e.unwrap().seq).collect::<Vec<_>>(), [1, 2]);
     drop(server);
     assert!(!dir.path().join(SOCKET_NAME).exists());
 }
@@ -172,7 +187,7 @@ fn a_follower_that_leaves_is_let_go_before_the_next_event() {
     let mut events = client.events(true).unwrap();
     let seen: Vec<u64> = (&mut events).take(2).map(|e| e.unwrap().seq).collect();
     assert_eq!(seen, [1, 2]);
-    let listens = || lab.followers.lock().unwrap()[0].1.upgrade().is_some();
+    let listens = || lab.follower.lock().unwrap().upgrade().is_some();
     // Its own sending has ended, and yet it is there: longer than the server waits between two looks.
     std::thread::sleep(Duration::from_millis(600));
     assert!(listens());

@@ -1,9 +1,13 @@
 //! The command line: verbs and their flags. Doc comments are the help texts.
 
+mod image;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use constel_units::{DataRate, DataSize, Ratio, TimeSpan};
+
+pub(crate) use image::{Image, ImageImport, ImageVerb};
 
 /// Run real software over a low-earth-orbit network that moves.
 ///
@@ -28,6 +32,8 @@ pub(crate) enum Verb {
     Plan(Plan),
     /// Turn another tool's scenario into one of Constel's; says what could not be carried over.
     Import(Import),
+    /// Container images, of which nodes can be made: import, list, show, remove, prune.
+    Image(Image),
     /// List the labs of this host.
     List(Json),
     /// Show one running lab: nodes, flows, counters, the link plane's health.

@@ -15,6 +15,15 @@ pub(crate) enum Exit {
     NotTrustworthy,
     /// 130: interrupted by the user, and cleaned up.
     Interrupted,
+    /// What a command in a node ended with: its code, or 128 and its signal.
+    Command(u8),
+}
+
+impl Exit {
+    /// Of a command, by what a shell would say of it.
+    pub(crate) fn of_command(shell_code: i32) -> Self {
+        Self::Command(u8::try_from(shell_code).unwrap_or(u8::MAX))
+    }
 }
 
 /// Why a verb could not do its work.
@@ -45,6 +54,7 @@ pub(crate) fn code(outcome: Outcome) -> ExitCode {
         Ok(Exit::Done) => ExitCode::SUCCESS,
         Ok(Exit::NotTrustworthy) => ExitCode::from(3),
         Ok(Exit::Interrupted) => ExitCode::from(130),
+        Ok(Exit::Command(code)) => ExitCode::from(code),
         Err(Failure::Failed(error)) => failed(&error),
         Err(Failure::Usage(message)) => {
             output::tell(&format!("constel: {message}\n"));

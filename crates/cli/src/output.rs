@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use constel_api::answers::Catalogued;
 use serde_json::Value;
 
 /// Prints one JSON document.
@@ -88,6 +89,15 @@ pub(crate) fn rate(bps: f64) -> String {
 /// A value as a table cell; `-` for none.
 pub(crate) fn or_dash(value: Option<impl std::fmt::Display>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
+/// What a catalogue calls a satellite, as a line.
+pub(crate) fn catalogued(satellite: &Catalogued) -> String {
+    let name = or_dash(satellite.catalogue_name.as_deref());
+    match satellite.norad_id {
+        Some(number) => format!("{}: {name}, NORAD {number}\n", satellite.node),
+        None => format!("{}: {name}\n", satellite.node),
+    }
 }
 
 /// A JSON value as a table cell.

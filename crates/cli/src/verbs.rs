@@ -7,6 +7,7 @@ mod down;
 mod events;
 mod exec;
 mod export;
+mod image;
 mod import;
 mod link;
 mod list;
@@ -29,6 +30,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Verb::Check(args) => check::run(&args),
         Verb::Plan(args) => plan::run(&args),
         Verb::Import(args) => import::run(&args),
+        Verb::Image(args) => image::run(&args),
         Verb::List(args) => list::run(&args),
         Verb::Show(args) => show::run(&args),
         Verb::Exec(args) => exec::exec(&args),

@@ -20,6 +20,8 @@ const FRR_FOLDERS: [&str; 2] = ["/run/frr", "/var/tmp/frr"];
 /// A case: its routing, what it has on the ground besides two cities, and who talks to whom in which families.
 struct Case {
     name: &'static str,
+    /// The constellation's name.
+    sky: &'static str,
     routing: &'static str,
     ground: &'static str,
     ends: (&'static str, &'static str),
@@ -31,6 +33,7 @@ struct Case {
 /// What most cases have: two cities and nothing else, both families, daemons that hear their kernels.
 const CITIES: Case = Case {
     name: "",
+    sky: "sat",
     routing: "",
     ground: "",
     ends: ("tokyo", "london"),
@@ -42,6 +45,7 @@ const CITIES: Case = Case {
 fn small(dir: &Path, case: &Case) -> PathBuf {
     let Case {
         name,
+        sky,
         routing,
         ground,
         ..
@@ -61,7 +65,7 @@ duration: 60 s
 step: 1 s
 clock: {{hold: until-routes-stand}}
 constellations:
-  sat:
+  {sky}:
     walker: {{pattern: delta, inclination: 56 deg, satellites: 8, planes: 2, phasing: 1, altitude: 10000 km}}
     isl: {{pattern: plus-grid, link: {{rate: 100 Mbit/s}}}}
     gsl: {{min_elevation: 5 deg, beams: 1, policy: longest-visible, link: {{rate: 50 Mbit/s}}}}
@@ -183,6 +187,20 @@ fn bird_speaks_ospf_without_hearing_its_kernel() {
         listens: false,
         ..CITIES
     };
+    works(&case, &[("bird", 10)], "bird");
+}
+
+/// A lab and a constellation with names as long as may be: sockets lie in folders of nodes, and the kernel refuses
+/// those whose paths are longer than 107 bytes.
+#[test]
+fn daemons_run_in_nodes_of_the_longest_names() {
+    let case = Case {
+        name: "bird-with-longest-name",
+        sky: "a-constellation-whose-name-has-forty-eight-signs",
+        routing: "daemon: bird, protocol: ospf",
+        ..CITIES
+    };
+    assert_eq!((9 + case.name.len(), case.sky.len()), (31, 48));
     works(&case, &[("bird", 10)], "bird");
 }
 

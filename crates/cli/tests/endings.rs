@@ -138,3 +138,96 @@ fn a_process_left_in_a_node_does_not_delay_the_end() {
     }
     host.assert_as_before("left");
 }
+
+/// Nobody but its user reaches a lab, whatever the umask of whoever started it.
+#[test]
+fn others_are_kept_out_under_any_umask() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+    let host = Host::take();
+    let dir = tempfile::tempdir().unwrap();
+    for (number, mask) in [0o000, 0o027, 0o077].into_iter().enumerate() {
+        let file = scenario::small(dir.path(), "mask.yaml", COMPUTED, "");
+        let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(mask));
+        let mut lab = Lab::start(&format!("mask-{number}"), &file, dir.path(), &[]);
+        rustix::process::umask(before);
+        lab.wait_running();
+        let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o7777;
+        assert_eq!(mode(&lab.dir()), 0o700, "{mask:o}");
+        assert_eq!(mode(&lab.dir().join("api.sock")), 0o600, "{mask:o}");
+        let mut path = lab.dir();
+        while path.pop() && path.starts_with("/run/constel") {
+            let meta = path.metadata().unwrap();
+            assert_eq!(
+                (meta.uid(), mode(&path) & 0o022),
+                (0, 0),
+                "{mask:o}: {}",
+                path.display()
+            );
+        }
+        assert_eq!(lab.interrupt().code(), Some(130), "{}", lab.stderr());
+        host.assert_as_before("mask");
+    }
+}
+
+/// Where nothing can be written any more, everything still ends, and what was written before is kept.
+#[test]
+fn full_disks_keep_nobody_up() {
+    use std::io::Write;
+
+    let host = Host::take();
+    let dir = tempfile::tempdir().unwrap();
+    for (number, routing) in [COMPUTED, BIRD].into_iter().enumerate() {
+        let small = dir.path().join(format!("small-{number}"));
+        std::fs::create_dir(&small).unwrap();
+        let _disk = Disk::mount(&small);
+        let file = scenario::small(dir.path(), "full.yaml", routing, PING);
+        let mut lab = Lab::start(&format!("full-{number}"), &file, &small, &[]);
+        lab.wait_running();
+        let out = lab.results.join("flows/ping.out");
+        until(Duration::from_secs(5), "a reply", || {
+            let text = std::fs::read_to_string(&out).unwrap_or_default();
+            text.contains("time=").then_some(())
+        });
+        let mut filler = File::create(small.join("filler")).unwrap();
+        while filler.write_all(&[0; 4096]).is_ok() {}
+        let asked = Instant::now();
+        lab.signal(Signal::INT);
+        let code = lab.ended().code();
+        // The summary cannot be written, and that is said.
+        assert!(matches!(code, Some(1 | 130)), "{routing}: {code:?}");
+        assert!(asked.elapsed() < SOON, "{routing}: {:?}", asked.elapsed());
+        assert_eq!(lab.state(), None, "{routing}: its name is free");
+        assert!(
+            std::fs::read_to_string(&out).unwrap().contains("time="),
+            "kept"
+        );
+        assert!(lab.results.join("manifest.json").metadata().unwrap().len() > 0);
+    }
+    host.assert_as_before("full disks");
+}
+
+/// A small file system that is gone with this.
+struct Disk<'a>(&'a std::path::Path);
+
+impl Disk<'_> {
+    fn mount(at: &std::path::Path) -> Disk<'_> {
+        let status = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"])
+            .arg(at)
+            .status();
+        assert!(status.unwrap().success(), "mount a tmpfs");
+        Disk(at)
+    }
+}
+
+impl Drop for Disk<'_> {
+    fn drop(&mut self) {
+        drop(
+            std::process::Command::new("umount")
+                .arg("-l")
+                .arg(self.0)
+                .status(),
+        );
+    }
+}

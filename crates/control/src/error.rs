@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use constel_api::{ApiError, ClientError};
+use constel_image::Fault;
 use constel_lab::EngineError;
 use constel_scenario::Diagnostics;
 
@@ -134,6 +135,9 @@ pub enum Error {
     /// The host refused.
     #[error(transparent)]
     Host(#[from] constel_host::Error),
+    /// An image cannot be read, kept or used.
+    #[error(transparent)]
+    Image(#[from] constel_image::Error),
     /// There are no results at this place.
     #[error("{}: {source}; runs are kept in `results` by default", .dir.display())]
     NoResults {
@@ -188,6 +192,7 @@ impl Error {
             | Self::Run(EngineError::Taken(_)) => Exit::Usage,
             Self::Unprivileged(_) | Self::Run(EngineError::Unable { .. }) => Exit::Host,
             Self::Run(EngineError::Interrupted) => Exit::Interrupted,
+            Self::Image(error) => of_image(error.fault()),
             Self::Dead(_)
             | Self::DiedGoingDown(_)
             | Self::NotDown { .. }
@@ -199,6 +204,20 @@ impl Error {
             | Self::BadDocument { .. }
             | Self::Thread(_) => Exit::Failed,
         }
+    }
+}
+
+/// What was asked for does not exist, the host cannot do it, or the image is wrong.
+fn of_image(fault: &Fault) -> Exit {
+    match fault {
+        Fault::NoSuchFile
+        | Fault::BadName { .. }
+        | Fault::NoName
+        | Fault::NoImage { .. }
+        | Fault::NotHeld { .. }
+        | Fault::Several(_) => Exit::Usage,
+        Fault::Unprivileged { .. } => Exit::Host,
+        _ => Exit::Failed,
     }
 }
 

@@ -6,6 +6,7 @@
 //! * [`list`], [`Observer`] and [`Lab`]: labs of other processes, by name. An observer can only ask; a lab can also be
 //!   changed, entered and taken down.
 //! * [`results`]: what runs left behind.
+//! * [`images`]: what nodes can be made of: import, list, show, remove, prune.
 //! * [`clean`], [`doctor`]: the host.
 //! * [`Error`]: what went wrong, with the [exit](Error::exit) that scripts rely on.
 //!
@@ -34,6 +35,7 @@
 mod check;
 mod doctor;
 mod error;
+pub mod images;
 mod labs;
 mod node;
 pub mod results;

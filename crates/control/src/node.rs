@@ -1,15 +1,14 @@
 //! Programs in the nodes of a running lab.
 
-use std::convert::Infallible;
 use std::ffi::OsString;
 
 use constel_api::answers::Entrance;
 use constel_api::{ApiError, ErrorCode};
 use constel_host::NetNs;
 use constel_host::cgroup::LabCgroup;
-use constel_host::ident::ProcessIdent;
-use constel_host::process::{Entry, enter_and_exec};
-use constel_lab::{node_mounts, search_path};
+use constel_host::enclosure::View;
+use constel_host::process::{Entry, Exit, NODE_VARIABLE, run_inside};
+use constel_lab::{own_folder, search_path};
 
 use crate::error::Error;
 use crate::labs::Lab;
@@ -19,18 +18,27 @@ use crate::labs::Lab;
 /// # Errors
 /// [`Error::Unprivileged`] with what is missing and what to do.
 pub fn require_privilege() -> Result<(), Error> {
+    require_outside()?;
     constel_host::probe::require_privilege().map_err(|error| Error::Unprivileged(error.to_string()))
+}
+
+/// Whether this process is no program of a node: there the labs of the host, and who runs them, are not to be seen.
+///
+/// # Errors
+/// [`Error::Unprivileged`] naming the node.
+pub(crate) fn require_outside() -> Result<(), Error> {
+    let Some(node) = std::env::var_os(NODE_VARIABLE) else {
+        return Ok(());
+    };
+    let node = node.to_string_lossy();
+    Err(Error::Unprivileged(format!(
+        "this is a program of the node '{node}': labs are made, entered and cleaned up from the host"
+    )))
 }
 
 /// The open door of a node.
 #[derive(Debug)]
-pub struct Door {
-    lab: Lab,
-    node: String,
-    netns: NetNs,
-    owner: ProcessIdent,
-    hosts: std::path::PathBuf,
-}
+pub struct Door(Entry);
 
 impl Lab {
     /// Opens the door of a node.
@@ -58,39 +66,36 @@ impl Lab {
         let Some(record) = &self.entry.record else {
             return Err(Error::ComingUp(self.name.clone()));
         };
-        let Entrance::Netns { node, netns, hosts } = entrance else {
+        let Entrance::Netns {
+            node,
+            netns,
+            mounts,
+            pids,
+            cgroups,
+        } = entrance
+        else {
             let error = format!("the node '{node}' is of a kind that this version cannot enter");
             return Err(Error::Refused(ApiError::new(ErrorCode::Unsupported, error)));
         };
-        Ok(Door {
-            lab: self.clone(),
+        Ok(Door(Entry {
+            lab: self.entry.lab.to_string(),
             netns: NetNs::open(&netns)?,
-            node,
+            view: View::open(&mounts, &pids)?,
+            cgroups: cgroups.into_iter().map(LabCgroup::at).collect(),
+            env: vec![("PATH".into(), search_path()), own_folder()],
             owner: record.owner.clone(),
-            hosts,
-        })
+            node,
+        }))
     }
 }
 
 impl Door {
-    /// Becomes a command inside: standard streams, terminal, working directory and exit code of this process are the
-    /// command's own from here on.
+    /// Runs a command inside, with the streams and the terminal of this process, and waits for its end. Signals that
+    /// this process gets meanwhile are the command's.
     ///
     /// # Errors
-    /// Returns only if that failed. The process may be inside the node then, and should end.
-    pub fn exec(self, command: &[OsString]) -> Result<Infallible, Error> {
-        let cgroup = LabCgroup::open(&self.lab.entry.lab)?;
-        let mounts = node_mounts(&self.hosts);
-        let env = [(OsString::from("PATH"), search_path())];
-        let inside = Entry {
-            lab: self.lab.entry.lab.as_str(),
-            node: &self.node,
-            owner: &self.owner,
-            netns: &self.netns,
-            cgroup: cgroup.as_ref(),
-            mounts: &mounts,
-            env: &env,
-        };
-        Ok(enter_and_exec(&inside, command)?)
+    /// What kept it from running.
+    pub fn exec(self, command: &[OsString]) -> Result<Exit, Error> {
+        Ok(run_inside(self.0, command)?)
     }
 }

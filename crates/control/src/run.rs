@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use constel_api::{Event, Subscription};
+use constel_api::{Event, Next, Subscription};
 use constel_host::claim::LabName;
 use constel_lab::{EngineError, EventLog, Options, Progress};
 
@@ -67,18 +67,17 @@ pub struct Running {
 
 /// Events of a lab in their order, from its first to its last.
 #[derive(Debug)]
-pub struct EventStream {
-    history: std::vec::IntoIter<Event>,
-    rest: Subscription,
-}
+pub struct EventStream(Subscription);
 
 impl Iterator for EventStream {
     type Item = Event;
 
     /// Waits for the next event; `None` when the lab is down.
     fn next(&mut self) -> Option<Event> {
-        let later = &self.rest.later;
-        self.history.next().or_else(|| later.recv().ok())
+        match self.0.next(None) {
+            Next::Event(event) => Some(event),
+            Next::Nothing | Next::Ended => None,
+        }
     }
 }
 
@@ -149,14 +148,11 @@ impl Running {
         &self.results
     }
 
-    /// All events, from the first on, as they come. Any number may follow, at any time.
+    /// All events, from the first on, as they come. Any number may follow, at any time; those who come late or fall far
+    /// behind are told where to read what they have missed ([`Happening::Older`](constel_api::Happening::Older)).
     #[must_use]
     pub fn events(&self) -> EventStream {
-        let mut rest = self.events.follow();
-        EventStream {
-            history: std::mem::take(&mut rest.history).into_iter(),
-            rest,
-        }
+        EventStream(self.events.follow())
     }
 
     /// Asks for the lab to be taken down; returns at once.

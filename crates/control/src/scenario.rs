@@ -61,7 +61,8 @@ impl Scenario {
     /// Who links to whom at a lab time. Touches nothing.
     ///
     /// # Errors
-    /// [`Error::BadTime`] for a time before lab time zero or beyond the calendar.
+    /// [`Error::BadTime`] for a time before lab time zero or beyond the calendar, or one that depends on more of the past
+    /// than can be found out in some seconds.
     pub fn plan(&self, at: TimeSpan) -> Result<Document, Error> {
         Document::at(&self.lab, at).map_err(|error| Error::BadTime(error.to_string()))
     }

@@ -28,12 +28,18 @@
 #define FLAG_CSUM 1
 #define FLAG_VLAN 2
 #define FLAG_GSO 4
+#define FLAG_NEW 8
+#define FLAG_BY_FRAMES 16
 
 // A GSO frame (a super-frame of TCP: many frames not cut up yet) lies in several slots, a piece in
 // each. The slots are those next in this CPU's free ring.
 #define PIECE_AT 64
 #define PIECE (SLOT_BYTES - PIECE_AT)
 #define PIECES_MAX 34
+// Frames it may come to. A node's TCP makes 128 at most (GSO_MAX_SEGS in src/relay/gso.rs); without
+// looking into its headers, which are at least so long, a few more are counted.
+#define GSO_FRAMES_MAX 136
+#define GSO_HEADERS_MIN 54
 // Where TCP's checksum stands in its header.
 #define TCP_CHECK 16
 
@@ -67,9 +73,9 @@ struct cpu {
 	__u64 captured;
 	__u64 dropped_pool; // no free slot
 	__u64 dropped_ring; // descriptor ring full
-	__u64 dropped_gso; // super-frame of another protocol than TCP
+	__u64 dropped_gso; // super-frame of another protocol than TCP, or of too many frames
 	__u64 dropped_size; // larger than a slot, or shorter than 16 bytes
-	__u64 dropped_error; // could not be read
+	__u64 dropped_error; // could not be read, or its checksum belongs outside of it
 	__u64 trunk; // frames that reached cst_trunk
 	__u64 delivered; // frames handed to a host end
 	__u64 foreign; // frames on the trunk that are not ours
@@ -129,10 +135,12 @@ struct {
 	__type(value, struct port);
 } cst_ports SEC(".maps");
 
-// Slots of a port that came back, and descriptors of it that were read, ever. Written by userspace.
+// Slots of a port that came back, and descriptors of it that were read, ever; whether a super-frame
+// of it had to be cut up. Written by userspace.
 struct back {
 	__u64 slots;
 	__u64 descs;
+	__u64 cut_up;
 };
 
 struct {
@@ -143,14 +151,19 @@ struct {
 	__type(value, struct back);
 } cst_back SEC(".maps");
 
-// Slots a port may hold at present. Written by userspace.
+// What holds for all ports at present. Written by userspace.
+struct told {
+	__u64 share; // slots a port may hold
+	__u64 thread; // the relay's thread
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, __u64);
-} cst_share SEC(".maps");
+	__type(value, struct told);
+} cst_told SEC(".maps");
 
 // Non-zero while the relay's thread sleeps or is about to.
 struct {
@@ -178,6 +191,10 @@ struct sk_buff {
 	__u16 csum_offset;
 	__u8 ip_summed : 2;
 	__u8 encapsulation : 1;
+} __attribute__((preserve_access_index));
+
+struct task_struct {
+	int pid; // what userspace calls a thread's number
 } __attribute__((preserve_access_index));
 
 extern void *bpf_cast_to_kern_ctx(void *obj) __ksym;
@@ -213,6 +230,16 @@ static __always_inline int is_gso(struct __sk_buff *ctx, struct sk_buff *skb)
 	       ctx->protocol == __builtin_bswap16(0x86dd);
 }
 
+// Number of frames in a super-frame, at most. A tiny gso_size makes tens of thousands of one.
+static __always_inline __u32 gso_frames(struct __sk_buff *ctx)
+{
+	__u32 size = ctx->gso_size, len = ctx->len;
+
+	if (!size || len <= GSO_HEADERS_MIN)
+		return GSO_FRAMES_MAX + 1;
+	return (len - GSO_HEADERS_MIN + size - 1) / size;
+}
+
 // Copy the pieces of a GSO frame into the slots that are next in the free ring.
 static __always_inline long copy_gso(struct __sk_buff *ctx, __u32 nr, __u32 tail, __u32 pieces)
 {
@@ -246,7 +273,8 @@ int cst_capture(struct __sk_buff *ctx)
 	struct desc *desc;
 	struct port *port;
 	struct back *back;
-	__u64 *free, *share;
+	struct told *told;
+	__u64 *free;
 	__u8 *at;
 
 	if (!cpu)
@@ -258,9 +286,10 @@ int cst_capture(struct __sk_buff *ctx)
 	}
 	struct sk_buff *skb = bpf_cast_to_kern_ctx(ctx);
 	__u32 body = ctx->len - ADDRESSES;
-	__u32 slots = 1;
+	__u32 slots = 1, frames = 1;
 	if (ctx->gso_size) {
-		if (!is_gso(ctx, skb)) {
+		frames = gso_frames(ctx);
+		if (!is_gso(ctx, skb) || frames > GSO_FRAMES_MAX) {
 			cpu->dropped_gso++;
 			return TC_ACT_SHOT;
 		}
@@ -282,10 +311,16 @@ int cst_capture(struct __sk_buff *ctx)
 	key = ctx->ifindex - first_port;
 	port = bpf_map_lookup_elem(&cst_ports, &key);
 	back = bpf_map_lookup_elem(&cst_back, &key);
-	share = bpf_map_lookup_elem(&cst_share, &zero);
-	if (!port || !back || !share) {
+	told = bpf_map_lookup_elem(&cst_told, &zero);
+	if (!port || !back || !told) {
 		cpu->dropped_error++;
 		return TC_ACT_SHOT;
+	}
+	// Where super-frames are cut up they count for the slots that they will take.
+	__u32 charged = slots, by_frames = 0;
+	if (frames > slots && *(volatile __u64 *)&back->cut_up) {
+		charged = frames;
+		by_frames = FLAG_BY_FRAMES;
 	}
 	// A port that floods must leave room for the others: of all slots what userspace says, of those
 	// of this CPU at most as many as are still free. However many flood, each of them stops while
@@ -299,8 +334,8 @@ int cst_capture(struct __sk_buff *ctx)
 		return TC_ACT_SHOT;
 	}
 	__u32 room = filled - tail;
-	if ((waiting > 0 && waiting + slots > room) ||
-	    held + slots > (__s64)*(volatile __u64 *)share) {
+	if ((waiting > 0 && waiting + charged > room) ||
+	    held + charged > (__s64)*(volatile __u64 *)&told->share) {
 		cpu->dropped_share++;
 		__sync_fetch_and_add(&port->dropped_share, 1);
 		return TC_ACT_SHOT;
@@ -323,7 +358,11 @@ int cst_capture(struct __sk_buff *ctx)
 		return TC_ACT_SHOT;
 	}
 
-	__u32 flags = 0, own_tag = 0;
+	// What a node passes on, or sends in answer to a frame, it sends while the relay's thread hands it
+	// that frame.
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 flags = (__u64)task->pid == *(volatile __u64 *)&told->thread ? 0 : FLAG_NEW;
+	__u32 own_tag = 0;
 	if (ctx->gso_size) {
 		if (copy_gso(ctx, nr, tail, slots)) {
 			cpu->dropped_error++;
@@ -333,7 +372,8 @@ int cst_capture(struct __sk_buff *ctx)
 		desc->segment = ctx->gso_size;
 		desc->vlan_tci = ctx->vlan_tci;
 		desc->len = slots;
-		desc->flags = FLAG_CSUM | FLAG_GSO | (ctx->vlan_present ? FLAG_VLAN : 0);
+		desc->flags = flags | FLAG_CSUM | FLAG_GSO | by_frames |
+			      (ctx->vlan_present ? FLAG_VLAN : 0);
 		desc->csum_start = skb->csum_start - skb->mac_header;
 		desc->csum_offset = TCP_CHECK;
 		goto publish;
@@ -359,18 +399,25 @@ int cst_capture(struct __sk_buff *ctx)
 		return TC_ACT_SHOT;
 	}
 
+	__u32 len = ADDRESSES + own_tag + body;
 	if (BPF_CORE_READ_BITFIELD(skb, ip_summed) == CHECKSUM_PARTIAL) {
+		__u16 start = skb->csum_start - skb->mac_header + own_tag;
+		// AF_XDP would refuse it, and everything behind it.
+		if (start + skb->csum_offset + 2 > len) {
+			cpu->dropped_error++;
+			return TC_ACT_SHOT;
+		}
 		flags |= FLAG_CSUM;
-		desc->csum_start = skb->csum_start - skb->mac_header + own_tag;
+		desc->csum_start = start;
 		desc->csum_offset = skb->csum_offset;
 	}
-	desc->len = ADDRESSES + own_tag + body;
+	desc->len = len;
 	desc->flags = flags | (own_tag ? FLAG_VLAN : 0);
 publish:
 	desc->slot = slot;
 	desc->ifindex = ctx->ifindex;
 	cpu->free_tail = tail + slots;
-	__sync_fetch_and_add(&port->taken, slots);
+	__sync_fetch_and_add(&port->taken, charged);
 	cpu->captured++;
 	desc->ts_ns = bpf_ktime_get_ns();
 	// Publish: a full barrier, after the descriptor and before the look at cst_asleep.

@@ -35,6 +35,8 @@ pub struct Scene {
 pub struct Body {
     /// Its name; also its identifier.
     pub name: String,
+    /// What else is said of it, for who clicks on it.
+    pub description: Option<String>,
     /// Colour of its point.
     pub color: Rgba,
     /// Size of its point, pixels.
@@ -124,6 +126,9 @@ fn body_packet(scene: &Scene, body: &Body, whole: &str) -> Value {
         "id": body.name, "name": body.name, "availability": whole, "position": position,
         "point": {"pixelSize": body.pixels, "color": {"rgba": body.color}},
     });
+    if let Some(description) = &body.description {
+        packet["description"] = json!(description);
+    }
     if body.labelled {
         packet["label"] = json!({
             "text": body.name, "font": "12px sans-serif", "fillColor": {"rgba": body.color},

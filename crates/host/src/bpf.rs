@@ -74,6 +74,9 @@ pub fn objects() -> Result<Vec<BpfObject>> {
 }
 
 /// Our BPF objects, of all labs, by name.
+///
+/// # Errors
+/// [`Error::Os`] when the kernel does not list its objects: without `CAP_SYS_ADMIN`.
 pub fn ours() -> Result<Vec<BpfObject>> {
     Ok(objects()?
         .into_iter()
@@ -83,6 +86,9 @@ pub fn ours() -> Result<Vec<BpfObject>> {
 
 /// Waits until none of the objects exists any more: the kernel frees them a little after the last
 /// descriptor closes. Returns those that still exist after `timeout`.
+///
+/// # Errors
+/// As [`ours`].
 pub fn wait_gone(objects_: &[BpfObject], timeout: Duration) -> Result<Vec<BpfObject>> {
     let end = Instant::now() + timeout;
     loop {
@@ -184,6 +190,9 @@ fn maps_of(program: u32) -> Result<Vec<u32>> {
 
 /// Objects that a living process answers for: it has a descriptor of the object itself, of a link
 /// that holds the program, or of a program that uses the map.
+///
+/// # Errors
+/// [`Error::Os`] when `/proc` cannot be listed, or a program not asked for its maps.
 pub fn held() -> Result<BTreeSet<(ObjectKind, u32)>> {
     let mut out = BTreeSet::new();
     let processes = fs::read_dir("/proc").map_err(|e| Error::os("list /proc", e))?;
@@ -226,6 +235,9 @@ pub fn held() -> Result<BTreeSet<(ObjectKind, u32)>> {
 }
 
 /// Our BPF objects that no living process answers for: a dead lab's, on their way out.
+///
+/// # Errors
+/// As [`ours`] and [`held`].
 pub fn orphans() -> Result<Vec<BpfObject>> {
     // In this order: what is made in between is not mistaken for an orphan.
     let ours = ours()?;

@@ -191,7 +191,8 @@ impl RuntimeDir {
                 (_, None) => format!("lab {lab} is running already"),
             }));
         }
-        fs::create_dir(&dir).context(|| format!("make {}", dir.display()))?;
+        // Whoever can open the lab's socket can have it do anything.
+        durable::make_dir(&dir, 0o700).context(|| format!("make {}", dir.display()))?;
         let lock = Lock::try_now(&dir.join("lock"))?
             .ok_or_else(|| Error::Conflict(format!("lab {lab} has just been taken")))?;
         let record = LabRecord {
@@ -214,6 +215,9 @@ impl RuntimeDir {
     }
 
     /// All labs of this host, by name.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when the runtime directory or a record in it cannot be read.
     pub fn list(&self) -> Result<Vec<LabEntry>> {
         let Some(_host) = self.existing_lock()? else {
             return Ok(Vec::new());
@@ -231,6 +235,9 @@ impl RuntimeDir {
     }
 
     /// One lab; `None` if there is none of that name.
+    ///
+    /// # Errors
+    /// As [`RuntimeDir::list`].
     pub fn find(&self, lab: &LabName) -> Result<Option<LabEntry>> {
         let Some(_host) = self.existing_lock()? else {
             return Ok(None);
@@ -239,6 +246,9 @@ impl RuntimeDir {
     }
 
     /// Removes the directory itself if no lab and no journal is in it.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when it is empty and cannot be locked or removed.
     pub fn remove_if_empty(&self) -> Result<bool> {
         let Some(_host) = self.existing_lock()? else {
             // Its maker died before it made the lock.
@@ -353,6 +363,9 @@ impl Claim {
     }
 
     /// Changes the record, durably. Lab and owner stay as they are.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when the record cannot be written; it is then as before.
     pub fn update(&mut self, change: impl FnOnce(&mut LabRecord)) -> Result<()> {
         let mut new = self.record.clone();
         change(&mut new);
@@ -364,12 +377,18 @@ impl Claim {
     }
 
     /// Records something that the lab is about to make outside its own namespaces.
+    ///
+    /// # Errors
+    /// As [`Claim::update`]; then nothing must be made.
     pub fn about_to_make(&mut self, thing: Thing) -> Result<()> {
         self.update(|r| r.things.push(thing))
     }
 
     /// Gives the name back and removes the directory with everything in it, and our directory on
     /// this host with the last lab. To be called last, when everything else of the lab is gone.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when the directory cannot be removed.
     pub fn release(self) -> Result<()> {
         {
             let _host = self.runtime.lock()?;

@@ -11,9 +11,10 @@ use crate::bpf;
 use crate::cgroup::LabCgroup;
 use crate::claim::{self, LINK_GROUP, LabName, LabState, RuntimeDir, Thing};
 use crate::error::{Context, Error, Result};
-use crate::globals::Release;
+use crate::globals::{Owner, Release};
 use crate::netlink::{Batch, Socket};
 use crate::process::{self, Whose};
+use crate::rcu::Expedited;
 
 /// How long processes may take to die of SIGKILL, and BPF objects to go after them.
 const DYING: Duration = Duration::from_secs(10);
@@ -88,6 +89,10 @@ pub struct HostReport {
 /// Cleans up after every dead lab, and after marked things of dead owners whose lab has no
 /// directory any more (a crash in the last moments of cleaning up). Whatever a living process
 /// answers for is left alone.
+///
+/// # Errors
+/// [`Error::Os`] when labs, groups or processes cannot be listed, or a setting not given back. What a lab leaves behind
+/// is no error but among the problems of its report.
 pub fn clean_all(runtime: &RuntimeDir) -> Result<HostReport> {
     let labs = runtime.list()?;
     let mut names: Vec<LabName> = Vec::new();
@@ -196,7 +201,7 @@ pub fn clean_lab(runtime: &RuntimeDir, lab: &LabName) -> Result<CleanReport> {
     }
     // Those of other labs, alive, are held by their processes.
     let orphans = bpf::orphans();
-    match orphans.and_then(|o| bpf::wait_gone(&o, DYING)) {
+    match orphans.and_then(|o| wait_gone(runtime, &o)) {
         Ok(left) => r.problems.extend(left.iter().map(|o| {
             format!("bpf {:?} {} ({}) still exists", o.kind, o.name, o.id).to_lowercase()
         })),
@@ -217,8 +222,28 @@ pub fn clean_lab(runtime: &RuntimeDir, lab: &LabName) -> Result<CleanReport> {
     Ok(report)
 }
 
+/// Waits until the kernel has freed a dead lab's BPF objects, which it does with the last of its interfaces. Returns those
+/// that still exist.
+fn wait_gone(runtime: &RuntimeDir, objects: &[bpf::BpfObject]) -> Result<Vec<bpf::BpfObject>> {
+    if objects.is_empty() {
+        return Ok(Vec::new());
+    }
+    // Removing them waits for RCU grace periods again and again. Where these cannot be expedited it takes longer.
+    let owner = Owner::current(format!("clean-{}", std::process::id()))?;
+    let expedited = Expedited::hold(&runtime.globals(), &owner);
+    let left = bpf::wait_gone(objects, DYING);
+    if let Ok(expedited) = expedited {
+        expedited.finish()?;
+    }
+    left
+}
+
 /// Kills (SIGKILL) the process that runs a lab, for one that no longer answers, and waits until
 /// it is gone. The lab is dead then. `false` if it was dead already.
+///
+/// # Errors
+/// [`Error::Invalid`] when the lab names no process or the calling one, [`Error::Os`] when it cannot be signalled,
+/// [`Error::Conflict`] when it does not die.
 pub fn kill_owner(lab: &claim::LabEntry) -> Result<bool> {
     let Some(record) = &lab.record else {
         return Ok(false);

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -23,13 +24,23 @@ pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let tmp = dir.join(format!(".{name}.{}.tmp", std::process::id()));
     let write = || {
-        let mut f = File::create(&tmp)?;
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true);
+        // Whatever the umask: who could write here could have others' settings changed.
+        let mut f = options.mode(0o644).open(&tmp)?;
         f.write_all(&bytes)?;
         f.sync_all()?;
         fs::rename(&tmp, path)?;
         File::open(dir)?.sync_all()
     };
     write().context(what)
+}
+
+/// Makes a directory of this mode, whatever the umask.
+pub(crate) fn make_dir(dir: &Path, mode: u32) -> std::io::Result<()> {
+    // Never wider than that, not even for a moment.
+    fs::DirBuilder::new().mode(mode).create(dir)?;
+    fs::set_permissions(dir, fs::Permissions::from_mode(mode))
 }
 
 /// Reads JSON; `None` if there is no such file.
@@ -78,7 +89,7 @@ impl Lock {
     pub(crate) fn wait_in(dir: &Path, name: &str) -> Result<Lock> {
         let path = dir.join(name);
         loop {
-            match fs::create_dir(dir) {
+            match make_dir(dir, 0o755) {
                 Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => {
                     return Err(Error::os(format!("make {}", dir.display()), e));
                 }

@@ -28,6 +28,9 @@ pub struct Owner {
 
 impl Owner {
     /// The calling process, on behalf of `name`.
+    ///
+    /// # Errors
+    /// As [`ProcessIdent::current`].
     pub fn current(name: impl Into<String>) -> Result<Owner> {
         Ok(Owner {
             name: name.into(),
@@ -128,7 +131,12 @@ impl Globals {
     pub fn set(&self, owner: &Owner, path: &Path, wish: Wish) -> Result<()> {
         // Its parent too: `/run/constel`, when no lab has been claimed.
         if let Some(parent) = self.dir.parent() {
-            fs::create_dir_all(parent).context(|| format!("make {}", parent.display()))?;
+            match durable::make_dir(parent, 0o755) {
+                Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => {
+                    return Err(Error::os(format!("make {}", parent.display()), e));
+                }
+                _ => {}
+            }
         }
         let _lock = self.lock()?;
         let current = read_setting(path)?;
@@ -190,6 +198,9 @@ impl Globals {
     }
 
     /// Sets as [`Globals::set`] does, until the returned guard is finished or dropped.
+    ///
+    /// # Errors
+    /// As [`Globals::set`].
     pub fn hold(&self, owner: &Owner, path: &Path, wish: Wish) -> Result<Held> {
         self.set(owner, path, wish)?;
         Ok(Held {
@@ -201,6 +212,9 @@ impl Globals {
     }
 
     /// The owner lets go of one of its holds on a setting; the last owner's last hold restores.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when the journal cannot be read or written, or the setting not be restored; it stays recorded then.
     pub fn release(&self, owner_name: &str, path: &Path) -> Result<Release> {
         if !self.dir.exists() {
             return Ok(Release::NotOwned { path: path.into() });
@@ -260,6 +274,9 @@ impl Globals {
     }
 
     /// Removes owners whose process is dead, restoring what nobody needs any more.
+    ///
+    /// # Errors
+    /// As [`Globals::release`], after all have been tried.
     pub fn release_dead(&self) -> Result<Vec<Release>> {
         if !self.dir.exists() {
             return Ok(Vec::new());
@@ -285,6 +302,9 @@ impl Globals {
     }
 
     /// Names of all owners of recorded changes, alive or dead.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when a journal cannot be read, [`Error::Invalid`] when one makes no sense.
     pub fn owners(&self) -> Result<Vec<String>> {
         if !self.dir.exists() {
             return Ok(Vec::new());
@@ -304,6 +324,9 @@ impl Globals {
     }
 
     /// Removes the directory if no change is recorded in it.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when it is empty and cannot be locked or removed.
     pub fn remove_dir_if_empty(&self) -> Result<bool> {
         if !self.dir.exists() {
             return Ok(false);
@@ -486,6 +509,9 @@ pub struct Held {
 
 impl Held {
     /// Lets go and says what became of the setting.
+    ///
+    /// # Errors
+    /// As [`Globals::release`].
     pub fn finish(mut self) -> Result<Release> {
         self.live = false;
         self.globals.release(&self.owner.name, &self.path)

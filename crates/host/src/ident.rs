@@ -19,12 +19,18 @@ pub struct ProcessIdent {
 
 impl ProcessIdent {
     /// The calling process.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] where `/proc` does not show the caller, [`Error::Os`] where it cannot be read.
     pub fn current() -> Result<ProcessIdent> {
         let pid = std::process::id();
         Self::of(pid)?.ok_or_else(|| Error::Invalid(format!("/proc does not show process {pid}")))
     }
 
     /// The process that has this number now; `None` if there is none (or only a zombie).
+    ///
+    /// # Errors
+    /// [`Error::Os`] when `/proc` cannot be read.
     pub fn of(pid: u32) -> Result<Option<ProcessIdent>> {
         let Some(start_ticks) = start_ticks(pid)? else {
             return Ok(None);
@@ -43,6 +49,9 @@ impl ProcessIdent {
     }
 
     /// The process that a mark of this boot names, whether it lives or not.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when this boot's identity cannot be read.
     pub fn from_mark(mark: &str) -> Result<Option<ProcessIdent>> {
         let numbers = mark
             .split_once('.')
@@ -58,6 +67,9 @@ impl ProcessIdent {
     }
 
     /// Whether exactly this process still runs. A zombie does not: it holds nothing any more.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when `/proc` cannot be read.
     pub fn is_alive(&self) -> Result<bool> {
         Ok(start_ticks(self.pid)? == Some(self.start_ticks) && boot_id()? == self.boot_id)
     }

@@ -77,11 +77,17 @@ pub struct Difference {
 
 impl HostInventory {
     /// Takes a picture, with our runtime directory at its usual place.
+    ///
+    /// # Errors
+    /// [`Error::Os`] naming what cannot be listed.
     pub fn take() -> Result<HostInventory> {
         Self::take_with(&RuntimeDir::default())
     }
 
     /// Takes a picture with another runtime directory.
+    ///
+    /// # Errors
+    /// [`Error::Os`] naming what cannot be listed.
     pub fn take_with(runtime: &RuntimeDir) -> Result<HostInventory> {
         let mut socket = Socket::open()?;
         let links = socket.links()?;
@@ -248,10 +254,7 @@ fn namespaces(named: &BTreeSet<String>) -> Result<BTreeSet<u64>> {
 
 fn cgroups() -> Result<BTreeSet<String>> {
     let mut out = BTreeSet::new();
-    for root in [cgroup::mount_point()?, cgroup::cpu_mount_point()?]
-        .into_iter()
-        .flatten()
-    {
+    for root in cgroup::roots()? {
         let ours = names_in(&root)?.into_iter();
         out.extend(ours.filter(|n| n.starts_with(cgroup::PREFIX)));
     }

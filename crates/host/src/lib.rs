@@ -8,7 +8,8 @@
 //! | [`netns`], [`template`] | network namespaces held by descriptors; born with their settings |
 //! | [`netlink`] | batched changes of links, addresses, routes, neighbours; dumps; a monitor |
 //! | [`sysctl`], [`globals`], [`rcu`] | settings; those of the whole host recorded and given back |
-//! | [`process`], [`cgroup`] | processes started in namespaces, marked, watched, ended |
+//! | [`process`], [`cgroup`] | processes started in namespaces, marked, watched, bounded, ended |
+//! | [`enclosure`] | what separates a lab's programs from the host's |
 //! | [`claim`], [`clean`] | lab names and their owners; cleaning up after the dead |
 //! | [`inventory`], [`bpf`], [`probe`], [`limits`] | what the host holds and can do |
 
@@ -17,6 +18,7 @@ pub mod cgroup;
 pub mod claim;
 pub mod clean;
 mod durable;
+pub mod enclosure;
 mod error;
 pub mod globals;
 pub mod ident;

@@ -4,10 +4,21 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::error::{Context, Result};
 
+/// A row of `/proc/meminfo` such as `MemTotal:`, in bytes; `None` where there is none.
+#[must_use]
+pub fn memory_bytes(row: &str) -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with(row))?;
+    Some(line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
+}
+
 /// Raises the limit of open files as far as it goes: to `wanted` where we may raise the hard
 /// limit, else to the hard limit. Returns what it is then; `u64::MAX` for no limit.
 ///
 /// A node costs one descriptor for its namespace and one for its netlink socket.
+///
+/// # Errors
+/// [`Error::Os`](crate::Error::Os) when the kernel refuses even the hard limit.
 pub fn raise_open_files(wanted: u64) -> Result<u64> {
     let now = getrlimit(Resource::Nofile);
     let unlimited = |l: Option<u64>| l.unwrap_or(u64::MAX);

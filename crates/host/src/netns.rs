@@ -22,6 +22,9 @@ pub struct NetNs {
 
 impl NetNs {
     /// Makes an empty namespace. Its only interface is `lo`, down.
+    ///
+    /// # Errors
+    /// As [`NetNs::create_many`].
     pub fn new() -> Result<NetNs> {
         Self::create_many(1, None).map(|mut v| v.remove(0))
     }
@@ -31,6 +34,9 @@ impl NetNs {
     /// With a `template`, each is created from inside it, so with
     /// `net.core.devconf_inherit_init_net = 3` it copies the template's `conf/{all,default}`
     /// settings (see [`crate::template::NodeTemplate`], which also checks that it did).
+    ///
+    /// # Errors
+    /// [`Error::Os`] when the kernel refuses one (rights, memory, descriptors); none of them is left then.
     pub fn create_many(n: usize, template: Option<&NetNs>) -> Result<Vec<NetNs>> {
         // A namespace costs about 0.6 ms, mostly under locks that are shared for reading;
         // more than a few threads only queue up behind each other.
@@ -56,11 +62,17 @@ impl NetNs {
     }
 
     /// The namespace of the calling thread.
+    ///
+    /// # Errors
+    /// As [`NetNs::open`].
     pub fn current() -> Result<NetNs> {
         Self::open("/proc/thread-self/ns/net")
     }
 
     /// The namespace of a process.
+    ///
+    /// # Errors
+    /// As [`NetNs::open`]: when there is no such process.
     pub fn of_process(pid: u32) -> Result<NetNs> {
         Self::open(format!("/proc/{pid}/ns/net"))
     }
@@ -92,6 +104,9 @@ impl NetNs {
     }
 
     /// A second handle on the same namespace.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when no descriptor is left.
     pub fn try_clone(&self) -> Result<NetNs> {
         let fd = self
             .fd
@@ -111,6 +126,9 @@ impl NetNs {
     }
 
     /// The kernel's inode number of the namespace: equal for two handles of one namespace.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when the kernel does not say.
     pub fn inode(&self) -> Result<u64> {
         Ok(rustix::fs::fstat(&self.fd)
             .context(|| "stat a namespace".into())?
@@ -119,6 +137,9 @@ impl NetNs {
 
     /// Runs `f` on a fresh thread inside the namespace and waits for it (about 30 us more than
     /// calling it). A panic of `f` is passed on.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when no thread can be started or the namespace not be entered; `f` has not run then.
     pub fn run<T: Send>(&self, f: impl FnOnce() -> T + Send) -> Result<T> {
         thread::scope(|s| {
             let h = thread::Builder::new()
@@ -131,6 +152,9 @@ impl NetNs {
 
     /// Moves the calling thread into the namespace until the guard is dropped: for worker
     /// threads that hop between many namespaces (a few microseconds per hop).
+    ///
+    /// # Errors
+    /// [`Error::Os`] when the kernel refuses; the thread is where it was.
     pub fn enter(&self) -> Result<Entered> {
         let home = NetNs::current()?;
         self.enter_for_good()?;
@@ -142,6 +166,9 @@ impl NetNs {
 
     /// Moves the calling thread into the namespace, with no way back. For threads that live in
     /// one namespace, or hop directly from one to the next.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when the kernel refuses; the thread is where it was.
     pub fn enter_for_good(&self) -> Result<()> {
         move_into_link_name_space(self.fd.as_fd(), Some(LinkNameSpaceType::Network))
             .context(|| "enter a network namespace".into())

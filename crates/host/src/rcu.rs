@@ -18,6 +18,9 @@ pub struct Expedited(Option<Held>);
 impl Expedited {
     /// Starts expediting. On a kernel without the switch this does nothing; see
     /// [`Expedited::is_effective`].
+    ///
+    /// # Errors
+    /// As [`Globals::hold`].
     pub fn hold(globals: &Globals, owner: &Owner) -> Result<Expedited> {
         if !Path::new(EXPEDITED).exists() {
             return Ok(Expedited(None));
@@ -33,6 +36,9 @@ impl Expedited {
     }
 
     /// Ends it, saying what became of the switch.
+    ///
+    /// # Errors
+    /// As [`Held::finish`].
     pub fn finish(self) -> Result<Option<Release>> {
         self.0.map(Held::finish).transpose()
     }

@@ -22,12 +22,18 @@ pub fn path_of(key: &str) -> PathBuf {
 }
 
 /// Reads a setting, with blanks at the ends removed and those inside collapsed.
+///
+/// # Errors
+/// [`Error::Os`] naming the setting, when there is none of the name or it cannot be read.
 pub fn read(key: &str) -> Result<String> {
     let raw = fs::read_to_string(path_of(key)).context(|| format!("read sysctl {key}"))?;
     Ok(normal(&raw))
 }
 
 /// Reads a setting of one value as `T`.
+///
+/// # Errors
+/// As [`read`]; [`Error::Protocol`] when the value is no `T`.
 pub fn read_as<T: FromStr>(key: &str) -> Result<T> {
     let text = read(key)?;
     text.parse().map_err(|_| Error::Protocol {
@@ -42,6 +48,9 @@ pub fn exists(key: &str) -> bool {
 }
 
 /// Writes a setting.
+///
+/// # Errors
+/// [`Error::Os`] naming setting and value, when there is none of the name or the kernel refuses.
 pub fn write(key: &str, value: &str) -> Result<()> {
     write_file(&path_of(key), value).context(|| format!("set sysctl {key} to {value}"))
 }

@@ -91,6 +91,9 @@ impl NodeTemplate {
     ///
     /// Any `net/...` setting of a namespace can be given; those outside `conf/{all,default}` are
     /// not inherited and will be written in every node.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when the kernel refuses the namespace or a setting, [`Error::Invalid`] when a setting does not stay.
     pub fn prepare(settings: &[Setting]) -> Result<NodeTemplate> {
         let ns = NetNs::new()?;
         ns.run(|| apply(settings))??;
@@ -112,6 +115,9 @@ impl NodeTemplate {
     /// The calling thread must be in the host's namespace: the global switch is only visible
     /// there. Where it cannot be set (a restricted container), or where another program turns it
     /// off meanwhile, the settings are written in each node that lacks them.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when a node cannot be made or set up, or the journal not be written; none of them is left then.
     pub fn create(&self, n: usize, globals: &Globals, owner: &Owner) -> Result<Created> {
         let path = sysctl::path_of(INHERIT);
         // Refused or absent: not an error, there is the slower way. A journal that cannot be

@@ -178,7 +178,7 @@ fn a_cgroup_holds_and_kills_whatever_is_started_in_it() {
     assert!(killed >= 10);
     assert!(group.pids().unwrap().is_empty());
     child.wait().unwrap();
-    let sub = group.subgroup(&name("n1")).unwrap();
+    let sub = group.subgroup("n1").unwrap();
     assert!(sub.path().exists());
     assert!(group.remove(Duration::from_secs(10)).unwrap());
     assert!(!group.remove(Duration::ZERO).unwrap(), "gone already");

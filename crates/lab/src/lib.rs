@@ -23,6 +23,6 @@ pub use error::EngineError;
 pub use life::manifest::{bounds, data_ages};
 pub use life::options::{Finished, Options};
 pub use life::run::run;
-pub use nodes::launcher::{node_mounts, search_path};
+pub use nodes::launcher::{own_folder, search_path};
 pub use progress::Progress;
 pub use watch::event_log::EventLog;

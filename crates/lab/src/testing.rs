@@ -1,6 +1,19 @@
 //! Labs for the tests of this crate.
 
+use std::time::Duration;
+
+use constel_api::{Event, Next, Subscription};
 use constel_plan::{Blueprint, Lab};
+
+use crate::progress::Progress;
+
+/// Progress that nobody watches.
+pub(crate) struct Silent;
+
+impl Progress for Silent {
+    fn stage(&self, _: &str, _: u64, _: u64, _: &str) {}
+    fn say(&self, _: &str) {}
+}
 
 /// The lab of a scenario's text.
 pub(crate) fn lab(text: &str) -> Lab {
@@ -32,4 +45,13 @@ pub(crate) fn blueprint(text: &str) -> Blueprint {
 /// The shipped Iridium lab.
 pub(crate) fn iridium() -> Blueprint {
     blueprint(&shipped("iridium"))
+}
+
+/// All events that a follower is told without waiting.
+pub(crate) fn told(events: &mut Subscription) -> Vec<Event> {
+    let next = || match events.next(Some(Duration::ZERO)) {
+        Next::Event(event) => Some(event),
+        Next::Nothing | Next::Ended => None,
+    };
+    std::iter::from_fn(next).collect()
 }

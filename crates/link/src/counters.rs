@@ -40,6 +40,9 @@ pub struct EdgeCounters {
     pub dropped_removed: u64,
     /// Copies that could not be made for want of a buffer (not intended by the scenario).
     pub dropped_no_buffer: u64,
+    /// Let go because the host did not keep up and they were far too late (not intended by the scenario).
+    #[serde(default)]
+    pub dropped_overload: u64,
 }
 
 impl EdgeCounters {
@@ -52,6 +55,7 @@ impl EdgeCounters {
             + self.dropped_outage
             + self.dropped_removed
             + self.dropped_no_buffer
+            + self.dropped_overload
     }
 
     /// Add another edge's (or another life's) counts.
@@ -69,6 +73,7 @@ impl EdgeCounters {
         self.dropped_outage += other.dropped_outage;
         self.dropped_removed += other.dropped_removed;
         self.dropped_no_buffer += other.dropped_no_buffer;
+        self.dropped_overload += other.dropped_overload;
     }
 
     pub(crate) fn count_drop(&mut self, cause: DropCause) {
@@ -79,6 +84,7 @@ impl EdgeCounters {
             DropCause::Outage => self.dropped_outage += 1,
             DropCause::Removed => self.dropped_removed += 1,
             DropCause::NoBuffer => self.dropped_no_buffer += 1,
+            DropCause::Overload => self.dropped_overload += 1,
             // Such a frame never reached an edge; the table counts it.
             DropCause::NoEdge => {}
         }

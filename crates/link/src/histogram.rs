@@ -37,21 +37,23 @@ pub struct Quantiles {
     pub max_ns: Nanos,
 }
 
-fn bucket_of(value: u64) -> usize {
-    if value < SUB as u64 {
+/// Which bucket a value falls into, of those that are at most 1 / 2^`SUB_BITS` of their values wide.
+pub(crate) fn bucket_of<const SUB_BITS: u32>(value: u64) -> usize {
+    if value < 1 << SUB_BITS {
         return value as usize;
     }
     let exponent = 63 - value.leading_zeros() - SUB_BITS;
-    ((exponent as usize + 1) << SUB_BITS) + ((value >> exponent) as usize - SUB)
+    ((exponent as usize + 1) << SUB_BITS) + ((value >> exponent) as usize - (1 << SUB_BITS))
 }
 
 /// Largest value that falls into the bucket.
-fn bucket_end(bucket: usize) -> u64 {
-    if bucket < SUB {
+pub(crate) fn bucket_end<const SUB_BITS: u32>(bucket: usize) -> u64 {
+    let sub = 1 << SUB_BITS;
+    if bucket < sub {
         return bucket as u64;
     }
     let exponent = (bucket >> SUB_BITS) as u32 - 1;
-    let mantissa = (SUB + (bucket & (SUB - 1))) as u64;
+    let mantissa = (sub + (bucket & (sub - 1))) as u64;
     (mantissa << exponent) + ((1 << exponent) - 1)
 }
 
@@ -74,7 +76,7 @@ impl Histogram {
 
     /// Count a value `n` times.
     pub fn record_n(&mut self, value: Nanos, n: u64) {
-        self.buckets[bucket_of(value)] += n;
+        self.buckets[bucket_of::<SUB_BITS>(value)] += n;
         self.count += n;
         self.sum += u128::from(value) * u128::from(n);
         self.max = self.max.max(value);
@@ -105,7 +107,7 @@ impl Histogram {
         for (bucket, n) in self.buckets.iter().enumerate() {
             seen += n;
             if seen >= rank {
-                return bucket_end(bucket).min(self.max);
+                return bucket_end::<SUB_BITS>(bucket).min(self.max);
             }
         }
         self.max
@@ -156,16 +158,17 @@ mod tests {
     #[test]
     fn buckets_are_contiguous_and_narrow() {
         for value in (0..70_000).chain([1 << 40, (1 << 40) - 1, u64::MAX - 1, u64::MAX]) {
-            let end = bucket_end(bucket_of(value));
+            let end = bucket_end::<SUB_BITS>(bucket_of::<SUB_BITS>(value));
             assert!(
                 end >= value && end - value <= value / SUB as u64,
                 "{value} -> {end}"
             );
         }
         for bucket in 0..BUCKETS - 1 {
-            assert_eq!(bucket_of(bucket_end(bucket) + 1), bucket + 1);
+            let next = bucket_end::<SUB_BITS>(bucket) + 1;
+            assert_eq!(bucket_of::<SUB_BITS>(next), bucket + 1);
         }
-        assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
+        assert_eq!(bucket_of::<SUB_BITS>(u64::MAX), BUCKETS - 1);
     }
 
     #[test]

@@ -159,6 +159,8 @@ pub enum DropCause {
     /// A copy for a further edge could not be made (no frame buffer left): not intended by the
     /// scenario.
     NoBuffer,
+    /// The host did not keep up, and the frame was far too late: not intended by the scenario.
+    Overload,
 }
 
 #[cfg(test)]

@@ -402,7 +402,11 @@ fn a_flooded_edge_does_not_hold_up_the_others() {
     let order: Vec<_> = std::iter::from_fn(|| t.pop_due_fairly(now, &mut log)).collect();
     assert_eq!(order.len(), 901);
     let place = order.iter().position(|d| d.from == PortId(6)).unwrap();
-    assert!(place <= flooders.len(), "its turn came as number {place}");
+    // Each of the others may have had a few due together.
+    assert!(
+        place <= 4 * flooders.len(),
+        "its turn came as number {place}"
+    );
     // The flooders take turns, each in its own order.
     for (from, mut next) in flooders.map(|f| (f, 0)) {
         for d in order.iter().filter(|d| d.from == PortId(from)) {
@@ -420,11 +424,13 @@ fn a_flooded_edge_does_not_hold_up_the_others() {
         t.arrive(now, PortId(0), BROADCAST, 60, n, &mut log);
     }
     let later = now + 2 * MS;
-    assert!(t.pop_due_fairly(later, &mut log).is_some());
+    for _ in 0..4 {
+        assert!(t.pop_due_fairly(later, &mut log).is_some());
+    }
     t.arrive(now, PortId(6), BROADCAST, 60, 7, &mut log);
     let d = t.pop_due_fairly(later, &mut log).unwrap();
     assert_eq!((d.from, d.frame), (PortId(6), 7));
-    assert_eq!(t.next_event(), Some(0), "99 are due");
+    assert_eq!(t.next_event(), Some(0), "96 are due");
     while t.pop_due_fairly(later, &mut log).is_some() {}
     assert_eq!((t.next_event(), t.totals().held), (None, 0));
 }

@@ -55,6 +55,14 @@ impl Results {
         File::create_new(self.dir.join("events.ndjson"))
     }
 
+    /// Opens `series.csv`, which is written row by row.
+    ///
+    /// # Errors
+    /// As [`File::create_new`].
+    pub fn series(&self) -> io::Result<File> {
+        File::create_new(self.dir.join("series.csv"))
+    }
+
     /// Writes a JSON document whole or not at all (temporary file, then rename).
     ///
     /// # Errors

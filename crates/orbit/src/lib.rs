@@ -67,7 +67,7 @@ pub use geodesy::{Geodetic, Look, Site};
 pub use glam::DVec3;
 pub use propagator::{
     PropagationError, Satellite, SatelliteFailure, Sgp4Orbit, positions_itrf_m,
-    positions_itrf_m_with,
+    positions_itrf_m_with, some_positions_itrf_m,
 };
 pub use visibility::{grazing_altitude_m, light_time_ns, line_of_sight};
 pub use walker::{Walker, WalkerError, WalkerKind, WalkerSatellite, WalkerSpec};

@@ -216,20 +216,9 @@ pub fn positions_itrf_m_with(
 ) -> Vec<SatelliteFailure> {
     let mut failures = Vec::new();
     positions_itrf_m.clear();
-    // A shell's satellites turn alike: one sine and cosine for all of them.
-    let mut turn: Option<Turn> = None;
+    let mut turn = None;
     positions_itrf_m.extend(satellites.iter().enumerate().map(|(index, satellite)| {
-        let position_teme_m = match satellite {
-            Satellite::Circular(orbit) => {
-                let turn = match &mut turn {
-                    Some(turn) if turn.is_of(orbit) => turn,
-                    other => other.insert(orbit.turn(utc)),
-                };
-                Ok(orbit.position_after_m(turn))
-            }
-            Satellite::Sgp4(orbit) => orbit.teme(utc).map(|state| state.position_teme_m),
-        };
-        match position_teme_m {
+        match batch_position_teme_m(satellite, utc, &mut turn) {
             Ok(position_teme_m) => rotation.position_itrf_m(position_teme_m),
             Err(error) => {
                 failures.push(SatelliteFailure { index, error });
@@ -238,4 +227,44 @@ pub fn positions_itrf_m_with(
         }
     }));
     failures
+}
+
+/// As [`positions_itrf_m`] for the satellites in `some` only, to the bit; the others get [`DVec3::NAN`], as do those
+/// that cannot be propagated.
+///
+/// # Panics
+/// When `some` names a satellite that there is not.
+pub fn some_positions_itrf_m(
+    satellites: &[Satellite],
+    utc: Utc,
+    some: &[usize],
+    positions_itrf_m: &mut Vec<DVec3>,
+) {
+    let rotation = EarthRotation::at(utc, DUT1_UNKNOWN_S);
+    positions_itrf_m.clear();
+    positions_itrf_m.resize(satellites.len(), DVec3::NAN);
+    let mut turn = None;
+    for &index in some {
+        if let Ok(position_teme_m) = batch_position_teme_m(&satellites[index], utc, &mut turn) {
+            positions_itrf_m[index] = rotation.position_itrf_m(position_teme_m);
+        }
+    }
+}
+
+/// One of a batch. A shell's satellites turn alike: one sine and cosine for all of them, kept in `turn`.
+fn batch_position_teme_m(
+    satellite: &Satellite,
+    utc: Utc,
+    turn: &mut Option<Turn>,
+) -> Result<DVec3, PropagationError> {
+    match satellite {
+        Satellite::Circular(orbit) => {
+            let turn = match turn {
+                Some(turn) if turn.is_of(orbit) => turn,
+                other => other.insert(orbit.turn(utc)),
+            };
+            Ok(orbit.position_after_m(turn))
+        }
+        Satellite::Sgp4(orbit) => orbit.teme(utc).map(|state| state.position_teme_m),
+    }
 }

@@ -1,9 +1,8 @@
 //! What a scenario's routing daemons are told, and whether the user's template can say it.
 
-use std::collections::BTreeSet;
-
 use constel_routing::daemons::{
-    Bfd, Protocol, Software, Spec, System, TemplateError, Templates, contexts, serving_within,
+    Bfd, Protocol, Served, Software, Spec, System, TemplateError, Templates, contexts,
+    serving_within,
 };
 use constel_routing::{AddressError, AddressPlan, AreaError, Areas, Grouping};
 use constel_scenario::model::{AreaSize, DaemonRouting, Igp, Name, Software as Asked};
@@ -162,11 +161,13 @@ pub(crate) fn check_template(lab: &Lab) -> Result<(), Diagnostics> {
         }
         found
     })?;
-    let mut stations = serving_within(&mut lab.stepper(), 0, 1).into_iter();
+    // One step, and nobody calls it off.
+    let serving = serving_within(&mut lab.stepper(), 1, &|| true).unwrap_or_default();
+    let mut stations = serving.into_iter();
     for node in lab.layout.nodes() {
         let satellites = match node.class.access {
             Access::Chooses => stations.next().unwrap_or_default(),
-            Access::Serves | Access::None => BTreeSet::new(),
+            Access::Serves | Access::None => Served::new(),
         };
         let contexts = contexts(
             &lab.layout,

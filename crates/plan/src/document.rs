@@ -1,9 +1,10 @@
 //! What `constel plan --json` prints. Scripts rely on it: fields are added, never changed.
 
-use constel_topology::{Edge, Layout, Snapshot};
+use constel_topology::{Edge, Effort, Layout, Snapshot, Unreached};
 use constel_units::{TimeSpan, Utc};
 use serde::Serialize;
 
+use crate::catalogue::Catalogued;
 use crate::disjoint::{self, DisjointRow};
 use crate::lab::Lab;
 
@@ -28,6 +29,9 @@ pub struct NodeRow {
     pub name: String,
     /// The name of its class: `satellite`, `ground` or `host`.
     pub kind: &'static str,
+    /// What a catalogue calls it; absent for nodes of none.
+    #[serde(flatten)]
+    pub catalogued: Catalogued,
     /// Where it is, ITRF, metres; null for a satellite whose orbit has no position then.
     pub position_itrf_m: Option<[f64; 3]>,
     /// Its interfaces.
@@ -64,14 +68,25 @@ pub enum PlanError {
     /// Time ends in 2262.
     #[error("lab time {0} is beyond the year 2262")]
     BeyondTime(TimeSpan),
+    /// It takes too long to find out.
+    #[error(transparent)]
+    Unreached(#[from] Unreached),
 }
 
 impl Document {
-    /// The plan at lab time `at`.
+    /// The plan at lab time `at`, found in some seconds at most.
     ///
     /// # Errors
-    /// Times outside the lab's.
+    /// Times outside the lab's, and those that depend on more of the past than can be found out in that time.
     pub fn at(lab: &Lab, at: TimeSpan) -> Result<Self, PlanError> {
+        Self::at_within(lab, at, &mut Effort::new(Effort::QUESTION, &|| true))
+    }
+
+    /// The same with no more than so much `effort`, or until it is called off.
+    ///
+    /// # Errors
+    /// As [`Document::at`].
+    pub fn at_within(lab: &Lab, at: TimeSpan, effort: &mut Effort<'_>) -> Result<Self, PlanError> {
         let t_ns = u64::try_from(at.ns()).map_err(|_| PlanError::BeforeStart(at))?;
         let time = lab
             .scenario
@@ -79,7 +94,7 @@ impl Document {
             .checked_add(at)
             .ok_or(PlanError::BeyondTime(at))?;
         let mut stepper = lab.stepper();
-        let snapshot = stepper.at_step(stepper.step_at(t_ns));
+        let snapshot = stepper.try_step(stepper.step_at(t_ns), effort)?;
         let mut positions = Vec::new();
         let lost = lab.sky.positions_itrf_m(t_ns, &mut positions);
         positions.extend_from_slice(&snapshot.positions_itrf_m[lab.layout.satellite_count()..]);
@@ -92,17 +107,19 @@ impl Document {
         }
         Ok(Self {
             time,
-            nodes: nodes(&lab.layout, &positions),
+            nodes: nodes(lab, &positions),
             edges: edges(&lab.layout, &snapshot, t_ns),
             disjoint: disjoint::rows(lab, &snapshot, t_ns),
         })
     }
 }
 
-fn nodes(layout: &Layout, positions: &[Option<[f64; 3]>]) -> Vec<NodeRow> {
+fn nodes(lab: &Lab, positions: &[Option<[f64; 3]>]) -> Vec<NodeRow> {
+    let layout = &lab.layout;
     let row = |(node, position): (&constel_topology::Node, &Option<[f64; 3]>)| NodeRow {
         name: node.name.clone(),
         kind: node.class.name,
+        catalogued: lab.catalogue.of(node.id).cloned().unwrap_or_default(),
         position_itrf_m: *position,
         ports: layout
             .ports_of(node.id)

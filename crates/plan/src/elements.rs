@@ -9,6 +9,7 @@ use constel_topology::{Neighbours, Satellite};
 use constel_units::{TimeSpan, Utc};
 use serde::Serialize;
 
+use crate::catalogue::Catalogued;
 use crate::flown::{Flown, wrap_of};
 use crate::sky;
 
@@ -229,35 +230,13 @@ pub(crate) fn fly(
     };
     let days = sorted.kept.iter().map(days).collect();
     ages.push(DataAge::of_elements(constellation, set, days));
-    // The widest plane of each shell says how many digits slot numbers need.
-    let mut slots = vec![0; set.shells.len()];
-    for placed in &sorted.kept {
-        slots[placed.shell] = slots[placed.shell].max(placed.slot + 1);
-    }
-    let name = |placed: &Placed| {
-        let shell = &set.shells[placed.shell];
-        let prefix = format!("{}-{}", constellation.name, shell.name);
-        satellite_name(
-            &prefix,
-            placed.plane,
-            shell.planes,
-            placed.slot,
-            slots[placed.shell],
-        )
-    };
-    let small = |number: u32| u16::try_from(number).unwrap_or(u16::MAX);
     Some(Flown {
-        satellites: sorted
+        catalogued: sorted
             .kept
             .iter()
-            .map(|placed| Satellite {
-                name: name(placed),
-                // At most 100 shells and 10,000 planes by the scenario's bounds; slots are counted in files.
-                shell: small(u32::try_from(placed.shell).unwrap_or(u32::MAX)),
-                plane: small(placed.plane),
-                slot: small(placed.slot),
-            })
+            .map(|placed| Some(catalogued(&objects[placed.index])))
             .collect(),
+        satellites: named(constellation, set, &sorted.kept),
         orbits: sky::Orbits::Computed(
             sorted
                 .kept
@@ -269,6 +248,40 @@ pub(crate) fn fly(
             wrap: wrap_of(pattern, &constellation.isl),
         },
     })
+}
+
+/// The satellites by their names, in this order.
+fn named(
+    constellation: &model::Constellation,
+    set: &model::ElementSet,
+    kept: &[Placed],
+) -> Vec<Satellite> {
+    // The widest plane of each shell says how many digits slot numbers need.
+    let mut slots = vec![0; set.shells.len()];
+    for placed in kept {
+        slots[placed.shell] = slots[placed.shell].max(placed.slot + 1);
+    }
+    let small = |number: u32| u16::try_from(number).unwrap_or(u16::MAX);
+    let satellite = |placed: &Placed| {
+        let shell = &set.shells[placed.shell];
+        let prefix = format!("{}-{}", constellation.name, shell.name);
+        let widest = slots[placed.shell];
+        Satellite {
+            name: satellite_name(&prefix, placed.plane, shell.planes, placed.slot, widest),
+            // At most 100 shells and 10,000 planes by the scenario's bounds; slots are counted in files.
+            shell: small(u32::try_from(placed.shell).unwrap_or(u32::MAX)),
+            plane: small(placed.plane),
+            slot: small(placed.slot),
+        }
+    };
+    kept.iter().map(satellite).collect()
+}
+
+fn catalogued(object: &ElementSet) -> Catalogued {
+    Catalogued {
+        catalogue_name: object.name().map(str::to_owned),
+        norad_id: Some(object.catalogue_number()),
+    }
 }
 
 fn shell_spec(shell: &model::Shell) -> ShellSpec {

@@ -5,6 +5,7 @@ use constel_scenario::model::{self, satellite_name};
 use constel_scenario::{Diagnostics, Scenario, TextFile};
 use constel_topology::{Neighbours, Satellite, Wrap};
 
+use crate::catalogue::Catalogued;
 use crate::elements::DataAge;
 use crate::flown::Flown;
 use crate::sky::Orbits;
@@ -58,8 +59,15 @@ pub(crate) fn fly(
         // More than that are refused by the layout: two in one seat.
         slot: u16::try_from(slot).unwrap_or(u16::MAX),
     });
+    let catalogued = objects.iter().map(|object| {
+        Some(Catalogued {
+            catalogue_name: Some(object.object.clone()),
+            norad_id: None,
+        })
+    });
     Some(Flown {
         satellites: satellites.collect(),
+        catalogued: catalogued.collect(),
         orbits: Orbits::Given(objects),
         neighbours: Neighbours::Nearest { wrap: Wrap::Delta },
     })

@@ -3,12 +3,15 @@
 use constel_scenario::model::{self, WalkerPattern};
 use constel_topology::{Neighbours, Satellite, Wrap};
 
+use crate::catalogue::Catalogued;
 use crate::sky;
 
 /// What an orbit source gives: orbits and seats in the same order, and how planes are neighbours.
 pub(crate) struct Flown {
     pub(crate) orbits: sky::Orbits,
     pub(crate) satellites: Vec<Satellite>,
+    /// What a catalogue calls each of them.
+    pub(crate) catalogued: Vec<Option<Catalogued>>,
     pub(crate) neighbours: Neighbours,
 }
 

@@ -8,18 +8,26 @@ use constel_topology::radio::{
     Budget, Carrier, DVB_S2, Gases, REFERENCE_VAPOUR_G_PER_M3, Waveform,
 };
 use constel_topology::{
-    ElevationStep, LinkClass, Obstacle, Radio, Rain, Recorded, Recording, Station, Waypoint,
+    ElevationStep, GslPolicy, GslSpec, LinkClass, Obstacle, Operators, Radio, Rain, Recorded,
+    Recording, Station, Terminal, Waypoint,
 };
+use constel_units::Utc;
 
-pub(crate) fn station_spec(station: &model::Station) -> Station {
+/// A station; how its antennas choose joins `rules` unless it is there. Slots of schedulers are counted from `start`, lab
+/// time zero.
+pub(crate) fn station_spec(
+    station: &model::Station,
+    start: Utc,
+    rules: &mut Vec<GslSpec>,
+) -> Station {
+    let terminals = station.terminals.iter();
+    let terminals = terminals.map(|own| terminal(own, start, rules)).collect();
     Station {
         name: station.name.to_string(),
         latitude_deg: station.latitude.deg(),
         longitude_deg: station.longitude.deg(),
         altitude_m: station.altitude.m(),
-        // The scenario's mask is the constellation's; the larger counts, so this one never does.
-        min_elevation_deg: -5.0,
-        antennas: station.antennas,
+        terminals,
         obstacles: station.obstacles.iter().map(obstacle).collect(),
         track: station.track.iter().map(waypoint).collect(),
         gateway: station.gateway,
@@ -39,6 +47,52 @@ pub(crate) fn station_spec(station: &model::Station) -> Station {
                 .repeat
                 .map_or(0, |repeat| repeat.ns().unsigned_abs()),
         },
+    }
+}
+
+fn terminal(terminal: &model::Terminal, start: Utc, rules: &mut Vec<GslSpec>) -> Terminal {
+    // Where no satellite serves the ground, nobody chooses.
+    let rule = terminal.rule.as_ref();
+    let rule = rule.map_or_else(GslSpec::default, |rule| gsl_spec(rule, start));
+    let known = rules.iter().position(|known| *known == rule);
+    let constellations = terminal.constellations.as_ref();
+    Terminal {
+        // At most 65,535 constellations: the layout says so otherwise.
+        serves: constellations.map_or(Operators::All, |those| {
+            let small = |place: &usize| u16::try_from(*place).unwrap_or(u16::MAX);
+            Operators::Only(those.iter().map(small).collect())
+        }),
+        min_elevation_deg: terminal.min_elevation.map(|angle| angle.deg()),
+        antennas: terminal.antennas,
+        rule: known.unwrap_or_else(|| {
+            rules.push(rule);
+            rules.len() - 1
+        }),
+    }
+}
+
+fn gsl_spec(rule: &model::GslRule, start: Utc) -> GslSpec {
+    GslSpec {
+        policy: match rule.policy {
+            model::Policy::Nearest => GslPolicy::Nearest,
+            model::Policy::HighestElevation => GslPolicy::HighestElevation,
+            model::Policy::LongestVisible => GslPolicy::LongestVisible,
+            model::Policy::Hysteresis(gain) => GslPolicy::Hysteresis {
+                gain_deg: gain.deg(),
+            },
+            model::Policy::LeastLoaded => GslPolicy::LeastLoaded,
+            model::Policy::Scheduler(slot) => {
+                // Slots begin at second 12 of the minute: when, counted from the start of the lab.
+                let anchor = i128::from(12_000_000_000_i64) - i128::from(start.unix_ns());
+                let phase = anchor.rem_euclid(i128::from(slot.ns()));
+                GslPolicy::Scheduler {
+                    period_ns: slot.ns().unsigned_abs(),
+                    phase_ns: u64::try_from(phase).unwrap_or(0),
+                }
+            }
+        },
+        outage_ns: rule.handover_outage.ns().unsigned_abs(),
+        make_before_break: rule.handover_kind == model::HandoverKind::MakeBeforeBreak,
     }
 }
 

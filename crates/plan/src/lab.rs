@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use constel_link::Effects;
 use constel_scenario::{Diagnostic, Scenario, Span};
-use constel_topology::{Layout, Sky, Stepper};
+use constel_topology::{Layout, NodeId, Sky, Stepper};
 
+use crate::catalogue::{Catalogue, NotOne};
 use crate::elements::{DataAge, LeftOut, SortedShell};
 
 /// A scenario laid out: what exists for the whole run, and where it is at any time.
@@ -23,6 +24,8 @@ pub struct Lab {
     pub left_out: Arc<Vec<LeftOut>>,
     /// The shells of element files, as their objects show them.
     pub shells: Arc<Vec<SortedShell>>,
+    /// What the element files call their satellites.
+    pub catalogue: Arc<Catalogue>,
     /// How old the data of element files and ephemerides is.
     pub ages: Arc<Vec<DataAge>>,
 }
@@ -31,6 +34,14 @@ impl Lab {
     /// A stepper at step 0.
     pub fn stepper(&self) -> Stepper {
         Stepper::new(Arc::clone(&self.layout), Arc::clone(&self.sky))
+    }
+
+    /// The node that a text names: by its own name, or by what a catalogue calls it.
+    ///
+    /// # Errors
+    /// When nothing is called so, or several satellites are.
+    pub fn find(&self, text: &str) -> Result<NodeId, NotOne> {
+        self.catalogue.find(&self.layout, text)
     }
 
     /// Length of a step, nanoseconds.

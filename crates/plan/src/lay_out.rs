@@ -9,12 +9,13 @@ use constel_orbit::{Walker, WalkerKind, WalkerSpec};
 use constel_scenario::model::{self, Orbits, WalkerPattern};
 use constel_scenario::{Diagnostics, Scenario};
 use constel_topology::{
-    Cable, Constellation, CrossShell, Failure, FailureTarget, FailureTime, GroundService,
-    GslPolicy, GslSpec, HOST, Host, IslPattern, LaserPairing, Lasers, Layout, LinkClass,
-    Neighbours, PlusGrid, SATELLITE, Satellite, Sky, Spec,
+    Cable, Constellation, CrossShell, Failure, FailureTarget, FailureTime, GroundService, HOST,
+    Host, IslPattern, LaserPairing, Lasers, Layout, LinkClass, Neighbours, PlusGrid, SATELLITE,
+    Satellite, Sky, Spec,
 };
 
 use crate::addresses::check_addresses;
+use crate::catalogue::Catalogue;
 use crate::daemons::{check_areas, check_template};
 use crate::elements;
 use crate::ephemeris;
@@ -32,13 +33,14 @@ impl Lab {
     ///
     /// # Errors
     /// Everything wrong with element files (with their own file and line), orbits and node names.
-    pub fn new(scenario: Scenario) -> Result<Self, Diagnostics> {
+    pub fn new(mut scenario: Scenario) -> Result<Self, Diagnostics> {
         let mut errors = Diagnostics::new();
         let mut orbits = Vec::new();
         let mut left_out = Vec::new();
         let mut shells = Vec::new();
         let mut ages = Vec::new();
         let mut constellations = Vec::new();
+        let mut catalogued = Vec::new();
         let mut profiles = Vec::new();
         for constellation in &scenario.constellations {
             let flown = match &constellation.orbits {
@@ -60,6 +62,7 @@ impl Lab {
             };
             if let Some(flown) = flown {
                 orbits.push(flown.orbits);
+                catalogued.extend(flown.catalogued);
                 constellations.push(constellation_spec(
                     constellation,
                     flown.satellites,
@@ -72,11 +75,21 @@ impl Lab {
             Ok(()) => Diagnostics::new(),
             Err(errors) => return Err(errors),
         };
+        let satellites = constellations.iter().flat_map(|k| &k.satellites);
+        let names = satellites.map(|satellite| satellite.name.as_str());
+        let catalogue = Catalogue::new(names.zip(catalogued));
+        let names = node_names(&constellations, &scenario);
+        scenario.settle_nodes(&names, |text| catalogue.resolve(text))?;
+        let mut rules = Vec::new();
+        let stations = scenario.stations.iter();
+        let stations = stations
+            .map(|station| station_spec(station, scenario.start, &mut rules))
+            .collect();
         let spec = Spec {
             // Positive and at most 60 s: bounds of the scenario.
             step_ns: scenario.step.ns().unsigned_abs(),
             constellations,
-            stations: scenario.stations.iter().map(station_spec).collect(),
+            stations,
             hosts: scenario.hosts.iter().map(host_spec).collect(),
             cables: scenario
                 .cables
@@ -84,7 +97,7 @@ impl Lab {
                 .map(|cable| cable_spec(cable, &mut profiles))
                 .collect(),
             networks: Vec::new(),
-            gsl: gsl_spec(&scenario),
+            rules,
             seed: scenario.seed,
             cross: scenario
                 .cross_shell
@@ -103,8 +116,6 @@ impl Lab {
                 return Err(errors);
             }
         };
-        let names: BTreeSet<String> = layout.nodes().iter().map(|n| n.name.clone()).collect();
-        scenario.check_nodes(&names)?;
         let lab = Self {
             scenario: Arc::new(scenario),
             layout,
@@ -112,6 +123,7 @@ impl Lab {
             profiles: Arc::new(profiles),
             left_out: Arc::new(left_out),
             shells: Arc::new(shells),
+            catalogue: Arc::new(catalogue),
             ages: Arc::new(ages),
         };
         check_areas(&lab)?;
@@ -119,6 +131,15 @@ impl Lab {
         check_template(&lab)?;
         Ok(lab)
     }
+}
+
+/// The names of all nodes that will be.
+fn node_names(constellations: &[Constellation], scenario: &Scenario) -> BTreeSet<String> {
+    let satellites = constellations.iter().flat_map(|k| &k.satellites);
+    let stations = scenario.stations.iter().map(|s| s.name.to_string());
+    let hosts = scenario.hosts.iter().map(|h| h.name.to_string());
+    let satellites = satellites.map(|s| s.name.clone());
+    satellites.chain(stations).chain(hosts).collect()
 }
 
 fn fly_walker(
@@ -159,6 +180,7 @@ fn fly_walker(
     let mut flown = Flown {
         orbits: sky::Orbits::Computed(Vec::new()),
         satellites: Vec::new(),
+        catalogued: Vec::new(),
         neighbours: Neighbours::Walker {
             phasing: walker.phasing,
             wrap: wrap_of(walker.pattern, &constellation.isl),
@@ -192,6 +214,7 @@ fn fly_walker(
             slot,
         });
     }
+    flown.catalogued = vec![None; orbits.len()];
     flown.orbits = sky::Orbits::Computed(orbits);
     Some(flown)
 }
@@ -374,34 +397,5 @@ fn cable_spec(cable: &model::Cable, profiles: &mut Vec<Effects>) -> Cable {
         b: cable.to.to_string(),
         delay_ns: cable.delay.ns().unsigned_abs(),
         class: class(&cable.link, profiles),
-    }
-}
-
-fn gsl_spec(scenario: &Scenario) -> GslSpec {
-    // Equal in all constellations that serve the ground: checked by `resolve`.
-    let Some(gsl) = scenario.constellations.iter().find_map(|c| c.gsl.as_ref()) else {
-        return GslSpec::default();
-    };
-    GslSpec {
-        policy: match gsl.policy {
-            model::Policy::Nearest => GslPolicy::Nearest,
-            model::Policy::HighestElevation => GslPolicy::HighestElevation,
-            model::Policy::LongestVisible => GslPolicy::LongestVisible,
-            model::Policy::Hysteresis(gain) => GslPolicy::Hysteresis {
-                gain_deg: gain.deg(),
-            },
-            model::Policy::LeastLoaded => GslPolicy::LeastLoaded,
-            model::Policy::Scheduler(slot) => {
-                // Slots begin at second 12 of the minute: when, counted from the start of the lab.
-                let anchor = i128::from(12_000_000_000_i64) - i128::from(scenario.start.unix_ns());
-                let phase = anchor.rem_euclid(i128::from(slot.ns()));
-                GslPolicy::Scheduler {
-                    period_ns: slot.ns().unsigned_abs(),
-                    phase_ns: u64::try_from(phase).unwrap_or(0),
-                }
-            }
-        },
-        outage_ns: gsl.handover_outage.ns().unsigned_abs(),
-        make_before_break: gsl.handover_kind == model::HandoverKind::MakeBeforeBreak,
     }
 }

@@ -2,7 +2,7 @@
 
 use constel_exchange::ephemeris::Ephemeris;
 use constel_orbit::sun::sun_itrf_m;
-use constel_orbit::{DVec3, Satellite, positions_itrf_m};
+use constel_orbit::{DVec3, Satellite, positions_itrf_m, some_positions_itrf_m};
 use constel_topology::{NoPosition, Sky};
 use constel_units::{TimeSpan, Utc};
 
@@ -93,6 +93,33 @@ impl Sky for LabSky {
             }
         }
         none
+    }
+
+    fn some_positions_itrf_m(&self, t_ns: u64, some: &[usize], out: &mut Vec<DVec3>) {
+        let at = self.utc_at(t_ns);
+        if let [Orbits::Computed(all)] = &self.parts[..] {
+            some_positions_itrf_m(all, at, some, out);
+            return;
+        }
+        out.clear();
+        let mut part_of_all = Vec::new();
+        for part in &self.parts {
+            let (first, end) = (out.len(), out.len() + part.count());
+            let here = some.partition_point(|i| *i < first)..some.partition_point(|i| *i < end);
+            match part {
+                Orbits::Computed(satellites) => {
+                    let own: Vec<usize> = some[here].iter().map(|i| i - first).collect();
+                    some_positions_itrf_m(satellites, at, &own, &mut part_of_all);
+                    out.append(&mut part_of_all);
+                }
+                Orbits::Given(objects) => {
+                    out.resize(end, DVec3::NAN);
+                    for &i in &some[here] {
+                        out[i] = objects[i - first].position_itrf_m(at).unwrap_or(DVec3::NAN);
+                    }
+                }
+            }
+        }
     }
 
     fn sun_itrf_m(&self, t_ns: u64) -> Option<DVec3> {

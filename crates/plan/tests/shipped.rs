@@ -200,3 +200,105 @@ fn the_real_starlink_set_is_sorted_and_the_rest_named() {
         );
     }
 }
+
+#[test]
+fn two_operators_share_a_gateway_and_a_ship() {
+    let lab = lab("two-operators");
+    // The satellites that a station uses, by port.
+    let used = |document: &Document, station: &str| -> BTreeMap<&'static str, String> {
+        let own = document.edges.iter().filter(|e| e.from_node == station);
+        let own = own.filter(|e| e.kind == "gsl");
+        own.map(|e| (e.from_port, e.to_node.clone())).collect()
+    };
+    for t in [0.0, 10.0, 50.0] {
+        let document = at(&lab, t);
+        let gateway = used(&document, "gateway");
+        let ship = used(&document, "ship");
+        assert_eq!(
+            gateway.keys().copied().collect::<Vec<_>>(),
+            ["gsl0", "gsl1", "gsl2"]
+        );
+        assert!(gateway["gsl0"].starts_with("starlink-") && ship["gsl0"].starts_with("starlink-"));
+        // Two dishes, two satellites; OneWeb's only relay to one of them.
+        assert_ne!(gateway["gsl1"], gateway["gsl2"]);
+        assert!(ship["gsl1"].starts_with("oneweb-"));
+        assert!(
+            [&gateway["gsl1"], &gateway["gsl2"]].contains(&&ship["gsl1"]),
+            "{t}"
+        );
+        for station in ["farm", "lighthouse"] {
+            assert_eq!(
+                used(&document, station).keys().copied().collect::<Vec<_>>(),
+                ["gsl0"]
+            );
+        }
+    }
+    // Starlink is down.
+    let document = at(&lab, 30.0);
+    assert!(
+        document
+            .edges
+            .iter()
+            .all(|e| !e.from_node.starts_with("starlink-"))
+    );
+    assert_eq!(
+        used(&document, "ship").keys().copied().collect::<Vec<_>>(),
+        ["gsl1"]
+    );
+    assert_eq!(used(&document, "farm"), BTreeMap::new());
+    let [one, two] = [(), ()].map(|()| serde_json::to_vec(&at(&lab, 30.5)).unwrap());
+    assert_eq!(one, two);
+}
+
+#[test]
+fn real_satellites_are_known_by_name_and_number() {
+    let lab = lab("starlink-tle");
+    let text = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../scenarios/data/starlink-2022-09-14.tle"
+    ));
+    let text = text.unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    // Name and number of every object, straight from the file.
+    let listed: BTreeMap<u64, &str> = lines
+        .chunks(3)
+        .map(|set| (set[1][2..7].trim().parse().unwrap(), set[0].trim()))
+        .collect();
+    let document = at(&lab, 0.0);
+    let mut numbers = BTreeSet::new();
+    for node in &document.nodes {
+        let Some(number) = node.catalogued.norad_id else {
+            assert_eq!(node.kind, "ground");
+            continue;
+        };
+        assert!(numbers.insert(number));
+        let name = node.catalogued.catalogue_name.as_deref().unwrap();
+        assert_eq!(name, listed[&number]);
+        let id = lab.layout.find(&node.name).unwrap().id;
+        assert_eq!(lab.find(&number.to_string()), Ok(id));
+        assert_eq!(lab.find(&node.name), Ok(id));
+    }
+    let flying: usize = lab
+        .shells
+        .iter()
+        .map(|shell| shell.satellites as usize)
+        .sum();
+    assert_eq!(numbers.len(), flying);
+    // In the file's words and in others.
+    let (number, name) = listed.iter().find(|(n, _)| numbers.contains(n)).unwrap();
+    let id = lab.find(&number.to_string()).unwrap();
+    assert_eq!(lab.find(name), Ok(id));
+    assert_eq!(lab.find(&name.to_lowercase()), Ok(id));
+    let error = lab.find("STARLINK-1O07").unwrap_err().to_string();
+    assert!(
+        error.contains("no node is called 'STARLINK-1O07'; nearest is 'STARLINK-1"),
+        "{error}"
+    );
+    let json = serde_json::to_value(&document.nodes[0]).unwrap();
+    assert!(
+        json["norad_id"].is_u64() && json["catalogue_name"].is_string(),
+        "{json}"
+    );
+    let ground = serde_json::to_value(document.nodes.last().unwrap()).unwrap();
+    assert!(ground.get("norad_id").is_none() && ground.get("catalogue_name").is_none());
+}

@@ -60,13 +60,13 @@ fn keys_reach_the_topology() {
     // Slots begin at second 12 of the minute; the lab begins at second 5.
     let (period_ns, phase_ns) = (15_000_000_000, 7_000_000_000);
     assert_eq!(
-        spec.gsl.policy,
+        spec.rules[0].policy,
         GslPolicy::Scheduler {
             period_ns,
             phase_ns
         }
     );
-    assert!(spec.gsl.make_before_break && spec.gsl.outage_ns == 500_000_000);
+    assert!(spec.rules[0].make_before_break && spec.rules[0].outage_ns == 500_000_000);
     // By name: `high` comes before `low`.
     let (high, low) = (&spec.constellations[0], &spec.constellations[1]);
     assert_eq!((high.name.as_str(), low.name.as_str()), ("high", "low"));
@@ -94,7 +94,7 @@ fn keys_reach_the_topology() {
         .filter(|l| l.kind == IslKind::CrossShell)
         .count();
     assert!(cross > 40, "{cross}");
-    assert_eq!(spec.stations[0].antennas, 2);
+    assert_eq!(spec.stations[0].terminals[0].antennas, 2);
     assert_eq!(spec.stations[0].obstacles[0].elevation_deg, 60.0);
 }
 

@@ -68,12 +68,31 @@ pub struct LsdbDigest(Vec<(NodeId, u32)>);
 /// An LSA on its way: when it is handled, by whom, its originator and its sequence number.
 type Arrival = Reverse<(u64, NodeId, NodeId, u32)>;
 
+/// A node forgets its old LSAs when it has so many.
+const FORGETS_AT: usize = 64;
+
+/// A node's LSAs: those that somebody still has, or that are on their way, and the latest.
+#[derive(Debug, Clone, Default)]
+struct Originated {
+    /// By their sequence numbers, which count from 0.
+    lsas: BTreeMap<u32, Lsa>,
+    /// Old ones are looked for when there are more than this.
+    many: usize,
+}
+
+impl Originated {
+    fn latest(&self) -> Option<(u32, &Lsa)> {
+        self.lsas
+            .last_key_value()
+            .map(|(sequence, lsa)| (*sequence, lsa))
+    }
+}
+
 /// The LSAs of all nodes, and each node's database. Time is an argument.
 #[derive(Debug, Clone)]
 pub struct LinkStateProtocol {
     reaction: Reaction,
-    /// Each node's LSAs, by their sequence numbers from 0.
-    originated: BTreeMap<NodeId, Vec<Lsa>>,
+    originated: BTreeMap<NodeId, Originated>,
     /// Each node's database: the sequence number of the latest LSA it has of each other.
     databases: Vec<BTreeMap<NodeId, u32>>,
     arrivals: BinaryHeap<Arrival>,
@@ -112,17 +131,42 @@ impl LinkStateProtocol {
         let adjacent = Adjacent::new(layout, actual);
         for (origin, lsa) in lsas {
             let own = self.originated.entry(origin).or_default();
-            if own.last().cloned().unwrap_or_default() == lsa {
+            let (next, known) = match own.latest() {
+                Some((sequence, latest)) => (sequence + 1, *latest == lsa),
+                None => (0, lsa == Lsa::default()),
+            };
+            if known {
                 continue;
             }
-            own.push(lsa);
-            let sequence = own.len() as u32 - 1;
+            own.lsas.insert(next, lsa);
+            let sequence = next;
+            if own.lsas.len() > own.many.max(FORGETS_AT) {
+                self.forget(origin);
+            }
             self.count.originated += 1;
             self.flood(&adjacent, &[(origin, detected_ns)], (origin, sequence));
         }
         if self.reaction.reach_hops.is_none() {
             self.exchange_databases(&adjacent, detected_ns);
         }
+    }
+
+    /// Forgets a node's LSAs that nobody has, that are not on their way, and that are not its latest.
+    fn forget(&mut self, origin: NodeId) {
+        let held = self
+            .databases
+            .iter()
+            .filter_map(|database| database.get(&origin));
+        let arrivals = self.arrivals.iter();
+        let under_way =
+            arrivals.filter_map(|Reverse((_, _, o, sequence))| (*o == origin).then_some(sequence));
+        let wanted: BTreeSet<u32> = held.chain(under_way).copied().collect();
+        let own = self.originated.entry(origin).or_default();
+        let latest = own.latest().map(|(sequence, _)| sequence);
+        own.lsas
+            .retain(|sequence, _| wanted.contains(sequence) || Some(*sequence) == latest);
+        // Not again for every one, where many are wanted.
+        own.many = 2 * own.lsas.len();
     }
 
     /// Sends the latest LSAs that databases lack, and that are not on their way, from nodes that have them.
@@ -133,7 +177,7 @@ impl LinkStateProtocol {
             .originated
             .iter()
             .filter(|(origin, _)| !spreading.contains(origin))
-            .map(|(origin, lsas)| (*origin, lsas.len() as u32 - 1))
+            .filter_map(|(origin, own)| Some((*origin, own.latest()?.0)))
             .collect();
         for (origin, sequence) in latest {
             let nodes = (0..).map(NodeId).zip(&self.databases);
@@ -232,7 +276,7 @@ impl LinkStateProtocol {
         let mut views: BTreeMap<LsdbDigest, Vec<NodeId>> = BTreeMap::new();
         for (node, database) in (0..).map(NodeId).zip(&self.databases) {
             let counts = |(origin, sequence): (&NodeId, &u32)| {
-                let lsa = &self.originated[origin][*sequence as usize];
+                let lsa = &self.originated[origin].lsas[sequence];
                 (*lsa != Lsa::default()).then_some((*origin, *sequence))
             };
             let digest = LsdbDigest(database.iter().filter_map(counts).collect());
@@ -262,7 +306,7 @@ impl LinkStateProtocol {
             edges: foreseen.edges.clone(),
             ..Snapshot::default()
         };
-        let lsas = || held.iter().map(|(o, n)| &self.originated[o][*n as usize]);
+        let lsas = || held.iter().map(|(o, n)| &self.originated[o].lsas[n]);
         let gone: BTreeSet<EdgeKey> = lsas()
             .flat_map(|lsa| lsa.gone.iter().copied())
             .flat_map(|(from, to)| [(from, to), (to, from)])

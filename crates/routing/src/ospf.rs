@@ -5,7 +5,7 @@
 //! - A satellite runs one instance: its group's area, and area 0 when it is on the backbone. A border router
 //!   sums its area up to others in one prefix, the area's block of addresses.
 //! - A station runs one instance for each area whose satellites it will use, so that it is in several areas and a
-//!   border router in none. Its ground port is in all of them under different instance numbers (RFC 6549).
+//!   border router in none. A ground port is in all areas of its satellites under different instance numbers (RFC 6549).
 //! - Between shells there is no backbone, only *gateways*: stations with an antenna to every shell. A gateway says
 //!   in each area it uses that the other shells' blocks are stub networks behind it, and border routers say in
 //!   their area that their own shell's block is behind them. A gateway thereby knows the way into every shell, and
@@ -17,6 +17,9 @@ use crate::areas::{AreaId, Areas};
 use constel_link::PortId;
 use constel_topology::{Access, Layout, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Satellites that a station will use, each with the port of the terminal that does.
+pub type Served = BTreeSet<(PortId, NodeId)>;
 
 /// One instance of OSPF in a node: one `protocol` of BIRD, for each family.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +52,7 @@ pub struct Area {
     /// Its ports there.
     pub ports: Vec<PortId>,
     /// The satellites that a station will use there.
-    pub satellites: BTreeSet<NodeId>,
+    pub satellites: Served,
 }
 
 /// The instances of a node. `satellites` are those that a station will use; of no meaning for a satellite.
@@ -62,7 +65,7 @@ pub fn instances(
     plan: &AddressPlan,
     areas: Option<&Areas>,
     node: NodeId,
-    satellites: &BTreeSet<NodeId>,
+    satellites: &Served,
 ) -> Vec<Instance> {
     let ports = layout.ports_of(node);
     let station = layout.node(node).class.access == Access::Chooses;
@@ -78,7 +81,7 @@ pub fn instances(
                 satellites: if station {
                     satellites.clone()
                 } else {
-                    BTreeSet::new()
+                    Served::new()
                 },
                 ..Area::of(AreaId { domain: 0, area: 0 }, 0)
             }],
@@ -102,7 +105,7 @@ impl Area {
             hidden: None,
             behind: Vec::new(),
             ports: Vec::new(),
-            satellites: BTreeSet::new(),
+            satellites: Served::new(),
         }
     }
 }
@@ -153,19 +156,25 @@ fn satellite_instance(
     }
 }
 
+/// The ports by which a station uses satellites.
+fn ports_of(satellites: &Served) -> Vec<PortId> {
+    let ports: BTreeSet<PortId> = satellites.iter().map(|(port, _)| *port).collect();
+    ports.into_iter().collect()
+}
+
 fn station_instances(
     layout: &Layout,
     plan: &AddressPlan,
     areas: &Areas,
     node: NodeId,
-    satellites: &BTreeSet<NodeId>,
+    satellites: &Served,
 ) -> Vec<Instance> {
     let gateway = layout.is_gateway(node);
-    let mut used: BTreeMap<AreaId, BTreeSet<NodeId>> = BTreeMap::new();
-    for &satellite in satellites {
+    let mut used: BTreeMap<AreaId, Served> = BTreeMap::new();
+    for &(port, satellite) in satellites {
         used.entry(areas.home(satellite))
             .or_default()
-            .insert(satellite);
+            .insert((port, satellite));
     }
     let others = |domain: u16| {
         (0..areas.domains() as u16)
@@ -179,7 +188,7 @@ fn station_instances(
             areas: vec![Area {
                 loopback: true,
                 behind: others(id.domain).collect(),
-                ports: vec![layout.gsl_port(node)],
+                ports: ports_of(&satellites),
                 satellites,
                 ..Area::of(id, areas.instance(id))
             }],

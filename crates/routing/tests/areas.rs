@@ -4,7 +4,7 @@ mod common;
 
 use constel_link::{Delay, Impairment, Loss, QueueLimit};
 use constel_orbit::WalkerKind;
-use constel_routing::ospf::instances;
+use constel_routing::ospf::{Served, instances};
 use constel_routing::{AddressBlocks, AddressPlan, AreaId, Areas, Grouping};
 use constel_topology::{Edge, ISL, Layout, NodeId, Snapshot};
 use proptest::prelude::*;
@@ -213,7 +213,8 @@ fn shell_1_is_cut_as_documented() {
     );
     let station = NodeId(1584);
     let plan = AddressPlan::in_blocks(layout, &AddressBlocks::default(), &areas).unwrap();
-    let used: BTreeSet<NodeId> = [0, 1, 200, 1583].map(NodeId).into();
+    let port = layout.gsl_port(station);
+    let used: Served = [0, 1, 200, 1583].map(|n| (port, NodeId(n))).into();
     let own = instances(layout, &plan, Some(&areas), station, &used);
     let numbers: Vec<(u8, u16, usize)> = own
         .iter()

@@ -8,9 +8,8 @@ mod common;
 
 use birds::Lab;
 use constel_orbit::WalkerKind;
-use constel_routing::daemons::serving_within;
+use constel_routing::daemons::{Served, serving_within};
 use constel_topology::NodeId;
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 #[test]
@@ -33,10 +32,14 @@ fn real_birds_follow_a_handover() {
     let middle = (0..3).map(NodeId).find(|n| degree(n) == 2).unwrap();
     let outer: Vec<NodeId> = (0..3).map(NodeId).filter(|n| *n != middle).collect();
     let (west, east) = (NodeId(3), NodeId(4));
+    let known = [west, east].map(|station| {
+        let port = layout.gsl_port(station);
+        (0..3).map(|n| (port, NodeId(n))).collect()
+    });
     let mut lab = Lab::new("", layout, links);
     lab.attach(west, outer[0]);
     lab.attach(east, outer[1]);
-    lab.start_birds(&vec![(0..3).map(NodeId).collect(); 2]);
+    lab.start_birds(&known);
     let took = lab.wait_for_routes(&outer, Duration::from_secs(25));
     println!("from nothing: {:.1} s", took.as_secs_f64());
     let walks = lab.walks(&lab.snapshot(&outer));
@@ -76,19 +79,20 @@ fn iridium_of_real_birds() {
     let up = |l: &&constel_topology::IslLink| snapshot.edge(l.a, l.b).is_some();
     let links: Vec<_> = layout.isl_links().iter().filter(up).copied().collect();
     let mut serving: Vec<NodeId> = snapshot.serving.iter().map(|s| s.unwrap()).collect();
-    let mut known = serving_within(&mut stepper, 0, 120);
+    let mut known = serving_within(&mut stepper, 120, &|| true).unwrap();
     println!(
         "{} ISLs up; stations know {:?} satellites each",
         links.len(),
-        known.iter().map(BTreeSet::len).collect::<Vec<_>>()
+        known.iter().map(Served::len).collect::<Vec<_>>()
     );
-    let mut lab = Lab::new("i", layout, links);
+    let mut lab = Lab::new("i", layout.clone(), links);
     let stations = lab.stations();
     for (station, satellite) in stations.iter().zip(&serving) {
         lab.attach(*station, *satellite);
     }
     // The second station will move to the satellite of the third.
-    known[1].insert(serving[2]);
+    let second = layout.terminals_of(1)[0].port;
+    known[1].insert((second, serving[2]));
     lab.start_birds(&known);
     let took = lab.wait_for_routes(&serving, Duration::from_secs(120));
     println!(

@@ -6,7 +6,7 @@ mod common;
 use common::OSPF;
 use constel_orbit::WalkerKind;
 use constel_routing::daemons::{
-    Bfd, Context, Protocol, Software, Spec, System, Templates, contexts, serving_within,
+    Bfd, Context, Protocol, Served, Software, Spec, System, Templates, contexts, serving_within,
 };
 use constel_routing::{AddressBlocks, AddressPlan};
 use constel_topology::NodeId;
@@ -19,7 +19,7 @@ fn of_both(spec: &Spec) -> Vec<Context> {
     let mut stepper = common::lab(WalkerKind::Delta, (24, 4, 1), 60.0, 780.0, common::cities());
     let layout = stepper.layout().clone();
     let plan = AddressPlan::new(&layout, &AddressBlocks::default()).unwrap();
-    let serving = serving_within(&mut stepper, 0, 600);
+    let serving = serving_within(&mut stepper, 600, &|| true).unwrap();
     let (satellite, station) = (NodeId(0), NodeId(layout.satellite_count() as u32));
     let none = BTreeSet::new();
     let of = |node, satellites| contexts(&layout, &plan, spec, None, node, satellites).unwrap();
@@ -204,7 +204,7 @@ fn wrong_asks_are_refused() {
         ipv6: false,
         ..OSPF
     };
-    let listed: BTreeSet<NodeId> = [NodeId(3)].into();
+    let listed: Served = [(layout.gsl_port(NodeId(4)), NodeId(3))].into();
     let errors = contexts(&layout, &plan, &spec, None, NodeId(4), &listed).unwrap_err();
     let text: Vec<String> = errors.iter().map(ToString::to_string).collect();
     for part in [
@@ -228,5 +228,79 @@ fn wrong_asks_are_refused() {
         short.check().unwrap_err()[0]
             .to_string()
             .contains("at least 6")
+    );
+}
+
+/// Each terminal's port knows the satellites of its own operator, and nothing passes a user of both.
+#[test]
+fn terminals_of_two_operators_are_ports_with_neighbours_of_their_own() {
+    let mut stepper = common::two_operators();
+    let layout = stepper.layout().clone();
+    let plan = AddressPlan::new(&layout, &AddressBlocks::default()).unwrap();
+    let serving = serving_within(&mut stepper, 300, &|| true).unwrap();
+    let templates = Templates::new(None).unwrap();
+    let text = |name: &str, place: usize, spec: &Spec| -> String {
+        let node = layout.find(name).unwrap().id;
+        let contexts = contexts(&layout, &plan, spec, None, node, &serving[place]).unwrap();
+        for context in &contexts {
+            for (port, operator) in [("gsl0", "low-"), ("gsl1", "high-")] {
+                let row = context.ports.iter().find(|row| row.name == port).unwrap();
+                assert!(row.peers.len() > 1, "{name} {port}");
+                assert!(row.peers.iter().all(|peer| peer.node.starts_with(operator)));
+            }
+        }
+        let rendered = contexts.iter().map(|c| templates.render(c).unwrap());
+        rendered.collect()
+    };
+    let frr = Software::Frr;
+    let cases = [
+        (OSPF, "stub router yes;", 2),
+        (
+            Spec {
+                software: frr,
+                ..OSPF
+            },
+            "max-metric router-lsa administrative",
+            1,
+        ),
+        (
+            Spec {
+                software: frr,
+                ..OSPF
+            },
+            "stub-router administrative",
+            1,
+        ),
+        (
+            Spec {
+                software: frr,
+                protocol: Protocol::Isis,
+                ..OSPF
+            },
+            "set-overload-bit",
+            1,
+        ),
+    ];
+    for (spec, words, count) in cases {
+        assert_eq!(
+            text("user", 0, &spec).matches(words).count(),
+            count,
+            "{words}"
+        );
+        assert_eq!(
+            text("gateway", 1, &spec).matches(words).count(),
+            0,
+            "{words}"
+        );
+    }
+    let babel = Spec {
+        protocol: Protocol::Babel,
+        ..OSPF
+    };
+    let (user, gateway) = (text("user", 0, &babel), text("gateway", 1, &babel));
+    assert!(!user.contains("export where source = RTS_BABEL"));
+    assert_eq!(
+        gateway.matches("export where source = RTS_BABEL").count(),
+        2
     );
 }

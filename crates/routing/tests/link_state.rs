@@ -115,6 +115,33 @@ fn a_foreseen_sky_needs_no_message() {
     );
 }
 
+/// A laser that fails and is mended all day: what is kept of its messages is what somebody may still look at.
+#[test]
+fn old_messages_are_forgotten() {
+    let world = World::new();
+    let mut first = None;
+    let actual = world.without(|a, b| *first.get_or_insert((a, b)) == (a, b));
+    assert_eq!(actual.edges.len() + 2, world.foreseen.edges.len());
+    let mut state = LinkStateProtocol::new(&world.layout, REACTION);
+    let mut kept = Vec::new();
+    for flap in 1..=3_000_u64 {
+        let t_ns = flap * 20_000_000_000;
+        state.detect(&world.layout, &world.foreseen, &actual, t_ns);
+        assert!(state.receive(t_ns + 9_000_000_000));
+        let mended_ns = t_ns + 10_000_000_000;
+        state.detect(&world.layout, &world.foreseen, &world.foreseen, mended_ns);
+        assert!(state.receive(mended_ns + 9_000_000_000));
+        // Everything that it holds, in words.
+        kept.push(format!("{state:?}").len());
+    }
+    let early = *kept[..300].iter().max().unwrap();
+    let late = *kept.iter().max().unwrap();
+    assert!(late < early + early / 10, "{early} to {late}");
+    assert_eq!(state.lsa_count().originated, 12_000);
+    let routes = world.routes(&world.foreseen);
+    assert_eq!(world.believed(&state, &world.foreseen), routes);
+}
+
 #[test]
 fn a_failed_laser_is_heard_of_hop_by_hop_and_its_repair_too() {
     let world = World::new();

@@ -39,7 +39,7 @@ use std::path::{Path, PathBuf};
 use constel_host::Result;
 use constel_host::cgroup::LabCgroup;
 use constel_host::netlink::{Batch, InstalledRoute};
-use constel_host::process::{Child, Mount};
+use constel_host::process::Child;
 
 /// Makes nodes of one kind.
 pub trait NodeRuntime: Send + Sync {
@@ -93,6 +93,12 @@ pub trait Node: Send + Sync {
     /// When the kernel does not answer.
     fn lookup(&self, addresses: &[IpAddr]) -> Result<Vec<Option<InstalledRoute>>>;
 
+    /// The way in for other processes, to the node of that name.
+    ///
+    /// # Errors
+    /// When what its programs see cannot be made.
+    fn door(&self, name: &str) -> Result<Door>;
+
     /// Starts a program inside; the child is watched by whoever holds it.
     ///
     /// # Errors
@@ -106,6 +112,17 @@ pub trait Node: Send + Sync {
     fn end_connections(&self) -> Result<()>;
 }
 
+/// Paths by which other processes enter a node as long as it exists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Door {
+    /// Its network namespace.
+    pub netns: PathBuf,
+    /// The mount namespace of its programs.
+    pub mounts: PathBuf,
+    /// Their process namespace.
+    pub pids: PathBuf,
+}
+
 /// A program to start in a node.
 pub struct Program<'a> {
     /// The lab, for the mark that every process carries.
@@ -116,8 +133,8 @@ pub struct Program<'a> {
     pub argv: &'a [String],
     /// The search path it is looked up in and gets.
     pub search_path: OsString,
-    /// What it sees otherwise than the host.
-    pub mounts: Vec<Mount>,
+    /// Variables beside the search path.
+    pub env: Vec<(OsString, OsString)>,
     /// File that receives its standard output.
     pub stdout: &'a Path,
     /// File that receives its standard error; may be the same, which is then appended to.

@@ -1,23 +1,39 @@
 //! Nodes that are network namespaces, held by descriptors: `kill -9` of their holder removes them.
+//!
+//! Their programs live in the lab's [`Enclosure`]. What those of one node see of the file system is made when the first
+//! of them starts: most nodes of a large lab never have one.
 
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use constel_host::enclosure::{Enclosure, Shown, View};
 use constel_host::globals::{Globals, Owner};
 use constel_host::netlink::{Batch, InstalledRoute, Socket, destroy_tcp};
 use constel_host::process::{Child, Spawn, Stdio};
 use constel_host::template::{NodeTemplate, Setting};
 use constel_host::{NetNs, Result};
 
-use crate::{FreshNode, Node, NodeRuntime, Program};
+use crate::{Door, FreshNode, Node, NodeRuntime, Program};
+
+/// What the node of a name sees of the host that not all nodes see; what it makes for that must be there when it returns.
+pub type ShownTo = dyn Fn(&str) -> Result<Vec<Shown>> + Send + Sync;
+
+/// Where the programs of a lab's nodes live.
+pub struct Quarters {
+    /// The lab's.
+    pub enclosure: Arc<Enclosure>,
+    /// What differs from node to node.
+    pub shown_to: Box<ShownTo>,
+}
 
 /// Makes namespaces that are born with a lab's settings.
 pub struct NetnsRuntime {
     template: NodeTemplate,
     globals: Globals,
     owner: Owner,
+    quarters: Arc<Quarters>,
 }
 
 impl NetnsRuntime {
@@ -25,11 +41,17 @@ impl NetnsRuntime {
     ///
     /// # Errors
     /// When the kernel refuses a setting.
-    pub fn new(settings: &[Setting], globals: Globals, owner: Owner) -> Result<Self> {
+    pub fn new(
+        settings: &[Setting],
+        globals: Globals,
+        owner: Owner,
+        quarters: Quarters,
+    ) -> Result<Self> {
         Ok(Self {
             template: NodeTemplate::prepare(settings)?,
             globals,
             owner,
+            quarters: Arc::new(quarters),
         })
     }
 }
@@ -41,13 +63,17 @@ impl NodeRuntime for NetnsRuntime {
 
     fn create(&self, count: usize) -> Result<Vec<Box<dyn FreshNode>>> {
         let made = self.template.create(count, &self.globals, &self.owner)?;
-        let fresh = |ns| Box::new(FreshNetns { ns }) as Box<dyn FreshNode>;
+        let fresh = |ns| {
+            let quarters = Arc::clone(&self.quarters);
+            Box::new(FreshNetns { ns, quarters }) as Box<dyn FreshNode>
+        };
         Ok(made.nodes.into_iter().map(fresh).collect())
     }
 }
 
 struct FreshNetns {
     ns: NetNs,
+    quarters: Arc<Quarters>,
 }
 
 impl FreshNode for FreshNetns {
@@ -67,6 +93,8 @@ impl FreshNode for FreshNetns {
         Ok(Box::new(NetnsNode {
             ns: self.ns,
             netlink: Mutex::new(netlink),
+            quarters: self.quarters,
+            view: Mutex::default(),
         }))
     }
 }
@@ -75,9 +103,24 @@ impl FreshNode for FreshNetns {
 struct NetnsNode {
     ns: NetNs,
     netlink: Mutex<Socket>,
+    quarters: Arc<Quarters>,
+    /// Once a program was started, or somebody asked for the door.
+    view: Mutex<Option<Arc<View>>>,
 }
 
 impl NetnsNode {
+    /// What its programs see, made if need be.
+    fn view(&self, name: &str) -> Result<Arc<View>> {
+        let mut view = self.view.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(view) = view.as_ref() {
+            return Ok(Arc::clone(view));
+        }
+        let own = (self.quarters.shown_to)(name)?;
+        let made = Arc::new(self.quarters.enclosure.view(&self.ns, name, &own)?);
+        *view = Some(Arc::clone(&made));
+        Ok(made)
+    }
+
     fn netlink(&self) -> MutexGuard<'_, Socket> {
         self.netlink.lock().unwrap_or_else(|e| e.into_inner())
     }
@@ -100,8 +143,19 @@ impl Node for NetnsNode {
         self.netlink().lookup(addresses)
     }
 
+    fn door(&self, name: &str) -> Result<Door> {
+        let (mounts, pids) = self.view(name)?.paths();
+        let netns = self.ns.proc_path();
+        Ok(Door {
+            netns,
+            mounts,
+            pids,
+        })
+    }
+
     fn start(&self, program: Program<'_>) -> Result<Child> {
         let Program { stdout, stderr, .. } = program;
+        let view = self.view(program.node)?;
         let file = |path: &std::path::Path| {
             if stdout == stderr {
                 Stdio::Append(path.to_owned())
@@ -113,9 +167,11 @@ impl Node for NetnsNode {
             .node(program.node)
             .env("PATH", program.search_path)
             .netns(&self.ns)
-            .mounts(program.mounts)
+            .view(&view)
             .stdout(file(stdout))
             .stderr(file(stderr));
+        let variables = program.env.into_iter();
+        let spawn = variables.fold(spawn, |spawn, (key, value)| spawn.env(key, value));
         let spawn = program.cgroups.into_iter().fold(spawn, Spawn::cgroup);
         let spawn = if program.kernel_events {
             spawn

@@ -39,7 +39,7 @@ mod text_file;
 mod tree;
 mod walk;
 
-pub use deferred::DeferredNode;
+pub use deferred::{Called, DeferredNode};
 pub use diagnostic::{Diagnostic, Diagnostics, nearest};
 pub use files::{DiskFiles, Files, MAX_FILE_BYTES};
 pub use model::Scenario;

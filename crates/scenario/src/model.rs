@@ -6,6 +6,7 @@ mod addresses;
 mod constellations;
 mod failures;
 mod ground;
+mod programs;
 mod routing;
 mod traffic;
 mod transport;
@@ -23,11 +24,12 @@ use crate::source::Source;
 pub use crate::text_file::TextFile;
 pub use addresses::{Addresses, Block, BlockPair};
 pub use constellations::{
-    Constellation, CrossShell, ElementSet, ElevationStep, Gsl, Isl, Link, Orbits, Pairing,
+    Constellation, CrossShell, ElementSet, ElevationStep, Gsl, GslRule, Isl, Link, Orbits, Pairing,
     PlusGrid, Policy, Shell, Walker, satellite_name,
 };
 pub use failures::{Failure, FailureTarget, FailureTime};
-pub use ground::{Cable, Host, Obstacle, Station, Waypoint};
+pub use ground::{Cable, Host, Obstacle, Station, Terminal, Waypoint};
+pub use programs::{Limit, Limits, Mount};
 pub use routing::{
     AreaSize, Bfd, ComputedRouting, DaemonRouting, Disjoint, Families, Igp, Mode, OspfExtra,
     Reaction, Restart, Routing, Start, System, Timers,
@@ -80,12 +82,18 @@ pub struct Scenario {
     pub max_lateness: TimeSpan,
     /// What nodes on the way do for the flows that pass them.
     pub transport: OnTheWay,
+    /// What programs in nodes see of the host beside what all see.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mounts: Vec<Mount>,
+    /// How much they may take.
+    #[serde(skip_serializing_if = "Limits::are_default")]
+    pub limits: Limits,
     /// Flows and commands in order of their start; equal starts in the order of the file.
     pub traffic: Vec<Flow>,
     /// Every file that was read, the scenario itself first, the others by path.
     pub inputs: Vec<InputFile>,
-    /// Node names in `traffic` that may be satellites of an element file; settled by
-    /// [`check_nodes`](Self::check_nodes).
+    /// Node names that may be satellites of an element file, or what that calls them; settled by
+    /// [`settle_nodes`](Self::settle_nodes).
     #[serde(skip)]
     pub deferred: Vec<DeferredNode>,
     /// The scenario file, for errors of later stages.

@@ -53,6 +53,9 @@ what it means, both without touching the host. The JSON schema for editors is
 - Names are made of `a-z`, `0-9` and `-`, at most 48 characters.
 - Satellites are called `<constellation>-p<plane>-s<slot>`, counted from 0 with at least two
   digits; those of an element file `<constellation>-<shell>-p<plane>-s<slot>`.
+- Where a key wants a node, it is named by its name. A satellite of an element file or ephemeris may
+  be named by what that calls it, written as there (`'ISS (ZARYA)'`), and one of an element file by
+  its catalogue number (`25544`). In one file a node is called by one name.
 - Paths are relative to the scenario file.
 
 Units:
@@ -230,7 +233,8 @@ fn kind_words(root: &Value, schema: Resolved<'_>) -> String {
         (Some("integer"), _) => "whole number".to_owned(),
         (Some("boolean"), _) => "`true` or `false`".to_owned(),
         (_, Some("constel-name")) => "name".to_owned(),
-        (_, Some("constel-destination")) => "name, or `NODE.PAIR.PATH`".to_owned(),
+        (_, Some("constel-node")) => "node".to_owned(),
+        (_, Some("constel-destination")) => "node, or `NODE.PAIR.PATH`".to_owned(),
         (_, Some("utc")) => "instant such as `2026-11-21T00:00:00Z`".to_owned(),
         (_, Some(format)) => {
             let words = format_words(format);

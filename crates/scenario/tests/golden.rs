@@ -115,6 +115,7 @@ fn every_code_has_a_case() {
     let known = BTreeSet::from([
         "alias",
         "bad-block",
+        "bad-mount",
         "bad-name",
         "bad-quantity",
         "bad-setting",
@@ -123,6 +124,7 @@ fn every_code_has_a_case() {
         "disagreement",
         "driver",
         "duplicate-key",
+        "duplicate-mount",
         "duplicate-name",
         "duplicate-port",
         "empty-file",

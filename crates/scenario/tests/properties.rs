@@ -1,7 +1,7 @@
 //! Round trip, determinism, and no panic on whatever bytes.
 
-use constel_scenario::model::{Action, Mode};
-use constel_scenario::{Files, parse, parse_bytes, resolve};
+use constel_scenario::model::{Action, FailureTarget, Mode};
+use constel_scenario::{Called, Files, parse, parse_bytes, resolve};
 use proptest::prelude::*;
 
 /// Files in memory: one of places, nothing else.
@@ -63,8 +63,9 @@ ground:
     home: {latitude: 1 deg, longitude: 2 deg, altitude: 3 m, antennas: 2, obstacles: [{from: 350 deg, to: 10 deg, elevation: 40 deg}]}
     plane: {track: [{at: 0 s, latitude: 1 deg, longitude: 2 deg, altitude: 11 km}, {at: 50 s, latitude: 1 deg, longitude: 3 deg}]}
     ship: {track_file: t.csv}
+    both: {latitude: 1 deg, longitude: 2 deg, gateway: true, terminals: [{constellations: [star, flock], min_elevation: 40 deg, policy: hysteresis, hysteresis: 3 deg, handover: {outage: 1 s}}, {constellations: [pairs], policy: scheduler, slot: 30 s}]}
   from:
-    - {file: p.csv, first: 1}
+    - {file: p.csv, first: 1, terminals: [{constellations: [star], antennas: 2}]}
     - {file: p.csv, names: [Oslo, {city: Paris, as: lutetia}]}
 routing: {mode: computed, families: [ipv6, ipv4], destinations: all}
 links: {driver: relay}
@@ -84,7 +85,7 @@ fn everything_resolves_as_written() {
     let stations: Vec<&str> = scenario.stations.iter().map(|s| s.name.as_str()).collect();
     assert_eq!(
         stations,
-        ["home", "lutetia", "oslo", "paris", "plane", "ship"]
+        ["both", "home", "lutetia", "oslo", "paris", "plane", "ship"]
     );
     assert!(matches!(scenario.routing.mode, Mode::Computed(_)));
     // In order of start, then of the file.
@@ -102,11 +103,14 @@ fn everything_resolves_as_written() {
     // A satellite of the element file is settled later.
     let deferred: Vec<&str> = scenario.deferred.iter().map(|d| d.name.as_str()).collect();
     assert_eq!(deferred, ["flock-one-p00-s00", "flock-one-p00-s00"]);
+    let nothing = |_: &str| Called::Nothing;
     scenario
-        .check_nodes(&["flock-one-p00-s00".to_owned()].into())
+        .clone()
+        .settle_nodes(&["flock-one-p00-s00".to_owned()].into(), nothing)
         .unwrap();
     let errors = scenario
-        .check_nodes(&["flock-one-p00-s01".to_owned()].into())
+        .clone()
+        .settle_nodes(&["flock-one-p00-s01".to_owned()].into(), nothing)
         .unwrap_err();
     let text = errors.to_string();
     let line = 1 + EVERYTHING[..EVERYTHING.find("{name: d,").unwrap()]
@@ -115,6 +119,81 @@ fn everything_resolves_as_written() {
     let start = format!("e.yaml:{line}:65: error: no node is called `flock-one-p00-s00`\n");
     assert!(text.contains(&start), "{text}");
     assert!(text.contains("did you mean `flock-one-p00-s01`?"), "{text}");
+}
+
+/// `EVERYTHING` with its satellite of the element file called in other words: in a flow, and in a failure.
+fn called(flow: &str, failure: &str) -> constel_scenario::Scenario {
+    let text = EVERYTHING
+        .replace("to: flock-one-p00-s00", &format!("to: {flow}"))
+        .replace("home, flock-one-p00-s00", &format!("home, {failure}"));
+    let parsed = parse("e.yaml", &text).unwrap_or_else(|e| panic!("{e}"));
+    resolve(&parsed, &Memory).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// A catalogue with two satellites of one name.
+fn catalogue(text: &str) -> Called {
+    match text {
+        "ISS (ZARYA)" | "25544" => Called::One("flock-one-p00-s00".to_owned()),
+        "TWIN" => Called::Several(vec![
+            "flock-one-p00-s01 (TWIN, 1)".to_owned(),
+            "b".to_owned(),
+        ]),
+        _ => Called::Nothing,
+    }
+}
+
+#[test]
+fn satellites_may_be_called_what_their_catalogue_calls_them() {
+    let nodes = ["flock-one-p00-s00".to_owned()].into();
+    for word in ["ISS (ZARYA)", "25544", "'25544'"] {
+        let mut scenario = called(word, word);
+        scenario.settle_nodes(&nodes, catalogue).unwrap();
+        let Action::Http(http) = &scenario.traffic[3].action else {
+            panic!()
+        };
+        assert_eq!(http.to.node, "flock-one-p00-s00");
+        let FailureTarget::Nodes(broken) = &scenario.failures[0].what else {
+            panic!()
+        };
+        assert_eq!(broken[2], "flock-one-p00-s00");
+    }
+    let refused = |flow, failure| {
+        let errors = called(flow, failure).settle_nodes(&nodes, catalogue);
+        errors.unwrap_err().to_string()
+    };
+    let several = refused("TWIN", "25544");
+    assert!(
+        several.contains("`TWIN` is what 2 satellites are called"),
+        "{several}"
+    );
+    assert!(several.contains("flock-one-p00-s01 (TWIN, 1)"), "{several}");
+    let two = refused("ISS (ZARYA)", "25544");
+    assert!(
+        two.contains("`25544` and `ISS (ZARYA)` are one node, `flock-one-p00-s00`"),
+        "{two}"
+    );
+    let none = refused("MIR", "25544");
+    assert!(none.contains("no node is called `MIR`"), "{none}");
+}
+
+/// Where no satellite is of a catalogue, a text that is no name is none of a node either, and `resolve` says so.
+#[test]
+fn without_a_catalogue_nobody_is_called_so() {
+    let text = r"
+constel: 1
+name: cables
+start: 2026-11-21T00:00:00Z
+duration: 60 s
+ground:
+  hosts:
+    lutetia: {latitude: 1 deg, longitude: 2 deg}
+traffic:
+  - {name: e, at: 5 s, for: 5 s, run: {node: Lutetia, command: [date]}}
+";
+    let parsed = parse("e.yaml", text).unwrap_or_else(|e| panic!("{e}"));
+    let errors = resolve(&parsed, &Memory).unwrap_err().to_string();
+    assert!(errors.contains("no node is called `Lutetia`"), "{errors}");
+    assert!(errors.contains("did you mean `lutetia`?"), "{errors}");
 }
 
 #[test]

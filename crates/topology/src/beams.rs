@@ -1,13 +1,19 @@
 //! Which antenna uses which satellite: choices carried out, with what a change costs.
 
+mod possible;
+
 use crate::ground::Seen;
 use crate::layout::Layout;
 use crate::node::NodeId;
 use crate::policy::{Candidate, Choice, Policy};
 use crate::spec::GslSpec;
+use std::ops::Range;
+use std::sync::Arc;
 
-/// One antenna of a station.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) use possible::Possible;
+
+/// One antenna of a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct Beam {
     /// The satellite it uses, or is turning to.
     pub(crate) serving: Option<NodeId>,
@@ -17,7 +23,7 @@ pub(crate) struct Beam {
     pub(crate) up_from_ns: u64,
 }
 
-/// A satellite that a station can use now.
+/// A satellite that a terminal can use now.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Found {
     pub(crate) satellite: NodeId,
@@ -30,12 +36,14 @@ pub(crate) struct Found {
 /// All antennas of a lab and who uses what.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Beams {
-    /// By station; `starts` tells where each station's begin.
+    /// By terminal, station by station; `starts` tells where each terminal's begin.
     pub(crate) states: Vec<Beam>,
     starts: Vec<usize>,
-    /// What each station can use, by node number within a station.
+    /// First terminal of each station, and one past the last.
+    stations: Vec<usize>,
+    /// What each terminal can use, by node number within a terminal.
     pub(crate) found: Vec<Found>,
-    /// Where each station's begin in `found`.
+    /// Where each terminal's begin in `found`.
     pub(crate) found_starts: Vec<usize>,
     /// Links to the ground of each satellite.
     load: Vec<u32>,
@@ -46,15 +54,15 @@ pub(crate) struct Beams {
 
 /// What decisions depend on besides the sky.
 pub(crate) struct Rules<'a> {
-    pub(crate) policy: &'a dyn Policy,
-    pub(crate) gsl: &'a GslSpec,
+    /// By rule of the spec.
+    pub(crate) policies: &'a [Arc<dyn Policy>],
     pub(crate) step: u64,
     pub(crate) step_ns: u64,
     /// Node number of the first station.
     pub(crate) first_station: usize,
     /// How many links a satellite can have, by its place in the node table.
     pub(crate) capacity: &'a [u32],
-    /// Says which shell an antenna is for.
+    /// Says which shell an antenna is for, and by which rule a terminal chooses.
     pub(crate) layout: &'a Layout,
     /// Where there are bent-pipe satellites: which stations feed satellites, and which satellites those.
     pub(crate) bent_pipe: Option<&'a BentPipe>,
@@ -82,26 +90,36 @@ impl Rules<'_> {
         })
     }
 
-    fn keeps_old(&self) -> bool {
-        self.gsl.make_before_break && self.gsl.outage_ns > 0
+    /// How a terminal chooses, and what a change costs.
+    fn of(&self, terminal: usize) -> (&dyn Policy, &GslSpec) {
+        let rule = self.layout.terminals()[terminal].rule;
+        (&*self.policies[rule], &self.layout.spec().rules[rule])
+    }
+
+    /// Whether what a terminal chooses depends on what it chose before.
+    fn remembers(&self, terminal: usize) -> bool {
+        let (policy, rule) = self.of(terminal);
+        !policy.memoryless() || rule.keeps_old()
     }
 }
 
 impl Beams {
-    /// `antennas`: of each station.
-    pub(crate) fn new(antennas: impl Iterator<Item = usize>, satellites: usize) -> Beams {
-        let mut beams = Beams {
-            starts: vec![0],
-            load: vec![0; satellites],
+    /// The antennas of all stations, none of which has chosen.
+    pub(crate) fn new(layout: &Layout) -> Beams {
+        let terminals = layout.terminals();
+        let starts: Vec<usize> = std::iter::once(0)
+            .chain(terminals.iter().map(|terminal| terminal.beams.end))
+            .collect();
+        let stations = 0..layout.sites().len();
+        Beams {
+            states: vec![Beam::default(); starts[terminals.len()]],
+            starts,
+            stations: std::iter::once(0)
+                .chain(stations.map(|station| layout.terminal_places(station).end))
+                .collect(),
+            load: vec![0; layout.satellite_count()],
             ..Beams::default()
-        };
-        for count in antennas {
-            beams
-                .states
-                .extend(std::iter::repeat_n(Beam::default(), count));
-            beams.starts.push(beams.states.len());
         }
-        beams
     }
 
     /// Forgets everything: the next decision is a first one.
@@ -110,9 +128,22 @@ impl Beams {
         self.started = false;
     }
 
-    /// The antennas of a station.
-    pub(crate) fn of(&self, station: usize) -> &[Beam] {
-        &self.states[self.starts[station]..self.starts[station + 1]]
+    /// The antennas of a terminal.
+    pub(crate) fn of(&self, terminal: usize) -> &[Beam] {
+        &self.states[self.places(terminal)]
+    }
+
+    fn places(&self, terminal: usize) -> Range<usize> {
+        self.starts[terminal]..self.starts[terminal + 1]
+    }
+
+    /// The terminals of a station.
+    fn terminals_of(&self, station: usize) -> Range<usize> {
+        self.stations[station]..self.stations[station + 1]
+    }
+
+    fn station_count(&self) -> usize {
+        self.stations.len() - 1
     }
 
     /// How many links to the ground each satellite has, those that end and those that come up included.
@@ -138,19 +169,19 @@ impl Beams {
         self.started = true;
     }
 
-    /// Lets the stations of a group choose, in order.
+    /// Lets the stations of a group choose, in order. Of a station's terminals those that remember come first: the others
+    /// take what is left, so that what they chose before is of no account.
     fn decide_group(&mut self, rules: &Rules<'_>, member: impl Fn(usize) -> bool) {
-        let remembers = !rules.policy.memoryless() || rules.keeps_old();
-        if remembers {
-            self.count_held(&member);
-        }
-        for station in (0..self.starts.len() - 1).filter(|s| member(*s)) {
-            if remembers {
-                for beam in self.starts[station]..self.starts[station + 1] {
-                    self.decide_one(rules, station, beam);
+        self.count_held(rules, &member);
+        for station in (0..self.station_count()).filter(|s| member(*s)) {
+            let terminals = self.terminals_of(station);
+            for terminal in terminals.clone().filter(|t| rules.remembers(*t)) {
+                for beam in self.places(terminal) {
+                    self.decide_one(rules, terminal, beam);
                 }
-            } else {
-                self.decide_afresh(rules, station);
+            }
+            for terminal in terminals.filter(|t| !rules.remembers(*t)) {
+                self.decide_afresh(rules, terminal);
             }
         }
     }
@@ -158,22 +189,25 @@ impl Beams {
     /// Takes satellites that relay only, and that no feeder uses, from what other stations have found.
     fn keep_fed(&mut self, bent_pipe: &BentPipe) {
         let mut fed = vec![false; self.load.len()];
-        for station in (0..self.starts.len() - 1).filter(|s| bent_pipe.feeders[*s]) {
-            for beam in self.of(station) {
+        for station in (0..self.station_count()).filter(|s| bent_pipe.feeders[*s]) {
+            for beam in self.terminals_of(station).flat_map(|t| self.of(t)) {
                 for satellite in [beam.serving, beam.old].into_iter().flatten() {
                     fed[satellite.index()] = true;
                 }
             }
         }
         let mut kept = 0;
-        for station in 0..self.starts.len() - 1 {
-            let range = self.found_starts[station]..self.found_starts[station + 1];
-            self.found_starts[station] = kept;
-            for i in range {
-                let satellite = self.found[i].satellite.index();
-                if bent_pipe.feeders[station] || !bent_pipe.relays[satellite] || fed[satellite] {
-                    self.found[kept] = self.found[i];
-                    kept += 1;
+        for station in 0..self.station_count() {
+            for terminal in self.terminals_of(station) {
+                let range = self.found_starts[terminal]..self.found_starts[terminal + 1];
+                self.found_starts[terminal] = kept;
+                for i in range {
+                    let satellite = self.found[i].satellite.index();
+                    if bent_pipe.feeders[station] || !bent_pipe.relays[satellite] || fed[satellite]
+                    {
+                        self.found[kept] = self.found[i];
+                        kept += 1;
+                    }
                 }
             }
         }
@@ -182,57 +216,76 @@ impl Beams {
         self.found_starts[last] = kept;
     }
 
-    fn found_of(&self, station: usize) -> &[Found] {
-        &self.found[self.found_starts[station]..self.found_starts[station + 1]]
+    fn found_of(&self, terminal: usize) -> &[Found] {
+        &self.found[self.found_starts[terminal]..self.found_starts[terminal + 1]]
     }
 
-    fn sees(&self, station: usize, satellite: NodeId) -> bool {
-        self.found_of(station)
+    fn sees(&self, terminal: usize, satellite: NodeId) -> bool {
+        self.found_of(terminal)
             .binary_search_by_key(&satellite, |f| f.satellite)
             .is_ok()
     }
 
     /// Counts the links that can go on, so that nobody takes a beam from under another.
-    fn count_held(&mut self, member: impl Fn(usize) -> bool) {
-        for station in (0..self.starts.len() - 1).filter(|s| member(*s)) {
-            for beam in self.starts[station]..self.starts[station + 1] {
-                let held = self.states[beam];
-                for satellite in [held.serving, held.old].into_iter().flatten() {
-                    if self.sees(station, satellite) {
-                        self.load[satellite.index()] += 1;
+    fn count_held(&mut self, rules: &Rules<'_>, member: impl Fn(usize) -> bool) {
+        for station in (0..self.station_count()).filter(|s| member(*s)) {
+            for terminal in self.terminals_of(station).filter(|t| rules.remembers(*t)) {
+                for beam in self.places(terminal) {
+                    let held = self.states[beam];
+                    for satellite in [held.serving, held.old].into_iter().flatten() {
+                        if self.sees(terminal, satellite) {
+                            self.load[satellite.index()] += 1;
+                        }
                     }
                 }
             }
         }
     }
 
+    /// What the other antennas of a terminal's station use as far as it is decided: those of terminals that remember,
+    /// and of those before a terminal that does not. `except` is the antenna that asks, if it is one that remembers.
+    fn taken(&self, rules: &Rules<'_>, terminal: usize, except: Option<usize>) -> Vec<NodeId> {
+        let station = rules.layout.terminals()[terminal].station;
+        let asks_afresh = except.is_none();
+        let decided = |t: &usize| rules.remembers(*t) || (asks_afresh && *t < terminal);
+        self.terminals_of(station)
+            .filter(decided)
+            .flat_map(|t| self.places(t))
+            .filter(|beam| Some(*beam) != except)
+            .flat_map(|beam| [self.states[beam].serving, self.states[beam].old])
+            .flatten()
+            .collect()
+    }
+
     /// A policy without memory: the set of satellites first, then antennas that have one of them keep it.
-    fn decide_afresh(&mut self, rules: &Rules<'_>, station: usize) {
-        let beams = self.starts[station]..self.starts[station + 1];
+    fn decide_afresh(&mut self, rules: &Rules<'_>, terminal: usize) {
+        let beams = self.places(terminal);
+        let mut taken = self.taken(rules, terminal, None);
         if beams.clone().any(|beam| rules.layout.aim(beam).is_some()) {
-            // Each antenna has a shell of its own: none can have what another wants.
+            // Each antenna has a shell of its own: none can have what another of this terminal wants.
             for beam in beams {
-                let chosen = self.choose(rules, (station, beam), None, &[]);
+                let chosen = self.choose(rules, (terminal, beam), None, &taken);
                 if let Some(satellite) = chosen {
                     self.load[satellite.index()] += 1;
                 }
-                self.settle(rules, beam, chosen, false);
+                self.settle(rules, (terminal, beam), chosen, false);
             }
             return;
         }
-        let mut wanted: Vec<NodeId> = Vec::with_capacity(beams.len());
+        let others = taken.len();
         for beam in beams.clone() {
-            let chosen = self.choose(rules, (station, beam), None, &wanted);
+            let chosen = self.choose(rules, (terminal, beam), None, &taken);
             if let Some(satellite) = chosen {
                 self.load[satellite.index()] += 1;
-                wanted.push(satellite);
+                taken.push(satellite);
             }
         }
+        let mut wanted = taken.split_off(others);
         for beam in beams.clone() {
             let own = self.states[beam].serving;
             if let Some(at) = wanted.iter().position(|w| Some(*w) == own) {
                 wanted.remove(at);
-                self.settle(rules, beam, own, false);
+                self.settle(rules, (terminal, beam), own, false);
             } else {
                 self.states[beam].old = own; // marks the antenna as free, until below
                 self.states[beam].serving = None;
@@ -243,31 +296,32 @@ impl Beams {
             if self.states[beam].serving.is_none() {
                 let before = self.states[beam].old.take();
                 self.states[beam].serving = before;
-                self.settle(rules, beam, wanted.next(), false);
+                self.settle(rules, (terminal, beam), wanted.next(), false);
             }
         }
     }
 
     /// An antenna that remembers.
-    fn decide_one(&mut self, rules: &Rules<'_>, station: usize, beam: usize) {
+    fn decide_one(&mut self, rules: &Rules<'_>, terminal: usize, beam: usize) {
         let t_ns = rules.t_ns();
+        let keeps_old = rules.of(terminal).1.keeps_old();
         let state = &mut self.states[beam];
         if state.up_from_ns <= t_ns {
             state.up_from_ns = 0;
             if let Some(old) = state.old.take()
-                && self.sees(station, old)
+                && self.sees(terminal, old)
             {
                 self.load[old.index()] -= 1;
             }
         }
         if let Some(old) = self.states[beam].old
-            && !self.sees(station, old)
+            && !self.sees(terminal, old)
         {
             self.states[beam].old = None;
         }
         let state = self.states[beam];
-        let serving = state.serving.filter(|s| self.sees(station, *s));
-        if rules.keeps_old() && state.up_from_ns > 0 {
+        let serving = state.serving.filter(|s| self.sees(terminal, *s));
+        if keeps_old && state.up_from_ns > 0 {
             // A change that has begun is carried through, or taken back when its aim is lost.
             match (serving, state.old) {
                 (Some(_), _) => return,
@@ -281,20 +335,16 @@ impl Beams {
             }
         }
         let before = self.states[beam].serving;
-        let still = before.filter(|s| self.sees(station, *s));
+        let still = before.filter(|s| self.sees(terminal, *s));
         if let Some(own) = still {
             self.load[own.index()] -= 1;
         }
-        let others: Vec<NodeId> = (self.starts[station]..self.starts[station + 1])
-            .filter(|other| *other != beam)
-            .flat_map(|other| [self.states[other].serving, self.states[other].old])
-            .flatten()
-            .collect();
-        let chosen = self.choose(rules, (station, beam), before, &others);
+        let others = self.taken(rules, terminal, Some(beam));
+        let chosen = self.choose(rules, (terminal, beam), still, &others);
         if let Some(satellite) = chosen {
             self.load[satellite.index()] += 1;
         }
-        self.settle(rules, beam, chosen, still.is_some());
+        self.settle(rules, (terminal, beam), chosen, still.is_some());
         if let (Some(old), true) = (self.states[beam].old, chosen != before) {
             self.load[old.index()] += 1;
         }
@@ -304,18 +354,20 @@ impl Beams {
     fn choose(
         &mut self,
         rules: &Rules<'_>,
-        (station, beam): (usize, usize),
+        (terminal, beam): (usize, usize),
         serving: Option<NodeId>,
         taken: &[NodeId],
     ) -> Option<NodeId> {
-        let found = &self.found[self.found_starts[station]..self.found_starts[station + 1]];
+        let (policy, rule) = rules.of(terminal);
+        let station = rules.layout.terminals()[terminal].station;
+        let found = &self.found[self.found_starts[terminal]..self.found_starts[terminal + 1]];
         let free = |f: &&Found| {
             self.load[f.satellite.index()] < rules.capacity[f.satellite.index()]
                 && !taken.contains(&f.satellite)
                 && rules.fits(beam, f.satellite)
         };
         // With foresight, only what stays long enough counts, as long as there is any.
-        let stays = rules.keeps_old() && found.iter().filter(free).any(|f| !f.leaving);
+        let stays = rule.keeps_old() && found.iter().filter(free).any(|f| !f.leaving);
         self.scratch.clear();
         let usable = found.iter().filter(free).filter(|f| !(stays && f.leaving));
         self.scratch.extend(usable.map(|f| Candidate {
@@ -333,11 +385,18 @@ impl Beams {
             first: !self.started,
             candidates: &self.scratch,
         };
-        rules.policy.choose(&choice)
+        policy.choose(&choice)
     }
 
     /// Carries a choice out. `held`: the satellite before could still be used.
-    fn settle(&mut self, rules: &Rules<'_>, beam: usize, chosen: Option<NodeId>, held: bool) {
+    fn settle(
+        &mut self,
+        rules: &Rules<'_>,
+        (terminal, beam): (usize, usize),
+        chosen: Option<NodeId>,
+        held: bool,
+    ) {
+        let (_, rule) = rules.of(terminal);
         let t_ns = rules.t_ns();
         let state = &mut self.states[beam];
         if state.up_from_ns <= t_ns {
@@ -346,12 +405,12 @@ impl Beams {
         if chosen == state.serving {
             return;
         }
-        let keeps = rules.keeps_old() && held && chosen.is_some();
-        let costs = self.started && chosen.is_some() && rules.gsl.outage_ns > 0;
+        let keeps = rule.keeps_old() && held && chosen.is_some();
+        let costs = self.started && chosen.is_some() && rule.outage_ns > 0;
         *state = Beam {
             serving: chosen,
             old: state.serving.filter(|_| keeps && costs),
-            up_from_ns: if costs { t_ns + rules.gsl.outage_ns } else { 0 },
+            up_from_ns: if costs { t_ns + rule.outage_ns } else { 0 },
         };
     }
 }

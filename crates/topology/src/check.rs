@@ -20,13 +20,6 @@ pub(crate) fn check(spec: &Spec) -> Vec<SpecError> {
         1e6..=6e10,
         "1e6 to 6e10",
     );
-    c.bounds(
-        "gsl",
-        "outage in ns",
-        spec.gsl.outage_ns as f64,
-        0.0..=3.6e12,
-        "0 to 3.6e12 (1 h)",
-    );
     let satellites = spec
         .constellations
         .iter()
@@ -55,7 +48,16 @@ pub(crate) fn check(spec: &Spec) -> Vec<SpecError> {
         }
     }
     c.at_most("failures", spec.failures.len(), usize::from(u16::MAX));
-    c.policy(&spec.gsl.policy);
+    for rule in &spec.rules {
+        c.bounds(
+            "gsl",
+            "outage in ns",
+            rule.outage_ns as f64,
+            0.0..=3.6e12,
+            "0 to 3.6e12 (1 h)",
+        );
+        c.policy(&rule.policy);
+    }
     c.failures(spec, &names);
     c.cross(spec);
     c.cables(spec);
@@ -66,6 +68,7 @@ pub(crate) fn check(spec: &Spec) -> Vec<SpecError> {
     }
     for station in &spec.stations {
         c.station(station);
+        c.terminals(spec, station);
     }
     c.errors
 }

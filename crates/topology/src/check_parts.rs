@@ -1,8 +1,9 @@
 //! Checks of stations, their weather, radio and failures.
 
 use crate::check::Checker;
+use crate::class::GSL;
 use crate::error::SpecError;
-use crate::spec::{Constellation, FailureTarget, FailureTime, Spec, Station};
+use crate::spec::{Constellation, FailureTarget, FailureTime, Operators, Spec, Station};
 use std::collections::BTreeSet;
 
 impl Checker {
@@ -54,13 +55,6 @@ impl Checker {
     pub(crate) fn station(&mut self, s: &Station) {
         self.track(s);
         self.weather(s);
-        self.bounds(
-            &s.name,
-            "antennas",
-            f64::from(s.antennas),
-            1.0..=32.0,
-            "1 to 32",
-        );
         for o in &s.obstacles {
             for azimuth in [o.from_deg, o.to_deg] {
                 self.bounds(
@@ -100,14 +94,49 @@ impl Checker {
             -1e3..=2e4,
             "-1,000 to 20,000",
         );
-        let mask = s.min_elevation_deg;
-        self.bounds(
-            &s.name,
-            "elevation mask in degrees",
-            mask,
-            -5.0..=90.0,
-            "-5 to 90",
-        );
+    }
+
+    /// A station's terminals have ports, rules and satellites.
+    pub(crate) fn terminals(&mut self, spec: &Spec, s: &Station) {
+        let mut bad = |reason: String| {
+            self.errors.push(SpecError::BadTerminal {
+                station: s.name.clone(),
+                reason,
+            });
+        };
+        let (count, most) = (s.terminals.len(), GSL.ports.len());
+        if !(1..=most).contains(&count) {
+            bad(format!("{count} terminals, allowed are 1 to {most}"));
+        }
+        for terminal in &s.terminals {
+            if terminal.rule >= spec.rules.len() {
+                bad("a terminal chooses by no rule".to_owned());
+            }
+            let known = |k: &u16| usize::from(*k) < spec.constellations.len();
+            if let Operators::Only(those) = &terminal.serves
+                && (those.is_empty() || !those.iter().all(known))
+            {
+                bad("a terminal is for no constellation of this lab".to_owned());
+            }
+        }
+        for terminal in &s.terminals {
+            self.bounds(
+                &s.name,
+                "antennas",
+                f64::from(terminal.antennas),
+                1.0..=32.0,
+                "1 to 32",
+            );
+            if let Some(mask_deg) = terminal.min_elevation_deg {
+                self.bounds(
+                    &s.name,
+                    "elevation mask in degrees",
+                    mask_deg,
+                    -5.0..=90.0,
+                    "-5 to 90",
+                );
+            }
+        }
     }
 
     fn track(&mut self, s: &Station) {

@@ -35,7 +35,7 @@ pub enum Transit {
     /// All of it.
     Always,
     /// What comes by one of its cables or shells and leaves by another; without a cable, and unless it is a
-    /// gateway, none.
+    /// gateway, none, however many terminals it has.
     BetweenNetworks,
     /// None.
     Never,
@@ -136,7 +136,10 @@ pub static ISL: EdgeClass = EdgeClass {
 pub static GSL: EdgeClass = EdgeClass {
     name: "gsl",
     span: Span::Access,
-    ports: &["gsl0"],
+    ports: &[
+        "gsl0", "gsl1", "gsl2", "gsl3", "gsl4", "gsl5", "gsl6", "gsl7", "gsl8", "gsl9", "gsl10",
+        "gsl11", "gsl12", "gsl13", "gsl14", "gsl15",
+    ],
     medium: Medium::SERVED,
     addressing: Addressing::SharedSubnet,
     ipv4_block: Some((Ipv4Addr::new(10, 64, 0, 0), 12)),

@@ -48,6 +48,11 @@ pub enum Down {
         /// The satellite.
         node: NodeId,
     },
+    /// The station has no terminal for the satellite's constellation.
+    NoTerminal {
+        /// The satellite.
+        node: NodeId,
+    },
     /// Something stands in the way in that direction.
     Obstructed {
         /// Azimuth of the satellite, degrees from north.

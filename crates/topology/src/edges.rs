@@ -32,6 +32,8 @@ pub(crate) struct Drafts {
 /// A ground link.
 pub(crate) struct GroundEdges {
     pub(crate) station: NodeId,
+    /// The port of the station's terminal.
+    pub(crate) terminal: PortId,
     pub(crate) satellite: NodeId,
     pub(crate) up_from_ns: u64,
     /// From the ground up, and down.
@@ -54,7 +56,7 @@ impl Drafts {
         range_m: f64,
         up_from_ns: u64,
     ) {
-        let ends = [link.a, link.b].map(|p| scene.layout.port(p).node);
+        let ends = [link.a, link.b].map(|p| scene.layout.node_of(p));
         let light_ns = scene.light_ns(ends, range_m);
         let delay = scene.delay(light_ns, scene.layout.laser(link).class);
         self.lasers[link.number as usize] = Some((delay, up_from_ns));
@@ -96,10 +98,7 @@ impl Drafts {
         let ends = [link.station, link.satellite];
         let [station, satellite] = ends.map(|n| scene.now[n.index()]);
         let light_ns = scene.light_ns(ends, station.distance(satellite));
-        let (ground, sky) = (
-            scene.layout.gsl_port(link.station),
-            scene.layout.gsl_port(link.satellite),
-        );
+        let (ground, sky) = (link.terminal, scene.layout.gsl_port(link.satellite));
         let ways = [(ground, sky), (sky, ground)];
         for ((from, to), class) in ways.into_iter().zip(&link.classes) {
             self.sorted.push(Edge {
@@ -117,11 +116,7 @@ impl Drafts {
         let layout = scene.layout;
         self.sorted.sort_unstable_by_key(|e| (e.from, e.to));
         let mut others = self.sorted.iter().copied().peekable();
-        for port in layout.ports() {
-            let from = port.id;
-            let Some(link) = layout.isl_of_port(from) else {
-                continue;
-            };
+        for (from, link) in layout.lasers_by_port() {
             let Some((delay, up_from_ns)) = self.lasers[link.number as usize] else {
                 continue;
             };

@@ -118,6 +118,14 @@ pub enum SpecError {
         /// Why.
         reason: String,
     },
+    /// A terminal that cannot be.
+    #[error("{station}: {reason}")]
+    BadTerminal {
+        /// Whose.
+        station: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The sky knows another number of satellites than the spec.
     #[error("the spec has {spec} satellites, the sky {sky}")]
     Count {

@@ -4,6 +4,7 @@
 //! object's name, so that neither their order nor other objects change what happens to it.
 
 use crate::class::Access;
+use crate::effort::{Cut, Effort};
 use crate::error::SpecError;
 use crate::layout::Layout;
 use crate::node::NodeId;
@@ -224,6 +225,30 @@ impl Failures {
     pub(crate) fn need_the_sun(&self) -> bool {
         let eclipse = |g: &Group| matches!(g.hits, Hits::Eclipse { .. });
         self.groups.iter().any(eclipse)
+    }
+
+    /// Lets random failures and repairs pass until `t_ns`, which [`Failures::at`] would do without a pause.
+    ///
+    /// # Errors
+    /// When that is too much, or nobody wants it any more.
+    pub(crate) fn pass_until(&mut self, t_ns: u64, effort: &mut Effort<'_>) -> Result<(), Cut> {
+        for group in &mut self.groups {
+            let Clock::Random(process) = &mut group.clock else {
+                continue;
+            };
+            // Some tens of microseconds.
+            let stretch_ns = (1_000.0 * (process.mtbf_ns + process.mttr_ns)) as u64;
+            let mut at_ns = process.asked_ns.min(t_ns);
+            if t_ns < process.asked_ns {
+                at_ns = 0;
+            }
+            while at_ns < t_ns {
+                effort.spend(50)?;
+                at_ns = at_ns.saturating_add(stretch_ns.max(1)).min(t_ns);
+                process.broken_at(at_ns);
+            }
+        }
+        Ok(())
     }
 
     /// What is broken at the moment.

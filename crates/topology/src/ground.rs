@@ -104,11 +104,12 @@ impl Watcher {
         }
     }
 
-    /// Tests the satellite at `index` in the node table, which is at `target` at `t_ns`.
+    /// Tests whether a terminal of the station, by its place among all, can use the satellite at `index` in the node
+    /// table, which is at `target` at `t_ns`.
     pub(crate) fn test(
         &self,
         layout: &Layout,
-        place: usize,
+        terminal: usize,
         index: usize,
         target: DVec3,
         t_ns: u64,
@@ -119,7 +120,7 @@ impl Watcher {
                 let constellation = usize::from(seat.constellation);
                 self.test_one_of(
                     layout,
-                    place,
+                    terminal,
                     (constellation, node),
                     self.sight(target),
                     t_ns,
@@ -133,7 +134,7 @@ impl Watcher {
     pub(crate) fn test_one_of(
         &self,
         layout: &Layout,
-        place: usize,
+        terminal: usize,
         (constellation, node): (usize, NodeId),
         sight: Sight,
         t_ns: u64,
@@ -148,7 +149,9 @@ impl Watcher {
         let Sight { target, away, seen } = sight;
         let range_m = seen.range_m;
         let elevation_deg = || seen.sin_elevation.clamp(-1.0, 1.0).asin().to_degrees();
-        let (sin_mask, mask_deg) = layout.mask(place, constellation);
+        let Some((sin_mask, mask_deg)) = layout.mask(terminal, constellation) else {
+            return Err(Down::NoTerminal { node });
+        };
         if seen.sin_elevation < sin_mask {
             let elevation_deg = elevation_deg();
             return Err(Down::BelowMask {
@@ -156,6 +159,7 @@ impl Watcher {
                 mask_deg,
             });
         }
+        let place = layout.terminals()[terminal].station;
         let obstacles = &layout.spec().stations[place].obstacles;
         if !obstacles.is_empty() {
             let look = self.site.look(target);

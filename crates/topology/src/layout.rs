@@ -10,6 +10,7 @@ use crate::track::place_at;
 use constel_link::PortId;
 use constel_orbit::Site;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// A pair of laser ports that may be linked. `a < b`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +47,19 @@ impl IslLink {
     }
 }
 
+/// A station's terminal with its port and antennas.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaidTerminal {
+    /// Place of its station in the spec.
+    pub station: usize,
+    /// Its port.
+    pub port: PortId,
+    /// How its antennas choose: place in [`Spec::rules`].
+    pub rule: usize,
+    /// Places of its antennas in [`Snapshot::beams`](crate::Snapshot::beams).
+    pub beams: Range<usize>,
+}
+
 /// Node table, port table and ISL pairs of a lab. A pure function of the spec and the sky at time 0.
 #[derive(Debug, Clone)]
 pub struct Layout {
@@ -58,12 +72,14 @@ pub struct Layout {
     network_ports: Vec<Vec<PortId>>,
     /// The kinds of links of this lab; those of every lab first.
     edge_classes: Vec<&'static EdgeClass>,
-    /// The radio between ground and sky of each node that has one.
-    access_ports: Vec<Option<PortId>>,
+    /// First radio between ground and sky of each node, and how many it has: they are numbered through.
+    access_ports: Vec<(PortId, u8)>,
     /// Number of the cable in a port.
     cable_of_port: BTreeMap<PortId, u32>,
     /// ISL link number of each port, `u32::MAX` for none.
     link_of_port: Vec<u32>,
+    /// Node of each port: every step looks up each laser's, and rows of the port table are long.
+    node_of_port: Vec<NodeId>,
     /// Constellation and planes of each seam.
     seams: Vec<(u16, SeamPlanes)>,
     satellite_count: usize,
@@ -74,12 +90,14 @@ pub struct Layout {
     host_sites: Vec<Site>,
     /// Of each satellite, whether it serves the ground.
     serves_ground: Vec<bool>,
-    /// First antenna of each station, and one past the last.
-    beam_start: Vec<usize>,
+    /// The terminals of all stations.
+    terminals: Vec<LaidTerminal>,
+    /// First terminal of each station, and one past the last.
+    terminal_start: Vec<usize>,
     /// Of each antenna, the constellation and shell it is for; `None`: any.
     aims: Vec<Option<(u16, u16)>>,
-    /// Of each station and constellation: sine of the mask, and the mask in degrees.
-    masks: Vec<(f64, f64)>,
+    /// Of each terminal and constellation that it is for: sine of the mask, and the mask in degrees.
+    masks: Vec<Option<(f64, f64)>>,
     by_name: BTreeMap<String, NodeId>,
 }
 
@@ -176,23 +194,26 @@ impl Layout {
         &self.ports[first..first + usize::from(node.port_count)]
     }
 
-    /// The node's radio between ground and sky, if it has one.
+    /// The node's radios between ground and sky: of a satellite one or none, of a station those of its terminals.
     ///
     /// # Panics
     /// When there is no node of that number.
     #[must_use]
-    pub fn access_port(&self, id: NodeId) -> Option<PortId> {
-        self.access_ports[id.index()]
+    pub fn access_ports(&self, id: NodeId) -> &[Port] {
+        let (first, count) = self.access_ports[id.index()];
+        let first = first.0 as usize;
+        &self.ports[first..first + usize::from(count)]
     }
 
-    /// The same of a node that is known to have one.
+    /// The only or first radio of a node that is known to have one.
     ///
     /// # Panics
     /// When there is no node of that number, or it has none.
     #[must_use]
     pub fn gsl_port(&self, id: NodeId) -> PortId {
-        let port = self.access_port(id);
+        let port = self.access_ports(id).first();
         port.unwrap_or_else(|| panic!("`{}` has no radio", self.node(id).name))
+            .id
     }
 
     /// The kinds of links of this lab: lasers, ground links and cables, then those of its networks.
@@ -236,6 +257,19 @@ impl Layout {
         self.isl_links.get(number as usize)
     }
 
+    /// The node that a port belongs to.
+    pub(crate) fn node_of(&self, port: PortId) -> NodeId {
+        self.node_of_port[port.0 as usize]
+    }
+
+    /// Ports that are lasers, in order, with what they are an end of.
+    pub(crate) fn lasers_by_port(&self) -> impl Iterator<Item = (PortId, &IslLink)> {
+        let link = |number: &u32| self.isl_links.get(*number as usize);
+        let links = self.link_of_port.iter().map(link);
+        let numbered = (0u32..).map(PortId).zip(links);
+        numbered.filter_map(|(port, link)| Some((port, link?)))
+    }
+
     /// The constellation a satellite belongs to; `None` for stations.
     pub(crate) fn constellation_of(&self, satellite: NodeId) -> Option<&Constellation> {
         let seat = self.node(satellite).seat?;
@@ -275,9 +309,42 @@ impl Layout {
         self.serves_ground[satellite]
     }
 
-    /// The elevation mask between a station and satellites of a constellation: its sine, and degrees.
-    pub(crate) fn mask(&self, station: usize, constellation: usize) -> (f64, f64) {
-        self.masks[station * self.spec.constellations.len() + constellation]
+    /// The elevation mask between a terminal, by its place among all, and satellites of a constellation: its sine, and
+    /// degrees; `None`: it is not for them.
+    pub(crate) fn mask(&self, terminal: usize, constellation: usize) -> Option<(f64, f64)> {
+        self.masks[terminal * self.spec.constellations.len() + constellation]
+    }
+
+    /// The lowest elevation, degrees, at which a terminal of a station may use satellites of a constellation; `None`:
+    /// no terminal is for them. Both by their places in the spec.
+    ///
+    /// # Panics
+    /// When there is no such station or constellation.
+    #[must_use]
+    pub fn lowest_mask_deg(&self, station: usize, constellation: usize) -> Option<f64> {
+        let masks = self.terminal_places(station);
+        let masks = masks.filter_map(|terminal| self.mask(terminal, constellation));
+        masks.map(|(_, mask_deg)| mask_deg).reduce(f64::min)
+    }
+
+    /// The terminals of all stations, station by station.
+    #[must_use]
+    pub fn terminals(&self) -> &[LaidTerminal] {
+        &self.terminals
+    }
+
+    /// A station's terminals, by its place in the spec.
+    ///
+    /// # Panics
+    /// When there is no such station.
+    #[must_use]
+    pub fn terminals_of(&self, station: usize) -> &[LaidTerminal] {
+        &self.terminals[self.terminal_places(station)]
+    }
+
+    /// Places of a station's terminals among all.
+    pub(crate) fn terminal_places(&self, station: usize) -> Range<usize> {
+        self.terminal_start[station]..self.terminal_start[station + 1]
     }
 
     /// Where a station is, by its place in the spec, `t_ns` after the start of the lab.
@@ -295,8 +362,10 @@ impl Layout {
     /// # Panics
     /// When there is no such station.
     #[must_use]
-    pub fn beams_of(&self, station: usize) -> std::ops::Range<usize> {
-        self.beam_start[station]..self.beam_start[station + 1]
+    pub fn beams_of(&self, station: usize) -> Range<usize> {
+        let terminals = self.terminals_of(station);
+        let (first, last) = (&terminals[0], &terminals[terminals.len() - 1]);
+        first.beams.start..last.beams.end
     }
 
     /// The constellation and shell an antenna is for, by its place among all; `None`: any.
@@ -304,7 +373,7 @@ impl Layout {
         self.aims[beam]
     }
 
-    /// Whether a node is a station with an antenna for each shell.
+    /// Whether a node is a station that joins shells, with an antenna for each of them.
     ///
     /// # Panics
     /// When there is no node of that number.
@@ -316,7 +385,8 @@ impl Layout {
     }
 
     /// Whether traffic of others passes through a node: satellites, hosts, gateways, and stations with a cable or in a
-    /// network (what comes by one goes on by the other); at other stations paths begin and end.
+    /// network (what comes by one goes on by the other); at other stations paths begin and end, however many terminals
+    /// they have.
     ///
     /// # Panics
     /// When there is no node of that number.
@@ -324,7 +394,10 @@ impl Layout {
     pub fn is_transit(&self, node: NodeId) -> bool {
         match self.node(node).class.transit {
             Transit::Always => true,
-            Transit::BetweenNetworks => self.is_gateway(node) || self.ports_of(node).len() > 1,
+            Transit::BetweenNetworks => {
+                let radios = self.access_ports(node).len();
+                self.is_gateway(node) || self.ports_of(node).len() > radios
+            }
             Transit::Never => false,
         }
     }

@@ -15,11 +15,13 @@ mod check_parts;
 mod class;
 mod down;
 mod edges;
+mod effort;
 mod error;
 mod failures;
 mod geometry;
 mod ground;
 mod ground_link;
+mod in_view;
 mod layout;
 mod network;
 mod node;
@@ -42,11 +44,12 @@ pub use class::{
 };
 pub use constel_radio as radio;
 pub use down::Down;
+pub use effort::{Cut, Effort};
 pub use error::SpecError;
 pub use failures::{Broken, key as seeded_key};
 pub use geometry::{geocentric_latitude_deg, slope_ns_per_s};
 pub use ground_link::Signals;
-pub use layout::{CableLink, IslLink, Layout};
+pub use layout::{CableLink, IslLink, LaidTerminal, Layout};
 pub use node::{LaserSlot, MAX_CABLES, Node, NodeId, Port, Seat};
 pub use pairing::IslKind;
 pub use policy::{
@@ -58,8 +61,8 @@ pub use snapshot::{Delta, Edge, Handover, Snapshot, diff};
 pub use spec::{
     Cable, Constellation, CrossShell, ElevationStep, Failure, FailureTarget, FailureTime,
     GroundService, GslPolicy, GslSpec, Host, IslPattern, LaserPairing, Lasers, Law, LinkClass,
-    Moment, Neighbours, Network, NetworkEdge, Obstacle, PlusGrid, Radio, Rain, Recorded, Recording,
-    Satellite, Spec, Station, Waypoint, Wrap,
+    Moment, Neighbours, Network, NetworkEdge, Obstacle, Operators, PlusGrid, Radio, Rain, Recorded,
+    Recording, Satellite, Spec, Station, Terminal, Waypoint, Wrap,
 };
-pub use stepper::Stepper;
+pub use stepper::{Stepper, Unreached};
 pub use why::{Why, why};

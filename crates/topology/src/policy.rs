@@ -37,7 +37,7 @@ pub struct Choice<'a> {
     pub step_ns: u64,
     /// The station.
     pub station: NodeId,
-    /// The satellite it used in the step before; `None` when dark or at the start.
+    /// The satellite it used in the step before, if the station still can use it; `None` when dark or at the start.
     pub serving: Option<NodeId>,
     /// True when no antenna has chosen yet: the start of the lab.
     pub first: bool,
@@ -90,6 +90,12 @@ pub trait Policy: Send + Sync {
     fn wants_remaining(&self) -> bool {
         false
     }
+
+    /// Whether it reads [`Candidate::load`]. Where it does not, stations that share no beams choose each by itself, and
+    /// what they do long after the start is found without walking there.
+    fn heeds_load(&self) -> bool {
+        true
+    }
 }
 
 /// [`GslPolicy::Nearest`].
@@ -104,6 +110,10 @@ impl Policy for Nearest {
     fn memoryless(&self) -> bool {
         true
     }
+
+    fn heeds_load(&self) -> bool {
+        false
+    }
 }
 
 /// [`GslPolicy::HighestElevation`].
@@ -117,6 +127,10 @@ impl Policy for HighestElevation {
 
     fn memoryless(&self) -> bool {
         true
+    }
+
+    fn heeds_load(&self) -> bool {
+        false
     }
 }
 
@@ -135,6 +149,10 @@ impl Policy for LongestVisible {
 
     fn wants_remaining(&self) -> bool {
         true
+    }
+
+    fn heeds_load(&self) -> bool {
+        false
     }
 }
 
@@ -160,6 +178,10 @@ impl Policy for Hysteresis {
     }
 
     fn memoryless(&self) -> bool {
+        false
+    }
+
+    fn heeds_load(&self) -> bool {
         false
     }
 }
@@ -223,6 +245,10 @@ impl Policy for Scheduler {
 
     fn wants_remaining(&self) -> bool {
         true
+    }
+
+    fn heeds_load(&self) -> bool {
+        false
     }
 }
 

@@ -1,7 +1,7 @@
 //! Where satellites are: the door between orbits and topology.
 
 use constel_orbit::sun::sun_itrf_m;
-use constel_orbit::{DVec3, Satellite, positions_itrf_m};
+use constel_orbit::{DVec3, Satellite, positions_itrf_m, some_positions_itrf_m};
 use constel_units::{TimeSpan, Utc};
 
 /// Gives positions of all satellites at any time of the lab. Must be a pure function of `t_ns`.
@@ -15,6 +15,14 @@ pub trait Sky: Send + Sync {
     /// has no links then.
     #[must_use = "satellites in this list have no position"]
     fn positions_itrf_m(&self, t_ns: u64, out: &mut Vec<DVec3>) -> Vec<NoPosition>;
+
+    /// The same where only satellites in `some`, in rising order, are asked for: the others may get [`DVec3::NAN`], and
+    /// nothing is said of those that have no position. What is found of a satellite does not depend on who else is asked
+    /// for.
+    fn some_positions_itrf_m(&self, t_ns: u64, some: &[usize], out: &mut Vec<DVec3>) {
+        let _ = some;
+        drop(self.positions_itrf_m(t_ns, out));
+    }
 
     /// Where the Sun is, ITRF metres; `None`: there is none, and no shadow.
     fn sun_itrf_m(&self, t_ns: u64) -> Option<DVec3> {
@@ -71,6 +79,10 @@ impl Sky for OrbitSky {
                 reason: f.error.to_string(),
             })
             .collect()
+    }
+
+    fn some_positions_itrf_m(&self, t_ns: u64, some: &[usize], out: &mut Vec<DVec3>) {
+        some_positions_itrf_m(&self.satellites, self.utc_at(t_ns), some, out);
     }
 
     fn sun_itrf_m(&self, t_ns: u64) -> Option<DVec3> {

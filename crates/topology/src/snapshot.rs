@@ -64,7 +64,8 @@ pub struct Snapshot {
     /// A satellite of each station, in the order of the spec's stations; `None`: dark. With several antennas,
     /// the first of `beams`.
     pub serving: Vec<Option<NodeId>>,
-    /// The satellites of each station's antennas, at [`Layout::beams_of`] it, by node number, `None` last.
+    /// The satellites of each terminal's antennas, at [its places](crate::LaidTerminal::beams), by node number, `None`
+    /// last.
     pub beams: Vec<Option<NodeId>>,
     /// What is broken.
     pub broken: Broken,
@@ -77,6 +78,8 @@ pub struct Snapshot {
 pub struct Handover {
     /// The station.
     pub station: NodeId,
+    /// The port of its terminal.
+    pub port: PortId,
     /// What it used before; `None`: it was dark.
     pub from: Option<NodeId>,
     /// What it uses now; `None`: it went dark.
@@ -141,9 +144,9 @@ pub fn diff(layout: &Layout, before: &Snapshot, after: &Snapshot) -> Delta {
             delta.changed.push(*n);
         }
     }
-    for station in 0..layout.sites().len() {
-        let beams = layout.beams_of(station);
-        let (old, new) = (&before.beams[beams.clone()], &after.beams[beams]);
+    for terminal in layout.terminals() {
+        let beams = &terminal.beams;
+        let (old, new) = (&before.beams[beams.clone()], &after.beams[beams.clone()]);
         if old == new {
             continue;
         }
@@ -158,7 +161,8 @@ pub fn diff(layout: &Layout, before: &Snapshot, after: &Snapshot) -> Delta {
         let (left, taken) = (only(old, new), only(new, old));
         for i in 0..left.len().max(taken.len()) {
             delta.handovers.push(Handover {
-                station: layout.station_node(station),
+                station: layout.station_node(terminal.station),
+                port: terminal.port,
                 from: left.get(i).copied(),
                 to: taken.get(i).copied(),
             });

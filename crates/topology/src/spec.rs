@@ -30,8 +30,8 @@ pub struct Spec {
     pub cables: Vec<Cable>,
     /// Further ports and the laws of the edges between them.
     pub networks: Vec<Network>,
-    /// How a station chooses its satellite.
-    pub gsl: GslSpec,
+    /// How terminals choose their satellites; a terminal names its rule by the place here.
+    pub rules: Vec<GslSpec>,
     /// Seed of every random choice.
     pub seed: u64,
     /// Lasers between shells. A satellite has one such laser; of several entries the first that pairs it counts.
@@ -176,11 +176,10 @@ pub struct Station {
     pub longitude_deg: f64,
     /// Height above the WGS84 ellipsoid, metres, -1,000..20,000.
     pub altitude_m: f64,
-    /// The station's own horizon: the larger of this and the constellation's mask counts. Degrees, -5..90.
-    pub min_elevation_deg: f64,
-    /// How many satellites it can use at the same time, 1..=32; of no meaning for a gateway.
-    pub antennas: u8,
-    /// It has one antenna for each shell that serves the ground, instead of `antennas` for any.
+    /// Its radios to the sky, 1..=16, each with a port of its own.
+    pub terminals: Vec<Terminal>,
+    /// Its terminals have one antenna for each shell that serves the ground, instead of `antennas` for any, and what comes
+    /// by one shell may leave by another.
     pub gateway: bool,
     /// Where something stands in the way.
     pub obstacles: Vec<Obstacle>,
@@ -192,6 +191,52 @@ pub struct Station {
     pub rain: Vec<Rain>,
     /// What was measured there, laid over its ground links.
     pub recording: Recording,
+}
+
+/// A radio of a station, with a port of its own. No two antennas of a station use one satellite at the same time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Terminal {
+    /// Whose satellites it uses.
+    pub serves: Operators,
+    /// Elevation above the horizon under which it uses no satellite, degrees, -5..=90; `None`: the constellation's mask.
+    pub min_elevation_deg: Option<f64>,
+    /// How many satellites it can use at the same time, 1..=32; of no meaning at a gateway.
+    pub antennas: u8,
+    /// How its antennas choose: place in [`Spec::rules`].
+    pub rule: usize,
+}
+
+impl Default for Terminal {
+    /// One antenna for all constellations, which chooses by the first rule.
+    fn default() -> Terminal {
+        Terminal {
+            serves: Operators::All,
+            min_elevation_deg: None,
+            antennas: 1,
+            rule: 0,
+        }
+    }
+}
+
+/// Whose satellites a terminal uses.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Operators {
+    /// Everybody's.
+    #[default]
+    All,
+    /// Those of these constellations, by their places in the spec; at least one.
+    Only(BTreeSet<u16>),
+}
+
+impl Operators {
+    /// Whether satellites of a constellation are among them.
+    #[must_use]
+    pub fn has(&self, constellation: u16) -> bool {
+        match self {
+            Operators::All => true,
+            Operators::Only(those) => those.contains(&constellation),
+        }
+    }
 }
 
 /// A node on the ground without a radio to the sky: a router or computer with cables, or a member of networks.
@@ -236,15 +281,14 @@ pub struct Waypoint {
 }
 
 impl Default for Station {
-    /// On the equator at longitude 0, one antenna, free view to the horizon.
+    /// On the equator at longitude 0, one terminal with one antenna for all constellations, free view to the horizon.
     fn default() -> Station {
         Station {
             name: String::new(),
             latitude_deg: 0.0,
             longitude_deg: 0.0,
             altitude_m: 0.0,
-            min_elevation_deg: 0.0,
-            antennas: 1,
+            terminals: vec![Terminal::default()],
             gateway: false,
             obstacles: Vec::new(),
             track: Vec::new(),
@@ -309,17 +353,24 @@ impl Default for LinkClass {
 /// The MTU of ports that nothing else is said of: Ethernet's.
 pub(crate) const MTU_BYTES: u32 = 1500;
 
-/// How stations choose satellites.
+/// How the antennas of a terminal choose satellites.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct GslSpec {
     /// The rule.
     pub policy: GslPolicy,
-    /// How long it takes to get a new satellite after a decision to change, ns. A station's first choice at
+    /// How long it takes to get a new satellite after a decision to change, ns. A first choice at
     /// the start of the lab costs nothing.
     pub outage_ns: u64,
     /// Whether the old link is kept until the new one is up. The change then begins early enough, because
     /// orbits are known. Otherwise the antenna is dark for `outage_ns`.
     pub make_before_break: bool,
+}
+
+impl GslSpec {
+    /// Whether an antenna that changes keeps its old link meanwhile.
+    pub(crate) fn keeps_old(&self) -> bool {
+        self.make_before_break && self.outage_ns > 0
+    }
 }
 
 /// The rules built in. [`Policy`](crate::Policy) is the door for others. Ties go to the lower node number.

@@ -231,7 +231,9 @@ fn why_gsl(layout: &Layout, snapshot: &Snapshot, station: NodeId, satellite: Nod
     let target = snapshot.positions_itrf_m[satellite.index()];
     let watcher = Watcher::new(layout, place, snapshot.t_ns);
     let constellation = layout.constellation_of(satellite);
-    if let Some(edge) = snapshot.edge(layout.gsl_port(station), layout.gsl_port(satellite)) {
+    let far = layout.gsl_port(satellite);
+    let mut radios = layout.access_ports(station).iter();
+    if let Some(edge) = radios.find_map(|port| snapshot.edge(port.id, far)) {
         let look = watcher.site.look(target);
         let elevation_deg = look.elevation_rad.to_degrees();
         let path = Path::to(&watcher, place, target, snapshot.t_ns);
@@ -249,10 +251,21 @@ fn why_gsl(layout: &Layout, snapshot: &Snapshot, station: NodeId, satellite: Nod
             return Why::Down(Down::Failed { failure });
         }
     }
-    if let Err(down) = watcher.test(layout, place, satellite.index(), target, snapshot.t_ns) {
-        return Why::Down(down);
+    let mut reasons = Vec::new();
+    let mut able = None;
+    for terminal in layout.terminal_places(place) {
+        match watcher.test(layout, terminal, satellite.index(), target, snapshot.t_ns) {
+            Ok(_) => able = able.or(Some(terminal)),
+            Err(down) => reasons.push(down),
+        }
     }
-    let links = snapshot.edges_from(layout.gsl_port(satellite));
+    let Some(able) = able else {
+        // That of a terminal for such satellites, if there is one.
+        let other = |down: &&Down| !matches!(down, Down::NoTerminal { .. });
+        let own = reasons.iter().find(other).or(reasons.first());
+        return Why::Down(own.copied().unwrap_or(Down::NoTerminal { node: satellite }));
+    };
+    let links = snapshot.edges_from(far);
     if constellation.is_some_and(|k| k.bent_pipe) && !layout.spec().stations[place].feeder {
         let feeder = |edge: &Edge| {
             let node = layout.port(edge.to).node.index() - layout.satellite_count();
@@ -267,8 +280,11 @@ fn why_gsl(layout: &Layout, snapshot: &Snapshot, station: NodeId, satellite: Nod
     {
         return Why::Down(Down::BeamsTaken { beams: beams.get() });
     }
-    Why::Down(match snapshot.serving[place] {
-        Some(satellite) => Down::PolicyChose { satellite },
-        None => Down::PolicyChoseNone,
+    let beams = layout.terminals()[able].beams.clone();
+    Why::Down(match snapshot.beams[beams].first() {
+        Some(Some(satellite)) => Down::PolicyChose {
+            satellite: *satellite,
+        },
+        _ => Down::PolicyChoseNone,
     })
 }

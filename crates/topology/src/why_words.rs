@@ -90,15 +90,13 @@ impl Words<'_> {
 
     fn write_down(&self, f: &mut fmt::Formatter<'_>, down: &Down) -> fmt::Result {
         match down {
-            Down::SameNode => f.write_str("both ends are the same node"),
-            Down::BothOnGround => f.write_str("both are on the ground"),
-            Down::NoLasers => f.write_str("the constellation has no inter-satellite links"),
-            Down::NotNeighbours => f.write_str("the pattern does not make them neighbours"),
-            Down::Seam => f.write_str("across the seam: the planes fly in opposite directions"),
-            Down::NoFeeder => {
-                f.write_str("no feeder uses the satellite, which only relays to feeders")
-            }
-            Down::PolicyChoseNone => f.write_str("policy chose no satellite"),
+            Down::SameNode
+            | Down::BothOnGround
+            | Down::NoLasers
+            | Down::NotNeighbours
+            | Down::Seam
+            | Down::NoFeeder
+            | Down::PolicyChoseNone => f.write_str(without_figures(down)),
             Down::NoPosition { node } => {
                 write!(
                     f,
@@ -135,6 +133,13 @@ impl Words<'_> {
             ),
             Down::NotForGround { node } => {
                 write!(f, "{} does not serve the ground", self.name(node))
+            }
+            Down::NoTerminal { node } => {
+                let name = self.name(node);
+                write!(
+                    f,
+                    "the station has no terminal for the constellation of {name}"
+                )
             }
             Down::Obstructed {
                 azimuth_deg,
@@ -191,5 +196,19 @@ impl Words<'_> {
             Some(failure) => write!(f, "failed by `{}`", failure.name),
             None => f.write_str("failed"),
         }
+    }
+}
+
+/// The reasons that have no figures; empty for the others.
+fn without_figures(down: &Down) -> &'static str {
+    match down {
+        Down::SameNode => "both ends are the same node",
+        Down::BothOnGround => "both are on the ground",
+        Down::NoLasers => "the constellation has no inter-satellite links",
+        Down::NotNeighbours => "the pattern does not make them neighbours",
+        Down::Seam => "across the seam: the planes fly in opposite directions",
+        Down::NoFeeder => "no feeder uses the satellite, which only relays to feeders",
+        Down::PolicyChoseNone => "policy chose no satellite",
+        _ => "",
     }
 }

@@ -28,7 +28,7 @@ proptest! {
         let gateway = Station { gateway: true, ..station("gateway", latitude_deg, longitude_deg) };
         let plain = station("plain", latitude_deg, longitude_deg);
         let mut spec = spec(&fleet, vec![plain, gateway]);
-        spec.gsl = GslSpec {
+        spec.rules[0] = GslSpec {
             policy: if remembers { GslPolicy::LongestVisible } else { GslPolicy::Nearest },
             outage_ns: outage_s * SECOND,
             make_before_break,

@@ -226,7 +226,7 @@ fn users_of_bent_pipes_use_what_a_feeder_uses() {
         // A feeder near London, and nobody near the others.
         let mut feeder = common::station("feeder", 50.2, -5.1);
         feeder.feeder = true;
-        feeder.antennas = 4;
+        feeder.terminals[0].antennas = 4;
         spec.stations.push(feeder);
     });
     let (london, tokyo) = (station(&layout, "london"), station(&layout, "tokyo"));

@@ -11,20 +11,6 @@ use proptest::prelude::*;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-fn policies() -> impl Strategy<Value = GslPolicy> {
-    prop_oneof![
-        Just(GslPolicy::Nearest),
-        Just(GslPolicy::HighestElevation),
-        Just(GslPolicy::LongestVisible),
-        (0.0..20.0_f64).prop_map(|gain_deg| GslPolicy::Hysteresis { gain_deg }),
-        Just(GslPolicy::LeastLoaded),
-        (5_u64..40, 0_u64..5).prop_map(|(period, phase)| GslPolicy::Scheduler {
-            period_ns: period * SECOND,
-            phase_ns: phase * SECOND,
-        }),
-    ]
-}
-
 /// Links of a station that carry frames at the start of the step.
 fn usable(layout: &Layout, snapshot: &Snapshot, station: NodeId) -> usize {
     let edges = snapshot.edges_from(layout.gsl_port(station));
@@ -68,17 +54,18 @@ proptest! {
         let stations: Vec<Station> = antennas
             .iter()
             .enumerate()
-            .map(|(i, (count, lat, lon))| Station {
-                antennas: *count,
-                ..station(&format!("g{i}"), *lat, *lon)
+            .map(|(i, (count, lat, lon))| {
+                let mut station = station(&format!("g{i}"), *lat, *lon);
+                station.terminals[0].antennas = *count;
+                station
             })
             .collect();
         let shells = vec![shell];
         let mut spec = spec(&shells, stations);
         spec.step_ns = step_ns;
-        spec.gsl.policy = policy;
-        spec.gsl.outage_ns = outage * SECOND / 2;
-        spec.gsl.make_before_break = make_before_break;
+        spec.rules[0].policy = policy;
+        spec.rules[0].outage_ns = outage * SECOND / 2;
+        spec.rules[0].make_before_break = make_before_break;
         let sky = sky(shells);
         let layout = Arc::new(Layout::new(spec, &*sky).unwrap());
         let mut stepper = Stepper::new(layout.clone(), sky.clone());
@@ -89,7 +76,7 @@ proptest! {
             prop_assert_eq!(&scratch, &snapshot, "from scratch");
             for (i, station) in layout.spec().stations.iter().enumerate() {
                 let own = &snapshot.beams[layout.beams_of(i)];
-                prop_assert_eq!(own.len(), usize::from(station.antennas));
+                prop_assert_eq!(own.len(), usize::from(station.terminals[0].antennas));
                 prop_assert_eq!(own[0], snapshot.serving[i]);
                 // No antenna has more than its satellite and the one it leaves.
                 let port = layout.gsl_port(layout.find(&station.name).unwrap().id);
@@ -131,9 +118,9 @@ proptest! {
     ) {
         let shells = vec![starlink_shell1()];
         let mut spec = spec(&shells, vec![station("here", lat, lon)]);
-        spec.gsl.policy = policy;
-        spec.gsl.outage_ns = outage * SECOND;
-        spec.gsl.make_before_break = true;
+        spec.rules[0].policy = policy;
+        spec.rules[0].outage_ns = outage * SECOND;
+        spec.rules[0].make_before_break = true;
         let sky = sky(shells);
         let layout = Arc::new(Layout::new(spec, &*sky).unwrap());
         let here = layout.find("here").unwrap().id;
@@ -162,9 +149,9 @@ fn break_before_make_is_dark_and_make_before_break_is_not() {
     let run = |make_before_break| {
         let shells = vec![starlink_shell1()];
         let mut spec = spec(&shells, vec![station("london", 51.5, -0.12)]);
-        spec.gsl.policy = GslPolicy::LongestVisible;
-        spec.gsl.outage_ns = 2 * SECOND;
-        spec.gsl.make_before_break = make_before_break;
+        spec.rules[0].policy = GslPolicy::LongestVisible;
+        spec.rules[0].outage_ns = 2 * SECOND;
+        spec.rules[0].make_before_break = make_before_break;
         let sky = sky(shells);
         let layout = Arc::new(Layout::new(spec, &*sky).unwrap());
         let london = layout.find("london").unwrap().id;
@@ -183,7 +170,7 @@ fn policies_differ_as_they_say() {
     let changes = |policy| {
         let shells = vec![starlink_shell1()];
         let mut spec = spec(&shells, cities());
-        spec.gsl.policy = policy;
+        spec.rules[0].policy = policy;
         let sky = sky(shells);
         let layout = Arc::new(Layout::new(spec, &*sky).unwrap());
         let mut stepper = Stepper::new(layout.clone(), sky);
@@ -212,7 +199,7 @@ fn policies_differ_as_they_say() {
 fn the_scheduler_moves_stations_at_the_start_of_slots_only() {
     let shells = vec![starlink_shell1()];
     let mut spec = spec(&shells, spread(40));
-    spec.gsl.policy = GslPolicy::Scheduler {
+    spec.rules[0].policy = GslPolicy::Scheduler {
         period_ns: 15 * SECOND,
         phase_ns: 12 * SECOND,
     };

@@ -42,7 +42,7 @@ proptest! {
         let shells = vec![shell];
         let mut spec = spec(&shells, stations);
         spec.step_ns = step_ns;
-        spec.gsl.outage_ns = outage_ns;
+        spec.rules[0].outage_ns = outage_ns;
         let sky = sky(shells);
         let layout = Arc::new(Layout::new(spec, &*sky).unwrap());
         let mut stepper = Stepper::new(layout.clone(), sky.clone());

@@ -238,7 +238,7 @@ fn nearest_is_really_the_nearest_above_the_mask() {
 fn handover_takes_its_outage_and_moves_only_its_own_edges() {
     let shells = vec![starlink_shell1()];
     let mut spec = spec(&shells, cities());
-    spec.gsl.outage_ns = 2_500_000_000;
+    spec.rules[0].outage_ns = 2_500_000_000;
     let sky = sky(shells);
     let layout = std::sync::Arc::new(Layout::new(spec, &*sky).unwrap());
     let mut stepper = Stepper::new(layout.clone(), sky.clone());

@@ -90,7 +90,7 @@ fn steps_are_cheap() {
         },
     );
     measure_with("five shells, longest visible", five(), 1000, 300, |spec| {
-        spec.gsl.policy = GslPolicy::LongestVisible;
+        spec.rules[0].policy = GslPolicy::LongestVisible;
     });
     measure_with(
         "five shells, scheduler, beams, GSO arc, random failures",
@@ -98,7 +98,7 @@ fn steps_are_cheap() {
         1000,
         300,
         |spec| {
-            spec.gsl.policy = GslPolicy::Scheduler {
+            spec.rules[0].policy = GslPolicy::Scheduler {
                 period_ns: 15 * SECOND,
                 phase_ns: 0,
             };
@@ -131,9 +131,9 @@ fn steps_are_cheap() {
         1000,
         300,
         |spec| {
-            spec.gsl.policy = GslPolicy::LongestVisible;
-            spec.gsl.outage_ns = 2 * SECOND;
-            spec.gsl.make_before_break = true;
+            spec.rules[0].policy = GslPolicy::LongestVisible;
+            spec.rules[0].outage_ns = 2 * SECOND;
+            spec.rules[0].make_before_break = true;
         },
     );
 }

@@ -85,13 +85,13 @@ impl Station {
         let site = Site::new(&Geodetic::from_itrf_m(position));
         let mut positions = snapshot.positions_itrf_m.as_slice();
         let mut seen = 0;
-        for constellation in &spec.constellations {
+        for (k, constellation) in spec.constellations.iter().enumerate() {
             let (here, later) = positions.split_at(constellation.satellites.len());
             positions = later;
-            let mask = spec.stations[s]
-                .min_elevation_deg
-                .max(constellation.min_elevation_deg);
-            let sin_mask = mask.to_radians().sin();
+            let Some(mask_deg) = lab.layout.lowest_mask_deg(s, k) else {
+                continue;
+            };
+            let sin_mask = mask_deg.to_radians().sin();
             // False for a satellite without a position.
             let above = |(satellite, p): &(&constel_topology::Satellite, &constel_orbit::DVec3)| {
                 constellation.ground.has(satellite.shell) && site.sin_elevation(**p) >= sin_mask

@@ -7,6 +7,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::Catalogued;
+
 /// To [`Read::Link`](crate::Read::Link).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkShown {
@@ -22,6 +24,9 @@ pub struct LinkShown {
     pub edges: Vec<EdgeShown>,
     /// Lab time, nanoseconds; `None` while the clock is held.
     pub t_ns: Option<u64>,
+    /// What catalogues call the satellites named above; absent where there are none of a catalogue.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub catalogued: Vec<Catalogued>,
 }
 
 /// One direction of a link, with all effects in force.

@@ -107,6 +107,12 @@ pub struct NodeShown {
     pub name: String,
     /// `satellite`, `ground` or `host`.
     pub kind: String,
+    /// Of a satellite of an element file or ephemeris: what that calls it, if it gives a name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catalogue_name: Option<String>,
+    /// Of a satellite of an element file: its catalogue number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub norad_id: Option<u64>,
     /// Its own IPv4 address.
     pub ipv4: Ipv4Addr,
     /// Its own IPv6 address.
@@ -115,19 +121,36 @@ pub struct NodeShown {
     pub links: usize,
 }
 
+/// What a catalogue calls a satellite: beside answers and events that name it, in the order of nodes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Catalogued {
+    /// Its node's name.
+    pub node: String,
+    /// Its name in the element file or ephemeris, if that gives one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catalogue_name: Option<String>,
+    /// Its catalogue number, if it is of an element file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub norad_id: Option<u64>,
+}
+
 /// To [`Write::Enter`](crate::Write::Enter): the door of a node, by what makes the node. It is open as long as the
 /// lab's process lives, for processes of the same host and with the same rights.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "runtime", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Entrance {
-    /// A network namespace.
+    /// Namespaces: the network's is the node's, that of processes the lab's.
     Netns {
         /// The node.
         node: String,
         /// A path of the namespace, as `nsenter --net=PATH` takes it.
         netns: PathBuf,
-        /// What is to be seen as `/etc/hosts`.
-        hosts: PathBuf,
+        /// A path of the mount namespace in which its programs are.
+        mounts: PathBuf,
+        /// A path of the process namespace into which they are born.
+        pids: PathBuf,
+        /// The control groups that they are in.
+        cgroups: Vec<PathBuf>,
     },
 }

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Catalogued;
+
 /// To [`Read::Routes`](crate::Read::Routes): the main table of a node's kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Routes {
@@ -14,6 +16,9 @@ pub struct Routes {
     pub routes: Vec<Route>,
     /// Lab time, nanoseconds; `None` while the clock is held.
     pub t_ns: Option<u64>,
+    /// What catalogues call the satellites named above; absent where there are none of a catalogue.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub catalogued: Vec<Catalogued>,
 }
 
 /// One route.
@@ -51,7 +56,7 @@ pub struct NextHop {
 pub struct Paths {
     /// Where they begin.
     pub from: String,
-    /// Where they lead, as it was asked for.
+    /// Where they lead: the node, or the ends of disjoint paths, as it was asked for.
     pub to: String,
     /// Lab time of the edges walked over, nanoseconds.
     pub t_ns: u64,
@@ -61,6 +66,9 @@ pub struct Paths {
     pub optimum: Option<Optimum>,
     /// Lab time of the tables, nanoseconds.
     pub tables_t_ns: u64,
+    /// What catalogues call the satellites named above; absent where there are none of a catalogue.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub catalogued: Vec<Catalogued>,
 }
 
 impl Paths {

@@ -55,7 +55,9 @@ mod tests {
                 station: "tokyo".to_owned(),
                 from: None,
                 to: Some("sat-1".to_owned()),
+                port: None,
             },
+            catalogued: Vec::new(),
         };
         assert_eq!(
             line(&event).unwrap(),

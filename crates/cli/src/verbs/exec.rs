@@ -5,9 +5,9 @@ use std::ffi::OsString;
 use constel_control::{Lab, require_privilege};
 
 use crate::args::{Exec, Shell};
-use crate::exit::Outcome;
+use crate::exit::{Exit, Outcome};
 
-/// Runs a command; this process becomes it.
+/// Runs a command, and ends as it does.
 pub(crate) fn exec(args: &Exec) -> Outcome {
     let command: Vec<OsString> = args.command.iter().map(OsString::from).collect();
     enter(&args.lab, &args.node, &command)
@@ -22,6 +22,6 @@ pub(crate) fn shell(args: &Shell) -> Outcome {
 fn enter(lab: &str, node: &str, command: &[OsString]) -> Outcome {
     // Without the rights, that is what is wrong, whatever labs there are.
     require_privilege()?;
-    let never = Lab::attach(lab)?.enter(node)?.exec(command)?;
-    match never {}
+    let exit = Lab::attach(lab)?.enter(node)?.exec(command)?;
+    Ok(Exit::of_command(exit.shell_code()))
 }

@@ -153,6 +153,9 @@ fn show(lab: &str, a: &str, b: &str, as_json: bool) -> Outcome {
 
 fn text(link: &LinkShown) -> String {
     let mut text = format!("{} - {}: {}\n", link.a, link.b, link.why);
+    for satellite in &link.catalogued {
+        text.push_str(&output::catalogued(satellite));
+    }
     let rows: Vec<Vec<String>> = link.edges.iter().map(cells).collect();
     let head = [
         "FROM",

@@ -82,9 +82,17 @@ fn contacts(lab: &Lab, interval: Interval, threads: usize, csv: bool, json: bool
         }
         writeln!(out, "\n  ]\n}}")?;
     } else if csv {
-        writeln!(out, "{}", ContactPlan::CSV_HEADER)?;
-        for row in plan.rows(lab) {
-            writeln!(out, "{}", row.csv())?;
+        if lab.catalogue.is_empty() {
+            writeln!(out, "{}", ContactPlan::CSV_HEADER)?;
+            for row in plan.rows(lab) {
+                writeln!(out, "{}", row.csv())?;
+            }
+        } else {
+            let (head, more) = (ContactPlan::CSV_HEADER, ContactPlan::CSV_CATALOGUED);
+            writeln!(out, "{head}{more}")?;
+            for row in plan.rows(lab) {
+                writeln!(out, "{}{}", row.csv(), row.csv_catalogued())?;
+            }
         }
     } else {
         let rows: Vec<Vec<String>> = plan
@@ -157,15 +165,19 @@ fn pairs_of(
         writeln!(out, "  \"pairs\": [")?;
         for (p, &(a, b)) in series.pairs.iter().enumerate() {
             write!(out, "{}    ", if p > 0 { ",\n" } else { "" })?;
-            serde_json::to_writer(
-                &mut out,
-                &json!({
-                    "a_node": name(a), "b_node": name(b), "summary": series.summaries[p],
-                    "delay_ns": of_pair(p).map(|x| x.delay_ns).collect::<Vec<_>>(),
-                    "hops": of_pair(p).map(|x| x.delay_ns.map(|_| x.hops)).collect::<Vec<_>>(),
-                    "changed": of_pair(p).map(|x| x.changed).collect::<Vec<_>>(),
-                }),
-            )?;
+            let mut pair = json!({
+                "a_node": name(a), "b_node": name(b), "summary": series.summaries[p],
+                "delay_ns": of_pair(p).map(|x| x.delay_ns).collect::<Vec<_>>(),
+                "hops": of_pair(p).map(|x| x.delay_ns.map(|_| x.hops)).collect::<Vec<_>>(),
+                "changed": of_pair(p).map(|x| x.changed).collect::<Vec<_>>(),
+            });
+            for (end, node) in [("a", a), ("b", b)] {
+                if let Some(entry) = lab.catalogue.of(node) {
+                    pair[format!("{end}_catalogue_name").as_str()] = json!(entry.catalogue_name);
+                    pair[format!("{end}_norad_id").as_str()] = json!(entry.norad_id);
+                }
+            }
+            serde_json::to_writer(&mut out, &pair)?;
         }
         writeln!(out, "\n  ]\n}}")?;
     } else {

@@ -67,6 +67,12 @@ fn text(answer: &Paths) -> String {
     let sum = least_ns.map_or_else(|| "no way".to_owned(), output::ms);
     text.push_str(&format!("\noptimum: {sum}\n"));
     text.push_str(&optimum.map_or_else(String::new, |optimum| hops(&optimum.hops)));
+    if !answer.catalogued.is_empty() {
+        text.push('\n');
+    }
+    for satellite in &answer.catalogued {
+        text.push_str(&output::catalogued(satellite));
+    }
     text
 }
 
@@ -135,6 +141,7 @@ mod tests {
                 hops: vec![hop("a", "c", 2_000_000)],
             }),
             tables_t_ns: 1_500_000_000,
+            catalogued: Vec::new(),
         };
         let second = Walked {
             path: Some(2),

@@ -39,20 +39,29 @@ fn text(shown: &Shown) -> String {
             plane.unintended.total(),
         ));
     }
+    let nodes = shown.node_list.iter().flatten();
+    let catalogued = nodes
+        .clone()
+        .any(|node| node.norad_id.is_some() || node.catalogue_name.is_some());
     let cells = |node: &NodeShown| {
-        vec![
+        let mut cells = vec![
             node.name.clone(),
             node.kind.clone(),
             node.ipv4.to_string(),
             node.ipv6.to_string(),
             node.links.to_string(),
-        ]
+        ];
+        if catalogued {
+            cells.push(output::or_dash(node.norad_id));
+            cells.push(output::or_dash(node.catalogue_name.as_deref()));
+        }
+        cells
     };
-    let nodes = shown.node_list.iter().flatten();
     let rows: Vec<Vec<String>> = nodes.map(cells).collect();
-    text.push_str(&output::table(
-        &["NODE", "KIND", "IPV4", "IPV6", "LINKS"],
-        &rows,
-    ));
+    let mut head = vec!["NODE", "KIND", "IPV4", "IPV6", "LINKS"];
+    if catalogued {
+        head.extend(["NORAD", "CATALOGUE NAME"]);
+    }
+    text.push_str(&output::table(&head, &rows));
     text
 }

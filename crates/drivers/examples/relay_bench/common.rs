@@ -87,16 +87,6 @@ pub(crate) fn process_cpu_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// The calling thread goes before normal ones, if it may, and its timers are exact.
-pub(crate) fn real_time() {
-    let priority = libc::sched_param { sched_priority: 1 };
-    // SAFETY: about the calling thread, with a local.
-    unsafe {
-        libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0);
-        libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority);
-    }
-}
-
 /// Nodes in a row, each link a subnet 10.1.i.0/24 with .1 on the left and .2 on the right.
 pub(crate) struct Row {
     pub(crate) nodes: Vec<Node>,
@@ -340,7 +330,7 @@ pub(crate) fn flow(
         let send = scope.spawn(|| {
             // At full speed it must not starve the rest.
             if rate > 0 {
-                real_time();
+                go_before_normal_threads();
             }
             let mut buffer = vec![0; payload];
             let burst = (rate / 5000).max(1);

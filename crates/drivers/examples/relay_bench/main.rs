@@ -1,7 +1,7 @@
 //! Measures the relay next to its baselines, in one run.
 //!
 //!     cargo run --release -p constel-drivers --example relay_bench -- [--json] [--seconds N] [--rounds N]
-//!         [--only accuracy|rate|handover|throughput|forwarding|isolation|tcp|square|update]
+//!         [--only accuracy|rate|handover|throughput|forwarding|isolation|hostile|overload|tcp|square|update]
 //!         [--load idle|busy] [--hops N] [--path NAME] [--rtt-ms N] [--controls reno,cubic,bbr] [--seed N] [--nice]
 //!         [--lead-us N]
 //!
@@ -9,6 +9,8 @@
 //! which goes through all cases; of every figure the median of the rounds counts, with the least and the greatest
 //! beside it: a moment in which the machine stood still decides no case. `benches/README.md` says what was found.
 
+#[path = "../../tests/support/hostile.rs"]
+mod hostile_node;
 #[path = "../../tests/support/mod.rs"]
 mod support;
 
@@ -16,7 +18,9 @@ mod accuracy;
 mod common;
 mod forwarding;
 mod handover;
+mod hostile;
 mod isolation;
+mod overload;
 mod rate;
 mod redirect;
 mod spread;
@@ -24,6 +28,8 @@ mod square;
 mod tcp;
 mod throughput;
 mod update;
+#[path = "../../tests/support/victim.rs"]
+mod victim;
 mod witness;
 
 use constel_drivers::relay::Priority;
@@ -93,13 +99,15 @@ fn main() {
         }
     }
     type Bench = fn(&Options) -> Vec<serde_json::Value>;
-    let benches: [(&str, Bench); 9] = [
+    let benches: [(&str, Bench); 11] = [
         ("accuracy", accuracy::accuracy),
         ("rate", rate::rate),
         ("handover", handover::handover),
         ("throughput", throughput::throughput),
         ("forwarding", forwarding::forwarding),
         ("isolation", isolation::isolation),
+        ("hostile", hostile::hostile),
+        ("overload", overload::overload),
         ("tcp", tcp::tcp_truth),
         ("square", square::square),
         ("update", update::updates),

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::common::*;
 use crate::spread::{Spread, in_rounds};
-use crate::support::{real_ns, set, set_option};
+use crate::support::{go_before_normal_threads, real_ns, set, set_option};
 use crate::witness;
 
 /// bit/s, and the length of the frames sent (Ethernet header included).
@@ -295,7 +295,7 @@ fn send(
     let sending = AtomicBool::new(true);
     thread::scope(|scope| {
         let send = scope.spawn(|| {
-            real_time();
+            go_before_normal_threads();
             in_segments_of(sender, payload);
             let mut buffer = vec![0; payload * frames];
             let gap = gap * frames as u32;
@@ -336,7 +336,7 @@ fn send(
         });
         let receive = scope.spawn(|| {
             // Else two threads that go before it would have both processors.
-            real_time();
+            go_before_normal_threads();
             let mut stamps = Vec::new();
             many_until(&sending, receiver, |[number, _], at| {
                 stamps.push((number, at));

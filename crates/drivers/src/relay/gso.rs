@@ -27,6 +27,21 @@ pub(crate) struct GsoFrame {
 /// Where TCP's checksum stands in its header.
 pub(crate) const TCP_CHECK: u16 = 16;
 
+/// Frames of a super-frame that a node's TCP may make (`gso_max_segs` of its interfaces). With frames of the usual sizes it
+/// makes no more in any case. A super-frame of many more is refused: cutting it up would cost other nodes their time.
+pub const GSO_MAX_SEGS: u32 = 128;
+
+/// Headers of a super-frame, at least.
+const HEADERS_MIN: u32 = 54;
+
+impl GsoFrame {
+    /// Frames it may be cut up into, as the capture program counts them.
+    pub(crate) fn frames_max(&self) -> u32 {
+        let payload = self.len.saturating_sub(HEADERS_MIN);
+        payload.div_ceil(u32::from(self.segment).max(1))
+    }
+}
+
 pub(crate) const TYPE: usize = ADDRESSES;
 pub(crate) const IP: usize = ADDRESSES + 2;
 pub(crate) const IPV4: [u8; 2] = [0x08, 0x00];
@@ -194,6 +209,30 @@ mod tests {
                 assert_eq!(get(&out, tcp_at + 16), fold(by_hand));
             }
             assert_eq!(payload, bytes[h.len..]);
+        }
+    }
+
+    #[test]
+    fn a_gso_frame_is_charged_for_what_it_may_take() {
+        let frames_max = |len, segment| {
+            let gso = GsoFrame {
+                slots: Vec::new(),
+                len,
+                segment,
+                csum_start: 34,
+                vlan_tci: None,
+            };
+            gso.frames_max()
+        };
+        assert_eq!(frames_max(65_000, 1448), 45);
+        assert_eq!(frames_max(65_000, 1), 64_946);
+        assert_eq!(frames_max(40, 0), 0);
+        // No fewer than the frames it is cut up into.
+        for payload in [1, 1448, 1449, 64_000] {
+            let (bytes, tcp_at) = gso(true, payload);
+            let h = headers(&bytes, tcp_at).unwrap();
+            let count = frames(bytes.len(), h.len, 536);
+            assert!(frames_max(bytes.len() as u32, 536) >= count as u32);
         }
     }
 

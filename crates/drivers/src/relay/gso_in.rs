@@ -2,8 +2,8 @@
 
 use super::gso::{self, GsoFrame, Headers, TCP_CHECK};
 use super::layout::{
-    ADDRESSES, Desc, FLAG_CSUM, FLAG_VLAN, FRAME_MAX, PIECE, PIECE_AT, PIECES_MAX, SLOT_SHIFT,
-    SlotRef, TAG,
+    ADDRESSES, Desc, FLAG_BY_FRAMES, FLAG_CSUM, FLAG_NEW, FLAG_VLAN, FRAME_MAX, PIECE, PIECE_AT,
+    PIECES_MAX, SLOT_SHIFT, SlotRef, TAG,
 };
 use super::pool::Pool;
 
@@ -14,6 +14,15 @@ pub(super) struct GsoStore {
     free: Vec<u32>,
     /// A GSO frame in one piece, while it is cut up.
     scratch: Vec<u8>,
+}
+
+/// Frames of a GSO frame that got lost when it was cut up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lost {
+    /// There was no slot, or no sense in them.
+    pub(crate) no_slot: u64,
+    /// Their port would have held more than its share.
+    pub(crate) over_share: u64,
 }
 
 /// The GSO frame of this descriptor, in these slots. `None` when it makes no sense.
@@ -42,15 +51,19 @@ impl Pool {
         }
     }
 
-    /// Note a GSO frame that came in at this port.
-    pub(super) fn add_gso(&mut self, gso: GsoFrame, port: u32) -> SlotRef {
+    /// Note a GSO frame that came in at this port, with its flags.
+    pub(super) fn add_gso(&mut self, gso: GsoFrame, port: u32, flags: u16) -> SlotRef {
         gso.slots.iter().for_each(|&slot| self.own(slot, port));
+        if flags & FLAG_BY_FRAMES != 0 {
+            let slots = gso.slots.len() as u32;
+            self.uncharge(port, gso.frames_max().saturating_sub(slots));
+        }
         let number = self.gso.free.pop().unwrap_or_else(|| {
             self.gso.held.push(None);
             self.gso.held.len() as u32 - 1
         });
         self.gso.held[number as usize] = Some(gso);
-        SlotRef::gso(number)
+        SlotRef::gso(number, flags)
     }
 
     /// The GSO frame behind a reference, if it is one to a GSO frame.
@@ -74,14 +87,32 @@ impl Pool {
         gso::headers(start, usize::from(gso.csum_start))
     }
 
-    /// Cut a GSO frame up into frames, each in a slot of its own, in order, and free it. Gives the
-    /// number of frames that got lost: there was no slot, or no sense in them.
-    pub(crate) fn cut_up(&mut self, frame: SlotRef, frames: &mut Vec<SlotRef>) -> u64 {
+    /// Cut a GSO frame up into frames, each in a slot of its own, in order, and free it: into all of them, or none where
+    /// its port may not have so many slots.
+    pub(crate) fn cut_up(&mut self, frame: SlotRef, frames: &mut Vec<SlotRef>) -> Lost {
         frames.clear();
         let Some(gso) = self.gso(frame).cloned() else {
-            return 0;
+            return Lost::default();
         };
         let port = self.owner(gso.slots[0]);
+        self.cuts_up(port);
+        let segment = usize::from(gso.segment).max(1);
+        let headers = self.gso_headers(&gso);
+        let headers = headers.filter(|h| h.len + segment <= FRAME_MAX);
+        let mut lost = Lost::default();
+        let Some(headers) = headers else {
+            self.give_frame(frame);
+            lost.no_slot = 1;
+            return lost;
+        };
+        // Before anything is copied: what is refused must cost next to nothing.
+        let count = gso::frames(gso.len as usize, headers.len, segment);
+        if !self.may_take(port, count.saturating_sub(gso.slots.len())) {
+            self.give_frame(frame);
+            lost.over_share = count as u64;
+            self.count_over_share(port, lost.over_share);
+            return lost;
+        }
         let mut bytes = std::mem::take(&mut self.gso.scratch);
         bytes.clear();
         for n in 0..gso.slots.len() {
@@ -90,27 +121,26 @@ impl Pool {
             bytes.extend_from_slice(unsafe { std::slice::from_raw_parts(at, len) });
         }
         self.give_frame(frame);
-        let lost = self.cut_bytes(&bytes, &gso, port, frames);
+        let owner = (port, frame.flags & FLAG_NEW);
+        lost.no_slot = self.cut_bytes(&bytes, &gso, headers, owner, frames);
         self.gso.scratch = bytes;
         lost
     }
 
+    /// Frames for which there was no slot.
     fn cut_bytes(
         &mut self,
         bytes: &[u8],
         gso: &GsoFrame,
-        port: u32,
+        headers: Headers,
+        (port, new): (u32, u16),
         frames: &mut Vec<SlotRef>,
     ) -> u64 {
         let tcp_at = usize::from(gso.csum_start);
         let segment = usize::from(gso.segment).max(1);
-        let headers = gso::headers(bytes, tcp_at).filter(|h| h.len + segment <= FRAME_MAX);
-        let Some(headers) = headers else {
-            return 1;
-        };
         let (flags, own) = match gso.vlan_tci {
-            Some(_) => (FLAG_CSUM | FLAG_VLAN, TAG),
-            None => (FLAG_CSUM, 0),
+            Some(_) => (FLAG_CSUM | FLAG_VLAN | new, TAG),
+            None => (FLAG_CSUM | new, 0),
         };
         let mut lost = 0;
         let mut out = [0; FRAME_MAX];

@@ -29,6 +29,10 @@ pub(crate) const FLAG_CSUM: u16 = 1;
 pub(crate) const FLAG_VLAN: u16 = 2;
 /// A GSO frame; see [`super::gso`].
 pub(crate) const FLAG_GSO: u16 = 4;
+/// Not one that a node passed on, or sent in answer to a frame that it was handed.
+pub(crate) const FLAG_NEW: u16 = 8;
+/// A GSO frame that its port was charged for by the frames it may be cut up into.
+pub(crate) const FLAG_BY_FRAMES: u16 = 16;
 /// Where a piece of a GSO frame stands in its slot, and how long it is at most.
 pub(crate) const PIECE_AT: usize = 64;
 pub(crate) const PIECE: usize = SLOT_BYTES - PIECE_AT;
@@ -103,10 +107,22 @@ pub(crate) struct Back {
     pub(crate) slots: AtomicU64,
     /// Descriptors read, ever.
     pub(crate) descs: AtomicU64,
+    /// Not 0 once a GSO frame of the port had to be cut up.
+    pub(crate) cut_up: AtomicU64,
 }
 
+/// What the relay's thread tells the capture program, for all ports.
+#[repr(C)]
+pub(crate) struct Told {
+    /// Slots that a port may hold at present.
+    pub(crate) share: AtomicU64,
+    /// The thread's own number: what is sent while it runs, its deliveries brought about.
+    pub(crate) thread: AtomicU64,
+}
+
+const _: () = assert!(size_of::<Told>() == 16);
 const _: () = assert!(size_of::<Desc>() == 32 && size_of::<Port>() == 16);
-const _: () = assert!(size_of::<Back>() == 16);
+const _: () = assert!(size_of::<Back>() == 24);
 const _: () = assert!(size_of::<Cpu>() == 192 && offset_of!(Cpu, desc_tail) == 128);
 const _: () = assert!(1 << SLOT_SHIFT == SLOT_BYTES);
 const _: () = assert!(FIRST_UPLINK + PORTS_MAX.div_ceil(SHARD_PORTS) < WARM_UP_END);
@@ -122,12 +138,12 @@ pub(crate) struct SlotRef {
 }
 
 impl SlotRef {
-    /// The number of a GSO frame.
-    pub(crate) fn gso(number: u32) -> SlotRef {
+    /// The number of a GSO frame, which is new or not.
+    pub(crate) fn gso(number: u32, new: u16) -> SlotRef {
         SlotRef {
             slot: number,
             len: 0,
-            flags: FLAG_GSO,
+            flags: FLAG_GSO | (new & FLAG_NEW),
             csum_start: 0,
             csum_offset: 0,
         }
@@ -135,6 +151,10 @@ impl SlotRef {
 
     pub(crate) fn is_gso(self) -> bool {
         self.flags & FLAG_GSO != 0
+    }
+
+    pub(crate) fn is_new(self) -> bool {
+        self.flags & FLAG_NEW != 0
     }
 
     /// Where the frame's first byte stands in its slot.

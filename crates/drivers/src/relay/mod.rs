@@ -44,8 +44,9 @@ use std::sync::{Arc, Mutex};
 
 use constel_bpf::BpfError;
 use constel_host::netns::NetNs;
-use constel_link::{EdgeTable, Nanos, PortId};
+use constel_link::{EdgeTable, Nanos, Patience, PortId};
 
+pub use gso::GSO_MAX_SEGS;
 pub use handle::RelayHandle;
 pub use offload::{send_single_frames, send_tcp_gso};
 pub use sched::Priority;
@@ -70,6 +71,13 @@ pub const FRAME_MAX_BYTES: usize = layout::FRAME_MAX;
 /// Free slots handed to each CPU at most: about 10 ms of a saturated core, so that the relay's
 /// thread may be kept from running for a moment.
 const FREE_PER_CPU: u32 = 8192;
+/// A new frame that is later than this is of no use to any run: no bound on lateness may be longer. It is let go, but
+/// only where its edge has been behind for [`OVERLOAD_NS`]: a machine that stood still for a moment catches up.
+const NEW_LATE_NS: Nanos = 10_000_000;
+/// The same for frames that have come over another edge before, and that a node has worked on: they go first, so only what
+/// cannot be served at all becomes so late.
+const UNDER_WAY_LATE_NS: Nanos = 50_000_000;
+const OVERLOAD_NS: Nanos = 50_000_000;
 
 /// What the relay is made for.
 #[derive(Clone, Debug)]
@@ -200,11 +208,17 @@ impl Relay {
         warm_up::prepare(&self.loaded.slots);
         let (rings, pool) = rings::set_up(&self.loaded, self.sizes, per_cpu);
         let (send, commands) = channel::<Command>();
+        let mut table = EdgeTable::new(self.config.ports, self.config.seed);
+        table.set_patience(Some(Patience {
+            new_ns: NEW_LATE_NS + self.config.grain_ns,
+            under_way_ns: UNDER_WAY_LATE_NS + self.config.grain_ns,
+            lasting_ns: OVERLOAD_NS,
+        }));
         let thread = Thread {
             loaded: self.loaded.clone(),
             rings,
             pool,
-            table: EdgeTable::new(self.config.ports, self.config.seed),
+            table,
             xsk,
             gso_out,
             signals: signals.clone(),

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use constel_bpf::{Aligned, BpfError, Mapped};
 use libbpf_rs::{Object, ObjectBuilder};
 
-use super::layout::{Back, Cpu, Desc, FIRST_UPLINK, Port, SHARD_PORTS, SLOT_BYTES};
+use super::layout::{Back, Cpu, Desc, FIRST_UPLINK, Port, SHARD_PORTS, SLOT_BYTES, Told};
 use crate::error::Result;
 use crate::ports::FIRST_PORT;
 
@@ -30,7 +30,7 @@ pub(crate) struct Loaded {
     pub(crate) cpus: Mapped,
     pub(crate) ports: Mapped,
     pub(crate) back: Mapped,
-    pub(crate) share: Mapped,
+    told: Mapped,
     pub(crate) asleep: Mapped,
     pub(crate) wake_consumer: Mapped,
     pub(crate) wake_producer: Mapped,
@@ -93,7 +93,7 @@ impl Loaded {
         let cpus = map("cst_cpus", sizes.cpus as usize * size_of::<Cpu>())?;
         let ports = map("cst_ports", sizes.ports as usize * size_of::<Port>())?;
         let back = map("cst_back", sizes.ports as usize * size_of::<Back>())?;
-        let share = map("cst_share", size_of::<u64>())?;
+        let told = map("cst_told", size_of::<Told>())?;
         let asleep = map("cst_asleep", size_of::<u64>())?;
         let page = constel_bpf::page_bytes();
         let wake = constel_bpf::map(&object, "cst_wake")?;
@@ -106,7 +106,7 @@ impl Loaded {
             cpus,
             ports,
             back,
-            share,
+            told,
             asleep,
             wake_consumer,
             wake_producer,
@@ -118,6 +118,12 @@ impl Loaded {
     pub(crate) fn port(&self, port: u32) -> &Port {
         // SAFETY: `Port` is atomics, in a page-aligned mapping.
         unsafe { self.ports.shared(port as usize * size_of::<Port>()) }
+    }
+
+    /// What the capture program is told for all ports.
+    pub(crate) fn told(&self) -> &Told {
+        // SAFETY: `Told` is atomics, in a page-aligned mapping.
+        unsafe { self.told.shared(0) }
     }
 
     /// The ring buffer to sleep on. The descriptor lives as long as `self`.

@@ -11,7 +11,8 @@ use super::gro::{HEADERS_MAX, Segment};
 use super::gso::TCP_CHECK;
 use super::gso_in::GsoStore;
 use super::layout::{
-    ADDRESSES, Back, FLAG_CSUM, FLAG_VLAN, FRAME_MAX, SLOT_BYTES, SlotRef, TAG, WARM_UP_SLOT,
+    ADDRESSES, Back, FLAG_CSUM, FLAG_NEW, FLAG_VLAN, FRAME_MAX, SLOT_BYTES, SlotRef, TAG,
+    WARM_UP_SLOT,
 };
 use super::object::{Loaded, Sizes};
 
@@ -101,18 +102,44 @@ impl Pool {
         taken.saturating_sub(self.back_of(port).slots.load(Ordering::Relaxed))
     }
 
+    /// So much of what the capture program charged this port for a frame was not needed.
+    pub(super) fn uncharge(&self, port: u32, slots: u32) {
+        add(&self.back_of(port).descs, i64::from(slots));
+        self.back(port, i64::from(slots));
+    }
+
+    /// From here on super-frames of this port are charged for by the frame.
+    pub(super) fn cuts_up(&self, port: u32) {
+        self.back_of(port).cut_up.store(1, Ordering::Relaxed);
+    }
+
     /// What a port may hold: in proportion to what is free besides the reserve, so that one port
     /// alone can have most of the slots and any number of flooding ports leave some.
     fn share(&self) -> u64 {
-        let free = self.free.len().saturating_sub(self.reserve);
+        self.share_of(self.free.len())
+    }
+
+    fn share_of(&self, free: usize) -> u64 {
+        let free = free.saturating_sub(self.reserve);
         (4 * free as u64).max(self.share_min)
+    }
+
+    /// Whether the port may have so many more slots at once: its share is that of what is free behind it.
+    pub(super) fn may_take(&self, port: u32, slots: usize) -> bool {
+        let left = self.free.len().checked_sub(slots);
+        left.is_some_and(|left| self.held_by(port) + slots as u64 <= self.share_of(left))
+    }
+
+    /// So many frames of this port got lost because it held its share.
+    pub(super) fn count_over_share(&self, port: u32, frames: u64) {
+        let counts = self.loaded.port(port);
+        counts.dropped_share.fetch_add(frames, Ordering::Relaxed);
     }
 
     /// Tell the capture program.
     pub(super) fn publish_share(&self) {
-        // SAFETY: a single u64 in a page-aligned mapping.
-        let at: &AtomicU64 = unsafe { self.loaded.share.shared(0) };
-        at.store(self.share(), Ordering::Relaxed);
+        let told = self.loaded.told();
+        told.share.store(self.share(), Ordering::Relaxed);
     }
 
     pub(crate) fn free(&self) -> usize {
@@ -131,7 +158,7 @@ impl Pool {
 
     /// The headers of a frame that may be joined with others.
     pub(super) fn segment(&self, frame: SlotRef) -> Option<Segment> {
-        if frame.flags != FLAG_CSUM || frame.csum_offset != TCP_CHECK {
+        if frame.flags & !FLAG_NEW != FLAG_CSUM || frame.csum_offset != TCP_CHECK {
             return None;
         }
         let mut start = [0; HEADERS_MAX];
@@ -224,6 +251,10 @@ impl Frames<SlotRef> for Pool {
             return;
         }
         packet::mark_ce(self.behind_addresses(*frame));
+    }
+
+    fn is_new(&self, frame: &SlotRef) -> bool {
+        frame.is_new()
     }
 }
 

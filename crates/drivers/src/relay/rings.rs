@@ -162,7 +162,7 @@ impl Rings {
                 let slots = (0..slots).map(|n| self.free_slot(nr, free_tail.wrapping_add(n)));
                 gso_of(&desc, slots.collect(), self.sizes.slots)
                     .filter(|_| port < self.sizes.ports)
-                    .map(|gso| pool.add_gso(gso, port))
+                    .map(|gso| pool.add_gso(gso, port, desc.flags))
             } else {
                 let fits = usize::from(desc.len) <= FRAME_MAX + TAG;
                 let makes_sense = desc.slot < self.sizes.slots && port < self.sizes.ports && fits;

@@ -13,9 +13,16 @@ use crate::clock::mono_ns;
 
 /// Frames sent before looking whether others have come in.
 const FRAMES_PER_TURN: usize = 64;
-/// Frames, or super-frames, sent at a time where several edges have more due than is sent: what becomes due of another
-/// edge waits for no more than that. With one such edge it is all of [`FRAMES_PER_TURN`].
+/// Frames, or super-frames, sent at a time where several edges have more due than is sent: what comes in meanwhile and is
+/// due at once waits for no more than that. With one such edge it is all of [`FRAMES_PER_TURN`].
 const TX_BATCH: usize = 16;
+/// Edges that are behind may send for so long at a time, even if others are due before that is over: batches of a few frames
+/// would cost a busy host a fifth of what it can serve.
+const BEHIND_NS: Nanos = 60_000;
+/// All edges together send for so long before looking whether others have come in.
+const TURN_NS: Nanos = 200_000;
+/// What one sending may count for, however long the thread did not run meanwhile.
+const SENDING_MAX_NS: Nanos = 50_000;
 /// Tries to have the trunk take a batch before turning to other things.
 const TRUNK_TRIES: u32 = 1000;
 
@@ -25,12 +32,15 @@ impl Thread {
         let mut left = FRAMES_PER_TURN;
         let mut busy = false;
         let mut batch = std::mem::take(&mut self.state.batch);
-        while left > 0 {
+        let end = now + TURN_NS;
+        while left > 0 && now < end {
             let at_once = if self.table.edges_behind() > 1 {
                 TX_BATCH.min(left)
             } else {
                 left
             };
+            let in_time = (end - now) / self.state.sending_ns.max(1);
+            let at_once = at_once.min(in_time as usize).max(1);
             let full = self.fill(&mut batch, now, at_once, left);
             let Some(sent_ns) = self.send_batch(&batch) else {
                 break;
@@ -39,34 +49,75 @@ impl Thread {
             if !full {
                 break;
             }
-            left -= batch.len();
+            left -= batch.len().min(left);
             now = sent_ns;
         }
         self.state.batch = batch;
         busy
     }
 
+    /// Send a batch of what is due on edges that are not behind.
+    pub(super) fn send_punctual(&mut self, now: Nanos) {
+        let mut batch = std::mem::take(&mut self.state.batch);
+        batch.clear();
+        while batch.sendings() < TX_BATCH
+            && (self.xsk.space() as usize) > batch.len()
+            && let Some(delivery) = self.table.pop_punctual(now, &mut self.pool)
+        {
+            self.add(&mut batch, delivery);
+        }
+        self.send_batch(&batch);
+        self.state.batch = batch;
+    }
+
     /// Take what is due by `now` out of the table: so many things to be sent at most, and so many frames. True when
     /// there may be more.
     fn fill(&mut self, batch: &mut TxBatch, now: Nanos, sendings: usize, frames: usize) -> bool {
         batch.clear();
+        // Known once nothing is due any more on edges that are not behind.
+        let mut end = None;
         while batch.sendings() < sendings && batch.len() < frames {
             if self.xsk.space() as usize <= batch.len() {
                 return false;
             }
-            let Some(delivery) = self.table.pop_due_fairly(now, &mut self.pool) else {
+            let delivery = match end {
+                Some(end) if batch.sendings() >= end => return true,
+                Some(_) => self.table.pop_behind(now, &mut self.pool),
+                None => {
+                    let punctual = self.table.pop_punctual(now, &mut self.pool);
+                    if punctual.is_none() {
+                        end = Some(batch.sendings() + self.before_next(now));
+                        continue;
+                    }
+                    punctual
+                }
+            };
+            let Some(delivery) = delivery else {
                 return false;
             };
-            let class = self.state.class_of.get(delivery.from.0 as usize);
-            let class = class.copied().unwrap_or(0);
-            let segment = self.gro.then(|| self.pool.segment(delivery.frame));
-            batch.push(delivery, class, segment.flatten());
-            if delivery.frame.is_gso() {
+            if self.add(batch, delivery) {
                 // It takes its time: look at the clock again.
                 return false;
             }
         }
         true
+    }
+
+    /// True when it is a GSO frame.
+    fn add(&mut self, batch: &mut TxBatch, delivery: Delivery<SlotRef>) -> bool {
+        let class = self.state.class_of.get(delivery.from.0 as usize);
+        let class = class.copied().unwrap_or(0);
+        let segment = self.gro.then(|| self.pool.segment(delivery.frame));
+        batch.push(delivery, class, segment.flatten());
+        delivery.frame.is_gso()
+    }
+
+    /// How many things, one at least, can be sent before something is due on an edge that is not behind: those that are
+    /// behind are late already, and must not make others late.
+    fn before_next(&mut self, now: Nanos) -> usize {
+        let next = self.table.next_punctual().unwrap_or(Nanos::MAX);
+        let left = next.saturating_sub(now).max(BEHIND_NS);
+        (left / self.state.sending_ns.max(1)).max(1) as usize
     }
 
     /// Send all of it. The time when that was done, if there was anything.
@@ -206,11 +257,19 @@ impl Thread {
     /// The kernel sends one after the other: spread the batch over the time it took.
     fn record_lateness(&mut self, batch: &TxBatch, before: Nanos, after: Nanos) {
         let n = batch.len() as u64;
+        if n > 0 {
+            let each = (after - before) / batch.sendings().max(1) as u64;
+            let before = self.state.sending_ns;
+            // Rather too much than too little: some frames take a node ten times as long as others.
+            let each = each.min(SENDING_MAX_NS);
+            self.state.sending_ns = each.max((before * 15 + each) / 16);
+        }
         for (i, (due, class)) in batch.due().enumerate() {
             let sent = before + (after - before) * (i as u64 + 1) / n;
             self.state.early += u64::from(before < due);
             let late = sent.saturating_sub(due);
             self.state.lateness.record(late);
+            self.state.last_late_ns = late;
             let others = if late < STALL_NS {
                 0
             } else {

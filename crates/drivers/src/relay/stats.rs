@@ -18,15 +18,18 @@ pub struct UnintendedDrops {
     pub share: u64,
     /// Descriptor ring full.
     pub ring: u64,
-    /// Super-frame of another protocol than TCP: the port was made without
-    /// [`super::send_tcp_gso`].
+    /// Super-frame of another protocol than TCP (the port was made without [`super::send_tcp_gso`]), or of many more
+    /// frames than [`super::GSO_MAX_SEGS`].
     pub gso: u64,
     /// Larger than a slot (2,012 bytes with its Ethernet header), or shorter than 16 bytes.
     pub size: u64,
-    /// Could not be read, or from an interface that is no port.
+    /// Could not be read, from an interface that is no port, or with a checksum that belongs outside of it.
     pub error: u64,
     /// No slot for the copy of a multicast frame, or for a frame cut out of a GSO frame.
     pub no_buffer: u64,
+    /// Let go because the host did not keep up: later than 10 ms on an edge that was behind all the time for 50 ms, or
+    /// later than 50 ms if it had come over another edge before.
+    pub overload: u64,
     /// Refused by AF_XDP as malformed, or a GSO frame that the kernel did not take: always 0.
     pub trunk: u64,
     /// Sent, but not seen behind the trunk (kernel backlog full). Frames under way at the moment
@@ -45,6 +48,7 @@ impl UnintendedDrops {
             + self.size
             + self.error
             + self.no_buffer
+            + self.overload
             + self.trunk
     }
 }
@@ -170,6 +174,7 @@ impl From<RelayStats> for PlaneStats {
             ("size", lost.size),
             ("error", lost.error),
             ("no_buffer", lost.no_buffer),
+            ("overload", lost.overload),
             ("trunk", lost.trunk),
             (BACKLOG, lost.backlog),
         ];

@@ -26,15 +26,23 @@ use crate::clock::{mono_ns, thread_cpu_ns};
 use crate::stats::{ClassLateness, Stall};
 use crate::update::{Applied, KnownEffects};
 
-/// Frames taken in before looking whether others are due.
+/// Frames taken in before looking whether others are due; those that one is cut up into, or copied to, count.
 const INTAKE: usize = 64;
-/// With more frames than this in the rings, they are emptied before any are sent.
+/// With more frames than this in the rings, or older ones, they are emptied before it is the turn of edges that are
+/// behind...
 const RINGS_LONG: u32 = 512;
+const RINGS_OLD_NS: Nanos = 200_000;
+/// ...for so many times [`INTAKE`] at most.
+const INTAKES_PER_TURN: u32 = 16;
 /// A frame is stamped a moment before it can be seen; younger ones wait for the next look, so that
 /// two CPUs' frames are merged in the right order.
 const SETTLE_NS: Nanos = 300;
 /// A GSO frame passes whole where the time its bytes take is no longer than this.
 const GSO_NS: Nanos = 20_000;
+/// Frames that are so late wait for a rest of the thread as well.
+const FAR_BEHIND_NS: Nanos = 1_000_000;
+/// What sending takes before it was measured.
+const SENDING_NS: Nanos = 2_000;
 /// Places of the table read per command, so that statistics do not make frames late.
 pub(crate) const PLACES_PER_TURN: usize = 256;
 
@@ -130,8 +138,13 @@ pub(crate) struct State {
     pub(super) warm_up: WarmUp,
     pub(super) awake: Awake,
     pub(super) trunk_stalls: u64,
-    /// Frames of GSO frames for which there was no slot, and GSO frames the kernel did not take.
+    /// What it takes to send one thing of a batch, of late.
+    pub(super) sending_ns: Nanos,
+    /// How late the last frame was.
+    pub(super) last_late_ns: Nanos,
+    /// Frames of GSO frames for which there was no slot, or more than their port's share; GSO frames the kernel did not take.
     pub(super) no_slot: u64,
+    pub(super) over_share: u64,
     pub(super) gso_refused: u64,
     /// A GSO frame cut up; kept for its memory.
     pub(super) cut: Vec<SlotRef>,
@@ -157,7 +170,10 @@ impl State {
             warm_up: WarmUp::default(),
             awake: Awake::new(),
             trunk_stalls: 0,
+            sending_ns: SENDING_NS,
+            last_late_ns: 0,
             no_slot: 0,
+            over_share: 0,
             gso_refused: 0,
             cut: Vec::new(),
             sleeps: 0,
@@ -173,10 +189,18 @@ impl Thread {
     pub(crate) fn run(mut self) {
         self.waiting.enter();
         self.state.stalls.enter();
+        // SAFETY: plain system call.
+        let me = unsafe { libc::gettid() };
+        let told = self.loaded.told();
+        told.thread.store(me as u64, Ordering::Relaxed);
         loop {
             let now = mono_ns();
             self.state.stalls.look(now);
-            let due = || next_due(&mut self.table, &self.state);
+            // What is far behind is no reason to put a rest off until others are due.
+            let due = || match self.state.last_late_ns {
+                late if late > FAR_BEHIND_NS => self.table.next_punctual().unwrap_or(Nanos::MAX),
+                _ => next_due(&mut self.table, &self.state),
+            };
             if let Some(until) = self.waiting.pace(now, thread_cpu_ns, due) {
                 self.sleep(until, true);
             }
@@ -201,7 +225,7 @@ impl Thread {
         {
             let at_ns = first.at_ns;
             while self.intake(at_ns.saturating_sub(1)) {
-                self.send_due(now);
+                self.send_due(mono_ns());
             }
             if let Some(first) = self.state.scheduled.pop_front() {
                 self.apply(first.at_ns, first.update, &first.reply);
@@ -209,8 +233,18 @@ impl Thread {
             busy = true;
         }
         busy |= self.intake(settled);
-        // The rings are first come, first served; what is in the table gets its fair turn.
-        while self.rings.waiting() > RINGS_LONG && self.intake(settled) {}
+        // The rings are first come, first served; what is in the table gets its fair turn. Whoever fills the rings does
+        // not hold up those that are due on other edges.
+        let (old, mut now) = (now.saturating_sub(RINGS_OLD_NS), now);
+        for _ in 0..INTAKES_PER_TURN {
+            let long = self.rings.waiting() > RINGS_LONG;
+            let long = long || self.rings.oldest().is_some_and(|ts| ts < old);
+            if !long || !self.intake(settled) {
+                break;
+            }
+            now = mono_ns();
+            self.send_punctual(now);
+        }
         busy |= self.send_due(now);
         busy
     }
@@ -221,48 +255,59 @@ impl Thread {
         while count < INTAKE
             && let Some(captured) = self.rings.next(until, &mut self.pool)
         {
-            count += 1;
             let frame = captured.frame;
             let from = PortId(captured.port);
             let destination = self.pool.destination(frame);
-            if frame.is_gso() {
-                self.take_gso(captured.ts_ns, from, destination, frame);
-                continue;
-            }
-            let len = u32::from(frame.len);
-            self.table.arrive(
-                captured.ts_ns,
-                from,
-                destination,
-                len,
-                frame,
-                &mut self.pool,
-            );
+            let taken = if frame.is_gso() {
+                self.take_gso(captured.ts_ns, from, destination, frame)
+            } else {
+                let len = u32::from(frame.len);
+                self.table.arrive(
+                    captured.ts_ns,
+                    from,
+                    destination,
+                    len,
+                    frame,
+                    &mut self.pool,
+                )
+            };
+            count += taken.max(1);
         }
         if count > 0 {
             self.rings.release(&mut self.pool);
             self.state.awake.frames(until);
         }
-        count == INTAKE
+        count >= INTAKE
     }
 
-    /// Whole where its edge allows, else frame by frame.
-    fn take_gso(&mut self, ts_ns: Nanos, from: PortId, destination: [u8; 6], gso: SlotRef) {
+    /// Whole where its edge allows, else frame by frame. How many frames' work that is.
+    fn take_gso(
+        &mut self,
+        ts_ns: Nanos,
+        from: PortId,
+        destination: [u8; 6],
+        gso: SlotRef,
+    ) -> usize {
         let (table, pool) = (&mut self.table, &mut self.pool);
+        let pieces = pool.gso(gso).map_or(0, |t| t.slots.len());
         let plain = pool.gso(gso).filter(|t| t.vlan_tci.is_none());
         let plain = plain.filter(|t| pool.gso_headers(t).is_some());
         if let Some(len) = plain.map(|t| t.len)
             && table.takes_gso(from, destination, len, GSO_NS)
         {
             table.arrive(ts_ns, from, destination, len, gso, pool);
-            return;
+            return pieces;
         }
         let mut frames = std::mem::take(&mut self.state.cut);
-        self.state.no_slot += pool.cut_up(gso, &mut frames);
+        let lost = pool.cut_up(gso, &mut frames);
+        self.state.no_slot += lost.no_slot;
+        self.state.over_share += lost.over_share;
         for &frame in &frames {
             table.arrive(ts_ns, from, destination, u32::from(frame.len), frame, pool);
         }
+        let work = frames.len().max(pieces);
         self.state.cut = frames;
+        work
     }
 
     /// Nothing to do at the moment: spin if something is due soon, else sleep.

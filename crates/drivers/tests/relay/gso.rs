@@ -176,6 +176,26 @@ fn frames_due_together_are_joined() {
     }
 }
 
+/// A stream of the smallest segments there can be: its super-frames stay within what the relay takes, and nothing is lost.
+#[test]
+fn tcp_of_tiny_segments_passes() {
+    let lab = Lab::new(&[0, 1]);
+    lab.apply(link(0, 1, MS));
+    let listener = lab.nodes[1].run(|| TcpListener::bind((v4(2), 7004)).unwrap());
+    // Accepted connections tell their peers of it.
+    set_option(&listener, libc::IPPROTO_TCP, libc::TCP_MAXSEG, 88i32);
+    let mut near = lab.nodes[0].run(|| TcpStream::connect((v4(2), 7004)).unwrap());
+    let (mut far, _) = listener.accept().unwrap();
+    far.set_read_timeout(Some(5 * SECOND)).unwrap();
+    let bytes = 3_000_000;
+    let sender = thread::spawn(move || near.write_all(&vec![7; bytes]).unwrap());
+    let mut all = vec![0; bytes];
+    far.read_exact(&mut all).unwrap();
+    sender.join().unwrap();
+    let stats = lab.handle.relay_stats().unwrap();
+    assert_eq!(stats.unintended.total(), 0, "{:?}", stats.unintended);
+}
+
 #[test]
 fn rate_holds_tcp_back() {
     let lab = Lab::new(&[0, 1]);

@@ -3,10 +3,16 @@
 mod effects;
 mod frames;
 mod gso;
+mod hostile;
+#[path = "../support/hostile.rs"]
+mod hostile_node;
 mod load;
+mod overload;
 #[path = "../support/mod.rs"]
 mod support;
 mod tables;
+#[path = "../support/victim.rs"]
+mod victim;
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};

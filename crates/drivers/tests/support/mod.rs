@@ -13,7 +13,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-use constel_drivers::relay::{Relay, RelayConfig, RelayHandle, send_single_frames, send_tcp_gso};
+use constel_drivers::relay::{
+    GSO_MAX_SEGS, Relay, RelayConfig, RelayHandle, send_single_frames, send_tcp_gso,
+};
 use constel_drivers::{Links, Plane, host_ifindex};
 use constel_host::netlink::{AddressSpec, Batch, IpPrefix, LinkChange, Mac, Socket, VethEnd};
 use constel_host::netns::NetNs;
@@ -79,6 +81,7 @@ impl Node {
             netns: Some(self.ns.fd()),
             ifindex: Some(ETH0 + nth),
             mac: Some(Mac(mac_of(port))),
+            gso_max_segs: Some(GSO_MAX_SEGS),
             ..VethEnd::default()
         };
         batch.create_veth(&host, &node).unwrap();
@@ -267,6 +270,16 @@ pub fn stay_on_one_processor() {
         libc::CPU_SET(libc::sched_getcpu() as usize, &mut set);
         let result = libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
         assert_eq!(result, 0, "{}", io::Error::last_os_error());
+    }
+}
+
+/// The calling thread goes before normal ones, if it may, and its timers are exact.
+pub fn go_before_normal_threads() {
+    let priority = libc::sched_param { sched_priority: 1 };
+    // SAFETY: about the calling thread, with a local.
+    unsafe {
+        libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0);
+        libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority);
     }
 }
 

@@ -171,24 +171,36 @@ impl Batch {
     }
 
     /// Adds a route; fails with `EEXIST` if the destination and metric are taken.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) when the route mixes families; nothing is added to the batch.
     pub fn add_route(&mut self, r: &Route) -> Result<&mut Self> {
         let msg = RouteNetlinkMessage::NewRoute(attrs::route(r)?);
         Ok(self.push(msg, NLM_F_CREATE | NLM_F_EXCL))
     }
 
     /// Adds a route or, in one step, replaces the one of the same destination, table and metric.
+    ///
+    /// # Errors
+    /// As [`Batch::add_route`].
     pub fn replace_route(&mut self, r: &Route) -> Result<&mut Self> {
         let msg = RouteNetlinkMessage::NewRoute(attrs::route(r)?);
         Ok(self.push(msg, NLM_F_CREATE | NLM_F_REPLACE))
     }
 
     /// Appends a route to those of the same destination and metric (IPv6: another next hop).
+    ///
+    /// # Errors
+    /// As [`Batch::add_route`].
     pub fn append_route(&mut self, r: &Route) -> Result<&mut Self> {
         let msg = RouteNetlinkMessage::NewRoute(attrs::route(r)?);
         Ok(self.push(msg, NLM_F_CREATE | NLM_F_APPEND))
     }
 
     /// Deletes a route; all given properties must match.
+    ///
+    /// # Errors
+    /// As [`Batch::add_route`].
     pub fn delete_route(&mut self, r: &Route) -> Result<&mut Self> {
         Ok(self.push(RouteNetlinkMessage::DelRoute(attrs::route(r)?), 0))
     }

@@ -9,6 +9,10 @@ use crate::error::{Error, Result};
 
 impl Socket {
     /// All interfaces of the namespace.
+    ///
+    /// # Errors
+    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol) when its
+    /// answer makes no sense.
     pub fn links(&mut self) -> Result<Vec<LinkInfo>> {
         // Statistics are most of an answer and nobody reads them here: RTEXT_FILTER_SKIP_STATS.
         let mut body = vec![0u8; 16];
@@ -21,11 +25,19 @@ impl Socket {
     }
 
     /// The interface of that name, if there is one.
+    ///
+    /// # Errors
+    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol) when its
+    /// answer makes no sense.
     pub fn link_named(&mut self, name: &str) -> Result<Option<LinkInfo>> {
         Ok(self.links()?.into_iter().find(|l| l.name == name))
     }
 
     /// All addresses, IPv4 and IPv6.
+    ///
+    /// # Errors
+    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol) when its
+    /// answer makes no sense.
     pub fn addresses(&mut self) -> Result<Vec<Address>> {
         self.dump("list addresses", libc::RTM_GETADDR, &[0; 8], |kind, p| {
             Ok((kind == libc::RTM_NEWADDR).then(|| address(p)).flatten())
@@ -33,6 +45,10 @@ impl Socket {
     }
 
     /// All routes of all tables, IPv4 and IPv6. Cached exceptions are left out.
+    ///
+    /// # Errors
+    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol) when its
+    /// answer makes no sense.
     pub fn routes(&mut self) -> Result<Vec<InstalledRoute>> {
         let mut all = Vec::new();
         for family in [libc::AF_INET, libc::AF_INET6] {
@@ -48,6 +64,10 @@ impl Socket {
     }
 
     /// All neighbour entries, IPv4 and IPv6.
+    ///
+    /// # Errors
+    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol) when its
+    /// answer makes no sense.
     pub fn neighbours(&mut self) -> Result<Vec<Neighbour>> {
         self.dump(
             "list neighbours",
@@ -58,11 +78,19 @@ impl Socket {
     }
 
     /// Whether the namespace as a whole (`conf/all`) forwards IPv4.
+    ///
+    /// # Errors
+    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol) when its
+    /// answer makes no sense.
     pub fn forwards_ipv4(&mut self) -> Result<bool> {
         self.forwards(libc::AF_INET)
     }
 
     /// Whether the namespace as a whole (`conf/all`) forwards IPv6.
+    ///
+    /// # Errors
+    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol) when its
+    /// answer makes no sense.
     pub fn forwards_ipv6(&mut self) -> Result<bool> {
         self.forwards(libc::AF_INET6)
     }
@@ -81,6 +109,10 @@ impl Socket {
     }
 
     /// All queueing disciplines, except the built-in ones that the kernel does not list.
+    ///
+    /// # Errors
+    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol) when its
+    /// answer makes no sense.
     pub fn qdiscs(&mut self) -> Result<Vec<QdiscInfo>> {
         self.dump(
             "list queueing disciplines",

@@ -41,6 +41,9 @@ pub struct ChangeMonitor {
 
 impl ChangeMonitor {
     /// Starts watching a namespace.
+    ///
+    /// # Errors
+    /// [`Error::Os`](crate::Error::Os) when the namespace cannot be entered or the socket not be had.
     pub fn open_in(ns: &NetNs) -> Result<ChangeMonitor> {
         ns.run(Self::open)?
     }
@@ -76,6 +79,9 @@ impl ChangeMonitor {
 
     /// Waits until `wanted` accepts a change; returns every change read on the way, the accepted
     /// one last, or `None` after `timeout`.
+    ///
+    /// # Errors
+    /// As [`ChangeMonitor::drain`].
     pub fn wait_for(
         &mut self,
         timeout: Duration,

@@ -42,11 +42,17 @@ impl Socket {
     /// A socket of the given namespace (on a helper thread; the caller stays where it is).
     ///
     /// A thread that is inside the namespace already uses the cheaper [`Socket::open`].
+    ///
+    /// # Errors
+    /// [`Error::Os`] when the namespace cannot be entered or the socket not be had.
     pub fn open_in(ns: &NetNs) -> Result<Socket> {
         ns.run(Socket::open)?
     }
 
     /// A socket of the calling thread's namespace.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when the socket cannot be had.
     pub fn open() -> Result<Socket> {
         let what = || "open a netlink socket".to_string();
         let mut raw = Raw::new(NETLINK_ROUTE).context(what)?;

@@ -39,6 +39,9 @@ pub struct IpPrefix {
 
 impl IpPrefix {
     /// A prefix; fails when `len` exceeds the family's width.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) then.
     pub fn new(addr: IpAddr, len: u8) -> Result<IpPrefix, Error> {
         let max = if addr.is_ipv4() { 32 } else { 128 };
         if len > max {

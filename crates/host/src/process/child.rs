@@ -88,6 +88,9 @@ impl Child {
     }
 
     /// Waits until it ends.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when it cannot be waited for.
     pub fn wait(&self) -> Result<Exit> {
         Ok(self
             .reap(WaitIdOptions::EXITED)?
@@ -95,11 +98,17 @@ impl Child {
     }
 
     /// How it ended, or `None` while it runs.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when it cannot be waited for.
     pub fn try_wait(&self) -> Result<Option<Exit>> {
         self.reap(WaitIdOptions::EXITED | WaitIdOptions::NOHANG)
     }
 
     /// Waits until it ends, at most `timeout`.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when it cannot be waited for.
     pub fn wait_timeout(&self, timeout: Duration) -> Result<Option<Exit>> {
         let end = Instant::now() + timeout;
         loop {
@@ -116,6 +125,9 @@ impl Child {
 
     /// Sends a signal to it and to its process group (its own children, unless they left it).
     /// Nothing happens once it has been waited for.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when the kernel refuses the signal.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         if self.exit.get().is_some() {
             return Ok(());

@@ -1,76 +1,144 @@
-//! Becoming a process of a node: `constel exec` and `constel shell`.
+//! A command in a node on behalf of whoever called: `constel exec` and `constel shell`.
+//!
+//! The command is born into the lab's process namespace, which a running process cannot enter itself. So it is a child
+//! that shares the caller's terminal, and the caller stays for it: passes signals on, stops when it stops, ends as it
+//! ends.
 
-use std::convert::Infallible;
-use std::ffi::{OsStr, OsString};
-use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::ffi::OsString;
+use std::os::fd::AsFd;
 
-use super::find_command;
-use super::marks::{LAB_VARIABLE, NODE_VARIABLE, OWNER_VARIABLE};
-use super::mounts::{self, Mount};
-use super::spawn::default_signals;
+use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+
+use super::child::{Child, Exit};
+use super::spawn::Spawn;
 use crate::cgroup::LabCgroup;
-use crate::error::{Error, Result};
+use crate::enclosure::View;
+use crate::error::{Context, Error, Result};
 use crate::ident::ProcessIdent;
 use crate::netns::NetNs;
 
 /// Where to enter, and as what.
 #[derive(Debug)]
-pub struct Entry<'a> {
+pub struct Entry {
     /// Lab name, for the mark.
-    pub lab: &'a str,
+    pub lab: String,
     /// Node name, for the mark.
-    pub node: &'a str,
+    pub node: String,
     /// The process that runs the lab ([`crate::claim::LabRecord::owner`]): when it is gone,
     /// cleaning up ends this one too.
-    pub owner: &'a ProcessIdent,
+    pub owner: ProcessIdent,
     /// The node's network namespace: open it with [`NetNs::open`] on the path that the engine
     /// gives ([`NetNs::proc_path`]).
-    pub netns: &'a NetNs,
-    /// The lab's cgroup, so that taking the lab down ends the process too.
-    pub cgroup: Option<&'a LabCgroup>,
-    /// The node's own view of the file system.
-    pub mounts: &'a [Mount],
+    pub netns: NetNs,
+    /// What the node's programs see ([`View::open`]).
+    pub view: View,
+    /// The lab's cgroups, whose limits it is under.
+    pub cgroups: Vec<LabCgroup>,
     /// Variables beside the caller's own environment.
-    pub env: &'a [(OsString, OsString)],
+    pub env: Vec<(OsString, OsString)>,
 }
 
-/// Replaces the calling process by the command, inside the node: standard streams, terminal,
-/// working directory and exit code are the command's own.
+/// Signals that are the command's, when somebody sends them to the caller.
+const PASSED_ON: [i32; 6] = [
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+];
+
+/// Runs the command in the node with the caller's streams, terminal and, where the node has it, working directory, and
+/// waits for its end. It ends with the calling thread.
 ///
 /// # Errors
-/// Returns only if that failed. The process may be inside the node then, and should exit.
-pub fn enter_and_exec(entry: &Entry<'_>, argv: &[OsString]) -> Result<Infallible> {
-    let name = argv
-        .first()
-        .ok_or_else(|| Error::Invalid("no command to execute was given".into()))?;
-    let own_path = std::env::var_os("PATH");
-    let search = entry
-        .env
-        .iter()
-        .find(|(k, _)| k == "PATH")
-        .map(|(_, v)| v.as_os_str())
-        .or(own_path.as_deref())
-        .unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
-    let program = find_command(name, search)?;
-    let mounts = mounts::prepare(entry.mounts)?;
-    if let Some(group) = entry.cgroup {
-        group.add_process(std::process::id())?;
+/// [`Error::Invalid`] for a command that does not exist, [`Error::Os`] naming the step that kept it from running.
+pub fn run_inside(entry: Entry, argv: &[OsString]) -> Result<Exit> {
+    if argv.is_empty() {
+        return Err(Error::Invalid("no command to execute was given".into()));
     }
-    entry.netns.enter_for_good()?;
-    if let Some(m) = mounts {
-        m.carry_out().map_err(|(errno, step)| {
-            Error::os(m.describe(step), std::io::Error::from_raw_os_error(errno))
-        })?;
+    // Before there is a child whose end could be missed.
+    let signals = blocked()?;
+    let terminal = has_terminal();
+    let spawn = Spawn::new(&entry.lab, argv)
+        .attached()
+        .owner(&entry.owner)
+        .node(&entry.node)
+        .netns(&entry.netns)
+        .view(&entry.view);
+    let spawn = entry.cgroups.iter().fold(spawn, Spawn::cgroup);
+    let variables = entry.env.iter().cloned();
+    let spawn = variables.fold(spawn, |spawn, (key, value)| spawn.env(key, value));
+    let child = spawn.start()?;
+    // Holding the node's namespaces would keep them when the lab goes down.
+    drop(entry);
+    let exit = wait(&child, &signals);
+    if terminal {
+        take_terminal_back();
     }
-    default_signals();
-    let e = Command::new(&program)
-        .arg0(name)
-        .args(&argv[1..])
-        .envs(entry.env.iter().map(|(k, v)| (k, v)))
-        .env(LAB_VARIABLE, entry.lab)
-        .env(NODE_VARIABLE, entry.node)
-        .env(OWNER_VARIABLE, entry.owner.mark())
-        .exec();
-    Err(Error::os(format!("execute {}", program.display()), e))
+    exit
+}
+
+/// Whether this process's group is the one that its terminal talks to.
+fn has_terminal() -> bool {
+    // SAFETY: system calls on numbers; where there is no terminal the first answers -1.
+    unsafe { libc::tcgetpgrp(libc::STDIN_FILENO) == libc::getpgrp() }
+}
+
+/// Blocks the signals that the caller waits for.
+fn blocked() -> Result<libc::sigset_t> {
+    // SAFETY: plain values on our stack, initialised by the calls.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        for signal in PASSED_ON.into_iter().chain([libc::SIGCHLD]) {
+            libc::sigaddset(&raw mut set, signal);
+        }
+        if libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) != 0 {
+            return Err(Error::last_os("block signals"));
+        }
+        Ok(set)
+    }
+}
+
+fn wait(child: &Child, signals: &libc::sigset_t) -> Result<Exit> {
+    let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+    loop {
+        if let Some(exit) = child.try_wait()? {
+            return Ok(exit);
+        }
+        if let Ok(Some(_)) = waitid(WaitId::PidFd(child.as_fd()), stopped) {
+            // As the shell that called us expects of a job.
+            rustix::process::kill_process(rustix::process::getpid(), Signal::STOP)
+                .context(|| "stop".to_owned())?;
+            pidfd_send_signal(child, Signal::CONT).context(|| "continue".to_owned())?;
+        }
+        // SAFETY: a mask that is live, and a place for the answer.
+        let (signal, info) = unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            (libc::sigwaitinfo(signals, &raw mut info), info)
+        };
+        // What a terminal sends it sends to the command as well.
+        if PASSED_ON.contains(&signal) && info.si_code != libc::SI_KERNEL {
+            let sent =
+                Signal::from_named_raw(signal).map(|signal| pidfd_send_signal(child, signal));
+            match sent {
+                None | Some(Ok(()) | Err(rustix::io::Errno::SRCH)) => {}
+                Some(Err(error)) => return Err(error).context(|| "pass a signal on".to_owned()),
+            }
+        }
+    }
+}
+
+/// A shell that ends leaves the terminal to its own group, and cannot name ours from inside to give it back.
+fn take_terminal_back() {
+    // SAFETY: system calls on numbers and masks on our stack; an error changes nothing.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGTTOU);
+        // Whoever is in the background is stopped for it.
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+        libc::tcsetpgrp(libc::STDIN_FILENO, libc::getpgrp());
+    }
 }

@@ -49,6 +49,9 @@ pub struct Marked {
 
 /// All living processes that carry our mark, of one lab or of all, without the caller and its
 /// ancestors (a shell inside a node may run `constel clean`).
+///
+/// # Errors
+/// [`Error::Os`] when `/proc` cannot be read.
 pub fn marked(lab: Option<&str>) -> Result<Vec<Marked>> {
     let spared = self_and_ancestors();
     let mut out = Vec::new();
@@ -125,6 +128,9 @@ fn self_and_ancestors() -> BTreeSet<u32> {
 
 impl Marked {
     /// Whether the process is one of those.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when `/proc` cannot be read.
     pub fn is(&self, whose: Whose) -> Result<bool> {
         let Some(owner) = &self.owner else {
             return Ok(false);
@@ -137,6 +143,9 @@ impl Marked {
 }
 
 /// Processes with the lab's mark, without those that are not `whose`.
+///
+/// # Errors
+/// [`Error::Os`] when `/proc` cannot be read.
 pub fn marked_of(lab: &str, whose: Whose) -> Result<Vec<Marked>> {
     let mut out = Vec::new();
     for m in marked(Some(lab))? {

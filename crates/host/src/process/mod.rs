@@ -4,16 +4,14 @@ mod child;
 mod deaf;
 mod exec;
 mod marks;
-mod mounts;
 mod spawn;
 mod supervisor;
 
 pub use child::{Child, Exit};
-pub use exec::{Entry, enter_and_exec};
+pub use exec::{Entry, run_inside};
 pub use marks::{
     LAB_VARIABLE, Marked, NODE_VARIABLE, OWNER_VARIABLE, Whose, kill_marked, marked, marked_of,
 };
-pub use mounts::Mount;
 pub use spawn::{Spawn, Stdio};
 pub use supervisor::{Exited, Supervisor};
 

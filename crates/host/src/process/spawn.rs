@@ -5,23 +5,25 @@
 //! `vfork`, the calling thread waits), so starting costs the same at any size. Between the two it
 //! makes nothing but system calls on arguments that were prepared before.
 
-use std::ffi::{CString, OsStr, OsString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int, c_void};
 use std::fs::OpenOptions;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::ptr;
+use std::sync::OnceLock;
 
 use super::child::Child;
 use super::marks::{LAB_VARIABLE, NODE_VARIABLE, OWNER_VARIABLE};
-use super::mounts::{self, Mount, errno};
 use super::{c_string, deaf, find_command};
 use crate::cgroup::LabCgroup;
+use crate::enclosure::View;
 use crate::error::{Context, Error, Result};
 use crate::ident::ProcessIdent;
 use crate::netns::NetNs;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// A process is in so many hierarchies of cgroups at most: cgroup2 and cgroup v1's `cpu`.
-const CGROUPS_MAX: usize = 2;
+/// A process is in so many hierarchies of cgroups at most: cgroup2 and cgroup v1's `cpu`, `memory` and `pids`.
+const CGROUPS_MAX: usize = 4;
 
 /// Where a standard stream goes.
 #[derive(Debug, Default)]
@@ -48,10 +50,35 @@ pub struct Spawn<'a> {
     env: Vec<(OsString, OsString)>,
     netns: Option<&'a NetNs>,
     cgroups: Vec<&'a LabCgroup>,
-    mounts: Vec<Mount>,
+    place: Place<'a>,
     dir: Option<PathBuf>,
     stdio: [Stdio; 3],
     deaf: bool,
+    owner: Option<&'a ProcessIdent>,
+    manners: Manners,
+}
+
+/// Whose processes and files the process sees.
+#[derive(Clone, Copy, Debug, Default)]
+enum Place<'a> {
+    /// The calling process's.
+    #[default]
+    Host,
+    /// A node's.
+    View(&'a View),
+    /// A process namespace that begins with it, and the mount namespace in which it mounts its `/proc`.
+    Init(BorrowedFd<'a>),
+}
+
+/// How it lives beside the calling process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manners {
+    /// Leader of a session of its own.
+    Apart,
+    /// In the caller's session and process group, so that they share a terminal; killed when the calling thread ends.
+    Attached,
+    /// Apart, and killed when the calling thread ends; its orphans are buried by the kernel.
+    Init,
 }
 
 impl<'a> Spawn<'a> {
@@ -71,10 +98,12 @@ impl<'a> Spawn<'a> {
             env,
             netns: None,
             cgroups: Vec::new(),
-            mounts: Vec::new(),
+            place: Place::Host,
             dir: None,
             stdio: Default::default(),
             deaf: false,
+            owner: None,
+            manners: Manners::Apart,
         }
     }
 
@@ -112,13 +141,38 @@ impl<'a> Spawn<'a> {
         self
     }
 
-    /// Runs in a private mount namespace with these mounts.
-    pub fn mounts(mut self, mounts: impl IntoIterator<Item = Mount>) -> Self {
-        self.mounts.extend(mounts);
+    /// Sees processes and files as the node of this view does.
+    pub fn view(mut self, view: &'a View) -> Self {
+        self.place = Place::View(view);
         self
     }
 
-    /// Working directory.
+    /// Becomes the init of a process namespace of its own, whose `/proc` it mounts in this mount namespace; it ends
+    /// with the calling thread.
+    pub(crate) fn init_in(mut self, mounts: BorrowedFd<'a>) -> Self {
+        self.place = Place::Init(mounts);
+        self.manners = Manners::Init;
+        // The caller's might be unmounted meanwhile, but for this.
+        self.dir = Some("/".into());
+        self
+    }
+
+    /// Shares the caller's terminal, session, process group, streams and environment; killed when the calling thread
+    /// ends.
+    pub(super) fn attached(mut self) -> Self {
+        self.manners = Manners::Attached;
+        self.stdio = [Stdio::Inherit, Stdio::Inherit, Stdio::Inherit];
+        self.env = std::env::vars_os().collect();
+        self
+    }
+
+    /// Who answers for it, if not the calling process.
+    pub(super) fn owner(mut self, owner: &'a ProcessIdent) -> Self {
+        self.owner = Some(owner);
+        self
+    }
+
+    /// Working directory; by default the caller's, or `/` where the process does not see that.
     pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.dir = Some(dir.into());
         self
@@ -154,10 +208,11 @@ impl<'a> Spawn<'a> {
         let mut env = self.env;
         env.retain(|(k, _)| k != LAB_VARIABLE && k != NODE_VARIABLE && k != OWNER_VARIABLE);
         env.push((LAB_VARIABLE.into(), self.lab.into()));
-        env.push((
-            OWNER_VARIABLE.into(),
-            ProcessIdent::current()?.mark().into(),
-        ));
+        let owner = match self.owner {
+            Some(owner) => owner.mark(),
+            None => ProcessIdent::current()?.mark(),
+        };
+        env.push((OWNER_VARIABLE.into(), owner.into()));
         env.extend(self.node.map(|n| (NODE_VARIABLE.into(), n.into())));
         let search = env
             .iter()
@@ -181,8 +236,19 @@ impl<'a> Spawn<'a> {
             .into_iter()
             .map(|group| c_string(group.procs()));
         let cgroups = cgroups.collect::<Result<Vec<_>>>()?;
-        let mounts = mounts::prepare(&self.mounts)?;
-        let dir = self.dir.map(c_string).transpose()?;
+        let mounts = match self.place {
+            Place::Host => None,
+            Place::View(view) => Some(view.mounts()),
+            Place::Init(mounts) => Some(mounts),
+        };
+        let mounts = mounts.map(namespace_path).transpose()?;
+        let own_dir = self.dir.is_some();
+        let dir = match self.dir {
+            Some(dir) => Some(dir),
+            None if mounts.is_some() => std::env::current_dir().ok(),
+            None => None,
+        };
+        let dir = dir.map(c_string).transpose()?;
         let plan = Plan {
             program: c_string(&program)?,
             argv: pointers(&argv),
@@ -191,31 +257,47 @@ impl<'a> Spawn<'a> {
             streams,
             cgroups,
             netns: self.netns.map(|n| n.fd().as_raw_fd()),
-            mounts: mounts.as_ref(),
+            mounts: mounts.as_deref(),
+            pids: match self.place {
+                Place::View(view) => Some(view.pids()),
+                Place::Host | Place::Init(_) => None,
+            },
             dir: dir.as_deref(),
+            own_dir,
             deaf: self.deaf,
+            manners: self.manners,
         };
-        let program = program.display();
         match plan.start()? {
             Started::Running(child) => Ok(child.named(name.to_string_lossy().into_owned())),
             Started::Failed(stage, errno) => {
-                let what = match stage {
-                    Stage::Exec => format!("execute {program}"),
-                    Stage::Streams => format!("connect the streams of {program}"),
-                    Stage::Cgroup => format!("put {program} into the lab's cgroup"),
-                    Stage::NetNs => format!("put {program} into its network namespace"),
-                    Stage::Dir => format!("change the directory of {program}"),
-                    Stage::Deaf => format!("keep {program} from listening to netlink groups"),
-                    Stage::Session => format!("start a session for {program}"),
-                    Stage::Mount(step) => format!(
-                        "{} for {program}",
-                        mounts.map_or_else(String::new, |m| m.describe(step))
-                    ),
-                };
+                let what = stage.words(&program.display().to_string());
                 Err(Error::os(what, std::io::Error::from_raw_os_error(errno)))
             }
         }
     }
+}
+
+/// Where the child opens a mount namespace that the engine holds: its own table of descriptors is closed by then.
+fn namespace_path(fd: BorrowedFd<'_>) -> Result<CString> {
+    let (pid, fd) = (std::process::id(), fd.as_raw_fd());
+    c_string(format!("/proc/{pid}/fd/{fd}"))
+}
+
+/// The process namespace of this process.
+fn home() -> Result<BorrowedFd<'static>> {
+    static HOME: OnceLock<OwnedFd> = OnceLock::new();
+    if let Some(home) = HOME.get() {
+        return Ok(home.as_fd());
+    }
+    let file = std::fs::File::open("/proc/self/ns/pid");
+    let file = file.context(|| "open this process's own namespace".to_owned())?;
+    Ok(HOME.get_or_init(|| file.into()).as_fd())
+}
+
+/// From here on children of the calling thread are born into this process namespace.
+fn bear_children_in(pids: BorrowedFd<'_>) -> Result<()> {
+    move_into_link_name_space(pids, Some(LinkNameSpaceType::ProcessID))
+        .context(|| "start processes in a process namespace".to_owned())
 }
 
 /// A stream before there is a child.
@@ -283,9 +365,15 @@ struct Plan<'a> {
     alone: bool,
     cgroups: Vec<CString>,
     netns: Option<RawFd>,
-    mounts: Option<&'a mounts::Prepared>,
-    dir: Option<&'a std::ffi::CStr>,
+    /// A path of the mount namespace it goes to.
+    mounts: Option<&'a CStr>,
+    /// The process namespace it is born into.
+    pids: Option<BorrowedFd<'a>>,
+    dir: Option<&'a CStr>,
+    /// Whether `dir` was asked for, so that it must be there.
+    own_dir: bool,
     deaf: bool,
+    manners: Manners,
 }
 
 /// How far the child came.
@@ -294,11 +382,31 @@ enum Stage {
     Session,
     Cgroup,
     NetNs,
-    Mount(usize),
+    Mounts,
+    Proc,
+    Parent,
     Dir,
     Streams,
     Deaf,
     Exec,
+}
+
+impl Stage {
+    /// What could not be done.
+    fn words(self, program: &str) -> String {
+        match self {
+            Stage::Exec => format!("execute {program}"),
+            Stage::Streams => format!("connect the streams of {program}"),
+            Stage::Cgroup => format!("put {program} into the lab's cgroups"),
+            Stage::NetNs => format!("put {program} into its network namespace"),
+            Stage::Dir => format!("change the directory of {program}"),
+            Stage::Deaf => format!("keep {program} from listening to netlink groups"),
+            Stage::Session => format!("start a session for {program}"),
+            Stage::Mounts => format!("give {program} its view of the file system"),
+            Stage::Proc => format!("mount /proc for {program}"),
+            Stage::Parent => format!("bind the life of {program} to that of its parent"),
+        }
+    }
 }
 
 enum Started {
@@ -321,11 +429,18 @@ impl Plan<'_> {
             failure: None,
         };
         let mut pidfd: c_int = -1;
+        let home = self.pids.map(|_| home()).transpose()?;
+        if let Some(pids) = self.pids {
+            bear_children_in(pids)?;
+        }
         // A signal handler of the engine must not run in the child, on the engine's memory.
         let old_mask = block_signals();
         let mut flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
         if self.alone {
             flags |= libc::CLONE_FILES;
+        }
+        if self.manners == Manners::Init {
+            flags |= libc::CLONE_NEWPID;
         }
         // SAFETY: the stack is ours alone, 16-byte aligned and far larger than `child` needs; the
         // calling thread stays suspended (CLONE_VFORK) until the child has executed or exited, so
@@ -342,15 +457,22 @@ impl Plan<'_> {
         };
         let failed = errno();
         restore_signals(&old_mask);
+        let back = home.map_or(Ok(()), bear_children_in);
         if pid < 0 {
-            return Err(Error::os(
-                "start a process",
-                std::io::Error::from_raw_os_error(failed),
-            ));
+            let what = match failed {
+                libc::ENOMEM if self.pids.is_some() => {
+                    "start a process (the lab's init has ended, or memory has)"
+                }
+                libc::EAGAIN => "start a process (no more are allowed)",
+                _ => "start a process",
+            };
+            return Err(Error::os(what, std::io::Error::from_raw_os_error(failed)));
         }
         // SAFETY: the kernel has just opened this descriptor for us.
         let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
         let child = Child::new(pid as u32, pidfd);
+        // A thread whose children are born elsewhere could not start threads.
+        back?;
         // SAFETY: `shared` is live; volatile, since the compiler cannot see the child's writes.
         match unsafe { (&raw const shared.failure).read_volatile() } {
             None => Ok(Started::Running(child)),
@@ -373,7 +495,15 @@ impl Plan<'_> {
                 }
             };
         }
-        call!(Stage::Session, libc::setsid());
+        if self.manners != Manners::Attached {
+            call!(Stage::Session, libc::setsid());
+        }
+        if self.manners != Manners::Apart {
+            call!(
+                Stage::Parent,
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL)
+            );
+        }
         if let Some(fd) = self.netns {
             call!(Stage::NetNs, libc::setns(fd, libc::CLONE_NEWNET));
         }
@@ -416,14 +546,8 @@ impl Plan<'_> {
             };
             call!(Stage::Streams, libc::dup2(from, to));
         }
-        // After the network namespace: a fresh /sys shows the one its mounter is in.
-        if let Some(m) = self.mounts
-            && let Err((errno, step)) = m.carry_out()
-        {
-            return (Stage::Mount(step), errno);
-        }
-        if let Some(dir) = self.dir {
-            call!(Stage::Dir, libc::chdir(dir.as_ptr()));
+        if let Err(failure) = self.go_in() {
+            return failure;
         }
         // Namespaces, sockets and locks of the engine must not live on in its children, whoever
         // opened them without O_CLOEXEC. Older kernels lack the call or the flag.
@@ -437,6 +561,10 @@ impl Plan<'_> {
             );
         }
         default_signals();
+        if self.manners == Manners::Init {
+            // SAFETY: as above.
+            unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+        }
         if self.deaf && deaf::enter() < 0 {
             return (Stage::Deaf, errno());
         }
@@ -453,6 +581,44 @@ impl Plan<'_> {
         );
         (Stage::Exec, 0)
     }
+
+    /// In the child: its own view of the file system, and its place there.
+    fn go_in(&self) -> std::result::Result<(), (Stage, i32)> {
+        if let Some(path) = self.mounts {
+            // SAFETY: system calls on a path that is live in the calling thread, which waits, and on the descriptor that
+            // the first of them opens. The child's root and working directory are its own.
+            unsafe {
+                let fd = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+                if fd < 0 || libc::setns(fd, libc::CLONE_NEWNS) < 0 {
+                    return Err((Stage::Mounts, errno()));
+                }
+                libc::close(fd);
+            }
+        }
+        if self.manners == Manners::Init {
+            let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+            let (proc, at) = (c"proc".as_ptr(), c"/proc".as_ptr());
+            // SAFETY: all strings are static; no data argument.
+            if unsafe { libc::mount(proc, at, proc, flags, ptr::null()) } < 0 {
+                return Err((Stage::Proc, errno()));
+            }
+        }
+        let Some(dir) = self.dir else { return Ok(()) };
+        // SAFETY: system calls on live strings.
+        let failed = unsafe {
+            libc::chdir(dir.as_ptr()) < 0 && (self.own_dir || libc::chdir(c"/".as_ptr()) < 0)
+        };
+        if failed {
+            return Err((Stage::Dir, errno()));
+        }
+        Ok(())
+    }
+}
+
+/// The calling thread's error number.
+fn errno() -> i32 {
+    // SAFETY: always a valid pointer to the calling thread's own variable.
+    unsafe { *libc::__errno_location() }
 }
 
 extern "C" fn child(arg: *mut c_void) -> c_int {

@@ -98,6 +98,9 @@ impl<K: Ord + Clone> Supervisor<K> {
     }
 
     /// Waits at most `timeout` for at least one child to end; reports and forgets those that have.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when a child cannot be watched or waited for.
     pub fn wait(&mut self, timeout: Duration) -> Result<Vec<Exited<K>>> {
         let mut out = Vec::new();
         for pid in self.ready(timeout)? {

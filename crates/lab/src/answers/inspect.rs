@@ -9,6 +9,7 @@ use constel_routing::walk::{Walk, WalkEnd, WalkHop};
 use constel_routing::{Graph, GroundTransit, PathEnd, Scratch};
 use constel_topology::{NodeId, Snapshot};
 
+use crate::answers::catalogued_in;
 use crate::error::EngineError;
 use crate::nodes::kernels::Kernels;
 use crate::routing::tables::{MAIN, Tables};
@@ -27,9 +28,17 @@ pub(crate) fn routes(
     routes.retain(|route| route.table == MAIN);
     routes.sort_by_key(|route| (route.dst.addr, route.dst.len, route.metric));
     let rows = routes.iter().map(|route| route_row(blueprint, node, route));
+    let rows: Vec<Route> = rows.collect();
+    let node = blueprint.lab.layout.node(node).name.clone();
+    let named = rows.iter().flat_map(|row| {
+        let vias = row.hops.iter().filter_map(|hop| hop.via.as_deref());
+        row.to.as_deref().into_iter().chain(vias)
+    });
+    let named = named.chain([node.as_str()]);
     Ok(Routes {
-        node: blueprint.lab.layout.node(node).name.clone(),
-        routes: rows.collect(),
+        catalogued: catalogued_in(&blueprint.lab, named),
+        node,
+        routes: rows,
         t_ns,
     })
 }
@@ -163,7 +172,12 @@ pub(crate) fn path(
             hops: hop_rows(blueprint, &hops),
         }
     });
+    let walked = families.iter().map(|walked| &walked.hops);
+    let best = optimum.as_ref().map(|optimum| &optimum.hops);
+    let hops = walked.chain(best).flatten();
+    let named = hops.flat_map(|hop| [hop.from.as_str(), hop.to.as_str()]);
     Ok(Paths {
+        catalogued: catalogued_in(&blueprint.lab, named),
         from: blueprint.lab.layout.node(from).name.clone(),
         to: goal.name.clone(),
         t_ns,

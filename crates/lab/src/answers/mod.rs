@@ -1,3 +1,28 @@
 pub(crate) mod impair;
 pub(crate) mod inspect;
 pub(crate) mod view;
+
+use constel_api::answers::Catalogued;
+use constel_plan::Lab;
+use constel_topology::NodeId;
+
+/// What catalogues call satellites, with their nodes' names.
+pub(crate) fn catalogued<'a>(
+    lab: &Lab,
+    those: impl IntoIterator<Item = (NodeId, &'a constel_plan::Catalogued)>,
+) -> Vec<Catalogued> {
+    let row = |(node, entry): (NodeId, &constel_plan::Catalogued)| Catalogued {
+        node: lab.layout.node(node).name.clone(),
+        catalogue_name: entry.catalogue_name.clone(),
+        norad_id: entry.norad_id,
+    };
+    those.into_iter().map(row).collect()
+}
+
+/// The same of the nodes that are named in `texts`.
+pub(crate) fn catalogued_in<'a>(
+    lab: &Lab,
+    texts: impl IntoIterator<Item = &'a str>,
+) -> Vec<Catalogued> {
+    catalogued(lab, lab.catalogue.named_in(&lab.layout, texts))
+}

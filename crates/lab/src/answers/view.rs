@@ -7,20 +7,19 @@ use constel_api::answers::{
     BriefEffects, EdgeShown, Entrance, LabRow, LabState, LinkSet, LinkShown, NodeShown, Paths,
     Routes, Shown,
 };
-use constel_api::{ApiError, ErrorCode, Event, Happening, LabReader, LabWriter, Subscription};
+use constel_api::{ApiError, ErrorCode, Happening, LabReader, LabWriter, Subscription};
 use constel_drivers::Links;
 use constel_link::{Effects, PortId, RateLaw};
-use constel_plan::Blueprint;
-use constel_scenario::nearest;
-use constel_topology::{NodeId, Snapshot, why};
+use constel_plan::{Blueprint, NotOne};
+use constel_topology::{Effort, NodeId, Snapshot, Unreached, why};
 
-use crate::answers::impair;
 use crate::answers::inspect::{self, Goal};
+use crate::answers::{catalogued_in, impair};
 use crate::clock::{LabClock, mono_ns};
 use crate::error::EngineError;
 use crate::failed::Failed;
+use crate::nodes::cgroups::Cgroups;
 use crate::nodes::kernels::Kernels;
-use crate::nodes::launcher::hosts_file;
 use crate::watch::event_log::EventLog;
 
 /// What the view needs; parts appear as the lab comes up.
@@ -29,6 +28,8 @@ pub(crate) struct Live {
     pub(crate) kernels: Option<Arc<Kernels>>,
     pub(crate) links: Option<Arc<dyn Links>>,
     pub(crate) snapshot: Option<Arc<Snapshot>>,
+    /// The groups that programs are in.
+    pub(crate) groups: Option<Arc<Cgroups>>,
     pub(crate) state: LabState,
     pub(crate) scenario: String,
 }
@@ -36,8 +37,6 @@ pub(crate) struct Live {
 /// The lab's side of the socket.
 pub(crate) struct View {
     pub(crate) lab: String,
-    /// The lab's runtime folder.
-    pub(crate) lab_dir: std::path::PathBuf,
     /// Held for moments only, never while a kernel or the link plane is asked: the step loop takes it too.
     pub(crate) live: Mutex<Live>,
     pub(crate) clock: Arc<LabClock>,
@@ -94,6 +93,26 @@ impl View {
         }
     }
 
+    /// The topology of the step at lab time `at_ns`, found without holding any node.
+    ///
+    /// # Errors
+    /// When the lab is going down or nobody waits for the answer; [`ErrorCode::TooFar`].
+    fn sky_at(
+        &self,
+        blueprint: &Blueprint,
+        at_ns: u64,
+        wanted: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Snapshot, ApiError> {
+        let wanted = || !self.stop.load(Ordering::Acquire) && wanted();
+        let mut effort = Effort::new(Effort::QUESTION, &wanted);
+        let step = at_ns / blueprint.lab.step_ns();
+        let found = blueprint.lab.stepper().try_step(step, &mut effort);
+        found.map_err(|error| match error {
+            Unreached::Unwanted => ApiError::coming_up(),
+            far => ApiError::new(ErrorCode::TooFar, far.to_string()),
+        })
+    }
+
     /// One direction of a link.
     ///
     /// # Errors
@@ -148,9 +167,12 @@ impl LabReader for View {
             let edges_from = |port: &constel_topology::Port| snapshot.edges_from(port.id).len();
             let row = |node: &constel_topology::Node| {
                 let own = blueprint.addresses.loopback(node.id);
+                let entry = blueprint.lab.catalogue.of(node.id);
                 NodeShown {
                     name: node.name.clone(),
                     kind: node.class.name.to_owned(),
+                    catalogue_name: entry.and_then(|entry| entry.catalogue_name.clone()),
+                    norad_id: entry.and_then(|entry| entry.norad_id),
                     ipv4: own.v4,
                     ipv6: own.v6,
                     links: layout.ports_of(node.id).iter().map(edges_from).sum(),
@@ -179,9 +201,11 @@ impl LabReader for View {
                 }
             }
         }
+        let [a, b] = [a_id, b_id].map(|node| layout.node(node).name.clone());
         Ok(LinkShown {
-            a: a.to_owned(),
-            b: b.to_owned(),
+            catalogued: catalogued_in(&blueprint.lab, [a.as_str(), b.as_str()]),
+            a,
+            b,
             up: !edges.is_empty(),
             why: why(layout, snapshot, a_id, b_id).describe(layout),
             edges,
@@ -196,34 +220,39 @@ impl LabReader for View {
         inspect::routes(&held.kernels, id, t_ns).map_err(|error| failed(&error))
     }
 
-    fn path(&self, from: &str, to: &str, at_ns: Option<u64>) -> Result<Paths, ApiError> {
+    fn path(
+        &self,
+        from: &str,
+        to: &str,
+        at_ns: Option<u64>,
+        wanted: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Paths, ApiError> {
+        let blueprint = Arc::clone(&self.held()?.kernels.blueprint);
+        let blueprint = blueprint.as_ref();
+        let from = find(blueprint, from)?;
+        let goal = find_goal(blueprint, from, to)?;
+        let then = at_ns.map(|at_ns| self.sky_at(blueprint, at_ns, wanted));
+        let then = then.transpose()?;
+        // Only now, and only as long as kernels take to answer: a lab goes down when nobody holds its nodes.
         let Held {
             kernels,
             mut snapshot,
             ..
         } = self.held()?;
-        let blueprint = &kernels.blueprint;
-        let from = find(blueprint, from)?;
-        let goal = find_goal(blueprint, from, to)?;
         // A held clock stands at the snapshot's time.
         let now_ns = self.clock.now_ns().map_or(snapshot.t_ns, |t| {
             // The next step's edges are in force a moment before this view has them.
             t.min(snapshot.t_ns + blueprint.lab.step_ns())
         });
         let t_ns = at_ns.unwrap_or(now_ns);
-        if at_ns.is_some() {
-            let step = t_ns / blueprint.lab.step_ns();
-            snapshot = Arc::new(blueprint.lab.stepper().at_step(step));
+        if let Some(then) = then {
+            snapshot = Arc::new(then);
         }
         let times = inspect::Times {
             edges_ns: t_ns,
             tables_ns: now_ns,
         };
         inspect::path(&kernels, &snapshot, (from, &goal), times).map_err(|error| failed(&error))
-    }
-
-    fn events(&self) -> Vec<Event> {
-        self.log.history()
     }
 
     fn follow(&self) -> Subscription {
@@ -256,7 +285,8 @@ impl LabWriter for View {
             reset,
             zero_ns,
         )?;
-        let link = b.map_or_else(|| a.to_owned(), |b| format!("{a}-{b}"));
+        let name = |node: NodeId| blueprint.lab.layout.node(node).name.as_str();
+        let link = format!("{}-{}", name(ends.0), name(ends.1));
         let t_ns = self.clock.now_ns();
         self.failed.set(&link, t_ns.unwrap_or(0), set.failed);
         let first = set.answer.edges.first();
@@ -276,10 +306,16 @@ impl LabWriter for View {
         let kernels = self.with(|live| live.kernels.clone());
         let kernels = kernels.ok_or_else(ApiError::coming_up)?;
         let id = find(&kernels.blueprint, node)?;
+        let groups = self.with(|live| live.groups.clone());
+        let name = &kernels.blueprint.lab.layout.node(id).name;
+        let door = kernels.node(id).door(name);
+        let door = door.map_err(|error| failed(&error.into()))?;
         Ok(Entrance::Netns {
-            node: node.to_owned(),
-            netns: kernels.node(id).netns_path(),
-            hosts: hosts_file(&self.lab_dir),
+            node: name.clone(),
+            netns: door.netns,
+            mounts: door.mounts,
+            pids: door.pids,
+            cgroups: groups.map(|of| of.paths(name)).unwrap_or_default(),
         })
     }
 
@@ -293,12 +329,11 @@ fn failed(error: &EngineError) -> ApiError {
     ApiError::new(ErrorCode::Failed, error.to_string())
 }
 
-/// The node of that name, or which is nearest.
+/// The node of that name, or that a catalogue calls so; else which is nearest.
 fn find(blueprint: &Blueprint, name: &str) -> Result<NodeId, ApiError> {
-    let layout = &blueprint.lab.layout;
-    layout.find(name).map(|node| node.id).ok_or_else(|| {
-        let names = layout.nodes().iter().map(|node| node.name.as_str());
-        ApiError::no_node(name, nearest(name, names))
+    blueprint.lab.find(name).map_err(|error| match &error {
+        NotOne::None { nearest, .. } => ApiError::no_node(name, nearest.as_deref()),
+        NotOne::Several { .. } => ApiError::new(ErrorCode::BadName, error.to_string()),
     })
 }
 
@@ -309,7 +344,7 @@ fn find_goal(blueprint: &Blueprint, from: NodeId, name: &str) -> Result<Goal, Ap
     let Some(first) = ends.first().copied() else {
         return find(blueprint, name).map(|node| Goal {
             node,
-            name: name.to_owned(),
+            name: blueprint.lab.layout.node(node).name.clone(),
             paths: Vec::new(),
         });
     };

@@ -19,13 +19,14 @@ use crate::progress::{Progress, Stage};
 use crate::routing::daemons::{Daemons, Incident, What};
 use crate::routing::machine::Machine;
 use crate::routing::router::Router;
-use crate::routing::steps::Steps;
+use crate::routing::steps::{Steps, since_ns};
 use crate::routing::tables::{self, Standing};
 use crate::traffic::helpers::{Death, Helpers};
 use crate::watch::changes::{self, Baseline, Row, Watches};
 use crate::watch::converged::Converged;
 use crate::watch::event_log::EventLog;
-use crate::watch::paths::{Pair, Paths};
+use crate::watch::paths::Paths;
+use crate::watch::rows::Rows;
 use crate::watch::summary::{ChangeRow, HandoverRow};
 
 /// Lab time zero is set this far ahead, so that the first glide begins exactly then.
@@ -37,11 +38,14 @@ const LOOK_SHARE: u32 = 8;
 /// Looks are at least this far apart.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
+/// So many failures are kept.
+const FAILURES: usize = 1_000;
+
 /// What was seen in lab time.
 #[derive(Default)]
 pub(crate) struct Observed {
-    pub(crate) handovers: Vec<HandoverRow>,
-    pub(crate) changes: Vec<ChangeRow>,
+    pub(crate) handovers: Rows<HandoverRow>,
+    pub(crate) changes: Rows<ChangeRow>,
     watches: Watches,
     pub(crate) paths: Paths,
     pub(crate) failures: Vec<String>,
@@ -142,9 +146,12 @@ impl LabTime<'_> {
         steps: &mut Steps<Machine>,
         daemons: &mut Daemons,
         duration_ns: u64,
-        pairs: &[Pair],
+        paths: Paths,
     ) -> Result<Observed, EngineError> {
-        let mut seen = Observed::default();
+        let mut seen = Observed {
+            paths,
+            ..Observed::default()
+        };
         let zero = mono_ns() + START_AHEAD_NS;
         steps.release(zero)?;
         self.clock.start(zero);
@@ -154,13 +161,13 @@ impl LabTime<'_> {
         let mut look = Looks::default();
         let (began, waited_before_ns) = (Instant::now(), processor_wait_ns());
         self.tell_paths(steps);
-        self.sample(steps, &mut seen, pairs)?;
+        self.sample(steps, &mut seen)?;
         let step_ns = self.fabric.blueprint.lab.step_ns();
         while steps.current().t_ns + step_ns < duration_ns {
             if !self.step(steps, daemons, &mut look, &mut seen)? {
                 break;
             }
-            self.sample(steps, &mut seen, pairs)?;
+            self.sample(steps, &mut seen)?;
             stage.reach(steps.current().t_ns / 1_000_000_000);
         }
         self.wait_out(steps, daemons, &mut look, &mut seen, duration_ns)?;
@@ -247,7 +254,10 @@ impl LabTime<'_> {
         seen: &mut Observed,
     ) {
         let t_ns = steps.current().t_ns;
-        let name = |id: NodeId| self.fabric.blueprint.lab.layout.node(id).name.clone();
+        let layout = &self.fabric.blueprint.lab.layout;
+        let name = |id: NodeId| layout.node(id).name.clone();
+        let several = layout.access_ports(handover.station).len() > 1;
+        let port = several.then(|| layout.port(handover.port).name().to_owned());
         let station = name(handover.station);
         let (from, to) = (handover.from.map(name), handover.to.map(name));
         self.log.emit(
@@ -256,6 +266,7 @@ impl LabTime<'_> {
                 station: station.clone(),
                 from: from.clone(),
                 to: to.clone(),
+                port: port.clone(),
             },
         );
         self.progress.say(&format!(
@@ -265,32 +276,29 @@ impl LabTime<'_> {
             to.as_deref().unwrap_or("dark")
         ));
         let routes_stood_after_ns = self.stood_after_ns(steps);
-        if routes_stood_after_ns.is_none() {
-            let row = Row::Handover(seen.handovers.len());
-            seen.watches.add(row, t_ns, 0, before);
-        }
-        seen.handovers.push(HandoverRow {
+        seen.paths.handover(handover.station, t_ns);
+        let row = seen.handovers.push(HandoverRow {
             t_ns,
             station,
             from,
             to,
+            port,
             routes_stood_after_ns,
             lost_probes: None,
             control: None,
         });
+        if routes_stood_after_ns.is_none() {
+            let row = row.map_or(Row::None, Row::Handover);
+            seen.watches.add(row, t_ns, 0, before);
+        }
     }
 
     /// Follows the flows' paths as they are in this step.
-    fn sample(
-        &self,
-        steps: &mut Steps<Machine>,
-        seen: &mut Observed,
-        pairs: &[Pair],
-    ) -> Result<(), EngineError> {
+    fn sample(&self, steps: &mut Steps<Machine>, seen: &mut Observed) -> Result<(), EngineError> {
         let start = Instant::now();
         let kernels = &self.fabric.kernels;
-        seen.paths.sample(kernels, steps.current(), pairs)?;
-        steps.times.paths_ns.push(start.elapsed().as_nanos() as f64);
+        seen.paths.sample(kernels, steps.current())?;
+        steps.times.paths_ns.record(since_ns(start));
         Ok(())
     }
 
@@ -370,8 +378,8 @@ impl LabTime<'_> {
     ) -> Result<(), EngineError> {
         for incident in daemons.watch(&self.fabric.blueprint, Duration::ZERO)? {
             let now = self.clock.now_ns();
-            seen.failures
-                .extend(self.tell(now.map(|t| t as i64), &incident));
+            let failure = self.tell(now.map(|t| t as i64), &incident);
+            failure.into_iter().for_each(|failure| seen.fail(failure));
             if let (What::Died { .. }, Some(t_ns)) = (&incident.what, now) {
                 let before = self.baseline(daemons)?;
                 let steady_ns = Router::of(&self.fabric.blueprint.lab.scenario).steady_ns();
@@ -380,8 +388,7 @@ impl LabTime<'_> {
         }
         for death in self.helpers.borrow_mut().deaths(&self.fabric.blueprint)? {
             let Death { node, how } = death;
-            seen.failures
-                .push(format!("the helper in {node} ended: {how}"));
+            seen.fail(format!("the helper in {node} ended: {how}"));
             let t_ns = self.clock.now_ns().map(|t| t as i64);
             self.log.emit(t_ns, Happening::HelperDied { node, how });
         }
@@ -409,7 +416,7 @@ impl LabTime<'_> {
                 Some(before) => changes::since(self.fabric.handle.as_ref(), before)?,
                 None => None,
             };
-            let rows = (&mut seen.handovers, &mut seen.changes);
+            let rows = (&mut seen.handovers.kept, &mut seen.changes.kept);
             changes::close(rows.0, rows.1, (row, after_ns), control);
         }
         Ok(())
@@ -451,11 +458,20 @@ impl LabTime<'_> {
 impl Observed {
     /// Notes a change and, unless it is known, watches for its end.
     fn change(&mut self, change: ChangeRow, steady_ns: u64, before: Option<Baseline>) {
-        if change.routes_stood_after_ns.is_none() {
-            let row = Row::Change(self.changes.len());
-            self.watches.add(row, change.t_ns, steady_ns, before);
+        let (t_ns, stood) = (change.t_ns, change.routes_stood_after_ns);
+        let row = self.changes.push(change).map_or(Row::None, Row::Change);
+        if stood.is_none() {
+            self.watches.add(row, t_ns, steady_ns, before);
         }
-        self.changes.push(change);
+    }
+
+    /// Notes something that makes the figures untrustworthy. Of very many the first are kept.
+    fn fail(&mut self, failure: String) {
+        if self.failures.len() < FAILURES {
+            self.failures.push(failure);
+        } else if self.failures.len() == FAILURES {
+            self.failures.push("and more, in events.ndjson".to_owned());
+        }
     }
 }
 

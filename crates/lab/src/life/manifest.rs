@@ -13,8 +13,9 @@ use constel_observe::verdict::Bounds;
 use constel_plan::{Lab, ospf_areas};
 use constel_scenario::model::{ClockHold, Igp, Scenario};
 
-use crate::life::bring_up::node_settings;
+use crate::answers::catalogued;
 use crate::life::limits;
+use crate::nodes::settings::node_settings;
 
 /// Written before the lab comes up.
 ///
@@ -57,6 +58,7 @@ pub(crate) fn manifest(
         inputs: inputs.collect(),
         left_out: lab.left_out.len(),
         data_ages: data_ages(lab),
+        catalogued: catalogued(lab, lab.catalogue.all()),
         driver: Driver {
             name: driver.kind,
             why: driver.why.clone(),
@@ -147,7 +149,7 @@ fn host() -> Host {
         kernel: read("/proc/sys/kernel/osrelease"),
         cpus: std::thread::available_parallelism().map_or(1, |n| n.get()),
         cpu_model,
-        memory_bytes: memory_bytes("MemTotal:"),
+        memory_bytes: constel_host::limits::memory_bytes("MemTotal:"),
         load_average: read("/proc/loadavg"),
     }
 }
@@ -169,11 +171,4 @@ pub(crate) fn processor_wait_ns() -> Option<u64> {
     let some = text.lines().find(|line| line.starts_with("some "))?;
     let total_us: u64 = some.rsplit_once("total=")?.1.parse().ok()?;
     Some(total_us * 1000)
-}
-
-/// A field of `/proc/meminfo`, bytes.
-pub(crate) fn memory_bytes(field: &str) -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find(|line| line.starts_with(field))?;
-    Some(line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
 }

@@ -6,6 +6,9 @@ pub(crate) mod options;
 pub(crate) mod preflight;
 pub(crate) mod run;
 pub(crate) mod session;
+pub(crate) mod site;
 pub(crate) mod stages;
 pub(crate) mod sweep;
 pub(crate) mod take_down;
+#[cfg(test)]
+mod tests;

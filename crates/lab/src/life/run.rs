@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
+use constel_drivers::Chosen;
 use constel_host::claim::RuntimeDir;
 use constel_plan::Lab;
 
@@ -9,6 +10,7 @@ use crate::error::EngineError;
 use crate::life::options::{Finished, Options};
 use crate::life::preflight::{choose, preflight};
 use crate::life::session::session;
+use crate::life::site::{Ground, KernelSite, Site};
 use crate::life::sweep::sweep;
 use crate::progress::Progress;
 
@@ -23,6 +25,27 @@ pub fn run(lab: Lab, options: &Options, progress: &dyn Progress) -> Result<Finis
     preflight(&lab, options.traffic)?;
     let driver = choose(&lab)?;
     let runtime = RuntimeDir::default();
+    let globals = runtime.globals();
+    let kernel: &Ground<'_> = &|claim, results| -> Box<dyn Site> {
+        let file = &options.scenario_file;
+        let site = KernelSite::new(driver.kind, claim, globals.clone(), results, file);
+        Box::new(site)
+    };
+    run_on(kernel, &runtime, lab, &driver, options, progress)
+}
+
+/// The same on other ground, with the lab's name claimed in `runtime`.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn run_on(
+    ground: &Ground<'_>,
+    runtime: &RuntimeDir,
+    lab: Lab,
+    driver: &Chosen,
+    options: &Options,
+    progress: &dyn Progress,
+) -> Result<Finished, EngineError> {
     let mut claim = runtime
         .claim(&options.lab, &options.scenario_file)
         .map_err(|error| match error {
@@ -31,7 +54,7 @@ pub fn run(lab: Lab, options: &Options, progress: &dyn Progress) -> Result<Finis
         })?;
     // What is unwound drops what it holds: nodes, interfaces, threads. Nothing of it is looked at again.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        session(lab, &driver, options, &mut claim, progress)
+        session(lab, driver, options, &mut claim, ground, progress)
     }));
     // Whatever came of it: nothing of ours stays.
     let swept = sweep(&options.lab, &runtime.globals());

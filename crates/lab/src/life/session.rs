@@ -9,9 +9,9 @@ use constel_api::summary::{DOCUMENTS, FlowStatus, Size, Summary, Times};
 use constel_api::{Happening, SOCKET_NAME, Server};
 use constel_drivers::{Chosen, PlaneStats};
 use constel_drivers::{ClassLateness, Stall};
-use constel_host::claim::{Claim, LabState, RuntimeDir};
+use constel_host::claim::{Claim, LabState};
 use constel_observe::results::Results;
-use constel_observe::verdict::{Bounds, Fidelity, Machine};
+use constel_observe::verdict::{Fidelity, Machine};
 use constel_plan::Lab;
 use constel_scenario::Scenario;
 use serde_json::json;
@@ -22,10 +22,10 @@ use crate::error::EngineError;
 use crate::life::bring_up::fabric;
 use crate::life::manifest::{bounds, manifest, stolen_ns};
 use crate::life::options::{Finished, Options};
+use crate::life::site::Ground;
 use crate::life::stages::{Context, Outcome, run_stages};
-use crate::life::sweep::end_processes;
 use crate::life::take_down::{settled_stats, take_down};
-use crate::nodes::launcher::Cgroups;
+use crate::nodes::quarters::forget_empty;
 use crate::progress::Progress;
 use crate::routing::router::Router;
 use crate::traffic::congestion::provide_wanted;
@@ -42,13 +42,16 @@ pub(crate) fn session(
     driver: &Chosen,
     options: &Options,
     claim: &mut Claim,
+    ground: &Ground<'_>,
     progress: &dyn Progress,
 ) -> Result<Finished, EngineError> {
     let started = Instant::now();
     let recorder = Recorder::new(progress, started);
     let sampler = recorder.sample();
-    let session = Session::open(&lab, driver, options, claim, started)?;
-    let ended = session.bring_up_and_down(lab, driver, claim, &recorder)?;
+    let session = Session::open(&lab, driver, options, started)?;
+    let series = session.results.series();
+    sampler.write_to(series.map_err(|source| results_error(options, source))?);
+    let ended = session.bring_up_and_down(lab, claim, ground, &recorder)?;
     session.close(ended, sampler)
 }
 
@@ -76,6 +79,8 @@ struct Ended {
     stolen_ns: u64,
     /// How processors were shared with routing daemons.
     sharing: &'static str,
+    /// How the lab's init ended before its time, if it did.
+    init_ended: Option<String>,
     /// Whether all that it was made of is gone.
     removed: Result<(), EngineError>,
 }
@@ -86,7 +91,6 @@ impl<'a> Session<'a> {
         lab: &Lab,
         driver: &Chosen,
         options: &'a Options,
-        claim: &Claim,
         started: Instant,
     ) -> Result<Self, EngineError> {
         let scenario = Arc::clone(&lab.scenario);
@@ -104,11 +108,12 @@ impl<'a> Session<'a> {
             .write("scenario.yaml", options.scenario_text.as_bytes())
             .map_err(failed)?;
         let log = Arc::clone(&options.events);
-        log.write_to(Box::new(results.events().map_err(failed)?));
+        log.speak_of(lab);
+        let events = Box::new(results.events().map_err(failed)?);
+        log.write_to(events, results.dir().join("events.ndjson"));
         let clock = Arc::new(LabClock::held());
         let view = Arc::new(View {
             lab: options.lab.to_string(),
-            lab_dir: claim.dir().to_owned(),
             live: Mutex::new(Live {
                 state: ApiState::Starting,
                 scenario: options.scenario_file.clone(),
@@ -144,8 +149,8 @@ impl<'a> Session<'a> {
     fn bring_up_and_down(
         &self,
         lab: Lab,
-        driver: &Chosen,
         claim: &mut Claim,
+        ground: &Ground<'_>,
         recorder: &Recorder<'_>,
     ) -> Result<Ended, EngineError> {
         let (options, view) = (self.options, &self.view);
@@ -154,10 +159,6 @@ impl<'a> Session<'a> {
             what: "listen on the lab's socket".to_owned(),
             source,
         })?;
-        let globals = RuntimeDir::default().globals();
-        let by_daemons = Router::of(&self.scenario).daemons().is_some();
-        let cgroups = Cgroups::create(claim.lab(), by_daemons)?;
-        let sharing = cgroups.sharing();
         let flows: &[_] = if options.traffic {
             &self.scenario.traffic
         } else {
@@ -165,10 +166,14 @@ impl<'a> Session<'a> {
         };
         // Held until the lab is down.
         let _provided = provide_wanted(&self.scenario, flows)?;
-        let fabric = fabric(lab, driver.kind, claim, &globals, cgroups, recorder)?;
+        let site = ground(claim, self.results.dir());
+        let site = site.as_ref();
+        let fabric = fabric(lab, site, (claim.lab(), claim.dir()), recorder)?;
+        let sharing = fabric.launcher.cgroups.sharing();
         view.change(|live| {
             live.kernels = Some(Arc::clone(&fabric.kernels));
             live.links = Some(Arc::clone(&fabric.handle));
+            live.groups = Some(Arc::clone(&fabric.launcher.cgroups));
         });
         let mut times = Times {
             nodes_s: fabric.nodes_s,
@@ -214,8 +219,10 @@ impl<'a> Session<'a> {
             };
         });
         drop(server);
-        let ended = end_processes(claim.lab());
-        let removed = take_down(fabric, &globals, &claim.owner(), recorder);
+        let init_ended = site.init_ended();
+        let ended = site.end_processes();
+        let removed = take_down(fabric, site, recorder);
+        forget_empty(self.results.dir());
         times.take_down_s = down.elapsed().as_secs_f64();
         let outcome = outcome?;
         size.edges = outcome.edges;
@@ -228,6 +235,7 @@ impl<'a> Session<'a> {
             stalls: stalls?,
             stolen_ns,
             sharing,
+            init_ended: init_ended?,
             removed: removed.and(ended).and(recorded.map_err(Into::into)),
         })
     }
@@ -270,7 +278,8 @@ impl<'a> Session<'a> {
     fn summary(&self, ended: Ended) -> (Result<(), EngineError>, Summary) {
         let Ended { outcome, stats, .. } = ended;
         let bounds = bounds(&self.scenario);
-        let fidelity = fidelity(&stats, &outcome, &self.log, ended.stolen_ns, bounds);
+        let mut fidelity = fidelity(&stats, &outcome, &self.log, ended.stolen_ns);
+        fidelity.failures.extend(ended.init_ended);
         let words = Router::of(&self.scenario).words();
         let summary = Summary {
             version: DOCUMENTS,
@@ -288,8 +297,10 @@ impl<'a> Session<'a> {
             disjoint: outcome.disjoint,
             daemons: outcome.daemons,
             transport: outcome.helpers,
-            handovers: outcome.seen.handovers,
-            changes: outcome.seen.changes,
+            further_handovers: outcome.seen.handovers.further,
+            handovers: outcome.seen.handovers.kept,
+            further_changes: outcome.seen.changes.further,
+            changes: outcome.seen.changes.kept,
             flows: outcome.flows,
             steps: step_rows(&outcome.step_times),
             relay: stats.detail,
@@ -310,14 +321,8 @@ fn results_error(options: &Options, source: std::io::Error) -> EngineError {
 }
 
 /// Collects what the verdict is made from.
-fn fidelity(
-    stats: &PlaneStats,
-    outcome: &Outcome,
-    log: &EventLog,
-    steal_ns: u64,
-    bounds: Bounds,
-) -> Fidelity {
-    let lateness = &outcome.step_times.lateness_ns;
+fn fidelity(stats: &PlaneStats, outcome: &Outcome, log: &EventLog, steal_ns: u64) -> Fidelity {
+    let steps = &outcome.step_times;
     let mut failures = outcome.seen.failures.clone();
     for flow in outcome
         .flows
@@ -350,12 +355,9 @@ fn fidelity(
             .iter()
             .map(|(cause, count)| ((*cause).to_owned(), *count))
             .collect(),
-        steps_late: lateness
-            .iter()
-            .filter(|&&ns| ns > bounds.step_lateness_ns as f64)
-            .count() as u64,
-        steps: lateness.len() as u64,
-        step_lateness_max_ns: lateness.iter().copied().fold(0.0, f64::max) as u64,
+        steps_late: steps.late,
+        steps: steps.lateness_ns.count(),
+        step_lateness_max_ns: steps.lateness_ns.max(),
         failures,
     }
 }

@@ -149,27 +149,26 @@ impl Stages<'_> {
         let traffic = self.start_traffic()?;
         self.running()?;
 
-        let since = Instant::now();
-        let (mut seen, ended) = self.lab_time(&mut steps, traffic)?;
+        self.converged.count_from_now();
+        let (mut seen, ran) = self.lab_time(&mut steps, traffic)?;
         usage.extend(self.daemons.usage("end")?);
         let blueprint = &self.fabric.blueprint;
         traffic::charge(
             blueprint,
-            self.context.clock,
-            &ended,
-            &mut seen.handovers,
-            &mut seen.changes,
+            &ran,
+            &mut seen.handovers.kept,
+            &mut seen.changes.kept,
         );
         let row = |(job, ended): &(traffic::Job, traffic::Ended)| {
-            traffic::row(blueprint, job, ended, &seen.paths, &seen.handovers)
+            traffic::row(blueprint, job, ended, &seen.paths)
         };
         let nodes = self.fabric.kernels.nodes.len();
         Ok(Outcome {
             helpers: Vec::new(),
-            flows: ended.iter().map(row).collect(),
+            flows: ran.jobs.iter().map(row).collect(),
             seen,
             convergence,
-            converged: self.converged.row(nodes, since),
+            converged: self.converged.row(nodes),
             link_state: steps.planner.messages().map(|told| Messages {
                 originated: told.originated,
                 sent: told.sent,
@@ -338,7 +337,7 @@ impl Stages<'_> {
         &mut self,
         steps: &mut Steps<Machine>,
         traffic: Traffic,
-    ) -> Result<(Observed, Vec<(traffic::Job, traffic::Ended)>), EngineError> {
+    ) -> Result<(Observed, traffic::Ran), EngineError> {
         let Context {
             options,
             log,
@@ -346,7 +345,7 @@ impl Stages<'_> {
             duration_ns,
             ..
         } = &self.context;
-        let pairs = traffic.pairs();
+        let paths = traffic.followed();
         let lab_time = lab_time_of(&self.context, self.fabric, self.helpers);
         let over = AtomicBool::new(false);
         let daemons = &mut *self.daemons;
@@ -355,7 +354,7 @@ impl Stages<'_> {
             let traffic = scope.spawn(move || traffic.run(clock, log, stop));
             // However lab time ends, by a panic too: the traffic ends with it.
             let ending = SetOnDrop(&over);
-            let seen = lab_time.run(steps, daemons, *duration_ns, &pairs);
+            let seen = lab_time.run(steps, daemons, *duration_ns, paths);
             drop(ending);
             let ended = traffic
                 .join()

@@ -12,7 +12,7 @@ use crate::error::EngineError;
 /// Killed processes that are not gone by then never will be.
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
 
-/// Ends every process of the lab, whoever started it: one that is left in a node keeps the node.
+/// Ends every process of the lab that its groups or its mark show.
 ///
 /// # Errors
 /// The first failure, after all has been tried.

@@ -3,14 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use constel_drivers::{BACKLOG, PlaneStats};
-use constel_host::globals::{Globals, Owner};
-use constel_host::rcu::Expedited;
-
 use crate::error::EngineError;
 use crate::life::bring_up::Fabric;
-use crate::nodes::ports::{PortMaker, VethPorts};
+use crate::life::site::Site;
 use crate::progress::{Progress, Stage};
+use constel_drivers::{BACKLOG, PlaneStats};
 
 /// Frames between the trunk and the nodes at the moment of a look; one round of the kernel's backlog.
 const SETTLE: Duration = Duration::from_millis(5);
@@ -42,8 +39,7 @@ pub(crate) fn settled_stats(fabric: &Fabric) -> Result<PlaneStats, EngineError> 
 /// When interfaces do not go, or settings cannot be given back.
 pub(crate) fn take_down(
     fabric: Fabric,
-    globals: &Globals,
-    owner: &Owner,
+    site: &dyn Site,
     progress: &dyn Progress,
 ) -> Result<(), EngineError> {
     let Fabric {
@@ -57,33 +53,23 @@ pub(crate) fn take_down(
     let stage = Stage::begin(progress, "taking down", kernels.nodes.len() as u64);
     handle.stop();
     drop(launcher);
-    // Removing thousands of interfaces waits for RCU grace periods again and again.
-    let expedited = Expedited::hold(globals, owner)?;
     let count = kernels.nodes.len() as u64;
     // The last one to hold them is this function: threads and views have ended. One by one, so that the kernel
     // removes the first ones while we still look into the others.
-    let nodes = Arc::into_inner(kernels).map(|kernels| kernels.nodes);
-    for node in nodes.into_iter().flatten() {
-        // Dead programs' connections would go on retransmitting, and keep their namespace, for minutes.
-        node.end_connections()?;
-    }
-    let veths = VethPorts {
-        plane: plane.as_ref(),
-        super_frames: false,
-        forwarding: None,
-    };
-    let removed = veths.wait_removed(
-        &blueprint
-            .lab
-            .layout
-            .ports()
-            .iter()
-            .map(|p| p.id)
-            .collect::<Vec<_>>(),
-    );
-    drop(plane);
-    expedited.finish()?;
-    removed?;
+    let mut nodes = Arc::into_inner(kernels).map(|kernels| kernels.nodes);
+    let mut plane = Some(plane);
+    site.hurried(&mut || {
+        for node in nodes.take().into_iter().flatten() {
+            // Dead programs' connections would go on retransmitting, and keep their namespace, for minutes.
+            node.end_connections()?;
+        }
+        let Some(plane) = plane.take() else {
+            return Ok(());
+        };
+        let ports = blueprint.lab.layout.ports().iter().map(|port| port.id);
+        let ports: Vec<_> = ports.collect();
+        site.ports(plane.as_ref(), false, None).wait_removed(&ports)
+    })?;
     stage.reach(count);
     stage.end("");
     Ok(())

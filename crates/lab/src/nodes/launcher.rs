@@ -4,13 +4,13 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use constel_host::cgroup::LabCgroup;
-use constel_host::claim::LabName;
-use constel_host::process::{Child, Mount, find_command};
+use constel_host::enclosure::NODE_FOLDER;
+use constel_host::process::{Child, find_command};
 use constel_runtime::Program;
 use constel_topology::NodeId;
 
 use crate::error::EngineError;
+use crate::nodes::cgroups::Cgroups;
 use crate::nodes::kernels::Kernels;
 
 /// Where daemons are installed; not in everybody's `PATH`.
@@ -46,50 +46,20 @@ pub(crate) fn namespaces_file(lab_dir: &Path) -> PathBuf {
     lab_dir.join("netns.json")
 }
 
-/// What a command in a node sees otherwise than the host: the file `hosts`, with every node's name, as `/etc/hosts`,
-/// and the node's own `/sys/class/net`.
-pub fn node_mounts(hosts: &Path) -> Vec<Mount> {
-    let hosts = Mount::Bind {
-        source: hosts.to_owned(),
-        target: PathBuf::from("/etc/hosts"),
-        read_only: true,
-    };
-    vec![hosts, Mount::Sysfs]
+/// Where routing daemons of nodes keep what they need while the lab lives, a folder each.
+pub(crate) fn daemons_folder(lab_dir: &Path) -> PathBuf {
+    lab_dir.join("n")
 }
 
-/// The groups of a lab's processes.
-#[derive(Default)]
-pub(crate) struct Cgroups {
-    /// All of them, so that they can be ended.
-    pub(crate) all: Option<LabCgroup>,
-    /// Routing daemons, which together have one share of the processors.
-    pub(crate) daemons: Option<LabCgroup>,
+/// A node's folder there, by its number: daemons bind sockets in it, and the kernel takes no path of a socket that is
+/// longer than 107 bytes, which a lab's name and a satellite's would be together.
+pub(crate) fn daemon_folder(lab_dir: &Path, node: NodeId) -> PathBuf {
+    daemons_folder(lab_dir).join(node.0.to_string())
 }
 
-impl Cgroups {
-    /// # Errors
-    /// When one is left over from a lab that was killed.
-    pub(crate) fn create(lab: &LabName, daemons: bool) -> Result<Self, EngineError> {
-        Ok(Self {
-            all: LabCgroup::create(lab)?,
-            daemons: if daemons {
-                LabCgroup::create_cpu(lab)?
-            } else {
-                None
-            },
-        })
-    }
-
-    /// How the processors are shared with routing daemons, for the record.
-    pub(crate) fn sharing(&self) -> &'static str {
-        if self.daemons.is_some() {
-            "all daemons together weigh as much as one session (cgroup v1)"
-        } else if self.all.as_ref().is_some_and(LabCgroup::has_weight) {
-            "all processes in nodes together weigh as much as one group (cgroup v2)"
-        } else {
-            "each daemon weighs as much as a session: this host has no group for processor time"
-        }
-    }
+/// Where servers of flows have what they serve, a folder each.
+pub(crate) fn servers_folder(lab_dir: &Path) -> PathBuf {
+    lab_dir.join("flows")
 }
 
 /// Starts programs in the nodes of one lab.
@@ -97,15 +67,10 @@ pub(crate) struct Launcher {
     pub(crate) lab: String,
     pub(crate) lab_dir: PathBuf,
     pub(crate) kernels: Arc<Kernels>,
-    pub(crate) cgroups: Cgroups,
+    pub(crate) cgroups: Arc<Cgroups>,
 }
 
 impl Launcher {
-    /// The view of the file system that traffic gets.
-    pub(crate) fn mounts(&self) -> Vec<Mount> {
-        node_mounts(&hosts_file(&self.lab_dir))
-    }
-
     /// Starts a routing daemon: as [`Launcher::start`], with all output in one file, in the daemons' share of the
     /// processors, and with or without `kernel_events`.
     ///
@@ -116,10 +81,9 @@ impl Launcher {
         node: NodeId,
         argv: &[String],
         log: &Path,
-        mounts: Vec<Mount>,
         kernel_events: bool,
     ) -> Result<Child, EngineError> {
-        let mut program = self.program(node, argv, (log, log), mounts);
+        let mut program = self.program(node, argv, (log, log));
         program.cgroups.extend(&self.cgroups.daemons);
         program.kernel_events = kernel_events;
         Ok(self.kernels.node(node).start(program)?)
@@ -135,9 +99,8 @@ impl Launcher {
         argv: &[String],
         out: &Path,
         err: &Path,
-        mounts: Vec<Mount>,
     ) -> Result<Child, EngineError> {
-        let program = self.program(node, argv, (out, err), mounts);
+        let program = self.program(node, argv, (out, err));
         Ok(self.kernels.node(node).start(program)?)
     }
 
@@ -146,20 +109,25 @@ impl Launcher {
         node: NodeId,
         argv: &'a [String],
         (stdout, stderr): (&'a Path, &'a Path),
-        mounts: Vec<Mount>,
     ) -> Program<'a> {
+        let name = &self.kernels.blueprint.lab.layout.node(node).name;
         Program {
             lab: &self.lab,
-            node: &self.kernels.blueprint.lab.layout.node(node).name,
+            node: name,
             argv,
             search_path: search_path(),
-            mounts,
+            env: vec![own_folder()],
             stdout,
             stderr,
-            cgroups: self.cgroups.all.iter().collect(),
+            cgroups: self.cgroups.of(name),
             kernel_events: true,
         }
     }
+}
+
+/// Where a program keeps what is to be among the results: the variable that says so.
+pub fn own_folder() -> (OsString, OsString) {
+    ("CONSTEL_NODE_DIR".into(), NODE_FOLDER.into())
 }
 
 /// Says which of Constel's own programs are not where they should be.

@@ -1,6 +1,9 @@
 pub(crate) mod builder;
+pub(crate) mod cgroups;
 pub(crate) mod kernels;
 pub(crate) mod launcher;
 pub(crate) mod ports;
+pub(crate) mod quarters;
+pub(crate) mod settings;
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use constel_drivers::relay::{send_single_frames, send_tcp_gso};
+use constel_drivers::relay::{GSO_MAX_SEGS, send_single_frames, send_tcp_gso};
 use constel_drivers::{Plane, host_ifindex};
 use constel_forward::Forwarder;
 use constel_host::netlink::{Batch, Mac, Socket, VethEnd};
@@ -170,6 +170,7 @@ impl PortHand for VethHand<'_> {
             ifindex: Some(node_ifindex(port)),
             mac: Some(Mac(blueprint.addresses.port(port.id).mac)),
             mtu: Some(port.mtu_bytes),
+            gso_max_segs: self.ports.super_frames.then_some(GSO_MAX_SEGS),
             group: group.map(|_| Forwarder::group(port.node.0)),
             ..VethEnd::default()
         };

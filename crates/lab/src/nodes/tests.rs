@@ -14,8 +14,8 @@ use crate::error::EngineError;
 use crate::nodes::builder::Builder;
 use crate::nodes::kernels::Kernels;
 use crate::nodes::ports::{PortHand, PortMaker};
-use crate::progress::{Progress, Stage};
-use crate::testing::iridium;
+use crate::progress::Stage;
+use crate::testing::{Silent, iridium};
 
 /// Ports that are only written down.
 #[derive(Default)]
@@ -80,13 +80,6 @@ impl PortHand for PaperHand<'_> {
         }
         Ok(())
     }
-}
-
-struct Silent;
-
-impl Progress for Silent {
-    fn stage(&self, _: &str, _: u64, _: u64, _: &str) {}
-    fn say(&self, _: &str) {}
 }
 
 fn build(runtime: &MemoryRuntime, ports: &PaperPorts) -> Result<Kernels, EngineError> {

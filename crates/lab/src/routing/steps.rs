@@ -3,36 +3,54 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use constel_link::Tally;
 use constel_plan::{Adjacency, Applier, PlannedStep, Planner};
 use constel_topology::Snapshot;
 
 use crate::clock::{LabClock, mono_ns};
 use crate::failed::Failed;
+use crate::life::manifest::bounds;
 
 /// How often a waiting loop looks whether it should stop.
 const STOP_CHECK: Duration = Duration::from_millis(20);
 
-/// How the steps of a run went. Times in nanoseconds.
+/// How the steps of a run went. Times in nanoseconds. It takes no more memory the more steps there are.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StepTimes {
     /// Positions, edges and delta.
-    pub(crate) compute_ns: Vec<f64>,
+    pub(crate) compute_ns: Tally,
     /// Routes and their delta.
-    pub(crate) routes_ns: Vec<f64>,
+    pub(crate) routes_ns: Tally,
     /// The link plane's own time for the table update, between two frames.
-    pub(crate) update_ns: Vec<f64>,
+    pub(crate) update_ns: Tally,
     /// Neighbour entries and routes written to kernels.
-    pub(crate) kernel_ns: Vec<f64>,
+    pub(crate) kernel_ns: Tally,
     /// How long after its lab time the table update took effect.
-    pub(crate) lateness_ns: Vec<f64>,
+    pub(crate) lateness_ns: Tally,
     /// Following the paths of flows through the kernels' tables, between this step and the next.
-    pub(crate) paths_ns: Vec<f64>,
+    pub(crate) paths_ns: Tally,
     /// Edge changes.
-    pub(crate) edge_changes: Vec<f64>,
+    pub(crate) edge_changes: Tally,
     /// Route changes.
-    pub(crate) route_changes: Vec<f64>,
+    pub(crate) route_changes: Tally,
     /// How many requests they were put into: neighbouring changes of one node go together.
-    pub(crate) route_requests: Vec<f64>,
+    pub(crate) route_requests: Tally,
+    /// Table updates later than the scenario allows, nanoseconds, and how many were.
+    pub(crate) late_above_ns: u64,
+    pub(crate) late: u64,
+}
+
+impl StepTimes {
+    /// A table update took effect so long after its lab time.
+    pub(crate) fn record_lateness(&mut self, late_ns: u64) {
+        self.lateness_ns.record(late_ns);
+        self.late += u64::from(late_ns > self.late_above_ns);
+    }
+}
+
+/// Since then, nanoseconds.
+pub(crate) fn since_ns(start: Instant) -> u64 {
+    u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Everything that changes with time: a planner, and who carries its plans out.
@@ -64,14 +82,19 @@ impl<A: Applier> Steps<A> {
         clock: Arc<LabClock>,
         failed: Arc<Failed>,
     ) -> Self {
-        let drain = planner.blueprint().lab.scenario.routing.drain;
+        let scenario = &planner.blueprint().lab.scenario;
+        let drain = scenario.routing.drain;
+        let times = StepTimes {
+            late_above_ns: bounds(scenario).step_lateness_ns,
+            ..StepTimes::default()
+        };
         Self {
             drain_ns: drain.ns().unsigned_abs(),
             planner,
             applier,
             clock,
             failed,
-            times: StepTimes::default(),
+            times,
             draining: None,
             routed_at_ns: 0,
         }
@@ -106,16 +129,14 @@ impl<A: Applier> Steps<A> {
     pub(crate) fn prepare(&mut self) -> PlannedStep {
         let start = Instant::now();
         let mut step = self.planner.advance();
-        self.times
-            .compute_ns
-            .push(start.elapsed().as_nanos() as f64);
+        self.times.compute_ns.record(since_ns(start));
         let edge_changes = step.plan.edges.len() + step.plan.drain.len();
-        self.times.edge_changes.push(edge_changes as f64);
+        self.times.edge_changes.record(edge_changes as u64);
         let start = Instant::now();
         self.planner.route(&mut step, &self.failed.now());
         if let Some(changes) = step.route_changes() {
-            self.times.routes_ns.push(start.elapsed().as_nanos() as f64);
-            self.times.route_changes.push(changes as f64);
+            self.times.routes_ns.record(since_ns(start));
+            self.times.route_changes.record(changes as u64);
         }
         step
     }
@@ -148,8 +169,8 @@ impl<A: Applier> Steps<A> {
             self.clock.sleep(left.min(self.pause()));
         }
         let applied = self.applier.edges_applied(pending)?;
-        self.times.update_ns.push(applied.took_ns as f64);
-        self.times.lateness_ns.push(applied.late_ns as f64);
+        self.times.update_ns.record(applied.took_ns);
+        self.times.record_lateness(applied.late_ns);
         let start = mono_ns();
         // Failures by hand since then, or what was heard: other routes, and other routes in the kernels.
         let failed = self.failed.now();
@@ -162,11 +183,11 @@ impl<A: Applier> Steps<A> {
         let routed = self.applier.install_routes(&step.plan.routes)?;
         self.routed_at_ns = routed.stood_ns;
         if step.route_changes().is_some() {
-            self.times.route_requests.push(routed.requests as f64);
+            self.times.route_requests.record(routed.requests as u64);
         }
         self.drain(&mut step)?;
         self.planner.installed(step, &failed);
-        self.times.kernel_ns.push((mono_ns() - start) as f64);
+        self.times.kernel_ns.record(mono_ns() - start);
         Ok(true)
     }
 
@@ -219,5 +240,7 @@ impl<A: Applier> Steps<A> {
     }
 }
 
+#[cfg(test)]
+mod flat;
 #[cfg(test)]
 mod tests;

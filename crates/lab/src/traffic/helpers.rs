@@ -98,7 +98,7 @@ impl Helpers {
         for (index, helper) in helpers.all.iter().enumerate() {
             let name = &blueprint.lab.layout.node(helper.node).name;
             let log = folder.join(format!("{}-{name}.log", helper.kind));
-            let child = launcher.start(helper.node, &helper.argv, &log, &log, Vec::new())?;
+            let child = launcher.start(helper.node, &helper.argv, &log, &log)?;
             helpers.running.add(index, child);
             helpers.logs.push(log);
         }

@@ -2,17 +2,71 @@
 
 use constel_observe::flows::Reply;
 
+use super::wall::{Reading, WallClock};
 use crate::watch::summary::{ChangeRow, HandoverRow};
 
-/// When the probes that got no reply were sent, seconds since the Unix epoch, estimated from the replies to
-/// their neighbours and the interval between probes. Empty when there was no reply at all: then nothing says
-/// when any was sent.
-pub(super) fn sent_and_lost(replies: &[Reply], sent: u64, interval_s: f64) -> Vec<f64> {
-    let mut at: Vec<(u64, f64)> = replies
-        .iter()
-        .map(|reply| (reply.seq, reply.unix_s - reply.rtt_ms / 1e3))
-        .collect();
-    at.sort_by_key(|(seq, _)| *seq);
+/// A flow's probes in lab time, whatever the wall clock did meanwhile.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Probes {
+    /// When the first reply came and the last, seconds.
+    first_s: f64,
+    last_s: f64,
+    /// The longest round trip, seconds.
+    longest_s: f64,
+    /// When those were sent that got no reply, seconds: estimated from their neighbours and the interval between probes.
+    lost_s: Vec<f64>,
+}
+
+impl Probes {
+    /// Of so many sent every `interval_s`. `None` when there was no reply at all: then nothing says when any was sent.
+    pub(super) fn new(
+        replies: &[Reply],
+        sent: u64,
+        interval_s: f64,
+        wall: &WallClock,
+    ) -> Option<Self> {
+        let mut replies: Vec<&Reply> = replies.iter().collect();
+        replies.sort_by_key(|reply| reply.seq);
+        let mut at: Vec<(u64, f64)> = Vec::with_capacity(replies.len());
+        let (mut first_s, mut last_s, mut longest_s) = (f64::INFINITY, 0.0_f64, 0.0_f64);
+        let mut before: Option<(u64, Reading)> = None;
+        for reply in replies {
+            // A tool's round trip is one reading of the wall clock less another: if that was set in between, the first one
+            // comes out right all the same.
+            let sent_unix_s = reply.unix_s - reply.rtt_ms / 1e3;
+            let expected =
+                before.map(|(seq, then)| then.lab_s + (reply.seq - seq) as f64 * interval_s);
+            let sent = wall.read(sent_unix_s, before.map(|(_, then)| then), expected)?;
+            let came = wall.read(reply.unix_s, Some(sent), Some(sent.lab_s))?;
+            longest_s = longest_s.max(came.lab_s - sent.lab_s);
+            first_s = first_s.min(came.lab_s);
+            last_s = last_s.max(came.lab_s);
+            at.push((reply.seq, sent.lab_s));
+            before = Some((reply.seq, sent));
+        }
+        (!at.is_empty()).then(|| Self {
+            first_s,
+            last_s,
+            longest_s,
+            lost_s: lost(&at, sent, interval_s),
+        })
+    }
+
+    /// Those lost from a round trip before a moment until routes stood again; `None` when the flow was not running then: it
+    /// saw nothing.
+    fn lost_within(&self, t_ns: u64, stood_after_ns: Option<u64>) -> Option<u64> {
+        let at_s = t_ns as f64 / 1e9;
+        let stood_s = stood_after_ns.map_or(f64::INFINITY, |after| at_s + after as f64 / 1e9);
+        if at_s < self.first_s - self.longest_s || at_s > self.last_s {
+            return None;
+        }
+        let window = at_s - self.longest_s..=stood_s;
+        Some(self.lost_s.iter().filter(|at| window.contains(at)).count() as u64)
+    }
+}
+
+/// When the probes that are not in `at` were sent.
+fn lost(at: &[(u64, f64)], sent: u64, interval_s: f64) -> Vec<f64> {
     let near = |seq: u64| {
         let later = at.partition_point(|(known, _)| *known < seq);
         let before = later.checked_sub(1).map(|index| at[index]);
@@ -31,80 +85,81 @@ pub(super) fn sent_and_lost(replies: &[Reply], sent: u64, interval_s: f64) -> Ve
 
 /// Counts in each handover of a flow's ends the probes that it may have cost: those sent less than a round
 /// trip before it, and no later than when routes stood again (the end of the run, if they never did).
-pub(super) fn count(
-    handovers: &mut [HandoverRow],
-    ends: &[String],
-    replies: &[Reply],
-    lost_unix_s: &[f64],
-    zero_unix_s: f64,
-) {
+pub(super) fn count(handovers: &mut [HandoverRow], ends: &[String], probes: &Probes) {
     for handover in handovers.iter_mut().filter(|h| ends.contains(&h.station)) {
-        let when = (handover.t_ns, handover.routes_stood_after_ns);
-        if let Some(lost) = lost_within(when, replies, lost_unix_s, zero_unix_s) {
+        if let Some(lost) = probes.lost_within(handover.t_ns, handover.routes_stood_after_ns) {
             *handover.lost_probes.get_or_insert(0) += lost;
         }
     }
 }
 
 /// The same for other changes, which may cost probes of any flow.
-pub(super) fn count_changes(
-    changes: &mut [ChangeRow],
-    replies: &[Reply],
-    lost_unix_s: &[f64],
-    zero_unix_s: f64,
-) {
+pub(super) fn count_changes(changes: &mut [ChangeRow], probes: &Probes) {
     for change in changes {
-        let when = (change.t_ns, change.routes_stood_after_ns);
-        if let Some(lost) = lost_within(when, replies, lost_unix_s, zero_unix_s) {
+        if let Some(lost) = probes.lost_within(change.t_ns, change.routes_stood_after_ns) {
             *change.lost_probes.get_or_insert(0) += lost;
         }
     }
-}
-
-/// Probes of one flow lost from a round trip before a moment until routes stood again; `None` when the flow was
-/// not running then: it saw nothing.
-fn lost_within(
-    (t_ns, stood_after_ns): (u64, Option<u64>),
-    replies: &[Reply],
-    lost_unix_s: &[f64],
-    zero_unix_s: f64,
-) -> Option<u64> {
-    let (first, last) = (replies.first()?, replies.last()?);
-    let longest_s = replies.iter().map(|r| r.rtt_ms / 1e3).fold(0.0, f64::max);
-    let at_s = zero_unix_s + t_ns as f64 / 1e9;
-    let stood_s = stood_after_ns.map_or(f64::INFINITY, |after| at_s + after as f64 / 1e9);
-    if at_s < first.unix_s - longest_s || at_s > last.unix_s {
-        return None;
-    }
-    let window = at_s - longest_s..=stood_s;
-    Some(lost_unix_s.iter().filter(|at| window.contains(at)).count() as u64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Probes every 0.1 s from 1000.0 on with a round trip of 50 ms, those of `lost` unanswered.
-    fn replies(sent: u64, lost: &[u64]) -> Vec<Reply> {
+    /// Somebody sets the wall clock at a lab time, seconds, by so many seconds.
+    #[derive(Clone, Copy)]
+    struct Set {
+        at_s: f64,
+        by_s: f64,
+    }
+
+    const NEVER: Set = Set {
+        at_s: 1e9,
+        by_s: 0.0,
+    };
+
+    impl Set {
+        fn unix_s(self, lab_s: f64) -> f64 {
+            1000.0 + lab_s + if lab_s < self.at_s { 0.0 } else { self.by_s }
+        }
+
+        fn wall(self) -> WallClock {
+            let mut wall = WallClock::default();
+            for tick in 0..400_u64 {
+                let lab_ns = tick * 10_000_000;
+                wall.see(lab_ns, (self.unix_s(lab_ns as f64 / 1e9) * 1e9) as i64);
+            }
+            wall
+        }
+    }
+
+    /// Probes every 0.1 s from lab time 0 on with a round trip of 50 ms, those of `lost` unanswered, as ping prints them.
+    fn replies(sent: u64, lost: &[u64], set: Set) -> Vec<Reply> {
         (1..=sent)
             .filter(|seq| !lost.contains(seq))
-            .map(|seq| Reply {
-                unix_s: 1000.0 + (seq - 1) as f64 * 0.1 + 0.05,
-                seq,
-                rtt_ms: 50.0,
+            .map(|seq| {
+                let sent_s = (seq - 1) as f64 * 0.1;
+                let (from_s, to_s) = (set.unix_s(sent_s), set.unix_s(sent_s + 0.05));
+                Reply {
+                    unix_s: to_s,
+                    seq,
+                    // Where time goes back, ping says 0.
+                    rtt_ms: (to_s - from_s).max(0.0) * 1e3,
+                }
             })
             .collect()
     }
 
     #[test]
     fn lost_probes_are_placed_between_their_neighbours() {
-        let lost = sent_and_lost(&replies(10, &[1, 4, 5, 10]), 10, 0.1);
-        let expected = [1000.0, 1000.3, 1000.4, 1000.9];
-        assert_eq!(lost.len(), expected.len());
-        for (got, wanted) in lost.iter().zip(expected) {
+        let replies = replies(10, &[1, 4, 5, 10], NEVER);
+        let probes = Probes::new(&replies, 10, 0.1, &NEVER.wall()).unwrap();
+        let expected = [0.0, 0.3, 0.4, 0.9];
+        assert_eq!(probes.lost_s.len(), expected.len());
+        for (got, wanted) in probes.lost_s.iter().zip(expected) {
             assert!((got - wanted).abs() < 1e-6, "{got} {wanted}");
         }
-        assert!(sent_and_lost(&[], 10, 0.1).is_empty());
+        assert_eq!(Probes::new(&[], 10, 0.1, &NEVER.wall()), None);
     }
 
     #[test]
@@ -114,6 +169,7 @@ mod tests {
             station: station.to_owned(),
             from: None,
             to: None,
+            port: None,
             routes_stood_after_ns: stood,
             lost_probes: None,
             control: None,
@@ -125,16 +181,36 @@ mod tests {
             row(99_000_000_000, "a", None),
         ];
         // Probe 9 is lost at 0.8 s, long after: not the handovers' doing.
-        let replies = replies(10, &[4, 5, 9]);
-        let lost = sent_and_lost(&replies, 10, 0.1);
-        count(
-            &mut rows,
-            &["a".into(), "b".into()],
-            &replies,
-            &lost,
-            1000.0,
-        );
+        let replies = replies(10, &[4, 5, 9], NEVER);
+        let probes = Probes::new(&replies, 10, 0.1, &NEVER.wall()).unwrap();
+        count(&mut rows, &["a".into(), "b".into()], &probes);
         let counts = rows.map(|row| row.lost_probes);
         assert_eq!(counts, [Some(2), None, Some(0), None]);
+    }
+
+    /// `date -s` while a lab runs, before the handover, at it and after it, with a probe under way or not, forwards and
+    /// backwards: the same probes are charged to the same handover.
+    #[test]
+    fn a_wall_clock_that_is_set_moves_no_probe() {
+        let lost = [14, 15, 16, 25];
+        let straight = Probes::new(&replies(30, &lost, NEVER), 30, 0.1, &NEVER.wall()).unwrap();
+        for at_s in [0.52, 0.57, 1.32, 1.45, 1.97, 2.03] {
+            for by_s in [-3600.0, -5.0, -0.4, -0.15, 0.15, 0.4, 5.0, 86_400.0] {
+                let set = Set { at_s, by_s };
+                let probes = Probes::new(&replies(30, &lost, set), 30, 0.1, &set.wall()).unwrap();
+                assert_eq!(probes.lost_s.len(), lost.len());
+                for (got, wanted) in probes.lost_s.iter().zip(&straight.lost_s) {
+                    assert!((got - wanted).abs() < 0.06, "{at_s} {by_s}: {got} {wanted}");
+                }
+                assert!(
+                    probes.longest_s < 0.06,
+                    "{at_s} {by_s}: {}",
+                    probes.longest_s
+                );
+                // A handover at 1.29 s after which routes stood within 0.26 s.
+                let charged = probes.lost_within(1_290_000_000, Some(260_000_000));
+                assert_eq!(charged, Some(3), "{at_s} {by_s}");
+            }
+        }
     }
 }

@@ -6,15 +6,17 @@ pub(crate) mod helpers;
 mod lost;
 pub(crate) mod output;
 mod results;
+mod wall;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use constel_api::Happening;
-use constel_host::process::{Exit, Mount, Supervisor};
+use constel_host::process::{Exit, Supervisor};
 use constel_observe::results::Results;
 use constel_scenario::model::Flow;
 use constel_topology::NodeId;
@@ -22,14 +24,15 @@ use rustix::process::Signal;
 
 use crate::clock::LabClock;
 use crate::error::EngineError;
-use crate::nodes::launcher::Launcher;
+use crate::nodes::launcher::{Launcher, servers_folder};
 use crate::watch::event_log::EventLog;
-use crate::watch::paths::Pair;
+use crate::watch::paths::{Followed, Paths};
 use constel_plan::Blueprint;
 
 use commands::{Content, FlowPlan, Launch, Ready};
 pub(crate) use commands::{TRANSFER, programs};
 pub(crate) use results::{Ended, charge, row};
+use wall::WallClock;
 
 /// A server that does not listen by then never will.
 const SERVER_READY_WITHIN: Duration = Duration::from_secs(10);
@@ -50,6 +53,14 @@ pub(crate) struct Job {
     pub(crate) plan: FlowPlan,
     pub(crate) out: PathBuf,
     pub(crate) err: PathBuf,
+}
+
+/// What is left of the traffic when it is over.
+pub(crate) struct Ran {
+    /// Every flow and how it ended.
+    pub(crate) jobs: Vec<(Job, Ended)>,
+    /// What the wall clock did meanwhile: tools print its times.
+    wall: WallClock,
 }
 
 /// All flows of a run.
@@ -86,7 +97,7 @@ impl Traffic {
             let plan = commands::plan(
                 blueprint,
                 flow,
-                &dir.join("flows").join(flow.name.as_str()),
+                &servers_folder(dir).join(flow.name.as_str()),
                 &results.flow(flow.name.as_str(), "records.csv"),
             )?;
             Ok(Job {
@@ -103,9 +114,13 @@ impl Traffic {
         })
     }
 
-    /// The pairs whose paths are worth sampling.
-    pub(crate) fn pairs(&self) -> Vec<Pair> {
-        self.jobs.iter().filter_map(|job| job.plan.ends).collect()
+    /// The flows whose paths are worth following.
+    pub(crate) fn followed(&self) -> Paths {
+        let followed = |job: &Job| {
+            let flow = Followed::new(job.plan.ends?, job.time_ns());
+            Some((job.flow.name.to_string(), flow))
+        };
+        Paths(self.jobs.iter().filter_map(followed).collect())
     }
 
     /// Starts every server and waits until it listens.
@@ -121,13 +136,9 @@ impl Traffic {
                 write(path, content)?;
             }
             let log = job.server_log();
-            let child = self.launcher.start(
-                server.launch.node,
-                &server.launch.argv,
-                &log,
-                &log,
-                Vec::new(),
-            )?;
+            let child = self
+                .launcher
+                .start(server.launch.node, &server.launch.argv, &log, &log)?;
             let pid = child.pid();
             // In charge before it is waited for: it ends with the others whatever happens here.
             self.servers.0.add(index, child);
@@ -161,7 +172,8 @@ impl Traffic {
         clock: &LabClock,
         log: &EventLog,
         stop: impl Fn() -> bool,
-    ) -> Result<Vec<(Job, Ended)>, EngineError> {
+    ) -> Result<Ran, EngineError> {
+        let mut wall = WallClock::default();
         let mut clients: Supervisor<usize> = Supervisor::new();
         let mut ended: BTreeMap<usize, Ended> = BTreeMap::new();
         // When those that were asked to end are killed.
@@ -170,12 +182,12 @@ impl Traffic {
         let mut stopped = false;
         while ended.len() < self.jobs.len() && !stopped {
             stopped = stop();
+            wall.look(clock);
             let now_ns = clock.now_ns().unwrap_or(0);
             while next < self.jobs.len() && started_by(&self.jobs[next], now_ns) && !stopped {
                 let job = &self.jobs[next];
                 let Launch { node, argv } = &job.plan.client;
-                let mounts: Vec<Mount> = self.launcher.mounts();
-                match self.launcher.start(*node, argv, &job.out, &job.err, mounts) {
+                match self.launcher.start(*node, argv, &job.out, &job.err) {
                     Ok(child) => {
                         let flow = job.flow.name.to_string();
                         log.emit(Some(now_ns as i64), Happening::FlowStarted { flow });
@@ -206,11 +218,8 @@ impl Traffic {
         clients.terminate_all(LAST_WORDS)?;
         self.servers.0.terminate_all(LAST_WORDS)?;
         let verdict = |index| ended.remove(&index).unwrap_or(Ended::CutShort);
-        Ok((0..)
-            .map(verdict)
-            .zip(self.jobs)
-            .map(|(ended, job)| (job, ended))
-            .collect())
+        let jobs = self.jobs.into_iter().zip((0..).map(verdict)).collect();
+        Ok(Ran { jobs, wall })
     }
 
     /// Asks clients to end whose time is over: at once for commands (that is how they end), with some grace for
@@ -295,6 +304,11 @@ impl Job {
     /// What its server says.
     pub(crate) fn server_log(&self) -> PathBuf {
         self.err.with_extension("server.log")
+    }
+
+    /// The flow's lab time, both ends included, nanoseconds.
+    pub(crate) fn time_ns(&self) -> RangeInclusive<u64> {
+        self.flow.at.ns().unsigned_abs()..=self.flow.end().ns().unsigned_abs()
     }
 
     /// The node its client runs in.

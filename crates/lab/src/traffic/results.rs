@@ -1,7 +1,5 @@
 //! From a tool's raw output to a row of the summary.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use constel_api::summary::FlowStatus;
 use constel_host::process::Exit;
 use constel_observe::flows::{
@@ -11,8 +9,8 @@ use constel_observe::flows::{
 use constel_scenario::model::{Action, Over, Transport};
 use constel_topology::NodeId;
 
-use super::{Job, exit_words, lost, output};
-use crate::clock::LabClock;
+use super::lost::{self, Probes};
+use super::{Job, Ran, exit_words, output};
 use crate::watch::paths::{Pair, Paths};
 use crate::watch::summary::{ChangeRow, FlowRow, HandoverRow, rtt_of};
 use constel_plan::Blueprint;
@@ -33,17 +31,11 @@ pub(crate) enum Ended {
 /// Counts the probes that each handover and each other change cost, by the scenario's pings.
 pub(crate) fn charge(
     blueprint: &Blueprint,
-    clock: &LabClock,
-    ended: &[(Job, Ended)],
+    ran: &Ran,
     handovers: &mut [HandoverRow],
     changes: &mut [ChangeRow],
 ) {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
-    let (Some(now_ns), Ok(since_epoch)) = (clock.now_ns(), since_epoch) else {
-        return;
-    };
-    let zero_unix_s = since_epoch.as_secs_f64() - now_ns as f64 / 1e9;
-    for (job, _) in ended {
+    for (job, _) in &ran.jobs {
         let (Action::Ping(ping), Some(Pair { from, to, .. })) = (&job.flow.action, job.plan.ends)
         else {
             continue;
@@ -55,59 +47,35 @@ pub(crate) fn charge(
         };
         let replies = ping_replies(&text);
         let known = sent - outcome.under_way_packets.unwrap_or(0);
-        let lost = lost::sent_and_lost(&replies, known, ping.interval.seconds());
+        let interval_s = ping.interval.seconds();
+        let Some(probes) = Probes::new(&replies, known, interval_s, &ran.wall) else {
+            continue;
+        };
         let ends = [from, to].map(|id| blueprint.lab.layout.node(id).name.clone());
-        lost::count(handovers, &ends, &replies, &lost, zero_unix_s);
-        lost::count_changes(changes, &replies, &lost, zero_unix_s);
+        lost::count(handovers, &ends, &probes);
+        lost::count_changes(changes, &probes);
     }
 }
 
 /// The row of a flow that has ended.
-pub(crate) fn row(
-    blueprint: &Blueprint,
-    job: &Job,
-    ended: &Ended,
-    paths: &Paths,
-    handovers: &[HandoverRow],
-) -> FlowRow {
+pub(crate) fn row(blueprint: &Blueprint, job: &Job, ended: &Ended, paths: &Paths) -> FlowRow {
     let (status, reason, outcome) = judge(job, ended);
     let name = |node: NodeId| blueprint.lab.layout.node(node).name.clone();
-    let (from_ns, to_ns) = (
-        job.flow.at.ns().unsigned_abs(),
-        job.flow.end().ns().unsigned_abs(),
-    );
-    let samples = job
-        .plan
-        .ends
-        .map(|ends| paths.between(ends, from_ns, to_ns))
-        .unwrap_or_default();
-    let mut seen: Vec<Vec<String>> = Vec::new();
-    for sample in samples.iter().filter(|sample| !sample.nodes.is_empty()) {
-        if seen.last() != Some(&sample.nodes) && !seen.contains(&sample.nodes) {
-            seen.push(sample.nodes.clone());
-        }
-    }
-    let ends: Vec<String> = job
-        .plan
-        .ends
-        .map(|ends| vec![name(ends.from), name(ends.to)])
-        .unwrap_or_default();
+    let followed = paths.0.get(job.flow.name.as_str());
     FlowRow {
         name: job.flow.name.to_string(),
         kind: kind(&job.flow.action).to_owned(),
         from: name(job.client_node()),
         to: job.plan.ends.map(|ends| ends.far_name(blueprint)),
-        at_ns: from_ns,
+        at_ns: *job.time_ns().start(),
         status,
         reason,
         outcome,
-        handovers: handovers
-            .iter()
-            .filter(|h| (from_ns..=to_ns).contains(&h.t_ns) && ends.contains(&h.station))
-            .count(),
-        paths: seen,
-        path_rtt: rtt_of(samples.iter().filter_map(|sample| sample.rtt_ns)),
-        bound_rtt: rtt_of(samples.iter().filter_map(|sample| sample.bound_rtt_ns)),
+        handovers: followed.map_or(0, |seen| seen.handovers),
+        paths: followed.map_or_else(Vec::new, |seen| seen.paths(blueprint)),
+        unlisted_path_steps: followed.map_or(0, |seen| seen.unlisted_steps),
+        path_rtt: followed.and_then(|seen| rtt_of(&seen.rtt_ns)),
+        bound_rtt: followed.and_then(|seen| rtt_of(&seen.bound_rtt_ns)),
     }
 }
 

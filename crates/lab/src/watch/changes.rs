@@ -54,6 +54,8 @@ pub(crate) fn since(
 pub(crate) enum Row {
     Handover(usize),
     Change(usize),
+    /// None that is kept: only that routes stand again is told.
+    None,
 }
 
 /// A change whose end has not been seen.
@@ -67,6 +69,9 @@ pub(crate) struct Watch {
     before: Option<Baseline>,
 }
 
+/// So many changes are watched at a time. Where routes never stand again, the oldest are let go: their rows say no end.
+const OPEN: usize = 256;
+
 /// Everything that is being watched.
 #[derive(Default)]
 pub(crate) struct Watches {
@@ -75,6 +80,9 @@ pub(crate) struct Watches {
 
 impl Watches {
     pub(crate) fn add(&mut self, row: Row, t_ns: u64, steady_ns: u64, before: Option<Baseline>) {
+        if self.open.len() == OPEN {
+            self.open.remove(0);
+        }
         self.open.push(Watch {
             row,
             t_ns,
@@ -130,6 +138,7 @@ pub(crate) fn close(
             changes[at].routes_stood_after_ns = Some(after_ns);
             changes[at].control = control;
         }
+        Row::None => {}
     }
 }
 
@@ -196,5 +205,12 @@ mod tests {
         assert!(watches.look(189, true).is_empty());
         assert_eq!(ends(watches.look(190, true)), [40]);
         assert!(watches.is_empty());
+        // Routes that never stand again make nothing grow.
+        for change in 0..10 * OPEN {
+            watches.add(Row::Change(change), 200, 0, None);
+        }
+        assert_eq!(watches.open.len(), OPEN);
+        let over = watches.look(300, true);
+        assert!(matches!(over[0].0, Row::Change(first) if first == 9 * OPEN));
     }
 }

@@ -7,8 +7,8 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use constel_host::netlink::{InstalledRoute, RouteTarget};
@@ -38,8 +38,43 @@ const SHARE: u32 = 10;
 #[derive(Debug, Default)]
 pub(crate) struct Converged {
     nodes: AtomicUsize,
-    /// When each look began, and what it saw.
-    looks: Mutex<Vec<(Instant, Look)>>,
+    counted: Mutex<Counted>,
+}
+
+/// What the looks since a moment saw.
+#[derive(Debug, Default)]
+struct Counted {
+    /// Looks that began before do not count.
+    since: Option<Instant>,
+    looks: usize,
+    /// Looks at which all nodes routed rightly.
+    complete: usize,
+    least_nodes: usize,
+    least_right_ratio: f64,
+    sum_right_ratio: f64,
+}
+
+impl Counted {
+    fn add(&mut self, began: Instant, look: Look, nodes: usize) {
+        if self.since.is_none_or(|since| began < since) {
+            return;
+        }
+        let first = self.looks == 0;
+        let (least, ratio) = (self.least_nodes, self.least_right_ratio);
+        self.least_nodes = if first {
+            look.nodes
+        } else {
+            least.min(look.nodes)
+        };
+        self.least_right_ratio = if first {
+            look.right_ratio
+        } else {
+            ratio.min(look.right_ratio)
+        };
+        self.looks += 1;
+        self.complete += usize::from(look.nodes == nodes);
+        self.sum_right_ratio += look.right_ratio;
+    }
 }
 
 /// What a look saw.
@@ -82,9 +117,7 @@ impl Converged {
             if let Some(snapshot) = view.snapshot() {
                 let look = look(kernels, &snapshot, &goals, told)?;
                 self.nodes.store(look.nodes, Ordering::Release);
-                let mut looks = self.looks.lock().unwrap_or_else(|e| e.into_inner());
-                looks.push((started, look));
-                drop(looks);
+                self.counted().add(started, look, kernels.nodes.len());
                 seen(look);
             }
             // Not the time it took: on a busy machine that is mostly others'.
@@ -99,18 +132,28 @@ impl Converged {
 }
 
 impl Converged {
-    /// What the looks since a moment saw; `None` without any.
-    pub(crate) fn row(&self, nodes: usize, since: Instant) -> Option<Row> {
-        let looks = self.looks.lock().unwrap_or_else(|e| e.into_inner());
-        let looks: Vec<Look> = looks.iter().filter(|l| l.0 >= since).map(|l| l.1).collect();
-        let ratios = || looks.iter().map(|look| look.right_ratio);
-        Some(Row {
+    fn counted(&self) -> MutexGuard<'_, Counted> {
+        self.counted.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Looks that begin from now on count.
+    pub(crate) fn count_from_now(&self) {
+        *self.counted() = Counted {
+            since: Some(Instant::now()),
+            ..Counted::default()
+        };
+    }
+
+    /// What those that counted saw of so many nodes; `None` without any.
+    pub(crate) fn row(&self, nodes: usize) -> Option<Row> {
+        let seen = self.counted();
+        (seen.looks > 0).then(|| Row {
             nodes,
-            looks: looks.len(),
-            complete: looks.iter().filter(|look| look.nodes == nodes).count(),
-            least_nodes: looks.iter().map(|look| look.nodes).min()?,
-            least_right_ratio: ratios().fold(1.0, f64::min),
-            mean_right_ratio: ratios().sum::<f64>() / looks.len() as f64,
+            looks: seen.looks,
+            complete: seen.complete,
+            least_nodes: seen.least_nodes,
+            least_right_ratio: seen.least_right_ratio,
+            mean_right_ratio: seen.sum_right_ratio / seen.looks as f64,
         })
     }
 }
@@ -217,4 +260,30 @@ fn hop(
     let far = blueprint.addresses.port_of(hop.via?)?;
     snapshot.edge(port, far)?;
     Some(blueprint.lab.layout.port(far).node.index())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_count_from_a_moment_on() {
+        let converged = Converged::default();
+        let early = Instant::now();
+        let look = |nodes, right_ratio| Look { nodes, right_ratio };
+        converged.counted().add(early, look(0, 0.0), 4);
+        assert_eq!(converged.row(4), None);
+        converged.count_from_now();
+        converged.counted().add(early, look(0, 0.0), 4);
+        assert_eq!(converged.row(4), None);
+        for (nodes, right_ratio) in [(4, 1.0), (2, 0.5), (4, 1.0), (3, 0.7)] {
+            converged
+                .counted()
+                .add(Instant::now(), look(nodes, right_ratio), 4);
+        }
+        let row = converged.row(4).unwrap();
+        assert_eq!((row.looks, row.complete, row.least_nodes), (4, 2, 2));
+        assert_eq!(row.least_right_ratio, 0.5);
+        assert!((row.mean_right_ratio - 0.8).abs() < 1e-12);
+    }
 }

@@ -1,55 +1,76 @@
-//! The run's log: what happened, at which lab time, one JSON object per line; a snapshot and then the rest for
-//! whoever follows.
+//! The run's log: what happened, at which lab time, one JSON object per line. The latest are kept for whoever follows;
+//! all are in the file.
 
+use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+use std::time::Duration;
 
-use constel_api::{Event, Happening, Subscription};
+use constel_api::{Batch, Event, EventSource, Happening, Subscription};
+use constel_plan::Lab;
 
-/// Somebody who listens as long as the other end of `listening` is held.
-struct Follower {
-    sender: Sender<Event>,
-    listening: Weak<()>,
-}
+use crate::answers::catalogued_in;
+
+/// So many events are kept for those who come late: some megabytes.
+const KEPT: usize = 8_192;
+
+/// So many are handed on at a time.
+const AT_ONCE: usize = 256;
 
 #[derive(Default)]
 struct Inner {
     sink: Option<Box<dyn Write + Send>>,
-    followers: Vec<Follower>,
-    history: Vec<Event>,
+    file: PathBuf,
+    kept: VecDeque<Event>,
+    /// The number of the last one.
+    seq: u64,
     sink_error: Option<io::Error>,
     closed: bool,
 }
 
-/// The log: writes every event at once and hands it to followers.
+/// The log: writes every event at once. Followers come for them: a slow one costs nothing.
 #[derive(Default)]
 pub struct EventLog {
     inner: Mutex<Inner>,
+    /// What satellites are called, once that is known.
+    lab: OnceLock<Lab>,
+    news: Condvar,
 }
 
 impl std::fmt::Debug for EventLog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let events = self.lock().history.len();
+        let events = self.lock().seq;
         f.debug_struct("EventLog").field("events", &events).finish()
     }
 }
 
 impl EventLog {
-    /// Writes all events from here on to `sink` (normally `events.ndjson`).
-    pub(crate) fn write_to(&self, sink: Box<dyn Write + Send>) {
-        self.lock().sink = Some(sink);
+    /// Writes all events from here on to `sink`, which is `file` (normally `events.ndjson`).
+    pub(crate) fn write_to(&self, sink: Box<dyn Write + Send>, file: PathBuf) {
+        let mut inner = self.lock();
+        inner.sink = Some(sink);
+        inner.file = file;
+    }
+
+    /// Events say from here on what catalogues call satellites of this lab.
+    pub(crate) fn speak_of(&self, lab: &Lab) {
+        self.lab.get_or_init(|| lab.clone());
     }
 
     /// Appends an event. A full disk does not stop the lab: the first error is kept and shows in
     /// [`EventLog::sink_error`], from where it reaches the verdict.
     pub(crate) fn emit(&self, t_ns: Option<i64>, what: Happening) {
+        let lab = self.lab.get();
+        let catalogued = lab.map_or_else(Vec::new, |lab| catalogued_in(lab, what.nodes()));
         let mut inner = self.lock();
+        inner.seq += 1;
         let event = Event {
-            seq: inner.history.len() as u64 + 1,
+            seq: inner.seq,
             t_ns,
             wall: chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Micros, true),
             what,
+            catalogued,
         };
         let line = serde_json::to_string(&event).map_err(io::Error::other);
         let written = match &mut inner.sink {
@@ -61,44 +82,24 @@ impl EventLog {
         if let (Err(error), None) = (written, &inner.sink_error) {
             inner.sink_error = Some(error);
         }
-        inner
-            .followers
-            .retain(|follower| follower.sender.send(event.clone()).is_ok());
-        inner.history.push(event);
+        if inner.kept.len() == KEPT {
+            inner.kept.pop_front();
+        }
+        inner.kept.push_back(event);
+        drop(inner);
+        self.news.notify_all();
     }
 
-    /// All events so far, and every later one: no gap, no repeat. Followers that have left are forgotten.
+    /// All events so far that are kept, and every later one: no repeat, and no gap that is not told.
     #[must_use]
-    pub fn follow(&self) -> Subscription {
-        let mut inner = self.lock();
-        let listens = |follower: &Follower| follower.listening.strong_count() > 0;
-        inner.followers.retain(listens);
-        let (sender, later) = channel();
-        let listening = Arc::new(());
-        if !inner.closed {
-            inner.followers.push(Follower {
-                sender,
-                listening: Arc::downgrade(&listening),
-            });
-        }
-        Subscription {
-            history: inner.history.clone(),
-            later,
-            listening,
-        }
-    }
-
-    /// All events so far.
-    #[must_use]
-    pub fn history(&self) -> Vec<Event> {
-        self.lock().history.clone()
+    pub fn follow(self: &Arc<Self>) -> Subscription {
+        Subscription::new(Arc::clone(self) as Arc<dyn EventSource>)
     }
 
     /// Ends every follower's stream, for the end of the run.
     pub fn close(&self) {
-        let mut inner = self.lock();
-        inner.closed = true;
-        inner.followers.clear();
+        self.lock().closed = true;
+        self.news.notify_all();
     }
 
     /// The first error met while writing, if any.
@@ -111,9 +112,43 @@ impl EventLog {
     }
 }
 
+impl EventSource for EventLog {
+    fn after(&self, seq: u64, wait: Option<Duration>) -> Batch {
+        let nothing = |inner: &mut Inner| inner.seq <= seq && !inner.closed;
+        let inner = self.lock();
+        let inner = match wait {
+            None => self
+                .news
+                .wait_while(inner, nothing)
+                .unwrap_or_else(|e| e.into_inner()),
+            Some(wait) => {
+                let waited = self.news.wait_timeout_while(inner, wait, nothing);
+                waited.unwrap_or_else(|e| e.into_inner()).0
+            }
+        };
+        // Numbers have no gaps.
+        let behind = usize::try_from(inner.seq.saturating_sub(seq)).unwrap_or(usize::MAX);
+        let first = inner.kept.len().saturating_sub(behind);
+        let events: Vec<Event> = inner
+            .kept
+            .iter()
+            .skip(first)
+            .take(AT_ONCE)
+            .cloned()
+            .collect();
+        Batch {
+            ended: inner.closed && events.is_empty(),
+            events,
+            file: inner.file.display().to_string(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::told;
+    use constel_api::Next;
 
     #[derive(Clone, Default)]
     struct Shared(std::sync::Arc<Mutex<Vec<u8>>>);
@@ -127,47 +162,62 @@ mod tests {
         }
     }
 
+    fn numbers(events: &[Event]) -> Vec<u64> {
+        events.iter().map(|event| event.seq).collect()
+    }
+
     #[test]
     fn a_follower_sees_each_event_once() {
         let sink = Shared::default();
-        let log = EventLog::default();
-        log.write_to(Box::new(sink.clone()));
+        let log = Arc::new(EventLog::default());
+        log.write_to(Box::new(sink.clone()), "events.ndjson".into());
         log.emit(None, Happening::EdgesUp { edges: 2 });
-        let Subscription {
-            history: before,
-            later,
-            ..
-        } = log.follow();
-        log.emit(Some(5), Happening::ClockStarted);
+        let mut follower = log.follow();
+        assert_eq!(numbers(&told(&mut follower)), [1]);
+        assert_eq!(follower.next(Some(Duration::ZERO)), Next::Nothing);
+        let other = Arc::clone(&log);
+        let waits = std::thread::spawn(move || follower.next(None));
+        other.emit(Some(5), Happening::ClockStarted);
+        let Next::Event(second) = waits.join().unwrap() else {
+            panic!("an event came");
+        };
         log.close();
-        let after: Vec<Event> = later.iter().collect();
-        assert_eq!(
-            before
-                .iter()
-                .chain(&after)
-                .map(|e| e.seq)
-                .collect::<Vec<_>>(),
-            [1, 2]
-        );
         let text = String::from_utf8(sink.0.lock().unwrap().clone()).unwrap();
         let lines: Vec<Event> = text
             .lines()
             .map(|l| serde_json::from_str(l).unwrap())
             .collect();
-        assert_eq!(lines[1], after[0]);
+        assert_eq!(lines[1], second);
         assert_eq!(lines[0].what, Happening::EdgesUp { edges: 2 });
-        assert!(log.follow().later.recv().is_err(), "nothing comes any more");
+        let mut late = log.follow();
+        assert_eq!(told(&mut late), lines);
+        assert_eq!(late.next(None), Next::Ended);
     }
 
     #[test]
-    fn those_who_left_are_forgotten() {
-        let log = EventLog::default();
-        for _ in 0..5 {
-            drop(log.follow());
+    fn many_events_are_not_kept_and_those_who_come_late_are_told_so() {
+        let log = Arc::new(EventLog::default());
+        log.write_to(Box::new(io::sink()), "/r/events.ndjson".into());
+        let mut slow = log.follow();
+        log.emit(None, Happening::ClockStarted);
+        assert_eq!(numbers(&told(&mut slow)), [1]);
+        let all = 100_000;
+        for _ in 1..all {
+            log.emit(Some(1), Happening::ClockStarted);
         }
-        let stays = log.follow();
-        assert_eq!(log.lock().followers.len(), 1);
-        drop(stays);
+        assert_eq!(log.lock().kept.len(), KEPT);
+        let kept = KEPT as u64;
+        for (mut follower, before) in [(log.follow(), 0), (slow, 1)] {
+            let told = told(&mut follower);
+            assert_eq!(
+                told[0].what,
+                Happening::Older {
+                    events: all - kept - before,
+                    file: "/r/events.ndjson".to_owned()
+                }
+            );
+            assert_eq!(numbers(&told), (all - kept..=all).collect::<Vec<_>>());
+        }
     }
 
     #[test]
@@ -182,9 +232,9 @@ mod tests {
             }
         }
         let log = EventLog::default();
-        log.write_to(Box::new(Full));
+        log.write_to(Box::new(Full), "events.ndjson".into());
         log.emit(None, Happening::ClockStarted);
         assert!(log.sink_error().is_some());
-        assert_eq!(log.history().len(), 1);
+        assert_eq!(log.lock().kept.len(), 1);
     }
 }

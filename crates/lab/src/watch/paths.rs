@@ -1,8 +1,10 @@
 //! The path each flow takes and the shortest there is, sampled at every step.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
+use constel_link::Tally;
 use constel_routing::{Graph, GroundTransit, PathEnd, Scratch};
 use constel_scenario::model::{Destination, Family, Name};
 use constel_topology::{NodeId, Snapshot};
@@ -11,20 +13,6 @@ use crate::error::EngineError;
 use crate::nodes::kernels::Kernels;
 use crate::routing::tables::walk_asking;
 use constel_plan::Blueprint;
-
-/// What one pair saw at one step.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct PathSample {
-    /// Lab time, nanoseconds.
-    pub(crate) t_ns: u64,
-    /// Nodes passed by the kernels' routes; empty when they did not lead to the goal.
-    pub(crate) nodes: Vec<String>,
-    /// Sum of the edge delays there and back along the kernels' routes, nanoseconds.
-    pub(crate) rtt_ns: Option<u64>,
-    /// Twice the delay of the shortest path the topology has: no packet can be faster. Absent when
-    /// there is none.
-    pub(crate) bound_rtt_ns: Option<u64>,
-}
 
 /// The ends of a flow, its Internet protocol, and the disjoint path it is to take, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,14 +82,90 @@ impl Pair {
     }
 }
 
-/// Samples of every pair.
-#[derive(Default)]
-pub(crate) struct Paths {
-    series: BTreeMap<Pair, Vec<PathSample>>,
+/// So many distinct paths of a flow are listed.
+const LISTED: usize = 1_000;
+
+/// A flow whose path is followed, and what was seen of it. It takes no more memory the longer that goes on.
+pub(crate) struct Followed {
+    pair: Pair,
+    /// The flow's lab time, both ends included, nanoseconds.
+    time_ns: RangeInclusive<u64>,
+    /// Handovers of its ends.
+    pub(crate) handovers: usize,
+    /// Distinct ways by the kernels' routes, in the order seen, the first ones.
+    listed: Vec<Vec<NodeId>>,
+    known: BTreeSet<Vec<NodeId>>,
+    latest: Vec<NodeId>,
+    /// Steps on ways that are not listed.
+    pub(crate) unlisted_steps: u64,
+    /// Sums of the edge delays there and back along the kernels' routes, nanoseconds.
+    pub(crate) rtt_ns: Tally,
+    /// Twice the delay of the shortest path the topology has: no packet can be faster.
+    pub(crate) bound_rtt_ns: Tally,
 }
 
+/// What a pair saw at one step.
+#[derive(Clone)]
+struct Sample {
+    /// Nodes passed by the kernels' routes; empty when they did not lead to the goal.
+    nodes: Vec<NodeId>,
+    rtt_ns: Option<u64>,
+    bound_rtt_ns: Option<u64>,
+}
+
+impl Followed {
+    /// Nothing seen yet.
+    pub(crate) fn new(pair: Pair, time_ns: RangeInclusive<u64>) -> Self {
+        Self {
+            pair,
+            time_ns,
+            handovers: 0,
+            listed: Vec::new(),
+            known: BTreeSet::new(),
+            latest: Vec::new(),
+            unlisted_steps: 0,
+            rtt_ns: Tally::default(),
+            bound_rtt_ns: Tally::default(),
+        }
+    }
+
+    fn see(&mut self, sample: Sample) {
+        sample
+            .rtt_ns
+            .into_iter()
+            .for_each(|ns| self.rtt_ns.record(ns));
+        let bound = sample.bound_rtt_ns.into_iter();
+        bound.for_each(|ns| self.bound_rtt_ns.record(ns));
+        if sample.nodes.is_empty() {
+            return;
+        }
+        if sample.nodes != self.latest
+            && !self.known.contains(&sample.nodes)
+            && self.listed.len() < LISTED
+        {
+            self.known.insert(sample.nodes.clone());
+            self.listed.push(sample.nodes.clone());
+        }
+        if sample.nodes != self.latest {
+            self.latest = sample.nodes;
+        }
+        self.unlisted_steps += u64::from(!self.known.contains(&self.latest));
+    }
+
+    /// The ways that are listed, by the names of their nodes.
+    pub(crate) fn paths(&self, blueprint: &Blueprint) -> Vec<Vec<String>> {
+        let name = |id: &NodeId| blueprint.lab.layout.node(*id).name.clone();
+        let names = |nodes: &Vec<NodeId>| nodes.iter().map(name).collect();
+        self.listed.iter().map(names).collect()
+    }
+}
+
+/// What was seen of every flow that has a path, by its name.
+#[derive(Default)]
+pub(crate) struct Paths(pub(crate) BTreeMap<String, Followed>);
+
 impl Paths {
-    /// Looks at all pairs as they stand at lab time `t_ns` of the step `snapshot`.
+    /// Looks at all flows of the time of the step `snapshot`.
     ///
     /// # Errors
     /// When a kernel does not answer.
@@ -109,46 +173,86 @@ impl Paths {
         &mut self,
         kernels: &Kernels,
         snapshot: &Snapshot,
-        pairs: &[Pair],
     ) -> Result<(), EngineError> {
-        if pairs.is_empty() {
+        let now = |flow: &&mut Followed| flow.time_ns.contains(&snapshot.t_ns);
+        let mut flows = self.0.values_mut().filter(now).peekable();
+        if flows.peek().is_none() {
             return Ok(());
         }
         let blueprint = kernels.blueprint.as_ref();
         let graph = Graph::new(&blueprint.lab.layout, snapshot, GroundTransit::Never);
         let mut scratch = Scratch::default();
-        for &pair in pairs {
-            let Pair { from, to, .. } = pair;
-            let there = walk_asking(kernels, snapshot, from, pair.goal(blueprint))?;
-            let back = walk_asking(kernels, snapshot, to, pair.source(blueprint))?;
-            let tree = graph.tree(to, &mut scratch);
-            let bound = tree.distance_ns[from.index()];
-            let arrived = there.arrived() && back.arrived();
-            let name = |id: NodeId| blueprint.lab.layout.node(id).name.clone();
-            let nodes = std::iter::once(from)
-                .chain(there.hops.iter().map(|hop| hop.to))
-                .map(name);
-            self.series.entry(pair).or_default().push(PathSample {
-                t_ns: snapshot.t_ns,
-                nodes: if there.arrived() {
-                    nodes.collect()
-                } else {
-                    Vec::new()
-                },
-                rtt_ns: arrived.then(|| there.delay_ns() + back.delay_ns()),
-                bound_rtt_ns: (bound != constel_routing::UNREACHABLE).then(|| 2 * bound),
-            });
+        let mut samples: BTreeMap<Pair, Sample> = BTreeMap::new();
+        for flow in flows {
+            let pair = flow.pair;
+            let sample = match samples.get(&pair) {
+                Some(sample) => sample.clone(),
+                None => {
+                    let there = walk_asking(kernels, snapshot, pair.from, pair.goal(blueprint))?;
+                    let back = walk_asking(kernels, snapshot, pair.to, pair.source(blueprint))?;
+                    let tree = graph.tree(pair.to, &mut scratch);
+                    let bound = tree.distance_ns[pair.from.index()];
+                    let arrived = there.arrived() && back.arrived();
+                    let on = there.hops.iter().map(|hop| hop.to);
+                    let nodes = std::iter::once(pair.from).chain(on);
+                    let sample = Sample {
+                        nodes: nodes.filter(|_| there.arrived()).collect(),
+                        rtt_ns: arrived.then(|| there.delay_ns() + back.delay_ns()),
+                        bound_rtt_ns: (bound != constel_routing::UNREACHABLE).then(|| 2 * bound),
+                    };
+                    samples.insert(pair, sample.clone());
+                    sample
+                }
+            };
+            flow.see(sample);
         }
         Ok(())
     }
 
-    /// The samples of a pair between two lab times, both included.
-    pub(crate) fn between(&self, pair: Pair, from_ns: u64, to_ns: u64) -> Vec<&PathSample> {
-        let series = self.series.get(&pair);
-        series
-            .into_iter()
-            .flatten()
-            .filter(|s| (from_ns..=to_ns).contains(&s.t_ns))
-            .collect()
+    /// A station changed its satellite at a lab time.
+    pub(crate) fn handover(&mut self, station: NodeId, t_ns: u64) {
+        let concerns = |flow: &&mut Followed| {
+            flow.time_ns.contains(&t_ns) && [flow.pair.from, flow.pair.to].contains(&station)
+        };
+        let flows = self.0.values_mut().filter(concerns);
+        flows.for_each(|flow| flow.handovers += 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_ways_than_are_listed_are_counted() {
+        let pair = Pair {
+            from: NodeId(0),
+            to: NodeId(1),
+            family: Family::Ipv4,
+            path: None,
+        };
+        let mut flow = Followed::new(pair, 0..=9);
+        let mut see = |via: u32, rtt_ns| {
+            flow.see(Sample {
+                nodes: vec![NodeId(0), NodeId(via), NodeId(1)],
+                rtt_ns: Some(rtt_ns),
+                bound_rtt_ns: None,
+            });
+        };
+        for round in 0..3 {
+            for via in 2..2 + LISTED as u32 + 5 {
+                see(via, 1_000 + round);
+            }
+        }
+        see(2, 7);
+        assert_eq!((flow.listed.len(), flow.unlisted_steps), (LISTED, 15));
+        assert_eq!(flow.listed[1][1], NodeId(3));
+        assert_eq!((flow.rtt_ns.count(), flow.rtt_ns.min()), (3 * 1_005 + 1, 7));
+        assert_eq!(flow.bound_rtt_ns.count(), 0);
+        let mut paths = Paths(BTreeMap::from([("f".to_owned(), flow)]));
+        paths.handover(NodeId(1), 9);
+        paths.handover(NodeId(1), 10);
+        paths.handover(NodeId(2), 9);
+        assert_eq!(paths.0["f"].handovers, 1);
     }
 }

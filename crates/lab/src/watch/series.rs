@@ -3,17 +3,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use constel_host::limits::memory_bytes;
 use constel_observe::plot::{Curve, Mark, Panel, svg};
 use constel_observe::results::Results;
 
-use crate::life::manifest::memory_bytes;
 use crate::progress::Progress;
 use crate::routing::start::runnable;
 use crate::watch::converged::Look;
@@ -36,7 +36,67 @@ struct State {
     counts: BTreeMap<String, u64>,
     looked: Option<Look>,
     marks: Vec<Mark>,
+    file: Rest,
+    picture: Thinned,
+}
+
+/// Where rows go once they are taken.
+enum Rest {
+    /// There is no file yet: these are for it.
+    Waiting(Vec<Row>),
+    /// Each at once.
+    Written(File),
+    /// It could not be written.
+    Failed(io::Error),
+}
+
+impl Default for Rest {
+    fn default() -> Self {
+        Self::Waiting(Vec::new())
+    }
+}
+
+impl Rest {
+    fn put(&mut self, row: &Row) {
+        match self {
+            Rest::Waiting(rows) => rows.push(row.clone()),
+            Rest::Written(file) => {
+                if let Err(error) = file.write_all(csv(std::slice::from_ref(row)).as_bytes()) {
+                    *self = Rest::Failed(error);
+                }
+            }
+            Rest::Failed(_) => {}
+        }
+    }
+}
+
+/// The picture has at most so many rows.
+const DRAWN: usize = 4_096;
+
+/// Rows spread evenly over a run of any length.
+#[derive(Default)]
+struct Thinned {
     rows: Vec<Row>,
+    /// Every so many-th is kept, as a power of two.
+    halvings: u32,
+    seen: u64,
+}
+
+impl Thinned {
+    fn put(&mut self, row: Row) {
+        if self.seen.is_multiple_of(1 << self.halvings) {
+            self.rows.push(row);
+        }
+        self.seen += 1;
+        if self.rows.len() == DRAWN {
+            let mut odd = false;
+            self.rows.retain(|_| {
+                odd = !odd;
+                odd
+            });
+            self.halvings += 1;
+        }
+    }
 }
 
 struct Shared {
@@ -114,16 +174,29 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// Ends, and writes both files.
+    /// Writes the rows taken so far, and each that follows at once.
+    pub(crate) fn write_to(&self, mut file: File) {
+        let mut state = self.shared.lock();
+        if let Rest::Waiting(rows) = &state.file {
+            let text = format!("{HEADER}{}", csv(rows));
+            let written = file.write_all(text.as_bytes());
+            state.file = written.map_or_else(Rest::Failed, |()| Rest::Written(file));
+        }
+    }
+
+    /// Ends, and draws the picture.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// When one of the files cannot be written.
     pub(crate) fn finish(mut self, title: &str, results: &Results) -> io::Result<()> {
         self.end();
-        let state = self.shared.lock();
-        results.write("series.csv", csv(&state.rows).as_bytes())?;
-        let picture = svg(title, &panels(&state.rows), &state.marks);
-        results.write("series.svg", picture.as_bytes())
+        let mut state = self.shared.lock();
+        let picture = svg(title, &panels(&state.picture.rows), &state.marks);
+        results.write("series.svg", picture.as_bytes())?;
+        match std::mem::take(&mut state.file) {
+            Rest::Failed(error) => Err(error),
+            Rest::Waiting(_) | Rest::Written(_) => Ok(()),
+        }
     }
 
     fn end(&mut self) {
@@ -178,12 +251,13 @@ impl Shared {
             daemons: count("daemons").unwrap_or(0),
             looked: state.looked,
         };
-        state.rows.push(row);
+        state.file.put(&row);
+        state.picture.put(row);
     }
 }
 
 fn csv(rows: &[Row]) -> String {
-    let mut text = HEADER.to_owned();
+    let mut text = String::new();
     for row in rows {
         let looked = row.looked.map_or_else(
             || ",".to_owned(),
@@ -304,7 +378,7 @@ mod tests {
         let state = recorder.shared.lock();
         let names: Vec<&str> = state.marks.iter().map(|m| m.name.as_str()).collect();
         assert_eq!(names, ["nodes and ports", "daemons"]);
-        let rows = &state.rows;
+        let rows = &state.picture.rows;
         assert_eq!(
             (rows[0].built, rows[0].daemons, rows[0].looked),
             (4, 0, None)
@@ -315,11 +389,32 @@ mod tests {
         );
         assert!((rows[0].processor_ratio - 0.5).abs() < 1e-9 && rows[1].processor_ratio == 0.0);
         let text = csv(rows);
-        assert_eq!(text.lines().count(), 3);
-        assert!(
-            text.lines()
-                .skip(1)
-                .all(|l| l.split(',').count() == HEADER.split(',').count())
-        );
+        assert_eq!(text.lines().count(), 2);
+        let cells = |line: &str| line.split(',').count();
+        assert!(text.lines().all(|line| cells(line) == cells(HEADER)));
+    }
+
+    #[test]
+    fn rows_are_in_the_file_at_once_and_few_are_drawn() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("series.csv");
+        let recorder = Recorder::new(&Silent, Instant::now());
+        let sampler = Sampler {
+            shared: Arc::clone(&recorder.shared),
+            thread: None,
+        };
+        recorder.shared.take((0, 0), (1, 2));
+        sampler.write_to(File::create_new(&path).unwrap());
+        for _ in 1..6_000 {
+            recorder.shared.take((0, 0), (1, 2));
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with(HEADER));
+        assert_eq!(text.lines().count(), 6_001);
+        let state = recorder.shared.lock();
+        let drawn = &state.picture.rows;
+        assert!((DRAWN / 2..DRAWN).contains(&drawn.len()), "{}", drawn.len());
+        let apart = |two: &[Row]| two[1].t_s >= two[0].t_s;
+        assert!(drawn.windows(2).all(apart));
     }
 }

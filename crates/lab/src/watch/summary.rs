@@ -1,5 +1,6 @@
 //! Rows of the document `summary.json`, made of what a run measured.
 
+use constel_link::Tally;
 use constel_observe::flows::Rtt;
 use constel_observe::quantiles::Quantiles;
 use constel_plan::{Blueprint, PairSeen, PathSeen};
@@ -24,11 +25,11 @@ pub(crate) fn step_rows(times: &StepTimes) -> StepRows {
         ("route_changes", &times.route_changes),
         ("route_requests", &times.route_requests),
     ];
-    let rows = series.into_iter().filter_map(|(name, samples)| {
-        Some((name.to_owned(), Quantiles::of(&mut samples.clone())?))
-    });
+    let rows = series
+        .into_iter()
+        .filter_map(|(name, samples)| Some((name.to_owned(), quantiles(samples)?)));
     StepRows {
-        count: times.compute_ns.len(),
+        count: times.compute_ns.count() as usize,
         rows: rows.collect(),
     }
 }
@@ -38,7 +39,7 @@ pub(crate) fn disjoint_rows(blueprint: &Blueprint, seen: &[PairSeen]) -> Vec<Dis
     let name = |id| blueprint.lab.layout.node(id).name.clone();
     let path = |path: &PathSeen| DisjointPathRow {
         changes: path.changes,
-        delay_ns: Quantiles::of(&mut path.delays_ns.clone()),
+        delay_ns: quantiles(&path.delays_ns),
     };
     let pairs = blueprint.addresses.paths().pairs();
     let rows = pairs.iter().zip(seen).map(|(pair, seen)| DisjointRow {
@@ -50,13 +51,24 @@ pub(crate) fn disjoint_rows(blueprint: &Blueprint, seen: &[PairSeen]) -> Vec<Dis
     rows.collect()
 }
 
-/// Quantiles of sampled round trips.
-pub(crate) fn rtt_of(samples: impl Iterator<Item = u64>) -> Option<Rtt> {
-    let q = Quantiles::of(&mut samples.map(|ns| ns as f64).collect::<Vec<_>>())?;
-    Some(Rtt {
-        min_ns: q.min as u64,
-        p50_ns: q.p50 as u64,
-        p99_ns: q.p99 as u64,
-        max_ns: q.max as u64,
+/// The figures of a series, its quantiles at most 1/1024 too large; `None` for an empty one.
+pub(crate) fn quantiles(of: &Tally) -> Option<Quantiles> {
+    (of.count() > 0).then(|| Quantiles {
+        count: of.count() as usize,
+        min: of.min() as f64,
+        p50: of.quantile(0.50) as f64,
+        p99: of.quantile(0.99) as f64,
+        max: of.max() as f64,
+        mean: of.mean(),
+    })
+}
+
+/// Quantiles of sampled round trips, at most 1/1024 too large.
+pub(crate) fn rtt_of(samples: &Tally) -> Option<Rtt> {
+    (samples.count() > 0).then(|| Rtt {
+        min_ns: samples.min(),
+        p50_ns: samples.quantile(0.50),
+        p99_ns: samples.quantile(0.99),
+        max_ns: samples.max(),
     })
 }

@@ -325,21 +325,37 @@ impl<F> Edge<F> {
         out: &mut impl FnMut(F, DropCause),
     ) -> Option<Released<F>> {
         self.advance(now, out);
-        let due = |line: &VecDeque<Released<F>>| line.front().map_or(Nanos::MAX, |r| r.due_ns);
-        let line = if due(&self.late) < due(&self.line) {
-            &mut self.late
-        } else {
-            &mut self.line
-        };
-        if line.front()?.due_ns > now {
+        if self.next_out()?.due_ns > now {
             return None;
         }
-        let released = line.pop_front()?;
+        let released = self.next_line().pop_front()?;
         self.counters.delivered += 1;
         self.counters.delivered_bytes += u64::from(released.len_bytes);
         self.counters.corrupted += u64::from(released.marks.corrupt.is_some());
         self.counters.marked += u64::from(released.marks.congestion);
         Some(released)
+    }
+
+    /// Where the next frame to come out stands, of those whose service has been worked off.
+    fn next_line(&mut self) -> &mut VecDeque<Released<F>> {
+        let due = |line: &VecDeque<Released<F>>| line.front().map_or(Nanos::MAX, |r| r.due_ns);
+        if due(&self.late) < due(&self.line) {
+            &mut self.late
+        } else {
+            &mut self.line
+        }
+    }
+
+    /// That frame.
+    pub(crate) fn next_out(&mut self) -> Option<&Released<F>> {
+        self.next_line().front()
+    }
+
+    /// That frame does not come out: the host is too far behind.
+    pub(crate) fn give_up(&mut self) -> Option<F> {
+        let released = self.next_line().pop_front()?;
+        self.counters.count_drop(DropCause::Overload);
+        Some(released.frame)
     }
 
     /// A second copy of a frame just taken out, to be taken out next; `None`: there was no room

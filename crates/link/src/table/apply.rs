@@ -184,6 +184,8 @@ impl<F> EdgeTable<F> {
             position: 0,
             open: false,
             behind: false,
+            together: 0,
+            late_since_ns: None,
         });
         let id = if let Some(id) = self.free.pop() {
             self.entries[id as usize] = entry;

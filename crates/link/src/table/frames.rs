@@ -28,6 +28,13 @@ pub trait Frames<F> {
     ///
     /// [`packet::mark_ce`]: crate::packet::mark_ce
     fn mark_ce(&mut self, _: &mut F) {}
+
+    /// Whether the frame is new: not one that a node passed on, or sent in answer to a frame. As it stands here: none is.
+    /// Where the host does not keep up, new frames wait for the others, and are the first to be let go
+    /// ([`EdgeTable::set_patience`](crate::EdgeTable::set_patience)).
+    fn is_new(&self, _: &F) -> bool {
+        false
+    }
 }
 
 /// A frame that has reached the far end of its edge.

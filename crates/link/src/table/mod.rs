@@ -6,22 +6,24 @@ mod frames;
 mod keys;
 mod passage;
 mod stats;
+mod turns;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::counters::EdgeCounters;
 use crate::edge::Edge;
 use crate::effects::Effects;
-use crate::types::DropCause;
+use crate::types::{DropCause, Nanos};
 use crate::wheel::Wheel;
 
 pub use apply::Applied;
 pub use frames::{Delivery, Frames};
 pub use stats::{EdgeStats, Totals};
+pub use turns::Patience;
 
 use frames::Counting;
 use keys::{KeyMap, key};
+use turns::Behind;
 
 /// What an update of the edge needs comes first, within two cache lines: of tens of thousands of edges memory is what
 /// takes the time.
@@ -37,6 +39,10 @@ struct Entry<F> {
     /// Waits in the table's list of those behind, not in the wheel.
     behind: bool,
     edge: Edge<F>,
+    /// Frames in a row that came out while the next one was due.
+    together: u32,
+    /// Since when it has been behind by more than the table's patience, and has not caught up.
+    late_since_ns: Option<Nanos>,
 }
 
 const _: () = assert!(std::mem::offset_of!(Entry<u32>, edge) + Edge::<u32>::UPDATED_BYTES <= 128);
@@ -70,8 +76,8 @@ pub struct EdgeTable<F> {
     sum: EdgeCounters,
     sum_no_edge: u64,
     wheel: Wheel,
-    /// Edges that had more than one frame due when it was their turn.
-    behind: VecDeque<u32>,
+    behind: Behind,
+    patience: Option<Patience>,
 }
 
 impl<F> EdgeTable<F> {
@@ -94,7 +100,8 @@ impl<F> EdgeTable<F> {
             sum: EdgeCounters::default(),
             sum_no_edge: 0,
             wheel: Wheel::new(),
-            behind: VecDeque::new(),
+            behind: Behind::default(),
+            patience: None,
         }
     }
 

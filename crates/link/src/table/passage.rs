@@ -1,10 +1,8 @@
-//! Frames on their way through the table: which edges they take, and whose turn it is to come out.
+//! Frames on their way into the table: which edges they take.
 
 use super::EdgeTable;
-use super::frames::{Counting, Delivery, Frames};
+use super::frames::{Counting, Frames};
 use super::keys::key;
-use crate::edge::Released;
-use crate::laws::Marks;
 use crate::mac::{is_group, port_of_mac};
 use crate::packet::Traits;
 use crate::types::{DropCause, Nanos, PortId};
@@ -137,138 +135,6 @@ impl<F> EdgeTable<F> {
                 frames.discard(refused.frame, refused.cause);
                 false
             }
-        }
-    }
-
-    /// The next frame due by `now`, in order of due time over all edges.
-    pub fn pop_due(&mut self, now: Nanos, frames: &mut impl Frames<F>) -> Option<Delivery<F>> {
-        loop {
-            let id = match self.wheel.pop_due(now) {
-                Some((_, id)) => id,
-                None => self.next_behind()?,
-            };
-            if let Some(delivery) = self.release(id, now, None, frames) {
-                return Some(delivery);
-            }
-        }
-    }
-
-    /// As [`EdgeTable::pop_due`], but fair when more is due than the caller can send: an edge gets
-    /// one frame, and those with more due wait in turn behind all that had none. An edge with
-    /// little to send is then not delayed by others that flood. Frames of one edge stay in order.
-    pub fn pop_due_fairly(
-        &mut self,
-        now: Nanos,
-        frames: &mut impl Frames<F>,
-    ) -> Option<Delivery<F>> {
-        loop {
-            let id = match self.wheel.pop_due(now) {
-                Some((_, id)) => id,
-                None => self.next_behind()?,
-            };
-            if let Some(delivery) = self.release(id, now, Some(now), frames) {
-                return Some(delivery);
-            }
-        }
-    }
-
-    /// How many edges wait for their turn by [`EdgeTable::pop_due_fairly`]: they have more due than was sent. An
-    /// upper bound: some may be gone meanwhile.
-    #[must_use]
-    pub fn edges_behind(&self) -> usize {
-        self.behind.len()
-    }
-
-    /// The first of the edges that wait for their turn.
-    fn next_behind(&mut self) -> Option<u32> {
-        while let Some(id) = self.behind.pop_front() {
-            // Its place may be another edge's meanwhile.
-            if let Some(entry) = self.entries[id as usize].as_mut()
-                && entry.behind
-            {
-                entry.behind = false;
-                return Some(id);
-            }
-        }
-        None
-    }
-
-    /// One frame of an edge that is neither in the wheel nor behind; it goes behind when its next
-    /// is due by `turn`, if given, else into the wheel.
-    fn release(
-        &mut self,
-        id: u32,
-        now: Nanos,
-        turn: Option<Nanos>,
-        frames: &mut impl Frames<F>,
-    ) -> Option<Delivery<F>> {
-        let entry = self.entries[id as usize].as_mut()?;
-        let before = entry.edge.held();
-        let mut counting = Counting {
-            frames: &mut *frames,
-            sum: &mut self.sum,
-        };
-        let mut released = entry
-            .edge
-            .pop_due(now, &mut |f, cause| counting.discard(f, cause));
-        if let Some(r) = &mut released
-            && r.marks != Marks::default()
-        {
-            if r.marks.congestion {
-                frames.mark_ce(&mut r.frame);
-                self.sum.marked += 1;
-            }
-            if let Some(draw) = r.marks.corrupt {
-                frames.flip_bit(&mut r.frame, draw);
-                self.sum.corrupted += 1;
-            }
-            if r.marks.duplicate {
-                let copy = frames.duplicate(&r.frame).map(|frame| Released {
-                    marks: Marks::default(),
-                    frame,
-                    ..*r
-                });
-                self.sum.duplicated += 1;
-                self.sum.dropped_no_buffer += u64::from(copy.is_none());
-                entry.edge.again(copy);
-            }
-        }
-        let held = entry.edge.held();
-        self.held = self.held + held - before;
-        let (from, to) = (PortId(entry.from), PortId(entry.to));
-        if let Some(at) = entry.edge.next_event() {
-            if turn.is_some_and(|turn| at <= turn) {
-                entry.behind = true;
-                self.behind.push_back(id);
-            } else {
-                self.wheel.set(id, at);
-            }
-        } else if !entry.open && held == 0 {
-            self.forget(id);
-        }
-        let Released {
-            due_ns,
-            len_bytes,
-            frame,
-            ..
-        } = released?;
-        self.sum.delivered += 1;
-        self.sum.delivered_bytes += u64::from(len_bytes);
-        Some(Delivery {
-            from,
-            to,
-            due_ns,
-            len_bytes,
-            frame,
-        })
-    }
-
-    /// When to call [`EdgeTable::pop_due`] next (it may then find nothing, if the frame is lost).
-    pub fn next_event(&mut self) -> Option<Nanos> {
-        if self.behind.is_empty() {
-            self.wheel.next_deadline()
-        } else {
-            Some(0)
         }
     }
 }

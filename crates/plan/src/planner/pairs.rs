@@ -1,6 +1,6 @@
 //! Disjoint paths of pairs: found at every step, planned by difference, and counted.
 
-use constel_link::PortId;
+use constel_link::{PortId, Tally};
 use constel_routing::disjoint::delay_ns;
 use constel_routing::graph::PathHop;
 use constel_routing::{Graph, PathChange, PathPair, PathRoutes};
@@ -36,7 +36,7 @@ pub struct PathSeen {
     /// Steps at which its nodes were others than before.
     pub changes: usize,
     /// One-way delay at the beginning of each step that had it, nanoseconds.
-    pub delays_ns: Vec<f64>,
+    pub delays_ns: Tally,
 }
 
 /// A pair has more or fewer paths than before.
@@ -144,7 +144,8 @@ impl PairSeen {
             let hops: Vec<_> = hops.map(|hop| (hop.port, hop.far_port)).collect();
             row.changes += usize::from(!first && hops != row.hops);
             row.hops = hops;
-            row.delays_ns.extend(path.map(|path| delay_ns(path) as f64));
+            path.into_iter()
+                .for_each(|path| row.delays_ns.record(delay_ns(path)));
         }
     }
 }

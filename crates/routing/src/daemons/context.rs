@@ -3,7 +3,7 @@
 use super::{Bfd, Protocol, Software, Spec, SpecError};
 use crate::addresses::{AddressPlan, Block};
 use crate::areas::Areas;
-use crate::ospf;
+use crate::ospf::{self, Served};
 use constel_link::PortId;
 use constel_topology::{Access, EdgeClass, GSL, ISL, Layout, NodeId};
 use serde::Serialize;
@@ -37,6 +37,9 @@ pub struct Context {
     pub ospf: Vec<OspfRow>,
     /// What the node does in BGP; none where it does not speak it.
     pub bgp: Option<Bgp>,
+    /// Whether nothing may pass through the node although it has links to several satellites: a station with several
+    /// terminals that is no gateway.
+    pub stub: bool,
     /// Address blocks of the lab.
     pub blocks: Blocks,
 }
@@ -227,10 +230,10 @@ pub fn contexts(
     spec: &Spec,
     areas: Option<&Areas>,
     node: NodeId,
-    satellites: &BTreeSet<NodeId>,
+    satellites: &Served,
 ) -> Result<Vec<Context>, Vec<SpecError>> {
     let mut errors = spec.check().err().unwrap_or_default();
-    for n in satellites.iter().map(|n| layout.node(*n)) {
+    for n in satellites.iter().map(|(_, n)| layout.node(*n)) {
         if n.class.access != Access::Serves {
             errors.push(SpecError::NotASatellite(n.name.clone()));
         }
@@ -260,6 +263,7 @@ pub fn contexts(
         ports: port_rows(layout, plan, spec, node, satellites),
         ospf: ospf_rows(layout, plan, spec, areas, node, satellites),
         bgp: super::bgp::of_node(layout, plan, spec, node),
+        stub: layout.access_ports(node).len() > 1 && !layout.is_transit(node),
         blocks: Blocks {
             loopback_ipv4: plan.blocks().loopback.v4.to_string(),
             loopback_ipv6: plan.blocks().loopback.v6.to_string(),
@@ -302,7 +306,7 @@ fn ospf_rows(
     spec: &Spec,
     areas: Option<&Areas>,
     node: NodeId,
-    satellites: &BTreeSet<NodeId>,
+    satellites: &Served,
 ) -> Vec<OspfRow> {
     let row = |area: ospf::Area| {
         let mut ports = port_rows(layout, plan, spec, node, &area.satellites);
@@ -334,7 +338,7 @@ fn port_rows(
     plan: &AddressPlan,
     spec: &Spec,
     node: NodeId,
-    satellites: &BTreeSet<NodeId>,
+    satellites: &Served,
 ) -> Vec<PortRow> {
     let peer = |port: PortId| {
         let at = layout.port(port).node;
@@ -358,10 +362,11 @@ fn port_rows(
                 continue;
             }
             far
-        } else if layout.access_port(node) != Some(port.id) {
+        } else if !layout.access_ports(node).contains(port) {
             layout.network_peers(port.id)
         } else if layout.node(node).class.access == Access::Chooses {
-            satellites.iter().map(|s| layout.gsl_port(*s)).collect()
+            let own = satellites.iter().filter(|(own, _)| *own == port.id);
+            own.map(|(_, s)| layout.gsl_port(*s)).collect()
         } else {
             Vec::new()
         };

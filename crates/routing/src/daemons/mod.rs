@@ -10,6 +10,7 @@ mod programs;
 mod serving;
 mod templates;
 
+pub use crate::ospf::Served;
 pub use bgp::System;
 pub use context::{
     AreaRow, Bgp, BgpNeighbor, BlockRow, Context, NodeRow, OspfRow, Peer, PortRow, contexts,

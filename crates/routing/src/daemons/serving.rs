@@ -1,22 +1,50 @@
 //! Which satellites a station will use: a terminal knows the ephemeris.
 
-use constel_topology::{NodeId, Stepper};
-use std::collections::BTreeSet;
+use crate::ospf::Served;
+use constel_topology::{Cut, Effort, Snapshot, Stepper, Unreached};
 
-/// The satellites each station uses in `steps` steps from `from`, by the spec's order of stations: the
-/// neighbours its daemon must know to follow its handovers. Moves the stepper.
-#[must_use]
-pub fn serving_within(stepper: &mut Stepper, from: u64, steps: u64) -> Vec<BTreeSet<NodeId>> {
-    let mut snapshot = stepper.at_step(from);
-    let mut serving = vec![BTreeSet::new(); snapshot.serving.len()];
-    for step in 0..steps {
-        for (station, set) in serving.iter_mut().enumerate() {
-            let beams = stepper.layout().beams_of(station);
-            set.extend(snapshot.beams[beams].iter().flatten());
+/// Up to so many positions of satellites every step is looked at: a few seconds.
+const EVERY_STEP: u64 = 4_000_000;
+
+/// The satellites each station uses in `steps` steps from 0, by the spec's order of stations: the neighbours its daemon
+/// must know to follow its handovers. Moves the stepper.
+///
+/// Where there are too many steps to look at each of them, some satellites are among them that a terminal only might
+/// use: those that rise above its mask, or, the more the longer it is, nearly do. It never takes more than some seconds.
+///
+/// # Errors
+/// When nobody wants it any more.
+pub fn serving_within(
+    stepper: &mut Stepper,
+    steps: u64,
+    wanted: &(dyn Fn() -> bool + Sync),
+) -> Result<Vec<Served>, Unreached> {
+    let mut effort = Effort::new(u64::MAX, wanted);
+    let layout = stepper.layout().clone();
+    let stations = layout.spec().stations.len();
+    let cost = (layout.nodes().len() + 4 * layout.terminals().len()) as u64;
+    let called_off = |_: Cut| Unreached::Unwanted;
+    let mut serving = vec![Served::new(); stations];
+    if steps.saturating_mul(cost) > EVERY_STEP {
+        let end_ns = steps.saturating_mul(layout.spec().step_ns);
+        let used = stepper.may_use((0, end_ns), EVERY_STEP, &mut effort);
+        for (terminal, used) in layout.terminals().iter().zip(used.map_err(called_off)?) {
+            serving[terminal.station].extend(used.into_iter().map(|s| (terminal.port, s)));
         }
-        if step + 1 < steps {
+        return Ok(serving);
+    }
+    let mut snapshot = Snapshot::default();
+    for step in 0..steps {
+        effort.spend(cost).map_err(called_off)?;
+        if step == 0 {
+            snapshot = stepper.try_step(0, &mut effort)?;
+        } else {
             stepper.advance_into(&mut snapshot);
         }
+        for terminal in layout.terminals() {
+            let used = snapshot.beams[terminal.beams.clone()].iter().flatten();
+            serving[terminal.station].extend(used.map(|satellite| (terminal.port, *satellite)));
+        }
     }
-    serving
+    Ok(serving)
 }

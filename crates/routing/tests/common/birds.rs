@@ -2,10 +2,9 @@
 
 use super::common::OSPF;
 use constel_link::{Impairment, PortId};
-use constel_routing::daemons::{Templates, bird_arguments, contexts};
+use constel_routing::daemons::{Served, Templates, bird_arguments, contexts};
 use constel_routing::{AddressBlocks, AddressPlan, Route, Table, Walk, walk};
 use constel_topology::{Edge, EdgeClass, GSL, ISL, IslLink, Layout, NodeId, STATION, Snapshot};
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -162,11 +161,11 @@ impl Lab {
     }
 
     /// One BIRD per node; `satellites` are those each station knows, in the order of stations.
-    pub(crate) fn start_birds(&mut self, satellites: &[BTreeSet<NodeId>]) {
+    pub(crate) fn start_birds(&mut self, satellites: &[Served]) {
         let mut known = satellites.iter();
         let templates = Templates::new(None).unwrap();
         for node in self.layout.nodes() {
-            let none = BTreeSet::new();
+            let none = Served::new();
             let list = if node.seat.is_none() {
                 known.next().unwrap()
             } else {

@@ -12,7 +12,7 @@ pub(crate) use shells::{cities, spread, station};
 
 use constel_orbit::WalkerKind;
 use constel_routing::daemons::{Protocol, Software, Spec};
-use constel_topology::{Cable, Host, IslPattern, Layout, Station, Stepper};
+use constel_topology::{Cable, Host, IslPattern, Layout, Operators, Station, Stepper, Terminal};
 use std::sync::Arc;
 
 /// OSPF by BIRD with timers for tests.
@@ -85,4 +85,26 @@ pub(crate) fn with_hosts() -> Stepper {
     let sky = shells::sky(shells);
     let layout = Layout::new(spec, &*sky).unwrap();
     Stepper::new(Arc::new(layout), sky)
+}
+
+/// Two operators of a shell each; a user and a gateway have a terminal for each.
+pub(crate) fn two_operators() -> Stepper {
+    let shells = vec![
+        shells::walker("low", WalkerKind::Delta, (200, 10, 1), 60.0, 900.0),
+        shells::walker("high", WalkerKind::Star, (120, 10, 1), 87.0, 1400.0),
+    ];
+    let terminal = |k| Terminal {
+        serves: Operators::Only([k].into()),
+        ..Terminal::default()
+    };
+    let user = Station {
+        terminals: vec![terminal(0), terminal(1)],
+        ..station("user", 50.0, 10.0)
+    };
+    let gateway = Station {
+        name: "gateway".to_owned(),
+        gateway: true,
+        ..user.clone()
+    };
+    shells::stepper(shells, vec![user, gateway])
 }

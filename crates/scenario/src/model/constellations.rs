@@ -209,17 +209,25 @@ pub enum Policy {
     Scheduler(TimeSpan),
 }
 
+/// How an antenna chooses its satellite, and what a change costs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct GslRule {
+    /// How it chooses.
+    pub policy: Policy,
+    /// How long a change of satellite takes.
+    pub handover_outage: TimeSpan,
+    /// What happens to the old link meanwhile.
+    pub handover_kind: HandoverKind,
+}
+
 /// Ground-satellite links of a constellation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Gsl {
     /// Lowest usable elevation, 0 to < 90 degrees.
     pub min_elevation: Angle,
-    /// How a station chooses; equal in all constellations of a scenario.
-    pub policy: Policy,
-    /// How long a change of satellite takes; equal in all constellations of a scenario.
-    pub handover_outage: TimeSpan,
-    /// What happens to the old link meanwhile; equal in all constellations of a scenario.
-    pub handover_kind: HandoverKind,
+    /// How terminals choose that say nothing else.
+    #[serde(flatten)]
+    pub rule: GslRule,
     /// How many links to the ground a satellite can have; `None`: any number.
     pub beams: Option<u32>,
     /// What a satellite's links to the ground can carry in all, each way; `None`: each what it can.

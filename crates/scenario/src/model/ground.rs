@@ -1,9 +1,11 @@
 //! Stations, hosts and cables.
 
+use std::collections::BTreeSet;
+
 use constel_units::{Angle, Length, RainRate, TimeSpan};
 use serde::Serialize;
 
-use super::{Link, Name, Recording};
+use super::{GslRule, Link, Name, Recording};
 
 /// A ground station.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -16,9 +18,9 @@ pub struct Station {
     pub longitude: Angle,
     /// Height above the WGS84 ellipsoid.
     pub altitude: Length,
-    /// How many satellites it can use at the same time, at least 1; of no meaning for a gateway.
-    pub antennas: u8,
-    /// It has one antenna for each shell that serves the ground.
+    /// Its radios to the sky, at least one, in the order of their ports.
+    pub terminals: Vec<Terminal>,
+    /// Its terminals have one antenna for each shell that serves the ground.
     pub gateway: bool,
     /// Whether it feeds bent-pipe satellites.
     pub feeder: bool,
@@ -33,15 +35,19 @@ pub struct Station {
 }
 
 impl Station {
-    /// A station with one antenna that stands still with a free view.
-    pub(crate) fn at(name: Name, latitude: Angle, longitude: Angle, altitude: Length) -> Self {
+    /// A station that stands still with a free view.
+    pub(crate) fn at(
+        name: Name,
+        (latitude, longitude, altitude): (Angle, Angle, Length),
+        terminals: Vec<Terminal>,
+    ) -> Self {
         let (obstacles, track) = (Vec::new(), Vec::new());
         Self {
             name,
             latitude,
             longitude,
             altitude,
-            antennas: 1,
+            terminals,
             gateway: false,
             feeder: false,
             rain: Vec::new(),
@@ -50,6 +56,19 @@ impl Station {
             track,
         }
     }
+}
+
+/// A radio of a station, with an interface of its own.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Terminal {
+    /// Whose satellites it uses, by the constellations' places in the scenario; `None`: everybody's.
+    pub constellations: Option<BTreeSet<usize>>,
+    /// How many satellites it can use at the same time, at least 1; of no meaning at a gateway.
+    pub antennas: u8,
+    /// Lowest elevation at which it uses them; `None`: as each constellation has it.
+    pub min_elevation: Option<Angle>,
+    /// How its antennas choose; `None` where no satellite serves the ground.
+    pub rule: Option<GslRule>,
 }
 
 /// Something on a station's horizon.

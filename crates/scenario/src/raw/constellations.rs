@@ -248,7 +248,7 @@ pub struct RawGsl {
     /// A satellite is used only while it stands at least this high above the station's horizon.
     #[schemars(extend("x-minimum" = "0 deg", "x-exclusive-maximum" = "90 deg"))]
     pub min_elevation: Angle,
-    /// How a station chooses its satellite. The same in all constellations of a scenario.
+    /// How a station chooses its satellite. The same in all constellations that one terminal is for.
     #[serde(default)]
     pub policy: GslPolicy,
     /// How much higher another satellite must stand. Required with `policy: hysteresis`, and only
@@ -261,7 +261,7 @@ pub struct RawGsl {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "1 h"))]
     pub slot: Option<TimeSpan>,
-    /// What a change of satellite costs. The same in all constellations of a scenario.
+    /// What a change of satellite costs. The same in all constellations that one terminal is for.
     #[serde(default)]
     pub handover: RawHandover,
     /// How many links to the ground a satellite can have at the same time; stations are served in

@@ -56,16 +56,17 @@ impl FromStr for Destination {
     fn from_str(text: &str) -> Result<Self, DestinationError> {
         let parts: Vec<&str> = text.split('.').collect();
         let name = |part: &str| part.parse().map_err(DestinationError::Name);
+        let node_name = |part: &str| Name::of_node(part).map_err(DestinationError::Name);
         match parts[..] {
             [node] => Ok(Self {
-                node: name(node)?,
+                node: node_name(node)?,
                 path: None,
             }),
             [node, pair, number] => {
                 let plain = |number: &u8| *number > 0 && number.to_string() == parts[2];
                 let number = number.parse().ok().filter(plain);
                 Ok(Self {
-                    node: name(node)?,
+                    node: node_name(node)?,
                     path: Some(PathOf {
                         pair: name(pair)?,
                         number: number.ok_or(DestinationError::Form)?,
@@ -110,7 +111,8 @@ impl JsonSchema for Destination {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let name = Name::PATTERN.trim_matches(['^', '$']);
-        let pattern = format!(r"^{name}(\.{name}\.[1-9][0-9]{{0,2}})?$");
+        // What catalogues call satellites may be all but blank at its ends.
+        let pattern = format!(r"^[^\s.]([^.]{{0,62}}[^\s.])?(\.{name}\.[1-9][0-9]{{0,2}})?$");
         json_schema!({"type": "string", "format": "constel-destination", "pattern": pattern})
     }
 }
@@ -121,7 +123,14 @@ mod tests {
 
     #[test]
     fn destinations_are_nodes_or_ends_of_paths() {
-        for good in ["london", "london.tl.2", "s1-p00-s01.a-b.255"] {
+        for good in [
+            "london",
+            "london.tl.2",
+            "s1-p00-s01.a-b.255",
+            "ISS (ZARYA)",
+            "25544",
+            "ISS (ZARYA).tl.2",
+        ] {
             assert_eq!(good.parse::<Destination>().unwrap().to_string(), good);
         }
         let path = "london.tl.2".parse::<Destination>().unwrap();
@@ -129,7 +138,7 @@ mod tests {
         assert_eq!(path.path.unwrap().number, 2);
         for bad in [
             "",
-            "London",
+            " London",
             "london.",
             "london.tl",
             "london.tl.0",

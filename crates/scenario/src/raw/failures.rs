@@ -4,7 +4,7 @@ use constel_units::{Angle, Length, Ratio, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Name;
+use super::{Name, NodeName};
 
 /// Something that breaks: once, with `at` and perhaps `for`, or again and again at random, with `mtbf`
 /// and `mttr`. What it is, exactly one of the other keys says.
@@ -43,7 +43,7 @@ pub struct RawFailure {
     /// These satellites or stations lose all their links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100_000))]
-    pub nodes: Option<Vec<Name>>,
+    pub nodes: Option<Vec<NodeName>>,
     /// One link between satellites.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<RawFailedLink>,
@@ -103,9 +103,9 @@ fn a_minute() -> TimeSpan {
 #[schemars(rename = "FailedLink")]
 pub struct RawFailedLink {
     /// A satellite.
-    pub from: Name,
+    pub from: NodeName,
     /// The satellite it is linked with.
-    pub to: Name,
+    pub to: NodeName,
 }
 
 /// A plane.

@@ -6,7 +6,7 @@ use constel_units::{Angle, Length, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Name, RawLink};
+use super::{Name, RawLink, RawTerminal};
 
 /// Ground stations: written out, or taken from a file of places, or both; and hosts behind them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -89,25 +89,27 @@ pub struct RawStation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub track_file: Option<String>,
-    /// How many satellites it can use at the same time; default 1.
+    /// How many satellites it can use at the same time, of whichever constellation; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 32))]
     pub antennas: Option<u8>,
+    /// Its radios, each with its constellations, antennas, mask and rule. Without them it has one for all constellations,
+    /// with `antennas`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 16))]
+    pub terminals: Option<Vec<RawTerminal>>,
     /// Whether it feeds the satellites of constellations with `bent_pipe`.
     #[serde(default)]
     pub feeder: bool,
-    /// A gateway has one antenna for each shell that serves the ground, so that it joins them. It has no
-    /// `antennas`.
+    /// A gateway has one antenna for each shell that serves the ground, so that it joins them: what comes by one
+    /// may leave by another. It has no `antennas`. At other stations traffic of others does not pass, however many
+    /// satellites they use.
     #[serde(default)]
     pub gateway: bool,
     /// What stands in the way.
     #[serde(default)]
     #[schemars(length(max = 360))]
     pub obstacles: Vec<RawObstacle>,
-}
-
-fn one() -> u8 {
-    1
 }
 
 /// Where a moving station is at a time.
@@ -174,10 +176,14 @@ pub struct RawPlaces {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub names: Option<Vec<RawCity>>,
-    /// How many satellites each can use at the same time.
-    #[serde(default = "one")]
+    /// How many satellites each can use at the same time; default 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 32))]
-    pub antennas: u8,
+    pub antennas: Option<u8>,
+    /// Radios of each, instead of `antennas`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 16))]
+    pub terminals: Option<Vec<RawTerminal>>,
     /// Whether they feed the satellites of constellations with `bent_pipe`.
     #[serde(default)]
     pub feeder: bool,

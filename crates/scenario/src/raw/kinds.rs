@@ -48,9 +48,41 @@ impl Name {
     /// The same rule as a regular expression, for the JSON schema.
     pub(crate) const PATTERN: &'static str = "^[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?$";
 
+    /// Longest text by which a catalogue calls a satellite.
+    const LONGEST_CALLED: usize = 64;
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// What a node is called: its name, or what a catalogue calls it. The latter stands for the node's name until
+    /// [`Scenario::settle_nodes`](crate::Scenario::settle_nodes).
+    pub(crate) fn of_node(text: &str) -> Result<Self, NameError> {
+        let only_called =
+            |c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || "-._".contains(c));
+        text.parse().or_else(|error| {
+            let bounds = [text.chars().next(), text.chars().last()];
+            let blank = bounds.into_iter().flatten().find(|c| c.is_whitespace());
+            let control = text.chars().find(|c| c.is_control());
+            match blank.or(control) {
+                Some(c) => Err(NameError::Character(c)),
+                // Without what only catalogues write, it was to be a name.
+                None if !text.chars().any(only_called) => Err(error),
+                None if text.chars().count() > Self::LONGEST_CALLED => Err(NameError::TooLong),
+                None => Ok(Self(text.to_owned())),
+            }
+        })
+    }
+
+    /// Whether it can only be what a catalogue calls a satellite, or its number.
+    pub(crate) fn is_called(&self) -> bool {
+        self.0.parse::<Name>().is_err() || self.0.bytes().all(|b| b.is_ascii_digit())
+    }
+
+    /// The name of a node of the plan, which may be longer than others.
+    pub(crate) fn settled(name: String) -> Self {
+        Self(name)
     }
 }
 

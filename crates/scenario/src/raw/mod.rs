@@ -14,9 +14,12 @@ mod failures;
 mod ground;
 mod kinds;
 mod link;
+mod node_name;
 mod preset;
+mod programs;
 mod radio;
 mod routing;
+mod terminals;
 mod traffic;
 mod transfer;
 mod transport;
@@ -48,13 +51,16 @@ pub use ground::{
 };
 pub use kinds::{Name, NameError, OrNone};
 pub use link::*;
+pub use node_name::NodeName;
 pub use preset::Preset;
+pub use programs::{RawLimits, RawMount, RawNodeLimits};
 pub use radio::{Polarization, RawCarrier, RawModcod, RawRadio};
 pub use routing::{
     Destinations, Family, Forwarding, Metric, RawAreas, RawBfd, RawDisjoint, RawGroundTimers,
     RawOspf, RawReaction, RawRestart, RawRouting, RawStart, RawSystem, RawTimers, RoutingMode,
     RoutingProtocol, Software,
 };
+pub use terminals::RawTerminal;
 pub use traffic::{Protocol, RawFlow, RawHttp, RawIperf3, RawPing, RawRun};
 pub use transfer::{LeotpVariant, RawLeotp, RawTcp, RawVivace};
 pub use transport::{RawMidnodes, RawSplitTcp, RawTransport};
@@ -123,6 +129,13 @@ pub struct RawScenario {
     /// What nodes on the way do for the flows that pass them.
     #[serde(default)]
     pub transport: RawTransport,
+    /// Files and folders of the host that programs in nodes see at another place, or could not see.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1000))]
+    pub mounts: Vec<RawMount>,
+    /// How much programs in nodes may take.
+    #[serde(default)]
+    pub limits: RawLimits,
     /// Software that runs in the nodes at stated times, in this order where times are equal.
     #[serde(default)]
     #[schemars(length(max = 10_000))]

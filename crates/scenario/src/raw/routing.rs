@@ -6,7 +6,7 @@ use constel_units::{DataSize, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Name;
+use super::{Name, NodeName};
 
 /// How packets find their way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -248,7 +248,7 @@ pub struct RawReaction {
 pub struct RawDisjoint {
     /// The two nodes; each can be a destination.
     #[schemars(length(min = 2, max = 2))]
-    pub between: Vec<Name>,
+    pub between: Vec<NodeName>,
     /// How many paths: at every step those of least total delay, path 1 the shortest.
     /// Where there are fewer, the last ones lead nowhere.
     #[schemars(range(min = 2, max = 8))]

@@ -4,7 +4,7 @@ use constel_units::{DataRate, DataSize, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Destination, Family, Name, RawLeotp, RawTcp, RawVivace};
+use super::{Destination, Family, Name, NodeName, RawLeotp, RawTcp, RawVivace};
 
 /// One flow or command. What it does is exactly one of `ping`, `iperf3`, `http`, `leotp`, `tcp`,
 /// `vivace` and `run`.
@@ -56,7 +56,7 @@ pub struct RawFlow {
 #[schemars(rename = "Ping")]
 pub struct RawPing {
     /// The node that asks.
-    pub from: Name,
+    pub from: NodeName,
     /// The node that answers, or its end of a disjoint path (`london.tl.2`).
     pub to: Destination,
     /// Time between two requests.
@@ -86,7 +86,7 @@ fn ping_size() -> DataSize {
 #[schemars(rename = "Iperf3")]
 pub struct RawIperf3 {
     /// The client; it sends, unless `reverse` is set.
-    pub from: Name,
+    pub from: NodeName,
     /// The server; it receives, unless `reverse` is set. A node, or its end of a disjoint path.
     pub to: Destination,
     /// Transport protocol.
@@ -131,7 +131,7 @@ pub enum Protocol {
 #[schemars(rename = "Http")]
 pub struct RawHttp {
     /// The client, which downloads.
-    pub from: Name,
+    pub from: NodeName,
     /// The server: a node, or its end of a disjoint path.
     pub to: Destination,
     /// Size of the file.
@@ -152,7 +152,7 @@ pub struct RawHttp {
 #[schemars(rename = "Run")]
 pub struct RawRun {
     /// The node.
-    pub node: Name,
+    pub node: NodeName,
     /// The program and its arguments. It is ended when `for` is over.
     #[schemars(length(min = 1, max = 1000))]
     pub command: Vec<String>,

@@ -4,7 +4,7 @@ use constel_units::DataSize;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Destination, Family, Name};
+use super::{Destination, Family, NodeName};
 
 /// A download over LEOTP.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -12,7 +12,7 @@ use super::{Destination, Family, Name};
 #[schemars(rename = "Leotp")]
 pub struct RawLeotp {
     /// The Consumer, which downloads.
-    pub from: Name,
+    pub from: NodeName,
     /// The Producer, which has the data.
     pub to: Destination,
     /// How much is downloaded. Default: as much as there is time for.
@@ -71,7 +71,7 @@ impl LeotpVariant {
 #[schemars(rename = "Vivace")]
 pub struct RawVivace {
     /// The client, which downloads.
-    pub from: Name,
+    pub from: NodeName,
     /// The server, which sends.
     pub to: Destination,
     /// How much is downloaded. Default: as much as there is time for.
@@ -96,7 +96,7 @@ pub struct RawVivace {
 #[schemars(rename = "Tcp")]
 pub struct RawTcp {
     /// The client, which downloads.
-    pub from: Name,
+    pub from: NodeName,
     /// The server, which sends.
     pub to: Destination,
     /// How much is downloaded. Default: as much as there is time for.

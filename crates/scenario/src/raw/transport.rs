@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::transfer::cubic;
-use super::{LeotpVariant, Name};
+use super::{LeotpVariant, NodeName};
 
 /// What nodes on the way do for the flows that pass them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -39,7 +39,7 @@ pub struct RawMidnodes {
     /// These satellites and stations, too.
     #[serde(default)]
     #[schemars(length(max = 100_000))]
-    pub nodes: Vec<Name>,
+    pub nodes: Vec<NodeName>,
     /// Which LEOTP they speak.
     #[serde(default)]
     pub variant: LeotpVariant,
@@ -63,7 +63,7 @@ pub struct RawSplitTcp {
     /// These satellites and stations, too.
     #[serde(default)]
     #[schemars(length(max = 100_000))]
-    pub nodes: Vec<Name>,
+    pub nodes: Vec<NodeName>,
     /// Congestion control of the proxies: one of the kernel's, or `hybla`, `westwood` or `vegas`.
     #[serde(default = "cubic")]
     #[schemars(length(min = 1, max = 15))]

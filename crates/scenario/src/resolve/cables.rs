@@ -80,7 +80,7 @@ fn on_the_ground(
     name: &Name,
     errors: &mut Diagnostics,
 ) {
-    let kind = nodes.kind(name.as_str());
+    let kind = nodes.kind(name);
     if matches!(kind, Kind::Station | Kind::Host | Kind::Unclear) {
         return;
     }
@@ -117,7 +117,7 @@ pub(super) fn check_systems(parsed: &Parsed, nodes: &Nodes<'_>, errors: &mut Dia
         }
         for (index, node) in system.nodes.iter().flatten().enumerate() {
             let at = [path[0], path[1], path[2], Key("nodes"), Index(index)];
-            if !matches!(nodes.kind(node.as_str()), Kind::Host | Kind::Unclear) {
+            if !matches!(nodes.kind(node), Kind::Host | Kind::Unclear) {
                 let hosts = parsed.raw.ground.hosts.keys().map(Name::as_str);
                 let error = parsed
                     .error_at(&at, "unknown-node", format!("no host is called `{node}`"))
@@ -132,7 +132,7 @@ pub(super) fn check_systems(parsed: &Parsed, nodes: &Nodes<'_>, errors: &mut Dia
         for (index, node) in system.reflectors.iter().enumerate() {
             let at = [path[0], path[1], path[2], Key("reflectors"), Index(index)];
             let listed = system.nodes.as_ref().map(|own| own.contains(node));
-            let kind = nodes.kind(node.as_str());
+            let kind = nodes.kind(node);
             let good = listed.unwrap_or(matches!(kind, Kind::Station | Kind::Host));
             if !good && kind != Kind::Unclear {
                 let message = format!("`{node}` is no station or host of this system");

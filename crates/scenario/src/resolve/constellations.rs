@@ -47,51 +47,7 @@ pub(super) fn resolve(
             format!("{total} satellites; at most {MOST_SATELLITES} in a scenario"),
         ));
     }
-    agree_on_handover(parsed, errors);
     found
-}
-
-/// A station has one antenna and may use every constellation, so it can have only one habit.
-fn agree_on_handover(parsed: &Parsed, errors: &mut Diagnostics) {
-    let raw = parsed.raw.constellations.iter();
-    let mut all = raw.filter_map(|(name, c)| Some((name, c.gsl.as_ref()?)));
-    let Some((first_name, first)) = all.next() else {
-        return;
-    };
-    for (name, other) in all {
-        let differing = if other.policy != first.policy {
-            "policy"
-        } else if other.hysteresis != first.hysteresis {
-            "hysteresis"
-        } else if other.slot != first.slot {
-            "slot"
-        } else if other.handover != first.handover {
-            "handover"
-        } else if other.link.mtu != first.link.mtu {
-            "link"
-        } else {
-            continue;
-        };
-        let path = [
-            Key("constellations"),
-            Key(name.as_str()),
-            Key("gsl"),
-            Key(differing),
-            Key("mtu"),
-        ];
-        let (path, key) = match differing {
-            "link" => (&path[..], "link.mtu"),
-            key => (&path[..4], key),
-        };
-        let error = parsed
-            .error_at(
-                path,
-                "disagreement",
-                format!("`gsl.{key}` of `{name}` and `{first_name}` differ"),
-            )
-            .with_reason("a station has one antenna for all constellations, so one rule for it");
-        errors.push(error);
-    }
 }
 
 /// One constellation on its way from what is written to what is meant.

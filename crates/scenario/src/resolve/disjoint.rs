@@ -98,7 +98,7 @@ impl PairChecker<'_> {
         }
         Some(Disjoint {
             name: name.clone(),
-            between: [a.clone(), b.clone()],
+            between: [a.name().clone(), b.name().clone()],
             paths: raw.paths,
         })
     }
@@ -118,12 +118,15 @@ impl PairChecker<'_> {
     fn ways(&mut self, path: &[Seg<'_>], node: &Name, paths: u8) {
         let stations = &self.ground.stations;
         let station = stations.iter().find(|station| station.name == *node);
-        let host = self.nodes.kind(node.as_str()) == Kind::Host;
+        let host = self.nodes.kind(node) == Kind::Host;
         // How many satellites a gateway or a satellite is linked with, the sky decides.
         if station.is_some_and(|station| station.gateway) || (station.is_none() && !host) {
             return;
         }
-        let antennas = station.map_or(0, |station| usize::from(station.antennas));
+        let antennas = station.map_or(0, |station| {
+            let each = station.terminals.iter();
+            each.map(|terminal| usize::from(terminal.antennas)).sum()
+        });
         let cables = self.parsed.raw.ground.cables.iter();
         let cables = cables
             .filter(|cable| cable.from == *node || cable.to == *node)

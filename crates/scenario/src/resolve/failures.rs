@@ -197,11 +197,13 @@ impl One<'_> {
             for (place, name) in nodes.iter().enumerate() {
                 self.node(&[Key("nodes"), Index(place)], name);
             }
-            Some(FailureTarget::Nodes(nodes.clone()))
+            let names = nodes.iter().map(|node| node.name().clone());
+            Some(FailureTarget::Nodes(names.collect()))
         } else if let Some(link) = &raw.link {
             self.node(&[Key("link"), Key("from")], &link.from);
             self.node(&[Key("link"), Key("to")], &link.to);
-            Some(FailureTarget::Link(link.from.clone(), link.to.clone()))
+            let [from, to] = [&link.from, &link.to].map(|node| node.name().clone());
+            Some(FailureTarget::Link(from, to))
         } else if let Some(name) = &raw.satellites {
             let place = names.constellation(&path("satellites"), name, self.errors)?;
             Some(FailureTarget::Satellites(place))

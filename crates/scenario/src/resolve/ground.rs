@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::constellations::Found;
 use super::inputs::Inputs;
+use super::terminals::Terminals;
 use super::track;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Name, Station};
+use crate::model::{Name, Station, Terminal};
 use crate::parse::Parsed;
 use crate::places::{self, Place, Places};
 use crate::raw::{RawCity, RawPlaces};
@@ -24,14 +26,16 @@ pub(super) struct Ground {
 
 pub(super) fn resolve(
     parsed: &Parsed,
+    constellations: &[Found],
     inputs: &mut Inputs<'_>,
     errors: &mut Diagnostics,
 ) -> Ground {
     let raw = &parsed.raw.ground;
     let mut found: BTreeMap<Name, (Station, String)> = BTreeMap::new();
     let mut complete = true;
+    let mut terminals = Terminals::new(parsed, constellations);
     for (name, station) in &raw.stations {
-        match track::station(parsed, name, station, inputs, errors) {
+        match track::station(parsed, name, station, &mut terminals, inputs, errors) {
             Some(station) => {
                 found.insert(name.clone(), (station, format!("ground.stations.{name}")));
             }
@@ -48,10 +52,15 @@ pub(super) fn resolve(
             complete = false;
             continue;
         };
+        let Some(terminals) = terminals_of(parsed, index, entry, &mut terminals, errors) else {
+            complete = false;
+            continue;
+        };
         let mut from = From {
             parsed,
             index,
             entry,
+            terminals,
             found: &mut found,
             errors,
         };
@@ -70,11 +79,33 @@ pub(super) fn resolve(
     }
 }
 
+/// The terminals of each station of an entry of `ground.from`.
+fn terminals_of(
+    parsed: &Parsed,
+    index: usize,
+    entry: &RawPlaces,
+    terminals: &mut Terminals<'_>,
+    errors: &mut Diagnostics,
+) -> Option<Vec<Terminal>> {
+    let path = |key| [Key("ground"), Key("from"), Index(index), Key(key)];
+    match &entry.terminals {
+        None => {
+            let who = format!("the stations of `{}`", entry.file);
+            Some(terminals.plain(&who, entry.antennas.unwrap_or(1), errors))
+        }
+        Some(listed) => {
+            track::not_both(parsed, &path("antennas"), entry.antennas, errors);
+            terminals.listed(&path("terminals"), listed, false, errors)
+        }
+    }
+}
+
 /// One entry of `ground.from`.
 struct From<'a> {
     parsed: &'a Parsed,
     index: usize,
     entry: &'a RawPlaces,
+    terminals: Vec<Terminal>,
     found: &'a mut BTreeMap<Name, (Station, String)>,
     errors: &'a mut Diagnostics,
 }
@@ -172,15 +203,10 @@ impl From<'_> {
             self.errors.push(error);
             return true;
         }
+        let at = (place.latitude, place.longitude, place.altitude);
         let station = Station {
-            antennas: self.entry.antennas,
             feeder: self.entry.feeder,
-            ..Station::at(
-                name.clone(),
-                place.latitude,
-                place.longitude,
-                place.altitude,
-            )
+            ..Station::at(name.clone(), at, self.terminals.clone())
         };
         let origin = format!("ground.from[{}] ({})", self.index, self.entry.file);
         self.found.insert(name, (station, origin));

@@ -6,10 +6,9 @@ use super::constellations::Resolver;
 use super::inputs::Inputs;
 use super::link::link_of;
 use super::radio;
-use crate::model::{ElevationStep, Gsl, Isl, Link, Pairing, PlusGrid, Policy, Radio};
-use crate::raw::{
-    GslPolicy, IslPattern, OrNone, RawConstellation, RawGsl, RawIsl, RawLink, RawRadio,
-};
+use super::terminals::PolicyKeys;
+use crate::model::{ElevationStep, Gsl, GslRule, Isl, Link, Pairing, PlusGrid, Policy, Radio};
+use crate::raw::{IslPattern, OrNone, RawConstellation, RawGsl, RawIsl, RawLink, RawRadio};
 use crate::walk::Seg::{Index, Key};
 
 impl Resolver<'_> {
@@ -246,9 +245,11 @@ impl Resolver<'_> {
             radio,
             bent_pipe: raw.bent_pipe,
             min_elevation: raw.min_elevation,
-            policy,
-            handover_outage: raw.handover.outage,
-            handover_kind: raw.handover.kind,
+            rule: GslRule {
+                policy,
+                handover_outage: raw.handover.outage,
+                handover_kind: raw.handover.kind,
+            },
             beams: raw.beams,
             capacity: raw.capacity,
             gso_avoidance: raw.gso_avoidance,
@@ -259,43 +260,20 @@ impl Resolver<'_> {
 
     /// The policy with its own numbers.
     fn gsl_policy(&mut self, raw: &RawGsl) -> Option<Policy> {
-        let wrong = [
-            (
-                "hysteresis",
-                raw.hysteresis.is_some() && raw.policy != GslPolicy::Hysteresis,
-                "hysteresis",
-            ),
-            (
-                "slot",
-                raw.slot.is_some() && raw.policy != GslPolicy::Scheduler,
-                "scheduler",
-            ),
-        ];
-        for (key, wrong, policy) in wrong {
-            if wrong {
-                self.error(
-                    &[Key("gsl"), Key(key)],
-                    "no-effect",
-                    format!("`gsl.{key}` has no effect with this policy"),
-                    "what would be ignored is an error, so that no result misleads",
-                    Some(format!("remove `{key}`, or set `policy: {policy}`")),
-                );
-            }
-        }
-        Some(match (raw.policy, raw.hysteresis) {
-            (GslPolicy::Nearest, _) => Policy::Nearest,
-            (GslPolicy::HighestElevation, _) => Policy::HighestElevation,
-            (GslPolicy::LongestVisible, _) => Policy::LongestVisible,
-            (GslPolicy::Hysteresis, Some(gain)) => Policy::Hysteresis(gain),
-            (GslPolicy::Hysteresis, None) => {
-                let reason = "by how much another satellite must be higher must be said";
-                self.missing("gsl", "hysteresis", reason, "hysteresis: 5 deg");
-                return None;
-            }
-            (GslPolicy::LeastLoaded, _) => Policy::LeastLoaded,
-            (GslPolicy::Scheduler, _) => {
-                Policy::Scheduler(raw.slot.unwrap_or(TimeSpan::from_ns(15_000_000_000)))
-            }
+        let keys = PolicyKeys {
+            policy: raw.policy,
+            hysteresis: raw.hysteresis,
+            slot: raw.slot,
+        };
+        keys.resolve(|key, code, message, reason, hint| {
+            let (tail, message) = match code {
+                "missing-key" => (&[Key("gsl")][..], message.to_owned()),
+                _ => (
+                    &[Key("gsl"), Key(key)][..],
+                    format!("`gsl.{key}` {message}"),
+                ),
+            };
+            self.error(tail, code, message, reason, Some(hint));
         })
     }
 

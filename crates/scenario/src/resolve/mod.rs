@@ -11,10 +11,12 @@ mod inputs;
 mod link;
 mod links;
 mod nodes;
+mod programs;
 mod radio;
 mod routing;
 mod skyless;
 mod table;
+mod terminals;
 mod track;
 mod traffic;
 mod transfer;
@@ -43,7 +45,7 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
     check_times(parsed, &mut errors);
     skyless::check(parsed, &mut errors);
     let constellations = constellations::resolve(parsed, &mut inputs, &mut errors);
-    let mut stations = ground::resolve(parsed, &mut inputs, &mut errors);
+    let mut stations = ground::resolve(parsed, &constellations, &mut inputs, &mut errors);
     weather::resolve(parsed, &mut stations, &mut inputs, &mut errors);
     radio::need_feeders(parsed, &stations, &mut errors);
     let mut routing = routing::resolve(parsed, &mut inputs, &mut errors);
@@ -62,6 +64,8 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
     );
     let cross_shell = failures::cross_shell(parsed, &constellations, &mut inputs, &mut errors);
     let failures = failures::failures(parsed, &constellations, &nodes, &mut deferred, &mut errors);
+    let mounts = programs::mounts(parsed, &nodes, &mut deferred, &mut errors);
+    let limits = programs::limits(parsed, &nodes, &mut deferred, &mut errors);
     let families = routing.families;
     let addresses = addresses::resolve(parsed, (&routing.mode, families), &mut errors);
     let grain = driver::grain(parsed, &mut errors);
@@ -88,6 +92,8 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
         grain,
         max_lateness: raw.links.max_lateness,
         transport,
+        mounts,
+        limits,
         traffic,
         inputs: inputs.finish(),
         deferred,

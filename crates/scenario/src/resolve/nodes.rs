@@ -16,6 +16,8 @@ use crate::walk::Seg::{self, Index, Key};
 pub(super) struct Nodes<'a> {
     ground: &'a Ground,
     hosts: &'a BTreeMap<Name, RawHost>,
+    /// Whether there are satellites that a catalogue has names and numbers for.
+    catalogued: bool,
     /// Beginnings of satellite names (`<constellation>` or `<constellation>-<shell>`).
     prefixes: BTreeMap<String, Flock<'a>>,
 }
@@ -92,8 +94,11 @@ impl<'a> Nodes<'a> {
                 add(&mut prefixes, parsed, prefix, Flock::Later, &path, errors);
             }
         }
+        let mut constellations = parsed.raw.constellations.values();
         let nodes = Self {
             ground,
+            catalogued: constellations
+                .any(|c| c.tle.is_some() || c.omm.is_some() || c.ephemeris.is_some()),
             hosts: &parsed.raw.ground.hosts,
             prefixes,
         };
@@ -131,7 +136,14 @@ impl<'a> Nodes<'a> {
     }
 
     /// What `name` is.
-    pub(super) fn kind(&self, name: &str) -> Kind {
+    pub(super) fn kind(&self, name: &Name) -> Kind {
+        match self.kind_of(name.as_str()) {
+            Kind::Unknown if self.catalogued && name.is_called() => Kind::Deferred,
+            kind => kind,
+        }
+    }
+
+    fn kind_of(&self, name: &str) -> Kind {
         if self.hosts.keys().any(|host| host.as_str() == name) {
             return Kind::Host;
         }
@@ -171,7 +183,7 @@ impl<'a> Nodes<'a> {
         name: &Name,
         error: impl FnOnce(&'static str, String) -> Diagnostic,
     ) -> Option<Diagnostic> {
-        (self.kind(name.as_str()) == Kind::Unknown).then(|| {
+        (self.kind(name) == Kind::Unknown).then(|| {
             let (suggestion, allowed) = self.help(name.as_str());
             let error = error("unknown-node", format!("no node is called `{name}`"));
             let mut error = error.with_allowed(allowed);
@@ -187,7 +199,7 @@ impl<'a> Nodes<'a> {
         path: &[Seg<'_>],
         name: &Name,
     ) -> Option<DeferredNode> {
-        (self.kind(name.as_str()) == Kind::Deferred).then(|| DeferredNode {
+        (self.kind(name) == Kind::Deferred).then(|| DeferredNode {
             name: name.clone(),
             span: parsed.place(path, false),
             path: Path(path).to_string(),
@@ -202,7 +214,7 @@ impl<'a> Nodes<'a> {
         destinations: Destinations,
         error: impl FnOnce(&'static str, String) -> Diagnostic,
     ) -> Option<Diagnostic> {
-        let satellite = matches!(self.kind(name.as_str()), Kind::Satellite | Kind::Deferred);
+        let satellite = matches!(self.kind(name), Kind::Satellite | Kind::Deferred);
         (satellite && destinations == Destinations::Ground).then(|| {
             error(
                 "unreachable",

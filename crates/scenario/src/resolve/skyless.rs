@@ -30,12 +30,12 @@ pub(super) fn check(parsed: &Parsed, errors: &mut Diagnostics) {
         }
     };
     for name in ground.stations.keys() {
-        for key in ["antennas", "feeder", "gateway", "obstacles"] {
+        for key in ["antennas", "terminals", "feeder", "gateway", "obstacles"] {
             refuse(&[Key("ground"), Key("stations"), Key(name.as_str()), Key(key)]);
         }
     }
     for index in 0..ground.from.len() {
-        for key in ["antennas", "feeder", "gateway"] {
+        for key in ["antennas", "terminals", "feeder"] {
             refuse(&[Key("ground"), Key("from"), Index(index), Key(key)]);
         }
     }

@@ -4,16 +4,18 @@ use constel_units::{Angle, Length};
 
 use super::inputs::{Input, Inputs};
 use super::table::{self, Column, TIME};
+use super::terminals::Terminals;
 use crate::diagnostic::Diagnostics;
-use crate::model::{Name, Obstacle, Station, Waypoint};
+use crate::model::{Name, Obstacle, Station, Terminal, Waypoint};
 use crate::parse::Parsed;
 use crate::raw::RawStation;
-use crate::walk::Seg::{Index, Key};
+use crate::walk::Seg::{self, Index, Key};
 
 pub(super) fn station(
     parsed: &Parsed,
     name: &Name,
     raw: &RawStation,
+    terminals: &mut Terminals<'_>,
     inputs: &mut Inputs<'_>,
     errors: &mut Diagnostics,
 ) -> Option<Station> {
@@ -77,18 +79,9 @@ pub(super) fn station(
             return None;
         }
     };
-    if raw.gateway && raw.antennas.is_some() {
-        let mut at = path.to_vec();
-        at.push(Key("antennas"));
-        let error = parsed
-            .error_at_key(&at, "no-effect", "a gateway has an antenna for each shell")
-            .with_reason("what would be ignored is an error, so that no result misleads")
-            .with_suggestion("remove `antennas`, or `gateway`");
-        errors.push(error);
-    }
+    let terminals = terminals_of(parsed, &path, name, raw, terminals, errors)?;
     let obstacles = raw.obstacles.iter();
     Some(Station {
-        antennas: raw.antennas.unwrap_or(1),
         feeder: raw.feeder,
         gateway: raw.gateway,
         obstacles: obstacles
@@ -99,8 +92,48 @@ pub(super) fn station(
             })
             .collect(),
         track,
-        ..Station::at(name.clone(), latitude, longitude, altitude)
+        ..Station::at(name.clone(), (latitude, longitude, altitude), terminals)
     })
+}
+
+/// The terminals of the station at `path`; `None` when something was wrong with one.
+fn terminals_of(
+    parsed: &Parsed,
+    path: &[Seg<'_>; 3],
+    name: &Name,
+    raw: &RawStation,
+    terminals: &mut Terminals<'_>,
+    errors: &mut Diagnostics,
+) -> Option<Vec<Terminal>> {
+    let at = |key| [path[0], path[1], path[2], Key(key)];
+    if raw.gateway && raw.antennas.is_some() {
+        let message = "a gateway has an antenna for each shell";
+        let error = parsed
+            .error_at_key(&at("antennas"), "no-effect", message)
+            .with_reason("what would be ignored is an error, so that no result misleads")
+            .with_suggestion("remove `antennas`, or `gateway`");
+        errors.push(error);
+    }
+    let Some(listed) = &raw.terminals else {
+        let who = format!("`{name}`");
+        return Some(terminals.plain(&who, raw.antennas.unwrap_or(1), errors));
+    };
+    not_both(parsed, &at("antennas"), raw.antennas, errors);
+    terminals.listed(&at("terminals"), listed, raw.gateway, errors)
+}
+
+/// `antennas` beside `terminals` would say nothing.
+pub(super) fn not_both(
+    parsed: &Parsed,
+    path: &[Seg<'_>],
+    antennas: Option<u8>,
+    errors: &mut Diagnostics,
+) {
+    if antennas.is_some() {
+        let message = "`antennas` has no effect with `terminals`: each has its own";
+        let error = parsed.error_at_key(path, "no-effect", message);
+        errors.push(error.with_suggestion("say it in `terminals`"));
+    }
 }
 
 /// Columns of a track, and the bounds of their values.

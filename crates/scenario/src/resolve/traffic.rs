@@ -155,7 +155,7 @@ impl<'a> Traffic<'a> {
     fn ping(&mut self, raw: &RawPing) -> Action {
         self.ends("ping", &raw.from, &raw.to);
         Action::Ping(Ping {
-            from: raw.from.clone(),
+            from: raw.from.name().clone(),
             to: raw.to.clone(),
             interval: raw.interval,
             family: self.family("ping", raw.family),
@@ -178,7 +178,7 @@ impl<'a> Traffic<'a> {
         let family = self.family("iperf3", raw.family);
         let port = self.port(&raw.to.node, raw.port, IPERF3_PORT);
         Some(Action::Iperf3(Iperf3 {
-            from: raw.from.clone(),
+            from: raw.from.name().clone(),
             to: raw.to.clone(),
             transport: self.transport(raw)?,
             reverse: raw.reverse,
@@ -245,7 +245,7 @@ impl<'a> Traffic<'a> {
     fn http(&mut self, raw: &RawHttp) -> Action {
         self.ends("http", &raw.from, &raw.to);
         Action::Http(Http {
-            from: raw.from.clone(),
+            from: raw.from.name().clone(),
             to: raw.to.clone(),
             size: raw.size,
             family: self.family("http", raw.family),
@@ -275,7 +275,7 @@ impl<'a> Traffic<'a> {
             self.errors.push(error);
         }
         Action::Run(Run {
-            node: raw.node.clone(),
+            node: raw.node.name().clone(),
             command: raw.command.clone(),
         })
     }
@@ -295,7 +295,7 @@ impl<'a> Traffic<'a> {
             return;
         }
         self.node(&[Key(kind), Key("to")], &to.node, true);
-        let known = self.nodes.kind(to.node.as_str()) != Kind::Unknown;
+        let known = self.nodes.kind(&to.node) != Kind::Unknown;
         if let Some(path) = to.path.as_ref().filter(|_| known) {
             self.path_of(&[Key(kind), Key("to")], from, &to.node, path);
         }
@@ -314,7 +314,11 @@ impl<'a> Traffic<'a> {
                 )
                 .with_allowed(pairs.keys().map(ToString::to_string))
                 .with_next("`routing.disjoint` has the pairs and how many paths each wants"),
-            Some(known) if !(known.between.contains(from) && known.between.contains(to)) => {
+            Some(known)
+                if ![from, to]
+                    .into_iter()
+                    .all(|end| known.between.iter().any(|own| own.name() == end)) =>
+            {
                 let between = known.between.iter().map(|end| format!("`{end}`"));
                 let between = between.collect::<Vec<_>>().join(" and ");
                 let message = format!("the paths of `{pair}` lead between {between}");

@@ -25,7 +25,7 @@ impl Traffic<'_> {
         }
         good.then(|| {
             Action::Transfer(Transfer {
-                from: raw.from.clone(),
+                from: raw.from.name().clone(),
                 to: raw.to.clone(),
                 size: raw.size,
                 over: Over::Leotp(LeotpSettings {
@@ -45,7 +45,7 @@ impl Traffic<'_> {
         let port = self.port(&raw.to.node, raw.port, TCP_PORT);
         let congestion = self.congestion("tcp", raw.congestion.clone())?;
         Some(Action::Transfer(Transfer {
-            from: raw.from.clone(),
+            from: raw.from.name().clone(),
             to: raw.to.clone(),
             size: raw.size,
             over: Over::Tcp { congestion },
@@ -60,7 +60,7 @@ impl Traffic<'_> {
     pub(super) fn vivace(&mut self, raw: &RawVivace) -> Action {
         self.ends("vivace", &raw.from, &raw.to);
         Action::Transfer(Transfer {
-            from: raw.from.clone(),
+            from: raw.from.name().clone(),
             to: raw.to.clone(),
             size: raw.size,
             over: Over::Vivace,

@@ -9,7 +9,7 @@ use crate::model::{
     Action, Flow, LeotpSettings, Midnodes, Name, OnTheWay, Over, Placement, SplitTcp,
 };
 use crate::parse::Parsed;
-use crate::raw::{RawMidnodes, RawSplitTcp};
+use crate::raw::{NodeName, RawMidnodes, RawSplitTcp};
 use crate::walk::Seg::{self, Index, Key};
 use constel_units::Ratio;
 
@@ -113,7 +113,7 @@ impl Way<'_> {
         &mut self,
         here: &[Seg<'_>; 2],
         satellites: Ratio,
-        names: &[Name],
+        names: &[NodeName],
         is_end: impl Fn(&&Flow, &Name) -> bool,
     ) -> Placement {
         if satellites.get() == 0.0 && names.is_empty() {
@@ -149,7 +149,7 @@ impl Way<'_> {
         }
         Placement {
             satellites,
-            nodes: names.to_vec(),
+            nodes: names.iter().map(|node| node.name().clone()).collect(),
         }
     }
 }

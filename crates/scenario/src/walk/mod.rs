@@ -143,7 +143,7 @@ impl<'a> Walker<'a> {
             (Some("array"), _) => "a list".into(),
             (Some("integer"), _) => "a whole number".into(),
             (Some("boolean"), _) => "true or false".into(),
-            (_, Some("constel-name" | "constel-destination")) => "a name".into(),
+            (_, Some("constel-name" | "constel-node" | "constel-destination")) => "a name".into(),
             (_, Some(format)) => match constel_units::format_example(format) {
                 "" => "text".into(),
                 example => format!("{} such as `{example}`", format_words(format)),

@@ -4,7 +4,7 @@ use serde_json::{Number, Value as Json};
 
 use super::{Walker, format_words, word_text};
 use crate::bounds::check_bounds;
-use crate::raw::{Destination, DestinationError, Name};
+use crate::raw::{Destination, DestinationError, Name, NodeName};
 use crate::schema::{Resolved, follow};
 use crate::source::Span;
 use crate::tree::{Core, Node, Value, core_type};
@@ -107,6 +107,12 @@ impl<'a> Walker<'a> {
         match schema.text("format") {
             Some("constel-name") => {
                 if let Err(error) = text.parse::<Name>() {
+                    self.bad_name(node.span, text, &error.to_string());
+                    return None;
+                }
+            }
+            Some("constel-node") => {
+                if let Err(error) = NodeName::parse(text) {
                     self.bad_name(node.span, text, &error.to_string());
                     return None;
                 }

@@ -1,6 +1,6 @@
 //! From a spec to its nodes, ports and pairs of ports.
 
-use super::{CableLink, IslLink, Layout};
+use super::{CableLink, IslLink, LaidTerminal, Layout};
 use crate::check::check;
 use crate::class::{Access, Attachment, CABLE, EdgeClass, GSL, ISL, NodeClass, STATION};
 use crate::error::SpecError;
@@ -9,7 +9,7 @@ use crate::geometry::Motion;
 use crate::node::{LaserSlot, Node, NodeId, Port, Seat};
 use crate::pairing::{self, IslKind, pair};
 use crate::sky::Sky;
-use crate::spec::{Constellation, GroundService, IslPattern, MTU_BYTES, Spec};
+use crate::spec::{Constellation, GroundService, IslPattern, MTU_BYTES, Operators, Spec};
 use crate::track::place_at;
 use constel_link::PortId;
 use constel_orbit::{DVec3, Geodetic, Site, line_of_sight};
@@ -42,13 +42,15 @@ impl Layout {
             access_ports: Vec::new(),
             cable_of_port: BTreeMap::new(),
             link_of_port: Vec::new(),
+            node_of_port: Vec::new(),
             seams: Vec::new(),
             satellite_count,
             constellation_start: vec![0],
             sites: Vec::new(),
             host_sites: Vec::new(),
             serves_ground: Vec::new(),
-            beam_start: vec![0],
+            terminals: Vec::new(),
+            terminal_start: vec![0],
             aims: Vec::new(),
             masks: Vec::new(),
             by_name: BTreeMap::new(),
@@ -82,13 +84,9 @@ impl Layout {
                 let own = (k, sat.shell);
                 let cross = spec.cross.iter().any(|c| c.from == own || c.to == own);
                 let lasers = lasers_of(lasers, cross);
-                self.push_node(
-                    &sat.name,
-                    constellation.class,
-                    Some(seat),
-                    &lasers,
-                    &further,
-                );
+                let radios = usize::from(constellation.class.access != Access::None);
+                let class = constellation.class;
+                self.push_node(&sat.name, class, Some(seat), (&lasers, radios), &further);
             }
             self.constellation_start.push(self.nodes.len());
         }
@@ -99,23 +97,14 @@ impl Layout {
             .filter(|(_, serves)| **serves)
             .filter_map(|(node, _)| node.seat.map(|s| (s.constellation, s.shell)))
             .collect();
-        for station in &spec.stations {
-            self.push_node(&station.name, &STATION, None, &[], &further);
+        for (place, station) in spec.stations.iter().enumerate() {
+            let radios = station.terminals.len();
+            self.push_node(&station.name, &STATION, None, (&[], radios), &further);
             self.sites.push(place_at(station, 0));
-            if station.gateway {
-                self.aims.extend(shells.iter().map(|shell| Some(*shell)));
-            } else {
-                self.aims
-                    .extend(std::iter::repeat_n(None, usize::from(station.antennas)));
-            }
-            self.beam_start.push(self.aims.len());
-            self.masks.extend(spec.constellations.iter().map(|k| {
-                let mask_deg = station.min_elevation_deg.max(k.min_elevation_deg);
-                (mask_deg.to_radians().sin(), mask_deg)
-            }));
+            self.set_up_terminals(&spec, place, &shells);
         }
         for host in &spec.hosts {
-            self.push_node(&host.name, host.class, None, &[], &further);
+            self.push_node(&host.name, host.class, None, (&[], 0), &further);
             self.host_sites.push(Site::new(&Geodetic {
                 latitude_rad: host.latitude_deg.to_radians(),
                 longitude_rad: host.longitude_deg.to_radians(),
@@ -123,6 +112,36 @@ impl Layout {
             }));
         }
         self.spec = spec;
+    }
+
+    /// Lays out the terminals of the station whose node was pushed last, by its place in the spec. `shells`: those that
+    /// serve the ground.
+    fn set_up_terminals(&mut self, spec: &Spec, place: usize, shells: &BTreeSet<(u16, u16)>) {
+        let station = &spec.stations[place];
+        let (first, _) = self.access_ports[self.nodes.len() - 1];
+        for (terminal, port) in station.terminals.iter().zip(first.0..) {
+            let begin = self.aims.len();
+            if station.gateway {
+                let own = shells.iter().filter(|(k, _)| terminal.serves.has(*k));
+                self.aims.extend(own.map(|shell| Some(*shell)));
+            } else {
+                let any = std::iter::repeat_n(None, usize::from(terminal.antennas));
+                self.aims.extend(any);
+            }
+            self.terminals.push(LaidTerminal {
+                station: place,
+                port: PortId(port),
+                rule: terminal.rule,
+                beams: begin..self.aims.len(),
+            });
+            let mask = |(k, own): (u16, &Constellation)| {
+                let mask_deg = terminal.min_elevation_deg.unwrap_or(own.min_elevation_deg);
+                let serves = terminal.serves.has(k);
+                serves.then(|| (mask_deg.to_radians().sin(), mask_deg))
+            };
+            self.masks.extend((0..).zip(&spec.constellations).map(mask));
+        }
+        self.terminal_start.push(self.terminals.len());
     }
 
     /// The port of a satellite's laser, by the satellite's place.
@@ -158,13 +177,13 @@ impl Layout {
         }
     }
 
-    /// Adds a node and its ports in their order: cables, lasers, the radio to the ground or sky, networks.
+    /// Adds a node and its ports in their order: cables, lasers, radios to the ground or sky, networks.
     fn push_node(
         &mut self,
         name: &str,
         class: &'static NodeClass,
         seat: Option<Seat>,
-        lasers: &[LaserSlot],
+        (lasers, radios): (&[LaserSlot], usize),
         further: &FurtherPorts<'_>,
     ) {
         let id = NodeId(self.nodes.len() as u32);
@@ -175,9 +194,11 @@ impl Layout {
         for laser in lasers {
             self.push_port(id, &ISL, laser.port_name(), Some(*laser));
         }
-        let radio = class.access != Access::None;
-        let access = radio.then(|| self.push_port(id, &GSL, GSL.ports[0], None));
-        self.access_ports.push(access);
+        let first_radio = PortId(self.ports.len() as u32);
+        for name in GSL.ports.iter().take(radios) {
+            self.push_port(id, &GSL, name, None);
+        }
+        self.access_ports.push((first_radio, radios as u8));
         let mut used: BTreeMap<&str, usize> = BTreeMap::new();
         for &(network, member, class) in further.networks_of(name) {
             let count = used.entry(class.name).or_default();
@@ -243,11 +264,30 @@ impl Layout {
             say(link.a, cable.class.mtu_bytes);
             say(link.b, cable.class.mtu_bytes);
         }
+        // What terminals of a set of constellations agree on; of those that serve nobody, nothing is said.
         let serving = |k: &&Constellation| k.ground != GroundService::Shells(BTreeSet::new());
-        let ground = spec.constellations.iter().filter(serving);
-        let ground = ground.map(|k| k.gsl_class.mtu_bytes).min();
-        for port in self.access_ports.iter().flatten() {
-            say(*port, ground.unwrap_or(MTU_BYTES));
+        let ground = |operators: &Operators| {
+            let those = (0..).zip(&spec.constellations);
+            let those = those.filter(|(k, _)| operators.has(*k)).map(|(_, own)| own);
+            let least = those.filter(serving).map(|k| k.gsl_class.mtu_bytes).min();
+            least.unwrap_or(MTU_BYTES)
+        };
+        for (node, radio) in self.nodes.iter().zip(&self.access_ports) {
+            if let (Some(seat), (port, 1)) = (node.seat, *radio) {
+                let own = &spec.constellations[usize::from(seat.constellation)];
+                let mtu_bytes = match serving(&own) {
+                    true => own.gsl_class.mtu_bytes,
+                    false => ground(&Operators::All),
+                };
+                say(port, mtu_bytes);
+            }
+        }
+        for (laid, terminal) in self
+            .terminals
+            .iter()
+            .zip(spec.stations.iter().flat_map(|s| &s.terminals))
+        {
+            say(laid.port, ground(&terminal.serves));
         }
         for (port, mtu_bytes) in least {
             self.ports[port.0 as usize].mtu_bytes = mtu_bytes;
@@ -296,6 +336,7 @@ impl Layout {
         }
         self.pair_across(sky, &now);
         self.isl_links.sort_unstable_by_key(|l| (l.a, l.b));
+        self.node_of_port = self.ports.iter().map(|port| port.node).collect();
         self.link_of_port = vec![u32::MAX; self.ports.len()];
         for (number, link) in self.isl_links.iter_mut().enumerate() {
             link.number = number as u32;

@@ -7,6 +7,7 @@ use constel_topology::{
     PlusGrid, Satellite, Spec, Station, Stepper, Wrap,
 };
 use constel_units::{Angle, Length, Utc};
+use proptest::prelude::*;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
@@ -108,7 +109,6 @@ pub(crate) fn station(name: &str, latitude_deg: f64, longitude_deg: f64) -> Stat
         latitude_deg,
         longitude_deg,
         altitude_m: 50.0,
-        min_elevation_deg: 0.0,
         ..Station::default()
     }
 }
@@ -140,11 +140,11 @@ pub(crate) fn spec(shells: &[Shell], stations: Vec<Station>) -> Spec {
         step_ns: SECOND,
         constellations: shells.iter().map(|s| s.constellation.clone()).collect(),
         stations,
-        gsl: GslSpec {
+        rules: vec![GslSpec {
             policy: GslPolicy::Nearest,
             outage_ns: 0,
             ..GslSpec::default()
-        },
+        }],
         ..Spec::default()
     }
 }
@@ -165,4 +165,19 @@ pub(crate) fn lab(shells: Vec<Shell>, stations: Vec<Station>) -> (Arc<Layout>, A
 pub(crate) fn stepper(shells: Vec<Shell>, stations: Vec<Station>) -> Stepper {
     let (layout, sky) = lab(shells, stations);
     Stepper::new(layout, sky)
+}
+
+/// Every kind of policy, with numbers of its own.
+pub(crate) fn policies() -> impl Strategy<Value = GslPolicy> {
+    prop_oneof![
+        Just(GslPolicy::Nearest),
+        Just(GslPolicy::HighestElevation),
+        Just(GslPolicy::LongestVisible),
+        (0.0..20.0_f64).prop_map(|gain_deg| GslPolicy::Hysteresis { gain_deg }),
+        Just(GslPolicy::LeastLoaded),
+        (5_u64..40, 0_u64..5).prop_map(|(period, phase)| GslPolicy::Scheduler {
+            period_ns: period * SECOND,
+            phase_ns: phase * SECOND,
+        }),
+    ]
 }

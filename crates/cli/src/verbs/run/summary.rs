@@ -21,6 +21,7 @@ pub(crate) fn summary_text(summary: &Summary) -> String {
     let handovers: Vec<Vec<String>> = summary.handovers.iter().map(handover_cells).collect();
     let head = ["HANDOVER", "STATION", "FROM", "TO", "ROUTES STOOD AFTER"];
     text.push_str(&section(&head, &handovers));
+    text.push_str(&further(summary.further_handovers));
     let changes: Vec<Vec<String>> = summary.changes.iter().map(change_cells).collect();
     let head = [
         "CHANGE",
@@ -31,6 +32,7 @@ pub(crate) fn summary_text(summary: &Summary) -> String {
         "LOST",
     ];
     text.push_str(&section(&head, &changes));
+    text.push_str(&further(summary.further_changes));
     let flows: Vec<Vec<String>> = summary.flows.iter().map(flow_cells).collect();
     let head = [
         "FLOW",
@@ -46,6 +48,14 @@ pub(crate) fn summary_text(summary: &Summary) -> String {
     text.push_str(&section(&head, &flows));
     text.push_str(&fidelity(summary));
     text
+}
+
+/// What is said below a table that has not all rows.
+fn further(rows: u64) -> String {
+    match rows {
+        0 => String::new(),
+        rows => format!("and {rows} more, in events.ndjson\n"),
+    }
 }
 
 /// A table below an empty line; nothing without rows.

@@ -1,22 +1,22 @@
 //! Starting one daemon: its folder, its files, its arguments.
 
 use std::fs;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{chown, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use constel_host::process::{Child, Mount};
+use constel_host::process::Child;
 use constel_routing::daemons::{
     Program, Software, ZAPI_SOCKET, bird_arguments, frr_arguments, programs,
 };
 use constel_topology::NodeId;
 
 use crate::error::EngineError;
-use crate::nodes::launcher::Launcher;
+use crate::nodes::launcher::{Launcher, daemon_folder};
 
 /// Folders whose names are compiled into FRR's daemons: what outlives them, and what they log before they know
 /// where to. A node has its own in their place.
-const FRR_FOLDERS: [(&str, &str); 2] = [("state", "/run/frr"), ("tmp", "/var/tmp")];
+pub(crate) const FRR_FOLDERS: [(&str, &str); 2] = [("state", "/run/frr"), ("tmp", "/var/tmp")];
 
 /// One daemon of one node: its place among the node's programs.
 pub(crate) type Key = (NodeId, usize);
@@ -59,8 +59,7 @@ impl Crew {
 
     /// A node's folder in the lab's.
     pub(crate) fn folder(&self, node: NodeId) -> PathBuf {
-        let name = &self.launcher.kernels.blueprint.lab.layout.node(node).name;
-        self.launcher.lab_dir.join("nodes").join(name)
+        daemon_folder(&self.launcher.lab_dir, node)
     }
 
     /// Writes the configuration files of a node's programs, each by its program's name; their places.
@@ -71,6 +70,8 @@ impl Crew {
     ) -> Result<Vec<usize>, EngineError> {
         let dir = self.folder(node);
         make(&dir)?;
+        let name = &self.launcher.kernels.blueprint.lab.layout.node(node).name;
+        link_by_name(&self.launcher.lab_dir, node, name)?;
         if let Some((user, group)) = self.owner {
             let own = FRR_FOLDERS.map(|(name, _)| dir.join(name));
             for folder in &own {
@@ -122,22 +123,8 @@ impl Crew {
                 .map(|word| word.to_string_lossy().into_owned()),
         );
         let log = self.logs.join(log);
-        let mounts = self.mounts(&dir);
         self.launcher
-            .start_daemon(node, &argv, &log, mounts, self.kernel_events)
-    }
-
-    /// What FRR's daemons see in place of the host's folders.
-    fn mounts(&self, dir: &Path) -> Vec<Mount> {
-        let own = |(name, target): (&str, &str)| Mount::Bind {
-            source: dir.join(name),
-            target: PathBuf::from(target),
-            read_only: false,
-        };
-        match self.software {
-            Software::Bird => Vec::new(),
-            Software::Frr => FRR_FOLDERS.map(own).to_vec(),
-        }
+            .start_daemon(node, &argv, &log, self.kernel_events)
     }
 
     fn forget_socket(&self, node: NodeId) -> Result<(), EngineError> {
@@ -157,6 +144,18 @@ impl Crew {
         let waits = self.programs.iter().any(|p| p.first) && !self.programs[place].first;
         !waits || self.folder(node).join(ZAPI_SOCKET).exists()
     }
+}
+
+/// Makes `nodes/NAME`, by which people find a node's folder.
+fn link_by_name(lab_dir: &Path, node: NodeId, name: &str) -> Result<(), EngineError> {
+    let names = lab_dir.join("nodes");
+    make(&names)?;
+    let link = names.join(name);
+    let to = daemon_folder(Path::new(".."), node);
+    symlink(&to, &link).map_err(|source| EngineError::Io {
+        what: format!("make {}", link.display()),
+        source,
+    })
 }
 
 /// User and group numbers of `frr`.
@@ -189,4 +188,26 @@ pub(crate) fn make(dir: &Path) -> Result<(), EngineError> {
         what: format!("make {}", dir.display()),
         source,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use constel_host::claim::{LabName, RuntimeDir};
+    use std::os::unix::net::SocketAddr;
+
+    #[test]
+    fn every_socket_of_the_longest_names_can_be_bound() {
+        let lab: LabName = "l".repeat(31).parse().unwrap();
+        // More nodes than ports can be numbered.
+        let dir = daemon_folder(&RuntimeDir::default().lab_dir(&lab), NodeId(1 << 24));
+        for socket in ["bird.ctl", ZAPI_SOCKET, "bfdd.sock", "ospf6d.vty"] {
+            let path = dir.join(socket);
+            assert!(
+                SocketAddr::from_pathname(&path).is_ok(),
+                "{}",
+                path.display()
+            );
+        }
+    }
 }

@@ -4,17 +4,19 @@ mod backoff;
 mod crew;
 mod waves;
 
+pub(crate) use crew::FRR_FOLDERS;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use constel_api::summary::DaemonsRow;
 use constel_host::process::Supervisor;
 use constel_observe::results::Results;
 use constel_plan::{daemon_spec, daemon_templates};
-use constel_routing::daemons::{Templates, contexts, serving_within};
+use constel_routing::daemons::{Served, Templates, contexts, serving_within};
 use constel_scenario::model::{DaemonRouting, Restart};
 use constel_topology::Access;
 
@@ -103,13 +105,15 @@ impl Daemons {
         let crew = Crew::new(launcher, &spec, routing.kernel_events, logs_folder(results))?;
         self.restart = routing.restart;
         let layout = &blueprint.lab.layout;
-        let serving = serving_within(&mut blueprint.lab.stepper(), 0, horizon_steps);
+        let wanted = || !stopped.load(Ordering::Acquire);
+        let serving = serving_within(&mut blueprint.lab.stepper(), horizon_steps, &wanted)
+            .map_err(|_| EngineError::Interrupted)?;
         let mut stations = serving.into_iter();
         let mut keys: Vec<Key> = Vec::new();
         for node in layout.nodes() {
             let satellites = match node.class.access {
                 Access::Chooses => stations.next().unwrap_or_default(),
-                Access::Serves | Access::None => BTreeSet::new(),
+                Access::Serves | Access::None => Served::new(),
             };
             let contexts = contexts(
                 layout,

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use constel_host::limits::memory_bytes;
 use constel_host::process::Child;
 
 use super::crew::Key;
 use crate::error::EngineError;
-use crate::life::manifest::memory_bytes;
 use crate::progress::Stage;
 use crate::routing::start::{Decision, Sight, StartControl, runnable};
 

@@ -145,7 +145,7 @@ fn iridium_runs_a_minute_without_a_kernel() {
         current.t_ns,
         MINUTE_NS - steps.planner.blueprint().lab.step_ns()
     );
-    assert_eq!(steps.times.lateness_ns.len() as u64, current.step);
+    assert_eq!(steps.times.lateness_ns.count(), current.step);
     let held: BTreeSet<_> = current.edges.iter().map(|e| (e.from, e.to)).collect();
     assert_eq!(steps.applier.edges, held);
     let layout = &steps.planner.blueprint().lab.layout;

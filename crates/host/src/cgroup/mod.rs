@@ -1,8 +1,10 @@
 //! The lab's cgroup: every process a lab starts is in it, whatever it forks, so that the kernel
 //! itself can list and kill them all.
 //!
-//! On hosts where the `cpu` controller is cgroup v1's there is a second one in its hierarchy, for
-//! those that share processor time as one: see [`LabCgroup::create_cpu`].
+//! On hosts where controllers are cgroup v1's there are others in their hierarchies: for those that share
+//! processor time as one ([`LabCgroup::create_cpu`]), and for [`limits`] of memory and processes.
+
+pub mod limits;
 
 use std::fs::{self, File};
 use std::io;
@@ -25,13 +27,39 @@ const OWNER_ATTRIBUTE: &str = "trusted.constel.owner";
 
 /// Where cgroup2 is mounted: at `/sys/fs/cgroup`, or at `.../unified` on hybrid hosts.
 /// `None` where it is not, or only to be read.
+///
+/// # Errors
+/// [`Error::Os`] when the mount table cannot be read.
 pub fn mount_point() -> Result<Option<PathBuf>> {
     Ok(find_mount(&mount_table()?, "cgroup2", None))
 }
 
-/// Where cgroup v1's `cpu` controller is mounted; `None` where it is not, or only to be read.
-pub fn cpu_mount_point() -> Result<Option<PathBuf>> {
-    Ok(find_mount(&mount_table()?, "cgroup", Some("cpu")))
+/// Controllers of cgroup v1 in whose hierarchies labs have groups.
+const V1: [&str; 3] = ["cpu", "memory", "pids"];
+
+/// Where cgroup v1's controller of that name is mounted; `None` where it is not, or only to be read.
+fn v1_mount_point(controller: &str) -> Result<Option<PathBuf>> {
+    Ok(find_mount(&mount_table()?, "cgroup", Some(controller)))
+}
+
+/// The top of every hierarchy in which labs have groups, that of cgroup2 first.
+///
+/// # Errors
+/// [`Error::Os`] when the mount table cannot be read.
+pub fn roots() -> Result<Vec<PathBuf>> {
+    let table = mount_table()?;
+    let unified = find_mount(&table, "cgroup2", None);
+    let v1 = V1
+        .iter()
+        .filter_map(|name| find_mount(&table, "cgroup", Some(name)));
+    let mut roots = Vec::new();
+    for root in unified.into_iter().chain(v1) {
+        // Controllers may share a hierarchy.
+        if !roots.contains(&root) {
+            roots.push(root);
+        }
+    }
+    Ok(roots)
 }
 
 fn mount_table() -> Result<String> {
@@ -84,7 +112,12 @@ impl LabCgroup {
     /// # Errors
     /// [`Error::Conflict`] when it exists, as there.
     pub fn create_cpu(lab: &LabName) -> Result<Option<LabCgroup>> {
-        cpu_mount_point()?.map_or(Ok(None), |root| Self::create_in(&root, lab))
+        Self::create_v1("cpu", lab)
+    }
+
+    /// The lab's group in the hierarchy of one of cgroup v1's controllers, which it may share with others.
+    fn create_v1(controller: &str, lab: &LabName) -> Result<Option<LabCgroup>> {
+        v1_mount_point(controller)?.map_or(Ok(None), |root| Self::create_in(&root, lab))
     }
 
     fn create_in(root: &Path, lab: &LabName) -> Result<Option<LabCgroup>> {
@@ -108,14 +141,20 @@ impl LabCgroup {
     }
 
     /// The lab's cgroup, if it exists.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when the mount table cannot be read.
     pub fn open(lab: &LabName) -> Result<Option<LabCgroup>> {
         let path = mount_point()?.map(|root| root.join(format!("{PREFIX}{lab}")));
         Ok(path.filter(|p| p.is_dir()).map(|path| LabCgroup { path }))
     }
 
     /// The lab's cgroups in all hierarchies, that of cgroup2 first.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when the mount table cannot be read.
     pub fn open_all(lab: &LabName) -> Result<Vec<LabCgroup>> {
-        let roots = [mount_point()?, cpu_mount_point()?].into_iter().flatten();
+        let roots = roots()?.into_iter();
         let paths = roots.map(|root| root.join(format!("{PREFIX}{lab}")));
         Ok(paths
             .filter(|path| path.is_dir())
@@ -124,9 +163,12 @@ impl LabCgroup {
     }
 
     /// All of our cgroups on this host, by lab name.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when the mount table or a hierarchy cannot be read.
     pub fn all() -> Result<Vec<(LabName, LabCgroup)>> {
         let mut out = Vec::new();
-        for root in [mount_point()?, cpu_mount_point()?].into_iter().flatten() {
+        for root in roots()? {
             let what = || format!("list {}", root.display());
             for entry in fs::read_dir(&root).context(what)? {
                 let path = entry.context(what)?.path();
@@ -155,6 +197,9 @@ impl LabCgroup {
     }
 
     /// The process that made it, alive or dead; `None` if it does not carry our mark.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when the mark, or this boot's identity, cannot be read.
     pub fn owner(&self) -> Result<Option<ProcessIdent>> {
         let mut buf = [0u8; 64];
         match rustix::fs::getxattr(&self.path, OWNER_ATTRIBUTE, &mut buf) {
@@ -172,14 +217,30 @@ impl LabCgroup {
         &self.path
     }
 
+    /// The group at this path, as the process that made it says.
+    pub fn at(path: PathBuf) -> LabCgroup {
+        LabCgroup { path }
+    }
+
     /// A subgroup, for one node's limits. Killing and removing the lab's group includes it.
-    pub fn subgroup(&self, name: &LabName) -> Result<LabCgroup> {
-        let path = self.path.join(name.as_str());
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a name that is none of a folder, [`Error::Os`] when the kernel refuses.
+    pub fn subgroup(&self, name: &str) -> Result<LabCgroup> {
+        if name.is_empty() || name.starts_with('.') || name.contains('/') {
+            return Err(Error::Invalid(format!(
+                "a cgroup cannot be called '{name}'"
+            )));
+        }
+        let path = self.path.join(name);
         fs::create_dir(&path).context(|| format!("make cgroup {}", path.display()))?;
         Ok(LabCgroup { path })
     }
 
     /// Moves a process, with all its threads but not its children, into the group.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when the process or the group is gone, or the group is at its limit.
     pub fn add_process(&self, pid: u32) -> Result<()> {
         let path = self.path.join("cgroup.procs");
         crate::sysctl::write_file(&path, &pid.to_string())
@@ -199,6 +260,9 @@ impl LabCgroup {
     }
 
     /// The processes in the group and its subgroups. A group that is gone has none.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when a group that is there does not list its members.
     pub fn pids(&self) -> Result<Vec<u32>> {
         let mut out = Vec::new();
         for dir in self.tree()? {
@@ -253,6 +317,9 @@ impl LabCgroup {
     }
 
     /// Removes the group and its subgroups, which must be empty; `false` if it was gone.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when a group still has members after `timeout`.
     pub fn remove(&self, timeout: Duration) -> Result<bool> {
         if !self.path.exists() {
             return Ok(false);

@@ -1,0 +1,174 @@
+//! `constel image`: what it says, in words and as JSON, and its exit codes. `CONSTEL_BLESS=1` writes the goldens anew.
+//! Gives files to root: needs root.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use serde_json::Value;
+use support::{CONSTEL, finish, stderr, stdout, workspace};
+
+const WITHIN: Duration = Duration::from_secs(30);
+
+struct Images {
+    dir: tempfile::TempDir,
+}
+
+impl Images {
+    fn new() -> Self {
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(CONSTEL);
+        command.arg("image").args(args).current_dir(self.dir.path());
+        // The store is where the user's cache is.
+        command
+            .env("XDG_CACHE_HOME", self.dir.path())
+            .env("COLUMNS", "100");
+        finish(command, WITHIN)
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        let output = self.run(&[args, &["--json"]].concat());
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{args:?}: {}",
+            stderr(&output)
+        );
+        serde_json::from_str(&stdout(&output)).unwrap()
+    }
+}
+
+/// An image that Docker has saved.
+fn saved() -> String {
+    let path = workspace().join("crates/image/tests/data/docker-20.tar.gz");
+    path.canonicalize().unwrap().display().to_string()
+}
+
+fn assert_golden(name: &str, said: &str) {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name);
+    let said = said.replace(&saved(), "<SAVED>");
+    if std::env::var_os("CONSTEL_BLESS").is_some() {
+        fs::write(golden, said).unwrap();
+    } else {
+        assert_eq!(
+            said,
+            fs::read_to_string(golden).unwrap_or_default(),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn an_image_comes_is_shown_and_goes() {
+    let images = Images::new();
+    let imported = images.json(&["import", &saved()]);
+    assert_eq!(imported["name"], "lab/hello:1");
+    assert_eq!(
+        (&imported["reused_layers"], &imported["replaced"]),
+        (&0.into(), &Value::Null)
+    );
+    let again = images.json(&["import", &saved(), "--name", "other"]);
+    assert_eq!(
+        (&again["name"], &again["reused_layers"]),
+        (&"other:latest".into(), &3.into())
+    );
+
+    let listed = images.json(&["list"]);
+    let image = &listed["images"][0];
+    assert_eq!(
+        image["names"],
+        serde_json::json!(["lab/hello:1", "other:latest"])
+    );
+    assert_eq!(image["layers"].as_array().unwrap().len(), 3);
+    assert_eq!(listed["usage"]["layers"], 3);
+    let shown = images.json(&["show", "other"]);
+    assert_eq!(shown["image"], *image);
+    assert_eq!(
+        shown["config"]["entrypoint"],
+        serde_json::json!(["/bin/hello"])
+    );
+    assert_eq!(
+        shown["config"]["ports"],
+        serde_json::json!([{"number": 179, "protocol": "tcp"}])
+    );
+    for (golden, args) in [
+        ("image-list.stdout", &["list"][..]),
+        ("image-show.stdout", &["show", "other"]),
+    ] {
+        let output = images.run(args);
+        assert_eq!(output.status.code(), Some(0));
+        assert_golden(golden, &stdout(&output));
+    }
+
+    let removed = images.json(&["remove", "other"]);
+    assert_eq!(
+        (&removed["image"], &removed["layers"]),
+        (&false.into(), &0.into())
+    );
+    let removed = images.json(&["rm", "lab/hello:1"]);
+    assert_eq!(
+        (&removed["image"], &removed["layers"]),
+        (&true.into(), &3.into())
+    );
+    let pruned = images.json(&["prune"]);
+    assert_eq!(
+        (&pruned["layers"], &pruned["imports"]),
+        (&0.into(), &0.into())
+    );
+    assert_eq!(images.json(&["list"])["images"], serde_json::json!([]));
+    let left: Vec<_> = fs::read_dir(images.dir.path().join("constel/images/layers"))
+        .unwrap()
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn help_says_what_images_can_be() {
+    let images = Images::new();
+    for (golden, args) in [
+        ("image-help.stdout", &["--help"][..]),
+        ("image-import-help.stdout", &["import", "--help"]),
+    ] {
+        let output = images.run(args);
+        assert_eq!(output.status.code(), Some(0));
+        assert_golden(golden, &stdout(&output));
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_said_with_its_exit_code() {
+    let images = Images::new();
+    fs::write(images.dir.path().join("text"), "no image ".repeat(100)).unwrap();
+    images.json(&["import", &saved()]);
+    for (golden, code, args) in [
+        ("image-no-file.stderr", 2, &["import", "nothing"][..]),
+        ("image-no-image.stderr", 2, &["show", "lab/helo:1"]),
+        (
+            "image-bad-name.stderr",
+            2,
+            &["import", &saved(), "--name", "Not A Name"],
+        ),
+        ("image-no-archive.stderr", 1, &["import", "text"]),
+        ("image-no-verb.stderr", 2, &[]),
+    ] {
+        let output = images.run(args);
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{golden}: {}",
+            stderr(&output)
+        );
+        assert_eq!(stdout(&output), "", "{golden}");
+        assert_golden(golden, &stderr(&output));
+    }
+}

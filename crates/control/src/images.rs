@@ -1,0 +1,157 @@
+//! Container images: brought in, listed, shown and removed. [`constel_image`] says what they are.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use constel_image::{Config, ImportOptions, Step, Store};
+use constel_lab::Progress;
+use serde::Serialize;
+
+use crate::error::Error;
+
+pub use constel_image::{Image, Imported, Layer, Pruned, Removed, Usage};
+
+/// The images of a folder, of the user's own unless one is named.
+#[derive(Debug, Clone)]
+pub struct Images {
+    store: Store,
+}
+
+/// All that a store has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Listing {
+    /// By name; those without one last.
+    pub images: Vec<Image>,
+    /// What they take.
+    pub usage: Usage,
+}
+
+/// One image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Shown {
+    /// Its names, origin and layers.
+    pub image: Image,
+    /// What it says about its programs.
+    pub config: Config,
+}
+
+impl Images {
+    /// Opens the images of a folder, which is made where there is none.
+    ///
+    /// # Errors
+    /// [`Error::Image`] when the folder cannot be used.
+    pub fn open(folder: Option<&Path>) -> Result<Self, Error> {
+        let store = match folder {
+            Some(folder) => Store::open(folder)?,
+            None => Store::open_default()?,
+        };
+        Ok(Self { store })
+    }
+
+    /// Brings an image in, from what [`constel_image::Source`] names, and gives it a name: that of its source unless
+    /// another one is given.
+    ///
+    /// # Errors
+    /// [`Error::Image`].
+    pub fn import(
+        &self,
+        source: &str,
+        name: Option<&str>,
+        progress: &dyn Progress,
+    ) -> Result<Imported, Error> {
+        let parsed = source.parse::<constel_image::Source>();
+        let parsed = parsed.map_err(|fault| constel_image::Error::new(source, fault))?;
+        let options = ImportOptions {
+            name: name.map(str::to_owned),
+            ..ImportOptions::default()
+        };
+        let told = Told {
+            progress,
+            last: Mutex::new(0),
+        };
+        Ok(self.store.import(&parsed, &options, &told)?)
+    }
+
+    /// All images, and what they take.
+    ///
+    /// # Errors
+    /// [`Error::Image`] when the folder cannot be read.
+    pub fn list(&self) -> Result<Listing, Error> {
+        Ok(Listing {
+            images: self.store.list()?,
+            usage: self.store.usage()?,
+        })
+    }
+
+    /// One image, by name or by the first digits of its digest.
+    ///
+    /// # Errors
+    /// [`Error::Image`] when there is none.
+    pub fn show(&self, name: &str) -> Result<Shown, Error> {
+        let image = self.store.find(name)?;
+        let config = self.store.config(&image)?;
+        Ok(Shown { image, config })
+    }
+
+    /// Removes a name, and the image when it was the last one.
+    ///
+    /// # Errors
+    /// [`Error::Image`] when there is none, or a lab uses it.
+    pub fn remove(&self, name: &str) -> Result<Removed, Error> {
+        Ok(self.store.remove(name)?)
+    }
+
+    /// Removes what nobody needs.
+    ///
+    /// # Errors
+    /// [`Error::Image`] when something cannot be removed.
+    pub fn prune(&self) -> Result<Pruned, Error> {
+        Ok(self.store.prune()?)
+    }
+}
+
+/// Bytes between two words about what is read.
+const EVERY_BYTES: u64 = 16 << 20;
+
+/// Tells a front end's progress what an import says.
+struct Told<'a> {
+    progress: &'a dyn Progress,
+    last: Mutex<u64>,
+}
+
+impl constel_image::Progress for Told<'_> {
+    fn step(&self, step: &Step<'_>) {
+        match step {
+            Step::Reading { what, bytes } => {
+                let mut last = self.last.lock().unwrap_or_else(|e| e.into_inner());
+                if *bytes < *last {
+                    *last = 0;
+                }
+                if *bytes >= *last + EVERY_BYTES {
+                    *last = *bytes;
+                    self.progress
+                        .say(&format!("reading {what}: {} MiB", bytes >> 20));
+                }
+            }
+            Step::Unpacking {
+                layer,
+                layers,
+                entries,
+            } if entries % 1000 == 0 => {
+                let note = format!("layer {layer}, {entries} entries");
+                self.progress
+                    .stage("layers", *layer as u64 - 1, *layers as u64, &note);
+            }
+            Step::Done {
+                layer,
+                layers,
+                reused,
+            } => {
+                let note = if *reused { "there already" } else { "" };
+                self.progress
+                    .stage("layers", *layer as u64, *layers as u64, note);
+            }
+            _ => {}
+        }
+    }
+}

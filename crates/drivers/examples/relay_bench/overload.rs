@@ -1,0 +1,75 @@
+//! What arrives over many hops when more is sent than the host can serve.
+
+use std::thread;
+use std::time::Duration;
+
+use constel_drivers::Links;
+use serde_json::{Value, json};
+
+use crate::common::*;
+
+/// Frames of a UDP stream of iperf3's, Ethernet header included.
+const BYTES: usize = 1442;
+
+pub(crate) fn overload(options: &Options) -> Vec<Value> {
+    say(
+        options,
+        "\nUDP of 1,442 bytes over a row of links, offered and arrived; how late frames left a hop; where they were lost",
+    );
+    let mut results = Vec::new();
+    for hops in options.hops.map_or(vec![5, 20], |hops| vec![hops]) {
+        for delay_ns in [0, MS] {
+            let path = Path::Relay {
+                delay_ns,
+                gso: false,
+                gro: true,
+            };
+            let row = match Row::of(options, hops, path) {
+                Ok(row) => row,
+                Err(why) => {
+                    say(options, &format!("{hops:>3} hops: not measured: {why}"));
+                    continue;
+                }
+            };
+            let sockets = row.sockets();
+            let handle = row.handle().expect("a row of the relay's");
+            for fps in [2_000u64, 5_000, 10_000, 20_000, 40_000, 80_000, 0] {
+                let before = handle.relay_stats().unwrap();
+                handle.clear_lateness().unwrap();
+                let f = flow(&sockets, BYTES, fps, options.seconds_or(SHORT_S), 50 * MS);
+                // What is still under way is not the next one's.
+                while handle.relay_stats().unwrap().totals.held > 0 {
+                    thread::sleep(Duration::from_millis(20));
+                }
+                let after = handle.relay_stats().unwrap();
+                let lost = |of: fn(&constel_drivers::relay::UnintendedDrops) -> u64| {
+                    of(&after.unintended) - of(&before.unintended)
+                };
+                let (share, overload) = (lost(|u| u.share), lost(|u| u.overload));
+                let others =
+                    after.unintended.total() - before.unintended.total() - share - overload;
+                let offered = f.sent as f64 / f.took.as_secs_f64();
+                let late = after.lateness;
+                say(
+                    options,
+                    &format!(
+                        "{hops:>3} hops {:>2} ms: {offered:>8.0} frames/s offered, {:>8.0} arrived ({:>6.1} Mbit/s) | late p50 {:>8.1} p99 {:>9.1} max {:>9.1} us | lost by share {share}, overload {overload}, else {others} | relay {:.0} %",
+                        delay_ns / MS,
+                        f.pps(),
+                        f.pps() * BYTES as f64 * 8e-6,
+                        late.p50_ns as f64 / 1e3,
+                        late.p99_ns as f64 / 1e3,
+                        late.max_ns as f64 / 1e3,
+                        relay_cpu(&before, &after),
+                    ),
+                );
+                results.push(json!({
+                    "what": "overload", "hops": hops, "delay_ns": delay_ns, "length_bytes": BYTES,
+                    "offered_fps": offered, "arrived_fps": f.pps(), "lateness": late,
+                    "lost_share": share, "lost_overload": overload, "lost_else": others,
+                }));
+            }
+        }
+    }
+    results
+}

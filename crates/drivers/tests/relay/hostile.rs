@@ -1,0 +1,194 @@
+//! A node that is on nobody's path sends whatever it can think of: that costs others neither frames nor time.
+
+use super::*;
+use crate::hostile_node::{Attack, DELAY_NS, HOSTILE, Hostile, NEIGHBOURS, Stop, attacks, edges};
+use crate::victim::{Seen, Victim, percentile};
+use constel_drivers::Links;
+
+const ROUNDS: usize = 5;
+const ROUND: Duration = Duration::from_millis(200);
+/// An attack that seems to cost too much is measured anew: the machine may have stood still. One that does costs it again.
+const ATTEMPTS: usize = 3;
+
+const BACKLOG: &str = "/proc/sys/net/core/netdev_max_backlog";
+
+/// A processor's queue of received frames is as long as a lab makes it, until this goes: all interfaces of the host
+/// share it, so that a short one costs a victim frames without any relay.
+struct AsInLab(String);
+
+impl AsInLab {
+    fn new() -> AsInLab {
+        let before = std::fs::read_to_string(BACKLOG).unwrap();
+        let frames = before.trim().parse::<u32>().unwrap().max(16_384);
+        std::fs::write(BACKLOG, frames.to_string()).unwrap();
+        AsInLab(before)
+    }
+}
+
+impl Drop for AsInLab {
+    fn drop(&mut self) {
+        let _ = std::fs::write(BACKLOG, &self.0);
+    }
+}
+
+/// The victim measures, while a thread of normal priority does `work` until it is told to stop.
+fn beside(victim: &Victim, work: impl FnOnce(&AtomicBool) + Send) -> Seen {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let stopping = Stop(&stop);
+        let hog = scope.spawn(|| work(&stop));
+        // Not the victim's own thread is to be measured.
+        let seen = scope.spawn(|| {
+            go_before_normal_threads();
+            victim.measure(ROUND)
+        });
+        let seen = seen.join().unwrap();
+        drop(stopping);
+        hog.join().unwrap();
+        seen
+    })
+}
+
+/// The medians of several rounds, microseconds: without and with the attack.
+#[derive(Debug)]
+struct Cost {
+    stream_p99: [u64; 2],
+    ping_p99: [u64; 2],
+    lost: [usize; 2],
+    /// Attacks, and frames that the relay had no slot for.
+    sent: u64,
+    pool: u64,
+}
+
+impl Cost {
+    fn is_too_much(&self) -> bool {
+        let slower = |[alone, attacked]: [u64; 2]| attacked * 10 > alone * 11;
+        let lost = self.lost[1] > 0 || self.pool > 0;
+        slower(self.stream_p99) || slower(self.ping_p99) || lost
+    }
+}
+
+/// The same thread does the same in both: sends into a bare veth pair that no relay knows of, and into its port. What
+/// the processor, its caches and its kernel do to the victim is in both.
+fn cost(lab: &Lab, victim: &Victim, [decoy, hostile]: [&Hostile; 2], attack: &Attack) -> Cost {
+    lab.apply(edges(attack.by_frames));
+    let pool = || lab.handle.relay_stats().unwrap().unintended.pool;
+    let (before, mut lost, mut sent) = (pool(), [0, 0], 0);
+    let [mut streams, mut pings] = [(); 2].map(|()| [Vec::new(), Vec::new()]);
+    for _ in 0..ROUNDS {
+        for (n, attacker) in [decoy, hostile].into_iter().enumerate() {
+            let mut done = 0;
+            let seen = beside(victim, |stop| done = attacker.attack(&attack.what, stop));
+            sent += n as u64 * done;
+            lost[n] += seen.lost();
+            streams[n].push(percentile(&seen.stream, 99) / 1000);
+            pings[n].push(percentile(&seen.ping, 99) / 1000);
+        }
+        // What is left of it does not count against the next round's baseline.
+        eventually("the attack's frames are gone", || {
+            (lab.handle.relay_stats().unwrap().totals.held == 0).then_some(())
+        });
+    }
+    let medians = |of: [Vec<u64>; 2]| of.map(|values| percentile(&values, 50));
+    Cost {
+        stream_p99: medians(streams),
+        ping_p99: medians(pings),
+        lost,
+        sent,
+        pool: pool() - before,
+    }
+}
+
+#[test]
+fn a_hostile_node_costs_others_neither_frames_nor_time() {
+    let _backlog = AsInLab::new();
+    let lab = Lab::new(&(0..NEIGHBOURS.end).collect::<Vec<_>>());
+    let (decoy, beyond) = (Node::new(), Node::new());
+    decoy.wire(0, &beyond, 0, true);
+    decoy.addresses(ETH0, HOSTILE as u8 + 1);
+    beyond.addresses(ETH0, NEIGHBOURS.start as u8 + 1);
+    let nodes = [&decoy, &lab.nodes[HOSTILE as usize]];
+    let [decoy, hostile] = nodes.map(|node| Hostile::new(node, HOSTILE as u8 + 1));
+    let victim = Victim::new(&lab.nodes);
+    let _stamped = stamps_begin();
+    let mut bad = Vec::new();
+    for attack in attacks() {
+        let attempt = || cost(&lab, &victim, [&decoy, &hostile], &attack);
+        let mut found = attempt();
+        for _ in 1..ATTEMPTS {
+            println!("{:>28}: {found:?}", attack.name);
+            if !found.is_too_much() {
+                break;
+            }
+            found = attempt();
+        }
+        let (stream, ping) = (found.stream_p99[0], found.ping_p99[0]);
+        assert!(stream * 1000 >= DELAY_NS && ping * 1000 >= 2 * DELAY_NS);
+        assert!(found.sent > 0, "{}: nothing was sent", attack.name);
+        if found.is_too_much() {
+            bad.push((attack.name, found));
+        }
+    }
+    assert!(bad.is_empty(), "us, without and with: {bad:?}");
+    for port in [0, 1] {
+        assert_eq!(lab.handle.dropped_share(PortId(port)).unwrap(), Some(0));
+    }
+    let stats = lab.handle.relay_stats().unwrap();
+    assert_eq!((stats.early, stats.unintended.trunk), (0, 0), "{stats:?}");
+    every_slot_comes_back(&lab, 16_384);
+}
+
+/// The tiny pieces of one super-frame would take every slot there is: it is refused, and the cause is named.
+#[test]
+fn a_super_frame_of_tiny_pieces_is_refused_and_counted() {
+    let lab = Lab::new(&(0..NEIGHBOURS.end).collect::<Vec<_>>());
+    lab.apply(edges(true));
+    let hostile = Hostile::new(&lab.nodes[HOSTILE as usize], HOSTILE as u8 + 1);
+    let first = attacks().remove(0);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let _stopping = Stop(&stop);
+        scope.spawn(|| hostile.attack(&first.what, &stop));
+        eventually("it is counted", || {
+            let stats = lab.handle.relay_stats().unwrap();
+            let free = stats.free_slots;
+            assert!(free > 16_000, "{free} slots are left");
+            (stats.unintended.gso > 1000).then_some(())
+        });
+    });
+    let lost = lab.handle.relay_stats().unwrap().unintended;
+    assert_eq!((lost.pool, lost.no_buffer), (0, 0), "{lost:?}");
+}
+
+/// A super-frame to be cut up takes a slot for each frame, or is lost as a whole when its port has not so many.
+#[test]
+fn a_cut_up_super_frame_is_charged_by_the_frame() {
+    let config = RelayConfig {
+        slots: 4096,
+        ..RelayConfig::new("test", NEIGHBOURS.end, 1)
+    };
+    let lab = Lab::with(config, &(0..NEIGHBOURS.end).collect::<Vec<_>>());
+    // What is sent stays inside for a second.
+    let long = Impairment {
+        loss: Loss::Bernoulli { loss_ratio: 1e-12 },
+        ..Impairment::delay_only(1000 * MS)
+    };
+    lab.apply(vec![set(HOSTILE, NEIGHBOURS.start, long)]);
+    let hostile = Hostile::new(&lab.nodes[HOSTILE as usize], HOSTILE as u8 + 1);
+    let most = attacks().remove(3);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| hostile.attack(&most.what, &stop));
+        thread::sleep(Duration::from_millis(500));
+        stop.store(true, Ordering::Relaxed);
+    });
+    let stats = lab.handle.relay_stats().unwrap();
+    let lost = stats.unintended;
+    assert!(lost.share > 0, "{lost:?}");
+    assert_eq!((lost.pool, lost.no_buffer), (0, 0), "{lost:?}");
+    let held = stats.totals.held;
+    assert!((500..4096 - 64).contains(&held), "{held}");
+    let at_port = lab.handle.dropped_share(PortId(HOSTILE)).unwrap();
+    assert_eq!(at_port, Some(lost.share), "counted at the port");
+    every_slot_comes_back(&lab, 4096);
+}

@@ -1,0 +1,155 @@
+//! How much memory and how many processes a lab, or one of its nodes, may have at once.
+//!
+//! The controllers may be cgroup2's or cgroup v1's, each on its own: what they are told and where differs, what they do
+//! does not. A program that wants more memory than there is left is killed, the largest first; one that wants another
+//! process is refused it.
+
+use std::path::Path;
+
+use super::LabCgroup;
+use crate::claim::LabName;
+use crate::error::{Context, Error, Result};
+use crate::sysctl::write_file;
+
+/// What may be had at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of memory: processes, files of theirs in memory (`/tmp` and `/run` of nodes), what the kernel has for them.
+    pub memory_bytes: Option<u64>,
+    /// Processes and threads.
+    pub processes: Option<u64>,
+}
+
+/// A controller that limits.
+struct Controller {
+    /// Its name in both versions.
+    name: &'static str,
+    /// The file that takes the limit, in cgroup2 and in cgroup v1.
+    files: [&'static str; 2],
+    of: fn(&Limits) -> Option<u64>,
+}
+
+const CONTROLLERS: [Controller; 2] = [
+    Controller {
+        name: "memory",
+        files: ["memory.max", "memory.limit_in_bytes"],
+        of: |limits| limits.memory_bytes,
+    },
+    Controller {
+        name: "pids",
+        files: ["pids.max", "pids.max"],
+        of: |limits| limits.processes,
+    },
+];
+
+/// Groups whose members are under a lab's limits.
+#[derive(Clone, Debug, Default)]
+pub struct LimitedGroups {
+    groups: Vec<LabCgroup>,
+    missing: Vec<&'static str>,
+}
+
+impl LimitedGroups {
+    /// Puts limits on a lab: on `unified`, its group of cgroup2, where that has the controllers, else on groups that are
+    /// made in cgroup v1's hierarchies. `with_nodes`: some nodes will have limits of their own.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] when a group is left over from a lab that was not cleaned up, [`Error::Os`] when the kernel
+    /// refuses a limit.
+    pub fn create(
+        lab: &LabName,
+        unified: Option<&LabCgroup>,
+        limits: &Limits,
+        with_nodes: bool,
+    ) -> Result<LimitedGroups> {
+        let mut made = LimitedGroups::default();
+        let mut in_unified = Vec::new();
+        for controller in &CONTROLLERS {
+            let group = match unified {
+                Some(group) if group.path().join(controller.files[0]).exists() => {
+                    in_unified.push(controller.name);
+                    Some(group.clone())
+                }
+                _ => LabCgroup::create_v1(controller.name, lab)?,
+            };
+            match group {
+                None => made.missing.push(controller.name),
+                Some(group) => {
+                    set(&group, controller, limits)?;
+                    made.add(group);
+                }
+            }
+        }
+        // A group of cgroup2 whose subgroups have limits has no processes of its own.
+        if let (Some(group), true, false) = (unified, with_nodes, in_unified.is_empty()) {
+            let on: Vec<_> = in_unified.iter().map(|name| format!("+{name}")).collect();
+            let path = group.path().join("cgroup.subtree_control");
+            write_file(&path, &on.join(" ")).context(|| format!("write {}", path.display()))?;
+            made.groups.retain(|other| other != group);
+            made.groups.push(group.subgroup("others")?);
+        }
+        Ok(made)
+    }
+
+    /// Adds limits of a node of the lab, below the lab's own.
+    ///
+    /// # Errors
+    /// As [`LimitedGroups::create`].
+    pub fn node(&self, name: &str, limits: &Limits) -> Result<LimitedGroups> {
+        let mut made = LimitedGroups {
+            groups: Vec::new(),
+            missing: self.missing.clone(),
+        };
+        for group in &self.groups {
+            // Beside the group of all others, where there is one.
+            let lab = match group.path().file_name().and_then(|n| n.to_str()) {
+                Some("others") => LabCgroup::at(parent(group.path())?.to_owned()),
+                _ => group.clone(),
+            };
+            let group = lab.subgroup(&format!("node-{name}"))?;
+            for controller in &CONTROLLERS {
+                set(&group, controller, limits)?;
+            }
+            made.add(group);
+        }
+        Ok(made)
+    }
+
+    fn add(&mut self, group: LabCgroup) {
+        if !self.groups.contains(&group) {
+            self.groups.push(group);
+        }
+    }
+
+    /// The groups that a process joins to be under the limits; none twice.
+    #[must_use]
+    pub fn groups(&self) -> &[LabCgroup] {
+        &self.groups
+    }
+
+    /// Controllers that this host lacks: what they limit is not limited.
+    #[must_use]
+    pub fn missing(&self) -> &[&'static str] {
+        &self.missing
+    }
+}
+
+fn parent(path: &Path) -> Result<&Path> {
+    path.parent()
+        .ok_or_else(|| Error::Invalid(format!("{} lies nowhere", path.display())))
+}
+
+/// Tells a group its limit, if it has one and is in that controller's hierarchy.
+fn set(group: &LabCgroup, controller: &Controller, limits: &Limits) -> Result<()> {
+    let Some(limit) = (controller.of)(limits) else {
+        return Ok(());
+    };
+    for file in controller.files {
+        let path = group.path().join(file);
+        if path.exists() {
+            return write_file(&path, &limit.to_string())
+                .context(|| format!("set {} to {limit}", path.display()));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! The lab's mount namespace, from which those of its nodes are copied.
+//!
+//! Every step is made by a thread that lives for it: to be in another mount namespace a thread must have a root and a
+//! working directory of its own, and Rust's other threads share theirs.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::thread;
+
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, mount, mount_bind, mount_change, mount_remount,
+};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+
+use crate::error::{Context, Result};
+
+/// Of the lab's `/proc` nobody writes these: they are the host's.
+const HOSTS_OWN: [&str; 5] = [
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+    "/proc/irq",
+    "/proc/bus",
+    "/proc/fs",
+];
+
+/// Except this, which is each network namespace's.
+const NODES_OWN: &str = "/proc/sys/net";
+
+/// Runs `work` on a thread with a root and a working directory of its own. It is given the host's `/proc`, which stays
+/// good wherever the thread goes.
+pub(super) fn aside<T: Send>(work: impl FnOnce(BorrowedFd<'_>) -> Result<T> + Send) -> Result<T> {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new()
+            .name("mounts".into())
+            .spawn_scoped(scope, || {
+                let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                let proc = rustix::fs::openat(CWD, "/proc", flags, Mode::empty())
+                    .context(|| "open /proc".to_owned())?;
+                unshare(UnshareFlags::FS)?;
+                work(proc.as_fd())
+            })
+            .context(|| "start a thread".to_owned())?;
+        thread
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn unshare(what: UnshareFlags) -> Result<()> {
+    // SAFETY: neither flag concerns memory or descriptors; root, working directory and mounts are those of the calling
+    // thread alone from here on, which lives for this.
+    unsafe { unshare_unsafe(what) }.context(|| format!("leave what threads share ({what:?})"))
+}
+
+/// Goes on in a copy of the mount namespace that the calling thread is in.
+pub(super) fn copy() -> Result<()> {
+    unshare(UnshareFlags::NEWNS)
+}
+
+/// Goes on in another mount namespace.
+pub(super) fn enter(mounts: BorrowedFd<'_>) -> Result<()> {
+    move_into_link_name_space(mounts, Some(LinkNameSpaceType::Mount))
+        .context(|| "enter a mount namespace".to_owned())
+}
+
+/// The mount namespace of the calling thread, by the host's `/proc`: the lab's knows nothing of this thread.
+pub(super) fn current(proc: BorrowedFd<'_>) -> Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    rustix::fs::openat(proc, "thread-self/ns/mnt", flags, Mode::empty())
+        .context(|| "open a mount namespace".to_owned())
+}
+
+/// A copy of the host's mounts that hears nothing of the host's and tells it nothing, with an empty `/run` that has
+/// place for all nodes' folders. Its `/proc` is still the host's.
+pub(super) fn template() -> Result<OwnedFd> {
+    aside(|proc| {
+        copy()?;
+        mount_change(
+            "/",
+            MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
+        )
+        .context(|| "make mounts private".to_owned())?;
+        let flags = MountFlags::NOSUID | MountFlags::NODEV;
+        mount("constel", "/run", "tmpfs", flags, Some(c"mode=755"))
+            .context(|| "mount a tmpfs on /run".to_owned())?;
+        current(proc)
+    })
+}
+
+/// Protects what is the host's in the lab's `/proc`, once its init has mounted it.
+pub(super) fn protect(template: BorrowedFd<'_>) -> Result<()> {
+    aside(|_| {
+        enter(template)?;
+        for path in HOSTS_OWN
+            .into_iter()
+            .filter(|path| Path::new(path).exists())
+        {
+            bind(path, path)?;
+            read_only(path)?;
+        }
+        bind(NODES_OWN, NODES_OWN)?;
+        let writable =
+            MountFlags::BIND | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        mount_remount(NODES_OWN, writable, "").context(|| format!("make {NODES_OWN} writable"))
+    })
+}
+
+/// `source` is seen at `target` as well.
+pub(super) fn bind(source: impl AsRef<Path>, target: impl AsRef<Path>) -> Result<()> {
+    let (source, target) = (source.as_ref(), target.as_ref());
+    mount_bind(source, target)
+        .context(|| format!("mount {} on {}", source.display(), target.display()))
+}
+
+/// What is mounted at `target` cannot be written there.
+pub(super) fn read_only(target: impl AsRef<Path>) -> Result<()> {
+    let target = target.as_ref();
+    let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
+    mount_remount(target, flags, "").context(|| format!("make {} read-only", target.display()))
+}

@@ -1,0 +1,214 @@
+//! One node's view of the file system.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{CWD, OFlags};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_change,
+    move_mount, open_tree,
+};
+
+use super::{Enclosure, mounts, open_namespace};
+use crate::error::{Context, Error, Result};
+use crate::netns::NetNs;
+
+/// Where a node's folder of the results is seen inside.
+pub const NODE_FOLDER: &str = "/run/constel-node";
+
+/// What is hidden: a node has its own in place of the host's. The names are those of the folders behind them.
+const OWN: [(&str, &str, u32); 3] = [
+    ("tmp", "/tmp", 0o1777),
+    ("shm", "/dev/shm", 0o1777),
+    ("run", "/run", 0o755),
+];
+
+/// A file or folder of the host that a node sees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// What is seen; it must exist.
+    pub source: PathBuf,
+    /// Where, absolute. It must exist as what `source` is (a file over a file, a folder over a folder), but in a place that is
+    /// the node's own (`/tmp`, `/run`, `/dev/shm`), where it is made.
+    pub target: PathBuf,
+    /// Whether it cannot be written there.
+    pub read_only: bool,
+}
+
+impl Shown {
+    /// A path that is seen where it is.
+    pub fn in_place(path: impl Into<PathBuf>, read_only: bool) -> Shown {
+        let source = path.into();
+        Shown {
+            target: source.clone(),
+            source,
+            read_only,
+        }
+    }
+
+    /// Whether it lies below what each node has for its own, so that nodes see it only if they are shown it.
+    #[must_use]
+    pub fn is_hidden(&self) -> bool {
+        is_own(&self.source) && OWN.iter().all(|(_, at, _)| self.source != Path::new(at))
+    }
+}
+
+/// Whether a path lies in what each node has for its own.
+#[must_use]
+pub fn is_own(path: &Path) -> bool {
+    OWN.iter().any(|(_, at, _)| path.starts_with(at))
+}
+
+/// What programs of one node see. It lives as long as this or a program in it does.
+#[derive(Debug)]
+pub struct View {
+    mounts: OwnedFd,
+    pids: Arc<OwnedFd>,
+}
+
+impl View {
+    /// Opens what another process holds, by the paths that [`View::paths`] gave.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when that process is gone.
+    pub fn open(mounts: &Path, pids: &Path) -> Result<View> {
+        let open = |path: &Path| open_namespace(&path.to_string_lossy());
+        Ok(View {
+            mounts: open(mounts)?,
+            pids: Arc::new(open(pids)?),
+        })
+    }
+
+    /// Paths under which other processes can open its mount and its process namespace as long as this lives.
+    #[must_use]
+    pub fn paths(&self) -> (PathBuf, PathBuf) {
+        let path = |fd: &OwnedFd| {
+            let (pid, fd) = (std::process::id(), fd.as_raw_fd());
+            PathBuf::from(format!("/proc/{pid}/fd/{fd}"))
+        };
+        (path(&self.mounts), path(self.pids.as_ref()))
+    }
+
+    /// The mount namespace.
+    pub(crate) fn mounts(&self) -> BorrowedFd<'_> {
+        self.mounts.as_fd()
+    }
+
+    /// The process namespace.
+    pub(crate) fn pids(&self) -> BorrowedFd<'_> {
+        self.pids.as_ref().as_fd()
+    }
+}
+
+impl Enclosure {
+    /// Makes the view of the node of that name, whose interfaces are in `netns`. It sees what the enclosure shows to
+    /// all, then `own`: of two at one place the later one.
+    ///
+    /// # Errors
+    /// [`Error::Os`] naming the path that is not there or cannot be mounted, [`Error::Invalid`] for one that is not
+    /// absolute.
+    pub fn view(&self, netns: &NetNs, name: &str, own: &[Shown]) -> Result<View> {
+        let all: Vec<&Shown> = self.shown.iter().chain(own).collect();
+        if let Some(odd) = all.iter().find(|shown| !shown.target.is_absolute()) {
+            let target = odd.target.display();
+            return Err(Error::Invalid(format!("{target} is not an absolute path")));
+        }
+        let template = self.template.as_fd();
+        let mounts = mounts::aside(|proc| {
+            // As the host has them: what is mounted next hides some.
+            let trees = all.iter().map(|shown| tree(&shown.source));
+            let trees = trees.collect::<Result<Vec<_>>>()?;
+            mounts::enter(template)?;
+            mounts::copy()?;
+            own_folders(name)?;
+            netns.enter_for_good()?;
+            // A fresh one shows the interfaces of the namespace its mounter is in.
+            let flags =
+                MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
+            mount("sysfs", "/sys", "sysfs", flags, None)
+                .context(|| "mount sysfs on /sys".to_owned())?;
+            for (shown, tree) in all.iter().zip(&trees) {
+                show(shown, tree.as_fd())?;
+            }
+            mounts::current(proc)
+        })?;
+        Ok(View {
+            mounts,
+            pids: Arc::clone(&self.pids),
+        })
+    }
+}
+
+/// Puts the node's own folders in the place of the lab's.
+fn own_folders(name: &str) -> Result<()> {
+    for (folder, at, mode) in OWN {
+        let source = Path::new("/run").join(name).join(folder);
+        std::fs::create_dir_all(&source).context(|| format!("make {}", source.display()))?;
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(&source, mode)
+            .context(|| format!("set the mode of {}", source.display()))?;
+        if Path::new(at).is_dir() {
+            // `/run` is the last, and hides the other nodes' folders.
+            mounts::bind(&source, at)?;
+        }
+    }
+    Ok(())
+}
+
+/// A copy of what is mounted at and below a path, mounted nowhere.
+fn tree(source: &Path) -> Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE;
+    open_tree(CWD, source, flags).context(|| format!("show {}", source.display()))
+}
+
+/// Mounts such a copy.
+fn show(shown: &Shown, tree: BorrowedFd<'_>) -> Result<()> {
+    let target = &shown.target;
+    let what = || format!("show {} as {}", shown.source.display(), target.display());
+    if is_own(target) && !target.exists() {
+        make_place(target, tree).context(what)?;
+    }
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    move_mount(tree, "", CWD, target, flags).context(what)?;
+    let alone = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change(target, alone).context(what)?;
+    if shown.read_only {
+        mounts::read_only(target)?;
+    }
+    Ok(())
+}
+
+/// Makes the folder, or the file, that something is mounted on.
+fn make_place(target: &Path, tree: BorrowedFd<'_>) -> std::io::Result<()> {
+    let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(tree)?.st_mode);
+    if kind.is_dir() {
+        return std::fs::create_dir_all(target);
+    }
+    if let Some(folder) = target.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
+    rustix::fs::open(target, flags, rustix::fs::Mode::from_raw_mode(0o644))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_below_a_nodes_own_places_is_hidden() {
+        let hidden = |path: &str| Shown::in_place(path, false).is_hidden();
+        assert!(hidden("/tmp/results"));
+        assert!(hidden("/run/constel/lab/nodes"));
+        assert!(hidden("/dev/shm/x"));
+        assert!(!hidden("/home/me/results"));
+        assert!(!hidden("/tmpfoo"));
+        // Shown whole it would be no node's own any more.
+        assert!(!hidden("/tmp"));
+    }
+}

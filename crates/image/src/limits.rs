@@ -1,0 +1,40 @@
+//! How much an image may ask for.
+
+/// Bounds on what is read and kept. A bound that is exceeded ends the import with
+/// [`Fault::Limit`](crate::Fault::Limit), and nothing is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Bytes of a manifest, an index or a configuration. 4 MiB.
+    pub document_bytes: u64,
+    /// Layers of an image. 500, as many as overlayfs stacks.
+    pub layers: usize,
+    /// Bytes of one layer's archive after decompression, holes included. 32 GiB.
+    pub layer_bytes: u64,
+    /// Entries of one layer. 2,000,000.
+    pub entries: u64,
+    /// How many times larger than its compressed form a layer may be, once it is larger than
+    /// [`ratio_from_bytes`](Self::ratio_from_bytes). 200.
+    pub ratio: u64,
+    /// See [`ratio`](Self::ratio). 256 MiB.
+    pub ratio_from_bytes: u64,
+    /// Bytes of the extended headers of one entry: long names and attributes. 1 MiB.
+    pub header_bytes: u64,
+    /// Bytes of what an engine or a compressed file is spooled to. 64 GiB.
+    pub spool_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            document_bytes: 4 << 20,
+            layers: 500,
+            layer_bytes: 32 << 30,
+            entries: 2_000_000,
+            ratio: 200,
+            ratio_from_bytes: 256 << 20,
+            header_bytes: 1 << 20,
+            spool_bytes: 64 << 30,
+        }
+    }
+}

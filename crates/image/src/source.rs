@@ -1,0 +1,196 @@
+//! Where images come from.
+
+mod engine;
+mod files;
+mod found;
+mod layout;
+mod pack;
+mod registry;
+mod rootfs;
+mod saved;
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use crate::error::{Fault, Located};
+use crate::reference::Reference;
+use files::{Archive, Folder};
+use found::stem;
+
+pub(crate) use found::{Blob, Blobs, Context, Found};
+
+/// Where an image is.
+///
+/// ```
+/// use constel_image::Source;
+///
+/// let source: Source = "docker-archive:bird.tar:bird:2".parse().unwrap();
+/// assert_eq!(source.to_string(), "docker-archive:bird.tar:bird:2");
+/// assert!(matches!("bird.tar".parse().unwrap(), Source::Path(_)));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Source {
+    /// A file or folder in any of the forms below, told apart by looking.
+    Path(PathBuf),
+    /// `oci:PATH[:NAME]`: an OCI image layout, as folder.
+    Layout {
+        /// The folder.
+        path: PathBuf,
+        /// Which of its images.
+        image: Option<String>,
+    },
+    /// `docker-archive:PATH[:NAME]` or `oci-archive:PATH[:NAME]`: what `docker save` writes, or an OCI image layout as
+    /// tar; compressed or not.
+    Archive {
+        /// The file.
+        path: PathBuf,
+        /// Which of its images.
+        image: Option<String>,
+    },
+    /// `rootfs:PATH`: files alone, as tar (plain, gzip or zstd) or as folder.
+    RootFs(PathBuf),
+    /// `docker-daemon:NAME`: an image of the Docker or Podman engine that runs here.
+    Engine(Reference),
+    /// `docker://NAME`: an image of a registry.
+    Registry(Reference),
+}
+
+impl FromStr for Source {
+    type Err = Fault;
+
+    fn from_str(text: &str) -> Result<Self, Fault> {
+        let located = |rest: &str| match rest.split_once(':') {
+            Some((path, name)) => (PathBuf::from(path), Some(name.to_owned())),
+            None => (PathBuf::from(rest), None),
+        };
+        if let Some(name) = text.strip_prefix("docker://") {
+            return Ok(Self::Registry(name.parse()?));
+        }
+        Ok(match text.split_once(':') {
+            Some(("oci", rest)) => {
+                let (path, image) = located(rest);
+                Self::Layout { path, image }
+            }
+            Some(("oci-archive" | "docker-archive", rest)) => {
+                let (path, image) = located(rest);
+                Self::Archive { path, image }
+            }
+            Some(("rootfs", rest)) => Self::RootFs(rest.into()),
+            Some(("docker-daemon", rest)) => Self::Engine(rest.parse()?),
+            _ => Self::Path(text.into()),
+        })
+    }
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (prefix, path, image) = match self {
+            Self::Path(path) => ("", path, &None),
+            Self::Layout { path, image } => ("oci:", path, image),
+            Self::Archive { path, image } => ("docker-archive:", path, image),
+            Self::RootFs(path) => ("rootfs:", path, &None),
+            Self::Engine(name) => return write!(f, "docker-daemon:{name}"),
+            Self::Registry(name) => return write!(f, "docker://{name}"),
+        };
+        write!(f, "{prefix}{}", path.display())?;
+        match image {
+            Some(image) => write!(f, ":{image}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Source {
+    /// Finds the image and reads its documents.
+    pub(crate) fn find(&self, context: &Context<'_>) -> Result<Found, Located> {
+        match self {
+            Self::Path(path) => by_looking(path, context),
+            Self::Layout { path, image } => {
+                let files = Folder::open(path)?;
+                layout::find(Box::new(files), image.as_deref(), &stem(path), context)
+            }
+            Self::Archive { path, image } => {
+                let files = Archive::open(files::open(path)?, context)?;
+                image_of(files, image.as_deref(), &stem(path), context)?
+                    .ok_or_else(|| no_image("neither manifest.json nor index.json is in it").into())
+            }
+            Self::RootFs(path) => match kind(path)? {
+                IsFolder(true) => Ok(rootfs::of_folder(path, context)?),
+                IsFolder(false) => Ok(rootfs::of_tar(files::open(path)?, &stem(path), context)?),
+            },
+            Self::Engine(name) => {
+                let spool = engine::save(name, context)?;
+                let files = Archive::open(spool, context)?;
+                let wanted = name.to_string();
+                image_of(files, Some(&wanted), &wanted, context)?
+                    .ok_or_else(|| no_image("the engine sent no image").into())
+            }
+            Self::Registry(name) => registry::find(name, context),
+        }
+    }
+}
+
+fn no_image(why: &str) -> Fault {
+    Fault::Format(why.to_owned())
+}
+
+struct IsFolder(bool);
+
+fn kind(path: &Path) -> Result<IsFolder, Fault> {
+    match std::fs::metadata(path) {
+        Ok(found) => Ok(IsFolder(found.is_dir())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Fault::NoSuchFile),
+        Err(error) => Err(Fault::io("look at it")(error)),
+    }
+}
+
+fn by_looking(path: &Path, context: &Context<'_>) -> Result<Found, Located> {
+    let explain = "it has neither index.json nor manifest.json, nor any of /bin, /sbin, /usr, /etc and /lib; a root file \
+                   system without these is rootfs:PATH";
+    match kind(path)? {
+        IsFolder(true) => {
+            let files = Folder::open(path)?;
+            if files.has("index.json")? {
+                return layout::find(Box::new(files), None, &stem(path), context);
+            }
+            for usual in ["bin", "sbin", "usr", "etc", "lib"] {
+                if files.has(usual)? {
+                    return Ok(rootfs::of_folder(path, context)?);
+                }
+            }
+            Err(no_image(explain).into())
+        }
+        IsFolder(false) => {
+            let files = Archive::open(files::open(path)?, context)?;
+            let looks_like_root = files.has_top(&["bin", "sbin", "usr", "etc", "lib"]);
+            let whole = files.whole()?;
+            match image_of(files, None, &stem(path), context)? {
+                Some(found) => Ok(found),
+                None if looks_like_root => Ok(rootfs::of_tar(whole, &stem(path), context)?),
+                None => Err(no_image(explain).into()),
+            }
+        }
+    }
+}
+
+/// The image of an archive; `None` when it holds none.
+fn image_of(
+    files: Archive,
+    image: Option<&str>,
+    stem: &str,
+    context: &Context<'_>,
+) -> Result<Option<Found>, Located> {
+    let (is_layout, is_saved) = (files.has("index.json"), files.has("manifest.json"));
+    // What new versions of `docker save` write is both; as a layout it says digests of everything.
+    if is_layout && files.has("oci-layout") {
+        return layout::find(Box::new(files), image, stem, context).map(Some);
+    }
+    if is_saved {
+        return saved::find(Box::new(files), image, context).map(Some);
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! What a source gives: an image's documents, and what reads its layers; and which of several images is meant.
+
+use std::io::Read;
+use std::path::Path;
+
+use crate::digest::Digest;
+use crate::documents::Platform;
+use crate::error::Fault;
+use crate::limits::Limits;
+use crate::progress::Progress;
+use crate::reference::Reference;
+
+/// What a source is read with.
+pub(crate) struct Context<'a> {
+    /// A folder of our own for what has to be spooled.
+    pub(crate) spool: &'a Path,
+    pub(crate) limits: &'a Limits,
+    pub(crate) platform: &'a Platform,
+    pub(crate) progress: &'a dyn Progress,
+}
+
+/// An image that was found.
+pub(crate) struct Found {
+    /// Names that the source gives it.
+    pub(crate) names: Vec<String>,
+    /// Of its manifest, where it has one.
+    pub(crate) manifest: Option<Digest>,
+    /// Its configuration, as bytes.
+    pub(crate) config: Vec<u8>,
+    /// Its layers, the lowest first.
+    pub(crate) layers: Vec<Blob>,
+    /// Reads them.
+    pub(crate) from: Box<dyn Blobs>,
+}
+
+/// A layer as it is stored, compressed or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Blob {
+    /// How the source knows it.
+    pub(crate) name: String,
+    /// Of its bytes, where the source says so.
+    pub(crate) digest: Option<Digest>,
+    /// How many bytes, where the source says so.
+    pub(crate) size: Option<u64>,
+}
+
+/// What reads layers.
+pub(crate) trait Blobs {
+    /// A layer's bytes as they are stored.
+    fn open(&self, blob: &Blob) -> Result<Box<dyn Read>, Fault>;
+}
+
+/// What a file is called, for want of a better name.
+pub(super) fn stem(path: &Path) -> String {
+    let name = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let name = name
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_lowercase();
+    let mut name = name.as_str();
+    for ending in [".gz", ".zst", ".tgz", ".tar"] {
+        name = name.strip_suffix(ending).unwrap_or(name);
+    }
+    name.to_owned()
+}
+
+/// All images' names, for who has to choose.
+pub(super) fn choose_by_name<'a, T>(
+    images: &'a [T],
+    wanted: Option<&str>,
+    names: impl Fn(&T) -> Vec<String>,
+) -> Result<Vec<&'a T>, Fault> {
+    let listed = || {
+        let mut all: Vec<String> = images.iter().flat_map(&names).collect();
+        all.sort();
+        all.dedup();
+        all
+    };
+    let Some(wanted) = wanted else {
+        let all = listed();
+        let unnamed = images
+            .iter()
+            .filter(|image| names(image).is_empty())
+            .count();
+        let several = images.len() > 1 && all.len() + usize::from(unnamed > 0) > 1;
+        let same = images.iter().all(|image| names(image) == names(&images[0]));
+        return match several && !same {
+            true => Err(Fault::Several(shown_names(&all))),
+            false => Ok(images.iter().collect()),
+        };
+    };
+    let same = |name: &String| name == wanted || same_name(name, wanted);
+    let found: Vec<&T> = images
+        .iter()
+        .filter(|image| names(image).iter().any(same))
+        .collect();
+    match found.is_empty() {
+        true => Err(Fault::NotHeld {
+            wanted: wanted.to_owned(),
+            has: match listed().as_slice() {
+                [] => "one without a name".to_owned(),
+                all => shown_names(all),
+            },
+        }),
+        false => Ok(found),
+    }
+}
+
+fn shown_names(names: &[String]) -> String {
+    let shown: Vec<String> = names
+        .iter()
+        .take(20)
+        .map(|n| crate::error::shown(n.as_bytes()))
+        .collect();
+    shown.join(", ")
+}
+
+fn same_name(a: &str, b: &str) -> bool {
+    match (a.parse::<Reference>(), b.parse::<Reference>()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => false,
+    }
+}

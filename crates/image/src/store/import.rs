@@ -1,0 +1,346 @@
+//! Bringing an image in.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{Mode, OFlags};
+use serde::Serialize;
+
+use super::lock::Lock;
+use super::record::{self, LayerFacts, LayerName, Record};
+use super::work::Work;
+use super::{Image, Store};
+use crate::compression::Decompressed;
+use crate::config::Config;
+use crate::digest::{Digest, Digesting};
+use crate::documents::{Configuration, Platform, parse, verify_digest};
+use crate::error::{At, Error, Fault, Located};
+use crate::limits::Limits;
+use crate::merged::Merged;
+use crate::progress::{Progress, Step};
+use crate::reference::Reference;
+use crate::source::{Blob, Blobs, Context, Found, Source};
+use crate::tar::{Stream, TarReader};
+use crate::unpack;
+
+/// How an image comes in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportOptions {
+    /// What it is called; as its source says unless given.
+    pub name: Option<String>,
+    /// How much it may ask for.
+    pub limits: Limits,
+    /// Which machines it has to be for.
+    pub platform: Platform,
+}
+
+impl Default for ImportOptions {
+    fn default() -> Self {
+        Self {
+            name: None,
+            limits: Limits::default(),
+            platform: Platform::host(),
+        }
+    }
+}
+
+/// An image that came in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Imported {
+    /// What it is called.
+    pub name: String,
+    /// The image.
+    pub image: Image,
+    /// How many of its layers were there before.
+    pub reused_layers: usize,
+    /// What the name meant before, if that was another image.
+    pub replaced: Option<Digest>,
+}
+
+/// A layer that is to be there.
+struct Wanted<'a> {
+    number: usize,
+    of: usize,
+    blob: &'a Blob,
+    name: LayerName,
+}
+
+impl Store {
+    /// Brings an image in: reads its documents, unpacks the layers that are not there yet, and gives it its name. Only
+    /// what is whole and verified is kept. Any number of processes may do so at the same time.
+    ///
+    /// # Errors
+    /// [`Error`] says which [`Fault`] it was, and where. Files of other owners, devices and whiteouts need root.
+    pub fn import(
+        &self,
+        source: &Source,
+        options: &ImportOptions,
+        progress: &dyn Progress,
+    ) -> Result<Imported, Error> {
+        let imported = self.import_from(source, options, progress);
+        imported.map_err(|fault| fault.of(source.to_string()))
+    }
+
+    fn import_from(
+        &self,
+        source: &Source,
+        options: &ImportOptions,
+        progress: &dyn Progress,
+    ) -> Result<Imported, Located> {
+        // A name that is none is said before anything is fetched.
+        let wished = options
+            .name
+            .as_deref()
+            .map(str::parse::<Reference>)
+            .transpose()?;
+        let work = Work::begin(self)?;
+        let context = Context {
+            spool: work.path(),
+            limits: &options.limits,
+            platform: &options.platform,
+            progress,
+        };
+        let found = source.find(&context)?;
+        let name = match wished {
+            Some(name) => name,
+            None => name_of(&found)?,
+        };
+        let id = Digest::of(&found.config);
+        let place = || format!("configuration {id}");
+        let configuration: Configuration = parse("the configuration", &found.config).at(place)?;
+        let diff_ids = configuration.rootfs.diff_ids.clone();
+        Config::of(configuration, &options.platform).at(place)?;
+        if diff_ids.len() != found.layers.len() {
+            let reason = format!(
+                "it has {} diff IDs for {} layers",
+                diff_ids.len(),
+                found.layers.len()
+            );
+            return Err(Fault::document("the configuration", reason)).at(place);
+        }
+        if diff_ids.len() > options.limits.layers {
+            let fault = Fault::Limit {
+                what: "its number of layers".to_owned(),
+                bound: options.limits.layers.to_string(),
+                limit: "layers",
+            };
+            return Err(fault.into());
+        }
+        let layers = chain(&diff_ids);
+        let chains: Vec<Digest> = layers.iter().map(|layer| layer.chain).collect();
+        work.pin(self, &chains)?;
+        let mut below = Vec::new();
+        let mut reused_layers = 0;
+        for (number, (layer, blob)) in layers.iter().zip(&found.layers).enumerate() {
+            let wanted = Wanted {
+                number: number + 1,
+                of: layers.len(),
+                blob,
+                name: *layer,
+            };
+            let place = || format!("layer {} ({})", wanted.number, wanted.name.diff_id);
+            let reused = self.layer(&wanted, &*found.from, &below, &work, options, progress);
+            let reused = reused.at(place)?;
+            reused_layers += usize::from(reused);
+            progress.step(&Step::Done {
+                layer: wanted.number,
+                layers: wanted.of,
+                reused,
+            });
+            if self.facts(layer.chain)?.hides_all {
+                below.clear();
+            }
+            below.insert(0, self.layer_folder(layer.chain));
+        }
+        let record = Record {
+            source: source.to_string(),
+            manifest: found.manifest,
+            imported_s: now_s(),
+            layers,
+        };
+        let (image, replaced) = self.keep(id, &found.config, &record, &name.to_string(), &work)?;
+        Ok(Imported {
+            name: name.to_string(),
+            image,
+            reused_layers,
+            replaced,
+        })
+    }
+
+    /// Makes sure that a layer is there; gives whether it was.
+    fn layer(
+        &self,
+        wanted: &Wanted<'_>,
+        from: &dyn Blobs,
+        below: &[PathBuf],
+        work: &Work,
+        options: &ImportOptions,
+        progress: &dyn Progress,
+    ) -> Result<bool, Fault> {
+        let folder = self.layer_folder(wanted.name.chain);
+        if folder.exists() {
+            return Ok(true);
+        }
+        // Whoever unpacks the same layer now does it for both.
+        let _turn = Lock::wait(&self.root.join("turns").join(wanted.name.chain.file_name()))?;
+        if folder.exists() {
+            return Ok(true);
+        }
+        let new = work.layer_folder()?;
+        let blob = wanted.blob;
+        let stored = Digesting::new(from.open(blob)?);
+        let bounded = Bounded {
+            plain: Decompressed::new(stored)?,
+            bytes: 0,
+            limits: &options.limits,
+        };
+        let mut plain = Digesting::new(bounded);
+        let mut reader = TarReader::new(Stream(&mut plain), &options.limits);
+        let merged = Merged::open(below)?;
+        let opened = open_folder(&new)?;
+        let (layer, layers) = (wanted.number, wanted.of);
+        let mut tick = |entries| {
+            progress.step(&Step::Unpacking {
+                layer,
+                layers,
+                entries,
+            });
+        };
+        let into = rustix::io::dup(&opened).map_err(Fault::os("open a folder"))?;
+        let unpacked = unpack::unpack(&mut reader, into, &merged, &options.limits, &mut tick)?;
+        // Digests are of everything, what follows the archive's end too.
+        drain(&mut plain)?;
+        let (bounded, diff_id, _) = plain.finish();
+        let mut stored = bounded.plain.into_stored();
+        drain(&mut stored)?;
+        let (_, digest, bytes) = stored.finish();
+        if let Some(expected) = blob.size.filter(|size| *size != bytes) {
+            return Err(Fault::Size {
+                what: "its blob".to_owned(),
+                expected,
+                found: bytes,
+            });
+        }
+        if let Some(expected) = blob.digest {
+            verify_digest("its blob", digest, expected)?;
+        }
+        verify_digest("its content", diff_id, wanted.name.diff_id)?;
+        let facts = LayerFacts {
+            hides_all: unpacked.hides_all,
+            entries: unpacked.entries,
+            bytes: unpacked.bytes,
+            left_out: unpacked.left_out,
+        };
+        // Whoever sees the folder after a power failure must see it whole.
+        rustix::fs::syncfs(&opened).map_err(Fault::os("write the layer to the disk"))?;
+        // Who sweeps the store must not come between the two.
+        let _lock = self.lock()?;
+        record::write_json(&self.facts_file(wanted.name.chain), &facts)?;
+        match fs::rename(&new, &folder) {
+            Ok(()) => Ok(false),
+            // Another one came first, and it is the same.
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(true),
+            Err(error) => Err(Fault::io("put the layer into its place")(error)),
+        }
+    }
+
+    /// Keeps an image whose layers are there, under a name.
+    fn keep(
+        &self,
+        id: Digest,
+        config: &[u8],
+        record: &Record,
+        name: &str,
+        work: &Work,
+    ) -> Result<(Image, Option<Digest>), Fault> {
+        let _lock = self.lock()?;
+        let folder = self.image_folder(id);
+        if !folder.exists() {
+            let new = work.path().join("image");
+            fs::create_dir(&new).map_err(Fault::io("make a folder for the image"))?;
+            record::write(&new.join("config.json"), config)?;
+            record::write_json(&new.join("record.json"), record)?;
+            record::write(&new.join("use"), b"")?;
+            fs::rename(&new, &folder).map_err(Fault::io("put the image into its place"))?;
+        }
+        let mut names = self.names()?;
+        let before = names.set(name, id).filter(|before| *before != id);
+        self.write_names(&names)?;
+        Ok((self.image(id, &names)?, before))
+    }
+}
+
+/// The name that a source gives its image.
+fn name_of(found: &Found) -> Result<Reference, Fault> {
+    let name = found.names.first().ok_or(Fault::NoName)?;
+    name.parse()
+}
+
+/// Each layer's chain: the digest of the chain below and its own diff ID.
+fn chain(diff_ids: &[Digest]) -> Vec<LayerName> {
+    let mut below: Option<Digest> = None;
+    let name = |diff_id: &Digest| {
+        let chain = match below {
+            None => *diff_id,
+            Some(below) => Digest::of(format!("{below} {diff_id}").as_bytes()),
+        };
+        below = Some(chain);
+        LayerName {
+            chain,
+            diff_id: *diff_id,
+        }
+    };
+    diff_ids.iter().map(name).collect()
+}
+
+fn open_folder(path: &Path) -> Result<File, Fault> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(path, flags, Mode::empty());
+    Ok(File::from(
+        opened.map_err(Fault::os("open the layer's folder"))?,
+    ))
+}
+
+fn drain(from: &mut impl Read) -> Result<(), Fault> {
+    let drained = io::copy(from, &mut io::sink());
+    drained.map(|_| ()).map_err(Fault::io("read to its end"))
+}
+
+fn now_s() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+/// A layer as it unpacks, within bounds.
+struct Bounded<'a, R: Read> {
+    plain: Decompressed<Digesting<R>>,
+    bytes: u64,
+    limits: &'a Limits,
+}
+
+impl<R: Read> Read for Bounded<'_, R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let n = self.plain.read(into)?;
+        self.bytes += n as u64;
+        let exceeds = |bound: String, limit| {
+            let what = "what it decompresses to".to_owned();
+            Err(io::Error::other(Fault::Limit { what, bound, limit }))
+        };
+        if self.bytes > self.limits.layer_bytes {
+            return exceeds(format!("{} bytes", self.limits.layer_bytes), "layer_bytes");
+        }
+        let stored = self.plain.stored().count();
+        let ratio = self.limits.ratio;
+        if self.bytes
+            > self
+                .limits
+                .ratio_from_bytes
+                .max(ratio.saturating_mul(stored))
+        {
+            return exceeds(format!("{ratio} times its {stored} bytes"), "ratio");
+        }
+        Ok(n)
+    }
+}

@@ -1,0 +1,204 @@
+//! What a lab is made on. Bring-up, take-down and the end of a run go through these doors, so that a whole run can be
+//! made without a kernel.
+
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use constel_drivers::{DriverKind, Plane, PlaneConfig, make_plane};
+use constel_host::claim::{Claim, LabName};
+use constel_host::enclosure::Enclosure;
+use constel_host::globals::{Globals, Owner};
+use constel_host::rcu::Expedited;
+use constel_plan::Blueprint;
+use constel_runtime::NodeRuntime;
+use constel_runtime::netns::NetnsRuntime;
+
+use crate::error::EngineError;
+use crate::life::limits;
+use crate::life::sweep::end_processes;
+use crate::nodes::cgroups::Cgroups;
+use crate::nodes::ports::{PortMaker, VethPorts};
+use crate::nodes::quarters::{self, Folders};
+use crate::nodes::settings::node_settings;
+use crate::routing::forwarding::Forwarding;
+use crate::routing::router::Router;
+
+/// Killed processes that are not gone by then never will be.
+const KILLED_WITHIN: Duration = Duration::from_secs(10);
+
+/// Makes the doors of the lab whose name was claimed, and whose results go to the folder, which exists.
+pub(crate) type Ground<'g> = dyn Fn(&Claim, &Path) -> Box<dyn Site> + 'g;
+
+/// The doors of one lab.
+pub(crate) trait Site {
+    /// Raises what the host allows, where the lab needs more, and makes the groups of its processes.
+    ///
+    /// # Errors
+    /// When the host does not allow what the lab needs.
+    fn make_room(&self, blueprint: &Blueprint) -> Result<Cgroups, EngineError>;
+
+    /// Does something that makes or removes thousands of interfaces.
+    ///
+    /// # Errors
+    /// Those of `work`, and what keeps the host from hurrying.
+    fn hurried(&self, work: &mut dyn FnMut() -> Result<(), EngineError>)
+    -> Result<(), EngineError>;
+
+    /// The link plane.
+    ///
+    /// # Errors
+    /// When the driver cannot be had.
+    fn plane(&self, config: &PlaneConfig) -> Result<Box<dyn Plane>, EngineError>;
+
+    /// What makes the nodes.
+    ///
+    /// # Errors
+    /// When the host refuses what all nodes have in common.
+    fn runtime(&self, blueprint: &Arc<Blueprint>) -> Result<Box<dyn NodeRuntime>, EngineError>;
+
+    /// What makes ports on this plane.
+    fn ports<'a>(
+        &self,
+        plane: &'a dyn Plane,
+        super_frames: bool,
+        forwarding: Option<Arc<Forwarding>>,
+    ) -> Box<dyn PortMaker + 'a>;
+
+    /// Ends every process of the lab, whoever started it: one that is left in a node keeps the node.
+    ///
+    /// # Errors
+    /// The first failure, after all has been tried.
+    fn end_processes(&self) -> Result<(), EngineError>;
+
+    /// How the lab's init ended before it was told to, and every process with it.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    fn init_ended(&self) -> Result<Option<String>, EngineError>;
+}
+
+/// This machine's kernel.
+pub(crate) struct KernelSite {
+    driver: DriverKind,
+    lab: LabName,
+    owner: Owner,
+    globals: Globals,
+    folders: Folders,
+    enclosure: OnceCell<Arc<Enclosure>>,
+}
+
+impl KernelSite {
+    /// For the lab that has this name claimed. `results` exists; `scenario_file` is as the user named it.
+    pub(crate) fn new(
+        driver: DriverKind,
+        claim: &Claim,
+        globals: Globals,
+        results: &Path,
+        scenario_file: &str,
+    ) -> Self {
+        let parent = Path::new(scenario_file).parent();
+        Self {
+            driver,
+            lab: claim.lab().clone(),
+            owner: claim.owner(),
+            globals,
+            folders: Folders {
+                lab: claim.dir().to_owned(),
+                results: absolute(results),
+                scenario: absolute(parent.unwrap_or(Path::new(""))),
+            },
+            enclosure: OnceCell::new(),
+        }
+    }
+}
+
+/// The path from the root, whether there is such a thing or not.
+fn absolute(path: &Path) -> PathBuf {
+    if path.as_os_str().is_empty() {
+        return std::env::current_dir().unwrap_or_default();
+    }
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+impl Site for KernelSite {
+    fn make_room(&self, blueprint: &Blueprint) -> Result<Cgroups, EngineError> {
+        let lab = &blueprint.lab;
+        limits::raise(&self.globals, &self.owner, lab.layout.ports().len())?;
+        // A namespace and a socket for each node, and for each daemon one to wait for it; for each flow one for its
+        // client and one for its server; one for each node that has a program; a shard namespace for every few
+        // hundred ports; some to spare.
+        let daemons = Router::of(&lab.scenario).processes(lab);
+        let processes = daemons + 2 * lab.scenario.traffic.len();
+        let nodes = lab.layout.nodes().len();
+        let wanted = (3 * nodes + processes) as u64 + 1024;
+        let allowed = constel_host::limits::raise_open_files(wanted)?;
+        if allowed < wanted {
+            return Err(EngineError::Unable {
+                what: format!("the lab needs {wanted} open files, this process may have {allowed}"),
+                remedy: "raise the hard limit of open files (ulimit -Hn)".to_owned(),
+            });
+        }
+        let by_daemons = Router::of(&lab.scenario).daemons().is_some();
+        Cgroups::create(&self.lab, &lab.scenario, nodes, by_daemons)
+    }
+
+    fn hurried(
+        &self,
+        work: &mut dyn FnMut() -> Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
+        // Attaching programs and removing devices wait for RCU grace periods, 25-50 ms each unless expedited.
+        let expedited = Expedited::hold(&self.globals, &self.owner)?;
+        let done = work();
+        let finished = expedited.finish();
+        done?;
+        finished?;
+        Ok(())
+    }
+
+    fn plane(&self, config: &PlaneConfig) -> Result<Box<dyn Plane>, EngineError> {
+        Ok(make_plane(self.driver, config)?)
+    }
+
+    fn runtime(&self, blueprint: &Arc<Blueprint>) -> Result<Box<dyn NodeRuntime>, EngineError> {
+        let folders = self.folders.clone();
+        let (quarters, enclosure) = quarters::make(self.lab.as_str(), blueprint, folders)?;
+        // The second of two runtimes would be another lab's.
+        drop(self.enclosure.set(enclosure));
+        let settings = node_settings(&blueprint.lab.scenario);
+        let (globals, owner) = (self.globals.clone(), self.owner.clone());
+        let runtime = NetnsRuntime::new(&settings, globals, owner, quarters)?;
+        Ok(Box::new(runtime))
+    }
+
+    fn ports<'a>(
+        &self,
+        plane: &'a dyn Plane,
+        super_frames: bool,
+        forwarding: Option<Arc<Forwarding>>,
+    ) -> Box<dyn PortMaker + 'a> {
+        Box::new(VethPorts {
+            plane,
+            super_frames,
+            forwarding,
+        })
+    }
+
+    fn end_processes(&self) -> Result<(), EngineError> {
+        let enclosed = self.enclosure.get();
+        let killed = enclosed.map_or(Ok(()), |enclosure| enclosure.kill(KILLED_WITHIN));
+        let ended = end_processes(&self.lab);
+        Ok(killed?).and(ended)
+    }
+
+    fn init_ended(&self) -> Result<Option<String>, EngineError> {
+        let Some(enclosure) = self.enclosure.get() else {
+            return Ok(None);
+        };
+        let exit = enclosure.ended()?;
+        Ok(exit.map(|exit| {
+            format!("the lab's init ended ({exit}), and every program in its nodes with it")
+        }))
+    }
+}

@@ -1,0 +1,139 @@
+//! The groups of a lab's processes, and what these may take.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use constel_host::cgroup::LabCgroup;
+use constel_host::cgroup::limits::{LimitedGroups, Limits};
+use constel_host::claim::LabName;
+use constel_host::limits::memory_bytes;
+use constel_host::sysctl;
+use constel_scenario::model::{Limit, Scenario};
+
+use crate::error::EngineError;
+
+/// Processes that a lab may have by default: so many, and so many more for each node.
+const PROCESSES: u64 = 4096;
+const PROCESSES_PER_NODE: u64 = 64;
+
+/// The groups of a lab's processes.
+#[derive(Default)]
+pub(crate) struct Cgroups {
+    /// All of them, so that they can be ended.
+    all: Option<LabCgroup>,
+    /// Routing daemons, which together have one share of the processors.
+    pub(crate) daemons: Option<LabCgroup>,
+    /// What they may take: all, and those of nodes with limits of their own.
+    lab: LimitedGroups,
+    nodes: BTreeMap<String, LimitedGroups>,
+}
+
+impl Cgroups {
+    /// # Errors
+    /// When one is left over from a lab that was killed; [`EngineError::Unable`] when the scenario asks for limits that
+    /// this host does not have.
+    pub(crate) fn create(
+        lab: &LabName,
+        scenario: &Scenario,
+        nodes: usize,
+        daemons: bool,
+    ) -> Result<Self, EngineError> {
+        let asked = &scenario.limits;
+        let all = LabCgroup::create(lab)?;
+        let limits = Limits {
+            memory_bytes: asked.lab.memory_bytes.or_else(most_memory),
+            processes: asked.lab.processes.or_else(|| most_processes(nodes)),
+        };
+        let mut made = Self {
+            lab: LimitedGroups::create(lab, all.as_ref(), &limits, !asked.nodes.is_empty())?,
+            all,
+            daemons: if daemons {
+                LabCgroup::create_cpu(lab)?
+            } else {
+                None
+            },
+            nodes: BTreeMap::new(),
+        };
+        made.check(
+            asked
+                .nodes
+                .iter()
+                .map(|(_, limit)| limit)
+                .chain([&asked.lab]),
+        )?;
+        for (name, limit) in &asked.nodes {
+            let limits = Limits {
+                memory_bytes: limit.memory_bytes,
+                processes: limit.processes,
+            };
+            let groups = made.lab.node(name.as_str(), &limits)?;
+            made.nodes.insert(name.to_string(), groups);
+        }
+        Ok(made)
+    }
+
+    /// Refuses limits that somebody asked for and that this host cannot keep.
+    fn check<'a>(&self, mut asked: impl Iterator<Item = &'a Limit>) -> Result<(), EngineError> {
+        let missing = self.lab.missing();
+        let lacks = |name: &str| missing.contains(&name);
+        let wanted = asked.any(|limit| {
+            (limit.memory_bytes.is_some() && lacks("memory"))
+                || (limit.processes.is_some() && lacks("pids"))
+        });
+        if !wanted {
+            return Ok(());
+        }
+        Err(EngineError::Unable {
+            what: format!(
+                "the scenario has `limits`, and this host no cgroup controller {} that can be used",
+                missing.join(" and ")
+            ),
+            remedy: "mount cgroup2 with these controllers (kernel: CONFIG_MEMCG, CONFIG_CGROUP_PIDS), or remove \
+                     `limits`"
+                .to_owned(),
+        })
+    }
+
+    /// The groups that programs of the node of that name are in.
+    pub(crate) fn of(&self, node: &str) -> Vec<&LabCgroup> {
+        let limited = self.nodes.get(node).unwrap_or(&self.lab).groups();
+        // Those with limits may be the lab's own group, or within it.
+        let all = self.all.iter();
+        let outside = all.filter(|all| limited.iter().all(|g| !g.path().starts_with(all.path())));
+        outside.chain(limited).collect()
+    }
+
+    /// Their paths.
+    pub(crate) fn paths(&self, node: &str) -> Vec<PathBuf> {
+        let groups = self.of(node).into_iter();
+        groups.map(|group| group.path().to_owned()).collect()
+    }
+
+    /// What is not limited because this host lacks the controller.
+    pub(crate) fn unlimited(&self) -> &[&'static str] {
+        self.lab.missing()
+    }
+
+    /// How the processors are shared with routing daemons, for the record.
+    pub(crate) fn sharing(&self) -> &'static str {
+        if self.daemons.is_some() {
+            "all daemons together weigh as much as one session (cgroup v1)"
+        } else if self.all.as_ref().is_some_and(LabCgroup::has_weight) {
+            "all processes in nodes together weigh as much as one group (cgroup v2)"
+        } else {
+            "each daemon weighs as much as a session: this host has no group for processor time"
+        }
+    }
+}
+
+/// Three quarters of the machine's memory.
+fn most_memory() -> Option<u64> {
+    Some(memory_bytes("MemTotal:")? / 4 * 3)
+}
+
+/// Enough for every node, but not all that the machine can number.
+fn most_processes(nodes: usize) -> Option<u64> {
+    let numbers = sysctl::read_as::<u64>("kernel/pid_max").ok()?;
+    let enough = PROCESSES + PROCESSES_PER_NODE * nodes as u64;
+    Some(enough.min(numbers / 4 * 3))
+}

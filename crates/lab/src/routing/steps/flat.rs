@@ -1,0 +1,164 @@
+//! A day of lab time at 10 ms steps, in virtual time: memory stays what it is after the first hour.
+
+use super::*;
+use crate::testing::blueprint;
+use crate::watch::event_log::EventLog;
+use crate::watch::rows::Rows;
+use constel_api::Happening;
+use constel_link::EdgeChange;
+use constel_plan::{EdgesApplied, RouteRow, RoutesApplied, RoutesPlan};
+
+/// Two satellites, two stations: what there is of a lab that costs nothing to step through.
+const TINY: &str = "constel: 1
+name: tiny
+start: 2026-11-21T00:00:00Z
+duration: 1 d
+step: 10 ms
+constellations:
+  sat:
+    walker: {pattern: delta, inclination: 60 deg, satellites: 2, planes: 1, phasing: 0, altitude: 8000 km}
+    isl: {pattern: none}
+    gsl: {min_elevation: 5 deg, policy: hysteresis, hysteresis: 5 deg, link: {rate: 100 Mbit/s, queue: 256 KiB}}
+ground:
+  stations:
+    west: {latitude: -48 deg, longitude: 148 deg}
+    east: {latitude: -42 deg, longitude: -124 deg}
+routing: {mode: computed}
+";
+
+/// Kernels that take everything and keep nothing; how late and how long changes with each update.
+struct Nowhere {
+    clock: Arc<LabClock>,
+    updates: u64,
+}
+
+impl Applier for Nowhere {
+    type Error = String;
+    type Pending = ();
+
+    fn start(&mut self, _: u64, _: &[EdgeChange]) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn submit_edges(&mut self, _: &[EdgeChange], _: Option<u64>) -> Result<(), String> {
+        self.updates += 1;
+        Ok(())
+    }
+
+    fn edges_applied(&mut self, (): ()) -> Result<EdgesApplied, String> {
+        // Between 1 us and 1 ms, never the same for long.
+        let spread = self.updates.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44;
+        Ok(EdgesApplied {
+            took_ns: 1_000 + spread,
+            late_ns: spread,
+        })
+    }
+
+    fn put_map(&mut self, _: &[RouteRow]) {}
+
+    fn forget(&mut self, _: &[Adjacency]) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn learn(&mut self, _: &[Adjacency]) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn install_routes(&mut self, routes: &RoutesPlan) -> Result<RoutesApplied, String> {
+        Ok(RoutesApplied {
+            requests: routes.len(),
+            stood_ns: self.clock.machine_ns(),
+        })
+    }
+}
+
+/// Resident memory of this process, bytes.
+fn resident() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = text.split(' ').nth(1).unwrap().parse().unwrap();
+    pages * rustix::param::page_size() as u64
+}
+
+const HOUR_NS: u64 = 3_600_000_000_000;
+
+/// What a run keeps may grow by so much in the 23 hours after the first: the allocator's own breathing. What was kept of
+/// each step and event before would be 700 MB.
+const BREATH: u64 = 4 << 20;
+
+/// In a process of its own, so that no other test's memory is seen.
+#[test]
+fn a_day_of_10_ms_steps_takes_no_more_memory_than_an_hour() {
+    let own = "routing::steps::flat::a_day_in_a_process_of_its_own";
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([
+            own,
+            "--exact",
+            "--ignored",
+            "--nocapture",
+            "--test-threads=1",
+        ])
+        .output()
+        .unwrap();
+    let words = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success(),
+        "{words}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(words.contains("1 passed"), "it ran: {words}");
+}
+
+#[test]
+#[ignore = "run by a_day_of_10_ms_steps_takes_no_more_memory_than_an_hour"]
+fn a_day_in_a_process_of_its_own() {
+    let clock = Arc::new(LabClock::held_virtual());
+    let planner = Planner::new(Arc::new(blueprint(TINY)));
+    let applier = Nowhere {
+        clock: Arc::clone(&clock),
+        updates: 0,
+    };
+    let mut steps = Steps::new(planner, applier, Arc::clone(&clock), Arc::default());
+    let log = Arc::new(EventLog::default());
+    log.write_to(Box::new(std::io::sink()), "events.ndjson".into());
+    let mut rows = Rows::default();
+    steps.begin_held().unwrap();
+    let zero = clock.machine_ns();
+    steps.release(zero).unwrap();
+    clock.start(zero);
+    let mut hours: Vec<u64> = Vec::with_capacity(24);
+    let mut handovers = 0;
+    while hours.len() < 24 {
+        let next = steps.prepare();
+        handovers += next.handovers.len();
+        assert!(steps.take_effect(next, |_| false).unwrap());
+        steps.times.paths_ns.record(steps.current().step % 100_000);
+        // An event and a row every 0.1 s: what is kept of them is full within the first hour.
+        if steps.current().step.is_multiple_of(10) {
+            let t_ns = steps.current().t_ns;
+            let station = "a station with a name".to_owned();
+            let what = Happening::Handover {
+                station: station.clone(),
+                port: None,
+                from: None,
+                to: None,
+            };
+            log.emit(Some(t_ns as i64), what);
+            rows.push((t_ns, station));
+        }
+        if steps.current().t_ns >= (hours.len() as u64 + 1) * HOUR_NS {
+            hours.push(resident());
+        }
+    }
+    assert!(handovers > 10, "{handovers}");
+    assert_eq!(steps.times.lateness_ns.count(), 24 * 360_000);
+    println!("{hours:?}");
+    let (first, most) = (hours[0], *hours.iter().max().unwrap());
+    assert!(most <= first + BREATH, "{hours:?}");
+    // Of the same numbers as they were: the quantiles within what is promised.
+    let late = &steps.times.lateness_ns;
+    for share in [0.5_f64, 0.99] {
+        let exact = share * f64::from(1 << 20);
+        let off = (late.quantile(share) as f64 - exact).abs() / exact;
+        assert!(off < 0.002, "{share}: {off}");
+    }
+}

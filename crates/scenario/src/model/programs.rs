@@ -1,0 +1,43 @@
+//! What programs in nodes see of the host and may take of it.
+
+use serde::Serialize;
+
+use super::Name;
+
+/// Something of the host that nodes see.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Mount {
+    /// As the scenario says: relative to its folder, or absolute.
+    pub host: String,
+    /// Absolute; without `.` and `..`; in neither `/proc` nor `/sys`.
+    pub at: String,
+    /// Whether it cannot be written there.
+    pub read_only: bool,
+    /// The nodes that see it; `None`: all.
+    pub nodes: Option<Vec<Name>>,
+}
+
+/// How much may be had at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Limit {
+    /// Memory, bytes; `None`: the default of whatever has the limit.
+    pub memory_bytes: Option<u64>,
+    /// Processes and threads; `None` as above.
+    pub processes: Option<u64>,
+}
+
+/// Limits of a lab.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Limits {
+    /// Of all nodes together.
+    pub lab: Limit,
+    /// Of single nodes, by name; none is above the lab's. Each limits something.
+    pub nodes: Vec<(Name, Limit)>,
+}
+
+impl Limits {
+    /// Whether nobody asked for any.
+    pub(crate) fn are_default(&self) -> bool {
+        *self == Self::default()
+    }
+}

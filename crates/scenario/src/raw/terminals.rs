@@ -1,0 +1,43 @@
+//! `terminals`: radios of a station, for the satellites of several operators.
+
+use constel_units::{Angle, TimeSpan};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{GslPolicy, Name, RawHandover};
+
+/// A radio of a station: an interface of its own (`gsl0`, `gsl1`, ... in the order of the list), with antennas that choose
+/// among the satellites of its constellations. No two antennas of a station use one satellite at the same time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Terminal")]
+pub struct RawTerminal {
+    /// Whose satellites it uses. Its antennas have one rule and its interface one MTU: where `gsl.policy`,
+    /// `gsl.handover` or `gsl.link.mtu` of constellations differ, they need a terminal each.
+    #[schemars(length(min = 1, max = 1_000))]
+    pub constellations: Vec<Name>,
+    /// How many satellites it can use at the same time; default 1. A gateway's terminal has one antenna for each
+    /// shell of its constellations instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 32))]
+    pub antennas: Option<u8>,
+    /// It uses satellites only while they stand at least this high above its horizon. Without it, `gsl.min_elevation` of
+    /// each constellation holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0 deg", "x-exclusive-maximum" = "90 deg"))]
+    pub min_elevation: Option<Angle>,
+    /// How it chooses its satellites. Without it, as `gsl.policy` of its constellations says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<GslPolicy>,
+    /// How much higher another satellite must stand. Required with `policy: hysteresis` here, and only there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0 deg", "x-maximum" = "90 deg"))]
+    pub hysteresis: Option<Angle>,
+    /// Length of a slot of `policy: scheduler` here, and only there; default `15 s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "1 h"))]
+    pub slot: Option<TimeSpan>,
+    /// What a change of satellite costs. Without it, as `gsl.handover` of its constellations says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handover: Option<RawHandover>,
+}

@@ -1,0 +1,103 @@
+//! How much may be computed for one question, and whether somebody still waits for the answer.
+
+/// Work is counted in satellites placed: about a microsecond of a core each.
+const LOOK_EVERY: u64 = 4_096;
+
+/// What may be spent on a question. Who computes says what it costs as it goes, and stops when told so.
+pub struct Effort<'a> {
+    wanted: &'a (dyn Fn() -> bool + Sync),
+    limit: u64,
+    spent: u64,
+    /// What had been spent when it was last asked whether the answer is wanted.
+    looked: u64,
+}
+
+/// Why nothing more may be spent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Cut {
+    /// Somebody called it off.
+    #[error("nobody waits for the answer any more")]
+    Unwanted,
+    /// The limit is reached.
+    #[error(
+        "it takes more than {limit} positions of satellites, which is the most for one question"
+    )]
+    Exhausted {
+        /// The limit.
+        limit: u64,
+    },
+}
+
+impl Effort<'_> {
+    /// Enough for one question of a user: some ten seconds of one core, in satellites placed.
+    pub const QUESTION: u64 = 20_000_000;
+
+    /// No limit, and nobody calls it off.
+    #[must_use]
+    pub fn unlimited() -> Effort<'static> {
+        Effort::new(u64::MAX, &|| true)
+    }
+
+    /// At most `limit` satellites placed, as long as `wanted` says so. It is asked again every few milliseconds.
+    #[must_use]
+    pub fn new(limit: u64, wanted: &(dyn Fn() -> bool + Sync)) -> Effort<'_> {
+        Effort {
+            wanted,
+            limit,
+            spent: 0,
+            looked: 0,
+        }
+    }
+
+    /// What is left of the limit, in satellites placed.
+    #[must_use]
+    pub fn left(&self) -> u64 {
+        self.limit - self.spent
+    }
+
+    /// The limit, in satellites placed.
+    #[must_use]
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// About to do work as if to place so many satellites.
+    ///
+    /// # Errors
+    /// When nobody wants it, or it is more than what is left.
+    pub fn spend(&mut self, work: u64) -> Result<(), Cut> {
+        if work > self.left() {
+            return Err(Cut::Exhausted { limit: self.limit });
+        }
+        self.spent += work;
+        if self.spent - self.looked >= LOOK_EVERY {
+            self.looked = self.spent;
+            if !(self.wanted)() {
+                return Err(Cut::Unwanted);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    #[test]
+    fn the_limit_holds_and_what_is_called_off_ends_soon() {
+        let mut effort = Effort::new(10, &|| true);
+        assert_eq!(effort.spend(10), Ok(()));
+        assert_eq!(effort.spend(1), Err(Cut::Exhausted { limit: 10 }));
+        let asked = AtomicU64::new(0);
+        let wanted = || asked.fetch_add(1, Ordering::Relaxed) < 3;
+        let mut effort = Effort::new(u64::MAX, &wanted);
+        let mut spent = 0;
+        while effort.spend(100) == Ok(()) {
+            spent += 100;
+        }
+        assert_eq!(effort.spend(LOOK_EVERY), Err(Cut::Unwanted));
+        assert!(spent < 4 * (LOOK_EVERY + 100), "{spent}");
+    }
+}
