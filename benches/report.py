@@ -262,7 +262,7 @@ def endings(data):
 def hour(row):
     least, most = row["settled_kib"]
     return table(
-        ["lab time", "steps", "events", "resident at its start", "after a tenth of it, least to most", "slope"],
+        ["lab time", "steps", "events", "resident at its start", "second half, least to most", "its slope"],
         [[f"{number(row['minutes'], 0)} min", f"{row['steps']:,}", f"{row['events']:,}", f"{number(row['first_kib'] / 1024, 1)} MiB",
           f"{number(least / 1024, 1)} to {number(most / 1024, 1)} MiB", f"{number(row['slope_kib_per_hour'], 0)} KiB/h"]],
     )
