@@ -77,7 +77,25 @@ pub(crate) struct BentPipe {
     pub(crate) relays: Vec<bool>,
 }
 
-impl Rules<'_> {
+impl<'a> Rules<'a> {
+    pub(crate) fn new(
+        layout: &'a Layout,
+        policies: &'a [Arc<dyn Policy>],
+        capacity: &'a [u32],
+        bent_pipe: Option<&'a BentPipe>,
+        step: u64,
+    ) -> Rules<'a> {
+        Rules {
+            policies,
+            step,
+            step_ns: layout.spec().step_ns,
+            first_station: layout.satellite_count(),
+            capacity,
+            layout,
+            bent_pipe,
+        }
+    }
+
     fn t_ns(&self) -> u64 {
         self.step * self.step_ns
     }

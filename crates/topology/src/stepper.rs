@@ -241,17 +241,28 @@ impl Stepper {
 
     /// The antennas, and what their decisions in the next step depend on besides what is found.
     fn rules(&mut self) -> (&mut Beams, Rules<'_>) {
-        let spec = self.layout.spec();
-        let rules = Rules {
-            policies: &self.policies,
-            step: self.next_step,
-            step_ns: spec.step_ns,
-            first_station: self.layout.satellite_count(),
-            capacity: &self.capacity,
-            layout: &self.layout,
-            bent_pipe: self.bent_pipe.as_ref(),
-        };
+        let (capacity, bent_pipe) = (&self.capacity, self.bent_pipe.as_ref());
+        let rules = Rules::new(
+            &self.layout,
+            &self.policies,
+            capacity,
+            bent_pipe,
+            self.next_step,
+        );
         (&mut self.beams, rules)
+    }
+
+    /// Whether what an antenna does depends on nothing but the sky and what it did before.
+    fn antennas_by_themselves(&self) -> bool {
+        let (capacity, bent_pipe) = (&self.capacity, self.bent_pipe.as_ref());
+        let rules = Rules::new(
+            &self.layout,
+            &self.policies,
+            capacity,
+            bent_pipe,
+            self.next_step,
+        );
+        self.beams.each_by_itself(&rules)
     }
 
     /// Which laser links are in reach, since when, and why others are not.

@@ -10,6 +10,7 @@ use constel_topology::{
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -49,17 +50,20 @@ proptest! {
         (gateway, moves, breaks) in (any::<bool>(), any::<bool>(), any::<bool>()),
         (outage, make_before_break) in (0_u64..9, any::<bool>()),
         acquisition in 0_u64..20,
+        (antennas, beams) in (1_u8..4, prop::option::of(1_u32..4)),
         step_ns in prop::sample::select(vec![100_000_000_u64, 1_000_000_000, 5_000_000_000]),
         at in prop::collection::vec(0_u64..2500, 3),
     ) {
         let mut shell = walker("w", WalkerKind::Delta, (planes * slots, planes, 1), 60.0, altitude_km);
         shell.constellation.lasers.acquisition_ns = acquisition * SECOND / 2;
+        shell.constellation.beams = beams.and_then(NonZeroU32::new);
         let mut stations: Vec<Station> = places
             .iter()
             .enumerate()
             .map(|(i, (lat, lon))| station(&format!("g{i}"), *lat, *lon))
             .collect();
         stations[0].gateway = gateway;
+        stations.iter_mut().for_each(|station| station.terminals[0].antennas = antennas);
         if moves {
             let point = |t_s: u64, off: f64| Waypoint {
                 t_ns: t_s * SECOND,

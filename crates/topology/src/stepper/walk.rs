@@ -128,30 +128,12 @@ impl Stepper {
             }
             memory_ns = memory_ns.max(policy.look_back_ns()?);
         }
-        if memory_ns > 0 && self.terminals_compete() {
+        // What one antenna chooses depends on what others still have, and that on what it had before, without an end.
+        if memory_ns > 0 && !self.antennas_by_themselves() {
             return None;
         }
         let ns = (memory_ns + self.outage_ns(|_| true)).max(self.acquisition_ns());
         Some(ns.div_ceil(self.layout.spec().step_ns))
-    }
-
-    /// Whether two terminals of a station remember, and may want the same satellite: what one chooses depends on what the
-    /// other still has, and that on what the first had before, without an end.
-    fn terminals_compete(&self) -> bool {
-        let layout = &self.layout;
-        let rule = |terminal: usize| layout.terminals()[terminal].rule;
-        (0..layout.sites().len()).any(|station| {
-            let mut wanted = BTreeSet::new();
-            let remember = layout
-                .terminal_places(station)
-                .filter(|terminal| !self.policies[rule(*terminal)].memoryless());
-            remember
-                .flat_map(|terminal| {
-                    let shells = 0..layout.spec().constellations.len();
-                    shells.filter(move |shell| layout.mask(terminal, *shell).is_some())
-                })
-                .any(|shell| !wanted.insert(shell))
-        })
     }
 
     /// The longest that a change takes by some of the rules, nanoseconds.
@@ -223,8 +205,7 @@ impl Stepper {
 
     /// Walks to `step` from where the past has been forgotten by then; from the start where that is not known.
     fn walk_from_any_past(&mut self, step: u64, effort: &mut Effort<'_>) -> Result<(), Far> {
-        let (beams, rules) = self.rules();
-        if !beams.each_by_itself(&rules) {
+        if !self.antennas_by_themselves() {
             return self.walk(0..step, effort);
         }
         // Changes that had begun before are over by then, and those that begin until then are known.
