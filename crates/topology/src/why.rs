@@ -56,7 +56,7 @@ pub(crate) fn isl_state(
     moment: &Moment<'_>,
 ) -> Result<f64, Down> {
     let laser = layout.laser(link);
-    let (na, nb) = (layout.port(link.a).node, layout.port(link.b).node);
+    let (na, nb) = (layout.node_of(link.a), layout.node_of(link.b));
     let (a, b) = (moment.positions[na.index()], moment.positions[nb.index()]);
     for (node, p) in [(na, a), (nb, b)] {
         if p.is_nan() {
