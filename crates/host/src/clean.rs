@@ -170,14 +170,44 @@ pub fn clean_lab(runtime: &RuntimeDir, lab: &LabName) -> Result<CleanReport> {
     };
     let r = &mut report;
 
-    kill(lab, r);
     let things = entry
         .as_ref()
         .and_then(|e| e.record.as_ref())
         .map_or(&[][..], |e| &e.things);
+    expedited(runtime, r, |r| remove_all(runtime, things, r));
+    // The directory goes last, and only when nothing is left that its record is needed for.
+    if r.problems.is_empty() {
+        verify(runtime, lab, r);
+    }
+    if r.problems.is_empty() && entry.is_some() {
+        match remove_dir(runtime, lab) {
+            Ok(path) => r.removed.extend(path.map(|path| Removed::LabDir { path })),
+            Err(e) => r.problems.push(e.to_string()),
+        }
+    }
+    Ok(report)
+}
+
+/// Does `work` while RCU grace periods are short: processes that die, and the kernel that frees a dead lab's interfaces and
+/// BPF objects, wait for them again and again. Where they cannot be expedited it takes longer.
+fn expedited(runtime: &RuntimeDir, r: &mut CleanReport, work: impl FnOnce(&mut CleanReport)) {
+    let owner = Owner::current(format!("clean-{}", std::process::id()));
+    let held = owner.and_then(|owner| Expedited::hold(&runtime.globals(), &owner));
+    work(r);
+    if let Ok(held) = held
+        && let Err(e) = held.finish()
+    {
+        r.problems.push(e.to_string());
+    }
+}
+
+/// Kills what is left of a dead lab, removes what it recorded and waits until its groups and BPF objects are gone.
+fn remove_all(runtime: &RuntimeDir, things: &[Thing], r: &mut CleanReport) {
+    let lab = r.lab.clone();
+    kill(&lab, r);
     // Last made, first removed.
     for thing in things.iter().rev() {
-        match remove_thing(thing, lab) {
+        match remove_thing(thing, &lab) {
             Ok(removed) => r.removed.extend(removed),
             Err(e) => r.problems.push(e.to_string()),
         }
@@ -186,7 +216,7 @@ pub fn clean_lab(runtime: &RuntimeDir, lab: &LabName) -> Result<CleanReport> {
         Ok(done) => r.removed.extend(done.into_iter().map(Removed::Setting)),
         Err(e) => r.problems.push(e.to_string()),
     }
-    match orphaned_groups(lab) {
+    match orphaned_groups(&lab) {
         Ok(groups) => {
             for group in groups {
                 let path = group.path().to_path_buf();
@@ -201,7 +231,7 @@ pub fn clean_lab(runtime: &RuntimeDir, lab: &LabName) -> Result<CleanReport> {
     }
     // Those of other labs, alive, are held by their processes.
     let orphans = bpf::orphans();
-    match orphans.and_then(|o| wait_gone(runtime, &o)) {
+    match orphans.and_then(|objects| bpf::wait_gone(&objects, DYING)) {
         Ok(left) => r.problems.extend(left.iter().map(|o| {
             format!("bpf {:?} {} ({}) still exists", o.kind, o.name, o.id).to_lowercase()
         })),
@@ -209,33 +239,6 @@ pub fn clean_lab(runtime: &RuntimeDir, lab: &LabName) -> Result<CleanReport> {
         Err(e) if matches!(e.errno(), Some(libc::ENOSYS | libc::EPERM)) => {}
         Err(e) => r.problems.push(e.to_string()),
     }
-    // The directory goes last, and only when nothing is left that its record is needed for.
-    if r.problems.is_empty() {
-        verify(runtime, lab, r);
-    }
-    if r.problems.is_empty() && entry.is_some() {
-        match remove_dir(runtime, lab) {
-            Ok(path) => r.removed.extend(path.map(|path| Removed::LabDir { path })),
-            Err(e) => r.problems.push(e.to_string()),
-        }
-    }
-    Ok(report)
-}
-
-/// Waits until the kernel has freed a dead lab's BPF objects, which it does with the last of its interfaces. Returns those
-/// that still exist.
-fn wait_gone(runtime: &RuntimeDir, objects: &[bpf::BpfObject]) -> Result<Vec<bpf::BpfObject>> {
-    if objects.is_empty() {
-        return Ok(Vec::new());
-    }
-    // Removing them waits for RCU grace periods again and again. Where these cannot be expedited it takes longer.
-    let owner = Owner::current(format!("clean-{}", std::process::id()))?;
-    let expedited = Expedited::hold(&runtime.globals(), &owner);
-    let left = bpf::wait_gone(objects, DYING);
-    if let Ok(expedited) = expedited {
-        expedited.finish()?;
-    }
-    left
 }
 
 /// Kills (SIGKILL) the process that runs a lab, for one that no longer answers, and waits until
