@@ -8,6 +8,7 @@ Where there is no raw file the page says how to make it. Nothing in a table is t
 
 import json
 import re
+import statistics
 import sys
 from pathlib import Path
 
@@ -268,18 +269,20 @@ def hour(row):
     )
 
 
-def build(rows):
-    head = ["commit", "processor time, s", "time, s", *(f"`{name}`, MB" for name in rows[0]["bytes"])]
-    return table(head, [
-        [r["commit"], number(r["cpu_s"], 0), number(r["took_s"], 0), *(number(size / 1e6, 1) for size in r["bytes"].values())] for r in rows
-    ])
+def versions(data):
+    def cell(rounds):
+        middle = number(statistics.median(rounds), 2)
+        return middle if len(rounds) == 1 else f"{middle} ({number(min(rounds), 2)} to {number(max(rounds), 2)})"
+
+    head = ["", *(f"{commit}" for commit in data["commits"])]
+    return table(head, [[f"{r['figure']}, {r['unit']}", *(cell(rounds) for rounds in r["rounds"])] for r in data["figures"]])
 
 
 TABLES = {
     "bringup": bringup, "accuracy": accuracy, "rate": rate, "isolation": isolation, "hostile": hostile,
     "overload": overload, "update": update, "handover": handover,
     "mininet": mininet, "throughput": throughput, "forwarding": forwarding, "tcp": tcp, "square": square,
-    "delays": delays, "delays-qemu": delays, "ports": ports, "idle": idle, "hour": hour, "endings": endings, "build": build,
+    "delays": delays, "delays-qemu": delays, "ports": ports, "idle": idle, "hour": hour, "endings": endings, "versions": versions,
 }
 
 

@@ -19,6 +19,10 @@ use crate::routing::forwarding::Forwarding;
 /// Interfaces of a dead namespace are removed by the kernel in its own time; not longer than this.
 const REMOVED_WITHIN: Duration = Duration::from_secs(120);
 
+/// So long without one that goes: what is left is deleted, so many at a time.
+const STUCK: Duration = Duration::from_millis(200);
+const DELETED_AT_ONCE: usize = 256;
+
 /// Makes ports and hands them to the link plane. Used by several threads.
 pub(crate) trait PortMaker: Sync {
     /// What one thread makes ports with.
@@ -114,23 +118,47 @@ impl PortMaker for VethPorts<'_> {
         let host_ends = host_ifindex(PortId(0))..host_ifindex(PortId(end));
         let end = Instant::now() + REMOVED_WITHIN;
         for socket in shards.values_mut() {
-            let mut pause = Duration::from_millis(1);
-            while socket
-                .links()?
-                .iter()
-                .any(|link| host_ends.contains(&link.ifindex))
-            {
-                if Instant::now() > end {
-                    return Err(EngineError::Io {
-                        what: "the kernel does not remove the lab's interfaces".to_owned(),
-                        source: std::io::ErrorKind::TimedOut.into(),
-                    });
-                }
-                std::thread::sleep(pause);
-                pause = (pause * 2).min(Duration::from_millis(20));
-            }
+            wait_empty(socket, &host_ends, end)?;
         }
         Ok(())
+    }
+}
+
+/// Waits until none of these interfaces is left in the socket's namespace. A packet that waits for a neighbour which never
+/// answers keeps its sender's namespace alive for three seconds: where nothing goes any more, interfaces are deleted.
+fn wait_empty(
+    socket: &mut Socket,
+    indices: &std::ops::Range<u32>,
+    end: Instant,
+) -> Result<(), EngineError> {
+    let mut pause = Duration::from_millis(1);
+    let (mut before, mut since) = (usize::MAX, Instant::now());
+    loop {
+        let links = socket.links()?;
+        let ours = links.iter().map(|link| link.ifindex);
+        let left: Vec<u32> = ours.filter(|index| indices.contains(index)).collect();
+        if left.is_empty() {
+            return Ok(());
+        }
+        if Instant::now() > end {
+            return Err(EngineError::Io {
+                what: "the kernel does not remove the lab's interfaces".to_owned(),
+                source: std::io::ErrorKind::TimedOut.into(),
+            });
+        }
+        if left.len() != before {
+            (before, since) = (left.len(), Instant::now());
+        } else if since.elapsed() > STUCK {
+            let mut batch = Batch::new();
+            for &index in left.iter().take(DELETED_AT_ONCE) {
+                batch
+                    .delete_link(index)
+                    .tolerate(rustix::io::Errno::NODEV.raw_os_error());
+            }
+            socket.send(&mut batch)?;
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
     }
 }
 
@@ -185,5 +213,56 @@ impl PortHand for VethHand<'_> {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use constel_host::netlink::{AddressSpec, IpPrefix, LinkChange};
+    use constel_host::netns::NetNs;
+    use std::net::{Ipv4Addr, UdpSocket};
+
+    /// The sender of a packet, and with it its namespace, lives on while the packet waits for a neighbour: three seconds.
+    #[test]
+    fn a_packet_that_waits_for_nobody_keeps_no_interface() {
+        let (trunk, node) = (NetNs::new().unwrap(), NetNs::new().unwrap());
+        let mut socket = Socket::open_in(&trunk).unwrap();
+        let (ours, theirs) = (100, 2);
+        let far = VethEnd {
+            name: "eth0",
+            netns: Some(node.fd()),
+            ifindex: Some(theirs),
+            ..VethEnd::default()
+        };
+        let near = VethEnd {
+            name: "h0",
+            ifindex: Some(ours),
+            up: true,
+            ..VethEnd::default()
+        };
+        let mut batch = Batch::new();
+        batch.create_veth(&near, &far).unwrap();
+        socket.send(&mut batch).unwrap();
+        let sent = node.run(|| {
+            let mut batch = Batch::new();
+            let up = LinkChange {
+                ifindex: theirs,
+                up: Some(true),
+                ..LinkChange::default()
+            };
+            batch.change_link(&up).unwrap();
+            let prefix = IpPrefix::new(Ipv4Addr::new(10, 9, 0, 1).into(), 24).unwrap();
+            batch.add_address(&AddressSpec::new(theirs, prefix));
+            Socket::open().unwrap().send(&mut batch).unwrap();
+            let sender = UdpSocket::bind("10.9.0.1:0").unwrap();
+            sender.send_to(b"hello", "10.9.0.2:9").unwrap()
+        });
+        assert_eq!(sent.unwrap(), 5);
+        drop(node);
+        let began = Instant::now();
+        let end = began + Duration::from_secs(10);
+        wait_empty(&mut socket, &(ours..ours + 1), end).unwrap();
+        assert!(began.elapsed() < Duration::from_secs(2));
     }
 }
