@@ -5,12 +5,11 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use constel_link::Effects;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 use crate::answers::{Entrance, LabRow, LinkSet, LinkShown, Paths, Routes, Shown, Version};
-use crate::{ApiError, Event, PROTOCOL, Read, Request, SOCKET_NAME, Write};
+use crate::{ApiError, Event, PROTOCOL, Read, Request, SOCKET_NAME, SetLink, Write};
 
 /// Longest wait for an answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
@@ -114,23 +113,12 @@ impl Client {
         self.ask(Read::Path { from, to, at_ns })
     }
 
-    /// Puts effects on both directions of a link, of which `a` and `b` are the ends; without `b`, `a` is `A-B`.
+    /// Puts effects on both directions of a link, or on what leaves a port.
     ///
     /// # Errors
     /// As [`ClientError`].
-    pub fn set_link(
-        &mut self,
-        a: &str,
-        b: Option<&str>,
-        effects: Effects,
-        reset: bool,
-    ) -> Result<LinkSet, ClientError> {
-        self.ask(Write::SetLink {
-            a: a.to_owned(),
-            b: b.map(str::to_owned),
-            effects: Box::new(effects),
-            reset,
-        })
+    pub fn set_link(&mut self, order: SetLink) -> Result<LinkSet, ClientError> {
+        self.ask(Write::SetLink(order))
     }
 
     /// The door of a node.

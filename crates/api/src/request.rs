@@ -52,24 +52,51 @@ pub enum Read {
     },
 }
 
+/// What to put on a link.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetLink {
+    /// One end's node name; without `b`, both ends as `A-B`, or a port as `NODE/PORT`: then what leaves it, wherever it
+    /// leads.
+    pub a: String,
+    /// The other end's node name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub b: Option<String>,
+    /// What is named replaces what was set before, the rest stays.
+    pub effects: Box<Effects>,
+    /// First take away all that was set before.
+    #[serde(default)]
+    pub reset: bool,
+    /// Answer only when computed routes have followed a link that failed or was healed.
+    #[serde(default = "yes")]
+    pub wait: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl SetLink {
+    /// Merged with what was set before, and waiting for routes.
+    #[must_use]
+    pub fn new(a: &str, b: Option<&str>, effects: Effects) -> Self {
+        Self {
+            a: a.to_owned(),
+            b: b.map(str::to_owned),
+            effects: Box::new(effects),
+            reset: false,
+            wait: true,
+        }
+    }
+}
+
 /// A question that changes the lab, or opens a door into it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "verb", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Write {
-    /// Puts effects on both directions of a link; they stay until reset. Answer:
+    /// Puts effects on both directions of a link, or on what leaves a port; they stay until reset. Answer:
     /// [`LinkSet`](crate::answers::LinkSet).
-    SetLink {
-        /// One end's node name; or, without `b`, both ends as `A-B`.
-        a: String,
-        /// The other end's node name.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        b: Option<String>,
-        /// What is named replaces what was set before, the rest stays.
-        effects: Box<Effects>,
-        /// First take away all that was set before.
-        #[serde(default)]
-        reset: bool,
-    },
+    SetLink(SetLink),
     /// What a process of this host needs to become one of a node's. Answer:
     /// [`Entrance`](crate::answers::Entrance).
     Enter {
@@ -130,10 +157,6 @@ mod tests {
     #[test]
     fn every_question_is_read_back_as_what_it_is() {
         let (a, b) = ("a".to_owned(), "b".to_owned());
-        let effects = Box::new(Effects {
-            down: Some(true),
-            ..Effects::default()
-        });
         let requests: [Request; 10] = [
             Read::Version.into(),
             Read::State.into(),
@@ -147,12 +170,10 @@ mod tests {
             }
             .into(),
             Read::Events { follow: true }.into(),
-            Write::SetLink {
-                a: a.clone(),
-                b: None,
-                effects,
+            Write::SetLink(SetLink {
                 reset: true,
-            }
+                ..SetLink::new(&a, None, Effects::failed(true))
+            })
             .into(),
             Write::Enter { node: a }.into(),
             Write::Down.into(),

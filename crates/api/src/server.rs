@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use constel_link::Effects;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
 use crate::answers::{Entrance, LabRow, LinkSet, LinkShown, Paths, Routes, Shown, Version};
 use crate::{
-    ApiError, ErrorCode, Next, PROTOCOL, REQUEST_LIMIT_BYTES, Read, Request, Subscription, Write,
+    ApiError, ErrorCode, Next, PROTOCOL, REQUEST_LIMIT_BYTES, Read, Request, SetLink, Subscription,
+    Write,
 };
 
 /// How often a follower of events is looked after while nothing happens: one that has left is let go by then.
@@ -60,18 +60,12 @@ pub trait LabReader: Send + Sync + 'static {
 
 /// What the server asks of a lab to answer all questions.
 pub trait LabWriter: LabReader {
-    /// Puts effects on a link; says what is set now.
+    /// Puts effects on a link, or on what leaves a port; says what is set now.
     ///
     /// # Errors
     /// [`ErrorCode::NodeNotFound`], [`ErrorCode::BadName`], [`ErrorCode::NoLink`], [`ErrorCode::BadValue`],
     /// [`ErrorCode::Unsupported`], [`ErrorCode::ComingUp`], [`ErrorCode::Failed`]: nothing was changed.
-    fn set_link(
-        &self,
-        a: &str,
-        b: Option<&str>,
-        effects: Effects,
-        reset: bool,
-    ) -> Result<LinkSet, ApiError>;
+    fn set_link(&self, order: &SetLink) -> Result<LinkSet, ApiError>;
     /// The door of a node.
     ///
     /// # Errors
@@ -224,12 +218,7 @@ fn answer_read(
 
 fn answer_write(out: &mut impl io::Write, lab: &dyn LabWriter, write: Write) -> io::Result<()> {
     match write {
-        Write::SetLink {
-            a,
-            b,
-            effects,
-            reset,
-        } => reply(out, lab.set_link(&a, b.as_deref(), *effects, reset)),
+        Write::SetLink(order) => reply(out, lab.set_link(&order)),
         Write::Enter { node } => reply(out, lab.enter(&node)),
         Write::Down => {
             lab.down();

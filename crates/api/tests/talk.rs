@@ -8,11 +8,12 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use constel_api::answers::{
-    BriefEffects, EdgeSet, Entrance, LabRow, LabState, LinkSet, LinkShown, Paths, Routes, Shown,
+    BriefEffects, EdgeSet, Entrance, LabRow, LabState, LinkSet, LinkShown, Paths, Routes,
+    RoutesAfter, Shown,
 };
 use constel_api::{
     ApiError, Batch, Client, ClientError, ErrorCode, Event, EventSource, Happening, LabReader,
-    LabWriter, SOCKET_NAME, Server, Subscription,
+    LabWriter, SOCKET_NAME, Server, SetLink, Subscription,
 };
 use constel_link::{Effects, PortId};
 
@@ -103,22 +104,18 @@ impl LabReader for Lab {
 }
 
 impl LabWriter for Lab {
-    fn set_link(
-        &self,
-        _: &str,
-        b: Option<&str>,
-        effects: Effects,
-        reset: bool,
-    ) -> Result<LinkSet, ApiError> {
-        assert!(b.is_none() && reset);
+    fn set_link(&self, order: &SetLink) -> Result<LinkSet, ApiError> {
+        assert!(order.b.is_none() && order.reset && order.wait);
         let edge = EdgeSet {
             from: PortId(0),
             to: PortId(1),
-            effects: BriefEffects::of(&effects),
+            effects: BriefEffects::of(&order.effects),
         };
         Ok(LinkSet {
             at_mono_ns: 3,
             edges: vec![edge],
+            port: None,
+            routes: RoutesAfter::Stood { after_ns: 4 },
         })
     }
     fn enter(&self, node: &str) -> Result<Entrance, ApiError> {
@@ -153,12 +150,14 @@ fn questions_get_answers() {
     assert_eq!(client.version().unwrap().protocol, constel_api::PROTOCOL);
     assert_eq!(client.state().unwrap(), lab.state());
     assert_eq!(client.show().unwrap(), lab.show());
-    let effects = Effects {
-        down: Some(true),
-        ..Effects::default()
+    let effects = Effects::failed(true);
+    let order = SetLink {
+        reset: true,
+        ..SetLink::new("x-y", None, effects.clone())
     };
-    let set = client.set_link("x-y", None, effects.clone(), true).unwrap();
+    let set = client.set_link(order).unwrap();
     assert_eq!(set.edges[0].effects.effects(), Some(effects));
+    assert_eq!(set.routes, RoutesAfter::Stood { after_ns: 4 });
     let ClientError::Refused(refused) = client.link("x", "y").unwrap_err() else {
         panic!("not refused")
     };

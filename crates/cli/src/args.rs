@@ -251,9 +251,9 @@ pub(crate) enum LinkChange {
     /// Change what is named; the rest stays as set before.
     Set(Box<LinkSet>),
     /// Break the link: what arrives or waits is dropped, what is in flight still arrives.
-    Fail(LinkEnds),
+    Fail(LinkFail),
     /// Undo `fail`; what `set` changed stays.
-    Heal(LinkEnds),
+    Heal(LinkFail),
 }
 
 /// `link show`.
@@ -275,13 +275,23 @@ pub(crate) struct LinkShow {
 pub(crate) struct LinkEnds {
     /// The lab's name.
     pub(crate) lab: String,
-    /// One end's node; or both ends, as A-B.
+    /// One end's node; both ends, as A-B; or, with `set`, a port as NODE/PORT: what leaves it, through handovers.
     pub(crate) a: String,
     /// The other end's node.
     pub(crate) b: Option<String>,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A lab's link, to be failed or healed.
+#[derive(Debug, Args)]
+pub(crate) struct LinkFail {
+    #[command(flatten)]
+    pub(crate) ends: LinkEnds,
+    /// Return once that is in force, without waiting for computed routes to follow.
+    #[arg(long)]
+    pub(crate) no_wait: bool,
 }
 
 /// `link set`.
@@ -292,9 +302,12 @@ pub(crate) struct LinkSet {
     /// First take away everything that was set or failed by hand.
     #[arg(long)]
     pub(crate) reset: bool,
-    /// Propagation delay, instead of the geometry's.
+    /// Propagation delay, instead of the geometry's: it no longer follows the orbits.
     #[arg(long, value_name = "TIME")]
     pub(crate) delay: Option<TimeSpan>,
+    /// Delay on top of the geometry's, or of `--delay`'s.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) extra_delay: Option<TimeSpan>,
     /// Rate, instead of the scenario's.
     #[arg(long, value_name = "RATE")]
     pub(crate) rate: Option<DataRate>,

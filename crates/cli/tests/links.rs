@@ -124,22 +124,93 @@ fn a_link_set_failed_and_healed_is_felt_at_once() {
         "{before_ms} ms, then {reset_ms} ms"
     );
 
-    // Failed: computed routes go round it, without waiting for a step that changes the sky.
-    run(&["link", "fail", name, near, far]);
+    // On top of the light time, which goes on gliding.
+    run(&["link", "set", name, near, far, "--extra-delay", "40 ms"]);
+    let (_, after_ms) = ping(name, from, to, 10);
+    assert!(
+        (after_ms - before_ms - 80.0).abs() < 5.0,
+        "{before_ms} ms, then {after_ms} ms"
+    );
+    let edge = &edges(name, near, far)[0];
+    let shown_ms = edge["delay_ns"].as_f64().unwrap() / 1e6;
+    assert!((shown_ms - 40.0 - light_ms / 2.0).abs() < 1.0, "{edge}");
+    assert_ne!(edge["slope_ns_per_s"], 0, "{edge}");
+    run(&["link", "set", name, near, far, "--reset"]);
+
+    // Failed: computed routes have gone round it when the command returns, and everybody says so.
+    let told = run(&["link", "fail", name, near, far]);
+    assert!(told.contains("computed routes stood "), "{told}");
     let uses = |way: &[String]| way.windows(2).any(|w| w[0] == near && w[1] == far);
-    until("a way round", || {
-        let way = way(name, from, to);
-        way.last().is_some_and(|last| last == to) && !uses(&way)
-    });
+    let round = way(name, from, to);
+    assert!(!uses(&round) && round.last().unwrap() == to, "{round:?}");
+    let shown = run(&["link", "show", name, near, far]);
+    let headline = shown.lines().next().unwrap();
+    assert!(
+        headline.contains("down: failed by hand at t = "),
+        "{headline}"
+    );
     assert!(ping(name, from, to, 10).0 >= 9);
     run(&["link", "heal", name, near, far]);
-    until("the old way", || uses(&way(name, from, to)));
+    assert!(uses(&way(name, from, to)));
+    let shown = run(&["link", "show", name, near, far]);
+    assert!(shown.lines().next().unwrap().contains("up: "), "{shown}");
+    let told = run(&["link", "fail", name, near, far, "--no-wait", "--json"]);
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["routes"]["state"], "not-awaited");
+    run(&["link", "heal", name, near, far]);
 
     // With its only antenna's link failed, the station is out of reach; healed, it is back.
     run(&["link", "fail", name, from, near]);
     until("out of reach", || ping(name, from, to, 1).0 == 0);
     run(&["link", "heal", name, from, near]);
     until("back", || ping(name, from, to, 3).0 == 3);
+}
+
+/// What is set on a pair of ends stays with the pair; what is set on a port goes with it to the next satellite.
+#[test]
+fn settings_of_a_port_follow_a_handover() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario::sky(dir.path(), 300, "0 s");
+    let lab = Lab::up("links-port", &file, dir.path(), &["--no-traffic"]);
+    let name = lab.name.as_str();
+    let serving = || way(name, "hobart", "chatham")[1].clone();
+    let before = serving();
+    run(&["link", "set", name, "hobart", &before, "--loss", "1 %"]);
+    let told = run(&["link", "set", name, "hobart/gsl0", "--corrupt", "2 %"]);
+    assert!(told.contains("hobart/gsl0"), "{told}");
+    // It hands over at 7 s of lab time.
+    until("a handover", || serving() != before);
+    let after = edges(name, "hobart", &serving());
+    let up = &after[0]["effects"];
+    assert_eq!(up["corrupt_ratio"], 0.02, "{up}");
+    assert_eq!(up["loss"], Value::Null, "{up}");
+    // Merged, and taken away.
+    run(&["link", "set", name, "hobart/gsl0", "--extra-delay", "5 ms"]);
+    let up = &edges(name, "hobart", &serving())[0]["effects"];
+    assert_eq!(
+        (&up["corrupt_ratio"], &up["extra_delay_ns"]),
+        (&0.02.into(), &5_000_000.into())
+    );
+    run(&["link", "set", name, "hobart/gsl0", "--reset"]);
+    let up = &edges(name, "hobart", &serving())[0]["effects"];
+    assert_eq!(up["corrupt_ratio"], Value::Null);
+    for (args, why) in [
+        (
+            ["link", "set", name, "hobart/eth7", "--loss", "1 %"],
+            "it has gsl0",
+        ),
+        (
+            ["link", "set", name, "nowhere/gsl0", "--loss", "1 %"],
+            "nowhere",
+        ),
+    ] {
+        let out = constel(args);
+        let error = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(!out.status.success() && error.contains(why), "{error}");
+    }
+    let out = constel(["link", "fail", name, "hobart/gsl0"]);
+    let error = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(error.contains("name both ends"), "{error}");
 }
 
 #[test]

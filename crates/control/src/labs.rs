@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use constel_api::answers::{
     LabRow, LabState, LinkSet, LinkShown, ListedLab, Paths, Routes, Shown, Version,
 };
-use constel_api::{Client, ClientError, Events};
+use constel_api::{Client, ClientError, Events, SetLink};
 use constel_host::claim::{self, LabEntry, LabName, RuntimeDir};
 use constel_host::clean::{HostReport, clean_all, clean_lab};
 use constel_link::Effects;
@@ -224,19 +224,13 @@ impl Lab {
         self.0.clone()
     }
 
-    /// Puts effects on both directions of a link: what is set replaces what was, the rest stays; with `reset`, all
-    /// that was set before goes first. Without `b`, `a` names both ends as `A-B`.
+    /// Puts effects on both directions of a link, or on what leaves a port. Returns when they are in force and, if the
+    /// order says so, computed routes have followed.
     ///
     /// # Errors
     /// [`Error::Refused`], [`Error::NoAnswer`].
-    pub fn set_link(
-        &self,
-        a: &str,
-        b: Option<&str>,
-        effects: Effects,
-        reset: bool,
-    ) -> Result<LinkSet, Error> {
-        self.ask(|mut client| client.set_link(a, b, effects, reset))
+    pub fn set_link(&self, order: SetLink) -> Result<LinkSet, Error> {
+        self.ask(|mut client| client.set_link(order))
     }
 
     /// Breaks a link: what arrives or waits is dropped, what is in flight still arrives.
@@ -244,7 +238,7 @@ impl Lab {
     /// # Errors
     /// As [`Self::set_link`].
     pub fn fail(&self, a: &str, b: Option<&str>) -> Result<LinkSet, Error> {
-        self.set_link(a, b, down(true), false)
+        self.set_link(SetLink::new(a, b, Effects::failed(true)))
     }
 
     /// Undoes [`Self::fail`]; other effects stay.
@@ -252,7 +246,7 @@ impl Lab {
     /// # Errors
     /// As [`Self::set_link`].
     pub fn heal(&self, a: &str, b: Option<&str>) -> Result<LinkSet, Error> {
-        self.set_link(a, b, down(false), false)
+        self.set_link(SetLink::new(a, b, Effects::failed(false)))
     }
 
     /// Has the lab taken down by its own process, and waits until it is gone.
@@ -277,12 +271,5 @@ impl Lab {
             std::thread::sleep(DOWN_LOOK);
         }
         Ok(())
-    }
-}
-
-fn down(down: bool) -> Effects {
-    Effects {
-        down: Some(down),
-        ..Effects::default()
     }
 }

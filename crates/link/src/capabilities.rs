@@ -65,13 +65,21 @@ impl DriverKind {
                 DriverKind::Edt => Some(&[
                     "down",
                     "delay_ns",
+                    "extra_delay_ns",
                     "rate_bps",
                     "queue_bytes",
                     "discipline",
                     "overhead_bytes",
                     "loss",
                 ]),
-                DriverKind::Netem => Some(&["down", "delay_ns", "rate_bps", "queue_bytes", "loss"]),
+                DriverKind::Netem => Some(&[
+                    "down",
+                    "delay_ns",
+                    "extra_delay_ns",
+                    "rate_bps",
+                    "queue_bytes",
+                    "loss",
+                ]),
             },
         }
     }
@@ -125,6 +133,7 @@ fn asked(effects: &Effects) -> impl Iterator<Item = &'static str> {
     let Effects {
         down,
         delay_ns,
+        extra_delay_ns,
         rate_bps,
         rate_law,
         queue_bytes,
@@ -140,6 +149,7 @@ fn asked(effects: &Effects) -> impl Iterator<Item = &'static str> {
     [
         ("down", down.is_some()),
         ("delay_ns", delay_ns.is_some()),
+        ("extra_delay_ns", extra_delay_ns.is_some()),
         ("rate_bps", rate_bps.is_some()),
         ("rate_law", rate_law.is_some()),
         ("queue_bytes", queue_bytes.is_some()),

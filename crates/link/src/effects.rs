@@ -35,6 +35,9 @@ pub struct Effects {
     /// Instead of the geometry's delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_ns: Option<u64>,
+    /// On top of the geometry's delay, or of `delay_ns`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extra_delay_ns: Option<u64>,
     /// Instead of the plan's rate, bit/s, at least 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_bps: Option<u64>,
@@ -80,6 +83,15 @@ pub struct EffectsError {
 }
 
 impl Effects {
+    /// A link that fails, or is healed.
+    #[must_use]
+    pub fn failed(failed: bool) -> Effects {
+        Effects {
+            down: Some(failed),
+            ..Effects::default()
+        }
+    }
+
     /// Whether all values can be.
     ///
     /// # Errors
@@ -128,6 +140,7 @@ impl Effects {
         Effects {
             down: pick(&other.down, &self.down),
             delay_ns: pick(&other.delay_ns, &self.delay_ns),
+            extra_delay_ns: pick(&other.extra_delay_ns, &self.extra_delay_ns),
             rate_bps: pick(&other.rate_bps, &self.rate_bps),
             // Whichever kind of rate is asked for last holds.
             rate_law: match other.rate_bps {
@@ -174,6 +187,8 @@ impl Effects {
         if let Some(delay_ns) = self.delay_ns {
             effective.delay = Delay::constant(delay_ns);
         }
+        let extra_ns = self.extra_delay_ns.unwrap_or(0);
+        effective.delay.delay_ns = effective.delay.delay_ns.saturating_add(extra_ns);
         if let Some(rate) = self.rate_bps {
             effective.rate_bps = std::num::NonZeroU64::new(rate);
         }

@@ -60,8 +60,37 @@ pub struct EdgeShown {
 pub struct LinkSet {
     /// When it took effect, `CLOCK_MONOTONIC`.
     pub at_mono_ns: u64,
-    /// Both directions, with all that is set on each now.
+    /// Both directions, with all that is set on each now; of a port, all edges that leave it at this moment.
     pub edges: Vec<EdgeSet>,
+    /// The port it was set on, as `NODE/PORT`; absent for a link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<String>,
+    /// What became of routes.
+    #[serde(default)]
+    pub routes: RoutesAfter,
+}
+
+/// What became of routes after a link was changed by hand.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum RoutesAfter {
+    /// Nothing failed and nothing was healed: routes are as before.
+    #[default]
+    Untouched,
+    /// All kernels have those that lead round what failed.
+    Stood {
+        /// Counted from when the change took effect, nanoseconds.
+        after_ns: u64,
+    },
+    /// Not all kernels have them yet, or the lab ends.
+    NotYet {
+        /// How long they were waited for, nanoseconds.
+        waited_ns: u64,
+    },
+    /// Whoever asked did not want to wait.
+    NotAwaited,
+    /// Constel does not make routes that all nodes know at once: routing daemons, messages between nodes, or users do.
+    NotOurs,
 }
 
 /// What is set on one edge by hand.

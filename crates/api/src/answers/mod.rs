@@ -10,7 +10,7 @@ use constel_link::PlaneReport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use link::{BriefEffects, EdgeSet, EdgeShown, LinkSet, LinkShown};
+pub use link::{BriefEffects, EdgeSet, EdgeShown, LinkSet, LinkShown, RoutesAfter};
 pub use paths::{Hop, NextHop, Optimum, Paths, Route, Routes, Walked};
 
 /// To [`Read::Version`](crate::Read::Version).

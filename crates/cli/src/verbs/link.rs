@@ -2,7 +2,8 @@
 
 mod laws;
 
-use constel_api::answers::{EdgeShown, LinkSet as Answer, LinkShown};
+use constel_api::SetLink;
+use constel_api::answers::{EdgeShown, LinkSet as Answer, LinkShown, RoutesAfter};
 use constel_control::{Lab, Observer};
 use constel_link::{Effects, Jitter, JitterLaw, LossLaw, Reorder};
 use constel_units::{DataSize, Ratio};
@@ -18,19 +19,39 @@ pub(crate) fn run(args: &Link) -> Outcome {
         (Some(LinkChange::Set(set)), ..) => {
             let (ends, effects) = (&set.ends, effects(set)?);
             let lab = Lab::attach(&ends.lab)?;
-            let answer = lab.set_link(&ends.a, ends.b.as_deref(), effects, set.reset)?;
+            let answer = lab.set_link(SetLink {
+                reset: set.reset,
+                ..with(ends, effects, true)
+            })?;
             changed(ends, &answer)
         }
-        (Some(LinkChange::Fail(ends)), ..) => {
-            let answer = Lab::attach(&ends.lab)?.fail(&ends.a, ends.b.as_deref())?;
+        (Some(LinkChange::Fail(fail)), ..) => {
+            let ends = &fail.ends;
+            let answer = Lab::attach(&ends.lab)?.set_link(with(
+                ends,
+                Effects::failed(true),
+                !fail.no_wait,
+            ))?;
             changed(ends, &answer)
         }
-        (Some(LinkChange::Heal(ends)), ..) => {
-            let answer = Lab::attach(&ends.lab)?.heal(&ends.a, ends.b.as_deref())?;
+        (Some(LinkChange::Heal(heal)), ..) => {
+            let ends = &heal.ends;
+            let answer = Lab::attach(&ends.lab)?.set_link(with(
+                ends,
+                Effects::failed(false),
+                !heal.no_wait,
+            ))?;
             changed(ends, &answer)
         }
         (None, Some(lab), Some(a), Some(b)) => show(lab, a, b, args.json),
         (None, ..) => Err(Failure::Usage("which lab, and which two nodes?".into())),
+    }
+}
+
+fn with(ends: &LinkEnds, effects: Effects, wait: bool) -> SetLink {
+    SetLink {
+        wait,
+        ..SetLink::new(&ends.a, ends.b.as_deref(), effects)
     }
 }
 
@@ -41,7 +62,24 @@ fn changed(ends: &LinkEnds, answer: &Answer) -> Outcome {
     }
     let edges = answer.edges.len();
     let now = output::or_dash(answer.edges.first().map(|edge| &edge.effects));
-    output::text(&format!("set by hand on {edges} edges: {now}\n"))?;
+    let what = match &answer.port {
+        Some(port) => format!("on all that leaves {port}, wherever it leads"),
+        None => format!("on {edges} edges of this pair of ends"),
+    };
+    output::text(&format!("set by hand {what}: {now}\n"))?;
+    let routes = match answer.routes {
+        RoutesAfter::Stood { after_ns } => {
+            let ms = after_ns as f64 / 1e6;
+            format!("computed routes stood {ms:.1} ms later\n")
+        }
+        RoutesAfter::NotYet { waited_ns } => format!(
+            "computed routes did not stand {:.1} s later; `constel path` shows what kernels have\n",
+            waited_ns as f64 / 1e9
+        ),
+        RoutesAfter::NotAwaited => "not waited for routes\n".to_owned(),
+        RoutesAfter::NotOurs | RoutesAfter::Untouched => String::new(),
+    };
+    output::text(&routes)?;
     Ok(Exit::Done)
 }
 
@@ -62,6 +100,7 @@ fn effects(set: &LinkSet) -> Result<Effects, Failure> {
             Some(_) => Some(0),
             None => set.delay.map(laws::ns).transpose()?,
         },
+        extra_delay_ns: set.extra_delay.map(laws::ns).transpose()?,
         rate_bps: set.rate.map(|rate| rate.bps()),
         rate_law: laws::rate(set)?,
         queue_bytes: set.queue.map(|queue| queue.bytes()),

@@ -1,10 +1,10 @@
 //! Effects of links: those that the scenario gives to a kind of link, and those put on one link of the
 //! running lab by hand, which lie on top of each step's edges until they are reset.
 
-use constel_api::answers::{BriefEffects, EdgeSet, LinkSet};
-use constel_api::{ApiError, ErrorCode};
+use constel_api::answers::{BriefEffects, EdgeSet, LinkSet, RoutesAfter};
+use constel_api::{ApiError, ErrorCode, SetLink};
 use constel_drivers::{DriverError, Links};
-use constel_link::{Effects, EffectsChange};
+use constel_link::{Effects, EffectsChange, PortId};
 use constel_plan::Blueprint;
 use constel_topology::{NodeId, Snapshot};
 
@@ -150,8 +150,78 @@ pub(crate) fn set(
     let answer = LinkSet {
         at_mono_ns,
         edges: rows,
+        port: None,
+        routes: RoutesAfter::Untouched,
     };
     Ok(Set { answer, failed })
+}
+
+/// A port, as `NODE/PORT`; `None` where the text has no `/`.
+///
+/// # Errors
+/// [`ErrorCode::NodeNotFound`]; [`ErrorCode::BadName`] when the node has no such port.
+pub(crate) fn port(
+    blueprint: &Blueprint,
+    text: &str,
+    find: impl Fn(&str) -> Result<NodeId, ApiError>,
+) -> Result<Option<PortId>, ApiError> {
+    let Some((node, name)) = text.rsplit_once('/') else {
+        return Ok(None);
+    };
+    let ports = blueprint.lab.layout.ports_of(find(node)?);
+    let found = ports.iter().find(|port| port.name() == name);
+    found.map(|port| Some(port.id)).ok_or_else(|| {
+        let all: Vec<_> = ports.iter().map(|port| port.name()).collect();
+        let error = format!("{node} has no port {name}; it has {}", all.join(", "));
+        ApiError::new(ErrorCode::BadName, error)
+    })
+}
+
+/// Puts effects on all edges that leave a port, those that come later included, beneath what is set on single links. What
+/// the port had is `held`, and what it has then.
+///
+/// # Errors
+/// When a value cannot be, or the port is to fail: nothing was changed.
+pub(crate) fn set_port(
+    links: &dyn Links,
+    snapshot: &Snapshot,
+    port: PortId,
+    held: &mut Effects,
+    order: &SetLink,
+    zero_ns: u64,
+) -> Result<LinkSet, ApiError> {
+    let patch = order.effects.as_ref();
+    if patch.down.is_some() {
+        let error = "links fail and are healed, ports are not: name both ends, as A-B";
+        return Err(ApiError::new(ErrorCode::BadValue, error));
+    }
+    patch
+        .check()
+        .map_err(|e| ApiError::new(ErrorCode::BadValue, e.to_string()))?;
+    let patch = patch.clone().starting_later(zero_ns);
+    let now = if order.reset {
+        patch
+    } else {
+        held.merged(&patch)
+    };
+    let effects = (!now.is_empty()).then(|| now.clone());
+    let at_mono_ns = links
+        .apply_effects(vec![EffectsChange::Port { port, effects }])
+        .map_err(|e| refusal(&e))?;
+    *held = now;
+    let edges = snapshot.edges_from(port).iter();
+    Ok(LinkSet {
+        at_mono_ns,
+        edges: edges
+            .map(|edge| EdgeSet {
+                from: edge.from,
+                to: edge.to,
+                effects: BriefEffects::of(held),
+            })
+            .collect(),
+        port: None,
+        routes: RoutesAfter::Untouched,
+    })
 }
 
 #[cfg(test)]

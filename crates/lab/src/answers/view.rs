@@ -1,15 +1,17 @@
 //! What a running lab answers to questions from other processes.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use constel_api::answers::{
     BriefEffects, EdgeShown, Entrance, LabRow, LabState, LinkSet, LinkShown, NodeShown, Paths,
-    Routes, Shown,
+    Routes, RoutesAfter, Shown,
 };
-use constel_api::{ApiError, ErrorCode, Happening, LabReader, LabWriter, Subscription};
+use constel_api::{ApiError, ErrorCode, Happening, LabReader, LabWriter, SetLink, Subscription};
 use constel_drivers::Links;
-use constel_link::{Effects, PortId, RateLaw};
+use constel_link::{Effects, PortId};
 use constel_plan::{Blueprint, NotOne};
 use constel_topology::{Effort, NodeId, Snapshot, Unreached, why};
 
@@ -43,7 +45,12 @@ pub(crate) struct View {
     pub(crate) log: Arc<EventLog>,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) failed: Arc<Failed>,
+    /// What was set on ports by hand; held while a port is set.
+    pub(crate) on_ports: Mutex<BTreeMap<PortId, Effects>>,
 }
+
+/// Computed routes follow a change by hand within milliseconds; whoever waits for them does not wait for ever.
+const ROUTES_WITHIN: Duration = Duration::from_secs(5);
 
 /// Everything of the lab at one moment, taken out of the lock.
 struct Held {
@@ -128,26 +135,70 @@ impl View {
         let effects = links.effects(from, to).map_err(failed)?.in_force;
         let impairment = held.snapshot.edge(from, to).map(|edge| &edge.impairment);
         let now_ns = self.clock.now_ns().unwrap_or(0);
-        let delay = impairment.map(|impairment| impairment.delay);
-        let planned_bps = impairment.and_then(|impairment| impairment.rate_bps);
-        let rate_law = effects.rate_law.as_ref().map(RateLaw::mean_bps);
+        let in_force = impairment.map(|impairment| effects.over(impairment));
+        let delay = in_force.map(|impairment| impairment.delay);
         Ok(EdgeShown {
             from: end(from),
             to: end(to),
-            delay_ns: effects.delay_ns.or(delay.map(|delay| delay.at(now_ns))),
-            slope_ns_per_s: delay.map(|delay| match effects.delay_ns {
-                Some(_) => 0,
-                None => delay.slope_ns_per_s,
-            }),
-            rate_bps: rate_law.or(effects.rate_bps).or(planned_bps.map(u64::from)),
-            queue_bytes: effects
-                .queue_bytes
-                .or(impairment.map(|impairment| impairment.queue.bytes)),
+            delay_ns: delay.map(|delay| delay.at(now_ns)),
+            slope_ns_per_s: delay.map(|delay| delay.slope_ns_per_s),
+            rate_bps: in_force.and_then(|impairment| impairment.rate_bps.map(u64::from)),
+            queue_bytes: in_force.map(|impairment| impairment.queue.bytes),
             loss: impairment.map(|impairment| impairment.loss),
             effects: BriefEffects::of(&effects),
             counters: links.edge_stats(from, to).map_err(failed)?,
             dropped_share: links.dropped_share(from).map_err(failed)?,
         })
+    }
+}
+
+impl View {
+    /// Puts effects where they are asked for; with the version of the list of failed links, if that changed.
+    ///
+    /// # Errors
+    /// As [`LabWriter::set_link`].
+    fn put_effects(&self, order: &SetLink) -> Result<(LinkSet, Option<u64>), ApiError> {
+        let Held {
+            kernels,
+            links,
+            snapshot,
+        } = self.held()?;
+        let blueprint = &kernels.blueprint;
+        let named = |name: &str| find(blueprint, name);
+        let zero_ns = self.clock.zero_mono_ns().unwrap_or_else(mono_ns);
+        let t_ns = self.clock.now_ns();
+        let port = match order.b {
+            None => impair::port(blueprint, &order.a, named)?,
+            Some(_) => None,
+        };
+        let (link, answer, version) = if let Some(port) = port {
+            let mut on_ports = self.on_ports.lock().unwrap_or_else(|e| e.into_inner());
+            let held = on_ports.entry(port).or_default();
+            let mut answer =
+                impair::set_port(links.as_ref(), &snapshot, port, held, order, zero_ns)?;
+            answer.port = Some(order.a.clone());
+            (order.a.clone(), answer, None)
+        } else {
+            let ends = impair::ends(&order.a, order.b.as_deref(), named)?;
+            let (effects, reset) = (order.effects.as_ref().clone(), order.reset);
+            let (plane, at) = (links.as_ref(), zero_ns);
+            let set = impair::set(blueprint, plane, &snapshot, ends, effects, reset, at)?;
+            let name = |node: NodeId| blueprint.lab.layout.node(node).name.as_str();
+            let link = format!("{}-{}", name(ends.0), name(ends.1));
+            let version = self.failed.set(&link, t_ns.unwrap_or(0), set.failed);
+            (link, set.answer, version)
+        };
+        let first = answer.edges.first();
+        let effects = first.map(|edge| edge.effects.clone()).unwrap_or_default();
+        self.log.emit(
+            t_ns.and_then(|t| i64::try_from(t).ok()),
+            Happening::LinkSet {
+                link,
+                reset: order.reset,
+                effects,
+            },
+        );
+        Ok((answer, version))
     }
 }
 
@@ -192,22 +243,31 @@ impl LabReader for View {
         let (layout, snapshot) = (&held.kernels.blueprint.lab.layout, &held.snapshot);
         let blueprint = &held.kernels.blueprint;
         let (a_id, b_id) = (find(blueprint, a)?, find(blueprint, b)?);
-        let mut edges = Vec::new();
+        let (mut edges, mut failed_ns) = (Vec::new(), Vec::new());
         for (from, to) in [(a_id, b_id), (b_id, a_id)] {
             let ports = layout.ports_of(from).iter();
             for edge in ports.flat_map(|port| snapshot.edges_from(port.id)) {
                 if layout.port(edge.to).node == to {
                     edges.push(self.edge(&held, edge.from, edge.to)?);
+                    failed_ns.push(self.failed.since_ns((edge.from, edge.to)));
                 }
             }
+        }
+        // Down is a link of which nothing is left.
+        let all: Option<Vec<u64>> = failed_ns.into_iter().collect();
+        let failed_ns = all.and_then(|all| all.into_iter().max());
+        let mut why = why(layout, snapshot, a_id, b_id).describe(layout);
+        if let Some(failed_ns) = failed_ns {
+            let t_s = failed_ns as f64 / 1e9;
+            why = format!("down: failed by hand at t = {t_s:.3} s; else {why}");
         }
         let [a, b] = [a_id, b_id].map(|node| layout.node(node).name.clone());
         Ok(LinkShown {
             catalogued: catalogued_in(&blueprint.lab, [a.as_str(), b.as_str()]),
             a,
             b,
-            up: !edges.is_empty(),
-            why: why(layout, snapshot, a_id, b_id).describe(layout),
+            up: !edges.is_empty() && failed_ns.is_none(),
+            why,
             edges,
             t_ns: self.clock.now_ns(),
         })
@@ -261,45 +321,26 @@ impl LabReader for View {
 }
 
 impl LabWriter for View {
-    fn set_link(
-        &self,
-        a: &str,
-        b: Option<&str>,
-        effects: Effects,
-        reset: bool,
-    ) -> Result<LinkSet, ApiError> {
-        let Held {
-            kernels,
-            links,
-            snapshot,
-        } = self.held()?;
-        let blueprint = &kernels.blueprint;
-        let ends = impair::ends(a, b, |name| find(blueprint, name))?;
-        let zero_ns = self.clock.zero_mono_ns().unwrap_or_else(mono_ns);
-        let set = impair::set(
-            blueprint,
-            links.as_ref(),
-            &snapshot,
-            ends,
-            effects,
-            reset,
-            zero_ns,
-        )?;
-        let name = |node: NodeId| blueprint.lab.layout.node(node).name.as_str();
-        let link = format!("{}-{}", name(ends.0), name(ends.1));
-        let t_ns = self.clock.now_ns();
-        self.failed.set(&link, t_ns.unwrap_or(0), set.failed);
-        let first = set.answer.edges.first();
-        let effects = first.map(|edge| edge.effects.clone()).unwrap_or_default();
-        self.log.emit(
-            t_ns.and_then(|t| i64::try_from(t).ok()),
-            Happening::LinkSet {
-                link,
-                reset,
-                effects,
-            },
-        );
-        Ok(set.answer)
+    fn set_link(&self, order: &SetLink) -> Result<LinkSet, ApiError> {
+        // Nothing is held while routes are waited for: a lab goes down when nobody holds its nodes.
+        let (mut answer, version) = self.put_effects(order)?;
+        answer.routes = match version {
+            None => RoutesAfter::Untouched,
+            Some(_) if !order.wait => RoutesAfter::NotAwaited,
+            Some(version) => {
+                let wanted = || !self.stop.load(Ordering::Acquire);
+                let stood = self.failed.wait_for_routes(version, ROUTES_WITHIN, wanted);
+                let after_ns = mono_ns().saturating_sub(answer.at_mono_ns);
+                match stood {
+                    None => RoutesAfter::NotOurs,
+                    Some(true) => RoutesAfter::Stood { after_ns },
+                    Some(false) => RoutesAfter::NotYet {
+                        waited_ns: after_ns,
+                    },
+                }
+            }
+        };
+        Ok(answer)
     }
 
     fn enter(&self, node: &str) -> Result<Entrance, ApiError> {

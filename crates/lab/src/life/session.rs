@@ -123,6 +123,7 @@ impl<'a> Session<'a> {
             log: Arc::clone(&log),
             stop: Arc::clone(&options.stop),
             failed: Arc::default(),
+            on_ports: Default::default(),
         });
         let nodes = lab.layout.nodes().len();
         log.emit(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use constel_link::Tally;
-use constel_plan::{Adjacency, Applier, PlannedStep, Planner};
+use constel_plan::{Adjacency, Applier, FailedEdges, PlannedStep, Planner};
 use constel_topology::Snapshot;
 
 use crate::clock::{LabClock, mono_ns};
@@ -187,6 +187,7 @@ impl<A: Applier> Steps<A> {
         }
         self.drain(&mut step)?;
         self.planner.installed(step, &failed);
+        self.tell_routes(&failed);
         self.times.kernel_ns.record(mono_ns() - start);
         Ok(true)
     }
@@ -221,13 +222,21 @@ impl<A: Applier> Steps<A> {
     /// When a kernel refuses a route.
     pub(crate) fn route_round_failures(&mut self) -> Result<(), A::Error> {
         let now_ns = self.clock.now_ns().unwrap_or(0);
-        let Some(planned) = self.planner.within(now_ns, &self.failed.now()) else {
-            return Ok(());
-        };
-        self.applier.put_map(&planned.plan.rows);
-        self.applier.install_routes(&planned.plan)?;
-        self.planner.installed_within(planned);
+        let failed = self.failed.now();
+        if let Some(planned) = self.planner.within(now_ns, &failed) {
+            self.applier.put_map(&planned.plan.rows);
+            self.applier.install_routes(&planned.plan)?;
+            self.planner.installed_within(planned);
+        }
+        self.tell_routes(&failed);
         Ok(())
+    }
+
+    /// Tells who waits for it that routes go by this list.
+    fn tell_routes(&self, failed: &FailedEdges) {
+        if self.planner.routes_stand_with_the_plan() {
+            self.failed.routes_stand(failed.version());
+        }
     }
 
     /// Waits until the links of the step before are gone, and forgets who was there.
