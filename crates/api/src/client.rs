@@ -8,7 +8,9 @@ use std::time::Duration;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
-use crate::answers::{Entrance, LabRow, LinkSet, LinkShown, Paths, Routes, Shown, Version};
+use crate::answers::{
+    CommandSent, Entrance, LabRow, LinkSet, LinkShown, Paths, Routes, Shown, UserFileSet, Version,
+};
 use crate::{ApiError, Event, PROTOCOL, Read, Request, SOCKET_NAME, SetLink, Write};
 
 /// Longest wait for an answer.
@@ -128,6 +130,33 @@ impl Client {
     pub fn enter(&mut self, node: &str) -> Result<Entrance, ClientError> {
         let node = node.to_owned();
         self.ask(Write::Enter { node })
+    }
+
+    /// Puts a file of the user's into what a node is told; without a text, takes it away.
+    ///
+    /// # Errors
+    /// As [`ClientError`].
+    pub fn user_file(
+        &mut self,
+        node: &str,
+        name: &str,
+        text: Option<String>,
+    ) -> Result<UserFileSet, ClientError> {
+        let (node, name) = (node.to_owned(), name.to_owned());
+        self.ask(Write::UserFile { node, name, text })
+    }
+
+    /// Sends something to the programs of a node.
+    ///
+    /// # Errors
+    /// As [`ClientError`].
+    pub fn command(
+        &mut self,
+        node: &str,
+        data: serde_json::Value,
+    ) -> Result<CommandSent, ClientError> {
+        let node = node.to_owned();
+        self.ask(Write::Command { node, data })
     }
 
     /// Has the lab taken down; returns once that has begun.

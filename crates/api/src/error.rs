@@ -25,6 +25,8 @@ pub enum ErrorCode {
     /// What happens at this lab time depends on more of the past than can be found out in some seconds; the text says
     /// what can be asked instead.
     TooFar,
+    /// The scenario's `information` is not for this node: it is told nothing.
+    NotTold,
     /// A value is out of its bounds.
     BadValue,
     /// The link driver of this lab cannot do it.

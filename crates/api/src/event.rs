@@ -31,6 +31,8 @@ impl Happening {
             Self::DisjointPaths { between, .. } => ([None; 2], between),
             Self::LinkSet { link, .. } => ([Some(link), None], &[]),
             Self::DaemonDied { node, .. }
+            | Self::UserFile { node, .. }
+            | Self::Command { node, .. }
             | Self::DaemonRestarted { node, .. }
             | Self::HelperDied { node, .. } => ([Some(node), None], &[]),
             Self::Starting { .. }
@@ -137,6 +139,23 @@ pub enum Happening {
         reset: bool,
         /// What is set on the link's first edge now.
         effects: BriefEffects,
+    },
+    /// A file of the user's was put into what a node is told, or taken away, by hand.
+    UserFile {
+        /// Whose.
+        node: String,
+        /// Its name.
+        name: String,
+        /// How long it is, bytes; absent: it is gone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bytes: Option<usize>,
+    },
+    /// Something was sent to the programs of a node by hand.
+    Command {
+        /// Whose.
+        node: String,
+        /// What.
+        data: serde_json::Value,
     },
     /// A routing daemon ended.
     DaemonDied {

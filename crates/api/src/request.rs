@@ -103,6 +103,25 @@ pub enum Write {
         /// The node's name.
         node: String,
     },
+    /// Puts a file of the user's into what a node is told, or takes it away. Answer:
+    /// [`UserFileSet`](crate::answers::UserFileSet).
+    UserFile {
+        /// The node's name.
+        node: String,
+        /// What it is called: letters, digits, `.`, `_` and `-`, not beginning with `.`, at most 64.
+        name: String,
+        /// What is in it, at most 1 MiB; without it, it goes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+    },
+    /// Sends something to the programs of a node that follow what it is told. Answer:
+    /// [`CommandSent`](crate::answers::CommandSent).
+    Command {
+        /// The node's name.
+        node: String,
+        /// Anything, at most 16 KiB as text.
+        data: serde_json::Value,
+    },
     /// Take the lab down; answered (by nothing) once it has begun.
     Down,
 }
@@ -119,7 +138,7 @@ pub enum Request {
 
 impl Request {
     /// Verbs of [`Write`]; all others are of [`Read`].
-    const WRITES: [&str; 3] = ["set-link", "enter", "down"];
+    const WRITES: [&str; 5] = ["set-link", "enter", "user-file", "command", "down"];
 }
 
 impl From<Read> for Request {
@@ -157,7 +176,7 @@ mod tests {
     #[test]
     fn every_question_is_read_back_as_what_it_is() {
         let (a, b) = ("a".to_owned(), "b".to_owned());
-        let requests: [Request; 10] = [
+        let requests: [Request; 12] = [
             Read::Version.into(),
             Read::State.into(),
             Read::Show.into(),
@@ -174,6 +193,17 @@ mod tests {
                 reset: true,
                 ..SetLink::new(&a, None, Effects::failed(true))
             })
+            .into(),
+            Write::UserFile {
+                node: a.clone(),
+                name: "x.conf".to_owned(),
+                text: Some(String::new()),
+            }
+            .into(),
+            Write::Command {
+                node: a.clone(),
+                data: serde_json::json!({"do": ["this"]}),
+            }
             .into(),
             Write::Enter { node: a }.into(),
             Write::Down.into(),

@@ -5,7 +5,8 @@ use schemars::generate::SchemaSettings;
 use serde_json::json;
 
 use crate::answers::{
-    Entrance, LabRow, LinkSet, LinkShown, ListedLab, Paths, Routes, Shown, Version,
+    CommandSent, Entrance, LabRow, LinkSet, LinkShown, ListedLab, Paths, Routes, Shown,
+    UserFileSet, Version,
 };
 use crate::manifest::Manifest;
 use crate::summary::Summary;
@@ -45,6 +46,8 @@ struct Answers {
     path: Paths,
     set_link: LinkSet,
     enter: Entrance,
+    user_file: UserFileSet,
+    command: CommandSent,
 }
 
 /// The schema (JSON Schema 2020-12) of requests, answers, events, errors and the documents of a results folder, as

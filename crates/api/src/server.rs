@@ -12,7 +12,9 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
-use crate::answers::{Entrance, LabRow, LinkSet, LinkShown, Paths, Routes, Shown, Version};
+use crate::answers::{
+    CommandSent, Entrance, LabRow, LinkSet, LinkShown, Paths, Routes, Shown, UserFileSet, Version,
+};
 use crate::{
     ApiError, ErrorCode, Next, PROTOCOL, REQUEST_LIMIT_BYTES, Read, Request, SetLink, Subscription,
     Write,
@@ -71,6 +73,22 @@ pub trait LabWriter: LabReader {
     /// # Errors
     /// [`ErrorCode::NodeNotFound`], [`ErrorCode::ComingUp`].
     fn enter(&self, node: &str) -> Result<Entrance, ApiError>;
+    /// Puts a file of the user's into what a node is told, or takes it away.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NodeNotFound`], [`ErrorCode::NotTold`], [`ErrorCode::BadValue`], [`ErrorCode::ComingUp`],
+    /// [`ErrorCode::Failed`]: nothing was changed.
+    fn user_file(
+        &self,
+        node: &str,
+        name: &str,
+        text: Option<String>,
+    ) -> Result<UserFileSet, ApiError>;
+    /// Sends something to programs of a node.
+    ///
+    /// # Errors
+    /// As [`LabWriter::user_file`].
+    fn command(&self, node: &str, data: serde_json::Value) -> Result<CommandSent, ApiError>;
     /// Asks for the lab to be taken down; returns at once.
     fn down(&self);
 }
@@ -220,6 +238,8 @@ fn answer_write(out: &mut impl io::Write, lab: &dyn LabWriter, write: Write) -> 
     match write {
         Write::SetLink(order) => reply(out, lab.set_link(&order)),
         Write::Enter { node } => reply(out, lab.enter(&node)),
+        Write::UserFile { node, name, text } => reply(out, lab.user_file(&node, &name, text)),
+        Write::Command { node, data } => reply(out, lab.command(&node, data)),
         Write::Down => {
             lab.down();
             say(out, &())

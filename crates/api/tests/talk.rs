@@ -8,8 +8,8 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use constel_api::answers::{
-    BriefEffects, EdgeSet, Entrance, LabRow, LabState, LinkSet, LinkShown, Paths, Routes,
-    RoutesAfter, Shown,
+    BriefEffects, CommandSent, EdgeSet, Entrance, LabRow, LabState, LinkSet, LinkShown, Paths,
+    Routes, RoutesAfter, Shown, UserFileSet,
 };
 use constel_api::{
     ApiError, Batch, Client, ClientError, ErrorCode, Event, EventSource, Happening, LabReader,
@@ -104,6 +104,23 @@ impl LabReader for Lab {
 }
 
 impl LabWriter for Lab {
+    fn user_file(
+        &self,
+        node: &str,
+        name: &str,
+        text: Option<String>,
+    ) -> Result<UserFileSet, ApiError> {
+        let (node, name) = (node.to_owned(), name.to_owned());
+        let bytes = text.map(|text| text.len());
+        Ok(UserFileSet { node, name, bytes })
+    }
+    fn command(&self, node: &str, data: serde_json::Value) -> Result<CommandSent, ApiError> {
+        let node = node.to_owned();
+        match data.as_u64() {
+            Some(seq) => Ok(CommandSent { node, seq }),
+            None => Err(ApiError::new(ErrorCode::NotTold, "it is told nothing")),
+        }
+    }
     fn set_link(&self, order: &SetLink) -> Result<LinkSet, ApiError> {
         assert!(order.b.is_none() && order.reset && order.wait);
         let edge = EdgeSet {

@@ -1,13 +1,15 @@
 //! The command line: verbs and their flags. Doc comments are the help texts.
 
 mod image;
+mod info;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use constel_units::{DataRate, DataSize, Ratio, TimeSpan};
 
-pub(crate) use image::{Image, ImageImport, ImageVerb};
+pub(crate) use image::{Image, ImageBuild, ImageImport, ImageVerb};
+pub(crate) use info::{Info, InfoVerb};
 
 /// Run real software over a low-earth-orbit network that moves.
 ///
@@ -32,16 +34,20 @@ pub(crate) enum Verb {
     Plan(Plan),
     /// Turn another tool's scenario into one of Constel's; says what could not be carried over.
     Import(Import),
-    /// Container images, of which nodes can be made: import, list, show, remove, prune.
+    /// Container images, of which nodes can be made: import, build, list, show, remove, prune.
     Image(Image),
     /// List the labs of this host.
     List(Json),
     /// Show one running lab: nodes, flows, counters, the link plane's health.
     Show(Lab),
-    /// Run a command in a node; its streams and exit code pass through.
+    /// Run a command in a node; its streams and exit code pass through. Or in many at a time: give a pattern.
     Exec(Exec),
+    /// Copy files and folders into a node and out of it.
+    Cp(Cp),
     /// Open a shell in a node.
     Shell(Shell),
+    /// Change what a node is told while the lab runs: put or remove a file of yours, send a command.
+    Info(Info),
     /// Show one link's live state, and why it is up or down; or change it by hand (set, fail, heal).
     Link(Link),
     /// Print a node's routes, as its kernel has them.
@@ -200,8 +206,17 @@ pub(crate) struct Lab {
 pub(crate) struct Exec {
     /// The lab's name.
     pub(crate) lab: String,
-    /// The node's name.
+    /// The node's name; or a pattern of names, in which `*` stands for any characters and `?` for one.
     pub(crate) node: String,
+    /// Only nodes of this kind, of those that the pattern names.
+    #[arg(long, value_enum)]
+    pub(crate) class: Option<Class>,
+    /// Print one JSON document: an object for each node, with its exit code and output.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// In so many nodes at a time, when there are several.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) at_once: u16,
     /// The command and its arguments.
     #[arg(
         required = true,
@@ -210,6 +225,31 @@ pub(crate) struct Exec {
         last = false
     )]
     pub(crate) command: Vec<String>,
+}
+
+/// Kinds of nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Class {
+    /// Satellites.
+    Satellite,
+    /// Ground stations.
+    Ground,
+    /// Hosts.
+    Host,
+}
+
+/// `cp`.
+#[derive(Debug, Args)]
+pub(crate) struct Cp {
+    /// The lab's name.
+    pub(crate) lab: String,
+    /// What is copied: `NODE:PATH`, or a path of this host; `-`: a tar archive from standard input.
+    pub(crate) from: String,
+    /// Where to: `NODE:PATH`, or a path of this host; `-`: as a tar archive to standard output.
+    pub(crate) to: String,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `shell`.
@@ -490,5 +530,14 @@ mod tests {
             panic!("not exec")
         };
         assert_eq!(exec.command, ["ls", "-l", "--json"]);
+        assert!(!exec.json);
+        let many = [
+            "constel", "exec", "lab", "a-*", "--json", "--class", "ground", "--", "ls", "--json",
+        ];
+        let Verb::Exec(exec) = Cli::try_parse_from(many).unwrap().verb else {
+            panic!("not exec")
+        };
+        assert_eq!(exec.command, ["ls", "--json"]);
+        assert!(exec.json && exec.class == Some(Class::Ground));
     }
 }

@@ -2,6 +2,7 @@
 
 mod check;
 mod clean;
+mod cp;
 mod doctor;
 mod down;
 mod events;
@@ -9,6 +10,7 @@ mod exec;
 mod export;
 mod image;
 mod import;
+mod info;
 mod link;
 mod list;
 mod over;
@@ -34,7 +36,9 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Verb::List(args) => list::run(&args),
         Verb::Show(args) => show::run(&args),
         Verb::Exec(args) => exec::exec(&args),
+        Verb::Cp(args) => cp::run(&args),
         Verb::Shell(args) => exec::shell(&args),
+        Verb::Info(args) => info::run(&args),
         Verb::Link(args) => link::run(&args),
         Verb::Routes(args) => routes::run(&args),
         Verb::Path(args) => path::run(&args),

@@ -172,3 +172,50 @@ fn what_cannot_be_done_is_said_with_its_exit_code() {
         assert_golden(golden, &stderr(&output));
     }
 }
+
+#[test]
+fn an_image_is_assembled_from_the_hosts_packages_and_is_the_same_twice() {
+    let images = Images::new();
+    let installed = fs::read_to_string("/var/lib/dpkg/status").unwrap_or_default();
+    if !installed.contains("Package: busybox-static\nStatus: install ok installed") {
+        let refused = images.run(&["build", "base"]);
+        assert_eq!(refused.status.code(), Some(5), "{}", stderr(&refused));
+        eprintln!("busybox-static is not installed: only the refusal was looked at");
+        return;
+    }
+    let built = images.json(&["build", "base"]);
+    assert_eq!(built["name"], "constel/base:latest");
+    let again = images.json(&["build", "base", "--name", "mine"]);
+    assert_eq!(again["image"]["id"], built["image"]["id"]);
+    let shown = images.json(&["show", "constel/base"]);
+    let packages = shown["config"]["labels"]["org.constel.packages"].as_str();
+    assert!(packages.unwrap().contains("busybox-static="), "{shown}");
+    assert_eq!(shown["config"]["cmd"], serde_json::json!(["/bin/sh"]));
+    // It runs: the layer is a root file system.
+    let chain = built["image"]["layers"][0]["chain"].as_str().unwrap();
+    let layer = images.dir.path().join("constel/images/layers");
+    let layer = layer.join(chain.replace(':', "-"));
+    let mut sh = Command::new("chroot");
+    sh.arg(layer)
+        .args(["/bin/sh", "-c", "echo hello | sed s/h/H/; id -un"]);
+    let ran = finish(sh, WITHIN);
+    assert_eq!(stdout(&ran), "Hello\nroot\n", "{}", stderr(&ran));
+}
+
+#[test]
+fn what_cannot_be_built_is_refused_with_the_next_step() {
+    let images = Images::new();
+    let unknown = images.run(&["build", "brid"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(stderr(&unknown).contains("base, frr, bird, nginx-video, ffmpeg-client"));
+    fs::write(images.dir.path().join("Dockerfile"), "FROM scratch\n").unwrap();
+    let mut build = Command::new(CONSTEL);
+    build
+        .args(["image", "build", "--file", "Dockerfile", "."])
+        .current_dir(images.dir.path())
+        .env("XDG_CACHE_HOME", images.dir.path())
+        .env("PATH", images.dir.path());
+    let refused = finish(build, WITHIN);
+    assert_eq!(refused.status.code(), Some(5), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("buildah"), "{}", stderr(&refused));
+}

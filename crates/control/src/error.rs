@@ -118,6 +118,9 @@ pub enum Error {
         /// What was perhaps meant.
         nearest: Option<String>,
     },
+    /// Files were not copied into a node or out of it, or not all of them: which, and why.
+    #[error("{0}")]
+    NotCopied(String),
     /// The lab refused the question; the code says why.
     #[error("{0}")]
     Refused(ApiError),
@@ -138,6 +141,15 @@ pub enum Error {
     /// An image cannot be read, kept or used.
     #[error(transparent)]
     Image(#[from] constel_image::Error),
+    /// Neither buildah nor BuildKit is there to build a Dockerfile.
+    #[error(
+        "a Dockerfile is built by buildah or BuildKit (`buildctl`), and this host has neither; install one (apt-get install \
+         buildah), or assemble an image without: constel image build base"
+    )]
+    NoBuilder,
+    /// It was not built; what the builder said stands above.
+    #[error("{0}")]
+    NotBuilt(String),
     /// There are no results at this place.
     #[error("{}: {source}; runs are kept in `results` by default", .dir.display())]
     NoResults {
@@ -190,13 +202,17 @@ impl Error {
             | Self::Refused(_)
             | Self::NoResults { .. }
             | Self::Run(EngineError::Taken(_)) => Exit::Usage,
-            Self::Unprivileged(_) | Self::Run(EngineError::Unable { .. }) => Exit::Host,
+            Self::Unprivileged(_) | Self::NoBuilder | Self::Run(EngineError::Unable { .. }) => {
+                Exit::Host
+            }
             Self::Run(EngineError::Interrupted) => Exit::Interrupted,
             Self::Image(error) => of_image(error.fault()),
             Self::Dead(_)
             | Self::DiedGoingDown(_)
             | Self::NotDown { .. }
             | Self::ComingUp(_)
+            | Self::NotCopied(_)
+            | Self::NotBuilt(_)
             | Self::NoAnswer { .. }
             | Self::Run(_)
             | Self::Host(_)
@@ -215,8 +231,12 @@ fn of_image(fault: &Fault) -> Exit {
         | Fault::NoName
         | Fault::NoImage { .. }
         | Fault::NotHeld { .. }
+        | Fault::NoRecipe { .. }
         | Fault::Several(_) => Exit::Usage,
-        Fault::Unprivileged { .. } => Exit::Host,
+        Fault::Unprivileged { .. }
+        | Fault::NoPackages
+        | Fault::NotInstalled(_)
+        | Fault::NoLibrary { .. } => Exit::Host,
         _ => Exit::Failed,
     }
 }

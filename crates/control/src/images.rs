@@ -1,5 +1,7 @@
 //! Container images: brought in, listed, shown and removed. [`constel_image`] says what they are.
 
+mod dockerfile;
+
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -9,7 +11,7 @@ use serde::Serialize;
 
 use crate::error::Error;
 
-pub use constel_image::{Image, Imported, Layer, Pruned, Removed, Usage};
+pub use constel_image::{Image, Imported, Layer, Pruned, Recipe, Removed, Usage};
 
 /// The images of a folder, of the user's own unless one is named.
 #[derive(Debug, Clone)]
@@ -70,6 +72,36 @@ impl Images {
             last: Mutex::new(0),
         };
         Ok(self.store.import(&parsed, &options, &told)?)
+    }
+
+    /// Assembles an image from the packages that this host has installed; [`Recipe::image_name`] unless it is given another name.
+    ///
+    /// # Errors
+    /// [`Error::Image`], above all when a package is missing.
+    pub fn build(
+        &self,
+        recipe: Recipe,
+        name: Option<&str>,
+        progress: &dyn Progress,
+    ) -> Result<Imported, Error> {
+        self.import(&format!("packages:{recipe}"), name, progress)
+    }
+
+    /// Has a Dockerfile built by buildah or BuildKit, whichever is there, and brings its image in.
+    ///
+    /// # Errors
+    /// [`Error::NoBuilder`] when neither is there, [`Error::NotBuilt`] when it fails, [`Error::Image`].
+    pub fn build_by_file(
+        &self,
+        file: &Path,
+        folder: &Path,
+        name: Option<&str>,
+        progress: &dyn Progress,
+    ) -> Result<Imported, Error> {
+        let built = dockerfile::build(file, folder)?;
+        let name = name.map_or_else(|| dockerfile::name_of(folder), str::to_owned);
+        let source = format!("oci-archive:{}", built.archive().display());
+        self.import(&source, Some(&name), progress)
     }
 
     /// All images, and what they take.

@@ -4,7 +4,8 @@ use std::ops::Deref;
 use std::time::{Duration, Instant};
 
 use constel_api::answers::{
-    LabRow, LabState, LinkSet, LinkShown, ListedLab, Paths, Routes, Shown, Version,
+    CommandSent, LabRow, LabState, LinkSet, LinkShown, ListedLab, Paths, Routes, Shown,
+    UserFileSet, Version,
 };
 use constel_api::{Client, ClientError, Events, SetLink};
 use constel_host::claim::{self, LabEntry, LabName, RuntimeDir};
@@ -247,6 +248,28 @@ impl Lab {
     /// As [`Self::set_link`].
     pub fn heal(&self, a: &str, b: Option<&str>) -> Result<LinkSet, Error> {
         self.set_link(SetLink::new(a, b, Effects::failed(false)))
+    }
+
+    /// Puts a file of the user's into what a node is told (it sees it as `/run/constel/user/NAME`); without a text, takes it
+    /// away.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::NoAnswer`].
+    pub fn user_file(
+        &self,
+        node: &str,
+        name: &str,
+        text: Option<String>,
+    ) -> Result<UserFileSet, Error> {
+        self.ask(|mut client| client.user_file(node, name, text))
+    }
+
+    /// Sends something to the programs of a node that follow what it is told.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::NoAnswer`].
+    pub fn command(&self, node: &str, data: serde_json::Value) -> Result<CommandSent, Error> {
+        self.ask(|mut client| client.command(node, data))
     }
 
     /// Has the lab taken down by its own process, and waits until it is gone.

@@ -33,19 +33,23 @@
 #![forbid(unsafe_code)]
 
 mod check;
+pub mod copy;
 mod doctor;
 mod error;
 pub mod images;
 mod labs;
+mod many;
 mod node;
 pub mod results;
 mod run;
 mod scenario;
 
 pub use check::Check;
+pub use copy::Copied;
 pub use doctor::{Diagnosis, DriverInUse, Finding, Runtimes, doctor};
 pub use error::{Error, Exit};
 pub use labs::{Lab, Observer, clean, list};
+pub use many::Ran;
 pub use node::{Door, require_privilege};
 pub use run::{EventStream, Finished, Quiet, RunOptions, Running};
 pub use scenario::Scenario;

@@ -38,7 +38,9 @@ pub(crate) fn require_outside() -> Result<(), Error> {
 
 /// The open door of a node.
 #[derive(Debug)]
-pub struct Door(Entry);
+pub struct Door {
+    pub(crate) entry: Entry,
+}
 
 impl Lab {
     /// Opens the door of a node.
@@ -77,7 +79,7 @@ impl Lab {
             let error = format!("the node '{node}' is of a kind that this version cannot enter");
             return Err(Error::Refused(ApiError::new(ErrorCode::Unsupported, error)));
         };
-        Ok(Door(Entry {
+        let entry = Entry {
             lab: self.entry.lab.to_string(),
             netns: NetNs::open(&netns)?,
             view: View::open(&mounts, &pids)?,
@@ -85,7 +87,8 @@ impl Lab {
             env: vec![("PATH".into(), search_path()), own_folder()],
             owner: record.owner.clone(),
             node,
-        }))
+        };
+        Ok(Door { entry })
     }
 }
 
@@ -96,6 +99,6 @@ impl Door {
     /// # Errors
     /// What kept it from running.
     pub fn exec(self, command: &[OsString]) -> Result<Exit, Error> {
-        Ok(run_inside(self.0, command)?)
+        Ok(run_inside(self.entry, command)?)
     }
 }

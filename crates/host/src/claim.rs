@@ -403,6 +403,7 @@ impl Claim {
 /// is still recognised as dead.
 pub(crate) fn remove_tree(dir: &Path) -> Result<()> {
     let what = || format!("remove {}", dir.display());
+    crate::enclosure::mounts::unmount_below(dir)?;
     let kept = ["state.json", "lock"];
     for entry in fs::read_dir(dir).context(what)? {
         let entry = entry.context(what)?;

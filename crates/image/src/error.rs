@@ -140,6 +140,28 @@ pub enum Fault {
         /// The names there are.
         has: String,
     },
+    /// No image can be assembled by this name.
+    #[error("there is no recipe '{name}', but {all}")]
+    NoRecipe {
+        /// The name.
+        name: String,
+        /// Those there are.
+        all: String,
+    },
+    /// This host has no record of Debian packages.
+    #[error("this host has no Debian packages (/var/lib/dpkg/status)")]
+    NoPackages,
+    /// Packages that a recipe takes programs from are not installed.
+    #[error("packages are missing; install them: apt-get install {0}")]
+    NotInstalled(String),
+    /// A library that a program needs is not there.
+    #[error("{by} needs the library {name}, which this host does not have")]
+    NoLibrary {
+        /// The library.
+        name: String,
+        /// Who needs it.
+        by: String,
+    },
     /// A bound of [`Limits`](crate::Limits) is exceeded.
     #[error("{what} would exceed {bound} ({limit})")]
     Limit {
@@ -335,7 +357,13 @@ impl Fault {
                 "where no engine has it, import what `docker save` wrote elsewhere"
             }
             Self::StoreVersion { .. } => "remove the folder and import again, or use another one",
+            Self::NoPackages => "import an image instead: constel image import",
+            Self::NoLibrary { .. } => {
+                "install the package that has it: apt-get --fix-broken install"
+            }
             Self::Io { .. }
+            | Self::NoRecipe { .. }
+            | Self::NotInstalled(_)
             | Self::Document { .. }
             | Self::BadDigest(_)
             | Self::MediaType(_)

@@ -6,6 +6,7 @@
 //! * [`Store`]: the images of a user. [`import`](Store::import) unpacks each layer once, into a folder that overlayfs
 //!   takes as it is; [`list`](Store::list), [`remove`](Store::remove), [`prune`](Store::prune) and
 //!   [`usage`](Store::usage) look after them.
+//! * [`Recipe`]: what can be assembled from the packages of this host.
 //! * [`Held`]: an image that stays while it is used: its [folders](Held::lower_dirs), its [`Config`] and its
 //!   [`User`].
 //! * [`Error`]: of which image, where in it, what, and what to do. [`Limits`]: how much an image may ask for.
@@ -87,6 +88,7 @@ mod limits;
 mod merged;
 mod path;
 mod progress;
+mod recipe;
 mod reference;
 mod source;
 mod store;
@@ -101,6 +103,7 @@ pub use documents::Platform;
 pub use error::{EntryFault, Error, Fault};
 pub use limits::Limits;
 pub use progress::{Progress, Silent, Step};
+pub use recipe::Recipe;
 pub use reference::Reference;
 pub use source::Source;
 pub use store::{

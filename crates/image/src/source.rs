@@ -13,11 +13,14 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::error::{Fault, Located};
+use crate::recipe::{self, Recipe};
 use crate::reference::Reference;
 use files::{Archive, Folder};
 use found::stem;
 
+pub(crate) use files::spool_file;
 pub(crate) use found::{Blob, Blobs, Context, Found};
+pub(crate) use rootfs::OneFile;
 
 /// Where an image is.
 ///
@@ -50,6 +53,8 @@ pub enum Source {
     },
     /// `rootfs:PATH`: files alone, as tar (plain, gzip or zstd) or as folder.
     RootFs(PathBuf),
+    /// `packages:RECIPE`: assembled from the Debian packages that this host has installed.
+    Packages(Recipe),
     /// `docker-daemon:NAME`: an image of the Docker or Podman engine that runs here.
     Engine(Reference),
     /// `docker://NAME`: an image of a registry.
@@ -77,6 +82,7 @@ impl FromStr for Source {
                 Self::Archive { path, image }
             }
             Some(("rootfs", rest)) => Self::RootFs(rest.into()),
+            Some(("packages", rest)) => Self::Packages(rest.parse()?),
             Some(("docker-daemon", rest)) => Self::Engine(rest.parse()?),
             _ => Self::Path(text.into()),
         })
@@ -90,6 +96,7 @@ impl std::fmt::Display for Source {
             Self::Layout { path, image } => ("oci:", path, image),
             Self::Archive { path, image } => ("docker-archive:", path, image),
             Self::RootFs(path) => ("rootfs:", path, &None),
+            Self::Packages(recipe) => return write!(f, "packages:{recipe}"),
             Self::Engine(name) => return write!(f, "docker-daemon:{name}"),
             Self::Registry(name) => return write!(f, "docker://{name}"),
         };
@@ -119,6 +126,7 @@ impl Source {
                 IsFolder(true) => Ok(rootfs::of_folder(path, context)?),
                 IsFolder(false) => Ok(rootfs::of_tar(files::open(path)?, &stem(path), context)?),
             },
+            Self::Packages(recipe) => Ok(recipe::find(*recipe, Path::new("/"), context)?),
             Self::Engine(name) => {
                 let spool = engine::save(name, context)?;
                 let files = Archive::open(spool, context)?;

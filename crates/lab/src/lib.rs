@@ -10,6 +10,7 @@ mod answers;
 mod clock;
 mod error;
 mod failed;
+mod information;
 mod life;
 mod nodes;
 mod progress;

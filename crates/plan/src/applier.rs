@@ -1,6 +1,9 @@
 //! The side that makes kernels equal a plan.
 
+use std::sync::Arc;
+
 use constel_link::EdgeChange;
+use constel_topology::Snapshot;
 
 use crate::step_plan::{Adjacency, RouteRow, RoutesPlan, StepPlan};
 
@@ -55,6 +58,9 @@ pub trait Applier {
 
     /// Tells the map that packets in transit go by, where there is one.
     fn put_map(&mut self, rows: &[RouteRow]);
+
+    /// This topology is in force from here on, for those who tell nodes of it. Does not wait.
+    fn in_force(&mut self, _topology: &Arc<Snapshot>) {}
 
     /// Nodes forget far ends that went.
     ///

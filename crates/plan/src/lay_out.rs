@@ -129,8 +129,21 @@ impl Lab {
         check_areas(&lab)?;
         check_addresses(&lab)?;
         check_template(&lab)?;
+        check_information(&lab)?;
         Ok(lab)
     }
+}
+
+/// Whether each pattern of `information` is of some node's name.
+fn check_information(lab: &Lab) -> Result<(), Diagnostics> {
+    let mut errors = Diagnostics::new();
+    let names = || lab.layout.nodes().iter().map(|node| node.name.as_str());
+    for entry in &lab.scenario.information {
+        let named = entry.nodes.iter().flatten();
+        let nobody = named.filter(|named| !names().any(|name| named.glob.matches(name)));
+        nobody.for_each(|named| errors.push(named.no_node()));
+    }
+    errors.or(())
 }
 
 /// The names of all nodes that will be.

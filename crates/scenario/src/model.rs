@@ -6,6 +6,7 @@ mod addresses;
 mod constellations;
 mod failures;
 mod ground;
+mod information;
 mod programs;
 mod routing;
 mod traffic;
@@ -18,7 +19,7 @@ use crate::deferred::DeferredNode;
 pub use crate::radio::{Carrier, Modcod, Radio, Recorded, Recording};
 pub use crate::raw::{
     ClockHold, Destination, Destinations, DriverChoice, Family, Forwarding, HandoverKind, Metric,
-    Name, PathOf, Polarization, RegionHits, Software, WalkerPattern,
+    Name, NodeKind, PathOf, Polarization, RegionHits, Software, TopologyScope, WalkerPattern,
 };
 use crate::source::Source;
 pub use crate::text_file::TextFile;
@@ -29,6 +30,7 @@ pub use constellations::{
 };
 pub use failures::{Failure, FailureTarget, FailureTime};
 pub use ground::{Cable, Host, Obstacle, Station, Terminal, Waypoint};
+pub use information::{Information, NodesNamed, USER_FILE_BYTES, UserFile, is_user_file_name};
 pub use programs::{Limit, Limits, Mount};
 pub use routing::{
     AreaSize, Bfd, ComputedRouting, DaemonRouting, Disjoint, Families, Igp, Mode, OspfExtra,
@@ -88,6 +90,9 @@ pub struct Scenario {
     /// How much they may take.
     #[serde(skip_serializing_if = "Limits::are_default")]
     pub limits: Limits,
+    /// Nodes that are told of themselves and their surroundings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub information: Vec<Information>,
     /// Flows and commands in order of their start; equal starts in the order of the file.
     pub traffic: Vec<Flow>,
     /// Every file that was read, the scenario itself first, the others by path.

@@ -121,6 +121,27 @@ pub struct NodeShown {
     pub links: usize,
 }
 
+/// To [`Write::UserFile`](crate::Write::UserFile).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UserFileSet {
+    /// The node.
+    pub node: String,
+    /// The file.
+    pub name: String,
+    /// How long it is, bytes; absent: it is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<usize>,
+}
+
+/// To [`Write::Command`](crate::Write::Command).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CommandSent {
+    /// The node.
+    pub node: String,
+    /// The number of the node's event that it is.
+    pub seq: u64,
+}
+
 /// What a catalogue calls a satellite: beside answers and events that name it, in the order of nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Catalogued {

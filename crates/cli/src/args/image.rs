@@ -23,6 +23,8 @@ pub(crate) struct Image {
 pub(crate) enum ImageVerb {
     /// Bring an image in: unpack its layers, and give it a name.
     Import(ImageImport),
+    /// Assemble an image from this host's Debian packages, without a network; or have a Dockerfile built.
+    Build(ImageBuild),
     /// List the images, and what they take.
     List,
     /// Show one image: where from, its layers, what its programs run as.
@@ -42,6 +44,21 @@ pub(crate) struct ImageImport {
     /// `docker-daemon:NAME` for the engine of this host, `docker://NAME` for a registry.
     pub(crate) source: String,
     /// What it is called: `[REGISTRY/]NAME[:TAG]`; as its source says unless given.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+}
+
+/// `image build`.
+#[derive(Debug, Args)]
+pub(crate) struct ImageBuild {
+    /// `base` (busybox), `frr`, `bird`, `nginx-video` (serves a video) or `ffmpeg-client` (plays one); with `--file` the folder
+    /// that the Dockerfile is about.
+    #[arg(value_name = "RECIPE|DIR")]
+    pub(crate) what: String,
+    /// A Dockerfile, built by buildah or BuildKit where one of them is installed. What it fetches, they fetch.
+    #[arg(long, short, value_name = "DOCKERFILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// What the image is called; `constel/RECIPE`, or as the folder, unless given.
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 }

@@ -4,13 +4,52 @@ use std::ffi::OsString;
 
 use constel_control::{Lab, require_privilege};
 
-use crate::args::{Exec, Shell};
+use crate::args::{Class, Exec, Shell};
 use crate::exit::{Exit, Outcome};
+use crate::output;
 
-/// Runs a command, and ends as it does.
+/// Runs a command, and ends as it does. In several nodes it ends with 1 if it failed in one.
 pub(crate) fn exec(args: &Exec) -> Outcome {
     let command: Vec<OsString> = args.command.iter().map(OsString::from).collect();
+    if args.json || args.class.is_some() || args.node.contains(['*', '?']) {
+        return in_many(args, &command);
+    }
     enter(&args.lab, &args.node, &command)
+}
+
+fn in_many(args: &Exec, command: &[OsString]) -> Outcome {
+    require_privilege()?;
+    let lab = Lab::attach(&args.lab)?;
+    let class = args.class.map(|class| match class {
+        Class::Satellite => "satellite",
+        Class::Ground => "ground",
+        Class::Host => "host",
+    });
+    let nodes = lab.select(&args.node, class)?;
+    let ran = lab.exec_in_many(&nodes, command, usize::from(args.at_once))?;
+    if args.json {
+        output::json(&ran)?;
+    } else {
+        for row in &ran {
+            output::text(&named(&row.node, &row.stdout))?;
+            output::tell(&named(&row.node, &row.stderr));
+            let exit = row.exit.filter(|exit| *exit != 0);
+            let ended = exit.map(|exit| format!("exit code {exit}\n"));
+            let said = row.error.as_ref().map(|error| format!("{error}\n"));
+            said.or(ended)
+                .iter()
+                .for_each(|text| output::tell(&named(&row.node, text)));
+        }
+    }
+    let well = ran.iter().all(|row| row.exit == Some(0));
+    Ok(Exit::of_command(i32::from(!well)))
+}
+
+/// Each line with the node that said it.
+fn named(node: &str, text: &str) -> String {
+    text.lines()
+        .map(|line| format!("{node}: {line}\n"))
+        .collect()
 }
 
 /// Opens the user's shell.

@@ -1,16 +1,19 @@
 //! `constel image`: what nodes can be made of.
 
-use constel_control::images::{Image, Images, Imported, Pruned, Removed, Shown, Usage};
+use std::path::Path;
 
-use crate::args::{Image as Args, ImageImport, ImageVerb};
-use crate::exit::{Exit, Outcome};
+use constel_control::images::{Image, Images, Imported, Pruned, Recipe, Removed, Shown, Usage};
+
+use crate::args::{Image as Args, ImageBuild, ImageImport, ImageVerb};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::{output, progress};
 
-/// Import, list, show, remove, prune.
+/// Import, build, list, show, remove, prune.
 pub(crate) fn run(args: &Args) -> Outcome {
     let images = Images::open(args.store.as_deref())?;
     match &args.verb {
         ImageVerb::Import(import) => print(args, &bring_in(&images, import)?, imported_text),
+        ImageVerb::Build(build) => print(args, &assemble(&images, build)?, imported_text),
         ImageVerb::List => print(args, &images.list()?, |l| list_text(&l.images, &l.usage)),
         ImageVerb::Show(name) => print(args, &images.show(&name.image)?, shown_text),
         ImageVerb::Remove(name) => print(args, &images.remove(&name.image)?, removed_text),
@@ -28,6 +31,18 @@ fn print<T: serde::Serialize>(args: &Args, answer: &T, text: impl Fn(&T) -> Stri
 
 fn bring_in(images: &Images, args: &ImageImport) -> Result<Imported, constel_control::Error> {
     images.import(&args.source, args.name.as_deref(), &*progress::for_stderr())
+}
+
+fn assemble(images: &Images, args: &ImageBuild) -> Result<Imported, Failure> {
+    let (name, progress) = (args.name.as_deref(), progress::for_stderr());
+    if let Some(file) = &args.file {
+        let folder = Path::new(&args.what);
+        return Ok(images.build_by_file(file, folder, name, &*progress)?);
+    }
+    let recipe = args.what.parse::<Recipe>();
+    let recipe =
+        recipe.map_err(|fault| Failure::Usage(format!("{fault}; a folder goes with --file")))?;
+    Ok(images.build(recipe, name, &*progress)?)
 }
 
 fn imported_text(imported: &Imported) -> String {

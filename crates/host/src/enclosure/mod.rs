@@ -9,7 +9,7 @@
 //! When the init ends, whatever ends it, the kernel kills every process of the lab; the init itself ends with the
 //! thread that made the enclosure.
 
-mod mounts;
+pub(crate) mod mounts;
 mod view;
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,6 +22,7 @@ use rustix::process::Signal;
 use crate::error::{Context, Error, Result};
 use crate::process::{Child, Exit, Spawn};
 
+pub use mounts::mount_memory;
 pub use view::{NODE_FOLDER, Shown, View, is_own};
 
 /// The init of a lab. It does nothing, and since it ignores SIGCHLD the kernel buries orphans for it.

@@ -9,7 +9,7 @@ use std::thread;
 
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, mount, mount_bind, mount_change, mount_remount,
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, mount_remount,
 };
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
@@ -86,6 +86,38 @@ pub(super) fn template() -> Result<OwnedFd> {
             .context(|| "mount a tmpfs on /run".to_owned())?;
         current(proc)
     })
+}
+
+/// Mounts a tmpfs, of at most so many bytes, on a folder of the host. Of a lab's runtime folder it goes with that.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn mount_memory(folder: &Path, most_bytes: u64) -> Result<()> {
+    let what = || format!("mount a tmpfs on {}", folder.display());
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    let options = std::ffi::CString::new(format!("mode=755,size={most_bytes}"));
+    let options = options.map_err(std::io::Error::other).context(what)?;
+    mount("constel", folder, "tmpfs", flags, Some(options.as_c_str())).context(what)
+}
+
+/// Unmounts everything below a folder of the host, the innermost first; who uses it goes on.
+///
+/// # Errors
+/// When the kernel refuses, or does not say what is mounted.
+pub(crate) fn unmount_below(folder: &Path) -> Result<()> {
+    let listed = std::fs::read_to_string("/proc/self/mountinfo");
+    let listed = listed.context(|| "read /proc/self/mountinfo".to_owned())?;
+    // In the order in which they were mounted. Spaces in names are written as \040; labs' folders have none.
+    let places = listed.lines().filter_map(|line| line.split(' ').nth(4));
+    let below: Vec<&Path> = places
+        .map(Path::new)
+        .filter(|place| place.starts_with(folder) && *place != folder)
+        .collect();
+    for place in below.into_iter().rev() {
+        rustix::mount::unmount(place, UnmountFlags::DETACH)
+            .context(|| format!("unmount {}", place.display()))?;
+    }
+    Ok(())
 }
 
 /// Protects what is the host's in the lab's `/proc`, once its init has mounted it.

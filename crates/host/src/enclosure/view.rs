@@ -91,6 +91,18 @@ impl View {
         (path(&self.mounts), path(self.pids.as_ref()))
     }
 
+    /// Does something with files as the node's programs see them: paths lead where they lead there, links too. It is done by a
+    /// thread of its own, with all rights of this process.
+    ///
+    /// # Errors
+    /// When the view cannot be entered, and those of `work`.
+    pub fn within<T: Send>(&self, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+        mounts::aside(|_| {
+            mounts::enter(self.mounts())?;
+            work()
+        })
+    }
+
     /// The mount namespace.
     pub(crate) fn mounts(&self) -> BorrowedFd<'_> {
         self.mounts.as_fd()
@@ -104,13 +116,15 @@ impl View {
 
 impl Enclosure {
     /// Makes the view of the node of that name, whose interfaces are in `netns`. It sees what the enclosure shows to
-    /// all, then `own`: of two at one place the later one.
+    /// all and `own`, outer places before those within them: of two at one place the later one.
     ///
     /// # Errors
     /// [`Error::Os`] naming the path that is not there or cannot be mounted, [`Error::Invalid`] for one that is not
     /// absolute.
     pub fn view(&self, netns: &NetNs, name: &str, own: &[Shown]) -> Result<View> {
-        let all: Vec<&Shown> = self.shown.iter().chain(own).collect();
+        let mut all: Vec<&Shown> = self.shown.iter().chain(own).collect();
+        // What is outside would hide what is within it.
+        all.sort_by(|a, b| a.target.cmp(&b.target));
         if let Some(odd) = all.iter().find(|shown| !shown.target.is_absolute()) {
             let target = odd.target.display();
             return Err(Error::Invalid(format!("{target} is not an absolute path")));

@@ -60,6 +60,18 @@ pub fn run_inside(entry: Entry, argv: &[OsString]) -> Result<Exit> {
     // Before there is a child whose end could be missed.
     let signals = blocked()?;
     let terminal = has_terminal();
+    let child = spawn_in(&entry, argv).start()?;
+    // Holding the node's namespaces would keep them when the lab goes down.
+    drop(entry);
+    let exit = wait(&child, &signals);
+    if terminal {
+        take_terminal_back();
+    }
+    exit
+}
+
+/// A command to be started in the node, in the caller's session and with its streams.
+pub(super) fn spawn_in<'a>(entry: &'a Entry, argv: &[OsString]) -> Spawn<'a> {
     let spawn = Spawn::new(&entry.lab, argv)
         .attached()
         .owner(&entry.owner)
@@ -68,15 +80,7 @@ pub fn run_inside(entry: Entry, argv: &[OsString]) -> Result<Exit> {
         .view(&entry.view);
     let spawn = entry.cgroups.iter().fold(spawn, Spawn::cgroup);
     let variables = entry.env.iter().cloned();
-    let spawn = variables.fold(spawn, |spawn, (key, value)| spawn.env(key, value));
-    let child = spawn.start()?;
-    // Holding the node's namespaces would keep them when the lab goes down.
-    drop(entry);
-    let exit = wait(&child, &signals);
-    if terminal {
-        take_terminal_back();
-    }
-    exit
+    variables.fold(spawn, |spawn, (key, value)| spawn.env(key, value))
 }
 
 /// Whether this process's group is the one that its terminal talks to.

@@ -1,5 +1,6 @@
 //! Processes of nodes: started inside namespaces, marked, watched, ended.
 
+mod captured;
 mod child;
 mod deaf;
 mod exec;
@@ -7,6 +8,7 @@ mod marks;
 mod spawn;
 mod supervisor;
 
+pub use captured::{Captured, run_captured};
 pub use child::{Child, Exit};
 pub use exec::{Entry, run_inside};
 pub use marks::{

@@ -303,7 +303,7 @@ pub(super) fn spool(from: &mut dyn Read, what: &str, context: &Context<'_>) -> R
 }
 
 /// A file without a name.
-pub(super) fn spool_file(context: &Context<'_>) -> Result<File, Fault> {
+pub(crate) fn spool_file(context: &Context<'_>) -> Result<File, Fault> {
     let path = context.spool.join("spool");
     let options = File::options()
         .read(true)

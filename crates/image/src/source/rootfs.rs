@@ -66,7 +66,8 @@ fn image(file: File, diff_id: Digest, stem: &str, context: &Context<'_>) -> Resu
     })
 }
 
-struct OneFile(File);
+/// A layer that is a file.
+pub(crate) struct OneFile(pub(crate) File);
 
 impl Blobs for OneFile {
     fn open(&self, _: &Blob) -> Result<Box<dyn Read>, Fault> {

@@ -2,17 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use constel_api::answers::{
-    BriefEffects, EdgeShown, Entrance, LabRow, LabState, LinkSet, LinkShown, NodeShown, Paths,
-    Routes, RoutesAfter, Shown,
+    BriefEffects, CommandSent, EdgeShown, Entrance, LabRow, LabState, LinkSet, LinkShown,
+    NodeShown, Paths, Routes, RoutesAfter, Shown, UserFileSet,
 };
 use constel_api::{ApiError, ErrorCode, Happening, LabReader, LabWriter, SetLink, Subscription};
 use constel_drivers::Links;
 use constel_link::{Effects, PortId};
 use constel_plan::{Blueprint, NotOne};
+use constel_scenario::model::{USER_FILE_BYTES, is_user_file_name};
 use constel_topology::{Effort, NodeId, Snapshot, Unreached, why};
 
 use crate::answers::inspect::{self, Goal};
@@ -20,9 +22,13 @@ use crate::answers::{catalogued_in, impair};
 use crate::clock::{LabClock, mono_ns};
 use crate::error::EngineError;
 use crate::failed::Failed;
+use crate::information::{Informant, News};
 use crate::nodes::cgroups::Cgroups;
 use crate::nodes::kernels::Kernels;
 use crate::watch::event_log::EventLog;
+
+/// Most bytes of what is sent to the programs of a node, as JSON: two fit into their file of events.
+const COMMAND_BYTES: usize = 16 << 10;
 
 /// What the view needs; parts appear as the lab comes up.
 #[derive(Default)]
@@ -30,6 +36,8 @@ pub(crate) struct Live {
     pub(crate) kernels: Option<Arc<Kernels>>,
     pub(crate) links: Option<Arc<dyn Links>>,
     pub(crate) snapshot: Option<Arc<Snapshot>>,
+    /// What tells nodes, where some ask.
+    pub(crate) informant: Option<Arc<Informant>>,
     /// The groups that programs are in.
     pub(crate) groups: Option<Arc<Cgroups>>,
     pub(crate) state: LabState,
@@ -71,6 +79,18 @@ impl View {
     /// The topology in force, if there is one.
     pub(crate) fn snapshot(&self) -> Option<Arc<Snapshot>> {
         self.with(|live| live.snapshot.clone())
+    }
+
+    /// Leaves a message for what tells nodes, where some ask.
+    pub(crate) fn inform(&self, news: impl FnOnce() -> News) {
+        if let Some(informant) = self.with(|live| live.informant.clone()) {
+            informant.tell(news());
+        }
+    }
+
+    /// The first thing that could not be told to nodes, if any.
+    pub(crate) fn untold(&self) -> Option<String> {
+        self.with(|live| live.informant.clone())?.problem()
     }
 
     fn held(&self) -> Result<Held, ApiError> {
@@ -118,6 +138,31 @@ impl View {
             Unreached::Unwanted => ApiError::coming_up(),
             far => ApiError::new(ErrorCode::TooFar, far.to_string()),
         })
+    }
+
+    fn t_ns(&self) -> Option<i64> {
+        self.clock.now_ns().and_then(|t| i64::try_from(t).ok())
+    }
+
+    /// What tells nodes, and the node of that name, which is told.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NodeNotFound`], [`ErrorCode::NotTold`], [`ErrorCode::ComingUp`].
+    fn told(&self, node: &str) -> Result<(Arc<Informant>, NodeId, String), ApiError> {
+        let blueprint = Arc::clone(&self.held()?.kernels.blueprint);
+        let id = find(&blueprint, node)?;
+        let name = blueprint.lab.layout.node(id).name.clone();
+        let informant = self.with(|live| live.informant.clone());
+        let asks = |of: &Arc<Informant>| of.telling().asked(id).is_some();
+        match informant.filter(asks) {
+            Some(informant) => Ok((informant, id, name)),
+            None => {
+                let error = format!(
+                    "the node '{name}' is told nothing: the scenario's `information` is not for it"
+                );
+                Err(ApiError::new(ErrorCode::NotTold, error))
+            }
+        }
     }
 
     /// One direction of a link.
@@ -188,6 +233,9 @@ impl View {
             let version = self.failed.set(&link, t_ns.unwrap_or(0), set.failed);
             (link, set.answer, version)
         };
+        if version.is_some() {
+            self.inform(|| News::Failed);
+        }
         let first = answer.edges.first();
         let effects = first.map(|edge| edge.effects.clone()).unwrap_or_default();
         self.log.emit(
@@ -360,9 +408,69 @@ impl LabWriter for View {
         })
     }
 
+    fn user_file(
+        &self,
+        node: &str,
+        name: &str,
+        text: Option<String>,
+    ) -> Result<UserFileSet, ApiError> {
+        let (informant, node, called) = self.told(node)?;
+        if !is_user_file_name(name) {
+            let error = format!("no file can be called '{}'", name.escape_debug());
+            return Err(ApiError::new(ErrorCode::BadValue, error));
+        }
+        let bytes = text.as_ref().map(String::len);
+        if bytes.is_some_and(|bytes| bytes > USER_FILE_BYTES) {
+            let error = format!("a file has at most {USER_FILE_BYTES} bytes");
+            return Err(ApiError::new(ErrorCode::BadValue, error));
+        }
+        let (done, put) = channel();
+        let file = name.to_owned();
+        let name = file.clone();
+        informant.tell(News::User {
+            node,
+            name: file,
+            text,
+            done,
+        });
+        answered(&put)?;
+        let (node, t_ns) = (called, self.t_ns());
+        let what = Happening::UserFile {
+            node: node.clone(),
+            name: name.clone(),
+            bytes,
+        };
+        self.log.emit(t_ns, what);
+        Ok(UserFileSet { node, name, bytes })
+    }
+
+    fn command(&self, node: &str, data: serde_json::Value) -> Result<CommandSent, ApiError> {
+        let (informant, node, called) = self.told(node)?;
+        if data.to_string().len() > COMMAND_BYTES {
+            let error = format!("a command has at most {COMMAND_BYTES} bytes");
+            return Err(ApiError::new(ErrorCode::BadValue, error));
+        }
+        let (done, sent) = channel();
+        let what = Happening::Command {
+            node: called.clone(),
+            data: data.clone(),
+        };
+        informant.tell(News::Command { node, data, done });
+        let seq = answered(&sent)?;
+        self.log.emit(self.t_ns(), what);
+        Ok(CommandSent { node: called, seq })
+    }
+
     fn down(&self) {
         self.stop.store(true, Ordering::Release);
     }
+}
+
+/// What came of a message to what tells nodes.
+fn answered<T>(done: &Receiver<Result<T, String>>) -> Result<T, ApiError> {
+    // It ends with the lab.
+    let done = done.recv().map_err(|_| ApiError::coming_up())?;
+    done.map_err(|error| ApiError::new(ErrorCode::Failed, error))
 }
 
 /// A kernel did not answer.

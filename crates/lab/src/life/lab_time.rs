@@ -13,6 +13,7 @@ use constel_topology::{Handover, NodeId, Snapshot};
 use crate::answers::view::View;
 use crate::clock::{LabClock, mono_ns, thread_cpu};
 use crate::error::EngineError;
+use crate::information::News;
 use crate::life::bring_up::Fabric;
 use crate::life::manifest::processor_wait_ns;
 use crate::progress::{Progress, Stage};
@@ -155,6 +156,7 @@ impl LabTime<'_> {
         let zero = mono_ns() + START_AHEAD_NS;
         steps.release(zero)?;
         self.clock.start(zero);
+        self.view.inform(|| News::Clock);
         self.log.emit(Some(0), Happening::ClockStarted);
         let seconds = duration_ns.div_ceil(1_000_000_000);
         let stage = Stage::begin(self.progress, "lab time (s)", seconds);
@@ -466,7 +468,7 @@ impl Observed {
     }
 
     /// Notes something that makes the figures untrustworthy. Of very many the first are kept.
-    fn fail(&mut self, failure: String) {
+    pub(crate) fn fail(&mut self, failure: String) {
         if self.failures.len() < FAILURES {
             self.failures.push(failure);
         } else if self.failures.len() == FAILURES {

@@ -197,6 +197,7 @@ impl<'a> Session<'a> {
             recorder,
             started: self.started,
             duration_ns: self.duration_ns,
+            information: site.information(),
         };
         let stolen_before_ns = stolen_ns();
         let outcome = run_stages(context, &fabric, &mut times);

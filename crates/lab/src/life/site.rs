@@ -58,6 +58,11 @@ pub(crate) trait Site {
     /// When the host refuses what all nodes have in common.
     fn runtime(&self, blueprint: &Arc<Blueprint>) -> Result<Box<dyn NodeRuntime>, EngineError>;
 
+    /// Where what nodes are told lies; `None`: nobody is told anything. It is made with the runtime.
+    fn information(&self) -> Option<PathBuf> {
+        None
+    }
+
     /// What makes ports on this plane.
     fn ports<'a>(
         &self,
@@ -127,12 +132,17 @@ impl Site for KernelSite {
         let lab = &blueprint.lab;
         limits::raise(&self.globals, &self.owner, lab.layout.ports().len())?;
         // A namespace and a socket for each node, and for each daemon one to wait for it; for each flow one for its
-        // client and one for its server; one for each node that has a program; a shard namespace for every few
+        // client and one for its server; one for each node that has a program; one for the socket of each that asks; a shard namespace for every few
         // hundred ports; some to spare.
         let daemons = Router::of(&lab.scenario).processes(lab);
         let processes = daemons + 2 * lab.scenario.traffic.len();
         let nodes = lab.layout.nodes().len();
-        let wanted = (3 * nodes + processes) as u64 + 1024;
+        let told = if lab.scenario.information.is_empty() {
+            0
+        } else {
+            nodes
+        };
+        let wanted = (3 * nodes + processes + told) as u64 + 1024;
         let allowed = constel_host::limits::raise_open_files(wanted)?;
         if allowed < wanted {
             return Err(EngineError::Unable {
@@ -170,6 +180,10 @@ impl Site for KernelSite {
         let (globals, owner) = (self.globals.clone(), self.owner.clone());
         let runtime = NetnsRuntime::new(&settings, globals, owner, quarters)?;
         Ok(Box::new(runtime))
+    }
+
+    fn information(&self) -> Option<PathBuf> {
+        Some(crate::information::root(&self.folders.lab))
     }
 
     fn ports<'a>(

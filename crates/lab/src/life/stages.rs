@@ -1,6 +1,7 @@
 //! From a fabric to the end of its lab time: edges, routes, clock, traffic.
 
 use std::cell::RefCell;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -17,6 +18,7 @@ use constel_scenario::model::ClockHold;
 use crate::answers::view::View;
 use crate::clock::LabClock;
 use crate::error::EngineError;
+use crate::information::Informant;
 use crate::life::bring_up::Fabric;
 use crate::life::lab_time::{LabTime, Observed};
 use crate::life::options::Options;
@@ -46,6 +48,8 @@ pub(crate) struct Context<'a> {
     pub(crate) recorder: &'a Recorder<'a>,
     pub(crate) started: Instant,
     pub(crate) duration_ns: u64,
+    /// Where what nodes are told lies.
+    pub(crate) information: Option<PathBuf>,
 }
 
 /// What they leave.
@@ -152,6 +156,9 @@ impl Stages<'_> {
         self.converged.count_from_now();
         let (mut seen, ran) = self.lab_time(&mut steps, traffic)?;
         usage.extend(self.daemons.usage("end")?);
+        if let Some(problem) = self.context.view.untold() {
+            seen.fail(format!("nodes were not told: {problem}"));
+        }
         let blueprint = &self.fabric.blueprint;
         traffic::charge(
             blueprint,
@@ -183,15 +190,29 @@ impl Stages<'_> {
     /// The edges of lab time zero and, where Constel computes them, its routes.
     fn edges(&mut self) -> Result<Steps<Machine>, EngineError> {
         let Context {
-            claim, clock, view, ..
+            claim,
+            clock,
+            view,
+            information,
+            ..
         } = &mut self.context;
         let fabric = self.fabric;
-        let machine = Machine::new(Arc::clone(&fabric.kernels), Arc::clone(&fabric.handle));
+        let informant = information.as_deref().map(|folder| {
+            let (lab, failed) = (&fabric.launcher.lab, &view.failed);
+            Informant::start(&fabric.blueprint, lab, folder, clock, failed)
+        });
+        let informant = informant.transpose()?.flatten().map(Arc::new);
+        view.change(|live| live.informant.clone_from(&informant));
+        let (kernels, links) = (Arc::clone(&fabric.kernels), Arc::clone(&fabric.handle));
+        let machine = Machine::new(kernels, links, informant.clone());
         let planner = Planner::new(Arc::clone(&fabric.blueprint));
         let failed = Arc::clone(&view.failed);
         let mut steps = Steps::new(planner, machine, Arc::clone(clock), failed);
         let begun = Instant::now();
         steps.begin_held()?;
+        if let Some(informant) = &informant {
+            informant.begin(steps.current());
+        }
         self.times.edges_s = begun.elapsed().as_secs_f64();
         let edges = steps.current().edges.len();
         view.change(|live| live.snapshot = Some(Arc::clone(steps.current())));

@@ -9,11 +9,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use constel_host::enclosure::{Enclosure, NODE_FOLDER, Shown};
+use constel_information::{FOLDER, Telling};
 use constel_plan::Blueprint;
 use constel_runtime::netns::Quarters;
 use constel_scenario::model::{Mount, Software};
 
 use crate::error::EngineError;
+use crate::information::{make_folder, node_folder};
 use crate::nodes::launcher::{
     daemon_folder, daemons_folder, hosts_file, search_path, servers_folder,
 };
@@ -54,6 +56,12 @@ pub(crate) fn make(
             source,
         })?;
     }
+    let telling = Telling::new(blueprint);
+    let info = telling.as_ref().map(|telling| {
+        let seen = [daemons_folder(&folders.lab), servers_folder(&folders.lab)];
+        make_folder(&folders.lab, telling, &seen)
+    });
+    let info = info.transpose()?;
     let scenario = &blueprint.lab.scenario;
     check_mounts(&scenario.mounts, &folders.scenario)?;
     let enclosure = Arc::new(Enclosure::new(lab, shown_to_all(&folders))?);
@@ -76,6 +84,16 @@ pub(crate) fn make(
                 constel_host::Error::os(format!("make {}", folder.display()), source)
             })?;
         }
+        let told = blueprint.lab.layout.find(node).zip(info.as_ref());
+        let told = told.filter(|(node, _)| {
+            let telling = telling.as_ref();
+            telling.is_some_and(|telling| telling.asked(node.id).is_some())
+        });
+        let told = told.map(|(node, info)| Shown {
+            source: node_folder(info, node.id),
+            target: FOLDER.into(),
+            read_only: true,
+        });
         let writable = |(source, target): (PathBuf, &str)| Shown {
             source,
             target: target.into(),
@@ -90,7 +108,8 @@ pub(crate) fn make(
             target: PathBuf::from(&mount.at),
             read_only: mount.read_only,
         });
-        Ok(shown.into_iter().map(writable).chain(mounted).collect())
+        let writable = shown.into_iter().map(writable);
+        Ok(writable.chain(told).chain(mounted).collect())
     };
     let quarters = Quarters {
         enclosure: Arc::clone(&enclosure),

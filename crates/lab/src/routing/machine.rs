@@ -7,26 +7,34 @@ use constel_link::{EdgeChange, EdgeUpdate};
 use constel_plan::{
     Adjacency, Applier, EdgesApplied, RouteRow, RoutesApplied, RoutesPlan, at_clock,
 };
+use constel_topology::Snapshot;
 
 use crate::answers::impair;
 use crate::clock::mono_ns;
 use crate::error::EngineError;
+use crate::information::{Informant, News};
 use crate::nodes::kernels::Kernels;
 
 /// Makes this machine's kernels equal a plan.
 pub(crate) struct Machine {
     kernels: Arc<Kernels>,
     links: Arc<dyn Links>,
+    informant: Option<Arc<Informant>>,
     /// Lab time zero by the machine's clock; 0 until lab time runs.
     zero_ns: u64,
 }
 
 impl Machine {
     /// Lab time stands still.
-    pub(crate) fn new(kernels: Arc<Kernels>, links: Arc<dyn Links>) -> Self {
+    pub(crate) fn new(
+        kernels: Arc<Kernels>,
+        links: Arc<dyn Links>,
+        informant: Option<Arc<Informant>>,
+    ) -> Self {
         Self {
             kernels,
             links,
+            informant,
             zero_ns: 0,
         }
     }
@@ -77,6 +85,12 @@ impl Applier for Machine {
         if let Some(forwarding) = &self.kernels.forwarding {
             let layout = &self.kernels.blueprint.lab.layout;
             rows.iter().for_each(|row| forwarding.put(layout, row));
+        }
+    }
+
+    fn in_force(&mut self, topology: &Arc<Snapshot>) {
+        if let Some(informant) = &self.informant {
+            informant.tell(News::Topology(Arc::clone(topology)));
         }
     }
 

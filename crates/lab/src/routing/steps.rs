@@ -171,6 +171,7 @@ impl<A: Applier> Steps<A> {
         let applied = self.applier.edges_applied(pending)?;
         self.times.update_ns.record(applied.took_ns);
         self.times.record_lateness(applied.late_ns);
+        self.applier.in_force(&step.snapshot);
         let start = mono_ns();
         // Failures by hand since then, or what was heard: other routes, and other routes in the kernels.
         let failed = self.failed.now();

@@ -12,6 +12,7 @@ mod destination;
 mod driver;
 mod failures;
 mod ground;
+mod information;
 mod kinds;
 mod link;
 mod node_name;
@@ -49,6 +50,7 @@ pub use failures::{
 pub use ground::{
     RawCable, RawCity, RawGround, RawHost, RawObstacle, RawPlaces, RawStation, RawWaypoint,
 };
+pub use information::{NodeKind, RawInformation, RawUserFile, TopologyScope};
 pub use kinds::{Name, NameError, OrNone};
 pub use link::*;
 pub use node_name::NodeName;
@@ -136,6 +138,10 @@ pub struct RawScenario {
     /// How much programs in nodes may take.
     #[serde(default)]
     pub limits: RawLimits,
+    /// Nodes whose programs are told who they are, what they are linked with, and what changes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1000))]
+    pub information: Vec<RawInformation>,
     /// Software that runs in the nodes at stated times, in this order where times are equal.
     #[serde(default)]
     #[schemars(length(max = 10_000))]

@@ -7,6 +7,7 @@ mod disjoint;
 mod driver;
 mod failures;
 mod ground;
+mod information;
 mod inputs;
 mod link;
 mod links;
@@ -66,6 +67,7 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
     let failures = failures::failures(parsed, &constellations, &nodes, &mut deferred, &mut errors);
     let mounts = programs::mounts(parsed, &nodes, &mut deferred, &mut errors);
     let limits = programs::limits(parsed, &nodes, &mut deferred, &mut errors);
+    let information = information::resolve(parsed, &mut inputs, &mut errors);
     let families = routing.families;
     let addresses = addresses::resolve(parsed, (&routing.mode, families), &mut errors);
     let grain = driver::grain(parsed, &mut errors);
@@ -94,6 +96,7 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
         transport,
         mounts,
         limits,
+        information,
         traffic,
         inputs: inputs.finish(),
         deferred,

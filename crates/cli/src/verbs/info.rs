@@ -1,0 +1,71 @@
+//! `constel info`: what nodes are told, changed by hand.
+
+use std::io::Read;
+use std::path::Path;
+
+use constel_control::Lab;
+use serde::Serialize;
+
+use crate::args::{Info, InfoVerb};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output;
+
+/// A file of the user's is not longer; one byte more shows that one is.
+const MOST_BYTES: u64 = (1 << 20) + 1;
+
+/// Put, remove, send.
+pub(crate) fn run(args: &Info) -> Outcome {
+    match &args.verb {
+        InfoVerb::Put(put) => {
+            let text = read(&put.file)?;
+            let lab = Lab::attach(&put.lab)?;
+            let set = lab.user_file(&put.node, &put.name, Some(text))?;
+            print(args, &set, || {
+                format!(
+                    "{} sees {} ({} bytes)\n",
+                    set.node,
+                    set.name,
+                    set.bytes.unwrap_or(0)
+                )
+            })
+        }
+        InfoVerb::Remove(file) => {
+            let lab = Lab::attach(&file.lab)?;
+            let set = lab.user_file(&file.node, &file.name, None)?;
+            print(args, &set, || {
+                format!("{} has no {} any more\n", set.node, set.name)
+            })
+        }
+        InfoVerb::Send(send) => {
+            let data = serde_json::from_str(&send.data);
+            let data = data.unwrap_or_else(|_| serde_json::Value::String(send.data.clone()));
+            let sent = Lab::attach(&send.lab)?.command(&send.node, data)?;
+            print(args, &sent, || {
+                format!("event {} of {}\n", sent.seq, sent.node)
+            })
+        }
+    }
+}
+
+fn print(args: &Info, answer: &impl Serialize, text: impl Fn() -> String) -> Outcome {
+    match args.json {
+        true => output::json(answer)?,
+        false => output::text(&text())?,
+    }
+    Ok(Exit::Done)
+}
+
+fn read(file: &Path) -> Result<String, Failure> {
+    let from: Box<dyn Read> = match file.to_str() {
+        Some("-") => Box::new(std::io::stdin()),
+        _ => Box::new(std::fs::File::open(file).map_err(|error| unread(file, &error))?),
+    };
+    let mut text = String::new();
+    let read = from.take(MOST_BYTES).read_to_string(&mut text);
+    read.map_err(|error| unread(file, &error))?;
+    Ok(text)
+}
+
+fn unread(file: &Path, error: &std::io::Error) -> Failure {
+    Failure::Usage(format!("cannot read {}: {error}", file.display()))
+}

@@ -1,0 +1,104 @@
+//! Dockerfiles: built by programs whose work that is, where they are installed.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::error::Error;
+
+/// An image that was built, as an archive that goes with this.
+pub(super) struct Built {
+    folder: PathBuf,
+}
+
+impl Built {
+    /// An OCI image layout as tar.
+    pub(super) fn archive(&self) -> PathBuf {
+        self.folder.join("image.tar")
+    }
+}
+
+impl Drop for Built {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.folder));
+    }
+}
+
+/// What an image of a folder is called.
+pub(super) fn name_of(folder: &Path) -> String {
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    constel_scenario::slug(&name)
+}
+
+/// Builds it by the first builder that is there; what that says goes to standard error.
+pub(super) fn build(file: &Path, folder: &Path) -> Result<Built, Error> {
+    let search = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = |program: &str| {
+        let name = std::ffi::OsStr::new(program);
+        constel_host::process::find_command(name, &search).is_ok()
+    };
+    let builder = ["buildah", "buildctl"]
+        .into_iter()
+        .find(|name| is_there(name));
+    let Some(builder) = builder else {
+        return Err(Error::NoBuilder);
+    };
+    for (path, what) in [(file, "Dockerfile"), (folder, "folder")] {
+        if !path.exists() {
+            let text = format!("there is no {what} {}", path.display());
+            return Err(Error::NoFile(text));
+        }
+    }
+    let unmade = |error: std::io::Error| Error::NotBuilt(format!("cannot make a folder: {error}"));
+    let name = format!("constel-build-{}", std::process::id());
+    let place = std::env::temp_dir().join(name);
+    std::fs::create_dir(&place).map_err(unmade)?;
+    let built = Built { folder: place };
+    let archive = built.archive();
+    match builder {
+        "buildah" => {
+            let tag = format!("localhost/constel-build:{}", std::process::id());
+            let mut bud = Command::new(builder);
+            bud.args(["bud", "--tag", &tag, "--file"])
+                .arg(file)
+                .arg(folder);
+            run(bud)?;
+            let mut push = Command::new(builder);
+            push.args(["push", &tag]);
+            push.arg(format!("oci-archive:{}", archive.display()));
+            let pushed = run(push);
+            let mut forget = Command::new(builder);
+            forget.args(["rmi", &tag]);
+            run(forget).and(pushed)?;
+        }
+        _ => {
+            let own = file.parent().filter(|own| !own.as_os_str().is_empty());
+            let own = own.unwrap_or(Path::new("."));
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            let mut build = Command::new(builder);
+            build.args(["build", "--frontend", "dockerfile.v0", "--local"]);
+            build.arg(format!("context={}", folder.display()));
+            build
+                .arg("--local")
+                .arg(format!("dockerfile={}", own.display()));
+            build.arg("--opt").arg(format!("filename={name}"));
+            build
+                .arg("--output")
+                .arg(format!("type=oci,dest={}", archive.display()));
+            run(build)?;
+        }
+    }
+    Ok(built)
+}
+
+/// Runs a builder; its own words go to standard error.
+fn run(mut command: Command) -> Result<(), Error> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = std::io::stderr();
+    let status = command.stdin(Stdio::null()).stdout(output).status();
+    let status = status.map_err(|error| Error::NotBuilt(format!("{name}: {error}")))?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(Error::NotBuilt(format!("{name} ended with {status}"))),
+    }
+}

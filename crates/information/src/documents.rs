@@ -1,0 +1,262 @@
+//! The documents as types. Their doc comments are the schema's descriptions.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// `node.json`: who the node is. It never changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Node {
+    /// Version of all documents here.
+    pub version: u32,
+    /// The lab.
+    pub lab: String,
+    /// Its name.
+    pub name: String,
+    /// Its number in the lab, from 0.
+    pub number: u32,
+    /// `satellite`, `ground` or `host`.
+    pub class: String,
+    /// Of a satellite: where it belongs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seat: Option<Seat>,
+    /// Of a satellite of an element file or ephemeris: what that calls it, if it gives a name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catalogue_name: Option<String>,
+    /// Of a satellite of an element file: its catalogue number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub norad_id: Option<u64>,
+    /// Its own IPv4 address, on `lo`; absent where the lab speaks none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipv4: Option<Ipv4Addr>,
+    /// Its own IPv6 address, on `lo`; absent where the lab speaks none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipv6: Option<Ipv6Addr>,
+    /// UTC at lab time zero, RFC 3339.
+    pub start: String,
+    /// Time between two topologies, nanoseconds.
+    pub step_ns: u64,
+    /// The scenario's seed.
+    pub seed: u64,
+}
+
+/// A satellite's place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Seat {
+    /// Name of the constellation.
+    pub constellation: String,
+    /// Number of the shell in it, from 0.
+    pub shell: u16,
+    /// Number of the plane in the shell, from 0.
+    pub plane: u16,
+    /// Number of the satellite in the plane, from 0, in the direction of flight.
+    pub slot: u16,
+}
+
+/// `ports.json`: the node's interfaces. It never changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Ports {
+    /// Version of all documents here.
+    pub version: u32,
+    /// In the order of their indexes.
+    pub ports: Vec<Port>,
+}
+
+/// An interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Port {
+    /// Its name in the node: `isl0`, `gsl0`, `eth0`, ...
+    pub name: String,
+    /// Its index in the node.
+    pub ifindex: u32,
+    /// `isl`, `gsl`, `cable`, or a network's.
+    pub kind: String,
+    /// `point-to-point`: one far end at most, ever; `served`: several, which come and go.
+    pub medium: String,
+    /// Its MAC address.
+    pub mac: String,
+    /// Its largest packet, bytes above Ethernet.
+    pub mtu_bytes: u32,
+    /// Its IPv4 address and prefix length; absent where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipv4: Option<String>,
+    /// Its link-local IPv6 address; absent where the lab speaks no IPv6.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipv6_link_local: Option<Ipv6Addr>,
+    /// Of a laser, where it points: `fore`, `aft`, `east`, `west` or `cross`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub laser: Option<String>,
+    /// OSPF's area that the scenario's `areas` put the port's link in; absent where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub area: Option<u16>,
+}
+
+/// `peers.json`: what the node is linked with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Peers {
+    /// Version of all documents here.
+    pub version: u32,
+    /// Rises with every change of the node's links.
+    pub revision: u64,
+    /// Lab time since which it is so, nanoseconds; 0 until lab time runs.
+    pub t_ns: u64,
+    /// By port, then by the far node's number.
+    pub peers: Vec<Peer>,
+}
+
+/// The far end of one of the node's links.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Peer {
+    /// The node's own port.
+    pub port: String,
+    /// The far node.
+    pub node: String,
+    /// `satellite`, `ground` or `host`.
+    pub class: String,
+    /// The far node's own IPv4 address; absent where the lab speaks none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipv4: Option<Ipv4Addr>,
+    /// The far node's own IPv6 address; absent where the lab speaks none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipv6: Option<Ipv6Addr>,
+    /// The far port.
+    pub far: End,
+}
+
+/// A port at the other end of a link.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct End {
+    /// Its name.
+    pub port: String,
+    /// Its MAC address.
+    pub mac: String,
+    /// Its IPv4 address; absent where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipv4: Option<Ipv4Addr>,
+    /// Its link-local IPv6 address; absent where the lab speaks no IPv6.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipv6_link_local: Option<Ipv6Addr>,
+}
+
+/// `topology.json`: nodes and links, as far as the node is told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Topology {
+    /// Version of all documents here.
+    pub version: u32,
+    /// How much of the topology it is.
+    pub scope: Scope,
+    /// Rises with every change of it.
+    pub revision: u64,
+    /// Lab time since which it is so, nanoseconds; 0 until lab time runs.
+    pub t_ns: u64,
+    /// By number.
+    pub nodes: Vec<TopologyNode>,
+    /// Links that are up.
+    pub links: Vec<Link>,
+}
+
+/// How much of the topology a node is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// The node, what it is linked with, and these links.
+    Neighbourhood,
+    /// All nodes and links of the lab.
+    All,
+}
+
+/// A node of a topology.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TopologyNode {
+    /// Its name.
+    pub name: String,
+    /// `satellite`, `ground` or `host`.
+    pub class: String,
+    /// Its own IPv4 address; absent where the lab speaks none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipv4: Option<Ipv4Addr>,
+    /// Its own IPv6 address; absent where the lab speaks none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipv6: Option<Ipv6Addr>,
+}
+
+/// A link of a topology; `a` has the lower number of the two.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Link {
+    /// One end's node.
+    pub a: String,
+    /// Its port.
+    pub a_port: String,
+    /// The other end's node.
+    pub b: String,
+    /// Its port.
+    pub b_port: String,
+    /// `isl`, `gsl`, `cable`, or a network's.
+    pub kind: String,
+}
+
+/// A line of `events`: something that the node is told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Event {
+    /// Counts from 1 without gaps, so that a reader notices what it missed.
+    pub seq: u64,
+    /// Lab time, nanoseconds; absent before lab time runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub t_ns: Option<u64>,
+    /// What; its `kind` and fields stand beside the others.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What a node is told, by `kind`. The files said so before the event.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum What {
+    /// Links of the node came or went: `peers.json` and, of the neighbourhood, `topology.json` are new.
+    Peers {
+        /// Of `peers.json`.
+        revision: u64,
+        /// Links that came.
+        came: Vec<Met>,
+        /// Links that went.
+        went: Vec<Met>,
+    },
+    /// Links of the lab came or went: `topology.json` is new. Only told to nodes that are told the whole topology.
+    Topology {
+        /// Of `topology.json`.
+        revision: u64,
+    },
+    /// A file of `user` is new, or another.
+    User {
+        /// Its name.
+        name: String,
+    },
+    /// A file of `user` is gone.
+    UserGone {
+        /// Its name.
+        name: String,
+    },
+    /// Something that somebody sent to the node by `constel info send`; it stands in no file.
+    Command {
+        /// Anything.
+        data: serde_json::Value,
+    },
+    /// Lab time runs.
+    Clock {
+        /// Lab time zero by the machine's `CLOCK_MONOTONIC`, nanoseconds.
+        zero_ns: u64,
+    },
+    /// The lab is being taken down.
+    Stopping,
+}
+
+/// An end of a link, as the node knows it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Met {
+    /// The node's own port.
+    pub port: String,
+    /// The far node.
+    pub node: String,
+}

@@ -1,0 +1,70 @@
+//! What nodes that ask are told of themselves and their surroundings, so that an image configures itself.
+//!
+//! A node sees a folder, [`FOLDER`]: [`node.json`](Node) and [`ports.json`](Ports), which never change;
+//! [`peers.json`](Peers) and [`topology.json`](Topology), which change with its links; the user's own files in `user/`;
+//! [`events`](Event), one a line; and a socket that takes [`Request`]s. Files are replaced whole, never written to.
+//!
+//! [`Telling`] makes the documents of a node from a plan; [`changes`] says whose have changed between two topologies.
+//! Nothing here touches files, sockets or clocks.
+//!
+//! ```
+//! use constel_information::{Stamp, Telling, changes};
+//! use constel_plan::{Blueprint, Lab};
+//! use constel_scenario::{DiskFiles, parse, resolve};
+//!
+//! let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/iridium.yaml");
+//! let text = std::fs::read_to_string(path).unwrap() + "\ninformation: [{nodes: [tokyo]}]\n";
+//! let lab = Lab::new(resolve(&parse(path, &text)?, &DiskFiles::beside(path))?)?;
+//! let blueprint = std::sync::Arc::new(Blueprint::new(lab).unwrap());
+//! let first = blueprint.lab.stepper().advance();
+//! let telling = Telling::new(&blueprint).unwrap();
+//! let tokyo = blueprint.lab.layout.find("tokyo").unwrap().id;
+//! assert_eq!(telling.asking().collect::<Vec<_>>(), [tokyo]);
+//! let peers = telling.peers(tokyo, &first, Stamp { revision: 1, t_ns: 0 });
+//! assert_eq!(peers.peers[0].port, "gsl0");
+//! assert!(changes(&blueprint.lab.layout, &first, &first).is_empty());
+//! # Ok::<(), constel_scenario::Diagnostics>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod changes;
+mod documents;
+mod schema;
+mod socket;
+mod telling;
+
+pub use changes::{Change, changes};
+pub use documents::{
+    End, Event, Link, Met, Node, Peer, Peers, Port, Ports, Scope, Seat, Topology, TopologyNode,
+    What,
+};
+pub use schema::schema_json;
+pub use socket::{Links, LiveLink, Refusal, Request};
+pub use telling::{Asked, Stamp, Telling};
+
+/// Where a node sees it.
+pub const FOLDER: &str = "/run/constel";
+
+/// Version of the documents, of events and of the socket's questions. It rises when something changes its meaning or goes; new
+/// fields, kinds of events and questions leave it as it is.
+pub const VERSION: u32 = 1;
+
+/// Names in the folder.
+pub mod names {
+    /// [`Node`](crate::Node).
+    pub const NODE: &str = "node.json";
+    /// [`Ports`](crate::Ports).
+    pub const PORTS: &str = "ports.json";
+    /// [`Peers`](crate::Peers).
+    pub const PEERS: &str = "peers.json";
+    /// [`Topology`](crate::Topology).
+    pub const TOPOLOGY: &str = "topology.json";
+    /// The user's files.
+    pub const USER: &str = "user";
+    /// [`Event`](crate::Event)s, one a line.
+    pub const EVENTS: &str = "events";
+    /// Those before [`EVENTS`], once that has become too long.
+    pub const OLDER_EVENTS: &str = "events.older";
+    /// The socket.
+    pub const SOCKET: &str = "socket";
+}

@@ -1,0 +1,48 @@
+//! What is asked and answered over a node's socket: JSON, one a line, as over the lab's own.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A question of a program in the node. Answers are `{"ok": true, "data": ...}` or a [`Refusal`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "verb", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Request {
+    /// Events, one answer each, as they come, until the lab is down. Answer: `Event`.
+    Follow {
+        /// First those after this number that are still in the files; only later ones unless given.
+        #[serde(default)]
+        after: Option<u64>,
+    },
+    /// The node's links at this moment, with what never stands in a file because it glides. Answer: `Links`.
+    Links,
+}
+
+/// To `links`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Links {
+    /// Lab time, nanoseconds; 0 until it runs.
+    pub t_ns: u64,
+    /// By port.
+    pub links: Vec<LiveLink>,
+}
+
+/// One direction of a link: what the node sends by it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LiveLink {
+    /// The node's own port.
+    pub port: String,
+    /// The far node.
+    pub node: String,
+    /// One-way delay at this moment, nanoseconds, by the orbits.
+    pub delay_ns: u64,
+    /// Rate, bits per second; absent: unlimited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_bps: Option<u64>,
+}
+
+/// A question that got no answer, beside `"ok": false`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Refusal {
+    /// Why, for people.
+    pub error: String,
+}

@@ -1,0 +1,14 @@
+//! What is shipped is what the types say.
+
+#[test]
+fn the_shipped_schema_is_that_of_the_types() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/reference/information.schema.json"
+    );
+    let shipped = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        shipped == constel_information::schema_json(),
+        "make it anew: cargo run -p constel-information --example schema > {path}"
+    );
+}

@@ -1,0 +1,278 @@
+//! The nodes' sockets: programs follow events and ask. Nobody is waited for: who does not read what it asked for is let go.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::Arc;
+
+use constel_information::{Event, Refusal, Request, Telling, names};
+use constel_topology::NodeId;
+use rustix::event::epoll;
+use serde::Serialize;
+
+use super::folder::node_folder;
+use super::keeper::Keeper;
+
+/// Longest question, and most that waits to be read by a client, bytes.
+const QUESTION_BYTES: usize = 4 << 10;
+const WAITING_BYTES: usize = 512 << 10;
+
+/// So many clients a node may have.
+const CLIENTS_OF_A_NODE: usize = 32;
+
+/// Where clients' numbers begin; below it, 0 is the bell, and the others are nodes that ask, counted from 1.
+const FIRST_CLIENT: u64 = 1 << 32;
+
+/// The sockets of all nodes, and who is connected.
+pub(super) struct Clients {
+    poll: OwnedFd,
+    bell: Arc<OwnedFd>,
+    listeners: Vec<(NodeId, UnixListener)>,
+    clients: BTreeMap<u64, Client>,
+    next: u64,
+}
+
+/// A program that is connected.
+struct Client {
+    node: NodeId,
+    stream: UnixStream,
+    /// What it has sent of a question.
+    question: Vec<u8>,
+    /// What it has not read yet.
+    waiting: Vec<u8>,
+    follows: bool,
+    /// It sends nothing any more.
+    over: bool,
+    /// What the poll is to say of it.
+    watched: epoll::EventFlags,
+}
+
+impl Clients {
+    /// Listens in the folders of all nodes that ask.
+    pub(super) fn new(telling: &Telling, root: &Path, bell: &Arc<OwnedFd>) -> io::Result<Self> {
+        let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let data = epoll::EventData::new_u64(0);
+        epoll::add(&poll, bell.as_fd(), data, epoll::EventFlags::IN)?;
+        let mut listeners = Vec::new();
+        for (n, node) in (1..).zip(telling.asking()) {
+            let path = node_folder(root, node).join(names::SOCKET);
+            let listener = UnixListener::bind(&path)?;
+            listener.set_nonblocking(true)?;
+            // Any user of the node may ask; nobody else comes into its folder.
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666))?;
+            let data = epoll::EventData::new_u64(n);
+            epoll::add(&poll, &listener, data, epoll::EventFlags::IN)?;
+            listeners.push((node, listener));
+        }
+        Ok(Self {
+            poll,
+            bell: Arc::clone(bell),
+            listeners,
+            clients: BTreeMap::new(),
+            next: FIRST_CLIENT,
+        })
+    }
+
+    /// Waits until there is something to do; `None` when the kernel does not say any more.
+    pub(super) fn wait(&self) -> Option<Vec<u64>> {
+        let mut events = Vec::with_capacity(64);
+        loop {
+            match epoll::wait(
+                &self.poll,
+                rustix::buffer::spare_capacity(&mut events),
+                None,
+            ) {
+                Ok(_) => break,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return None,
+            }
+        }
+        // Silenced before its messages are looked for: one that comes later rings anew.
+        let _ = rustix::io::read(&*self.bell, &mut [0; 8]);
+        Some(events.iter().map(|event| event.data.u64()).collect())
+    }
+
+    /// Does what [`Clients::wait`] said.
+    pub(super) fn serve(&mut self, ready: Vec<u64>, keeper: &Keeper) {
+        for number in ready {
+            match number {
+                0 => {}
+                listener if listener < FIRST_CLIENT => self.accept(listener),
+                client => self.answer(client, keeper),
+            }
+        }
+    }
+
+    /// An event of a node, for its followers.
+    pub(super) fn tell(&mut self, node: NodeId, event: &Event) {
+        let of_node = self.clients.iter_mut();
+        let followers = of_node.filter(|(_, client)| client.node == node && client.follows);
+        let mut gone = Vec::new();
+        for (&number, client) in followers {
+            client.say(event);
+            if client.send(&self.poll, number).is_err() {
+                gone.push(number);
+            }
+        }
+        gone.iter()
+            .for_each(|number| drop(self.clients.remove(number)));
+    }
+
+    fn accept(&mut self, listener: u64) {
+        let Some((node, listener)) = self.listeners.get(listener as usize - 1) else {
+            return;
+        };
+        while let Ok((stream, _)) = listener.accept() {
+            let of_node = self.clients.values().filter(|c| c.node == *node).count();
+            if of_node >= CLIENTS_OF_A_NODE || stream.set_nonblocking(true).is_err() {
+                continue;
+            }
+            let data = epoll::EventData::new_u64(self.next);
+            if epoll::add(&self.poll, &stream, data, epoll::EventFlags::IN).is_err() {
+                continue;
+            }
+            let client = Client {
+                node: *node,
+                stream,
+                question: Vec::new(),
+                waiting: Vec::new(),
+                follows: false,
+                over: false,
+                watched: epoll::EventFlags::IN,
+            };
+            self.clients.insert(self.next, client);
+            self.next += 1;
+        }
+    }
+
+    fn answer(&mut self, number: u64, keeper: &Keeper) {
+        let Some(client) = self.clients.get_mut(&number) else {
+            return;
+        };
+        let read = match client.over {
+            true => !client.hung_up(),
+            false => client.read(keeper),
+        };
+        let stays = read && client.send(&self.poll, number).is_ok();
+        if !stays {
+            self.clients.remove(&number);
+        }
+    }
+}
+
+impl Client {
+    /// Reads questions and answers them; false when it has left.
+    fn read(&mut self, keeper: &Keeper) -> bool {
+        let mut buffer = [0; 4096];
+        loop {
+            match self.stream.read(&mut buffer) {
+                // It may have ended its own sending only, and go on listening.
+                Ok(0) => {
+                    self.over = true;
+                    return (self.follows || !self.waiting.is_empty()) && !self.hung_up();
+                }
+                Ok(n) => self.question.extend(&buffer[..n]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => return false,
+            }
+            while let Some(end) = self.question.iter().position(|b| *b == b'\n') {
+                let line: Vec<u8> = self.question.drain(..=end).collect();
+                self.ask(&line, keeper);
+            }
+            if self.question.len() > QUESTION_BYTES {
+                self.refuse(&format!("a question has at most {QUESTION_BYTES} bytes"));
+                self.question.clear();
+            }
+        }
+    }
+
+    fn hung_up(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let mut fds = [PollFd::new(&self.stream, PollFlags::empty())];
+        let asked = poll(&mut fds, Some(&Timespec::default()));
+        let gone = PollFlags::HUP | PollFlags::ERR;
+        asked.is_err() || fds[0].revents().intersects(gone)
+    }
+
+    fn ask(&mut self, line: &[u8], keeper: &Keeper) {
+        match serde_json::from_slice::<Request>(line) {
+            Ok(Request::Follow { after }) => {
+                self.follows = true;
+                let events = after.map(|seq| keeper.files.events_after(self.node, seq));
+                let events = events.unwrap_or_default();
+                events.iter().for_each(|event| self.say(event));
+            }
+            Ok(Request::Links) => self.say(&keeper.links(self.node)),
+            Err(error) => self.refuse(&format!("not a question: {error}")),
+        }
+    }
+
+    fn say(&mut self, data: &impl Serialize) {
+        #[derive(Serialize)]
+        struct Good<'a, T> {
+            ok: bool,
+            data: &'a T,
+        }
+        self.line(&Good { ok: true, data });
+    }
+
+    fn refuse(&mut self, error: &str) {
+        #[derive(Serialize)]
+        struct Bad {
+            ok: bool,
+            #[serde(flatten)]
+            refusal: Refusal,
+        }
+        let error = error.to_owned();
+        self.line(&Bad {
+            ok: false,
+            refusal: Refusal { error },
+        });
+    }
+
+    fn line(&mut self, answer: &impl Serialize) {
+        // Types of ours, which are written to memory.
+        self.waiting
+            .extend(serde_json::to_vec(answer).unwrap_or_default());
+        self.waiting.push(b'\n');
+    }
+
+    /// Sends what waits, as much as the client takes.
+    ///
+    /// # Errors
+    /// When it has left, or leaves too much unread.
+    fn send(&mut self, poll: &OwnedFd, number: u64) -> io::Result<()> {
+        while !self.waiting.is_empty() {
+            match self.stream.write(&self.waiting) {
+                Ok(n) => drop(self.waiting.drain(..n)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        if self.waiting.len() > WAITING_BYTES {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        if self.over && !self.follows && self.waiting.is_empty() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let mut watched = epoll::EventFlags::empty();
+        watched.set(epoll::EventFlags::OUT, !self.waiting.is_empty());
+        // The end of what it sends would be told again and again.
+        watched.set(epoll::EventFlags::IN, !self.over);
+        if watched != self.watched {
+            self.watched = watched;
+            epoll::modify(
+                poll,
+                &self.stream,
+                epoll::EventData::new_u64(number),
+                watched,
+            )?;
+        }
+        Ok(())
+    }
+}

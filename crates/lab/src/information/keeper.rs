@@ -1,0 +1,278 @@
+//! What every node knows, and who has to hear of what.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use constel_information::{Change, Event, Scope, Stamp, Telling, What, changes, names};
+use constel_topology::{NodeId, Snapshot};
+use serde::Serialize;
+
+use super::News;
+use super::clients::Clients;
+use super::files::Files;
+use crate::clock::LabClock;
+use crate::failed::Failed;
+
+/// What one node was told last.
+#[derive(Default)]
+struct Told {
+    /// Of its peers.
+    revision: u64,
+    /// Of its events.
+    seq: u64,
+}
+
+/// Keeps the nodes' files.
+pub(super) struct Keeper {
+    telling: Arc<Telling>,
+    pub(super) files: Files,
+    clock: Arc<LabClock>,
+    failed: Arc<Failed>,
+    /// The first thing that could not be told.
+    pub(super) problem: Arc<Mutex<Option<String>>>,
+    told: BTreeMap<NodeId, Told>,
+    /// The topology in force, and the same without links failed by hand: what nodes know.
+    planned: Option<Arc<Snapshot>>,
+    known: Arc<Snapshot>,
+    /// Of the whole topology.
+    revision: u64,
+    /// The nodes that are told all of it.
+    of_all: Vec<NodeId>,
+}
+
+impl Keeper {
+    /// Nobody was told anything.
+    pub(super) fn new(
+        telling: Arc<Telling>,
+        folder: &Path,
+        clock: Arc<LabClock>,
+        failed: Arc<Failed>,
+    ) -> Self {
+        let all = |node: &NodeId| {
+            let asked = telling.asked(*node);
+            asked.is_some_and(|asked| asked.scope == Scope::All)
+        };
+        Self {
+            files: Files::new(folder),
+            clock,
+            failed,
+            problem: Arc::default(),
+            told: telling
+                .asking()
+                .map(|node| (node, Told::default()))
+                .collect(),
+            planned: None,
+            known: Arc::default(),
+            revision: 0,
+            of_all: telling.asking().filter(all).collect(),
+            telling,
+        }
+    }
+
+    /// Writes what never changes, and the user's files as the scenario has them.
+    pub(super) fn introduce(&mut self, lab: &str) -> io::Result<()> {
+        let telling = Arc::clone(&self.telling);
+        for node in telling.asking() {
+            let files = &mut self.files;
+            files.put(node, names::NODE, &document(&telling.node(node, lab)))?;
+            files.put(node, names::PORTS, &document(&telling.ports(node)))?;
+            files.append(node, b"")?;
+            let user = telling.asked(node).map(|asked| &asked.user);
+            for (name, text) in user.into_iter().flatten() {
+                files.put(node, &user_file(name), text.as_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells nodes what they have to know of it.
+    pub(super) fn take(&mut self, news: News, clients: &mut Clients) {
+        let told = match news {
+            News::Topology(snapshot) => self.topology(&snapshot, snapshot.t_ns, clients),
+            News::TopologyAndSay(snapshot, done) => {
+                let told = self.topology(&snapshot, snapshot.t_ns, clients);
+                // Whoever waited may have given up.
+                let _ = done.send(());
+                told
+            }
+            News::Failed => match self.planned.clone() {
+                Some(planned) => {
+                    let now_ns = self.clock.now_ns().unwrap_or(0);
+                    self.topology(&planned, now_ns, clients)
+                }
+                None => Ok(()),
+            },
+            News::Clock => {
+                let zero_ns = self.clock.zero_mono_ns().unwrap_or(0);
+                self.everybody(&What::Clock { zero_ns }, clients)
+            }
+            News::User {
+                node,
+                name,
+                text,
+                done,
+            } => {
+                let put = self.user(node, name, text.as_deref(), clients);
+                drop(done.send(put.map_err(|error| error.to_string())));
+                Ok(())
+            }
+            News::Command { node, data, done } => {
+                let sent = self.event(node, What::Command { data }, clients);
+                drop(done.send(sent.map_err(|error| error.to_string())));
+                Ok(())
+            }
+            News::Stop => Ok(()),
+        };
+        self.note(told);
+    }
+
+    /// Says that the lab goes down.
+    pub(super) fn stopping(&mut self, clients: &mut Clients) {
+        let told = self.everybody(&What::Stopping, clients);
+        self.note(told);
+    }
+
+    /// Keeps the first failure: figures of a run whose nodes were not told are not to be trusted.
+    fn note(&self, told: io::Result<()>) {
+        if let Err(error) = told {
+            let mut problem = self.problem.lock().unwrap_or_else(|e| e.into_inner());
+            problem.get_or_insert_with(|| error.to_string());
+        }
+    }
+
+    fn everybody(&mut self, what: &What, clients: &mut Clients) -> io::Result<()> {
+        let telling = Arc::clone(&self.telling);
+        let mut told = Ok(());
+        for node in telling.asking() {
+            let one = self.event(node, what.clone(), clients);
+            told = told.and(one.map(|_| ()));
+        }
+        told
+    }
+
+    /// A topology is in force: whose links came or went is told. One node that cannot be told keeps no other waiting.
+    fn topology(
+        &mut self,
+        planned: &Arc<Snapshot>,
+        t_ns: u64,
+        clients: &mut Clients,
+    ) -> io::Result<()> {
+        let first = self.planned.is_none();
+        self.planned = Some(Arc::clone(planned));
+        let rest = self.failed.now().without(planned);
+        let known = rest.map_or_else(|| Arc::clone(planned), Arc::new);
+        let before = std::mem::replace(&mut self.known, known);
+        let telling = Arc::clone(&self.telling);
+        let layout = &telling.blueprint().lab.layout;
+        let changed = changes(layout, &before, &self.known);
+        let mut told = Ok(());
+        if (first || !changed.is_empty()) && !self.of_all.is_empty() {
+            self.revision += 1;
+            let revision = self.revision;
+            let whole = telling.whole(&self.known, Stamp { revision, t_ns });
+            let all = self.of_all.clone();
+            told = self
+                .files
+                .put_to_all(&all, names::TOPOLOGY, &document(&whole));
+            for node in all {
+                let one = self.event(node, What::Topology { revision }, clients);
+                told = told.and(one.map(|_| ()));
+            }
+        }
+        let nothing = Change::default();
+        for node in telling.asking() {
+            let change = changed.get(&node);
+            if change.is_none() && !first {
+                continue;
+            }
+            let change = change.unwrap_or(&nothing);
+            let one = self.neighbourhood(node, change, t_ns, clients);
+            told = told.and(one);
+        }
+        told
+    }
+
+    fn neighbourhood(
+        &mut self,
+        node: NodeId,
+        change: &Change,
+        t_ns: u64,
+        clients: &mut Clients,
+    ) -> io::Result<()> {
+        let Some(told) = self.told.get_mut(&node) else {
+            return Ok(());
+        };
+        told.revision += 1;
+        let revision = told.revision;
+        let (telling, known) = (Arc::clone(&self.telling), Arc::clone(&self.known));
+        let stamp = Stamp { revision, t_ns };
+        let peers = document(&telling.peers(node, &known, stamp));
+        self.files.put(node, names::PEERS, &peers)?;
+        if !self.of_all.contains(&node) {
+            let near = document(&telling.neighbourhood(node, &known, stamp));
+            self.files.put(node, names::TOPOLOGY, &near)?;
+        }
+        let (came, went) = telling.met(change);
+        let what = What::Peers {
+            revision,
+            came,
+            went,
+        };
+        self.event(node, what, clients).map(|_| ())
+    }
+
+    fn user(
+        &mut self,
+        node: NodeId,
+        name: String,
+        text: Option<&str>,
+        clients: &mut Clients,
+    ) -> io::Result<()> {
+        let what = match text {
+            Some(text) => {
+                self.files.put(node, &user_file(&name), text.as_bytes())?;
+                What::User { name }
+            }
+            None if self.files.remove(node, &user_file(&name))? => What::UserGone { name },
+            None => {
+                let error = format!("the node has no file '{name}' of yours");
+                return Err(io::Error::new(io::ErrorKind::NotFound, error));
+            }
+        };
+        self.event(node, what, clients).map(|_| ())
+    }
+
+    /// An event of a node; gives its number.
+    fn event(&mut self, node: NodeId, what: What, clients: &mut Clients) -> io::Result<u64> {
+        let told = self.told.entry(node).or_default();
+        told.seq += 1;
+        let seq = told.seq;
+        let t_ns = self.clock.now_ns();
+        let event = Event { seq, t_ns, what };
+        let mut line = serde_json::to_vec(&event)?;
+        line.push(b'\n');
+        let kept = self.files.append(node, &line);
+        clients.tell(node, &event);
+        kept.map(|()| seq)
+    }
+
+    /// A node's links at this moment.
+    pub(super) fn links(&self, node: NodeId) -> constel_information::Links {
+        let now_ns = self.clock.now_ns().unwrap_or(0);
+        self.telling.links(node, &self.known, now_ns)
+    }
+}
+
+/// Where a file of the user's lies in the node's folder.
+fn user_file(name: &str) -> String {
+    format!("{}/{name}", names::USER)
+}
+
+/// A document as it stands in its file: for people as well.
+fn document(value: &impl Serialize) -> Vec<u8> {
+    let mut text = serde_json::to_vec_pretty(value).unwrap_or_default();
+    text.push(b'\n');
+    text
+}

@@ -1,0 +1,299 @@
+//! The whole path without root: a folder, a thread, readers.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use constel_information::{Event, Links, Peers, Topology, What, names};
+use serde_json::Value;
+
+use super::*;
+use crate::testing::shipped;
+
+/// An Iridium of which these nodes are told.
+struct Told {
+    informant: Informant,
+    blueprint: Arc<Blueprint>,
+    folder: tempfile::TempDir,
+    clock: Arc<LabClock>,
+    failed: Arc<Failed>,
+}
+
+fn told(information: &str) -> Told {
+    let text = shipped("iridium") + "\n" + information;
+    let blueprint = Arc::new(crate::testing::blueprint(&text));
+    // In memory, as labs have it, where there is such a place.
+    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+    let folder = folder.unwrap();
+    let telling = Telling::new(&blueprint).unwrap();
+    folder::make_nodes(folder.path(), &telling, &[]).unwrap();
+    let (clock, failed) = (Arc::new(LabClock::held()), Arc::default());
+    let informant = Informant::start(&blueprint, "x", folder.path(), &clock, &failed);
+    Told {
+        informant: informant.unwrap().unwrap(),
+        blueprint,
+        folder,
+        clock,
+        failed,
+    }
+}
+
+impl Told {
+    fn place(&self, node: &str, name: &str) -> PathBuf {
+        let id = self.blueprint.lab.layout.find(node).unwrap().id;
+        node_folder(self.folder.path(), id).join(name)
+    }
+
+    fn document<T: serde::de::DeserializeOwned>(&self, node: &str, name: &str) -> T {
+        serde_json::from_slice(&fs::read(self.place(node, name)).unwrap()).unwrap()
+    }
+
+    fn put(&self, node: &str, name: &str, text: Option<&str>) -> Result<(), String> {
+        let (done, put) = channel();
+        self.informant.tell(News::User {
+            node: self.blueprint.lab.layout.find(node).unwrap().id,
+            name: name.to_owned(),
+            text: text.map(str::to_owned),
+            done,
+        });
+        put.recv().unwrap()
+    }
+
+    fn send(&self, node: &str, data: Value) -> u64 {
+        let (done, sent) = channel();
+        let node = self.blueprint.lab.layout.find(node).unwrap().id;
+        self.informant.tell(News::Command { node, data, done });
+        sent.recv().unwrap().unwrap()
+    }
+
+    fn connect(&self, node: &str, question: &str) -> BufReader<UnixStream> {
+        let mut stream = UnixStream::connect(self.place(node, names::SOCKET)).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+        stream.write_all(question.as_bytes()).unwrap();
+        BufReader::new(stream)
+    }
+}
+
+fn next(from: &mut impl BufRead) -> Value {
+    let mut line = String::new();
+    from.read_line(&mut line).unwrap();
+    serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line:?}"))
+}
+
+#[test]
+fn files_follow_the_sky_and_only_those_of_whom_it_concerns_change() {
+    let told = told(
+        "information:\n  - {classes: [ground, satellite]}\n  - {nodes: [tokyo], topology: all}\n",
+    );
+    let mut stepper = told.blueprint.lab.stepper();
+    let first = Arc::new(stepper.advance());
+    told.informant.begin(&first);
+    let before: Peers = told.document("tokyo", names::PEERS);
+    assert_eq!((before.revision, before.t_ns), (1, 0));
+    let layout = &told.blueprint.lab.layout;
+    let mut last = first;
+    let mut changed_at = None;
+    for _ in 0..900 {
+        let next = Arc::new(stepper.advance());
+        let whose = constel_information::changes(layout, &last, &next);
+        if let Some(other) = whose.keys().next() {
+            let revisions = || -> Vec<u64> {
+                let of = |node: &constel_topology::Node| {
+                    told.document::<Peers>(&node.name, names::PEERS).revision
+                };
+                layout.nodes().iter().map(of).collect()
+            };
+            let old = revisions();
+            told.informant.begin(&next);
+            let new = revisions();
+            for (node, (old, new)) in layout.nodes().iter().zip(old.iter().zip(&new)) {
+                let expected = old + u64::from(whose.contains_key(&node.id));
+                assert_eq!(*new, expected, "{}", node.name);
+            }
+            changed_at = Some((next.t_ns, layout.node(*other).name.clone()));
+            last = next;
+            break;
+        }
+        told.informant.begin(&next);
+        last = next;
+    }
+    let (t_ns, who) = changed_at.expect("links come and go");
+    let peers: Peers = told.document(&who, names::PEERS);
+    assert_eq!((peers.revision, peers.t_ns), (2, t_ns));
+    let whole: Topology = told.document("tokyo", names::TOPOLOGY);
+    assert_eq!(
+        (whole.revision, whole.links.len() * 2),
+        (2, last.edges.len())
+    );
+    let near: Topology = told.document(&who, names::TOPOLOGY);
+    assert_eq!(near.scope, constel_information::Scope::Neighbourhood);
+    assert_eq!(told.informant.problem(), None);
+}
+
+#[test]
+fn links_failed_by_hand_are_told_at_once_and_when_they_heal() {
+    let told = told("information: [{nodes: [tokyo]}]\n");
+    let first = Arc::new(told.blueprint.lab.stepper().advance());
+    told.informant.begin(&first);
+    let own = told.blueprint.lab.layout.find("tokyo").unwrap().first_port;
+    let edge = first.edges_from(own)[0];
+    let (there, back) = ((edge.from, edge.to), (edge.to, edge.from));
+    let mut follower = told.connect("tokyo", "{\"verb\": \"follow\", \"after\": 1}\n");
+    told.failed.set("a-b", 0, [(there, true), (back, true)]);
+    told.informant.tell(News::Failed);
+    let event = next(&mut follower);
+    assert_eq!(event["data"]["kind"], "peers", "{event}");
+    assert_eq!(event["data"]["went"][0]["port"], "gsl0", "{event}");
+    assert_eq!(told.document::<Peers>("tokyo", names::PEERS).peers, []);
+    told.failed.set("a-b", 0, [(there, false), (back, false)]);
+    told.informant.tell(News::Failed);
+    assert_eq!(next(&mut follower)["data"]["came"][0]["port"], "gsl0");
+    let healed: Peers = told.document("tokyo", names::PEERS);
+    assert_eq!((healed.peers.len(), healed.revision), (1, 3));
+}
+
+#[test]
+fn users_files_commands_and_the_clock_are_events_and_no_event_is_lost() {
+    let told =
+        told("information: [{nodes: [tokyo, london], user: [{name: as.conf, text: 'as 1'}]}]\n");
+    told.informant
+        .begin(&Arc::new(told.blueprint.lab.stepper().advance()));
+    let user = |node: &str| fs::read_to_string(told.place(node, "user/as.conf"));
+    assert_eq!(user("tokyo").unwrap(), "as 1");
+    let mut follower = told.connect("tokyo", "{\"verb\": \"follow\"}\n");
+    // One that has asked follows from here on.
+    follower
+        .get_mut()
+        .write_all(b"{\"verb\": \"links\"}\n")
+        .unwrap();
+    let links: Links = serde_json::from_value(next(&mut follower)["data"].clone()).unwrap();
+    assert_eq!(links.links[0].port, "gsl0");
+    told.put("tokyo", "as.conf", Some("as 2")).unwrap();
+    assert_eq!(
+        (
+            user("tokyo").unwrap().as_str(),
+            user("london").unwrap().as_str()
+        ),
+        ("as 2", "as 1")
+    );
+    assert_eq!(next(&mut follower)["data"]["kind"], "user");
+    told.put("tokyo", "as.conf", None).unwrap();
+    assert!(user("tokyo").is_err());
+    assert_eq!(next(&mut follower)["data"]["kind"], "user-gone");
+    assert!(
+        told.put("tokyo", "as.conf", None)
+            .unwrap_err()
+            .contains("no file")
+    );
+    assert_eq!(told.send("tokyo", serde_json::json!({"do": 1})), 4);
+    assert_eq!(next(&mut follower)["data"]["data"]["do"], 1);
+    told.clock.start(7);
+    told.informant.tell(News::Clock);
+    let clock = next(&mut follower);
+    assert_eq!(
+        (&clock["data"]["zero_ns"], &clock["data"]["seq"]),
+        (&7.into(), &5.into())
+    );
+    // Nothing of it was for the other.
+    let events = fs::read_to_string(told.place("london", names::EVENTS)).unwrap();
+    let events: Vec<Event> = events
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
+    assert!(
+        events
+            .iter()
+            .all(|e| matches!(e.what, What::Peers { .. } | What::Clock { .. }))
+    );
+    let mut late = told.connect("tokyo", "{\"verb\": \"follow\", \"after\": 0}\n");
+    let numbers: Vec<_> = (0..5)
+        .map(|_| next(&mut late)["data"]["seq"].as_u64().unwrap())
+        .collect();
+    assert_eq!(numbers, [1, 2, 3, 4, 5]);
+    let refused = next(&mut told.connect("tokyo", "{\"verb\": \"fly\"}\n"));
+    assert!(refused["ok"] == false && refused["error"].as_str().unwrap().contains("fly"));
+    drop(told);
+    assert_eq!(next(&mut late)["data"]["kind"], "stopping");
+    let mut rest = String::new();
+    assert_eq!(late.read_line(&mut rest).unwrap(), 0, "{rest}");
+}
+
+#[test]
+fn who_does_not_read_is_let_go_and_the_events_files_stay_bounded() {
+    let told = told("information: [{nodes: [tokyo]}]\n");
+    let lazy = told.connect("tokyo", "{\"verb\": \"follow\"}\n{\"verb\": \"links\"}\n");
+    let mut busy = told.connect("tokyo", "{\"verb\": \"links\"}\n{\"verb\": \"follow\"}\n");
+    assert_eq!(next(&mut busy)["ok"], true);
+    // Its own sending is over; it still listens.
+    busy.get_ref().shutdown(std::net::Shutdown::Write).unwrap();
+    let long = "x".repeat(10_000);
+    for n in 1..=500 {
+        assert_eq!(told.send("tokyo", long.clone().into()), n);
+        let event = next(&mut busy);
+        assert_eq!(event["data"]["seq"], n, "{}", &event.to_string()[..200]);
+    }
+    let sizes = [names::EVENTS, names::OLDER_EVENTS].map(|name| {
+        let text = fs::read_to_string(told.place("tokyo", name)).unwrap();
+        assert!(
+            text.lines()
+                .all(|line| serde_json::from_str::<Event>(line).is_ok())
+        );
+        text.len()
+    });
+    assert!(sizes.iter().all(|size| *size <= 64 << 10), "{sizes:?}");
+    let mut late = told.connect("tokyo", "{\"verb\": \"follow\", \"after\": 490}\n");
+    let first = next(&mut late)["data"]["seq"].as_u64().unwrap();
+    assert!(first > 490 && first <= 495, "{first}");
+    drop(lazy);
+    assert_eq!(told.informant.problem(), None);
+}
+
+#[test]
+fn no_reader_ever_sees_half_of_a_file() {
+    let told = told("information: [{nodes: [tokyo]}]\n");
+    let updates = 100_000;
+    let path = told.place("tokyo", "user/x");
+    told.put("tokyo", "x", Some("0 ")).unwrap();
+    let over = AtomicBool::new(false);
+    let seen = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let (mut reads, mut last) = (0_u64, 0);
+            while !over.load(Ordering::Acquire) {
+                let text = fs::read_to_string(&path).unwrap();
+                // A number, said as often as its own length asks for.
+                let (number, rest) = text.split_once(' ').unwrap();
+                let number: u64 = number.parse().unwrap();
+                assert_eq!(rest.len() as u64, number % 5_000, "torn at {number}");
+                assert!(number >= last, "{number} after {last}");
+                (reads, last) = (reads + 1, number);
+            }
+            reads
+        });
+        for n in 1..=updates {
+            let text = format!("{n} {}", "y".repeat(n % 5_000));
+            let node = told.blueprint.lab.layout.find("tokyo").unwrap().id;
+            let (done, _) = channel();
+            let name = "x".to_owned();
+            let text = Some(text);
+            told.informant.tell(News::User {
+                node,
+                name,
+                text,
+                done,
+            });
+        }
+        // Those before it are done.
+        told.put("tokyo", "last", Some("")).unwrap();
+        over.store(true, Ordering::Release);
+        reader.join().unwrap()
+    });
+    assert!(seen > 1000, "{seen}");
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.starts_with(&format!("{updates} ")));
+    assert_eq!(told.informant.problem(), None);
+}

@@ -1,0 +1,76 @@
+//! What nodes are told.
+
+use serde::Serialize;
+
+use crate::diagnostic::Diagnostic;
+use crate::glob::Glob;
+use crate::raw::{NodeKind, TopologyScope};
+use crate::source::{Source, Span};
+
+/// Most bytes of a file of the user's.
+pub const USER_FILE_BYTES: usize = 1 << 20;
+
+/// Nodes that are told, and of what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Information {
+    /// Only nodes of these kinds; `None`: of all.
+    pub classes: Option<Vec<NodeKind>>,
+    /// Only nodes of these names; `None`: of all.
+    pub nodes: Option<Vec<NodesNamed>>,
+    /// How much of the topology; `None`: this entry does not say.
+    pub topology: Option<TopologyScope>,
+    /// The user's files.
+    pub user: Vec<UserFile>,
+}
+
+impl Information {
+    /// Whether it is for the node of that kind and name.
+    #[must_use]
+    pub fn is_for(&self, class: &str, name: &str) -> bool {
+        let classes = self.classes.as_ref();
+        let of_class = classes.is_none_or(|all| all.iter().any(|one| one.as_str() == class));
+        let nodes = self.nodes.as_ref();
+        of_class && nodes.is_none_or(|all| all.iter().any(|one| one.glob.matches(name)))
+    }
+}
+
+/// Nodes by a pattern of their names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct NodesNamed {
+    /// The pattern.
+    pub glob: Glob,
+    #[serde(skip)]
+    pub(crate) at: (Source, Span, String),
+}
+
+impl NodesNamed {
+    /// That no node of the plan is called so.
+    #[must_use]
+    pub fn no_node(&self) -> Diagnostic {
+        let (source, span, path) = &self.at;
+        let message = format!("no node is called `{}`", self.glob);
+        let error = Diagnostic::new(source, *span, "unknown-node", message);
+        let error = error.with_path(path.clone());
+        error.with_next(format!(
+            "`constel plan --json {}` lists all nodes",
+            source.file()
+        ))
+    }
+}
+
+/// A file of the user's, to be seen in a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UserFile {
+    /// Its name; fit for a file.
+    pub name: String,
+    /// What is in it.
+    pub text: String,
+}
+
+/// Whether a file of the user's may be called so: letters, digits, `.`, `_` and `-`, not beginning with `.`, 64 at most.
+#[must_use]
+pub fn is_user_file_name(name: &str) -> bool {
+    let fit = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    !name.is_empty() && name.len() <= 64 && !name.starts_with('.') && name.chars().all(fit)
+}

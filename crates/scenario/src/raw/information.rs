@@ -1,0 +1,88 @@
+//! `information`: which nodes are told of themselves and their surroundings, and of what.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Nodes whose programs find in `/run/constel` who they are, what they are linked with, and what changes. Without `classes`
+/// and `nodes`: all nodes. Of several entries for one node the later one adds to, and where they differ goes before, the
+/// earlier.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Information")]
+pub struct RawInformation {
+    /// Nodes of these kinds. Default: of all kinds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 3))]
+    pub classes: Option<Vec<NodeKind>>,
+    /// Nodes of these names; `*` stands for any characters and `?` for one, as in `iridium-p00-*`. Default: of all names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 10_000), inner(length(min = 1, max = 64)))]
+    pub nodes: Option<Vec<String>>,
+    /// How much of the topology they are told. Default: `neighbourhood`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology: Option<TopologyScope>,
+    /// Data of the user's own, as files in `/run/constel/user`. `constel info put` changes them while the lab runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100))]
+    pub user: Vec<RawUserFile>,
+}
+
+/// A kind of node.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum NodeKind {
+    /// Satellites.
+    Satellite,
+    /// Ground stations.
+    Ground,
+    /// Hosts.
+    Host,
+}
+
+impl NodeKind {
+    /// The word for it, in files and answers.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Satellite => "satellite",
+            Self::Ground => "ground",
+            Self::Host => "host",
+        }
+    }
+}
+
+/// How much of the topology a node is told.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum TopologyScope {
+    /// Its own links.
+    #[default]
+    Neighbourhood,
+    /// All links of the lab.
+    All,
+}
+
+/// A file of the user's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(
+    rename = "UserFile",
+    extend("oneOf" = [{"required": ["text"]}, {"required": ["file"]}])
+)]
+pub struct RawUserFile {
+    /// What it is called: letters, digits, `.`, `_` and `-`, not beginning with `.`.
+    #[schemars(length(min = 1, max = 64))]
+    pub name: String,
+    /// What is in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1_048_576))]
+    pub text: Option<String>,
+    /// A file of the host with what is in it: text, at most 1 MiB. Relative to the scenario's folder, or absolute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4095))]
+    pub file: Option<String>,
+}
