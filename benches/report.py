@@ -69,6 +69,24 @@ def bringup(data):
     return table(head, rows)
 
 
+def containers(data):
+    labs = data["labs"]
+
+    def of(count, runtime, key, scale):
+        values = sorted(r[key] * scale for r in labs if r["nodes"] == count and r["runtime"] == runtime)
+        return {"median": values[len(values) // 2], "least": values[0], "greatest": values[-1]}
+
+    head = ["nodes", "netns: up, s", "oci: up, s", "netns: down, s", "oci: down, s", "netns: kB a node", "oci: kB a node",
+            "above: up, ms a node", "above: kB a node"]
+    body = []
+    for count, above in data["above_netns"].items():
+        cells = [f"{int(count):,}"]
+        for key, scale in (("up_s", 1), ("down_s", 1), ("bytes_per_node", 1e-3)):
+            cells += [spread(of(int(count), runtime, key, scale)) for runtime in ("netns", "oci")]
+        body.append([*cells, number(above["up_ms_per_node"]), number(above["bytes_per_node"] / 1e3, 0)])
+    return table(head, body)
+
+
 def accuracy(rows):
     cases = {}
     for r in rows:
@@ -279,7 +297,7 @@ def versions(data):
 
 
 TABLES = {
-    "bringup": bringup, "accuracy": accuracy, "rate": rate, "isolation": isolation, "hostile": hostile,
+    "bringup": bringup, "containers": containers, "accuracy": accuracy, "rate": rate, "isolation": isolation, "hostile": hostile,
     "overload": overload, "update": update, "handover": handover,
     "mininet": mininet, "throughput": throughput, "forwarding": forwarding, "tcp": tcp, "square": square,
     "delays": delays, "delays-qemu": delays, "ports": ports, "idle": idle, "hour": hour, "endings": endings, "versions": versions,

@@ -34,12 +34,15 @@ impl Happening {
             | Self::UserFile { node, .. }
             | Self::Command { node, .. }
             | Self::DaemonRestarted { node, .. }
-            | Self::HelperDied { node, .. } => ([Some(node), None], &[]),
+            | Self::HelperDied { node, .. }
+            | Self::ContainerEnded { node, .. }
+            | Self::ContainerRestarted { node } => ([Some(node), None], &[]),
             Self::Starting { .. }
             | Self::EdgesUp { .. }
             | Self::DaemonsStarted { .. }
             | Self::RoutesStand { .. }
             | Self::HelpersStarted { .. }
+            | Self::ContainersStarted { .. }
             | Self::Running { .. }
             | Self::ClockStarted
             | Self::FlowStarted { .. }
@@ -181,6 +184,25 @@ pub enum Happening {
         node: String,
         /// How it ended.
         how: String,
+    },
+    /// The programs of containers were started, each in its node.
+    ContainersStarted {
+        /// How many.
+        count: usize,
+    },
+    /// The program of a container ended, and all others in it.
+    ContainerEnded {
+        /// Its node.
+        node: String,
+        /// How it ended.
+        how: String,
+        /// When it is started again, seconds from now; `None`: it is not.
+        again_in_s: Option<f64>,
+    },
+    /// The program of a container was started again.
+    ContainerRestarted {
+        /// Its node.
+        node: String,
     },
     /// A flow's client was started.
     FlowStarted {

@@ -104,6 +104,9 @@ pub struct Messages {
 pub struct Size {
     /// Nodes.
     pub nodes: usize,
+    /// Nodes that are containers.
+    #[serde(default)]
+    pub containers: usize,
     /// Interfaces.
     pub ports: usize,
     /// Directed edges at lab time zero.
@@ -121,7 +124,10 @@ pub struct Times {
     pub edges_s: f64,
     /// Daemons started.
     pub daemons_s: f64,
-    /// Part of it in which the next start waited for the machine.
+    /// Programs of containers started.
+    #[serde(default)]
+    pub containers_s: f64,
+    /// Part of the daemons' time in which the next start waited for the machine.
     pub daemons_held_back_s: f64,
     /// From the first stage to lab time zero, convergence included.
     pub bring_up_s: f64,

@@ -42,7 +42,7 @@ impl Lab {
     /// [`Error::NotCopied`] with what and why; those of [`Lab::enter`].
     pub fn copy_out(&self, node: &str, from: &Path, to: &Place) -> Result<Copied, Error> {
         let door = self.enter(node)?;
-        let node = |work: Work<'_>| in_node(&door.entry.view, work);
+        let node = |work: Work<'_>| in_node(door.entry.within.view(), work);
         match to {
             Place::Tar => {
                 let name = own_name(from).ok_or_else(|| no_name(from))?;
@@ -62,7 +62,7 @@ impl Lab {
     /// As [`Lab::copy_out`].
     pub fn copy_in(&self, node: &str, from: &Place, to: &Path) -> Result<Copied, Error> {
         let door = self.enter(node)?;
-        let node = |work: Work<'_>| in_node(&door.entry.view, work);
+        let node = |work: Work<'_>| in_node(door.entry.within.view(), work);
         match from {
             Place::Tar => node(&mut || unpack(io::stdin().lock(), to)),
             Place::Host(from) => {

@@ -1,13 +1,16 @@
 //! Programs in the nodes of a running lab.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use constel_api::answers::Entrance;
 use constel_api::{ApiError, ErrorCode};
 use constel_host::NetNs;
 use constel_host::cgroup::LabCgroup;
-use constel_host::enclosure::View;
-use constel_host::process::{Entry, Exit, NODE_VARIABLE, run_inside};
+use constel_host::enclosure::{Inside, View};
+use constel_host::process::{
+    CapabilitySet, Confinement, Entry, Exit, NODE_VARIABLE, Within, run_inside,
+};
 use constel_lab::{own_folder, search_path};
 
 use crate::error::Error;
@@ -68,31 +71,83 @@ impl Lab {
         let Some(record) = &self.entry.record else {
             return Err(Error::ComingUp(self.name.clone()));
         };
-        let Entrance::Netns {
-            node,
-            netns,
-            mounts,
-            pids,
-            cgroups,
-        } = entrance
-        else {
-            let error = format!("the node '{node}' is of a kind that this version cannot enter");
-            return Err(Error::Refused(ApiError::new(ErrorCode::Unsupported, error)));
-        };
-        let entry = Entry {
-            lab: self.entry.lab.to_string(),
-            netns: NetNs::open(&netns)?,
-            view: View::open(&mounts, &pids)?,
-            cgroups: cgroups.into_iter().map(LabCgroup::at).collect(),
-            env: vec![("PATH".into(), search_path()), own_folder()],
-            owner: record.owner.clone(),
-            node,
-        };
-        Ok(Door { entry })
+        let lab = self.entry.lab.to_string();
+        let owner = record.owner.clone();
+        let groups = |paths: Vec<PathBuf>| paths.into_iter().map(LabCgroup::at).collect();
+        let door = |entry| Door { entry };
+        match entrance {
+            Entrance::Netns {
+                node,
+                netns,
+                mounts,
+                pids,
+                cgroups,
+            } => Ok(door(Entry {
+                lab,
+                node,
+                owner,
+                netns: NetNs::open(&netns)?,
+                within: Within::View(View::open(&mounts, &pids)?),
+                cgroups: groups(cgroups),
+                env: vec![("PATH".into(), search_path()), own_folder()],
+            })),
+            Entrance::Oci {
+                node,
+                netns,
+                mounts,
+                pids,
+                first,
+                cgroups,
+                confinement,
+                env,
+                workdir,
+            } => Ok(door(Entry {
+                lab,
+                node,
+                owner,
+                netns: NetNs::open(&netns)?,
+                within: Within::Container {
+                    inside: Inside::open(&mounts, &pids, first)?,
+                    confinement: confinement_of(confinement),
+                    workdir,
+                },
+                cgroups: groups(cgroups),
+                env: env
+                    .into_iter()
+                    .map(|(name, value)| (name.into(), value.into()))
+                    .collect(),
+            })),
+            _ => {
+                let error =
+                    format!("the node '{node}' is of a kind that this version cannot enter");
+                Err(Error::Refused(ApiError::new(ErrorCode::Unsupported, error)))
+            }
+        }
+    }
+}
+
+fn confinement_of(said: constel_api::answers::Confinement) -> Confinement {
+    Confinement {
+        uid: said.uid,
+        gid: said.gid,
+        groups: said.groups,
+        capabilities: CapabilitySet(said.capabilities),
+        ambient: CapabilitySet(said.ambient),
+        filtered: said.filtered,
+        no_new_privileges: said.no_new_privileges,
     }
 }
 
 impl Door {
+    /// The shell to open there, `callers` where programs are the host's: images need not have it.
+    #[must_use]
+    pub fn shell(&self, callers: OsString) -> OsString {
+        match self.entry.within {
+            Within::View(_) => callers,
+            Within::Container { .. } => "sh".into(),
+        }
+    }
+
     /// Runs a command inside, with the streams and the terminal of this process, and waits for its end. Signals that
     /// this process gets meanwhile are the command's.
     ///

@@ -286,8 +286,10 @@ fn a_fork_bomb_and_a_memory_hog_end_inside_their_limits() {
     let limits = Limits {
         memory_bytes: Some(64 << 20),
         processes: Some(40),
+        ..Limits::default()
     };
-    let lab_groups = LimitedGroups::create(&lab, all.as_ref(), &limits, true).unwrap();
+    let lab_groups =
+        LimitedGroups::create(&lab, all.as_ref(), &limits, (true, false), None).unwrap();
     if !lab_groups.missing().is_empty() {
         println!("this host lacks {:?}: not tested", lab_groups.missing());
         return;
@@ -295,6 +297,7 @@ fn a_fork_bomb_and_a_memory_hog_end_inside_their_limits() {
     let own = Limits {
         memory_bytes: Some(32 << 20),
         processes: Some(10),
+        ..Limits::default()
     };
     let node_groups = lab_groups.node("small", &own).unwrap();
     let enclosure = Enclosure::new("etest-limits", Vec::new()).unwrap();

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use constel_host::NetNs;
 use constel_host::enclosure::{Enclosure, View};
 use constel_host::process::{
-    Entry, Exit, Spawn, Stdio, Supervisor, Whose, kill_marked, marked, run_inside,
+    Entry, Exit, Spawn, Stdio, Supervisor, Whose, Within, kill_marked, marked, run_inside,
 };
 
 /// Runs a shell command to its end and returns what it printed.
@@ -233,7 +233,7 @@ fn a_command_inside_has_its_callers_streams_and_signals() {
             node: "n7".into(),
             owner: constel_host::ident::ProcessIdent::current().unwrap(),
             netns: NetNs::open(paths[0]).unwrap(),
-            view: View::open(paths[1], paths[2]).unwrap(),
+            within: Within::View(View::open(paths[1], paths[2]).unwrap()),
             cgroups: Vec::new(),
             env: vec![("EXTRA".into(), "e".into())],
         };

@@ -1,5 +1,6 @@
 //! What `constel plan --json` prints. Scripts rely on it: fields are added, never changed.
 
+use constel_scenario::model::NodeSoftware;
 use constel_topology::{Edge, Effort, Layout, Snapshot, Unreached};
 use constel_units::{TimeSpan, Utc};
 use serde::Serialize;
@@ -36,6 +37,9 @@ pub struct NodeRow {
     pub position_itrf_m: Option<[f64; 3]>,
     /// Its interfaces.
     pub ports: Vec<&'static str>,
+    /// What it is made of; nothing for a network namespace without limits of its own.
+    #[serde(flatten)]
+    pub software: NodeSoftware,
 }
 
 /// One edge.
@@ -126,6 +130,11 @@ fn nodes(lab: &Lab, positions: &[Option<[f64; 3]>]) -> Vec<NodeRow> {
             .iter()
             .map(|port| port.name())
             .collect(),
+        software: lab
+            .software
+            .get(node.id.index())
+            .cloned()
+            .unwrap_or_default(),
     };
     layout.nodes().iter().zip(positions).map(row).collect()
 }

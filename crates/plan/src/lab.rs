@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use constel_link::Effects;
+use constel_scenario::model::{Container, NodeSoftware};
 use constel_scenario::{Diagnostic, Scenario, Span};
 use constel_topology::{Layout, NodeId, Sky, Stepper};
 
@@ -28,6 +29,8 @@ pub struct Lab {
     pub catalogue: Arc<Catalogue>,
     /// How old the data of element files and ephemerides is.
     pub ages: Arc<Vec<DataAge>>,
+    /// What each node is made of, by node number.
+    pub software: Arc<Vec<NodeSoftware>>,
 }
 
 impl Lab {
@@ -42,6 +45,12 @@ impl Lab {
     /// When nothing is called so, or several satellites are.
     pub fn find(&self, text: &str) -> Result<NodeId, NotOne> {
         self.catalogue.find(&self.layout, text)
+    }
+
+    /// Nodes that are made of an image, with it, in their order.
+    pub fn containers(&self) -> impl Iterator<Item = (NodeId, &Container)> {
+        let nodes = (0..).map(NodeId).zip(self.software.iter());
+        nodes.filter_map(|(node, software)| Some((node, software.container.as_ref()?)))
     }
 
     /// Length of a step, nanoseconds.

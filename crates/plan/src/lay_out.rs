@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use constel_link::Effects;
 use constel_orbit::{Walker, WalkerKind, WalkerSpec};
-use constel_scenario::model::{self, Orbits, WalkerPattern};
-use constel_scenario::{Diagnostics, Scenario};
+use constel_scenario::model::{self, NodeSoftware, Orbits, WalkerPattern};
+use constel_scenario::{Diagnostics, NodeFacts, NodeKind, Scenario};
 use constel_topology::{
-    Cable, Constellation, CrossShell, Failure, FailureTarget, FailureTime, GroundService, HOST,
-    Host, IslPattern, LaserPairing, Lasers, Layout, LinkClass, Neighbours, PlusGrid, SATELLITE,
-    Satellite, Sky, Spec,
+    Access, Cable, Constellation, CrossShell, Failure, FailureTarget, FailureTime, GroundService,
+    HOST, Host, IslPattern, LaserPairing, Lasers, Layout, LinkClass, Neighbours, PlusGrid,
+    SATELLITE, Satellite, Sky, Spec,
 };
 
 use crate::addresses::check_addresses;
@@ -116,6 +116,7 @@ impl Lab {
                 return Err(errors);
             }
         };
+        let software = software(&scenario, &layout)?;
         let lab = Self {
             scenario: Arc::new(scenario),
             layout,
@@ -125,6 +126,7 @@ impl Lab {
             shells: Arc::new(shells),
             catalogue: Arc::new(catalogue),
             ages: Arc::new(ages),
+            software: Arc::new(software),
         };
         check_areas(&lab)?;
         check_addresses(&lab)?;
@@ -144,6 +146,28 @@ fn check_information(lab: &Lab) -> Result<(), Diagnostics> {
         nobody.for_each(|named| errors.push(named.no_node()));
     }
     errors.or(())
+}
+
+/// What each node is made of.
+fn software(scenario: &Scenario, layout: &Layout) -> Result<Vec<NodeSoftware>, Diagnostics> {
+    let facts = |node: &'_ constel_topology::Node| match node.seat {
+        Some(seat) => NodeKind::Satellite(
+            scenario.constellations[usize::from(seat.constellation)]
+                .name
+                .as_str(),
+        ),
+        None if node.class.access == Access::Chooses => NodeKind::Station,
+        None => NodeKind::Host,
+    };
+    let nodes: Vec<NodeFacts<'_>> = layout
+        .nodes()
+        .iter()
+        .map(|node| NodeFacts {
+            name: &node.name,
+            kind: facts(node),
+        })
+        .collect();
+    scenario.software(&nodes)
 }
 
 /// The names of all nodes that will be.

@@ -4,7 +4,8 @@
 //! [finished](FreshNode::finish) from inside and is a [`Node`]: it is told requests, asked for its routes, and
 //! starts programs. Dropping a node removes it, so that whatever ends a lab leaves none behind.
 //!
-//! [`netns`] is a network namespace held by a descriptor. [`memory`] keeps everything in this process: bring-up,
+//! [`netns`] is a network namespace held by a descriptor, with the host's programs or, where the node is made of an image,
+//! with a [container](container) in it. [`memory`] keeps everything in this process: bring-up,
 //! failures on the way and take-down are tested with it, without root.
 //!
 //! ```
@@ -28,6 +29,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod container;
 pub mod memory;
 pub mod netns;
 
@@ -39,7 +41,7 @@ use std::path::{Path, PathBuf};
 use constel_host::Result;
 use constel_host::cgroup::LabCgroup;
 use constel_host::netlink::{Batch, InstalledRoute};
-use constel_host::process::Child;
+use constel_host::process::{Child, Confinement};
 
 /// Makes nodes of one kind.
 pub trait NodeRuntime: Send + Sync {
@@ -99,6 +101,16 @@ pub trait Node: Send + Sync {
     /// When what its programs see cannot be made.
     fn door(&self, name: &str) -> Result<Door>;
 
+    /// Starts the node's own program, if it is a container; `argv` and `env` of what is given are not looked at. The child is
+    /// watched by whoever holds it; when it has ended, it may be started again.
+    ///
+    /// # Errors
+    /// When the container cannot be made, or its program is not there.
+    fn boot(&self, program: Program<'_>) -> Result<Option<Child>> {
+        drop(program);
+        Ok(None)
+    }
+
     /// Starts a program inside; the child is watched by whoever holds it.
     ///
     /// # Errors
@@ -121,6 +133,21 @@ pub struct Door {
     pub mounts: PathBuf,
     /// Their process namespace.
     pub pids: PathBuf,
+    /// What more there is to a container; `None`: it is none.
+    pub inner: Option<Inner>,
+}
+
+/// How programs are in a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inner {
+    /// The number of its first process.
+    pub first: u32,
+    /// What its programs may do.
+    pub confinement: Confinement,
+    /// Their environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// Where they begin.
+    pub workdir: PathBuf,
 }
 
 /// A program to start in a node.
@@ -143,4 +170,7 @@ pub struct Program<'a> {
     pub cgroups: Vec<&'a LabCgroup>,
     /// Whether it hears from its kernel (netlink multicast).
     pub kernel_events: bool,
+    /// Whether it is the image's, and in its container, where the node is one: not the host's, beside it in the node's
+    /// network. Environment and search path are the container's then.
+    pub of_image: bool,
 }

@@ -1,7 +1,8 @@
 //! Nodes that are network namespaces, held by descriptors: `kill -9` of their holder removes them.
 //!
 //! Their programs live in the lab's [`Enclosure`]. What those of one node see of the file system is made when the first
-//! of them starts: most nodes of a large lab never have one.
+//! of them starts: most nodes of a large lab never have one. Nodes that are made of an image are such a namespace too;
+//! their own program runs in a container, and the host's tools can still be used beside it.
 
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
@@ -15,10 +16,14 @@ use constel_host::process::{Child, Spawn, Stdio};
 use constel_host::template::{NodeTemplate, Setting};
 use constel_host::{NetNs, Result};
 
+use crate::container::{Container, ContainerSpec};
 use crate::{Door, FreshNode, Node, NodeRuntime, Program};
 
 /// What the node of a name sees of the host that not all nodes see; what it makes for that must be there when it returns.
 pub type ShownTo = dyn Fn(&str) -> Result<Vec<Shown>> + Send + Sync;
+
+/// What the container of the node of a name is made of; `None`: the node is none.
+pub type ContainerOf = dyn Fn(&str) -> Result<Option<ContainerSpec>> + Send + Sync;
 
 /// Where the programs of a lab's nodes live.
 pub struct Quarters {
@@ -26,6 +31,8 @@ pub struct Quarters {
     pub enclosure: Arc<Enclosure>,
     /// What differs from node to node.
     pub shown_to: Box<ShownTo>,
+    /// Which nodes are made of images.
+    pub container_of: Box<ContainerOf>,
 }
 
 /// Makes namespaces that are born with a lab's settings.
@@ -95,6 +102,7 @@ impl FreshNode for FreshNetns {
             netlink: Mutex::new(netlink),
             quarters: self.quarters,
             view: Mutex::default(),
+            container: Mutex::default(),
         }))
     }
 }
@@ -106,6 +114,8 @@ struct NetnsNode {
     quarters: Arc<Quarters>,
     /// Once a program was started, or somebody asked for the door.
     view: Mutex<Option<Arc<View>>>,
+    /// Once its own program was started.
+    container: Mutex<Option<Container>>,
 }
 
 impl NetnsNode {
@@ -119,6 +129,10 @@ impl NetnsNode {
         let made = Arc::new(self.quarters.enclosure.view(&self.ns, name, &own)?);
         *view = Some(Arc::clone(&made));
         Ok(made)
+    }
+
+    fn container(&self) -> MutexGuard<'_, Option<Container>> {
+        self.container.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     fn netlink(&self) -> MutexGuard<'_, Socket> {
@@ -144,16 +158,42 @@ impl Node for NetnsNode {
     }
 
     fn door(&self, name: &str) -> Result<Door> {
-        let (mounts, pids) = self.view(name)?.paths();
         let netns = self.ns.proc_path();
+        if let Some(container) = self.container().as_ref() {
+            let (mounts, pids, inner) = container.inner(name)?;
+            return Ok(Door {
+                netns,
+                mounts,
+                pids,
+                inner: Some(inner),
+            });
+        }
+        let (mounts, pids) = self.view(name)?.paths();
         Ok(Door {
             netns,
             mounts,
             pids,
+            inner: None,
         })
     }
 
+    fn boot(&self, program: Program<'_>) -> Result<Option<Child>> {
+        let mut container = self.container();
+        if container.is_none() {
+            let Some(spec) = (self.quarters.container_of)(program.node)? else {
+                return Ok(None);
+            };
+            let enclosure = &self.quarters.enclosure;
+            *container = Some(Container::new(enclosure, &self.ns, program.node, spec)?);
+        }
+        let container = container.as_mut().map(|own| own.boot(&self.ns, &program));
+        container.transpose()
+    }
+
     fn start(&self, program: Program<'_>) -> Result<Child> {
+        if let (true, Some(container)) = (program.of_image, self.container().as_ref()) {
+            return container.start(&self.ns, &program);
+        }
         let Program { stdout, stderr, .. } = program;
         let view = self.view(program.node)?;
         let file = |path: &std::path::Path| {

@@ -7,6 +7,7 @@ mod constellations;
 mod failures;
 mod ground;
 mod information;
+mod nodes;
 mod programs;
 mod routing;
 mod traffic;
@@ -31,6 +32,11 @@ pub use constellations::{
 pub use failures::{Failure, FailureTarget, FailureTime};
 pub use ground::{Cable, Host, Obstacle, Station, Terminal, Waypoint};
 pub use information::{Information, NodesNamed, USER_FILE_BYTES, UserFile, is_user_file_name};
+pub use nodes::{
+    Capability, Container, NodeRule, NodeSoftware, NodesOf, RestartPolicy, Runtime, Seccomp,
+    StatePlace, Volume,
+};
+pub(crate) use nodes::{over, software, thousandths};
 pub use programs::{Limit, Limits, Mount};
 pub use routing::{
     AreaSize, Bfd, ComputedRouting, DaemonRouting, Disjoint, Families, Igp, Mode, OspfExtra,
@@ -93,6 +99,9 @@ pub struct Scenario {
     /// Nodes that are told of themselves and their surroundings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub information: Vec<Information>,
+    /// What is said of what nodes are made of; [`software`](Self::software) says what comes of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub node_rules: Vec<NodeRule>,
     /// Flows and commands in order of their start; equal starts in the order of the file.
     pub traffic: Vec<Flow>,
     /// Every file that was read, the scenario itself first, the others by path.

@@ -214,7 +214,11 @@ fn kind_words(root: &Value, schema: Resolved<'_>) -> String {
             let keys = schema.get("properties").and_then(Value::as_object);
             match (values, schema.text("$ref"), keys) {
                 (Some(values), _, _) => {
-                    format!("names with {} each", reference_words(root, values))
+                    let keys = match schema.text("x-keys") {
+                        Some("variable") => "variables",
+                        _ => "names",
+                    };
+                    format!("{keys} with {} each", reference_words(root, values))
                 }
                 (None, Some(reference), _) => link(reference),
                 (None, None, Some(keys)) => {

@@ -174,4 +174,44 @@ pub enum Entrance {
         /// The control groups that they are in.
         cgroups: Vec<PathBuf>,
     },
+    /// A container: all its namespaces are its own.
+    Oci {
+        /// The node.
+        node: String,
+        /// A path of the network namespace.
+        netns: PathBuf,
+        /// A path of the mount namespace.
+        mounts: PathBuf,
+        /// A path of the process namespace.
+        pids: PathBuf,
+        /// The number of its first process, as the host has it; the other namespaces are that one's.
+        first: u32,
+        /// The control groups that its programs are in.
+        cgroups: Vec<PathBuf>,
+        /// What its programs may do.
+        confinement: Confinement,
+        /// Their environment.
+        env: Vec<(String, String)>,
+        /// Where they begin.
+        workdir: PathBuf,
+    },
+}
+
+/// What programs of a container may do, and as whom.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Confinement {
+    /// User.
+    pub uid: u32,
+    /// First group.
+    pub gid: u32,
+    /// Further groups.
+    pub groups: Vec<u32>,
+    /// The capabilities that they can have: bit N is what the kernel numbers N.
+    pub capabilities: u64,
+    /// Those that users other than root have.
+    pub ambient: u64,
+    /// Whether system calls that reach beyond the container are refused.
+    pub filtered: bool,
+    /// Whether nothing that they execute has more rights.
+    pub no_new_privileges: bool,
 }

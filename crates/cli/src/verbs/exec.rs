@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use constel_control::{Lab, require_privilege};
+use constel_control::{Door, Error, Lab, require_privilege};
 
 use crate::args::{Class, Exec, Shell};
 use crate::exit::{Exit, Outcome};
@@ -14,7 +14,7 @@ pub(crate) fn exec(args: &Exec) -> Outcome {
     if args.json || args.class.is_some() || args.node.contains(['*', '?']) {
         return in_many(args, &command);
     }
-    enter(&args.lab, &args.node, &command)
+    run(enter(&args.lab, &args.node)?, &command)
 }
 
 fn in_many(args: &Exec, command: &[OsString]) -> Outcome {
@@ -55,12 +55,18 @@ fn named(node: &str, text: &str) -> String {
 /// Opens the user's shell.
 pub(crate) fn shell(args: &Shell) -> Outcome {
     let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
-    enter(&args.lab, &args.node, &[shell])
+    let door = enter(&args.lab, &args.node)?;
+    let shell = door.shell(shell);
+    run(door, &[shell])
 }
 
-fn enter(lab: &str, node: &str, command: &[OsString]) -> Outcome {
+fn enter(lab: &str, node: &str) -> Result<Door, Error> {
     // Without the rights, that is what is wrong, whatever labs there are.
     require_privilege()?;
-    let exit = Lab::attach(lab)?.enter(node)?.exec(command)?;
+    Lab::attach(lab)?.enter(node)
+}
+
+fn run(door: Door, command: &[OsString]) -> Outcome {
+    let exit = door.exec(command)?;
     Ok(Exit::of_command(exit.shell_code()))
 }

@@ -51,6 +51,8 @@ impl Lab {
             .args(["--name", &name, "--results"])
             .arg(&results)
             .args(flags)
+            // Where the test's own images are.
+            .env("XDG_CACHE_HOME", dir)
             .stdin(Stdio::null())
             .stdout(File::create(dir.join(format!("{name}.stdout"))).unwrap())
             .stderr(stderr)

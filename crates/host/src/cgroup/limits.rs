@@ -18,7 +18,12 @@ pub struct Limits {
     pub memory_bytes: Option<u64>,
     /// Processes and threads.
     pub processes: Option<u64>,
+    /// Processor time, thousandths of a processor. Of a lab as a whole it is not limited.
+    pub cpu_thousandths: Option<u64>,
 }
+
+/// The controller that nothing of a whole lab is told.
+const CPU: &str = "cpu";
 
 /// A controller that limits.
 struct Controller {
@@ -26,19 +31,37 @@ struct Controller {
     name: &'static str,
     /// The file that takes the limit, in cgroup2 and in cgroup v1.
     files: [&'static str; 2],
-    of: fn(&Limits) -> Option<u64>,
+    of: fn(&Limits) -> Option<[String; 2]>,
 }
 
-const CONTROLLERS: [Controller; 2] = [
+/// In this many microseconds the limit of processor time is reached, or not.
+const PERIOD_US: u64 = 100_000;
+
+fn same(limit: u64) -> [String; 2] {
+    [limit.to_string(), limit.to_string()]
+}
+
+fn quota(thousandths: u64) -> [String; 2] {
+    let us = thousandths * PERIOD_US / 1000;
+    // cgroup v1's groups are born with this period.
+    [format!("{us} {PERIOD_US}"), us.to_string()]
+}
+
+const CONTROLLERS: [Controller; 3] = [
     Controller {
         name: "memory",
         files: ["memory.max", "memory.limit_in_bytes"],
-        of: |limits| limits.memory_bytes,
+        of: |limits| limits.memory_bytes.map(same),
     },
     Controller {
         name: "pids",
         files: ["pids.max", "pids.max"],
-        of: |limits| limits.processes,
+        of: |limits| limits.processes.map(same),
+    },
+    Controller {
+        name: CPU,
+        files: ["cpu.max", "cpu.cfs_quota_us"],
+        of: |limits| limits.cpu_thousandths.map(quota),
     },
 ];
 
@@ -46,12 +69,15 @@ const CONTROLLERS: [Controller; 2] = [
 #[derive(Clone, Debug, Default)]
 pub struct LimitedGroups {
     groups: Vec<LabCgroup>,
+    /// Where nodes with limited processor time have theirs, in cgroup v1.
+    cpu: Option<LabCgroup>,
     missing: Vec<&'static str>,
 }
 
 impl LimitedGroups {
     /// Puts limits on a lab: on `unified`, its group of cgroup2, where that has the controllers, else on groups that are
-    /// made in cgroup v1's hierarchies. `with_nodes`: some nodes will have limits of their own.
+    /// made in cgroup v1's hierarchies. `with_nodes`: some nodes will have limits of their own; `with_cpu`: of processor
+    /// time too, for which `cpu` is the lab's group in cgroup v1.
     ///
     /// # Errors
     /// [`Error::Conflict`] when a group is left over from a lab that was not cleaned up, [`Error::Os`] when the kernel
@@ -60,15 +86,28 @@ impl LimitedGroups {
         lab: &LabName,
         unified: Option<&LabCgroup>,
         limits: &Limits,
-        with_nodes: bool,
+        (with_nodes, with_cpu): (bool, bool),
+        cpu: Option<&LabCgroup>,
     ) -> Result<LimitedGroups> {
         let mut made = LimitedGroups::default();
         let mut in_unified = Vec::new();
         for controller in &CONTROLLERS {
+            let of_nodes = controller.name == CPU;
+            if of_nodes && !with_cpu {
+                continue;
+            }
             let group = match unified {
                 Some(group) if group.path().join(controller.files[0]).exists() => {
                     in_unified.push(controller.name);
                     Some(group.clone())
+                }
+                // Others than those nodes' processes are not in it.
+                _ if of_nodes => {
+                    made.cpu = cpu.cloned();
+                    if cpu.is_none() {
+                        made.missing.push(controller.name);
+                    }
+                    continue;
                 }
                 _ => LabCgroup::create_v1(controller.name, lab)?,
             };
@@ -97,10 +136,11 @@ impl LimitedGroups {
     /// As [`LimitedGroups::create`].
     pub fn node(&self, name: &str, limits: &Limits) -> Result<LimitedGroups> {
         let mut made = LimitedGroups {
-            groups: Vec::new(),
             missing: self.missing.clone(),
+            ..LimitedGroups::default()
         };
-        for group in &self.groups {
+        let cpu = self.cpu.iter().filter(|_| limits.cpu_thousandths.is_some());
+        for group in self.groups.iter().chain(cpu) {
             // Beside the group of all others, where there is one.
             let lab = match group.path().file_name().and_then(|n| n.to_str()) {
                 Some("others") => LabCgroup::at(parent(group.path())?.to_owned()),
@@ -127,6 +167,24 @@ impl LimitedGroups {
         &self.groups
     }
 
+    /// How many of their processes were killed so far because a limit of memory was reached.
+    #[must_use]
+    pub fn killed_for_memory(&self) -> u64 {
+        let files = ["memory.events", "memory.oom_control"];
+        let files = self
+            .groups
+            .iter()
+            .flat_map(|group| files.map(|file| group.path().join(file)));
+        let count = |text: String| {
+            let line = text
+                .lines()
+                .find_map(|line| line.strip_prefix("oom_kill "))?;
+            line.trim().parse::<u64>().ok()
+        };
+        let texts = files.filter_map(|file| std::fs::read_to_string(file).ok());
+        texts.filter_map(count).sum()
+    }
+
     /// Controllers that this host lacks: what they limit is not limited.
     #[must_use]
     pub fn missing(&self) -> &[&'static str] {
@@ -144,10 +202,10 @@ fn set(group: &LabCgroup, controller: &Controller, limits: &Limits) -> Result<()
     let Some(limit) = (controller.of)(limits) else {
         return Ok(());
     };
-    for file in controller.files {
+    for (file, limit) in controller.files.into_iter().zip(&limit) {
         let path = group.path().join(file);
         if path.exists() {
-            return write_file(&path, &limit.to_string())
+            return write_file(&path, limit)
                 .context(|| format!("set {} to {limit}", path.display()));
         }
     }

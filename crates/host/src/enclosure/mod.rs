@@ -6,14 +6,18 @@
 //! All else is the host's: programs run as who they are and may write what that user may. It keeps honest programs
 //! apart; it is no boundary against a hostile root.
 //!
+//! A [`Room`] is made of a container image: its programs see the image's files, and nothing of the host but what they are
+//! shown. Their process namespaces lie within the lab's.
+//!
 //! When the init ends, whatever ends it, the kernel kills every process of the lab; the init itself ends with the
 //! thread that made the enclosure.
 
 pub(crate) mod mounts;
+mod room;
 mod view;
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
@@ -23,6 +27,7 @@ use crate::error::{Context, Error, Result};
 use crate::process::{Child, Exit, Spawn};
 
 pub use mounts::mount_memory;
+pub use room::{Inside, Room};
 pub use view::{NODE_FOLDER, Shown, View, is_own};
 
 /// The init of a lab. It does nothing, and since it ignores SIGCHLD the kernel buries orphans for it.
@@ -34,6 +39,8 @@ pub struct Enclosure {
     init: Child,
     pids: Arc<OwnedFd>,
     template: OwnedFd,
+    /// From which rooms are made; once there is one.
+    bare: OnceLock<OwnedFd>,
     /// What every node sees of the host although its place is hidden.
     shown: Vec<Shown>,
 }
@@ -54,6 +61,7 @@ impl Enclosure {
                 init,
                 pids: Arc::new(pids),
                 template,
+                bare: OnceLock::new(),
                 shown,
             }),
             Err(error) => {

@@ -9,7 +9,8 @@ use std::thread;
 
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, mount_remount,
+    MountFlags, MountPropagationFlags, OpenTreeFlags, UnmountFlags, mount, mount_bind,
+    mount_change, mount_remount, open_tree,
 };
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
@@ -136,6 +137,19 @@ pub(super) fn protect(template: BorrowedFd<'_>) -> Result<()> {
             MountFlags::BIND | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
         mount_remount(NODES_OWN, writable, "").context(|| format!("make {NODES_OWN} writable"))
     })
+}
+
+/// A copy of what is mounted at and below a path, mounted nowhere.
+pub(super) fn tree(source: &Path) -> Result<OwnedFd> {
+    tree_at(source).context(|| format!("show {}", source.display()))
+}
+
+/// The same, with the kernel's own word for what is wrong.
+pub(super) fn tree_at(source: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE;
+    open_tree(CWD, source, flags)
 }
 
 /// `source` is seen at `target` as well.

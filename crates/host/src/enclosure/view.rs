@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use rustix::fs::{CWD, OFlags};
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_change,
-    move_mount, open_tree,
+    MountFlags, MountPropagationFlags, MoveMountFlags, mount, mount_change, move_mount,
 };
 
 use super::{Enclosure, mounts, open_namespace};
@@ -64,11 +63,19 @@ pub fn is_own(path: &Path) -> bool {
 /// What programs of one node see. It lives as long as this or a program in it does.
 #[derive(Debug)]
 pub struct View {
-    mounts: OwnedFd,
+    mounts: Arc<OwnedFd>,
     pids: Arc<OwnedFd>,
 }
 
 impl View {
+    /// Programs in this mount namespace, born into that of processes.
+    pub(super) fn new(mounts: OwnedFd, pids: Arc<OwnedFd>) -> View {
+        View {
+            mounts: Arc::new(mounts),
+            pids,
+        }
+    }
+
     /// Opens what another process holds, by the paths that [`View::paths`] gave.
     ///
     /// # Errors
@@ -76,7 +83,7 @@ impl View {
     pub fn open(mounts: &Path, pids: &Path) -> Result<View> {
         let open = |path: &Path| open_namespace(&path.to_string_lossy());
         Ok(View {
-            mounts: open(mounts)?,
+            mounts: Arc::new(open(mounts)?),
             pids: Arc::new(open(pids)?),
         })
     }
@@ -88,7 +95,7 @@ impl View {
             let (pid, fd) = (std::process::id(), fd.as_raw_fd());
             PathBuf::from(format!("/proc/{pid}/fd/{fd}"))
         };
-        (path(&self.mounts), path(self.pids.as_ref()))
+        (path(self.mounts.as_ref()), path(self.pids.as_ref()))
     }
 
     /// Does something with files as the node's programs see them: paths lead where they lead there, links too. It is done by a
@@ -105,7 +112,15 @@ impl View {
 
     /// The mount namespace.
     pub(crate) fn mounts(&self) -> BorrowedFd<'_> {
-        self.mounts.as_fd()
+        self.mounts.as_ref().as_fd()
+    }
+
+    /// The same files, with processes born into another namespace.
+    pub(super) fn with_pids(&self, pids: OwnedFd) -> View {
+        View {
+            mounts: Arc::clone(&self.mounts),
+            pids: Arc::new(pids),
+        }
     }
 
     /// The process namespace.
@@ -132,7 +147,7 @@ impl Enclosure {
         let template = self.template.as_fd();
         let mounts = mounts::aside(|proc| {
             // As the host has them: what is mounted next hides some.
-            let trees = all.iter().map(|shown| tree(&shown.source));
+            let trees = all.iter().map(|shown| mounts::tree(&shown.source));
             let trees = trees.collect::<Result<Vec<_>>>()?;
             mounts::enter(template)?;
             mounts::copy()?;
@@ -144,14 +159,11 @@ impl Enclosure {
             mount("sysfs", "/sys", "sysfs", flags, None)
                 .context(|| "mount sysfs on /sys".to_owned())?;
             for (shown, tree) in all.iter().zip(&trees) {
-                show(shown, tree.as_fd())?;
+                show(shown, tree.as_fd(), is_own(&shown.target))?;
             }
             mounts::current(proc)
         })?;
-        Ok(View {
-            mounts,
-            pids: Arc::clone(&self.pids),
-        })
+        Ok(View::new(mounts, Arc::clone(&self.pids)))
     }
 }
 
@@ -171,19 +183,11 @@ fn own_folders(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A copy of what is mounted at and below a path, mounted nowhere.
-fn tree(source: &Path) -> Result<OwnedFd> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_RECURSIVE;
-    open_tree(CWD, source, flags).context(|| format!("show {}", source.display()))
-}
-
-/// Mounts such a copy.
-fn show(shown: &Shown, tree: BorrowedFd<'_>) -> Result<()> {
+/// Mounts such a copy; its place is made if need be where that `may` be done.
+pub(super) fn show(shown: &Shown, tree: BorrowedFd<'_>, may: bool) -> Result<()> {
     let target = &shown.target;
     let what = || format!("show {} as {}", shown.source.display(), target.display());
-    if is_own(target) && !target.exists() {
+    if may && !target.exists() {
         make_place(target, tree).context(what)?;
     }
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;

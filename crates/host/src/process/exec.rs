@@ -6,13 +6,15 @@
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 
 use super::child::{Child, Exit};
+use super::confine::Confinement;
 use super::spawn::Spawn;
 use crate::cgroup::LabCgroup;
-use crate::enclosure::View;
+use crate::enclosure::{Inside, View};
 use crate::error::{Context, Error, Result};
 use crate::ident::ProcessIdent;
 use crate::netns::NetNs;
@@ -30,12 +32,39 @@ pub struct Entry {
     /// The node's network namespace: open it with [`NetNs::open`] on the path that the engine
     /// gives ([`NetNs::proc_path`]).
     pub netns: NetNs,
-    /// What the node's programs see ([`View::open`]).
-    pub view: View,
+    /// What the node's programs see.
+    pub within: Within,
     /// The lab's cgroups, whose limits it is under.
     pub cgroups: Vec<LabCgroup>,
     /// Variables beside the caller's own environment.
     pub env: Vec<(OsString, OsString)>,
+}
+
+/// What a command in a node sees, and what it may do.
+#[derive(Debug)]
+pub enum Within {
+    /// What the node's programs see of the host ([`View::open`]). The command has the caller's rights and environment.
+    View(View),
+    /// The container that the node is ([`Inside::open`]).
+    Container {
+        /// What is in it.
+        inside: Inside,
+        /// What programs may do there.
+        confinement: Confinement,
+        /// Where they begin.
+        workdir: PathBuf,
+    },
+}
+
+impl Within {
+    /// What is seen there.
+    #[must_use]
+    pub fn view(&self) -> &View {
+        match self {
+            Within::View(view) => view,
+            Within::Container { inside, .. } => inside.view(),
+        }
+    }
 }
 
 /// Signals that are the command's, when somebody sends them to the caller.
@@ -76,8 +105,21 @@ pub(super) fn spawn_in<'a>(entry: &'a Entry, argv: &[OsString]) -> Spawn<'a> {
         .attached()
         .owner(&entry.owner)
         .node(&entry.node)
-        .netns(&entry.netns)
-        .view(&entry.view);
+        .netns(&entry.netns);
+    let spawn = match &entry.within {
+        Within::View(view) => spawn.view(view),
+        Within::Container {
+            inside,
+            confinement,
+            workdir,
+        } => {
+            let spawn = spawn.beside(inside, confinement).dir(workdir);
+            let terminal = std::env::var_os("TERM");
+            terminal
+                .into_iter()
+                .fold(spawn, |spawn, term| spawn.env("TERM", term))
+        }
+    };
     let spawn = entry.cgroups.iter().fold(spawn, Spawn::cgroup);
     let variables = entry.env.iter().cloned();
     variables.fold(spawn, |spawn, (key, value)| spawn.env(key, value))

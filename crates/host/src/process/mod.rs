@@ -1,16 +1,22 @@
 //! Processes of nodes: started inside namespaces, marked, watched, ended.
 
+mod birth;
 mod captured;
 mod child;
+mod confine;
 mod deaf;
 mod exec;
+mod first;
 mod marks;
+mod seccomp;
 mod spawn;
 mod supervisor;
 
+pub(crate) use birth::number_of;
 pub use captured::{Captured, run_captured};
 pub use child::{Child, Exit};
-pub use exec::{Entry, run_inside};
+pub use confine::{Capability, CapabilitySet, Confinement};
+pub use exec::{Entry, Within, run_inside};
 pub use marks::{
     LAB_VARIABLE, Marked, NODE_VARIABLE, OWNER_VARIABLE, Whose, kill_marked, marked, marked_of,
 };

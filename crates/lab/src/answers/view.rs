@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use constel_api::answers::{
-    BriefEffects, CommandSent, EdgeShown, Entrance, LabRow, LabState, LinkSet, LinkShown,
-    NodeShown, Paths, Routes, RoutesAfter, Shown, UserFileSet,
+    BriefEffects, CommandSent, Confinement, EdgeShown, Entrance, LabRow, LabState, LinkSet,
+    LinkShown, NodeShown, Paths, Routes, RoutesAfter, Shown, UserFileSet,
 };
 use constel_api::{ApiError, ErrorCode, Happening, LabReader, LabWriter, SetLink, Subscription};
 use constel_drivers::Links;
@@ -399,12 +399,37 @@ impl LabWriter for View {
         let name = &kernels.blueprint.lab.layout.node(id).name;
         let door = kernels.node(id).door(name);
         let door = door.map_err(|error| failed(&error.into()))?;
-        Ok(Entrance::Netns {
+        let cgroups = groups.map(|of| of.paths(name)).unwrap_or_default();
+        let Some(inner) = door.inner else {
+            return Ok(Entrance::Netns {
+                node: name.clone(),
+                netns: door.netns,
+                mounts: door.mounts,
+                pids: door.pids,
+                cgroups,
+            });
+        };
+        let confinement = inner.confinement;
+        let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+        let env = inner.env.into_iter();
+        Ok(Entrance::Oci {
             node: name.clone(),
             netns: door.netns,
             mounts: door.mounts,
             pids: door.pids,
-            cgroups: groups.map(|of| of.paths(name)).unwrap_or_default(),
+            first: inner.first,
+            cgroups,
+            confinement: Confinement {
+                uid: confinement.uid,
+                gid: confinement.gid,
+                groups: confinement.groups,
+                capabilities: confinement.capabilities.0,
+                ambient: confinement.ambient.0,
+                filtered: confinement.filtered,
+                no_new_privileges: confinement.no_new_privileges,
+            },
+            env: env.map(|(name, value)| (text(name), text(value))).collect(),
+            workdir: inner.workdir,
         })
     }
 

@@ -18,7 +18,7 @@ use crate::error::EngineError;
 use crate::life::site::Site;
 use crate::nodes::builder::{Builder, carries_gso};
 use crate::nodes::kernels::Kernels;
-use crate::nodes::launcher::{Launcher, hosts_file, namespaces_file};
+use crate::nodes::launcher::{Launcher, hosts_file, namespaces_file, resolver_file};
 use crate::progress::{Progress, Stage};
 use crate::routing::forwarding::Forwarding;
 
@@ -60,6 +60,8 @@ pub(crate) fn fabric(
             "this host cannot limit what programs in nodes take of: {missing}"
         ));
     }
+    let images = site.images(&blueprint)?;
+    say_privileges(&blueprint, progress);
     write_hosts(&blueprint, lab_dir)?;
 
     let config = PlaneConfig {
@@ -77,7 +79,7 @@ pub(crate) fn fabric(
         let plane = site.plane(&config)?;
         stage.end("");
         let stage = Stage::begin(progress, "nodes and ports", layout.nodes().len() as u64);
-        let runtime = site.runtime(&blueprint)?;
+        let runtime = site.runtime(&blueprint, &images)?;
         let super_frames = carries_gso(plane.as_ref(), &blueprint.lab.scenario);
         let veths = site.ports(plane.as_ref(), super_frames, forwarding.clone());
         let builder = Builder {
@@ -110,6 +112,7 @@ pub(crate) fn fabric(
         lab_dir: lab_dir.to_owned(),
         kernels: Arc::clone(&kernels),
         cgroups: Arc::new(cgroups),
+        images,
     });
     write_namespaces(&launcher)?;
     Ok(Fabric {
@@ -145,7 +148,29 @@ fn start_links(blueprint: &Blueprint, plane: &dyn Plane) -> Result<Arc<dyn Links
 fn write_hosts(blueprint: &Blueprint, lab_dir: &Path) -> Result<(), EngineError> {
     let names = blueprint.addresses.hosts(&blueprint.lab.layout);
     let text = format!("127.0.0.1 localhost\n::1 localhost\n{names}");
-    write(&hosts_file(lab_dir), text)
+    write(&hosts_file(lab_dir), text)?;
+    // Whoever asks for another name hears at once that there is no server, instead of waiting for the host's.
+    let text = "# Nodes have no name servers; /etc/hosts has their names.\n".to_owned();
+    write(&resolver_file(lab_dir), text)
+}
+
+/// Says what the scenario gives to containers beyond what they have by default.
+fn say_privileges(blueprint: &Blueprint, progress: &dyn Progress) {
+    let mut given: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (node, container) in blueprint.lab.containers() {
+        for more in container.privileges() {
+            let name = blueprint.lab.layout.node(node).name.as_str();
+            given.entry(more).or_default().push(name);
+        }
+    }
+    for (more, nodes) in given {
+        let first = nodes.first().copied().unwrap_or_default();
+        let others = match nodes.len() {
+            1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        progress.say(&format!("beyond the default, {first}{others} may: {more}"));
+    }
 }
 
 /// Paths to the nodes' namespaces, for other processes; they work as long as this process lives. One file, not one a

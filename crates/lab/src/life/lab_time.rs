@@ -16,6 +16,7 @@ use crate::error::EngineError;
 use crate::information::News;
 use crate::life::bring_up::Fabric;
 use crate::life::manifest::processor_wait_ns;
+use crate::nodes::containers::{self, Containers};
 use crate::progress::{Progress, Stage};
 use crate::routing::daemons::{Daemons, Incident, What};
 use crate::routing::machine::Machine;
@@ -64,6 +65,7 @@ pub(crate) struct LabTime<'a> {
     pub(crate) stop: &'a AtomicBool,
     pub(crate) progress: &'a dyn Progress,
     pub(crate) helpers: &'a RefCell<Helpers>,
+    pub(crate) containers: &'a RefCell<Containers>,
 }
 
 impl LabTime<'_> {
@@ -131,6 +133,9 @@ impl LabTime<'_> {
                 if let Some(failure) = self.tell(None, &incident) {
                     return Err(no_routes(failure));
                 }
+            }
+            for failure in self.watch_containers()? {
+                self.progress.say(&failure);
             }
             if daemons.count() == 0 {
                 std::thread::sleep(LOOK_EVERY);
@@ -394,6 +399,9 @@ impl LabTime<'_> {
             let t_ns = self.clock.now_ns().map(|t| t as i64);
             self.log.emit(t_ns, Happening::HelperDied { node, how });
         }
+        for failure in self.watch_containers()? {
+            seen.fail(failure);
+        }
         self.changes_by_hand(daemons, seen)?;
         if seen.watches.is_empty() || !look.due() {
             return Ok(());
@@ -422,6 +430,35 @@ impl LabTime<'_> {
             changes::close(rows.0, rows.1, (row, after_ns), control);
         }
         Ok(())
+    }
+
+    /// Logs what happened to containers; the failures that nobody repairs.
+    fn watch_containers(&self) -> Result<Vec<String>, EngineError> {
+        let mut failures = Vec::new();
+        for incident in self.containers.borrow_mut().watch()? {
+            let t_ns = self.clock.now_ns().map(|t| t as i64);
+            let node = self.fabric.blueprint.lab.layout.node(incident.node);
+            let node = node.name.clone();
+            let happening = match incident.what {
+                containers::What::Restarted => Happening::ContainerRestarted { node },
+                containers::What::Ended {
+                    how,
+                    again_in,
+                    failed,
+                } => {
+                    if failed {
+                        failures.push(format!("the program of {node} ended: {how}"));
+                    }
+                    Happening::ContainerEnded {
+                        node,
+                        how,
+                        again_in_s: again_in.map(|wait| wait.as_secs_f64()),
+                    }
+                }
+            };
+            self.log.emit(t_ns, happening);
+        }
+        Ok(failures)
     }
 
     /// Links that somebody took down or brought back.

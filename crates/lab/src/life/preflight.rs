@@ -38,7 +38,7 @@ pub(crate) fn preflight(lab: &Lab, run_traffic: bool) -> Result<(), EngineError>
     }
     let missing = missing_programs(&needed)
         .or_else(|| missing_own(&own))
-        .or_else(|| missing_commands(flows))
+        .or_else(|| missing_commands(lab, flows))
         .or_else(|| congestion::missing(&lab.scenario, flows));
     missing.map_or(Ok(()), Err)
 }
@@ -81,10 +81,15 @@ fn lacks(driver: DriverKind, profiles: &[Effects]) -> Vec<String> {
 }
 
 /// Commands of flows that cannot be found, the way they will be looked for when their time comes.
-fn missing_commands(flows: &[Flow]) -> Option<EngineError> {
+fn missing_commands(lab: &Lab, flows: &[Flow]) -> Option<EngineError> {
     let path = search_path();
+    // What an image has is known inside only.
+    let inside: BTreeSet<&str> = lab
+        .containers()
+        .map(|(node, _)| lab.layout.node(node).name.as_str())
+        .collect();
     let lacks = flows.iter().filter_map(|flow| match &flow.action {
-        Action::Run(run) => {
+        Action::Run(run) if !inside.contains(run.node.as_str()) => {
             let error = find_command(OsStr::new(run.command.first()?), &path).err()?;
             Some(format!("flow {}: {error}", flow.name))
         }

@@ -2,6 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
+use std::path::Path;
+
 use constel_drivers::Chosen;
 use constel_host::claim::RuntimeDir;
 use constel_plan::Lab;
@@ -12,6 +14,7 @@ use crate::life::preflight::{choose, preflight};
 use crate::life::session::session;
 use crate::life::site::{Ground, KernelSite, Site};
 use crate::life::sweep::sweep;
+use crate::nodes::images::Images;
 use crate::progress::Progress;
 
 /// Runs a lab in the foreground.
@@ -24,6 +27,9 @@ use crate::progress::Progress;
 pub fn run(lab: Lab, options: &Options, progress: &dyn Progress) -> Result<Finished, EngineError> {
     preflight(&lab, options.traffic)?;
     let driver = choose(&lab)?;
+    // Dropped again: what is missing is said before anything is made.
+    let beside = Path::new(&options.scenario_file).parent();
+    Images::hold(&lab, beside.unwrap_or(Path::new("")))?;
     let runtime = RuntimeDir::default();
     let globals = runtime.globals();
     let kernel: &Ground<'_> = &|claim, results| -> Box<dyn Site> {

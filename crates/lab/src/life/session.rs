@@ -184,6 +184,7 @@ impl<'a> Session<'a> {
             nodes: self.nodes,
             ports: fabric.blueprint.lab.layout.ports().len(),
             edges: 0,
+            containers: fabric.blueprint.lab.containers().count(),
             memory_per_node_bytes: fabric.memory_per_node_bytes,
         };
         let context = Context {

@@ -19,6 +19,7 @@ use crate::error::EngineError;
 use crate::life::limits;
 use crate::life::sweep::end_processes;
 use crate::nodes::cgroups::Cgroups;
+use crate::nodes::images::Images;
 use crate::nodes::ports::{PortMaker, VethPorts};
 use crate::nodes::quarters::{self, Folders};
 use crate::nodes::settings::node_settings;
@@ -52,11 +53,21 @@ pub(crate) trait Site {
     /// When the driver cannot be had.
     fn plane(&self, config: &PlaneConfig) -> Result<Box<dyn Plane>, EngineError>;
 
+    /// Holds the images that nodes are made of.
+    ///
+    /// # Errors
+    /// When one is not there, or a node cannot be made of it.
+    fn images(&self, blueprint: &Blueprint) -> Result<Arc<Images>, EngineError>;
+
     /// What makes the nodes.
     ///
     /// # Errors
     /// When the host refuses what all nodes have in common.
-    fn runtime(&self, blueprint: &Arc<Blueprint>) -> Result<Box<dyn NodeRuntime>, EngineError>;
+    fn runtime(
+        &self,
+        blueprint: &Arc<Blueprint>,
+        images: &Arc<Images>,
+    ) -> Result<Box<dyn NodeRuntime>, EngineError>;
 
     /// Where what nodes are told lies; `None`: nobody is told anything. It is made with the runtime.
     fn information(&self) -> Option<PathBuf> {
@@ -142,7 +153,9 @@ impl Site for KernelSite {
         } else {
             nodes
         };
-        let wanted = (3 * nodes + processes + told) as u64 + 1024;
+        // Of a container: its files, its processes, its first process, twice.
+        let containers = 4 * lab.containers().count();
+        let wanted = (3 * nodes + processes + told + containers) as u64 + 1024;
         let allowed = constel_host::limits::raise_open_files(wanted)?;
         if allowed < wanted {
             return Err(EngineError::Unable {
@@ -151,7 +164,7 @@ impl Site for KernelSite {
             });
         }
         let by_daemons = Router::of(&lab.scenario).daemons().is_some();
-        Cgroups::create(&self.lab, &lab.scenario, nodes, by_daemons)
+        Cgroups::create(&self.lab, lab, by_daemons)
     }
 
     fn hurried(
@@ -171,9 +184,19 @@ impl Site for KernelSite {
         Ok(make_plane(self.driver, config)?)
     }
 
-    fn runtime(&self, blueprint: &Arc<Blueprint>) -> Result<Box<dyn NodeRuntime>, EngineError> {
+    fn images(&self, blueprint: &Blueprint) -> Result<Arc<Images>, EngineError> {
+        let images = Images::hold(&blueprint.lab, &self.folders.scenario)?;
+        Ok(Arc::new(images))
+    }
+
+    fn runtime(
+        &self,
+        blueprint: &Arc<Blueprint>,
+        images: &Arc<Images>,
+    ) -> Result<Box<dyn NodeRuntime>, EngineError> {
         let folders = self.folders.clone();
-        let (quarters, enclosure) = quarters::make(self.lab.as_str(), blueprint, folders)?;
+        let name = self.lab.as_str();
+        let (quarters, enclosure) = quarters::make(name, blueprint, folders, images)?;
         // The second of two runtimes would be another lab's.
         drop(self.enclosure.set(enclosure));
         let settings = node_settings(&blueprint.lab.scenario);

@@ -22,6 +22,7 @@ use crate::information::Informant;
 use crate::life::bring_up::Fabric;
 use crate::life::lab_time::{LabTime, Observed};
 use crate::life::options::Options;
+use crate::nodes::containers::Containers;
 use crate::progress::{Progress, Stage};
 use crate::routing::daemons::{Daemons, logs_folder};
 use crate::routing::machine::Machine;
@@ -80,6 +81,7 @@ pub(crate) fn run_stages(
     let converged = Converged::default();
     let over = AtomicBool::new(false);
     let helpers = RefCell::new(Helpers::none());
+    let containers = RefCell::new(Containers::default());
     let (view, recorder) = (Arc::clone(context.view), context.recorder);
     let router = Router::of(&fabric.blueprint.lab.scenario);
     let (outcome, watched) = std::thread::scope(|scope| {
@@ -97,6 +99,7 @@ pub(crate) fn run_stages(
             daemons: &mut daemons,
             converged: &converged,
             helpers: &helpers,
+            containers: &containers,
         };
         // However it ends, by a panic too: the watcher must not wait for ever.
         let _over = SetOnDrop(&over);
@@ -110,7 +113,7 @@ pub(crate) fn run_stages(
         (outcome, watched)
     });
     let helped = helpers.into_inner().stop(&fabric.blueprint);
-    let stopped = daemons.stop();
+    let stopped = daemons.stop().and(containers.into_inner().stop());
     let mut outcome = outcome?;
     outcome.helpers = helped?;
     watched?;
@@ -136,6 +139,7 @@ struct Stages<'a> {
     daemons: &'a mut Daemons,
     converged: &'a Converged,
     helpers: &'a RefCell<Helpers>,
+    containers: &'a RefCell<Containers>,
 }
 
 impl Stages<'_> {
@@ -144,6 +148,7 @@ impl Stages<'_> {
         let mut steps = self.edges()?;
         let edges = steps.current().edges.len();
         self.start_daemons()?;
+        self.start_containers()?;
         let convergence = self.wait_for_routes(&steps, begun)?;
         let mut usage = Vec::new();
         if convergence.first_s.is_some() {
@@ -271,7 +276,7 @@ impl Stages<'_> {
         let logs = logs_folder(self.context.results);
         let by_daemons = self.daemons.count() > 0;
         let nodes = by_daemons.then_some(self.converged);
-        let lab_time = lab_time_of(&self.context, self.fabric, self.helpers);
+        let lab_time = lab_time_of(&self.context, self.fabric, (self.helpers, self.containers));
         let (standing, _) =
             lab_time.wait_for_routes(steps.current(), self.daemons, nodes, limit, &logs)?;
         let took = begun.elapsed().as_secs_f64();
@@ -292,6 +297,35 @@ impl Stages<'_> {
             },
         );
         Ok(convergence)
+    }
+
+    /// Starts the programs of nodes that are containers: ports, addresses and computed routes stand by then.
+    fn start_containers(&mut self) -> Result<(), EngineError> {
+        let launcher = &self.fabric.launcher;
+        let planned = Containers::planned(launcher);
+        if planned == 0 {
+            return Ok(());
+        }
+        let Context {
+            claim,
+            log,
+            options,
+            progress,
+            results,
+            ..
+        } = &self.context;
+        let stage = Stage::begin(*progress, "containers", planned as u64);
+        let begun = Instant::now();
+        // As for daemons.
+        let expedited = Expedited::hold(&RuntimeDir::default().globals(), &claim.owner())?;
+        let watched = (&stage, options.stop.as_ref());
+        let mut containers = self.containers.borrow_mut();
+        containers.boot(launcher, results.dir(), watched)?;
+        expedited.finish()?;
+        self.times.containers_s = begun.elapsed().as_secs_f64();
+        stage.end(&format!("{:.2} s", self.times.containers_s));
+        log.emit(None, Happening::ContainersStarted { count: planned });
+        Ok(())
     }
 
     fn start_helpers(&mut self) -> Result<(), EngineError> {
@@ -367,7 +401,7 @@ impl Stages<'_> {
             ..
         } = &self.context;
         let paths = traffic.followed();
-        let lab_time = lab_time_of(&self.context, self.fabric, self.helpers);
+        let lab_time = lab_time_of(&self.context, self.fabric, (self.helpers, self.containers));
         let over = AtomicBool::new(false);
         let daemons = &mut *self.daemons;
         let (seen, ended) = std::thread::scope(|scope| {
@@ -389,7 +423,7 @@ impl Stages<'_> {
 fn lab_time_of<'a>(
     context: &Context<'a>,
     fabric: &'a Fabric,
-    helpers: &'a RefCell<Helpers>,
+    (helpers, containers): (&'a RefCell<Helpers>, &'a RefCell<Containers>),
 ) -> LabTime<'a> {
     LabTime {
         fabric,
@@ -399,6 +433,7 @@ fn lab_time_of<'a>(
         stop: &context.options.stop,
         progress: context.progress,
         helpers,
+        containers,
     }
 }
 

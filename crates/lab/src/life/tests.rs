@@ -23,6 +23,7 @@ use crate::life::options::{Finished, Options};
 use crate::life::run::run_on;
 use crate::life::site::{Ground, Site};
 use crate::nodes::cgroups::Cgroups;
+use crate::nodes::images::Images;
 use crate::nodes::ports::{PortHand, PortMaker};
 use crate::progress::Progress;
 use crate::routing::forwarding::Forwarding;
@@ -61,7 +62,15 @@ impl Site for Paper {
         Ok(Box::new(plane))
     }
 
-    fn runtime(&self, _: &Arc<Blueprint>) -> Result<Box<dyn NodeRuntime>, EngineError> {
+    fn images(&self, blueprint: &Blueprint) -> Result<Arc<Images>, EngineError> {
+        Ok(Arc::new(Images::hold(&blueprint.lab, Path::new(""))?))
+    }
+
+    fn runtime(
+        &self,
+        _: &Arc<Blueprint>,
+        _: &Arc<Images>,
+    ) -> Result<Box<dyn NodeRuntime>, EngineError> {
         Ok(Box::new(self.runtime.clone()))
     }
 

@@ -8,7 +8,8 @@ use constel_host::cgroup::limits::{LimitedGroups, Limits};
 use constel_host::claim::LabName;
 use constel_host::limits::memory_bytes;
 use constel_host::sysctl;
-use constel_scenario::model::{Limit, Scenario};
+use constel_plan::Lab;
+use constel_scenario::model::Limit;
 
 use crate::error::EngineError;
 
@@ -32,42 +33,53 @@ impl Cgroups {
     /// # Errors
     /// When one is left over from a lab that was killed; [`EngineError::Unable`] when the scenario asks for limits that
     /// this host does not have.
-    pub(crate) fn create(
-        lab: &LabName,
-        scenario: &Scenario,
-        nodes: usize,
-        daemons: bool,
-    ) -> Result<Self, EngineError> {
-        let asked = &scenario.limits;
+    pub(crate) fn create(lab: &LabName, plan: &Lab, daemons: bool) -> Result<Self, EngineError> {
+        let asked = &plan.scenario.limits;
+        let names = plan.layout.nodes().iter().map(|node| node.name.as_str());
+        let software = names.zip(plan.software.iter().map(|software| software.limits));
+        let listed = asked
+            .nodes
+            .iter()
+            .map(|(name, limit)| (name.as_str(), *limit));
+        let of_nodes: Vec<(&str, Limit)> = software
+            .filter(|(_, limit)| !limit.is_none())
+            .chain(listed)
+            .collect();
+        let with_cpu = of_nodes
+            .iter()
+            .any(|(_, limit)| limit.cpu_thousandths.is_some());
+        let nodes = plan.layout.nodes().len();
         let all = LabCgroup::create(lab)?;
+        let cpu = match daemons || with_cpu {
+            true => LabCgroup::create_cpu(lab)?,
+            false => None,
+        };
         let limits = Limits {
             memory_bytes: asked.lab.memory_bytes.or_else(most_memory),
             processes: asked.lab.processes.or_else(|| most_processes(nodes)),
+            cpu_thousandths: None,
         };
         let mut made = Self {
-            lab: LimitedGroups::create(lab, all.as_ref(), &limits, !asked.nodes.is_empty())?,
+            lab: LimitedGroups::create(
+                lab,
+                all.as_ref(),
+                &limits,
+                (!of_nodes.is_empty(), with_cpu),
+                cpu.as_ref(),
+            )?,
             all,
-            daemons: if daemons {
-                LabCgroup::create_cpu(lab)?
-            } else {
-                None
-            },
+            daemons: cpu.filter(|_| daemons),
             nodes: BTreeMap::new(),
         };
-        made.check(
-            asked
-                .nodes
-                .iter()
-                .map(|(_, limit)| limit)
-                .chain([&asked.lab]),
-        )?;
-        for (name, limit) in &asked.nodes {
+        made.check(of_nodes.iter().map(|(_, limit)| limit).chain([&asked.lab]))?;
+        for (name, limit) in of_nodes {
             let limits = Limits {
                 memory_bytes: limit.memory_bytes,
                 processes: limit.processes,
+                cpu_thousandths: limit.cpu_thousandths,
             };
-            let groups = made.lab.node(name.as_str(), &limits)?;
-            made.nodes.insert(name.to_string(), groups);
+            made.nodes
+                .insert(name.to_owned(), made.lab.node(name, &limits)?);
         }
         Ok(made)
     }
@@ -79,6 +91,7 @@ impl Cgroups {
         let wanted = asked.any(|limit| {
             (limit.memory_bytes.is_some() && lacks("memory"))
                 || (limit.processes.is_some() && lacks("pids"))
+                || (limit.cpu_thousandths.is_some() && lacks("cpu"))
         });
         if !wanted {
             return Ok(());
@@ -88,9 +101,11 @@ impl Cgroups {
                 "the scenario has `limits`, and this host no cgroup controller {} that can be used",
                 missing.join(" and ")
             ),
-            remedy: "mount cgroup2 with these controllers (kernel: CONFIG_MEMCG, CONFIG_CGROUP_PIDS), or remove \
+            remedy:
+                "mount cgroup2 with these controllers (kernel: CONFIG_MEMCG, CONFIG_CGROUP_PIDS, \
+                     CONFIG_CFS_BANDWIDTH), or remove \
                      `limits`"
-                .to_owned(),
+                    .to_owned(),
         })
     }
 
@@ -101,6 +116,12 @@ impl Cgroups {
         let all = self.all.iter();
         let outside = all.filter(|all| limited.iter().all(|g| !g.path().starts_with(all.path())));
         outside.chain(limited).collect()
+    }
+
+    /// How many processes of that node were killed because its own limit of memory was reached.
+    pub(crate) fn killed_for_memory(&self, node: &str) -> u64 {
+        let limited = self.nodes.get(node);
+        limited.map_or(0, LimitedGroups::killed_for_memory)
     }
 
     /// Their paths.

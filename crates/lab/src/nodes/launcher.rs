@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use constel_host::cgroup::LabCgroup;
 use constel_host::enclosure::NODE_FOLDER;
 use constel_host::process::{Child, find_command};
 use constel_runtime::Program;
@@ -11,6 +12,7 @@ use constel_topology::NodeId;
 
 use crate::error::EngineError;
 use crate::nodes::cgroups::Cgroups;
+use crate::nodes::images::Images;
 use crate::nodes::kernels::Kernels;
 
 /// Where daemons are installed; not in everybody's `PATH`.
@@ -38,6 +40,11 @@ pub fn search_path() -> OsString {
 /// Where `/etc/hosts` with all node names lies in a lab's runtime folder.
 pub(crate) fn hosts_file(lab_dir: &Path) -> PathBuf {
     lab_dir.join("hosts")
+}
+
+/// Where `/etc/resolv.conf` of containers lies in a lab's runtime folder.
+pub(crate) fn resolver_file(lab_dir: &Path) -> PathBuf {
+    lab_dir.join("resolv.conf")
 }
 
 /// Where the paths of the nodes' namespaces lie in a lab's runtime folder: a JSON object from node name to
@@ -68,6 +75,7 @@ pub(crate) struct Launcher {
     pub(crate) lab_dir: PathBuf,
     pub(crate) kernels: Arc<Kernels>,
     pub(crate) cgroups: Arc<Cgroups>,
+    pub(crate) images: Arc<Images>,
 }
 
 impl Launcher {
@@ -84,12 +92,17 @@ impl Launcher {
         kernel_events: bool,
     ) -> Result<Child, EngineError> {
         let mut program = self.program(node, argv, (log, log));
+        if let Some(daemons) = &self.cgroups.daemons {
+            // Of one hierarchy there is one group alone.
+            let elsewhere = |group: &&LabCgroup| !group.path().starts_with(daemons.path());
+            program.cgroups.retain(elsewhere);
+        }
         program.cgroups.extend(&self.cgroups.daemons);
         program.kernel_events = kernel_events;
         Ok(self.kernels.node(node).start(program)?)
     }
 
-    /// Starts `argv` in `node`; the two files may be one.
+    /// Starts a tool of the host, `argv`, in the network of `node`; the two files may be one.
     ///
     /// # Errors
     /// When the command does not exist or cannot be started.
@@ -101,6 +114,33 @@ impl Launcher {
         err: &Path,
     ) -> Result<Child, EngineError> {
         let program = self.program(node, argv, (out, err));
+        Ok(self.kernels.node(node).start(program)?)
+    }
+
+    /// Starts the program that a node's image is for, with all output at the end of one file; `None` if the node has none.
+    ///
+    /// # Errors
+    /// When its container cannot be made, or the program is not there.
+    pub(crate) fn boot(&self, node: NodeId, log: &Path) -> Result<Option<Child>, EngineError> {
+        Ok(self
+            .kernels
+            .node(node)
+            .boot(self.program(node, &[], (log, log)))?)
+    }
+
+    /// Starts a command of the user: in its container, where the node is one.
+    ///
+    /// # Errors
+    /// As [`Launcher::start`].
+    pub(crate) fn start_command(
+        &self,
+        node: NodeId,
+        argv: &[String],
+        out: &Path,
+        err: &Path,
+    ) -> Result<Child, EngineError> {
+        let mut program = self.program(node, argv, (out, err));
+        program.of_image = true;
         Ok(self.kernels.node(node).start(program)?)
     }
 
@@ -121,6 +161,7 @@ impl Launcher {
             stderr,
             cgroups: self.cgroups.of(name),
             kernel_events: true,
+            of_image: false,
         }
     }
 }

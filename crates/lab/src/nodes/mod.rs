@@ -1,5 +1,7 @@
 pub(crate) mod builder;
 pub(crate) mod cgroups;
+pub(crate) mod containers;
+pub(crate) mod images;
 pub(crate) mod kernels;
 pub(crate) mod launcher;
 pub(crate) mod ports;

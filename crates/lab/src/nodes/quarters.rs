@@ -1,23 +1,26 @@
 //! What programs in nodes see of the host.
 //!
-//! All see its files, but for the places that are each node's own. Of what lies hidden there they see what they are
-//! given: the results, what routing daemons and servers keep, the folders of the scenario and of programs.
+//! All see its files, but for the places that are each node's own, and but for containers, which see their image's. Of what
+//! lies hidden there they see what they are given: the results, what routing daemons and servers keep, the folders of the scenario and of programs.
 
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use constel_host::enclosure::{Enclosure, NODE_FOLDER, Shown};
 use constel_information::{FOLDER, Telling};
 use constel_plan::Blueprint;
+use constel_runtime::container::ContainerSpec;
 use constel_runtime::netns::Quarters;
-use constel_scenario::model::{Mount, Software};
+use constel_scenario::model::{Mount, Software, StatePlace};
 
 use crate::error::EngineError;
 use crate::information::{make_folder, node_folder};
+use crate::nodes::images::Images;
 use crate::nodes::launcher::{
-    daemon_folder, daemons_folder, hosts_file, search_path, servers_folder,
+    daemon_folder, daemons_folder, hosts_file, resolver_file, search_path, servers_folder,
 };
 use crate::routing::daemons::FRR_FOLDERS;
 use crate::routing::router::Router;
@@ -49,6 +52,7 @@ pub(crate) fn make(
     lab: &str,
     blueprint: &Arc<Blueprint>,
     folders: Folders,
+    images: &Arc<Images>,
 ) -> Result<(Quarters, Arc<Enclosure>), EngineError> {
     for folder in [daemons_folder(&folders.lab), servers_folder(&folders.lab)] {
         fs::create_dir_all(&folder).map_err(|source| EngineError::Io {
@@ -62,9 +66,11 @@ pub(crate) fn make(
         make_folder(&folders.lab, telling, &seen)
     });
     let info = info.transpose()?;
+    let told = Arc::new(told_to(blueprint, telling, info));
     let scenario = &blueprint.lab.scenario;
     check_mounts(&scenario.mounts, &folders.scenario)?;
     let enclosure = Arc::new(Enclosure::new(lab, shown_to_all(&folders))?);
+    let container_of = container_of(blueprint, &folders, images, Arc::clone(&told));
     let frr = Router::of(scenario)
         .daemons()
         .is_some_and(|daemons| daemons.software == Software::Frr);
@@ -80,42 +86,117 @@ pub(crate) fn make(
             shown.extend(place.into_iter().flat_map(own));
         }
         for (folder, _) in &shown {
-            fs::create_dir_all(folder).map_err(|source| {
-                constel_host::Error::os(format!("make {}", folder.display()), source)
-            })?;
+            make_own(folder)?;
         }
-        let told = blueprint.lab.layout.find(node).zip(info.as_ref());
-        let told = told.filter(|(node, _)| {
-            let telling = telling.as_ref();
-            telling.is_some_and(|telling| telling.asked(node.id).is_some())
-        });
-        let told = told.map(|(node, info)| Shown {
-            source: node_folder(info, node.id),
-            target: FOLDER.into(),
-            read_only: true,
-        });
         let writable = |(source, target): (PathBuf, &str)| Shown {
             source,
             target: target.into(),
             read_only: false,
         };
-        let mounted = mounts.iter().filter(|mount| {
-            let nodes = mount.nodes.as_ref();
-            nodes.is_none_or(|nodes| nodes.iter().any(|name| name.as_str() == node))
-        });
-        let mounted = mounted.map(|mount| Shown {
-            source: folders.scenario.join(&mount.host),
-            target: PathBuf::from(&mount.at),
-            read_only: mount.read_only,
-        });
+        let mounted = mounted(&mounts, node, &folders);
         let writable = shown.into_iter().map(writable);
-        Ok(writable.chain(told).chain(mounted).collect())
+        Ok(writable.chain(told(node)).chain(mounted).collect())
     };
     let quarters = Quarters {
         enclosure: Arc::clone(&enclosure),
         shown_to: Box::new(shown_to),
+        container_of: Box::new(container_of),
     };
     Ok((quarters, enclosure))
+}
+
+/// What the scenario's `mounts` show to a node.
+fn mounted<'a>(
+    mounts: &'a [Mount],
+    node: &'a str,
+    folders: &'a Folders,
+) -> impl Iterator<Item = Shown> + 'a {
+    let mine = mounts.iter().filter(move |mount| {
+        let nodes = mount.nodes.as_ref();
+        nodes.is_none_or(|nodes| nodes.iter().any(|name| name.as_str() == node))
+    });
+    mine.map(|mount| Shown {
+        source: folders.scenario.join(&mount.host),
+        target: PathBuf::from(&mount.at),
+        read_only: mount.read_only,
+    })
+}
+
+/// What nodes see that are told of themselves, by their names.
+fn told_to(
+    blueprint: &Arc<Blueprint>,
+    telling: Option<Telling>,
+    info: Option<PathBuf>,
+) -> impl Fn(&str) -> Option<Shown> + Send + Sync + use<> {
+    let blueprint = Arc::clone(blueprint);
+    move |name| {
+        let node = blueprint.lab.layout.find(name)?.id;
+        let telling = telling.as_ref()?;
+        telling.asked(node)?;
+        Some(Shown {
+            source: node_folder(info.as_ref()?, node),
+            target: FOLDER.into(),
+            read_only: true,
+        })
+    }
+}
+
+/// What containers are made of, by their nodes' names. Here it is decided what they see of the host; what every one of them
+/// is to see is a row of `shown`.
+fn container_of<T>(
+    blueprint: &Arc<Blueprint>,
+    folders: &Folders,
+    images: &Arc<Images>,
+    told: Arc<T>,
+) -> impl Fn(&str) -> constel_host::Result<Option<ContainerSpec>> + use<T>
+where
+    T: Fn(&str) -> Option<Shown>,
+{
+    let (blueprint, folders, images) = (blueprint.clone(), folders.clone(), images.clone());
+    move |name| {
+        let lab = &blueprint.lab;
+        let node = lab.layout.find(name).map(|node| node.id.index());
+        let software = node.and_then(|node| lab.software.get(node));
+        let Some(container) = software.and_then(|software| software.container.as_ref()) else {
+            return Ok(None);
+        };
+        let own = folders.kept(name);
+        let state = own.join("state");
+        let state = (container.state == StatePlace::Disk).then_some(state);
+        for folder in state.iter().chain([&own]) {
+            make_own(folder)?;
+        }
+        let user = images.user(container)?;
+        chown(&own, Some(user.uid), Some(user.gid)).map_err(|source| {
+            constel_host::Error::os(format!("give {} to its user", own.display()), source)
+        })?;
+        let at = |source: PathBuf, target: &str, read_only| Shown {
+            source,
+            target: target.into(),
+            read_only,
+        };
+        let mut shown = vec![
+            at(hosts_file(&folders.lab), "/etc/hosts", true),
+            at(resolver_file(&folders.lab), "/etc/resolv.conf", true),
+            at(own, NODE_FOLDER, false),
+        ];
+        shown.extend(told(name));
+        shown.extend(mounted(&lab.scenario.mounts, name, &folders));
+        let volumes = container.mounts.iter();
+        shown.extend(volumes.map(|mount| {
+            at(
+                folders.scenario.join(&mount.host),
+                &mount.at,
+                mount.read_only,
+            )
+        }));
+        images.spec(name, container, state, shown).map(Some)
+    }
+}
+
+fn make_own(folder: &Path) -> constel_host::Result<()> {
+    fs::create_dir_all(folder)
+        .map_err(|source| constel_host::Error::os(format!("make {}", folder.display()), source))
 }
 
 /// What every node sees, outer folders before those in them.

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use constel_api::Happening;
 use constel_host::process::{Exit, Supervisor};
 use constel_observe::results::Results;
-use constel_scenario::model::Flow;
+use constel_scenario::model::{Action, Flow};
 use constel_topology::NodeId;
 use rustix::process::Signal;
 
@@ -187,7 +187,15 @@ impl Traffic {
             while next < self.jobs.len() && started_by(&self.jobs[next], now_ns) && !stopped {
                 let job = &self.jobs[next];
                 let Launch { node, argv } = &job.plan.client;
-                match self.launcher.start(*node, argv, &job.out, &job.err) {
+                let started = match job.flow.action {
+                    // What the user has in the node; all else is ours, and measures.
+                    Action::Run(_) => {
+                        let launcher = &self.launcher;
+                        launcher.start_command(*node, argv, &job.out, &job.err)
+                    }
+                    _ => self.launcher.start(*node, argv, &job.out, &job.err),
+                };
+                match started {
                     Ok(child) => {
                         let flow = job.flow.name.to_string();
                         log.emit(Some(now_ns as i64), Happening::FlowStarted { flow });

@@ -20,10 +20,21 @@ pub struct Mount {
 /// How much may be had at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Limit {
+    /// Processor time, thousandths of a processor; `None`: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_thousandths: Option<u64>,
     /// Memory, bytes; `None`: the default of whatever has the limit.
     pub memory_bytes: Option<u64>,
     /// Processes and threads; `None` as above.
     pub processes: Option<u64>,
+}
+
+impl Limit {
+    /// Whether it limits nothing.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Limits of a lab.

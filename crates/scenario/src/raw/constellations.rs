@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::link::{no_loss, yes};
-use super::{Name, OrNone, Preset, RawLink, RawRadio};
+use super::{Name, OrNone, Preset, RawLink, RawNode, RawRadio};
 
 /// One constellation. Its orbits come from exactly one of `preset`, `walker`, `tle`, `omm` and
 /// `ephemeris`.
@@ -40,6 +40,9 @@ pub struct RawConstellation {
     /// Links between its satellites and the ground. Required unless `serves_ground` is `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gsl: Option<RawGsl>,
+    /// What its satellites are made of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<RawNode>,
 }
 
 /// A Walker constellation `i:T/P/F`: T satellites in P evenly spaced planes, phase factor F.

@@ -6,7 +6,7 @@ use constel_units::{Angle, Length, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Name, RawLink, RawTerminal};
+use super::{Name, RawLink, RawNode, RawTerminal};
 
 /// Ground stations: written out, or taken from a file of places, or both; and hosts behind them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -44,6 +44,9 @@ pub struct RawHost {
     #[serde(default = "ground_level")]
     #[schemars(extend("x-minimum" = "-1000 m", "x-maximum" = "20000 m"))]
     pub altitude: Length,
+    /// What it is made of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<RawNode>,
 }
 
 /// A cable between two nodes on the ground.
@@ -110,6 +113,9 @@ pub struct RawStation {
     #[serde(default)]
     #[schemars(length(max = 360))]
     pub obstacles: Vec<RawObstacle>,
+    /// What it is made of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<RawNode>,
 }
 
 /// Where a moving station is at a time.

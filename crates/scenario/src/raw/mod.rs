@@ -16,6 +16,7 @@ mod information;
 mod kinds;
 mod link;
 mod node_name;
+mod nodes;
 mod preset;
 mod programs;
 mod radio;
@@ -54,6 +55,10 @@ pub use information::{NodeKind, RawInformation, RawUserFile, TopologyScope};
 pub use kinds::{Name, NameError, OrNone};
 pub use link::*;
 pub use node_name::NodeName;
+pub use nodes::{
+    Capability, Environment, RawCapabilities, RawNode, RawNodes, RawOverride, RawShare, RawVolume,
+    RestartPolicy, Runtime, Seccomp, StatePlace,
+};
 pub use preset::Preset;
 pub use programs::{RawLimits, RawMount, RawNodeLimits};
 pub use radio::{Polarization, RawCarrier, RawModcod, RawRadio};
@@ -142,6 +147,9 @@ pub struct RawScenario {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]
     pub information: Vec<RawInformation>,
+    /// What nodes are made of: the host's programs, or container images.
+    #[serde(default)]
+    pub nodes: RawNodes,
     /// Software that runs in the nodes at stated times, in this order where times are equal.
     #[serde(default)]
     #[schemars(length(max = 10_000))]

@@ -30,7 +30,7 @@ pub struct RawMount {
     pub nodes: Option<Vec<NodeName>>,
 }
 
-fn yes() -> bool {
+pub(super) fn yes() -> bool {
     true
 }
 

@@ -16,6 +16,7 @@ mod programs;
 mod radio;
 mod routing;
 mod skyless;
+mod software;
 mod table;
 mod terminals;
 mod track;
@@ -68,6 +69,7 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
     let mounts = programs::mounts(parsed, &nodes, &mut deferred, &mut errors);
     let limits = programs::limits(parsed, &nodes, &mut deferred, &mut errors);
     let information = information::resolve(parsed, &mut inputs, &mut errors);
+    let node_rules = software::resolve(parsed, &nodes, &mut errors);
     let families = routing.families;
     let addresses = addresses::resolve(parsed, (&routing.mode, families), &mut errors);
     let grain = driver::grain(parsed, &mut errors);
@@ -97,6 +99,7 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
         mounts,
         limits,
         information,
+        node_rules,
         traffic,
         inputs: inputs.finish(),
         deferred,

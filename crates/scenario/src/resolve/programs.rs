@@ -56,28 +56,32 @@ fn share_nodes(a: &RawMount, b: &RawMount) -> bool {
     }
 }
 
-fn check_place(parsed: &Parsed, (index, mount): (usize, &RawMount), errors: &mut Diagnostics) {
-    let path = [Key("mounts"), Index(index), Key("at")];
-    let at = Path::new(&mount.at);
-    let whole = at
+/// Why nothing can be mounted at a path, and what to do.
+pub(super) fn wrong_place(at: &str) -> Option<(&'static str, &'static str)> {
+    let path = Path::new(at);
+    let whole = path
         .components()
         .all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
-    let wrong = if !at.is_absolute() || !whole || mount.at.contains('\0') {
+    if !path.is_absolute() || !whole || at.contains('\0') {
         Some((
             "it must be absolute, without `.` and `..`",
             "write a path such as `/srv/site`",
         ))
-    } else if at == Path::new("/") {
+    } else if path == Path::new("/") {
         Some(("programs would see nothing else", "name a folder below it"))
-    } else if TAKEN.iter().any(|taken| at.starts_with(taken)) {
+    } else if TAKEN.iter().any(|taken| path.starts_with(taken)) {
         Some((
             "these are the node's own, or the kernel's",
             "choose another place",
         ))
     } else {
         None
-    };
-    if let Some((reason, suggestion)) = wrong {
+    }
+}
+
+fn check_place(parsed: &Parsed, (index, mount): (usize, &RawMount), errors: &mut Diagnostics) {
+    let path = [Key("mounts"), Index(index), Key("at")];
+    if let Some((reason, suggestion)) = wrong_place(&mount.at) {
         let message = format!("nothing can be mounted at `{}`", mount.at);
         let error = parsed.error_at(&path, "bad-mount", message);
         errors.push(error.with_reason(reason).with_suggestion(suggestion));
@@ -97,6 +101,7 @@ pub(super) fn limits(
 ) -> Limits {
     let raw = &parsed.raw.limits;
     let limit = |memory: Option<constel_units::DataSize>, processes: Option<u32>| Limit {
+        cpu_thousandths: None,
         memory_bytes: memory.map(constel_units::DataSize::bytes),
         processes: processes.map(u64::from),
     };

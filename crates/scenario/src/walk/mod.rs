@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value as Json};
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::raw::Name;
+use crate::raw::{Environment, Name};
 use crate::schema::{Resolved, follow};
 use crate::source::{Source, Span};
 use crate::tree::{Core, Node, Value, core_type};
@@ -205,7 +205,15 @@ impl<'a> Walker<'a> {
                 continue;
             };
             self.path.push(Seg::Key(&entry.key));
+            let variables = schema.text("x-keys") == Some("variable");
+            if variables && let Some(why) = Environment::wrong_name(&entry.key) {
+                let message = format!("`{}` is not a variable", entry.key);
+                let error = self.error(entry.key_span, "bad-name", message);
+                self.errors.push(error.with_reason(why));
+                complete = false;
+            }
             if properties.is_none()
+                && !variables
                 && let Err(error) = entry.key.parse::<Name>()
             {
                 self.bad_name(entry.key_span, &entry.key, &error.to_string());

@@ -4,6 +4,7 @@ mod backoff;
 mod crew;
 mod waves;
 
+pub(crate) use backoff::Backoff;
 pub(crate) use crew::FRR_FOLDERS;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +26,6 @@ use crate::nodes::launcher::Launcher;
 use crate::progress::Stage;
 use crate::routing::start::StartControl;
 use crate::routing::usage::{self, Usage};
-use backoff::Backoff;
 use constel_plan::Blueprint;
 use crew::{Crew, Key};
 use waves::{Waves, processors};

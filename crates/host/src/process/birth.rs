@@ -1,0 +1,515 @@
+//! From a plan to a process: `clone`, and what the child does until it executes its program.
+//!
+//! The child shares the engine's memory until then, and the calling thread waits for it: between the two it makes nothing
+//! but system calls on arguments that were prepared before.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr;
+use std::sync::OnceLock;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use super::child::Child;
+use super::confine::{Prepared, Step};
+use super::{deaf, first};
+use crate::error::{Context, Error, Result};
+
+/// A process is in so many hierarchies of cgroups at most: cgroup2 and cgroup v1's `cpu`, `memory` and `pids`.
+pub(super) const CGROUPS_MAX: usize = 4;
+
+/// How it lives beside the calling process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manners {
+    /// Leader of a session of its own.
+    Apart,
+    /// In the caller's session and process group, so that they share a terminal; killed when the calling thread ends.
+    Attached,
+    /// Apart, and killed when the calling thread ends; its orphans are buried by the kernel.
+    Init,
+}
+
+/// The process namespace of this process.
+fn home() -> Result<BorrowedFd<'static>> {
+    static HOME: OnceLock<OwnedFd> = OnceLock::new();
+    if let Some(home) = HOME.get() {
+        return Ok(home.as_fd());
+    }
+    let file = std::fs::File::open("/proc/self/ns/pid");
+    let file = file.context(|| "open this process's own namespace".to_owned())?;
+    Ok(HOME.get_or_init(|| file.into()).as_fd())
+}
+
+/// From here on children of the calling thread are born into this process namespace.
+fn bear_children_in(pids: BorrowedFd<'_>) -> Result<()> {
+    move_into_link_name_space(pids, Some(LinkNameSpaceType::ProcessID))
+        .context(|| "start processes in a process namespace".to_owned())
+}
+
+/// A stream before there is a child.
+pub(super) enum Stream {
+    /// Opened by the child, which has few descriptors of its own; tried before, so that errors name the file.
+    File(CString, c_int),
+    /// Known only by its number in the engine.
+    Fd(OwnedFd),
+}
+
+/// All the child needs, prepared so that it only makes system calls.
+pub(super) struct Plan<'a> {
+    /// Tried one after the other until one is there.
+    pub(super) programs: Vec<CString>,
+    pub(super) argv: Vec<*const c_char>,
+    pub(super) env: Vec<*const c_char>,
+    pub(super) streams: [Option<Stream>; 3],
+    /// The child needs no descriptor of ours but the standard streams and the network namespace's: it is spared a
+    /// copy of the table, which in a lab of thousands of nodes has tens of thousands of them, and closing them again.
+    pub(super) alone: bool,
+    pub(super) cgroups: Vec<CString>,
+    pub(super) netns: Option<RawFd>,
+    /// A path of the mount namespace it goes to.
+    pub(super) mounts: Option<&'a CStr>,
+    /// The process namespace it is born into.
+    pub(super) pids: Option<BorrowedFd<'a>>,
+    pub(super) dir: Option<&'a CStr>,
+    /// Whether `dir` was asked for, so that it must be there.
+    pub(super) own_dir: bool,
+    pub(super) deaf: bool,
+    pub(super) manners: Manners,
+    /// The name that the machine has for it, if it is the first process of a container.
+    pub(super) hostname: Option<&'a CStr>,
+    /// The first process of the container that it joins.
+    pub(super) first: Option<BorrowedFd<'a>>,
+    /// What it may do, if not all that the engine may.
+    pub(super) confined: Option<Prepared>,
+}
+
+/// How far the child came.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stage {
+    Session,
+    Cgroup,
+    NetNs,
+    Mounts,
+    Proc,
+    Parent,
+    Dir,
+    Streams,
+    Deaf,
+    /// What cannot be done for the container's first process, or one beside it.
+    Container(&'static str),
+    Confined(Step),
+    Exec,
+}
+
+impl Stage {
+    /// What could not be done.
+    pub(super) fn words(self, program: &str) -> String {
+        match self {
+            Stage::Container(what) => format!("{what} for {program}"),
+            Stage::Confined(step) => format!("{} {program}", step.words()),
+            Stage::Exec => format!("execute {program}"),
+            Stage::Streams => format!("connect the streams of {program}"),
+            Stage::Cgroup => format!("put {program} into the lab's cgroups"),
+            Stage::NetNs => format!("put {program} into its network namespace"),
+            Stage::Dir => format!("change the directory of {program}"),
+            Stage::Deaf => format!("keep {program} from listening to netlink groups"),
+            Stage::Session => format!("start a session for {program}"),
+            Stage::Mounts => format!("give {program} its view of the file system"),
+            Stage::Proc => format!("mount /proc for {program}"),
+            Stage::Parent => format!("bind the life of {program} to that of its parent"),
+        }
+    }
+}
+
+pub(super) enum Started {
+    Running(Child),
+    Failed(Stage, i32),
+}
+
+/// Shared between the calling thread (which waits) and the child (until it executes).
+struct Shared<'a> {
+    plan: &'a Plan<'a>,
+    failure: Option<(Stage, i32)>,
+    /// Of a container's first process, which has a stack of its own below that of its mother.
+    stack: *mut c_void,
+    pidfd: c_int,
+}
+
+const STACK_BYTES: usize = 64 * 1024;
+
+/// A stack for a child: 16-byte aligned, and far larger than it needs.
+fn stack() -> Vec<u128> {
+    vec![0u128; STACK_BYTES / size_of::<u128>()]
+}
+
+/// Where a stack begins: it grows downwards.
+fn top(stack: &mut [u128]) -> *mut c_void {
+    stack.as_mut_ptr_range().end.cast()
+}
+
+impl Plan<'_> {
+    pub(super) fn start(&self) -> Result<Started> {
+        let is_first = self.hostname.is_some();
+        let (mut outer, mut inner) = (stack(), Vec::new());
+        if is_first {
+            inner = stack();
+        }
+        let mut shared = Shared {
+            plan: self,
+            failure: None,
+            stack: top(&mut inner),
+            pidfd: -1,
+        };
+        let mut pidfd: c_int = -1;
+        let home = self.pids.map(|_| home()).transpose()?;
+        if let Some(pids) = self.pids {
+            bear_children_in(pids)?;
+        }
+        // A signal handler of the engine must not run in the child, on the engine's memory.
+        let old_mask = block_signals();
+        let mut flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
+        if self.alone {
+            flags |= libc::CLONE_FILES;
+        }
+        if self.manners == Manners::Init {
+            flags |= libc::CLONE_NEWPID;
+        }
+        // SAFETY: the stacks are ours alone; the calling thread stays suspended (CLONE_VFORK) until the child has executed
+        // or exited, so `shared` and everything it refers to outlive the child's use of them. The child runs `child` or
+        // `mother`, which make system calls only. CLONE_PIDFD stores into `pidfd`.
+        let pid = unsafe {
+            libc::clone(
+                if is_first { mother } else { child },
+                top(&mut outer),
+                flags,
+                (&raw mut shared).cast::<c_void>(),
+                &raw mut pidfd,
+            )
+        };
+        let failed = errno();
+        restore_signals(&old_mask);
+        let back = home.map_or(Ok(()), bear_children_in);
+        if pid < 0 {
+            let what = match failed {
+                libc::ENOMEM if self.pids.is_some() => {
+                    "start a process (what it would be in has ended, or memory has)"
+                }
+                libc::EAGAIN => "start a process (no more are allowed)",
+                _ => "start a process",
+            };
+            return Err(Error::os(what, std::io::Error::from_raw_os_error(failed)));
+        }
+        // SAFETY: the kernel has just opened this descriptor for us.
+        let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+        let mut born = Child::new(pid as u32, pidfd);
+        // SAFETY: `shared` is live; volatile, since the compiler cannot see the child's writes.
+        let (failure, first) = unsafe {
+            let failure = (&raw const shared.failure).read_volatile();
+            (failure, (&raw const shared.pidfd).read_volatile())
+        };
+        if is_first {
+            // Its mother has ended: she gave birth, or could not.
+            born.wait()?;
+            if first >= 0 {
+                // SAFETY: opened by the kernel in the table that the mother shared with us.
+                let pidfd = unsafe { OwnedFd::from_raw_fd(first) };
+                born = Child::new(number_of(&pidfd)?, pidfd);
+            }
+        }
+        // A thread whose children are born elsewhere could not start threads.
+        back?;
+        match failure {
+            None => Ok(Started::Running(born)),
+            Some((stage, errno)) => {
+                // It has exited: reap it.
+                born.wait()?;
+                Ok(Started::Failed(stage, errno))
+            }
+        }
+    }
+
+    /// In the child. Returns only on failure.
+    fn carry_out(&self) -> (Stage, i32) {
+        macro_rules! call {
+            ($stage:expr, $e:expr) => {
+                // SAFETY: a system call whose pointers are live and whose descriptors are open in
+                // the calling thread, which waits for us.
+                if unsafe { $e } < 0 {
+                    return ($stage, errno());
+                }
+            };
+        }
+        if self.manners != Manners::Attached {
+            call!(Stage::Session, libc::setsid());
+        }
+        if self.manners != Manners::Apart {
+            call!(
+                Stage::Parent,
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL)
+            );
+        }
+        if let Some(fd) = self.netns {
+            call!(Stage::NetNs, libc::setns(fd, libc::CLONE_NEWNET));
+        }
+        if let Some(first) = self.first {
+            let joined = libc::CLONE_NEWUTS | libc::CLONE_NEWIPC;
+            let stage = Stage::Container("enter the container");
+            call!(stage, libc::setns(first.as_raw_fd(), joined));
+        }
+        if self.alone {
+            // SAFETY: as above. From here on the table of descriptors is the child's own, with the standard streams.
+            // Older kernels lack the call, and copy them all.
+            let own = unsafe {
+                libc::syscall(
+                    libc::SYS_close_range,
+                    3,
+                    u32::MAX,
+                    libc::CLOSE_RANGE_UNSHARE,
+                )
+            };
+            if own < 0 {
+                call!(Stage::Streams, libc::unshare(libc::CLONE_FILES));
+            }
+        }
+        // Before the mounts, which may hide all these files.
+        let mut groups = [-1; CGROUPS_MAX];
+        for (group, path) in groups.iter_mut().zip(&self.cgroups) {
+            // SAFETY: as above.
+            *group = unsafe { libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC) };
+            if *group < 0 {
+                return (Stage::Cgroup, errno());
+            }
+        }
+        for (to, from) in (0..).zip(&self.streams) {
+            let from = match from {
+                None => continue,
+                Some(Stream::Fd(fd)) => fd.as_raw_fd(),
+                Some(Stream::File(path, flags)) => {
+                    // SAFETY: as above.
+                    let fd = unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC) };
+                    if fd < 0 {
+                        return (Stage::Streams, errno());
+                    }
+                    fd
+                }
+            };
+            call!(Stage::Streams, libc::dup2(from, to));
+        }
+        if let Err(failure) = self.go_in() {
+            return failure;
+        }
+        if let Some(hostname) = self.hostname
+            && let Err((what, errno)) = first::set_up(hostname)
+        {
+            return (Stage::Container(what), errno);
+        }
+        if let Err(failure) = self.go_to_dir() {
+            return failure;
+        }
+        // Namespaces, sockets and locks of the engine must not live on in its children, whoever
+        // opened them without O_CLOEXEC. Older kernels lack the call or the flag.
+        // SAFETY: as above.
+        unsafe {
+            libc::syscall(
+                libc::SYS_close_range,
+                3,
+                u32::MAX,
+                libc::CLOSE_RANGE_CLOEXEC,
+            );
+        }
+        default_signals();
+        if self.manners == Manners::Init {
+            // SAFETY: as above.
+            unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+        }
+        if self.deaf && deaf::enter() < 0 {
+            return (Stage::Deaf, errno());
+        }
+        // Last: from here on it waits for a processor with all the others of its group, and the calling thread for it.
+        for fd in groups.into_iter().filter(|fd| *fd >= 0) {
+            call!(
+                Stage::Cgroup,
+                libc::write(fd, c"0".as_ptr().cast(), 1) as c_int
+            );
+        }
+        if let Err(failure) = self.confine() {
+            return failure;
+        }
+        let mut why = libc::ENOENT;
+        for program in &self.programs {
+            // SAFETY: as above.
+            unsafe { libc::execve(program.as_ptr(), self.argv.as_ptr(), self.env.as_ptr()) };
+            match errno() {
+                libc::ENOENT | libc::ENOTDIR => {}
+                // Another one of that name may be better.
+                libc::EACCES => why = libc::EACCES,
+                errno => return (Stage::Exec, errno),
+            }
+        }
+        (Stage::Exec, why)
+    }
+
+    /// In the child: groups as seen from where it is now, and what it may do from here on.
+    fn confine(&self) -> std::result::Result<(), (Stage, i32)> {
+        // SAFETY: system calls on numbers.
+        let entered = unsafe {
+            match self.first {
+                Some(first) => libc::setns(first.as_raw_fd(), libc::CLONE_NEWCGROUP),
+                None if self.hostname.is_some() => libc::unshare(libc::CLONE_NEWCGROUP),
+                None => 0,
+            }
+        };
+        if entered < 0 {
+            let what = "make a namespace of control groups";
+            return Err((Stage::Container(what), errno()));
+        }
+        let Some(confined) = &self.confined else {
+            return Ok(());
+        };
+        let taken_on = confined.take_on();
+        taken_on.map_err(|(step, errno)| (Stage::Confined(step), errno))?;
+        if self.manners != Manners::Attached {
+            return Ok(());
+        }
+        // Whoever becomes another user loses it.
+        // SAFETY: as above.
+        match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } {
+            0.. => Ok(()),
+            _ => Err((Stage::Parent, errno())),
+        }
+    }
+
+    /// In the child: its own view of the file system, and its place there.
+    fn go_in(&self) -> std::result::Result<(), (Stage, i32)> {
+        if let Some(path) = self.mounts {
+            // SAFETY: system calls on a path that is live in the calling thread, which waits, and on the descriptor that
+            // the first of them opens. The child's root and working directory are its own.
+            unsafe {
+                let fd = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+                if fd < 0 || libc::setns(fd, libc::CLONE_NEWNS) < 0 {
+                    return Err((Stage::Mounts, errno()));
+                }
+                libc::close(fd);
+            }
+        }
+        if self.manners == Manners::Init {
+            let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+            let (proc, at) = (c"proc".as_ptr(), c"/proc".as_ptr());
+            // SAFETY: all strings are static; no data argument.
+            if unsafe { libc::mount(proc, at, proc, flags, ptr::null()) } < 0 {
+                return Err((Stage::Proc, errno()));
+            }
+        }
+        Ok(())
+    }
+
+    fn go_to_dir(&self) -> std::result::Result<(), (Stage, i32)> {
+        let Some(dir) = self.dir else { return Ok(()) };
+        // SAFETY: system calls on live strings.
+        let failed = unsafe {
+            libc::chdir(dir.as_ptr()) < 0 && (self.own_dir || libc::chdir(c"/".as_ptr()) < 0)
+        };
+        if failed {
+            return Err((Stage::Dir, errno()));
+        }
+        Ok(())
+    }
+}
+
+/// The calling thread's error number.
+fn errno() -> i32 {
+    // SAFETY: always a valid pointer to the calling thread's own variable.
+    unsafe { *libc::__errno_location() }
+}
+
+extern "C" fn child(arg: *mut c_void) -> c_int {
+    // SAFETY: `arg` is the `Shared` of the suspended calling thread; nobody else touches it.
+    let shared = unsafe { &mut *arg.cast::<Shared<'_>>() };
+    let failure = shared.plan.carry_out();
+    // SAFETY: a valid place; volatile, since the reader is another task.
+    unsafe {
+        (&raw mut shared.failure).write_volatile(Some(failure));
+        // Not `exit`: the engine's exit handlers are not ours to run.
+        libc::_exit(127)
+    }
+}
+
+/// In the process namespace of the lab, for a moment: bears a container's first process, which is the calling thread's child
+/// and not hers. The calling thread cannot do that itself: it is in another process namespace than its children are born
+/// into, and the kernel makes a new one only inside the one's own.
+extern "C" fn mother(arg: *mut c_void) -> c_int {
+    // SAFETY: `arg` is the `Shared` of the suspended calling thread; nobody else touches it.
+    let shared = unsafe { &mut *arg.cast::<Shared<'_>>() };
+    let flags = libc::CLONE_VM
+        | libc::CLONE_VFORK
+        | libc::CLONE_FILES
+        | libc::CLONE_PARENT
+        | libc::CLONE_NEWPID
+        | libc::CLONE_PIDFD
+        | libc::SIGCHLD;
+    // SAFETY: as in `Plan::start`. She is suspended until her child has executed or exited.
+    unsafe {
+        let stack = shared.stack;
+        let pidfd = &raw mut shared.pidfd;
+        if libc::clone(child, stack, flags, arg, pidfd) < 0 {
+            let failure = (Stage::Container("make a process namespace"), errno());
+            (&raw mut shared.failure).write_volatile(Some(failure));
+        }
+        libc::_exit(0)
+    }
+}
+
+/// The number of a process, as this one's namespace has it.
+pub(crate) fn number_of(pidfd: &OwnedFd) -> Result<u32> {
+    let path = format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd());
+    let text = std::fs::read_to_string(&path).context(|| format!("read {path}"))?;
+    let number = text.lines().find_map(|line| line.strip_prefix("Pid:"));
+    number
+        .and_then(|number| number.trim().parse().ok())
+        .ok_or_else(|| Error::Protocol {
+            what: "ask for the number of a process".to_owned(),
+            detail: text.clone(),
+        })
+}
+
+fn block_signals() -> libc::sigset_t {
+    // SAFETY: plain values on our stack; the masks are initialised by the calls.
+    unsafe {
+        let (mut all, mut old) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut old);
+        old
+    }
+}
+
+fn restore_signals(old: &libc::sigset_t) {
+    // SAFETY: a mask that `block_signals` got from the kernel.
+    unsafe {
+        libc::pthread_sigmask(libc::SIG_SETMASK, old, ptr::null_mut());
+    }
+}
+
+/// All signals at their defaults and unblocked (Rust programs ignore SIGPIPE, and a child would
+/// inherit that).
+pub(super) fn default_signals() {
+    // By system call: the C library would refuse its own two signals, which may be ignored as well.
+    // All zero is "default action, no flags, empty mask", in the kernel's layout on every machine.
+    let default = [0u64; 4];
+    // SAFETY: plain values on our stack. KILL and STOP answer with an error that does not matter.
+    // In a child that shares our memory the table of handlers is its own.
+    unsafe {
+        for signal in 1..=64 {
+            let none = ptr::null_mut::<c_void>();
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                signal,
+                default.as_ptr(),
+                none,
+                8usize,
+            );
+        }
+        let mut none = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
+    }
+}

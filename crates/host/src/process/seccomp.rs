@@ -1,0 +1,328 @@
+//! The system calls that programs of images may make.
+//!
+//! The filter refuses what reaches beyond a container, or what kernels had most of their holes in: other namespaces,
+//! mounts, kernel modules, keys, other processes' memory, the clock, `io_uring`. A row with capabilities is open to whoever
+//! was given one of them. Calls that came after this table was written do not exist for them, so that programs take the
+//! older way; so do those of the machine's other instruction sets (32-bit programs).
+//!
+//! Everything else is allowed: what remains is held by capabilities, namespaces and groups.
+
+use std::mem::offset_of;
+
+use super::confine::{Capability, CapabilitySet};
+
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE: u32 = 0xc000_003e;
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: u32 = 0xc000_00b7;
+#[cfg(target_arch = "riscv64")]
+const ARCHITECTURE: u32 = 0xc000_00f3;
+
+/// The last system call of the table that Linux has on all machines (`file_setattr`, Linux 6.17).
+const LAST_KNOWN: u32 = 469;
+
+/// Calls that libc has no name for yet; their numbers are the same on all machines.
+const OPEN_TREE_ATTR: i64 = 467;
+
+/// Requests of terminals: `TIOCSTI`, and `TIOCLINUX`, which pastes.
+const TYPE_AHEAD: u32 = 0x5412;
+const CONSOLE: u32 = 0x541c;
+
+/// Flags of `clone` that make namespaces.
+const NEW_NAMESPACES: u32 = (libc::CLONE_NEWNS
+    | libc::CLONE_NEWCGROUP
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET) as u32;
+
+/// Personalities that change nothing of what is protected: Linux, and its 32-bit kind, with and without old names.
+const PERSONALITIES: [u32; 5] = [0, 0x0008, 0x2_0000, 0x2_0008, 0xffff_ffff];
+
+/// A system call, and who may make it nevertheless.
+type Row = (i64, &'static [Capability]);
+
+use Capability as C;
+
+/// Refused with `EPERM`.
+const REFUSED: &[Row] = &[
+    // Namespaces and mounts.
+    (libc::SYS_mount, &[C::SYS_ADMIN]),
+    (libc::SYS_umount2, &[C::SYS_ADMIN]),
+    (libc::SYS_pivot_root, &[]),
+    (libc::SYS_setns, &[C::SYS_ADMIN]),
+    (libc::SYS_unshare, &[C::SYS_ADMIN]),
+    (libc::SYS_open_tree, &[C::SYS_ADMIN]),
+    (OPEN_TREE_ATTR, &[C::SYS_ADMIN]),
+    (libc::SYS_move_mount, &[C::SYS_ADMIN]),
+    (libc::SYS_fsopen, &[C::SYS_ADMIN]),
+    (libc::SYS_fsconfig, &[C::SYS_ADMIN]),
+    (libc::SYS_fsmount, &[C::SYS_ADMIN]),
+    (libc::SYS_fspick, &[C::SYS_ADMIN]),
+    (libc::SYS_mount_setattr, &[C::SYS_ADMIN]),
+    (libc::SYS_open_by_handle_at, &[C::DAC_READ_SEARCH]),
+    (libc::SYS_sethostname, &[C::SYS_ADMIN]),
+    (libc::SYS_setdomainname, &[C::SYS_ADMIN]),
+    // What the kernel is and does.
+    (libc::SYS_init_module, &[C::SYS_MODULE]),
+    (libc::SYS_finit_module, &[C::SYS_MODULE]),
+    (libc::SYS_delete_module, &[C::SYS_MODULE]),
+    (libc::SYS_kexec_load, &[]),
+    (libc::SYS_kexec_file_load, &[]),
+    (libc::SYS_reboot, &[C::SYS_BOOT]),
+    (libc::SYS_bpf, &[C::SYS_ADMIN, C::BPF]),
+    (libc::SYS_perf_event_open, &[C::SYS_ADMIN, C::PERFMON]),
+    (libc::SYS_syslog, &[C::SYS_ADMIN, C::SYSLOG]),
+    (libc::SYS_acct, &[C::SYS_PACCT]),
+    (libc::SYS_swapon, &[]),
+    (libc::SYS_swapoff, &[]),
+    (libc::SYS_quotactl, &[C::SYS_ADMIN]),
+    (libc::SYS_quotactl_fd, &[C::SYS_ADMIN]),
+    (libc::SYS_nfsservctl, &[]),
+    (libc::SYS_fanotify_init, &[C::SYS_ADMIN]),
+    (libc::SYS_lookup_dcookie, &[C::SYS_ADMIN]),
+    (libc::SYS_vhangup, &[C::SYS_TTY_CONFIG]),
+    (libc::SYS_settimeofday, &[C::SYS_TIME]),
+    (libc::SYS_clock_settime, &[C::SYS_TIME]),
+    // Keys know no namespaces.
+    (libc::SYS_add_key, &[]),
+    (libc::SYS_request_key, &[]),
+    (libc::SYS_keyctl, &[]),
+    // Other processes.
+    (libc::SYS_kcmp, &[C::SYS_PTRACE]),
+    (libc::SYS_pidfd_getfd, &[C::SYS_PTRACE]),
+    (libc::SYS_process_vm_readv, &[C::SYS_PTRACE]),
+    (libc::SYS_process_vm_writev, &[C::SYS_PTRACE]),
+    (libc::SYS_process_madvise, &[C::SYS_PTRACE]),
+    // Where memory lies.
+    (libc::SYS_get_mempolicy, &[C::SYS_NICE]),
+    (libc::SYS_set_mempolicy, &[C::SYS_NICE]),
+    (libc::SYS_set_mempolicy_home_node, &[C::SYS_NICE]),
+    (libc::SYS_mbind, &[C::SYS_NICE]),
+    (libc::SYS_migrate_pages, &[]),
+    (libc::SYS_move_pages, &[]),
+    (libc::SYS_userfaultfd, &[]),
+    (libc::SYS_io_uring_setup, &[]),
+    (libc::SYS_io_uring_enter, &[]),
+    (libc::SYS_io_uring_register, &[]),
+];
+
+/// The same of calls that only this machine has.
+#[cfg(target_arch = "x86_64")]
+const OF_THIS_MACHINE: &[Row] = &[
+    (libc::SYS_iopl, &[C::SYS_RAWIO]),
+    (libc::SYS_ioperm, &[C::SYS_RAWIO]),
+    (libc::SYS__sysctl, &[]),
+    (libc::SYS_sysfs, &[]),
+    (libc::SYS_uselib, &[]),
+    (libc::SYS_ustat, &[]),
+];
+#[cfg(not(target_arch = "x86_64"))]
+const OF_THIS_MACHINE: &[Row] = &[];
+
+/// The filter for programs with these capabilities.
+pub(super) fn filter(capabilities: CapabilitySet) -> Vec<libc::sock_filter> {
+    const REFUSE: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+    const UNKNOWN: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
+    let mut filter = vec![
+        load(offset_of!(libc::seccomp_data, arch)),
+        jump(libc::BPF_JEQ, ARCHITECTURE, 1, 0),
+        answer(UNKNOWN),
+        load(offset_of!(libc::seccomp_data, nr)),
+        jump(libc::BPF_JGT, LAST_KNOWN, 0, 1),
+        answer(UNKNOWN),
+    ];
+    for (call, open_to) in REFUSED.iter().chain(OF_THIS_MACHINE) {
+        if !open_to.iter().any(|one| capabilities.has(*one)) {
+            filter.extend([jump(libc::BPF_JEQ, *call as u32, 0, 1), answer(REFUSE)]);
+        }
+    }
+    if !capabilities.has(C::SYS_ADMIN) {
+        // Its flags lie in memory, where no filter sees them; C libraries then use the older call.
+        filter.extend([
+            jump(libc::BPF_JEQ, libc::SYS_clone3 as u32, 0, 1),
+            answer(UNKNOWN),
+        ]);
+        let check = [
+            load(argument(0)),
+            jump(libc::BPF_JSET, NEW_NAMESPACES, 0, 1),
+            answer(REFUSE),
+        ];
+        about(&mut filter, libc::SYS_clone, &check);
+    }
+    // Hosts of virtual machines listen there, and have no namespaces.
+    let check = [
+        load(argument(0)),
+        jump(libc::BPF_JEQ, libc::AF_VSOCK as u32, 0, 1),
+        answer(REFUSE),
+    ];
+    about(&mut filter, libc::SYS_socket, &check);
+    // `constel exec` lends its terminal, in which nobody else is to type.
+    let check = [
+        load(argument(1)),
+        jump(libc::BPF_JEQ, TYPE_AHEAD, 0, 1),
+        answer(REFUSE),
+        jump(libc::BPF_JEQ, CONSOLE, 0, 1),
+        answer(REFUSE),
+    ];
+    about(&mut filter, libc::SYS_ioctl, &check);
+    let mut check = vec![load(argument(0))];
+    let last = PERSONALITIES.len() - 1;
+    for (index, known) in PERSONALITIES.into_iter().enumerate() {
+        check.push(jump(libc::BPF_JEQ, known, (last - index + 1) as u8, 0));
+    }
+    check.push(answer(REFUSE));
+    about(&mut filter, libc::SYS_personality, &check);
+    filter.push(answer(libc::SECCOMP_RET_ALLOW));
+    filter
+}
+
+/// Adds a check of one call's arguments; what passes it is allowed.
+fn about(filter: &mut Vec<libc::sock_filter>, call: i64, check: &[libc::sock_filter]) {
+    let skip = (check.len() + 1) as u8;
+    filter.push(jump(libc::BPF_JEQ, call as u32, 0, skip));
+    filter.extend_from_slice(check);
+    filter.push(answer(libc::SECCOMP_RET_ALLOW));
+}
+
+/// Where the low half of an argument is: all of these machines are little-endian.
+const fn argument(number: usize) -> usize {
+    offset_of!(libc::seccomp_data, args) + number * size_of::<u64>()
+}
+
+const fn load(at: usize) -> libc::sock_filter {
+    statement(
+        libc::BPF_LD | libc::BPF_W | libc::BPF_ABS,
+        (0, 0),
+        at as u32,
+    )
+}
+
+/// Compares what was loaded, and skips so many if it holds, or if it does not.
+const fn jump(how: u32, value: u32, holds: u8, fails: u8) -> libc::sock_filter {
+    statement(libc::BPF_JMP | how | libc::BPF_K, (holds, fails), value)
+}
+
+const fn answer(value: u32) -> libc::sock_filter {
+    statement(libc::BPF_RET | libc::BPF_K, (0, 0), value)
+}
+
+const fn statement(code: u32, (jt, jf): (u8, u8), k: u32) -> libc::sock_filter {
+    libc::sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
+
+    fn errno(value: i32) -> u32 {
+        libc::SECCOMP_RET_ERRNO | value as u32
+    }
+
+    /// Runs a filter as the kernel does.
+    fn run(filter: &[libc::sock_filter], arch: u32, call: u32, first: u32) -> u32 {
+        let (mut at, mut value) = (0, 0);
+        loop {
+            let step = filter[at];
+            at += 1;
+            let code = u32::from(step.code);
+            let holds = match code & !libc::BPF_K {
+                c if c == libc::BPF_LD | libc::BPF_W | libc::BPF_ABS => {
+                    value = match step.k as usize {
+                        0 => call,
+                        4 => arch,
+                        16 => first,
+                        24 => first,
+                        other => panic!("nothing is at {other}"),
+                    };
+                    continue;
+                }
+                c if c == libc::BPF_RET => return step.k,
+                c if c == libc::BPF_JMP | libc::BPF_JEQ => value == step.k,
+                c if c == libc::BPF_JMP | libc::BPF_JGT => value > step.k,
+                c if c == libc::BPF_JMP | libc::BPF_JSET => value & step.k != 0,
+                other => panic!("code {other}"),
+            };
+            at += usize::from(if holds { step.jt } else { step.jf });
+        }
+    }
+
+    fn says(filter: &[libc::sock_filter], call: i64, first: u32) -> u32 {
+        run(filter, ARCHITECTURE, call as u32, first)
+    }
+
+    #[test]
+    fn calls_that_reach_out_are_refused_unless_a_capability_opens_them() {
+        let plain = filter(CapabilitySet::default_of_containers());
+        for call in [
+            libc::SYS_mount,
+            libc::SYS_bpf,
+            libc::SYS_keyctl,
+            libc::SYS_io_uring_setup,
+            libc::SYS_reboot,
+            libc::SYS_settimeofday,
+        ] {
+            assert_eq!(says(&plain, call, 0), errno(libc::EPERM), "call {call}");
+        }
+        for call in [
+            libc::SYS_read,
+            libc::SYS_execve,
+            libc::SYS_setuid,
+            libc::SYS_capset,
+            libc::SYS_chroot,
+            libc::SYS_ptrace,
+        ] {
+            assert_eq!(says(&plain, call, 0), ALLOW, "call {call}");
+        }
+        let admin = filter(CapabilitySet::of([Capability::SYS_ADMIN]));
+        assert_eq!(says(&admin, libc::SYS_mount, 0), ALLOW);
+        assert_eq!(says(&admin, libc::SYS_clone3, 0), ALLOW);
+        assert_eq!(says(&admin, libc::SYS_keyctl, 0), errno(libc::EPERM));
+        assert_eq!(
+            says(&admin, libc::SYS_settimeofday, 0),
+            errno(libc::EPERM),
+            "another one's"
+        );
+    }
+
+    #[test]
+    fn arguments_decide_where_a_call_has_two_faces() {
+        let plain = filter(CapabilitySet::default_of_containers());
+        let thread = (libc::CLONE_VM | libc::CLONE_THREAD) as u32;
+        assert_eq!(says(&plain, libc::SYS_clone, thread), ALLOW);
+        let user = libc::CLONE_NEWUSER as u32;
+        assert_eq!(says(&plain, libc::SYS_clone, user), errno(libc::EPERM));
+        assert_eq!(says(&plain, libc::SYS_clone3, 0), errno(libc::ENOSYS));
+        assert_eq!(says(&plain, libc::SYS_socket, libc::AF_INET as u32), ALLOW);
+        let vsock = libc::AF_VSOCK as u32;
+        assert_eq!(says(&plain, libc::SYS_socket, vsock), errno(libc::EPERM));
+        let typed = says(&plain, libc::SYS_ioctl, TYPE_AHEAD);
+        assert_eq!(typed, errno(libc::EPERM));
+        let size = 0x5413;
+        assert_eq!(says(&plain, libc::SYS_ioctl, size), ALLOW);
+        for known in PERSONALITIES {
+            assert_eq!(says(&plain, libc::SYS_personality, known), ALLOW, "{known}");
+        }
+        let no_random = 0x0004_0000;
+        let said = says(&plain, libc::SYS_personality, no_random);
+        assert_eq!(said, errno(libc::EPERM));
+    }
+
+    #[test]
+    fn calls_of_tomorrow_and_of_other_machines_do_not_exist() {
+        let plain = filter(CapabilitySet::of([Capability::SYS_ADMIN]));
+        let unknown = errno(libc::ENOSYS);
+        assert_eq!(says(&plain, i64::from(LAST_KNOWN) + 1, 0), unknown);
+        assert_eq!(run(&plain, 0x4000_0003, libc::SYS_read as u32, 0), unknown);
+        // The x32 kind of calls.
+        assert_eq!(says(&plain, 0x4000_0000, 0), unknown);
+    }
+}

@@ -1,0 +1,276 @@
+//! The programs of nodes that are containers: started, watched, started again.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::fchown;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use constel_host::process::{Child, Exit, Supervisor};
+use constel_scenario::model::{Container, Restart, RestartPolicy};
+use constel_topology::NodeId;
+use constel_units::TimeSpan;
+use rustix::process::Signal;
+
+use crate::error::EngineError;
+use crate::nodes::launcher::Launcher;
+use crate::progress::Stage;
+use crate::routing::daemons::Backoff;
+use crate::traffic::exit_words;
+
+/// What the programs of a node said, in its folder of the results.
+const LOG: &str = "program.log";
+
+/// Time to end by themselves, all together.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How the waits between two starts of a program grow.
+const RESTART: Restart = Restart {
+    after: TimeSpan::from_ns(1_000_000_000),
+    at_most: TimeSpan::from_ns(30_000_000_000),
+};
+
+/// The containers of a lab.
+#[derive(Default)]
+pub(crate) struct Containers {
+    launcher: Option<Arc<Launcher>>,
+    results: PathBuf,
+    running: Supervisor<NodeId>,
+    since: BTreeMap<NodeId, Instant>,
+    backoffs: BTreeMap<NodeId, Backoff>,
+    /// When those that have ended are due again.
+    due: BTreeMap<NodeId, Instant>,
+    /// Processes of nodes with limits that were killed for them.
+    killed: BTreeMap<NodeId, u64>,
+}
+
+/// What happened to a container.
+pub(crate) struct Incident {
+    pub(crate) node: NodeId,
+    pub(crate) what: What,
+}
+
+/// How it ended, or that it runs again.
+pub(crate) enum What {
+    Ended {
+        how: String,
+        /// `None`: it will not be started again.
+        again_in: Option<Duration>,
+        /// Whether it should not have: it failed, and nobody starts it again.
+        failed: bool,
+    },
+    Restarted,
+}
+
+impl Containers {
+    /// How many nodes are containers.
+    pub(crate) fn planned(launcher: &Launcher) -> usize {
+        launcher.kernels.blueprint.lab.containers().count()
+    }
+
+    /// Starts the program of every container, several at a time. On failure, or when somebody says stop, those started are
+    /// ended by [`Containers::stop`].
+    ///
+    /// # Errors
+    /// The first that cannot be made, or whose program is not there.
+    pub(crate) fn boot(
+        &mut self,
+        launcher: &Arc<Launcher>,
+        results: &Path,
+        (stage, stopped): (&Stage<'_>, &AtomicBool),
+    ) -> Result<(), EngineError> {
+        results.clone_into(&mut self.results);
+        self.launcher = Some(Arc::clone(launcher));
+        let lab = &launcher.kernels.blueprint.lab;
+        let nodes: Vec<NodeId> = lab.containers().map(|(node, _)| node).collect();
+        let next = AtomicUsize::new(0);
+        let failed = AtomicBool::new(false);
+        let started = Mutex::new(Vec::new());
+        let work = || {
+            while !failed.load(Ordering::Acquire) && !stopped.load(Ordering::Acquire) {
+                let Some(node) = nodes.get(next.fetch_add(1, Ordering::AcqRel)) else {
+                    return Ok(());
+                };
+                let child = start(launcher, results, *node)
+                    .inspect_err(|_| failed.store(true, Ordering::Release))?;
+                let mut started = started.lock().unwrap_or_else(|e| e.into_inner());
+                started.extend(child.map(|child| (*node, child, Instant::now())));
+                stage.reach(started.len() as u64);
+            }
+            Ok(())
+        };
+        let workers = thread::available_parallelism()
+            .map_or(1, |n| n.get())
+            .min(4);
+        let outcome = thread::scope(|scope| {
+            let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+            let ended = threads.into_iter().map(|thread| {
+                thread
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            });
+            // All are joined before any of their errors counts.
+            ended
+                .collect::<Vec<Result<(), EngineError>>>()
+                .into_iter()
+                .collect()
+        });
+        for (node, child, at) in started.into_inner().unwrap_or_else(|e| e.into_inner()) {
+            self.running.add(node, child);
+            self.since.insert(node, at);
+        }
+        outcome
+    }
+
+    /// What has happened since the last look. Those that are due are started again.
+    ///
+    /// # Errors
+    /// When they cannot be waited for.
+    pub(crate) fn watch(&mut self) -> Result<Vec<Incident>, EngineError> {
+        let mut incidents = Vec::new();
+        let Some(launcher) = self.launcher.clone() else {
+            return Ok(incidents);
+        };
+        if !self.running.is_empty() {
+            for gone in self.running.wait(Duration::ZERO)? {
+                incidents.push(self.ended(&launcher, gone.key, gone.exit));
+            }
+        }
+        let now = Instant::now();
+        let due: Vec<NodeId> = self
+            .due
+            .iter()
+            .filter(|(_, at)| **at <= now)
+            .map(|(node, _)| *node)
+            .collect();
+        for node in due {
+            self.due.remove(&node);
+            self.since.insert(node, Instant::now());
+            match start(&launcher, &self.results, node) {
+                Ok(child) => {
+                    child
+                        .into_iter()
+                        .for_each(|child| drop(self.running.add(node, child)));
+                    let what = What::Restarted;
+                    incidents.push(Incident { node, what });
+                }
+                // The lab goes on without it, and tries again.
+                Err(error) => incidents.push(self.again(node, error.to_string(), false)),
+            }
+        }
+        Ok(incidents)
+    }
+
+    fn ended(&mut self, launcher: &Launcher, node: NodeId, exit: Exit) -> Incident {
+        let mut how = exit_words(exit);
+        let name = &launcher.kernels.blueprint.lab.layout.node(node).name;
+        let killed = launcher.cgroups.killed_for_memory(name);
+        if killed > self.killed.insert(node, killed).unwrap_or(0) {
+            how.push_str(", at its limit of memory");
+        }
+        match container(launcher, node).restart {
+            RestartPolicy::Always => self.again(node, how, false),
+            RestartPolicy::OnFailure if !exit.is_success() => self.again(node, how, false),
+            RestartPolicy::OnFailure | RestartPolicy::Never => {
+                let what = What::Ended {
+                    how,
+                    again_in: None,
+                    failed: !exit.is_success(),
+                };
+                Incident { node, what }
+            }
+        }
+    }
+
+    /// Notes when the program is due again.
+    fn again(&mut self, node: NodeId, how: String, failed: bool) -> Incident {
+        let ran = self
+            .since
+            .get(&node)
+            .map_or(Duration::ZERO, Instant::elapsed);
+        let backoff = self.backoffs.entry(node).or_insert(Backoff::new(RESTART));
+        let wait = backoff.ended(RESTART, ran);
+        self.due.insert(node, Instant::now() + wait);
+        let what = What::Ended {
+            how,
+            again_in: Some(wait),
+            failed,
+        };
+        Incident { node, what }
+    }
+
+    /// Ends all, and removes the logs of those that said nothing.
+    ///
+    /// # Errors
+    /// When one does not end.
+    pub(crate) fn stop(mut self) -> Result<(), EngineError> {
+        // A first process that does not wait for the signal that asks it to end never gets it.
+        for (_, child) in self
+            .running
+            .iter()
+            .filter(|(_, child)| !hears_of_its_end(child))
+        {
+            child.signal(Signal::KILL)?;
+        }
+        self.running.terminate_all(GRACE)?;
+        let Some(launcher) = &self.launcher else {
+            return Ok(());
+        };
+        let lab = &launcher.kernels.blueprint.lab;
+        for (node, _) in lab.containers() {
+            let log = log_of(&self.results, &lab.layout.node(node).name);
+            if fs::metadata(&log).is_ok_and(|file| file.len() == 0) {
+                drop(fs::remove_file(log));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a program has said what it does when it is asked to end.
+fn hears_of_its_end(child: &Child) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/status", child.pid())).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    caught.is_some_and(|bits| bits & (1 << (Signal::TERM.as_raw() - 1)) != 0)
+}
+
+fn container(launcher: &Launcher, node: NodeId) -> &Container {
+    let software = &launcher.kernels.blueprint.lab.software[node.index()];
+    software
+        .container
+        .as_ref()
+        .expect("only containers are started here")
+}
+
+fn log_of(results: &Path, node: &str) -> PathBuf {
+    results.join("nodes").join(node).join(LOG)
+}
+
+/// Starts a container's program.
+fn start(launcher: &Launcher, results: &Path, node: NodeId) -> Result<Option<Child>, EngineError> {
+    let name = &launcher.kernels.blueprint.lab.layout.node(node).name;
+    let log = log_of(results, name);
+    let failed = |source| EngineError::Io {
+        what: format!("make {}", log.display()),
+        source,
+    };
+    if let Some(folder) = log.parent() {
+        fs::create_dir_all(folder).map_err(failed)?;
+    }
+    let file = File::options().append(true).create(true).open(&log);
+    let file = file.map_err(failed)?;
+    // Programs of other users open what they have as their output again, as `/dev/stdout`.
+    let user = launcher.images.user(container(launcher, node))?;
+    fchown(&file, Some(user.uid), Some(user.gid)).map_err(failed)?;
+    launcher.boot(node, &log).map_err(|error| match error {
+        EngineError::Host(error) => EngineError::Unable {
+            what: format!("{name} cannot be started: {error}"),
+            remedy: "see `node` and `nodes` of the scenario, and `constel image show`".to_owned(),
+        },
+        other => other,
+    })
+}

@@ -1,0 +1,324 @@
+//! `nodes` and `node`: what makes nodes real, and which software they are made of.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use constel_units::DataSize;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use super::programs::yes;
+
+/// What nodes are made of, by their kind and by name. A constellation, station or host may say it in its own `node`; of all
+/// that is said of a node the last counts: its kind, its constellation, its own, then `overrides` in their order.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Nodes")]
+pub struct RawNodes {
+    /// All satellites.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub satellites: Option<RawNode>,
+    /// All ground stations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stations: Option<RawNode>,
+    /// All hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<RawNode>,
+    /// Single nodes, after all else that is said of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 10_000))]
+    pub overrides: Vec<RawOverride>,
+}
+
+/// What some nodes are made of, by their names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Override")]
+pub struct RawOverride {
+    /// Names of nodes; `*` stands for any characters, `?` for one. Each matches at least one node.
+    #[schemars(length(min = 1, max = 10_000))]
+    pub nodes: Vec<String>,
+    /// What is said of them.
+    pub set: RawNode,
+}
+
+/// What makes a node real, and which software it is made of. A key that is left out is as said elsewhere for the node, or
+/// else as its image says.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Node")]
+pub struct RawNode {
+    /// What makes it real. Default: `oci` if it has an `image`, else `netns`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<Runtime>,
+    /// The image that it is made of, as `constel image list` names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 512))]
+    pub image: Option<String>,
+    /// The program that the node runs; the image's `command` is then left out too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1000))]
+    pub entrypoint: Option<Vec<String>>,
+    /// Its arguments, or the program with its arguments where there is no `entrypoint`; without a shell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1000))]
+    pub command: Option<Vec<String>>,
+    /// Where it begins; absolute. Made if it is not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4095))]
+    pub workdir: Option<String>,
+    /// Whom its programs run as: `user` or `user:group`, by the image's names or by numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 255))]
+    pub user: Option<String>,
+    /// Variables of its environment, beside the image's and those said elsewhere.
+    #[serde(default, skip_serializing_if = "Environment::is_empty")]
+    pub env: Environment,
+    /// Files and folders of the host that its programs see, beside those said elsewhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1000))]
+    pub mounts: Vec<RawVolume>,
+    /// More or fewer capabilities than the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<RawCapabilities>,
+    /// Which system calls its programs may make. Default `default`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seccomp: Option<Seccomp>,
+    /// Whether nothing that its programs execute has more rights than they: no `setuid` file, no file with capabilities.
+    /// Default `true`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_new_privileges: Option<bool>,
+    /// How much its programs may take. The only key that nodes without an image have too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<RawShare>,
+    /// Whether its program is started again when it ends: after a second, then after twice as long each time up to 30 s, until it
+    /// has run for so long. Default `never`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart: Option<RestartPolicy>,
+    /// Where it is kept what its programs write to the image's files. Default `memory`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<StatePlace>,
+}
+
+/// What makes a node real.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Runtime {
+    /// A network namespace; its programs are the host's.
+    Netns,
+    /// A container of an image, run by Constel itself.
+    Oci,
+}
+
+/// A file or folder of the host that programs of an image see.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Volume")]
+pub struct RawVolume {
+    /// What is seen; relative to the scenario's folder, or absolute.
+    #[schemars(length(min = 1, max = 4095))]
+    pub host: String,
+    /// Where, absolute. It is made if it is not there.
+    #[schemars(length(min = 1, max = 4095))]
+    pub at: String,
+    /// Whether it cannot be written there.
+    #[serde(default = "yes")]
+    pub read_only: bool,
+}
+
+/// More or fewer capabilities than the default: `CHOWN`, `DAC_OVERRIDE`, `FOWNER`, `FSETID`, `KILL`, `SETGID`, `SETUID`,
+/// `SETPCAP`, `NET_BIND_SERVICE`, `NET_RAW`, `SYS_CHROOT`, `AUDIT_WRITE` and `SETFCAP`. Programs of other users than
+/// root have those that are added, and none else.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Capabilities")]
+pub struct RawCapabilities {
+    /// More.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub add: Vec<Capability>,
+    /// Fewer, taken away first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub drop: Vec<Capability>,
+}
+
+/// Which system calls programs may make.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Seccomp {
+    /// None that reach beyond the container, but those that an added capability is for.
+    #[default]
+    Default,
+    /// All.
+    None,
+}
+
+/// How much the programs of a node may take. At least one of the three.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Share")]
+pub struct RawShare {
+    /// Processors: `0.5` is half of one. From 0.01 to 4096.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 16))]
+    pub cpu: Option<String>,
+    /// Memory, with what they keep in memory as files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "1 MiB", "x-maximum" = "64 TiB"))]
+    pub memory: Option<DataSize>,
+    /// Processes and threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 4_194_304))]
+    pub pids: Option<u32>,
+}
+
+/// Whether a program is started again.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum RestartPolicy {
+    /// It is not.
+    #[default]
+    Never,
+    /// If its exit code is not 0, or a signal ended it.
+    OnFailure,
+    /// However it ended.
+    Always,
+}
+
+/// Where the state of a node is.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum StatePlace {
+    /// In memory; gone with the lab.
+    #[default]
+    Memory,
+    /// In the results, at `nodes/NODE/state`, and kept there.
+    Disk,
+}
+
+/// Variables of an environment.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Environment(pub BTreeMap<String, String>);
+
+impl Environment {
+    /// The rule of their names, for the JSON schema.
+    const PATTERN: &'static str = "^[A-Za-z_][A-Za-z0-9_]*$";
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Why a text is no variable's name.
+    pub(crate) fn wrong_name(name: &str) -> Option<&'static str> {
+        let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let begins = name.starts_with(|c: char| fits(c) && !c.is_ascii_digit());
+        let good = begins && name.len() <= 255 && name.chars().all(fits);
+        (!good).then_some(
+            "a variable's name is made of letters, digits and `_`, and does not begin with a digit",
+        )
+    }
+}
+
+impl JsonSchema for Environment {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Environment".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "object",
+            "x-keys": "variable",
+            "patternProperties": {Self::PATTERN: {"type": "string", "maxLength": 65_536}},
+            "additionalProperties": false,
+        })
+    }
+}
+
+macro_rules! capabilities {
+    ($($name:ident $word:literal $number:literal)*) => {
+        /// A capability of Linux; capabilities(7) says what each is for.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+        #[allow(missing_docs, reason = "capabilities(7) says what each is for")]
+        pub enum Capability {
+            #[serde(rename = "ALL")]
+            All,
+            $(#[serde(rename = $word)] $name,)*
+        }
+
+        impl Capability {
+            /// As a set: bit N is what the kernel numbers N.
+            #[must_use]
+            pub fn bits(self) -> u64 {
+                match self {
+                    Self::All => 0 $(| 1 << $number)*,
+                    $(Self::$name => 1 << $number,)*
+                }
+            }
+
+            /// Their words, as a scenario has them.
+            #[must_use]
+            pub fn words(bits: u64) -> Vec<&'static str> {
+                let all = [$(($number, $word)),*];
+                all.into_iter().filter(|(n, _)| bits & (1 << n) != 0).map(|(_, word)| word).collect()
+            }
+        }
+    };
+}
+
+capabilities! {
+    Chown "CHOWN" 0
+    DacOverride "DAC_OVERRIDE" 1
+    DacReadSearch "DAC_READ_SEARCH" 2
+    Fowner "FOWNER" 3
+    Fsetid "FSETID" 4
+    Kill "KILL" 5
+    Setgid "SETGID" 6
+    Setuid "SETUID" 7
+    Setpcap "SETPCAP" 8
+    LinuxImmutable "LINUX_IMMUTABLE" 9
+    NetBindService "NET_BIND_SERVICE" 10
+    NetBroadcast "NET_BROADCAST" 11
+    NetAdmin "NET_ADMIN" 12
+    NetRaw "NET_RAW" 13
+    IpcLock "IPC_LOCK" 14
+    IpcOwner "IPC_OWNER" 15
+    SysModule "SYS_MODULE" 16
+    SysRawio "SYS_RAWIO" 17
+    SysChroot "SYS_CHROOT" 18
+    SysPtrace "SYS_PTRACE" 19
+    SysPacct "SYS_PACCT" 20
+    SysAdmin "SYS_ADMIN" 21
+    SysBoot "SYS_BOOT" 22
+    SysNice "SYS_NICE" 23
+    SysResource "SYS_RESOURCE" 24
+    SysTime "SYS_TIME" 25
+    SysTtyConfig "SYS_TTY_CONFIG" 26
+    Mknod "MKNOD" 27
+    Lease "LEASE" 28
+    AuditWrite "AUDIT_WRITE" 29
+    AuditControl "AUDIT_CONTROL" 30
+    Setfcap "SETFCAP" 31
+    MacOverride "MAC_OVERRIDE" 32
+    MacAdmin "MAC_ADMIN" 33
+    Syslog "SYSLOG" 34
+    WakeAlarm "WAKE_ALARM" 35
+    BlockSuspend "BLOCK_SUSPEND" 36
+    AuditRead "AUDIT_READ" 37
+    Perfmon "PERFMON" 38
+    Bpf "BPF" 39
+    CheckpointRestore "CHECKPOINT_RESTORE" 40
+}

@@ -1,0 +1,172 @@
+//! What each node is made of: known when all nodes are.
+
+use std::collections::BTreeMap;
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::glob::Glob;
+use crate::model::{NodeRule, NodeSoftware, NodesOf, Runtime, Scenario, over, software};
+use crate::raw::RawNode;
+
+/// A node, as far as rules ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeFacts<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its kind.
+    pub kind: NodeKind<'a>,
+}
+
+/// A node's kind, as far as rules ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeKind<'a> {
+    /// A satellite, of this constellation.
+    Satellite(&'a str),
+    /// A station.
+    Station,
+    /// A host.
+    Host,
+}
+
+impl Scenario {
+    /// What each of these nodes, which are all there are, is made of, in their order.
+    ///
+    /// # Errors
+    /// Each rule that is for no node, that asks for a container without an image, or of which nothing comes; each node whose
+    /// limits are said twice.
+    pub fn software(&self, nodes: &[NodeFacts<'_>]) -> Result<Vec<NodeSoftware>, Diagnostics> {
+        let mut errors = Diagnostics::new();
+        let mut uses: Vec<Use> = self.node_rules.iter().map(|_| Use::default()).collect();
+        let mut all = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            let mut said = RawNode::default();
+            let mut asked: Option<usize> = None;
+            let rules = self.node_rules.iter().enumerate();
+            let mine: Vec<(usize, &NodeRule)> =
+                rules.filter(|(_, rule)| rule.of.has(node)).collect();
+            for (index, rule) in &mine {
+                over(&mut said, &rule.set);
+                if rule.set.runtime == Some(Runtime::Oci) {
+                    asked = Some(*index);
+                }
+            }
+            let bare = said.image.is_none() && said.runtime == Some(Runtime::Oci);
+            let made = software(said);
+            for (index, _) in &mine {
+                uses[*index].matched = true;
+                uses[*index].contained |= made.container.is_some();
+            }
+            if let Some(index) = asked.filter(|_| bare) {
+                uses[index].without_image.get_or_insert(node.name);
+            }
+            all.push(made);
+        }
+        for (rule, used) in self.node_rules.iter().zip(&uses) {
+            self.judge(rule, used, nodes, &mut errors);
+        }
+        self.check_limits(nodes, &mut errors);
+        errors.or(all)
+    }
+
+    fn error_of_rule(&self, rule: &NodeRule, code: &'static str, message: String) -> Diagnostic {
+        let (span, path) = &rule.place;
+        Diagnostic::new(&self.source, *span, code, message).with_path(path.clone())
+    }
+
+    fn judge(
+        &self,
+        rule: &NodeRule,
+        used: &Use<'_>,
+        nodes: &[NodeFacts<'_>],
+        errors: &mut Diagnostics,
+    ) {
+        if let NodesOf::Named(patterns) = &rule.of {
+            let names = || nodes.iter().map(|node| node.name);
+            for pattern in patterns {
+                let glob = Glob::new(pattern);
+                if !names().any(|name| glob.matches(name)) {
+                    let message = format!("no node is called `{pattern}`");
+                    let error = self.error_of_rule(rule, "unknown-node", message);
+                    let error = error.with_nearest(pattern, names());
+                    errors.push(error.with_next(format!(
+                        "`constel plan --json {}` lists all nodes",
+                        self.source.file()
+                    )));
+                }
+            }
+        } else if !used.matched {
+            let message = "the lab has no node that this is said of".to_owned();
+            errors.push(self.error_of_rule(rule, "no-effect", message));
+        }
+        if let Some(node) = used.without_image {
+            let message = format!("`runtime: oci` needs an image, and nothing gives `{node}` one");
+            let error = self.error_of_rule(rule, "missing-key", message);
+            errors.push(
+                error.with_suggestion("give `image`; `constel image list` names those there are"),
+            );
+        } else if used.matched && !used.contained && needs_container(&rule.set) {
+            let message = "what is said here has an effect only on nodes with an image".to_owned();
+            let error = self.error_of_rule(rule, "no-effect", message);
+            errors.push(
+                error
+                    .with_reason(
+                        "of the nodes that it is said of none has one; `limits` alone would do",
+                    )
+                    .with_suggestion("give `image`"),
+            );
+        }
+    }
+
+    /// One place alone says what a node may take.
+    fn check_limits(&self, nodes: &[NodeFacts<'_>], errors: &mut Diagnostics) {
+        let twice: BTreeMap<&str, &NodeFacts<'_>> = nodes
+            .iter()
+            .filter(|node| {
+                self.limits
+                    .nodes
+                    .iter()
+                    .any(|(name, _)| name.as_str() == node.name)
+            })
+            .map(|node| (node.name, node))
+            .collect();
+        for node in twice.values() {
+            let mut rules = self.node_rules.iter().filter(|rule| rule.of.has(node));
+            if let Some(rule) = rules.find(|rule| rule.set.limits.is_some()) {
+                let message = format!("`{}` has limits here and in `limits.nodes`", node.name);
+                let error = self.error_of_rule(rule, "disagreement", message);
+                errors.push(error.with_suggestion("say them in one place"));
+            }
+        }
+    }
+}
+
+/// What came of a rule.
+#[derive(Default)]
+struct Use<'a> {
+    matched: bool,
+    contained: bool,
+    without_image: Option<&'a str>,
+}
+
+/// Whether a rule says more than what nodes without an image have too.
+fn needs_container(set: &RawNode) -> bool {
+    let plain = RawNode {
+        runtime: set.runtime,
+        limits: set.limits.clone(),
+        ..RawNode::default()
+    };
+    *set != plain
+}
+
+impl NodesOf {
+    fn has(&self, node: &NodeFacts<'_>) -> bool {
+        match (self, node.kind) {
+            (Self::Satellites, NodeKind::Satellite(_))
+            | (Self::Stations, NodeKind::Station)
+            | (Self::Hosts, NodeKind::Host) => true,
+            (Self::Constellation(name), NodeKind::Satellite(of)) => name.as_str() == of,
+            (Self::Node(name), NodeKind::Station | NodeKind::Host) => name.as_str() == node.name,
+            (Self::Named(patterns), _) => patterns.iter().any(|p| Glob::new(p).matches(node.name)),
+            _ => false,
+        }
+    }
+}
