@@ -28,9 +28,11 @@ pub mod exports;
 mod interval;
 mod paths;
 mod series;
+mod warnings;
 
 pub use contacts::{Contact, ContactPlan, ContactRow};
 pub use coverage::{Coverage, FlowCover, StationCover};
 pub use interval::{Interval, IntervalError};
 pub use paths::{LANES, Paths};
 pub use series::{MAX_POINTS, Point, Series, SeriesError, Summary, parse_pairs};
+pub use warnings::warnings;

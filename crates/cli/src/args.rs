@@ -57,7 +57,7 @@ pub(crate) enum Verb {
     /// Print a lab's events.
     Events(Events),
     /// Take a running lab down.
-    Down(Lab),
+    Down(Down),
     /// Remove what dead labs left behind, and nothing else.
     Clean(Clean),
     /// Find out, by trying, what this host can do.
@@ -196,6 +196,20 @@ pub(crate) struct Import {
 pub(crate) struct Lab {
     /// The lab's name, as in `constel list`.
     pub(crate) lab: String,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `down`.
+#[derive(Debug, Args)]
+pub(crate) struct Down {
+    /// The labs' names, as in `constel list`.
+    #[arg(required_unless_present = "all")]
+    pub(crate) labs: Vec<String>,
+    /// All labs that are alive.
+    #[arg(long, conflicts_with = "labs")]
+    pub(crate) all: bool,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,

@@ -291,6 +291,10 @@ fn exec_passes_streams_and_exit_code_unchanged() {
         let output = constel([&[verb, "no-lab-of-this-name"], nodes].concat());
         assert_eq!(output.status.code(), Some(2), "{verb}: {}", stderr(&output));
     }
+    // A wrong name takes none of several labs down.
+    let output = constel(["down", &lab.name, "no-lab-of-this-name"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(row(&lab.name).is_some(), "it is still there");
     drop(lab);
     host.assert_as_before("after exec");
 }

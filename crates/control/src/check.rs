@@ -1,6 +1,6 @@
 //! Is a scenario good, and can the sky do what it asks?
 
-use constel_analysis::Coverage;
+use constel_analysis::{Coverage, warnings};
 use constel_api::manifest::DataAge;
 use constel_lab::bounds;
 use constel_plan::{Document, LeftOut, SortedShell};
@@ -36,6 +36,8 @@ pub struct Check {
     pub data_ages: Vec<DataAge>,
     /// How late frames may be at the 99th percentile, nanoseconds.
     pub max_lateness_ns: u64,
+    /// What is good and hardly what anybody means.
+    pub warnings: Vec<String>,
     /// Dark times of stations, and flows without a path.
     pub sky: Coverage,
 }
@@ -51,6 +53,7 @@ impl Scenario {
         let document = Document::at(lab, TimeSpan::from_ns(0)).map_err(|e| unplannable(&e))?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let sky = Coverage::bounded(lab, threads).map_err(|e| unplannable(&e))?;
+        let first = lab.stepper().advance();
         let satellites = lab.layout.satellite_count();
         let stations = lab.layout.stations().count();
         Ok(Check {
@@ -64,6 +67,7 @@ impl Scenario {
             shells: lab.shells.to_vec(),
             left_out: lab.left_out.to_vec(),
             data_ages: constel_lab::data_ages(lab),
+            warnings: warnings(lab, &first, &sky),
             max_lateness_ns: bounds(&lab.scenario).lateness_p99_ns,
             sky,
         })

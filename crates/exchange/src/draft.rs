@@ -34,6 +34,10 @@ pub struct Draft {
     pub gsl_loss: f64,
     /// Stations; names are made fit and unique.
     pub stations: Vec<Station>,
+    /// Routing software in every node; `None`: Constel computes the routes.
+    pub daemon: Option<&'static str>,
+    /// Internet protocols; none: those a scenario has by itself.
+    pub families: &'static [&'static str],
     /// What could not be carried over, and what had to be decided.
     pub notes: Vec<String>,
 }
@@ -92,6 +96,8 @@ impl Draft {
             gsl_bps: 10_000_000,
             gsl_loss: 0.0,
             stations: Vec::new(),
+            daemon: None,
+            families: &[],
             notes: Vec::new(),
         }
     }
@@ -137,6 +143,13 @@ impl Draft {
                 station.longitude_deg,
                 station.altitude_m
             );
+        }
+        let daemon = self.daemon.map(|daemon| format!("daemon: {daemon}"));
+        let families = (!self.families.is_empty())
+            .then(|| format!("families: [{}]", self.families.join(", ")));
+        let routing: Vec<_> = daemon.into_iter().chain(families).collect();
+        if !routing.is_empty() {
+            let _ = writeln!(out, "\nrouting: {{{}}}", routing.join(", "));
         }
         out
     }

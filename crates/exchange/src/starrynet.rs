@@ -58,9 +58,26 @@ pub fn parse(text: &str) -> Result<Draft, ReadErrors> {
     let grid = root
         .get("Satellite link")
         .and_then(Value::as_str)
-        .is_none_or(|s| s == "Grid");
+        .is_none_or(|s| s.eq_ignore_ascii_case("Grid"));
     if !grid {
         draft.note("`Satellite link` is not `Grid`: the +Grid was taken");
+    }
+    if let Some(routing) = root.get("Intra-AS routing").and_then(Value::as_str) {
+        if routing.to_ascii_uppercase().contains("OSPF") {
+            draft.daemon = Some("bird");
+        } else {
+            draft.note(format!(
+                "`Intra-AS routing: {routing}` was not carried over: Constel computes the routes; see `routing`"
+            ));
+        }
+    }
+    match root.get("IP version").and_then(Value::as_str) {
+        None => {}
+        Some("IPv4") => draft.families = &["ipv4"],
+        Some("IPv6") => draft.families = &["ipv6"],
+        Some(other) => draft.note(format!(
+            "`IP version: {other}` is none: IPv4 and IPv6 were taken"
+        )),
     }
     match root.get("Shells") {
         Some(Value::Array(shells)) => {
@@ -103,13 +120,7 @@ fn notes(draft: &mut Draft, root: &Map<String, Value>) {
     {
         draft.note("`antenna number` was not carried over: one antenna a station");
     }
-    for key in [
-        "IP version",
-        "Intra-AS routing",
-        "Inter-AS routing",
-        "Link policy",
-        "Handover policy",
-    ] {
+    for key in ["Inter-AS routing", "Link policy", "Handover policy"] {
         if let Some(value) = root.get(key) {
             draft.note(format!(
                 "`{key}: {value}` was not carried over; see `routing` and `gsl.policy`"

@@ -32,7 +32,21 @@ fn starrynet() {
         notes.contains("ground stations")
             && notes.contains("antenna number")
             && notes.contains("phase factor 1")
+            && !notes.contains("IP version")
     );
+    assert!(draft.yaml().contains("routing: {families: [ipv4]}"));
+    // As the release writes it, whatever the case.
+    let text = include_str!("data/starrynet.json").replace(
+        "\"antenna number\"",
+        "\"Satellite link\": \"grid\", \"Intra-AS routing\": \"OSPF\", \"antenna number\"",
+    );
+    let ospf = starrynet::parse(&text).unwrap();
+    assert!(!ospf.notes.join("\n").contains("+Grid was taken"));
+    assert!(
+        ospf.yaml()
+            .contains("routing: {daemon: bird, families: [ipv4]}")
+    );
+    lab(&ospf);
     let draft = starrynet::parse(include_str!("data/starrynet-shells.json")).unwrap();
     assert_eq!(lab(&draft).layout.satellite_count(), 72 * 22 + 6 * 58);
 }

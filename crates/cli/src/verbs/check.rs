@@ -39,6 +39,9 @@ pub(crate) fn run(args: &Check) -> Outcome {
         output::text(&sorted_text(&loaded.lab))?;
         output::text(&super::scenario::age_warnings(&loaded))?;
         output::text(&sky_text(&found.sky))?;
+        for warning in &found.warnings {
+            output::text(&format!("warning: {warning}\n"))?;
+        }
         let bounds = Bounds::with_lateness(found.max_lateness_ns);
         if bounds != Bounds::default() {
             output::text(&format!(
@@ -116,9 +119,13 @@ fn sky_text(sky: &Coverage) -> String {
         }
     }
     if lines.is_empty() {
-        return format!(
-            "sky: every station has a link and every flow a path, all the time ({looked})\n"
-        );
+        let all = match (sky.stations.is_empty(), sky.flows.is_empty()) {
+            (true, true) => return String::new(),
+            (true, false) => "every flow has a path",
+            (false, true) => "every station has a link",
+            (false, false) => "every station has a link and every flow a path",
+        };
+        return format!("sky: {all}, all the time ({looked})\n");
     }
     // A scenario may have a thousand stations; the full list is in `constel plan --coverage`.
     const MOST: usize = 20;

@@ -1,19 +1,53 @@
-//! `constel down`: take a running lab down.
+//! `constel down`: take running labs down.
 
-use constel_control::Lab;
+use std::collections::BTreeSet;
+use std::thread;
+
+use constel_api::answers::LabState;
+use constel_control::{Error, Lab};
 use serde_json::json;
 
 use crate::args;
 use crate::exit::{Exit, Outcome};
 use crate::output;
 
-/// Returns when the lab is gone.
-pub(crate) fn run(args: &args::Lab) -> Outcome {
-    Lab::attach(&args.lab)?.down()?;
-    if args.json {
-        output::json(&json!({"lab": args.lab, "down": true}))?;
+/// Returns when all of the labs are gone. A name that is none of a living lab takes none of them down.
+pub(crate) fn run(args: &args::Down) -> Outcome {
+    let names: BTreeSet<String> = if args.all {
+        let labs = constel_control::list()?.into_iter();
+        let alive = labs.filter(|lab| lab.state != LabState::Dead);
+        alive.map(|lab| lab.lab).collect()
     } else {
-        output::text(&format!("{} is down\n", args.lab))?;
+        args.labs.iter().cloned().collect()
+    };
+    let labs = names.iter().map(|name| Lab::attach(name));
+    let labs = labs.collect::<Result<Vec<_>, Error>>()?;
+    // Side by side: a lab waits for its kernel, not for another lab.
+    let ended: Vec<Result<(), Error>> = thread::scope(|scope| {
+        let downs: Vec<_> = labs.iter().map(|lab| scope.spawn(|| lab.down())).collect();
+        let ends = downs.into_iter().map(|down| down.join());
+        ends.map(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    });
+    let down = names.iter().zip(&ended).filter(|(_, end)| end.is_ok());
+    let down: Vec<&String> = down.map(|(name, _)| name).collect();
+    if args.json {
+        let rows: Vec<_> = down
+            .iter()
+            .map(|lab| json!({"lab": lab, "down": true}))
+            .collect();
+        match rows.as_slice() {
+            [one] if !args.all && names.len() == 1 => output::json(one)?,
+            all => output::json(&all)?,
+        }
+    } else {
+        for name in &down {
+            output::text(&format!("{name} is down\n"))?;
+        }
+        if names.is_empty() {
+            output::text("no lab is running\n")?;
+        }
     }
+    ended.into_iter().collect::<Result<Vec<()>, Error>>()?;
     Ok(Exit::Done)
 }

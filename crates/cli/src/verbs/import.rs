@@ -68,10 +68,14 @@ pub(crate) fn run(args: &Import) -> Outcome {
     let yaml = draft.yaml();
     // What is printed is a scenario that can be run, or nothing is.
     let shown = format!("{} (imported)", file.display());
-    Scenario::from_text(&shown, &yaml, file.parent().unwrap_or(Path::new("")))?;
+    let scenario = Scenario::from_text(&shown, &yaml, file.parent().unwrap_or(Path::new("")))?;
+    let warnings = scenario.check()?.warnings;
     export::put_bytes(args.out.as_deref(), yaml.as_bytes())?;
     for note in &draft.notes {
         output::tell(&format!("constel: note: {note}\n"));
+    }
+    for warning in &warnings {
+        output::tell(&format!("constel: warning: {warning}\n"));
     }
     Ok(Exit::Done)
 }

@@ -1,0 +1,228 @@
+//! What is good as a scenario and hardly what anybody means.
+
+use std::collections::BTreeSet;
+
+use constel_plan::Lab;
+use constel_topology::{Layout, NodeId, Snapshot, why};
+
+use crate::coverage::Coverage;
+
+/// What of a scenario cannot do what people mean by it: laser links of which none is ever up at the start, nobody on the
+/// ground, and flows whose ends nothing joins. `first` is the topology at lab time zero.
+#[must_use]
+pub fn warnings(lab: &Lab, first: &Snapshot, sky: &Coverage) -> Vec<String> {
+    let layout = &lab.layout;
+    let mut found = Vec::new();
+    found.extend(no_lasers(layout, first));
+    if layout.endpoints().next().is_none() && layout.satellite_count() > 0 {
+        found.push(
+            "there are no ground stations: add them under `ground`, so that something can send and receive"
+                .to_owned(),
+        );
+    }
+    let mut joined = Islands::of(layout, first);
+    for flow in sky.flows.iter().filter(|f| f.path_ratio == Some(0.0)) {
+        let ends = [&flow.from, &flow.to].map(|name| layout.find(name).map(|node| node.id));
+        if let [Some(from), Some(to)] = ends {
+            found.extend(joined.apart(layout, &flow.flow, from, to));
+        }
+    }
+    found
+}
+
+/// Laser links that the scenario asks for, and none of which is there at the start.
+fn no_lasers(layout: &Layout, first: &Snapshot) -> Option<String> {
+    let links = layout.isl_links();
+    let up = |port| !first.edges_from(port).is_empty();
+    let one = links.first()?;
+    if links.iter().any(|link| up(link.a)) {
+        return None;
+    }
+    let [a, b] = [one.a, one.b].map(|port| layout.port(port).node);
+    let name = |node: NodeId| &layout.node(node).name;
+    Some(format!(
+        "none of the {} laser links is up at 0 s, for example {} - {}: {}",
+        links.len(),
+        name(a),
+        name(b),
+        why(layout, first, a, b).describe(layout)
+    ))
+}
+
+/// Satellites, gateways and hosts that links could ever join, whatever the sky does (union and find), and whom stations
+/// use at the start.
+struct Islands<'a> {
+    first: &'a Snapshot,
+    above: Vec<usize>,
+}
+
+impl<'a> Islands<'a> {
+    fn of(layout: &Layout, first: &'a Snapshot) -> Self {
+        let mut islands = Self {
+            first,
+            above: (0..layout.nodes().len()).collect(),
+        };
+        let at = |port| layout.port(port).node.index();
+        for link in layout.isl_links() {
+            islands.join(at(link.a), at(link.b));
+        }
+        for cable in layout.cables() {
+            islands.join(at(cable.a), at(cable.b));
+        }
+        for port in layout.ports() {
+            for peer in layout.network_peers(port.id) {
+                islands.join(at(port.id), at(peer));
+            }
+        }
+        // Through other stations nothing passes.
+        for station in layout.stations().filter(|s| layout.is_transit(s.id)) {
+            for satellite in served(layout, station.id) {
+                islands.join(station.id.index(), satellite);
+            }
+        }
+        islands
+    }
+
+    fn root(&mut self, mut node: usize) -> usize {
+        while self.above[node] != node {
+            self.above[node] = self.above[self.above[node]];
+            node = self.above[node];
+        }
+        node
+    }
+
+    fn join(&mut self, a: usize, b: usize) {
+        let (a, b) = (self.root(a), self.root(b));
+        self.above[a.max(b)] = a.min(b);
+    }
+
+    /// The satellites that a node uses at the start.
+    fn uses(&self, layout: &Layout, node: NodeId) -> Vec<NodeId> {
+        let edges = layout.ports_of(node).iter();
+        let far = edges.flat_map(|port| self.first.edges_from(port.id));
+        let nodes = far.map(|edge| layout.port(edge.to).node);
+        nodes
+            .filter(|node| node.index() < layout.satellite_count())
+            .collect()
+    }
+
+    /// The islands that a node is on at the start.
+    fn reach(&mut self, layout: &Layout, node: NodeId) -> BTreeSet<usize> {
+        let used = self.uses(layout, node);
+        let all = std::iter::once(node).chain(used);
+        all.map(|at| self.root(at.index())).collect()
+    }
+
+    /// Why a flow has no path, if whom its ends use can never be joined.
+    fn apart(&mut self, layout: &Layout, flow: &str, from: NodeId, to: NodeId) -> Option<String> {
+        let reach = [from, to].map(|node| self.reach(layout, node));
+        let used = [from, to].map(|node| self.uses(layout, node));
+        // Who uses none is said to be dark.
+        if !reach[0].is_disjoint(&reach[1]) || used.iter().any(Vec::is_empty) {
+            return None;
+        }
+        let name = |node: NodeId| layout.node(node).name.as_str();
+        let [a, b] = [(from, &used[0]), (to, &used[1])].map(|(node, used)| {
+            let used: Vec<_> = used.iter().map(|satellite| name(*satellite)).collect();
+            format!("{} uses {}", name(node), used.join(", "))
+        });
+        Some(format!(
+            "{flow}: at 0 s {a} and {b}, and nothing joins their shells: `cross_shell` links would, or a station with \
+             `gateway: true`"
+        ))
+    }
+}
+
+/// Places of constellations that a station has a terminal for.
+fn served_constellations(layout: &Layout, node: NodeId) -> impl Iterator<Item = usize> {
+    let station = node.index().checked_sub(layout.satellite_count());
+    let station = station.filter(|station| *station < layout.spec().stations.len());
+    let all = 0..layout.spec().constellations.len();
+    all.filter(move |place| {
+        station.is_some_and(|station| layout.lowest_mask_deg(station, *place).is_some())
+    })
+}
+
+/// Places in the node table of the satellites that a station may ever use.
+fn served(layout: &Layout, node: NodeId) -> impl Iterator<Item = usize> {
+    served_constellations(layout, node).flat_map(|place| {
+        let satellites = layout.nodes()[..layout.satellite_count()].iter();
+        let own = satellites.filter(move |satellite| {
+            satellite
+                .seat
+                .is_some_and(|seat| usize::from(seat.constellation) == place)
+        });
+        own.map(|satellite| satellite.id.index())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use constel_scenario::{DiskFiles, parse, resolve};
+
+    fn found(constellations: &str, more: &str) -> Vec<String> {
+        let text = format!(
+            "constel: 1\nname: w\nseed: 1\nstart: 2026-01-01T00:00:00Z\nduration: 60 s\nstep: 10 s\nconstellations:\n{constellations}\n{more}"
+        );
+        let parsed = parse("w.yaml", &text).unwrap_or_else(|e| panic!("{e}"));
+        let scenario =
+            resolve(&parsed, &DiskFiles::beside("w.yaml")).unwrap_or_else(|e| panic!("{e}"));
+        let lab = Lab::new(scenario).unwrap();
+        let first = lab.stepper().advance();
+        let sky = Coverage::bounded(&lab, 1).unwrap();
+        warnings(&lab, &first, &sky)
+    }
+
+    fn shell(name: &str, planes: u32, per_plane: u32) -> String {
+        format!(
+            "  {name}: {{walker: {{pattern: delta, inclination: 53 deg, satellites: {}, planes: {planes}, phasing: 1, \
+             altitude: 1200 km}}, isl: {{pattern: plus-grid, link: {{rate: 1 Gbit/s}}}}, gsl: {{min_elevation: 10 deg, \
+             link: {{rate: 1 Gbit/s}}}}}}\n",
+            planes * per_plane
+        )
+    }
+
+    #[test]
+    fn satellites_too_far_apart_and_nobody_below() {
+        let few = found(&shell("few", 4, 4), "");
+        assert_eq!(few.len(), 2, "{few:?}");
+        assert!(
+            few[0].starts_with("none of the 32 laser links is up at 0 s"),
+            "{few:?}"
+        );
+        assert!(few[0].contains("line of sight"), "{few:?}");
+        assert!(few[1].contains("no ground stations"), "{few:?}");
+        assert_eq!(
+            found(
+                &shell("many", 12, 12),
+                "ground: {stations: {a: {latitude: 0 deg, longitude: 0 deg}}}"
+            ),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn stations_on_shells_that_nothing_joins() {
+        let two = shell("one", 12, 12) + &shell("two", 12, 12);
+        let ground = |extra: &str| {
+            format!(
+                "ground:\n  stations:\n    a: {{latitude: 10 deg, longitude: 0 deg, terminals: [{{constellations: [one]}}]}}\n    \
+                 b: {{latitude: 20 deg, longitude: 9 deg, terminals: [{{constellations: [two]}}]}}\n{extra}traffic:\n  - {{name: f, at: 0 s, for: 30 s, ping: \
+                 {{from: a, to: b}}}}\n"
+            )
+        };
+        let apart = found(&two, &ground(""));
+        assert_eq!(apart.len(), 1, "{apart:?}");
+        assert!(apart[0].starts_with("f: at 0 s a uses one-"), "{apart:?}");
+        assert!(
+            apart[0].contains(" and b uses two-") && apart[0].contains("gateway"),
+            "{apart:?}"
+        );
+        let joined = found(
+            &two,
+            &ground("    c: {latitude: 15 deg, longitude: 5 deg, gateway: true}\n"),
+        );
+        assert_eq!(joined, [""; 0]);
+    }
+}
