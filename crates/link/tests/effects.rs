@@ -293,6 +293,7 @@ prop_compose! {
         queue_bytes in prop::option::of(0u64..500),
         queue_frames in prop::option::of(0u64..5),
         overhead_bytes in prop::option::of(0u32..40),
+        extra_delay_ns in 0u64..500,
         ratio in 0.0..=1.0f64,
         extent_ns in 0u64..1000,
         duplicate_ratio in prop::option::of(0.0..=1.0f64),
@@ -301,7 +302,8 @@ prop_compose! {
         Effects {
             loss, jitter, rate_bps, queue_bytes, queue_frames, overhead_bytes,
             duplicate_ratio, corrupt_ratio,
-            delay_ns: Some(500),
+            delay_ns: Some(500 - extra_delay_ns),
+            extra_delay_ns: Some(extra_delay_ns),
             reorder: reordering.then_some(Reorder { ratio, extent_ns }),
             down: None,
             // In tests of their own.
