@@ -9,9 +9,10 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 use crate::answers::{
-    CommandSent, Entrance, LabRow, LinkSet, LinkShown, Paths, Routes, Shown, UserFileSet, Version,
+    BoxShown, CommandSent, Entrance, LabRow, LinkSet, LinkShown, Paths, Routes, RulesChanged,
+    Shown, UserFileSet, Version,
 };
-use crate::{ApiError, Event, PROTOCOL, Read, Request, SOCKET_NAME, SetLink, Write};
+use crate::{ApiError, Event, PROTOCOL, Read, Request, RuleChange, SOCKET_NAME, SetLink, Write};
 
 /// Longest wait for an answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
@@ -62,6 +63,30 @@ impl Client {
         Ok(Self {
             reader: BufReader::new(stream),
         })
+    }
+
+    /// A box's interfaces and rules.
+    ///
+    /// # Errors
+    /// As [`ClientError`].
+    pub fn rules(&mut self) -> Result<BoxShown, ClientError> {
+        self.ask(Read::Rules)
+    }
+
+    /// Changes the rules of a box.
+    ///
+    /// # Errors
+    /// As [`ClientError`].
+    pub fn change_rules(&mut self, change: RuleChange) -> Result<RulesChanged, ClientError> {
+        self.ask(Write::ChangeRules { change })
+    }
+
+    /// Confirms a box.
+    ///
+    /// # Errors
+    /// As [`ClientError`].
+    pub fn confirm(&mut self) -> Result<(), ClientError> {
+        self.ask::<IgnoredAny>(Write::Confirm).map(drop)
     }
 
     /// The versions of the lab's protocol and program.

@@ -31,6 +31,12 @@ pub enum ErrorCode {
     BadValue,
     /// The link driver of this lab cannot do it.
     Unsupported,
+    /// A question about rules, to a lab that is no box.
+    NotABox,
+    /// A question about nodes or links, to a box.
+    NotALab,
+    /// No rule has this name.
+    NoRule,
     /// A kernel or the link driver failed.
     Failed,
     /// A lab of a later version refused for a reason that this version has no code for.
@@ -76,6 +82,13 @@ impl ApiError {
             code: ErrorCode::NodeNotFound,
             nearest: nearest.map(str::to_owned),
         }
+    }
+
+    /// A question about rules, to a lab that is no box.
+    #[must_use]
+    pub fn not_a_box() -> Self {
+        let error = "this lab is no box: it has no rules";
+        Self::new(ErrorCode::NotABox, error)
     }
 
     /// The lab is not up yet, or not any more.

@@ -48,6 +48,9 @@ impl Happening {
             | Self::FlowStarted { .. }
             | Self::FlowEnded { .. }
             | Self::Older { .. }
+            | Self::RulesChanged { .. }
+            | Self::Confirmed
+            | Self::Unconfirmed
             | Self::Stopping
             | Self::Finished { .. } => ([None; 2], &[]),
         };
@@ -160,6 +163,20 @@ pub enum Happening {
         /// What.
         data: serde_json::Value,
     },
+    /// Rules of a box were changed.
+    RulesChanged {
+        /// How: `add`, `edit`, `move`, `remove`, `replace`.
+        change: String,
+        /// Which rule; absent where all were replaced.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rule: Option<String>,
+        /// How many there are now.
+        rules: usize,
+    },
+    /// Somebody confirmed a box that would have taken itself down.
+    Confirmed,
+    /// Nobody confirmed the box in time: it takes itself down.
+    Unconfirmed,
     /// A routing daemon ended.
     DaemonDied {
         /// In which node.

@@ -4,6 +4,7 @@ use constel_link::Effects;
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 /// Version of the protocol. It rises when a question or an answer changes its meaning; new questions and new fields
 /// of answers leave it as it is. A request may name the version it is written in (`"version": 1`); a lab refuses
@@ -44,6 +45,8 @@ pub enum Read {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_ns: Option<u64>,
     },
+    /// A box's interfaces, and its rules with what they did. Answer: [`BoxShown`](crate::answers::BoxShown).
+    Rules,
     /// All events so far, then, with `follow`, each new one. Answers: [`Event`](crate::Event), one a line.
     Events {
         /// Keep the stream open.
@@ -122,8 +125,54 @@ pub enum Write {
         /// Anything, at most 16 KiB as text.
         data: serde_json::Value,
     },
+    /// Changes the rules of a box in one instant; frames of other rules are neither lost nor delayed. Answer:
+    /// [`RulesChanged`](crate::answers::RulesChanged).
+    ChangeRules {
+        /// How.
+        change: RuleChange,
+    },
+    /// Somebody reaches the host still: the box that waits for this goes on. Answered by nothing.
+    Confirm,
     /// Take the lab down; answered (by nothing) once it has begun.
     Down,
+}
+
+/// A change of the rules of a box. Rules are written as in its file; paths of files are relative to that file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum RuleChange {
+    /// A new rule.
+    Add {
+        /// The rule.
+        rule: Value,
+        /// Its place, counted from 1; the last unless given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<usize>,
+    },
+    /// Another rule in the place of one.
+    Edit {
+        /// The name of the one.
+        name: String,
+        /// The other, which keeps that name unless it has one of its own.
+        rule: Value,
+    },
+    /// A rule to another place.
+    Move {
+        /// Its name.
+        name: String,
+        /// Where to, counted from 1.
+        at: usize,
+    },
+    /// A rule goes.
+    Remove {
+        /// Its name.
+        name: String,
+    },
+    /// All rules anew. Those that stay the same keep their counters.
+    Replace {
+        /// The rules.
+        rules: Vec<Value>,
+    },
 }
 
 /// Any question.
@@ -138,7 +187,15 @@ pub enum Request {
 
 impl Request {
     /// Verbs of [`Write`]; all others are of [`Read`].
-    const WRITES: [&str; 5] = ["set-link", "enter", "user-file", "command", "down"];
+    const WRITES: [&str; 7] = [
+        "set-link",
+        "enter",
+        "user-file",
+        "command",
+        "change-rules",
+        "confirm",
+        "down",
+    ];
 }
 
 impl From<Read> for Request {
@@ -176,7 +233,7 @@ mod tests {
     #[test]
     fn every_question_is_read_back_as_what_it_is() {
         let (a, b) = ("a".to_owned(), "b".to_owned());
-        let requests: [Request; 12] = [
+        let requests: [Request; 15] = [
             Read::Version.into(),
             Read::State.into(),
             Read::Show.into(),
@@ -205,7 +262,13 @@ mod tests {
                 data: serde_json::json!({"do": ["this"]}),
             }
             .into(),
-            Write::Enter { node: a }.into(),
+            Write::Enter { node: a.clone() }.into(),
+            Read::Rules.into(),
+            Write::ChangeRules {
+                change: RuleChange::Move { name: a, at: 2 },
+            }
+            .into(),
+            Write::Confirm.into(),
             Write::Down.into(),
         ];
         for request in requests {

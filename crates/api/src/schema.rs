@@ -5,8 +5,8 @@ use schemars::generate::SchemaSettings;
 use serde_json::json;
 
 use crate::answers::{
-    CommandSent, Entrance, LabRow, LinkSet, LinkShown, ListedLab, Paths, Routes, Shown,
-    UserFileSet, Version,
+    BoxShown, CommandSent, Entrance, LabRow, LinkSet, LinkShown, ListedLab, Paths, Routes,
+    RulesChanged, Shown, UserFileSet, Version,
 };
 use crate::manifest::Manifest;
 use crate::summary::Summary;
@@ -44,6 +44,8 @@ struct Answers {
     link: LinkShown,
     routes: Routes,
     path: Paths,
+    rules: BoxShown,
+    change_rules: RulesChanged,
     set_link: LinkSet,
     enter: Entrance,
     user_file: UserFileSet,

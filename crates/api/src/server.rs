@@ -13,11 +13,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
 use crate::answers::{
-    CommandSent, Entrance, LabRow, LinkSet, LinkShown, Paths, Routes, Shown, UserFileSet, Version,
+    BoxShown, CommandSent, Entrance, LabRow, LinkSet, LinkShown, Paths, Routes, RulesChanged,
+    Shown, UserFileSet, Version,
 };
 use crate::{
-    ApiError, ErrorCode, Next, PROTOCOL, REQUEST_LIMIT_BYTES, Read, Request, SetLink, Subscription,
-    Write,
+    ApiError, ErrorCode, Next, PROTOCOL, REQUEST_LIMIT_BYTES, Read, Request, RuleChange, SetLink,
+    Subscription, Write,
 };
 
 /// How often a follower of events is looked after while nothing happens: one that has left is let go by then.
@@ -56,6 +57,13 @@ pub trait LabReader: Send + Sync + 'static {
         at_ns: Option<u64>,
         wanted: &(dyn Fn() -> bool + Sync),
     ) -> Result<Paths, ApiError>;
+    /// A box's interfaces and rules.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NotABox`], [`ErrorCode::ComingUp`], [`ErrorCode::Failed`].
+    fn rules(&self) -> Result<BoxShown, ApiError> {
+        Err(ApiError::not_a_box())
+    }
     /// Events so far that are kept, and the later ones.
     fn follow(&self) -> Subscription;
 }
@@ -89,6 +97,21 @@ pub trait LabWriter: LabReader {
     /// # Errors
     /// As [`LabWriter::user_file`].
     fn command(&self, node: &str, data: serde_json::Value) -> Result<CommandSent, ApiError>;
+    /// Changes the rules of a box.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NotABox`], [`ErrorCode::NoRule`], [`ErrorCode::BadValue`], [`ErrorCode::ComingUp`],
+    /// [`ErrorCode::Failed`]: nothing was changed.
+    fn change_rules(&self, _change: RuleChange) -> Result<RulesChanged, ApiError> {
+        Err(ApiError::not_a_box())
+    }
+    /// A box that waits for somebody to confirm it goes on.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NotABox`].
+    fn confirm(&self) -> Result<(), ApiError> {
+        Err(ApiError::not_a_box())
+    }
     /// Asks for the lab to be taken down; returns at once.
     fn down(&self);
 }
@@ -228,6 +251,7 @@ fn answer_read(
         Read::Show => say(out, &lab.show()),
         Read::Link { a, b } => reply(out, lab.link(&a, &b)),
         Read::Routes { node } => reply(out, lab.routes(&node)),
+        Read::Rules => reply(out, lab.rules()),
         Read::Path { from, to, at_ns } => reply(out, lab.path(&from, &to, at_ns, wanted)),
         // A stream, which ends the connection: its caller has told it.
         Read::Events { .. } => Ok(()),
@@ -240,6 +264,8 @@ fn answer_write(out: &mut impl io::Write, lab: &dyn LabWriter, write: Write) -> 
         Write::Enter { node } => reply(out, lab.enter(&node)),
         Write::UserFile { node, name, text } => reply(out, lab.user_file(&node, &name, text)),
         Write::Command { node, data } => reply(out, lab.command(&node, data)),
+        Write::ChangeRules { change } => reply(out, lab.change_rules(change)),
+        Write::Confirm => reply(out, lab.confirm()),
         Write::Down => {
             lab.down();
             say(out, &())

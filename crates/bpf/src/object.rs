@@ -1,7 +1,7 @@
 //! What is in a loaded object.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use libbpf_rs::{Map, MapCore, Object, Program};
 
@@ -64,6 +64,34 @@ pub fn attach(object: &Object, name: &str, ifindex: u32) -> Result<()> {
         what: format!("attach {name} to interface {ifindex}"),
         source,
     })
+}
+
+/// The same by a link: the program is taken off when the descriptor closes, and so with the process that holds it.
+///
+/// # Errors
+/// When the object has no such program, or the kernel refuses.
+pub fn link(object: &Object, name: &str, ifindex: u32) -> Result<OwnedFd> {
+    let refused = |source| BpfError::Os {
+        what: format!("attach {name} to interface {ifindex}"),
+        source,
+    };
+    let found = program(object, name)?;
+    let target = i32::try_from(ifindex).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV));
+    let target = target.map_err(refused)?;
+    // SAFETY: plain descriptor and index; no options are passed.
+    let fd = unsafe {
+        libbpf_sys::bpf_link_create(
+            found.as_fd().as_raw_fd(),
+            target,
+            libbpf_sys::BPF_TCX_INGRESS,
+            std::ptr::null(),
+        )
+    };
+    if fd < 0 {
+        return Err(refused(io::Error::from_raw_os_error(-fd)));
+    }
+    // SAFETY: a fresh descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 fn attach_tcx(program: BorrowedFd<'_>, ifindex: u32) -> io::Result<()> {

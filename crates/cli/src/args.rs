@@ -2,6 +2,7 @@
 
 mod image;
 mod info;
+mod middlebox;
 
 use std::path::PathBuf;
 
@@ -10,6 +11,7 @@ use constel_units::{DataRate, DataSize, Ratio, TimeSpan};
 
 pub(crate) use image::{Image, ImageBuild, ImageImport, ImageVerb};
 pub(crate) use info::{Info, InfoVerb};
+pub(crate) use middlebox::{BoxAdd, BoxEdit, BoxMove, BoxRemove, BoxRule, BoxVerb, Middlebox};
 
 /// Run real software over a low-earth-orbit network that moves.
 ///
@@ -36,6 +38,8 @@ pub(crate) enum Verb {
     Import(Import),
     /// Container images, of which nodes can be made: import, build, list, show, remove, prune.
     Image(Image),
+    /// Put a network between two interfaces of this host, by rules; show and change the rules while frames flow.
+    Box(Middlebox),
     /// List the labs of this host.
     List(Json),
     /// Show one running lab: nodes, flows, counters, the link plane's health.

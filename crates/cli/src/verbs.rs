@@ -13,6 +13,7 @@ mod import;
 mod info;
 mod link;
 mod list;
+mod middlebox;
 mod over;
 mod path;
 mod plan;
@@ -33,6 +34,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Verb::Plan(args) => plan::run(&args),
         Verb::Import(args) => import::run(&args),
         Verb::Image(args) => image::run(&args),
+        Verb::Box(args) => middlebox::run(args),
         Verb::List(args) => list::run(&args),
         Verb::Show(args) => show::run(&args),
         Verb::Exec(args) => exec::exec(&args),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use constel_api::{ApiError, ClientError};
 use constel_image::Fault;
 use constel_lab::EngineError;
+use constel_middlebox::BoxError;
 use constel_scenario::Diagnostics;
 
 /// Classes of ends; the numbers are the exit codes of `constel`, and never change their meaning.
@@ -135,6 +136,9 @@ pub enum Error {
     /// The lab could not be run, or failed while it ran; what was made by then has been removed.
     #[error(transparent)]
     Run(#[from] EngineError),
+    /// The box could not be run; its interfaces are as they were.
+    #[error(transparent)]
+    Box(#[from] BoxError),
     /// The host refused.
     #[error(transparent)]
     Host(#[from] constel_host::Error),
@@ -201,10 +205,12 @@ impl Error {
             | Self::NoNode { .. }
             | Self::Refused(_)
             | Self::NoResults { .. }
+            | Self::Box(BoxError::Taken(_))
             | Self::Run(EngineError::Taken(_)) => Exit::Usage,
-            Self::Unprivileged(_) | Self::NoBuilder | Self::Run(EngineError::Unable { .. }) => {
-                Exit::Host
-            }
+            Self::Unprivileged(_)
+            | Self::NoBuilder
+            | Self::Box(BoxError::Refused(_))
+            | Self::Run(EngineError::Unable { .. }) => Exit::Host,
             Self::Run(EngineError::Interrupted) => Exit::Interrupted,
             Self::Image(error) => of_image(error.fault()),
             Self::Dead(_)
@@ -215,6 +221,7 @@ impl Error {
             | Self::NotBuilt(_)
             | Self::NoAnswer { .. }
             | Self::Run(_)
+            | Self::Box(_)
             | Self::Host(_)
             | Self::NoDocument { .. }
             | Self::BadDocument { .. }

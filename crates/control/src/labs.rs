@@ -4,10 +4,10 @@ use std::ops::Deref;
 use std::time::{Duration, Instant};
 
 use constel_api::answers::{
-    CommandSent, LabRow, LabState, LinkSet, LinkShown, ListedLab, Paths, Routes, Shown,
-    UserFileSet, Version,
+    BoxShown, CommandSent, LabRow, LabState, LinkSet, LinkShown, ListedLab, Paths, Routes,
+    RulesChanged, Shown, UserFileSet, Version,
 };
-use constel_api::{Client, ClientError, Events, SetLink};
+use constel_api::{Client, ClientError, Events, RuleChange, SetLink};
 use constel_host::claim::{self, LabEntry, LabName, RuntimeDir};
 use constel_host::clean::{HostReport, clean_all, clean_lab};
 use constel_link::Effects;
@@ -189,6 +189,14 @@ impl Observer {
         self.ask(|mut client| client.path(from, to, at_ns))
     }
 
+    /// The interfaces and rules of a box, with what they did.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::NoAnswer`].
+    pub fn rules(&self) -> Result<BoxShown, Error> {
+        self.ask(|mut client| client.rules())
+    }
+
     /// All events so far, then, with `follow`, each new one until the lab ends.
     ///
     /// # Errors
@@ -270,6 +278,22 @@ impl Lab {
     /// [`Error::Refused`], [`Error::NoAnswer`].
     pub fn command(&self, node: &str, data: serde_json::Value) -> Result<CommandSent, Error> {
         self.ask(|mut client| client.command(node, data))
+    }
+
+    /// Changes the rules of a box in one instant.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::NoAnswer`].
+    pub fn change_rules(&self, change: RuleChange) -> Result<RulesChanged, Error> {
+        self.ask(|mut client| client.change_rules(change))
+    }
+
+    /// Lets a box go on that would take itself down.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::NoAnswer`].
+    pub fn confirm(&self) -> Result<(), Error> {
+        self.ask(|mut client| client.confirm())
     }
 
     /// Has the lab taken down by its own process, and waits until it is gone.

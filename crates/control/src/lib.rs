@@ -5,6 +5,7 @@
 //! * [`Running`]: that lab: its events as they happen, stop, wait for the summary.
 //! * [`list`], [`Observer`] and [`Lab`]: labs of other processes, by name. An observer can only ask; a lab can also be
 //!   changed, entered and taken down.
+//! * [`run_box`]: a network between two interfaces of the host, by [rules](load_rules).
 //! * [`results`]: what runs left behind.
 //! * [`images`]: what nodes can be made of: import, list, show, remove, prune.
 //! * [`clean`], [`doctor`]: the host.
@@ -39,6 +40,7 @@ mod error;
 pub mod images;
 mod labs;
 mod many;
+mod middlebox;
 mod node;
 pub mod results;
 mod run;
@@ -50,6 +52,7 @@ pub use doctor::{Diagnosis, DriverInUse, Finding, Runtimes, doctor};
 pub use error::{Error, Exit};
 pub use labs::{Lab, Observer, clean, list};
 pub use many::Ran;
+pub use middlebox::{BoxFinished, BoxOptions, load_rules, run_box};
 pub use node::{Door, require_privilege};
 pub use run::{EventStream, Finished, Quiet, RunOptions, Running};
 pub use scenario::Scenario;

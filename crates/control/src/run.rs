@@ -184,7 +184,7 @@ impl Drop for Running {
     }
 }
 
-fn default_results(lab: &LabName) -> PathBuf {
+pub(crate) fn default_results(lab: &LabName) -> PathBuf {
     let stamp = chrono::Utc::now().format("%Y%m%dT%H%M%SZ");
     PathBuf::from("results").join(format!("{lab}-{stamp}"))
 }

@@ -6,6 +6,8 @@
 //                       CPU's ring, consume it. Userspace sees both through mmap: no system call.
 //   AF_XDP on tb -> ta  cst_trunk: the outer VLAN tag (16 bits) names the port; on to its shard.
 //   shard uplink        cst_shard: take the tag off; on into the node behind h<port>.
+//   wire -> an interface of the host ... cst_external: the same for an interface that nobody here made; what is the
+//                       host's own goes on to the host. AF_XDP sends on it directly.
 // Warm-up packets (src/relay/warm_up.rs) go the same way through a node of the relay's own, the warm-up node.
 //
 // The layouts below are mirrored in src/relay/layout.rs.
@@ -165,6 +167,33 @@ struct {
 	__type(value, struct told);
 } cst_told SEC(".maps");
 
+// An interface of the host, by its index: which port its frames are of, and whose it is.
+struct external {
+	__u32 port;
+	__u16 mac[3];
+	__u16 shared; // the host's own frames stay the host's
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 256);
+	__type(key, __u32);
+	__type(value, struct external);
+} cst_externals SEC(".maps");
+
+// Addresses of the host on such interfaces; those of IPv4 as IPv4-mapped ones.
+struct own {
+	__u32 ifindex;
+	__u32 address[4];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct own);
+	__type(value, __u32);
+} cst_own SEC(".maps");
+
 // Non-zero while the relay's thread sleeps or is about to.
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -265,8 +294,8 @@ static __always_inline long copy_gso(struct __sk_buff *ctx, __u32 nr, __u32 tail
 	return 0;
 }
 
-SEC("tcx/ingress")
-int cst_capture(struct __sk_buff *ctx)
+// Take the frame, as one of this port. Whatever comes of it is counted.
+static __always_inline int capture(struct __sk_buff *ctx, __u32 port_key)
 {
 	__u32 nr, key, slot, head, tail, filled, zero = 0;
 	struct cpu *cpu = this_cpu(&nr);
@@ -279,11 +308,6 @@ int cst_capture(struct __sk_buff *ctx)
 
 	if (!cpu)
 		return TC_ACT_SHOT;
-	if (ctx->ifindex < first_port) {
-		// The warm-up node's: a warm-up packet is over.
-		cpu->warmed_up++;
-		return TC_ACT_SHOT;
-	}
 	struct sk_buff *skb = bpf_cast_to_kern_ctx(ctx);
 	__u32 body = ctx->len - ADDRESSES;
 	__u32 slots = 1, frames = 1;
@@ -308,7 +332,7 @@ int cst_capture(struct __sk_buff *ctx)
 		cpu->before_start++;
 		return TC_ACT_SHOT;
 	}
-	key = ctx->ifindex - first_port;
+	key = port_key;
 	port = bpf_map_lookup_elem(&cst_ports, &key);
 	back = bpf_map_lookup_elem(&cst_back, &key);
 	told = bpf_map_lookup_elem(&cst_told, &zero);
@@ -415,7 +439,7 @@ int cst_capture(struct __sk_buff *ctx)
 	desc->flags = flags | (own_tag ? FLAG_VLAN : 0);
 publish:
 	desc->slot = slot;
-	desc->ifindex = ctx->ifindex;
+	desc->ifindex = first_port + port_key;
 	cpu->free_tail = tail + slots;
 	__sync_fetch_and_add(&port->taken, charged);
 	cpu->captured++;
@@ -431,6 +455,69 @@ publish:
 	}
 	// Consumed. (tcx knows no TC_ACT_STOLEN; this one counts as no device's drop either.)
 	return TC_ACT_SHOT;
+}
+
+SEC("tcx/ingress")
+int cst_capture(struct __sk_buff *ctx)
+{
+	__u32 nr;
+
+	if (ctx->ifindex < first_port) {
+		// The warm-up node's: a warm-up packet is over.
+		struct cpu *cpu = this_cpu(&nr);
+		if (cpu)
+			cpu->warmed_up++;
+		return TC_ACT_SHOT;
+	}
+	return capture(ctx, ctx->ifindex - first_port);
+}
+
+// Whether an ARP packet, or a neighbour solicitation of IPv6, asks for an address of the host on this interface.
+static __always_inline int asks_for_own(struct __sk_buff *ctx)
+{
+	struct own own = { .ifindex = ctx->ifindex };
+
+	if (ctx->protocol == __builtin_bswap16(0x0806)) {
+		// The target of ARP over IPv4, as an IPv4-mapped address.
+		own.address[2] = __builtin_bswap32(0xffff);
+		if (bpf_skb_load_bytes(ctx, 14 + 24, &own.address[3], 4))
+			return 0;
+	} else if (ctx->protocol == __builtin_bswap16(0x86dd)) {
+		__u8 next, type;
+		if (bpf_skb_load_bytes(ctx, 14 + 6, &next, 1) || next != 58 ||
+		    bpf_skb_load_bytes(ctx, 14 + 40, &type, 1) || type != 135 ||
+		    bpf_skb_load_bytes(ctx, 14 + 48, own.address, 16))
+			return 0;
+	} else {
+		return 0;
+	}
+	return bpf_map_lookup_elem(&cst_own, &own) != 0;
+}
+
+SEC("tcx/ingress")
+int cst_external(struct __sk_buff *ctx)
+{
+	__u32 ifindex = ctx->ifindex;
+	struct external *external = bpf_map_lookup_elem(&cst_externals, &ifindex);
+	__u16 to[3], from[3];
+
+	if (!external || bpf_skb_load_bytes(ctx, 0, to, 6) || bpf_skb_load_bytes(ctx, 6, from, 6))
+		return TC_ACT_UNSPEC;
+	if (!external->shared)
+		return capture(ctx, external->port);
+	// The host's own frames: to it, or back from it.
+	if ((to[0] == external->mac[0] && to[1] == external->mac[1] && to[2] == external->mac[2]) ||
+	    (from[0] == external->mac[0] && from[1] == external->mac[1] &&
+	     from[2] == external->mac[2]))
+		return TC_ACT_UNSPEC;
+	// The least significant bit of the first byte: a group, of which the host is one.
+	if (*(__u8 *)to & 1) {
+		if (!ctx->vlan_present && asks_for_own(ctx))
+			return TC_ACT_UNSPEC;
+		capture(ctx, external->port);
+		return TC_ACT_UNSPEC;
+	}
+	return capture(ctx, external->port);
 }
 
 SEC("tcx/ingress")
@@ -469,5 +556,6 @@ int cst_shard(struct __sk_buff *ctx)
 }
 
 _Static_assert(sizeof(struct cpu) == 192 && sizeof(struct desc) == 32, "layout.rs");
+_Static_assert(sizeof(struct external) == 12 && sizeof(struct own) == 20, "external.rs");
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

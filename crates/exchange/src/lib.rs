@@ -4,6 +4,7 @@
 //! - [`czml`]: scenes for Cesium. [`map`]: a static map as SVG.
 //! - [`hypatia`], [`starperf`], [`starrynet`], [`celestial`]: other simulators' descriptions of a network, read
 //!   into a [`draft::Draft`] that prints as a Constel scenario and says what could not be carried over.
+//! - [`nistnet`]: NIST Net's rows, read as the rules of a box.
 //!
 //! Pure: texts in, texts out; no files, no clock. Readers never panic, whatever they are given.
 //!
@@ -30,6 +31,7 @@ pub mod draft;
 pub mod ephemeris;
 pub mod hypatia;
 pub mod map;
+pub mod nistnet;
 pub mod oem;
 pub mod starperf;
 pub mod starrynet;

@@ -11,6 +11,7 @@
 //! | [`process`], [`cgroup`] | processes started in namespaces, marked, watched, bounded, ended |
 //! | [`enclosure`] | what separates a lab's programs from the host's |
 //! | [`claim`], [`clean`] | lab names and their owners; cleaning up after the dead |
+//! | [`wire`] | interfaces that others made |
 //! | [`inventory`], [`bpf`], [`probe`], [`limits`] | what the host holds and can do |
 
 pub mod bpf;
@@ -31,6 +32,7 @@ pub mod process;
 pub mod rcu;
 pub mod sysctl;
 pub mod template;
+pub mod wire;
 
 pub use error::{Error, Result};
 pub use netns::NetNs;

@@ -134,6 +134,12 @@ impl Diagnostic {
         Span::new(self.line, self.column, self.width)
     }
 
+    /// The same in full, of something that hinders nobody.
+    #[must_use]
+    pub fn as_warning(&self) -> String {
+        self.to_string().replacen(": error: ", ": warning: ", 1)
+    }
+
     fn write_snippet(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(text) = &self.snippet else {
             return Ok(());

@@ -9,6 +9,8 @@
 //! JSON schema from them, `parse` checks files against that schema, and [`reference_page`] prints
 //! it for readers.
 //!
+//! [`read_rules`] does both for the rules of a box, a format of its own.
+//!
 //! What this crate does not do: orbits (the text of element files is passed on as it is),
 //! topology, or anything with the host.
 //!
@@ -46,10 +48,10 @@ pub use diagnostic::{Diagnostic, Diagnostics, nearest};
 pub use files::{DiskFiles, Files, MAX_FILE_BYTES};
 pub use glob::Glob;
 pub use model::Scenario;
-pub use parse::{Parsed, parse, parse_bytes};
-pub use reference::reference_page;
-pub use resolve::resolve;
-pub use schema::{schema, schema_json};
+pub use parse::{Document, Parsed, parse, parse_bytes};
+pub use reference::{reference_page, rules_reference_page};
+pub use resolve::{read_rules, resolve};
+pub use schema::{rules_schema_json, schema, schema_json};
 pub use slug::slug;
 pub use software::{NodeFacts, NodeKind};
 pub use source::{Source, Span};

@@ -10,6 +10,7 @@ mod information;
 mod nodes;
 mod programs;
 mod routing;
+mod rules;
 mod traffic;
 mod transport;
 
@@ -42,6 +43,7 @@ pub use routing::{
     AreaSize, Bfd, ComputedRouting, DaemonRouting, Disjoint, Families, Igp, Mode, OspfExtra,
     Reaction, Restart, Routing, Start, System, Timers,
 };
+pub use rules::RuleFile;
 pub use traffic::{Action, Flow, Http, Iperf3, Ping, Run, Transport};
 pub use transport::{
     LeotpSettings, LeotpVariant, Midnodes, OnTheWay, Over, Placement, SplitTcp, Transfer,

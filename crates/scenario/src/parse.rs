@@ -1,19 +1,37 @@
 //! Stage one: text to raw types, without touching the environment.
 
+use std::ops::Deref;
+
+use serde::de::DeserializeOwned;
+
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::raw::RawScenario;
-use crate::schema::schema;
+use crate::schema::{Format, SCENARIO};
 use crate::source::{Source, Span, position_of};
 use crate::tree::{self, Node};
 use crate::walk::{Path, Seg, walk};
+
+/// A file that is well formed, and the place of everything in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Document {
+    source: Source,
+    root: Node,
+}
 
 /// A scenario file that is well formed: its raw form, and the place of everything in it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parsed {
     /// The file's contents, as typed.
     pub raw: RawScenario,
-    source: Source,
-    root: Node,
+    document: Document,
+}
+
+impl Deref for Parsed {
+    type Target = Document;
+
+    fn deref(&self) -> &Document {
+        &self.document
+    }
 }
 
 /// Parses a scenario file. `file_name` is what errors start with.
@@ -23,16 +41,26 @@ pub struct Parsed {
 /// keys, wrong types, unknown words, missing and unknown units, values out of bounds. Only a YAML
 /// syntax error hides others, since nothing is known behind it.
 pub fn parse(file_name: &str, text: &str) -> Result<Parsed, Diagnostics> {
+    let (raw, document) = read(file_name, text, &SCENARIO)?;
+    Ok(Parsed { raw, document })
+}
+
+/// A file of any format.
+pub(crate) fn read<T: DeserializeOwned>(
+    file_name: &str,
+    text: &str,
+    format: &Format,
+) -> Result<(T, Document), Diagnostics> {
     let source = Source::new(file_name, text);
     let root = tree::read(&source).map_err(|error| Diagnostics::from(*error))?;
     let mut errors = Diagnostics::new();
-    let json = walk(&source, schema(), &root, &mut errors);
+    let json = walk(&source, format, &root, &mut errors);
     errors.sort();
     let Some(json) = json.filter(|_| errors.is_empty()) else {
         return Err(errors);
     };
     match serde_json::from_value(json) {
-        Ok(raw) => Ok(Parsed { raw, source, root }),
+        Ok(raw) => Ok((raw, Document { source, root })),
         // The walk and the types come from one source, so this is a mistake of ours; it must
         // still be an answer and not a panic.
         Err(error) => Err(Diagnostic::new(
@@ -51,8 +79,13 @@ pub fn parse(file_name: &str, text: &str) -> Result<Parsed, Diagnostics> {
 /// # Errors
 /// As [`parse`], and where the bytes are not UTF-8.
 pub fn parse_bytes(file_name: &str, bytes: &[u8]) -> Result<Parsed, Diagnostics> {
+    parse(file_name, text_of(file_name, bytes)?)
+}
+
+/// Bytes that should be text.
+pub(crate) fn text_of<'a>(file_name: &str, bytes: &'a [u8]) -> Result<&'a str, Diagnostics> {
     match std::str::from_utf8(bytes) {
-        Ok(text) => parse(file_name, text),
+        Ok(text) => Ok(text),
         Err(error) => {
             let span = position_of(bytes, error.valid_up_to());
             let text = String::from_utf8_lossy(&bytes[..bytes.len().min(tree::MAX_BYTES)]);
@@ -66,7 +99,7 @@ pub fn parse_bytes(file_name: &str, bytes: &[u8]) -> Result<Parsed, Diagnostics>
     }
 }
 
-impl Parsed {
+impl Document {
     /// The file's name and text.
     pub fn source(&self) -> &Source {
         &self.source

@@ -5,13 +5,21 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::bounds::bounds;
-use crate::schema::{Resolved, follow, schema};
+use crate::schema::{RULES, Resolved, follow, schema};
 use crate::walk::format_words;
 
 /// The page shipped as `docs/reference/scenario.md`.
 pub fn reference_page() -> String {
-    let root = schema();
-    let mut page = String::from(HEAD);
+    page(schema(), HEAD)
+}
+
+/// The page of the keys of a file of rules, shipped as `docs/reference/box-rules.md`.
+pub fn rules_reference_page() -> String {
+    page(&RULES.schema, RULES_HEAD)
+}
+
+fn page(root: &Value, head: &str) -> String {
+    let mut page = String::from(head);
     let mut sections = vec![("the top level".to_owned(), root)];
     // Sections in the order in which a reader of the file meets them.
     let mut next = 0;
@@ -74,6 +82,16 @@ Units:
 | figure of merit | `dB/K` |
 | temperature | `K`, `degC` |
 | rain rate | `mm/h` |
+";
+
+const RULES_HEAD: &str = "\
+<!-- Generated from the types of crates/scenario; a test keeps it in sync. Do not edit. -->
+
+# The rules of a box
+
+One YAML 1.2 document. What they mean, and how a box is run, is in [box.md](box.md). The JSON schema for editors is
+[box.schema.json](box.schema.json). Quantities carry their units, and unknown keys and keys without effect are errors,
+as in [scenarios](scenario.md).
 ";
 
 /// Names of the definitions that a section's keys refer to, in order.

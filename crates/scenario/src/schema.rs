@@ -2,12 +2,33 @@
 
 use std::sync::LazyLock;
 
+use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use crate::raw::RawScenario;
+use crate::raw::{RawRuleFile, RawScenario};
 
-static SCHEMA: LazyLock<Value> = LazyLock::new(generate);
+/// A file format.
+pub(crate) struct Format {
+    /// What files are checked against.
+    pub(crate) schema: Value,
+    /// The reference page, named in hints.
+    pub(crate) reference: &'static str,
+    /// What a file holds.
+    pub(crate) what: &'static str,
+}
+
+pub(crate) static SCENARIO: LazyLock<Format> = LazyLock::new(|| Format {
+    schema: generate::<RawScenario>("Constel scenario"),
+    reference: "docs/reference/scenario.md",
+    what: "scenario",
+});
+
+pub(crate) static RULES: LazyLock<Format> = LazyLock::new(|| Format {
+    schema: generate::<RawRuleFile>("Constel box"),
+    reference: "docs/reference/box-rules.md",
+    what: "rules",
+});
 
 /// The schema (JSON Schema 2020-12) that every scenario file is checked against; editors can use
 /// it too.
@@ -15,22 +36,31 @@ static SCHEMA: LazyLock<Value> = LazyLock::new(generate);
 /// Beyond the standard keywords it has `x-minimum`, `x-maximum`, `x-exclusive-minimum` and
 /// `x-exclusive-maximum`: bounds of quantities, written as quantities.
 pub fn schema() -> &'static Value {
-    &SCHEMA
+    &SCENARIO.schema
 }
 
 /// [`schema`] as text, as shipped in `docs/reference/scenario.schema.json`.
 pub fn schema_json() -> String {
-    let mut text = serde_json::to_string_pretty(schema()).unwrap_or_default();
+    pretty(schema())
+}
+
+/// The schema of files of rules as text, as shipped in `docs/reference/box.schema.json`.
+pub fn rules_schema_json() -> String {
+    pretty(&RULES.schema)
+}
+
+fn pretty(schema: &Value) -> String {
+    let mut text = serde_json::to_string_pretty(schema).unwrap_or_default();
     text.push('\n');
     text
 }
 
-fn generate() -> Value {
+fn generate<T: JsonSchema>(title: &str) -> Value {
     let generator = SchemaSettings::draft2020_12().into_generator();
-    let mut value = generator.into_root_schema_for::<RawScenario>().to_value();
+    let mut value = generator.into_root_schema_for::<T>().to_value();
     drop_null(&mut value);
     if let Some(root) = value.as_object_mut() {
-        root.insert("title".into(), json!("Constel scenario"));
+        root.insert("title".into(), json!(title));
     }
     value
 }

@@ -1,6 +1,7 @@
 //! What a lab answers, one type for each question.
 
 mod link;
+mod middlebox;
 mod paths;
 
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -11,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use link::{BriefEffects, EdgeSet, EdgeShown, LinkSet, LinkShown, RoutesAfter};
+pub use middlebox::{BoxShown, RuleShown, RulesChanged, WayShown, WireShown};
 pub use paths::{Hop, NextHop, Optimum, Paths, Route, Routes, Walked};
 
 /// To [`Read::Version`](crate::Read::Version).

@@ -83,6 +83,16 @@ impl Thread {
                     class.own_lateness.clear();
                 }
             }
+            Command::Steer(steer, of_port, reply) => {
+                // Frames that arrived before go by what was before.
+                let now = mono_ns();
+                self.rings.look();
+                while self.intake(now) {}
+                let _ = reply.try_send(self.externals.steer_by(steer, of_port));
+            }
+            Command::Externals(reply) => {
+                let _ = reply.try_send(self.externals.counts());
+            }
             Command::Classify(names, class_of) => {
                 self.state.classes = names.into_iter().map(Class::new).collect();
                 self.state.class_of = class_of;
@@ -130,7 +140,9 @@ impl Thread {
                 error: sums.dropped_error + self.rings.malformed,
                 no_buffer: totals.counters.dropped_no_buffer + state.no_slot,
                 overload: totals.counters.dropped_overload,
-                trunk: self.xsk.invalid_descs() + state.gso_refused,
+                trunk: self.xsk.invalid_descs()
+                    + self.externals.invalid_descs()
+                    + state.gso_refused,
                 backlog: injected.saturating_sub(sums.delivered),
             },
             captured: sums.captured,

@@ -9,6 +9,7 @@ use constel_link::{
     CheckedEffects, CheckedUpdate, EdgeStats, EdgeUpdate, EffectsChange, Histogram, Nanos, PortId,
 };
 
+use super::external::{ExternalCounts, Steer};
 use super::object::Loaded;
 use super::stats::RelayStats;
 use super::thread::{Command, PLACES_PER_TURN, Signals};
@@ -125,6 +126,26 @@ impl RelayHandle {
     /// [`DriverError::Stopped`].
     pub fn relay_stats(&self) -> Result<RelayStats> {
         self.ask(Command::Stats)
+    }
+
+    /// Have what comes in at interfaces of the host steered by this from here on: frames that came before go by what was
+    /// before, and none is lost. What leads to a port goes out on the interface with the number that `of_port` has at its
+    /// place, counted from 1; 0: it is in a node.
+    ///
+    /// # Errors
+    /// [`DriverError::Stopped`].
+    pub fn steer(&self, steer: Box<dyn Steer>, of_port: Vec<u8>) -> Result<()> {
+        // What was before is freed here and not by the relay's thread.
+        self.ask(|reply| Command::Steer(steer, of_port, reply))?;
+        Ok(())
+    }
+
+    /// What went out on the interfaces of the host, in their order.
+    ///
+    /// # Errors
+    /// [`DriverError::Stopped`].
+    pub fn externals(&self) -> Result<Vec<ExternalCounts>> {
+        self.ask(Command::Externals)
     }
 
     /// The lateness of all frames released since the start or the last [`Links::clear_lateness`].

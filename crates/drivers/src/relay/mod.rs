@@ -16,6 +16,7 @@
 
 mod answers;
 mod awake;
+mod external;
 mod gro;
 mod gso;
 mod gso_in;
@@ -46,12 +47,14 @@ use constel_bpf::BpfError;
 use constel_host::netns::NetNs;
 use constel_link::{EdgeTable, Nanos, Patience, PortId};
 
+pub use external::{Captured, External, ExternalCounts, Steer};
 pub use gso::GSO_MAX_SEGS;
 pub use handle::RelayHandle;
 pub use offload::{send_single_frames, send_tcp_gso};
 pub use sched::Priority;
 pub use stats::{RelayStats, UnintendedDrops};
 
+use external::Externals;
 use gso_out::GsoSender;
 use layout::PORTS_MAX;
 use object::{Loaded, Sizes};
@@ -86,6 +89,8 @@ pub struct RelayConfig {
     pub lab: String,
     /// Ports there can be: 1 to 65,536, numbered from 0.
     pub ports: u32,
+    /// Of those, how many can be in nodes, from 0 on; the others are only ends of edges. At least 1.
+    pub node_ports: u32,
     /// Frames that can be inside at a time, 2 KiB each. A power of two from 1,024 on.
     pub slots: u32,
     /// Decides all random draws of all edges.
@@ -109,6 +114,7 @@ impl RelayConfig {
         RelayConfig {
             lab: lab.into(),
             ports,
+            node_ports: ports,
             slots: 65_536,
             seed,
             priority: Priority::RealTime,
@@ -142,6 +148,8 @@ pub struct Relay {
     sizes: Sizes,
     loaded: Arc<Loaded>,
     plumbing: Plumbing,
+    /// Of interfaces of the host, until the thread has them.
+    sockets: Mutex<Vec<Xsk>>,
     started: Mutex<bool>,
 }
 
@@ -168,14 +176,36 @@ impl Relay {
             ring: per_cpu,
         };
         let loaded = Arc::new(Loaded::new(sizes)?);
-        let plumbing = Plumbing::new(config.ports, &loaded)?;
+        let node_ports = config.node_ports.clamp(1, config.ports);
+        let plumbing = Plumbing::new(node_ports, &loaded)?;
         Ok(Relay {
             config,
             sizes,
             loaded,
             plumbing,
+            sockets: Mutex::default(),
             started: Mutex::new(false),
         })
+    }
+
+    /// Take interfaces of the host *of the calling thread's namespace*, before the start: they are the ports from 0 on. They
+    /// send what edges lead to them; what comes in is left alone until [`Relay::capture`].
+    ///
+    /// # Errors
+    /// What the kernel refused; [`DriverError::Config`] for more than 255.
+    pub fn take(&self, externals: &[External]) -> Result<()> {
+        let sockets = external::sockets(&self.loaded, externals)?;
+        *self.sockets.lock().map_err(|_| DriverError::Stopped)? = sockets;
+        Ok(())
+    }
+
+    /// From here on, until what is returned is dropped, what comes in at the interfaces taken is captured. To be called
+    /// once the relay runs and knows where frames go ([`RelayHandle::steer`]).
+    ///
+    /// # Errors
+    /// What the kernel refused; then nothing is captured.
+    pub fn capture(&self, externals: &[External]) -> Result<Captured> {
+        external::capture(&self.loaded, externals)
     }
 
     /// As [`Plane::start`], for what only the relay tells.
@@ -207,6 +237,8 @@ impl Relay {
         let gso_out = self.plumbing.trunk.run(|| GsoSender::new(TRUNK_SEND))??;
         warm_up::prepare(&self.loaded.slots);
         let (rings, pool) = rings::set_up(&self.loaded, self.sizes, per_cpu);
+        let mut sockets = self.sockets.lock().map_err(|_| DriverError::Stopped)?;
+        let sockets = std::mem::take(&mut *sockets);
         let (send, commands) = channel::<Command>();
         let mut table = EdgeTable::new(self.config.ports, self.config.seed);
         table.set_patience(Some(Patience {
@@ -220,6 +252,7 @@ impl Relay {
             pool,
             table,
             xsk,
+            externals: Externals::new(sockets),
             gso_out,
             signals: signals.clone(),
             commands,

@@ -1,9 +1,9 @@
 //! Loading the BPF object, mapping its maps, attaching its programs.
 
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 use constel_bpf::{Aligned, BpfError, Mapped};
-use libbpf_rs::{Object, ObjectBuilder};
+use libbpf_rs::{MapCore as _, MapFlags, Object, ObjectBuilder};
 
 use super::layout::{Back, Cpu, Desc, FIRST_UPLINK, Port, SHARD_PORTS, SLOT_BYTES, Told};
 use crate::error::Result;
@@ -131,6 +131,19 @@ impl Loaded {
         Ok(constel_bpf::map(&self.object, "cst_wake")?
             .as_fd()
             .as_raw_fd())
+    }
+
+    /// Put an entry into a map that the programs only read.
+    pub(crate) fn tell(&self, map: &str, key: &[u8], value: &[u8]) -> Result<()> {
+        let map = constel_bpf::map(&self.object, map)?;
+        let error = BpfError::refused("write into a BPF map");
+        Ok(map.update(key, value, MapFlags::ANY).map_err(&error)?)
+    }
+
+    /// Attach the program for interfaces of the host to one *of the calling thread's namespace*, until the descriptor
+    /// closes.
+    pub(crate) fn link(&self, ifindex: u32) -> Result<OwnedFd> {
+        Ok(constel_bpf::link(&self.object, "cst_external", ifindex)?)
     }
 
     /// Attach a program to the ingress of an interface *of the calling thread's namespace*.

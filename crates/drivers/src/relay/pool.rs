@@ -156,6 +156,22 @@ impl Pool {
         unsafe { std::slice::from_raw_parts_mut(first, len) }
     }
 
+    /// A frame on its own: its two addresses, and what is behind them.
+    pub(super) fn whole(&mut self, frame: SlotRef) -> (&mut [u8; ADDRESSES], &mut [u8]) {
+        let at = frame.base() + frame.start();
+        let addresses = self.loaded.slots.ptr(at, ADDRESSES);
+        let len = usize::from(frame.len) - ADDRESSES;
+        let rest = self.loaded.slots.ptr(at + ADDRESSES + TAG, len);
+        // SAFETY: in bounds and apart from each other; the slot is ours since its descriptor was read, and nobody else has
+        // a reference into it while `self` is borrowed.
+        unsafe {
+            (
+                &mut *addresses.cast::<[u8; ADDRESSES]>(),
+                std::slice::from_raw_parts_mut(rest, len),
+            )
+        }
+    }
+
     /// The headers of a frame that may be joined with others.
     pub(super) fn segment(&self, frame: SlotRef) -> Option<Segment> {
         if frame.flags & !FLAG_NEW != FLAG_CSUM || frame.csum_offset != TCP_CHECK {

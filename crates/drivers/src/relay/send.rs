@@ -61,7 +61,7 @@ impl Thread {
         let mut batch = std::mem::take(&mut self.state.batch);
         batch.clear();
         while batch.sendings() < TX_BATCH
-            && (self.xsk.space() as usize) > batch.len()
+            && (self.space() as usize) > batch.len()
             && let Some(delivery) = self.table.pop_punctual(now, &mut self.pool)
         {
             self.add(&mut batch, delivery);
@@ -77,7 +77,7 @@ impl Thread {
         // Known once nothing is due any more on edges that are not behind.
         let mut end = None;
         while batch.sendings() < sendings && batch.len() < frames {
-            if self.xsk.space() as usize <= batch.len() {
+            if self.space() as usize <= batch.len() {
                 return false;
             }
             let delivery = match end {
@@ -122,7 +122,7 @@ impl Thread {
 
     /// Send all of it. The time when that was done, if there was anything.
     fn send_batch(&mut self, batch: &TxBatch) -> Option<Nanos> {
-        if batch.len() == 0 && self.xsk.pending() == 0 {
+        if batch.len() == 0 && self.pending() == 0 {
             return None;
         }
         let before = mono_ns();
@@ -136,7 +136,7 @@ impl Thread {
                 Sending::Done => {}
             }
         }
-        if self.xsk.pending() > 0 {
+        if self.pending() > 0 {
             self.flush();
         }
         let after = mono_ns();
@@ -146,9 +146,24 @@ impl Thread {
         Some(after)
     }
 
+    /// Frames that can be queued, whichever way they go.
+    fn space(&self) -> u32 {
+        self.xsk.space().min(self.externals.space())
+    }
+
+    /// Frames queued that the kernel has not taken yet.
+    pub(super) fn pending(&self) -> u32 {
+        self.xsk.pending() + self.externals.pending()
+    }
+
     /// Write the relay's tag and hand the frame to AF_XDP.
     fn queue(&mut self, delivery: Delivery<SlotRef>) {
         let frame = delivery.frame;
+        if let Some(out) = self.externals.out_of(delivery.to) {
+            self.externals
+                .queue(out, &self.loaded.slots, frame, &mut self.pool);
+            return;
+        }
         let at = frame.base() + frame.start();
         let place = self.loaded.slots.ptr(at + ADDRESSES, TAG);
         let tag = tag_for(&delivery);
@@ -237,6 +252,10 @@ impl Thread {
     /// Have the kernel take what is queued. What it does not take stays queued for the next turn:
     /// it may know of the descriptors already, so they cannot be taken back.
     pub(super) fn flush(&mut self) {
+        self.externals.flush(&mut self.pool);
+        if self.xsk.pending() == 0 {
+            return;
+        }
         for tries in 1..=TRUNK_TRIES {
             let pool = &mut self.pool;
             // What is refused for so long is not refused for want of room.

@@ -11,6 +11,7 @@ use constel_link::{
 };
 
 use super::awake::Awake;
+use super::external::{ExternalCounts, Externals, Steer};
 use super::gso_out::GsoSender;
 use super::layout::SlotRef;
 use super::object::Loaded;
@@ -68,6 +69,9 @@ pub(crate) enum Command {
     Classify(Vec<String>, Vec<u8>),
     Classes(SyncSender<Vec<ClassLateness>>),
     ClearLateness,
+    /// What steers from here on, and where ports' frames go out; it is given back what steered before.
+    Steer(Box<dyn Steer>, Vec<u8>, SyncSender<Option<Box<dyn Steer>>>),
+    Externals(SyncSender<Vec<ExternalCounts>>),
 }
 
 pub(super) struct Scheduled {
@@ -92,6 +96,7 @@ pub(crate) struct Thread {
     pub(crate) pool: Pool,
     pub(crate) table: EdgeTable<SlotRef>,
     pub(crate) xsk: Xsk,
+    pub(crate) externals: Externals,
     pub(crate) gso_out: GsoSender,
     pub(crate) signals: Arc<Signals>,
     pub(crate) commands: Receiver<Command>,
@@ -258,7 +263,9 @@ impl Thread {
             let frame = captured.frame;
             let from = PortId(captured.port);
             let destination = self.pool.destination(frame);
-            let taken = if frame.is_gso() {
+            let taken = if self.externals.has(captured.port) {
+                self.take_external(captured.ts_ns, from, destination, frame)
+            } else if frame.is_gso() {
                 self.take_gso(captured.ts_ns, from, destination, frame)
             } else {
                 let len = u32::from(frame.len);
@@ -310,6 +317,33 @@ impl Thread {
         work
     }
 
+    /// From an interface of the host: frame by frame, whatever the edge. How many frames' work that is.
+    fn take_external(
+        &mut self,
+        ts_ns: Nanos,
+        at: PortId,
+        destination: [u8; 6],
+        frame: SlotRef,
+    ) -> usize {
+        let mut frames = std::mem::take(&mut self.state.cut);
+        frames.clear();
+        if frame.is_gso() {
+            let lost = self.pool.cut_up(frame, &mut frames);
+            self.state.no_slot += lost.no_slot;
+            self.state.over_share += lost.over_share;
+        } else {
+            frames.push(frame);
+        }
+        let (table, pool) = (&mut self.table, &mut self.pool);
+        for &frame in &frames {
+            let from = self.externals.steer(ts_ns, at, frame, pool);
+            table.arrive(ts_ns, from, destination, u32::from(frame.len), frame, pool);
+        }
+        let work = frames.len().max(1);
+        self.state.cut = frames;
+        work
+    }
+
     /// Nothing to do at the moment: spin if something is due soon, else sleep.
     fn wait(&mut self) {
         let now = mono_ns();
@@ -317,7 +351,7 @@ impl Thread {
         let due = next_due(&mut self.table, &self.state);
         let before = self.state.warm_up.time(due);
         match self.waiting.plan(now, due, before) {
-            Plan::Spin if self.state.warm_up.worth_it(now, due) && self.xsk.pending() == 0 => {
+            Plan::Spin if self.state.warm_up.worth_it(now, due) && self.pending() == 0 => {
                 warm_up::queue(&mut self.xsk, &self.loaded.slots);
                 self.flush();
                 self.state.warm_up.done(mono_ns());

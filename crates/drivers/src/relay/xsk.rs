@@ -99,6 +99,8 @@ pub(crate) struct Xsk {
     consumed: u32,
     /// Frames that were put back.
     refused: u64,
+    /// Frames that were refused and not put back.
+    lost: u64,
 }
 
 /// Frame memory, rings and buffers of a socket.
@@ -236,6 +238,7 @@ impl Xsk {
             reclaimed: 0,
             consumed: 0,
             refused: 0,
+            lost: 0,
         })
     }
 
@@ -316,6 +319,31 @@ impl Xsk {
         self.refused
     }
 
+    /// Frames that the kernel refused and that were not put back.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Give up what is queued: the interface is down. The kernel skips what is left of it in the ring as invalid, once it
+    /// is up again. How many frames that were.
+    pub(crate) fn abandon(&mut self, mut freed: impl FnMut(u32)) -> u64 {
+        let gone = libc::xdp_desc {
+            addr: PUT_BACK,
+            len: 0,
+            options: 0,
+        };
+        let mut count = 0;
+        while self.consumed != self.head {
+            let desc = self.swap(self.consumed, gone);
+            if desc.addr != PUT_BACK {
+                freed((desc.addr >> SLOT_SHIFT) as u32);
+                count += 1;
+            }
+            self.consumed = self.consumed.wrapping_add(1);
+        }
+        count
+    }
+
     /// Have the kernel send what is queued. `freed` gets the slot numbers it is done with. Returns
     /// the number of frames it took; fewer than queued when it is out of buffers, or has refused one: that stays
     /// queued if `again`, else it is lost.
@@ -351,6 +379,8 @@ impl Xsk {
             }
             if again && self.space() > 0 {
                 self.put_back(self.consumed.wrapping_sub(1));
+            } else {
+                self.lost += 1;
             }
         }
         let count = self.reclaim(taken, &mut freed);

@@ -38,6 +38,8 @@ pub struct LinkInfo {
     pub qdisc: Option<String>,
     /// Kind: `veth`, `bridge`, ...; `None` for devices without one.
     pub kind: Option<String>,
+    /// Index of the bridge or bond that it is part of.
+    pub master_ifindex: Option<u32>,
     /// Index of the peer or lower device (in `peer_netnsid`'s namespace, if that is set).
     pub peer_ifindex: Option<u32>,
     /// Id of the peer's namespace as this namespace numbers it.
@@ -166,6 +168,7 @@ pub(super) fn link(p: &[u8]) -> Option<LinkInfo> {
         group: 0,
         qdisc: None,
         kind: None,
+        master_ifindex: None,
         peer_ifindex: None,
         peer_netnsid: None,
         queues: (0, 0),
@@ -182,6 +185,7 @@ pub(super) fn link(p: &[u8]) -> Option<LinkInfo> {
             libc::IFLA_IFALIAS => l.alias = Some(text(v)),
             libc::IFLA_GROUP => l.group = n,
             libc::IFLA_QDISC => l.qdisc = Some(text(v)),
+            libc::IFLA_MASTER => l.master_ifindex = Some(n),
             libc::IFLA_LINK => l.peer_ifindex = Some(n),
             libc::IFLA_LINK_NETNSID => l.peer_netnsid = Some(n as i32),
             libc::IFLA_NUM_TX_QUEUES => l.queues.0 = n,

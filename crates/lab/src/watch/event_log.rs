@@ -47,7 +47,7 @@ impl std::fmt::Debug for EventLog {
 
 impl EventLog {
     /// Writes all events from here on to `sink`, which is `file` (normally `events.ndjson`).
-    pub(crate) fn write_to(&self, sink: Box<dyn Write + Send>, file: PathBuf) {
+    pub fn write_to(&self, sink: Box<dyn Write + Send>, file: PathBuf) {
         let mut inner = self.lock();
         inner.sink = Some(sink);
         inner.file = file;
@@ -60,7 +60,7 @@ impl EventLog {
 
     /// Appends an event. A full disk does not stop the lab: the first error is kept and shows in
     /// [`EventLog::sink_error`], from where it reaches the verdict.
-    pub(crate) fn emit(&self, t_ns: Option<i64>, what: Happening) {
+    pub fn emit(&self, t_ns: Option<i64>, what: Happening) {
         let lab = self.lab.get();
         let catalogued = lab.map_or_else(Vec::new, |lab| catalogued_in(lab, what.nodes()));
         let mut inner = self.lock();
@@ -103,7 +103,8 @@ impl EventLog {
     }
 
     /// The first error met while writing, if any.
-    pub(crate) fn sink_error(&self) -> Option<String> {
+    #[must_use]
+    pub fn sink_error(&self) -> Option<String> {
         self.lock().sink_error.as_ref().map(ToString::to_string)
     }
 

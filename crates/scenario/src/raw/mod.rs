@@ -21,6 +21,7 @@ mod preset;
 mod programs;
 mod radio;
 mod routing;
+mod rules;
 mod terminals;
 mod traffic;
 mod transfer;
@@ -66,6 +67,9 @@ pub use routing::{
     Destinations, Family, Forwarding, Metric, RawAreas, RawBfd, RawDisjoint, RawGroundTimers,
     RawOspf, RawReaction, RawRestart, RawRouting, RawStart, RawSystem, RawTimers, RoutingMode,
     RoutingProtocol, Software,
+};
+pub use rules::{
+    OneOrMore, PassOrDrop, PathPreset, RawAction, RawMatch, RawPath, RawRule, RawRuleFile,
 };
 pub use terminals::RawTerminal;
 pub use traffic::{Protocol, RawFlow, RawHttp, RawIperf3, RawPing, RawRun};

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::files::Files;
 use crate::model::InputFile;
-use crate::parse::Parsed;
+use crate::parse::Document;
 use crate::source::{Source, position_of};
 use crate::walk::Seg;
 
@@ -22,7 +22,7 @@ pub(super) struct Input {
 
 /// The files read so far. A file that could not be read is reported at every place that names it.
 pub(super) struct Inputs<'a> {
-    parsed: &'a Parsed,
+    parsed: &'a Document,
     files: &'a dyn Files,
     read: BTreeMap<String, Result<Rc<Input>, Problem>>,
 }
@@ -34,7 +34,7 @@ enum Problem {
 }
 
 impl<'a> Inputs<'a> {
-    pub(super) fn new(parsed: &'a Parsed, files: &'a dyn Files) -> Self {
+    pub(super) fn new(parsed: &'a Document, files: &'a dyn Files) -> Self {
         Self {
             parsed,
             files,

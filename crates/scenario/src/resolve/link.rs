@@ -9,7 +9,7 @@ use constel_units::{Ratio, TimeSpan};
 use super::inputs::Inputs;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::Link;
-use crate::parse::Parsed;
+use crate::parse::{Document, Parsed};
 use crate::raw::{Family, RawAqm, RawDelayTrace, RawJitter, RawLink, RawLossLaw, RawRateLaw};
 use crate::source::{Source, Span};
 use crate::walk::Seg::{self, Key};
@@ -22,14 +22,17 @@ pub(super) fn link_of(
     inputs: &mut Inputs<'_>,
     errors: &mut Diagnostics,
 ) -> Link {
+    let driver = parsed.raw.links.driver.kind();
     let mut reader = LinkReader {
         parsed,
+        driver,
+        delay_key: "extra_delay",
         path,
         inputs,
         errors,
     };
     let effects = reader.effects(raw);
-    reader.mtu(raw);
+    reader.mtu(raw, &parsed.raw.routing.families);
     Link {
         rate: raw.rate,
         mtu: raw.mtu,
@@ -40,9 +43,32 @@ pub(super) fn link_of(
     }
 }
 
+/// The effects of a path of a box, whose keys under `path` are those of a link but for `delay`.
+pub(super) fn path_effects(
+    document: &Document,
+    path: &[Seg<'_>],
+    raw: &RawLink,
+    inputs: &mut Inputs<'_>,
+    errors: &mut Diagnostics,
+) -> Effects {
+    let mut reader = LinkReader {
+        parsed: document,
+        driver: Some(DriverKind::Relay),
+        delay_key: "delay",
+        path,
+        inputs,
+        errors,
+    };
+    reader.effects(raw)
+}
+
 /// What reading one link needs.
 struct LinkReader<'a, 'i> {
-    parsed: &'a Parsed,
+    parsed: &'a Document,
+    /// The driver asked for, if one is.
+    driver: Option<DriverKind>,
+    /// What its constant delay is called.
+    delay_key: &'a str,
     path: &'a [Seg<'a>],
     inputs: &'a mut Inputs<'i>,
     errors: &'a mut Diagnostics,
@@ -70,7 +96,7 @@ impl LinkReader<'_, '_> {
         let mut jitter = raw.jitter.as_ref().and_then(|jitter| self.jitter(jitter));
         let mut delay_ns = None;
         if let Some(recording) = &raw.delay_trace {
-            for key in ["extra_delay", "jitter"] {
+            for key in [self.delay_key, "jitter"] {
                 if self.written(key) {
                     self.no_effect(key, "delay_trace", "the recording is the whole delay");
                 }
@@ -108,15 +134,14 @@ impl LinkReader<'_, '_> {
                 self.errors.push(error);
             }
         }
-        let driver = self.parsed.raw.links.driver.kind();
-        if let Some(capabilities) = driver.map(DriverKind::capabilities) {
+        if let Some(capabilities) = self.driver.map(DriverKind::capabilities) {
             self.refuse(raw, &effects, capabilities);
         }
         effects
     }
 
     /// Whether packets of the link's MTU can be: in IPv6, in the queue, in the driver.
-    fn mtu(&mut self, raw: &RawLink) {
+    fn mtu(&mut self, raw: &RawLink, families: &[Family]) {
         /// RFC 8200, section 5.
         const IPV6_BYTES: u64 = 1280;
         const ETHERNET_BYTES: u64 = 14;
@@ -127,7 +152,6 @@ impl LinkReader<'_, '_> {
             let error = parsed.error_at(&at, code, message);
             errors.push(error.with_suggestion(suggestion));
         };
-        let families = &self.parsed.raw.routing.families;
         if bytes < IPV6_BYTES && families.contains(&Family::Ipv6) {
             let message = format!("IPv6 needs an `mtu` of {IPV6_BYTES} B at least");
             refuse(
@@ -145,8 +169,9 @@ impl LinkReader<'_, '_> {
                 format!("make `queue` {frame} B or more"),
             );
         }
-        let asked = self.parsed.raw.links.driver.kind();
-        let drivers = asked.map_or(DriverKind::ALL.to_vec(), |driver| vec![driver]);
+        let drivers = self
+            .driver
+            .map_or(DriverKind::ALL.to_vec(), |driver| vec![driver]);
         let mtu_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let refusals: Vec<String> = drivers
             .iter()

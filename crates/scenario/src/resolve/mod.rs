@@ -15,6 +15,7 @@ mod nodes;
 mod programs;
 mod radio;
 mod routing;
+mod rules;
 mod skyless;
 mod software;
 mod table;
@@ -32,6 +33,7 @@ use crate::parse::Parsed;
 use crate::walk::{Path, Seg};
 
 use inputs::Inputs;
+pub use rules::read_rules;
 
 /// Turns a parsed scenario into one that can be planned: reads and hashes every file it names,
 /// fills every default, and checks what its form cannot say.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value as Json;
 
-use super::{REFERENCE, Seg, Walker};
+use super::{Seg, Walker};
 use crate::diagnostic::nearest;
 use crate::schema::{Resolved, follow};
 use crate::tree::{Entry, Node};
@@ -57,7 +57,7 @@ impl<'a> Walker<'a> {
         }
         let error = error
             .with_allowed(known)
-            .with_next(format!("see {REFERENCE}"));
+            .with_next(format!("see {}", self.format.reference));
         self.errors.push(error);
         self.path.pop();
         suggestion
@@ -115,8 +115,8 @@ impl<'a> Walker<'a> {
                 error =
                     error.with_suggestion(format!("add `{key}:` with {}", self.expected(child)));
             }
-            self.errors
-                .push(error.with_next(format!("see {REFERENCE}")));
+            let error = error.with_next(format!("see {}", self.format.reference));
+            self.errors.push(error);
         }
         let Some(choices) = schema.exactly_one_key() else {
             return complete;
@@ -150,7 +150,7 @@ impl<'a> Walker<'a> {
         let error = error
             .with_reason(format!("exactly one of {list} is needed here"))
             .with_allowed(choices)
-            .with_next(format!("see {REFERENCE}"));
+            .with_next(format!("see {}", self.format.reference));
         self.errors.push(error);
         false
     }

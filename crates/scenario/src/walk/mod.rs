@@ -13,37 +13,36 @@ use serde_json::{Map, Value as Json};
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::raw::{Environment, Name};
-use crate::schema::{Resolved, follow};
+use crate::schema::{Format, Resolved, follow};
 use crate::source::{Source, Span};
 use crate::tree::{Core, Node, Value, core_type};
 
 pub(crate) use path::{Path, Seg};
 
-/// The reference page, named in hints.
-pub(crate) const REFERENCE: &str = "docs/reference/scenario.md";
-
-/// Checks `node` against `schema`.
+/// Checks `node` against the schema of `format`.
 ///
 /// Returns the value as JSON if and only if nothing was added to `errors`.
 pub(crate) fn walk(
     source: &Source,
-    schema: &Json,
+    format: &Format,
     node: &Node,
     errors: &mut Diagnostics,
 ) -> Option<Json> {
     let before = errors.len();
     let mut walker = Walker {
         source,
-        root: schema,
+        format,
+        root: &format.schema,
         errors,
         path: Vec::new(),
     };
-    let value = walker.value(schema, node);
+    let value = walker.value(&format.schema, node);
     (errors.len() == before).then_some(value).flatten()
 }
 
 struct Walker<'a> {
     source: &'a Source,
+    format: &'a Format,
     root: &'a Json,
     errors: &'a mut Diagnostics,
     path: Vec<Seg<'a>>,
@@ -68,9 +67,19 @@ impl<'a> Walker<'a> {
             && core_type(text) == Core::Null
         {
             if self.path.is_empty() {
+                let Format {
+                    reference, what, ..
+                } = self.format;
                 let error = self
-                    .error(node.span, "empty-file", "this file holds no scenario")
-                    .with_next(format!("{REFERENCE} says what a scenario is"));
+                    .error(
+                        node.span,
+                        "empty-file",
+                        format!("this file holds no {what}"),
+                    )
+                    .with_next(match *what {
+                        "scenario" => format!("{reference} says what a scenario is"),
+                        what => format!("{reference} says what {what} are"),
+                    });
                 self.errors.push(error);
                 return None;
             }

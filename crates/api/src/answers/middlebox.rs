@@ -1,0 +1,98 @@
+//! What a box answers: its interfaces, and its rules with what they did.
+
+use std::collections::BTreeMap;
+
+use constel_link::{EdgeCounters, PlaneReport};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::LabRow;
+
+/// To [`Read::Rules`](crate::Read::Rules).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BoxShown {
+    /// As `state` answers.
+    #[serde(flatten)]
+    pub lab: LabRow,
+    /// `shared`: the host's own frames on the interfaces stay the host's; `exclusive`: all frames go through the box.
+    pub mode: String,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// The interfaces; forward is from the first to the second.
+    pub interfaces: Vec<WireShown>,
+    /// The rules, in their order.
+    pub rules: Vec<RuleShown>,
+    /// Frames that no rule takes; they go on untouched.
+    pub unmatched: BTreeMap<String, WayShown>,
+    /// Frames that went by rules which are not there any more, or were changed meanwhile and removed.
+    pub removed: EdgeCounters,
+    /// Seconds until the box takes itself down unless somebody confirms it; absent where nobody has to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm_within_s: Option<f64>,
+    /// The link plane; absent while there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relay: Option<PlaneReport>,
+}
+
+/// An interface of a box.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WireShown {
+    /// Its name.
+    pub name: String,
+    /// Its Ethernet address.
+    pub mac: String,
+    /// Its MTU, bytes.
+    pub mtu: u32,
+    /// Frames that went out on it.
+    pub sent: u64,
+    /// Frames that it did not take: its link is down, or its queue was full.
+    pub refused: u64,
+}
+
+/// A rule and what it did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RuleShown {
+    /// Its name.
+    pub name: String,
+    /// The rule as it is written.
+    pub rule: Value,
+    /// What it did, by direction: `forward`, `reverse`.
+    pub ways: BTreeMap<String, WayShown>,
+}
+
+/// What a rule did in one direction. The first eight are the columns of NIST Net.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WayShown {
+    /// Frames that it took.
+    pub frames: u64,
+    /// Bytes of those, Ethernet headers included.
+    pub bytes: u64,
+    /// Of those, frames that were dropped, for whatever cause.
+    pub drops: u64,
+    /// Copies that were made.
+    pub duplicates: u64,
+    /// Frames inside at the moment: waiting, or on their way.
+    pub queue_frames: u64,
+    /// Bits per second since its first frame.
+    pub average_bps: f64,
+    /// Bits per second in the last whole second.
+    pub present_bps: f64,
+    /// How long ago its last frame came, seconds; `None`: none came.
+    pub last_frame_s: Option<f64>,
+    /// Bytes that wait for service.
+    pub queue_bytes: u64,
+    /// Everything that its edge counts.
+    pub counters: EdgeCounters,
+}
+
+/// To [`Write::ChangeRules`](crate::Write::ChangeRules).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RulesChanged {
+    /// The names of all rules, in their order, as they are now.
+    pub rules: Vec<String>,
+    /// Rules that are never reached now, in words.
+    pub warnings: Vec<String>,
+    /// How long it took from the question to the first frame that goes by the new rules, nanoseconds.
+    pub took_ns: u64,
+}

@@ -1,0 +1,83 @@
+//! `constel box check|import|export`: files of rules.
+
+use std::path::Path;
+
+use constel_control::{Observer, load_rules};
+use constel_exchange::nistnet;
+use constel_scenario::{DiskFiles, read_rules};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::args::{Check, Import, Lab};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output;
+use crate::verbs::export::put_bytes;
+
+/// What `check --json` prints.
+#[derive(Serialize)]
+struct Checked {
+    rules: usize,
+    warnings: Vec<String>,
+}
+
+/// Errors and warnings of a file of rules.
+pub(super) fn check(args: &Check) -> Outcome {
+    let file = load_rules(&args.file)?;
+    let warnings: Vec<String> = file.warnings.iter().map(|w| w.as_warning()).collect();
+    let rules = file.rules.len();
+    if args.json {
+        output::json(&Checked { rules, warnings })?;
+        return Ok(Exit::Done);
+    }
+    for warning in &warnings {
+        output::tell(&format!("{warning}\n"));
+    }
+    output::text(&format!(
+        "{}: {rules} rules are good\n",
+        args.file.display()
+    ))?;
+    Ok(Exit::Done)
+}
+
+/// The rules of a box that runs.
+pub(super) fn export(args: &Lab) -> Outcome {
+    let shown = Observer::attach(&args.lab)?.rules()?;
+    let rules: Vec<Value> = shown.rules.into_iter().map(|rule| rule.rule).collect();
+    let file = json!({"seed": shown.seed, "rules": rules});
+    if args.json {
+        output::json(&file)?;
+    } else {
+        output::text(&nistnet::yaml(&file))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// NIST Net's rows.
+pub(super) fn import(args: &Import) -> Outcome {
+    let file = args.file.as_path();
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", file.display())))?;
+    let at = file.display();
+    let imported = nistnet::parse(&text).map_err(|errors| {
+        let errors = errors.0.iter();
+        let lines = errors.map(|e| format!("{at}:{}:1: error: {}\n", e.line, e.reason));
+        Failure::Scenario(lines.collect())
+    })?;
+    let yaml = nistnet::yaml(&imported.file);
+    // What is printed can be run, or nothing is.
+    let shown = format!("{at} (imported)");
+    let rules = read_rules(
+        &shown,
+        yaml.as_bytes(),
+        &DiskFiles::in_folder(Path::new("")),
+    );
+    let rules = rules.map_err(|errors| Failure::Scenario(errors.to_string()))?;
+    put_bytes(args.out.as_deref(), yaml.as_bytes())?;
+    for note in &imported.notes {
+        output::tell(&format!("constel: note: {note}\n"));
+    }
+    for warning in &rules.warnings {
+        output::tell(&warning.as_warning());
+    }
+    Ok(Exit::Done)
+}

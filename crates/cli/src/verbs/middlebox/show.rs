@@ -1,0 +1,84 @@
+//! `constel box show`: a box's rules with what they did.
+
+use constel_api::answers::{BoxShown, WayShown};
+use constel_control::Observer;
+
+use crate::args::Lab;
+use crate::exit::{Exit, Outcome};
+use crate::output;
+
+/// Once.
+pub(super) fn run(args: &Lab) -> Outcome {
+    let shown = Observer::attach(&args.lab)?.rules()?;
+    if args.json {
+        output::json(&shown)?;
+    } else {
+        output::text(&text(&shown))?;
+    }
+    Ok(Exit::Done)
+}
+
+const HEAD: [&str; 10] = [
+    "RULE", "WAY", "FRAMES", "BYTES", "DROPS", "DUPS", "INSIDE", "AVERAGE", "PRESENT", "LAST",
+];
+
+/// A table with a line for each rule and direction.
+pub(super) fn text(shown: &BoxShown) -> String {
+    let lab = &shown.lab;
+    let names: Vec<&str> = shown
+        .interfaces
+        .iter()
+        .map(|wire| wire.name.as_str())
+        .collect();
+    let mut text = format!(
+        "{}: {} ({}), {}, {} rules\n",
+        lab.lab,
+        lab.state.as_str(),
+        names.join(" <-> "),
+        shown.mode,
+        shown.rules.len()
+    );
+    for wire in &shown.interfaces {
+        text.push_str(&format!(
+            "{}: {}, MTU {}, {} frames out, {} refused\n",
+            wire.name, wire.mac, wire.mtu, wire.sent, wire.refused
+        ));
+    }
+    if let Some(left) = shown.confirm_within_s {
+        let name = &lab.lab;
+        text.push_str(&format!(
+            "takes itself down in {left:.0} s unless `constel box confirm {name}` comes\n"
+        ));
+    }
+    if let Some(lateness) = shown.relay.as_ref().and_then(|relay| relay.lateness) {
+        text.push_str(&format!(
+            "lateness p99 {}\n",
+            output::ms(lateness.p99_ns as f64)
+        ));
+    }
+    let rules = shown.rules.iter().flat_map(|rule| {
+        let ways = rule.ways.iter();
+        ways.map(|(way, did)| cells(&rule.name, way, did))
+    });
+    let unmatched = shown.unmatched.iter();
+    let unmatched = unmatched.map(|(way, did)| cells("(no rule)", way, did));
+    let rows: Vec<Vec<String>> = rules.chain(unmatched).collect();
+    text.push_str(&output::table(&HEAD, &rows));
+    text
+}
+
+fn cells(name: &str, way: &str, did: &WayShown) -> Vec<String> {
+    vec![
+        name.to_owned(),
+        way.to_owned(),
+        did.frames.to_string(),
+        did.bytes.to_string(),
+        did.drops.to_string(),
+        did.duplicates.to_string(),
+        did.queue_frames.to_string(),
+        output::rate(did.average_bps),
+        output::rate(did.present_bps),
+        did.last_frame_s
+            .map_or_else(|| "never".to_owned(), |s| format!("{s:.1} s ago")),
+    ]
+}

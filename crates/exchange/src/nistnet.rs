@@ -1,0 +1,404 @@
+//! NIST Net's rows, as `cnistnet -R` prints them and `cnistnet -a` takes them, as rules of a box.
+//!
+//! ```text
+//! cnistnet -a SRC[:PORT[.PROTOCOL]] DST[:PORT[.PROTOCOL]] [COS] [add new]
+//!     --delay MS [SIGMA[/CORRELATION]] --drop PERCENT[/CORRELATION] --dup PERCENT[/CORRELATION]
+//!     --bandwidth BYTES_PER_SECOND --drd MIN MAX [CONGEST]
+//! ```
+
+use serde_json::{Map, Value, json};
+
+use crate::text::{ReadError, ReadErrors};
+
+/// Rows as rules, and what of them is not the same.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Imported {
+    /// A file of rules, as a value.
+    pub file: Value,
+    /// What could not be carried over, or means something else, in words.
+    pub notes: Vec<String>,
+}
+
+/// Reads rows; empty lines, comments and `cnistnet`'s other switches (`-u`, `-d`) are passed over.
+///
+/// # Errors
+/// Every row that is none.
+pub fn parse(text: &str) -> Result<Imported, ReadErrors> {
+    let (mut rules, mut notes, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+    for (n, line) in text.lines().enumerate() {
+        let line_number = n + 1;
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let words = match words.as_slice() {
+            [] => continue,
+            [first, ..] if first.starts_with('#') => continue,
+            [program, rest @ ..] if program.ends_with("cnistnet") => rest,
+            rest => rest,
+        };
+        let words = match words {
+            ["-a" | "--add", rest @ ..] => rest,
+            []
+            | [
+                "-u" | "-d" | "-R" | "-F" | "-n" | "-s" | "-G" | "-S" | "-r",
+                ..,
+            ] => continue,
+            rest => rest,
+        };
+        match row(words) {
+            Ok(row) => row.to_rules(rules.len() / 2 + 1, &mut rules, &mut notes),
+            Err(reason) => errors.push(ReadError {
+                line: line_number,
+                reason,
+            }),
+        }
+    }
+    if errors.is_empty() && rules.is_empty() {
+        errors.push(ReadError {
+            line: 1,
+            reason: "there is no row in it: `cnistnet -R` prints them".to_owned(),
+        });
+    }
+    if !errors.is_empty() {
+        return Err(ReadErrors(errors));
+    }
+    Ok(Imported {
+        file: json!({ "rules": rules }),
+        notes,
+    })
+}
+
+/// One end of a row.
+#[derive(Debug, Default, PartialEq)]
+struct End {
+    address: Option<String>,
+    port: Option<u16>,
+    protocol: Option<String>,
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Row {
+    src: End,
+    dst: End,
+    class: Option<u8>,
+    delay_ms: f64,
+    sigma_ms: f64,
+    drop_percent: f64,
+    duplicate_percent: f64,
+    bandwidth: u64,
+    drd: Option<(u32, u32)>,
+    congest: bool,
+    /// Effects that were given with a correlation.
+    correlated: Vec<&'static str>,
+}
+
+fn end(text: &str) -> Result<End, String> {
+    let wrong = || {
+        format!(
+            "`{text}` is not an address, with a port and a protocol if need be: `10.0.0.1:80.tcp`"
+        )
+    };
+    let (address, rest) = match text.split_once(':') {
+        Some((address, rest)) => (address, Some(rest)),
+        None => (text, None),
+    };
+    let address: std::net::Ipv4Addr = address.parse().map_err(|_| wrong())?;
+    let (port, protocol) = match rest.map(|rest| rest.split_once('.')) {
+        None => (None, None),
+        Some(None) => (rest, None),
+        Some(Some((port, protocol))) => (Some(port), Some(protocol)),
+    };
+    let port = port.filter(|port| !port.is_empty());
+    let port = port.map(|port| port.parse::<u16>().map_err(|_| wrong()));
+    Ok(End {
+        // NIST Net's zeros are anything.
+        address: (!address.is_unspecified()).then(|| address.to_string()),
+        port: port.transpose()?.filter(|port| *port != 0),
+        protocol: protocol
+            .filter(|p| !p.is_empty() && *p != "0" && *p != "ip")
+            .map(str::to_lowercase),
+    })
+}
+
+fn row(words: &[&str]) -> Result<Row, String> {
+    let [src, dst, rest @ ..] = words else {
+        return Err("a row begins with a source and a destination address".to_owned());
+    };
+    let mut row = Row {
+        src: end(src)?,
+        dst: end(dst)?,
+        ..Row::default()
+    };
+    let mut rest = rest;
+    if let [class, after @ ..] = rest
+        && let Ok(class) = class.parse::<u8>()
+    {
+        row.class = Some(class).filter(|class| *class != 0);
+        rest = after;
+    }
+    if let ["add", "new", after @ ..] | ["add", after @ ..] = rest {
+        rest = after;
+    }
+    while let [switch, after @ ..] = rest {
+        let values = after.iter().take_while(|word| !word.starts_with("--"));
+        let values: Vec<&str> = values.flat_map(|word| word.split('/')).collect();
+        let skip = after
+            .iter()
+            .take_while(|word| !word.starts_with("--"))
+            .count();
+        row.effect(switch, &values)?;
+        rest = &after[skip..];
+    }
+    Ok(row)
+}
+
+fn number(switch: &str, values: &[&str], place: usize) -> Result<f64, String> {
+    let text = values.get(place).map(|text| text.trim_end_matches('%'));
+    let Some(text) = text else {
+        return Err(format!("{switch} has no value"));
+    };
+    let number = text.parse::<f64>().ok();
+    number
+        .filter(|number| number.is_finite() && *number >= 0.0)
+        .ok_or_else(|| format!("`{text}` of {switch} is no number from 0 on"))
+}
+
+impl Row {
+    fn effect(&mut self, switch: &str, values: &[&str]) -> Result<(), String> {
+        let at = |place| number(switch, values, place);
+        let or_none = |place| {
+            if values.len() > place {
+                at(place)
+            } else {
+                Ok(0.0)
+            }
+        };
+        let percent = |place| match at(place)? {
+            percent if percent <= 100.0 => Ok(percent),
+            percent => Err(format!("{switch} {percent}: at most 100 %")),
+        };
+        let (correlation, name) = match switch {
+            "--delay" => {
+                (self.delay_ms, self.sigma_ms) = (at(0)?, or_none(1)?);
+                (or_none(2)?, "delay")
+            }
+            "--drop" => {
+                self.drop_percent = percent(0)?;
+                (or_none(1)?, "drop")
+            }
+            "--dup" => {
+                self.duplicate_percent = percent(0)?;
+                (or_none(1)?, "dup")
+            }
+            "--bandwidth" => {
+                self.bandwidth = at(0)? as u64;
+                (0.0, "")
+            }
+            "--drd" => {
+                let (min, max) = (at(0)? as u32, at(1)? as u32);
+                self.drd = (max > 0).then_some((min, max));
+                self.congest = or_none(2)? > 0.0;
+                (0.0, "")
+            }
+            other => {
+                return Err(format!(
+                    "`{other}` is none of --delay, --drop, --dup, --bandwidth, --drd"
+                ));
+            }
+        };
+        if correlation != 0.0 {
+            self.correlated.push(name);
+        }
+        Ok(())
+    }
+
+    /// A row is about packets from one address to another, on whichever interface they come in: a rule for each way.
+    fn to_rules(&self, number: usize, rules: &mut Vec<Value>, notes: &mut Vec<String>) {
+        let name = format!("row-{number}");
+        let path = self.path(&name, notes);
+        for effect in &self.correlated {
+            notes.push(format!(
+                "{name}: the correlation of --{effect} is left out; here each frame is drawn by itself (`loss_law` and \
+                 `jitter.half_life` have laws with memory)"
+            ));
+        }
+        if self.sigma_ms > 0.0 {
+            notes.push(format!(
+                "{name}: the delay varies as a mix of a normal and a Pareto distribution, and frames stay in order; NIST \
+                 Net's may overtake each other (`reorder` asks for that)"
+            ));
+        }
+        let action = match path {
+            path if path.is_empty() => json!("pass"),
+            _ if self.drop_percent >= 100.0 => json!("drop"),
+            path => Value::Object(path),
+        };
+        let forward = matching(&self.src, &self.dst, self.class);
+        let back = matching(&self.dst, &self.src, self.class);
+        for (name, matching, way) in [
+            (name.clone(), forward, "forward"),
+            (format!("{name}-back"), back, "reverse"),
+        ] {
+            let mut rule = Map::new();
+            rule.insert("name".to_owned(), json!(name));
+            if !matching.is_empty() {
+                rule.insert("match".to_owned(), Value::Object(matching));
+            }
+            rule.insert(way.to_owned(), action.clone());
+            rules.push(Value::Object(rule));
+        }
+    }
+
+    fn path(&self, name: &str, notes: &mut Vec<String>) -> Map<String, Value> {
+        let mut path = Map::new();
+        let mut set = |key: &str, value: Value| {
+            path.insert(key.to_owned(), value);
+        };
+        if self.delay_ms > 0.0 {
+            set("delay", json!(format!("{} ms", self.delay_ms)));
+        }
+        if self.sigma_ms > 0.0 {
+            set(
+                "jitter",
+                json!({"pareto_normal": format!("{} ms", self.sigma_ms)}),
+            );
+        }
+        if self.drop_percent > 0.0 && self.drop_percent < 100.0 {
+            set("loss", json!(format!("{} %", self.drop_percent)));
+        }
+        if self.drop_percent >= 100.0 {
+            set("loss", json!("100 %"));
+        }
+        if self.duplicate_percent > 0.0 {
+            set("duplicate", json!(format!("{} %", self.duplicate_percent)));
+        }
+        if self.bandwidth > 0 {
+            set("rate", json!(format!("{} bit/s", self.bandwidth * 8)));
+            set("queue", json!("1 GiB"));
+            notes.push(format!(
+                "{name}: {} bytes/s count Ethernet headers here, which NIST Net's do not; the queue is 1 GiB, as NIST Net's \
+                 has no bound",
+                self.bandwidth
+            ));
+        }
+        match self.drd {
+            Some((min, max)) if self.bandwidth > 0 => {
+                let mut drd = json!({"min_frames": min, "max_frames": max.max(min + 1)});
+                if self.congest {
+                    drd["ecn"] = json!(true);
+                }
+                set("aqm", json!({ "drd": drd }));
+            }
+            Some(_) => notes.push(format!(
+                "{name}: --drd is left out: without --bandwidth no frame waits here (NIST Net counts those it delays)"
+            )),
+            None => {}
+        }
+        path
+    }
+}
+
+fn matching(src: &End, dst: &End, class: Option<u8>) -> Map<String, Value> {
+    let mut matching = Map::new();
+    let mut set = |key: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            matching.insert(key.to_owned(), value);
+        }
+    };
+    set("src", src.address.as_ref().map(|a| json!(a)));
+    set("dst", dst.address.as_ref().map(|a| json!(a)));
+    let protocol = src.protocol.as_ref().or(dst.protocol.as_ref());
+    set("protocol", protocol.map(|p| json!(p)));
+    set("sport", src.port.map(|p| json!(p.to_string())));
+    set("dport", dst.port.map(|p| json!(p.to_string())));
+    set("traffic_class", class.map(|c| json!(c.to_string())));
+    matching
+}
+
+/// A file of rules in the form that people write.
+#[must_use]
+pub fn yaml(file: &Value) -> String {
+    let mut text = String::new();
+    for (key, value) in file.as_object().into_iter().flatten() {
+        match value {
+            Value::Array(rules) if !rules.is_empty() => {
+                text.push_str(&format!("{key}:\n"));
+                for rule in rules {
+                    for (n, (key, value)) in rule.as_object().into_iter().flatten().enumerate() {
+                        let begin = if n == 0 { "- " } else { "  " };
+                        text.push_str(&format!("{begin}{key}: {}\n", flow(value)));
+                    }
+                }
+            }
+            value => text.push_str(&format!("{key}: {}\n", flow(value))),
+        }
+    }
+    text
+}
+
+/// On one line.
+fn flow(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let entries = map
+                .iter()
+                .map(|(key, value)| format!("{key}: {}", flow(value)));
+            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
+        }
+        Value::Array(items) => {
+            format!(
+                "[{}]",
+                items.iter().map(flow).collect::<Vec<_>>().join(", ")
+            )
+        }
+        Value::String(text) => {
+            let plain = |c: char| c.is_ascii_alphanumeric() || "_./% -".contains(c);
+            let begins = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+            if begins && text.chars().all(plain) && !text.ends_with(' ') {
+                text.clone()
+            } else {
+                value.to_string()
+            }
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_becomes_a_rule_for_each_way() {
+        let text = "# rows\ncnistnet -u\n\
+             cnistnet -a 10.0.0.1:80.tcp 10.0.1.0 8 add new --delay 100.5 10/0.5 --drop 1.25 --dup 0.5/0.1 --bandwidth 125000 --drd 10 50\n\
+             0.0.0.0 0.0.0.0 --drop 100\n";
+        let imported = parse(text).unwrap();
+        let written = yaml(&imported.file);
+        let expected = "rules:\n\
+             - name: row-1\n  \
+               match: {src: 10.0.0.1, dst: 10.0.1.0, protocol: tcp, sport: 80, traffic_class: 8}\n  \
+               forward: {delay: 100.5 ms, jitter: {pareto_normal: 10 ms}, loss: 1.25 %, duplicate: 0.5 %, rate: 1000000 bit/s, queue: 1 GiB, aqm: {drd: {min_frames: 10, max_frames: 50}}}\n\
+             - name: row-1-back\n  \
+               match: {src: 10.0.1.0, dst: 10.0.0.1, protocol: tcp, dport: 80, traffic_class: 8}\n  \
+               reverse: {delay: 100.5 ms, jitter: {pareto_normal: 10 ms}, loss: 1.25 %, duplicate: 0.5 %, rate: 1000000 bit/s, queue: 1 GiB, aqm: {drd: {min_frames: 10, max_frames: 50}}}\n\
+             - name: row-2\n  \
+               forward: drop\n\
+             - name: row-2-back\n  \
+               reverse: drop\n";
+        assert_eq!(written, expected);
+        assert_eq!(imported.notes.len(), 4, "{:#?}", imported.notes);
+        let file = constel_scenario::read_rules(
+            "nistnet",
+            written.as_bytes(),
+            &constel_scenario::DiskFiles::in_folder("."),
+        );
+        assert_eq!(file.unwrap().rules.len(), 4);
+    }
+
+    #[test]
+    fn every_wrong_row_is_named() {
+        let errors = parse("10.0.0.1\n10.0.0.1 10.0.0.2 --delay\nx y\n10.0.0.1 10.0.0.2 --drop 101 \n1.2.3.4 1.2.3.5 --jitter 3\n").unwrap_err();
+        let lines: Vec<usize> = errors.0.iter().map(|e| e.line).collect();
+        assert_eq!(lines, [1, 2, 3, 4, 5]);
+        assert!(parse("\n# nothing\n").is_err());
+    }
+}

@@ -1,0 +1,221 @@
+//! What a box answers on its socket.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+use constel_api::answers::{
+    BoxShown, CommandSent, Entrance, LabRow, LabState, LinkSet, LinkShown, Paths, Routes,
+    RulesChanged, Shown, UserFileSet, WireShown,
+};
+use constel_api::{
+    ApiError, ErrorCode, Happening, LabReader, LabWriter, RuleChange, SetLink, Subscription,
+};
+use constel_drivers::Links;
+use constel_drivers::relay::{ExternalCounts, RelayHandle};
+use constel_lab::EventLog;
+
+use crate::live::Live;
+use crate::wires::Wire;
+
+/// A box as its socket sees it.
+pub(crate) struct View {
+    pub(crate) lab: String,
+    pub(crate) scenario: String,
+    pub(crate) exclusive: bool,
+    pub(crate) wires: [Wire; 2],
+    pub(crate) log: Arc<EventLog>,
+    pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) now: Mutex<Now>,
+}
+
+/// What of it changes.
+#[derive(Default)]
+pub(crate) struct Now {
+    pub(crate) state: LabState,
+    /// Since when frames are let in.
+    pub(crate) since: Option<Instant>,
+    /// Until when somebody has to confirm it.
+    pub(crate) confirm_until: Option<Instant>,
+    pub(crate) running: Option<Running>,
+}
+
+/// What is there while it runs.
+#[derive(Clone)]
+pub(crate) struct Running {
+    pub(crate) live: Arc<Live>,
+    pub(crate) handle: RelayHandle,
+}
+
+impl View {
+    pub(crate) fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn running(&self) -> Result<Running, ApiError> {
+        self.now().running.clone().ok_or_else(ApiError::coming_up)
+    }
+
+    pub(crate) fn t_ns(&self) -> Option<u64> {
+        self.now()
+            .since
+            .map(|since| since.elapsed().as_nanos() as u64)
+    }
+
+    /// Tells what happened.
+    pub(crate) fn emit(&self, what: Happening) {
+        self.log.emit(self.t_ns().map(|t| t as i64), what);
+    }
+
+    /// The box with all its counters.
+    ///
+    /// # Errors
+    /// [`ErrorCode::ComingUp`], [`ErrorCode::Failed`].
+    pub(crate) fn shown(&self) -> Result<BoxShown, ApiError> {
+        let running = self.running()?;
+        let failed = |error: constel_drivers::DriverError| {
+            ApiError::new(ErrorCode::Failed, error.to_string())
+        };
+        let shown = running.live.shown().map_err(failed)?;
+        let counts = running.handle.externals().map_err(failed)?;
+        let until = self.now().confirm_until;
+        Ok(BoxShown {
+            lab: self.state(),
+            mode: if self.exclusive {
+                "exclusive"
+            } else {
+                "shared"
+            }
+            .to_owned(),
+            seed: shown.seed,
+            interfaces: wires_shown(&self.wires, &counts),
+            rules: shown.rules,
+            unmatched: shown.unmatched,
+            removed: shown.removed,
+            confirm_within_s: until.map(|until| {
+                until
+                    .saturating_duration_since(Instant::now())
+                    .as_secs_f64()
+            }),
+            relay: running.handle.snapshot().ok().map(|stats| stats.detail),
+        })
+    }
+}
+
+fn wires_shown(wires: &[Wire; 2], counts: &[ExternalCounts]) -> Vec<WireShown> {
+    let shown = wires.iter().zip(counts).map(|(wire, counts)| WireShown {
+        name: wire.name.clone(),
+        mac: constel_rules::words::mac_text(wire.mac),
+        mtu: wire.mtu,
+        sent: counts.sent,
+        refused: counts.refused,
+    });
+    shown.collect()
+}
+
+fn not_a_lab() -> ApiError {
+    let error = "this is a box: it has rules, and neither nodes nor links";
+    ApiError::new(ErrorCode::NotALab, error)
+}
+
+impl LabReader for View {
+    fn state(&self) -> LabRow {
+        let (state, running) = {
+            let now = self.now();
+            (now.state, now.running.clone())
+        };
+        let rules = running.map(|running| running.live.len());
+        LabRow {
+            lab: self.lab.clone(),
+            state,
+            scenario: self.scenario.clone(),
+            pid: std::process::id(),
+            nodes: 0,
+            // Those of what no rule takes, too.
+            edges: rules.map_or(0, |rules| 2 * (rules + 1)),
+            t_ns: self.t_ns(),
+        }
+    }
+
+    fn show(&self) -> Shown {
+        let running = self.now().running.clone();
+        Shown {
+            lab: self.state(),
+            node_list: None,
+            relay: running.and_then(|running| Some(running.handle.snapshot().ok()?.detail)),
+        }
+    }
+
+    fn link(&self, _: &str, _: &str) -> Result<LinkShown, ApiError> {
+        Err(not_a_lab())
+    }
+
+    fn routes(&self, _: &str) -> Result<Routes, ApiError> {
+        Err(not_a_lab())
+    }
+
+    fn path(
+        &self,
+        _: &str,
+        _: &str,
+        _: Option<u64>,
+        _: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Paths, ApiError> {
+        Err(not_a_lab())
+    }
+
+    fn rules(&self) -> Result<BoxShown, ApiError> {
+        self.shown()
+    }
+
+    fn follow(&self) -> Subscription {
+        self.log.follow()
+    }
+}
+
+impl LabWriter for View {
+    fn set_link(&self, _: &SetLink) -> Result<LinkSet, ApiError> {
+        Err(not_a_lab())
+    }
+
+    fn enter(&self, _: &str) -> Result<Entrance, ApiError> {
+        Err(not_a_lab())
+    }
+
+    fn user_file(&self, _: &str, _: &str, _: Option<String>) -> Result<UserFileSet, ApiError> {
+        Err(not_a_lab())
+    }
+
+    fn command(&self, _: &str, _: serde_json::Value) -> Result<CommandSent, ApiError> {
+        Err(not_a_lab())
+    }
+
+    fn change_rules(&self, change: RuleChange) -> Result<RulesChanged, ApiError> {
+        let running = self.running()?;
+        let (word, rule) = match &change {
+            RuleChange::Add { rule, .. } => ("add", rule["name"].as_str().map(str::to_owned)),
+            RuleChange::Edit { name, .. } => ("edit", Some(name.clone())),
+            RuleChange::Move { name, .. } => ("move", Some(name.clone())),
+            RuleChange::Remove { name } => ("remove", Some(name.clone())),
+            RuleChange::Replace { .. } => ("replace", None),
+        };
+        let changed = running.live.change(change)?;
+        self.emit(Happening::RulesChanged {
+            change: word.to_owned(),
+            rule,
+            rules: changed.rules.len(),
+        });
+        Ok(changed)
+    }
+
+    fn confirm(&self) -> Result<(), ApiError> {
+        if self.now().confirm_until.take().is_some() {
+            self.emit(Happening::Confirmed);
+        }
+        Ok(())
+    }
+
+    fn down(&self) {
+        self.stop.store(true, Ordering::Release);
+    }
+}

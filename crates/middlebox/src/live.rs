@@ -1,0 +1,500 @@
+//! The rules of a running box: put in force, changed, and counted.
+//!
+//! A rule that changes gets a new slot: its new edges stand before the first frame is steered to them, all at once with
+//! every other change, and the old ones are left until the last frame on them has arrived. So a change neither loses nor
+//! delays a frame, of this rule or of another.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+use constel_api::answers::{RuleShown, RulesChanged, WayShown};
+use constel_api::{ApiError, ErrorCode, RuleChange};
+use constel_drivers::relay::RelayHandle;
+use constel_drivers::{DriverError, Links, mono_ns};
+use constel_link::{EdgeChange, EdgeCounters, EdgeUpdate, Effects, EffectsChange, Impairment};
+use constel_rules::{Direction, Rule, Rules, Shadow, shadowed};
+use constel_scenario::model::RuleFile;
+use constel_scenario::{DiskFiles, nearest, read_rules};
+use serde_json::{Value, json};
+
+use crate::counters::{Edges, Rates, since, way};
+use crate::ports::{Slot, UNMATCHED, out_of_ports};
+use crate::steer::{ByRules, Seen};
+
+/// Counters of both directions.
+type Both = [EdgeCounters; 2];
+
+/// The rules of a running box.
+pub(crate) struct Live {
+    handle: RelayHandle,
+    seen: Arc<Seen>,
+    /// That paths in rules are relative to.
+    folder: PathBuf,
+    state: Mutex<State>,
+}
+
+struct State {
+    file: RuleFile,
+    /// By the places of the rules.
+    slots: Vec<Slot>,
+    free: VecDeque<Slot>,
+    /// Edges that no frame is steered to any more, and whose they were.
+    leaving: Vec<(Slot, String)>,
+    /// What edges had counted when their slot was given to somebody.
+    before: HashMap<usize, EdgeCounters>,
+    /// Of earlier forms of rules, by name.
+    past: HashMap<String, Both>,
+    removed: EdgeCounters,
+    rates: Rates,
+}
+
+fn index(direction: Direction) -> usize {
+    usize::from(direction == Direction::Reverse)
+}
+
+impl State {
+    fn counters(&self, edges: &Edges, slot: Slot, direction: Direction) -> EdgeCounters {
+        let Some(stats) = edges.get(slot, direction) else {
+            return EdgeCounters::default();
+        };
+        match self.before.get(&slot.place(direction)) {
+            Some(before) => since(&stats.counters, before),
+            None => stats.counters,
+        }
+    }
+
+    /// Of a rule in all its forms.
+    fn all_counters(
+        &self,
+        edges: &Edges,
+        (name, slot): (&str, Slot),
+        direction: Direction,
+    ) -> EdgeCounters {
+        let mut sum = self.counters(edges, slot, direction);
+        for (old, _) in self.leaving.iter().filter(|(_, whose)| whose == name) {
+            sum.add(&self.counters(edges, *old, direction));
+        }
+        if let Some(past) = self.past.get(name) {
+            sum.add(&past[index(direction)]);
+        }
+        sum
+    }
+}
+
+impl Live {
+    /// Puts the first rules in force.
+    ///
+    /// # Errors
+    /// When the relay has stopped, or does not take an edge.
+    pub(crate) fn start(
+        handle: RelayHandle,
+        file: RuleFile,
+        folder: PathBuf,
+    ) -> Result<Live, DriverError> {
+        let state = State {
+            file: RuleFile {
+                rules: Rules::default(),
+                raw: Vec::new(),
+                ..file.clone()
+            },
+            slots: Vec::new(),
+            free: Slot::of_rules().collect(),
+            leaving: Vec::new(),
+            before: HashMap::new(),
+            past: HashMap::new(),
+            removed: EdgeCounters::default(),
+            rates: Rates::default(),
+        };
+        let live = Live {
+            handle,
+            seen: Arc::new(Seen::new()),
+            folder,
+            state: Mutex::new(state),
+        };
+        let pass = Direction::BOTH.map(|direction| {
+            let (from, to) = UNMATCHED.edge(direction);
+            let impairment = Impairment::delay_only(0);
+            EdgeChange::Set {
+                from,
+                to,
+                impairment,
+            }
+        });
+        let update = EdgeUpdate {
+            changes: pass.into(),
+        };
+        live.handle.apply(update, None)?;
+        live.put_in_force(&mut live.lock(), file)?;
+        Ok(live)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// How many rules there are.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().slots.len()
+    }
+
+    /// The rules as they are written now.
+    pub(crate) fn file(&self) -> RuleFile {
+        self.lock().file.clone()
+    }
+
+    /// Rules in the place of those that are there.
+    fn put_in_force(&self, state: &mut State, file: RuleFile) -> Result<(), DriverError> {
+        let known: HashMap<&str, (&Rule, Slot)> = state
+            .file
+            .rules
+            .iter()
+            .zip(&state.slots)
+            .map(|(rule, slot)| (rule.name.as_str(), (rule, *slot)))
+            .collect();
+        let kept = |rule: &Rule| {
+            let same = known
+                .get(rule.name.as_str())
+                .filter(|(old, _)| *old == rule);
+            same.map(|(_, slot)| *slot)
+        };
+        let mut slots: Vec<Option<Slot>> = file.rules.iter().map(kept).collect();
+        let missing = slots.iter().filter(|slot| slot.is_none()).count();
+        if missing > state.free.len() {
+            let text = format!(
+                "{missing} rules change and only {} can at present: too many changed a moment ago and still have frames \
+                 under way",
+                state.free.len()
+            );
+            return Err(DriverError::Unable(text));
+        }
+        let stay: Vec<Slot> = slots.iter().flatten().copied().collect();
+        let leave: Vec<(Slot, String)> = state
+            .slots
+            .iter()
+            .zip(&state.file.rules)
+            .filter(|(slot, _)| !stay.contains(slot))
+            .map(|(slot, rule)| (*slot, rule.name.clone()))
+            .collect();
+        let mut effects = Vec::new();
+        let mut changes = Vec::new();
+        let mut taken = Vec::new();
+        for (rule, slot) in file.rules.iter().zip(&mut slots) {
+            if slot.is_some() {
+                continue;
+            }
+            // There are enough: they were counted.
+            let Some(fresh) = state.free.pop_front() else {
+                break;
+            };
+            taken.push(fresh);
+            *slot = Some(fresh);
+            for direction in Direction::BOTH {
+                let Some(action) = rule.action(direction) else {
+                    continue;
+                };
+                let (from, to) = fresh.edge(direction);
+                effects.push(edge_effects(fresh, direction, action.effects()));
+                changes.push(EdgeChange::Set {
+                    from,
+                    to,
+                    impairment: action.impairment(),
+                });
+            }
+        }
+        // Effects wait for their edges.
+        let stood = self.handle.apply_effects(effects).and_then(|_| {
+            changes.sort_by_key(EdgeChange::edge);
+            self.handle.apply(EdgeUpdate { changes }, None)
+        });
+        let slots: Vec<Slot> = slots.into_iter().flatten().collect();
+        let steered = stood.and_then(|_| {
+            for slot in &taken {
+                self.seen.clear(*slot);
+            }
+            let steer = ByRules::new(&file.rules, slots.clone(), &self.seen);
+            self.handle.steer(Box::new(steer), out_of_ports())
+        });
+        if let Err(error) = steered {
+            state
+                .leaving
+                .extend(taken.into_iter().map(|slot| (slot, String::new())));
+            return Err(error);
+        }
+        state.leaving.extend(leave);
+        state.slots = slots;
+        state.file = file;
+        Ok(())
+    }
+
+    /// Once a second: rates, and edges whose last frame has arrived go.
+    ///
+    /// # Errors
+    /// When the relay has stopped.
+    pub(crate) fn tick(&self) -> Result<(), DriverError> {
+        let edges = Edges::new(self.handle.all_edges()?);
+        let mut state = self.lock();
+        let slots: Vec<Slot> = state.slots.iter().copied().chain([UNMATCHED]).collect();
+        state.rates.sample(mono_ns(), &edges, slots.into_iter());
+        let (gone, leaving) = std::mem::take(&mut state.leaving)
+            .into_iter()
+            .partition::<Vec<_>, _>(|(slot, _)| {
+                let held = |direction| edges.get(*slot, direction).map_or(0, |stats| stats.held);
+                Direction::BOTH.map(held) == [0, 0]
+            });
+        state.leaving = leaving;
+        let (mut changes, mut effects) = (Vec::new(), Vec::new());
+        for (slot, name) in gone {
+            let both = Direction::BOTH.map(|way| state.counters(&edges, slot, way));
+            if state.file.rules.place(&name).is_some() {
+                let past = state.past.entry(name).or_default();
+                past.iter_mut()
+                    .zip(&both)
+                    .for_each(|(sum, more)| sum.add(more));
+            } else {
+                let past = state.past.remove(&name).unwrap_or_default();
+                both.iter()
+                    .chain(&past)
+                    .for_each(|more| state.removed.add(more));
+            }
+            for direction in Direction::BOTH {
+                let Some(stats) = edges.get(slot, direction) else {
+                    continue;
+                };
+                state.before.insert(slot.place(direction), stats.counters);
+                let (from, to) = slot.edge(direction);
+                changes.push(EdgeChange::Remove { from, to });
+                effects.push(edge_effects(slot, direction, None));
+            }
+            state.free.push_back(slot);
+        }
+        if !changes.is_empty() {
+            self.handle.apply(EdgeUpdate { changes }, None)?;
+            self.handle.apply_effects(effects)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a change.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NoRule`], [`ErrorCode::BadValue`], [`ErrorCode::Failed`]: nothing was changed.
+    pub(crate) fn change(&self, change: RuleChange) -> Result<RulesChanged, ApiError> {
+        let begin = Instant::now();
+        let mut state = self.lock();
+        let rules = changed(&state.file, change)?;
+        let text = serde_json::to_string_pretty(&json!({"seed": state.file.seed, "rules": rules}));
+        let text = text.unwrap_or_default();
+        let files = DiskFiles::in_folder(&self.folder);
+        let file = read_rules("rules", text.as_bytes(), &files);
+        let file = file.map_err(|e| ApiError::new(ErrorCode::BadValue, e.to_string()))?;
+        let answer = RulesChanged {
+            rules: file.rules.iter().map(|rule| rule.name.clone()).collect(),
+            warnings: never_reached(&file.rules),
+            took_ns: 0,
+        };
+        let failed = |error: DriverError| ApiError::new(ErrorCode::Failed, error.to_string());
+        self.put_in_force(&mut state, file).map_err(failed)?;
+        Ok(RulesChanged {
+            took_ns: begin.elapsed().as_nanos() as u64,
+            ..answer
+        })
+    }
+
+    /// The rules with what they did, what no rule took, and what went by rules that are gone.
+    ///
+    /// # Errors
+    /// When the relay has stopped.
+    pub(crate) fn shown(&self) -> Result<Shown, DriverError> {
+        let edges = Edges::new(self.handle.all_edges()?);
+        let state = self.lock();
+        let now = mono_ns();
+        let ways = |name: &str, slot: Slot, about: &dyn Fn(Direction) -> bool| {
+            let about = Direction::BOTH.into_iter().filter(|way| about(*way));
+            let shown = about.map(|direction| {
+                let counters = state.all_counters(&edges, (name, slot), direction);
+                let stats = edges.get(slot, direction);
+                let extra = (&*self.seen, &state.rates);
+                let shown = way(now, (slot, direction), counters, stats, extra);
+                (direction.as_str().to_owned(), shown)
+            });
+            shown.collect::<BTreeMap<_, _>>()
+        };
+        let rules = state
+            .file
+            .rules
+            .iter()
+            .zip(&state.slots)
+            .zip(&state.file.raw);
+        let rules = rules.map(|((rule, slot), raw)| RuleShown {
+            name: rule.name.clone(),
+            rule: serde_json::to_value(raw).unwrap_or(Value::Null),
+            ways: ways(&rule.name, *slot, &|way| rule.action(way).is_some()),
+        });
+        let mut removed = state.removed;
+        for (slot, name) in &state.leaving {
+            if state.file.rules.place(name).is_none() {
+                for direction in Direction::BOTH {
+                    removed.add(&state.counters(&edges, *slot, direction));
+                }
+            }
+        }
+        Ok(Shown {
+            seed: state.file.seed,
+            rules: rules.collect(),
+            unmatched: ways("", UNMATCHED, &|_| true),
+            removed,
+        })
+    }
+}
+
+/// What [`Live::shown`] gives.
+pub(crate) struct Shown {
+    pub(crate) seed: u64,
+    pub(crate) rules: Vec<RuleShown>,
+    pub(crate) unmatched: BTreeMap<String, WayShown>,
+    pub(crate) removed: EdgeCounters,
+}
+
+fn edge_effects(slot: Slot, direction: Direction, effects: Option<Effects>) -> EffectsChange {
+    let (from, to) = slot.edge(direction);
+    EffectsChange::Edge { from, to, effects }
+}
+
+/// The rules as they would be written.
+fn changed(file: &RuleFile, change: RuleChange) -> Result<Vec<Value>, ApiError> {
+    let write = |raw| serde_json::to_value(raw).unwrap_or(Value::Null);
+    let mut rules: Vec<Value> = file.raw.iter().map(write).collect();
+    let find = |name: &str| {
+        file.rules.place(name).ok_or_else(|| {
+            let near = nearest(name, file.rules.iter().map(|rule| rule.name.as_str()));
+            let hint = near.map(|near| format!("; nearest is '{near}'"));
+            let error = format!("no rule is called '{name}'{}", hint.unwrap_or_default());
+            ApiError::new(ErrorCode::NoRule, error)
+        })
+    };
+    let place = |at: usize, most: usize| match at {
+        at if (1..=most).contains(&at) => Ok(at - 1),
+        at => {
+            let error = format!("there is no place {at}: places are 1 to {most}");
+            Err(ApiError::new(ErrorCode::BadValue, error))
+        }
+    };
+    match change {
+        RuleChange::Add { rule, at } => {
+            let most = rules.len() + 1;
+            let at = place(at.unwrap_or(most), most)?;
+            rules.insert(at, named(rule, || fresh_name(file)));
+        }
+        RuleChange::Edit { name, rule } => {
+            let at = find(&name)?;
+            rules[at] = named(rule, || name.clone());
+        }
+        RuleChange::Move { name, at } => {
+            let rule = rules.remove(find(&name)?);
+            rules.insert(place(at, rules.len() + 1)?, rule);
+        }
+        RuleChange::Remove { name } => {
+            rules.remove(find(&name)?);
+        }
+        RuleChange::Replace { rules: new } => rules = new,
+    }
+    Ok(rules)
+}
+
+/// The rule with a name, if it has none.
+fn named(mut rule: Value, name: impl Fn() -> String) -> Value {
+    if let Some(keys) = rule.as_object_mut()
+        && !keys.contains_key("name")
+    {
+        keys.insert("name".to_owned(), Value::String(name()));
+    }
+    rule
+}
+
+/// Rules that an earlier one leaves nothing to, in words.
+fn never_reached(rules: &Rules) -> Vec<String> {
+    let name = |place: usize| rules.get(place).map_or("", |rule| rule.name.as_str());
+    let words = |shadow: Shadow| {
+        format!(
+            "rule `{}` is never reached {}: rule `{}` takes all frames that it would take",
+            name(shadow.rule),
+            shadow.direction.as_str(),
+            name(shadow.by)
+        )
+    };
+    shadowed(rules).into_iter().map(words).collect()
+}
+
+fn fresh_name(file: &RuleFile) -> String {
+    let names = (file.rules.len() + 1..).map(|n| format!("rule-{n}"));
+    let mut free = names.filter(|name| file.rules.place(name).is_none());
+    free.next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> RuleFile {
+        read_rules("box.yaml", text.as_bytes(), &DiskFiles::in_folder(".")).unwrap()
+    }
+
+    fn names(rules: &[Value]) -> Vec<&str> {
+        rules
+            .iter()
+            .filter_map(|rule| rule["name"].as_str())
+            .collect()
+    }
+
+    #[test]
+    fn rules_are_added_moved_edited_and_removed_by_name_and_place() {
+        let file = file("rules: [{name: a, both: pass}, {name: b, both: drop}, {both: pass}]\n");
+        let add = |at| RuleChange::Add {
+            rule: json!({"both": "pass"}),
+            at,
+        };
+        assert_eq!(
+            names(&changed(&file, add(None)).unwrap()),
+            ["a", "b", "rule-3", "rule-4"]
+        );
+        assert_eq!(
+            names(&changed(&file, add(Some(1))).unwrap()),
+            ["rule-4", "a", "b", "rule-3"]
+        );
+        assert_eq!(
+            changed(&file, add(Some(5))).unwrap_err().code,
+            ErrorCode::BadValue
+        );
+        let to = |at| RuleChange::Move {
+            name: "a".into(),
+            at,
+        };
+        assert_eq!(names(&changed(&file, to(3)).unwrap()), ["b", "rule-3", "a"]);
+        assert_eq!(changed(&file, to(4)).unwrap_err().code, ErrorCode::BadValue);
+        let edit = RuleChange::Edit {
+            name: "b".into(),
+            rule: json!({"both": {"delay": "1 ms"}}),
+        };
+        let edited = changed(&file, edit).unwrap();
+        assert_eq!(
+            (names(&edited), &edited[1]["both"]),
+            (vec!["a", "b", "rule-3"], &json!({"delay": "1 ms"}))
+        );
+        let error = changed(
+            &file,
+            RuleChange::Remove {
+                name: "rul-3".into(),
+            },
+        )
+        .unwrap_err();
+        assert_eq!(
+            (error.code, error.error.as_str()),
+            (
+                ErrorCode::NoRule,
+                "no rule is called 'rul-3'; nearest is 'rule-3'"
+            )
+        );
+    }
+}

@@ -1,0 +1,177 @@
+//! What a box leaves behind: manifest, summary, and its rules with what they did.
+
+use std::io;
+
+use constel_api::answers::{BoxShown, LabState};
+use constel_api::summary::{Convergence, DOCUMENTS, Size, StepRows, Summary, Times};
+use constel_drivers::{PlaneStats, mono_ns};
+use constel_observe::results::Results;
+use constel_observe::verdict::{Bounds, Fidelity, Machine};
+use constel_scenario::model::RuleFile;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::options::Options;
+use crate::wires::Wire;
+
+/// `manifest.json` of a box.
+#[derive(Debug, Serialize)]
+struct Manifest<'a> {
+    version: u32,
+    constel: &'static str,
+    /// What tells it from a lab's.
+    kind: &'static str,
+    lab: &'a str,
+    scenario: &'a str,
+    seed: u64,
+    mode: &'static str,
+    interfaces: Vec<Interface<'a>>,
+    rules: usize,
+    inputs: Value,
+    bounds: Bounds,
+    kernel: Option<String>,
+    command_line: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Interface<'a> {
+    name: &'a str,
+    mac: String,
+    mtu: u32,
+    addresses: &'a [std::net::IpAddr],
+}
+
+/// Writes what is known before the first frame.
+///
+/// # Errors
+/// When the folder cannot be written.
+pub(crate) fn write_manifest(
+    results: &Results,
+    options: &Options,
+    wires: &[Wire; 2],
+) -> io::Result<()> {
+    let file = &options.rules;
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok();
+    let manifest = Manifest {
+        version: DOCUMENTS,
+        constel: env!("CARGO_PKG_VERSION"),
+        kind: "box",
+        lab: options.name.as_str(),
+        scenario: file.source.file(),
+        seed: file.seed,
+        mode: if options.exclusive {
+            "exclusive"
+        } else {
+            "shared"
+        },
+        interfaces: wires
+            .iter()
+            .map(|wire| Interface {
+                name: &wire.name,
+                mac: constel_rules::words::mac_text(wire.mac),
+                mtu: wire.mtu,
+                addresses: &wire.own,
+            })
+            .collect(),
+        rules: file.rules.len(),
+        inputs: serde_json::to_value(&file.inputs)?,
+        bounds: Bounds::default(),
+        kernel: kernel.map(|text| text.trim().to_owned()),
+        command_line: std::env::args().collect(),
+    };
+    results.write_json("manifest.json", &manifest)?;
+    results.write("rules.yaml", file.source.text().as_bytes())
+}
+
+/// What was seen of a box that is down.
+pub(crate) struct Seen {
+    pub(crate) stats: PlaneStats,
+    /// The rules at the end.
+    pub(crate) shown: BoxShown,
+    pub(crate) file: RuleFile,
+    pub(crate) began_ns: u64,
+    pub(crate) bring_up_s: f64,
+    pub(crate) failures: Vec<String>,
+    pub(crate) interrupted: bool,
+}
+
+/// Writes what the box came to.
+///
+/// # Errors
+/// When the folder cannot be written.
+pub(crate) fn write_summary(
+    results: &Results,
+    options: &Options,
+    seen: Seen,
+) -> io::Result<Summary> {
+    let refused: u64 = seen.shown.interfaces.iter().map(|wire| wire.refused).sum();
+    let stats = &seen.stats;
+    let mut lost: Vec<(String, u64)> = stats
+        .unintended
+        .iter()
+        .map(|(cause, count)| ((*cause).to_owned(), *count))
+        .collect();
+    lost.push(("interface".to_owned(), refused));
+    let fidelity = Fidelity {
+        frames_released: stats.lateness.count,
+        lateness_p99_ns: stats.lateness.p99_ns,
+        lateness_max_ns: stats.lateness.max_ns,
+        own_lateness_p99_ns: stats.own_lateness.p99_ns,
+        machine: Machine {
+            stalls: stats.stalls.count,
+            stalled_ns: stats.stalls.total_ns,
+            longest_stall_ns: stats.stalls.longest_ns,
+            in_run_queue_ns: stats.stalls.in_run_queue_ns,
+            ..Machine::default()
+        },
+        frames_early: stats.early,
+        unintended_drops: lost,
+        failures: seen.failures,
+        ..Fidelity::default()
+    };
+    let bounds = Bounds::default();
+    let summary = Summary {
+        version: DOCUMENTS,
+        lab: options.name.to_string(),
+        scenario: options.rules.source.file().to_owned(),
+        seed: seen.file.seed,
+        interrupted: seen.interrupted,
+        lab_time_ns: mono_ns().saturating_sub(seen.began_ns),
+        size: Size {
+            nodes: 0,
+            ports: seen.shown.interfaces.len(),
+            edges: seen.shown.lab.edges,
+            memory_per_node_bytes: 0,
+        },
+        times: Times {
+            bring_up_s: seen.bring_up_s,
+            ..Times::default()
+        },
+        routing: None,
+        convergence: Convergence::default(),
+        converged: None,
+        link_state: None,
+        disjoint: Vec::new(),
+        daemons: Vec::new(),
+        transport: Vec::new(),
+        handovers: Vec::new(),
+        further_handovers: 0,
+        changes: Vec::new(),
+        further_changes: 0,
+        flows: Vec::new(),
+        steps: StepRows {
+            count: 0,
+            rows: std::collections::BTreeMap::new(),
+        },
+        relay: stats.detail.clone(),
+        lateness_by_class: Vec::new(),
+        verdict: fidelity.judge(bounds),
+        fidelity,
+        bounds,
+    };
+    let mut shown = seen.shown;
+    shown.lab.state = LabState::Stopping;
+    results.write_json("rules.json", &shown)?;
+    results.write_json("summary.json", &summary)?;
+    Ok(summary)
+}

@@ -1,0 +1,36 @@
+//! The rules of a box.
+
+use constel_rules::Rules;
+
+use super::InputFile;
+use crate::diagnostic::Diagnostic;
+use crate::raw::{RawRule, RawRuleFile};
+use crate::source::Source;
+
+/// A file of rules. Made by [`read_rules`](crate::read_rules).
+#[derive(Debug, Clone, PartialEq)]
+pub struct RuleFile {
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// The rules.
+    pub rules: Rules,
+    /// The same as they are written, all of them named.
+    pub raw: Vec<RawRule>,
+    /// The file itself and the files it names, with their hashes.
+    pub inputs: Vec<InputFile>,
+    /// Rules that are never reached, each with the rule that takes its frames. [`Diagnostic::as_warning`] prints them.
+    pub warnings: Vec<Diagnostic>,
+    /// The file's name and text.
+    pub source: Source,
+}
+
+impl RuleFile {
+    /// The file anew, with all names.
+    #[must_use]
+    pub fn to_raw(&self) -> RawRuleFile {
+        RawRuleFile {
+            seed: self.seed,
+            rules: self.raw.clone(),
+        }
+    }
+}

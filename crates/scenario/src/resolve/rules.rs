@@ -1,0 +1,425 @@
+//! A box's rules: values that are no quantities, what does not go together, and paths in the link plane's terms.
+
+use std::num::NonZeroU64;
+
+use constel_link::{Delay, Impairment, Loss, QueueLimit};
+use constel_rules::{Action, Match, Path, Prefix, Rule, Rules, shadowed, words};
+use constel_units::{DataRate, DataSize, TimeSpan};
+
+use super::inputs::Inputs;
+use super::link::path_effects;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::files::Files;
+use crate::model::RuleFile;
+use crate::parse::{Document, read, text_of};
+use crate::raw::{
+    Name, OneOrMore, PassOrDrop, RawAction, RawLink, RawMatch, RawPath, RawRule, RawRuleFile,
+};
+use crate::schema::RULES;
+use crate::walk::Seg::{self, Index, Key};
+
+/// Reads a file of rules of a box: form, values, and the files it names.
+///
+/// # Errors
+/// Everything that is wrong with its form; with a good form, everything that is wrong with its values.
+pub fn read_rules(
+    file_name: &str,
+    bytes: &[u8],
+    files: &dyn Files,
+) -> Result<RuleFile, Diagnostics> {
+    let text = text_of(file_name, bytes)?;
+    let (mut raw, document): (RawRuleFile, Document) = read(file_name, text, &RULES)?;
+    let mut errors = Diagnostics::new();
+    let mut inputs = Inputs::new(&document, files);
+    name_all(&document, &mut raw.rules, &mut errors);
+    let mut rules = Vec::with_capacity(raw.rules.len());
+    for (place, rule) in raw.rules.iter().enumerate() {
+        let mut reader = RuleReader {
+            document: &document,
+            place,
+            inputs: &mut inputs,
+            errors: &mut errors,
+        };
+        rules.push(reader.rule(rule));
+    }
+    // The form has no more than there can be.
+    let rules = Rules::new(rules).unwrap_or_default();
+    let inputs = inputs.finish();
+    errors.or(())?;
+    let warnings = warnings(&document, &rules);
+    Ok(RuleFile {
+        seed: raw.seed,
+        rules,
+        raw: raw.rules,
+        inputs,
+        warnings,
+        source: document.source().clone(),
+    })
+}
+
+/// Gives rules without a name theirs, and finds names given twice.
+fn name_all(document: &Document, rules: &mut [RawRule], errors: &mut Diagnostics) {
+    let mut known: std::collections::HashMap<String, usize> = std::collections::HashMap::new();
+    for (place, rule) in rules.iter_mut().enumerate() {
+        let name = match &rule.name {
+            Some(name) => name.to_string(),
+            None => format!("rule-{}", place + 1),
+        };
+        let Some(before) = known.insert(name.clone(), place) else {
+            rule.name = rule.name.clone().or_else(|| name.parse::<Name>().ok());
+            continue;
+        };
+        let at = [Key("rules"), Index(place), Key("name")];
+        let line = document.place(&[Key("rules"), Index(before)], false).line;
+        let message = format!("two rules are called `{name}`");
+        let error = document.error_at(&at, "duplicate-name", message);
+        errors.push(error.with_reason(format!("the other one is at line {line}")));
+    }
+}
+
+fn warnings(document: &Document, rules: &Rules) -> Vec<Diagnostic> {
+    let name = |place: usize| rules.get(place).map_or("", |rule| rule.name.as_str());
+    let shadows = shadowed(rules);
+    let mut warnings = Vec::new();
+    for both in shadows.chunk_by(|a, b| (a.rule, a.by) == (b.rule, b.by)) {
+        let shadow = both[0];
+        let at = |place| [Key("rules"), Index(place)];
+        let line = document.place(&at(shadow.by), false).line;
+        let way = match (both.len(), rules.get(shadow.rule)) {
+            (1, Some(rule)) if rule.forward.is_some() && rule.reverse.is_some() => {
+                format!(" {}", shadow.direction.as_str())
+            }
+            _ => String::new(),
+        };
+        let message = format!("rule `{}` is never reached{way}", name(shadow.rule));
+        let warning = document
+            .error_at(&at(shadow.rule), "shadowed", message)
+            .with_reason(format!(
+                "rule `{}`, at line {line}, takes all frames that it would take",
+                name(shadow.by)
+            ))
+            .with_suggestion("put the narrower rule before the wider one");
+        warnings.push(warning);
+    }
+    warnings
+}
+
+/// What reading one rule needs.
+struct RuleReader<'a, 'i> {
+    document: &'a Document,
+    place: usize,
+    inputs: &'a mut Inputs<'i>,
+    errors: &'a mut Diagnostics,
+}
+
+/// One key of a match: what its values are, in words.
+struct Values {
+    key: &'static str,
+    what: &'static str,
+    allowed: &'static str,
+}
+
+impl RuleReader<'_, '_> {
+    fn at<'p>(&self, keys: &[&'p str]) -> Vec<Seg<'p>> {
+        let keys = keys.iter().map(|key| Key(key));
+        [Key("rules"), Index(self.place)]
+            .into_iter()
+            .chain(keys)
+            .collect()
+    }
+
+    fn rule(&mut self, raw: &RawRule) -> Rule {
+        let matching = self.matching(&raw.matching);
+        let both = raw.both.as_ref();
+        for (key, action) in [("forward", &raw.forward), ("reverse", &raw.reverse)] {
+            if both.is_some() && action.is_some() {
+                let message = format!("`both` and `{key}` cannot be given together");
+                let error = self
+                    .document
+                    .error_at_key(&self.at(&[key]), "choose-one", message)
+                    .with_suggestion("give `forward` and `reverse`");
+                self.errors.push(error);
+            }
+        }
+        let mut action = |key, raw: Option<&RawAction>| raw.map(|raw| self.action(key, raw));
+        let both = action("both", both);
+        let forward = action("forward", raw.forward.as_ref()).or_else(|| both.clone());
+        let reverse = action("reverse", raw.reverse.as_ref()).or(both);
+        if forward.is_none() && reverse.is_none() {
+            let error = self
+                .document
+                .error_at(
+                    &self.at(&[]),
+                    "choose-one",
+                    "one of `both`, `forward`, `reverse` is missing",
+                )
+                .with_reason("a rule says what happens to its frames")
+                .with_suggestion("add `both: pass`, `both: drop` or `both: {delay: 100 ms}`");
+            self.errors.push(error);
+        }
+        Rule {
+            name: raw
+                .name
+                .as_ref()
+                .map(ToString::to_string)
+                .unwrap_or_default(),
+            matching,
+            forward,
+            reverse,
+        }
+    }
+
+    fn matching(&mut self, raw: &RawMatch) -> Match {
+        let before = self.errors.len();
+        let matching = Match {
+            src: self.prefixes("src", &raw.src),
+            dst: self.prefixes("dst", &raw.dst),
+            protocol: self.values(
+                &Values {
+                    key: "protocol",
+                    what: "a protocol",
+                    allowed: "a name such as `tcp`, or a number from 0 to 255",
+                },
+                &raw.protocol,
+                words::protocol,
+            ),
+            sport: self.ports("sport", &raw.sport),
+            dport: self.ports("dport", &raw.dport),
+            class: self.classes(raw),
+            vlan: self.values(
+                &Values {
+                    key: "vlan",
+                    what: "a VLAN",
+                    allowed: "0 to 4095, or `untagged`",
+                },
+                &raw.vlan,
+                words::vlan,
+            ),
+            mac: self.macs("mac", &raw.mac),
+            smac: self.macs("smac", &raw.smac),
+            dmac: self.macs("dmac", &raw.dmac),
+            ethertype: self.values(
+                &Values {
+                    key: "ethertype",
+                    what: "an EtherType",
+                    allowed: "a name such as `arp`, or a number from 0 to 0xffff",
+                },
+                &raw.ethertype,
+                words::ethertype,
+            ),
+        };
+        if self.errors.len() == before {
+            self.contradictions(&matching);
+        }
+        matching
+    }
+
+    fn prefixes(&mut self, key: &'static str, raw: &OneOrMore) -> Vec<Prefix> {
+        let mut prefixes = Vec::new();
+        for (n, text) in raw.0.iter().enumerate() {
+            match text.parse::<Prefix>() {
+                Ok(prefix) => prefixes.push(prefix),
+                Err(why) => self.bad_value(key, n, raw, "a block of addresses", &why.to_string()),
+            }
+        }
+        prefixes
+    }
+
+    fn ports(&mut self, key: &'static str, raw: &OneOrMore) -> Vec<std::ops::RangeInclusive<u16>> {
+        let values = Values {
+            key,
+            what: "a port",
+            allowed: "0 to 65535, or a range such as `5000-5010`",
+        };
+        self.values(&values, raw, words::ports)
+    }
+
+    fn macs(&mut self, key: &'static str, raw: &OneOrMore) -> Vec<[u8; 6]> {
+        let values = Values {
+            key,
+            what: "an Ethernet address",
+            allowed: "six bytes such as `02:00:00:00:00:01`",
+        };
+        self.values(&values, raw, words::mac)
+    }
+
+    fn classes(&mut self, raw: &RawMatch) -> Vec<constel_rules::TrafficClass> {
+        let dscp = Values {
+            key: "dscp",
+            what: "a DSCP",
+            allowed: "a name such as `ef` or `af41`, or a number from 0 to 63",
+        };
+        let whole = Values {
+            key: "traffic_class",
+            what: "a traffic class",
+            allowed: "0 to 255, or 0x00 to 0xff",
+        };
+        if !raw.dscp.is_empty() && !raw.traffic_class.is_empty() {
+            let at = self.at(&["match", "traffic_class"]);
+            let message = "`dscp` and `traffic_class` cannot be given together";
+            let error = self.document.error_at_key(&at, "choose-one", message);
+            self.errors
+                .push(error.with_reason("both are of the same byte"));
+        }
+        let mut classes = self.values(&dscp, &raw.dscp, words::dscp);
+        classes.extend(self.values(&whole, &raw.traffic_class, words::traffic_class));
+        classes
+    }
+
+    fn values<T>(
+        &mut self,
+        of: &Values,
+        raw: &OneOrMore,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Vec<T> {
+        let mut values = Vec::new();
+        for (n, text) in raw.0.iter().enumerate() {
+            match read(text) {
+                Some(value) => values.push(value),
+                None => self.bad_value(
+                    of.key,
+                    n,
+                    raw,
+                    of.what,
+                    &format!("{} is expected", of.allowed),
+                ),
+            }
+        }
+        values
+    }
+
+    fn bad_value(&mut self, key: &str, n: usize, raw: &OneOrMore, what: &str, why: &str) {
+        let mut at = self.at(&["match", key]);
+        if raw.0.len() > 1 {
+            at.push(Index(n));
+        }
+        let text = raw.0.get(n).map_or("", String::as_str);
+        let message = format!("`{text}` is not {what}");
+        let error = self.document.error_at(&at, "bad-value", message);
+        self.errors.push(error.with_reason(why));
+    }
+
+    /// A match that no frame can meet.
+    fn contradictions(&mut self, of: &Match) {
+        let ip = |kind: &u16| matches!(kind, 0x0800 | 0x86dd);
+        let packets = !of.src.is_empty()
+            || !of.dst.is_empty()
+            || !of.protocol.is_empty()
+            || !of.class.is_empty();
+        let ports = !of.sport.is_empty() || !of.dport.is_empty();
+        let kinds = &of.ethertype;
+        if (packets || ports) && !kinds.is_empty() && !kinds.iter().any(ip) {
+            self.never(
+                "ethertype",
+                "addresses, protocols, classes and ports are those of IP",
+            );
+        }
+        let with_ports = |p: &u8| [6, 17, 33, 132, 136].contains(p);
+        if ports && !of.protocol.is_empty() && !of.protocol.iter().any(with_ports) {
+            self.never(
+                "protocol",
+                "only tcp, udp, sctp, dccp and udplite have ports",
+            );
+        }
+        let family =
+            |of: &[Prefix], four: bool| of.is_empty() || of.iter().any(|p| p.is_ipv4() == four);
+        let kind = |number: u16| kinds.is_empty() || kinds.contains(&number);
+        let four = family(&of.src, true) && family(&of.dst, true) && kind(0x0800);
+        let six = family(&of.src, false) && family(&of.dst, false) && kind(0x86dd);
+        if (!of.src.is_empty() || !of.dst.is_empty()) && !four && !six {
+            let key = if of.src.is_empty() { "dst" } else { "src" };
+            self.never(key, "no packet is of IPv4 and of IPv6");
+        }
+    }
+
+    fn never(&mut self, key: &str, why: &str) {
+        let at = self.at(&["match", key]);
+        let error = self
+            .document
+            .error_at(&at, "never", "no frame can be what this rule asks for")
+            .with_reason(why);
+        self.errors.push(error);
+    }
+
+    fn action(&mut self, key: &str, raw: &RawAction) -> Action {
+        match raw {
+            RawAction::Word(PassOrDrop::Pass) => Action::Pass,
+            RawAction::Word(PassOrDrop::Drop) => Action::Drop,
+            RawAction::Path(path) => Action::Path(Box::new(self.path(key, path))),
+        }
+    }
+
+    fn path(&mut self, way: &str, raw: &RawPath) -> Path {
+        let no_effect = |reader: &mut Self, key: &str, with: &str, why: &str| {
+            if reader.document.is_written(&reader.at(&[way, key])) {
+                let message = format!("`{key}` has no effect {with}");
+                let error = reader
+                    .document
+                    .error_at_key(&reader.at(&[way, key]), "no-effect", message)
+                    .with_reason(why)
+                    .with_suggestion(format!("remove `{key}`"));
+                reader.errors.push(error);
+            }
+        };
+        if raw.preset.is_some() {
+            no_effect(self, "delay", "with `preset`", "both say the delay");
+            if raw.delay_trace.is_some() {
+                let why = "the recording is the whole delay";
+                no_effect(self, "preset", "with `delay_trace`", why);
+            }
+        }
+        if raw.rate_law.is_some() {
+            no_effect(self, "rate", "with `rate_law`", "the law says the rate");
+        } else if raw.rate.is_none() {
+            for key in ["queue", "queue_frames", "aqm", "overhead"] {
+                no_effect(
+                    self,
+                    key,
+                    "without `rate`",
+                    "frames wait only where sending takes time",
+                );
+            }
+        }
+        let link = as_link(raw);
+        let at = self.at(&[way]);
+        let effects = path_effects(self.document, &at, &link, self.inputs, self.errors);
+        let paced = raw.rate.is_some() || raw.rate_law.is_some();
+        Path {
+            impairment: Impairment {
+                delay: Delay::constant(raw.delay_of().ns().unsigned_abs()),
+                rate_bps: NonZeroU64::new(link.rate.bps()).filter(|_| paced),
+                queue: QueueLimit {
+                    bytes: if paced { link.queue.bytes() } else { 0 },
+                },
+                loss: match raw.loss.get() {
+                    loss_ratio if loss_ratio > 0.0 => Loss::Bernoulli { loss_ratio },
+                    _ => Loss::None,
+                },
+                ..Impairment::delay_only(0)
+            },
+            effects,
+        }
+    }
+}
+
+/// The keys that a path shares with a link.
+fn as_link(raw: &RawPath) -> RawLink {
+    RawLink {
+        // With a law it is only nominal.
+        rate: raw.rate.unwrap_or(DataRate::from_bps(1_000_000_000)),
+        rate_law: raw.rate_law.clone(),
+        mtu: DataSize::from_bytes(1500),
+        overhead: raw.overhead,
+        queue: raw.queue.unwrap_or(DataSize::from_bytes(128 * 1024)),
+        queue_frames: raw.queue_frames,
+        aqm: raw.aqm.clone(),
+        loss: raw.loss,
+        loss_law: raw.loss_law.clone(),
+        extra_delay: TimeSpan::from_ns(0),
+        delay_trace: raw.delay_trace.clone(),
+        jitter: raw.jitter.clone(),
+        reorder: raw.reorder.clone(),
+        duplicate: raw.duplicate,
+        corrupt: raw.corrupt,
+    }
+}

@@ -1,0 +1,149 @@
+//! Rules of a box: what is wrong with a file, all at once (`tests/rules/X.yaml` gives `X.stderr`, written anew with
+//! `CONSTEL_BLESS=1`), and what a good one means.
+
+use constel_link::{Discipline, Loss};
+use constel_rules::{Action, Direction, Vlan};
+use constel_scenario::model::RuleFile;
+use constel_scenario::{
+    Diagnostics, DiskFiles, read_rules, rules_reference_page, rules_schema_json,
+};
+
+fn read(name: &str, text: &str) -> Result<RuleFile, Diagnostics> {
+    read_rules(name, text.as_bytes(), &DiskFiles::in_folder("tests/rules"))
+}
+
+fn good(text: &str) -> RuleFile {
+    read("box.yaml", text).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+fn compare(file: &str, seen: &str) {
+    if std::env::var_os("CONSTEL_BLESS").is_some() {
+        std::fs::write(file, seen).unwrap();
+    }
+    assert_eq!(
+        std::fs::read_to_string(file).unwrap_or_default(),
+        seen,
+        "{file}"
+    );
+}
+
+#[test]
+fn every_error_reads_as_agreed() {
+    for case in ["values", "form", "together", "empty"] {
+        let text = std::fs::read_to_string(format!("tests/rules/{case}.yaml")).unwrap();
+        let errors = read(&format!("{case}.yaml"), &text).unwrap_err();
+        compare(&format!("tests/rules/{case}.stderr"), &errors.to_string());
+    }
+}
+
+#[test]
+fn schema_and_page_are_those_of_the_code() {
+    compare("../../docs/reference/box.schema.json", &rules_schema_json());
+    compare("../../docs/reference/box-rules.md", &rules_reference_page());
+}
+
+#[test]
+fn a_rule_means_what_it_says() {
+    let file = good(
+        "rules:\n\
+         - match: {src: 10.0.0.0/8, dport: [443, 8000-8010], vlan: [untagged, 7]}\n  \
+           forward: {preset: geo, rate: 10 Mbit/s, queue: 100 kB, loss: 1 %, aqm: {drd: {min_frames: 5, max_frames: 50}}}\n  \
+           reverse: drop\n\
+         - {name: rest, both: pass}\n",
+    );
+    let rule = file.rules.get(0).unwrap();
+    assert_eq!(rule.name, "rule-1");
+    assert_eq!(rule.matching.dport, [443..=443, 8000..=8010]);
+    assert_eq!(rule.matching.vlan, [Vlan::Untagged, Vlan::Id(7)]);
+    let Some(Action::Path(path)) = &rule.forward else {
+        panic!("a path: {rule:?}")
+    };
+    let impairment = path.impairment;
+    assert_eq!(impairment.delay.delay_ns, 250_000_000);
+    assert_eq!(
+        impairment.rate_bps.map(std::num::NonZero::get),
+        Some(10_000_000)
+    );
+    assert_eq!(impairment.queue.bytes, 100_000);
+    assert_eq!(impairment.loss, Loss::Bernoulli { loss_ratio: 0.01 });
+    let drd = Discipline::Drd {
+        min_frames: 5,
+        max_frames: 50,
+        ecn: false,
+    };
+    assert_eq!(path.effects.discipline, Some(drd));
+    assert_eq!(rule.reverse, Some(Action::Drop));
+    assert_eq!(
+        file.rules.get(1).unwrap().action(Direction::Reverse),
+        Some(&Action::Pass)
+    );
+    assert!(file.warnings.is_empty());
+    assert!(good("rules: []\n").rules.is_empty());
+}
+
+#[test]
+fn what_is_written_back_is_read_as_the_same() {
+    let file = good(
+        "seed: 7\n\
+         rules:\n\
+         - {match: {dst: [10.0.0.1, \"::1\"], dscp: ef}, both: {delay: 5 ms, jitter: {normal: 1 ms, half_life: 10 ms}}}\n\
+         - {forward: drop, reverse: {duplicate: 2 %}}\n",
+    );
+    let text = serde_json::to_string(&file.to_raw()).unwrap();
+    let again = good(&text);
+    assert_eq!(
+        (again.seed, &again.rules, &again.raw),
+        (7, &file.rules, &file.raw)
+    );
+}
+
+#[test]
+fn rules_never_reached_are_warned_of_by_name() {
+    let file = good(
+        "rules:\n\
+         - {name: wide, match: {src: 10.0.0.0/8}, forward: pass}\n\
+         - {name: narrow, match: {src: 10.1.0.0/16, dport: 80}, both: drop}\n\
+         - {name: all, both: pass}\n\
+         - {name: last, match: {vlan: 3}, both: drop}\n",
+    );
+    let warnings: Vec<String> = file.warnings.iter().map(|w| w.as_warning()).collect();
+    assert_eq!(warnings.len(), 2);
+    assert!(
+        warnings[0].starts_with("box.yaml:3:3: warning: rule `narrow` is never reached forward\n"),
+        "{}",
+        warnings[0]
+    );
+    assert!(
+        warnings[0].contains("rule `wide`, at line 2, takes all frames"),
+        "{}",
+        warnings[0]
+    );
+    assert!(
+        warnings[1].contains("rule `last` is never reached\n")
+            && warnings[1].contains("`all`, at line 4"),
+        "{}",
+        warnings[1]
+    );
+}
+
+#[test]
+fn as_many_rules_as_a_box_has_are_read_and_no_more() {
+    let rules = |count: usize| {
+        let rule = |n: usize| {
+            format!(
+                "- {{match: {{src: 10.{}.{}.1}}, both: pass}}\n",
+                n / 256,
+                n % 256
+            )
+        };
+        "rules:\n".to_owned() + &(0..count).map(rule).collect::<String>()
+    };
+    let begin = std::time::Instant::now();
+    assert_eq!(good(&rules(4096)).rules.len(), 4096);
+    assert!(begin.elapsed().as_secs() < 20, "{:?}", begin.elapsed());
+    let errors = read("box.yaml", &rules(4097)).unwrap_err().to_string();
+    assert!(
+        errors.contains("has 4097 entries; at most 4096 are allowed"),
+        "{errors}"
+    );
+}
