@@ -192,7 +192,7 @@ impl Plan<'_> {
         if pid < 0 {
             let what = match failed {
                 libc::ENOMEM if self.pids.is_some() => {
-                    "start a process (what it would be in has ended, or memory has)"
+                    "start a process (the lab's init has ended, or its container's first process, or memory has)"
                 }
                 libc::EAGAIN => "start a process (no more are allowed)",
                 _ => "start a process",
