@@ -139,6 +139,7 @@ pub(crate) fn write_summary(
         lab_time_ns: mono_ns().saturating_sub(seen.began_ns),
         size: Size {
             nodes: 0,
+            containers: 0,
             ports: seen.shown.interfaces.len(),
             edges: seen.shown.lab.edges,
             memory_per_node_bytes: 0,
