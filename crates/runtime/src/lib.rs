@@ -5,7 +5,7 @@
 //! starts programs. Dropping a node removes it, so that whatever ends a lab leaves none behind.
 //!
 //! [`netns`] is a network namespace held by a descriptor, with the host's programs or, where the node is made of an image,
-//! with a [container](container) in it. [`memory`] keeps everything in this process: bring-up,
+//! with a [`container`] in it. [`memory`] keeps everything in this process: bring-up,
 //! failures on the way and take-down are tested with it, without root.
 //!
 //! ```
