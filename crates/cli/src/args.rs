@@ -185,7 +185,7 @@ pub(crate) enum Format {
 /// `import`.
 #[derive(Debug, Args)]
 pub(crate) struct Import {
-    /// StarryNet's `config.json`, Celestial's `.toml`, StarPerf's constellation `.xml`, or Hypatia's folder.
+    /// StarryNet's `config.json`, OpenSN's emulation `.json`, Celestial's `.toml`, StarPerf's constellation `.xml`, or Hypatia's folder.
     pub(crate) file: PathBuf,
     /// StarPerf's file of ground stations, to go with its constellation.
     #[arg(long, value_name = "FILE")]

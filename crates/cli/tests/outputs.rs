@@ -120,6 +120,17 @@ fn a_network_goes_out_and_comes_back() {
         (&check["satellites"], &check["stations"]),
         (&1584.into(), &20.into())
     );
+    let images = root("crates/exchange/tests/data/opensn.json");
+    let images = constel(&["import", &images, "--out", &text(&at("images.yaml"))]);
+    assert_eq!(images.status.code(), Some(0));
+    let said = String::from_utf8_lossy(&images.stderr).into_owned();
+    assert!(
+        said.contains("constel: note: `UserEquipment` was not carried over"),
+        "{said}"
+    );
+    let plan: Value =
+        serde_json::from_str(&good(&["plan", &text(&at("images.yaml")), "--json"])).unwrap();
+    assert!(plan.to_string().contains("ground-router"));
     std::fs::write(at("net/isls.txt"), "0 1\n0 99999\n").unwrap();
     let output = constel(&["import", &folder]);
     assert_eq!(output.status.code(), Some(4));

@@ -34,12 +34,58 @@ pub struct Draft {
     pub gsl_loss: f64,
     /// Stations; names are made fit and unique.
     pub stations: Vec<Station>,
+    /// What nodes are made of, by their kind; none: the host's programs.
+    pub nodes: Vec<Software>,
     /// Routing software in every node; `None`: Constel computes the routes.
     pub daemon: Option<&'static str>,
     /// Internet protocols; none: those a scenario has by itself.
     pub families: &'static [&'static str],
     /// What could not be carried over, and what had to be decided.
     pub notes: Vec<String>,
+}
+
+/// What nodes of a kind are made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Software {
+    /// `satellites` or `stations`.
+    pub kind: &'static str,
+    /// Name of a container image.
+    pub image: String,
+    /// Variables.
+    pub env: Vec<(String, String)>,
+    /// Beyond the default.
+    pub capabilities: &'static [&'static str],
+    /// Limit, thousand-millionths of a processor.
+    pub nano_cpu: Option<u64>,
+    /// Limit, bytes.
+    pub memory_bytes: Option<u64>,
+}
+
+impl Software {
+    fn yaml(&self, out: &mut String) {
+        // As JSON has them, texts are texts in YAML too.
+        let text = |text: &str| serde_json::Value::from(text).to_string();
+        let _ = writeln!(out, "  {}:\n    image: {}", self.kind, text(&self.image));
+        let env = self.env.iter();
+        let env: Vec<_> = env
+            .map(|(name, value)| format!("{}: {}", text(name), text(value)))
+            .collect();
+        if !env.is_empty() {
+            let _ = writeln!(out, "    env: {{{}}}", env.join(", "));
+        }
+        if !self.capabilities.is_empty() {
+            let added = self.capabilities.join(", ");
+            let _ = writeln!(out, "    capabilities: {{add: [{added}]}}");
+        }
+        let cpu = self
+            .nano_cpu
+            .map(|nano| format!("cpu: {}", (nano as f64 / 1e6).round() / 1e3));
+        let memory = self.memory_bytes.map(|bytes| format!("memory: {bytes} B"));
+        let limits: Vec<_> = cpu.into_iter().chain(memory).collect();
+        if !limits.is_empty() {
+            let _ = writeln!(out, "    limits: {{{}}}", limits.join(", "));
+        }
+    }
 }
 
 /// A shell of circular orbits.
@@ -96,6 +142,7 @@ impl Draft {
             gsl_bps: 10_000_000,
             gsl_loss: 0.0,
             stations: Vec::new(),
+            nodes: Vec::new(),
             daemon: None,
             families: &[],
             notes: Vec::new(),
@@ -143,6 +190,12 @@ impl Draft {
                 station.longitude_deg,
                 station.altitude_m
             );
+        }
+        if !self.nodes.is_empty() {
+            out.push_str("\nnodes:\n");
+        }
+        for software in &self.nodes {
+            software.yaml(&mut out);
         }
         let daemon = self.daemon.map(|daemon| format!("daemon: {daemon}"));
         let families = (!self.families.is_empty())

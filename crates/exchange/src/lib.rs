@@ -2,7 +2,7 @@
 //!
 //! - [`oem`], [`csv`]: ephemerides as CCSDS Orbit Ephemeris Messages and as CSV; [`ephemeris`] interpolates them.
 //! - [`czml`]: scenes for Cesium. [`map`]: a static map as SVG.
-//! - [`hypatia`], [`starperf`], [`starrynet`], [`celestial`]: other simulators' descriptions of a network, read
+//! - [`hypatia`], [`starperf`], [`starrynet`], [`celestial`], [`opensn`]: other simulators' descriptions of a network, read
 //!   into a [`draft::Draft`] that prints as a Constel scenario and says what could not be carried over.
 //! - [`nistnet`]: NIST Net's rows, read as the rules of a box.
 //!
@@ -33,6 +33,7 @@ pub mod hypatia;
 pub mod map;
 pub mod nistnet;
 pub mod oem;
+pub mod opensn;
 pub mod starperf;
 pub mod starrynet;
 mod text;

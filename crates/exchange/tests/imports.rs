@@ -1,7 +1,7 @@
 //! Other simulators' files become scenarios that are valid, and fly what the files say.
 
 use constel_exchange::draft::{Draft, Shell, Station};
-use constel_exchange::{celestial, hypatia, starperf, starrynet};
+use constel_exchange::{celestial, hypatia, opensn, starperf, starrynet};
 use constel_orbit::{Satellite, tle};
 use constel_plan::Lab;
 use constel_scenario::{DiskFiles, parse, resolve};
@@ -59,6 +59,55 @@ fn celestial() {
     assert!(of.layout.find("berlin").is_some() && of.layout.find("new-york").is_some());
     let notes = draft.notes.join("\n");
     assert!(notes.contains("bbox") && notes.contains("compute_params") && notes.contains("`all`"));
+}
+
+#[test]
+fn opensn() {
+    let text = include_str!("data/opensn.json");
+    assert!(opensn::is_one(text) && !opensn::is_one(include_str!("data/starrynet.json")));
+    let draft = opensn::parse(text, "emulation").unwrap();
+    let nodes = "
+nodes:
+  satellites:
+    image: \"docker.io/example/satellite-router:latest\"
+    env: {\"ROLE\": \"satellite\", \"AREA\": \"0\"}
+    capabilities: {add: [NET_ADMIN]}
+    limits: {cpu: 0.01, memory: 25165824 B}
+  stations:
+    image: \"ground-router\"
+    capabilities: {add: [NET_ADMIN]}
+    limits: {cpu: 0.5}
+";
+    assert!(draft.yaml().ends_with(nodes), "{}", draft.yaml());
+    let of = lab(&draft);
+    assert_eq!(of.containers().count(), 66 + 1);
+    let notes = draft.notes.join("\n");
+    for said in [
+        "`UserEquipment` was not carried over",
+        "`resource_limit.io` of `GroundStation` was not carried over",
+        "no orbits",
+        "no stations",
+        "privileged",
+    ] {
+        assert!(notes.contains(said), "{said}: {notes}");
+    }
+}
+
+#[test]
+fn what_is_wrong_in_opensns_file_is_said_at_once() {
+    let text = r#"{"Satellite": {"image": "", "container_envs": ["A=b"], "resource_limit": {"nano_cpu": "1K",
+        "memory_byte": "24MB"}}, "ground_station": {"image": "g", "container_envs": {"A": null}}}"#;
+    let wrong = opensn::parse(text, "x").unwrap_err().to_string();
+    for said in [
+        "`Satellite` has no `image`",
+        "`container_envs` of `Satellite` is not an object",
+        "`nano_cpu` of `Satellite` is \"1K\"",
+        "`memory_byte` of `Satellite` is \"24MB\"",
+        "the variable `A` of `ground_station` is no text",
+    ] {
+        assert!(wrong.contains(said), "{said}: {wrong}");
+    }
+    assert!(opensn::parse("{}", "x").is_err() && opensn::parse("[", "x").is_err());
 }
 
 #[test]

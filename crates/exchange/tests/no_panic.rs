@@ -1,7 +1,7 @@
 //! Readers never panic, and what writers write, readers read.
 
 use constel_exchange::ephemeris::{Ephemeris, Frame, Method, Segment, State};
-use constel_exchange::{celestial, csv, hypatia, oem, starperf, starrynet};
+use constel_exchange::{celestial, csv, hypatia, oem, opensn, starperf, starrynet};
 use constel_orbit::DVec3;
 use constel_units::{TimeSpan, Utc};
 use proptest::prelude::*;
@@ -10,6 +10,7 @@ const OEM: &str = "CCSDS_OEM_VERS = 2.0\nCREATION_DATE = 2026-11-21T00:00:00\nOR
 const CSV: &str = "t_utc,sat_id,x_m,y_m,z_m,vx_mps,vy_mps,vz_mps,frame\n2026-11-21T00:00:00Z,a,7000000,0,0,0,7500,0,itrf\n2026-11-21T00:01:00Z,a,6990000,450000,0,-10,7490,0,itrf\n";
 const TLES: &str = "1 1\nStarlink 0\n1 00001U 00000ABC 00001.00000000  .00000000  00000-0  00000+0 0    04\n2 00001  53.0000   0.0000 0000001   0.0000   0.0000 15.19000000    08\n";
 const STARRYNET: &str = include_str!("data/starrynet.json");
+const OPENSN: &str = include_str!("data/opensn.json");
 const CELESTIAL: &str = include_str!("data/celestial.toml");
 const STARPERF: &str = include_str!("data/starperf.xml");
 
@@ -39,6 +40,8 @@ fn read_everything(text: &str) {
         let _ = hypatia::parse(&files, "x").map(|d| d.yaml());
     }
     let _ = starrynet::parse(text).map(|d| d.yaml());
+    let _ = opensn::is_one(text);
+    let _ = opensn::parse(text, text).map(|d| d.yaml());
     let _ = celestial::parse(text, text).map(|d| d.yaml());
     let _ = starperf::parse_constellation(text, text).map(|d| d.yaml());
     let _ = starperf::parse_stations(text);
@@ -46,7 +49,7 @@ fn read_everything(text: &str) {
 
 /// A good file with bytes changed, cut and doubled.
 fn broken() -> impl Strategy<Value = String> {
-    let good = prop::sample::select(vec![OEM, CSV, TLES, STARRYNET, CELESTIAL, STARPERF]);
+    let good = prop::sample::select(vec![OEM, CSV, TLES, STARRYNET, OPENSN, CELESTIAL, STARPERF]);
     let edits = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..4_u8), 1..12);
     (good, edits).prop_map(|(good, edits)| {
         let mut bytes = good.as_bytes().to_vec();

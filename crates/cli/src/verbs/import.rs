@@ -5,7 +5,7 @@ use std::path::Path;
 
 use constel_control::Scenario;
 use constel_exchange::draft::Draft;
-use constel_exchange::{ReadErrors, celestial, hypatia, starperf, starrynet};
+use constel_exchange::{ReadErrors, celestial, hypatia, opensn, starperf, starrynet};
 
 use super::export;
 use crate::args::Import;
@@ -44,7 +44,14 @@ pub(crate) fn run(args: &Import) -> Outcome {
         hypatia_folder(file, &name).map_err(|e| e.or_else_read(wrong(file)))?
     } else {
         match extension.as_str() {
-            "json" => starrynet::parse(&read(file)?).map_err(wrong(file))?,
+            "json" => {
+                let text = read(file)?;
+                let draft = match opensn::is_one(&text) {
+                    true => opensn::parse(&text, &name),
+                    false => starrynet::parse(&text),
+                };
+                draft.map_err(wrong(file))?
+            }
             "toml" => celestial::parse(&read(file)?, &name).map_err(wrong(file))?,
             "xml" => {
                 let mut draft =
@@ -56,8 +63,7 @@ pub(crate) fn run(args: &Import) -> Outcome {
                 draft
             }
             _ => {
-                let known =
-                    ".json (StarryNet), .toml (Celestial), .xml (StarPerf) or a folder (Hypatia)";
+                let known = ".json (StarryNet, OpenSN), .toml (Celestial), .xml (StarPerf) or a folder (Hypatia)";
                 return Err(Failure::Usage(format!(
                     "{} is none of {known}",
                     file.display()
