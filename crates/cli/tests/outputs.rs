@@ -131,6 +131,23 @@ fn a_network_goes_out_and_comes_back() {
     let plan: Value =
         serde_json::from_str(&good(&["plan", &text(&at("images.yaml")), "--json"])).unwrap();
     assert!(plan.to_string().contains("ground-router"));
+    let plan = good(&["plan", &text(&at("images.yaml"))]);
+    let rows: Vec<Vec<&str>> = plan
+        .lines()
+        .skip_while(|line| !line.starts_with("IMAGE"))
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(rows[0], ["IMAGE", "NODES", "NAMES"], "{plan}");
+    assert_eq!(
+        rows[1][..3],
+        [
+            "docker.io/example/satellite-router:latest",
+            "66",
+            "shell1-p00-s00"
+        ]
+    );
+    assert_eq!(rows[1][6..], ["and", "62", "more"]);
+    assert_eq!(rows[2], ["ground-router", "1", "ground"]);
     std::fs::write(at("net/isls.txt"), "0 1\n0 99999\n").unwrap();
     let output = constel(&["import", &folder]);
     assert_eq!(output.status.code(), Some(4));

@@ -1,6 +1,8 @@
 //! `constel plan`: who links to whom at an instant; over an interval, see [`super::over`].
 
-use constel_plan::DisjointRow;
+use std::collections::BTreeMap;
+
+use constel_plan::{DisjointRow, Lab};
 
 use super::{export, over, scenario};
 use crate::args::Plan;
@@ -45,10 +47,38 @@ pub(crate) fn run(args: &Plan) -> Outcome {
         rows.len(),
         document.time
     ))?;
+    output::text(&images(&loaded.lab))?;
     for pair in &document.disjoint {
         output::text(&disjoint(pair))?;
     }
     Ok(Exit::Done)
+}
+
+/// Names of an image's nodes that are shown; the JSON document has all.
+const NAMES_SHOWN: usize = 4;
+
+/// Which nodes are containers of which image; nothing, where none is.
+fn images(lab: &Lab) -> String {
+    let mut of_images: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (node, container) in lab.containers() {
+        let name = lab.layout.node(node).name.as_str();
+        of_images.entry(&container.image).or_default().push(name);
+    }
+    if of_images.is_empty() {
+        return String::new();
+    }
+    let rows: Vec<Vec<String>> = of_images
+        .into_iter()
+        .map(|(image, nodes)| {
+            let (first, more) = nodes.split_at(nodes.len().min(NAMES_SHOWN));
+            let names = match more.len() {
+                0 => first.join(" "),
+                more => format!("{} and {more} more", first.join(" ")),
+            };
+            vec![image.to_owned(), nodes.len().to_string(), names]
+        })
+        .collect();
+    format!("\n{}", output::table(&["IMAGE", "NODES", "NAMES"], &rows))
 }
 
 /// A pair's disjoint paths, each with what its ends are called.
