@@ -9,6 +9,7 @@ use constel_units::TimeSpan;
 use serde::Serialize;
 use std::cell::OnceCell;
 
+use crate::forest::Forest;
 use crate::interval::{Interval, IntervalError};
 use constel_plan::Lab;
 use station::Station;
@@ -138,8 +139,8 @@ struct Part {
     stations: Vec<Station>,
     asked: Vec<Option<Asked>>,
     flows: Vec<FlowTally>,
-    /// Nodes that reach each other, as a forest of parents; of stations only those that traffic passes through.
-    parent: Vec<u32>,
+    /// Nodes that reach each other; of stations only those that traffic passes through.
+    joined: Forest,
     /// When the station's first link of the sample is usable; `u64::MAX` if none is.
     lit_from: Vec<u64>,
     linked: Vec<Vec<NodeId>>,
@@ -165,7 +166,7 @@ impl Part {
             ],
             flows: vec![FlowTally::default(); asked.len()],
             asked,
-            parent: Vec::new(),
+            joined: Forest::default(),
             lit_from: Vec::new(),
             linked: vec![Vec::new(); stations],
         }
@@ -227,8 +228,7 @@ impl Part {
     /// Who reaches whom in this sample.
     fn connect(&mut self, lab: &Lab, snapshot: &Snapshot, end_ns: u64) {
         let satellites = lab.layout.satellite_count();
-        self.parent.clear();
-        self.parent.extend(0..lab.layout.nodes().len() as u32);
+        self.joined.part(lab.layout.nodes().len());
         self.lit_from.clear();
         self.lit_from.resize(self.stations.len(), u64::MAX);
         self.linked.iter_mut().for_each(Vec::clear);
@@ -251,19 +251,9 @@ impl Part {
                 self.lit_from[s] = self.lit_from[s].min(up_from_ns);
             }
             if up_from_ns < end_ns && lab.layout.is_transit(a) && lab.layout.is_transit(b) {
-                let (a, b) = (self.root(a.0), self.root(b.0));
-                self.parent[a.max(b) as usize] = a.min(b);
+                self.joined.join(a.index(), b.index());
             }
         }
-    }
-
-    fn root(&mut self, mut node: u32) -> u32 {
-        while self.parent[node as usize] != node {
-            let above = self.parent[node as usize];
-            self.parent[node as usize] = self.parent[above as usize];
-            node = above;
-        }
-        node
     }
 
     /// From when on in the sample there is a path; `u64::MAX` for never. Ends that nothing passes through are reached
@@ -275,7 +265,7 @@ impl Part {
             seats.push(node);
             seats
                 .into_iter()
-                .map(|n| self.root(n.0))
+                .map(|n| self.joined.root(n.index()))
                 .collect::<Vec<_>>()
         };
         let (of_a, of_b) = (roots(a), roots(b));

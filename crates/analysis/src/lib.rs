@@ -25,6 +25,7 @@
 mod contacts;
 mod coverage;
 pub mod exports;
+mod forest;
 mod interval;
 mod paths;
 mod series;

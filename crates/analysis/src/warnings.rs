@@ -5,26 +5,29 @@ use std::collections::BTreeSet;
 use constel_plan::Lab;
 use constel_topology::{Layout, NodeId, Snapshot, why};
 
-use crate::coverage::Coverage;
+use crate::coverage::FlowCover;
+use crate::forest::Forest;
 
 /// What of a scenario cannot do what people mean by it: laser links of which none is ever up at the start, nobody on the
-/// ground, and flows whose ends nothing joins. `first` is the topology at lab time zero.
+/// ground, and those of `flows` whose ends nothing joins.
 #[must_use]
-pub fn warnings(lab: &Lab, first: &Snapshot, sky: &Coverage) -> Vec<String> {
+pub fn warnings(lab: &Lab, flows: &[FlowCover]) -> Vec<String> {
     let layout = &lab.layout;
+    let first = lab.stepper().advance();
     let mut found = Vec::new();
-    found.extend(no_lasers(layout, first));
+    found.extend(no_lasers(layout, &first));
     if layout.endpoints().next().is_none() && layout.satellite_count() > 0 {
         found.push(
             "there are no ground stations: add them under `ground`, so that something can send and receive"
                 .to_owned(),
         );
     }
-    let mut joined = Islands::of(layout, first);
-    for flow in sky.flows.iter().filter(|f| f.path_ratio == Some(0.0)) {
+    let mut islands = None;
+    for flow in flows.iter().filter(|f| f.path_ratio == Some(0.0)) {
         let ends = [&flow.from, &flow.to].map(|name| layout.find(name).map(|node| node.id));
         if let [Some(from), Some(to)] = ends {
-            found.extend(joined.apart(layout, &flow.flow, from, to));
+            let islands = islands.get_or_insert_with(|| Islands::of(layout, &first));
+            found.extend(islands.apart(layout, &flow.flow, from, to));
         }
     }
     found
@@ -49,51 +52,36 @@ fn no_lasers(layout: &Layout, first: &Snapshot) -> Option<String> {
     ))
 }
 
-/// Satellites, gateways and hosts that links could ever join, whatever the sky does (union and find), and whom stations
-/// use at the start.
+/// Satellites, gateways and hosts that links could ever join, whatever the sky does, and whom stations use at the
+/// start.
 struct Islands<'a> {
     first: &'a Snapshot,
-    above: Vec<usize>,
+    joined: Forest,
 }
 
 impl<'a> Islands<'a> {
     fn of(layout: &Layout, first: &'a Snapshot) -> Self {
-        let mut islands = Self {
-            first,
-            above: (0..layout.nodes().len()).collect(),
-        };
+        let mut joined = Forest::default();
+        joined.part(layout.nodes().len());
         let at = |port| layout.port(port).node.index();
         for link in layout.isl_links() {
-            islands.join(at(link.a), at(link.b));
+            joined.join(at(link.a), at(link.b));
         }
         for cable in layout.cables() {
-            islands.join(at(cable.a), at(cable.b));
+            joined.join(at(cable.a), at(cable.b));
         }
         for port in layout.ports() {
             for peer in layout.network_peers(port.id) {
-                islands.join(at(port.id), at(peer));
+                joined.join(at(port.id), at(peer));
             }
         }
         // Through other stations nothing passes.
         for station in layout.stations().filter(|s| layout.is_transit(s.id)) {
             for satellite in served(layout, station.id) {
-                islands.join(station.id.index(), satellite);
+                joined.join(station.id.index(), satellite);
             }
         }
-        islands
-    }
-
-    fn root(&mut self, mut node: usize) -> usize {
-        while self.above[node] != node {
-            self.above[node] = self.above[self.above[node]];
-            node = self.above[node];
-        }
-        node
-    }
-
-    fn join(&mut self, a: usize, b: usize) {
-        let (a, b) = (self.root(a), self.root(b));
-        self.above[a.max(b)] = a.min(b);
+        Self { first, joined }
     }
 
     /// The satellites that a node uses at the start.
@@ -107,10 +95,10 @@ impl<'a> Islands<'a> {
     }
 
     /// The islands that a node is on at the start.
-    fn reach(&mut self, layout: &Layout, node: NodeId) -> BTreeSet<usize> {
+    fn reach(&mut self, layout: &Layout, node: NodeId) -> BTreeSet<u32> {
         let used = self.uses(layout, node);
         let all = std::iter::once(node).chain(used);
-        all.map(|at| self.root(at.index())).collect()
+        all.map(|at| self.joined.root(at.index())).collect()
     }
 
     /// Why a flow has no path, if whom its ends use can never be joined.
@@ -159,6 +147,7 @@ fn served(layout: &Layout, node: NodeId) -> impl Iterator<Item = usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Coverage;
     use constel_scenario::{DiskFiles, parse, resolve};
 
     fn found(constellations: &str, more: &str) -> Vec<String> {
@@ -169,9 +158,8 @@ mod tests {
         let scenario =
             resolve(&parsed, &DiskFiles::beside("w.yaml")).unwrap_or_else(|e| panic!("{e}"));
         let lab = Lab::new(scenario).unwrap();
-        let first = lab.stepper().advance();
         let sky = Coverage::bounded(&lab, 1).unwrap();
-        warnings(&lab, &first, &sky)
+        warnings(&lab, &sky.flows)
     }
 
     fn shell(name: &str, planes: u32, per_plane: u32) -> String {

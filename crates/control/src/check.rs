@@ -53,7 +53,6 @@ impl Scenario {
         let document = Document::at(lab, TimeSpan::from_ns(0)).map_err(|e| unplannable(&e))?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let sky = Coverage::bounded(lab, threads).map_err(|e| unplannable(&e))?;
-        let first = lab.stepper().advance();
         let satellites = lab.layout.satellite_count();
         let stations = lab.layout.stations().count();
         Ok(Check {
@@ -67,7 +66,7 @@ impl Scenario {
             shells: lab.shells.to_vec(),
             left_out: lab.left_out.to_vec(),
             data_ages: constel_lab::data_ages(lab),
-            warnings: warnings(lab, &first, &sky),
+            warnings: warnings(lab, &sky.flows),
             max_lateness_ns: bounds(&lab.scenario).lateness_p99_ns,
             sky,
         })
