@@ -322,8 +322,10 @@ impl Plan<'_> {
             // SAFETY: as above.
             unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
         }
-        if self.deaf && deaf::enter() < 0 {
-            return (Stage::Deaf, errno());
+        if self.deaf
+            && let Err(errno) = deaf::enter()
+        {
+            return (Stage::Deaf, errno);
         }
         // Last: from here on it waits for a processor with all the others of its group, and the calling thread for it.
         for fd in groups.into_iter().filter(|fd| *fd >= 0) {
@@ -417,7 +419,7 @@ impl Plan<'_> {
 }
 
 /// The calling thread's error number.
-fn errno() -> i32 {
+pub(super) fn errno() -> i32 {
     // SAFETY: always a valid pointer to the calling thread's own variable.
     unsafe { *libc::__errno_location() }
 }

@@ -7,7 +7,8 @@ use std::ffi::{c_int, c_long};
 
 use serde::{Deserialize, Serialize};
 
-use super::seccomp;
+use super::birth::errno;
+use super::{filter, seccomp};
 
 /// A capability, by the kernel's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -209,17 +210,7 @@ impl Prepared {
         }
         // While it may still filter without giving privileges up for good.
         if !self.filter.is_empty() {
-            let program = libc::sock_fprog {
-                len: self.filter.len() as u16,
-                // The kernel only reads it.
-                filter: self.filter.as_ptr().cast_mut(),
-            };
-            let filter = [
-                libc::SECCOMP_SET_MODE_FILTER as usize,
-                libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW as usize,
-                &raw const program as usize,
-            ];
-            call(libc::SYS_seccomp, filter).map_err(|errno| (Step::Filter, errno))?;
+            filter::take_on(&self.filter).map_err(|errno| (Step::Filter, errno))?;
         }
         let groups = [self.groups.len(), self.groups.as_ptr() as usize, 0];
         call(libc::SYS_setgroups, groups).map_err(|errno| (Step::Groups, errno))?;
@@ -273,8 +264,7 @@ fn call(number: c_long, [a, b, c]: [usize; 3]) -> Result<(), i32> {
     // nothing to memory.
     let done = unsafe { libc::syscall(number, a, b, c, none, none) };
     if done < 0 {
-        // SAFETY: always a valid pointer to the calling thread's own variable.
-        return Err(unsafe { *libc::__errno_location() });
+        return Err(errno());
     }
     Ok(())
 }

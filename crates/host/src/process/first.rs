@@ -4,6 +4,8 @@
 use std::ffi::{CStr, c_ulong, c_void};
 use std::ptr;
 
+use super::birth::errno;
+
 const PROTECTED: c_ulong = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
 
 /// Files of `/proc` and `/sys` that tell of the whole machine: they are empty.
@@ -95,8 +97,7 @@ fn mount(
 fn ok<T>(done: i32, what: T) -> Result<(), (T, i32)> {
     match done {
         0.. => Ok(()),
-        // SAFETY: always a valid pointer to the calling thread's own variable.
-        _ => Err((what, unsafe { *libc::__errno_location() })),
+        _ => Err((what, errno())),
     }
 }
 

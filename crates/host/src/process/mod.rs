@@ -6,6 +6,7 @@ mod child;
 mod confine;
 mod deaf;
 mod exec;
+mod filter;
 mod first;
 mod marks;
 mod seccomp;

@@ -10,13 +10,7 @@
 use std::mem::offset_of;
 
 use super::confine::{Capability, CapabilitySet};
-
-#[cfg(target_arch = "x86_64")]
-const ARCHITECTURE: u32 = 0xc000_003e;
-#[cfg(target_arch = "aarch64")]
-const ARCHITECTURE: u32 = 0xc000_00b7;
-#[cfg(target_arch = "riscv64")]
-const ARCHITECTURE: u32 = 0xc000_00f3;
+use super::filter::{ARCHITECTURE, answer, argument, jump, load};
 
 /// The last system call of the table that Linux has on all machines (`file_setattr`, Linux 6.17).
 const LAST_KNOWN: u32 = 469;
@@ -184,37 +178,6 @@ fn about(filter: &mut Vec<libc::sock_filter>, call: i64, check: &[libc::sock_fil
     filter.push(jump(libc::BPF_JEQ, call as u32, 0, skip));
     filter.extend_from_slice(check);
     filter.push(answer(libc::SECCOMP_RET_ALLOW));
-}
-
-/// Where the low half of an argument is: all of these machines are little-endian.
-const fn argument(number: usize) -> usize {
-    offset_of!(libc::seccomp_data, args) + number * size_of::<u64>()
-}
-
-const fn load(at: usize) -> libc::sock_filter {
-    statement(
-        libc::BPF_LD | libc::BPF_W | libc::BPF_ABS,
-        (0, 0),
-        at as u32,
-    )
-}
-
-/// Compares what was loaded, and skips so many if it holds, or if it does not.
-const fn jump(how: u32, value: u32, holds: u8, fails: u8) -> libc::sock_filter {
-    statement(libc::BPF_JMP | how | libc::BPF_K, (holds, fails), value)
-}
-
-const fn answer(value: u32) -> libc::sock_filter {
-    statement(libc::BPF_RET | libc::BPF_K, (0, 0), value)
-}
-
-const fn statement(code: u32, (jt, jf): (u8, u8), k: u32) -> libc::sock_filter {
-    libc::sock_filter {
-        code: code as u16,
-        jt,
-        jf,
-        k,
-    }
 }
 
 #[cfg(test)]
