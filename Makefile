@@ -9,10 +9,13 @@ ifneq ($(TOOLCHAIN),)
 export RUSTUP_TOOLCHAIN := $(TOOLCHAIN)
 endif
 
-.PHONY: demo test test-kernels build leotp-static lint format documents clippy rustdoc licences bench clean
+.PHONY: demo containers test test-kernels build leotp-static lint format documents clippy rustdoc licences bench clean
 
 demo: setup-run build ## set up what is missing, build, run Iridium
 	$(CONSTEL) run scenarios/iridium.yaml
+
+containers: setup-containers build ## the same sky made of container images, and a video that plays across it
+	$(CONSTEL) run scenarios/containers.yaml
 
 test: setup-test setup-kernels build ## set up what is missing, build, pass every test
 	$(CARGO) test --workspace --release
@@ -48,10 +51,12 @@ rustdoc: ## broken links and missing documentation are errors; pages are left in
 bench: setup-run build ## comparisons against baselines in the same run; see benches/README.md
 	benches/run
 
-.PHONY: setup setup-run setup-test setup-kernels
+.PHONY: setup setup-run setup-containers setup-test setup-kernels
 setup: setup-test setup-kernels ## everything that any of these needs
 setup-run:
 	@tools/setup run
+setup-containers:
+	@tools/setup containers
 setup-test:
 	@tools/setup test
 setup-kernels:

@@ -3,10 +3,9 @@
 mod dockerfile;
 
 use std::path::Path;
-use std::sync::Mutex;
 
-use constel_image::{Config, ImportOptions, Step, Store};
-use constel_lab::Progress;
+use constel_image::{Config, ImportOptions, Store};
+use constel_lab::{ImportProgress, Progress};
 use serde::Serialize;
 
 use crate::error::Error;
@@ -67,10 +66,7 @@ impl Images {
             name: name.map(str::to_owned),
             ..ImportOptions::default()
         };
-        let told = Told {
-            progress,
-            last: Mutex::new(0),
-        };
+        let told = ImportProgress::new(progress);
         Ok(self.store.import(&parsed, &options, &told)?)
     }
 
@@ -139,51 +135,5 @@ impl Images {
     /// [`Error::Image`] when something cannot be removed.
     pub fn prune(&self) -> Result<Pruned, Error> {
         Ok(self.store.prune()?)
-    }
-}
-
-/// Bytes between two words about what is read.
-const EVERY_BYTES: u64 = 16 << 20;
-
-/// Tells a front end's progress what an import says.
-struct Told<'a> {
-    progress: &'a dyn Progress,
-    last: Mutex<u64>,
-}
-
-impl constel_image::Progress for Told<'_> {
-    fn step(&self, step: &Step<'_>) {
-        match step {
-            Step::Reading { what, bytes } => {
-                let mut last = self.last.lock().unwrap_or_else(|e| e.into_inner());
-                if *bytes < *last {
-                    *last = 0;
-                }
-                if *bytes >= *last + EVERY_BYTES {
-                    *last = *bytes;
-                    self.progress
-                        .say(&format!("reading {what}: {} MiB", bytes >> 20));
-                }
-            }
-            Step::Unpacking {
-                layer,
-                layers,
-                entries,
-            } if entries % 1000 == 0 => {
-                let note = format!("layer {layer}, {entries} entries");
-                self.progress
-                    .stage("layers", *layer as u64 - 1, *layers as u64, &note);
-            }
-            Step::Done {
-                layer,
-                layers,
-                reused,
-            } => {
-                let note = if *reused { "there already" } else { "" };
-                self.progress
-                    .stage("layers", *layer as u64, *layers as u64, note);
-            }
-            _ => {}
-        }
     }
 }

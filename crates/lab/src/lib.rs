@@ -24,6 +24,7 @@ pub use error::EngineError;
 pub use life::manifest::{bounds, data_ages};
 pub use life::options::{Finished, Options};
 pub use life::run::run;
+pub use nodes::importing::ImportProgress;
 pub use nodes::launcher::{own_folder, search_path};
 pub use progress::Progress;
 pub use watch::event_log::EventLog;

@@ -60,7 +60,7 @@ pub(crate) fn fabric(
             "this host cannot limit what programs in nodes take of: {missing}"
         ));
     }
-    let images = site.images(&blueprint)?;
+    let images = site.images(&blueprint, progress)?;
     say_privileges(&blueprint, progress);
     write_hosts(&blueprint, lab_dir)?;
 

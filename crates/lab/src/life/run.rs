@@ -29,7 +29,7 @@ pub fn run(lab: Lab, options: &Options, progress: &dyn Progress) -> Result<Finis
     let driver = choose(&lab)?;
     // Dropped again: what is missing is said before anything is made.
     let beside = Path::new(&options.scenario_file).parent();
-    Images::hold(&lab, beside.unwrap_or(Path::new("")))?;
+    Images::hold(&lab, beside.unwrap_or(Path::new("")), progress)?;
     let runtime = RuntimeDir::default();
     let globals = runtime.globals();
     let kernel: &Ground<'_> = &|claim, results| -> Box<dyn Site> {

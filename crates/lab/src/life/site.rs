@@ -23,6 +23,7 @@ use crate::nodes::images::Images;
 use crate::nodes::ports::{PortMaker, VethPorts};
 use crate::nodes::quarters::{self, Folders};
 use crate::nodes::settings::node_settings;
+use crate::progress::Progress;
 use crate::routing::forwarding::Forwarding;
 use crate::routing::router::Router;
 
@@ -53,11 +54,15 @@ pub(crate) trait Site {
     /// When the driver cannot be had.
     fn plane(&self, config: &PlaneConfig) -> Result<Box<dyn Plane>, EngineError>;
 
-    /// Holds the images that nodes are made of.
+    /// Holds the images that nodes are made of; those that can be assembled are, where they are not there.
     ///
     /// # Errors
     /// When one is not there, or a node cannot be made of it.
-    fn images(&self, blueprint: &Blueprint) -> Result<Arc<Images>, EngineError>;
+    fn images(
+        &self,
+        blueprint: &Blueprint,
+        progress: &dyn Progress,
+    ) -> Result<Arc<Images>, EngineError>;
 
     /// What makes the nodes.
     ///
@@ -184,8 +189,12 @@ impl Site for KernelSite {
         Ok(make_plane(self.driver, config)?)
     }
 
-    fn images(&self, blueprint: &Blueprint) -> Result<Arc<Images>, EngineError> {
-        let images = Images::hold(&blueprint.lab, &self.folders.scenario)?;
+    fn images(
+        &self,
+        blueprint: &Blueprint,
+        progress: &dyn Progress,
+    ) -> Result<Arc<Images>, EngineError> {
+        let images = Images::hold(&blueprint.lab, &self.folders.scenario, progress)?;
         Ok(Arc::new(images))
     }
 

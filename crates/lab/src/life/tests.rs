@@ -62,8 +62,16 @@ impl Site for Paper {
         Ok(Box::new(plane))
     }
 
-    fn images(&self, blueprint: &Blueprint) -> Result<Arc<Images>, EngineError> {
-        Ok(Arc::new(Images::hold(&blueprint.lab, Path::new(""))?))
+    fn images(
+        &self,
+        blueprint: &Blueprint,
+        progress: &dyn Progress,
+    ) -> Result<Arc<Images>, EngineError> {
+        Ok(Arc::new(Images::hold(
+            &blueprint.lab,
+            Path::new(""),
+            progress,
+        )?))
     }
 
     fn runtime(

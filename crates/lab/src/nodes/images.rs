@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 
 use constel_host::enclosure::Shown;
 use constel_host::process::{CapabilitySet, Confinement};
-use constel_image::{Held, Store, User};
+use constel_image::{Fault, Held, ImportOptions, Recipe, Source, Store, User};
 use constel_plan::Lab;
 use constel_runtime::container::ContainerSpec;
 use constel_scenario::model::{Container, Seccomp};
 
 use crate::error::EngineError;
+use crate::nodes::importing::ImportProgress;
 use crate::nodes::launcher::own_folder;
+use crate::progress::Progress;
 
 /// Where programs are looked for in images that do not say.
 const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -27,12 +29,17 @@ pub(crate) struct Images {
 }
 
 impl Images {
-    /// Holds every image that the lab's nodes are made of, and checks that each node can be made of its own.
+    /// Holds every image that the lab's nodes are made of, and checks that each node can be made of its own. Of those that
+    /// are not there `constel/RECIPE` are assembled from the packages of this host; nothing else is fetched or made.
     ///
     /// # Errors
     /// [`EngineError::Unable`] with all that is not there: images, programs, users, what is mounted. `folder` is where the
     /// scenario lies.
-    pub(crate) fn hold(lab: &Lab, folder: &Path) -> Result<Self, EngineError> {
+    pub(crate) fn hold(
+        lab: &Lab,
+        folder: &Path,
+        progress: &dyn Progress,
+    ) -> Result<Self, EngineError> {
         let mut images = Self::default();
         if lab.containers().next().is_none() {
             return Ok(images);
@@ -52,7 +59,7 @@ impl Images {
             }
             looked.push(container);
             if !images.held.contains_key(&container.image) {
-                match store.hold(&container.image) {
+                match hold(&store, &container.image, progress) {
                     Ok(image) => drop(images.held.insert(container.image.clone(), image)),
                     Err(error) => {
                         note(error.to_string());
@@ -126,6 +133,27 @@ impl Images {
             constel_host::Error::Invalid(format!("the image {image} was not looked at before"))
         })
     }
+}
+
+/// Holds an image, which is assembled before if it is one of ours that is not there.
+fn hold(store: &Store, name: &str, progress: &dyn Progress) -> Result<Held, constel_image::Error> {
+    let missing = match store.hold(name) {
+        Err(error) if matches!(error.fault(), Fault::NoImage { .. }) => error,
+        other => return other,
+    };
+    let Some(recipe) = Recipe::of_image(name) else {
+        return Err(missing);
+    };
+    progress.say(&format!(
+        "{name} is not there yet: it is assembled from packages of this host"
+    ));
+    let options = ImportOptions {
+        name: Some(name.to_owned()),
+        ..ImportOptions::default()
+    };
+    let told = ImportProgress::new(progress);
+    store.import(&Source::Packages(recipe), &options, &told)?;
+    store.hold(name)
 }
 
 fn key(container: &Container) -> (String, Option<String>) {

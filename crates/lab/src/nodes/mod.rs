@@ -2,6 +2,7 @@ pub(crate) mod builder;
 pub(crate) mod cgroups;
 pub(crate) mod containers;
 pub(crate) mod images;
+pub(crate) mod importing;
 pub(crate) mod kernels;
 pub(crate) mod launcher;
 pub(crate) mod ports;

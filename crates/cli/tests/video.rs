@@ -1,0 +1,52 @@
+//! The shipped `scenarios/containers.yaml`: every node of an image that this host assembles by itself, satellites that route
+//! from what they are told, and a video that plays. Needs root, busybox-static, bird2, nginx-light and ffmpeg.
+
+mod support;
+
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+use support::host::Host;
+use support::{CONSTEL, finish, stderr, workspace};
+
+/// 90 s of lab time, four images assembled before, and a slow machine.
+const WITHIN: Duration = Duration::from_secs(240);
+
+#[test]
+fn a_video_plays_from_image_to_image_over_satellites_that_configure_themselves() {
+    let host = Host::take();
+    let dir = tempfile::tempdir().unwrap();
+    let results = dir.path().join("results");
+    let mut command = Command::new(CONSTEL);
+    command
+        .args(["run", "--json", "--name", "video", "--results"])
+        .arg(&results)
+        .arg(workspace().join("scenarios/containers.yaml"))
+        // No image is there yet.
+        .env("XDG_CACHE_HOME", dir.path());
+    let output = finish(command, WITHIN);
+    let told = stderr(&output);
+    // How well this machine kept up is for other tests.
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{told}");
+    for image in ["bird", "nginx-video", "ffmpeg-client"] {
+        let words = format!("constel/{image} is not there yet");
+        assert_eq!(told.matches(&words).count(), 1, "{image}: {told}");
+    }
+
+    let summary = fs::read(results.join("summary.json")).unwrap();
+    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    let flows = summary["flows"].as_array().unwrap();
+    assert_eq!(flows.len(), 2);
+    for flow in flows {
+        assert_eq!(flow["status"], "ok", "{flow}");
+    }
+    let handovers = summary["handovers"].as_array().unwrap();
+    assert!(handovers.len() >= 2, "{handovers:?}");
+    // All 60 s at 25 frames a second.
+    let player = fs::read_to_string(results.join("flows/video.err")).unwrap();
+    let last = player.rsplit("frame=").next().unwrap();
+    assert!(last.trim_start().starts_with("1500 "), "{player}");
+    host.assert_as_before("a lab of images");
+}
