@@ -141,10 +141,16 @@ def hostile(rows):
     cases = {}
     for r in rows:
         cases.setdefault(r["attack"], {})[r["into"]] = r
-    head = ["attack", "stream p99, us: elsewhere", "here", "ping p99, us: elsewhere", "here", "lost", "a second"]
+    head = ["attack", "stream p99, us: elsewhere", "here", "of the whole", "ping p99, us: elsewhere", "here", "of the whole", "lost", "stalls", "a second"]
+
+    def columns(by, key, delays):
+        # What the victim sees is the delay and what comes on top of it.
+        veth, relay = (by[to][key]["median"] + delays * by[to]["delay_ns"] for to in ("veth", "relay"))
+        return [*(spread(by[to][key], 1e-3, 0) for to in ("veth", "relay")), f"{100 * (relay / veth - 1):+.1f} %"]
+
     return table(head, [
-        [name, *(spread(by[to][key], 1e-3, 0) for key in ("stream_p99_beyond_ns", "ping_p99_beyond_ns") for to in ("veth", "relay")),
-         by["relay"]["lost"], number(by["relay"]["attacks_per_s"]["median"], 0)] for name, by in cases.items()
+        [name, *columns(by, "stream_p99_beyond_ns", 1), *columns(by, "ping_p99_beyond_ns", 2),
+         by["relay"]["lost"], by["relay"].get("stalls", ""), number(by["relay"]["attacks_per_s"]["median"], 0)] for name, by in cases.items()
     ])
 
 

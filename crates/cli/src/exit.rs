@@ -85,9 +85,21 @@ fn failed(error: &anyhow::Error) -> ExitCode {
         // Diagnostics begin with the file, and end their own lines.
         constel_control::Exit::Scenario => output::tell(&error.to_string()),
         constel_control::Exit::Failed if piped => {}
-        _ => output::tell(&format!("constel: {error:#}\n")),
+        _ => output::tell(&format!("constel: {}\n", in_full(error))),
     }
     ExitCode::from(exit.code())
+}
+
+/// An error and its causes, each told once: some errors name their cause themselves.
+fn in_full(error: &anyhow::Error) -> String {
+    error.chain().fold(String::new(), |text, cause| {
+        let cause = cause.to_string();
+        match text.as_str() {
+            "" => cause,
+            told if told.ends_with(&cause) => text,
+            told => format!("{told}: {cause}"),
+        }
+    })
 }
 
 /// Help and version go to stdout with 0, usage errors to stderr with 2.
@@ -98,5 +110,20 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use constel_host::Error as HostError;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let full = || std::io::Error::from_raw_os_error(libc::ENOSPC);
+        let once = in_full(&HostError::os("write x", full()).into());
+        assert_eq!(once, "write x: No space left on device (os error 28)");
+        let by_context = anyhow::Error::new(full()).context("write x");
+        assert_eq!(in_full(&by_context), once);
     }
 }

@@ -206,12 +206,23 @@ impl RuntimeDir {
             extra: serde_json::Value::Null,
         };
         durable::write_json(&dir.join("state.json"), &record)?;
+        for number in 0..RESERVES {
+            let path = reserve(&dir, number);
+            fs::write(&path, [0; RESERVE_BYTES]).context(|| format!("write {}", path.display()))?;
+        }
         Ok(Claim {
             runtime: self.clone(),
             dir,
             record,
             _lock: lock,
         })
+    }
+
+    /// Frees a little of what a lab has kept for the moment when there is no room left: ends must be written down even
+    /// where others have filled the disk. False when nothing is left of it.
+    pub fn free_reserve(&self, lab: &LabName) -> bool {
+        let dir = self.lab_dir(lab);
+        (0..RESERVES).any(|number| fs::remove_file(reserve(&dir, number)).is_ok())
     }
 
     /// All labs of this host, by name.
@@ -371,7 +382,13 @@ impl Claim {
         change(&mut new);
         new.lab = self.record.lab.clone();
         new.owner = self.record.owner.clone();
-        durable::write_json(&self.dir.join("state.json"), &new)?;
+        let path = self.dir.join("state.json");
+        while let Err(error) = durable::write_json(&path, &new) {
+            let full = error.errno() == Some(libc::ENOSPC);
+            if !full || !self.runtime.free_reserve(self.lab()) {
+                return Err(error);
+            }
+        }
         self.record = new;
         Ok(())
     }
@@ -397,6 +414,14 @@ impl Claim {
         self.runtime.remove_if_empty()?;
         Ok(())
     }
+}
+
+/// Files that a lab keeps so that it can write its end down on a full disk, and how large each is: a record or two.
+const RESERVES: usize = 4;
+const RESERVE_BYTES: usize = 8192;
+
+fn reserve(dir: &Path, number: usize) -> PathBuf {
+    dir.join(format!(".reserve-{number}"))
 }
 
 /// Removes a directory of ours with all in it, the state last: a crash half-way leaves a lab that

@@ -13,26 +13,45 @@ const EXPEDITED: &str = "/sys/kernel/rcu_expedited";
 
 /// Grace periods are expedited while this lives.
 #[derive(Debug)]
-pub struct Expedited(Option<Held>);
+pub struct Expedited {
+    held: Option<Held>,
+    lacks_room: bool,
+}
 
 impl Expedited {
-    /// Starts expediting. On a kernel without the switch this does nothing; see
-    /// [`Expedited::is_effective`].
+    /// Starts expediting. On a kernel without the switch this does nothing, nor where there is no room to write down
+    /// what the switch was: that a full disk makes things slow is no reason not to take a lab down. See
+    /// [`Expedited::is_effective`] and [`Expedited::lacks_room`].
     ///
     /// # Errors
     /// As [`Globals::hold`].
     pub fn hold(globals: &Globals, owner: &Owner) -> Result<Expedited> {
         if !Path::new(EXPEDITED).exists() {
-            return Ok(Expedited(None));
+            return Ok(Expedited {
+                held: None,
+                lacks_room: false,
+            });
         }
-        globals
-            .hold(owner, Path::new(EXPEDITED), Wish::Exactly("1".into()))
-            .map(|h| Expedited(Some(h)))
+        match globals.hold(owner, Path::new(EXPEDITED), Wish::Exactly("1".into())) {
+            Err(e) if e.errno() == Some(libc::ENOSPC) => Ok(Expedited {
+                held: None,
+                lacks_room: true,
+            }),
+            held => held.map(|held| Expedited {
+                held: Some(held),
+                lacks_room: false,
+            }),
+        }
     }
 
-    /// Whether the kernel has the switch.
+    /// Whether grace periods are expedited.
     pub fn is_effective(&self) -> bool {
-        self.0.is_some()
+        self.held.is_some()
+    }
+
+    /// Whether they are not because the disk is full.
+    pub fn lacks_room(&self) -> bool {
+        self.lacks_room
     }
 
     /// Ends it, saying what became of the switch.
@@ -40,6 +59,6 @@ impl Expedited {
     /// # Errors
     /// As [`Held::finish`].
     pub fn finish(self) -> Result<Option<Release>> {
-        self.0.map(Held::finish).transpose()
+        self.held.map(Held::finish).transpose()
     }
 }

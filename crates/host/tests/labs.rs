@@ -1,5 +1,7 @@
 //! Labs: claimed, found dead, cleaned up after; the host equal before and after.
 
+mod small_disk;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -14,6 +16,7 @@ use constel_host::inventory::{HostInventory, diff};
 use constel_host::netlink::{Batch, LinkChange, Socket, VethEnd};
 use constel_host::process::{Spawn, marked};
 use constel_host::{Error, NetNs, probe};
+use small_disk::SmallDisk;
 
 fn name(s: &str) -> LabName {
     s.parse().unwrap()
@@ -44,6 +47,29 @@ fn names_are_validated() {
         assert!(bad.parse::<LabName>().is_err(), "{bad}");
     }
     assert!(serde_json::from_str::<LabName>("\"A\"").is_err());
+}
+
+/// A lab can write down how far it came, a few times, when others have filled the disk.
+#[test]
+fn a_full_disk_does_not_keep_an_end_from_being_recorded() {
+    let disk = SmallDisk::mount();
+    let rt = RuntimeDir::at(disk.path().join("run"));
+    let lab = name("full");
+    let mut claim = rt.claim(&lab, "x.yaml").unwrap();
+    disk.fill();
+    claim.update(|r| r.state = LabState::Stopping).unwrap();
+    assert_eq!(rt.find(&lab).unwrap().unwrap().state, LabState::Stopping);
+    let mut freed = 0;
+    while rt.free_reserve(&lab) {
+        disk.fill();
+        freed += 1;
+    }
+    assert!((1..4).contains(&freed), "{freed}");
+    let error = claim.update(|r| r.nodes = 7).unwrap_err();
+    assert_eq!(error.errno(), Some(libc::ENOSPC), "{error}");
+    assert_eq!(claim.record().nodes, 0, "as before");
+    claim.release().unwrap();
+    assert!(!rt.root().exists());
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Nodes born with the template's settings, and the same result where they cannot be.
 
+mod small_disk;
+
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -7,6 +9,7 @@ use constel_host::NetNs;
 use constel_host::globals::{Globals, Owner};
 use constel_host::template::{NodeTemplate, ROUTER, SWITCH, Setting};
 use constel_host::{rcu, sysctl};
+use small_disk::SmallDisk;
 
 /// The tests keep separate journals, so they must not use the host's one switch at once.
 static SWITCH_USE: Mutex<()> = Mutex::new(());
@@ -143,4 +146,22 @@ fn expedited_grace_periods_end() {
     }
     held.finish().unwrap();
     assert!(globals.owners().unwrap().is_empty());
+}
+
+/// Where what the switch was cannot be written down, it stays as it is and work goes on.
+#[test]
+fn without_room_for_the_journal_nothing_is_expedited() {
+    let _alone = SWITCH_USE.lock().unwrap_or_else(|e| e.into_inner());
+    let disk = SmallDisk::mount();
+    let globals = Globals::at(disk.path().join("host"));
+    let owner = Owner::current("rcu-full").unwrap();
+    disk.fill();
+    let held = rcu::Expedited::hold(&globals, &owner).unwrap();
+    assert!(!held.is_effective());
+    held.finish().unwrap();
+    assert!(globals.owners().unwrap().is_empty());
+    disk.drain();
+    let held = rcu::Expedited::hold(&globals, &owner).unwrap();
+    assert!(!held.lacks_room());
+    held.finish().unwrap();
 }

@@ -5,8 +5,8 @@ mod common;
 use common::*;
 use constel_orbit::WalkerKind;
 use constel_topology::{
-    Cut, Effort, Failure, FailureTarget, FailureTime, GslPolicy, Layout, NodeId, Spec, Station,
-    Stepper, Unreached, Waypoint,
+    Cut, Effort, Failure, FailureTarget, FailureTime, GslPolicy, GslSpec, Layout, NodeId, Spec,
+    Station, Stepper, Terminal, Unreached, Waypoint,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -44,7 +44,7 @@ proptest! {
     /// follows it as well.
     #[test]
     fn a_far_step_is_what_walking_gives(
-        policy in remembering(),
+        (policy, others) in (remembering(), prop::option::of(remembering())),
         (planes, slots, altitude_km) in (2_u32..7, 3_u32..9, 500.0..3000.0_f64),
         places in prop::collection::vec((-60.0..60.0_f64, -180.0..180.0_f64), 1..4),
         (gateway, moves, breaks) in (any::<bool>(), any::<bool>(), any::<bool>()),
@@ -79,6 +79,17 @@ proptest! {
         spec.rules[0].policy = policy;
         spec.rules[0].outage_ns = outage * SECOND / 4;
         spec.rules[0].make_before_break = make_before_break;
+        if let Some(policy) = others {
+            // Stations with a second terminal that chooses in its own way, beside those with one.
+            spec.rules.push(GslSpec { policy, ..spec.rules[0] });
+            for station in spec.stations.iter_mut().step_by(2) {
+                station.terminals.push(Terminal {
+                    rule: 1,
+                    min_elevation_deg: Some(25.0),
+                    ..Terminal::default()
+                });
+            }
+        }
         if breaks {
             spec.failures = vec![Failure {
                 name: "random".to_owned(),

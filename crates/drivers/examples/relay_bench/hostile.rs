@@ -24,6 +24,7 @@ struct Round {
     lost: usize,
     fps: f64,
     late_p99_ns: u64,
+    stalls: u64,
 }
 
 pub(crate) fn hostile(options: &Options) -> Vec<Value> {
@@ -68,23 +69,21 @@ pub(crate) fn hostile(options: &Options) -> Vec<Value> {
     for attack in attacks() {
         let changes = edges(attack.by_frames);
         handle.apply(EdgeUpdate { changes }, None).unwrap();
-        let before = handle.relay_stats().unwrap();
         let measured = in_rounds(options.rounds, &attackers, |(_, attacker)| {
             handle.clear_lateness().unwrap();
             let mut round = one(&victim, attacker, &attack, for_);
             let classes = handle.lateness_by_class().unwrap();
             round.late_p99_ns = classes[0].lateness.p99_ns;
+            // Stalls are counted since lateness was cleared.
+            round.stalls = handle.relay_stats().unwrap().stalls.count;
             while handle.relay_stats().unwrap().totals.held > 0 {
                 thread::sleep(Duration::from_millis(5));
             }
             round
         });
-        let after = handle.relay_stats().unwrap();
         for ((to, _), rounds) in attackers.iter().zip(&measured) {
             results.push(row(options, attack.name, to, rounds));
         }
-        let stalls = after.stalls.count - before.stalls.count;
-        say(options, &format!("{:>28}   stalls {stalls}", ""));
     }
     results
 }
@@ -107,6 +106,7 @@ fn one(victim: &Victim, attacker: &Hostile, attack: &Attack, for_: Duration) -> 
         lost: seen.lost(),
         fps: done as f64 / for_.as_secs_f64(),
         late_p99_ns: 0,
+        stalls: 0,
     }
 }
 
@@ -119,11 +119,12 @@ fn row(options: &Options, name: &str, to: &str, rounds: &[Round]) -> Value {
     let ping_p99 = beyond(|r| r.ping_p99_ns, 2 * DELAY_NS);
     let late_p99 = beyond(|r| r.late_p99_ns, 0);
     let lost: usize = rounds.iter().map(|r| r.lost).sum();
+    let stalls: u64 = rounds.iter().map(|r| r.stalls).sum();
     let fps = Spread::of(rounds.iter().map(|r| r.fps));
     say(
         options,
         &format!(
-            "{name:>28} {to:>6} | stream p50 {:>22} p99 {:>24} | ping p99 {:>24} | lost {lost} | relay p99 {:>6.0} | {:.0} a second",
+            "{name:>28} {to:>6} | stream p50 {:>22} p99 {:>24} | ping p99 {:>24} | lost {lost} | relay p99 {:>6.0} | stalls {stalls} | {:.0} a second",
             stream_p50.in_us(),
             stream_p99.in_us(),
             ping_p99.in_us(),
@@ -134,6 +135,6 @@ fn row(options: &Options, name: &str, to: &str, rounds: &[Round]) -> Value {
     json!({
         "what": "hostile", "attack": name, "into": to, "rounds": rounds.len(), "delay_ns": DELAY_NS,
         "stream_p50_beyond_ns": stream_p50, "stream_p99_beyond_ns": stream_p99,
-        "ping_p99_beyond_ns": ping_p99, "victim_lateness_p99_ns": late_p99, "lost": lost, "attacks_per_s": fps,
+        "ping_p99_beyond_ns": ping_p99, "victim_lateness_p99_ns": late_p99, "lost": lost, "stalls": stalls, "attacks_per_s": fps,
     })
 }

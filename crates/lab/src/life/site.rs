@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use constel_drivers::{DriverKind, Plane, PlaneConfig, make_plane};
-use constel_host::claim::{Claim, LabName};
+use constel_host::claim::{Claim, LabName, RuntimeDir};
 use constel_host::enclosure::Enclosure;
 use constel_host::globals::{Globals, Owner};
 use constel_host::rcu::Expedited;
@@ -177,7 +177,10 @@ impl Site for KernelSite {
         work: &mut dyn FnMut() -> Result<(), EngineError>,
     ) -> Result<(), EngineError> {
         // Attaching programs and removing devices wait for RCU grace periods, 25-50 ms each unless expedited.
-        let expedited = Expedited::hold(&self.globals, &self.owner)?;
+        let mut expedited = Expedited::hold(&self.globals, &self.owner)?;
+        if expedited.lacks_room() && RuntimeDir::default().free_reserve(&self.lab) {
+            expedited = Expedited::hold(&self.globals, &self.owner)?;
+        }
         let done = work();
         let finished = expedited.finish();
         done?;
