@@ -214,7 +214,7 @@ pub enum Fault {
         file: &'static str,
     },
     /// A container engine that is not there or refuses.
-    #[error("the engine {socket} {reason}")]
+    #[error("the engine {socket}: {reason}")]
     Engine {
         /// Its socket.
         socket: String,

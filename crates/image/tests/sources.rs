@@ -514,7 +514,7 @@ fn an_engine_is_asked_for_its_image() {
     child("refuses (404): No such image: bird:2");
     child("it is damaged");
     let asked = server.join().unwrap();
-    assert_eq!(asked, ["GET /images/bird:2/get HTTP/1.0"; 3]);
+    assert_eq!(asked, ["GET /images/bird:2/get HTTP/1.1"; 3]);
     fs::remove_file(&socket).unwrap();
     child("cannot be reached");
 }

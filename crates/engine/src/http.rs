@@ -1,0 +1,263 @@
+//! HTTP/1.1 over the engine's socket: one question a connection.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+
+use serde_json::Value;
+
+use crate::Engine;
+use crate::body::{Body, Chunk};
+use crate::error::{Result, What, message};
+
+const MOST_HEAD: usize = 64 << 10;
+const MOST_HEADERS: usize = 64;
+const MOST_ERROR: u64 = 4096;
+/// A list of all containers of a large lab is a few megabytes.
+const MOST_JSON: u64 = 64 << 20;
+
+/// What goes along with a question.
+#[derive(Debug, Clone, Copy)]
+pub enum Sent<'a> {
+    /// Nothing.
+    Nothing,
+    /// A document.
+    Json(&'a Value),
+    /// A tar archive.
+    Tar(&'a [u8]),
+}
+
+/// An answer that is none of an error, from the beginning of its body on.
+#[derive(Debug)]
+pub struct Answer {
+    engine: Engine,
+    status: u16,
+    body: Body<BufReader<UnixStream>>,
+}
+
+impl Engine {
+    /// Asks for something by method and path, which is escaped where need be, and waits for the head of the answer.
+    ///
+    /// # Errors
+    /// When the engine cannot be reached, says nothing for as long as its patience lasts, or refuses.
+    pub fn ask(&self, method: &str, path: &str, sent: Sent<'_>) -> Result<Answer> {
+        let stream = UnixStream::connect(self.socket());
+        let stream = stream.map_err(|e| self.error(What::Unreachable(e)))?;
+        let broken = |e: io::Error| self.error(What::Broken(e));
+        let timed = stream.set_read_timeout(Some(self.patience));
+        timed
+            .and(stream.set_write_timeout(Some(self.patience)))
+            .map_err(broken)?;
+        // One that refuses may answer before it has read all, and closes: what it said counts.
+        let written = write(&stream, method, path, sent);
+        let mut answer = BufReader::new(stream);
+        let head = head(&mut answer).map_err(|e| broken(written.err().unwrap_or(e)))?;
+        let mut body = head.body(answer);
+        if !(200..300).contains(&head.status) {
+            let mut said = Vec::new();
+            // Why it refuses may be cut off; that it does is known.
+            drop(body.by_ref().take(MOST_ERROR).read_to_end(&mut said));
+            return Err(self.error(What::Refused {
+                status: head.status,
+                message: message(&said),
+            }));
+        }
+        Ok(Answer {
+            engine: self.clone(),
+            status: head.status,
+            body,
+        })
+    }
+}
+
+impl Answer {
+    /// Its status, from 200 to 299.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Its body, which is a document.
+    ///
+    /// # Errors
+    /// When it is none, is cut off, or has more than 64 MiB.
+    pub fn json(self) -> Result<Value> {
+        let Self { engine, body, .. } = self;
+        let mut bytes = Vec::new();
+        let read = body.take(MOST_JSON + 1).read_to_end(&mut bytes);
+        read.map_err(|e| engine.error(What::Broken(e)))?;
+        if bytes.len() as u64 > MOST_JSON {
+            return Err(engine.error(What::Odd("its answer has more than 64 MiB".to_owned())));
+        }
+        let odd = |e| What::Odd(format!("its answer cannot be read: {e}"));
+        serde_json::from_slice(&bytes).map_err(|e| engine.error(odd(e)))
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// When it is cut off.
+    pub fn end(self) -> Result<()> {
+        let Self { engine, body, .. } = self;
+        let read = io::copy(&mut body.take(MOST_JSON), &mut io::sink());
+        read.map(drop).map_err(|e| engine.error(What::Broken(e)))
+    }
+}
+
+impl Read for Answer {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        self.body.read(to)
+    }
+}
+
+fn write(mut to: &UnixStream, method: &str, path: &str, sent: Sent<'_>) -> io::Result<()> {
+    let (kind, bytes) = match sent {
+        Sent::Nothing => ("", Vec::new()),
+        Sent::Json(value) => ("application/json", serde_json::to_vec(value)?),
+        Sent::Tar(bytes) => ("application/x-tar", bytes.to_vec()),
+    };
+    let mut head = format!("{method} {path} HTTP/1.1\r\nHost: engine\r\nConnection: close\r\n");
+    if !kind.is_empty() {
+        head.push_str(&format!("Content-Type: {kind}\r\n"));
+    }
+    if !kind.is_empty() || method != "GET" {
+        head.push_str(&format!("Content-Length: {}\r\n", bytes.len()));
+    }
+    head.push_str("\r\n");
+    to.write_all(&[head.as_bytes(), &bytes].concat())
+}
+
+/// What of an answer's head counts.
+#[derive(Debug, PartialEq, Eq)]
+struct Head {
+    status: u16,
+    length: Length,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Length {
+    Bytes(u64),
+    Chunks,
+    UntilClosed,
+}
+
+impl Head {
+    fn body<R>(&self, from: R) -> Body<R> {
+        match (self.status, &self.length) {
+            // These have none, whatever they say.
+            (204 | 304, _) => Body::Counted(from, 0),
+            (_, Length::Bytes(length)) => Body::Counted(from, *length),
+            (_, Length::Chunks) => Body::Chunked(from, Chunk::First),
+            (_, Length::UntilClosed) => Body::UntilClosed(from),
+        }
+    }
+}
+
+/// Reads the head of an answer, past those that only say that one is to come.
+fn head(answer: &mut impl BufRead) -> io::Result<Head> {
+    for _ in 0..4 {
+        let head = one_head(answer)?;
+        if head.status >= 200 {
+            return Ok(head);
+        }
+    }
+    Err(io::Error::other("it does not come to an answer"))
+}
+
+fn one_head(answer: &mut impl BufRead) -> io::Result<Head> {
+    let mut bytes = Vec::new();
+    while !bytes.ends_with(b"\r\n\r\n") {
+        let left = MOST_HEAD.saturating_sub(bytes.len());
+        if left == 0 {
+            return Err(io::Error::other("its answer's head is too long"));
+        }
+        let read = answer
+            .by_ref()
+            .take(left as u64)
+            .read_until(b'\n', &mut bytes)?;
+        if read == 0 {
+            let why = "it closed before it had answered";
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, why));
+        }
+    }
+    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut parsed = httparse::Response::new(&mut headers);
+    parsed.parse(&bytes).map_err(io::Error::other)?;
+    let status = parsed
+        .code
+        .ok_or_else(|| io::Error::other("its answer has no status"))?;
+    let length = length(parsed.headers)?;
+    Ok(Head { status, length })
+}
+
+fn length(headers: &[httparse::Header<'_>]) -> io::Result<Length> {
+    let named = |name: &'static str| {
+        let of = headers
+            .iter()
+            .filter(move |h| h.name.eq_ignore_ascii_case(name));
+        of.map(|header| String::from_utf8_lossy(header.value).trim().to_owned())
+    };
+    let codings: Vec<String> = named("transfer-encoding").collect();
+    let lengths: Vec<String> = named("content-length").collect();
+    match (codings.as_slice(), lengths.as_slice()) {
+        ([], []) => Ok(Length::UntilClosed),
+        ([one], []) if one.eq_ignore_ascii_case("chunked") => Ok(Length::Chunks),
+        ([], [one]) if one.bytes().all(|byte| byte.is_ascii_digit()) => one
+            .parse()
+            .map(Length::Bytes)
+            .map_err(|_| io::Error::other("its answer has an odd length")),
+        // Of two that disagree either could be meant.
+        _ => Err(io::Error::other("its answer does not say how long it is")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &[u8]) -> io::Result<Head> {
+        head(&mut &text[..])
+    }
+
+    #[test]
+    fn a_head_is_read_and_no_more() {
+        let text =
+            b"HTTP/1.1 404 Not Found\r\nContent-Length: 28\r\n\r\n{\"message\": \"no such image\"}";
+        let mut answer = &text[..];
+        let head = head(&mut answer).unwrap();
+        assert_eq!(head.status, 404);
+        assert_eq!(head.length, Length::Bytes(28));
+        assert_eq!(message(answer), "no such image");
+    }
+
+    #[test]
+    fn what_is_to_come_is_waited_for() {
+        let text =
+            b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        assert_eq!(parsed(text).unwrap().length, Length::Chunks);
+        assert!(parsed(&b"HTTP/1.1 100 Continue\r\n\r\n".repeat(99)).is_err());
+    }
+
+    #[test]
+    fn heads_that_lie_are_refused() {
+        let odd: [&[u8]; 7] = [
+            b"",
+            b"HTTP/1.0 200 OK\r\n",
+            b"SSH-2.0-OpenSSH\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
+        ];
+        for text in odd {
+            assert!(parsed(text).is_err(), "{:?}", String::from_utf8_lossy(text));
+        }
+        assert!(parsed(&b"x".repeat(1 << 20)).is_err());
+        let many = [
+            b"HTTP/1.1 200 OK\r\n".as_slice(),
+            &b"A: b\r\n".repeat(1000),
+            b"\r\n",
+        ]
+        .concat();
+        assert!(parsed(&many).is_err());
+    }
+}

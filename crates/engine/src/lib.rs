@@ -1,0 +1,140 @@
+//! The container engine of this machine, Docker's or Podman's, asked over its socket.
+//!
+//! An [`Engine`] is a path: each question is a connection of its own, so that threads may share it. Nothing of an answer is
+//! trusted: heads and documents are bounded, chunks are counted, and what ends too early is an error.
+//!
+//! ```
+//! use constel_engine::Order;
+//!
+//! let order = Order {
+//!     name: "constel-demo-1".into(),
+//!     image: "sha256:00".into(),
+//!     argv: vec!["/bin/sh".into()],
+//!     ..Order::default()
+//! };
+//! assert_eq!(order.body()["HostConfig"]["NetworkMode"], "none");
+//! ```
+#![forbid(unsafe_code)]
+
+mod address;
+mod body;
+mod containers;
+mod error;
+mod http;
+mod images;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use address::{Address, DEFAULT_SOCKETS};
+pub use containers::{Bind, LAB_LABEL, Listed, NODE_LABEL, OWNER_LABEL, Order, Ulimit};
+pub use error::{Error, Result};
+pub use http::{Answer, Sent};
+pub use images::ImageConfig;
+
+/// An engine that says nothing for so long does not work. It collects layers before it answers.
+const SILENCE: Duration = Duration::from_secs(120);
+
+/// The oldest of the engine's interfaces that has all that is asked for here.
+const OLDEST_API: (u32, u32) = (1, 41);
+
+/// An engine, by its socket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Engine {
+    socket: PathBuf,
+    patience: Duration,
+}
+
+/// What an engine says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    /// Whose it is.
+    pub kind: Kind,
+    /// Its own version.
+    pub version: String,
+    /// The newest interface that it has: major and minor number.
+    pub api: (u32, u32),
+}
+
+/// Whose an engine is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Docker, or one that says nothing else.
+    Docker,
+    /// Podman, which speaks Docker's language.
+    Podman,
+}
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Docker => "Docker",
+            Self::Podman => "Podman",
+        })
+    }
+}
+
+impl Engine {
+    /// The engine behind this socket; nobody is asked yet.
+    #[must_use]
+    pub fn at(socket: impl Into<PathBuf>) -> Self {
+        Self {
+            socket: socket.into(),
+            patience: SILENCE,
+        }
+    }
+
+    /// An engine that is given up when it says nothing for so long; by default two minutes.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Its socket.
+    #[must_use]
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Who it is.
+    ///
+    /// # Errors
+    /// When it does not answer, or is too old.
+    pub fn version(&self) -> Result<Version> {
+        let said = self.ask("GET", "/version", Sent::Nothing)?.json()?;
+        let text = |key: &str| said[key].as_str().unwrap_or_default().to_owned();
+        let number = text("ApiVersion");
+        let api = number
+            .split_once('.')
+            .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+        let api = api.ok_or_else(|| {
+            let number = error::shown(number.as_bytes());
+            self.error(error::What::Odd(format!("its interface is '{number}'")))
+        })?;
+        if api < OLDEST_API {
+            let ((major, minor), (least, part)) = (api, OLDEST_API);
+            return Err(self.error(error::What::Odd(format!(
+                "its interface is {major}.{minor}; {least}.{part} or newer is needed"
+            ))));
+        }
+        let components = said["Components"].as_array();
+        let podman = components.into_iter().flatten().any(|part| {
+            let name = part["Name"].as_str().unwrap_or_default();
+            name.to_ascii_lowercase().contains("podman")
+        });
+        let kind = if podman { Kind::Podman } else { Kind::Docker };
+        Ok(Version {
+            kind,
+            version: error::shown(text("Version").as_bytes()),
+            api,
+        })
+    }
+
+    fn error(&self, what: error::What) -> Error {
+        Error {
+            socket: self.socket.clone(),
+            what,
+        }
+    }
+}
