@@ -27,6 +27,9 @@ pub struct RawAddresses {
     /// Of cables, two addresses each: an IPv4 block, or `none`. Default `10.128.0.0/9`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cables: Option<String>,
+    /// Of ports in networks, all in one subnet: an IPv4 block, or `none`. Default `10.96.0.0/12`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub networks: Option<String>,
 }
 
 /// A block of each family.

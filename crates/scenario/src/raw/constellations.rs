@@ -40,9 +40,17 @@ pub struct RawConstellation {
     /// Links between its satellites and the ground. Required unless `serves_ground` is `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gsl: Option<RawGsl>,
+    /// Whether its satellites are nodes of the lab. With `false` they only fly: networks go over them by `law: {over: NAME}`, and
+    /// nothing else of the scenario can name or use them.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub nodes: bool,
     /// What its satellites are made of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<RawNode>,
+}
+
+fn is_yes(answer: &bool) -> bool {
+    *answer
 }
 
 /// A Walker constellation `i:T/P/F`: T satellites in P evenly spaced planes, phase factor F.

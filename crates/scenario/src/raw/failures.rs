@@ -4,7 +4,7 @@ use constel_units::{Angle, Length, Ratio, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Name, NodeName};
+use super::{Name, NodeName, RawDisturbance, RawJamming, RawPartition};
 
 /// Something that breaks: once, with `at` and perhaps `for`, or again and again at random, with `mtbf`
 /// and `mttr`. What it is, exactly one of the other keys says.
@@ -16,7 +16,8 @@ use super::{Name, NodeName};
         {"required": ["nodes"]}, {"required": ["link"]}, {"required": ["satellites"]},
         {"required": ["plane"]}, {"required": ["lasers"]}, {"required": ["stations"]},
         {"required": ["region"]}, {"required": ["polar"]}, {"required": ["seam"]},
-        {"required": ["eclipse"]}
+        {"required": ["eclipse"]}, {"required": ["partition"]}, {"required": ["jamming"]},
+        {"required": ["disturbance"]}
     ])
 )]
 pub struct RawFailure {
@@ -40,6 +41,11 @@ pub struct RawFailure {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "3660 d"))]
     pub mttr: Option<TimeSpan>,
+    /// They reboot: commands of `traffic` that run in them are killed when it happens and started again when it is over, up to the end
+    /// of their own time; what they print then follows in the same file. Routing daemons and containers' own programs go on. Only
+    /// with `nodes`, `at` and `for`.
+    #[serde(default)]
+    pub reboot: bool,
     /// These satellites or stations lose all their links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100_000))]
@@ -71,6 +77,15 @@ pub struct RawFailure {
     /// Satellites that run on batteries: those in the Earth's shadow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eclipse: Option<RawEclipse>,
+    /// A network falls into groups that do not hear each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<RawPartition>,
+    /// Members of a network in some space cannot hear.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jamming: Option<RawJamming>,
+    /// Edges of a network lose more, or take longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbance: Option<RawDisturbance>,
 }
 
 /// Satellites in the Earth's shadow (umbra) lose all their links, for all the time or most of it.

@@ -6,6 +6,7 @@ use constel_units::{Angle, Length, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::spacecraft::numbered;
 use super::{Name, RawLink, RawNode, RawTerminal};
 
 /// Ground stations: written out, or taken from a file of places, or both; and hosts behind them.
@@ -20,7 +21,7 @@ pub struct RawGround {
     #[serde(default)]
     #[schemars(length(max = 100))]
     pub from: Vec<RawPlaces>,
-    /// Routers and computers on the ground that only have cables, by name.
+    /// Routers and computers on the ground that have no radio to the sky, by name.
     #[serde(default)]
     pub hosts: BTreeMap<Name, RawHost>,
     /// Cables between stations and hosts. They never move.
@@ -29,11 +30,15 @@ pub struct RawGround {
     pub cables: Vec<RawCable>,
 }
 
-/// A router or computer on the ground that only has cables.
+/// A router or computer on the ground that has cables, or a port in networks, or both.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Host")]
 pub struct RawHost {
+    /// So many of the same kind at the same place, called `<name>-<n>` instead of `<name>`, `n` from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 2, max = 10_000))]
+    pub count: Option<u32>,
     /// WGS84 geodetic latitude, north positive.
     #[schemars(extend("x-minimum" = "-90 deg", "x-maximum" = "90 deg"))]
     pub latitude: Angle,
@@ -47,6 +52,12 @@ pub struct RawHost {
     /// What it is made of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<RawNode>,
+    /// It is what is plugged into this interface of the machine, a network card or a veth, and Constel makes nothing of it:
+    /// a computer, phone or modem that speaks through the lab. It has one cable (to the station whose terminal it is), or
+    /// is in one network (with the satellite whose payload it is).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 15))]
+    pub attach: Option<String>,
 }
 
 /// A cable between two nodes on the ground.
@@ -152,6 +163,31 @@ pub struct RawObstacle {
     /// How high it reaches.
     #[schemars(extend("x-minimum" = "0 deg", "x-maximum" = "90 deg"))]
     pub elevation: Angle,
+}
+
+impl RawGround {
+    /// Puts hosts with a `count` in the place of what stands for them. Gives the names that two entries claim.
+    pub(crate) fn count_hosts(&mut self) -> Vec<Name> {
+        let mut twice = Vec::new();
+        let written = std::mem::take(&mut self.hosts);
+        for (name, host) in written {
+            let count = host.count;
+            let own = RawHost {
+                count: None,
+                ..host
+            };
+            let names: Vec<Name> = match count {
+                Some(count) => numbered(&name, count).map(Name::settled).collect(),
+                None => vec![name],
+            };
+            for name in names {
+                if self.hosts.insert(name.clone(), own.clone()).is_some() {
+                    twice.push(name);
+                }
+            }
+        }
+        twice
+    }
 }
 
 fn ground_level() -> Length {

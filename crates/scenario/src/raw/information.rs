@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct RawInformation {
     /// Nodes of these kinds. Default: of all kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 3))]
+    #[schemars(length(min = 1, max = 4))]
     pub classes: Option<Vec<NodeKind>>,
     /// Nodes of these names; `*` stands for any characters and `?` for one, as in `iridium-p00-*`. Default: of all names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -21,6 +21,10 @@ pub struct RawInformation {
     /// How much of the topology they are told. Default: `neighbourhood`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<TopologyScope>,
+    /// Whether they also see their links in the form of OpenSN, as `opensn/NODE` and `opensn/NODE.json` in that folder, which
+    /// nodes made of images see as `/share/topo` too. Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opensn: Option<bool>,
     /// Data of the user's own, as files in `/run/constel/user`. `constel info put` changes them while the lab runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
@@ -39,6 +43,8 @@ pub enum NodeKind {
     Ground,
     /// Hosts.
     Host,
+    /// Craft of formations.
+    Spacecraft,
 }
 
 impl NodeKind {
@@ -49,6 +55,7 @@ impl NodeKind {
             Self::Satellite => "satellite",
             Self::Ground => "ground",
             Self::Host => "host",
+            Self::Spacecraft => "spacecraft",
         }
     }
 }

@@ -206,11 +206,14 @@ pub struct RawFile {
 #[schemars(
     rename = "LossLaw",
     extend("oneOf" = [
-        {"required": ["gilbert_elliott"]}, {"required": ["four_state"]},
+        {"required": ["bit_errors"]}, {"required": ["gilbert_elliott"]}, {"required": ["four_state"]},
         {"required": ["periodic"]}, {"required": ["pattern"]}, {"required": ["trace"]}
     ])
 )]
 pub struct RawLossLaw {
+    /// Chance that a bit is wrong, each by itself. A frame with any wrong bit, its Ethernet header's included, is lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bit_errors: Option<Ratio>,
     /// Two states with a loss ratio each (Gilbert 1960, Elliott 1963).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gilbert_elliott: Option<RawGilbertElliott>,

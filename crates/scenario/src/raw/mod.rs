@@ -9,12 +9,17 @@ mod addresses;
 mod aqm;
 mod constellations;
 mod destination;
+mod disruptions;
 mod driver;
+mod expect;
 mod failures;
 mod ground;
+mod images;
 mod information;
 mod kinds;
 mod link;
+mod middlebox;
+mod networks;
 mod node_name;
 mod nodes;
 mod preset;
@@ -22,10 +27,12 @@ mod programs;
 mod radio;
 mod routing;
 mod rules;
+mod spacecraft;
 mod terminals;
 mod traffic;
 mod transfer;
 mod transport;
+mod via;
 mod weather;
 
 use std::collections::BTreeMap;
@@ -44,7 +51,12 @@ pub use constellations::{
     WalkerPattern,
 };
 pub use destination::{Destination, DestinationError, PathOf};
+pub use disruptions::{RawDisturbance, RawJamming, RawPartition};
 pub use driver::{DriverChoice, RawLinks};
+pub use expect::{
+    RawAgreement, RawDelivery, RawEventNamed, RawExpectation, RawMetric, RawOrder, RawReachable,
+    RawRoundTrip, RawThroughput,
+};
 pub use failures::{
     AllStations, RawEclipse, RawFailedLink, RawFailedPlane, RawFailure, RawPolar, RawRegion,
     RegionHits,
@@ -52,13 +64,21 @@ pub use failures::{
 pub use ground::{
     RawCable, RawCity, RawGround, RawHost, RawObstacle, RawPlaces, RawStation, RawWaypoint,
 };
+pub use images::RawImage;
 pub use information::{NodeKind, RawInformation, RawUserFile, TopologyScope};
 pub use kinds::{Name, NameError, OrNone};
 pub use link::*;
+pub use middlebox::{
+    RawBox, RawBoxScenario, RawCommand, RawMachine, RawMachineRun, RawRouter, RawRouterPort,
+    RawRouterRoute, RawSettings,
+};
+pub use networks::{
+    ChannelAccess, NetworkMedium, RawChannel, RawCrosslink, RawLaw, RawNetwork, RawRangeStep,
+};
 pub use node_name::NodeName;
 pub use nodes::{
-    Capability, Environment, RawCapabilities, RawNode, RawNodes, RawOverride, RawShare, RawVolume,
-    RestartPolicy, Runtime, Seccomp, StatePlace,
+    Capability, Environment, RawCapabilities, RawHealth, RawNode, RawNodes, RawOverride, RawShare,
+    RawStop, RawVolume, RestartPolicy, Runtime, Seccomp, StatePlace, StopSignal,
 };
 pub use preset::Preset;
 pub use programs::{RawLimits, RawMount, RawNodeLimits};
@@ -71,10 +91,13 @@ pub use routing::{
 pub use rules::{
     OneOrMore, PassOrDrop, PathPreset, RawAction, RawMatch, RawPath, RawRule, RawRuleFile,
 };
+pub(crate) use spacecraft::numbered;
+pub use spacecraft::{FormationPreset, RawChief, RawFormation, RawRelative, RawRelativeElements};
 pub use terminals::RawTerminal;
-pub use traffic::{Protocol, RawFlow, RawHttp, RawIperf3, RawPing, RawRun};
+pub use traffic::{PingTool, Protocol, RawFlow, RawHttp, RawIperf3, RawPing, RawRun};
 pub use transfer::{LeotpVariant, RawLeotp, RawTcp, RawVivace};
 pub use transport::{RawMidnodes, RawSplitTcp, RawTransport};
+pub use via::{RawPlace, RawVia, SkyName};
 pub use weather::{RawRecording, RawWeather};
 
 /// A scenario: what flies, what stands on the ground, which software runs, for how long.
@@ -109,6 +132,9 @@ pub struct RawScenario {
     /// then its nodes are joined by cables alone.
     #[serde(default)]
     pub constellations: BTreeMap<Name, RawConstellation>,
+    /// Craft that fly together: formations by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub spacecraft: BTreeMap<Name, RawFormation>,
     /// Links between shells.
     #[serde(default)]
     #[schemars(length(max = 1000))]
@@ -116,6 +142,9 @@ pub struct RawScenario {
     /// What stands on the ground.
     #[serde(default)]
     pub ground: RawGround,
+    /// Further ports of nodes, and the edges between them: networks by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub networks: BTreeMap<Name, RawNetwork>,
     /// Rain at stations.
     #[serde(default)]
     #[schemars(length(max = 10_000))]
@@ -151,6 +180,9 @@ pub struct RawScenario {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]
     pub information: Vec<RawInformation>,
+    /// Images by names of the scenario's own, each with where it comes from and which it is.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub images: BTreeMap<Name, RawImage>,
     /// What nodes are made of: the host's programs, or container images.
     #[serde(default)]
     pub nodes: RawNodes,
@@ -158,6 +190,10 @@ pub struct RawScenario {
     #[serde(default)]
     #[schemars(length(max = 10_000))]
     pub traffic: Vec<RawFlow>,
+    /// What must have come true when a run is over; `constel test` judges it, `constel run` does not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1000))]
+    pub expect: Vec<RawExpectation>,
 }
 
 fn default_seed() -> u64 {

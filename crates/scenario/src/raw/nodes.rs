@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use constel_units::DataSize;
+use constel_units::{DataSize, TimeSpan};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +51,7 @@ pub struct RawNode {
     /// What makes it real. Default: `oci` if it has an `image`, else `netns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<Runtime>,
-    /// The image that it is made of, as `constel image list` names it.
+    /// The image that it is made of: a name of `images`, or as `constel image list` names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub image: Option<String>,
@@ -95,6 +95,12 @@ pub struct RawNode {
     /// has run for so long. Default `never`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<RestartPolicy>,
+    /// How to find out whether its program works. Without it nobody asks, whatever the image says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<RawHealth>,
+    /// How its program is asked to end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<RawStop>,
     /// Where it is kept what its programs write to the image's files. Default `memory`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<StatePlace>,
@@ -110,6 +116,8 @@ pub enum Runtime {
     Netns,
     /// A container of an image, run by Constel itself.
     Oci,
+    /// A container of an image, run by Docker's or Podman's engine.
+    Docker,
 }
 
 /// A file or folder of the host that programs of an image see.
@@ -158,7 +166,104 @@ pub enum Seccomp {
     None,
 }
 
-/// How much the programs of a node may take. At least one of the three.
+/// How to find out whether a node's program works: a command that runs beside it, in its container, time and again. Its exit code 0
+/// is good health. Changes are events; nothing else comes of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Health")]
+pub struct RawHealth {
+    /// What is run, without a shell. Default: what the image says, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1000))]
+    pub command: Option<Vec<String>>,
+    /// From the program's start to the first run, and from the end of one run to the begin of the next.
+    #[serde(default = "health_interval")]
+    #[schemars(extend("x-minimum" = "100 ms", "x-maximum" = "1 h"))]
+    pub interval: TimeSpan,
+    /// A run that takes longer is ended, and has failed.
+    #[serde(default = "health_timeout")]
+    #[schemars(extend("x-minimum" = "10 ms", "x-maximum" = "1 h"))]
+    pub timeout: TimeSpan,
+    /// From the program's start: failures do not count for so long.
+    #[serde(default = "no_time")]
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "1 h"))]
+    pub start_period: TimeSpan,
+    /// So many failures one after the other are bad health.
+    #[serde(default = "health_retries")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub retries: u32,
+}
+
+fn health_interval() -> TimeSpan {
+    TimeSpan::from_ns(30_000_000_000)
+}
+
+fn health_timeout() -> TimeSpan {
+    TimeSpan::from_ns(30_000_000_000)
+}
+
+fn no_time() -> TimeSpan {
+    TimeSpan::from_ns(0)
+}
+
+fn health_retries() -> u32 {
+    3
+}
+
+/// How a node's program is asked to end when the lab goes down.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Stop")]
+pub struct RawStop {
+    /// By which signal. Default: as the image says, which is `TERM` if it does not. A program that has said nothing about the
+    /// signal is killed at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<StopSignal>,
+    /// How long it may take before it is killed.
+    #[serde(default = "stop_grace")]
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "60 s"))]
+    pub grace: TimeSpan,
+}
+
+fn stop_grace() -> TimeSpan {
+    TimeSpan::from_ns(2_000_000_000)
+}
+
+/// A signal that asks programs to end.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "UPPERCASE")]
+#[allow(missing_docs, reason = "signal(7) says what each is for")]
+pub enum StopSignal {
+    Hup,
+    Int,
+    Quit,
+    Kill,
+    Usr1,
+    Usr2,
+    Term,
+    Winch,
+}
+
+impl StopSignal {
+    /// Linux's number.
+    #[must_use]
+    pub fn number(self) -> i32 {
+        match self {
+            Self::Hup => 1,
+            Self::Int => 2,
+            Self::Quit => 3,
+            Self::Kill => 9,
+            Self::Usr1 => 10,
+            Self::Usr2 => 12,
+            Self::Term => 15,
+            Self::Winch => 28,
+        }
+    }
+}
+
+/// How much the programs of a node may take. At least one of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Share")]
@@ -175,6 +280,11 @@ pub struct RawShare {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 4_194_304))]
     pub pids: Option<u32>,
+    /// What it may keep in memory as files: what is written to the image's files, unless `state` is `disk`, `/tmp`, `/run` and
+    /// `/dev/shm`. Nodes with an image only. Without it a node may take all that the lab has: half of the machine's memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "1 MiB", "x-maximum" = "64 TiB"))]
+    pub files: Option<DataSize>,
 }
 
 /// Whether a program is started again.

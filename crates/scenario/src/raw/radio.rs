@@ -46,11 +46,11 @@ fn yes() -> bool {
     true
 }
 
-fn twenty_percent() -> Ratio {
+pub(super) fn twenty_percent() -> Ratio {
     Ratio::from_ratio(0.2).expect("a fifth is a ratio")
 }
 
-fn no_decibels() -> Decibels {
+pub(super) fn no_decibels() -> Decibels {
     Decibels::from_db(0.0)
 }
 

@@ -27,7 +27,7 @@ pub struct RawRouting {
     #[schemars(length(min = 1, max = 2))]
     pub families: Vec<Family>,
     /// Autonomous systems, by name: each routes by itself with `protocol`, and BGP joins them over every cable
-    /// between two of them. At least two, of which exactly one has no `nodes`: all others are its own. Only with
+    /// between two of them, and over the ground links of stations whose satellites are another's. At least two, of which exactly one has no `nodes`: all others are its own. Only with
     /// daemons; default: one for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minProperties" = 2))]
@@ -84,8 +84,8 @@ pub struct RawRouting {
     /// which no kernel notices. Only with BIRD; default `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_events: Option<bool>,
-    /// Routes that do not stand so long after the links are up never will: the run ends. Only with daemons;
-    /// default `120 s`.
+    /// Routes that do not stand so long after the links are up, daemons' start included, never will: the run ends.
+    /// Only with daemons; default `120 s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "24 h"))]
     pub within: Option<TimeSpan>,
@@ -131,6 +131,13 @@ fn both_families() -> Vec<Family> {
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
+#[schemars(extend("x-instead" = {
+    "ospf": "protocols are spoken by daemons: in place of `mode`, write `daemon: bird` or `daemon: frr` with `protocol: ospf`",
+    "isis": "protocols are spoken by daemons: in place of `mode`, write `daemon: frr` with `protocol: isis`",
+    "babel": "protocols are spoken by daemons: in place of `mode`, write `daemon: bird` with `protocol: babel`",
+    "bgp": "BGP joins autonomous systems: in place of `mode`, write `daemon: bird` or `daemon: frr` with `systems`",
+    "frr": "in place of `mode`, write `daemon: frr`",
+}))]
 pub enum RoutingMode {
     /// Constel: shortest paths, written into the kernels at every step.
     #[default]
@@ -263,7 +270,7 @@ pub struct RawSystem {
     /// Its number, unlike all others'.
     #[schemars(range(min = 1, max = 4_294_967_294u32))]
     pub asn: u32,
-    /// Its hosts. Left out in the one system to which all other nodes belong.
+    /// Its hosts and stations. Left out in the one system to which all other nodes belong, satellites among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub nodes: Option<Vec<Name>>,
@@ -300,7 +307,8 @@ pub struct RawOspf {
     pub ground: Option<RawGroundTimers>,
     /// Cuts every shell into areas: groups of neighbouring planes, totally stubby, and two rows of satellites
     /// through all planes as their backbone. Shells are then networks of their own, joined by stations that are
-    /// gateways. Only with `daemon: bird`; default: one area for everything.
+    /// gateways. Only with `daemon: bird`; several shells stand neither beside cables nor `systems`; default: one area for
+    /// everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub areas: Option<RawAreas>,
 }

@@ -10,6 +10,7 @@ use super::aqm::RawAqm;
 use super::constellations::no_time;
 use super::kinds::Name;
 use super::link::{RawDelayTrace, RawJitter, RawLossLaw, RawRateLaw, RawReorder, no_loss};
+use super::via::RawVia;
 
 /// Rules of a box, in their order: the first that takes a frame says what happens to it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -45,8 +46,8 @@ pub struct RawRule {
     /// Its name, which no other rule has. Default: `rule-` and its place, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Name>,
-    /// The frames it is about, as they go forward, from the box's first interface to its second. In reverse `src` and
-    /// `dst`, `sport` and `dport`, `smac` and `dmac` change places. Without it, all frames.
+    /// The frames it is about, as they go forward, from the box's first interface to its second. In reverse `in` and
+    /// `out`, `src` and `dst`, `sport` and `dport`, `smac` and `dmac` change places. Without it, all frames.
     #[serde(
         rename = "match",
         default,
@@ -122,6 +123,12 @@ impl JsonSchema for OneOrMore {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Match")]
 pub struct RawMatch {
+    /// Interface of the box that they come in at, or the machine plugged into it. Not with a router, which does not know it.
+    #[serde(rename = "in", default, skip_serializing_if = "OneOrMore::is_empty")]
+    pub input: OneOrMore,
+    /// Interface that they go out on. What goes out on several (a hub's broadcasts, and frames for somebody unknown) has none.
+    #[serde(rename = "out", default, skip_serializing_if = "OneOrMore::is_empty")]
+    pub output: OneOrMore,
     /// Source address: one, or a block such as `10.0.0.0/8` or `2001:db8::/32`.
     #[serde(default, skip_serializing_if = "OneOrMore::is_empty")]
     pub src: OneOrMore,
@@ -215,6 +222,9 @@ pub struct RawPath {
     /// The delay of a kind of orbit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<PathPreset>,
+    /// A way through a constellation, instead of `delay`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<RawVia>,
     /// Bits per second on the wire, Ethernet header included. Without it and without `rate_law`, nothing waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 kbit/s", "x-maximum" = "400 Gbit/s"))]

@@ -66,10 +66,26 @@ pub struct RawPing {
     /// Internet protocol. Default: the first of `routing.families`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<Family>,
-    /// Bytes of payload in a request, without the headers of ICMP and IP.
+    /// Bytes of payload in a request, without the headers of UDP or ICMP and of IP.
     #[serde(default = "ping_size")]
     #[schemars(extend("x-minimum" = "16 B", "x-maximum" = "65000 B"))]
     pub size: DataSize,
+    /// Which program asks.
+    #[serde(default)]
+    pub tool: PingTool,
+}
+
+/// A program that asks for echoes.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum PingTool {
+    /// Constel's own, over UDP: round trips and both ways, to the nanosecond. It answers in the far node too.
+    #[default]
+    Probe,
+    /// The host's `ping`, over ICMP, which prints round trips with three digits: whole milliseconds above 100 ms.
+    Ping,
 }
 
 fn one_second() -> TimeSpan {

@@ -1,0 +1,186 @@
+//! `expect`: what must have come true when a run is over; `constel test` says whether it did.
+
+use constel_units::{DataRate, Ratio, TimeSpan};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Name;
+
+/// A statement that `constel test` judges. It is exactly one of `succeeds`, `alive`, `reachable`, `delivery`, `throughput`,
+/// `round_trip`, `agreement`, `metric` and `order`. A statement about what was not measured does not hold.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(
+    rename = "Expectation",
+    extend("oneOf" = [
+        {"required": ["succeeds"]}, {"required": ["alive"]}, {"required": ["reachable"]}, {"required": ["delivery"]},
+        {"required": ["throughput"]}, {"required": ["round_trip"]}, {"required": ["agreement"]}, {"required": ["metric"]}, {"required": ["order"]}
+    ])
+)]
+pub struct RawExpectation {
+    /// Its name in reports, unique in the scenario.
+    pub name: Name,
+    /// The requirement that it stands for, in the author's words; it goes into JUnit's properties.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 200))]
+    pub requirement: Option<String>,
+    /// This flow gave a result; of a `run`: its program ended with 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub succeeds: Option<Name>,
+    /// In these nodes (names or patterns with `*` and `?`) no daemon, helper and container ended before the run did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 10_000), inner(length(min = 1, max = 64)))]
+    pub alive: Option<Vec<String>>,
+    /// The first answer to a ping came in time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reachable: Option<RawReachable>,
+    /// So much of what a flow sent arrived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<RawDelivery>,
+    /// Payload of a flow arrived so fast.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput: Option<RawThroughput>,
+    /// A quantile of a ping's round-trip times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_trip: Option<RawRoundTrip>,
+    /// What several programs published is the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agreement: Option<RawAgreement>,
+    /// A quantile of numbers that a program printed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<RawMetric>,
+    /// One event came before another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<RawOrder>,
+}
+
+/// The first answer to a ping came in time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ExpectReachable")]
+pub struct RawReachable {
+    /// A `ping`.
+    pub flow: Name,
+    /// From the flow's start to its first answer.
+    #[schemars(extend("x-exclusive-minimum" = "0 s"))]
+    pub within: TimeSpan,
+}
+
+/// So much of what a flow sent arrived: at least `at_least`, at most `at_most`, or both.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ExpectDelivery")]
+pub struct RawDelivery {
+    /// A flow that counts what it loses: `ping`, `iperf3` over UDP, `leotp`, `vivace`.
+    pub flow: Name,
+    /// Of the packets sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<Ratio>,
+    /// No more of them: what a jammer or a partition is to keep from arriving.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<Ratio>,
+    /// Only of what a `ping` sent from this lab time on. Default: from its start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0 s"))]
+    pub from: Option<TimeSpan>,
+    /// Only of what a `ping` sent before this lab time. Default: up to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-exclusive-minimum" = "0 s"))]
+    pub until: Option<TimeSpan>,
+}
+
+/// What several programs publish is the same: each is a `run` that prints lines of comma-separated values below a line of
+/// names, without quotes. Lines with the same `key` are compared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ExpectAgreement")]
+pub struct RawAgreement {
+    /// The flows, by names or patterns with `*` and `?`; at least two.
+    #[schemars(length(min = 1, max = 10_000), inner(length(min = 1, max = 64)))]
+    pub flows: Vec<String>,
+    /// The column that says what belongs together, such as a cycle's number.
+    #[schemars(length(min = 1, max = 100))]
+    pub key: String,
+    /// The column whose values must be equal.
+    #[schemars(length(min = 1, max = 100))]
+    pub value: String,
+    /// Of the keys for which each flow has a value; without any the statement does not hold.
+    pub at_least: Ratio,
+}
+
+/// A quantile of numbers that a program printed, as lines of comma-separated values below a line of names, without quotes. It is at
+/// least `at_least`, at most `at_most`, or both.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ExpectMetric")]
+pub struct RawMetric {
+    /// A `run`.
+    pub flow: Name,
+    /// The column with the numbers.
+    #[schemars(length(min = 1, max = 100))]
+    pub column: String,
+    /// Which quantile, nearest rank: `50 %` is the median, `0 %` the least, `100 %` the largest.
+    pub quantile: Ratio,
+    /// It is not less, in the column's own unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = -1_000_000_000_000i64, max = 1_000_000_000_000i64))]
+    pub at_least: Option<i64>,
+    /// It is not more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = -1_000_000_000_000i64, max = 1_000_000_000_000i64))]
+    pub at_most: Option<i64>,
+}
+
+/// Payload of a flow arrived so fast.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ExpectThroughput")]
+pub struct RawThroughput {
+    /// A flow that carries payload.
+    pub flow: Name,
+    /// Over the flow's life.
+    pub at_least: DataRate,
+}
+
+/// A quantile of a ping's round-trip times.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ExpectRoundTrip")]
+pub struct RawRoundTrip {
+    /// A `ping`.
+    pub flow: Name,
+    /// Which quantile, nearest rank: `50 %` is the median, `100 %` the largest.
+    pub quantile: Ratio,
+    /// It is not longer.
+    #[schemars(extend("x-exclusive-minimum" = "0 s"))]
+    pub at_most: TimeSpan,
+}
+
+/// One event came before another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ExpectOrder")]
+pub struct RawOrder {
+    /// The earlier one: the first of its kind.
+    pub first: RawEventNamed,
+    /// The later one: the first of its kind after `first`.
+    pub then: RawEventNamed,
+    /// The later one comes at most so long after the earlier, in lab time. Default: any time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-exclusive-minimum" = "0 s"))]
+    pub within: Option<TimeSpan>,
+}
+
+/// An event by its kind and what it is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "EventNamed")]
+pub struct RawEventNamed {
+    /// As in `events.ndjson`, such as `failure`, `repair`, `routes-stand`, `flow-started`, `flow-ended`, `handover`.
+    #[schemars(length(min = 1, max = 40))]
+    pub kind: String,
+    /// A name that stands in it: of a failure, node, link or flow. Default: any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 100))]
+    pub about: Option<String>,
+}

@@ -1,0 +1,194 @@
+//! `spacecraft`: craft that fly together.
+
+use constel_units::{Angle, Length, Speed};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Name, RawNode};
+
+/// A formation: 2 to 100 spacecraft called `<formation>-<n>`, `n` from 0. Where they are comes from exactly one of `preset`,
+/// `relative`, `elements`, `tle` and `ephemeris`. They have no lasers and no links to the ground; what links them are
+/// [`networks`](#networks).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(
+    rename = "Formation",
+    extend("oneOf" = [{"required": ["preset"]}, {"required": ["relative"]}, {"required": ["elements"]}, {"required": ["tle"]}, {"required": ["ephemeris"]}])
+)]
+pub struct RawFormation {
+    /// The orbit of the chief, beside which the craft are put at lab time zero. Required with `preset`, `relative` and
+    /// `elements`, and only there. From then on each craft moves by itself under the Earth's gravity with J2, J3 and J4; nobody
+    /// keeps stations, and there is no drag.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orbit: Option<RawChief>,
+    /// A formation by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<FormationPreset>,
+    /// How many craft there are. Required with `preset: string-of-pearls`, `preset: circumnavigation`, `tle` and
+    /// `ephemeris` (whose files must have as many), and only there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 2, max = 100))]
+    pub craft: Option<u32>,
+    /// How large it is: the distance from craft to craft of `string-of-pearls` and `starling` (64 km unless said), the radius
+    /// of `circumnavigation`, the edge of `tetrahedron`. Only with `preset`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "10 m", "x-maximum" = "200 km"))]
+    pub size: Option<Length>,
+    /// Where each craft is beside the chief at lab time zero, in Clohessy and Wiltshire's terms with curvilinear coordinates:
+    /// distances along and across the orbit are arcs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 2, max = 100))]
+    pub relative: Option<Vec<RawRelative>>,
+    /// The relative orbital elements of each craft at lab time zero, times the chief's semi-major axis (D'Amico 2010).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 2, max = 100))]
+    pub elements: Option<Vec<RawRelativeElements>>,
+    /// A file of two-line elements, relative to the scenario file: its objects in their order, propagated with SGP4.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub tle: Option<String>,
+    /// A file of positions, relative to the scenario file: a CCSDS Orbit Ephemeris Message or CSV, as of
+    /// `constellations.NAME.ephemeris`; its objects in their order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub ephemeris: Option<String>,
+    /// What its craft are made of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<RawNode>,
+}
+
+/// A circular orbit at lab time zero, and the place on it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ChiefOrbit")]
+pub struct RawChief {
+    /// Height above the equatorial radius of WGS84 (6378.137 km).
+    #[schemars(extend("x-minimum" = "150 km", "x-maximum" = "100000 km"))]
+    pub altitude: Length,
+    /// Inclination.
+    #[schemars(extend("x-minimum" = "0 deg", "x-maximum" = "180 deg"))]
+    pub inclination: Angle,
+    /// Right ascension of the ascending node.
+    #[serde(default = "zero_angle")]
+    #[schemars(extend("x-minimum" = "0 deg", "x-exclusive-maximum" = "360 deg"))]
+    pub raan: Angle,
+    /// Angle from the ascending node along the orbit.
+    #[serde(default = "zero_angle")]
+    #[schemars(extend("x-minimum" = "0 deg", "x-exclusive-maximum" = "360 deg"))]
+    pub latitude_argument: Angle,
+}
+
+fn zero_angle() -> Angle {
+    Angle::from_deg(0.0)
+}
+
+/// A formation by name.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum FormationPreset {
+    /// Craft in train, each behind the last on the same path; craft 0 is the chief.
+    StringOfPearls,
+    /// Craft 0 is the chief; the others go round it once an orbit, evenly on a circle.
+    Circumnavigation,
+    /// Four craft at the corners of a regular tetrahedron at lab time zero and nearly so once an orbit; in between they are up to
+    /// four times as far apart.
+    Tetrahedron,
+    /// Four craft in train, 64 km apart unless `size` says otherwise: Starling's in-train formation.
+    Starling,
+}
+
+/// A craft beside the chief.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Relative")]
+pub struct RawRelative {
+    /// Higher than the chief.
+    #[serde(default = "no_length")]
+    #[schemars(extend("x-minimum" = "-200 km", "x-maximum" = "200 km"))]
+    pub radial: Length,
+    /// Ahead of it.
+    #[serde(default = "no_length")]
+    #[schemars(extend("x-minimum" = "-2000 km", "x-maximum" = "2000 km"))]
+    pub along: Length,
+    /// To the side that the orbit's angular momentum points to.
+    #[serde(default = "no_length")]
+    #[schemars(extend("x-minimum" = "-200 km", "x-maximum" = "200 km"))]
+    pub cross: Length,
+    /// Rate of `radial`.
+    #[serde(default = "no_speed")]
+    #[schemars(extend("x-minimum" = "-200 m/s", "x-maximum" = "200 m/s"))]
+    pub radial_speed: Speed,
+    /// Rate of `along`. Default: the one at which the craft neither falls behind nor runs ahead (-2 n `radial`, and as much
+    /// energy as the chief has).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "-200 m/s", "x-maximum" = "200 m/s"))]
+    pub along_speed: Option<Speed>,
+    /// Rate of `cross`.
+    #[serde(default = "no_speed")]
+    #[schemars(extend("x-minimum" = "-200 m/s", "x-maximum" = "200 m/s"))]
+    pub cross_speed: Speed,
+}
+
+/// Relative orbital elements times the chief's semi-major axis.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "RelativeElements")]
+pub struct RawRelativeElements {
+    /// Difference of semi-major axes.
+    #[serde(default = "no_length")]
+    #[schemars(extend("x-minimum" = "-200 km", "x-maximum" = "200 km"))]
+    pub a: Length,
+    /// Mean distance along the orbit.
+    #[serde(default = "no_length")]
+    #[schemars(extend("x-minimum" = "-2000 km", "x-maximum" = "2000 km"))]
+    pub lambda: Length,
+    /// Relative eccentricity, the part towards the node.
+    #[serde(default = "no_length")]
+    #[schemars(extend("x-minimum" = "-200 km", "x-maximum" = "200 km"))]
+    pub ex: Length,
+    /// Relative eccentricity, the part a quarter of an orbit on.
+    #[serde(default = "no_length")]
+    #[schemars(extend("x-minimum" = "-200 km", "x-maximum" = "200 km"))]
+    pub ey: Length,
+    /// Relative inclination.
+    #[serde(default = "no_length")]
+    #[schemars(extend("x-minimum" = "-200 km", "x-maximum" = "200 km"))]
+    pub ix: Length,
+    /// Relative node times the sine of the inclination.
+    #[serde(default = "no_length")]
+    #[schemars(extend("x-minimum" = "-200 km", "x-maximum" = "200 km"))]
+    pub iy: Length,
+}
+
+fn no_length() -> Length {
+    Length::from_m(0.0)
+}
+
+fn no_speed() -> Speed {
+    Speed::from_m_per_s(0.0)
+}
+
+impl RawFormation {
+    /// How many craft it has, if it says so and makes sense.
+    pub(crate) fn count(&self) -> Option<u32> {
+        match self.preset {
+            Some(FormationPreset::Tetrahedron | FormationPreset::Starling) => Some(4),
+            _ => {
+                let listed = self.relative.as_ref().map(Vec::len);
+                let listed = listed.or(self.elements.as_ref().map(Vec::len));
+                listed.and_then(|n| u32::try_from(n).ok()).or(self.craft)
+            }
+        }
+    }
+}
+
+/// Names of craft or hosts that are counted: `<name>-<n>`, as many digits as the last needs.
+pub(crate) fn numbered(name: &Name, count: u32) -> impl Iterator<Item = String> {
+    let digits = count
+        .saturating_sub(1)
+        .checked_ilog10()
+        .map_or(1, |n| n + 1) as usize;
+    (0..count).map(move |n| format!("{name}-{n:0digits$}"))
+}

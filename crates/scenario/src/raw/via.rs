@@ -1,0 +1,100 @@
+//! `via`: a rule's path through a constellation.
+
+use constel_units::{Angle, TimeSpan, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A path through the sky: two machines plugged into a box talk as if from one place to the other through a constellation.
+/// The delay glides with the satellites; nothing passes during outages.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Via")]
+pub struct RawVia {
+    /// What flies. Satellites of low orbits have lasers to their four neighbours; those of `meo` and `geo` only relay between
+    /// places that see them at the same time.
+    pub constellation: SkyName,
+    /// Longitude of the satellite of `geo`, east positive. Required with `constellation: geo`, and only there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "-180 deg", "x-maximum" = "180 deg"))]
+    pub orbital_slot: Option<Angle>,
+    /// Where what is plugged into the first interface stands, whichever way the frames go.
+    pub from: RawPlace,
+    /// Where what is plugged into the second stands.
+    pub to: RawPlace,
+    /// UTC at which the path begins, RFC 3339 with `Z`. Without it, when the rule is put in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Utc>,
+    /// A satellite is used only while it stands at least this high. Default `25 deg`; of `meo` and `geo` `5 deg`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0 deg", "x-exclusive-maximum" = "90 deg"))]
+    pub min_elevation: Option<Angle>,
+    /// For so long nothing passes when an end changes its satellite.
+    #[serde(default = "no_outage")]
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "1 s"))]
+    pub outage: TimeSpan,
+}
+
+fn no_outage() -> TimeSpan {
+    TimeSpan::from_ns(0)
+}
+
+/// A place on the ground.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Place")]
+pub struct RawPlace {
+    /// WGS84 geodetic latitude, north positive.
+    #[schemars(extend("x-minimum" = "-90 deg", "x-maximum" = "90 deg"))]
+    pub latitude: Angle,
+    /// Longitude, east positive.
+    #[schemars(extend("x-minimum" = "-180 deg", "x-maximum" = "180 deg"))]
+    pub longitude: Angle,
+}
+
+/// What flies over a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SkyName {
+    /// As the preset of scenarios; ends change their satellite when another is nearer.
+    Iridium,
+    /// As the preset of scenarios; ends change their satellite when another is nearer.
+    Oneweb,
+    /// As the preset of scenarios; ends change their satellite when another is nearer.
+    Kuiper,
+    /// As the preset of scenarios; ends change their satellites at seconds 12, 27, 42 and 57 of a minute, as the scheduler does.
+    #[serde(rename = "starlink-shell1")]
+    StarlinkShell1,
+    /// The same.
+    #[serde(rename = "starlink-shell2")]
+    StarlinkShell2,
+    /// The same.
+    #[serde(rename = "starlink-shell3")]
+    StarlinkShell3,
+    /// As the preset of scenarios; ends change their satellite when another is nearer.
+    TelesatPolar,
+    /// As the preset of scenarios; ends change their satellite when another is nearer.
+    TelesatInclined,
+    /// 20 satellites over the equator, 8062 km high, as O3b's fly.
+    Meo,
+    /// One satellite over the equator, 35786 km high, at `orbital_slot`.
+    Geo,
+}
+
+impl SkyName {
+    /// Its word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Iridium => "iridium",
+            Self::Oneweb => "oneweb",
+            Self::Kuiper => "kuiper",
+            Self::StarlinkShell1 => "starlink-shell1",
+            Self::StarlinkShell2 => "starlink-shell2",
+            Self::StarlinkShell3 => "starlink-shell3",
+            Self::TelesatPolar => "telesat-polar",
+            Self::TelesatInclined => "telesat-inclined",
+            Self::Meo => "meo",
+            Self::Geo => "geo",
+        }
+    }
+}
