@@ -9,7 +9,7 @@ ifneq ($(TOOLCHAIN),)
 export RUSTUP_TOOLCHAIN := $(TOOLCHAIN)
 endif
 
-.PHONY: demo containers test test-kernels build leotp-static lint format documents clippy rustdoc licences bench clean
+.PHONY: demo containers test test-python test-kernels web web-pictures web-test build wheel dist docs leotp-static init-static lint format documents clippy rustdoc licences bench clean
 
 demo: setup-run build ## set up what is missing, build, run Iridium
 	$(CONSTEL) run scenarios/iridium.yaml
@@ -19,22 +19,50 @@ containers: setup-containers build ## the same sky made of container images, and
 
 test: setup-test setup-kernels build ## set up what is missing, build, pass every test
 	$(CARGO) test --workspace --release
+	tools/python/test
+	web/test --quick
 	tools/kernels/test --smoke
+
+test-python: setup-test build ## the Python package: types, stubs, frames, labs
+	tools/python/test
 
 test-kernels: setup-kernels ## the link drivers edt and netem, and labs on them, on Debian's kernels in QEMU
 	tools/kernels/test
 
+web: setup-web ## builds the page of the web view into crates/web/page, which is kept in the repository
+	cd web && npm ci --no-audit --no-fund --ignore-scripts && npx tsc && node build.mjs
+
+web-pictures: setup-web build ## the pictures of docs/reference/web.md, with Chromium
+	cd web && node shots.mjs globe sky why
+
+web-test: setup-web build ## is the page in the repository that of its sources; looks at it with Chromium
+	web/test
+
 build: ## leaves target/release/constel
 	$(CARGO) build --release --bins
+
+wheel: setup-packages build ## leaves dist/constel-*.whl: the Python module, and the program inside
+	tools/python/wheel
+
+dist: setup-packages build ## leaves dist/constel_*.deb and dist/constel-*.tar.gz: program, completion, man pages, scenarios
+	tools/dist
+
+docs: setup-packages ## builds the documentation's site into site/
+	tools/site
 
 leotp-static: ## one small file without libraries: target/x86_64-unknown-linux-musl/small/leotp
 	rustup target add x86_64-unknown-linux-musl
 	CC_x86_64_unknown_linux_musl=$${CC:-gcc} $(CARGO) build --profile small -p leotp --bin leotp --target x86_64-unknown-linux-musl
 
+init-static: ## one small file that runs in every image: target/x86_64-unknown-linux-musl/small/constel-init
+	rustup target add x86_64-unknown-linux-musl
+	$(CARGO) build --profile small -p constel-init --target x86_64-unknown-linux-musl
+
 lint: format documents licences clippy rustdoc ## what .ci/run checks before the tests; changes nothing
 
 format:
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --all --check --manifest-path python/Cargo.toml
 
 documents: ## links lead somewhere, tables are those of their raw data
 	tools/documents
@@ -51,7 +79,7 @@ rustdoc: ## broken links and missing documentation are errors; pages are left in
 bench: setup-run build ## comparisons against baselines in the same run; see benches/README.md
 	benches/run
 
-.PHONY: setup setup-run setup-containers setup-test setup-kernels
+.PHONY: setup setup-run setup-containers setup-test setup-packages setup-kernels setup-web
 setup: setup-test setup-kernels ## everything that any of these needs
 setup-run:
 	@tools/setup run
@@ -59,8 +87,12 @@ setup-containers:
 	@tools/setup containers
 setup-test:
 	@tools/setup test
+setup-packages:
+	@tools/setup packages
 setup-kernels:
 	@tools/setup kernels
+setup-web:
+	@tools/setup web
 
 clean:
 	$(CARGO) clean

@@ -76,15 +76,49 @@ def containers(data):
         values = sorted(r[key] * scale for r in labs if r["nodes"] == count and r["runtime"] == runtime)
         return {"median": values[len(values) // 2], "least": values[0], "greatest": values[-1]}
 
-    head = ["nodes", "netns: up, s", "oci: up, s", "netns: down, s", "oci: down, s", "netns: kB a node", "oci: kB a node",
-            "above: up, ms a node", "above: kB a node"]
+    head = ["nodes", "runtime", "up, s", "down, s", "kB a node", "first packets answered",
+            "above netns: up, ms a node", "above netns: kB a node"]
     body = []
     for count, above in data["above_netns"].items():
-        cells = [f"{int(count):,}"]
-        for key, scale in (("up_s", 1), ("down_s", 1), ("bytes_per_node", 1e-3)):
-            cells += [spread(of(int(count), runtime, key, scale)) for runtime in ("netns", "oci")]
-        body.append([*cells, number(above["up_ms_per_node"]), number(above["bytes_per_node"] / 1e3, 0)])
+        for runtime in ("netns", *above):
+            cells = [spread(of(int(count), runtime, key, scale)) for key, scale in (("up_s", 1), ("down_s", 1), ("bytes_per_node", 1e-3))]
+            answered = [r["first_packets"] for r in labs if r["nodes"] == int(count) and r["runtime"] == runtime]
+            first = "" if None in answered else f"{number(min(answered) * 100, 0)} %"
+            more = above.get(runtime)
+            ends = [number(more["up_ms_per_node"]), number(more["bytes_per_node"] / 1e3, 0)] if more else ["", ""]
+            body.append([f"{int(count):,}", f"`{runtime}`", *cells, first, *ends])
     return table(head, body)
+
+
+def construction(rows):
+    head = ["constellation", "nodes", "way", "up, s", "half up, s", "down, s"]
+    body = []
+    for r in rows:
+        # Stages one after the other, each with as many steps as it says.
+        stages = list(dict.fromkeys(p[1] for p in r["progress"] if p[1] not in ("taking down", "link plane")))
+        totals = {stage: max(p[3] for p in r["progress"] if p[1] == stage) for stage in stages}
+        done, half = dict.fromkeys(stages, 0), None
+        begin = min((p[0] for p in r["progress"] if p[1] in done), default=0) if r["way"] != "mininet" else 0
+        for t_s, stage, count, _ in r["progress"]:
+            if stage in done:
+                done[stage] = count
+                if half is None and 2 * sum(done.values()) >= sum(totals.values()):
+                    half = t_s - begin
+        body.append([r["sky"], f"{r['nodes']:,}", f"`{r['way']}`", number(r["up_s"]), number(half), number(r["down_s"])])
+    return table(head, body)
+
+
+def information(data):
+    ms = lambda key: number(data[key] / 1e6)
+    return table(["nodes that are told", "handovers", "seen by programs", "p50, ms", "p99, ms", "greatest, ms", "verdict of the run"], [[
+        f"{data['nodes']:,}", data["handovers"], data["seen"], ms("p50_ns"), ms("p99_ns"), ms("greatest_ns"),
+        "trustworthy" if data["trustworthy"] else "not trustworthy: " + "; ".join(data["reasons"])]])
+
+
+def starrynet(rows):
+    return table(["at once", "StarryNet's way, handover: s", "new disciplines, s"], [
+        [f"{r['count']:,}", number(r["first_packet_s"]), number(r["changed_s"])] for r in rows
+    ])
 
 
 def accuracy(rows):
@@ -302,11 +336,26 @@ def versions(data):
     return table(head, [[f"{r['figure']}, {r['unit']}", *(cell(rounds) for rounds in r["rounds"])] for r in data["figures"]])
 
 
+def positions(rows):
+    def seconds(key):
+        found = sorted(r[key] for r in rows)
+        return spread({"median": found[len(found) // 2], "least": found[0], "greatest": found[-1]})
+
+    head = ["elements to ITRF", "s", "from skyfield's at most, m"]
+    return table(head, [
+        ["Constel, as a frame", seconds("constel_s"), number(max(r["apart_max_m"] for r in rows))],
+        ["sgp4 in numpy, rotated by skyfield's matrices", seconds("sgp4_numpy_s"), number(max(r["numpy_apart_max_m"] for r in rows))],
+        ["skyfield", seconds("skyfield_s"), "-"],
+    ])
+
+
 TABLES = {
-    "bringup": bringup, "containers": containers, "accuracy": accuracy, "rate": rate, "isolation": isolation, "hostile": hostile,
+    "bringup": bringup, "containers": containers, "engines": containers, "construction": construction, "information": information,
+    "starrynet": starrynet, "accuracy": accuracy, "rate": rate, "isolation": isolation, "hostile": hostile,
     "overload": overload, "update": update, "handover": handover,
     "mininet": mininet, "throughput": throughput, "forwarding": forwarding, "tcp": tcp, "square": square,
     "delays": delays, "delays-qemu": delays, "ports": ports, "idle": idle, "hour": hour, "endings": endings, "versions": versions,
+    "positions": positions,
 }
 
 

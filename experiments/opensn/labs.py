@@ -1,5 +1,6 @@
 """Runs labs and reads what they came to; shared by the experiments here. Needs root and a built `constel`."""
 
+import csv
 import json
 import os
 import pathlib
@@ -101,18 +102,43 @@ class Lab:
             time.sleep(0.1 if now is None else min(0.5, max(0.02, t_s - now)))
         return False
 
-    def summary(self):
-        """Waits for the end and reads the summary."""
+    def summary(self, more=lambda summary: {}):
+        """Waits for the end and reads the summary; what `more` makes of it is kept beside."""
         self.process.wait()
         path = self.results / "summary.json"
         if not path.exists():
             sys.exit(f"{self.name} gave no summary: see {self.log.name}")
         summary = json.loads(path.read_text())
-        keep(self.name, summary)
+        keep(self.name, summary, **more(summary))
         return summary
 
+    def phases(self, converged_s=None):
+        """What a run took of the machine while it was built, until routes stood, and after that, from its series. Where nobody looks at
+        kernels' tables, `converged_s` of lab time says when they stood."""
+        with open(self.results / "series.csv", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        lab = [float(r["t_s"]) for r in rows if r["stage"].startswith("lab time")]
+        right = [float(r["t_s"]) for r in rows if r["routes_right_ratio"] and float(r["routes_right_ratio"]) == 1]
+        started = [int(r["daemons_started"] or 0) for r in rows]
+        built = next((float(r["t_s"]) for r, n in zip(rows, started) if n and n == max(started)), lab[0])
+        stood = lab[0] + converged_s if converged_s is not None else right[0] if right else None
+        ends = {"construction": built, "convergence": stood, "operation": lab[-1]}
+        phases, begin = [], 0.0
+        for name, end in ends.items():
+            if end is None:
+                continue
+            of = [r for r in rows if begin < float(r["t_s"]) <= end]
+            if of:
+                phases.append({
+                    "phase": name, "seconds": end - begin,
+                    "processor_ratio": sum(float(r["processor_ratio"]) for r in of) / len(of),
+                    "memory_bytes": max(int(r["memory_used_bytes"]) for r in of),
+                })
+            begin = end
+        return {"phases": phases, "memory_before_bytes": int(rows[0]["memory_used_bytes"])}
 
-def keep(name, summary):
+
+def keep(name, summary, **more):
     """Keeps what a run came to in raw/NAME.json, from which report.py writes the tables of the page."""
     RAW.mkdir(exist_ok=True)
     about = {
@@ -122,7 +148,7 @@ def keep(name, summary):
         "commit": subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"],
                                  capture_output=True, text=True).stdout.strip(),
     }
-    (RAW / f"{name}.json").write_text(json.dumps({**about, "summary": summary}, indent=1) + "\n")
+    (RAW / f"{name}.json").write_text(json.dumps({**about, **more, "summary": summary}, indent=1) + "\n")
 
 
 def cost(summary):

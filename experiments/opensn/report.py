@@ -6,6 +6,9 @@
 `<!-- table runs A B -->`     one row a run: what it came to
 `<!-- table changes A B -->`  one row a failure or repair
 `<!-- table series A B -->`   one column a run: what its series shows
+`<!-- table phases A B -->`   one row a run and phase: what it took of the machine
+`<!-- table images A B -->`   one row a run: what its images did
+`<!-- table video A B -->`    one row a run: when the ends reached each other, what its handovers cost, what the viewer saw
 """
 
 import csv
@@ -106,9 +109,57 @@ def series(names):
     return table(lines[0], lines[1:]) + missing(names, "{}-series.csv")
 
 
+def whole(names):
+    """As kept, with what stands beside the summary."""
+    return [(name, json.loads((HERE / f"raw/{name}.json").read_text())) for name in names if (HERE / f"raw/{name}.json").exists()]
+
+
+def phases(names):
+    rows = []
+    for name, kept in whole(names):
+        given = f", {kept['processors_given']} processors, {kept['memory_given_gib']} GiB" if "processors_given" in kept else ""
+        rows += [
+            [name.removeprefix("sn-") + given, p["phase"], f"{p['seconds']:.0f} s", f"{p['processor_ratio']:.0%}",
+             f"{(p['memory_bytes'] - kept['memory_before_bytes']) / 1e9:.1f} GB"]
+            for p in kept["phases"]
+        ]
+    head = ["run", "phase", "how long", "of both processors, mean", "memory above the start, most"]
+    return (table(head, rows) if rows else "") + missing(names, "raw/{}.json")
+
+
+def video(names):
+    rows = []
+    for name, kept in whole(names):
+        s, gaps = kept["summary"], sorted(gap["seconds"] for gap in kept["gaps"])
+        rows.append([
+            name.removeprefix("sn-"), f"{s['size']['containers']:,}", f"{s['times']['bring_up_s']:.1f} s",
+            "never" if kept["first_answer_s"] is None else f"{kept['first_answer_s']:.0f} s", len(s["handovers"]),
+            f"{len(gaps)}: {gaps[len(gaps) // 2]:.1f} s ({gaps[-1]:.1f} s)" if gaps else "none", f"{kept['frames']:,} of 1,500", verdict(s),
+        ])
+    head = ["run", "containers", "up after", "first answer, lab time", "handovers", "gaps of a second and more: median (longest)",
+            "frames played", "verdict"]
+    return (table(head, rows) if rows else "") + missing(names, "raw/{}.json")
+
+
+def images(names):
+    rows = []
+    for name, kept in whole(names):
+        if "interests" in kept:
+            of = kept["interests"]
+            said = (f"{of['satisfied']} of {of['asked']} Interests satisfied, {of['at_once']} at the first try (median {of['first_p50_ms']:.0f} ms)")
+        else:
+            said = (f"every satellite has a route to every other after {kept['all_routes_s']:.0f} s" if kept["all_routes_s"] is not None
+                    else f"{kept['lacking']} routes lacking")
+            said += f"; ping: {'; '.join(kept['ping'])}"
+        s = kept["summary"]
+        rows.append([name.removeprefix("sn-"), f"{s['size']['containers']:,}", len(s["handovers"]), said, verdict(s)])
+    head = ["run", "containers", "handovers", "what came of it", "verdict"]
+    return (table(head, rows) if rows else "") + missing(names, "raw/{}.json")
+
+
 def main():
     page = (HERE / "README.md").read_text()
-    kinds = {"runs": runs, "changes": changes, "series": series}
+    kinds = {"runs": runs, "changes": changes, "series": series, "phases": phases, "video": video, "images": images}
     new = re.sub(
         r"<!-- table (\w+) ([^>]*?) -->\n.*?<!-- end -->",
         lambda m: f"<!-- table {m.group(1)} {m.group(2)} -->\n{kinds[m.group(1)](m.group(2).split()).strip()}\n<!-- end -->",

@@ -9,8 +9,8 @@ user fetches each segment in its time while the gateways hand over. Prints throu
 BGP then runs over cables, and a handover is its interior protocol's business alone.)
 """
 
+import csv
 import os
-import re
 import subprocess
 
 import labs
@@ -111,13 +111,13 @@ def main():
         late += took > SEGMENT_S
         print(f"{words[0]:>7}  {START_S + float(words[1]):17.1f}  {size:8}  {took:7.3f}  {size * 8 / took / 1e6:6.2f}")
     print(f"{failed} segments failed, {late} took longer than they play")
-    ping = next(p for p in out.rglob("*") if p.is_file() and p.name.startswith("delay") and p.stat().st_size)
     series = {}
-    stamps = re.findall(r"\[([0-9.]+)\].*time=([0-9.]+) ms", ping.read_text())
-    for stamp, rtt in stamps:
-        series.setdefault(int(float(stamp) - float(stamps[0][0])), []).append(float(rtt))
+    with open(out / "delay.out", encoding="utf-8") as rows:
+        for row in csv.DictReader(rows):
+            if row["rtt_us"]:
+                series.setdefault(int(float(row["sent_s"])), []).append(float(row["rtt_us"]) / 1e3)
     print("round-trip time, median of each second, ms:")
-    print("  " + " ".join(f"{START_S + s}:{sorted(v)[len(v) // 2]:.1f}" for s, v in sorted(series.items())))
+    print("  " + " ".join(f"{s}:{sorted(v)[len(v) // 2]:.1f}" for s, v in sorted(series.items())))
     flow = next(f for f in summary["flows"] if f["name"] == "delay")
     print(f"probes: {flow['sent_packets']} sent, loss {flow['loss_ratio']:.4f}; "
           f"verdict: {summary['verdict']['trustworthy']} {summary['verdict']['reasons']}")

@@ -31,7 +31,7 @@ configure() {
         done
         echo "}"
         echo "protocol ospf v2 { tick 1; ipv4 { import all; export where source = RTS_STATIC; };"
-        echo "  area 0 { stubnet $own/32; stubnet 10.128.0.0/9 { hidden yes; };"
+        echo "  area 0 { stubnet $own/32; stubnet 10.128.0.0/9 { hidden yes; summary yes; };"
         for port in $(field name $told/ports.json | grep '^isl'); do
             echo "    interface \"$port\" { type ptp; hello 1; dead 4; };"
         done

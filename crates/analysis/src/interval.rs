@@ -140,6 +140,11 @@ impl Interval {
         self.at(sample) / self.step_ns
     }
 
+    /// Shows the snapshot of every sample to `look`, in order, with the sample's number.
+    pub fn visit(&self, lab: &Lab, look: impl FnMut(u64, &Snapshot)) {
+        self.walk(lab, 0..self.samples(), look);
+    }
+
     /// Shows the snapshot of every sample in `samples` to `look`, in order.
     fn walk(&self, lab: &Lab, samples: std::ops::Range<u64>, mut look: impl FnMut(u64, &Snapshot)) {
         let mut stepper = lab.stepper();

@@ -2,7 +2,7 @@
 //!
 //! All of them look at the links of a [`constel_plan::Lab`] at many instants of an [`Interval`] and put together what
 //! they see: when who hears whom ([`ContactPlan`]), where there is coverage and whether flows have a path
-//! ([`Coverage`]), delays and paths between pairs of nodes over time ([`Series`], over [`Paths`]), and files for other
+//! ([`Coverage`]), where everything is ([`Positions`]), delays and paths between pairs of nodes over time ([`Series`], over [`Paths`]), and files for other
 //! tools ([`exports`]). Nothing here touches the host.
 //!
 //! ```
@@ -28,6 +28,7 @@ pub mod exports;
 mod forest;
 mod interval;
 mod paths;
+mod positions;
 mod series;
 mod warnings;
 
@@ -35,5 +36,6 @@ pub use contacts::{Contact, ContactPlan, ContactRow};
 pub use coverage::{Coverage, FlowCover, StationCover};
 pub use interval::{Interval, IntervalError};
 pub use paths::{LANES, Paths};
+pub use positions::{MAX_POSITIONS, Positions, TooManyPositions};
 pub use series::{MAX_POINTS, Point, Series, SeriesError, Summary, parse_pairs};
 pub use warnings::warnings;

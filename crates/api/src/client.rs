@@ -3,16 +3,19 @@
 use std::io::{self, BufRead, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 use crate::answers::{
-    BoxShown, CommandSent, Entrance, LabRow, LinkSet, LinkShown, Paths, Routes, RulesChanged,
-    Shown, UserFileSet, Version,
+    BoxShown, Capturing, CommandSent, DelaysSet, Entrance, LabRow, LinkSet, LinkShown, MemberSet,
+    NetworkShown, Paths, Routes, RulesChanged, ScenarioShown, Shown, UserFileSet, Version,
 };
-use crate::{ApiError, Event, PROTOCOL, Read, Request, RuleChange, SOCKET_NAME, SetLink, Write};
+use crate::{
+    ApiError, CaptureOrder, Event, PROTOCOL, Read, Request, RuleChange, SOCKET_NAME, SetLink, Write,
+};
 
 /// Longest wait for an answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
@@ -52,7 +55,56 @@ impl Iterator for Events {
     }
 }
 
+/// How often it is looked whether a capture is to end.
+const STOP_LOOK: Duration = Duration::from_millis(100);
+
+/// A capture as it comes: a file as pcapng has it. Once `stop` is true the lab sends what the file ends with.
+#[derive(Debug)]
+pub struct CaptureStream<'a> {
+    client: Client,
+    stop: &'a AtomicBool,
+    stopped: bool,
+}
+
+impl io::Read for CaptureStream<'_> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if self.stop.load(Ordering::Acquire) && !self.stopped {
+                self.stopped = true;
+                let stream = self.client.reader.get_ref();
+                stream.shutdown(std::net::Shutdown::Write)?;
+                stream.set_read_timeout(Some(ANSWER_WITHIN))?;
+            }
+            match self.client.reader.read(to) {
+                Err(error)
+                    if error.kind() == io::ErrorKind::Interrupted
+                        || error.kind() == io::ErrorKind::WouldBlock && !self.stopped => {}
+                done => return done,
+            }
+        }
+    }
+}
+
 impl Client {
+    /// Shows frames as they pass, until `stop` is true or the lab ends.
+    ///
+    /// # Errors
+    /// As [`ClientError`].
+    pub fn capture(
+        mut self,
+        order: CaptureOrder,
+        stop: &AtomicBool,
+    ) -> Result<(Capturing, CaptureStream<'_>), ClientError> {
+        let capturing = self.ask(Write::Capture(order))?;
+        self.reader.get_ref().set_read_timeout(Some(STOP_LOOK))?;
+        let stream = CaptureStream {
+            client: self,
+            stop,
+            stopped: false,
+        };
+        Ok((capturing, stream))
+    }
+
     /// Connects to the lab whose runtime folder is `lab_dir`.
     ///
     /// # Errors
@@ -113,6 +165,14 @@ impl Client {
         self.ask(Read::Show)
     }
 
+    /// The scenario that it runs.
+    ///
+    /// # Errors
+    /// As [`ClientError`].
+    pub fn scenario(&mut self) -> Result<ScenarioShown, ClientError> {
+        self.ask(Read::Scenario)
+    }
+
     /// The link between two nodes.
     ///
     /// # Errors
@@ -146,6 +206,45 @@ impl Client {
     /// As [`ClientError`].
     pub fn set_link(&mut self, order: SetLink) -> Result<LinkSet, ClientError> {
         self.ask(Write::SetLink(order))
+    }
+
+    /// The networks and who is in them.
+    ///
+    /// # Errors
+    /// As [`ClientError`].
+    pub fn networks(&mut self) -> Result<Vec<NetworkShown>, ClientError> {
+        self.ask(Read::Networks)
+    }
+
+    /// Brings a member into its network, or takes it out.
+    ///
+    /// # Errors
+    /// As [`ClientError`].
+    pub fn set_member(
+        &mut self,
+        network: &str,
+        node: &str,
+        joined: bool,
+    ) -> Result<MemberSet, ClientError> {
+        let (network, node) = (network.to_owned(), node.to_owned());
+        self.ask(Write::SetMember {
+            network,
+            node,
+            joined,
+        })
+    }
+
+    /// Puts delays on edges of a network, a row for each member as sender; `None`: takes them away.
+    ///
+    /// # Errors
+    /// As [`ClientError`].
+    pub fn set_delays(
+        &mut self,
+        network: &str,
+        delays_ns: Option<Vec<Vec<Option<u64>>>>,
+    ) -> Result<DelaysSet, ClientError> {
+        let network = network.to_owned();
+        self.ask(Write::SetDelays { network, delays_ns })
     }
 
     /// The door of a node.

@@ -30,12 +30,16 @@ impl Happening {
             Self::Handover { from, to, .. } => ([from.as_ref(), to.as_ref()], &[]),
             Self::DisjointPaths { between, .. } => ([None; 2], between),
             Self::LinkSet { link, .. } => ([Some(link), None], &[]),
-            Self::DaemonDied { node, .. }
+            Self::MemberJoined { node, .. }
+            | Self::MemberLeft { node, .. }
+            | Self::DaemonDied { node, .. }
             | Self::UserFile { node, .. }
             | Self::Command { node, .. }
             | Self::DaemonRestarted { node, .. }
             | Self::HelperDied { node, .. }
             | Self::ContainerEnded { node, .. }
+            | Self::ContainerHealthy { node }
+            | Self::ContainerUnhealthy { node, .. }
             | Self::ContainerRestarted { node } => ([Some(node), None], &[]),
             Self::Starting { .. }
             | Self::EdgesUp { .. }
@@ -46,9 +50,11 @@ impl Happening {
             | Self::Running { .. }
             | Self::ClockStarted
             | Self::FlowStarted { .. }
+            | Self::PathChanged { .. }
             | Self::FlowEnded { .. }
             | Self::Older { .. }
             | Self::RulesChanged { .. }
+            | Self::DelaysSet { .. }
             | Self::Confirmed
             | Self::Unconfirmed
             | Self::Stopping
@@ -80,7 +86,8 @@ pub enum Happening {
         /// How many.
         count: usize,
     },
-    /// Every served station has a route to every other: for the first time, or again after a change.
+    /// Every served station has a route to every other: for the first time, or again after a change. After the death of a
+    /// daemon that broke no route, when its neighbours can no longer have missed it.
     RoutesStand {
         /// Ordered pairs of stations walked, both families counted.
         pairs: usize,
@@ -114,6 +121,29 @@ pub enum Happening {
         /// The nodes and links that are whole again.
         objects: Vec<String>,
     },
+    /// A member of a network was brought into it by hand.
+    MemberJoined {
+        /// The network.
+        network: String,
+        /// The member.
+        node: String,
+    },
+    /// A member of a network was taken out of it by hand.
+    MemberLeft {
+        /// The network.
+        network: String,
+        /// The member.
+        node: String,
+    },
+    /// Delays of a network were changed by hand.
+    DelaysSet {
+        /// The network.
+        network: String,
+        /// How many of its edges.
+        edges: usize,
+        /// Whether they went back to what the scenario says.
+        reset: bool,
+    },
     /// A station changed its satellite.
     Handover {
         /// The station.
@@ -125,6 +155,15 @@ pub enum Happening {
         /// The port of its terminal; absent where the station has one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         port: Option<String>,
+    },
+    /// The packets of a flow take another path than before, by the kernels' routes: found by looking at every step.
+    PathChanged {
+        /// The flow.
+        flow: String,
+        /// The nodes passed before, both ends among them; empty: there was no path.
+        from: Vec<String>,
+        /// The nodes passed now.
+        to: Vec<String>,
     },
     /// A pair has more or fewer disjoint paths than before.
     DisjointPaths {
@@ -220,6 +259,18 @@ pub enum Happening {
     ContainerRestarted {
         /// Its node.
         node: String,
+    },
+    /// A container's program works, by its check of health: for the first time, or again.
+    ContainerHealthy {
+        /// Its node.
+        node: String,
+    },
+    /// A container's program does not work, by its check of health.
+    ContainerUnhealthy {
+        /// Its node.
+        node: String,
+        /// What came of the last check.
+        how: String,
     },
     /// A flow's client was started.
     FlowStarted {

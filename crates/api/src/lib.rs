@@ -41,15 +41,17 @@ pub mod manifest;
 mod request;
 mod schema;
 mod server;
+mod stream;
 mod subscription;
 pub mod summary;
 
-pub use client::{Client, ClientError, Events};
+pub use client::{CaptureStream, Client, ClientError, Events};
 pub use error::{ApiError, ErrorCode};
 pub use event::{Event, Happening};
-pub use request::{PROTOCOL, Read, Request, RuleChange, SetLink, Write};
+pub use request::{CaptureOrder, PROTOCOL, Read, Request, RuleChange, SetLink, Write};
 pub use schema::schema_json;
 pub use server::{LabReader, LabWriter, Server};
+pub use stream::{CaptureSource, Piece};
 pub use subscription::{Batch, EventSource, Next, Subscription};
 
 /// Name of the socket inside a lab's runtime folder.

@@ -11,6 +11,21 @@ use serde::{Deserialize, Serialize};
 use crate::answers::Catalogued;
 use crate::summary::first_version;
 
+/// An image that nodes of the lab are made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UsedImage {
+    /// As the scenario has it.
+    pub name: String,
+    /// The digest of its configuration.
+    pub id: String,
+    /// The digest of its manifest, where its source had one.
+    pub manifest: Option<String>,
+    /// Where it came from.
+    pub source: String,
+    /// How many nodes are made of it.
+    pub nodes: usize,
+}
+
 /// Written before the lab comes up. Fields are added, never changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Manifest {
@@ -50,11 +65,14 @@ pub struct Manifest {
     /// What catalogues call the satellites of element files and ephemerides; absent where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub catalogued: Vec<Catalogued>,
+    /// The images that nodes are made of; absent where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<UsedImage>,
     /// The link driver.
     pub driver: Driver,
     /// What the figures are measured against.
     pub bounds: Bounds,
-    /// What makes nodes: `netns`.
+    /// What makes nodes: `netns`, `oci`, `docker`, or several of them with commas between.
     pub runtime: String,
     /// The machine.
     pub host: Host,

@@ -21,6 +21,8 @@ pub enum Read {
     State,
     /// Nodes, counters, the link plane's health. Answer: [`Shown`](crate::answers::Shown).
     Show,
+    /// The scenario that it runs: its text and where it was read. Answer: [`ScenarioShown`](crate::answers::ScenarioShown).
+    Scenario,
     /// One link: both directions' live state, counters, and why it is up or down. Answer:
     /// [`LinkShown`](crate::answers::LinkShown).
     Link {
@@ -45,6 +47,8 @@ pub enum Read {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_ns: Option<u64>,
     },
+    /// The lab's networks and who is in them. Answer: [`NetworkShown`](crate::answers::NetworkShown), one each.
+    Networks,
     /// A box's interfaces, and its rules with what they did. Answer: [`BoxShown`](crate::answers::BoxShown).
     Rules,
     /// All events so far, then, with `follow`, each new one. Answers: [`Event`](crate::Event), one a line.
@@ -93,6 +97,17 @@ impl SetLink {
     }
 }
 
+/// Which frames are to be captured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CaptureOrder {
+    /// A node, for all of its ports, or a port as `NODE/PORT`; of a box, a rule's name, or an interface's.
+    pub of: String,
+    /// Only frames that this takes, in either direction: what a rule of a box has in `match`, as `protocol: udp, dport: 53`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<String>,
+}
+
 /// A question that changes the lab, or opens a door into it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "verb", rename_all = "kebab-case", deny_unknown_fields)]
@@ -100,6 +115,25 @@ pub enum Write {
     /// Puts effects on both directions of a link, or on what leaves a port; they stay until reset. Answer:
     /// [`LinkSet`](crate::answers::LinkSet).
     SetLink(SetLink),
+    /// Brings a member into its network, or takes it out. Answer: [`MemberSet`](crate::answers::MemberSet).
+    SetMember {
+        /// The network's name.
+        network: String,
+        /// The member's node name.
+        node: String,
+        /// Whether it is in it from now on.
+        joined: bool,
+    },
+    /// Puts delays on edges of a network, all in one instant, or takes them away again. Answer:
+    /// [`DelaysSet`](crate::answers::DelaysSet).
+    SetDelays {
+        /// The network's name; one with `medium: links`.
+        network: String,
+        /// One-way delays, nanoseconds: a row for each member as sender, a cell for each as receiver, in the order of the members. A
+        /// cell that is null leaves its edge as it is. Without any, all that was set so goes.
+        #[serde(default)]
+        delays_ns: Option<Vec<Vec<Option<u64>>>>,
+    },
     /// What a process of this host needs to become one of a node's. Answer:
     /// [`Entrance`](crate::answers::Entrance).
     Enter {
@@ -131,6 +165,9 @@ pub enum Write {
         /// How.
         change: RuleChange,
     },
+    /// Shows frames as they pass. Answer: [`Capturing`](crate::answers::Capturing), and behind that line a file as pcapng has
+    /// it, until the lab ends or the client has ended its own sending.
+    Capture(CaptureOrder),
     /// Somebody reaches the host still: the box that waits for this goes on. Answered by nothing.
     Confirm,
     /// Take the lab down; answered (by nothing) once it has begun.
@@ -187,12 +224,15 @@ pub enum Request {
 
 impl Request {
     /// Verbs of [`Write`]; all others are of [`Read`].
-    const WRITES: [&str; 7] = [
+    const WRITES: [&str; 10] = [
         "set-link",
+        "set-member",
+        "set-delays",
         "enter",
         "user-file",
         "command",
         "change-rules",
+        "capture",
         "confirm",
         "down",
     ];
@@ -233,10 +273,11 @@ mod tests {
     #[test]
     fn every_question_is_read_back_as_what_it_is() {
         let (a, b) = ("a".to_owned(), "b".to_owned());
-        let requests: [Request; 15] = [
+        let requests: [Request; 20] = [
             Read::Version.into(),
             Read::State.into(),
             Read::Show.into(),
+            Read::Scenario.into(),
             Read::Link { a: a.clone(), b }.into(),
             Read::Routes { node: a.clone() }.into(),
             Read::Path {
@@ -246,6 +287,18 @@ mod tests {
             }
             .into(),
             Read::Events { follow: true }.into(),
+            Read::Networks.into(),
+            Write::SetMember {
+                network: a.clone(),
+                node: a.clone(),
+                joined: true,
+            }
+            .into(),
+            Write::SetDelays {
+                network: a.clone(),
+                delays_ns: Some(vec![vec![None, Some(3)], vec![Some(0), None]]),
+            }
+            .into(),
             Write::SetLink(SetLink {
                 reset: true,
                 ..SetLink::new(&a, None, Effects::failed(true))
@@ -267,6 +320,11 @@ mod tests {
             Write::ChangeRules {
                 change: RuleChange::Move { name: a, at: 2 },
             }
+            .into(),
+            Write::Capture(CaptureOrder {
+                of: "sat-1/isl0".to_owned(),
+                filter: Some("protocol: udp".to_owned()),
+            })
             .into(),
             Write::Confirm.into(),
             Write::Down.into(),

@@ -5,8 +5,9 @@ use schemars::generate::SchemaSettings;
 use serde_json::json;
 
 use crate::answers::{
-    BoxShown, CommandSent, Entrance, LabRow, LinkSet, LinkShown, ListedLab, Paths, Routes,
-    RulesChanged, Shown, UserFileSet, Version,
+    BoxShown, Capturing, CommandSent, DelaysSet, Entrance, LabRow, LinkSet, LinkShown, ListedLab,
+    MemberSet, NetworkShown, Paths, Routes, RulesChanged, ScenarioShown, Shown, UserFileSet,
+    Version,
 };
 use crate::manifest::Manifest;
 use crate::summary::Summary;
@@ -41,12 +42,17 @@ struct Answers {
     version: Version,
     state: LabRow,
     show: Shown,
+    scenario: ScenarioShown,
     link: LinkShown,
     routes: Routes,
     path: Paths,
     rules: BoxShown,
     change_rules: RulesChanged,
+    capture: Capturing,
     set_link: LinkSet,
+    set_member: MemberSet,
+    set_delays: DelaysSet,
+    networks: Vec<NetworkShown>,
     enter: Entrance,
     user_file: UserFileSet,
     command: CommandSent,

@@ -13,12 +13,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
 use crate::answers::{
-    BoxShown, CommandSent, Entrance, LabRow, LinkSet, LinkShown, Paths, Routes, RulesChanged,
-    Shown, UserFileSet, Version,
+    BoxShown, Capturing, CommandSent, DelaysSet, Entrance, LabRow, LinkSet, LinkShown, MemberSet,
+    NetworkShown, Paths, Routes, RulesChanged, ScenarioShown, Shown, UserFileSet, Version,
 };
+use crate::stream::{self, CaptureSource};
 use crate::{
-    ApiError, ErrorCode, Next, PROTOCOL, REQUEST_LIMIT_BYTES, Read, Request, RuleChange, SetLink,
-    Subscription, Write,
+    ApiError, CaptureOrder, ErrorCode, Next, PROTOCOL, REQUEST_LIMIT_BYTES, Read, Request,
+    RuleChange, SetLink, Subscription, Write,
 };
 
 /// How often a follower of events is looked after while nothing happens: one that has left is let go by then.
@@ -33,6 +34,14 @@ pub trait LabReader: Send + Sync + 'static {
     fn state(&self) -> LabRow;
     /// Everything `constel show` prints.
     fn show(&self) -> Shown;
+    /// The scenario that it runs.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NotALab`].
+    fn scenario(&self) -> Result<ScenarioShown, ApiError> {
+        let error = "this is a box: it has no sky";
+        Err(ApiError::new(ErrorCode::NotALab, error))
+    }
     /// One link's live state.
     ///
     /// # Errors
@@ -57,6 +66,11 @@ pub trait LabReader: Send + Sync + 'static {
         at_ns: Option<u64>,
         wanted: &(dyn Fn() -> bool + Sync),
     ) -> Result<Paths, ApiError>;
+    /// The networks and who is in them.
+    ///
+    /// # Errors
+    /// [`ErrorCode::ComingUp`].
+    fn networks(&self) -> Result<Vec<NetworkShown>, ApiError>;
     /// A box's interfaces and rules.
     ///
     /// # Errors
@@ -76,6 +90,24 @@ pub trait LabWriter: LabReader {
     /// [`ErrorCode::NodeNotFound`], [`ErrorCode::BadName`], [`ErrorCode::NoLink`], [`ErrorCode::BadValue`],
     /// [`ErrorCode::Unsupported`], [`ErrorCode::ComingUp`], [`ErrorCode::Failed`]: nothing was changed.
     fn set_link(&self, order: &SetLink) -> Result<LinkSet, ApiError>;
+    /// Brings a member into its network, or takes it out.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NodeNotFound`]; [`ErrorCode::BadName`] when there is no such network, or the node has no port in it;
+    /// [`ErrorCode::Unsupported`], [`ErrorCode::ComingUp`], [`ErrorCode::Failed`]: nothing was changed.
+    fn set_member(&self, network: &str, node: &str, joined: bool) -> Result<MemberSet, ApiError>;
+    /// Puts delays on edges of a network, nanoseconds: a row for each member as sender, a cell for each as receiver; `None` takes
+    /// them away.
+    ///
+    /// # Errors
+    /// [`ErrorCode::BadName`] when there is no such network; [`ErrorCode::BadValue`] when it is none of links, the square is not that of
+    /// its members, or a cell is of no edge; [`ErrorCode::Unsupported`], [`ErrorCode::ComingUp`], [`ErrorCode::Failed`]: nothing was
+    /// changed.
+    fn set_delays(
+        &self,
+        network: &str,
+        delays_ns: Option<&[Vec<Option<u64>>]>,
+    ) -> Result<DelaysSet, ApiError>;
     /// The door of a node.
     ///
     /// # Errors
@@ -97,6 +129,15 @@ pub trait LabWriter: LabReader {
     /// # Errors
     /// As [`LabWriter::user_file`].
     fn command(&self, node: &str, data: serde_json::Value) -> Result<CommandSent, ApiError>;
+    /// Shows frames as they pass, from now on.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NodeNotFound`], [`ErrorCode::NoRule`], [`ErrorCode::BadName`], [`ErrorCode::BadValue`],
+    /// [`ErrorCode::Unsupported`], [`ErrorCode::ComingUp`], [`ErrorCode::Failed`].
+    fn capture(
+        &self,
+        order: &CaptureOrder,
+    ) -> Result<(Capturing, Box<dyn CaptureSource>), ApiError>;
     /// Changes the rules of a box.
     ///
     /// # Errors
@@ -228,6 +269,13 @@ fn answer_client(stream: &UnixStream, lab: &dyn LabWriter) -> io::Result<()> {
                 let wanted = || !left(stream).unwrap_or(true);
                 answer_read(&mut writer, lab, read, &wanted)?;
             }
+            Ok(Request::Write(Write::Capture(order))) => match lab.capture(&order) {
+                Ok((capturing, mut source)) => {
+                    say(&mut writer, &capturing)?;
+                    return stream::send(stream, &mut writer, source.as_mut());
+                }
+                Err(error) => refuse(&mut writer, &error)?,
+            },
             Ok(Request::Write(write)) => answer_write(&mut writer, lab, write)?,
         }
     }
@@ -249,8 +297,10 @@ fn answer_read(
         ),
         Read::State => say(out, &lab.state()),
         Read::Show => say(out, &lab.show()),
+        Read::Scenario => reply(out, lab.scenario()),
         Read::Link { a, b } => reply(out, lab.link(&a, &b)),
         Read::Routes { node } => reply(out, lab.routes(&node)),
+        Read::Networks => reply(out, lab.networks()),
         Read::Rules => reply(out, lab.rules()),
         Read::Path { from, to, at_ns } => reply(out, lab.path(&from, &to, at_ns, wanted)),
         // A stream, which ends the connection: its caller has told it.
@@ -261,11 +311,21 @@ fn answer_read(
 fn answer_write(out: &mut impl io::Write, lab: &dyn LabWriter, write: Write) -> io::Result<()> {
     match write {
         Write::SetLink(order) => reply(out, lab.set_link(&order)),
+        Write::SetMember {
+            network,
+            node,
+            joined,
+        } => reply(out, lab.set_member(&network, &node, joined)),
+        Write::SetDelays { network, delays_ns } => {
+            reply(out, lab.set_delays(&network, delays_ns.as_deref()))
+        }
         Write::Enter { node } => reply(out, lab.enter(&node)),
         Write::UserFile { node, name, text } => reply(out, lab.user_file(&node, &name, text)),
         Write::Command { node, data } => reply(out, lab.command(&node, data)),
         Write::ChangeRules { change } => reply(out, lab.change_rules(change)),
         Write::Confirm => reply(out, lab.confirm()),
+        // A stream, which ends the connection: its caller has told it.
+        Write::Capture(_) => Ok(()),
         Write::Down => {
             lab.down();
             say(out, &())

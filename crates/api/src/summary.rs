@@ -57,6 +57,9 @@ pub struct Summary {
     /// What routing daemons had cost, at two moments; empty without daemons.
     #[serde(default)]
     pub daemons: Vec<DaemonsRow>,
+    /// Channels that members of a network share, one row a member; empty without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub channels: Vec<ChannelRow>,
     /// Midnodes and proxies; empty without any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transport: Vec<HelpersRow>,
@@ -133,6 +136,31 @@ pub struct Times {
     pub bring_up_s: f64,
     /// Everything removed, the kernel's own clean-up included.
     pub take_down_s: f64,
+}
+
+/// What a member of a network with `medium: shared` did on its channel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChannelRow {
+    /// The network.
+    pub network: String,
+    /// The member.
+    pub node: String,
+    /// Frames it began to send.
+    pub sent: u64,
+    /// How long it took the channel, ns.
+    pub airtime_ns: u64,
+    /// Frames that it understood, whoever they were for.
+    pub heard: u64,
+    /// Frames that reached it and overlapped with another's.
+    pub collisions: u64,
+    /// Frames that reached it while it sent.
+    pub deaf: u64,
+    /// Frames that reached it with a wrong bit.
+    pub noise: u64,
+    /// Its own frames that did not fit in its queue.
+    pub refused_full: u64,
+    /// Its own frames that are longer than its slots.
+    pub refused_long: u64,
 }
 
 /// A pair with disjoint paths, as its steps found it. Failures by hand count from the next step on.
@@ -340,6 +368,23 @@ pub struct FlowRow {
     /// What the tool measured.
     #[serde(flatten)]
     pub outcome: Outcome,
+    /// Samples in `flows/NAME.csv`; 0 where the tool measures a whole only.
+    #[serde(default)]
+    pub samples: u64,
+    /// Those of them that are marked: frames on the flow's way left late meanwhile. A probe, which may have been such a
+    /// frame, is marked by any; a piece of a transfer's time when they were for more than a hundredth of it.
+    #[serde(default)]
+    pub marked_samples: u64,
+    /// How late the latest frame on the flow's way left, nanoseconds; absent when none left later than the run's bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late_worst_ns: Option<u64>,
+    /// Whether the flow's own figures are to be trusted, whatever the run's verdict; absent where the link driver does not
+    /// tell which frames were late.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trustworthy: Option<bool>,
+    /// Why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<String>,
     /// Handovers of its ends while it ran.
     pub handovers: usize,
     /// Distinct paths its packets took, by the kernels' routes, in the order seen; at most 1,000.

@@ -1,6 +1,6 @@
 //! A client and a server over a real socket.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read as _, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,12 +8,13 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use constel_api::answers::{
-    BriefEffects, CommandSent, EdgeSet, Entrance, LabRow, LabState, LinkSet, LinkShown, Paths,
-    Routes, RoutesAfter, Shown, UserFileSet,
+    BriefEffects, Capturing, CommandSent, DelaysSet, EdgeSet, Entrance, LabRow, LabState, LinkSet,
+    LinkShown, MemberSet, NetworkShown, Paths, Routes, RoutesAfter, Shown, UserFileSet,
 };
 use constel_api::{
-    ApiError, Batch, Client, ClientError, ErrorCode, Event, EventSource, Happening, LabReader,
-    LabWriter, SOCKET_NAME, Server, SetLink, Subscription,
+    ApiError, Batch, CaptureOrder, CaptureSource, Client, ClientError, ErrorCode, Event,
+    EventSource, Happening, LabReader, LabWriter, Piece, SOCKET_NAME, Server, SetLink,
+    Subscription,
 };
 use constel_link::{Effects, PortId};
 
@@ -79,6 +80,9 @@ impl LabReader for Lab {
             catalogued: Vec::new(),
         })
     }
+    fn networks(&self) -> Result<Vec<NetworkShown>, ApiError> {
+        Ok(Vec::new())
+    }
     fn path(
         &self,
         from: &str,
@@ -103,7 +107,38 @@ impl LabReader for Lab {
     }
 }
 
+/// Three pieces, then nothing, until it is told to end.
+struct Pieces(Vec<&'static [u8]>);
+
+impl CaptureSource for Pieces {
+    fn next(&mut self, within: Duration) -> Piece {
+        match self.0.pop() {
+            Some(bytes) => Piece::Bytes(bytes.to_vec()),
+            None => {
+                std::thread::sleep(within);
+                Piece::Nothing
+            }
+        }
+    }
+    fn end(&mut self) -> Vec<u8> {
+        b"the end".to_vec()
+    }
+}
+
 impl LabWriter for Lab {
+    fn capture(
+        &self,
+        order: &CaptureOrder,
+    ) -> Result<(Capturing, Box<dyn CaptureSource>), ApiError> {
+        if order.filter.is_some() {
+            return Err(ApiError::new(ErrorCode::BadValue, "no filter"));
+        }
+        let capturing = Capturing {
+            of: order.of.clone(),
+            interfaces: vec!["one".to_owned()],
+        };
+        Ok((capturing, Box::new(Pieces(vec![b"c", b"b\n", b"a"]))))
+    }
     fn user_file(
         &self,
         node: &str,
@@ -120,6 +155,27 @@ impl LabWriter for Lab {
             Some(seq) => Ok(CommandSent { node, seq }),
             None => Err(ApiError::new(ErrorCode::NotTold, "it is told nothing")),
         }
+    }
+    fn set_member(&self, network: &str, node: &str, joined: bool) -> Result<MemberSet, ApiError> {
+        Ok(MemberSet {
+            at_mono_ns: 5,
+            network: network.to_owned(),
+            node: node.to_owned(),
+            joined,
+            changed: true,
+            routes: RoutesAfter::NotOurs,
+        })
+    }
+    fn set_delays(
+        &self,
+        network: &str,
+        delays_ns: Option<&[Vec<Option<u64>>]>,
+    ) -> Result<DelaysSet, ApiError> {
+        Ok(DelaysSet {
+            at_mono_ns: 5,
+            network: network.to_owned(),
+            edges: delays_ns.map_or(0, |rows| rows.iter().flatten().flatten().count()),
+        })
     }
     fn set_link(&self, order: &SetLink) -> Result<LinkSet, ApiError> {
         assert!(order.b.is_none() && order.reset && order.wait);
@@ -153,6 +209,33 @@ fn serve(dir: &Path) -> (Arc<Lab>, Server) {
     let lab = Arc::new(Lab::default());
     let server = Server::start(&dir.join(SOCKET_NAME), lab.clone()).unwrap();
     (lab, server)
+}
+
+#[test]
+fn a_capture_streams_until_the_client_has_enough_and_then_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let _server = Server::start(&dir.path().join(SOCKET_NAME), Arc::new(Lab::default())).unwrap();
+    let order = |filter: Option<&str>| CaptureOrder {
+        of: "a/0".to_owned(),
+        filter: filter.map(str::to_owned),
+    };
+    let stop = AtomicBool::new(false);
+    let client = Client::connect(dir.path()).unwrap();
+    let refused = client.capture(order(Some("x")), &stop).unwrap_err();
+    assert!(matches!(refused, ClientError::Refused(error) if error.code == ErrorCode::BadValue));
+    let client = Client::connect(dir.path()).unwrap();
+    let (capturing, mut stream) = client.capture(order(None), &stop).unwrap();
+    assert_eq!(
+        (capturing.of.as_str(), capturing.interfaces.len()),
+        ("a/0", 1)
+    );
+    let mut bytes = [0; 4];
+    stream.read_exact(&mut bytes).unwrap();
+    assert_eq!(&bytes, b"ab\nc");
+    stop.store(true, Ordering::Release);
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "the end");
 }
 
 #[test]

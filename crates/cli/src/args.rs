@@ -2,16 +2,31 @@
 
 mod image;
 mod info;
+mod init;
+mod machines;
 mod middlebox;
+mod network;
+mod probe;
+mod sweep;
+mod test;
+mod web;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use constel_scenario::Setting;
 use constel_units::{DataRate, DataSize, Ratio, TimeSpan};
 
 pub(crate) use image::{Image, ImageBuild, ImageImport, ImageVerb};
 pub(crate) use info::{Info, InfoVerb};
+pub(crate) use init::{Completion, Demo, Init, Man};
+pub(crate) use machines::OnMachines;
 pub(crate) use middlebox::{BoxAdd, BoxEdit, BoxMove, BoxRemove, BoxRule, BoxVerb, Middlebox};
+pub(crate) use network::{Network, NetworkDelays, NetworkMember, NetworkVerb};
+pub(crate) use probe::Probe;
+pub(crate) use sweep::Sweep;
+pub(crate) use test::Test;
+pub(crate) use web::Web;
 
 /// Run real software over a low-earth-orbit network that moves.
 ///
@@ -28,8 +43,16 @@ pub(crate) struct Cli {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
+    /// The first minute: Iridium over this machine, a ping across it. Needs root, and nothing installed.
+    Demo(Demo),
+    /// Write a first scenario of your own, commented, from a few answers or flags.
+    Init(Init),
     /// Bring a scenario up, run its traffic, sum up, take it down.
     Run(Run),
+    /// Run a scenario many times, with several seeds and values, and sum up: means, intervals, a picture.
+    Sweep(Sweep),
+    /// Run scenarios and judge what they expect (`expect`): a line for each statement, and a report in JUnit's XML.
+    Test(Test),
     /// Is a scenario good? Prints every error at once; touches nothing.
     Check(Check),
     /// Print who links to whom at an instant; touches nothing.
@@ -54,20 +77,34 @@ pub(crate) enum Verb {
     Info(Info),
     /// Show one link's live state, and why it is up or down; or change it by hand (set, fail, heal).
     Link(Link),
+    /// Show who is in a lab's networks; let members join and leave.
+    Network(Network),
     /// Print a node's routes, as its kernel has them.
     Routes(Routes),
     /// Follow the kernels' routes from one node to another, hop by hop, and compare with the shortest way.
     Path(Path),
     /// Print a lab's events.
     Events(Events),
+    /// Write frames of a port, a node or a rule to a file as they pass.
+    Capture(Capture),
     /// Take a running lab down.
     Down(Down),
     /// Remove what dead labs left behind, and nothing else.
     Clean(Clean),
     /// Find out, by trying, what this host can do.
     Doctor(Json),
+    /// Probe another node, or answer probes: what flows of `ping` start in nodes.
+    #[command(subcommand, hide = true)]
+    Probe(Probe),
     /// List the runs of a results folder, or print one run's summary.
     Results(Results),
+    /// Show a scenario's future in a browser of this machine: its sky, links, paths, and why.
+    Web(Web),
+    /// Print what makes a shell complete verbs and flags: `source <(constel completion bash)`.
+    Completion(Completion),
+    /// Write a manual page for each verb.
+    #[command(hide = true)]
+    Man(Man),
 }
 
 /// Verbs that only know `--json`.
@@ -78,11 +115,34 @@ pub(crate) struct Json {
     pub(crate) json: bool,
 }
 
+/// Changes of a scenario that do not touch its file.
+#[derive(Debug, Args)]
+pub(crate) struct Changes {
+    /// Change a value of the scenario before it is read: KEY is its place, as errors name places
+    /// (`links.driver`, `traffic[0].from`, `traffic[web].start`), VALUE as in the file. May be repeated.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<Setting>,
+    /// Run with this seed; short for `--set seed=N`.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+impl Changes {
+    /// All of them, in the order in which they are made.
+    pub(crate) fn settings(&self) -> Vec<Setting> {
+        let seed = self.seed.map(Setting::seed);
+        self.set.iter().cloned().chain(seed).collect()
+    }
+}
+
 /// `run`.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// The scenario file.
+    /// The scenario file; `-` is standard input, and the files that it names are then looked for in this folder.
     pub(crate) file: PathBuf,
+    /// What is different from the file.
+    #[command(flatten)]
+    pub(crate) changes: Changes,
     /// Name of the lab; the scenario's name unless given.
     #[arg(long, value_name = "LAB")]
     pub(crate) name: Option<String>,
@@ -95,6 +155,19 @@ pub(crate) struct Run {
     /// Leave the scenario's traffic out.
     #[arg(long)]
     pub(crate) no_traffic: bool,
+    /// Try it even where the lab will not fit on this machine (`constel check --here`).
+    #[arg(long)]
+    pub(crate) anyway: bool,
+    /// Write down what all interfaces of all nodes have counted, so many times a second (1 to 100), as columns in
+    /// `interfaces` of the results.
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) profile: Option<u32>,
+    /// Take the lab down as soon as this process has ended, whatever ended it: for programs that start labs.
+    #[arg(long, value_name = "PID")]
+    pub(crate) ends_with: Option<u32>,
+    /// Serve the web view of the lab while it runs, read-only; its address is told on stderr. `constel web LAB` serves that of any lab.
+    #[arg(long)]
+    pub(crate) web: bool,
     /// Print the summary as one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
@@ -103,8 +176,14 @@ pub(crate) struct Run {
 /// `check`.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// The scenario file.
+    /// The scenario file; `-` is standard input, and the files that it names are then looked for in this folder.
     pub(crate) file: PathBuf,
+    /// What is different from the file.
+    #[command(flatten)]
+    pub(crate) changes: Changes,
+    /// Also estimate what it takes of this machine, and whether that fits: memory, open files, processes, processors.
+    #[arg(long)]
+    pub(crate) here: bool,
     /// Print the findings as one JSON document on stdout.
     #[arg(long)]
     pub(crate) json: bool,
@@ -113,14 +192,20 @@ pub(crate) struct Check {
 /// `plan`.
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
-    /// The scenario file.
+    /// The scenario file; `-` is standard input, and the files that it names are then looked for in this folder.
     pub(crate) file: PathBuf,
+    /// What is different from the file.
+    #[command(flatten)]
+    pub(crate) changes: Changes,
     /// Lab time, for example `30s`.
     #[arg(long, value_name = "TIME", default_value = "0s")]
     pub(crate) at: TimeSpan,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
+    /// What becomes of it on several machines.
+    #[command(flatten)]
+    pub(crate) on: OnMachines,
     /// What to compute over an interval instead of at an instant.
     #[command(flatten)]
     pub(crate) over: Over,
@@ -219,8 +304,15 @@ pub(crate) struct Down {
     pub(crate) json: bool,
 }
 
+/// What a command in a node shares with the host.
+const SHARED: &str = "A node has its own network, host name, /tmp, /run and /dev/shm, and sees the processes of its lab alone. \
+    It shares with the host: the kernel, users, the clock, and all other files, which commands may change as their user may. \
+    Nodes of an image have that image's files instead. docs/reference/nodes.md has the whole list. \
+    `vtysh` and `birdc` talk to the node's own daemons.";
+
 /// `exec`.
 #[derive(Debug, Args)]
+#[command(after_help = SHARED)]
 pub(crate) struct Exec {
     /// The lab's name.
     pub(crate) lab: String,
@@ -272,6 +364,7 @@ pub(crate) struct Cp {
 
 /// `shell`.
 #[derive(Debug, Args)]
+#[command(after_help = SHARED)]
 pub(crate) struct Shell {
     /// The lab's name.
     pub(crate) lab: String,
@@ -392,6 +485,9 @@ pub(crate) struct LinkSet {
     /// Independent loss of each frame.
     #[arg(long, value_name = "RATIO", group = "loss_law")]
     pub(crate) loss: Option<Ratio>,
+    /// Each bit is wrong with this chance, by itself; a frame with any wrong bit is lost.
+    #[arg(long, value_name = "RATIO", group = "loss_law")]
+    pub(crate) bit_errors: Option<Ratio>,
     /// Bursty loss: good to bad, bad to good, loss in good, loss in bad.
     #[arg(long, value_name = "RATIO", num_args = 4, group = "loss_law")]
     pub(crate) gilbert_elliott: Option<Vec<Ratio>>,
@@ -510,6 +606,31 @@ pub(crate) struct Events {
     pub(crate) json: bool,
 }
 
+/// `capture`.
+#[derive(Debug, Args)]
+pub(crate) struct Capture {
+    /// The lab's name.
+    pub(crate) lab: String,
+    /// A port as NODE/PORT, or a node for all of its ports; of a box, a rule's name or an interface's.
+    #[arg(value_name = "PORT|RULE")]
+    pub(crate) of: String,
+    /// Only frames that this takes, in either direction: what a rule of a box has in `match`, such as `protocol: udp, dport: 53`.
+    #[arg(long, value_name = "EXPR")]
+    pub(crate) filter: Option<String>,
+    /// The file, as pcapng; `-` is stdout.
+    #[arg(long, short = 'w', value_name = "FILE")]
+    pub(crate) write: std::path::PathBuf,
+    /// End after this time.
+    #[arg(long = "for", value_name = "DURATION")]
+    pub(crate) duration: Option<TimeSpan>,
+    /// End after so many frames.
+    #[arg(long, value_name = "FRAMES", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+    /// Print what was captured as one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// `clean`.
 #[derive(Debug, Args)]
 pub(crate) struct Clean {
@@ -522,13 +643,44 @@ pub(crate) struct Clean {
 
 /// `results`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Results {
+    /// What to make of it.
+    #[command(subcommand)]
+    pub(crate) verb: Option<ResultsVerb>,
     /// A folder of runs, or one run's folder.
     #[arg(default_value = "results")]
     pub(crate) dir: PathBuf,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print CSV: a row for each flow.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) csv: bool,
+}
+
+/// What to make of results.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ResultsVerb {
+    /// Draw what flows measured in lab time, over what geometry gives their paths, or what interfaces received and sent: SVG.
+    Plot(PlotRun),
+}
+
+/// `results plot`.
+#[derive(Debug, Args)]
+pub(crate) struct PlotRun {
+    /// The run's folder.
+    pub(crate) run: PathBuf,
+    /// The flow; all that have samples unless given.
+    #[arg(group = "one picture")]
+    pub(crate) flow: Option<String>,
+    /// Instead of flows: what interfaces received and sent, of a run with `--profile`.
+    #[arg(long, group = "one picture", conflicts_with = "flow")]
+    pub(crate) ports: bool,
+    /// File that the picture goes to, `flows/FLOW.svg` or `interfaces.svg` of the run unless given; an older one is replaced.
+    /// With FLOW or `--ports` only.
+    #[arg(long, value_name = "FILE", requires = "one picture")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ use crate::output;
 pub(crate) enum Exit {
     /// 0: done.
     Done,
+    /// 1: it was done, and something that was expected did not come true.
+    ExpectationFailed,
     /// 3: the run finished, but its figures are not to be trusted.
     NotTrustworthy,
     /// 130: interrupted by the user, and cleaned up.
@@ -52,6 +54,7 @@ pub(crate) type Outcome = Result<Exit, Failure>;
 pub(crate) fn code(outcome: Outcome) -> ExitCode {
     match outcome {
         Ok(Exit::Done) => ExitCode::SUCCESS,
+        Ok(Exit::ExpectationFailed) => ExitCode::from(1),
         Ok(Exit::NotTrustworthy) => ExitCode::from(3),
         Ok(Exit::Interrupted) => ExitCode::from(130),
         Ok(Exit::Command(code)) => ExitCode::from(code),
@@ -96,7 +99,7 @@ fn in_full(error: &anyhow::Error) -> String {
         let cause = cause.to_string();
         match text.as_str() {
             "" => cause,
-            told if told.ends_with(&cause) => text,
+            told if told.contains(&cause) => text,
             told => format!("{told}: {cause}"),
         }
     })

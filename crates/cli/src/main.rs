@@ -7,6 +7,7 @@ mod args;
 mod exit;
 mod output;
 mod progress;
+mod signals;
 mod verbs;
 
 use std::process::ExitCode;

@@ -86,6 +86,16 @@ pub(crate) fn rate(bps: f64) -> String {
     }
 }
 
+/// Bytes in the unit that people read.
+pub(crate) fn size(bytes: u64) -> String {
+    match bytes {
+        b if b >= 1 << 30 => format!("{:.1} GiB", b as f64 / f64::from(1 << 30)),
+        b if b >= 1 << 20 => format!("{:.1} MiB", b as f64 / f64::from(1 << 20)),
+        b if b >= 1 << 10 => format!("{:.1} KiB", b as f64 / f64::from(1 << 10)),
+        b => format!("{b} B"),
+    }
+}
+
 /// A value as a table cell; `-` for none.
 pub(crate) fn or_dash(value: Option<impl std::fmt::Display>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())

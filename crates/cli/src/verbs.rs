@@ -1,8 +1,11 @@
 //! One file per verb.
 
+mod capture;
 mod check;
 mod clean;
+mod completion;
 mod cp;
+mod demo;
 mod doctor;
 mod down;
 mod events;
@@ -11,17 +14,24 @@ mod export;
 mod image;
 mod import;
 mod info;
+mod init;
 mod link;
 mod list;
 mod middlebox;
+mod network;
+mod on_machines;
 mod over;
 mod path;
 mod plan;
+mod probe;
 mod results;
 mod routes;
 mod run;
 mod scenario;
 mod show;
+mod sweep;
+mod test;
+mod web;
 
 use crate::args::{Cli, Verb};
 use crate::exit::Outcome;
@@ -29,7 +39,13 @@ use crate::exit::Outcome;
 /// Runs the verb.
 pub(crate) fn run(cli: Cli) -> Outcome {
     match cli.verb {
+        Verb::Completion(args) => completion::run(&args),
+        Verb::Man(args) => completion::man(&args),
+        Verb::Demo(args) => demo::run(&args),
+        Verb::Init(args) => init::run(&args),
         Verb::Run(args) => run::run(&args),
+        Verb::Sweep(args) => sweep::run(&args),
+        Verb::Test(args) => test::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Plan(args) => plan::run(&args),
         Verb::Import(args) => import::run(&args),
@@ -42,12 +58,16 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Verb::Shell(args) => exec::shell(&args),
         Verb::Info(args) => info::run(&args),
         Verb::Link(args) => link::run(&args),
+        Verb::Network(args) => network::run(&args),
         Verb::Routes(args) => routes::run(&args),
         Verb::Path(args) => path::run(&args),
         Verb::Events(args) => events::run(&args),
+        Verb::Capture(args) => capture::run(&args),
         Verb::Down(args) => down::run(&args),
         Verb::Clean(args) => clean::run(&args),
         Verb::Doctor(args) => doctor::run(&args),
+        Verb::Probe(args) => probe::run(&args),
         Verb::Results(args) => results::run(&args),
+        Verb::Web(args) => web::run(&args),
     }
 }

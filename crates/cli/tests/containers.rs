@@ -4,73 +4,15 @@
 mod support;
 
 use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
+use std::path::Path;
 
 use constel_host::process::marked;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use support::container::{COMPUTED, WITHIN, events, exec, prepared, processor_share};
 use support::host::Host;
 use support::lab::{Lab, UP_WITHIN};
-use support::{CONSTEL, constel, finish, netns, scenario, stderr, stdout, until};
-
-const WITHIN: Duration = Duration::from_secs(30);
-const COMPUTED: &str = "{mode: computed}";
-
-/// Brings in an image that has a busybox, a user and nothing else; without a program of its own.
-fn import(dir: &Path) {
-    let root = dir.join("rootfs");
-    for folder in ["bin", "etc"] {
-        fs::create_dir_all(root.join(folder)).unwrap();
-    }
-    let places = ["/bin/busybox", "/usr/bin/busybox"];
-    let busybox = places.into_iter().find(|path| Path::new(path).exists());
-    let busybox = busybox.expect("this test needs busybox-static");
-    fs::copy(busybox, root.join("bin/busybox")).unwrap();
-    for name in [
-        "sh", "cat", "id", "ip", "sleep", "dd", "hostname", "pwd", "env", "touch",
-    ] {
-        symlink("busybox", root.join("bin").join(name)).unwrap();
-    }
-    fs::write(
-        root.join("etc/passwd"),
-        "root:x:0:0::/root:/bin/sh\nweb:x:33:34::/srv:/bin/sh\n",
-    )
-    .unwrap();
-    fs::write(
-        root.join("etc/group"),
-        "root:x:0:\nweb:x:34:\nlogs:x:44:web\n",
-    )
-    .unwrap();
-    let mut command = Command::new(CONSTEL);
-    command
-        .args(["image", "import", "--name", "box"])
-        .arg(&root);
-    command.env("XDG_CACHE_HOME", dir);
-    let output = finish(command, WITHIN);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-}
-
-/// A lab's folder with the image, and its scenario.
-fn prepared(name: &str, nodes: &str) -> (tempfile::TempDir, PathBuf) {
-    let dir = tempfile::tempdir().unwrap();
-    import(dir.path());
-    let file = scenario::small(dir.path(), name, COMPUTED, nodes);
-    (dir, file)
-}
-
-fn exec(lab: &Lab, node: &str, argv: &[&str]) -> String {
-    let output = constel([&["exec", lab.name.as_str(), node, "--"], argv].concat());
-    stdout(&output) + &stderr(&output)
-}
-
-fn events(lab: &Lab, kind: &str) -> Vec<Value> {
-    let text = fs::read_to_string(lab.results.join("events.ndjson")).unwrap_or_default();
-    let all = text.lines().map(|line| serde_json::from_str(line).unwrap());
-    all.filter(|event: &Value| event["kind"] == kind).collect()
-}
+use support::{constel, netns, scenario, stderr, stdout, until};
 
 #[test]
 fn stations_of_an_image_live_beside_satellites_that_are_namespaces() {
@@ -84,7 +26,9 @@ fn stations_of_an_image_live_beside_satellites_that_are_namespaces() {
   overrides:
     - {nodes: ['w*t'], set: {user: web, workdir: /srv/site, env: {ROLE: gateway}}}
 traffic:
-  - {name: ping, at: 0 s, for: 5 s, ping: {from: west, to: east, interval: 100 ms}}
+  - {name: ping, at: 0 s, for: 5 s, ping: {from: west, to: east, interval: 100 ms, tool: ping}}
+  - {name: probe, at: 0 s, for: 5 s, ping: {from: west, to: east, interval: 100 ms}}
+  - {name: probe-back, at: 0 s, for: 5 s, ping: {from: east, to: west, interval: 100 ms, family: ipv6}}
   - {name: inside, at: 0 s, for: 5 s, run: {node: west, command: [sh, -c, 'id; cat /srv/site/index; cat /proc/1/comm']}}
 ";
     let (dir, file) = prepared("mixed.yaml", nodes);
@@ -156,9 +100,18 @@ traffic:
         inside.starts_with("uid=33(web)") && inside.contains("hello\n"),
         "{inside}"
     );
-    until(WITHIN, "the host's ping hears east", || {
-        read("flows/ping.out").contains("bytes from").then_some(())
-    });
+    let heard = [
+        ("ping", "bytes from"),
+        ("probe", ",ok\n"),
+        ("probe-back", ",ok\n"),
+    ];
+    for (flow, words) in heard {
+        until(WITHIN, "the host's program hears the other node", || {
+            read(&format!("flows/{flow}.out"))
+                .contains(words)
+                .then_some(())
+        });
+    }
     assert_eq!(events(&lab, "containers-started")[0]["count"], 2);
     assert_eq!(lab.interrupt().code(), Some(130), "{}", lab.stderr());
     let summary = lab.summary();
@@ -230,6 +183,28 @@ fn programs_that_end_are_started_again_and_greedy_ones_end_alone() {
     host.assert_as_before("ends");
 }
 
+/// A fifth of a processor is a fifth, for the image's program and for who comes in, together; others are not held back.
+#[test]
+fn who_has_a_share_of_a_processor_gets_no_more() {
+    let host = Host::take();
+    let nodes = "nodes:
+  stations: {image: box, command: [sleep, '1000']}
+  overrides:
+    - {nodes: [west], set: {limits: {cpu: 0.2}}}
+    - {nodes: [sat-p00-s00], set: {image: box, command: [sh, -c, 'while :; do :; done'], limits: {cpu: 0.2}}}
+";
+    let (dir, file) = prepared("cpu.yaml", nodes);
+    let mut lab = Lab::up("cpu", &file, dir.path(), &[]);
+    let limited = processor_share(&lab, "west");
+    assert!(limited < 0.3, "{limited}");
+    let free = processor_share(&lab, "east");
+    assert!(free > limited, "{free} {limited}");
+    let beside = processor_share(&lab, "sat-p00-s00");
+    assert!(beside < 0.2, "with its program it has its share: {beside}");
+    assert_eq!(lab.interrupt().code(), Some(130), "{}", lab.stderr());
+    host.assert_as_before("cpu");
+}
+
 #[test]
 fn after_kill_9_no_container_is_left() {
     let host = Host::take();
@@ -276,6 +251,8 @@ fn what_cannot_be_is_said_before_anything_is_made() {
   hosts: {image: box}
   overrides:
     - {nodes: ['sat-p09-*'], set: {image: box}}
+    - {nodes: ['sat-p01-*'], set: {runtime: docker, image: box, state: disk}}
+    - {nodes: [sat-p00-s01], set: {runtime: docker}}
 ";
     let file = scenario::small(dir.path(), "wrong.yaml", COMPUTED, nodes);
     let output = constel([Path::new("check"), file.as_path()]);
@@ -283,6 +260,8 @@ fn what_cannot_be_is_said_before_anything_is_made() {
     for words in [
         "what is said here has an effect only on nodes with an image",
         "`runtime: oci` needs an image, and nothing gives `sat-p00-s00` one",
+        "`runtime: docker` needs an image, and nothing gives `sat-p00-s01` one",
+        "`state: disk` is not for `sat-p01-s00`, whose `runtime` is `docker`",
         "the lab has no node that this is said of",
         "no node is called `sat-p09-*`",
     ] {

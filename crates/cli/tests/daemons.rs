@@ -6,23 +6,25 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use rustix::process::{Pid, Signal};
 use support::host::Host;
 use support::lab::Lab;
-use support::{scenario, until};
+use support::{CONSTEL, constel, scenario, stderr, stdout, until};
 
 /// Where FRR's daemons would write, had their nodes no folders of their own.
 const FRR_FOLDERS: [&str; 2] = ["/run/frr", "/var/tmp/frr"];
 
 /// A case: its routing, what it has on the ground besides two cities, and who talks to whom in which families.
-struct Case {
+struct Case<'a> {
     name: &'static str,
     /// The constellation's name.
     sky: &'static str,
-    routing: &'static str,
+    routing: &'a str,
     ground: &'static str,
     ends: (&'static str, &'static str),
     families: &'static [&'static str],
@@ -31,7 +33,7 @@ struct Case {
 }
 
 /// What most cases have: two cities and nothing else, both families, daemons that hear their kernels.
-const CITIES: Case = Case {
+const CITIES: Case<'static> = Case {
     name: "",
     sky: "sat",
     routing: "",
@@ -42,7 +44,7 @@ const CITIES: Case = Case {
 };
 
 /// Eight satellites so high that each sees a quarter of the Earth, and two cities.
-fn small(dir: &Path, case: &Case) -> PathBuf {
+fn small(dir: &Path, case: &Case<'_>) -> PathBuf {
     let Case {
         name,
         sky,
@@ -80,8 +82,25 @@ traffic:
     scenario::write(dir, &format!("{name}.yaml"), &text)
 }
 
+/// What a shell in a node says to these words.
+fn shell(lab: &str, node: &str, words: &str) -> String {
+    let mut shell = Command::new(CONSTEL)
+        .args(["shell", lab, node])
+        .env("SHELL", "/bin/sh")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = shell.stdin.take().unwrap();
+    writeln!(input, "{words}").unwrap();
+    drop(input);
+    let output = shell.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", output.status);
+    stdout(&output)
+}
+
 /// Runs it; kills `victim`, one of tokyo's daemons, when the pings are over; ends it when all run again.
-fn works(case: &Case, daemons: &[(&str, u64)], victim: &str) {
+fn works(case: &Case<'_>, daemons: &[(&str, u64)], victim: &str) {
     let name = case.name;
     let host = Host::take();
     let before = FRR_FOLDERS.map(picture);
@@ -89,6 +108,27 @@ fn works(case: &Case, daemons: &[(&str, u64)], victim: &str) {
     let file = small(dir.path(), case);
     let mut lab = Lab::up(name, &file, dir.path(), &[]);
     let clock = lab.client().clock().unwrap();
+    // The daemons' own tools find them, and the machine is called as the node.
+    let console: &[&str] = match daemons[0].0 {
+        "bird" => &["birdc", "show", "status"],
+        _ => &["vtysh", "-c", "show version"],
+    };
+    let exec = |command: &[&str]| {
+        let node = ["exec", lab.name.as_str(), "tokyo", "--"];
+        let output = constel(node.iter().chain(command));
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let said = exec(console);
+    assert!(
+        said.contains("Daemon is up and running") || said.contains("FRRouting"),
+        "{said}"
+    );
+    assert_eq!(exec(&["hostname"]), "tokyo\n");
+    assert_eq!(
+        shell(&lab.name, "tokyo", "echo \"$PS1\"; hostname"),
+        "tokyo# \ntokyo\n"
+    );
     clock.sleep_until(5.0);
 
     let killed = daemon(&lab, victim);
@@ -240,6 +280,102 @@ fn bird_speaks_bgp_between_systems() {
         ..CITIES
     };
     works(&case, &[("bird", 12)], "bird");
+}
+
+/// Cities that are each other's customers by satellites which are neither's: no cable, eBGP over ground links.
+const SYSTEMS: &str = "systems: {sky: {asn: 65001}, east: {asn: 65002, nodes: [tokyo]}, west: {asn: 65003, nodes: [london]}}";
+
+#[test]
+fn bird_speaks_bgp_over_ground_links() {
+    let routing = format!("daemon: bird, protocol: ospf, {SYSTEMS}");
+    let case = Case {
+        name: "bird-uplinks",
+        routing: &routing,
+        ..CITIES
+    };
+    works(&case, &[("bird", 10)], "bird");
+}
+
+#[test]
+fn frr_speaks_bgp_over_ground_links() {
+    let routing = format!("daemon: frr, protocol: ospf, families: [ipv4], {SYSTEMS}");
+    let case = Case {
+        name: "frr-uplinks",
+        routing: &routing,
+        families: &["ipv4"],
+        ..CITIES
+    };
+    works(&case, &[("zebra", 10), ("ospfd", 10), ("bgpd", 4)], "bgpd");
+}
+
+/// A user behind a station that is the satellites' own; a server and its station in another system. Both planes are areas.
+#[test]
+fn areas_stand_beside_cables_and_bgp() {
+    let case = Case {
+        name: "bird-areas",
+        routing: "daemon: bird, protocol: ospf, ospf: {areas: {planes: 1}}, systems: {sky: {asn: 65001}, \
+            content: {asn: 65003, nodes: [server, london]}}",
+        ground: BEHIND,
+        ends: ("user", "server"),
+        ..CITIES
+    };
+    works(&case, &[("bird", 12)], "bird");
+}
+
+/// The time until which routes must stand runs while daemons are started, too: ten of them, one each 400 ms.
+#[test]
+fn slow_starts_end_with_the_time_for_routes() {
+    let host = Host::take();
+    let dir = tempfile::tempdir().unwrap();
+    let case = Case {
+        name: "slow-start",
+        routing: "daemon: bird, protocol: ospf, start: {pace: 400 ms}, within: 1 s",
+        ..CITIES
+    };
+    let file = small(dir.path(), &case);
+    let results = dir.path().join("results");
+    let output = constel([
+        "run",
+        file.to_str().unwrap(),
+        "--results",
+        results.to_str().unwrap(),
+    ]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    let words = "routes did not stand within 1 s: only ";
+    let (_, count) = said.split_once(words).expect(&said);
+    assert!(count.contains(" daemons are started"), "{said}");
+    host.assert_as_before(case.name);
+}
+
+#[test]
+fn what_daemons_cannot_join_is_said_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let says = |routing: &str, words: &str| {
+        let case = Case {
+            name: "refused",
+            routing,
+            families: &["ipv4"],
+            ..CITIES
+        };
+        let file = small(dir.path(), &case);
+        let output = constel([Path::new("check"), &file]);
+        assert_eq!(output.status.code(), Some(4), "{routing}");
+        let said = stderr(&output);
+        assert!(said.contains(words), "{words}: {said}");
+    };
+    says(
+        "daemon: frr, families: [ipv4], systems: {sky: {asn: 65001}, west: {asn: 65003, nodes: [london]}}",
+        "`tokyo` is the satellites' own",
+    );
+    says(
+        "daemon: bird, systems: {sky: {asn: 65001}, west: {asn: 65003, nodes: [sat-p00-s00]}}",
+        "satellites belong to the system without `nodes`",
+    );
+    says(
+        "daemon: bird, systems: {sky: {asn: 65001, reflectors: [london]}, west: {asn: 65003, nodes: [london]}}",
+        "`london` is no station or host of this system",
+    );
 }
 
 /// What is in a folder, and since when.

@@ -64,7 +64,7 @@ fn signals_end_a_run_soon_whoever_still_reads_its_words() {
         let out = lab.results.join("flows/ping.out");
         until(Duration::from_secs(5), "a reply", || {
             let text = std::fs::read_to_string(&out).unwrap_or_default();
-            text.contains("time=").then_some(())
+            text.contains(",ok\n").then_some(())
         });
         let asked = Instant::now();
         lab.signal(signal);
@@ -187,7 +187,7 @@ fn full_disks_keep_nobody_up() {
         let out = lab.results.join("flows/ping.out");
         until(Duration::from_secs(5), "a reply", || {
             let text = std::fs::read_to_string(&out).unwrap_or_default();
-            text.contains("time=").then_some(())
+            text.contains(",ok\n").then_some(())
         });
         let mut filler = File::create(small.join("filler")).unwrap();
         while filler.write_all(&[0; 4096]).is_ok() {}
@@ -199,7 +199,7 @@ fn full_disks_keep_nobody_up() {
         assert!(asked.elapsed() < SOON, "{routing}: {:?}", asked.elapsed());
         assert_eq!(lab.state(), None, "{routing}: its name is free");
         assert!(
-            std::fs::read_to_string(&out).unwrap().contains("time="),
+            std::fs::read_to_string(&out).unwrap().contains(",ok\n"),
             "kept"
         );
         assert!(lab.results.join("manifest.json").metadata().unwrap().len() > 0);

@@ -219,3 +219,54 @@ fn what_cannot_be_built_is_refused_with_the_next_step() {
     assert_eq!(refused.status.code(), Some(5), "{}", stderr(&refused));
     assert!(stderr(&refused).contains("buildah"), "{}", stderr(&refused));
 }
+
+/// debootstrap itself is another's: one that makes a system of one package stands in for it.
+#[test]
+fn recipes_take_from_debians_archive_where_debootstrap_is() {
+    let of = |path: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        let mut command = Command::new(CONSTEL);
+        command.args(["image", "build", "base", "--debootstrap", "bookworm"]);
+        command.args([
+            "--mirror",
+            "http://mirror.example/debian",
+            "--json",
+            "--store",
+        ]);
+        command.arg(dir.path().join("store"));
+        command.env("PATH", path).env("TMPDIR", dir.path());
+        let output = finish(command, Duration::from_secs(60));
+        let left = fs::read_dir(dir.path()).unwrap().count();
+        assert!(left <= 1, "what was built in is gone");
+        output
+    };
+    let without = of("/nowhere");
+    assert_eq!(without.status.code(), Some(5));
+    assert!(
+        stderr(&without).contains("apt-get install debootstrap"),
+        "{}",
+        stderr(&without)
+    );
+
+    let bin = tempfile::tempdir().unwrap();
+    let script = "#!/bin/sh
+echo \"$@\" >&2
+[ \"$1 $2 $3 $5\" = '--variant=minbase --include=busybox-static bookworm http://mirror.example/debian' ] || exit 1
+mkdir -p $4/usr/bin $4/var/lib/dpkg/info
+cp $(command -v busybox) $4/usr/bin/busybox
+printf 'Package: busybox-static\\nStatus: install ok installed\\nVersion: 1-archive\\n' > $4/var/lib/dpkg/status
+echo /usr/bin/busybox > $4/var/lib/dpkg/info/busybox-static.list
+";
+    let program = bin.path().join("debootstrap");
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(
+        &program,
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
+    let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", bin.path().display());
+    let built = of(&path);
+    assert_eq!(built.status.code(), Some(0), "{}", stderr(&built));
+    let built: Value = serde_json::from_str(&stdout(&built)).unwrap();
+    assert_eq!(built["name"], "constel/base:latest");
+}

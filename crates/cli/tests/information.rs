@@ -2,11 +2,13 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
+use support::container;
 use support::host::Host;
 use support::lab::Lab;
 use support::{CONSTEL, constel, json, scenario, stderr, stdout, wait};
@@ -125,6 +127,58 @@ fn a_node_reads_what_is_its_own_and_writes_nothing() {
 
     lab.interrupt();
     host.assert_as_before("a lab whose nodes are told");
+}
+
+/// In containers nobody finds another's at all: not as root, not by processes, not by mounting it anew.
+#[test]
+fn a_container_reads_its_own_and_nobody_elses() {
+    let host = Host::take();
+    let nodes = "nodes: {stations: {image: box, command: [sleep, '1000']}}\n\
+                 information: [{opensn: true}]\n";
+    let (dir, file) = container::prepared("told-apart.yaml", nodes);
+    let mut lab = Lab::up("told-apart", &file, dir.path(), &[]);
+    for node in ["west", "east"] {
+        let own = document(&lab, node, "node.json");
+        assert_eq!(own["name"], node);
+        // Where OpenSN's images look, and in its form.
+        let links = says(&lab, node, &format!("cat /share/topo/{node}.json"));
+        let links: Value = serde_json::from_str(&links).unwrap_or_else(|e| panic!("{e}: {links}"));
+        assert_eq!(links["instance_id"], node);
+        assert_eq!(links["end_infos"]["gsl0"]["type"], "Satellite");
+        assert!(links["link_infos"]["gsl0"]["IPV4"].is_string(), "{links}");
+        let found = says(&lab, node, "busybox find / -name node.json 2>&1");
+        let others: Vec<&str> = found
+            .lines()
+            // By each of its own processes it is its own again.
+            .filter(|line| !line.ends_with("/run/constel/node.json"))
+            .collect();
+        assert!(others.is_empty(), "{others:?}");
+        let read = says(
+            &lab,
+            node,
+            "cat $(busybox find / -name node.json 2>/dev/null)",
+        );
+        let read = serde_json::Deserializer::from_str(&read).into_iter::<Value>();
+        let names: BTreeSet<String> = read
+            .map(|one| one.unwrap()["name"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(names, BTreeSet::from([node.to_owned()]));
+        // Its processes are all that it sees.
+        let first = says(&lab, node, "for p in /proc/[0-9]*; do cat $p/comm; done");
+        assert!(!first.contains("constel"), "{first}");
+        for forbidden in [
+            "busybox mount -o remount,rw /run/constel",
+            "busybox umount /run/constel",
+            "echo x > /run/constel/node.json",
+            &format!("echo x > /share/topo/{node}.json"),
+            "busybox mknod /disk b 8 0 && cat /disk",
+        ] {
+            let said = says(&lab, node, &format!("{forbidden} && echo DONE"));
+            assert!(!said.contains("DONE"), "{forbidden}: {said}");
+        }
+    }
+    lab.interrupt();
+    host.assert_as_before("containers that are told");
 }
 
 #[test]

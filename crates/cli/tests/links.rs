@@ -178,6 +178,10 @@ fn settings_of_a_port_follow_a_handover() {
     run(&["link", "set", name, "hobart", &before, "--loss", "1 %"]);
     let told = run(&["link", "set", name, "hobart/gsl0", "--corrupt", "2 %"]);
     assert!(told.contains("hobart/gsl0"), "{told}");
+    assert!(
+        told.contains("hobart/gsl0 --reset` takes it away"),
+        "{told}"
+    );
     // It hands over at 7 s of lab time.
     until("a handover", || serving() != before);
     let after = edges(name, "hobart", &serving());
@@ -191,7 +195,8 @@ fn settings_of_a_port_follow_a_handover() {
         (&up["corrupt_ratio"], &up["extra_delay_ns"]),
         (&0.02.into(), &5_000_000.into())
     );
-    run(&["link", "set", name, "hobart/gsl0", "--reset"]);
+    let told = run(&["link", "set", name, "hobart/gsl0", "--reset"]);
+    assert!(!told.contains("takes it away"), "{told}");
     let up = &edges(name, "hobart", &serving())[0]["effects"];
     assert_eq!(up["corrupt_ratio"], Value::Null);
     for (args, why) in [

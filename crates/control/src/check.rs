@@ -2,6 +2,7 @@
 
 use constel_analysis::{Coverage, warnings};
 use constel_api::manifest::DataAge;
+use constel_capacity::Estimate;
 use constel_lab::bounds;
 use constel_plan::{Document, LeftOut, SortedShell};
 use constel_scenario::Diagnostic;
@@ -43,6 +44,12 @@ pub struct Check {
 }
 
 impl Scenario {
+    /// What the lab will take of this machine, with or without its traffic, and what of that the machine does not have now.
+    #[must_use]
+    pub fn here(&self, traffic: bool) -> Estimate {
+        Estimate::new(&self.lab, traffic, constel_lab::room(&self.lab))
+    }
+
     /// Looks at the scenario's whole time. Touches nothing; takes seconds for large constellations.
     ///
     /// # Errors

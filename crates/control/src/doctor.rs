@@ -47,6 +47,8 @@ pub struct DriverInUse {
 pub struct Runtimes {
     /// Network namespaces.
     pub netns: bool,
+    /// Containers of Docker's or Podman's engine.
+    pub docker: bool,
 }
 
 /// One thing that was tried.
@@ -129,13 +131,28 @@ pub fn doctor() -> Diagnosis {
         remedy: unless(map.ok, &map.remedy),
     });
     items.extend(software());
+    let engine = crate::engines::usual();
+    items.push(Finding {
+        area: "software".to_owned(),
+        name: "container engine".to_owned(),
+        ok: engine.is_ok(),
+        required: false,
+        remedy: unless(
+            engine.is_ok(),
+            "only nodes with `runtime: docker` need one: apt-get install docker.io, or podman",
+        ),
+        detail: engine.clone().unwrap_or_else(|reason| reason),
+    });
     let able = items.iter().all(|item| item.ok || !item.required);
     let works = reports.map(|report| (report.driver.name().to_owned(), report.works));
     Diagnosis {
         able,
         drivers: works.into(),
         driver,
-        runtimes: Runtimes { netns: able },
+        runtimes: Runtimes {
+            netns: able,
+            docker: able && engine.is_ok(),
+        },
         items,
     }
 }

@@ -56,6 +56,9 @@ pub enum Error {
     /// The scenario is well-formed, but cannot be planned.
     #[error("{0}\n")]
     Unplannable(String),
+    /// Machines, pins or caps that the scenario cannot be divided over.
+    #[error("the scenario cannot be divided: {0}")]
+    Undividable(String),
     /// A path that names no file.
     #[error("{0} is no file")]
     NoFile(String),
@@ -151,6 +154,12 @@ pub enum Error {
          buildah), or assemble an image without: constel image build base"
     )]
     NoBuilder,
+    /// Nothing here makes a system from Debian's archive.
+    #[error(
+        "a system from Debian's archive is made by debootstrap, which this host does not have: apt-get install debootstrap; \
+         without it images are assembled from what is installed here"
+    )]
+    NoDebootstrap,
     /// It was not built; what the builder said stands above.
     #[error("{0}")]
     NotBuilt(String),
@@ -178,6 +187,54 @@ pub enum Error {
         /// What is wrong.
         source: serde_json::Error,
     },
+    /// A process cannot be watched.
+    #[error("process {pid}: {reason}")]
+    BadProcess {
+        /// Its number.
+        pid: u32,
+        /// What the system said.
+        reason: String,
+    },
+    /// There is no such sweep, or its folder is not for it.
+    #[error("{0}")]
+    BadSweep(String),
+    /// A file of a sweep cannot be read or written.
+    #[error("{}: {source}", .path.display())]
+    SweepFolder {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A run of a sweep failed as all others would.
+    #[error("{why}")]
+    RunFailed {
+        /// How the run ended.
+        exit: Exit,
+        /// What it said at last.
+        why: String,
+    },
+    /// A run has no such flow, or none that can be drawn.
+    #[error("{dir} has no flow '{flow}' with samples{}", match .known.is_empty() {
+        true => String::new(),
+        false => format!("; with samples: {}", .known.join(", ")),
+    })]
+    NoFlow {
+        /// The run's folder.
+        dir: String,
+        /// The flow.
+        flow: String,
+        /// Those that have samples.
+        known: Vec<String>,
+    },
+    /// A file cannot be written.
+    #[error("cannot write {}: {source}", .path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// A thread could not be started.
     #[error("no thread can be started: {0}")]
     Thread(std::io::Error),
@@ -199,19 +256,25 @@ impl Error {
             Self::Scenario(_) | Self::Unreadable { .. } | Self::Unplannable(_) => Exit::Scenario,
             Self::NoFile(_)
             | Self::BadTime(_)
+            | Self::Undividable(_)
             | Self::BadLabName(_)
             | Self::NoLab { .. }
             | Self::Alive { .. }
             | Self::NoNode { .. }
             | Self::Refused(_)
             | Self::NoResults { .. }
+            | Self::BadSweep(_)
+            | Self::BadProcess { .. }
+            | Self::NoFlow { .. }
             | Self::Box(BoxError::Taken(_))
             | Self::Run(EngineError::Taken(_)) => Exit::Usage,
             Self::Unprivileged(_)
             | Self::NoBuilder
+            | Self::NoDebootstrap
             | Self::Box(BoxError::Refused(_))
             | Self::Run(EngineError::Unable { .. }) => Exit::Host,
             Self::Run(EngineError::Interrupted) => Exit::Interrupted,
+            Self::RunFailed { exit, .. } => *exit,
             Self::Image(error) => of_image(error.fault()),
             Self::Dead(_)
             | Self::DiedGoingDown(_)
@@ -224,7 +287,9 @@ impl Error {
             | Self::Box(_)
             | Self::Host(_)
             | Self::NoDocument { .. }
+            | Self::Unwritable { .. }
             | Self::BadDocument { .. }
+            | Self::SweepFolder { .. }
             | Self::Thread(_) => Exit::Failed,
         }
     }

@@ -1,6 +1,8 @@
 //! Container images: brought in, listed, shown and removed. [`constel_image`] says what they are.
 
+mod debootstrap;
 mod dockerfile;
+mod place;
 
 use std::path::Path;
 
@@ -81,6 +83,25 @@ impl Images {
         progress: &dyn Progress,
     ) -> Result<Imported, Error> {
         self.import(&format!("packages:{recipe}"), name, progress)
+    }
+
+    /// Assembles an image as [`Images::build`] does, from the packages of a Debian system that debootstrap makes for it: those of
+    /// a suite (`bookworm`) of Debian's archive or of a mirror of it.
+    ///
+    /// # Errors
+    /// [`Error::NoDebootstrap`] when it is not installed, [`Error::NotBuilt`] when it fails, [`Error::Image`].
+    pub fn build_from_archive(
+        &self,
+        recipe: Recipe,
+        (suite, mirror): (&str, Option<&str>),
+        name: Option<&str>,
+        progress: &dyn Progress,
+    ) -> Result<Imported, Error> {
+        let system = debootstrap::system(recipe, suite, mirror)?;
+        let name = name.map_or_else(|| recipe.image_name(), str::to_owned);
+        let root = debootstrap::root_of(&system);
+        let source = format!("packages:{recipe}@{}", root.display());
+        self.import(&source, Some(&name), progress)
     }
 
     /// Has a Dockerfile built by buildah or BuildKit, whichever is there, and brings its image in.

@@ -1,18 +1,22 @@
 //! Labs of this host, whichever process runs them.
 
 use std::ops::Deref;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use constel_api::answers::{
-    BoxShown, CommandSent, LabRow, LabState, LinkSet, LinkShown, ListedLab, Paths, Routes,
-    RulesChanged, Shown, UserFileSet, Version,
+    BoxShown, Capturing, CommandSent, DelaysSet, LabRow, LabState, LinkSet, LinkShown, ListedLab,
+    MemberSet, NetworkShown, Paths, Routes, RulesChanged, ScenarioShown, Shown, UserFileSet,
+    Version,
 };
-use constel_api::{Client, ClientError, Events, RuleChange, SetLink};
+use constel_api::{CaptureOrder, CaptureStream, Client, ClientError, Events, RuleChange, SetLink};
 use constel_host::claim::{self, LabEntry, LabName, RuntimeDir};
-use constel_host::clean::{HostReport, clean_all, clean_lab};
+use constel_host::clean::{Beyond, HostReport, clean_all, clean_lab};
 use constel_link::Effects;
-use constel_scenario::nearest;
+use constel_scenario::{TextFile, nearest};
 
+use crate::engines::Engines;
 use crate::error::Error;
 use crate::node::require_privilege;
 
@@ -80,17 +84,24 @@ pub fn clean(lab: Option<&str>) -> Result<HostReport, Error> {
     require_privilege()?;
     let runtime = RuntimeDir::default();
     let Some(name) = lab else {
-        return Ok(clean_all(&runtime)?);
+        return Ok(clean_all(&runtime, &Engines)?);
     };
-    let entry = find(name)?;
-    if state_of(&entry) != LabState::Dead {
-        return Err(Error::Alive {
-            lab: name.to_owned(),
-            pid: entry.pid(),
-        });
-    }
+    let lab = match find(name) {
+        Ok(entry) if state_of(&entry) != LabState::Dead => {
+            return Err(Error::Alive {
+                lab: name.to_owned(),
+                pid: entry.pid(),
+            });
+        }
+        Ok(entry) => entry.lab,
+        // It is gone from this machine, and an engine that did not answer then may still have a part of it.
+        Err(error) => {
+            let mut left = Engines.orphans().into_iter();
+            left.find(|lab| lab.as_str() == name).ok_or(error)?
+        }
+    };
     let report = HostReport {
-        labs: vec![clean_lab(&runtime, &entry.lab)?],
+        labs: vec![clean_lab(&runtime, &lab, &Engines)?],
         settings: Vec::new(),
     };
     runtime.remove_if_empty()?;
@@ -165,6 +176,14 @@ impl Observer {
         self.ask(|mut client| client.show())
     }
 
+    /// The scenario that it runs.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], of a box too; [`Error::NoAnswer`].
+    pub fn scenario(&self) -> Result<ScenarioShown, Error> {
+        self.ask(|mut client| client.scenario())
+    }
+
     /// The link between two nodes.
     ///
     /// # Errors
@@ -187,6 +206,14 @@ impl Observer {
     /// [`Error::Refused`], [`Error::NoAnswer`].
     pub fn path(&self, from: &str, to: &str, at_ns: Option<u64>) -> Result<Paths, Error> {
         self.ask(|mut client| client.path(from, to, at_ns))
+    }
+
+    /// Its networks and who is in them.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::NoAnswer`].
+    pub fn networks(&self) -> Result<Vec<NetworkShown>, Error> {
+        self.ask(|mut client| client.networks())
     }
 
     /// The interfaces and rules of a box, with what they did.
@@ -242,6 +269,46 @@ impl Lab {
         self.ask(|mut client| client.set_link(order))
     }
 
+    /// Brings a member into its network, or takes it out: it keeps its port, and has no edges there. Returns when that is in force and
+    /// computed routes have followed.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::NoAnswer`].
+    pub fn set_member(&self, network: &str, node: &str, joined: bool) -> Result<MemberSet, Error> {
+        self.ask(|mut client| client.set_member(network, node, joined))
+    }
+
+    /// Puts the delays of a file on edges of a network, all in one instant: a square or a table like those of `law: {matrix: ...}`,
+    /// of delays only. An edge whose cell is empty, or that the table does not have, stays as it is.
+    ///
+    /// # Errors
+    /// [`Error::Scenario`] when the file is wrong, each fault with its line; [`Error::Refused`], [`Error::NoAnswer`].
+    pub fn set_delays(&self, network: &str, file: &Path) -> Result<DelaysSet, Error> {
+        let shown = self.networks()?.into_iter().find(|n| n.network == network);
+        // Who is in none is told so by the lab.
+        let members = shown.map_or_else(Vec::new, |n| n.members);
+        let members: Vec<String> = members.into_iter().map(|member| member.node).collect();
+        let text = std::fs::read_to_string(file).map_err(|source| Error::NoDocument {
+            path: file.to_owned(),
+            source,
+        })?;
+        let file = TextFile::alone(&file.display().to_string(), &text);
+        let edges = constel_plan::read_delays(&file, &members).map_err(Error::Scenario)?;
+        let mut square = vec![vec![None; members.len()]; members.len()];
+        for (from, to, delay_ns) in edges {
+            square[from][to] = Some(delay_ns);
+        }
+        self.ask(|mut client| client.set_delays(network, Some(square)))
+    }
+
+    /// Takes away what [`Lab::set_delays`] has set.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::NoAnswer`].
+    pub fn reset_delays(&self, network: &str) -> Result<DelaysSet, Error> {
+        self.ask(|mut client| client.set_delays(network, None))
+    }
+
     /// Breaks a link: what arrives or waits is dropped, what is in flight still arrives.
     ///
     /// # Errors
@@ -286,6 +353,18 @@ impl Lab {
     /// [`Error::Refused`], [`Error::NoAnswer`].
     pub fn change_rules(&self, change: RuleChange) -> Result<RulesChanged, Error> {
         self.ask(|mut client| client.change_rules(change))
+    }
+
+    /// Shows frames as they pass, until `stop` is true or the lab ends.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::NoAnswer`].
+    pub fn capture<'a>(
+        &self,
+        order: CaptureOrder,
+        stop: &'a AtomicBool,
+    ) -> Result<(Capturing, CaptureStream<'a>), Error> {
+        self.ask(|client| client.capture(order, stop))
     }
 
     /// Lets a box go on that would take itself down.

@@ -3,10 +3,12 @@
 //! * [`Scenario`]: a scenario file, loaded: [check](Scenario::check) it, [plan](Scenario::plan) it,
 //!   [start](Scenario::start) a lab of it in this process.
 //! * [`Running`]: that lab: its events as they happen, stop, wait for the summary.
+//! * [`Starter`]: a first scenario of one's own; [`DEMO`]: one that needs nothing installed.
 //! * [`list`], [`Observer`] and [`Lab`]: labs of other processes, by name. An observer can only ask; a lab can also be
 //!   changed, entered and taken down.
-//! * [`run_box`]: a network between two interfaces of the host, by [rules](load_rules).
+//! * [`run_box`]: a network between two interfaces of the host, by [rules](load_rules), or of a [scenario](load_box).
 //! * [`results`]: what runs left behind.
+//! * [`mod@sweep`]: one scenario many times, and what that came to together.
 //! * [`images`]: what nodes can be made of: import, list, show, remove, prune.
 //! * [`clean`], [`doctor`]: the host.
 //! * [`Error`]: what went wrong, with the [exit](Error::exit) that scripts rely on.
@@ -35,27 +37,36 @@
 
 mod check;
 pub mod copy;
+mod demo;
 mod doctor;
+mod engines;
 mod error;
+pub mod expect;
 pub mod images;
 mod labs;
+mod machines;
 mod many;
 mod middlebox;
 mod node;
 pub mod results;
 mod run;
 mod scenario;
+pub mod sweep;
+mod tether;
 
 pub use check::Check;
 pub use copy::Copied;
+pub use demo::{DEMO, Starter, StarterError};
 pub use doctor::{Diagnosis, DriverInUse, Finding, Runtimes, doctor};
 pub use error::{Error, Exit};
 pub use labs::{Lab, Observer, clean, list};
+pub use machines::{Carried, Division, Rows, Share, Steps};
 pub use many::Ran;
-pub use middlebox::{BoxFinished, BoxOptions, load_rules, run_box};
+pub use middlebox::{BoxFinished, BoxOptions, BoxSource, load_box, load_rules, run_box};
 pub use node::{Door, require_privilege};
 pub use run::{EventStream, Finished, Quiet, RunOptions, Running};
 pub use scenario::Scenario;
+pub use tether::when_ended;
 
 pub use constel_host::clean::{CleanReport, HostReport};
 pub use constel_lab::Progress;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use constel_host::claim::LabName;
 use constel_lab::{EventLog, Progress};
 use constel_middlebox::Options;
-use constel_scenario::model::RuleFile;
-use constel_scenario::{DiskFiles, Files, read_rules};
+use constel_scenario::model::{BoxEnds, BoxForm, BoxScenario, MachineCommand, RuleFile};
+use constel_scenario::{DiskFiles, Files, Setting, is_box, read_box, read_rules, set};
 
 use crate::error::Error;
 use crate::node::require_privilege;
@@ -22,32 +22,66 @@ pub use constel_middlebox::Finished as BoxFinished;
 /// # Errors
 /// [`Error::Scenario`] with every finding; [`Error::Unreadable`], [`Error::NoFile`].
 pub fn load_rules(file: &Path) -> Result<RuleFile, Error> {
+    let bytes = bytes_of(file)?;
+    let shown = file.display().to_string();
+    read_rules(&shown, &bytes, &DiskFiles::beside(file)).map_err(Error::Scenario)
+}
+
+/// Reads and validates a scenario that is a box; `None`: the file is none, and is for [`Scenario::load`](crate::Scenario::load).
+///
+/// Its values are changed by `settings` first.
+///
+/// # Errors
+/// As [`load_rules`], and for every setting that cannot be made.
+pub fn load_box(file: &Path, settings: &[Setting]) -> Result<Option<BoxScenario>, Error> {
+    let mut bytes = bytes_of(file)?;
+    if !is_box(&bytes) {
+        return Ok(None);
+    }
+    let mut shown = file.display().to_string();
+    if let (false, Ok(text)) = (settings.is_empty(), std::str::from_utf8(&bytes)) {
+        let changed = set(&shown, text, settings).map_err(Error::Scenario)?;
+        bytes = changed.into_bytes();
+        shown.push_str(" (as set)");
+    }
+    let scenario = read_box(&shown, &bytes, &DiskFiles::beside(file));
+    scenario.map(Some).map_err(Error::Scenario)
+}
+
+fn bytes_of(file: &Path) -> Result<Vec<u8>, Error> {
     let shown = file.display().to_string();
     let Some(name) = file.file_name() else {
         return Err(Error::NoFile(shown));
     };
-    let files = DiskFiles::beside(file);
-    let bytes = files.read(&name.to_string_lossy());
-    let bytes = bytes.map_err(|error| Error::Unreadable {
-        file: shown.clone(),
+    let bytes = DiskFiles::beside(file).read(&name.to_string_lossy());
+    bytes.map_err(|error| Error::Unreadable {
+        file: shown,
         reason: error.to_string(),
-    })?;
-    read_rules(&shown, &bytes, &files).map_err(Error::Scenario)
+    })
+}
+
+/// What a box is made of.
+#[derive(Debug)]
+pub enum BoxSource {
+    /// Interfaces of the host, how they are joined, and a file of rules; without it, everything passes.
+    Interfaces(Vec<String>, BoxForm, Option<PathBuf>),
+    /// A scenario, and where it lies.
+    Scenario(Box<BoxScenario>, PathBuf),
 }
 
 /// What a box is asked for.
 #[derive(Debug)]
 pub struct BoxOptions {
-    /// The two interfaces; forward is from the first to the second.
-    pub interfaces: [String; 2],
-    /// The file of rules; without it, everything passes.
-    pub rules: Option<PathBuf>,
-    /// Name among the labs of this host; made of the interfaces' unless given.
+    /// What it is made of.
+    pub source: BoxSource,
+    /// Name among the labs of this host; the scenario's, or made of the interfaces', unless given.
     pub name: Option<String>,
     /// Folder that receives the results, which must not exist; `results/<name>-<UTC time>` unless given.
     pub results: Option<PathBuf>,
-    /// How long it runs; until it is stopped unless given.
+    /// How long it runs; what its scenario says, and else until it is stopped, unless given.
     pub duration: Option<Duration>,
+    /// Whether the commands of its scenario run.
+    pub traffic: bool,
     /// Whether all frames go through the box, the host's own too.
     pub exclusive: bool,
     /// The box takes itself down unless somebody confirms it within this.
@@ -62,30 +96,29 @@ pub struct BoxOptions {
 /// [`Error::Scenario`] and the others of [`load_rules`]; [`Error::BadLabName`], [`Error::Unprivileged`]; [`Error::Box`] with
 /// what kept it from running.
 pub fn run_box(options: BoxOptions, progress: &dyn Progress) -> Result<BoxFinished, Error> {
-    let rules = match &options.rules {
-        Some(file) => load_rules(file)?,
-        None => read_rules("no rules", b"rules: []\n", &DiskFiles::in_folder("."))
-            .map_err(Error::Scenario)?,
-    };
-    for warning in &rules.warnings {
+    let asked = asked(options.source)?;
+    for warning in &asked.rules.warnings {
         progress.say(warning.as_warning().trim_end());
     }
-    let name = options
-        .name
-        .unwrap_or_else(|| named_after(&options.interfaces));
+    let name = options.name.unwrap_or(asked.name);
     let name: LabName = name
         .parse()
         .map_err(|error: constel_host::Error| Error::BadLabName(error.to_string()))?;
     require_privilege()?;
-    let folder = options.rules.as_deref().and_then(Path::parent);
     let options = Options {
         results: options.results.unwrap_or_else(|| default_results(&name)),
         name,
-        interfaces: options.interfaces,
-        folder: folder.unwrap_or(Path::new("")).to_owned(),
-        rules,
-        duration: options.duration,
-        exclusive: options.exclusive,
+        ends: asked.ends,
+        form: asked.form,
+        commands: if options.traffic {
+            asked.commands
+        } else {
+            Vec::new()
+        },
+        folder: asked.folder,
+        rules: asked.rules,
+        duration: options.duration.or(asked.duration),
+        exclusive: options.exclusive || asked.exclusive,
         confirm_within: options.confirm_within,
         stop: options.stop,
         events: Arc::<EventLog>::default(),
@@ -93,12 +126,56 @@ pub fn run_box(options: BoxOptions, progress: &dyn Progress) -> Result<BoxFinish
     Ok(constel_middlebox::run(&options, progress)?)
 }
 
+/// What a box's source says.
+struct Asked {
+    name: String,
+    ends: BoxEnds,
+    form: BoxForm,
+    rules: RuleFile,
+    commands: Vec<MachineCommand>,
+    folder: PathBuf,
+    duration: Option<Duration>,
+    exclusive: bool,
+}
+
+fn asked(source: BoxSource) -> Result<Asked, Error> {
+    let folder = |file: &Path| file.parent().unwrap_or(Path::new("")).to_owned();
+    match source {
+        BoxSource::Interfaces(names, form, file) => Ok(Asked {
+            name: named_after(&names),
+            ends: BoxEnds::Interfaces(names),
+            form,
+            rules: match &file {
+                Some(file) => load_rules(file)?,
+                None => read_rules("no rules", b"rules: []\n", &DiskFiles::in_folder("."))
+                    .map_err(Error::Scenario)?,
+            },
+            commands: Vec::new(),
+            folder: file.as_deref().map(folder).unwrap_or_default(),
+            duration: None,
+            exclusive: false,
+        }),
+        BoxSource::Scenario(scenario, file) => Ok(Asked {
+            name: scenario.name.to_string(),
+            ends: scenario.ends,
+            form: scenario.form,
+            rules: scenario.rules,
+            commands: scenario.commands,
+            folder: folder(&file),
+            duration: scenario
+                .duration
+                .map(|span| Duration::from_nanos(span.ns().unsigned_abs())),
+            exclusive: scenario.exclusive,
+        }),
+    }
+}
+
 /// A name of a lab that says which interfaces it is between.
-fn named_after(interfaces: &[String; 2]) -> String {
+fn named_after(interfaces: &[String]) -> String {
     let plain = |c: char| match c.to_ascii_lowercase() {
         c if c.is_ascii_lowercase() || c.is_ascii_digit() => c,
         _ => '-',
     };
-    let text = format!("box-{}-{}", interfaces[0], interfaces[1]);
+    let text = format!("box-{}", interfaces.join("-"));
     text.chars().map(plain).take(31).collect()
 }

@@ -139,9 +139,12 @@ fn confinement_of(said: constel_api::answers::Confinement) -> Confinement {
 }
 
 impl Door {
-    /// The shell to open there, `callers` where programs are the host's: images need not have it.
+    /// The shell to open there, `callers` where programs are the host's: images need not have it. Its prompt is the node's
+    /// name, unless it makes one itself (of the machine's name, which is the node's).
     #[must_use]
-    pub fn shell(&self, callers: OsString) -> OsString {
+    pub fn shell(&mut self, callers: OsString) -> OsString {
+        let prompt = format!("{}# ", self.entry.node);
+        self.entry.env.push(("PS1".into(), prompt.into()));
         match self.entry.within {
             Within::View(_) => callers,
             Within::Container { .. } => "sh".into(),

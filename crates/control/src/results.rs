@@ -1,5 +1,11 @@
 //! What runs left behind: folders with `manifest.json`, `summary.json`, `events.ndjson` and raw output.
 
+mod picture;
+mod ports;
+mod table;
+
+pub use table::{COLUMNS, rows as flow_rows};
+
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! A lab that runs in this process.
 
-use std::num::NonZeroU64;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,6 +30,10 @@ pub struct RunOptions {
     pub duration_ns: Option<NonZeroU64>,
     /// Whether the scenario's traffic runs.
     pub traffic: bool,
+    /// Whether it is tried even where [`Scenario::here`] says that it will not fit.
+    pub anyway: bool,
+    /// How often a second the counters of all interfaces are written down; `None`: never.
+    pub profile_hz: Option<NonZeroU32>,
     /// Ends the run when it is set, as [`Running::stop`] does; for handlers of signals.
     pub stop: Arc<AtomicBool>,
 }
@@ -41,6 +45,8 @@ impl Default for RunOptions {
             results: None,
             duration_ns: None,
             traffic: true,
+            anyway: false,
+            profile_hz: None,
             stop: Arc::default(),
         }
     }
@@ -103,6 +109,8 @@ impl Scenario {
             results: results.clone(),
             duration_ns: options.duration_ns.map(NonZeroU64::get),
             traffic: options.traffic,
+            anyway: options.anyway,
+            profile_hz: options.profile_hz,
             stop: Arc::clone(&stop),
             events: Arc::clone(&events),
         };

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use constel_plan::{Document, Lab};
-use constel_scenario::{DiskFiles, Files, parse_bytes, resolve};
+use constel_scenario::{DiskFiles, Files, Setting, read_scenario, set};
 use constel_units::TimeSpan;
 
 use crate::error::Error;
@@ -24,13 +24,22 @@ impl Scenario {
     /// # Errors
     /// [`Error::Scenario`] with every finding; [`Error::Unreadable`], [`Error::NoFile`].
     pub fn load(file: &Path) -> Result<Self, Error> {
+        Self::load_with(file, &[])
+    }
+
+    /// The same with values of the file changed first; [`text`](Self::text) is then the changed one.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), and for every setting that cannot be made.
+    pub fn load_with(file: &Path, settings: &[Setting]) -> Result<Self, Error> {
         let shown = file.display().to_string();
         let Some(name) = file.file_name() else {
             return Err(Error::NoFile(shown));
         };
         let read = DiskFiles::beside(file).read(&name.to_string_lossy());
         match read {
-            Ok(bytes) => Self::of_bytes(&shown, &bytes, file),
+            Ok(bytes) if settings.is_empty() => Self::of_bytes(&shown, &bytes, file),
+            Ok(bytes) => Self::changed(&shown, &bytes, settings, file),
             Err(error) => Err(Error::Unreadable {
                 file: shown,
                 reason: error.to_string(),
@@ -46,13 +55,47 @@ impl Scenario {
         Self::of_bytes(shown, text.as_bytes(), &folder.join("scenario.yaml"))
     }
 
+    /// The same with values of the text changed first.
+    ///
+    /// # Errors
+    /// As [`from_text`](Self::from_text), and for every setting that cannot be made.
+    pub fn from_text_with(
+        shown: &str,
+        text: &str,
+        settings: &[Setting],
+        folder: &Path,
+    ) -> Result<Self, Error> {
+        if settings.is_empty() {
+            return Self::from_text(shown, text, folder);
+        }
+        Self::changed(
+            shown,
+            text.as_bytes(),
+            settings,
+            &folder.join("scenario.yaml"),
+        )
+    }
+
+    /// Errors show the lines as they are after the change, so they say so.
+    fn changed(
+        shown: &str,
+        bytes: &[u8],
+        settings: &[Setting],
+        beside: &Path,
+    ) -> Result<Self, Error> {
+        let text = std::str::from_utf8(bytes);
+        let text = match text {
+            Ok(text) => set(shown, text, settings).map_err(Error::Scenario)?,
+            Err(_) => return Self::of_bytes(shown, bytes, beside),
+        };
+        let lab = laid_out(&format!("{shown} (as set)"), text.as_bytes(), beside)?;
+        let file = shown.to_owned();
+        Ok(Self { lab, text, file })
+    }
+
     fn of_bytes(shown: &str, bytes: &[u8], beside: &Path) -> Result<Self, Error> {
-        let lab = parse_bytes(shown, bytes)
-            .and_then(|parsed| resolve(&parsed, &DiskFiles::beside(beside)))
-            .and_then(Lab::new)
-            .map_err(Error::Scenario)?;
         Ok(Self {
-            lab,
+            lab: laid_out(shown, bytes, beside)?,
             text: String::from_utf8_lossy(bytes).into_owned(),
             file: shown.to_owned(),
         })
@@ -74,4 +117,10 @@ impl Scenario {
             Some(format!("{}: {}: {warning}", age.constellation, age.file))
         })
     }
+}
+
+fn laid_out(shown: &str, bytes: &[u8], beside: &Path) -> Result<Lab, Error> {
+    read_scenario(shown, bytes, &DiskFiles::beside(beside))
+        .and_then(Lab::new)
+        .map_err(Error::Scenario)
 }

@@ -25,7 +25,7 @@ ground:
     east: {latitude: -42 deg, longitude: -124 deg}
 routing: {mode: computed}
 traffic:
-  - {name: ping, at: 0 s, for: 2 s, ping: {from: west, to: east, interval: 100 ms}}
+  - {name: ping, at: 0 s, for: 2 s, ping: {from: west, to: east, interval: 100 ms, tool: ping}}
 ";
 
 fn start(dir: &std::path::Path, seconds: u64) -> Running {

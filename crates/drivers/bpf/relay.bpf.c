@@ -33,7 +33,7 @@
 #define FLAG_NEW 8
 #define FLAG_BY_FRAMES 16
 
-// A GSO frame (a super-frame of TCP: many frames not cut up yet) lies in several slots, a piece in
+// A GSO frame (a super-frame of TCP or UDP: many frames not cut up yet) lies in several slots, a piece in
 // each. The slots are those next in this CPU's free ring.
 #define PIECE_AT 64
 #define PIECE (SLOT_BYTES - PIECE_AT)
@@ -42,8 +42,12 @@
 // looking into its headers, which are at least so long, a few more are counted.
 #define GSO_FRAMES_MAX 136
 #define GSO_HEADERS_MIN 54
+#define UDP_HEADERS_MIN 42
 // Where TCP's checksum stands in its header.
 #define TCP_CHECK 16
+// Where UDP's does.
+#define UDP_CHECK 6
+#define SKB_GSO_UDP_L4 (1 << 17)
 
 #define CHECKSUM_PARTIAL 3
 
@@ -75,7 +79,7 @@ struct cpu {
 	__u64 captured;
 	__u64 dropped_pool; // no free slot
 	__u64 dropped_ring; // descriptor ring full
-	__u64 dropped_gso; // super-frame of another protocol than TCP, or of too many frames
+	__u64 dropped_gso; // super-frame of another protocol than TCP and UDP, or of too many frames
 	__u64 dropped_size; // larger than a slot, or shorter than 16 bytes
 	__u64 dropped_error; // could not be read, or its checksum belongs outside of it
 	__u64 trunk; // frames that reached cst_trunk
@@ -218,8 +222,15 @@ struct sk_buff {
 	__u16 mac_header; // where the frame starts, from the same origin as csum_start
 	__u16 csum_start;
 	__u16 csum_offset;
+	unsigned char *head;
+	unsigned int end;
 	__u8 ip_summed : 2;
 	__u8 encapsulation : 1;
+} __attribute__((preserve_access_index));
+
+// Behind the data.
+struct skb_shared_info {
+	unsigned int gso_type;
 } __attribute__((preserve_access_index));
 
 struct task_struct {
@@ -246,11 +257,20 @@ static __always_inline struct cpu *this_cpu(__u32 *nr)
 	return bpf_map_lookup_elem(&cst_cpus, nr);
 }
 
-// Whether this super-frame is one that userspace can cut up: TCP's, not inside of anything else but
-// a VLAN, its checksum still to be completed.
+// Whether it is many datagrams of UDP, and not the fragments of one.
+static __always_inline int is_udp_gso(struct sk_buff *skb)
+{
+	struct skb_shared_info *info = (void *)(BPF_CORE_READ(skb, head) + BPF_CORE_READ(skb, end));
+
+	return skb->csum_offset == UDP_CHECK && BPF_CORE_READ(info, gso_type) & SKB_GSO_UDP_L4;
+}
+
+// Whether this super-frame is one that userspace can cut up: TCP's or UDP's, not inside of anything else
+// but a VLAN, its checksum still to be completed.
 static __always_inline int is_gso(struct __sk_buff *ctx, struct sk_buff *skb)
 {
-	if (skb->csum_offset != TCP_CHECK || BPF_CORE_READ_BITFIELD(skb, encapsulation) ||
+	if ((skb->csum_offset != TCP_CHECK && !is_udp_gso(skb)) ||
+	    BPF_CORE_READ_BITFIELD(skb, encapsulation) ||
 	    BPF_CORE_READ_BITFIELD(skb, ip_summed) != CHECKSUM_PARTIAL)
 		return 0;
 	if (ctx->vlan_present && ctx->vlan_proto != __builtin_bswap16(0x8100))
@@ -260,13 +280,14 @@ static __always_inline int is_gso(struct __sk_buff *ctx, struct sk_buff *skb)
 }
 
 // Number of frames in a super-frame, at most. A tiny gso_size makes tens of thousands of one.
-static __always_inline __u32 gso_frames(struct __sk_buff *ctx)
+static __always_inline __u32 gso_frames(struct __sk_buff *ctx, struct sk_buff *skb)
 {
 	__u32 size = ctx->gso_size, len = ctx->len;
+	__u32 headers = skb->csum_offset == UDP_CHECK ? UDP_HEADERS_MIN : GSO_HEADERS_MIN;
 
-	if (!size || len <= GSO_HEADERS_MIN)
+	if (!size || len <= headers)
 		return GSO_FRAMES_MAX + 1;
-	return (len - GSO_HEADERS_MIN + size - 1) / size;
+	return (len - headers + size - 1) / size;
 }
 
 // Copy the pieces of a GSO frame into the slots that are next in the free ring.
@@ -312,7 +333,7 @@ static __always_inline int capture(struct __sk_buff *ctx, __u32 port_key)
 	__u32 body = ctx->len - ADDRESSES;
 	__u32 slots = 1, frames = 1;
 	if (ctx->gso_size) {
-		frames = gso_frames(ctx);
+		frames = gso_frames(ctx, skb);
 		if (!is_gso(ctx, skb) || frames > GSO_FRAMES_MAX) {
 			cpu->dropped_gso++;
 			return TC_ACT_SHOT;
@@ -399,7 +420,7 @@ static __always_inline int capture(struct __sk_buff *ctx, __u32 port_key)
 		desc->flags = flags | FLAG_CSUM | FLAG_GSO | by_frames |
 			      (ctx->vlan_present ? FLAG_VLAN : 0);
 		desc->csum_start = skb->csum_start - skb->mac_header;
-		desc->csum_offset = TCP_CHECK;
+		desc->csum_offset = skb->csum_offset;
 		goto publish;
 	}
 	if (ctx->vlan_present) {

@@ -1,6 +1,7 @@
 //! What a link plane is made for.
 
 use constel_link::Nanos;
+use constel_medium::Shared;
 
 /// What a link plane is made for.
 #[derive(Clone, Debug)]
@@ -15,6 +16,8 @@ pub struct PlaneConfig {
     pub seed: u64,
     /// Frames leave at whole multiples of this; 0: each at its own time. Only [`crate::relay`] knows it.
     pub grain_ns: Nanos,
+    /// Channels that ports share: what these send goes over the air. Only [`crate::relay`] knows them.
+    pub channels: Vec<Shared>,
 }
 
 impl PlaneConfig {
@@ -27,6 +30,7 @@ impl PlaneConfig {
             edges: ports.saturating_mul(32).clamp(65_536, 1 << 22),
             seed,
             grain_ns: 0,
+            channels: Vec::new(),
         }
     }
 }

@@ -21,6 +21,7 @@ mod probe;
 mod quiet;
 pub mod relay;
 mod stats;
+mod tap;
 mod traits;
 mod update;
 mod worker;
@@ -32,6 +33,9 @@ pub use error::{DriverError, Result};
 pub use plane::make_plane;
 pub use ports::host_ifindex;
 pub use probe::{Chosen, DriverReport, Feature, choose, probe};
-pub use stats::{BACKLOG, CAPTURE, ClassLateness, PlaneStats, Stall, StallStats};
+pub use stats::{
+    BACKLOG, CAPTURE, ClassLateness, LateSpell, LateSpells, PlaneStats, Stall, StallStats,
+};
+pub use tap::{Sight, Tapped, Tapping, Wanted};
 pub use traits::{Links, Plane};
 pub use update::{Applied, KnownEffects, PendingUpdate};

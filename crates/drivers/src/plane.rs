@@ -4,7 +4,7 @@ use constel_link::DriverKind;
 
 use crate::config::PlaneConfig;
 use crate::edt;
-use crate::error::Result;
+use crate::error::{DriverError, Result};
 use crate::netem;
 use crate::relay::{Relay, RelayConfig};
 use crate::traits::Plane;
@@ -14,9 +14,14 @@ use crate::traits::Plane;
 /// # Errors
 /// What the kernel refused; [`crate::probe`] explains what is missing.
 pub fn make_plane(kind: DriverKind, config: &PlaneConfig) -> Result<Box<dyn Plane>> {
+    if kind != DriverKind::Relay && !config.channels.is_empty() {
+        let text = format!("{kind} knows no channels that ports share");
+        return Err(DriverError::Config(text));
+    }
     Ok(match kind {
         DriverKind::Relay => Box::new(Relay::new(RelayConfig {
             grain_ns: config.grain_ns,
+            channels: config.channels.clone(),
             ..RelayConfig::new(config.lab.as_str(), config.ports, config.seed)
         })?),
         DriverKind::Edt => edt::make(config)?,

@@ -1,7 +1,7 @@
 //! What drivers count, in words that all of them have in common.
 
 pub use constel_link::{ClassLateness, StallStats};
-use constel_link::{Nanos, PlaneReport, Quantiles, Totals};
+use constel_link::{Nanos, PlaneReport, PortId, Quantiles, Totals};
 use serde::Serialize;
 
 use crate::DriverKind;
@@ -71,6 +71,30 @@ impl PlaneStats {
         self.unintended.push((CAPTURE, frames));
         self.detail.unintended.set(CAPTURE, frames);
     }
+}
+
+/// A stretch of time in which frames to a port left later than the bound, one soon after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LateSpell {
+    /// The port that the frames went to.
+    pub to: PortId,
+    /// When the first of them was due, `CLOCK_MONOTONIC`.
+    pub from_ns: Nanos,
+    /// When the last of them left.
+    pub to_ns: Nanos,
+    /// How late the latest was.
+    pub worst_ns: Nanos,
+    /// How many.
+    pub frames: u64,
+}
+
+/// Spells since they were last asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LateSpells {
+    /// In order of their beginning on a port.
+    pub spells: Vec<LateSpell>,
+    /// How many older ones are not known any more.
+    pub forgotten: u64,
 }
 
 /// The relay's thread wanted to run and did not.

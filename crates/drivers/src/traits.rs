@@ -6,9 +6,12 @@ use std::sync::Arc;
 
 use constel_host::netns::NetNs;
 use constel_link::{EdgeStats, EdgeUpdate, EffectsChange, Nanos, PortId};
+use constel_medium::Counters;
 
 use crate::error::Result;
-use crate::stats::{ClassLateness, PlaneStats, Stall};
+use crate::relay::{Captured, External};
+use crate::stats::{ClassLateness, LateSpells, PlaneStats, Stall};
+use crate::tap::{Tapping, Wanted};
 use crate::update::{Applied, KnownEffects, PendingUpdate};
 use crate::{Capabilities, DriverKind};
 
@@ -38,6 +41,25 @@ pub trait Plane: fmt::Debug + Send + Sync {
     /// The first interface that does not exist, or what else the kernel refused.
     fn attach(&self, ports: &[PortId]) -> Result<()>;
 
+    /// Take interfaces of the host *of the calling thread's namespace*, before the start: each is one of the plane's ports,
+    /// and sends what edges lead to it.
+    ///
+    /// # Errors
+    /// [`DriverError::Unsupported`] by drivers that know nodes only; what the kernel refused.
+    ///
+    /// [`DriverError::Unsupported`]: crate::DriverError::Unsupported
+    fn take_interfaces(&self, interfaces: &[External]) -> Result<()> {
+        refuse_interfaces(interfaces).map(|_| ())
+    }
+
+    /// Once it runs: from here on, until what is returned is dropped, what comes in at these interfaces takes their edges.
+    ///
+    /// # Errors
+    /// As [`Plane::take_interfaces`].
+    fn let_in(&self, interfaces: &[External]) -> Result<Captured> {
+        refuse_interfaces(interfaces)
+    }
+
     /// Start moving frames.
     ///
     /// # Errors
@@ -54,6 +76,15 @@ pub trait Plane: fmt::Debug + Send + Sync {
 
     /// The driver's own namespaces, for tools that look inside.
     fn namespaces(&self) -> Vec<BorrowedFd<'_>>;
+}
+
+/// Nothing, if nothing is asked for.
+fn refuse_interfaces(interfaces: &[External]) -> Result<Captured> {
+    if interfaces.is_empty() {
+        return Ok(Captured::default());
+    }
+    let error = "only the driver relay takes interfaces of the host";
+    Err(crate::DriverError::Unsupported(vec![error.to_owned()]))
 }
 
 /// The edges of a running driver. It ends when the last who shares it lets go.
@@ -151,6 +182,24 @@ pub trait Links: fmt::Debug + Send + Sync {
         Ok(Vec::new())
     }
 
+    /// From now on, a frame is late for [`Links::late_spells`] when it leaves later than this after its due time; 1 ms
+    /// unless stated.
+    ///
+    /// # Errors
+    /// When the driver has been stopped.
+    fn late_beyond(&self, _bound_ns: Nanos) -> Result<()> {
+        Ok(())
+    }
+
+    /// Which ports' frames left late since the last call, and when: at most 16,384 spells, the latest. `None` for drivers
+    /// that cannot tell.
+    ///
+    /// # Errors
+    /// When the driver has been stopped.
+    fn late_spells(&self) -> Result<Option<LateSpells>> {
+        Ok(None)
+    }
+
     /// When the machine kept the driver from running since the start or the last [`Links::clear_lateness`]: the latest
     /// 8,192 times. Empty for drivers that cannot tell.
     ///
@@ -158,6 +207,26 @@ pub trait Links: fmt::Debug + Send + Sync {
     /// When the driver has been stopped.
     fn stalls(&self) -> Result<Vec<Stall>> {
         Ok(Vec::new())
+    }
+
+    /// What the ports of each channel of [`PlaneConfig::channels`](crate::PlaneConfig) have counted, in its order; empty for
+    /// drivers that know no channels.
+    ///
+    /// # Errors
+    /// When the driver has been stopped.
+    fn channels(&self) -> Result<Vec<Vec<Counters>>> {
+        Ok(Vec::new())
+    }
+
+    /// Look at frames as they pass, from now on.
+    ///
+    /// # Errors
+    /// [`DriverError::Unsupported`] by drivers whose frames stay in the kernel; when the driver has been stopped.
+    ///
+    /// [`DriverError::Unsupported`]: crate::DriverError::Unsupported
+    fn tap(&self, _wanted: Wanted) -> Result<Tapping> {
+        let error = "only the driver relay sees frames as they pass; in a node, tcpdump does";
+        Err(crate::DriverError::Unsupported(vec![error.to_owned()]))
     }
 
     /// End the driver's thread and wait for it. Frames inside are gone.

@@ -15,7 +15,7 @@ pub const NODE_LABEL: &str = "constel.node";
 /// The label that names the process which answers for it.
 pub const OWNER_LABEL: &str = "constel.owner";
 
-/// A container to be made: without a network, removed by the engine when its first process ends.
+/// A container to be made. It stays until it is removed, so that the engine can say how it ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Order {
     /// Its name.
@@ -30,12 +30,18 @@ pub struct Order {
     pub workdir: Option<String>,
     /// Whom they run as; `None`: as the image says.
     pub user: Option<String>,
-    /// What it calls its machine.
+    /// Further groups that they are in.
+    pub groups: Vec<u32>,
+    /// What it calls its machine; that of the other container where it has that one's network.
     pub hostname: String,
+    /// Its network.
+    pub network: Network,
     /// Its labels.
     pub labels: Vec<(String, String)>,
     /// What it sees of the host.
     pub binds: Vec<Bind>,
+    /// Folders that are in memory, with the options of their mounts.
+    pub in_memory: Vec<(String, String)>,
     /// All capabilities that it has, by their names.
     pub capabilities: Vec<String>,
     /// Whether it may make all system calls, not only those that the engine lets pass.
@@ -50,6 +56,18 @@ pub struct Order {
     pub processes: Option<u64>,
     /// Limits of the kernel, where the engine's own are not to be had.
     pub ulimits: Vec<Ulimit>,
+}
+
+/// What network a container has.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Network {
+    /// One of its own, with nothing in it.
+    #[default]
+    None,
+    /// That of the container of that identity, as it is when this one is started; that one must run then.
+    Of(String),
+    /// That at a path; Podman alone knows how.
+    At(String),
 }
 
 /// A file or folder of the host that a container sees.
@@ -77,6 +95,8 @@ pub struct Ulimit {
 pub struct Listed {
     /// Its identity.
     pub id: String,
+    /// The lab it is of.
+    pub lab: String,
     /// The node it is of.
     pub node: Option<String>,
     /// The mark of the process that answers for it.
@@ -97,6 +117,7 @@ impl Order {
             .iter()
             .map(|(key, value)| format!("{key}={value}"))
             .collect();
+        let groups: Vec<String> = self.groups.iter().map(u32::to_string).collect();
         let mounts: Vec<Value> = self.binds.iter().map(Bind::body).collect();
         let mut security = Vec::new();
         if self.no_new_privileges {
@@ -109,9 +130,10 @@ impl Order {
             |limit: &Ulimit| json!({"Name": limit.name, "Soft": limit.most, "Hard": limit.most});
         let ulimits: Vec<Value> = self.ulimits.iter().map(ulimit).collect();
         let mut host = json!({
-            "NetworkMode": "none",
-            "AutoRemove": true,
+            "NetworkMode": self.network.mode(),
             "Mounts": mounts,
+            "Tmpfs": pairs(&self.in_memory),
+            "GroupAdd": groups,
             // What nodes have does not depend on the engine.
             "CapDrop": ["ALL"],
             "CapAdd": self.capabilities,
@@ -124,6 +146,8 @@ impl Order {
         }
         if let Some(bytes) = self.memory_bytes {
             host["Memory"] = json!(bytes);
+            // Both together: without it, there is as much swap again.
+            host["MemorySwap"] = json!(bytes);
         }
         if let Some(processes) = self.processes {
             host["PidsLimit"] = json!(processes);
@@ -137,7 +161,6 @@ impl Order {
             "Entrypoint": program,
             "Cmd": arguments,
             "Env": env,
-            "Hostname": self.hostname,
             "Labels": pairs(&self.labels),
             "AttachStdin": false,
             "AttachStdout": false,
@@ -145,6 +168,10 @@ impl Order {
             "Healthcheck": {"Test": ["NONE"]},
             "HostConfig": host,
         });
+        // Engines refuse the one together with the other.
+        if !matches!(self.network, Network::Of(_)) {
+            body["Hostname"] = json!(self.hostname);
+        }
         if let Some(workdir) = &self.workdir {
             body["WorkingDir"] = json!(workdir);
         }
@@ -152,6 +179,16 @@ impl Order {
             body["User"] = json!(user);
         }
         body
+    }
+}
+
+impl Network {
+    fn mode(&self) -> String {
+        match self {
+            Self::None => "none".to_owned(),
+            Self::Of(id) => format!("container:{id}"),
+            Self::At(path) => format!("ns:{path}"),
+        }
     }
 }
 
@@ -181,20 +218,6 @@ impl Engine {
         Ok(id.to_owned())
     }
 
-    /// Puts a program into a container's files: `path` is relative to its root.
-    ///
-    /// # Errors
-    /// When the engine refuses.
-    pub fn put_program(&self, id: &str, path: &str, program: &[u8]) -> Result<()> {
-        let tar = archive(path, program).map_err(|e| self.error(What::Broken(e)))?;
-        self.ask(
-            "PUT",
-            &format!("/containers/{id}/archive?path=/"),
-            Sent::Tar(&tar),
-        )?
-        .end()
-    }
-
     /// Starts a container that was made.
     ///
     /// # Errors
@@ -214,6 +237,29 @@ impl Engine {
         Ok(number
             .and_then(|n| u32::try_from(n).ok())
             .filter(|n| *n > 0))
+    }
+
+    /// Waits until a container has ended, and gives its exit code as a shell has it: 128 and the signal's number, if one
+    /// ended it.
+    ///
+    /// # Errors
+    /// When there is none of that identity, or it runs on for longer than the engine's patience lasts.
+    pub fn exit_code(&self, id: &str) -> Result<i64> {
+        let path = format!("/containers/{id}/wait?condition=not-running");
+        let answer = self.ask("POST", &path, Sent::Nothing)?.json()?;
+        let odd = || What::Odd("it does not say how a container ended".to_owned());
+        answer["StatusCode"]
+            .as_i64()
+            .ok_or_else(|| self.error(odd()))
+    }
+
+    /// Whether a process of a container was killed because its limit of memory was reached, as far as the engine has seen it.
+    ///
+    /// # Errors
+    /// When there is none of that identity, or the engine does not answer.
+    pub fn ran_out_of_memory(&self, id: &str) -> Result<bool> {
+        let answer = self.ask("GET", &format!("/containers/{id}/json"), Sent::Nothing)?;
+        Ok(answer.json()?["State"]["OOMKilled"] == true)
     }
 
     /// Removes a container, running or not, and waits until it is gone. One that is gone already is as good.
@@ -246,20 +292,26 @@ impl Engine {
         }
     }
 
-    /// All containers of a lab, running or not.
+    /// All containers of a lab, or of all labs, running or not.
     ///
     /// # Errors
     /// When the engine does not answer.
-    pub fn containers_of(&self, lab: &str) -> Result<Vec<Listed>> {
-        let filters = json!({"label": [format!("{LAB_LABEL}={lab}")]}).to_string();
+    pub fn containers(&self, lab: Option<&str>) -> Result<Vec<Listed>> {
+        let label = match lab {
+            Some(lab) => format!("{LAB_LABEL}={lab}"),
+            None => LAB_LABEL.to_owned(),
+        };
+        let filters = json!({"label": [label]}).to_string();
         let path = format!("/containers/json?all=true&filters={}", quoted(&filters));
         let answer = self.ask("GET", &path, Sent::Nothing)?.json()?;
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let listed = answer.as_array().into_iter().flatten().filter_map(|one| {
+            let of = text(&one["Labels"][LAB_LABEL])?;
             // An engine that does not know the filter would list all.
-            let own = one["Labels"][LAB_LABEL].as_str() == Some(lab);
+            let meant = lab.is_none_or(|lab| lab == of);
             Some(Listed {
-                id: text(&one["Id"]).filter(|_| own)?,
+                id: text(&one["Id"]).filter(|_| meant)?,
+                lab: of,
                 node: text(&one["Labels"][NODE_LABEL]),
                 owner: text(&one["Labels"][OWNER_LABEL]),
             })
@@ -283,26 +335,6 @@ impl Kind {
         });
         given.collect()
     }
-}
-
-/// A tar archive of one program, in a folder that only root writes to.
-fn archive(path: &str, program: &[u8]) -> std::io::Result<Vec<u8>> {
-    let mut tar = tar::Builder::new(Vec::new());
-    let mut add = |path: &str, kind, mode, bytes: &[u8]| {
-        let mut header = tar::Header::new_ustar();
-        header.set_entry_type(kind);
-        header.set_mode(mode);
-        header.set_uid(0);
-        header.set_gid(0);
-        header.set_mtime(0);
-        header.set_size(bytes.len() as u64);
-        tar.append_data(&mut header, path, bytes)
-    };
-    if let Some((folder, _)) = path.rsplit_once('/') {
-        add(folder, tar::EntryType::Directory, 0o755, &[])?;
-    }
-    add(path, tar::EntryType::Regular, 0o555, program)?;
-    tar.into_inner()
 }
 
 #[cfg(test)]
@@ -339,24 +371,25 @@ mod tests {
         assert!(body.get("WorkingDir").is_none());
         let host = &body["HostConfig"];
         assert_eq!(host["NanoCpus"], 500_000_000);
+        assert_eq!(host["Memory"], host["MemorySwap"]);
+        assert_eq!(host["NetworkMode"], "none");
         assert_eq!(host["CapDrop"], json!(["ALL"]));
         assert_eq!(host["Mounts"][0]["Source"], "/h:x");
         let security = json!(["no-new-privileges", "seccomp=unconfined"]);
         assert_eq!(host["SecurityOpt"], security);
         assert!(host.get("Privileged").is_none() && host.get("Ulimits").is_none());
-    }
-
-    #[test]
-    fn an_archive_has_the_folder_before_the_program() {
-        let bytes = archive(".constel/init", b"ELF").unwrap();
-        let mut tar = tar::Archive::new(&bytes[..]);
-        let entries = tar.entries().unwrap().map(|entry| {
-            let entry = entry.unwrap();
-            let path = entry.path().unwrap().display().to_string();
-            (path, entry.header().mode().unwrap())
-        });
-        let all: Vec<_> = entries.collect();
-        assert_eq!(all[0], (".constel".to_owned(), 0o755));
-        assert_eq!(all[1], (".constel/init".to_owned(), 0o555));
+        assert_eq!(body["Hostname"], "tokyo");
+        let of = |network| {
+            Order {
+                network,
+                ..order.clone()
+            }
+            .body()
+        };
+        let shared = of(Network::Of("ab".into()));
+        assert_eq!(shared["HostConfig"]["NetworkMode"], "container:ab");
+        assert!(shared.get("Hostname").is_none());
+        let at = of(Network::At("/proc/1/fd/3".into()));
+        assert_eq!(at["HostConfig"]["NetworkMode"], "ns:/proc/1/fd/3");
     }
 }

@@ -1,6 +1,7 @@
 //! HTTP/1.1 over the engine's socket: one question a connection.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::net::UnixStream;
 
 use serde_json::Value;
@@ -22,8 +23,8 @@ pub enum Sent<'a> {
     Nothing,
     /// A document.
     Json(&'a Value),
-    /// A tar archive.
-    Tar(&'a [u8]),
+    /// A tar archive: all of the file, from its beginning.
+    Tar(&'a File),
 }
 
 /// An answer that is none of an error, from the beginning of its body on.
@@ -110,20 +111,28 @@ impl Read for Answer {
 }
 
 fn write(mut to: &UnixStream, method: &str, path: &str, sent: Sent<'_>) -> io::Result<()> {
-    let (kind, bytes) = match sent {
-        Sent::Nothing => ("", Vec::new()),
-        Sent::Json(value) => ("application/json", serde_json::to_vec(value)?),
-        Sent::Tar(bytes) => ("application/x-tar", bytes.to_vec()),
+    let (kind, length, document) = match sent {
+        Sent::Nothing => ("", 0, Vec::new()),
+        Sent::Json(value) => {
+            let bytes = serde_json::to_vec(value)?;
+            ("application/json", bytes.len() as u64, bytes)
+        }
+        Sent::Tar(file) => ("application/x-tar", file.metadata()?.len(), Vec::new()),
     };
     let mut head = format!("{method} {path} HTTP/1.1\r\nHost: engine\r\nConnection: close\r\n");
     if !kind.is_empty() {
         head.push_str(&format!("Content-Type: {kind}\r\n"));
     }
     if !kind.is_empty() || method != "GET" {
-        head.push_str(&format!("Content-Length: {}\r\n", bytes.len()));
+        head.push_str(&format!("Content-Length: {length}\r\n"));
     }
     head.push_str("\r\n");
-    to.write_all(&[head.as_bytes(), &bytes].concat())
+    to.write_all(&[head.as_bytes(), &document].concat())?;
+    if let Sent::Tar(mut file) = sent {
+        file.seek(SeekFrom::Start(0))?;
+        io::copy(&mut file.take(length), &mut to)?;
+    }
+    Ok(())
 }
 
 /// What of an answer's head counts.

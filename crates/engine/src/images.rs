@@ -1,9 +1,15 @@
 //! Images that the engine has.
 
+use std::fs::File;
+use std::io::Read;
+
 use serde_json::Value;
 
-use crate::error::Result;
+use crate::error::{Result, What};
 use crate::{Answer, Engine, Sent};
+
+/// An engine that says more than this about images is not listened to.
+const MOST_SAID: u64 = 1 << 20;
 
 /// What an image says of how it is run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -54,14 +60,24 @@ impl Engine {
         )
     }
 
-    /// Makes an image of a root file system, a tar archive, under this name.
+    /// Gives the engine images: what `docker save` writes, from the file's beginning.
     ///
     /// # Errors
-    /// When the engine refuses.
-    pub fn import(&self, name: &str, tag: &str, rootfs: &[u8]) -> Result<()> {
-        let (name, tag) = (quoted(name), quoted(tag));
-        let path = format!("/images/create?fromSrc=-&repo={name}&tag={tag}");
-        self.ask("POST", &path, Sent::Tar(rootfs))?.end()
+    /// When the engine refuses one.
+    pub fn load(&self, saved: &File) -> Result<()> {
+        let mut answer = self.ask("POST", "/images/load?quiet=true", Sent::Tar(saved))?;
+        // It says that it takes them before it has; what goes wrong then is in what it says.
+        let mut said = Vec::new();
+        let read = answer.by_ref().take(MOST_SAID).read_to_end(&mut said);
+        read.map_err(|e| self.error(What::Broken(e)))?;
+        let lines = serde_json::Deserializer::from_slice(&said).into_iter::<Value>();
+        for line in lines.map_while(std::result::Result::ok) {
+            if let Some(wrong) = line["error"].as_str() {
+                let wrong = crate::error::shown(wrong.as_bytes());
+                return Err(self.error(What::Odd(format!("it cannot take the image: {wrong}"))));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use address::{Address, DEFAULT_SOCKETS};
-pub use containers::{Bind, LAB_LABEL, Listed, NODE_LABEL, OWNER_LABEL, Order, Ulimit};
+pub use containers::{Bind, LAB_LABEL, Listed, NODE_LABEL, Network, OWNER_LABEL, Order, Ulimit};
 pub use error::{Error, Result};
 pub use http::{Answer, Sent};
 pub use images::ImageConfig;

@@ -123,7 +123,7 @@ fn a_container_is_made_listed_and_removed() {
     );
     assert_eq!(engine.first_process(id).unwrap(), Some(4711));
     assert_eq!(engine.first_process(id).unwrap(), None);
-    let listed = engine.containers_of("a").unwrap();
+    let listed = engine.containers(Some("a")).unwrap();
     assert_eq!(
         listed.len(),
         1,

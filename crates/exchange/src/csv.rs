@@ -19,7 +19,7 @@ struct Object {
     states: Vec<State>,
 }
 
-/// Reads a file: one [`Ephemeris`] an object, by name.
+/// Reads a file: one [`Ephemeris`] an object, in the order of their first rows.
 ///
 /// # Errors
 /// Everything found wrong, with its line.
@@ -55,6 +55,8 @@ pub fn parse(text: &str) -> Result<Vec<Ephemeris>, ReadErrors> {
         findings.push(1, "no rows");
     }
     let mut read = Vec::new();
+    let mut objects: Vec<(String, Object)> = objects.into_iter().collect();
+    objects.sort_by_key(|(_, object)| object.line);
     for (name, object) in objects {
         let (method, degree) = Segment::suited(&object.states);
         match Segment::new(object.frame, method, degree, object.states, None) {

@@ -1,9 +1,16 @@
 //! A scenario as other tools' files describe it, on its way to becoming one of Constel's.
 
+mod software;
+
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use constel_units::Utc;
+
+pub use software::{Health, Software, Volume};
+
+/// Rate of cables, which the files have no word of.
+const CABLE: &str = "1 Gbit/s";
 
 /// What was read. [`Draft::yaml`] prints it as a scenario; nothing is checked here, the scenario's own rules do.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,58 +41,38 @@ pub struct Draft {
     pub gsl_loss: f64,
     /// Stations; names are made fit and unique.
     pub stations: Vec<Station>,
-    /// What nodes are made of, by their kind; none: the host's programs.
-    pub nodes: Vec<Software>,
+    /// Hosts, and their cables.
+    pub hosts: Vec<Host>,
+    /// See [`Draft::hosts`].
+    pub cables: Vec<Cable>,
+    /// What nodes are made of, by their kind (`satellites` or `stations`); none: the host's programs.
+    pub nodes: Vec<(&'static str, Software)>,
     /// Routing software in every node; `None`: Constel computes the routes.
     pub daemon: Option<&'static str>,
+    /// Whether images route by themselves, from what nodes are told in OpenSN's form; goes before `daemon`.
+    pub told_as_opensn: bool,
     /// Internet protocols; none: those a scenario has by itself.
     pub families: &'static [&'static str],
     /// What could not be carried over, and what had to be decided.
     pub notes: Vec<String>,
 }
 
-/// What nodes of a kind are made of.
+/// A computer on the ground that only has cables. Where it stands does not matter: its cables say their delay.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Software {
-    /// `satellites` or `stations`.
-    pub kind: &'static str,
-    /// Name of a container image.
-    pub image: String,
-    /// Variables.
-    pub env: Vec<(String, String)>,
-    /// Beyond the default.
-    pub capabilities: &'static [&'static str],
-    /// Limit, thousand-millionths of a processor.
-    pub nano_cpu: Option<u64>,
-    /// Limit, bytes.
-    pub memory_bytes: Option<u64>,
+pub struct Host {
+    /// Fit for a scenario, and no other's.
+    pub name: String,
+    /// What it is made of; `None`: of the host's programs.
+    pub software: Option<Software>,
 }
 
-impl Software {
-    fn yaml(&self, out: &mut String) {
-        // As JSON has them, texts are texts in YAML too.
-        let text = |text: &str| serde_json::Value::from(text).to_string();
-        let _ = writeln!(out, "  {}:\n    image: {}", self.kind, text(&self.image));
-        let env = self.env.iter();
-        let env: Vec<_> = env
-            .map(|(name, value)| format!("{}: {}", text(name), text(value)))
-            .collect();
-        if !env.is_empty() {
-            let _ = writeln!(out, "    env: {{{}}}", env.join(", "));
-        }
-        if !self.capabilities.is_empty() {
-            let added = self.capabilities.join(", ");
-            let _ = writeln!(out, "    capabilities: {{add: [{added}]}}");
-        }
-        let cpu = self
-            .nano_cpu
-            .map(|nano| format!("cpu: {}", (nano as f64 / 1e6).round() / 1e3));
-        let memory = self.memory_bytes.map(|bytes| format!("memory: {bytes} B"));
-        let limits: Vec<_> = cpu.into_iter().chain(memory).collect();
-        if !limits.is_empty() {
-            let _ = writeln!(out, "    limits: {{{}}}", limits.join(", "));
-        }
-    }
+/// A cable between two hosts, without a delay of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cable {
+    /// A host's name.
+    pub from: String,
+    /// Another's.
+    pub to: String,
 }
 
 /// A shell of circular orbits.
@@ -142,8 +129,11 @@ impl Draft {
             gsl_bps: 10_000_000,
             gsl_loss: 0.0,
             stations: Vec::new(),
+            hosts: Vec::new(),
+            cables: Vec::new(),
             nodes: Vec::new(),
             daemon: None,
+            told_as_opensn: false,
             families: &[],
             notes: Vec::new(),
         }
@@ -164,23 +154,54 @@ impl Draft {
                 .collect();
             let _ = writeln!(out, "# - {clean}");
         }
-        let mut names = BTreeSet::new();
         let steps = (self.duration_s / self.step_s).ceil().max(1.0);
         let _ = write!(
             out,
-            "constel: 1\nname: {}\ndescription: Imported from {}\nseed: 1\nstart: {}\nduration: {} ms\nstep: {} ms\n\nconstellations:\n",
+            "constel: 1\nname: {}\ndescription: Imported from {}\nseed: 1\nstart: {}\nduration: {} ms\nstep: {} ms\n",
             fit_name(&self.name, "imported", &mut BTreeSet::new()),
             self.source,
             self.start,
             (steps * self.step_s * 1e3).round(),
             (self.step_s * 1e3).round(),
         );
+        if !self.shells.is_empty() {
+            out.push_str("\nconstellations:\n");
+        }
         for (n, shell) in self.shells.iter().enumerate() {
             self.shell(&mut out, n, shell);
         }
-        if !self.stations.is_empty() {
-            out.push_str("\nground:\n  stations:\n");
+        self.ground(&mut out);
+        if !self.nodes.is_empty() {
+            out.push_str("\nnodes:\n");
         }
+        for (kind, software) in &self.nodes {
+            let _ = writeln!(out, "  {kind}:");
+            software.yaml(&mut out, 4);
+        }
+        let daemon = match self.told_as_opensn {
+            true => Some("mode: none".to_owned()),
+            false => self.daemon.map(|daemon| format!("daemon: {daemon}")),
+        };
+        let families = (!self.families.is_empty())
+            .then(|| format!("families: [{}]", self.families.join(", ")));
+        let routing: Vec<_> = daemon.into_iter().chain(families).collect();
+        if !routing.is_empty() {
+            let _ = writeln!(out, "\nrouting: {{{}}}", routing.join(", "));
+        }
+        if self.told_as_opensn {
+            out.push_str("information: [{opensn: true}]\n");
+        }
+        out
+    }
+
+    fn ground(&self, out: &mut String) {
+        if !self.stations.is_empty() || !self.hosts.is_empty() {
+            out.push_str("\nground:\n");
+        }
+        if !self.stations.is_empty() {
+            out.push_str("  stations:\n");
+        }
+        let mut names = BTreeSet::new();
         for station in &self.stations {
             let _ = writeln!(
                 out,
@@ -191,20 +212,31 @@ impl Draft {
                 station.altitude_m
             );
         }
-        if !self.nodes.is_empty() {
-            out.push_str("\nnodes:\n");
+        if !self.hosts.is_empty() {
+            out.push_str("  hosts:\n");
         }
-        for software in &self.nodes {
-            software.yaml(&mut out);
+        for host in &self.hosts {
+            let place = "latitude: 0 deg, longitude: 0 deg";
+            match &host.software {
+                None => {
+                    let _ = writeln!(out, "    {}: {{{place}}}", host.name);
+                }
+                Some(software) => {
+                    let place = place.replace(", ", "\n      ");
+                    let _ = writeln!(out, "    {}:\n      {place}\n      node:", host.name);
+                    software.yaml(out, 8);
+                }
+            }
         }
-        let daemon = self.daemon.map(|daemon| format!("daemon: {daemon}"));
-        let families = (!self.families.is_empty())
-            .then(|| format!("families: [{}]", self.families.join(", ")));
-        let routing: Vec<_> = daemon.into_iter().chain(families).collect();
-        if !routing.is_empty() {
-            let _ = writeln!(out, "\nrouting: {{{}}}", routing.join(", "));
+        if !self.cables.is_empty() {
+            out.push_str("  cables:\n");
         }
-        out
+        for Cable { from, to } in &self.cables {
+            let _ = writeln!(
+                out,
+                "    - {{from: {from}, to: {to}, delay: 0 ms, link: {{rate: {CABLE}}}}}"
+            );
+        }
     }
 
     fn shell(&self, out: &mut String, n: usize, shell: &Shell) {

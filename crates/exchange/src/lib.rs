@@ -2,9 +2,10 @@
 //!
 //! - [`oem`], [`csv`]: ephemerides as CCSDS Orbit Ephemeris Messages and as CSV; [`ephemeris`] interpolates them.
 //! - [`czml`]: scenes for Cesium. [`map`]: a static map as SVG.
-//! - [`hypatia`], [`starperf`], [`starrynet`], [`celestial`], [`opensn`]: other simulators' descriptions of a network, read
+//! - [`hypatia`], [`starperf`], [`starrynet`], [`celestial`], [`opensn`], [`compose`]: other tools' descriptions of a network, read
 //!   into a [`draft::Draft`] that prints as a Constel scenario and says what could not be carried over.
 //! - [`nistnet`]: NIST Net's rows, read as the rules of a box.
+//! - [`pcapng`]: captured frames.
 //!
 //! Pure: texts in, texts out; no files, no clock. Readers never panic, whatever they are given.
 //!
@@ -25,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 pub mod celestial;
+pub mod compose;
 pub mod csv;
 pub mod czml;
 pub mod draft;
@@ -34,6 +36,7 @@ pub mod map;
 pub mod nistnet;
 pub mod oem;
 pub mod opensn;
+pub mod pcapng;
 pub mod starperf;
 pub mod starrynet;
 mod text;

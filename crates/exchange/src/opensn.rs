@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use crate::draft::{Draft, Shell, Software, Station};
 use crate::text::{ReadError, ReadErrors, shown};
 
-/// OpenSN runs all containers privileged; routing software needs this of it.
-const CAPABILITIES: &[&str] = &["NET_ADMIN"];
+/// OpenSN runs all containers privileged; of that FRR's zebra, which its images start, refuses to begin without these.
+const CAPABILITIES: [&str; 2] = ["NET_ADMIN", "SYS_ADMIN"];
 
 /// Processors that a limit may be, in thousand-millionths: 0.01 to 4096.
 const NANO_CPUS: std::ops::RangeInclusive<u64> = 10_000_000..=4_096_000_000_000;
@@ -45,11 +45,13 @@ pub fn parse(text: &str, name: &str) -> Result<Draft, ReadErrors> {
             ));
             continue;
         };
-        if draft.nodes.iter().any(|software| software.kind == place) {
+        if draft.nodes.iter().any(|(kind, _)| *kind == place) {
             reader.wrong(format!("`{}` is there twice", shown(kind)));
         }
-        let software = reader.software(&mut draft, kind, place, of);
-        draft.nodes.extend(software);
+        let software = reader.software(&mut draft, kind, of);
+        draft
+            .nodes
+            .extend(software.map(|software| (place, software)));
     }
     if draft.nodes.is_empty() && reader.wrong.is_empty() {
         reader.wrong("no type of node with an `image`: Satellite or GroundStation".to_owned());
@@ -85,7 +87,7 @@ fn stand_ins(draft: &mut Draft) {
         min_elevation_deg: Some(8.2),
     });
     draft.note("OpenSN's file has no orbits: Iridium's stand in for them; put yours under `constellations`");
-    let software = |kind: &str| draft.nodes.iter().any(|software| software.kind == kind);
+    let software = |kind: &str| draft.nodes.iter().any(|(of, _)| *of == kind);
     if software("stations") {
         draft.stations.push(Station {
             name: "ground".to_owned(),
@@ -99,9 +101,11 @@ fn stand_ins(draft: &mut Draft) {
     }
     draft.note("`constel image import` brings images in; nothing is fetched by itself");
     draft.note(
-        "OpenSN's containers are privileged; of that these have NET_ADMIN, see `capabilities`",
+        "OpenSN's containers are privileged; of that these have NET_ADMIN and SYS_ADMIN, without which FRR does not begin: see `capabilities`",
     );
-    draft.note("OpenSN tells nodes of their links in /share/topo; here it is /run/constel, see `information`");
+    draft.told_as_opensn = true;
+    draft.families = &["ipv4"];
+    draft.note("OpenSN's images route by themselves, from what they are told in /share/topo: see `information`");
 }
 
 struct Reader {
@@ -114,13 +118,7 @@ impl Reader {
         self.wrong.push(ReadError { line: 1, reason });
     }
 
-    fn software(
-        &mut self,
-        draft: &mut Draft,
-        kind: &str,
-        place: &'static str,
-        of: &Value,
-    ) -> Option<Software> {
+    fn software(&mut self, draft: &mut Draft, kind: &str, of: &Value) -> Option<Software> {
         let kind = shown(kind);
         let Some(of) = of.as_object() else {
             self.wrong(format!("`{kind}` is not an object"));
@@ -168,12 +166,12 @@ impl Reader {
             ));
         }
         Some(Software {
-            kind: place,
             image: image?.to_owned(),
             env,
-            capabilities: CAPABILITIES,
+            capabilities: CAPABILITIES.map(str::to_owned).into(),
             nano_cpu,
             memory_bytes,
+            ..Software::default()
         })
     }
 

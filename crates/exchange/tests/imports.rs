@@ -71,12 +71,15 @@ nodes:
   satellites:
     image: \"docker.io/example/satellite-router:latest\"
     env: {\"ROLE\": \"satellite\", \"AREA\": \"0\"}
-    capabilities: {add: [NET_ADMIN]}
+    capabilities: {add: [NET_ADMIN, SYS_ADMIN]}
     limits: {cpu: 0.01, memory: 25165824 B}
   stations:
     image: \"ground-router\"
-    capabilities: {add: [NET_ADMIN]}
+    capabilities: {add: [NET_ADMIN, SYS_ADMIN]}
     limits: {cpu: 0.5}
+
+routing: {mode: none, families: [ipv4]}
+information: [{opensn: true}]
 ";
     assert!(draft.yaml().ends_with(nodes), "{}", draft.yaml());
     let of = lab(&draft);

@@ -1,7 +1,7 @@
 //! Readers never panic, and what writers write, readers read.
 
 use constel_exchange::ephemeris::{Ephemeris, Frame, Method, Segment, State};
-use constel_exchange::{celestial, csv, hypatia, oem, opensn, starperf, starrynet};
+use constel_exchange::{celestial, compose, csv, hypatia, oem, opensn, starperf, starrynet};
 use constel_orbit::DVec3;
 use constel_units::{TimeSpan, Utc};
 use proptest::prelude::*;
@@ -11,6 +11,7 @@ const CSV: &str = "t_utc,sat_id,x_m,y_m,z_m,vx_mps,vy_mps,vz_mps,frame\n2026-11-
 const TLES: &str = "1 1\nStarlink 0\n1 00001U 00000ABC 00001.00000000  .00000000  00000-0  00000+0 0    04\n2 00001  53.0000   0.0000 0000001   0.0000   0.0000 15.19000000    08\n";
 const STARRYNET: &str = include_str!("data/starrynet.json");
 const OPENSN: &str = include_str!("data/opensn.json");
+const COMPOSE: &str = include_str!("data/compose.yaml");
 const CELESTIAL: &str = include_str!("data/celestial.toml");
 const STARPERF: &str = include_str!("data/starperf.xml");
 
@@ -42,6 +43,8 @@ fn read_everything(text: &str) {
     let _ = starrynet::parse(text).map(|d| d.yaml());
     let _ = opensn::is_one(text);
     let _ = opensn::parse(text, text).map(|d| d.yaml());
+    let _ = compose::is_one(text);
+    let _ = compose::parse(text, text, &|_| Some(text.to_owned())).map(|d| d.yaml());
     let _ = celestial::parse(text, text).map(|d| d.yaml());
     let _ = starperf::parse_constellation(text, text).map(|d| d.yaml());
     let _ = starperf::parse_stations(text);
@@ -49,7 +52,9 @@ fn read_everything(text: &str) {
 
 /// A good file with bytes changed, cut and doubled.
 fn broken() -> impl Strategy<Value = String> {
-    let good = prop::sample::select(vec![OEM, CSV, TLES, STARRYNET, OPENSN, CELESTIAL, STARPERF]);
+    let good = prop::sample::select(vec![
+        OEM, CSV, TLES, STARRYNET, OPENSN, COMPOSE, CELESTIAL, STARPERF,
+    ]);
     let edits = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..4_u8), 1..12);
     (good, edits).prop_map(|(good, edits)| {
         let mut bytes = good.as_bytes().to_vec();

@@ -262,7 +262,8 @@ impl RuntimeDir {
     /// [`Error::Os`] when it is empty and cannot be locked or removed.
     pub fn remove_if_empty(&self) -> Result<bool> {
         let Some(_host) = self.existing_lock()? else {
-            // Its maker died before it made the lock.
+            // Its maker died before it made the lock, or only changed what is the whole host's, for which there is another.
+            self.globals().remove_dir_if_empty()?;
             return Ok(fs::remove_dir(&self.root).is_ok());
         };
         self.globals().remove_dir_if_empty()?;

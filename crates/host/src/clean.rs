@@ -1,7 +1,7 @@
 //! Cleaning up after labs that died, touching nothing without our mark.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -47,6 +47,15 @@ pub enum Removed {
         /// Its name.
         name: String,
     },
+    /// A container that an engine made.
+    Container {
+        /// Its identity there.
+        id: String,
+        /// The engine's socket.
+        engine: PathBuf,
+        /// Its node.
+        node: Option<String>,
+    },
     /// A file.
     File {
         /// Its path.
@@ -86,6 +95,24 @@ pub struct HostReport {
     pub settings: Vec<Release>,
 }
 
+/// What labs leave behind elsewhere than in this machine's kernel and files.
+pub trait Beyond {
+    /// Labs of which something is there that nobody answers for.
+    fn orphans(&self) -> Vec<LabName>;
+
+    /// Removes what there is of a dead lab, whose directory may be gone, and says so.
+    fn remove(&self, lab: &LabName, dir: Option<&Path>, report: &mut CleanReport);
+}
+
+/// Nothing is elsewhere.
+impl Beyond for () {
+    fn orphans(&self) -> Vec<LabName> {
+        Vec::new()
+    }
+
+    fn remove(&self, _: &LabName, _: Option<&Path>, _: &mut CleanReport) {}
+}
+
 /// Cleans up after every dead lab, and after marked things of dead owners whose lab has no
 /// directory any more (a crash in the last moments of cleaning up). Whatever a living process
 /// answers for is left alone.
@@ -93,7 +120,7 @@ pub struct HostReport {
 /// # Errors
 /// [`Error::Os`] when labs, groups or processes cannot be listed, or a setting not given back. What a lab leaves behind
 /// is no error but among the problems of its report.
-pub fn clean_all(runtime: &RuntimeDir) -> Result<HostReport> {
+pub fn clean_all(runtime: &RuntimeDir, beyond: &dyn Beyond) -> Result<HostReport> {
     let labs = runtime.list()?;
     let mut names: Vec<LabName> = Vec::new();
     names.extend(
@@ -111,6 +138,7 @@ pub fn clean_all(runtime: &RuntimeDir) -> Result<HostReport> {
             names.extend(m.lab.parse::<LabName>());
         }
     }
+    names.extend(beyond.orphans());
     names.sort();
     names.dedup();
     // A lab that died and was started anew has both living and dead processes; it is alive.
@@ -121,7 +149,7 @@ pub fn clean_all(runtime: &RuntimeDir) -> Result<HostReport> {
     });
     let labs = names
         .iter()
-        .map(|n| clean_lab(runtime, n))
+        .map(|n| clean_lab(runtime, n, beyond))
         .collect::<Result<Vec<_>>>()?;
     let settings = runtime.globals().release_dead()?;
     runtime.remove_if_empty()?;
@@ -153,7 +181,7 @@ fn orphaned_groups(lab: &LabName) -> Result<Vec<LabCgroup>> {
 ///
 /// # Errors
 /// [`Error::Conflict`] when the lab is alive.
-pub fn clean_lab(runtime: &RuntimeDir, lab: &LabName) -> Result<CleanReport> {
+pub fn clean_lab(runtime: &RuntimeDir, lab: &LabName, beyond: &dyn Beyond) -> Result<CleanReport> {
     let entry = runtime.find(lab)?;
     if let Some(e) = &entry
         && e.state != LabState::Dead
@@ -175,6 +203,7 @@ pub fn clean_lab(runtime: &RuntimeDir, lab: &LabName) -> Result<CleanReport> {
         .and_then(|e| e.record.as_ref())
         .map_or(&[][..], |e| &e.things);
     expedited(runtime, r, |r| remove_all(runtime, things, r));
+    beyond.remove(lab, entry.as_ref().map(|e| e.dir.as_path()), r);
     // The directory goes last, and only when nothing is left that its record is needed for.
     if r.problems.is_empty() {
         verify(runtime, lab, r);

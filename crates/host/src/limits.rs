@@ -12,6 +12,18 @@ pub fn memory_bytes(row: &str) -> Option<u64> {
     Some(line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
 }
 
+/// How many files this process may have open if it asks for it; `u64::MAX` for no limit.
+#[must_use]
+pub fn most_open_files() -> u64 {
+    let hard = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+    // Whoever is privileged may raise the hard limit so far.
+    let privileged = rustix::process::geteuid().is_root();
+    let kernels = crate::sysctl::read_as::<u64>("fs/nr_open").ok();
+    kernels
+        .filter(|_| privileged)
+        .map_or(hard, |most| hard.max(most))
+}
+
 /// Raises the limit of open files as far as it goes: to `wanted` where we may raise the hard
 /// limit, else to the hard limit. Returns what it is then; `u64::MAX` for no limit.
 ///

@@ -68,6 +68,13 @@ pub const SWITCH: &[Setting] = &[
     ("net/ipv4/conf/default/forwarding", "0"),
 ];
 
+/// What container engines turn off where they make no network.
+const WITH_IPV6: [Setting; 3] = [
+    ("net/ipv6/conf/all/disable_ipv6", "0"),
+    ("net/ipv6/conf/default/disable_ipv6", "0"),
+    ("net/ipv6/conf/lo/disable_ipv6", "0"),
+];
+
 /// A prepared namespace to create nodes from.
 #[derive(Debug)]
 pub struct NodeTemplate {
@@ -142,6 +149,21 @@ impl NodeTemplate {
         let nodes = created?;
         let inherited = self.check_all(&nodes)?;
         Ok(Created { nodes, inherited })
+    }
+
+    /// Gives namespaces that somebody else made the template's settings, each one checked; and IPv6, if they were made
+    /// without it.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when the kernel refuses a setting, [`Error::Invalid`] when one does not stay.
+    pub fn complete(&self, ns: &NetNs) -> Result<()> {
+        ns.run(|| {
+            for (key, value) in WITH_IPV6 {
+                sysctl::write(key, value)?;
+            }
+            apply(&self.inherited)?;
+            apply(&self.written)
+        })?
     }
 
     /// Checks every node and completes those that lack something. Returns how many were born

@@ -98,7 +98,7 @@ fn a_name_is_claimed_once_and_given_back() {
     );
     assert_eq!(entry.record.as_ref().unwrap().nodes, 78);
     assert!(
-        matches!(clean_lab(&rt, &lab), Err(Error::Conflict(_))),
+        matches!(clean_lab(&rt, &lab, &()), Err(Error::Conflict(_))),
         "it is alive"
     );
     let two = rt.claim(&name("two"), "y").unwrap();
@@ -108,6 +108,11 @@ fn a_name_is_claimed_once_and_given_back() {
     assert_eq!(rt.list().unwrap().len(), 1);
     assert!(!rt.remove_if_empty().unwrap());
     two.release().unwrap();
+    assert!(!rt.root().exists());
+    // Whoever cleans a lab that only an engine still knows has locked the host's settings alone.
+    fs::create_dir_all(rt.root().join("host")).unwrap();
+    fs::write(rt.root().join("host/lock"), "").unwrap();
+    assert!(rt.remove_if_empty().unwrap());
     assert!(!rt.root().exists());
 }
 
@@ -163,7 +168,7 @@ fn a_lab_that_was_dropped_is_dead() {
     assert!(e.to_string().contains("run constel clean first"), "{e}");
     // Half-written leftovers of a crash are no obstacle.
     fs::write(rt.lab_dir(&lab).join("state.json"), "{\"lab\":").unwrap();
-    let report = clean_lab(&rt, &lab).unwrap();
+    let report = clean_lab(&rt, &lab, &()).unwrap();
     assert_eq!(report.problems, [""; 0]);
     assert_eq!(
         report.removed,
@@ -172,7 +177,7 @@ fn a_lab_that_was_dropped_is_dead() {
         }]
     );
     assert!(rt.find(&lab).unwrap().is_none());
-    let again = clean_lab(&rt, &lab).unwrap();
+    let again = clean_lab(&rt, &lab, &()).unwrap();
     assert!(
         again.removed.is_empty() && again.problems.is_empty(),
         "cleaning twice does nothing"
@@ -383,7 +388,7 @@ fn a_killed_lab_is_cleaned_up_entirely() {
     );
     assert_eq!(rt.find(&lab).unwrap().unwrap().state, LabState::Dead);
     child.wait().unwrap();
-    let report = host.run(|| clean_lab(&rt, &lab)).unwrap().unwrap();
+    let report = host.run(|| clean_lab(&rt, &lab, &())).unwrap().unwrap();
     // The interface without our mark: named in the record, yet left alone and reported.
     assert_eq!(report.problems.len(), 1, "{report:?}");
     assert!(
@@ -428,7 +433,7 @@ fn a_killed_lab_is_cleaned_up_entirely() {
     socket
         .send(Batch::new().delete_link(theirs.ifindex))
         .unwrap();
-    let report = host.run(|| clean_lab(&rt, &lab)).unwrap().unwrap();
+    let report = host.run(|| clean_lab(&rt, &lab, &())).unwrap().unwrap();
     assert_eq!(report.problems, [""; 0]);
     assert_eq!(
         report.removed,
@@ -491,7 +496,7 @@ fn clean_all_leaves_the_living_alone() {
         .start()
         .unwrap();
     let group = LabCgroup::create(&live).unwrap();
-    let report = clean_all(&rt).unwrap();
+    let report = clean_all(&rt, &()).unwrap();
     let ours: Vec<_> = report.labs.iter().filter(|r| r.lab == dead).collect();
     assert_eq!(ours.len(), 1, "{report:?}");
     assert_eq!(

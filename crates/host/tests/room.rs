@@ -62,6 +62,7 @@ impl Lab {
     fn room(&self, name: &str, shown: &[Shown]) -> View {
         let layers = [self.image.clone()];
         let room = Room {
+            files_bytes: None,
             name,
             layers: &layers,
             state: None,

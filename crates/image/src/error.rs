@@ -203,6 +203,14 @@ pub enum Fault {
     /// A lab uses the image.
     #[error("it is in use")]
     InUse,
+    /// Where every container has what is its machine's, the image has no folder.
+    #[error("its {place} {how}")]
+    Place {
+        /// The place.
+        place: String,
+        /// What is there.
+        how: &'static str,
+    },
     /// The image's user or group is not in its files.
     #[error("its {kind} '{name}' is not in its {file}")]
     NoAccount {
@@ -349,6 +357,7 @@ impl Fault {
             }
             Self::Limit { .. } => "raise the bound if the image is to be trusted",
             Self::Entry { .. } => "nothing was kept; make the image anew, without that entry",
+            Self::Place { .. } => "make the image anew, with a folder there or nothing",
             Self::NoName => "give one with --name",
             Self::NoImage { nearest: None } => "`constel image list` names them all",
             Self::InUse => "take the lab that uses it down first",

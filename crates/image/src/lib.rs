@@ -107,6 +107,7 @@ pub use recipe::Recipe;
 pub use reference::Reference;
 pub use source::Source;
 pub use store::{
-    Held, Image, ImportOptions, Imported, Layer, Pruned, Removed, Store, Usage, default_folder,
+    Added, Held, Image, ImportOptions, Imported, Layer, Pruned, Removed, Store, Usage,
+    default_folder,
 };
 pub use tree::{Node, Tree};

@@ -259,7 +259,7 @@ fn is_whiteout(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice && stat.st_rdev == 0
 }
 
-fn is_opaque(folder: BorrowedFd<'_>, name: &[u8]) -> Result<bool, Fault> {
+pub(crate) fn is_opaque(folder: BorrowedFd<'_>, name: &[u8]) -> Result<bool, Fault> {
     let mut value = [0; 4];
     match rustix::fs::lgetxattr(through_proc(folder, name), OPAQUE, &mut value) {
         Ok(n) => Ok(&value[..n] == b"y"),

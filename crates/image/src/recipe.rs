@@ -35,7 +35,7 @@ pub enum Recipe {
     FfmpegClient,
 }
 
-/// A package, and which of its paths go into the image: those that begin with one of these.
+/// A package, and which of its paths go into the image: those that begin with one of these, or end with one that begins with `/`.
 struct Part {
     package: &'static str,
     take: &'static [&'static str],
@@ -71,6 +71,13 @@ impl Recipe {
         format!("constel/{self}")
     }
 
+    /// The Debian packages to install for it.
+    #[must_use]
+    pub fn packages(self) -> Vec<&'static str> {
+        let words = self.parts().iter().flat_map(|part| part.install.split(' '));
+        words.filter(|word| !word.starts_with("--")).collect()
+    }
+
     /// The recipe of an image of such a name, with any tag.
     #[must_use]
     pub fn of_image(name: &str) -> Option<Self> {
@@ -93,6 +100,12 @@ impl Recipe {
                     package: "frr",
                     take: &["usr/lib/frr/", "usr/bin/vtysh", "usr/share/yang/"],
                     install: "frr",
+                },
+                // Without it vtysh configures nothing.
+                Part {
+                    package: "libpam-modules",
+                    take: &["/security/pam_permit.so"],
+                    install: "libpam-modules",
                 },
             ],
             Self::Bird => &[
@@ -150,6 +163,8 @@ impl Recipe {
                 }
                 let text = b"service integrated-vtysh-config\n".to_vec();
                 files.add("etc/frr/vtysh.conf", Item::Made(text));
+                let anybody = b"auth sufficient pam_permit.so\naccount sufficient pam_permit.so\n";
+                files.add("etc/pam.d/frr", Item::Made(anybody.to_vec()));
             }
             Self::NginxVideo => {
                 for folder in ["var/lib/nginx", "var/log/nginx"] {
@@ -247,7 +262,10 @@ pub(crate) fn find(recipe: Recipe, root: &Path, context: &Context<'_>) -> Result
         let paths = packages.files(part.package)?;
         let taken = |path: &&String| {
             let name = in_image(path);
-            part.take.iter().any(|start| name.starts_with(start))
+            part.take.iter().any(|take| match take.starts_with('/') {
+                true => name.ends_with(take),
+                false => name.starts_with(take),
+            })
         };
         let mut taken = paths.iter().filter(taken).peekable();
         if taken.peek().is_none() {

@@ -20,6 +20,7 @@ use found::stem;
 
 pub(crate) use files::spool_file;
 pub(crate) use found::{Blob, Blobs, Context, Found};
+pub(crate) use pack::layer as pack_layer;
 pub(crate) use rootfs::OneFile;
 
 /// Where an image is.
@@ -55,6 +56,13 @@ pub enum Source {
     RootFs(PathBuf),
     /// `packages:RECIPE`: assembled from the Debian packages that this host has installed.
     Packages(Recipe),
+    /// `packages:RECIPE@ROOT`: the same from those that another system has, whose root is a folder.
+    PackagesOf {
+        /// The recipe.
+        recipe: Recipe,
+        /// The folder.
+        root: PathBuf,
+    },
     /// `docker-daemon:NAME`: an image of the Docker or Podman engine that runs here.
     Engine(Reference),
     /// `docker://NAME`: an image of a registry.
@@ -82,7 +90,13 @@ impl FromStr for Source {
                 Self::Archive { path, image }
             }
             Some(("rootfs", rest)) => Self::RootFs(rest.into()),
-            Some(("packages", rest)) => Self::Packages(rest.parse()?),
+            Some(("packages", rest)) => match rest.split_once('@') {
+                Some((recipe, root)) => Self::PackagesOf {
+                    recipe: recipe.parse()?,
+                    root: root.into(),
+                },
+                None => Self::Packages(rest.parse()?),
+            },
             Some(("docker-daemon", rest)) => Self::Engine(rest.parse()?),
             _ => Self::Path(text.into()),
         })
@@ -97,6 +111,9 @@ impl std::fmt::Display for Source {
             Self::Archive { path, image } => ("docker-archive:", path, image),
             Self::RootFs(path) => ("rootfs:", path, &None),
             Self::Packages(recipe) => return write!(f, "packages:{recipe}"),
+            Self::PackagesOf { recipe, root } => {
+                return write!(f, "packages:{recipe}@{}", root.display());
+            }
             Self::Engine(name) => return write!(f, "docker-daemon:{name}"),
             Self::Registry(name) => return write!(f, "docker://{name}"),
         };
@@ -109,6 +126,20 @@ impl std::fmt::Display for Source {
 }
 
 impl Source {
+    /// The same with relative paths below a folder.
+    #[must_use]
+    pub fn beneath(mut self, folder: &Path) -> Self {
+        match &mut self {
+            Self::Path(path)
+            | Self::Layout { path, .. }
+            | Self::Archive { path, .. }
+            | Self::PackagesOf { root: path, .. }
+            | Self::RootFs(path) => *path = folder.join(&*path),
+            Self::Packages(_) | Self::Engine(_) | Self::Registry(_) => {}
+        }
+        self
+    }
+
     /// Finds the image and reads its documents.
     pub(crate) fn find(&self, context: &Context<'_>) -> Result<Found, Located> {
         match self {
@@ -127,6 +158,7 @@ impl Source {
                 IsFolder(false) => Ok(rootfs::of_tar(files::open(path)?, &stem(path), context)?),
             },
             Self::Packages(recipe) => Ok(recipe::find(*recipe, Path::new("/"), context)?),
+            Self::PackagesOf { recipe, root } => Ok(recipe::find(*recipe, root, context)?),
             Self::Engine(name) => {
                 let spool = engine::save(name, context)?;
                 let files = Archive::open(spool, context)?;

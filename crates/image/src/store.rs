@@ -18,6 +18,7 @@ mod import;
 mod keep;
 mod lock;
 mod record;
+mod save;
 mod work;
 
 use std::fs::{self, DirBuilder};
@@ -37,6 +38,7 @@ use record::{LayerFacts, Names, Record};
 pub use held::{Held, Image, Layer};
 pub use import::{ImportOptions, Imported};
 pub use keep::{Pruned, Removed};
+pub use save::Added;
 
 /// Of the form in which images are kept.
 const VERSION: u64 = 1;

@@ -3,12 +3,13 @@
 
 mod support;
 
-use std::fs;
+use std::fs::{self, File};
+use std::path::Path;
 
 use constel_image::tar::{Stream, TarReader};
-use constel_image::{Limits, Tree};
+use constel_image::{Added, Limits, Silent, Tree};
 use proptest::prelude::*;
-use support::overlay::{listing, listing_of_tree, mount};
+use support::overlay::{Listing, listing, listing_of_tree, mount};
 use support::{Bench, Tar};
 use tar::EntryType;
 
@@ -137,10 +138,31 @@ fn check(layers: &[Vec<u8>]) -> Result<(), TestCaseError> {
             }
             let held = bench.store.hold("x").unwrap();
             let shown = listing(&mount(held.lower_dirs(), &empty));
-            prop_assert_eq!(shown, listing_of_tree(&tree));
+            prop_assert_eq!(&shown, &listing_of_tree(&tree));
+            prop_assert_eq!(given_away(&bench, &empty), shown);
         }
     }
     Ok(())
+}
+
+/// The image as an engine would get it, brought in again; without the program that it was given on its way.
+fn given_away(bench: &Bench, empty: &Path) -> Listing {
+    let held = bench.store.hold("x").unwrap();
+    let added = Added {
+        path: ".own/first",
+        program: b"ELF",
+    };
+    let saved = bench.store.save(&held, "away:1", added, &Silent).unwrap();
+    let file = bench.path("saved.tar");
+    std::io::copy(&mut &saved, &mut File::create(&file).unwrap()).unwrap();
+    let again = bench.import(&file, None).unwrap();
+    assert_eq!(again.name, "away:1");
+    let held = bench.store.hold("away:1").unwrap();
+    let mut shown = listing(&mount(held.lower_dirs(), empty));
+    let program = shown.remove(".own/first").unwrap();
+    assert!(program.contains("555"), "{program}");
+    shown.remove(".own").unwrap();
+    shown
 }
 
 proptest! {

@@ -446,10 +446,10 @@ fn overlays_own_files_are_not_packed_as_an_image() {
         assert!(matches!(error.fault(), Fault::Entry { .. }), "{error}");
     }
     let layer = Tar::default()
-        .device(EntryType::Block, "dev", 7, 1000)
+        .device(EntryType::Block, "disk", 7, 1000)
         .end();
     bench.import_layers("device", &[layer]).unwrap();
-    let device = bench.store.hold("device").unwrap().lower_dirs()[0].join("dev");
+    let device = bench.store.hold("device").unwrap().lower_dirs()[0].join("disk");
     let device = fs::symlink_metadata(device).unwrap().rdev();
     assert_eq!(
         (rustix::fs::major(device), rustix::fs::minor(device)),

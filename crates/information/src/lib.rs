@@ -29,6 +29,7 @@
 
 mod changes;
 mod documents;
+mod opensn;
 mod schema;
 mod socket;
 mod telling;
@@ -38,6 +39,7 @@ pub use documents::{
     End, Event, Link, Met, Node, Peer, Peers, Port, Ports, Scope, Seat, Topology, TopologyNode,
     What,
 };
+pub use opensn::{OPENSN, OPENSN_FOLDER, OpenSn, OpenSnEnd, OpenSnLink};
 pub use schema::schema_json;
 pub use socket::{Links, LiveLink, Refusal, Request};
 pub use telling::{Asked, Stamp, Telling};

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::json;
 
-use crate::{Event, Links, Node, Peers, Ports, Refusal, Request, Topology};
+use crate::{Event, Links, Node, OpenSn, Peers, Ports, Refusal, Request, Topology};
 
 /// One property for each kind of document, so that one schema holds them all.
 #[derive(JsonSchema)]
@@ -18,6 +18,8 @@ struct Documents {
     peers: Peers,
     /// `topology.json`.
     topology: Topology,
+    /// `opensn/NODE`.
+    opensn: OpenSn,
     /// A line of `events`, and `data` of an answer to `follow`.
     event: Event,
     /// What the socket takes, one a line.

@@ -10,9 +10,10 @@ use constel_scenario::model::TopologyScope;
 use constel_topology::{LaserSlot, NodeId, Snapshot};
 
 use crate::changes::Change;
+use crate::opensn;
 use crate::{
-    End, Link, Links, LiveLink, Met, Node, Peer, Peers, Port, Ports, Scope, Seat, Topology,
-    TopologyNode, VERSION,
+    End, Link, Links, LiveLink, Met, Node, OpenSn, OpenSnEnd, OpenSnLink, Peer, Peers, Port, Ports,
+    Scope, Seat, Topology, TopologyNode, VERSION,
 };
 
 /// What a node that asks is told beside what all such nodes are told.
@@ -20,6 +21,8 @@ use crate::{
 pub struct Asked {
     /// How much of the topology.
     pub scope: Scope,
+    /// Whether in [OpenSN's form](crate::OpenSn) as well.
+    pub opensn: bool,
     /// The user's files, by name.
     pub user: BTreeMap<String, String>,
 }
@@ -53,6 +56,7 @@ impl Telling {
             own.peek()?;
             let mut asked = Asked {
                 scope: Scope::Neighbourhood,
+                opensn: false,
                 user: BTreeMap::new(),
             };
             for entry in own {
@@ -61,6 +65,7 @@ impl Telling {
                     Some(TopologyScope::Neighbourhood) => asked.scope = Scope::Neighbourhood,
                     None => {}
                 }
+                asked.opensn = entry.opensn.unwrap_or(asked.opensn);
                 let user = entry.user.iter();
                 let user = user.map(|file| (file.name.clone(), file.text.clone()));
                 asked.user.extend(user);
@@ -185,6 +190,36 @@ impl Telling {
             t_ns: stamp.t_ns,
             peers: edges.map(peer).collect(),
         }
+    }
+
+    /// A node's links as OpenSN tells them. Of a port with several far ends the first counts: OpenSN's have one each.
+    #[must_use]
+    pub fn opensn(&self, id: NodeId, snapshot: &Snapshot) -> OpenSn {
+        let layout = &self.blueprint.lab.layout;
+        let mut told = OpenSn {
+            instance_id: layout.node(id).name.clone(),
+            link_infos: BTreeMap::new(),
+            end_infos: BTreeMap::new(),
+        };
+        for port in layout.ports_of(id) {
+            let Some(edge) = snapshot.edges_from(port.id).first() else {
+                continue;
+            };
+            let v4 = self.blueprint.addresses.port(port.id).v4;
+            let v4 = v4.filter(|_| self.blueprint.families.ipv4);
+            let info = OpenSnLink {
+                ipv4: v4.map_or_else(String::new, |(own, length)| format!("{own}/{length}")),
+            };
+            let far = layout.node(layout.port(edge.to).node);
+            let end = OpenSnEnd {
+                instance_id: far.name.clone(),
+                kind: opensn::kind(far.class.name).to_owned(),
+                area: self.area(id, port).unwrap_or(0),
+            };
+            told.link_infos.insert(port.name().to_owned(), info);
+            told.end_infos.insert(port.name().to_owned(), end);
+        }
+        told
     }
 
     /// `topology.json` of the neighbourhood of a node.

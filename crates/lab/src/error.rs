@@ -37,6 +37,9 @@ pub enum EngineError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The results folder is there: nothing in one is ever overwritten.
+    #[error("results folder {} exists already, and every run has its own\n  name another with --results, or remove it", .0.display())]
+    ResultsThere(PathBuf),
     /// A file in the lab's runtime folder cannot be written.
     #[error("{what}: {source}")]
     Io {

@@ -19,12 +19,18 @@ mod routing;
 mod testing;
 mod traffic;
 mod watch;
+pub mod wires;
 
 pub use error::EngineError;
 pub use life::manifest::{bounds, data_ages};
 pub use life::options::{Finished, Options};
+pub use life::room::room;
 pub use life::run::run;
+pub use nodes::engine::engine_of;
 pub use nodes::importing::ImportProgress;
 pub use nodes::launcher::{own_folder, search_path};
 pub use progress::Progress;
+pub use traffic::exit_words;
+pub use traffic::output::last_words;
+pub use watch::capture::{Capture, Filter, Said};
 pub use watch::event_log::EventLog;

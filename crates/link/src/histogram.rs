@@ -69,6 +69,27 @@ impl Histogram {
         }
     }
 
+    /// An empty histogram that takes memory as values come, up to the bucket of the largest: for many at once.
+    #[must_use]
+    pub fn growing() -> Histogram {
+        Histogram {
+            buckets: Box::default(),
+            count: 0,
+            sum: 0,
+            max: 0,
+        }
+    }
+
+    /// Room for so many buckets, at least.
+    fn grow(&mut self, buckets: usize) {
+        if buckets > self.buckets.len() {
+            let mut more = std::mem::take(&mut self.buckets).into_vec();
+            // A power of two further up at a time.
+            more.resize(buckets.next_multiple_of(SUB), 0);
+            self.buckets = more.into_boxed_slice();
+        }
+    }
+
     /// Count one value.
     pub fn record(&mut self, value: Nanos) {
         self.record_n(value, 1);
@@ -76,7 +97,9 @@ impl Histogram {
 
     /// Count a value `n` times.
     pub fn record_n(&mut self, value: Nanos, n: u64) {
-        self.buckets[bucket_of::<SUB_BITS>(value)] += n;
+        let bucket = bucket_of::<SUB_BITS>(value);
+        self.grow(bucket + 1);
+        self.buckets[bucket] += n;
         self.count += n;
         self.sum += u128::from(value) * u128::from(n);
         self.max = self.max.max(value);
@@ -128,6 +151,7 @@ impl Histogram {
 
     /// Add the counts of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
+        self.grow(other.buckets.len());
         for (a, b) in self.buckets.iter_mut().zip(&other.buckets) {
             *a += b;
         }
@@ -188,6 +212,15 @@ mod tests {
         }
         assert!((a.mean_ns() - 5_000.5).abs() < 1e-9);
         assert_eq!(Histogram::new().quantiles(), Quantiles::default());
+        let mut grown = Histogram::growing();
+        assert_eq!(grown.quantiles(), Quantiles::default());
+        grown.merge(&a);
+        assert_eq!(grown.quantiles(), a.quantiles());
+        grown.record(u64::MAX);
+        assert_eq!(
+            (grown.count(), grown.quantiles().max_ns),
+            (10_001, u64::MAX)
+        );
         a.clear();
         assert_eq!(a.quantiles().count, 0);
     }

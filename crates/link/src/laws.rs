@@ -74,11 +74,11 @@ impl Laws {
         self.set = fresh.set;
     }
 
-    /// Whether the law takes the frame; `None` when the impairment decides.
-    pub(crate) fn loses(&mut self) -> Option<bool> {
+    /// Whether the law takes a frame of so many bytes; `None` when the impairment decides.
+    pub(crate) fn loses(&mut self, len_bytes: u32) -> Option<bool> {
         match self.set.loss.as_ref()? {
             LossLaw::None | LossLaw::Bernoulli { .. } => None,
-            law => Some(self.loss.next(law)),
+            law => Some(self.loss.next(law, len_bytes)),
         }
     }
 

@@ -21,6 +21,11 @@ pub enum LossLaw {
         /// Probability of losing a frame, 0 to 1.
         loss_ratio: f64,
     },
+    /// Each bit is wrong independently, and a frame with any wrong bit is lost: longer frames more often.
+    BitErrors {
+        /// Probability that a bit is wrong, 0 to 1.
+        bit_error_ratio: f64,
+    },
     /// Two states with a loss ratio each (Gilbert 1960, Elliott 1963).
     GilbertElliott {
         /// Probability of going from good to bad after a frame.
@@ -79,6 +84,9 @@ impl LossLaw {
             LossLaw::None => {}
             LossLaw::Bernoulli { loss_ratio } => {
                 ratio("loss ratio", loss_ratio);
+            }
+            LossLaw::BitErrors { bit_error_ratio } => {
+                ratio("bit error ratio", bit_error_ratio);
             }
             LossLaw::GilbertElliott {
                 good_to_bad,
@@ -158,12 +166,15 @@ impl LossState {
         }
     }
 
-    /// Whether the next frame is lost.
-    pub(crate) fn next(&mut self, law: &LossLaw) -> bool {
+    /// Whether the next frame, of so many bytes, is lost.
+    pub(crate) fn next(&mut self, law: &LossLaw, len_bytes: u32) -> bool {
         self.count += 1;
         match *law {
             LossLaw::None => false,
             LossLaw::Bernoulli { loss_ratio } => self.rng.chance(loss_ratio),
+            LossLaw::BitErrors { bit_error_ratio } => {
+                self.rng.chance(frame_errors(bit_error_ratio, len_bytes))
+            }
             LossLaw::GilbertElliott {
                 good_to_bad,
                 bad_to_good,
@@ -223,13 +234,41 @@ impl LossState {
     }
 }
 
+/// The chance that a frame of so many bytes has a wrong bit, where each bit is wrong by itself.
+fn frame_errors(bit_error_ratio: f64, len_bytes: u32) -> f64 {
+    let bits = 8.0 * f64::from(len_bytes);
+    // 1 - (1 - p)^n without losing small p.
+    -(bits * (-bit_error_ratio).ln_1p()).exp_m1()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    #[test]
+    fn bit_errors_lose_long_frames_more_often_than_short_ones() {
+        let law = LossLaw::BitErrors {
+            bit_error_ratio: 1e-5,
+        };
+        for (len_bytes, expected) in [(64, 0.005_107), (1_514, 0.114_073)] {
+            assert!((frame_errors(1e-5, len_bytes) - expected).abs() < 1e-6);
+            let mut state = LossState::new(Rng::for_edge(19, 0, 1, 0));
+            let frames = 200_000;
+            let lost = (0..frames).filter(|_| state.next(&law, len_bytes)).count() as f64;
+            let mean = expected * f64::from(frames);
+            let sigma = (mean * (1.0 - expected)).sqrt();
+            assert!(
+                (lost - mean).abs() < 3.5 * sigma,
+                "{lost} of {mean} +- {sigma}"
+            );
+        }
+        assert_eq!(frame_errors(1.0, 64), 1.0);
+        assert_eq!(frame_errors(0.0, 64), 0.0);
+    }
+
     fn run(law: &LossLaw, seed: u64, n: usize) -> Vec<bool> {
         let mut state = LossState::new(Rng::for_edge(seed, 0, 1, 0));
-        (0..n).map(|_| state.next(law)).collect()
+        (0..n).map(|_| state.next(law, 1_000)).collect()
     }
 
     /// Lengths of the runs of `what`, without the first and the last run.

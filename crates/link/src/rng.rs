@@ -2,9 +2,9 @@
 //! pseudorandom number generators", 2018), seeded by splitmix64. One per edge, so that what one
 //! edge draws never depends on the traffic of another.
 
-/// Random numbers of one edge.
+/// Random numbers of one edge, or of one port of a medium.
 #[derive(Clone, Debug)]
-pub(crate) struct Rng {
+pub struct Rng {
     s: [u64; 4],
 }
 
@@ -20,7 +20,8 @@ impl Rng {
     /// The generator of life number `life` (0 for the first) of the edge `from -> to` in a lab
     /// with this seed. Every life has its own sequence, so a link that comes and goes does not
     /// lose the same frames each time.
-    pub(crate) fn for_edge(lab_seed: u64, from: u32, to: u32, life: u32) -> Rng {
+    #[must_use]
+    pub fn for_edge(lab_seed: u64, from: u32, to: u32, life: u32) -> Rng {
         let mut state = lab_seed;
         let mut mix = splitmix64(&mut state);
         for word in [(u64::from(from) << 32) | u64::from(to), u64::from(life)] {
@@ -52,7 +53,7 @@ impl Rng {
     }
 
     /// Uniform within 0..1, both ends excluded: odd multiples of 2^-53.
-    pub(crate) fn unit(&mut self) -> f64 {
+    pub fn unit(&mut self) -> f64 {
         ((self.next_u64() >> 12) as f64 + 0.5) / 4_503_599_627_370_496.0
     }
 
@@ -62,7 +63,8 @@ impl Rng {
         radius * (std::f64::consts::TAU * self.unit()).cos()
     }
 
-    pub(crate) fn next_u64(&mut self) -> u64 {
+    /// 64 random bits.
+    pub fn next_u64(&mut self) -> u64 {
         let result = self.s[1].wrapping_mul(5).rotate_left(7).wrapping_mul(9);
         let t = self.s[1] << 17;
         self.s[2] ^= self.s[0];
@@ -75,7 +77,7 @@ impl Rng {
     }
 
     /// True with this probability (exact to 2^-64); always at 1, never at 0.
-    pub(crate) fn chance(&mut self, ratio: f64) -> bool {
+    pub fn chance(&mut self, ratio: f64) -> bool {
         let draw = self.next_u64();
         // 2^64 as f64; the cast saturates, so 1.0 needs its own test.
         ratio >= 1.0 || draw < (ratio * 18_446_744_073_709_551_616.0) as u64

@@ -163,6 +163,23 @@ pub enum DropCause {
     Overload,
 }
 
+impl DropCause {
+    /// In a few words.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            DropCause::Queue => "the queue was full",
+            DropCause::Aqm => "by the queue discipline",
+            DropCause::Loss => "by the loss law",
+            DropCause::Outage => "the edge is down",
+            DropCause::NoEdge => "no edge leads to its destination",
+            DropCause::Removed => "the edge went down while it waited",
+            DropCause::NoBuffer => "no buffer for a copy",
+            DropCause::Overload => "the host does not keep up",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,25 +5,27 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use constel_api::answers::{
-    BoxShown, CommandSent, Entrance, LabRow, LabState, LinkSet, LinkShown, Paths, Routes,
-    RulesChanged, Shown, UserFileSet, WireShown,
+    BoxShown, Capturing, CommandSent, DelaysSet, Entrance, LabRow, LabState, LinkSet, LinkShown,
+    MemberSet, NetworkShown, Paths, Routes, RulesChanged, Shown, UserFileSet, WireShown,
 };
 use constel_api::{
-    ApiError, ErrorCode, Happening, LabReader, LabWriter, RuleChange, SetLink, Subscription,
+    ApiError, CaptureOrder, CaptureSource, ErrorCode, Happening, LabReader, LabWriter, RuleChange,
+    SetLink, Subscription,
 };
 use constel_drivers::Links;
 use constel_drivers::relay::{ExternalCounts, RelayHandle};
 use constel_lab::EventLog;
 
 use crate::live::Live;
-use crate::wires::Wire;
+use crate::machines::Machines;
+use constel_lab::wires::Wire;
 
 /// A box as its socket sees it.
 pub(crate) struct View {
     pub(crate) lab: String,
     pub(crate) scenario: String,
     pub(crate) exclusive: bool,
-    pub(crate) wires: [Wire; 2],
+    pub(crate) wires: Vec<Wire>,
     pub(crate) log: Arc<EventLog>,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) now: Mutex<Now>,
@@ -45,6 +47,8 @@ pub(crate) struct Now {
 pub(crate) struct Running {
     pub(crate) live: Arc<Live>,
     pub(crate) handle: RelayHandle,
+    /// The machines that the lab made, if it did.
+    pub(crate) machines: Option<Arc<Machines>>,
 }
 
 impl View {
@@ -102,7 +106,7 @@ impl View {
     }
 }
 
-fn wires_shown(wires: &[Wire; 2], counts: &[ExternalCounts]) -> Vec<WireShown> {
+fn wires_shown(wires: &[Wire], counts: &[ExternalCounts]) -> Vec<WireShown> {
     let shown = wires.iter().zip(counts).map(|(wire, counts)| WireShown {
         name: wire.name.clone(),
         mac: constel_rules::words::mac_text(wire.mac),
@@ -124,13 +128,17 @@ impl LabReader for View {
             let now = self.now();
             (now.state, now.running.clone())
         };
+        let machines = running
+            .as_ref()
+            .and_then(|running| running.machines.as_ref());
+        let nodes = machines.map_or(0, |machines| machines.names().len());
         let rules = running.map(|running| running.live.len());
         LabRow {
             lab: self.lab.clone(),
             state,
             scenario: self.scenario.clone(),
             pid: std::process::id(),
-            nodes: 0,
+            nodes,
             // Those of what no rule takes, too.
             edges: rules.map_or(0, |rules| 2 * (rules + 1)),
             t_ns: self.t_ns(),
@@ -164,6 +172,10 @@ impl LabReader for View {
         Err(not_a_lab())
     }
 
+    fn networks(&self) -> Result<Vec<NetworkShown>, ApiError> {
+        Err(not_a_lab())
+    }
+
     fn rules(&self) -> Result<BoxShown, ApiError> {
         self.shown()
     }
@@ -174,12 +186,29 @@ impl LabReader for View {
 }
 
 impl LabWriter for View {
+    fn capture(
+        &self,
+        order: &CaptureOrder,
+    ) -> Result<(Capturing, Box<dyn CaptureSource>), ApiError> {
+        let names: Vec<&str> = self.wires.iter().map(|wire| wire.name.as_str()).collect();
+        self.running()?.live.capture(order, &names)
+    }
+
+    fn set_member(&self, _: &str, _: &str, _: bool) -> Result<MemberSet, ApiError> {
+        Err(not_a_lab())
+    }
+
+    fn set_delays(&self, _: &str, _: Option<&[Vec<Option<u64>>]>) -> Result<DelaysSet, ApiError> {
+        Err(not_a_lab())
+    }
+
     fn set_link(&self, _: &SetLink) -> Result<LinkSet, ApiError> {
         Err(not_a_lab())
     }
 
-    fn enter(&self, _: &str) -> Result<Entrance, ApiError> {
-        Err(not_a_lab())
+    fn enter(&self, node: &str) -> Result<Entrance, ApiError> {
+        let machines = self.running()?.machines;
+        machines.ok_or_else(not_a_lab)?.enter(node)
     }
 
     fn user_file(&self, _: &str, _: &str, _: Option<String>) -> Result<UserFileSet, ApiError> {

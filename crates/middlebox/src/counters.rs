@@ -112,6 +112,9 @@ pub(crate) fn way(
         present_bps: rates.present(slot, direction),
         last_frame_s: seen.map(|(_, last)| now.saturating_sub(last) as f64 / 1e9),
         queue_bytes: stats.map_or(0, |stats| stats.queue_bytes),
+        inside: None,
+        lateness: None,
         counters,
+        via: None,
     }
 }

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use constel_lab::wires::WireError;
+
 /// What stopped a box. The interfaces are as they were before.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -16,6 +18,14 @@ pub enum BoxError {
     /// The kernel or another door to the host refused.
     #[error(transparent)]
     Host(#[from] constel_host::Error),
+    /// A machine could not be made as it was asked for.
+    #[error("machine '{machine}': {source}")]
+    Machine {
+        /// Its name.
+        machine: String,
+        /// What was refused.
+        source: constel_host::Error,
+    },
     /// The link plane failed.
     #[error(transparent)]
     Driver(#[from] constel_drivers::DriverError),
@@ -30,4 +40,15 @@ pub enum BoxError {
     /// The box's socket cannot be made.
     #[error("listen on the box's socket: {0}")]
     Socket(#[source] io::Error),
+}
+
+impl From<WireError> for BoxError {
+    fn from(error: WireError) -> BoxError {
+        match error {
+            WireError::Refused(reasons) => BoxError::Refused(reasons),
+            WireError::Host(error) => BoxError::Host(error),
+            // It has no other.
+            other => BoxError::Refused(vec![other.to_string()]),
+        }
+    }
 }

@@ -7,20 +7,25 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use constel_api::answers::{RuleShown, RulesChanged, WayShown};
-use constel_api::{ApiError, ErrorCode, RuleChange};
-use constel_drivers::relay::RelayHandle;
+use constel_api::answers::{Capturing, RuleShown, RulesChanged, WayShown};
+use constel_api::{ApiError, CaptureOrder, CaptureSource, ErrorCode, RuleChange};
+use constel_drivers::relay::{EdgeTimes, RelayHandle};
 use constel_drivers::{DriverError, Links, mono_ns};
-use constel_link::{EdgeChange, EdgeCounters, EdgeUpdate, Effects, EffectsChange, Impairment};
-use constel_rules::{Direction, Rule, Rules, Shadow, shadowed};
+use constel_link::{
+    EdgeChange, EdgeCounters, EdgeUpdate, Effects, EffectsChange, Impairment, Nanos, PortId,
+};
+use constel_rules::{Action, Direction, OddInterface, Rule, Rules, Shadow, Via, shadowed};
 use constel_scenario::model::RuleFile;
 use constel_scenario::{DiskFiles, nearest, read_rules};
 use serde_json::{Value, json};
 
+use crate::captures::Captures;
 use crate::counters::{Edges, Rates, since, way};
-use crate::ports::{Slot, UNMATCHED, out_of_ports};
+use crate::joined::Joined;
+use crate::ports::{ROUTER, Slot, UNMATCHED};
+use crate::skies::{Passed, Skies};
 use crate::steer::{ByRules, Seen};
 
 /// Counters of both directions.
@@ -30,8 +35,11 @@ type Both = [EdgeCounters; 2];
 pub(crate) struct Live {
     handle: RelayHandle,
     seen: Arc<Seen>,
+    joined: Arc<Joined>,
     /// That paths in rules are relative to.
     folder: PathBuf,
+    /// The interfaces, in their order.
+    names: Vec<String>,
     state: Mutex<State>,
 }
 
@@ -48,6 +56,17 @@ struct State {
     past: HashMap<String, Both>,
     removed: EdgeCounters,
     rates: Rates,
+    skies: Skies,
+    captures: Captures,
+}
+
+/// An end of a rule's path that changed its satellite.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Handover {
+    /// The rule and the end: `calls/from`.
+    pub(crate) end: String,
+    pub(crate) from: Option<String>,
+    pub(crate) to: Option<String>,
 }
 
 fn index(direction: Direction) -> usize {
@@ -91,7 +110,7 @@ impl Live {
     pub(crate) fn start(
         handle: RelayHandle,
         file: RuleFile,
-        folder: PathBuf,
+        (folder, joined, names): (PathBuf, Joined, Vec<String>),
     ) -> Result<Live, DriverError> {
         let state = State {
             file: RuleFile {
@@ -106,24 +125,30 @@ impl Live {
             past: HashMap::new(),
             removed: EdgeCounters::default(),
             rates: Rates::default(),
+            skies: Skies::default(),
+            captures: Captures::default(),
         };
         let live = Live {
             handle,
             seen: Arc::new(Seen::new()),
+            joined: Arc::new(joined),
             folder,
+            names,
             state: Mutex::new(state),
         };
-        let pass = Direction::BOTH.map(|direction| {
-            let (from, to) = UNMATCHED.edge(direction);
-            let impairment = Impairment::delay_only(0);
-            EdgeChange::Set {
-                from,
-                to,
-                impairment,
-            }
+        let pass = [UNMATCHED, ROUTER].into_iter().flat_map(|slot| {
+            Direction::BOTH.map(|direction| {
+                let (from, to) = slot.edge(direction);
+                let impairment = Impairment::delay_only(0);
+                EdgeChange::Set {
+                    from,
+                    to,
+                    impairment,
+                }
+            })
         });
         let update = EdgeUpdate {
-            changes: pass.into(),
+            changes: pass.collect(),
         };
         live.handle.apply(update, None)?;
         live.put_in_force(&mut live.lock(), file)?;
@@ -177,6 +202,11 @@ impl Live {
             .filter(|(slot, _)| !stay.contains(slot))
             .map(|(slot, rule)| (*slot, rule.name.clone()))
             .collect();
+        let (now, wall_ns) = (mono_ns(), wall_ns());
+        for via in vias(&file.rules) {
+            let begun = state.skies.begin(via, now, wall_ns);
+            begun.map_err(DriverError::Unable)?;
+        }
         let mut effects = Vec::new();
         let mut changes = Vec::new();
         let mut taken = Vec::new();
@@ -199,7 +229,7 @@ impl Live {
                 changes.push(EdgeChange::Set {
                     from,
                     to,
-                    impairment: action.impairment(),
+                    impairment: state.skies.impairment(action, direction),
                 });
             }
         }
@@ -213,8 +243,15 @@ impl Live {
             for slot in &taken {
                 self.seen.clear(*slot);
             }
-            let steer = ByRules::new(&file.rules, slots.clone(), &self.seen);
-            self.handle.steer(Box::new(steer), out_of_ports())
+            let ports = taken.iter();
+            let ports = ports.flat_map(|slot| Direction::BOTH.map(|way| slot.edge(way).0));
+            self.handle.forget_times(ports.collect())?;
+            let named = file.rules.iter().zip(&slots);
+            let named = named.map(|(rule, slot)| (rule.name.as_str(), *slot));
+            state.captures.follow(&self.handle, named)?;
+            let known = (&self.joined, &self.seen, &self.names[..]);
+            let steer = ByRules::new(&file.rules, slots.clone(), known);
+            self.handle.steer(Box::new(steer))
         });
         if let Err(error) = steered {
             state
@@ -225,7 +262,47 @@ impl Live {
         state.leaving.extend(leave);
         state.slots = slots;
         state.file = file;
+        let State { skies, file, .. } = state;
+        skies.retain(|via| vias(&file.rules).any(|used| used == via));
         Ok(())
+    }
+
+    /// Has the edges of paths through the sky do what the second asks for in which `now` is; the ends that changed their
+    /// satellites.
+    ///
+    /// # Errors
+    /// When the relay has stopped.
+    pub(crate) fn glide(&self, now: Nanos) -> Result<Vec<Handover>, DriverError> {
+        let mut state = self.lock();
+        let passed = state.skies.pass(now);
+        if passed.is_empty() {
+            state.skies.prepare();
+            return Ok(Vec::new());
+        }
+        let (mut changes, mut handovers) = (Vec::new(), Vec::new());
+        for (rule, slot) in state.file.rules.iter().zip(&state.slots) {
+            let mut told = false;
+            for direction in Direction::BOTH {
+                let Some(action) = rule.action(direction) else {
+                    continue;
+                };
+                let Some(news) = passed.iter().find(|p| action.via() == Some(&p.via)) else {
+                    continue;
+                };
+                let (from, to) = slot.edge(direction);
+                changes.push(EdgeChange::Set {
+                    from,
+                    to,
+                    impairment: state.skies.impairment(action, direction),
+                });
+                if !std::mem::replace(&mut told, true) {
+                    handovers.extend(handed(&rule.name, news));
+                }
+            }
+        }
+        changes.sort_by_key(EdgeChange::edge);
+        self.handle.apply(EdgeUpdate { changes }, None)?;
+        Ok(handovers)
     }
 
     /// Once a second: rates, and edges whose last frame has arrived go.
@@ -276,6 +353,39 @@ impl Live {
         Ok(())
     }
 
+    /// Shows frames of a rule, or of an interface.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NoRule`], [`ErrorCode::BadValue`], [`ErrorCode::Failed`].
+    pub(crate) fn capture(
+        &self,
+        order: &CaptureOrder,
+        interfaces: &[&str],
+    ) -> Result<(Capturing, Box<dyn CaptureSource>), ApiError> {
+        let mut state = self.lock();
+        let State {
+            captures,
+            file,
+            slots,
+            ..
+        } = &mut *state;
+        if let Some(at) = interfaces.iter().position(|name| *name == order.of) {
+            return captures.of_interface(&self.handle, order, at);
+        }
+        let place = file.rules.place(&order.of).ok_or_else(|| {
+            let rules = file.rules.iter().map(|rule| rule.name.as_str());
+            let near = nearest(&order.of, rules.chain(interfaces.iter().copied()));
+            let hint = near.map(|near| format!("; nearest is '{near}'"));
+            let error = format!(
+                "no rule and no interface is called '{}'{}",
+                order.of,
+                hint.unwrap_or_default()
+            );
+            ApiError::new(ErrorCode::NoRule, error)
+        })?;
+        captures.of_rule(&self.handle, order, slots[place])
+    }
+
     /// Makes a change.
     ///
     /// # Errors
@@ -289,6 +399,11 @@ impl Live {
         let files = DiskFiles::in_folder(&self.folder);
         let file = read_rules("rules", text.as_bytes(), &files);
         let file = file.map_err(|e| ApiError::new(ErrorCode::BadValue, e.to_string()))?;
+        let routes = matches!(*self.joined, Joined::Router(..));
+        let odd = odd_interfaces(&file.rules, &self.names, routes);
+        if !odd.is_empty() {
+            return Err(ApiError::new(ErrorCode::BadValue, odd.join("\n")));
+        }
         let answer = RulesChanged {
             rules: file.rules.iter().map(|rule| rule.name.clone()).collect(),
             warnings: never_reached(&file.rules),
@@ -308,6 +423,8 @@ impl Live {
     /// When the relay has stopped.
     pub(crate) fn shown(&self) -> Result<Shown, DriverError> {
         let edges = Edges::new(self.handle.all_edges()?);
+        let times = self.handle.times()?.into_iter();
+        let times: HashMap<PortId, EdgeTimes> = times.map(|of| (of.from, of)).collect();
         let state = self.lock();
         let now = mono_ns();
         let ways = |name: &str, slot: Slot, about: &dyn Fn(Direction) -> bool| {
@@ -316,7 +433,11 @@ impl Live {
                 let counters = state.all_counters(&edges, (name, slot), direction);
                 let stats = edges.get(slot, direction);
                 let extra = (&*self.seen, &state.rates);
-                let shown = way(now, (slot, direction), counters, stats, extra);
+                let mut shown = way(now, (slot, direction), counters, stats, extra);
+                if let Some(times) = times.get(&slot.edge(direction).0) {
+                    shown.inside = Some(times.inside.quantiles());
+                    shown.lateness = Some(times.lateness.quantiles());
+                }
                 (direction.as_str().to_owned(), shown)
             });
             shown.collect::<BTreeMap<_, _>>()
@@ -327,10 +448,19 @@ impl Live {
             .iter()
             .zip(&state.slots)
             .zip(&state.file.raw);
-        let rules = rules.map(|((rule, slot), raw)| RuleShown {
-            name: rule.name.clone(),
-            rule: serde_json::to_value(raw).unwrap_or(Value::Null),
-            ways: ways(&rule.name, *slot, &|way| rule.action(way).is_some()),
+        let rules = rules.map(|((rule, slot), raw)| {
+            let mut ways = ways(&rule.name, *slot, &|way| rule.action(way).is_some());
+            for direction in Direction::BOTH {
+                let via = rule.action(direction).and_then(Action::via);
+                if let (Some(via), Some(shown)) = (via, ways.get_mut(direction.as_str())) {
+                    shown.via = state.skies.shown(via, direction, now);
+                }
+            }
+            RuleShown {
+                name: rule.name.clone(),
+                rule: serde_json::to_value(raw).unwrap_or(Value::Null),
+                ways,
+            }
         });
         let mut removed = state.removed;
         for (slot, name) in &state.leaving {
@@ -357,9 +487,43 @@ pub(crate) struct Shown {
     pub(crate) removed: EdgeCounters,
 }
 
+/// The paths through the sky of these rules.
+fn vias(rules: &Rules) -> impl Iterator<Item = &Via> {
+    let actions = rules
+        .iter()
+        .flat_map(|rule| Direction::BOTH.map(|way| rule.action(way)));
+    actions.flatten().filter_map(Action::via)
+}
+
+fn handed(rule: &str, news: &Passed) -> impl Iterator<Item = Handover> {
+    let ends = ["from", "to"].into_iter().zip(&news.handovers);
+    ends.filter_map(move |(end, handover)| {
+        let [from, to] = handover.clone()?;
+        let end = format!("{rule}/{end}");
+        Some(Handover { end, from, to })
+    })
+}
+
+/// UTC, nanoseconds since 1970.
+fn wall_ns() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos() as i64)
+}
+
 fn edge_effects(slot: Slot, direction: Direction, effects: Option<Effects>) -> EffectsChange {
     let (from, to) = slot.edge(direction);
     EffectsChange::Edge { from, to, effects }
+}
+
+/// What rules say of interfaces that the box between these has not, in words.
+pub(crate) fn odd_interfaces(rules: &Rules, names: &[String], routes: bool) -> Vec<String> {
+    let odd = rules.odd_interfaces(names, routes).into_iter();
+    let words = |odd: OddInterface| {
+        let name = rules.get(odd.rule).map_or("", |rule| rule.name.as_str());
+        let (key, interface, why) = (odd.key, odd.interface, odd.why);
+        format!("rule `{name}`: `{key}: {interface}` takes nothing: {why}")
+    };
+    odd.map(words).collect()
 }
 
 /// The rules as they would be written.

@@ -5,18 +5,23 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use crate::error::BoxError;
 use constel_api::summary::Summary;
 use constel_host::claim::LabName;
 use constel_lab::EventLog;
-use constel_scenario::model::RuleFile;
+use constel_scenario::model::{BoxEnds, BoxForm, MachineCommand, RuleFile};
 
 /// What a box is asked for.
 #[derive(Debug)]
 pub struct Options {
     /// Its name among the labs of this host.
     pub name: LabName,
-    /// The two interfaces; forward is from the first to the second.
-    pub interfaces: [String; 2],
+    /// What it is between.
+    pub ends: BoxEnds,
+    /// How it joins them.
+    pub form: BoxForm,
+    /// Commands in the machines, if it is between such; in the order of their starts.
+    pub commands: Vec<MachineCommand>,
     /// The rules.
     pub rules: RuleFile,
     /// The folder of the file of rules, that paths in rules are relative to.
@@ -34,6 +39,16 @@ pub struct Options {
     pub stop: Arc<AtomicBool>,
     /// What happens.
     pub events: Arc<EventLog>,
+}
+
+impl Options {
+    /// The results folder could not be written.
+    pub(crate) fn no_results(&self, source: std::io::Error) -> BoxError {
+        BoxError::Results {
+            path: self.results.clone(),
+            source,
+        }
+    }
 }
 
 /// What a box came to.

@@ -4,12 +4,14 @@
 use constel_link::PortId;
 use constel_rules::{Direction, MAX_RULES};
 
-/// Interfaces of a box.
-pub(crate) const INTERFACES: u32 = 2;
-/// Every rule may be changed once while all of the old ones still have frames under way; and what no rule takes has a slot.
-pub(crate) const SLOTS: u32 = 2 * MAX_RULES as u32 + 1;
+/// Most interfaces of a box; those of a router of its own are among them.
+const INTERFACES: u32 = 16;
+/// Every rule may be changed once while all of the old ones still have frames under way; and two slots are of no rule.
+pub(crate) const SLOTS: u32 = 2 * MAX_RULES as u32 + 2;
 /// The slot of what no rule takes.
 pub(crate) const UNMATCHED: Slot = Slot(0);
+/// The slot of what goes to a box's own router, and of what that says itself.
+pub(crate) const ROUTER: Slot = Slot(1);
 const PORTS_OF_SLOT: u32 = 4;
 /// Ports of a box.
 pub(crate) const PORTS: u32 = INTERFACES + PORTS_OF_SLOT * SLOTS;
@@ -21,9 +23,9 @@ const _: () = assert!(PORTS <= 1 << 16, "the relay's ports have 16 bits");
 pub(crate) struct Slot(pub(crate) u32);
 
 impl Slot {
-    /// All but [`UNMATCHED`].
+    /// All but [`UNMATCHED`] and [`ROUTER`].
     pub(crate) fn of_rules() -> impl DoubleEndedIterator<Item = Slot> {
-        (1..SLOTS).map(Slot)
+        (2..SLOTS).map(Slot)
     }
 
     /// The two ports of the edge in a direction.
@@ -36,20 +38,20 @@ impl Slot {
         (PortId(first), PortId(first + 1))
     }
 
+    /// The slot and the direction whose edge a port is an end of.
+    pub(crate) fn of(port: PortId) -> Option<(Slot, Direction)> {
+        let port = port.0.checked_sub(INTERFACES)?;
+        let direction = match port % PORTS_OF_SLOT {
+            0 | 1 => Direction::Forward,
+            _ => Direction::Reverse,
+        };
+        Some((Slot(port / PORTS_OF_SLOT), direction))
+    }
+
     /// Where what is known of a direction stands in a list of all slots.
     pub(crate) fn place(self, direction: Direction) -> usize {
         2 * self.0 as usize + usize::from(direction == Direction::Reverse)
     }
-}
-
-/// On which interface frames go out that reach a port, counted from 1.
-pub(crate) fn out_of_ports() -> Vec<u8> {
-    let mut out = vec![0; PORTS as usize];
-    for slot in std::iter::once(UNMATCHED).chain(Slot::of_rules()) {
-        out[slot.edge(Direction::Forward).1.0 as usize] = 2;
-        out[slot.edge(Direction::Reverse).1.0 as usize] = 1;
-    }
-    out
 }
 
 #[cfg(test)]
@@ -59,21 +61,20 @@ mod tests {
     #[test]
     fn no_two_edges_share_a_port() {
         let mut seen = vec![false; PORTS as usize];
-        for slot in std::iter::once(UNMATCHED).chain(Slot::of_rules()) {
+        for slot in [UNMATCHED, ROUTER].into_iter().chain(Slot::of_rules()) {
             for direction in Direction::BOTH {
                 let (from, to) = slot.edge(direction);
                 for port in [from, to] {
+                    assert_eq!(Slot::of(port), Some((slot, direction)));
                     assert!(!std::mem::replace(&mut seen[port.0 as usize], true));
                 }
             }
         }
-        assert!(!seen[0] && !seen[1], "those are the interfaces'");
+        let own = seen[..INTERFACES as usize].iter();
+        assert!(own.clone().all(|seen| !seen), "those are the interfaces'");
         assert_eq!(
             seen.iter().filter(|seen| **seen).count(),
-            PORTS as usize - 2
+            (PORTS - INTERFACES) as usize
         );
-        let out = out_of_ports();
-        assert_eq!(out[UNMATCHED.edge(Direction::Forward).1.0 as usize], 2);
-        assert_eq!(out[UNMATCHED.edge(Direction::Forward).0.0 as usize], 0);
     }
 }

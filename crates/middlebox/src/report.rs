@@ -3,16 +3,16 @@
 use std::io;
 
 use constel_api::answers::{BoxShown, LabState};
-use constel_api::summary::{Convergence, DOCUMENTS, Size, StepRows, Summary, Times};
+use constel_api::summary::{Convergence, DOCUMENTS, FlowRow, Size, StepRows, Summary, Times};
 use constel_drivers::{PlaneStats, mono_ns};
 use constel_observe::results::Results;
 use constel_observe::verdict::{Bounds, Fidelity, Machine};
-use constel_scenario::model::RuleFile;
+use constel_scenario::model::{BoxEnds, RuleFile};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::options::Options;
-use crate::wires::Wire;
+use constel_lab::wires::Wire;
 
 /// `manifest.json` of a box.
 #[derive(Debug, Serialize)]
@@ -48,7 +48,7 @@ struct Interface<'a> {
 pub(crate) fn write_manifest(
     results: &Results,
     options: &Options,
-    wires: &[Wire; 2],
+    wires: &[Wire],
 ) -> io::Result<()> {
     let file = &options.rules;
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok();
@@ -80,7 +80,11 @@ pub(crate) fn write_manifest(
         command_line: std::env::args().collect(),
     };
     results.write_json("manifest.json", &manifest)?;
-    results.write("rules.yaml", file.source.text().as_bytes())
+    let name = match options.ends {
+        BoxEnds::Interfaces(_) => "rules.yaml",
+        BoxEnds::Machines(_) => "scenario.yaml",
+    };
+    results.write(name, file.source.text().as_bytes())
 }
 
 /// What was seen of a box that is down.
@@ -93,6 +97,7 @@ pub(crate) struct Seen {
     pub(crate) bring_up_s: f64,
     pub(crate) failures: Vec<String>,
     pub(crate) interrupted: bool,
+    pub(crate) flows: Vec<FlowRow>,
 }
 
 /// Writes what the box came to.
@@ -138,7 +143,7 @@ pub(crate) fn write_summary(
         interrupted: seen.interrupted,
         lab_time_ns: mono_ns().saturating_sub(seen.began_ns),
         size: Size {
-            nodes: 0,
+            nodes: seen.shown.lab.nodes,
             containers: 0,
             ports: seen.shown.interfaces.len(),
             edges: seen.shown.lab.edges,
@@ -153,13 +158,14 @@ pub(crate) fn write_summary(
         converged: None,
         link_state: None,
         disjoint: Vec::new(),
+        channels: Vec::new(),
         daemons: Vec::new(),
         transport: Vec::new(),
         handovers: Vec::new(),
         further_handovers: 0,
         changes: Vec::new(),
         further_changes: 0,
-        flows: Vec::new(),
+        flows: seen.flows,
         steps: StepRows {
             count: 0,
             rows: std::collections::BTreeMap::new(),

@@ -6,22 +6,30 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use constel_api::answers::LabState as ApiState;
+use constel_api::summary::FlowRow;
 use constel_api::{Happening, LabReader as _, SOCKET_NAME, Server};
 use constel_drivers::relay::{Captured, External, Relay, RelayConfig, RelayHandle};
 use constel_drivers::{BACKLOG, Links, PlaneStats, mono_ns};
 use constel_host::claim::{Claim, LabState, RuntimeDir};
+use constel_host::globals::Globals;
 use constel_host::netlink::Socket;
 use constel_host::wire::Promiscuous;
+use constel_lab::wires::{Use, Wire, look, no_loop};
 use constel_lab::{EventLog, Progress};
+use constel_link::PortId;
 use constel_observe::results::Results;
+use constel_scenario::model::{BoxEnds, BoxForm, Machine};
 
 use crate::answers::{Now, Running, View};
 use crate::error::BoxError;
-use crate::live::Live;
+use crate::joined::Joined;
+use crate::live::{Live, odd_interfaces};
+use crate::machines::Machines;
 use crate::options::{Finished, Options};
 use crate::ports::PORTS;
+use crate::programs::Programs;
 use crate::report::{Seen, write_manifest, write_summary};
-use crate::wires::{Wire, look, no_loop};
+use crate::router::Router;
 
 /// How often stop, end and confirmation are looked after.
 const LOOK: Duration = Duration::from_millis(20);
@@ -36,12 +44,18 @@ const TICK: Duration = Duration::from_secs(1);
 /// # Panics
 /// When something in it does; the interfaces are then as they were.
 pub fn run(options: &Options, progress: &dyn Progress) -> Result<Finished, BoxError> {
-    let wires = look(
-        &options.interfaces,
-        options.exclusive,
-        options.confirm_within.is_some(),
-    )?;
-    no_loop(&wires)?;
+    let names = options.ends.names();
+    let mut against = options.form.refusals(&names);
+    let routes = matches!(options.form, BoxForm::Router(_));
+    against.extend(odd_interfaces(&options.rules.rules, &names, routes));
+    if !against.is_empty() {
+        return Err(BoxError::Refused(against));
+    }
+    // Interfaces of the host are looked at before anything is done.
+    let stand = match &options.ends {
+        BoxEnds::Interfaces(names) => Stand::Host(usable(names, options)?),
+        BoxEnds::Machines(machines) => Stand::Machines(machines),
+    };
     let runtime = RuntimeDir::default();
     let mut claim = runtime
         .claim(&options.name, options.rules.source.file())
@@ -49,9 +63,17 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Finished, BoxEr
             constel_host::Error::Conflict(reason) => BoxError::Taken(reason),
             other => other.into(),
         })?;
-    // What is unwound drops what it holds: programs, sockets, threads.
+    // What is unwound drops what it holds: programs, sockets, threads, machines.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        session(options, &wires, &mut claim, progress)
+        let results =
+            Results::create(&options.results).map_err(|source| options.no_results(source))?;
+        let place = (&results, &mut claim);
+        match stand {
+            Stand::Host(wires) => session(options, (&wires, None), place, progress),
+            Stand::Machines(machines) => {
+                among_machines(options, machines, runtime.globals(), place, progress)
+            }
+        }
     }));
     let released = claim.release();
     drop(runtime.remove_if_empty());
@@ -61,10 +83,57 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Finished, BoxEr
     Ok(finished)
 }
 
+/// Where a box stands.
+enum Stand<'a> {
+    /// Between interfaces of the host.
+    Host(Vec<Wire>),
+    /// Between machines that are yet to be made.
+    Machines(&'a [Machine]),
+}
+
+/// These interfaces of the calling thread's namespace, if a box can stand between them.
+fn usable(names: &[String], options: &Options) -> Result<Vec<Wire>, BoxError> {
+    let wanted = Use {
+        who: "a box",
+        exclusive: options.exclusive,
+        may_lose_host: options.confirm_within.is_some(),
+    };
+    let wires = look(names, wanted)?;
+    no_loop(&wires)?;
+    Ok(wires)
+}
+
+/// A box between machines that live as long as it does.
+fn among_machines(
+    options: &Options,
+    machines: &[Machine],
+    globals: Globals,
+    (results, claim): (&Results, &mut Claim),
+    progress: &dyn Progress,
+) -> Result<Finished, BoxError> {
+    let started = Instant::now();
+    let made = Machines::make(claim, globals, machines, results)?;
+    let made = Arc::new(made);
+    progress.say(&format!(
+        "machines {} are up after {:.2} s",
+        made.names().join(" and "),
+        started.elapsed().as_secs_f64()
+    ));
+    let outcome = {
+        let _there = made.middle().enter()?;
+        let wires = usable(&options.ends.names(), options)?;
+        session(options, (&wires, Some(&made)), (results, claim), progress)
+    };
+    made.end()?;
+    outcome
+}
+
 /// What makes a box.
 struct Fabric {
     externals: Vec<External>,
     relay: Relay,
+    /// The router that the box is, as long as it is one.
+    _router: Option<Router>,
     handle: RelayHandle,
     live: Arc<Live>,
     /// Promiscuity, as long as it is held.
@@ -73,9 +142,25 @@ struct Fabric {
 
 impl Fabric {
     /// Everything but that frames come in.
-    fn make(options: &Options, wires: &[Wire; 2]) -> Result<Fabric, BoxError> {
+    fn make(options: &Options, wires: &[Wire]) -> Result<Fabric, BoxError> {
         let shared = !options.exclusive;
-        let externals: Vec<External> = wires.iter().map(|wire| wire.external(shared)).collect();
+        let externals = (0u32..).zip(wires);
+        let externals = externals.map(|(n, wire)| wire.external(PortId(n), shared));
+        let mut externals: Vec<External> = externals.collect();
+        let (joined, router) = match &options.form {
+            BoxForm::Pairs => (Joined::Pairs, None),
+            BoxForm::Hub => (Joined::hub(), None),
+            BoxForm::Router(asked) => {
+                let router = Router::make(&options.name, asked, wires)?;
+                externals.extend(router.cables.iter().cloned());
+                let own = asked.addresses.iter().map(|(_, address, _)| *address);
+                // At most eight.
+                (
+                    Joined::Router(wires.len() as u8, own.collect()),
+                    Some(router),
+                )
+            }
+        };
         let relay = Relay::new(RelayConfig {
             node_ports: 1,
             // Frames leave as they came.
@@ -85,12 +170,15 @@ impl Fabric {
         relay.take(&externals)?;
         let handle = relay.start_relay()?;
         let rules = options.rules.clone();
-        let live = Live::start(handle.clone(), rules, options.folder.clone())?;
+        let names = wires.iter().map(|wire| wire.name.clone()).collect();
+        let place = (options.folder.clone(), joined, names);
+        let live = Live::start(handle.clone(), rules, place)?;
         let held = wires.iter().map(|wire| Promiscuous::hold(wire.ifindex));
         Ok(Fabric {
             _promiscuous: held.collect::<Result<_, _>>()?,
             externals,
             relay,
+            _router: router,
             handle,
             live: Arc::new(live),
         })
@@ -99,17 +187,13 @@ impl Fabric {
 
 fn session(
     options: &Options,
-    wires: &[Wire; 2],
-    claim: &mut Claim,
+    (wires, machines): (&[Wire], Option<&Arc<Machines>>),
+    (results, claim): (&Results, &mut Claim),
     progress: &dyn Progress,
 ) -> Result<Finished, BoxError> {
     let started = Instant::now();
-    let failed = |source| BoxError::Results {
-        path: options.results.clone(),
-        source,
-    };
-    let results = Results::create(&options.results).map_err(failed)?;
-    write_manifest(&results, options, wires).map_err(failed)?;
+    let failed = |source| options.no_results(source);
+    write_manifest(results, options, wires).map_err(failed)?;
     let log = Arc::clone(&options.events);
     let events = Box::new(results.events().map_err(failed)?);
     log.write_to(events, results.dir().join("events.ndjson"));
@@ -132,6 +216,7 @@ fn session(
         now.running = Some(Running {
             live: Arc::clone(&fabric.live),
             handle: fabric.handle.clone(),
+            machines: machines.cloned(),
         });
     }
     let row = view.state();
@@ -141,7 +226,13 @@ fn session(
     })?;
     view.emit(Happening::Running { bring_up_s });
     progress.say(&up_line(options, wires));
-    let (unconfirmed, failures) = live_through(options, wires, &view, &fabric);
+    let programs = machines
+        .map(|machines| Programs::new(Arc::clone(machines), options.commands.clone(), results));
+    let Lived {
+        unconfirmed,
+        mut failures,
+        flows,
+    } = live_through(options, wires, &view, &fabric, programs)?;
 
     view.now().state = ApiState::Stopping;
     // A full /run keeps nobody from taking the box down.
@@ -153,7 +244,6 @@ fn session(
     let file = fabric.live.file();
     fabric.handle.stop();
     drop(fabric);
-    let mut failures = failures;
     failures.extend(
         log.sink_error()
             .map(|error| format!("events.ndjson is not complete: {error}")),
@@ -166,8 +256,9 @@ fn session(
         bring_up_s,
         failures,
         interrupted: options.stop.load(Ordering::Acquire),
+        flows,
     };
-    let summary = write_summary(&results, options, seen).map_err(failed)?;
+    let summary = write_summary(results, options, seen).map_err(failed)?;
     view.emit(Happening::Finished {
         trustworthy: summary.verdict.trustworthy,
     });
@@ -179,24 +270,31 @@ fn session(
     })
 }
 
-fn view(options: &Options, wires: &[Wire; 2], log: &Arc<EventLog>) -> View {
+fn view(options: &Options, wires: &[Wire], log: &Arc<EventLog>) -> View {
     View {
         lab: options.name.to_string(),
         scenario: options.rules.source.file().to_owned(),
         exclusive: options.exclusive,
-        wires: wires.clone(),
+        wires: wires.to_vec(),
         log: Arc::clone(log),
         stop: Arc::clone(&options.stop),
         now: Mutex::new(Now::default()),
     }
 }
 
-fn up_line(options: &Options, wires: &[Wire; 2]) -> String {
+fn up_line(options: &Options, wires: &[Wire]) -> String {
     let name = &options.name;
+    let names: Vec<&str> = wires.iter().map(|wire| wire.name.as_str()).collect();
+    let between = match &options.form {
+        BoxForm::Pairs => {
+            let pairs: Vec<String> = names.chunks(2).map(|pair| pair.join(" <-> ")).collect();
+            pairs.join(", ")
+        }
+        BoxForm::Hub => format!("a hub of {}", names.join(", ")),
+        BoxForm::Router(_) => format!("a router between {}", names.join(", ")),
+    };
     let mut line = format!(
-        "box {name} is up: {} <-> {}, {} rules; `constel box show {name}` shows them, Ctrl-C ends it",
-        wires[0].name,
-        wires[1].name,
+        "box {name} is up: {between}, {} rules; `constel box show {name}` shows them, Ctrl-C ends it",
         options.rules.rules.len()
     );
     if let Some(within) = options.confirm_within {
@@ -208,37 +306,63 @@ fn up_line(options: &Options, wires: &[Wire; 2]) -> String {
     line
 }
 
-/// Until it is stopped, its time is over, nobody confirmed it, or an interface is gone. Whether nobody confirmed it, and
-/// what failed.
+/// How a box's time ended.
+#[derive(Default)]
+struct Lived {
+    /// Nobody confirmed it.
+    unconfirmed: bool,
+    failures: Vec<String>,
+    flows: Vec<FlowRow>,
+}
+
+/// Until it is stopped, its time is over, nobody confirmed it, or an interface is gone.
+///
+/// # Errors
+/// When its programs cannot be looked after.
 fn live_through(
     options: &Options,
-    wires: &[Wire; 2],
+    wires: &[Wire],
     view: &View,
     fabric: &Fabric,
-) -> (bool, Vec<String>) {
+    mut programs: Option<Programs>,
+) -> Result<Lived, BoxError> {
     let end = options.duration.map(|duration| Instant::now() + duration);
     let past = |at: Option<Instant>| at.is_some_and(|at| Instant::now() >= at);
     let mut next_tick = Instant::now() + TICK;
-    loop {
-        if options.stop.load(Ordering::Acquire) || past(end) {
-            return (false, Vec::new());
-        }
+    let mut lived = Lived::default();
+    while !options.stop.load(Ordering::Acquire) && !past(end) {
         if past(view.now().confirm_until) {
             view.emit(Happening::Unconfirmed);
-            return (true, Vec::new());
+            lived.unconfirmed = true;
+            break;
+        }
+        for handover in fabric.live.glide(mono_ns())? {
+            view.emit(Happening::Handover {
+                station: handover.end,
+                from: handover.from,
+                to: handover.to,
+                port: None,
+            });
         }
         if Instant::now() >= next_tick {
             next_tick += TICK;
-            let failures: Vec<String> = tick(wires, &fabric.live);
-            if !failures.is_empty() {
-                return (false, failures);
+            lived.failures = tick(wires, &fabric.live);
+            if !lived.failures.is_empty() {
+                break;
             }
+        }
+        if let (Some(programs), Some(now_ns)) = (&mut programs, view.t_ns()) {
+            programs.look(now_ns, &|what| view.emit(what))?;
         }
         std::thread::sleep(LOOK);
     }
+    if let Some(programs) = programs {
+        lived.flows = programs.end()?;
+    }
+    Ok(lived)
 }
 
-fn tick(wires: &[Wire; 2], live: &Live) -> Vec<String> {
+fn tick(wires: &[Wire], live: &Live) -> Vec<String> {
     let mut failures = Vec::new();
     if let Err(error) = live.tick() {
         failures.push(format!("the link plane failed: {error}"));

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use constel_drivers::relay::Steer;
+use constel_drivers::relay::{Steer, Steered};
 use constel_link::{Nanos, PortId};
-use constel_rules::{Classifier, Direction, Head, Rules};
+use constel_rules::{Classifier, Direction, Head, Interface, Rules};
 
-use crate::ports::{SLOTS, Slot, UNMATCHED};
+use crate::joined::{Joined, Whose};
+use crate::ports::{ROUTER, SLOTS, Slot, UNMATCHED};
 
 /// When frames of each slot and direction came.
 #[derive(Debug)]
@@ -56,7 +57,10 @@ impl Seen {
 /// The classifiers of both directions, and where each rule's edge begins.
 pub(crate) struct ByRules {
     ways: [Way; 2],
+    joined: Arc<Joined>,
     seen: Arc<Seen>,
+    /// In their order; those of a router of its own, behind them, are nobody's.
+    interfaces: Vec<Option<Interface>>,
 }
 
 struct Way {
@@ -67,7 +71,11 @@ struct Way {
 
 impl ByRules {
     /// For rules whose slots are these.
-    pub(crate) fn new(rules: &Rules, slots: Vec<Slot>, seen: &Arc<Seen>) -> ByRules {
+    pub(crate) fn new(
+        rules: &Rules,
+        slots: Vec<Slot>,
+        (joined, seen, names): (&Arc<Joined>, &Arc<Seen>, &[String]),
+    ) -> ByRules {
         let slots = Arc::new(slots);
         let way = |direction| Way {
             direction,
@@ -76,28 +84,52 @@ impl ByRules {
         };
         ByRules {
             ways: Direction::BOTH.map(way),
+            joined: Arc::clone(joined),
             seen: Arc::clone(seen),
+            interfaces: names.iter().map(|name| Interface::named(name)).collect(),
         }
+    }
+
+    /// The rule that takes a frame, and in which direction: of a direction that is known, or else whichever is first.
+    fn choose(&self, head: &Head, direction: Option<Direction>) -> (Slot, Direction) {
+        let find = |way: &Way| {
+            way.classifier
+                .find(head)
+                .map(|place| (place, way.direction))
+        };
+        let asked = self.ways.iter();
+        let asked =
+            asked.filter(|way| direction.is_none_or(|direction| way.direction == direction));
+        // Of equals the first is taken: forward.
+        let found = asked.filter_map(find).min_by_key(|(place, _)| *place);
+        let known = direction.unwrap_or(Direction::Forward);
+        let Some((place, direction)) = found else {
+            return (UNMATCHED, known);
+        };
+        let slot = self.ways[0].slots.get(place).copied();
+        (slot.unwrap_or(UNMATCHED), direction)
     }
 }
 
 impl Steer for ByRules {
-    fn steer(
-        &mut self,
-        now: Nanos,
-        at: PortId,
-        addresses: &mut [u8; 12],
-        rest: &mut [u8],
-    ) -> PortId {
-        let Some(way) = self.ways.get(at.0 as usize) else {
-            return at;
-        };
+    fn steer(&mut self, now: Nanos, at: u8, addresses: &mut [u8; 12], rest: &mut [u8]) -> Steered {
         let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5] = *addresses;
-        let head = Head::behind([s0, s1, s2, s3, s4, s5], [d0, d1, d2, d3, d4, d5], rest);
-        let found = way.classifier.find(&head);
-        let slot = found.and_then(|place| way.slots.get(place).copied());
-        let slot = slot.unwrap_or(UNMATCHED);
-        self.seen.note(slot, way.direction, now);
-        slot.edge(way.direction).0
+        let (smac, dmac) = ([s0, s1, s2, s3, s4, s5], [d0, d1, d2, d3, d4, d5]);
+        let mut head = Head::behind(smac, dmac, rest);
+        let Some((out, whose)) = self.joined.way(now, at, &head, rest) else {
+            // An interface's port has no edges.
+            let port = PortId(u32::from(at));
+            return Steered { port, out: at };
+        };
+        let interface = |at: u8| self.interfaces.get(usize::from(at)).copied().flatten();
+        head.input = interface(at);
+        head.output = interface(out).filter(|_| out != at);
+        let (slot, direction) = match whose {
+            Whose::Routers => (ROUTER, Direction::Forward),
+            Whose::Rules(direction) => self.choose(&head, direction),
+        };
+        self.seen.note(slot, direction, now);
+        let port = slot.edge(direction).0;
+        Steered { port, out }
     }
 }

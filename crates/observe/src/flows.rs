@@ -6,17 +6,19 @@
 mod http;
 mod iperf3;
 mod ping;
+mod probe;
 mod transfer;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use http::parse as parse_http;
-pub use iperf3::parse as parse_iperf3;
+pub use iperf3::{intervals as iperf3_intervals, parse as parse_iperf3};
 pub use ping::{
     Reply, parse as parse_ping, parse_until_ended as parse_ended_ping, replies as ping_replies,
 };
-pub use transfer::parse as parse_transfer;
+pub use probe::{Probed, read as read_probe, rows as probe_rows};
+pub use transfer::{intervals as transfer_intervals, parse as parse_transfer};
 
 /// Round-trip times in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -31,7 +33,8 @@ pub struct Rtt {
     pub max_ns: u64,
 }
 
-/// One-way delays of a transfer's records in nanoseconds, from the first sending to reading.
+/// One-way delays in nanoseconds: of a transfer's records from the first sending to reading, of probes from sending to
+/// arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Owd {
     /// Smallest.
@@ -54,9 +57,16 @@ pub struct Outcome {
     /// Round-trip times as the tool saw them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rtt: Option<Rtt>,
-    /// One-way delays.
+    /// Steps in which the tool tells round-trip times as long as the longest, nanoseconds; absent where it tells
+    /// nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt_resolution_ns: Option<u64>,
+    /// One-way delays: of probes from the client to the server, of transfers of their payload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owd: Option<Owd>,
+    /// One-way delays of answers to probes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owd_back: Option<Owd>,
     /// Payload that arrived, bits per second, over the flow's life.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throughput_bps: Option<f64>,
@@ -75,12 +85,39 @@ pub struct Outcome {
     /// Packets that did not arrive over packets sent, without those under way at the end, 0..=1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss_ratio: Option<f64>,
+    /// Answers to probes beyond the first to each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplicate_packets: Option<u64>,
+    /// Probes whose answer came after that to a later one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reordered_packets: Option<u64>,
     /// TCP segments sent again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
+    /// Processor time that the client took, seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_cpu_s: Option<f64>,
+    /// Processor time that the server took, seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_cpu_s: Option<f64>,
     /// How long the flow ran, nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub took_ns: Option<u64>,
+}
+
+/// A piece of a transfer's time; seconds since its client was started.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Piece {
+    /// Its beginning.
+    pub from_s: f64,
+    /// Its end, after the beginning.
+    pub to_s: f64,
+    /// Payload that arrived in it (of iperf3, which the client counted), bits per second.
+    pub throughput_bps: f64,
+    /// Round-trip time at its end as TCP has it, nanoseconds.
+    pub rtt_ns: Option<u64>,
+    /// Mean one-way delay of what arrived in it, nanoseconds.
+    pub owd_ns: Option<u64>,
 }
 
 /// A tool's output was not what it prints when it works.

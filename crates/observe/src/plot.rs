@@ -1,4 +1,6 @@
-//! Curves over time as a static SVG picture: panels one above the other, one axis of time for all.
+//! Static SVG pictures: curves over time, panels one above the other, one axis of time for all; and [intervals].
+
+pub mod intervals;
 
 use std::fmt::Write as _;
 
@@ -9,6 +11,20 @@ pub struct Curve {
     pub name: String,
     /// (seconds, value), in order of time. Values that are no numbers leave gaps.
     pub points: Vec<(f64, f64)>,
+    /// How it is drawn.
+    pub style: Style,
+}
+
+/// How a curve is drawn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Style {
+    /// From point to point.
+    #[default]
+    Line,
+    /// The same, broken: what is computed, beneath what is measured.
+    Dashed,
+    /// Each point on its own.
+    Dots,
 }
 
 /// Curves that share an axis of values, which begins at 0.
@@ -40,17 +56,18 @@ const COLOURS: [&str; 6] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9",
 ];
 
-/// Draws. Time begins at 0 and ends with the last point or mark.
+/// Draws. Time begins at `begin_s` and ends with the last point or mark.
 #[must_use]
-pub fn svg(title: &str, panels: &[Panel], marks: &[Mark]) -> String {
+pub fn svg(title: &str, begin_s: f64, panels: &[Panel], marks: &[Mark]) -> String {
     let points = panels
         .iter()
         .flat_map(|p| &p.curves)
         .flat_map(|c| &c.points);
     let last = points.map(|p| p.0).chain(marks.iter().map(|m| m.t_s));
-    let end_s = last.filter(|t| t.is_finite()).fold(1.0, f64::max);
+    let last = last.filter(|t| t.is_finite());
+    let end_s = last.fold(begin_s + 1.0, f64::max);
     let height = TOP + panels.len() as f64 * (PANEL + GAP) - GAP + BOTTOM;
-    let x = |t_s: f64| LEFT + t_s / end_s * (WIDTH - LEFT - RIGHT);
+    let x = |t_s: f64| LEFT + (t_s - begin_s) / (end_s - begin_s) * (WIDTH - LEFT - RIGHT);
     let mut out = String::new();
     let _ = writeln!(
         out,
@@ -75,16 +92,18 @@ pub fn svg(title: &str, panels: &[Panel], marks: &[Mark]) -> String {
             escape(&mark.name)
         );
     }
-    let step = round_up(end_s / 10.0);
-    let mut tick = 0.0;
-    while tick <= end_s {
+    let step = round_up((end_s - begin_s) / 10.0);
+    let mut number = (begin_s / step - 1e-9).ceil();
+    while number * step <= end_s {
+        let tick = number * step;
         let _ = writeln!(
             out,
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{tick}</text>",
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
             x(tick),
-            foot + 16.0
+            foot + 16.0,
+            short(tick)
         );
-        tick += step;
+        number += 1.0;
     }
     let _ = writeln!(
         out,
@@ -124,16 +143,24 @@ fn draw_panel(out: &mut String, panel: &Panel, top: f64, x: &impl Fn(f64) -> f64
         let mut pen = 'M';
         let mut path = String::new();
         for (t_s, value) in &curve.points {
-            if t_s.is_finite() && value.is_finite() {
+            if !t_s.is_finite() || !value.is_finite() {
+                pen = 'M';
+            } else if curve.style == Style::Dots {
+                // A line without length, whose round ends are a dot.
+                let _ = write!(path, "M{:.1} {:.1}h0", x(*t_s), y(*value));
+            } else {
                 let _ = write!(path, "{pen}{:.1} {:.1}", x(*t_s), y(*value));
                 pen = 'L';
-            } else {
-                pen = 'M';
             }
         }
+        let drawn = match curve.style {
+            Style::Line => "stroke-width=\"1.5\"",
+            Style::Dashed => "stroke-width=\"1.5\" stroke-dasharray=\"6 4\"",
+            Style::Dots => "stroke-width=\"4\" stroke-linecap=\"round\"",
+        };
         let _ = writeln!(
             out,
-            "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.5\"/>"
+            "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" {drawn}/>"
         );
     }
     for ((number, curve), colour) in panel.curves.iter().enumerate().zip(COLOURS.iter().cycle()) {
@@ -198,6 +225,7 @@ mod tests {
         let curve = Curve {
             name: "a <b>".into(),
             points: vec![(0.0, 0.0), (5.0, f64::NAN), (10.0, 7.0), (20.0, 3.0)],
+            style: Style::Line,
         };
         let panels = [Panel {
             label: "x & y".into(),
@@ -207,7 +235,7 @@ mod tests {
             t_s: 4.0,
             name: "begin".into(),
         }];
-        let picture = svg("t", &panels, &marks);
+        let picture = svg("t", 0.0, &panels, &marks);
         assert!(picture.starts_with("<svg") && picture.trim_end().ends_with("</svg>"));
         assert!(picture.contains("a &lt;b&gt;") && picture.contains("x &amp; y"));
         let path = picture
@@ -230,15 +258,34 @@ mod tests {
     }
 
     #[test]
+    fn time_may_begin_late_and_dots_stand_alone() {
+        let curve = Curve {
+            name: "c".into(),
+            points: vec![(1_000.0, 1.0), (1_005.0, 1.0), (1_010.0, 1.0)],
+            style: Style::Dots,
+        };
+        let panel = Panel {
+            label: "x".into(),
+            curves: vec![curve],
+        };
+        let picture = svg("t", 1_000.0, &[panel], &[]);
+        assert_eq!(picture.matches("h0").count(), 3, "{picture}");
+        assert!(picture.contains(&format!("M{LEFT:.1} ")), "{picture}");
+        assert!(picture.contains(">1000</text>") && picture.contains(">1010</text>"));
+        assert!(!picture.contains(">999</text>"));
+    }
+
+    #[test]
     fn nothing_to_draw_is_no_trouble() {
-        assert!(svg("empty", &[], &[]).contains("</svg>"));
+        assert!(svg("empty", 0.0, &[], &[]).contains("</svg>"));
         let empty = Panel {
             label: "none".into(),
             curves: vec![Curve {
                 name: "c".into(),
                 points: vec![],
+                style: Style::Dots,
             }],
         };
-        assert!(!svg("empty", &[empty], &[]).contains("NaN"));
+        assert!(!svg("empty", 0.0, &[empty], &[]).contains("NaN"));
     }
 }

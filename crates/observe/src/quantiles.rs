@@ -1,4 +1,6 @@
-//! Quantiles of exact samples (nearest rank), for series that fit in memory.
+//! Quantiles by nearest rank: of series that fit in memory, and of whole numbers in bounded memory.
+
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,6 +41,86 @@ impl Quantiles {
     }
 }
 
+/// Distinct values that are told apart at most.
+const DISTINCT: usize = 1 << 20;
+
+/// Counts of whole numbers: exact while there are at most 2^20 different ones, and then in steps twice as wide as
+/// often as needed. It never takes more than some 40 MB.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Counts by value, rounded down to whole steps of 2^`coarse`.
+    values: BTreeMap<u64, u64>,
+    coarse: u32,
+    count: u64,
+    sum: u128,
+    max: u64,
+    min: u64,
+}
+
+impl Counted {
+    /// Counts one value.
+    pub fn record(&mut self, value: u64) {
+        self.record_within(value, DISTINCT);
+    }
+
+    fn record_within(&mut self, value: u64, distinct: usize) {
+        self.min = if self.count == 0 {
+            value
+        } else {
+            self.min.min(value)
+        };
+        self.max = self.max.max(value);
+        self.count += 1;
+        self.sum += u128::from(value);
+        *self.values.entry(value >> self.coarse).or_insert(0) += 1;
+        while self.values.len() > distinct {
+            self.coarse += 1;
+            for (value, count) in std::mem::take(&mut self.values) {
+                *self.values.entry(value >> 1).or_insert(0) += count;
+            }
+        }
+    }
+
+    /// How many values.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The smallest, exact; 0 without any.
+    #[must_use]
+    pub fn min(&self) -> u64 {
+        self.min
+    }
+
+    /// The largest, exact; 0 without any.
+    #[must_use]
+    pub fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// Their mean, exact; 0 without any.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        self.sum as f64 / self.count.max(1) as f64
+    }
+
+    /// The value of nearest rank below which the given share (0..=1) of all values is; 0 without any. Less than a step
+    /// too small, where there are too many different ones to be exact.
+    #[must_use]
+    pub fn quantile(&self, share: f64) -> u64 {
+        let rank = ((share * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
+        let mut seen = 0;
+        for (value, count) in &self.values {
+            seen += count;
+            if seen >= rank {
+                return (value << self.coarse).max(self.min);
+            }
+        }
+        self.max
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,5 +135,32 @@ mod tests {
         );
         assert_eq!(Quantiles::of(&mut [7.0]).unwrap().p99, 7.0);
         assert!(Quantiles::of(&mut []).is_none());
+    }
+
+    #[test]
+    fn counted_values_are_exact_until_there_are_too_many_different_ones() {
+        let mut exact = Counted::default();
+        let mut coarse = Counted::default();
+        for value in (0..10_000_u64).map(|k| 1_000_000 + k * 7_919 % 10_000) {
+            exact.record(value);
+            coarse.record_within(value, 1_024);
+        }
+        assert_eq!(
+            (exact.quantile(0.5), exact.quantile(0.99)),
+            (1_004_999, 1_009_899)
+        );
+        assert_eq!(exact.coarse, 0);
+        assert!(coarse.values.len() <= 1_024 && coarse.coarse == 4);
+        let off = exact.quantile(0.5) - coarse.quantile(0.5);
+        assert!(off < 16, "{off}");
+        for counted in [exact, coarse] {
+            assert_eq!((counted.min(), counted.max()), (1_000_000, 1_009_999));
+            assert!((counted.mean() - 1_004_999.5).abs() < 1e-9);
+        }
+        let none = Counted::default();
+        assert_eq!((none.quantile(0.5), none.mean(), none.count()), (0, 0.0, 0));
+        let mut largest = Counted::default();
+        largest.record(u64::MAX);
+        assert_eq!(largest.quantile(1.0), u64::MAX);
     }
 }

@@ -6,7 +6,11 @@
 //!   summary.json     what came out: flows, convergence, handovers, verdict
 //!   events.ndjson    what happened, line by line
 //!   scenario.yaml    the scenario as read
+//!   series.csv       the machine and the lab, second by second; series.svg is its picture
+//!   paths.csv        the path of each flow in lab time, and the delays that geometry gives it
+//!   stalls.json      when the machine kept the link plane from running
 //!   flows/NAME.out   each flow's raw output
+//!   flows/NAME.csv   what it measured, in lab time, with its path and marks
 //! ```
 
 use std::fs::{self, File};
@@ -61,6 +65,14 @@ impl Results {
     /// As [`File::create_new`].
     pub fn series(&self) -> io::Result<File> {
         File::create_new(self.dir.join("series.csv"))
+    }
+
+    /// Opens `paths.csv`, which is written row by row.
+    ///
+    /// # Errors
+    /// As [`File::create_new`].
+    pub fn paths(&self) -> io::Result<File> {
+        File::create_new(self.dir.join("paths.csv"))
     }
 
     /// Writes a JSON document whole or not at all (temporary file, then rename).

@@ -14,6 +14,7 @@
 //! - [`time`]: Julian dates and sidereal time. [`frames`]: TEME to ITRF.
 //! - [`geodesy`]: WGS84, what an observer sees. [`visibility`]: line of sight, light time.
 //! - [`circular`], [`walker`]: designed constellations. [`tle`], [`omm`]: real ones.
+//! - [`formation`]: craft that fly together; [`gravity`]: how they move.
 //! - [`propagator`]: one [`Satellite`] for both, alone and in batches.
 //! - [`shells`]: sorting a real set into shells, planes and slots.
 //!
@@ -46,8 +47,10 @@
 
 pub mod circular;
 pub mod elements;
+pub mod formation;
 pub mod frames;
 pub mod geodesy;
+pub mod gravity;
 pub mod omm;
 mod omm_csv;
 pub mod propagator;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use constel_routing::{AddressBlocks, AddressError, Pair, Prefix4, Prefix6};
 use constel_scenario::model::{Block, BlockPair};
 use constel_scenario::{Diagnostic, Diagnostics, Span};
-use constel_topology::{CABLE, GSL, ISL};
+use constel_topology::{CABLE, GSL, ISL, NETWORK};
 
 use crate::daemons::{address_plan, ospf_areas};
 use crate::lab::{Lab, whole_file};
@@ -31,6 +31,7 @@ pub fn address_blocks(lab: &Lab) -> AddressBlocks {
             (ISL.name, own.links.map(v4)),
             (GSL.name, own.ground.map(v4)),
             (CABLE.name, own.cables.map(v4)),
+            (NETWORK.name, own.networks.map(v4)),
         ]),
     }
 }
@@ -77,6 +78,7 @@ fn written(lab: &Lab, block: &str) -> Option<(Span, String)> {
         (port(own.links), "links"),
         (port(own.ground), "ground"),
         (port(own.cables), "cables"),
+        (port(own.networks), "networks"),
     ];
     all.into_iter().find_map(|(known, key)| {
         let (text, span) = known?;

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use constel_link::PortId;
 use constel_routing::{AddressError, AddressPlan, AreaError, Areas, Loopback};
 use constel_scenario::model::Families;
-use constel_topology::{NodeId, Port};
+use constel_topology::{Attachment, NodeId, Port};
 
 use crate::daemons::{address_plan, ospf_areas};
 use crate::lab::Lab;
@@ -130,9 +130,13 @@ impl Blueprint {
         }
     }
 
-    /// The entries by which `port`'s node knows the far port, in every family spoken.
+    /// The entries by which `port`'s node knows the far port, in every family spoken. What is plugged into an interface of the
+    /// machine has an address of its own: it is asked for that.
     #[must_use]
     pub fn neighbours(&self, port: &Port, far: PortId) -> Vec<Neighbour> {
+        if self.lab.layout.port(far).attachment != Attachment::Veth {
+            return Vec::new();
+        }
         let far = self.addresses.port(far);
         let v4 = far.v4.filter(|_| self.families.ipv4);
         let v4 = v4.map(|(v4, _)| IpAddr::from(v4));

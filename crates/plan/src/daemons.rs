@@ -34,6 +34,7 @@ pub fn daemon_spec(lab: &Lab, routing: &DaemonRouting) -> Spec {
     });
     Spec {
         systems: systems.collect(),
+        uplinks: Served::new(),
         bgp_hello_s: routing.bgp_timers.hello_s,
         bgp_dead_s: routing.bgp_timers.dead_s,
         cable_cost: CABLE_COST,
@@ -81,6 +82,11 @@ pub fn ospf_areas(lab: &Lab) -> Result<Option<Areas>, Vec<AreaError>> {
     };
     let areas = Areas::new(&lab.layout, grouping)?;
     areas.check(&lab.layout, &lab.stepper().at_step(0))?;
+    let beside =
+        !lab.layout.spec().cables.is_empty() || routing.is_some_and(|r| !r.systems.is_empty());
+    if areas.domains() > 1 && beside {
+        return Err(vec![AreaError::Gateways(areas.domains())]);
+    }
     Ok(Some(areas))
 }
 
@@ -109,6 +115,31 @@ pub(crate) fn check_areas(lab: &Lab) -> Result<(), Diagnostics> {
         }
         found
     })
+}
+
+/// Finds out whether the daemons can join stations of several systems to the satellites.
+///
+/// # Errors
+/// With FRR, when some stations are the satellites' own and some are not.
+pub(crate) fn check_uplinks(lab: &Lab) -> Result<(), Diagnostics> {
+    let Some(routing) = lab.scenario.routing.mode.daemons() else {
+        return Ok(());
+    };
+    let spec = daemon_spec(lab, routing);
+    let mut stations = lab.layout.nodes().iter();
+    let own = stations.find(|n| n.class.access == Access::Chooses && spec.in_sky(n.id));
+    let Some(own) = own.filter(|_| spec.software == Software::Frr) else {
+        return Ok(());
+    };
+    if !spec.has_foreign_stations(&lab.layout) {
+        return Ok(());
+    }
+    let message = format!(
+        "with FRR either all stations belong to other systems than the satellites, or none: `{}` is the satellites' own",
+        own.name
+    );
+    // ospfd lets satellites forward to the station itself, whose ground address nobody advertises.
+    Err(whole_file(&lab.scenario, "systems", message).into())
 }
 
 /// The templates of the scenario's daemons.
@@ -163,6 +194,7 @@ pub(crate) fn check_template(lab: &Lab) -> Result<(), Diagnostics> {
     })?;
     // One step, and nobody calls it off.
     let serving = serving_within(&mut lab.stepper(), 1, &|| true).unwrap_or_default();
+    let spec = spec.with_uplinks(&lab.layout, &serving);
     let mut stations = serving.into_iter();
     for node in lab.layout.nodes() {
         let satellites = match node.class.access {

@@ -28,7 +28,7 @@ pub struct Document {
 pub struct NodeRow {
     /// Name.
     pub name: String,
-    /// The name of its class: `satellite`, `ground` or `host`.
+    /// The name of its class: `satellite`, `spacecraft`, `ground` or `host`.
     pub kind: &'static str,
     /// What a catalogue calls it; absent for nodes of none.
     #[serde(flatten)]
@@ -53,7 +53,7 @@ pub struct EdgeRow {
     pub to_node: String,
     /// Interface.
     pub to_port: &'static str,
-    /// `isl`, `gsl` or `cable`.
+    /// `isl`, `gsl`, `cable` or `network`.
     pub kind: &'static str,
     /// Delay at the instant, nanoseconds.
     pub delay_ns: u64,

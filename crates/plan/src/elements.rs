@@ -169,7 +169,7 @@ fn read(orbits: &Orbits, errors: &mut Diagnostics) -> Option<Vec<ElementSet>> {
                 }
             }
         },
-        Orbits::Walker(_) | Orbits::Ephemeris(_) => {}
+        Orbits::Walker(_) | Orbits::Ephemeris(_) | Orbits::Formation(_) => {}
     }
     None
 }
@@ -277,7 +277,7 @@ fn named(
     kept.iter().map(satellite).collect()
 }
 
-fn catalogued(object: &ElementSet) -> Catalogued {
+pub(crate) fn catalogued(object: &ElementSet) -> Catalogued {
     Catalogued {
         catalogue_name: object.name().map(str::to_owned),
         norad_id: Some(object.catalogue_number()),

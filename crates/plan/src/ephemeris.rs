@@ -10,14 +10,14 @@ use crate::elements::DataAge;
 use crate::flown::Flown;
 use crate::sky::Orbits;
 
-/// Reads a file of positions. What begins as an OEM must, with its version, is one; all else is CSV.
-pub(crate) fn fly(
+/// The objects of a file of positions; its errors go to `errors`. What begins as an OEM must, with its version, is one; all else is CSV.
+pub(crate) fn read(
     scenario: &Scenario,
     constellation: &model::Constellation,
     file: &TextFile,
     ages: &mut Vec<DataAge>,
     errors: &mut Diagnostics,
-) -> Option<Flown> {
+) -> Option<Vec<Ephemeris>> {
     let text = file.text();
     let (code, read): (_, Result<Vec<Ephemeris>, ReadErrors>) =
         if text.trim_start().starts_with("CCSDS_OEM_VERS") {
@@ -50,6 +50,26 @@ pub(crate) fn fly(
             ages.push(DataAge::ends_early(constellation, file, &object.object, to));
         }
     }
+    Some(objects)
+}
+
+/// What a catalogue calls an object: by its name in the file.
+pub(crate) fn catalogued(object: &Ephemeris) -> Option<Catalogued> {
+    Some(Catalogued {
+        catalogue_name: Some(object.object.clone()),
+        norad_id: None,
+    })
+}
+
+/// Reads a file of positions and names its objects.
+pub(crate) fn fly(
+    scenario: &Scenario,
+    constellation: &model::Constellation,
+    file: &TextFile,
+    ages: &mut Vec<DataAge>,
+    errors: &mut Diagnostics,
+) -> Option<Flown> {
+    let objects = read(scenario, constellation, file, ages, errors)?;
     let slots = u32::try_from(objects.len()).unwrap_or(u32::MAX);
     let name = |slot: u32| satellite_name(constellation.name.as_str(), 0, 1, slot, slots);
     let satellites = (0..slots).map(|slot| Satellite {
@@ -59,15 +79,9 @@ pub(crate) fn fly(
         // More than that are refused by the layout: two in one seat.
         slot: u16::try_from(slot).unwrap_or(u16::MAX),
     });
-    let catalogued = objects.iter().map(|object| {
-        Some(Catalogued {
-            catalogue_name: Some(object.object.clone()),
-            norad_id: None,
-        })
-    });
     Some(Flown {
         satellites: satellites.collect(),
-        catalogued: catalogued.collect(),
+        catalogued: objects.iter().map(catalogued).collect(),
         orbits: Orbits::Given(objects),
         neighbours: Neighbours::Nearest { wrap: Wrap::Delta },
     })

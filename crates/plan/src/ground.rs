@@ -168,13 +168,7 @@ pub(crate) fn radio(radio: &model::Radio) -> Radio {
 fn carrier(radio: &model::Radio, carrier: &model::Carrier) -> Carrier {
     let frequency_hz = carrier.frequency.hz();
     Carrier {
-        budget: Budget {
-            eirp_dbw: carrier.eirp.dbw(),
-            g_over_t_db_per_k: carrier.g_over_t.db_per_k(),
-            frequency_hz,
-            bandwidth_hz: carrier.bandwidth.hz(),
-            other_losses_db: carrier.losses.db(),
-        },
+        budget: budget(carrier),
         roll_off: radio.roll_off.get(),
         system_temperature_k: radio.system_temperature.map(|t| t.k()),
         tilt_rad: match radio.polarization {
@@ -185,16 +179,43 @@ fn carrier(radio: &model::Radio, carrier: &model::Carrier) -> Carrier {
         gases: radio
             .gases
             .then(|| Gases::new(frequency_hz / 1e9, REFERENCE_VAPOUR_G_PER_M3)),
-        waveform: match radio.modcod {
-            Modcod::DvbS2 => Waveform::DvbS2,
-            // The scenario took the name from this very table.
-            Modcod::Fixed(name) => DVB_S2
-                .iter()
-                .find(|m| m.name == name)
-                .map_or(Waveform::DvbS2, |m| Waveform::Fixed(*m)),
-            Modcod::Shannon => Waveform::Shannon,
-            Modcod::Uncoded(bits) => Waveform::Uncoded(bits),
-        },
+        waveform: waveform(&radio.modcod),
         margin_db: radio.margin.db(),
+    }
+}
+
+fn waveform(modcod: &Modcod) -> Waveform {
+    match *modcod {
+        Modcod::DvbS2 => Waveform::DvbS2,
+        // The scenario took the name from this very table.
+        Modcod::Fixed(name) => DVB_S2
+            .iter()
+            .find(|m| m.name == name)
+            .map_or(Waveform::DvbS2, |m| Waveform::Fixed(*m)),
+        Modcod::Shannon => Waveform::Shannon,
+        Modcod::Uncoded(bits) => Waveform::Uncoded(bits),
+    }
+}
+
+/// The radio between members of a network, in free space.
+pub(crate) fn crosslink(radio: &model::Crosslink) -> Carrier {
+    Carrier {
+        budget: budget(&radio.carrier),
+        roll_off: radio.roll_off.get(),
+        system_temperature_k: None,
+        tilt_rad: std::f64::consts::FRAC_PI_4,
+        gases: None,
+        waveform: waveform(&radio.modcod),
+        margin_db: radio.margin.db(),
+    }
+}
+
+fn budget(carrier: &model::Carrier) -> Budget {
+    Budget {
+        eirp_dbw: carrier.eirp.dbw(),
+        g_over_t_db_per_k: carrier.g_over_t.db_per_k(),
+        frequency_hz: carrier.frequency.hz(),
+        bandwidth_hz: carrier.bandwidth.hz(),
+        other_losses_db: carrier.losses.db(),
     }
 }

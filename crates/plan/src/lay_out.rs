@@ -6,22 +6,24 @@ use std::sync::Arc;
 
 use constel_link::Effects;
 use constel_orbit::{Walker, WalkerKind, WalkerSpec};
-use constel_scenario::model::{self, NodeSoftware, Orbits, WalkerPattern};
+use constel_scenario::model::{self, Expected, NodeSoftware, Orbits, WalkerPattern};
 use constel_scenario::{Diagnostics, NodeFacts, NodeKind, Scenario};
 use constel_topology::{
     Access, Cable, Constellation, CrossShell, Failure, FailureTarget, FailureTime, GroundService,
-    HOST, Host, IslPattern, LaserPairing, Lasers, Layout, LinkClass, Neighbours, PlusGrid,
-    SATELLITE, Satellite, Sky, Spec,
+    HOST, Host, IslPattern, LaserPairing, Lasers, Layout, LinkClass, Neighbours, Network, PlusGrid,
+    SATELLITE, SPACECRAFT, Satellite, Sky, Spec,
 };
 
 use crate::addresses::check_addresses;
 use crate::catalogue::Catalogue;
-use crate::daemons::{check_areas, check_template};
+use crate::daemons::{check_areas, check_template, check_uplinks};
 use crate::elements;
 use crate::ephemeris;
 use crate::flown::{Flown, wrap_of};
+use crate::formation;
 use crate::ground::{class, elevation_step, radio, station_spec};
 use crate::lab::{Lab, whole_file};
+use crate::networks;
 use crate::sky::{self, LabSky};
 
 /// Stands for "as far as the line of sight reaches": topology's largest range, twice as far as the
@@ -59,6 +61,9 @@ impl Lab {
                 Orbits::Ephemeris(file) => {
                     ephemeris::fly(&scenario, constellation, file, &mut ages, &mut errors)
                 }
+                Orbits::Formation(own) => {
+                    formation::fly(&scenario, constellation, own, &mut ages, &mut errors)
+                }
             };
             if let Some(flown) = flown {
                 orbits.push(flown.orbits);
@@ -80,6 +85,7 @@ impl Lab {
         let catalogue = Catalogue::new(names.zip(catalogued));
         let names = node_names(&constellations, &scenario);
         scenario.settle_nodes(&names, |text| catalogue.resolve(text))?;
+        let networks = networks::make(&scenario, &names, &mut profiles)?;
         let mut rules = Vec::new();
         let stations = scenario.stations.iter();
         let stations = stations
@@ -96,7 +102,8 @@ impl Lab {
                 .iter()
                 .map(|cable| cable_spec(cable, &mut profiles))
                 .collect(),
-            networks: Vec::new(),
+            failures: failures(&scenario, &networks)?,
+            networks,
             rules,
             seed: scenario.seed,
             cross: scenario
@@ -104,7 +111,6 @@ impl Lab {
                 .iter()
                 .map(|c| cross_shell(&scenario, c, &mut profiles))
                 .collect(),
-            failures: scenario.failures.iter().map(failure).collect(),
         };
         let sky: Arc<dyn Sky> = Arc::new(LabSky::new(scenario.start, orbits));
         let layout = match Layout::new(spec, sky.as_ref()) {
@@ -129,21 +135,29 @@ impl Lab {
             software: Arc::new(software),
         };
         check_areas(&lab)?;
+        check_uplinks(&lab)?;
         check_addresses(&lab)?;
         check_template(&lab)?;
-        check_information(&lab)?;
+        check_patterns(&lab)?;
         Ok(lab)
     }
 }
 
-/// Whether each pattern of `information` is of some node's name.
-fn check_information(lab: &Lab) -> Result<(), Diagnostics> {
+/// Whether each pattern of `information` and `expect` is of some node's name.
+fn check_patterns(lab: &Lab) -> Result<(), Diagnostics> {
     let mut errors = Diagnostics::new();
     let names = || lab.layout.nodes().iter().map(|node| node.name.as_str());
-    for entry in &lab.scenario.information {
-        let named = entry.nodes.iter().flatten();
-        let nobody = named.filter(|named| !names().any(|name| named.glob.matches(name)));
-        nobody.for_each(|named| errors.push(named.no_node()));
+    let scenario = &lab.scenario;
+    let told = scenario.information.iter();
+    let told = told.flat_map(|entry| entry.nodes.iter().flatten());
+    let alive = scenario.expect.iter().filter_map(|e| match &e.what {
+        Expected::Alive(nodes) => Some(nodes),
+        _ => None,
+    });
+    for named in told.chain(alive.flatten()) {
+        if !names().any(|name| named.glob.matches(name)) {
+            errors.push(named.no_node());
+        }
     }
     errors.or(())
 }
@@ -282,7 +296,10 @@ fn constellation_spec(
     };
     Constellation {
         name: constellation.name.to_string(),
-        class: &SATELLITE,
+        class: match constellation.orbits {
+            Orbits::Formation(_) => &SPACECRAFT,
+            _ => &SATELLITE,
+        },
         satellites,
         isl,
         isl_class,
@@ -338,9 +355,28 @@ fn cross_shell(
     }
 }
 
-fn failure(failure: &model::Failure) -> Failure {
+/// What breaks.
+///
+/// # Errors
+/// Members of networks that there are none of.
+fn failures(scenario: &Scenario, networks: &[Network]) -> Result<Vec<Failure>, Diagnostics> {
+    let mut errors = Diagnostics::new();
+    let all = scenario.failures.iter();
+    let all = all.filter_map(|own| failure(own, networks, &mut errors));
+    let all = all.collect();
+    errors.or(all)
+}
+
+fn failure(
+    failure: &model::Failure,
+    networks: &[Network],
+    errors: &mut Diagnostics,
+) -> Option<Failure> {
     let ns = |t: constel_units::TimeSpan| t.ns().unsigned_abs();
     let what = match &failure.what {
+        model::FailureTarget::Network(name, trouble) => {
+            networks::trouble(name, trouble, networks, errors)?
+        }
         model::FailureTarget::Nodes(nodes) => {
             FailureTarget::Nodes(nodes.iter().map(ToString::to_string).collect())
         }
@@ -395,11 +431,11 @@ fn failure(failure: &model::Failure) -> Failure {
             mttr_ns: ns(mttr),
         },
     };
-    Failure {
+    Some(Failure {
         name: failure.name.to_string(),
         what,
         when,
-    }
+    })
 }
 
 /// The shells with links to the ground, by their place in the element set.
@@ -408,7 +444,7 @@ fn ground_service(constellation: &model::Constellation) -> GroundService {
         return GroundService::Shells(BTreeSet::new());
     }
     match &constellation.orbits {
-        Orbits::Walker(_) | Orbits::Ephemeris(_) => GroundService::All,
+        Orbits::Walker(_) | Orbits::Ephemeris(_) | Orbits::Formation(_) => GroundService::All,
         Orbits::Tle(set) | Orbits::Omm(set) => GroundService::Shells(
             (0u16..)
                 .zip(&set.shells)
@@ -425,6 +461,7 @@ fn host_spec(host: &model::Host) -> Host {
         latitude_deg: host.latitude.deg(),
         longitude_deg: host.longitude.deg(),
         altitude_m: host.altitude.m(),
+        attach: host.attach.clone(),
     }
 }
 

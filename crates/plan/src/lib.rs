@@ -27,9 +27,11 @@ mod elements;
 mod ephemeris;
 mod failed;
 mod flown;
+mod formation;
 mod ground;
 mod lab;
 mod lay_out;
+mod networks;
 mod placement;
 mod planner;
 mod sky;
@@ -49,6 +51,7 @@ pub use document::{Document, PlanError};
 pub use elements::{DataAge, LeftOut, SortedShell};
 pub use failed::FailedEdges;
 pub use lab::Lab;
+pub use networks::read_delays;
 pub use planner::{
     PairSeen, PathSeen, PathsNews, PlannedRoutes, PlannedStep, Planner, destinations,
 };

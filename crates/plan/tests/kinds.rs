@@ -80,6 +80,7 @@ fn lab() -> Lab {
         latitude_deg: 40.0,
         longitude_deg: -40.0 + 0.01 * n as f64,
         altitude_m: 0.0,
+        attach: None,
     };
     spec.hosts.extend((0..3).map(buoy));
     let station = spec.stations[0].name.clone();
@@ -92,6 +93,7 @@ fn lab() -> Lab {
             "buoy-2".to_owned(),
             station,
         ],
+        mtu_bytes: 1500,
         law: Arc::new(Water),
     });
     let layout = Arc::new(Layout::new(spec, lab.sky.as_ref()).unwrap());

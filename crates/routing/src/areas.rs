@@ -74,6 +74,12 @@ pub enum AreaError {
     /// OSPF's instance number tells areas apart on ground links, and has eight bits (RFC 6549).
     #[error("{0} OSPF areas are too many: at most 255, so make them larger")]
     TooMany(usize),
+    /// Stations join shells by what is known beforehand, and nobody knows of cables and other systems beforehand.
+    #[error(
+        "OSPF areas of {0} shells stand neither beside cables nor beside other autonomous systems: stations join the \
+         shells, and know only these"
+    )]
+    Gateways(usize),
     /// At some time an area is in pieces.
     #[error("at {t_s} s {what} falls apart: `{satellite}` is cut off from the rest of it")]
     Apart {

@@ -11,6 +11,11 @@
 //!   their area that their own shell's block is behind them. A gateway thereby knows the way into every shell, and
 //!   every satellite the way to the nearest gateway; no route is redistributed, and no default is believed by a
 //!   gateway, so that nothing goes round between shells.
+//! - Cables of the satellites' system are an instance of their own, among stations and hosts, all of it area 0. A station
+//!   passes on from one side to the other: to those behind it where everybody is, to its areas who is behind. These areas, and
+//!   those of labs with BGP, are *open*: no stubs, since nobody in a stub may bring what is outside, but plain areas, which
+//!   hear of every other one as a block and of each destination outside. (Not so stubby areas, RFC 3101, would do with less, but
+//!   their routes need an address to forward to, and in OSPFv3 our links have none.)
 
 use crate::addresses::{AddressPlan, Block};
 use crate::areas::{AreaId, Areas};
@@ -28,6 +33,8 @@ pub struct Instance {
     pub number: u8,
     /// Whether a default route heard from a border router is believed.
     pub default_route: bool,
+    /// It is that of cables.
+    pub cables: bool,
     /// Its areas: the backbone first.
     pub areas: Vec<Area>,
 }
@@ -55,6 +62,17 @@ pub struct Area {
     pub satellites: Served,
 }
 
+/// A network that is cut into areas, as it concerns one of its nodes.
+#[derive(Debug, Clone, Copy)]
+pub struct Divided<'a> {
+    /// The areas.
+    pub areas: &'a Areas,
+    /// Whether the node has cables to nodes of the same network.
+    pub cables: bool,
+    /// Whether anybody brings routes from outside.
+    pub open: bool,
+}
+
 /// The instances of a node. `satellites` are those that a station will use; of no meaning for a satellite.
 ///
 /// # Panics
@@ -63,35 +81,52 @@ pub struct Area {
 pub fn instances(
     layout: &Layout,
     plan: &AddressPlan,
-    areas: Option<&Areas>,
+    divided: Option<Divided<'_>>,
     node: NodeId,
     satellites: &Served,
 ) -> Vec<Instance> {
     let ports = layout.ports_of(node);
-    let station = layout.node(node).class.access == Access::Chooses;
-    let Some(areas) = areas else {
+    let access = layout.node(node).class.access;
+    let in_one_area = |ports, satellites, cables| Instance {
+        number: 0,
+        default_route: true,
+        cables,
+        areas: vec![Area {
+            loopback: true,
+            ports,
+            satellites,
+            ..Area::of(AreaId { domain: 0, area: 0 }, 0)
+        }],
+    };
+    let Some(divided) = divided else {
         let used =
             |p: &&constel_topology::Port| p.medium.several || layout.far_port(p.id).is_some();
-        return vec![Instance {
-            number: 0,
-            default_route: true,
-            areas: vec![Area {
-                loopback: true,
-                ports: ports.iter().filter(used).map(|p| p.id).collect(),
-                satellites: if station {
-                    satellites.clone()
-                } else {
-                    Served::new()
-                },
-                ..Area::of(AreaId { domain: 0, area: 0 }, 0)
-            }],
-        }];
+        let satellites = match access {
+            Access::Chooses => satellites.clone(),
+            Access::Serves | Access::None => Served::new(),
+        };
+        let ports = ports.iter().filter(used).map(|p| p.id).collect();
+        return vec![in_one_area(ports, satellites, false)];
     };
-    if station {
-        station_instances(layout, plan, areas, node, satellites)
-    } else {
-        vec![satellite_instance(layout, plan, areas, node)]
+    let mut instances = match access {
+        Access::Chooses => station_instances(layout, plan, divided.areas, node, satellites),
+        Access::Serves => vec![satellite_instance(layout, plan, divided.areas, node)],
+        Access::None => Vec::new(),
+    };
+    for area in instances
+        .iter_mut()
+        .flat_map(|instance| &mut instance.areas)
+    {
+        area.stub &= !divided.open;
     }
+    if divided.cables || access == Access::None {
+        let cables = ports
+            .iter()
+            .filter(|p| layout.cable_of_port(p.id).is_some());
+        let cables = cables.map(|p| p.id).collect();
+        instances.push(in_one_area(cables, Served::new(), true));
+    }
+    instances
 }
 
 impl Area {
@@ -152,6 +187,7 @@ fn satellite_instance(
     Instance {
         number: 0,
         default_route: true,
+        cables: false,
         areas: parts.into_values().collect(),
     }
 }
@@ -185,6 +221,7 @@ fn station_instances(
         .map(|(id, satellites)| Instance {
             number: areas.instance(id),
             default_route: !gateway,
+            cables: false,
             areas: vec![Area {
                 loopback: true,
                 behind: others(id.domain).collect(),

@@ -4,7 +4,7 @@ mod common;
 
 use constel_link::{Delay, Impairment, Loss, QueueLimit};
 use constel_orbit::WalkerKind;
-use constel_routing::ospf::{Served, instances};
+use constel_routing::ospf::{Divided, Served, instances};
 use constel_routing::{AddressBlocks, AddressPlan, AreaId, Areas, Grouping};
 use constel_topology::{Edge, ISL, Layout, NodeId, Snapshot};
 use proptest::prelude::*;
@@ -56,6 +56,15 @@ fn grouping() -> impl Strategy<Value = Grouping> {
         (1_u16..12).prop_map(Grouping::Planes),
         (1_u32..300).prop_map(Grouping::Satellites),
     ]
+}
+
+/// Areas that nobody brings anything into.
+fn closed(areas: &Areas) -> Option<Divided<'_>> {
+    Some(Divided {
+        areas,
+        cables: false,
+        open: false,
+    })
 }
 
 fn contains(block: (Ipv4Addr, u8), address: Ipv4Addr) -> bool {
@@ -172,7 +181,7 @@ proptest! {
         let areas = Areas::new(&layout, size).unwrap();
         let plan = AddressPlan::in_blocks(&layout, &AddressBlocks::default(), &areas).unwrap();
         for node in (0..layout.satellite_count() as u32).map(NodeId) {
-            let own = instances(&layout, &plan, Some(&areas), node, &BTreeSet::new());
+            let own = instances(&layout, &plan, closed(&areas), node, &BTreeSet::new());
             prop_assert_eq!(own.len(), 1);
             let mut ports = BTreeSet::new();
             for area in &own[0].areas {
@@ -215,7 +224,7 @@ fn shell_1_is_cut_as_documented() {
     let plan = AddressPlan::in_blocks(layout, &AddressBlocks::default(), &areas).unwrap();
     let port = layout.gsl_port(station);
     let used: Served = [0, 1, 200, 1583].map(|n| (port, NodeId(n))).into();
-    let own = instances(layout, &plan, Some(&areas), station, &used);
+    let own = instances(layout, &plan, closed(&areas), station, &used);
     let numbers: Vec<(u8, u16, usize)> = own
         .iter()
         .map(|i| (i.number, i.areas[0].number, i.areas[0].satellites.len()))

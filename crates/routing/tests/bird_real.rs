@@ -7,13 +7,34 @@ mod birds;
 mod common;
 
 use birds::Lab;
+use common::OSPF;
 use constel_orbit::WalkerKind;
-use constel_routing::daemons::{Served, serving_within};
+use constel_routing::daemons::{Served, Spec, System, serving_within};
 use constel_topology::NodeId;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 #[test]
 fn real_birds_follow_a_handover() {
+    follow_a_handover("", &OSPF);
+}
+
+/// West and east are in systems of their own: what follows is BGP.
+#[test]
+fn real_birds_follow_a_handover_between_systems() {
+    let system = |asn, nodes: &[u32]| System {
+        asn,
+        nodes: nodes.iter().copied().map(NodeId).collect(),
+        reflectors: BTreeSet::new(),
+    };
+    let spec = Spec {
+        systems: vec![system(65001, &[]), system(65002, &[3]), system(65003, &[4])],
+        ..OSPF
+    };
+    follow_a_handover("b", &spec);
+}
+
+fn follow_a_handover(name: &str, spec: &Spec) {
     let stations = vec![
         common::station("west", 0.0, 0.0),
         common::station("east", 0.0, 90.0),
@@ -36,10 +57,10 @@ fn real_birds_follow_a_handover() {
         let port = layout.gsl_port(station);
         (0..3).map(|n| (port, NodeId(n))).collect()
     });
-    let mut lab = Lab::new("", layout, links);
+    let mut lab = Lab::new(name, layout, links);
     lab.attach(west, outer[0]);
     lab.attach(east, outer[1]);
-    lab.start_birds(&known);
+    lab.start_birds_of(spec, &known);
     let took = lab.wait_for_routes(&outer, Duration::from_secs(25));
     println!("from nothing: {:.1} s", took.as_secs_f64());
     let walks = lab.walks(&lab.snapshot(&outer));
@@ -48,9 +69,10 @@ fn real_birds_follow_a_handover() {
         [4, 4, 4, 4]
     );
     lab.ping(west, east);
-    // One route for each other node and family, none to links.
+    // One route for each other node and family, none to links. Of another system's only those to its ends are told.
+    let told = if spec.systems.is_empty() { 4 } else { 1 };
     for family in ["-4", "-6"] {
-        assert_eq!(lab.bird_routes(west, family).lines().count(), 4);
+        assert_eq!(lab.bird_routes(west, family).lines().count(), told);
     }
     println!("memory of each bird, KiB: {:?}", lab.pss_kib());
 

@@ -8,7 +8,7 @@ use constel_orbit::WalkerKind;
 use constel_routing::daemons::{
     Bfd, Context, Protocol, Served, Software, Spec, System, Templates, contexts, serving_within,
 };
-use constel_routing::{AddressBlocks, AddressPlan};
+use constel_routing::{AddressBlocks, AddressPlan, Areas, Grouping};
 use constel_topology::NodeId;
 use std::collections::BTreeSet;
 use std::fs;
@@ -28,9 +28,75 @@ fn of_both(spec: &Spec) -> Vec<Context> {
     both
 }
 
+/// The last station and its host are another system's. Contexts of a satellite that the station uses, of one that it does not,
+/// of the first station and the host behind it, which are the satellites' system's, and of the last station.
+fn between_systems(spec: &Spec, in_areas: bool) -> Vec<Context> {
+    let mut stepper = common::with_hosts();
+    let layout = stepper.layout().clone();
+    let areas = in_areas.then(|| Areas::new(&layout, Grouping::Planes(2)).unwrap());
+    let plan = match &areas {
+        Some(areas) => AddressPlan::in_blocks(&layout, &AddressBlocks::default(), areas),
+        None => AddressPlan::new(&layout, &AddressBlocks::default()),
+    };
+    let plan = plan.unwrap();
+    let mut serving = serving_within(&mut stepper, 60, &|| true).unwrap();
+    let first = NodeId(layout.satellite_count() as u32);
+    let last = NodeId(first.0 + serving.len() as u32 - 1);
+    let used = serving[0].first().unwrap().1;
+    let uplinks = Served::from([(layout.gsl_port(last), used)]);
+    *serving.last_mut().unwrap() = uplinks.clone();
+    let system = |asn, nodes: &[NodeId]| System {
+        asn,
+        nodes: nodes.iter().copied().collect(),
+        reflectors: BTreeSet::new(),
+    };
+    let id = |name: &str| layout.find(name).unwrap().id;
+    let mut others = vec![last, id("server")];
+    if spec.software == Software::Frr {
+        // Some stations of the satellites' system and some of another are more than FRR can do.
+        others.extend((first.0..last.0).map(NodeId).chain([id("user")]));
+    }
+    let spec = Spec {
+        systems: vec![system(65001, &[]), system(65002, &others)],
+        ..spec.clone()
+    };
+    let spec = spec.with_uplinks(&layout, &serving);
+    assert!(spec.speaks(&layout, used) && spec.speaks(&layout, last));
+    let unused = (0..first.0).map(NodeId).find(|n| !spec.speaks(&layout, *n));
+    let none = Served::new();
+    let nodes = [
+        (used, &none),
+        (unused.unwrap(), &none),
+        (first, &serving[0]),
+        (id("user"), &none),
+        (last, &uplinks),
+    ];
+    let of = |(node, satellites)| {
+        contexts(&layout, &plan, &spec, areas.as_ref(), node, satellites).unwrap()
+    };
+    nodes.into_iter().flat_map(of).collect()
+}
+
+#[test]
+fn configurations_between_systems_read_as_agreed() {
+    let frr = Spec {
+        software: Software::Frr,
+        ipv6: false,
+        ..OSPF
+    };
+    let cases = [
+        ("bird-uplinks", OSPF, false),
+        ("bird-uplinks-areas", OSPF, true),
+        ("frr-uplinks", frr, false),
+    ];
+    let of = |(name, spec, in_areas): (&'static str, Spec, bool)| {
+        (name, between_systems(&spec, in_areas))
+    };
+    agree(cases.map(of));
+}
+
 #[test]
 fn every_configuration_reads_as_agreed() {
-    let bless = std::env::var_os("CONSTEL_BLESS").is_some();
     let bfd = Some(Bfd {
         interval_ms: 300,
         multiplier: 3,
@@ -71,11 +137,17 @@ fn every_configuration_reads_as_agreed() {
             },
         ),
     ];
+    agree(cases.map(|(name, spec)| (name, of_both(&spec))));
+}
+
+/// What the shipped templates make of these is what the goldens have.
+fn agree<const N: usize>(cases: [(&str, Vec<Context>); N]) {
+    let bless = std::env::var_os("CONSTEL_BLESS").is_some();
     let templates = Templates::new(None).unwrap();
     let mut differing = Vec::new();
-    for (case, spec) in cases {
+    for (case, contexts) in cases {
         let mut text = String::new();
-        for context in of_both(&spec) {
+        for context in contexts {
             text += &format!("==== {} of {}\n", context.program, context.node.name);
             text += &templates.render(&context).unwrap();
         }

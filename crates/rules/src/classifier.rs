@@ -10,12 +10,13 @@ use std::net::IpAddr;
 
 use crate::field::{Field, UNTAGGED, Wanted, mac_number};
 use crate::head::Head;
+use crate::interface::Interface;
 use crate::prefix::number;
 use crate::rule::{Direction, Rules};
 use crate::sets::{SetId, Sets, change};
 
 /// Fields that a frame is looked at by: one family at a time, and `mac` apart.
-const LOOKS: usize = 10;
+const LOOKS: usize = 12;
 
 /// Finds the first rule that takes a frame.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub struct Classifier {
     /// Places among all rules of those that are about this direction.
     places: Vec<u32>,
     sets: Sets,
+    input: Option<Table>,
+    output: Option<Table>,
     src4: Option<Table>,
     src6: Option<Table>,
     dst4: Option<Table>,
@@ -153,6 +156,7 @@ impl Classifier {
             let wanted: Vec<Wanted> = matches.iter().map(|m| m.wanted(field)).collect();
             table(field, &wanted, &mut sets)
         };
+        let (input, output) = (of(Field::Input), of(Field::Output));
         let (src4, src6) = (of(Field::Src4), of(Field::Src6));
         let (dst4, dst6) = (of(Field::Dst4), of(Field::Dst6));
         let (protocol, class) = (of(Field::Protocol), of(Field::Class));
@@ -163,6 +167,8 @@ impl Classifier {
         Classifier {
             places,
             sets,
+            input,
+            output,
             src4,
             src6,
             dst4,
@@ -193,6 +199,8 @@ impl Classifier {
             Some(IpAddr::V6(_)) => six,
             _ => four,
         };
+        looks.at(&self.input, head.input.map(Interface::number));
+        looks.at(&self.output, head.output.map(Interface::number));
         looks.at(family(&self.src4, &self.src6, src), src.map(number));
         looks.at(family(&self.dst4, &self.dst6, dst), dst.map(number));
         looks.at(&self.protocol, ip.map(|ip| u128::from(ip.protocol)));

@@ -2,12 +2,15 @@
 
 use std::ops::RangeInclusive;
 
+use crate::interface::Interface;
 use crate::matching::{Match, Vlan};
 use crate::prefix::Prefix;
 
 /// A field of a frame. The numbers of each are its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Field {
+    Input,
+    Output,
     Src4,
     Src6,
     Dst4,
@@ -24,7 +27,9 @@ pub(crate) enum Field {
 }
 
 impl Field {
-    pub(crate) const ALL: [Field; 13] = [
+    pub(crate) const ALL: [Field; 15] = [
+        Field::Input,
+        Field::Output,
         Field::Src4,
         Field::Src6,
         Field::Dst4,
@@ -44,7 +49,7 @@ impl Field {
     pub(crate) const fn max(self) -> u128 {
         match self {
             Field::Src4 | Field::Dst4 => u32::MAX as u128,
-            Field::Src6 | Field::Dst6 => u128::MAX,
+            Field::Input | Field::Output | Field::Src6 | Field::Dst6 => u128::MAX,
             Field::Protocol | Field::Class => 0xff,
             Field::Sport | Field::Dport | Field::Ethertype => 0xffff,
             // One more, for no tag.
@@ -127,7 +132,10 @@ impl Match {
             })
         };
         let macs = |of: &[[u8; 6]]| list(of, |mac| one(mac_number(*mac)));
+        let interfaces = |of: &[Interface]| list(of, |one_of| one(one_of.number()));
         match field {
+            Field::Input => interfaces(&self.input),
+            Field::Output => interfaces(&self.output),
             Field::Src4 => addresses(&self.src, true),
             Field::Src6 => addresses(&self.src, false),
             Field::Dst4 => addresses(&self.dst, true),

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::interface::Interface;
+
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 const VLAN_TAGS: [u16; 2] = [0x8100, 0x88a8];
@@ -17,6 +19,10 @@ pub(crate) const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
 /// What rules look at in a frame: inside one VLAN tag, and no deeper. What is cut short is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
+    /// Where it came in; `None` where nobody knows. Not read of the frame.
+    pub input: Option<Interface>,
+    /// Where it goes out; `None` where that is on several.
+    pub output: Option<Interface>,
     /// Source and destination address of Ethernet.
     pub smac: [u8; 6],
     /// See `smac`.
@@ -77,6 +83,8 @@ impl Head {
             _ => (None, None),
         };
         Head {
+            input: None,
+            output: None,
             smac,
             dmac,
             vlan,

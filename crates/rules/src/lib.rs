@@ -32,16 +32,20 @@
 mod classifier;
 mod field;
 mod head;
+mod interface;
 mod matching;
 mod prefix;
 mod rule;
 mod sets;
 mod shadow;
+mod via;
 pub mod words;
 
 pub use classifier::Classifier;
 pub use head::{Head, Ip};
+pub use interface::Interface;
 pub use matching::{Match, TrafficClass, Vlan};
 pub use prefix::{Prefix, PrefixError};
-pub use rule::{Action, Direction, MAX_RULES, Path, Rule, Rules, TooManyRules};
+pub use rule::{Action, Direction, MAX_RULES, OddInterface, Path, Rule, Rules, TooManyRules};
 pub use shadow::{Shadow, shadowed};
+pub use via::{Place, Via};

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 use crate::head::Head;
+use crate::interface::Interface;
 use crate::prefix::Prefix;
 use crate::rule::Direction;
 
@@ -14,6 +15,12 @@ use crate::rule::Direction;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Match {
+    /// Where it came in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub input: Vec<Interface>,
+    /// Where it goes out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub output: Vec<Interface>,
     /// Source address.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub src: Vec<Prefix>,
@@ -96,7 +103,10 @@ impl Match {
             any(wanted, |range| of.is_some_and(|of| range.contains(&of)))
         };
         let mac = |wanted: &[[u8; 6]], of: [u8; 6]| any(wanted, |mac| *mac == of);
-        address(&self.src, ip.map(|ip| ip.src))
+        let interface = |wanted: &[Interface], of| any(wanted, |one| Some(*one) == of);
+        interface(&self.input, head.input)
+            && interface(&self.output, head.output)
+            && address(&self.src, ip.map(|ip| ip.src))
             && address(&self.dst, ip.map(|ip| ip.dst))
             && any(&self.protocol, |p| ip.is_some_and(|ip| ip.protocol == *p))
             && port(&self.sport, head.ports.map(|ports| ports.0))
@@ -120,6 +130,7 @@ impl Match {
     pub fn seen(&self, direction: Direction) -> Match {
         let mut seen = self.clone();
         if direction == Direction::Reverse {
+            std::mem::swap(&mut seen.input, &mut seen.output);
             std::mem::swap(&mut seen.src, &mut seen.dst);
             std::mem::swap(&mut seen.sport, &mut seen.dport);
             std::mem::swap(&mut seen.smac, &mut seen.dmac);

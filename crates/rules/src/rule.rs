@@ -4,7 +4,9 @@ use constel_link::{Effects, Impairment};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::interface::Interface;
 use crate::matching::Match;
+use crate::via::Via;
 
 /// Rules that a box can have.
 pub const MAX_RULES: usize = 4096;
@@ -48,8 +50,11 @@ pub enum Action {
 /// What a path does to frames, in the link plane's own terms.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Path {
-    /// Delay, rate, queue, loss.
+    /// Delay, rate, queue, loss. With `via` without the delay.
     pub impairment: Impairment,
+    /// The sky that says the delay, and when nothing passes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<Via>,
     /// All else.
     pub effects: Effects,
 }
@@ -61,6 +66,15 @@ impl Action {
         match self {
             Action::Pass | Action::Drop => Impairment::delay_only(0),
             Action::Path(path) => path.impairment,
+        }
+    }
+
+    /// The sky that its path leads through, if it does.
+    #[must_use]
+    pub fn via(&self) -> Option<&Via> {
+        match self {
+            Action::Path(path) => path.via.as_ref(),
+            Action::Pass | Action::Drop => None,
         }
     }
 
@@ -107,6 +121,19 @@ impl Rule {
 #[serde(transparent)]
 pub struct Rules(Vec<Rule>);
 
+/// What a rule says of an interface in vain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OddInterface {
+    /// Place of the rule.
+    pub rule: usize,
+    /// `in` or `out`.
+    pub key: &'static str,
+    /// The interface.
+    pub interface: Interface,
+    /// Why no frame can have it.
+    pub why: String,
+}
+
 /// More rules than a box can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{0} rules: a box has at most {MAX_RULES}")]
@@ -151,6 +178,35 @@ impl Rules {
     #[must_use]
     pub fn place(&self, name: &str) -> Option<usize> {
         self.0.iter().position(|rule| rule.name == name)
+    }
+
+    /// What these rules say of interfaces that a box between these does not have or, being a router, cannot know: the place of
+    /// the rule, the key, the name, and why.
+    #[must_use]
+    pub fn odd_interfaces(&self, names: &[String], routes: bool) -> Vec<OddInterface> {
+        let mut odd = Vec::new();
+        for (rule, of) in self.0.iter().map(|rule| &rule.matching).enumerate() {
+            for (key, wanted) in [("in", &of.input), ("out", &of.output)] {
+                for interface in wanted {
+                    let why = if !names.iter().any(|name| name == interface.name()) {
+                        format!("the box is between {}", names.join(", "))
+                    } else if routes && key == "in" {
+                        "a router does not know where what it passes on came in: use `out` or `src`"
+                            .to_owned()
+                    } else {
+                        continue;
+                    };
+                    let interface = *interface;
+                    odd.push(OddInterface {
+                        rule,
+                        key,
+                        interface,
+                        why,
+                    });
+                }
+            }
+        }
+        odd
     }
 
     /// The rules themselves.

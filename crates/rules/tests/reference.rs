@@ -2,7 +2,8 @@
 //! rules.
 
 use constel_rules::{
-    Action, Classifier, Direction, Head, Match, Prefix, Rule, Rules, TrafficClass, Vlan, shadowed,
+    Action, Classifier, Direction, Head, Interface, Match, Prefix, Rule, Rules, TrafficClass, Vlan,
+    shadowed,
 };
 
 /// SplitMix64.
@@ -431,4 +432,55 @@ fn what_an_earlier_rule_takes_is_shadowed() {
         .collect();
     let (forward, reverse) = (Direction::Forward, Direction::Reverse);
     assert_eq!(found, [(1, 0, forward), (4, 3, forward), (4, 3, reverse)]);
+}
+
+#[test]
+fn interfaces_change_places_in_reverse() {
+    let at = |name: &str| Interface::named(name).unwrap();
+    let rule = |name: &str, matching: Match| Rule {
+        name: name.into(),
+        matching,
+        forward: Some(Action::Drop),
+        reverse: Some(Action::Drop),
+    };
+    let from_a = Match {
+        input: vec![at("a")],
+        ..Match::default()
+    };
+    let to_b = Match {
+        output: vec![at("b"), at("c")],
+        ..Match::default()
+    };
+    let rules = Rules::new(vec![rule("from-a", from_a), rule("to-b", to_b)]).unwrap();
+    let frame = |input: Option<&str>, output: Option<&str>| Head {
+        input: input.map(at),
+        output: output.map(at),
+        ..Head::read(&[0; 60])
+    };
+    let cases = [
+        (frame(Some("a"), Some("b")), Some(0), None),
+        (frame(Some("d"), Some("b")), Some(1), None),
+        (frame(Some("b"), Some("a")), None, Some(0)),
+        (frame(Some("c"), Some("d")), None, Some(1)),
+        (frame(Some("d"), None), None, None),
+        (frame(None, Some("c")), Some(1), None),
+    ];
+    for (head, forward, reverse) in cases {
+        for (direction, wanted) in [(Direction::Forward, forward), (Direction::Reverse, reverse)] {
+            let found = Classifier::new(&rules, direction).find(&head);
+            assert_eq!(found, wanted, "{direction:?} {head:?}");
+            let first = rules
+                .iter()
+                .position(|rule| rule.matching.seen(direction).takes(&head));
+            assert_eq!(found, first);
+        }
+    }
+    let names = ["a".to_owned(), "b".to_owned()];
+    let odd = rules.odd_interfaces(&names, false);
+    assert_eq!(
+        (odd.len(), odd[0].rule, odd[0].key, odd[0].interface),
+        (1, 1, "out", at("c"))
+    );
+    let odd = rules.odd_interfaces(&names, true);
+    assert_eq!((odd.len(), odd[0].key), (2, "in"), "a router does not know");
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use constel_host::enclosure::{Enclosure, Inside, Room, Shown, View};
-use constel_host::process::{Child, Confinement, Spawn, Stdio};
+use constel_host::process::{Child, Confinement, Spawn};
 use constel_host::{Error, NetNs, Result};
 
 use crate::{Inner, Program};
@@ -17,6 +17,8 @@ pub struct ContainerSpec {
     pub layers: Vec<PathBuf>,
     /// Where what it writes is kept; `None`: in memory.
     pub state: Option<PathBuf>,
+    /// How many bytes of files it may keep in memory; `None`: as many as the lab.
+    pub files_bytes: Option<u64>,
     /// What it sees of the host.
     pub shown: Vec<Shown>,
     /// Its own program with its arguments; not empty.
@@ -27,6 +29,44 @@ pub struct ContainerSpec {
     pub workdir: PathBuf,
     /// What they may do.
     pub confinement: Confinement,
+}
+
+impl ContainerSpec {
+    /// Starts a program beside the first of a container.
+    pub(crate) fn beside(
+        &self,
+        inside: &Inside,
+        ns: &NetNs,
+        program: &Program<'_>,
+    ) -> Result<Child> {
+        let spawn = Spawn::new(program.lab, program.argv).node(program.node);
+        let spawn = spawn.beside(inside, &self.confinement);
+        self.finish(spawn, ns, program).start()
+    }
+
+    /// The way in for other processes.
+    pub(crate) fn inner(&self, inside: &Inside) -> Result<(PathBuf, PathBuf, Inner)> {
+        let (mounts, pids) = inside.view().paths();
+        let inner = Inner {
+            first: inside.first_pid()?,
+            confinement: self.confinement.clone(),
+            env: self.env.clone(),
+            workdir: self.workdir.clone(),
+            cgroups: Vec::new(),
+        };
+        Ok((mounts, pids, inner))
+    }
+
+    fn finish<'a>(&'a self, spawn: Spawn<'a>, ns: &'a NetNs, program: &Program<'a>) -> Spawn<'a> {
+        let variables = self.env.iter();
+        let spawn = variables.fold(spawn, |spawn, (key, value)| spawn.env(key, value));
+        let spawn = spawn
+            .dir(&self.workdir)
+            .netns(ns)
+            .stdout(program.file(program.stdout))
+            .stderr(program.file(program.stderr));
+        program.cgroups.iter().copied().fold(spawn, Spawn::cgroup)
+    }
 }
 
 /// A container of a node, from the first start of its program on.
@@ -50,6 +90,7 @@ impl Container {
             name,
             layers: &spec.layers,
             state: spec.state.as_deref(),
+            files_bytes: spec.files_bytes,
             shown: &spec.shown,
             folders: std::slice::from_ref(&spec.workdir),
         };
@@ -67,7 +108,7 @@ impl Container {
         let spec = &self.spec;
         let spawn = Spawn::new(program.lab, &spec.argv).node(program.node);
         let spawn = spawn.first_of(&self.room, program.node, &spec.confinement);
-        let child = self.finish(spawn, ns, program).start()?;
+        let child = spec.finish(spawn, ns, program).start()?;
         self.inside = Some(Arc::new(Inside::of(&self.room, &child)?));
         Ok(child)
     }
@@ -75,37 +116,12 @@ impl Container {
     /// Starts a program beside it.
     pub(crate) fn start(&self, ns: &NetNs, program: &Program<'_>) -> Result<Child> {
         let inside = self.inside(program.node)?;
-        let spawn = Spawn::new(program.lab, program.argv).node(program.node);
-        let spawn = spawn.beside(inside, &self.spec.confinement);
-        self.finish(spawn, ns, program).start()
-    }
-
-    fn finish<'a>(&'a self, spawn: Spawn<'a>, ns: &'a NetNs, program: &Program<'a>) -> Spawn<'a> {
-        let variables = self.spec.env.iter();
-        let spawn = variables.fold(spawn, |spawn, (key, value)| spawn.env(key, value));
-        let file = |path: &std::path::Path| match program.stdout == program.stderr {
-            true => Stdio::Append(path.to_owned()),
-            false => Stdio::Create(path.to_owned()),
-        };
-        let spawn = spawn
-            .dir(&self.spec.workdir)
-            .netns(ns)
-            .stdout(file(program.stdout))
-            .stderr(file(program.stderr));
-        program.cgroups.iter().copied().fold(spawn, Spawn::cgroup)
+        self.spec.beside(inside, ns, program)
     }
 
     /// The way in for other processes.
     pub(crate) fn inner(&self, name: &str) -> Result<(PathBuf, PathBuf, Inner)> {
-        let inside = self.inside(name)?;
-        let (mounts, pids) = inside.view().paths();
-        let inner = Inner {
-            first: inside.first_pid()?,
-            confinement: self.spec.confinement.clone(),
-            env: self.spec.env.clone(),
-            workdir: self.spec.workdir.clone(),
-        };
-        Ok((mounts, pids, inner))
+        self.spec.inner(self.inside(name)?)
     }
 
     fn inside(&self, name: &str) -> Result<&Arc<Inside>> {

@@ -5,7 +5,8 @@
 //! starts programs. Dropping a node removes it, so that whatever ends a lab leaves none behind.
 //!
 //! [`netns`] is a network namespace held by a descriptor, with the host's programs or, where the node is made of an image,
-//! with a [`container`] in it. [`memory`] keeps everything in this process: bring-up,
+//! with a [`container`] in it. [`docker`] has the container made by Docker's or Podman's engine, and its namespace is the
+//! node's. [`mixed`] has nodes of both kinds. [`memory`] keeps everything in this process: bring-up,
 //! failures on the way and take-down are tested with it, without root.
 //!
 //! ```
@@ -14,7 +15,7 @@
 //! use constel_host::netlink::{AddressSpec, Batch, IpPrefix};
 //!
 //! let runtime = MemoryRuntime::default();
-//! let fresh = runtime.create(2)?;
+//! let fresh = runtime.create(&["tokyo", "london"])?;
 //! assert_eq!(runtime.alive(), 2);
 //! let mut setup = Batch::new();
 //! setup.add_address(&AddressSpec::new(1, IpPrefix::host("10.0.0.1".parse()?)));
@@ -30,7 +31,9 @@
 #![forbid(unsafe_code)]
 
 pub mod container;
+pub mod docker;
 pub mod memory;
+pub mod mixed;
 pub mod netns;
 
 use std::ffi::OsString;
@@ -41,18 +44,18 @@ use std::path::{Path, PathBuf};
 use constel_host::Result;
 use constel_host::cgroup::LabCgroup;
 use constel_host::netlink::{Batch, InstalledRoute};
-use constel_host::process::{Child, Confinement};
+use constel_host::process::{Child, Confinement, Stdio};
 
 /// Makes nodes of one kind.
 pub trait NodeRuntime: Send + Sync {
     /// The word for it in scenarios and manifests: `netns`, ...
     fn name(&self) -> &'static str;
 
-    /// Makes `count` nodes without ports.
+    /// Makes the nodes of these names, in their order, without ports.
     ///
     /// # Errors
     /// What the host refuses; then none of them is left.
-    fn create(&self, count: usize) -> Result<Vec<Box<dyn FreshNode>>>;
+    fn create(&self, names: &[&str]) -> Result<Vec<Box<dyn FreshNode>>>;
 }
 
 /// A node that has no ports yet, or whose ports were just made.
@@ -111,6 +114,17 @@ pub trait Node: Send + Sync {
         Ok(None)
     }
 
+    /// Whether its own program, which has ended, may be started again.
+    fn may_boot(&self) -> bool {
+        true
+    }
+
+    /// Whether a process of its container was killed at the container's own limit of memory since this was last asked; where
+    /// the lab's groups have the limit, they know.
+    fn ran_out_of_memory(&self) -> bool {
+        false
+    }
+
     /// Starts a program inside; the child is watched by whoever holds it.
     ///
     /// # Errors
@@ -148,6 +162,8 @@ pub struct Inner {
     pub env: Vec<(OsString, OsString)>,
     /// Where they begin.
     pub workdir: PathBuf,
+    /// The groups that they are in, where these are not the lab's.
+    pub cgroups: Vec<PathBuf>,
 }
 
 /// A program to start in a node.
@@ -173,4 +189,16 @@ pub struct Program<'a> {
     /// Whether it is the image's, and in its container, where the node is one: not the host's, beside it in the node's
     /// network. Environment and search path are the container's then.
     pub of_image: bool,
+    /// Whether what it prints follows what is in its files already.
+    pub append: bool,
+}
+
+impl Program<'_> {
+    /// One of its two files, as it is opened: what is in there goes, unless both are one.
+    pub(crate) fn file(&self, path: &Path) -> Stdio {
+        match self.append || self.stdout == self.stderr {
+            true => Stdio::Append(path.to_owned()),
+            false => Stdio::Create(path.to_owned()),
+        }
+    }
 }

@@ -67,8 +67,8 @@ impl NodeRuntime for MemoryRuntime {
         "memory"
     }
 
-    fn create(&self, count: usize) -> Result<Vec<Box<dyn FreshNode>>> {
-        let one = |_| -> Result<Box<dyn FreshNode>> {
+    fn create(&self, names: &[&str]) -> Result<Vec<Box<dyn FreshNode>>> {
+        let one = |_: &&str| -> Result<Box<dyn FreshNode>> {
             let number = self.shared.made.fetch_add(1, Ordering::AcqRel) + 1;
             if number == self.shared.fails_at_node.load(Ordering::Acquire) {
                 return Err(refused(format!("make node {number}")));
@@ -81,7 +81,7 @@ impl NodeRuntime for MemoryRuntime {
             let file = File::open("/dev/null").map_err(|e| Error::Invalid(e.to_string()))?;
             Ok(Box::new(FreshMemory { presence, file }))
         };
-        (0..count).map(one).collect()
+        names.iter().map(one).collect()
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use constel_host::enclosure::{Enclosure, Shown, View};
 use constel_host::globals::{Globals, Owner};
 use constel_host::netlink::{Batch, InstalledRoute, Socket, destroy_tcp};
-use constel_host::process::{Child, Spawn, Stdio};
+use constel_host::process::{Child, Spawn};
 use constel_host::template::{NodeTemplate, Setting};
 use constel_host::{NetNs, Result};
 
@@ -52,13 +52,13 @@ impl NetnsRuntime {
         settings: &[Setting],
         globals: Globals,
         owner: Owner,
-        quarters: Quarters,
+        quarters: Arc<Quarters>,
     ) -> Result<Self> {
         Ok(Self {
             template: NodeTemplate::prepare(settings)?,
             globals,
             owner,
-            quarters: Arc::new(quarters),
+            quarters,
         })
     }
 }
@@ -68,8 +68,10 @@ impl NodeRuntime for NetnsRuntime {
         "netns"
     }
 
-    fn create(&self, count: usize) -> Result<Vec<Box<dyn FreshNode>>> {
-        let made = self.template.create(count, &self.globals, &self.owner)?;
+    fn create(&self, names: &[&str]) -> Result<Vec<Box<dyn FreshNode>>> {
+        let made = self
+            .template
+            .create(names.len(), &self.globals, &self.owner)?;
         let fresh = |ns| {
             let quarters = Arc::clone(&self.quarters);
             Box::new(FreshNetns { ns, quarters }) as Box<dyn FreshNode>
@@ -93,22 +95,13 @@ impl FreshNode for FreshNetns {
         inside: &mut dyn FnMut() -> Result<()>,
         setup: &mut Batch,
     ) -> Result<Box<dyn Node>> {
-        self.ns.enter_for_good()?;
-        inside()?;
-        let mut netlink = Socket::open()?;
-        netlink.send(setup)?;
-        Ok(Box::new(NetnsNode {
-            ns: self.ns,
-            netlink: Mutex::new(netlink),
-            quarters: self.quarters,
-            view: Mutex::default(),
-            container: Mutex::default(),
-        }))
+        let node = NetnsNode::finish(self.ns, self.quarters, inside, setup)?;
+        Ok(Box::new(node))
     }
 }
 
 /// A namespace and a netlink socket inside it.
-struct NetnsNode {
+pub(crate) struct NetnsNode {
     ns: NetNs,
     netlink: Mutex<Socket>,
     quarters: Arc<Quarters>,
@@ -119,6 +112,31 @@ struct NetnsNode {
 }
 
 impl NetnsNode {
+    /// Goes inside with the calling thread, and makes a node of the namespace.
+    pub(crate) fn finish(
+        ns: NetNs,
+        quarters: Arc<Quarters>,
+        inside: &mut dyn FnMut() -> Result<()>,
+        setup: &mut Batch,
+    ) -> Result<Self> {
+        ns.enter_for_good()?;
+        inside()?;
+        let mut netlink = Socket::open()?;
+        netlink.send(setup)?;
+        Ok(Self {
+            ns,
+            netlink: Mutex::new(netlink),
+            quarters,
+            view: Mutex::default(),
+            container: Mutex::default(),
+        })
+    }
+
+    /// Its namespace.
+    pub(crate) fn ns(&self) -> &NetNs {
+        &self.ns
+    }
+
     /// What its programs see, made if need be.
     fn view(&self, name: &str) -> Result<Arc<View>> {
         let mut view = self.view.lock().unwrap_or_else(|e| e.into_inner());
@@ -194,22 +212,15 @@ impl Node for NetnsNode {
         if let (true, Some(container)) = (program.of_image, self.container().as_ref()) {
             return container.start(&self.ns, &program);
         }
-        let Program { stdout, stderr, .. } = program;
         let view = self.view(program.node)?;
-        let file = |path: &std::path::Path| {
-            if stdout == stderr {
-                Stdio::Append(path.to_owned())
-            } else {
-                Stdio::Create(path.to_owned())
-            }
-        };
+        let [out, err] = [program.stdout, program.stderr].map(|path| program.file(path));
         let spawn = Spawn::new(program.lab, program.argv)
             .node(program.node)
             .env("PATH", program.search_path)
             .netns(&self.ns)
             .view(&view)
-            .stdout(file(stdout))
-            .stderr(file(stderr));
+            .stdout(out)
+            .stderr(err);
         let variables = program.env.into_iter();
         let spawn = variables.fold(spawn, |spawn, (key, value)| spawn.env(key, value));
         let spawn = program.cgroups.into_iter().fold(spawn, Spawn::cgroup);

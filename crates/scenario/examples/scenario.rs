@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use constel_scenario::{DiskFiles, parse_bytes, reference_page, resolve, schema_json};
+use constel_scenario::{DiskFiles, read_scenario, reference_page, schema_json};
 
 fn main() -> ExitCode {
     let Some(what) = std::env::args().nth(1) else {
@@ -21,9 +21,7 @@ fn main() -> ExitCode {
                     return ExitCode::FAILURE;
                 }
             };
-            let resolved = parse_bytes(file, &bytes)
-                .and_then(|parsed| resolve(&parsed, &DiskFiles::beside(file)));
-            match resolved {
+            match read_scenario(file, &bytes, &DiskFiles::beside(file)) {
                 Ok(scenario) => match serde_json::to_string_pretty(&scenario) {
                     Ok(text) => println!("{text}"),
                     Err(error) => eprintln!("{error}"),

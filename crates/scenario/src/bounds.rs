@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use constel_units::{
     Angle, DataRate, DataSize, Decibels, FigureOfMerit, Frequency, Length, Power, RainRate, Ratio,
-    Temperature, TimeSpan, Utc,
+    Speed, Temperature, TimeSpan, Utc,
 };
 use serde_json::Value;
 
@@ -80,6 +80,7 @@ fn compare(format: &str, a: &str, b: &str) -> Option<Ordering> {
     }
     match format {
         "length" => of::<Length>(a, b),
+        "speed" => of::<Speed>(a, b),
         "angle" => of::<Angle>(a, b),
         "timespan" => of::<TimeSpan>(a, b),
         "datarate" => of::<DataRate>(a, b),

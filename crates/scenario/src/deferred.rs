@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Action, FailureTarget, Mode, Name, Scenario};
+use crate::model::{Action, Centre, FailureTarget, Mode, Name, Scenario, Trouble};
 use crate::source::Span;
 
 /// A name in `traffic`, `failures`, `transport`, `mounts`, `limits` or `routing.disjoint` that may be a satellite of an element file, or what
@@ -97,6 +97,13 @@ impl Scenario {
             match &mut failure.what {
                 FailureTarget::Nodes(nodes) => nodes.iter_mut().for_each(&mut *visit),
                 FailureTarget::Link(a, b) => [a, b].into_iter().for_each(&mut *visit),
+                FailureTarget::Network(
+                    _,
+                    Trouble::Jamming {
+                        centre: Centre::Node(node),
+                        ..
+                    },
+                ) => visit(node),
                 _ => {}
             }
         }

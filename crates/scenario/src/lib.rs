@@ -9,7 +9,9 @@
 //! JSON schema from them, `parse` checks files against that schema, and [`reference_page`] prints
 //! it for readers.
 //!
-//! [`read_rules`] does both for the rules of a box, a format of its own.
+//! [`set`] changes values in a file's text before it is parsed.
+//!
+//! [`read_rules`] does both for the rules of a box, and [`read_box`] for scenarios that are a box: formats of their own.
 //!
 //! What this crate does not do: orbits (the text of element files is passed on as it is),
 //! topology, or anything with the host.
@@ -25,6 +27,7 @@
 mod bounds;
 mod deferred;
 mod diagnostic;
+mod edit;
 mod files;
 mod glob;
 pub mod model;
@@ -45,15 +48,21 @@ mod walk;
 
 pub use deferred::{Called, DeferredNode};
 pub use diagnostic::{Diagnostic, Diagnostics, nearest};
+pub use edit::{NotASetting, Setting, set};
 pub use files::{DiskFiles, Files, MAX_FILE_BYTES};
 pub use glob::Glob;
 pub use model::Scenario;
 pub use parse::{Document, Parsed, parse, parse_bytes};
-pub use reference::{reference_page, rules_reference_page};
-pub use resolve::{read_rules, resolve};
-pub use schema::{rules_schema_json, schema, schema_json};
+pub use reference::{box_reference_page, reference_page, rules_reference_page};
+pub use resolve::{address, is_box, network, read_box, read_rules, read_scenario, resolve};
+pub use schema::{box_schema_json, rules_schema_json, schema, schema_json};
 pub use slug::slug;
 pub use software::{NodeFacts, NodeKind};
 pub use source::{Source, Span};
 pub use text_file::TextFile;
 pub use tree::{MAX_BYTES, MAX_DEPTH, MAX_NODES};
+
+/// YAML as trees that know where everything stands; for other files than scenarios.
+pub mod yaml {
+    pub use crate::tree::{Core, Entry, Node, Value, core_type, read};
+}

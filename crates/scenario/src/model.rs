@@ -3,14 +3,19 @@
 //! An `Option` here never means "not said": `None` is itself the answer, as its comment says.
 
 mod addresses;
+mod beneath;
 mod constellations;
+mod expect;
 mod failures;
 mod ground;
 mod information;
+mod middlebox;
+mod networks;
 mod nodes;
 mod programs;
 mod routing;
 mod rules;
+mod spacecraft;
 mod traffic;
 mod transport;
 
@@ -30,12 +35,15 @@ pub use constellations::{
     Constellation, CrossShell, ElementSet, ElevationStep, Gsl, GslRule, Isl, Link, Orbits, Pairing,
     PlusGrid, Policy, Shell, Walker, satellite_name,
 };
-pub use failures::{Failure, FailureTarget, FailureTime};
+pub use expect::{Agreement, Delivery, EventNamed, Expectation, Expected, Measured};
+pub use failures::{Centre, Failure, FailureTarget, FailureTime, Trouble};
 pub use ground::{Cable, Host, Obstacle, Station, Terminal, Waypoint};
 pub use information::{Information, NodesNamed, USER_FILE_BYTES, UserFile, is_user_file_name};
+pub use middlebox::{BoxEnds, BoxForm, BoxRouter, BoxScenario, Machine, MachineCommand};
+pub use networks::{Access, Channel, Crosslink, Law, Medium, Network, RangeStep};
 pub use nodes::{
-    Capability, Container, NodeRule, NodeSoftware, NodesOf, RestartPolicy, Runtime, Seccomp,
-    StatePlace, Volume,
+    Capability, Container, Health, NamedImage, NodeRule, NodeSoftware, NodesOf, RestartPolicy,
+    Runtime, Seccomp, StatePlace, Volume,
 };
 pub(crate) use nodes::{over, software, thousandths};
 pub use programs::{Limit, Limits, Mount};
@@ -44,7 +52,10 @@ pub use routing::{
     Reaction, Restart, Routing, Start, System, Timers,
 };
 pub use rules::RuleFile;
-pub use traffic::{Action, Flow, Http, Iperf3, Ping, Run, Transport};
+pub use spacecraft::{
+    Chief, Formation, FormationPreset, FormationSource, RelativeElements, RelativeState,
+};
+pub use traffic::{Action, Flow, Http, Iperf3, Ping, PingTool, Run, Transport};
 pub use transport::{
     LeotpSettings, LeotpVariant, Midnodes, OnTheWay, Over, Placement, SplitTcp, Transfer,
 };
@@ -66,8 +77,11 @@ pub struct Scenario {
     pub step: TimeSpan,
     /// When lab time starts to run.
     pub clock_hold: ClockHold,
-    /// What flies, by name; may be none.
+    /// What flies: constellations by name, then formations by name; may be none.
     pub constellations: Vec<Constellation>,
+    /// Constellations whose satellites are no nodes, by name: networks go over them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub beneath: Vec<Constellation>,
     /// Ground stations by name; from `stations` and from files of places. Names are unique among
     /// stations and Walker satellites.
     pub stations: Vec<Station>,
@@ -75,6 +89,9 @@ pub struct Scenario {
     pub hosts: Vec<Host>,
     /// Cables between stations and hosts.
     pub cables: Vec<Cable>,
+    /// Further ports of nodes, and the edges between them, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub networks: Vec<Network>,
     /// Links between shells.
     pub cross_shell: Vec<CrossShell>,
     /// What breaks; names are unique.
@@ -101,11 +118,17 @@ pub struct Scenario {
     /// Nodes that are told of themselves and their surroundings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub information: Vec<Information>,
+    /// Images by names of the scenario's own, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<NamedImage>,
     /// What is said of what nodes are made of; [`software`](Self::software) says what comes of it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub node_rules: Vec<NodeRule>,
     /// Flows and commands in order of their start; equal starts in the order of the file.
     pub traffic: Vec<Flow>,
+    /// What must have come true when a run is over.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub expect: Vec<Expectation>,
     /// Every file that was read, the scenario itself first, the others by path.
     pub inputs: Vec<InputFile>,
     /// Node names that may be satellites of an element file, or what that calls them; settled by

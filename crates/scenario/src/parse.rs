@@ -26,6 +26,12 @@ pub struct Parsed {
     document: Document,
 }
 
+impl Parsed {
+    pub(crate) fn new(raw: RawScenario, document: Document) -> Self {
+        Self { raw, document }
+    }
+}
+
 impl Deref for Parsed {
     type Target = Document;
 
@@ -41,8 +47,18 @@ impl Deref for Parsed {
 /// keys, wrong types, unknown words, missing and unknown units, values out of bounds. Only a YAML
 /// syntax error hides others, since nothing is known behind it.
 pub fn parse(file_name: &str, text: &str) -> Result<Parsed, Diagnostics> {
-    let (raw, document) = read(file_name, text, &SCENARIO)?;
-    Ok(Parsed { raw, document })
+    let (mut raw, document): (RawScenario, _) = read(file_name, text, &SCENARIO)?;
+    let mut errors = Diagnostics::new();
+    for name in raw.ground.count_hosts() {
+        let path = [
+            Seg::Key("ground"),
+            Seg::Key("hosts"),
+            Seg::Key(name.as_str()),
+        ];
+        let message = format!("two hosts are called `{name}`");
+        errors.push(document.error_at_key(&path, "duplicate-name", message));
+    }
+    errors.or(Parsed { raw, document })
 }
 
 /// A file of any format.
@@ -100,6 +116,10 @@ pub(crate) fn text_of<'a>(file_name: &str, bytes: &'a [u8]) -> Result<&'a str, D
 }
 
 impl Document {
+    pub(crate) fn new(source: Source, root: Node) -> Self {
+        Self { source, root }
+    }
+
     /// The file's name and text.
     pub fn source(&self) -> &Source {
         &self.source

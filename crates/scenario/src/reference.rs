@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::bounds::bounds;
-use crate::schema::{RULES, Resolved, follow, schema};
+use crate::schema::{BOX, RULES, Resolved, follow, schema};
 use crate::walk::format_words;
 
 /// The page shipped as `docs/reference/scenario.md`.
@@ -16,6 +16,11 @@ pub fn reference_page() -> String {
 /// The page of the keys of a file of rules, shipped as `docs/reference/box-rules.md`.
 pub fn rules_reference_page() -> String {
     page(&RULES.schema, RULES_HEAD)
+}
+
+/// The page of the keys of a scenario that is a box, shipped as `docs/reference/box-scenario.md`.
+pub fn box_reference_page() -> String {
+    page(&BOX.schema, BOX_HEAD)
 }
 
 fn page(root: &Value, head: &str) -> String {
@@ -92,6 +97,17 @@ const RULES_HEAD: &str = "\
 One YAML 1.2 document. What they mean, and how a box is run, is in [box.md](box.md). The JSON schema for editors is
 [box.schema.json](box.schema.json). Quantities carry their units, and unknown keys and keys without effect are errors,
 as in [scenarios](scenario.md).
+";
+
+const BOX_HEAD: &str = "\
+<!-- Generated from the types of crates/scenario; a test keeps it in sync. Do not edit. -->
+
+# A scenario that is a box
+
+One YAML 1.2 document with the key `box`; `constel run FILE` runs it, and `constel check FILE` checks it. What a box is, is in
+[box.md](box.md); `scenarios/box.yaml` is one. The JSON schema for editors is
+[box-scenario.schema.json](box-scenario.schema.json). Quantities carry their units, and unknown keys and keys without effect
+are errors, as in [other scenarios](scenario.md).
 ";
 
 /// Names of the definitions that a section's keys refer to, in order.

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use crate::raw::{RawRuleFile, RawScenario};
+use crate::raw::{RawBoxScenario, RawRuleFile, RawScenario};
 
 /// A file format.
 pub(crate) struct Format {
@@ -30,6 +30,12 @@ pub(crate) static RULES: LazyLock<Format> = LazyLock::new(|| Format {
     what: "rules",
 });
 
+pub(crate) static BOX: LazyLock<Format> = LazyLock::new(|| Format {
+    schema: generate::<RawBoxScenario>("Constel box scenario"),
+    reference: "docs/reference/box-scenario.md",
+    what: "scenario",
+});
+
 /// The schema (JSON Schema 2020-12) that every scenario file is checked against; editors can use
 /// it too.
 ///
@@ -47,6 +53,11 @@ pub fn schema_json() -> String {
 /// The schema of files of rules as text, as shipped in `docs/reference/box.schema.json`.
 pub fn rules_schema_json() -> String {
     pretty(&RULES.schema)
+}
+
+/// The schema of scenarios that are a box as text, as shipped in `docs/reference/box-scenario.schema.json`.
+pub fn box_schema_json() -> String {
+    pretty(&BOX.schema)
 }
 
 fn pretty(schema: &Value) -> String {

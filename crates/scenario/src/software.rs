@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::glob::Glob;
-use crate::model::{NodeRule, NodeSoftware, NodesOf, Runtime, Scenario, over, software};
-use crate::raw::RawNode;
+use crate::model::{
+    NodeRule, NodeSoftware, NodesOf, Runtime, Scenario, StatePlace, over, software,
+};
+use crate::raw::{RawNode, RawShare};
 
 /// A node, as far as rules ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,16 +42,21 @@ impl Scenario {
         for node in nodes {
             let mut said = RawNode::default();
             let mut asked: Option<usize> = None;
+            let mut kept: Option<usize> = None;
             let rules = self.node_rules.iter().enumerate();
             let mine: Vec<(usize, &NodeRule)> =
                 rules.filter(|(_, rule)| rule.of.has(node)).collect();
             for (index, rule) in &mine {
                 over(&mut said, &rule.set);
-                if rule.set.runtime == Some(Runtime::Oci) {
+                if matches!(rule.set.runtime, Some(Runtime::Oci | Runtime::Docker)) {
                     asked = Some(*index);
                 }
+                if rule.set.state.is_some() {
+                    kept = Some(*index);
+                }
             }
-            let bare = said.image.is_none() && said.runtime == Some(Runtime::Oci);
+            let contained = matches!(said.runtime, Some(Runtime::Oci | Runtime::Docker));
+            let bare = said.image.is_none() && contained;
             let made = software(said);
             for (index, _) in &mine {
                 uses[*index].matched = true;
@@ -58,12 +65,28 @@ impl Scenario {
             if let Some(index) = asked.filter(|_| bare) {
                 uses[index].without_image.get_or_insert(node.name);
             }
+            let engines = made.container.as_ref().filter(|own| own.by_engine);
+            if engines.is_some_and(|own| own.state == StatePlace::Disk)
+                && let Some(index) = kept
+            {
+                uses[index].kept_by_engine.get_or_insert(node.name);
+            }
+            if engines.is_some_and(|own| own.files_bytes.is_some()) {
+                let says = |(_, rule): &&(usize, &NodeRule)| {
+                    let share = rule.set.limits.as_ref();
+                    share.is_some_and(|share| share.files.is_some())
+                };
+                if let Some((index, _)) = mine.iter().rfind(says) {
+                    uses[*index].bounded_by_engine.get_or_insert(node.name);
+                }
+            }
             all.push(made);
         }
         for (rule, used) in self.node_rules.iter().zip(&uses) {
             self.judge(rule, used, nodes, &mut errors);
         }
         self.check_limits(nodes, &mut errors);
+        self.check_images(&all, &mut errors);
         errors.or(all)
     }
 
@@ -98,10 +121,31 @@ impl Scenario {
             errors.push(self.error_of_rule(rule, "no-effect", message));
         }
         if let Some(node) = used.without_image {
-            let message = format!("`runtime: oci` needs an image, and nothing gives `{node}` one");
+            let runtime = match rule.set.runtime {
+                Some(Runtime::Docker) => "docker",
+                _ => "oci",
+            };
+            let message =
+                format!("`runtime: {runtime}` needs an image, and nothing gives `{node}` one");
             let error = self.error_of_rule(rule, "missing-key", message);
             errors.push(
                 error.with_suggestion("give `image`; `constel image list` names those there are"),
+            );
+        } else if let Some(node) = used.kept_by_engine {
+            let message = format!("`state: disk` is not for `{node}`, whose `runtime` is `docker`");
+            let error = self.error_of_rule(rule, "disagreement", message);
+            let reason = "where its files are is the engine's affair, and they go with the lab";
+            let next = "mount a folder to keep something, or take `runtime: oci`";
+            errors.push(error.with_reason(reason).with_suggestion(next));
+        } else if let Some(node) = used.bounded_by_engine {
+            let message =
+                format!("`limits.files` is not for `{node}`, whose `runtime` is `docker`");
+            let error = self.error_of_rule(rule, "disagreement", message);
+            let reason = "where its files are is the engine's affair";
+            errors.push(
+                error
+                    .with_reason(reason)
+                    .with_suggestion("take `runtime: oci`"),
             );
         } else if used.matched && !used.contained && needs_container(&rule.set) {
             let message = "what is said here has an effect only on nodes with an image".to_owned();
@@ -113,6 +157,22 @@ impl Scenario {
                     )
                     .with_suggestion("give `image`"),
             );
+        }
+    }
+
+    /// An image that no node is made of is a mistake.
+    fn check_images(&self, all: &[NodeSoftware], errors: &mut Diagnostics) {
+        for image in &self.images {
+            let mut used = all.iter().filter_map(|node| node.container.as_ref());
+            if !used.any(|container| container.image == image.name.as_str()) {
+                let (span, path) = &image.place;
+                let message = format!("no node is made of the image `{}`", image.name);
+                let error = Diagnostic::new(&self.source, *span, "no-effect", message);
+                errors.push(error.with_path(path.clone()).with_suggestion(format!(
+                    "say `image: {}` of a node, or remove it",
+                    image.name
+                )));
+            }
         }
     }
 
@@ -145,13 +205,20 @@ struct Use<'a> {
     matched: bool,
     contained: bool,
     without_image: Option<&'a str>,
+    /// A node whose state it puts where its engine does not.
+    kept_by_engine: Option<&'a str>,
+    bounded_by_engine: Option<&'a str>,
 }
 
 /// Whether a rule says more than what nodes without an image have too.
 fn needs_container(set: &RawNode) -> bool {
     let plain = RawNode {
         runtime: set.runtime,
-        limits: set.limits.clone(),
+        // What is kept as files has its bound with an image alone.
+        limits: set.limits.clone().map(|share| RawShare {
+            files: None,
+            ..share
+        }),
         ..RawNode::default()
     };
     *set != plain

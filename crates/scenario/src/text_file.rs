@@ -3,6 +3,7 @@
 use serde::{Serialize, Serializer};
 
 use crate::diagnostic::Diagnostic;
+use crate::resolve::inputs::hash;
 use crate::source::{Source, Span};
 
 /// The text of a file. Errors that its reader finds become [`Diagnostic`]s like all
@@ -40,6 +41,20 @@ impl TextFile {
         }
     }
 
+    /// A file that no scenario names; errors call it `shown`.
+    #[must_use]
+    pub fn alone(shown: &str, text: &str) -> Self {
+        let source = Source::new(shown, text);
+        Self {
+            path: shown.to_owned(),
+            sha256: hash(text.as_bytes()),
+            text: source.clone(),
+            scenario: source,
+            named_at: Span::new(1, 1, 1),
+            named_path: String::new(),
+        }
+    }
+
     /// The file's text.
     pub fn text(&self) -> &str {
         self.text.text()
@@ -54,8 +69,12 @@ impl TextFile {
         code: &'static str,
         message: impl Into<String>,
     ) -> Diagnostic {
-        Diagnostic::new(&self.text, Span::new(line, column, width), code, message)
-            .with_next(format!("the file is named at {}", self.named()))
+        let span = Span::new(line, column, width);
+        let error = Diagnostic::new(&self.text, span, code, message);
+        if self.scenario.file() == self.text.file() {
+            return error;
+        }
+        error.with_next(format!("the file is named at {}", self.named()))
     }
 
     /// An error in a line of the file, from 1, as long as it is.

@@ -19,16 +19,23 @@ pub const MAX_NODES: usize = 200_000;
 
 /// A value and its place.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Node {
-    pub(crate) span: Span,
-    pub(crate) value: Value,
+pub struct Node {
+    /// Where it begins.
+    pub span: Span,
+    /// What it is.
+    pub value: Value,
 }
 
 /// A YAML value.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value {
-    /// A scalar; `plain` if written without quotes, so that it may be a number or a null.
-    Scalar { text: String, plain: bool },
+pub enum Value {
+    /// A scalar.
+    Scalar {
+        /// Without its quotes.
+        text: String,
+        /// Whether it is written without quotes, so that it may be a number or a null.
+        plain: bool,
+    },
     /// A sequence.
     Sequence(Vec<Node>),
     /// A mapping, in the order of the file.
@@ -37,15 +44,19 @@ pub(crate) enum Value {
 
 /// A key and its value.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Entry {
-    pub(crate) key: String,
-    pub(crate) key_span: Span,
-    pub(crate) value: Node,
+pub struct Entry {
+    /// The key as text.
+    pub key: String,
+    /// Where the key is.
+    pub key_span: Span,
+    /// What it stands for.
+    pub value: Node,
 }
 
 impl Node {
     /// What it is, for messages.
-    pub(crate) fn kind(&self) -> &'static str {
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
         match &self.value {
             Value::Sequence(_) => "a list",
             Value::Mapping(_) => "a mapping",
@@ -60,7 +71,8 @@ impl Node {
     }
 
     /// The entry of a mapping with this key; the first one where the file repeats it.
-    pub(crate) fn get(&self, key: &str) -> Option<&Entry> {
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Entry> {
         match &self.value {
             Value::Mapping(entries) => entries.iter().find(|entry| entry.key == key),
             _ => None,
@@ -68,7 +80,8 @@ impl Node {
     }
 
     /// The element of a sequence.
-    pub(crate) fn index(&self, index: usize) -> Option<&Node> {
+    #[must_use]
+    pub fn index(&self, index: usize) -> Option<&Node> {
         match &self.value {
             Value::Sequence(items) => items.get(index),
             _ => None,
@@ -94,16 +107,22 @@ impl Node {
 
 /// What a plain scalar is under the YAML 1.2 core schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Core {
+pub enum Core {
+    /// Nothing.
     Null,
+    /// Yes or no.
     Bool(bool),
+    /// A whole number, of any size.
     Integer,
+    /// Another number.
     Float,
+    /// Anything else.
     Text,
 }
 
 /// Resolves a plain scalar. YAML 1.1's `yes`, `no`, `on` and `off` are text.
-pub(crate) fn core_type(text: &str) -> Core {
+#[must_use]
+pub fn core_type(text: &str) -> Core {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Core::Null,
         "true" | "True" | "TRUE" => return Core::Bool(true),
@@ -126,7 +145,7 @@ pub(crate) fn core_type(text: &str) -> Core {
 ///
 /// # Errors
 /// The first syntax error (a parser cannot know what follows it), or the limit that was passed.
-pub(crate) fn read(source: &Source) -> Result<Node, Box<Diagnostic>> {
+pub fn read(source: &Source) -> Result<Node, Box<Diagnostic>> {
     if source.text().len() > MAX_BYTES {
         return Err(limit(
             source,
@@ -371,7 +390,7 @@ fn place(span: RawSpan) -> Span {
     )
 }
 
-fn syntax(source: &Source, error: &ScanError) -> Box<Diagnostic> {
+pub(crate) fn syntax(source: &Source, error: &ScanError) -> Box<Diagnostic> {
     let mark = error.marker();
     let span = Span::new(
         saturate(mark.line().max(1)),

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-use constel_scenario::{Diagnostics, DiskFiles, parse_bytes, resolve};
+use constel_scenario::{Diagnostics, DiskFiles, read_scenario};
 
 const FOLDER: &str = "tests/errors";
 
@@ -23,8 +23,8 @@ fn cases() -> Vec<PathBuf> {
 
 fn errors_of(path: &PathBuf) -> Diagnostics {
     let name = path.file_name().unwrap().to_str().unwrap();
-    parse_bytes(name, &fs::read(path).unwrap())
-        .and_then(|parsed| resolve(&parsed, &DiskFiles::in_folder(FOLDER)))
+    let bytes = fs::read(path).unwrap();
+    read_scenario(name, &bytes, &DiskFiles::in_folder(FOLDER))
         .expect_err(&format!("{name} should be refused"))
 }
 
@@ -114,6 +114,8 @@ fn every_code_has_a_case() {
         .collect();
     let known = BTreeSet::from([
         "alias",
+        "attach-daemons",
+        "attached-node",
         "bad-block",
         "bad-mount",
         "bad-name",
@@ -132,6 +134,7 @@ fn every_code_has_a_case() {
         "empty-value",
         "end-of-flow",
         "key",
+        "lab-name",
         "limit",
         "link",
         "missing-column",
@@ -152,7 +155,9 @@ fn every_code_has_a_case() {
         "uneven-steps",
         "unknown-city",
         "unknown-constellation",
+        "unknown-flow",
         "unknown-key",
+        "unknown-network",
         "unknown-node",
         "unknown-path",
         "unknown-value",

@@ -29,7 +29,7 @@ fn compare(file: &str, seen: &str) {
 
 #[test]
 fn every_error_reads_as_agreed() {
-    for case in ["values", "form", "together", "empty"] {
+    for case in ["values", "form", "together", "empty", "via"] {
         let text = std::fs::read_to_string(format!("tests/rules/{case}.yaml")).unwrap();
         let errors = read(&format!("{case}.yaml"), &text).unwrap_err();
         compare(&format!("tests/rules/{case}.stderr"), &errors.to_string());
@@ -146,4 +146,30 @@ fn as_many_rules_as_a_box_has_are_read_and_no_more() {
         errors.contains("has 4097 entries; at most 4096 are allowed"),
         "{errors}"
     );
+}
+
+#[test]
+fn a_path_through_the_sky_is_the_same_for_both_ways() {
+    let file = good(
+        "rules:\n\
+         - both:\n    \
+             via:\n      \
+               constellation: geo\n      \
+               orbital_slot: -27.5 deg\n      \
+               from: {latitude: 51.5 deg, longitude: -0.1 deg}\n      \
+               to: {latitude: 40.7 deg, longitude: -74 deg}\n      \
+               at: 2026-11-21T00:00:00Z\n    \
+             loss: 1 %\n",
+    );
+    let rule = file.rules.get(0).unwrap();
+    let via = Direction::BOTH.map(|way| rule.action(way).unwrap().via().unwrap().clone());
+    assert_eq!(via[0], via[1]);
+    assert_eq!(
+        (via[0].sky.as_str(), via[0].orbital_slot_deg),
+        ("geo", Some(-27.5))
+    );
+    assert_eq!(via[0].at_unix_ns, Some(1_795_219_200_000_000_000));
+    assert_eq!(via[0].min_elevation_deg, 5.0, "as geo has it");
+    let again = good(&serde_json::to_string(&file.to_raw()).unwrap());
+    assert_eq!((&again.rules, &again.raw), (&file.rules, &file.raw));
 }

@@ -3,7 +3,9 @@
 use crate::check::Checker;
 use crate::class::GSL;
 use crate::error::SpecError;
-use crate::spec::{Constellation, FailureTarget, FailureTime, Operators, Spec, Station};
+use crate::spec::{
+    Centre, Constellation, FailureTarget, FailureTime, Operators, Spec, Station, Trouble,
+};
 use std::collections::BTreeSet;
 
 impl Checker {
@@ -24,6 +26,14 @@ impl Checker {
                 FailureTarget::Link { a, b } => {
                     [a, b].into_iter().find(|n| !names.contains(n.as_str()))
                 }
+                FailureTarget::Network {
+                    trouble:
+                        Trouble::Jamming {
+                            centre: Centre::Node(node),
+                            ..
+                        },
+                    ..
+                } => Some(node).filter(|n| !names.contains(n.as_str())),
                 _ => None,
             };
             let never = match failure.when {
@@ -35,6 +45,15 @@ impl Checker {
             if let FailureTarget::Eclipse { duty, .. } = &failure.what {
                 self.bounds(&failure.name, "duty", *duty, 0.0..=1.0, "0 to 1");
             }
+            let no_network = matches!(&failure.what, FailureTarget::Network { network, .. } if *network >= spec.networks.len());
+            if let FailureTarget::Network {
+                trouble:
+                    Trouble::Jamming { loss_ratio, .. } | Trouble::Disturbance { loss_ratio, .. },
+                ..
+            } = &failure.what
+            {
+                self.bounds(&failure.name, "loss", *loss_ratio, 0.0..=1.0, "0 to 1");
+            }
             let timeless = matches!(failure.what, FailureTarget::Eclipse { period_ns: 0, .. });
             let reason = if !seen.insert(failure.name.as_str()) {
                 "another one has the same name".to_owned()
@@ -42,6 +61,8 @@ impl Checker {
                 format!("no node is called `{name}`")
             } else if constellation.is_some_and(|c| c >= spec.constellations.len()) {
                 "no such constellation".to_owned()
+            } else if no_network {
+                "no such network".to_owned()
             } else if never || timeless {
                 "it has no time to happen".to_owned()
             } else {

@@ -62,6 +62,16 @@ pub static SATELLITE: NodeClass = NodeClass {
     cables: 0,
 };
 
+/// Flies with others in a formation; what links them are networks.
+pub static SPACECRAFT: NodeClass = NodeClass {
+    name: "spacecraft",
+    flies: true,
+    transit: Transit::Always,
+    endpoint: true,
+    access: Access::None,
+    cables: 0,
+};
+
 /// Stands or moves on the Earth, with a radio to the sky.
 pub static STATION: NodeClass = NodeClass {
     name: "ground",
@@ -158,6 +168,19 @@ pub static CABLE: EdgeClass = EdgeClass {
     ipv4_block: LINKS_BLOCK,
 };
 
+/// Between members of a network.
+pub static NETWORK: EdgeClass = EdgeClass {
+    name: "network",
+    span: Span::Ground,
+    ports: &[
+        "net0", "net1", "net2", "net3", "net4", "net5", "net6", "net7", "net8", "net9", "net10",
+        "net11", "net12", "net13", "net14", "net15",
+    ],
+    medium: Medium::SHARED,
+    addressing: Addressing::SharedSubnet,
+    ipv4_block: Some((Ipv4Addr::new(10, 96, 0, 0), 12)),
+};
+
 /// What a port is attached to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Medium {
@@ -188,12 +211,6 @@ impl Medium {
         name: "shared",
         several: true,
         made: true,
-    };
-    /// An interface of the host that Constel did not make.
-    pub const EXTERNAL: Medium = Medium {
-        name: "external",
-        several: true,
-        made: false,
     };
 }
 

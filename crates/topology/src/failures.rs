@@ -24,6 +24,8 @@ pub struct Broken {
     pub nodes: Vec<(NodeId, u16)>,
     /// Numbers of laser links that are broken by themselves.
     pub links: Vec<(u32, u16)>,
+    /// Failures that trouble edges of networks, by their place in the spec.
+    pub networks: Vec<u16>,
 }
 
 impl Broken {
@@ -56,6 +58,7 @@ impl Broken {
         self.nodes.dedup_by_key(|n| n.0);
         self.links.sort_unstable();
         self.links.dedup_by_key(|l| l.0);
+        self.networks.sort_unstable();
     }
 }
 
@@ -71,6 +74,8 @@ struct Group {
 enum Hits {
     Nodes(Vec<NodeId>),
     Links(Vec<u32>),
+    /// Edges of a network; which is found with its edges.
+    Network,
     /// Direction of the centre, cosine of the angle from the Earth's centre, and what is hit there.
     Region {
         centre: DVec3,
@@ -256,6 +261,7 @@ impl Failures {
         let t_ns = moment.t_ns;
         out.nodes.clear();
         out.links.clear();
+        out.networks.clear();
         for group in &mut self.groups {
             let active = match &mut group.clock {
                 Clock::Scheduled { from_ns, until_ns } => (*from_ns..*until_ns).contains(&t_ns),
@@ -297,6 +303,7 @@ fn hit(hits: &Hits, failure: u16, layout: &Layout, moment: &Moment<'_>, out: &mu
         }
         Hits::Nodes(nodes) => out.nodes.extend(nodes.iter().map(|n| (*n, failure))),
         Hits::Links(links) => out.links.extend(links.iter().map(|l| (*l, failure))),
+        Hits::Network => out.networks.push(failure),
         Hits::Region {
             centre,
             cosine,
@@ -344,7 +351,9 @@ pub(crate) fn that_hit_nothing(layout: &Layout) -> Vec<SpecError> {
         objects(layout, failure).iter().all(|(_, hits)| match hits {
             Hits::Nodes(nodes) => nodes.is_empty(),
             Hits::Links(links) => links.is_empty(),
-            Hits::Region { .. } | Hits::Polar { .. } | Hits::Eclipse { .. } => false,
+            Hits::Region { .. } | Hits::Polar { .. } | Hits::Eclipse { .. } | Hits::Network => {
+                false
+            }
         })
     };
     let failures = layout.spec().failures.iter().filter(empty);
@@ -419,6 +428,10 @@ fn objects(layout: &Layout, failure: &Failure) -> Vec<(String, Hits)> {
                 "seam".to_owned(),
                 Hits::Links(links.map(|l| l.number).collect()),
             )]
+        }
+        FailureTarget::Network { network, .. } => {
+            let name = layout.spec().networks[*network].name.clone();
+            vec![(name, Hits::Network)]
         }
         FailureTarget::Region { .. }
         | FailureTarget::Polar { .. }

@@ -39,8 +39,8 @@ mod why_words;
 
 pub use check::MAX_NODES;
 pub use class::{
-    Access, Addressing, Attachment, CABLE, EdgeClass, GSL, HOST, ISL, Medium, NodeClass, SATELLITE,
-    STATION, Span, Transit,
+    Access, Addressing, Attachment, CABLE, EdgeClass, GSL, HOST, ISL, Medium, NETWORK, NodeClass,
+    SATELLITE, SPACECRAFT, STATION, Span, Transit,
 };
 pub use constel_radio as radio;
 pub use down::Down;
@@ -59,10 +59,10 @@ pub use policy::{
 pub use sky::{NoPosition, OrbitSky, Sky};
 pub use snapshot::{Delta, Edge, Handover, Snapshot, diff};
 pub use spec::{
-    Cable, Constellation, CrossShell, ElevationStep, Failure, FailureTarget, FailureTime,
+    Cable, Centre, Constellation, CrossShell, ElevationStep, Failure, FailureTarget, FailureTime,
     GroundService, GslPolicy, GslSpec, Host, IslPattern, LaserPairing, Lasers, Law, LinkClass,
     Moment, Neighbours, Network, NetworkEdge, Obstacle, Operators, PlusGrid, Radio, Rain, Recorded,
-    Recording, Satellite, Spec, Station, Terminal, Waypoint, Wrap,
+    Recording, Satellite, Spec, Station, Terminal, Trouble, Waypoint, Wrap,
 };
 pub use stepper::{Stepper, Unreached};
 pub use why::{Why, why};

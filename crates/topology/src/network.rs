@@ -5,7 +5,9 @@ use crate::class::{Access, CABLE, GSL, ISL};
 use crate::error::SpecError;
 use crate::failures::Broken;
 use crate::layout::Layout;
-use crate::spec::{Moment, Network, NetworkEdge, Spec};
+use crate::snapshot::Snapshot;
+use crate::spec::{Centre, FailureTarget, Moment, Network, NetworkEdge, Spec, Trouble};
+use constel_link::PortId;
 use constel_orbit::DVec3;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +40,107 @@ impl Network {
         self.law.edges(&moment, &mut edges);
         let works = |member: usize| step.broken.node(node(member)).is_none();
         edges.retain(|edge| works(edge.from) && works(edge.to));
+        for failure in &step.broken.networks {
+            let failure = &layout.spec().failures[usize::from(*failure)];
+            if let FailureTarget::Network { network, trouble } = &failure.what
+                && *network == place
+            {
+                let centre = |centre: &Centre| match centre {
+                    Centre::Place(at_m) => Some(*at_m),
+                    Centre::Node(name) => layout.find(name).map(|node| step.now[node.id.index()]),
+                };
+                trouble.befall(&mut edges, moment.now_itrf_m, centre);
+            }
+        }
         edges
+    }
+}
+
+/// The failure in force that takes an edge of a network away, if one does.
+pub(crate) fn cut_by(
+    layout: &Layout,
+    snapshot: &Snapshot,
+    from: PortId,
+    to: PortId,
+) -> Option<u16> {
+    let networks = (0..).zip(&layout.spec().networks);
+    let place_of = |port: PortId, ports: &[PortId]| ports.iter().position(|p| *p == port);
+    let (place, from, to) = networks.into_iter().find_map(|(place, _)| {
+        let ports = layout.network_ports(place);
+        Some((place, place_of(from, ports)?, place_of(to, ports)?))
+    })?;
+    let with = |failures: &[u16]| {
+        let broken = Broken {
+            networks: failures.to_vec(),
+            ..Broken::default()
+        };
+        let step = Step {
+            t_ns: snapshot.t_ns,
+            step_ns: layout.spec().step_ns,
+            now: &snapshot.positions_itrf_m,
+            later: &snapshot.positions_itrf_m,
+            broken: &broken,
+        };
+        let edges = layout.spec().networks[place].edges(layout, place, &step);
+        edges.iter().any(|edge| (edge.from, edge.to) == (from, to))
+    };
+    let failures = snapshot.broken.networks.iter();
+    let mut cuts = failures.copied().filter(|failure| !with(&[*failure]));
+    with(&[]).then(|| cuts.next()).flatten()
+}
+
+impl Trouble {
+    /// Takes away the edges that it cuts, and makes worse those that it makes worse. Members are at `at_m`.
+    fn befall(
+        &self,
+        edges: &mut Vec<NetworkEdge>,
+        at_m: &[DVec3],
+        centre: impl Fn(&Centre) -> Option<DVec3>,
+    ) {
+        match self {
+            Trouble::Partition(groups) => {
+                let group = |member: &usize| groups.iter().position(|group| group.contains(member));
+                edges.retain(|edge| group(&edge.from) == group(&edge.to));
+            }
+            Trouble::Jamming {
+                centre: of,
+                radius_m,
+                loss_ratio,
+            } => {
+                // What has no position is nowhere near.
+                let Some(centre) = centre(of) else { return };
+                let hit = |edge: &NetworkEdge| at_m[edge.to].distance(centre) <= *radius_m;
+                worsen(edges, hit, *loss_ratio, 0);
+            }
+            Trouble::Disturbance {
+                from,
+                to,
+                loss_ratio,
+                extra_delay_ns,
+            } => {
+                let hit = |edge: &NetworkEdge| from.contains(&edge.from) && to.contains(&edge.to);
+                worsen(edges, hit, *loss_ratio, *extra_delay_ns);
+            }
+        }
+    }
+}
+
+/// More loss and delay for some edges; where everything is lost there is no edge.
+fn worsen(
+    edges: &mut Vec<NetworkEdge>,
+    hit: impl Fn(&NetworkEdge) -> bool,
+    loss_ratio: f64,
+    extra_delay_ns: u64,
+) {
+    if loss_ratio >= 1.0 {
+        edges.retain(|edge| !hit(edge));
+        return;
+    }
+    for edge in edges.iter_mut().filter(|edge| hit(edge)) {
+        let class = &mut edge.class;
+        class.loss_ratio = 1.0 - (1.0 - class.loss_ratio) * (1.0 - loss_ratio);
+        edge.delay_ns += extra_delay_ns;
+        edge.later_delay_ns += extra_delay_ns;
     }
 }
 

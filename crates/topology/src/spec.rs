@@ -9,7 +9,7 @@ use crate::class::{NodeClass, SATELLITE};
 use std::collections::BTreeSet;
 use std::num::{NonZeroU32, NonZeroU64};
 
-pub use failures::{Failure, FailureTarget, FailureTime};
+pub use failures::{Centre, Failure, FailureTarget, FailureTime, Trouble};
 pub use lasers::{CrossShell, IslPattern, LaserPairing, Lasers, Neighbours, PlusGrid, Wrap};
 pub use network::{Law, Moment, Network, NetworkEdge};
 pub(crate) use radio::rain_at;
@@ -252,6 +252,8 @@ pub struct Host {
     pub longitude_deg: f64,
     /// Height above the WGS84 ellipsoid, metres, -1,000..20,000.
     pub altitude_m: f64,
+    /// The interface of the machine that its ports hang on; `None`: Constel makes them.
+    pub attach: Option<String>,
 }
 
 /// A link on the ground.

@@ -7,6 +7,7 @@ use crate::geometry::{geocentric_latitude_deg, slew_rad};
 use crate::ground::Watcher;
 use crate::ground_link::{Path, Signals};
 use crate::layout::{IslLink, Layout};
+use crate::network;
 use crate::node::NodeId;
 use crate::pairing::IslKind;
 use crate::snapshot::{Edge, Snapshot};
@@ -134,7 +135,14 @@ pub fn why(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> Why {
     match (x.class.access, y.class.access) {
         (Access::Chooses, Access::Serves) => why_gsl(layout, snapshot, a, b),
         (Access::Serves, Access::Chooses) => why_gsl(layout, snapshot, b, a),
-        _ if x.seat.is_some() && y.seat.is_some() => why_isl(layout, snapshot, a, b),
+        _ if x.seat.is_some() && y.seat.is_some() => {
+            // Craft of a formation have no lasers, and perhaps a network.
+            if layout.isl_between(a, b).is_none() && joined(layout, a, b).is_some() {
+                why_cable(layout, snapshot, a, b)
+            } else {
+                why_isl(layout, snapshot, a, b)
+            }
+        }
         _ => why_cable(layout, snapshot, a, b),
     }
 }
@@ -155,7 +163,10 @@ fn why_cable(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> Why 
     match (snapshot.edge(from, to), broken()) {
         (Some(edge), _) => linked(edge, snapshot.t_ns, range_m, None, None),
         (None, Some(failure)) => Why::Down(Down::Failed { failure }),
-        (None, None) => Why::Down(Down::NotNeighbours),
+        (None, None) => Why::Down(match network::cut_by(layout, snapshot, from, to) {
+            Some(failure) => Down::Failed { failure },
+            None => Down::NotNeighbours,
+        }),
     }
 }
 

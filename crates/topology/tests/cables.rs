@@ -17,6 +17,7 @@ fn host(name: &str) -> Host {
         latitude_deg: 51.0,
         longitude_deg: 0.0,
         altitude_m: 10.0,
+        attach: None,
     }
 }
 

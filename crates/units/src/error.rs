@@ -3,8 +3,9 @@
 use thiserror::Error;
 
 /// Every format [`crate::parse_format`] knows.
-pub const FORMATS: [&str; 13] = [
+pub const FORMATS: [&str; 14] = [
     "length",
+    "speed",
     "angle",
     "timespan",
     "datarate",

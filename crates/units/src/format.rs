@@ -5,11 +5,12 @@ use crate::error::UnitError;
 use crate::quantity::Quantity;
 use crate::{
     Angle, DataRate, DataSize, Decibels, FigureOfMerit, Frequency, Length, Power, RainRate, Ratio,
-    Temperature, TimeSpan, Utc, data, radio, scalar, time, utc,
+    Speed, Temperature, TimeSpan, Utc, data, radio, scalar, time, utc,
 };
 
 pub(crate) const QUANTITIES: &[&Quantity] = &[
     &scalar::LENGTH,
+    &scalar::SPEED,
     &scalar::ANGLE,
     &time::TIMESPAN,
     &data::DATARATE,
@@ -31,6 +32,7 @@ pub(crate) const QUANTITIES: &[&Quantity] = &[
 pub fn parse_format(format: &str, text: &str) -> Result<(), UnitError> {
     match format {
         "length" => text.parse::<Length>().map(drop),
+        "speed" => text.parse::<Speed>().map(drop),
         "angle" => text.parse::<Angle>().map(drop),
         "timespan" => text.parse::<TimeSpan>().map(drop),
         "datarate" => text.parse::<DataRate>().map(drop),

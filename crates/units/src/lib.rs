@@ -37,7 +37,7 @@ pub use data::{DataRate, DataSize};
 pub use error::{FORMATS, UnitError};
 pub use format::{format_example, parse_format};
 pub use radio::{Decibels, FigureOfMerit, Frequency, Power, RainRate, Temperature};
-pub use scalar::{Angle, Length, Ratio};
+pub use scalar::{Angle, Length, Ratio, Speed};
 pub use time::TimeSpan;
 pub use utc::Utc;
 

@@ -1,4 +1,4 @@
-//! Real-valued quantities: length, angle, ratio.
+//! Real-valued quantities: length, speed, angle, ratio.
 
 use std::fmt;
 use std::str::FromStr;
@@ -35,6 +35,31 @@ pub(crate) const LENGTH: Quantity = Quantity {
         ("nmi", "only SI: one nautical mile is 1.852 km"),
     ],
     range: "it must be a finite number of metres",
+};
+
+pub(crate) const SPEED: Quantity = Quantity {
+    name: "speed",
+    format: "speed",
+    example: "0.5 m/s",
+    units: &[
+        Unit {
+            name: "m/s",
+            factor: 1,
+        },
+        Unit {
+            name: "mm/s",
+            factor: 1,
+        },
+    ],
+    hints: &[
+        ("m", "\"m\" is a length; did you mean \"m/s\"?"),
+        (
+            "km/s",
+            "between craft that fly together speeds are in \"m/s\"",
+        ),
+        ("cm/s", "1 cm/s is \"10 mm/s\""),
+    ],
+    range: "it must be a finite number of metres per second",
 };
 
 pub(crate) const ANGLE: Quantity = Quantity {
@@ -130,6 +155,47 @@ impl fmt::Display for Length {
         } else {
             write!(f, "{m} m")
         }
+    }
+}
+
+/// A speed in metres per second, finite, of either sign.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct Speed(f64);
+
+impl Speed {
+    /// A speed of `m_per_s` metres per second.
+    ///
+    /// # Panics
+    /// If `m_per_s` is not finite.
+    pub const fn from_m_per_s(m_per_s: f64) -> Self {
+        assert!(m_per_s.is_finite(), "a speed must be finite");
+        Self(m_per_s + 0.0)
+    }
+
+    /// Metres per second.
+    pub const fn m_per_s(self) -> f64 {
+        self.0
+    }
+}
+
+impl FromStr for Speed {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let (number, unit) = SPEED.split(text)?;
+        let m_per_s = number
+            .shifted(if unit.name == "mm/s" { -3 } else { 0 })
+            .to_f64();
+        if m_per_s.is_finite() {
+            Ok(Self::from_m_per_s(m_per_s))
+        } else {
+            Err(SPEED.out_of_range(text))
+        }
+    }
+}
+
+impl fmt::Display for Speed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} m/s", Decimal::from_f64(self.0))
     }
 }
 
@@ -231,4 +297,4 @@ impl fmt::Display for Ratio {
     }
 }
 
-text_form!(Length, LENGTH, Angle, ANGLE, Ratio, RATIO);
+text_form!(Length, LENGTH, Speed, SPEED, Angle, ANGLE, Ratio, RATIO);

@@ -246,6 +246,7 @@ fn formats_and_schemas_agree() {
     }
     let from_types = [
         format_of::<Length>(),
+        format_of::<Speed>(),
         format_of::<Angle>(),
         format_of::<TimeSpan>(),
         format_of::<DataRate>(),

@@ -70,6 +70,56 @@ pub struct LinkSet {
     pub routes: RoutesAfter,
 }
 
+/// A network, as it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NetworkShown {
+    /// Its name.
+    pub network: String,
+    /// Its members, in their order.
+    pub members: Vec<MemberShown>,
+}
+
+/// A member of a network.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MemberShown {
+    /// Its node.
+    pub node: String,
+    /// Its port in the network.
+    pub port: String,
+    /// Whether it is in it now.
+    pub joined: bool,
+    /// How many other members it has an edge to.
+    pub edges: usize,
+}
+
+/// To [`Write::SetMember`](crate::Write::SetMember).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MemberSet {
+    /// When it took effect, `CLOCK_MONOTONIC`.
+    pub at_mono_ns: u64,
+    /// The network.
+    pub network: String,
+    /// The member.
+    pub node: String,
+    /// Whether it is in it now.
+    pub joined: bool,
+    /// Whether that is new.
+    pub changed: bool,
+    /// What became of routes.
+    pub routes: RoutesAfter,
+}
+
+/// To [`Write::SetDelays`](crate::Write::SetDelays).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DelaysSet {
+    /// When it took effect, `CLOCK_MONOTONIC`.
+    pub at_mono_ns: u64,
+    /// The network.
+    pub network: String,
+    /// How many edges it changed.
+    pub edges: usize,
+}
+
 /// What became of routes after a link was changed by hand.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "kebab-case")]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use constel_link::{EdgeCounters, PlaneReport};
+use constel_link::{EdgeCounters, PlaneReport, Quantiles};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -62,7 +62,7 @@ pub struct RuleShown {
 }
 
 /// What a rule did in one direction. The first eight are the columns of NIST Net.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WayShown {
     /// Frames that it took.
     pub frames: u64,
@@ -82,8 +82,27 @@ pub struct WayShown {
     pub last_frame_s: Option<f64>,
     /// Bytes that wait for service.
     pub queue_bytes: u64,
+    /// How long frames were inside, from their arrival until they were handed on; of the rule as it is since it last changed.
+    /// Absent where none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inside: Option<Quantiles>,
+    /// Of those, how much later than they were due: what the machine added.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lateness: Option<Quantiles>,
     /// Everything that its edge counts.
     pub counters: EdgeCounters,
+    /// Where its path leads through a constellation at the moment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<ViaShown>,
+}
+
+/// A path through a constellation at a moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ViaShown {
+    /// One-way delay, nanoseconds; `None`: there is no way at the moment.
+    pub delay_ns: Option<u64>,
+    /// The satellites it leads over, in their order.
+    pub satellites: Vec<String>,
 }
 
 /// To [`Write::ChangeRules`](crate::Write::ChangeRules).

@@ -11,8 +11,11 @@ use constel_link::PlaneReport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use link::{BriefEffects, EdgeSet, EdgeShown, LinkSet, LinkShown, RoutesAfter};
-pub use middlebox::{BoxShown, RuleShown, RulesChanged, WayShown, WireShown};
+pub use link::{
+    BriefEffects, DelaysSet, EdgeSet, EdgeShown, LinkSet, LinkShown, MemberSet, MemberShown,
+    NetworkShown, RoutesAfter,
+};
+pub use middlebox::{BoxShown, RuleShown, RulesChanged, ViaShown, WayShown, WireShown};
 pub use paths::{Hop, NextHop, Optimum, Paths, Route, Routes, Walked};
 
 /// To [`Read::Version`](crate::Read::Version).
@@ -102,6 +105,19 @@ pub struct Shown {
     pub relay: Option<PlaneReport>,
 }
 
+/// To [`Read::Scenario`](crate::Read::Scenario).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ScenarioShown {
+    /// The file, as the user named it.
+    pub file: String,
+    /// The folder beside which other files are looked for, from the root.
+    pub folder: PathBuf,
+    /// What is in it, as it was run: with the values that were changed (`--set`).
+    pub text: String,
+    /// The folder that receives the results, from the root.
+    pub results: PathBuf,
+}
+
 /// A node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeShown {
@@ -157,6 +173,15 @@ pub struct Catalogued {
     pub norad_id: Option<u64>,
 }
 
+/// To [`Write::Capture`](crate::Write::Capture).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Capturing {
+    /// What is captured, as it was named.
+    pub of: String,
+    /// The interfaces of the file, in their order.
+    pub interfaces: Vec<String>,
+}
+
 /// To [`Write::Enter`](crate::Write::Enter): the door of a node, by what makes the node. It is open as long as the
 /// lab's process lives, for processes of the same host and with the same rights.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -176,7 +201,7 @@ pub enum Entrance {
         /// The control groups that they are in.
         cgroups: Vec<PathBuf>,
     },
-    /// A container: all its namespaces are its own.
+    /// A container, Constel's own or an engine's: all its namespaces are its own.
     Oci {
         /// The node.
         node: String,

@@ -58,6 +58,18 @@ pub(crate) struct ImageBuild {
     /// A Dockerfile, built by buildah or BuildKit where one of them is installed. What it fetches, they fetch.
     #[arg(long, short, value_name = "DOCKERFILE")]
     pub(crate) file: Option<PathBuf>,
+    /// Take the packages from Debian's archive instead of from this host: of this suite, by debootstrap, which fetches them.
+    #[arg(
+        long,
+        value_name = "SUITE",
+        num_args = 0..=1,
+        default_missing_value = "stable",
+        conflicts_with = "file"
+    )]
+    pub(crate) debootstrap: Option<String>,
+    /// Where that archive is: a URL, or a folder as `file:///PATH`. As debootstrap has it unless given.
+    #[arg(long, value_name = "URL", requires = "debootstrap")]
+    pub(crate) mirror: Option<String>,
     /// What the image is called; `constel/RECIPE`, or as the folder, unless given.
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,

@@ -16,9 +16,18 @@ pub(crate) struct Middlebox {
     /// What to do with a box that runs, or with rules.
     #[command(subcommand)]
     pub(crate) verb: Option<BoxVerb>,
-    /// The two interfaces; forward is from the first to the second.
-    #[arg(num_args = 2, value_names = ["A", "B"], required = true)]
+    /// Two interfaces, or several pairs; forward is from the first of each to the second.
+    #[arg(num_args = 2..=16, value_names = ["A", "B"], required = true)]
     pub(crate) interfaces: Vec<String>,
+    /// All interfaces are a hub, a switch that learns who is where; a rule's `match` says which way is forward.
+    #[arg(long, conflicts_with_all = ["address", "route"])]
+    pub(crate) hub: bool,
+    /// The box is a router with this address at an interface: `eth1=10.0.1.254/24`. Each has one at least.
+    #[arg(long, value_name = "INTERFACE=ADDRESS/LENGTH")]
+    pub(crate) address: Vec<String>,
+    /// The router leads to a network by somebody: `10.0.9.0/24=10.0.1.9`.
+    #[arg(long, value_name = "NETWORK=ADDRESS", requires = "address")]
+    pub(crate) route: Vec<String>,
     /// The file of rules; without it, everything passes.
     #[arg(long, value_name = "FILE")]
     pub(crate) rules: Option<PathBuf>,

@@ -3,26 +3,37 @@
 use std::collections::BTreeMap;
 
 use constel_analysis::Coverage;
-use constel_control::{Error, Scenario};
+use constel_capacity::Estimate;
+use constel_control::Error;
 use constel_observe::verdict::Bounds;
 use constel_plan::Lab;
+use serde::Serialize;
 use serde_json::json;
 
 use crate::args::Check;
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
 /// Prints nothing but a line when all is well.
 pub(crate) fn run(args: &Check) -> Outcome {
-    let loaded = Scenario::load(&args.file).inspect_err(|error| {
+    let told = |error: &Error| {
         if let (true, Error::Scenario(findings)) = (args.json, error) {
             // If stdout is gone, the exit code still says it.
             drop(output::json(&json!({"ok": false, "errors": findings})));
         }
-    })?;
+    };
+    let settings = args.changes.settings();
+    if let Some(scenario) = super::scenario::read_box(&args.file, &settings).inspect_err(told)? {
+        return super::middlebox::checked(args, &scenario);
+    }
+    let loaded = super::scenario::read(&args.file, &settings).inspect_err(told)?;
     let found = loaded.check()?;
+    let here = args.here.then(|| loaded.here(true));
     if args.json {
-        output::json(&found)?;
+        output::json(&Found {
+            found: &found,
+            here: here.as_ref(),
+        })?;
     } else {
         let on_cables = match found.hosts {
             0 => String::new(),
@@ -49,8 +60,45 @@ pub(crate) fn run(args: &Check) -> Outcome {
                 bounds.lateness_in_words()
             ))?;
         }
+        if let Some(here) = &here {
+            output::text(&here_text(here))?;
+        }
     }
-    Ok(Exit::Done)
+    match here {
+        Some(here) if here.hopeless().next().is_some() => Err(Failure::Host(format!(
+            "this machine is too small:\n  {}",
+            here.short.join("\n  ")
+        ))),
+        _ => Ok(Exit::Done),
+    }
+}
+
+/// What is printed as JSON.
+#[derive(Serialize)]
+struct Found<'a> {
+    #[serde(flatten)]
+    found: &'a constel_control::Check,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    here: Option<&'a Estimate>,
+}
+
+/// What the lab takes of this machine, a figure a line.
+fn here_text(here: &Estimate) -> String {
+    let mut text = "here, estimated:\n".to_owned();
+    for figure in &here.figures {
+        text += &format!("  {:<26} {}\n", figure.name(), figure.in_words());
+    }
+    for flow in &here.needs.flows.unknown {
+        text += &format!("  not in it: what flow {flow} sends\n");
+    }
+    for short in here
+        .short
+        .iter()
+        .filter(|_| here.hopeless().next().is_none())
+    {
+        text += &format!("warning: {short}\n");
+    }
+    text
 }
 
 /// `1 flow`, `2 flows`.

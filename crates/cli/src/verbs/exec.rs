@@ -55,7 +55,7 @@ fn named(node: &str, text: &str) -> String {
 /// Opens the user's shell.
 pub(crate) fn shell(args: &Shell) -> Outcome {
     let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
-    let door = enter(&args.lab, &args.node)?;
+    let mut door = enter(&args.lab, &args.node)?;
     let shell = door.shell(shell);
     run(door, &[shell])
 }

@@ -42,7 +42,13 @@ fn assemble(images: &Images, args: &ImageBuild) -> Result<Imported, Failure> {
     let recipe = args.what.parse::<Recipe>();
     let recipe =
         recipe.map_err(|fault| Failure::Usage(format!("{fault}; a folder goes with --file")))?;
-    Ok(images.build(recipe, name, &*progress)?)
+    match &args.debootstrap {
+        Some(suite) => {
+            let archive = (suite.as_str(), args.mirror.as_deref());
+            Ok(images.build_from_archive(recipe, archive, name, &*progress)?)
+        }
+        None => Ok(images.build(recipe, name, &*progress)?),
+    }
 }
 
 fn imported_text(imported: &Imported) -> String {
@@ -52,7 +58,7 @@ fn imported_text(imported: &Imported) -> String {
         imported.name,
         image.id.short(),
         image.layers.len(),
-        size(image.bytes),
+        output::size(image.bytes),
         imported.reused_layers
     );
     if let Some(before) = imported.replaced {
@@ -78,21 +84,21 @@ fn list_text(images: &[Image], usage: &Usage) -> String {
                 name,
                 id.clone(),
                 image.layers.len().to_string(),
-                size(image.bytes),
+                output::size(image.bytes),
                 image.source.clone(),
             ]);
         }
     }
     let unused = match usage.unused_bytes {
         0 => String::new(),
-        bytes => format!("; {} of no image", size(bytes)),
+        bytes => format!("; {} of no image", output::size(bytes)),
     };
     let under_way = match usage.work {
         0 => String::new(),
         imports => format!("; {imports} imports under way or killed"),
     };
     let table = output::table(&["NAME", "IMAGE", "LAYERS", "SIZE", "SOURCE"], &rows);
-    let (layers, all) = (usage.layers, size(usage.bytes));
+    let (layers, all) = (usage.layers, output::size(usage.bytes));
     format!("{table}{layers} layers, {all}{unused}{under_way}\n")
 }
 
@@ -128,7 +134,7 @@ fn shown_text(shown: &Shown) -> String {
         ("names", listed(&image.names)),
         ("source", image.source.clone()),
         ("manifest", output::or_dash(image.manifest)),
-        ("size", size(image.bytes)),
+        ("size", output::size(image.bytes)),
         (
             "user",
             if config.user.is_empty() {
@@ -157,7 +163,7 @@ fn shown_text(shown: &Shown) -> String {
         vec![
             layer.diff_id.short(),
             layer.entries.to_string(),
-            size(layer.bytes),
+            output::size(layer.bytes),
             left_out,
         ]
     });
@@ -172,7 +178,11 @@ fn removed_text(removed: &Removed) -> String {
         .map(|name| format!("removed the name {name}\n"))
         .collect();
     if removed.image {
-        let (id, layers, bytes) = (removed.id.short(), removed.layers, size(removed.bytes));
+        let (id, layers, bytes) = (
+            removed.id.short(),
+            removed.layers,
+            output::size(removed.bytes),
+        );
         text.push_str(&format!(
             "removed the image {id} and {layers} layers, {bytes}\n"
         ));
@@ -181,7 +191,11 @@ fn removed_text(removed: &Removed) -> String {
 }
 
 fn pruned_text(pruned: &Pruned) -> String {
-    let (images, layers, bytes) = (pruned.images.len(), pruned.layers, size(pruned.bytes));
+    let (images, layers, bytes) = (
+        pruned.images.len(),
+        pruned.layers,
+        output::size(pruned.bytes),
+    );
     format!(
         "removed {images} images, {layers} layers ({bytes}), {} killed imports\n",
         pruned.imports
@@ -202,14 +216,4 @@ fn plain(text: &str) -> String {
         false => c.to_string(),
     };
     text.chars().map(escaped).collect()
-}
-
-/// Bytes in the unit that people read.
-fn size(bytes: u64) -> String {
-    match bytes {
-        b if b >= 1 << 30 => format!("{:.1} GiB", b as f64 / f64::from(1 << 30)),
-        b if b >= 1 << 20 => format!("{:.1} MiB", b as f64 / f64::from(1 << 20)),
-        b if b >= 1 << 10 => format!("{:.1} KiB", b as f64 / f64::from(1 << 10)),
-        b => format!("{b} B"),
-    }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use constel_control::Scenario;
 use constel_exchange::draft::Draft;
-use constel_exchange::{ReadErrors, celestial, hypatia, opensn, starperf, starrynet};
+use constel_exchange::{ReadErrors, celestial, compose, hypatia, opensn, starperf, starrynet};
 
 use super::export;
 use crate::args::Import;
@@ -52,6 +52,7 @@ pub(crate) fn run(args: &Import) -> Outcome {
                 };
                 draft.map_err(wrong(file))?
             }
+            "yaml" | "yml" => compose_file(file, &name)?.map_err(wrong(file))?,
             "toml" => celestial::parse(&read(file)?, &name).map_err(wrong(file))?,
             "xml" => {
                 let mut draft =
@@ -63,7 +64,7 @@ pub(crate) fn run(args: &Import) -> Outcome {
                 draft
             }
             _ => {
-                let known = ".json (StarryNet, OpenSN), .toml (Celestial), .xml (StarPerf) or a folder (Hypatia)";
+                let known = ".json (StarryNet, OpenSN), .yaml (Docker Compose), .toml (Celestial), .xml (StarPerf) or a folder (Hypatia)";
                 return Err(Failure::Usage(format!(
                     "{} is none of {known}",
                     file.display()
@@ -99,6 +100,24 @@ impl FolderError {
             Self::Read(errors) => of(errors),
         }
     }
+}
+
+/// The project has its name by its folder, as Compose gives it, unless the file has another name than all have.
+fn compose_file(file: &Path, stem: &str) -> Result<Result<Draft, ReadErrors>, Failure> {
+    let text = read(file)?;
+    if text.lines().any(|line| line.starts_with("constel:")) {
+        let file = file.display();
+        return Err(Failure::Usage(format!(
+            "{file} is a scenario of Constel already: `constel check {file}`"
+        )));
+    }
+    let folder = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let folder = folder.parent().unwrap_or(Path::new("/")).to_owned();
+    let usual = ["compose", "docker-compose"].contains(&stem);
+    let own = folder.file_name().map(|name| name.to_string_lossy());
+    let name = own.filter(|_| usual).unwrap_or_else(|| stem.into());
+    let beside = |path: &str| read(&folder.join(path)).ok();
+    Ok(compose::parse(&text, &name, &beside))
 }
 
 fn hypatia_folder(folder: &Path, name: &str) -> Result<Draft, FolderError> {

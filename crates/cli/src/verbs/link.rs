@@ -3,7 +3,9 @@
 mod laws;
 
 use constel_api::SetLink;
-use constel_api::answers::{EdgeShown, LinkSet as Answer, LinkShown, RoutesAfter};
+use constel_api::answers::{
+    BriefEffects, EdgeSet, EdgeShown, LinkSet as Answer, LinkShown, RoutesAfter,
+};
 use constel_control::{Lab, Observer};
 use constel_link::{Effects, Jitter, JitterLaw, LossLaw, Reorder};
 use constel_units::{DataSize, Ratio};
@@ -67,6 +69,17 @@ fn changed(ends: &LinkEnds, answer: &Answer) -> Outcome {
         None => format!("on {edges} edges of this pair of ends"),
     };
     output::text(&format!("set by hand {what}: {now}\n"))?;
+    let set = |edge: &EdgeSet| edge.effects != BriefEffects::default();
+    if let Some(port) = answer
+        .port
+        .as_ref()
+        .filter(|_| answer.edges.iter().any(set))
+    {
+        let lab = &ends.lab;
+        output::text(&format!(
+            "`constel link set {lab} {port} --reset` takes it away\n"
+        ))?;
+    }
     let routes = match answer.routes {
         RoutesAfter::Stood { after_ns } => {
             let ms = after_ns as f64 / 1e6;
@@ -132,6 +145,10 @@ fn loss(set: &LinkSet) -> Result<Option<LossLaw>, Failure> {
     if let Some(ratio) = set.loss {
         let loss_ratio = ratio.get();
         return Ok(Some(LossLaw::Bernoulli { loss_ratio }));
+    }
+    if let Some(ratio) = set.bit_errors {
+        let bit_error_ratio = ratio.get();
+        return Ok(Some(LossLaw::BitErrors { bit_error_ratio }));
     }
     if let Some(&[to_bad, to_good, good, bad]) = set.gilbert_elliott.as_deref() {
         let [good_to_bad, bad_to_good, loss_good, loss_bad] =

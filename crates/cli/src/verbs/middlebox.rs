@@ -1,4 +1,4 @@
-//! `constel box`: a network between two interfaces of this host.
+//! `constel box`, and `constel run` of a scenario with `box`: a network between two interfaces.
 
 mod change;
 mod files;
@@ -9,12 +9,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use constel_control::{BoxFinished, BoxOptions, Lab};
+use constel_api::summary::FlowRow;
+use constel_control::{BoxFinished, BoxOptions, BoxSource, Lab};
+use constel_scenario::model::{BoxForm, BoxRouter, BoxScenario};
 use constel_units::TimeSpan;
 
-use crate::args::{BoxVerb, Middlebox};
+use crate::args::{BoxVerb, Middlebox, Run};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::{output, progress};
+use crate::{output, progress, signals};
+
+pub(super) use files::checked;
 
 pub(crate) fn run(args: Middlebox) -> Outcome {
     match args.verb {
@@ -38,41 +42,94 @@ pub(crate) fn run(args: Middlebox) -> Outcome {
 
 /// Stays in the foreground until the box is down again.
 fn start(args: Middlebox) -> Outcome {
-    let interfaces = <[String; 2]>::try_from(args.interfaces);
-    let Ok(interfaces) = interfaces else {
-        let text = "a box stands between two interfaces: `constel box A B`";
-        return Err(Failure::Usage(text.to_owned()));
-    };
-    let stop = Arc::new(AtomicBool::new(false));
-    // `constel down` stops a box as well, but interrupts nobody.
-    let signalled = Arc::new(AtomicBool::new(false));
-    for signal in [
-        signal_hook::consts::SIGINT,
-        signal_hook::consts::SIGTERM,
-        signal_hook::consts::SIGHUP,
-    ] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&signalled))?;
+    let form = form(&args)?;
+    let against = form.refusals(&args.interfaces);
+    if !against.is_empty() {
+        return Err(Failure::Usage(against.join("\n")));
     }
     let options = BoxOptions {
-        interfaces,
-        rules: args.rules,
+        source: BoxSource::Interfaces(args.interfaces, form, args.rules),
         name: args.name,
         results: args.results,
         duration: args
             .duration
             .map(|span| longer("--for", span))
             .transpose()?,
+        traffic: true,
         exclusive: args.exclusive,
         confirm_within: args
             .confirm_within
             .map(|span| longer("--confirm-within", span))
             .transpose()?,
-        stop,
+        stop: Arc::new(AtomicBool::new(false)),
     };
+    through(options, args.json)
+}
+
+/// How the flags say that interfaces are joined.
+fn form(args: &Middlebox) -> Result<BoxForm, Failure> {
+    if args.hub {
+        return Ok(BoxForm::Hub);
+    }
+    if args.address.is_empty() {
+        return Ok(BoxForm::Pairs);
+    }
+    let usage =
+        |flag: &str, text: &str, reason: &str| Failure::Usage(format!("{flag} {text}: {reason}"));
+    let mut router = BoxRouter::default();
+    for text in &args.address {
+        let form = "INTERFACE=ADDRESS/LENGTH is expected, such as `eth1=10.0.1.254/24`";
+        let (at, own) = text
+            .split_once('=')
+            .ok_or_else(|| usage("--address", text, form))?;
+        let own = constel_scenario::address(own);
+        let (address, length) = own.map_err(|reason| usage("--address", text, reason))?;
+        router.addresses.push((at.to_owned(), address, length));
+    }
+    for text in &args.route {
+        let form = "NETWORK=ADDRESS is expected, such as `10.0.9.0/24=10.0.1.9`";
+        let (to, via) = text
+            .split_once('=')
+            .ok_or_else(|| usage("--route", text, form))?;
+        let to = constel_scenario::network(to);
+        let (to, length) = to.map_err(|reason| usage("--route", text, reason))?;
+        let via = via.parse().map_err(|_| usage("--route", text, form))?;
+        router.routes.push((to, length, via));
+    }
+    Ok(BoxForm::Router(router))
+}
+
+/// The same of a scenario.
+pub(super) fn of_scenario(args: &Run, scenario: BoxScenario) -> Outcome {
+    if args.web {
+        return Err(Failure::Usage(
+            "--web is for labs with nodes; `constel web NAME` shows a box while it runs".into(),
+        ));
+    }
+    let options = BoxOptions {
+        source: BoxSource::Scenario(Box::new(scenario), args.file.clone()),
+        name: args.name.clone(),
+        results: args.results.clone(),
+        duration: args
+            .duration
+            .map(|span| longer("--for", span))
+            .transpose()?,
+        traffic: !args.no_traffic,
+        exclusive: false,
+        confirm_within: None,
+        stop: Arc::new(AtomicBool::new(false)),
+    };
+    through(options, args.json)
+}
+
+fn through(options: BoxOptions, json: bool) -> Outcome {
+    let stop = Arc::clone(&options.stop);
+    // `constel down` stops a box as well, but interrupts nobody.
+    let signalled = Arc::new(AtomicBool::new(false));
+    signals::set(&[&stop, &signalled])?;
     let progress = progress::for_stderr();
     let finished = constel_control::run_box(options, progress.as_ref())?;
-    let told = if args.json {
+    let told = if json {
         output::json(&finished.summary)
     } else {
         output::text(&ended(&finished))
@@ -98,6 +155,20 @@ fn longer(flag: &str, span: TimeSpan) -> Result<Duration, Failure> {
         .ok_or_else(|| Failure::Usage(format!("{flag} {span}: must be longer than nothing")))
 }
 
+fn flow_cells(flow: &FlowRow) -> Vec<String> {
+    let took = flow.outcome.took_ns;
+    let status = match &flow.reason {
+        Some(reason) => format!("{}: {reason}", flow.status.as_str()),
+        None => flow.status.as_str().to_owned(),
+    };
+    vec![
+        flow.name.clone(),
+        flow.from.clone(),
+        took.map_or_else(|| "-".to_owned(), |ns| format!("{:.2} s", ns as f64 / 1e9)),
+        status,
+    ]
+}
+
 fn ended(finished: &BoxFinished) -> String {
     let summary = &finished.summary;
     let counters = &summary.relay.totals.counters;
@@ -109,6 +180,13 @@ fn ended(finished: &BoxFinished) -> String {
         counters.delivered,
         counters.dropped(),
     );
+    let rows: Vec<Vec<String>> = summary.flows.iter().map(flow_cells).collect();
+    if !rows.is_empty() {
+        text.push_str(&output::table(
+            &["COMMAND", "MACHINE", "TOOK", "STATUS"],
+            &rows,
+        ));
+    }
     let lateness = summary.fidelity.lateness_p99_ns as f64;
     text.push_str(&format!("lateness p99 {}\n", output::ms(lateness)));
     match summary.verdict.trustworthy {

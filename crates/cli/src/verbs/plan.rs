@@ -4,16 +4,19 @@ use std::collections::BTreeMap;
 
 use constel_plan::{DisjointRow, Lab};
 
-use super::{export, over, scenario};
+use super::{export, on_machines, over, scenario};
 use crate::args::Plan;
 use crate::exit::{Exit, Outcome};
 use crate::output;
 
 /// Touches nothing: no root needed.
 pub(crate) fn run(args: &Plan) -> Outcome {
-    let loaded = scenario::load(&args.file)?;
+    let loaded = scenario::load(&args.file, &args.changes)?;
     if let Some(format) = args.over.export {
         return export::run(&loaded.lab, format, args);
+    }
+    if let Some(machines) = &args.on.machines {
+        return on_machines::run(&loaded, machines, &args.on, args.json);
     }
     if let Some(product) = over::asked(&args.over) {
         return over::run(&loaded.lab, product, &args.over, args.json);

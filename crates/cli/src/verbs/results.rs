@@ -1,14 +1,24 @@
-//! `constel results`: the runs of a folder, or one run's summary.
+//! `constel results`: the runs of a folder, one run's summary, its flows as a table or as pictures.
 
-use constel_control::results::{ListedRun, Run, list};
+use std::fmt::Write as _;
+use std::path::Path;
+
+use constel_control::Error;
+use constel_control::results::{COLUMNS, ListedRun, Run, flow_rows, list};
 
 use super::run::summary_text;
-use crate::args::Results;
+use crate::args::{PlotRun, Results, ResultsVerb};
 use crate::exit::{Exit, Outcome};
 use crate::output;
 
 /// A folder with a `manifest.json` is one run; any other is a folder of runs.
 pub(crate) fn run(args: &Results) -> Outcome {
+    if let Some(ResultsVerb::Plot(args)) = &args.verb {
+        return plot(args);
+    }
+    if args.csv {
+        return csv(&args.dir);
+    }
     if let Some(run) = Run::open(&args.dir) {
         let summary = run.summary()?;
         if args.json {
@@ -31,6 +41,69 @@ pub(crate) fn run(args: &Results) -> Outcome {
     Ok(Exit::Done)
 }
 
+/// A row for each flow of a run, or of all runs of a folder that came to their end.
+fn csv(dir: &Path) -> Outcome {
+    let runs = match Run::open(dir) {
+        Some(run) => vec![run],
+        None => {
+            let finished = list(dir)?.into_iter().filter(|run| run.finished);
+            finished.filter_map(|run| Run::open(&run.dir)).collect()
+        }
+    };
+    let mut text = COLUMNS.join(",");
+    text.push('\n');
+    for run in runs {
+        let name = run.dir().file_name().unwrap_or(run.dir().as_os_str());
+        for cells in flow_rows(&name.to_string_lossy(), &run.summary()?) {
+            let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
+            // A String takes whatever comes.
+            let _ = writeln!(text, "{}", cells.join(","));
+        }
+    }
+    output::text(&text)?;
+    Ok(Exit::Done)
+}
+
+/// A cell as RFC 4180 has it.
+fn quoted(cell: &str) -> String {
+    if cell.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", cell.replace('"', "\"\""))
+    } else {
+        cell.to_owned()
+    }
+}
+
+/// Draws the flows that have samples, one of them, or interfaces; says which files that made.
+fn plot(args: &PlotRun) -> Outcome {
+    let run = Run::open(&args.run).ok_or_else(|| Error::NoResults {
+        dir: args.run.clone(),
+        source: std::io::Error::other("it has no manifest.json, so it is not one run's"),
+    })?;
+    if args.ports {
+        let own = run.ports_picture_file();
+        return draw(&run.ports_picture()?, args.out.as_ref().unwrap_or(&own));
+    }
+    let flows = match &args.flow {
+        Some(flow) => vec![flow.clone()],
+        None => run.flows_with_samples(),
+    };
+    for flow in flows {
+        let own = run.picture_file(&flow);
+        draw(&run.picture(&flow)?, args.out.as_ref().unwrap_or(&own))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Writes a picture and says where.
+fn draw(picture: &str, to: &Path) -> Outcome {
+    std::fs::write(to, picture).map_err(|source| Error::Unwritable {
+        path: to.to_owned(),
+        source,
+    })?;
+    output::text(&format!("{}\n", to.display()))?;
+    Ok(Exit::Done)
+}
+
 fn cells(run: &ListedRun) -> Vec<String> {
     vec![
         run.dir.display().to_string(),
@@ -40,4 +113,15 @@ fn cells(run: &ListedRun) -> Vec<String> {
         output::or_dash(run.trustworthy),
         output::or_dash(run.flows),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_with_commas_are_quoted() {
+        assert_eq!(quoted("plain"), "plain");
+        assert_eq!(quoted("a, \"b\""), "\"a, \"\"b\"\"\"");
+    }
 }

@@ -2,7 +2,7 @@
 
 mod summary;
 
-use std::num::NonZeroU64;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,31 +10,37 @@ use constel_control::{Error, RunOptions};
 use constel_units::TimeSpan;
 
 use super::scenario;
+use super::web::Beside;
 use crate::args::Run;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::{output, progress};
+use crate::{output, progress, signals};
 
 pub(crate) use summary::summary_text;
 
 /// Stays in the foreground until the lab is down again.
 pub(crate) fn run(args: &Run) -> Outcome {
-    let loaded = scenario::load(&args.file)?;
+    if let Some(scenario) = scenario::read_box(&args.file, &args.changes.settings())? {
+        return super::middlebox::of_scenario(args, scenario);
+    }
+    let loaded = scenario::load(&args.file, &args.changes)?;
     let options = RunOptions {
         name: args.name.clone(),
         results: args.results.clone(),
         duration_ns: args.duration.map(at_least_something).transpose()?,
         traffic: !args.no_traffic,
+        anyway: args.anyway,
+        profile_hz: args.profile.and_then(NonZeroU32::new),
         ..RunOptions::default()
     };
     // `constel down` stops a run as well, but interrupts nobody.
     let signalled = Arc::new(AtomicBool::new(false));
-    for signal in [
-        signal_hook::consts::SIGINT,
-        signal_hook::consts::SIGTERM,
-        signal_hook::consts::SIGHUP,
-    ] {
-        signal_hook::flag::register(signal, Arc::clone(&options.stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&signalled))?;
+    signals::set(&[&options.stop, &signalled])?;
+    if let Some(pid) = args.ends_with {
+        let (stop, signalled) = (Arc::clone(&options.stop), Arc::clone(&signalled));
+        constel_control::when_ended(pid, move || {
+            signalled.store(true, Ordering::Release);
+            stop.store(true, Ordering::Release);
+        })?;
     }
     let running = loaded
         .start(options, progress::for_stderr())
@@ -44,6 +50,10 @@ pub(crate) fn run(args: &Run) -> Outcome {
             }
             other => other.into(),
         })?;
+    let _web = args
+        .web
+        .then(|| Beside::begin(running.name().to_owned()))
+        .transpose()?;
     let finished = match running.wait() {
         Ok(finished) => finished,
         Err(error) if error.exit() == constel_control::Exit::Interrupted => {

@@ -1,20 +1,58 @@
 //! Reading a scenario file, for every verb that takes one.
 
+use std::io::Read;
 use std::path::Path;
 
 use constel_control::{Error, Scenario};
+use constel_scenario::model::BoxScenario;
+use constel_scenario::{MAX_BYTES, Setting};
 
+use crate::args::Changes;
 use crate::output;
 
-/// Reads and lays out a scenario; warns on stderr of data that is old.
+/// Reads and lays out a scenario with its changes; warns on stderr of data that is old.
 ///
 /// # Errors
-/// As [`Scenario::load`].
-pub(crate) fn load(file: &Path) -> Result<Scenario, Error> {
-    let scenario = Scenario::load(file)?;
+/// As [`Scenario::load_with`].
+pub(crate) fn load(file: &Path, changes: &Changes) -> Result<Scenario, Error> {
+    let scenario = read(file, &changes.settings())?;
     output::tell(&age_warnings(&scenario));
     Ok(scenario)
 }
+
+/// Reads and lays out a scenario file; of `-`, standard input.
+///
+/// # Errors
+/// As [`Scenario::load_with`].
+pub(crate) fn read(file: &Path, settings: &[Setting]) -> Result<Scenario, Error> {
+    if file != Path::new(STANDARD_INPUT) {
+        return Scenario::load_with(file, settings);
+    }
+    let mut text = String::new();
+    // One byte more than is good is enough to be refused.
+    let mut input = std::io::stdin().lock().take(MAX_BYTES as u64 + 1);
+    if let Err(error) = input.read_to_string(&mut text) {
+        return Err(Error::Unreadable {
+            file: STANDARD_INPUT.to_owned(),
+            reason: error.to_string(),
+        });
+    }
+    Scenario::from_text_with("<stdin>", &text, settings, Path::new(""))
+}
+
+/// The file as a scenario of a box, if it is one. Standard input is none.
+///
+/// # Errors
+/// As [`constel_control::load_box`].
+pub(crate) fn read_box(file: &Path, settings: &[Setting]) -> Result<Option<BoxScenario>, Error> {
+    if file == Path::new(STANDARD_INPUT) {
+        return Ok(None);
+    }
+    constel_control::load_box(file, settings)
+}
+
+/// The file that is none.
+const STANDARD_INPUT: &str = "-";
 
 /// What the user should know about the age of the scenario's data, a line each; often nothing.
 pub(crate) fn age_warnings(scenario: &Scenario) -> String {

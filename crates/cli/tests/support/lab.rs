@@ -30,8 +30,19 @@ pub(crate) struct Lab {
 impl Lab {
     /// Starts `constel run FILE --name cli-test-NAME --results DIR/NAME` with some more flags; does not wait.
     pub(crate) fn start(name: &str, file: &Path, dir: &Path, flags: &[&str]) -> Lab {
+        Lab::start_with(name, file, dir, flags, &[])
+    }
+
+    /// The same with some more variables in its environment.
+    pub(crate) fn start_with(
+        name: &str,
+        file: &Path,
+        dir: &Path,
+        flags: &[&str],
+        env: &[(&str, &str)],
+    ) -> Lab {
         let log = File::create(dir.join(format!("{LABS}{name}.stderr"))).unwrap();
-        Lab::start_telling(log.into(), name, file, dir, flags)
+        Lab::spawn(log.into(), name, file, dir, (flags, env))
     }
 
     /// The same with its words going elsewhere.
@@ -41,6 +52,16 @@ impl Lab {
         file: &Path,
         dir: &Path,
         flags: &[&str],
+    ) -> Lab {
+        Lab::spawn(stderr, name, file, dir, (flags, &[]))
+    }
+
+    fn spawn(
+        stderr: Stdio,
+        name: &str,
+        file: &Path,
+        dir: &Path,
+        (flags, env): (&[&str], &[(&str, &str)]),
     ) -> Lab {
         let name = format!("{LABS}{name}");
         let results = dir.join(&name);
@@ -53,6 +74,7 @@ impl Lab {
             .args(flags)
             // Where the test's own images are.
             .env("XDG_CACHE_HOME", dir)
+            .envs(env.iter().copied())
             .stdin(Stdio::null())
             .stdout(File::create(dir.join(format!("{name}.stdout"))).unwrap())
             .stderr(stderr)

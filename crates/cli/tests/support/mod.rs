@@ -6,6 +6,8 @@
     reason = "each test binary uses its own part of what they share"
 )]
 
+pub(crate) mod container;
+pub(crate) mod engine;
 pub(crate) mod host;
 pub(crate) mod lab;
 pub(crate) mod load;

@@ -1,25 +1,20 @@
 //! Dockerfiles: built by programs whose work that is, where they are installed.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use super::place::{Place, is_there, run};
 use crate::error::Error;
 
 /// An image that was built, as an archive that goes with this.
 pub(super) struct Built {
-    folder: PathBuf,
+    place: Place,
 }
 
 impl Built {
     /// An OCI image layout as tar.
     pub(super) fn archive(&self) -> PathBuf {
-        self.folder.join("image.tar")
-    }
-}
-
-impl Drop for Built {
-    fn drop(&mut self) {
-        drop(std::fs::remove_dir_all(&self.folder));
+        self.place.path().join("image.tar")
     }
 }
 
@@ -32,11 +27,6 @@ pub(super) fn name_of(folder: &Path) -> String {
 
 /// Builds it by the first builder that is there; what that says goes to standard error.
 pub(super) fn build(file: &Path, folder: &Path) -> Result<Built, Error> {
-    let search = std::env::var_os("PATH").unwrap_or_default();
-    let is_there = |program: &str| {
-        let name = std::ffi::OsStr::new(program);
-        constel_host::process::find_command(name, &search).is_ok()
-    };
     let builder = ["buildah", "buildctl"]
         .into_iter()
         .find(|name| is_there(name));
@@ -49,11 +39,9 @@ pub(super) fn build(file: &Path, folder: &Path) -> Result<Built, Error> {
             return Err(Error::NoFile(text));
         }
     }
-    let unmade = |error: std::io::Error| Error::NotBuilt(format!("cannot make a folder: {error}"));
-    let name = format!("constel-build-{}", std::process::id());
-    let place = std::env::temp_dir().join(name);
-    std::fs::create_dir(&place).map_err(unmade)?;
-    let built = Built { folder: place };
+    let built = Built {
+        place: Place::make("constel-build")?,
+    };
     let archive = built.archive();
     match builder {
         "buildah" => {
@@ -89,16 +77,4 @@ pub(super) fn build(file: &Path, folder: &Path) -> Result<Built, Error> {
         }
     }
     Ok(built)
-}
-
-/// Runs a builder; its own words go to standard error.
-fn run(mut command: Command) -> Result<(), Error> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let output = std::io::stderr();
-    let status = command.stdin(Stdio::null()).stdout(output).status();
-    let status = status.map_err(|error| Error::NotBuilt(format!("{name}: {error}")))?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(Error::NotBuilt(format!("{name} ended with {status}"))),
-    }
 }

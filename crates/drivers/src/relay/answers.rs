@@ -8,6 +8,9 @@ use crate::clock::{mono_ns, thread_cpu_ns};
 use crate::stats::ClassLateness;
 use crate::update::{Applied, KnownEffects};
 
+/// Edges whose times are handed over at a time: some 20 us.
+const TIMES_PER_TURN: usize = 8;
+
 impl Thread {
     /// One command of another thread.
     pub(super) fn treat(&mut self, command: Command) {
@@ -39,6 +42,14 @@ impl Thread {
                     }
                 }
             }
+            Command::Tap(tap, reply) => {
+                self.pool.add_tap(tap);
+                let _ = reply.try_send(());
+            }
+            Command::TapAlso(number, more, reply) => {
+                self.pool.tap_also(number, more);
+                let _ = reply.try_send(());
+            }
             Command::Stats(reply) => {
                 let stats = self.stats();
                 let _ = reply.try_send(stats);
@@ -58,6 +69,7 @@ impl Thread {
                 self.rings.look();
                 while self.intake(now) {}
                 let result = self.table.apply_effects(now, &changes, &mut self.pool);
+                self.air.looked_over(now, &self.table);
                 let _ = reply.try_send(result.map(|()| now));
             }
             Command::Effects(from, to, reply) => {
@@ -74,7 +86,12 @@ impl Thread {
             Command::Stalls(reply) => {
                 let _ = reply.try_send(self.state.stalls.kept());
             }
+            Command::LateBeyond(bound_ns) => self.state.late.beyond(bound_ns),
+            Command::LateSpells(reply) => {
+                let _ = reply.try_send(self.state.late.take());
+            }
             Command::ClearLateness => {
+                self.state.late.clear();
                 self.state.lateness.clear();
                 self.state.own_lateness.clear();
                 self.state.stalls.clear();
@@ -83,15 +100,22 @@ impl Thread {
                     class.own_lateness.clear();
                 }
             }
-            Command::Steer(steer, of_port, reply) => {
+            Command::Steer(steer, reply) => {
                 // Frames that arrived before go by what was before.
                 let now = mono_ns();
                 self.rings.look();
                 while self.intake(now) {}
-                let _ = reply.try_send(self.externals.steer_by(steer, of_port));
+                let _ = reply.try_send(self.externals.steer_by(steer));
             }
             Command::Externals(reply) => {
                 let _ = reply.try_send(self.externals.counts());
+            }
+            Command::Times(start, reply) => {
+                let _ = reply.try_send(self.externals.times.some(start, TIMES_PER_TURN));
+            }
+            Command::ForgetTimes(ports) => self.externals.times.forget(&ports),
+            Command::Air(reply) => {
+                let _ = reply.try_send(self.air.counters());
             }
             Command::Classify(names, class_of) => {
                 self.state.classes = names.into_iter().map(Class::new).collect();
@@ -111,6 +135,7 @@ impl Thread {
     pub(super) fn apply(&mut self, at_ns: Nanos, update: CheckedUpdate, reply: &UpdateReply) {
         let start = mono_ns();
         let result = self.table.apply(at_ns, &update, &mut self.pool);
+        self.air.updated(at_ns, &update, &self.table);
         let took_ns = mono_ns() - start;
         self.state.updates += u64::from(result.is_ok());
         self.state.longest_update_ns = self.state.longest_update_ns.max(took_ns);
@@ -138,7 +163,7 @@ impl Thread {
                 gso: sums.dropped_gso,
                 size: sums.dropped_size,
                 error: sums.dropped_error + self.rings.malformed,
-                no_buffer: totals.counters.dropped_no_buffer + state.no_slot,
+                no_buffer: totals.counters.dropped_no_buffer + state.no_slot + self.air.no_copy(),
                 overload: totals.counters.dropped_overload,
                 trunk: self.xsk.invalid_descs()
                     + self.externals.invalid_descs()

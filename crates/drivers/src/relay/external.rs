@@ -1,18 +1,20 @@
 //! Interfaces of the host that nobody here made: frames come in by a program on their ingress, and go out by an AF_XDP
 //! socket on each. The interface stays where it is, with its addresses and whatever else is on it.
 //!
-//! The program is attached by a link, so that it goes with this process, however that ends. What comes in is given to a
-//! [`Steer`], which says by which port's edge it goes; a port is given the interface on which its frames go out.
+//! The program is attached by a link, so that it goes with this process, however that ends. What comes in is of the
+//! interface's port, and what reaches that port goes out. Where there is a [`Steer`], it says of each frame by which port's
+//! edge it goes, and on which interface it goes out then.
 
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
 use constel_bpf::Mapped;
-use constel_link::{Nanos, PortId};
+use constel_link::{Frames as _, Nanos, PortId};
 
-use super::layout::{ADDRESSES, FLAG_CSUM, SlotRef, TAG};
+use super::layout::{ADDRESSES, FLAG_CSUM, STEERED_MAX, SlotRef, TAG};
 use super::object::Loaded;
 use super::pool::Pool;
+use super::times::Times;
 use super::xsk::{Checksum, Xsk};
 use crate::clock::mono_ns;
 use crate::error::{DriverError, Result};
@@ -25,6 +27,8 @@ const DEAD_NS: Nanos = 10_000_000;
 /// An interface of the calling thread's namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct External {
+    /// The relay's port that it is. Each has one of its own.
+    pub port: PortId,
     /// Its index.
     pub ifindex: u32,
     /// Its Ethernet address.
@@ -36,18 +40,33 @@ pub struct External {
     pub own: Vec<IpAddr>,
 }
 
+/// Where a frame is steered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Steered {
+    /// The port whose edges it takes.
+    pub port: PortId,
+    /// The interface that it goes out on, by the order in which they were taken. The one it came in at: all others.
+    pub out: u8,
+}
+
 /// Chooses the edge of each frame that comes in at an interface of the host.
 pub trait Steer: Send {
-    /// The port whose edges a frame takes that came in at `at`: the number of the interface, in the order in which they
-    /// were taken. `addresses` are its Ethernet addresses, destination first; `rest` begins with its VLAN tag or
-    /// EtherType.
+    /// Where a frame goes that came in at the interface `at`, by the order in which they were taken. `addresses` are its
+    /// Ethernet addresses, destination first; `rest` begins with its VLAN tag or EtherType.
     fn steer(
         &mut self,
         now: Nanos,
-        at: PortId,
+        at: u8,
         addresses: &mut [u8; ADDRESSES],
         rest: &mut [u8],
-    ) -> PortId;
+    ) -> Steered;
+}
+
+/// On which interfaces a frame goes out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outwards {
+    On(usize),
+    AllBut(usize),
 }
 
 /// What went out on an interface of the host.
@@ -76,64 +95,95 @@ struct Out {
 #[derive(Default)]
 pub(crate) struct Externals {
     outs: Vec<Out>,
-    /// The interface on which what reaches a port goes out, counted from 1; 0 and beyond the end: none.
+    /// The interface that a port is, counted from 1; 0 and beyond the end: none.
     of_port: Vec<u8>,
     steer: Option<Box<dyn Steer>>,
+    pub(super) times: Times,
 }
 
 impl Externals {
-    pub(crate) fn new(sockets: Vec<Xsk>) -> Externals {
-        let out = |xsk| Out {
-            xsk,
-            counts: ExternalCounts::default(),
-            dead_until: 0,
-            down: false,
-            abandoned: 0,
-        };
-        Externals {
-            outs: sockets.into_iter().map(out).collect(),
-            ..Externals::default()
+    pub(crate) fn new(sockets: Vec<(PortId, Xsk)>) -> Externals {
+        let mut externals = Externals::default();
+        for (number, (port, xsk)) in (1..).zip(sockets) {
+            let place = port.0 as usize;
+            if externals.of_port.len() <= place {
+                externals.of_port.resize(place + 1, 0);
+            }
+            externals.of_port[place] = number;
+            externals.outs.push(Out {
+                xsk,
+                counts: ExternalCounts::default(),
+                dead_until: 0,
+                down: false,
+                abandoned: 0,
+            });
         }
+        externals
     }
 
-    /// Whether what comes in there is to be steered.
-    pub(crate) fn has(&self, port: u32) -> bool {
-        (port as usize) < self.outs.len()
+    /// The interface that this port is.
+    fn interface(&self, port: PortId) -> Option<usize> {
+        let number = *self.of_port.get(port.0 as usize)?;
+        usize::from(number).checked_sub(1)
     }
 
-    /// What is steered by from here on, and where frames go out. What was before.
-    pub(crate) fn steer_by(
-        &mut self,
-        steer: Box<dyn Steer>,
-        of_port: Vec<u8>,
-    ) -> Option<Box<dyn Steer>> {
-        self.of_port = of_port;
+    /// Whether this port is an interface of the host.
+    pub(crate) fn has(&self, port: PortId) -> bool {
+        self.interface(port).is_some()
+    }
+
+    /// What is steered by from here on. What was before.
+    pub(crate) fn steer_by(&mut self, steer: Box<dyn Steer>) -> Option<Box<dyn Steer>> {
         self.steer.replace(steer)
     }
 
-    /// The port whose edges this frame takes.
+    /// The port whose edges this frame takes, and the frame with where it goes out.
     pub(crate) fn steer(
         &mut self,
         now: Nanos,
         at: PortId,
         frame: SlotRef,
         pool: &mut Pool,
-    ) -> PortId {
-        let Some(steer) = &mut self.steer else {
-            return at;
+    ) -> (PortId, SlotRef) {
+        let (Some(interface), Some(steer)) = (self.interface(at), &mut self.steer) else {
+            return (at, frame);
         };
+        let interface = interface as u8;
         let (addresses, rest) = pool.whole(frame);
-        steer.steer(now, at, addresses, rest)
+        let steered = steer.steer(now, interface, addresses, rest);
+        (steered.port, frame.steered(interface, steered.out))
     }
 
-    /// Where what reaches this port goes out.
-    pub(crate) fn out_of(&self, port: PortId) -> Option<usize> {
-        let number = *self.of_port.get(port.0 as usize)?;
-        usize::from(number).checked_sub(1)
+    /// Where a frame that reaches this port goes out.
+    pub(crate) fn out_of(&self, port: PortId, frame: SlotRef) -> Option<Outwards> {
+        match frame.passage() {
+            Some((from, to)) if from == to => Some(Outwards::AllBut(usize::from(from))),
+            Some((_, to)) => Some(Outwards::On(usize::from(to))),
+            None => self.interface(port).map(Outwards::On),
+        }
     }
 
-    /// Hand a frame to its interface's socket, which [`Externals::space`] has room for.
-    pub(crate) fn queue(&mut self, out: usize, slots: &Mapped, frame: SlotRef, pool: &mut Pool) {
+    /// Hand a frame to its interfaces' sockets, which [`Externals::space`] has room for.
+    pub(crate) fn queue(&mut self, way: Outwards, slots: &Mapped, frame: SlotRef, pool: &mut Pool) {
+        let not = match way {
+            Outwards::On(out) => return self.queue_on(out, slots, frame, pool),
+            Outwards::AllBut(not) => not,
+        };
+        let outs = (0..self.outs.len()).filter(|out| *out != not);
+        let Some(last) = outs.clone().next_back() else {
+            pool.give(frame.slot);
+            return;
+        };
+        for out in outs.take_while(|out| *out != last) {
+            match pool.duplicate(&frame) {
+                Some(copy) => self.queue_on(out, slots, copy, pool),
+                None => self.outs[out].counts.refused += 1,
+            }
+        }
+        self.queue_on(last, slots, frame, pool);
+    }
+
+    fn queue_on(&mut self, out: usize, slots: &Mapped, frame: SlotRef, pool: &mut Pool) {
         let Some(out) = self.outs.get_mut(out).and_then(Out::when_up) else {
             pool.give(frame.slot);
             return;
@@ -225,16 +275,16 @@ impl Out {
 }
 
 /// Interfaces whose frames come in. They stop coming in when this is dropped, and at the latest with the process.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Captured {
     _links: Vec<OwnedFd>,
 }
 
-/// Have what comes in at these interfaces *of the calling thread's namespace* captured, as frames of ports from 0 on.
+/// Have what comes in at these interfaces *of the calling thread's namespace* captured, as frames of their ports.
 pub(crate) fn capture(loaded: &Loaded, externals: &[External]) -> Result<Captured> {
-    for (port, external) in (0u32..).zip(externals) {
+    for external in externals {
         let mut value = [0u8; 12];
-        value[..4].copy_from_slice(&port.to_ne_bytes());
+        value[..4].copy_from_slice(&external.port.0.to_ne_bytes());
         value[4..10].copy_from_slice(&external.mac);
         value[10..].copy_from_slice(&u16::from(external.shared).to_ne_bytes());
         loaded.tell("cst_externals", &external.ifindex.to_ne_bytes(), &value)?;
@@ -257,12 +307,14 @@ pub(crate) fn capture(loaded: &Loaded, externals: &[External]) -> Result<Capture
 }
 
 /// Sockets that send on these interfaces *of the calling thread's namespace*.
-pub(crate) fn sockets(loaded: &Loaded, externals: &[External]) -> Result<Vec<Xsk>> {
-    if externals.len() > usize::from(u8::MAX) {
-        let text = format!("{} interfaces: at most {}", externals.len(), u8::MAX);
+pub(crate) fn sockets(loaded: &Loaded, externals: &[External]) -> Result<Vec<(PortId, Xsk)>> {
+    if externals.len() > STEERED_MAX {
+        let text = format!("{} interfaces: at most {STEERED_MAX}", externals.len());
         return Err(DriverError::Config(text));
     }
-    let sockets = externals.iter();
-    let sockets = sockets.map(|external| Xsk::new(&loaded.slots, external.ifindex));
+    let sockets = externals.iter().map(|external| {
+        let xsk = Xsk::new(&loaded.slots, external.ifindex)?;
+        Ok((external.port, xsk))
+    });
     sockets.collect()
 }

@@ -198,7 +198,7 @@ pub(super) mod tests {
     }
 
     fn cut_up(bytes: &[u8], tcp_at: usize, segment: usize) -> Vec<Vec<u8>> {
-        let h = headers(bytes, tcp_at).unwrap();
+        let h = headers(bytes, tcp_at, false).unwrap();
         (0..frames(bytes.len(), h.len, segment))
             .map(|n| {
                 let mut out = vec![0; 2048];

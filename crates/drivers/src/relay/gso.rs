@@ -1,8 +1,8 @@
-//! GSO frames: the super-frames of TCP, many frames that the node's kernel has not cut up yet.
+//! GSO frames: the super-frames of TCP and UDP, many frames that the sender's kernel has not cut up yet.
 //!
 //! A GSO frame passes whole over an edge that would do the same to each of its frames and serves them
 //! in next to no time; cutting it up and putting it together again would cost ten times as much.
-//! For every other edge it is cut up here, as the kernel would have done it just before the node's
+//! For every other edge it is cut up here, and one of UDP in any case, as the kernel would have done it just before the node's
 //! interface, so that rate, queue, loss and everything else act on frames.
 
 use constel_link::packet::{fold, words_sum};
@@ -18,7 +18,9 @@ pub(crate) struct GsoFrame {
     pub(crate) len: u32,
     /// Payload of each frame but the last.
     pub(crate) segment: u16,
-    /// Where TCP's header begins.
+    /// It is of UDP, not of TCP.
+    pub(crate) udp: bool,
+    /// Where the header of TCP or UDP begins.
     pub(crate) csum_start: u16,
     /// Tag of a VLAN of the node's own, which stands outside of the bytes.
     pub(crate) vlan_tci: Option<u16>,
@@ -26,6 +28,8 @@ pub(crate) struct GsoFrame {
 
 /// Where TCP's checksum stands in its header.
 pub(crate) const TCP_CHECK: u16 = 16;
+/// Where UDP's stands.
+pub(crate) const UDP_CHECK: u16 = 6;
 
 /// Frames of a super-frame that a node's TCP may make (`gso_max_segs` of its interfaces). With frames of the usual sizes it
 /// makes no more in any case. A super-frame of many more is refused: cutting it up would cost other nodes their time.
@@ -33,11 +37,18 @@ pub const GSO_MAX_SEGS: u32 = 128;
 
 /// Headers of a super-frame, at least.
 const HEADERS_MIN: u32 = 54;
+/// The same of UDP.
+const UDP_HEADERS_MIN: u32 = 42;
 
 impl GsoFrame {
     /// Frames it may be cut up into, as the capture program counts them.
     pub(crate) fn frames_max(&self) -> u32 {
-        let payload = self.len.saturating_sub(HEADERS_MIN);
+        let headers = if self.udp {
+            UDP_HEADERS_MIN
+        } else {
+            HEADERS_MIN
+        };
+        let payload = self.len.saturating_sub(headers);
         payload.div_ceil(u32::from(self.segment).max(1))
     }
 }
@@ -46,6 +57,8 @@ pub(crate) const TYPE: usize = ADDRESSES;
 pub(crate) const IP: usize = ADDRESSES + 2;
 pub(crate) const IPV4: [u8; 2] = [0x08, 0x00];
 pub(crate) const TCP: u8 = 6;
+const UDP: u8 = 17;
+const UDP_HEADER: usize = 8;
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
 
@@ -53,23 +66,35 @@ const CWR: u8 = 0x80;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Headers {
     pub(crate) ipv4: bool,
+    /// UDP's, not TCP's.
+    pub(crate) udp: bool,
     /// Of all of them together.
     pub(crate) len: usize,
     /// The first frame says that the congestion window was reduced.
     pub(crate) cwr: bool,
 }
 
-/// Reads them from the first bytes of a GSO frame. `None` when they make no sense.
-pub(crate) fn headers(start: &[u8], tcp_at: usize) -> Option<Headers> {
+/// Reads them from the first bytes of a GSO frame, of which `at` is where the header of TCP or UDP begins. `None` when they
+/// make no sense.
+pub(crate) fn headers(start: &[u8], at: usize, udp: bool) -> Option<Headers> {
     let ipv4 = start.get(TYPE..IP)? == IPV4;
     let least = IP + if ipv4 { 20 } else { 40 };
-    let flags = *start.get(tcp_at + 13)?;
-    let len = tcp_at + usize::from(start.get(tcp_at + 12)? >> 4) * 4;
-    let whole = tcp_at >= least && len >= tcp_at + 20 && len <= start.len();
+    let (len, cwr) = if udp {
+        (at + UDP_HEADER, false)
+    } else {
+        let flags = *start.get(at + 13)?;
+        let own = usize::from(start.get(at + 12)? >> 4) * 4;
+        if own < 20 {
+            return None;
+        }
+        (at + own, flags & CWR != 0)
+    };
+    let whole = at >= least && len <= start.len();
     whole.then_some(Headers {
         ipv4,
+        udp,
         len,
-        cwr: flags & CWR != 0,
+        cwr,
     })
 }
 
@@ -78,12 +103,12 @@ pub(crate) fn frames(len: usize, headers: usize, segment: usize) -> usize {
     len.saturating_sub(headers).div_ceil(segment.max(1)).max(1)
 }
 
-/// Write frame `n` of the GSO frame into `out`; gives its length. TCP's checksum is left to be
+/// Write frame `n` of the GSO frame into `out`; gives its length. The checksum of TCP or UDP is left to be
 /// completed, as the kernel leaves it: the field holds the sum of the pseudo header.
 pub(crate) fn cut(
     gso: &[u8],
     headers: Headers,
-    tcp_at: usize,
+    at: usize,
     segment: usize,
     n: usize,
     out: &mut [u8],
@@ -95,13 +120,19 @@ pub(crate) fn cut(
     out[..headers.len].copy_from_slice(&gso[..headers.len]);
     out[headers.len..len].copy_from_slice(&gso[from..to]);
     let id = get(gso, IP + 4).wrapping_add(n as u16);
-    let sequence = sequence(gso, tcp_at).wrapping_add((n * segment) as u32);
-    finish(out, headers.ipv4, tcp_at, len, id, sequence);
+    if headers.udp {
+        put(out, at + 4, (len - at) as u16);
+        let pseudo = finish_ip(out, headers.ipv4, at, len, id) + u32::from(UDP);
+        put(out, at + usize::from(UDP_CHECK), fold(pseudo));
+        return len;
+    }
+    let sequence = sequence(gso, at).wrapping_add((n * segment) as u32);
+    finish(out, headers.ipv4, at, len, id, sequence);
     if !last {
-        out[tcp_at + 13] &= !FIN_PSH;
+        out[at + 13] &= !FIN_PSH;
     }
     if n > 0 {
-        out[tcp_at + 13] &= !CWR;
+        out[at + 13] &= !CWR;
     }
     len
 }
@@ -121,21 +152,26 @@ pub(crate) fn finish(
     id: u16,
     sequence: u32,
 ) {
+    put(headers, tcp_at + 4, (sequence >> 16) as u16);
+    put(headers, tcp_at + 6, sequence as u16);
+    let pseudo = finish_ip(headers, ipv4, tcp_at, len, id) + u32::from(TCP);
+    put(headers, tcp_at + usize::from(TCP_CHECK), fold(pseudo));
+}
+
+/// IP's part of it. Gives the sum of the pseudo header, but for the protocol.
+fn finish_ip(headers: &mut [u8], ipv4: bool, at: usize, len: usize, id: u16) -> u32 {
     let addresses = if ipv4 {
         put(headers, IP + 2, (len - IP) as u16);
         put(headers, IP + 4, id);
         put(headers, IP + 10, 0);
-        let check = !fold(words_sum(&headers[IP..tcp_at]));
+        let check = !fold(words_sum(&headers[IP..at]));
         put(headers, IP + 10, check);
         IP + 12..IP + 20
     } else {
         put(headers, IP + 4, (len - IP - 40) as u16);
         IP + 8..IP + 40
     };
-    put(headers, tcp_at + 4, (sequence >> 16) as u16);
-    put(headers, tcp_at + 6, sequence as u16);
-    let pseudo = words_sum(&headers[addresses]) + u32::from(TCP) + (len - tcp_at) as u32;
-    put(headers, tcp_at + usize::from(TCP_CHECK), fold(pseudo));
+    words_sum(&headers[addresses]) + (len - at) as u32
 }
 
 pub(crate) fn get(bytes: &[u8], at: usize) -> u16 {
@@ -176,7 +212,7 @@ mod tests {
     fn the_frames_are_the_gso_frame() {
         for ipv4 in [true, false] {
             let (bytes, tcp_at) = gso(ipv4, 3001);
-            let h = headers(&bytes, tcp_at).unwrap();
+            let h = headers(&bytes, tcp_at, false).unwrap();
             assert_eq!((h.ipv4, h.len, h.cwr), (ipv4, tcp_at + 32, true));
             let count = frames(bytes.len(), h.len, 1448);
             assert_eq!(count, 3);
@@ -213,12 +249,47 @@ mod tests {
     }
 
     #[test]
+    fn datagrams_of_a_super_frame_are_whole_ones() {
+        for ipv4 in [true, false] {
+            let (mut bytes, at) = gso(ipv4, 0);
+            bytes.truncate(at);
+            bytes[if ipv4 { IP + 9 } else { IP + 6 }] = UDP;
+            bytes.extend([0x13, 0x88, 0x13, 0x89, 0xff, 0xff, 7, 7]);
+            bytes.extend((0..2500).map(|n| n as u8));
+            let h = headers(&bytes, at, true).unwrap();
+            assert_eq!((h.len, frames(bytes.len(), h.len, 1200)), (at + 8, 3));
+            let mut payload = Vec::new();
+            for n in 0..3 {
+                let mut out = vec![0; 2000];
+                let len = cut(&bytes, h, at, 1200, n, &mut out);
+                assert_eq!(len, h.len + if n == 2 { 100 } else { 1200 });
+                assert_eq!(out[at..at + 4], bytes[at..at + 4], "the same ports");
+                assert_eq!(usize::from(get(&out, at + 4)), len - at);
+                payload.extend_from_slice(&out[h.len..len]);
+                let addresses = if ipv4 {
+                    assert_eq!(usize::from(get(&out, IP + 2)), len - IP);
+                    assert_eq!(fold(words_sum(&out[IP..at])), 0xffff);
+                    IP + 12..IP + 20
+                } else {
+                    assert_eq!(usize::from(get(&out, IP + 4)), len - at);
+                    IP + 8..IP + 40
+                };
+                let by_hand = words_sum(&out[addresses]) + 17 + (len - at) as u32;
+                assert_eq!(get(&out, at + 6), fold(by_hand));
+            }
+            assert_eq!(payload, bytes[h.len..]);
+            assert_eq!(headers(&bytes[..at + 7], at, true), None);
+        }
+    }
+
+    #[test]
     fn a_gso_frame_is_charged_for_what_it_may_take() {
         let frames_max = |len, segment| {
             let gso = GsoFrame {
                 slots: Vec::new(),
                 len,
                 segment,
+                udp: false,
                 csum_start: 34,
                 vlan_tci: None,
             };
@@ -230,7 +301,7 @@ mod tests {
         // No fewer than the frames it is cut up into.
         for payload in [1, 1448, 1449, 64_000] {
             let (bytes, tcp_at) = gso(true, payload);
-            let h = headers(&bytes, tcp_at).unwrap();
+            let h = headers(&bytes, tcp_at, false).unwrap();
             let count = frames(bytes.len(), h.len, 536);
             assert!(frames_max(bytes.len() as u32, 536) >= count as u32);
         }
@@ -239,11 +310,11 @@ mod tests {
     #[test]
     fn nonsense_is_no_gso_frame() {
         let (bytes, tcp_at) = gso(true, 100);
-        assert_eq!(headers(&bytes[..tcp_at + 10], tcp_at), None);
-        assert_eq!(headers(&bytes, 20), None, "inside of the IP header");
+        assert_eq!(headers(&bytes[..tcp_at + 10], tcp_at, false), None);
+        assert_eq!(headers(&bytes, 20, false), None, "inside of the IP header");
         let mut short = bytes.clone();
         short[tcp_at + 12] = 0x40;
-        assert_eq!(headers(&short, tcp_at), None);
+        assert_eq!(headers(&short, tcp_at, false), None);
         assert_eq!(frames(100, 60, 0), 40);
         assert_eq!(frames(60, 60, 1448), 1);
     }

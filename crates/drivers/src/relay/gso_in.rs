@@ -1,6 +1,6 @@
 //! GSO frames in slots: kept whole, or cut up into frames.
 
-use super::gso::{self, GsoFrame, Headers, TCP_CHECK};
+use super::gso::{self, GsoFrame, Headers, TCP_CHECK, UDP_CHECK};
 use super::layout::{
     ADDRESSES, Desc, FLAG_BY_FRAMES, FLAG_CSUM, FLAG_NEW, FLAG_VLAN, FRAME_MAX, PIECE, PIECE_AT,
     PIECES_MAX, SLOT_SHIFT, SlotRef, TAG,
@@ -35,6 +35,7 @@ pub(super) fn gso_of(desc: &Desc, slots: Vec<u32>, slots_max: u32) -> Option<Gso
         slots,
         len: desc.gso_len,
         segment: desc.segment,
+        udp: desc.csum_offset == UDP_CHECK,
         csum_start: desc.csum_start,
         vlan_tci: (desc.flags & FLAG_VLAN != 0).then_some(desc.vlan_tci),
     })
@@ -84,7 +85,7 @@ impl Pool {
         let (at, len) = self.piece(gso, 0);
         // SAFETY: in bounds; the slot is ours since its descriptor was read.
         let start = unsafe { std::slice::from_raw_parts(at, len) };
-        gso::headers(start, usize::from(gso.csum_start))
+        gso::headers(start, usize::from(gso.csum_start), gso.udp)
     }
 
     /// Cut a GSO frame up into frames, each in a slot of its own, in order, and free it: into all of them, or none where
@@ -136,7 +137,7 @@ impl Pool {
         (port, new): (u32, u16),
         frames: &mut Vec<SlotRef>,
     ) -> u64 {
-        let tcp_at = usize::from(gso.csum_start);
+        let at_l4 = usize::from(gso.csum_start);
         let segment = usize::from(gso.segment).max(1);
         let (flags, own) = match gso.vlan_tci {
             Some(_) => (FLAG_CSUM | FLAG_VLAN | new, TAG),
@@ -150,13 +151,13 @@ impl Pool {
                 continue;
             };
             self.own_more(slot, port);
-            let len = gso::cut(bytes, headers, tcp_at, segment, n, &mut out);
+            let len = gso::cut(bytes, headers, at_l4, segment, n, &mut out);
             let frame = SlotRef {
                 slot,
                 len: (len + own) as u16,
                 flags,
                 csum_start: gso.csum_start + own as u16,
-                csum_offset: TCP_CHECK,
+                csum_offset: if gso.udp { UDP_CHECK } else { TCP_CHECK },
             };
             let start = frame.base() + frame.start();
             let addresses = self.loaded.slots.ptr(start, ADDRESSES);

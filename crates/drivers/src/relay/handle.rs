@@ -8,15 +8,18 @@ use std::sync::{Arc, Mutex};
 use constel_link::{
     CheckedEffects, CheckedUpdate, EdgeStats, EdgeUpdate, EffectsChange, Histogram, Nanos, PortId,
 };
+use constel_medium::Counters;
 
 use super::external::{ExternalCounts, Steer};
 use super::object::Loaded;
 use super::stats::RelayStats;
 use super::thread::{Command, PLACES_PER_TURN, Signals};
+use super::times::EdgeTimes;
 use crate::asked;
 use crate::error::{DriverError, Result, check_port};
 use crate::named::NamedThread;
-use crate::stats::{ClassLateness, PlaneStats, Stall};
+use crate::stats::{ClassLateness, LateSpells, PlaneStats, Stall};
+use crate::tap::{Tap, Tapping, Wanted};
 use crate::traits::Links;
 use crate::update::{KnownEffects, PendingUpdate};
 
@@ -129,14 +132,13 @@ impl RelayHandle {
     }
 
     /// Have what comes in at interfaces of the host steered by this from here on: frames that came before go by what was
-    /// before, and none is lost. What leads to a port goes out on the interface with the number that `of_port` has at its
-    /// place, counted from 1; 0: it is in a node.
+    /// before, and none is lost.
     ///
     /// # Errors
     /// [`DriverError::Stopped`].
-    pub fn steer(&self, steer: Box<dyn Steer>, of_port: Vec<u8>) -> Result<()> {
+    pub fn steer(&self, steer: Box<dyn Steer>) -> Result<()> {
         // What was before is freed here and not by the relay's thread.
-        self.ask(|reply| Command::Steer(steer, of_port, reply))?;
+        self.ask(|reply| Command::Steer(steer, reply))?;
         Ok(())
     }
 
@@ -146,6 +148,38 @@ impl RelayHandle {
     /// [`DriverError::Stopped`].
     pub fn externals(&self) -> Result<Vec<ExternalCounts>> {
         self.ask(Command::Externals)
+    }
+
+    /// How long frames were inside, and how late, by the edge that they took; of edges that frames took since they began anew
+    /// ([`forget_times`](RelayHandle::forget_times)). Only what interfaces of the host are for has them.
+    ///
+    /// # Errors
+    /// [`DriverError::Stopped`].
+    pub fn times(&self) -> Result<Vec<EdgeTimes>> {
+        let (mut all, mut start) = (Vec::new(), Some(0));
+        while let Some(place) = start {
+            let (some, next) = self.ask(|reply| Command::Times(place, reply))?;
+            all.extend(some);
+            start = next;
+        }
+        Ok(all)
+    }
+
+    /// Have the times of edges from these ports begin anew.
+    ///
+    /// # Errors
+    /// [`DriverError::Stopped`].
+    pub fn forget_times(&self, ports: Vec<PortId>) -> Result<()> {
+        self.send(Command::ForgetTimes(ports))
+    }
+
+    /// Have the look with this [number](Tapping::number) see frames of more ports from here on. Nothing happens when it
+    /// has ended.
+    ///
+    /// # Errors
+    /// [`DriverError::Stopped`].
+    pub fn tap_also(&self, number: u64, more: Wanted) -> Result<()> {
+        self.ask(|reply| Command::TapAlso(number, more, reply))
     }
 
     /// The lateness of all frames released since the start or the last [`Links::clear_lateness`].
@@ -215,8 +249,26 @@ impl Links for RelayHandle {
         self.ask(Command::Classes)
     }
 
+    fn late_beyond(&self, bound_ns: Nanos) -> Result<()> {
+        self.send(Command::LateBeyond(bound_ns))
+    }
+
+    fn late_spells(&self) -> Result<Option<LateSpells>> {
+        self.ask(Command::LateSpells).map(Some)
+    }
+
     fn stalls(&self) -> Result<Vec<Stall>> {
         self.ask(Command::Stalls)
+    }
+
+    fn channels(&self) -> Result<Vec<Vec<Counters>>> {
+        self.ask(Command::Air)
+    }
+
+    fn tap(&self, wanted: Wanted) -> Result<Tapping> {
+        let (tap, tapping) = Tap::new(wanted);
+        self.ask(|reply| Command::Tap(tap, reply))?;
+        Ok(tapping)
     }
 
     fn stop(&self) {

@@ -33,6 +33,11 @@ pub(crate) const FLAG_GSO: u16 = 4;
 pub(crate) const FLAG_NEW: u16 = 8;
 /// A GSO frame that its port was charged for by the frames it may be cut up into.
 pub(crate) const FLAG_BY_FRAMES: u16 = 16;
+/// A frame of an interface of the host that was steered: the upper byte has the interface it came in at and, in its lower
+/// half, the one it goes out on. Copies keep it.
+pub(crate) const FLAG_STEERED: u16 = 32;
+/// Interfaces of the host that frames can be steered between.
+pub(crate) const STEERED_MAX: usize = 16;
 /// Where a piece of a GSO frame stands in its slot, and how long it is at most.
 pub(crate) const PIECE_AT: usize = 64;
 pub(crate) const PIECE: usize = SLOT_BYTES - PIECE_AT;
@@ -155,6 +160,21 @@ impl SlotRef {
 
     pub(crate) fn is_new(self) -> bool {
         self.flags & FLAG_NEW != 0
+    }
+
+    /// Steered from one interface of the host to another; to itself: to all others.
+    pub(crate) fn steered(self, from: u8, to: u8) -> SlotRef {
+        let way = u16::from((from << 4) | (to & 15));
+        SlotRef {
+            flags: (self.flags & 0xff) | FLAG_STEERED | (way << 8),
+            ..self
+        }
+    }
+
+    /// The interfaces of the host that it came in at and goes out on, if it was steered.
+    pub(crate) fn passage(self) -> Option<(u8, u8)> {
+        let way = self.flags >> 8;
+        (self.flags & FLAG_STEERED != 0).then_some(((way >> 4) as u8, (way & 15) as u8))
     }
 
     /// Where the frame's first byte stands in its slot.

@@ -14,6 +14,7 @@
 //! Attaching a program costs tens of milliseconds unless RCU is expedited: hold
 //! `constel_host::rcu::Expedited` around [`Relay::new`] and [`Plane::attach`].
 
+mod air;
 mod answers;
 mod awake;
 mod external;
@@ -22,6 +23,7 @@ mod gso;
 mod gso_in;
 mod gso_out;
 mod handle;
+mod late;
 mod layout;
 mod object;
 mod offload;
@@ -32,7 +34,9 @@ mod sched;
 mod send;
 mod stalls;
 mod stats;
+mod taps;
 mod thread;
+mod times;
 mod tx_batch;
 mod warm_up;
 mod warm_up_node;
@@ -46,14 +50,17 @@ use std::sync::{Arc, Mutex};
 use constel_bpf::BpfError;
 use constel_host::netns::NetNs;
 use constel_link::{EdgeTable, Nanos, Patience, PortId};
+use constel_medium::Shared;
 
-pub use external::{Captured, External, ExternalCounts, Steer};
+pub use external::{Captured, External, ExternalCounts, Steer, Steered};
 pub use gso::GSO_MAX_SEGS;
 pub use handle::RelayHandle;
 pub use offload::{send_single_frames, send_tcp_gso};
 pub use sched::Priority;
 pub use stats::{RelayStats, UnintendedDrops};
+pub use times::EdgeTimes;
 
+use air::Air;
 use external::Externals;
 use gso_out::GsoSender;
 use layout::PORTS_MAX;
@@ -105,6 +112,8 @@ pub struct RelayConfig {
     /// Frames of a TCP stream that are due at the same moment go into their node as one super-frame, as a network card
     /// hands them over.
     pub gro: bool,
+    /// Channels that ports share.
+    pub channels: Vec<Shared>,
 }
 
 impl RelayConfig {
@@ -121,6 +130,7 @@ impl RelayConfig {
             lead_ns: 80_000,
             grain_ns: 0,
             gro: true,
+            channels: Vec::new(),
         }
     }
 
@@ -149,7 +159,7 @@ pub struct Relay {
     loaded: Arc<Loaded>,
     plumbing: Plumbing,
     /// Of interfaces of the host, until the thread has them.
-    sockets: Mutex<Vec<Xsk>>,
+    sockets: Mutex<Vec<(PortId, Xsk)>>,
     started: Mutex<bool>,
 }
 
@@ -188,11 +198,11 @@ impl Relay {
         })
     }
 
-    /// Take interfaces of the host *of the calling thread's namespace*, before the start: they are the ports from 0 on. They
-    /// send what edges lead to them; what comes in is left alone until [`Relay::capture`].
+    /// Take interfaces of the host *of the calling thread's namespace*, before the start. They send what edges lead to their
+    /// ports, or what is steered to them; what comes in is left alone until [`Relay::capture`].
     ///
     /// # Errors
-    /// What the kernel refused; [`DriverError::Config`] for more than 255.
+    /// What the kernel refused; [`DriverError::Config`] for more than 16.
     pub fn take(&self, externals: &[External]) -> Result<()> {
         let sockets = external::sockets(&self.loaded, externals)?;
         *self.sockets.lock().map_err(|_| DriverError::Stopped)? = sockets;
@@ -200,7 +210,7 @@ impl Relay {
     }
 
     /// From here on, until what is returned is dropped, what comes in at the interfaces taken is captured. To be called
-    /// once the relay runs and knows where frames go ([`RelayHandle::steer`]).
+    /// once the relay runs and knows where frames go (their ports' edges, or [`RelayHandle::steer`]).
     ///
     /// # Errors
     /// What the kernel refused; then nothing is captured.
@@ -236,10 +246,14 @@ impl Relay {
         let per_cpu = per_cpu_slots(self.sizes.slots, self.sizes.cpus);
         let gso_out = self.plumbing.trunk.run(|| GsoSender::new(TRUNK_SEND))??;
         warm_up::prepare(&self.loaded.slots);
-        let (rings, pool) = rings::set_up(&self.loaded, self.sizes, per_cpu);
+        let (rings, mut pool) = rings::set_up(&self.loaded, self.sizes, per_cpu);
         let mut sockets = self.sockets.lock().map_err(|_| DriverError::Stopped)?;
         let sockets = std::mem::take(&mut *sockets);
+        if !sockets.is_empty() {
+            pool.keep_times();
+        }
         let (send, commands) = channel::<Command>();
+        let air = Air::new(&self.config.channels)?;
         let mut table = EdgeTable::new(self.config.ports, self.config.seed);
         table.set_patience(Some(Patience {
             new_ns: NEW_LATE_NS + self.config.grain_ns,
@@ -253,6 +267,7 @@ impl Relay {
             table,
             xsk,
             externals: Externals::new(sockets),
+            air,
             gso_out,
             signals: signals.clone(),
             commands,
@@ -299,6 +314,14 @@ impl Plane for Relay {
             .iter()
             .try_for_each(|&port| check_port(port, self.config.ports))?;
         self.plumbing.attach(&self.loaded, ports)
+    }
+
+    fn take_interfaces(&self, interfaces: &[External]) -> Result<()> {
+        self.take(interfaces)
+    }
+
+    fn let_in(&self, interfaces: &[External]) -> Result<Captured> {
+        self.capture(interfaces)
     }
 
     fn start(&self) -> Result<Arc<dyn Links>> {

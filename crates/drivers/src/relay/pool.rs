@@ -15,6 +15,7 @@ use super::layout::{
     WARM_UP_SLOT,
 };
 use super::object::{Loaded, Sizes};
+use super::taps::Taps;
 
 /// The free slots, and the frames in the others.
 #[derive(Debug)]
@@ -24,6 +25,7 @@ pub(crate) struct Pool {
     /// Port that a slot in use belongs to.
     owners: Vec<u32>,
     pub(super) gso: GsoStore,
+    pub(super) taps: Taps,
     /// What a port may hold in any case.
     share_min: u64,
     /// Slots kept back for the free rings: a flood takes them before its share is seen to shrink.
@@ -52,9 +54,15 @@ impl Pool {
                 .collect(),
             owners: vec![0; sizes.slots as usize],
             gso: GsoStore::default(),
+            taps: Taps::default(),
             share_min: fair.clamp(*SHARE_MIN.start(), *SHARE_MIN.end()),
             reserve: (per_cpu * sizes.cpus / 4) as usize,
         }
+    }
+
+    /// How many there are, free or not.
+    pub(super) fn slots(&self) -> usize {
+        self.owners.len()
     }
 
     pub(crate) fn take(&mut self) -> Option<u32> {
@@ -230,10 +238,12 @@ impl Frames<SlotRef> for Pool {
         let to = self.loaded.slots.ptr(copy.base() + copy.start(), len);
         // SAFETY: both in bounds and in different slots, both of which are ours.
         unsafe { to.copy_from_nonoverlapping(from, len) };
+        self.same_way(slot, frame.slot);
         Some(copy)
     }
 
-    fn discard(&mut self, frame: SlotRef, _: DropCause) {
+    fn discard(&mut self, frame: SlotRef, cause: DropCause) {
+        self.dropped(frame, cause);
         self.give_frame(frame);
     }
 
@@ -275,7 +285,7 @@ impl Frames<SlotRef> for Pool {
 }
 
 /// Finish a partial checksum as the kernel does: the field holds the pseudo-header's sum.
-fn complete_checksum(bytes: &mut [u8], start: usize, offset: usize) {
+pub(super) fn complete_checksum(bytes: &mut [u8], start: usize, offset: usize) {
     let field = start + offset;
     if start > bytes.len() || field + 2 > bytes.len() {
         return;

@@ -107,8 +107,11 @@ impl Thread {
     fn add(&mut self, batch: &mut TxBatch, delivery: Delivery<SlotRef>) -> bool {
         let class = self.state.class_of.get(delivery.from.0 as usize);
         let class = class.copied().unwrap_or(0);
-        let segment = self.gro.then(|| self.pool.segment(delivery.frame));
-        batch.push(delivery, class, segment.flatten());
+        let here = self.externals.out_of(delivery.to, delivery.frame);
+        let join = self.gro && here.is_none();
+        let segment = join.then(|| self.pool.segment(delivery.frame));
+        let entered = self.pool.leaves(delivery.from, delivery.to, delivery.frame);
+        batch.push(delivery, (class, entered), segment.flatten());
         delivery.frame.is_gso()
     }
 
@@ -159,7 +162,7 @@ impl Thread {
     /// Write the relay's tag and hand the frame to AF_XDP.
     fn queue(&mut self, delivery: Delivery<SlotRef>) {
         let frame = delivery.frame;
-        if let Some(out) = self.externals.out_of(delivery.to) {
+        if let Some(out) = self.externals.out_of(delivery.to, frame) {
             self.externals
                 .queue(out, &self.loaded.slots, frame, &mut self.pool);
             return;
@@ -283,12 +286,17 @@ impl Thread {
             let each = each.min(SENDING_MAX_NS);
             self.state.sending_ns = each.max((before * 15 + each) / 16);
         }
-        for (i, (due, class)) in batch.due().enumerate() {
+        for (i, (delivery, class, entered)) in batch.frames().enumerate() {
+            let (to, due) = (delivery.to, delivery.due_ns);
             let sent = before + (after - before) * (i as u64 + 1) / n;
             self.state.early += u64::from(before < due);
             let late = sent.saturating_sub(due);
             self.state.lateness.record(late);
             self.state.last_late_ns = late;
+            self.state.late.note(to, due, sent);
+            if let Some(came) = entered {
+                self.externals.times.note(delivery.from, (came, due, sent));
+            }
             let others = if late < STALL_NS {
                 0
             } else {

@@ -9,10 +9,13 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use constel_link::{
     CheckedEffects, CheckedUpdate, EdgeStats, EdgeTable, Histogram, Nanos, PortId, UpdateError,
 };
+use constel_medium::Counters;
 
+use super::air::Air;
 use super::awake::Awake;
 use super::external::{ExternalCounts, Externals, Steer};
 use super::gso_out::GsoSender;
+use super::late::LateFrames;
 use super::layout::SlotRef;
 use super::object::Loaded;
 use super::pool::Pool;
@@ -20,11 +23,13 @@ use super::rings::Rings;
 use super::sched::{Plan, Waiting};
 use super::stalls::Stalls;
 use super::stats::RelayStats;
+use super::times::EdgeTimes;
 use super::tx_batch::TxBatch;
 use super::warm_up::{self, WarmUp};
 use super::xsk::Xsk;
 use crate::clock::{mono_ns, thread_cpu_ns};
-use crate::stats::{ClassLateness, Stall};
+use crate::stats::{ClassLateness, LateSpells, Stall};
+use crate::tap::{Tap, Wanted};
 use crate::update::{Applied, KnownEffects};
 
 /// Frames taken in before looking whether others are due; those that one is cut up into, or copied to, count.
@@ -66,12 +71,23 @@ pub(crate) enum Command {
     Effects(PortId, PortId, SyncSender<KnownEffects>),
     Lateness(SyncSender<Histogram>),
     Stalls(SyncSender<Vec<Stall>>),
+    LateBeyond(Nanos),
+    LateSpells(SyncSender<LateSpells>),
     Classify(Vec<String>, Vec<u8>),
     Classes(SyncSender<Vec<ClassLateness>>),
     ClearLateness,
-    /// What steers from here on, and where ports' frames go out; it is given back what steered before.
-    Steer(Box<dyn Steer>, Vec<u8>, SyncSender<Option<Box<dyn Steer>>>),
+    /// What steers from here on; it is given back what steered before.
+    Steer(Box<dyn Steer>, SyncSender<Option<Box<dyn Steer>>>),
     Externals(SyncSender<Vec<ExternalCounts>>),
+    /// Times of edges from a place on, and the place to go on from.
+    Times(usize, SyncSender<(Vec<EdgeTimes>, Option<usize>)>),
+    /// Times of edges from these ports begin anew.
+    ForgetTimes(Vec<PortId>),
+    /// What the ports of each channel have counted.
+    Air(SyncSender<Vec<Vec<Counters>>>),
+    Tap(Tap, SyncSender<()>),
+    /// The look with this number is at more ports.
+    TapAlso(u64, Wanted, SyncSender<()>),
 }
 
 pub(super) struct Scheduled {
@@ -97,6 +113,7 @@ pub(crate) struct Thread {
     pub(crate) table: EdgeTable<SlotRef>,
     pub(crate) xsk: Xsk,
     pub(crate) externals: Externals,
+    pub(crate) air: Air,
     pub(crate) gso_out: GsoSender,
     pub(crate) signals: Arc<Signals>,
     pub(crate) commands: Receiver<Command>,
@@ -135,6 +152,7 @@ pub(crate) struct State {
     pub(super) class_of: Vec<u8>,
     pub(super) classes: Vec<Class>,
     pub(super) stalls: Stalls,
+    pub(super) late: LateFrames,
     pub(super) early: u64,
     /// Descriptors the kernel took, those of warm-up packets among them, and super-frames.
     pub(super) taken: u64,
@@ -169,6 +187,7 @@ impl State {
             class_of: Vec::new(),
             classes: vec![Class::new("edge".into())],
             stalls: Stalls::new(),
+            late: LateFrames::new(),
             early: 0,
             taken: 0,
             joined: 0,
@@ -204,7 +223,7 @@ impl Thread {
             // What is far behind is no reason to put a rest off until others are due.
             let due = || match self.state.last_late_ns {
                 late if late > FAR_BEHIND_NS => self.table.next_punctual().unwrap_or(Nanos::MAX),
-                _ => next_due(&mut self.table, &self.state),
+                _ => next_due(&mut self.table, &self.air, &self.state),
             };
             if let Some(until) = self.waiting.pace(now, thread_cpu_ns, due) {
                 self.sleep(until, true);
@@ -250,6 +269,7 @@ impl Thread {
             now = mono_ns();
             self.send_punctual(now);
         }
+        busy |= self.air.advance(settled, &mut self.table, &mut self.pool);
         busy |= self.send_due(now);
         busy
     }
@@ -263,12 +283,15 @@ impl Thread {
             let frame = captured.frame;
             let from = PortId(captured.port);
             let destination = self.pool.destination(frame);
-            let taken = if self.externals.has(captured.port) {
+            let taken = if self.externals.has(from) {
                 self.take_external(captured.ts_ns, from, destination, frame)
+            } else if self.air.has(captured.port) {
+                self.take_to_air(captured.ts_ns, from, destination, frame)
             } else if frame.is_gso() {
                 self.take_gso(captured.ts_ns, from, destination, frame)
             } else {
                 let len = u32::from(frame.len);
+                self.pool.enters(captured.ts_ns, from, frame);
                 self.table.arrive(
                     captured.ts_ns,
                     from,
@@ -297,11 +320,12 @@ impl Thread {
     ) -> usize {
         let (table, pool) = (&mut self.table, &mut self.pool);
         let pieces = pool.gso(gso).map_or(0, |t| t.slots.len());
-        let plain = pool.gso(gso).filter(|t| t.vlan_tci.is_none());
+        let plain = pool.gso(gso).filter(|t| t.vlan_tci.is_none() && !t.udp);
         let plain = plain.filter(|t| pool.gso_headers(t).is_some());
         if let Some(len) = plain.map(|t| t.len)
             && table.takes_gso(from, destination, len, GSO_NS)
         {
+            pool.enters(ts_ns, from, gso);
             table.arrive(ts_ns, from, destination, len, gso, pool);
             return pieces;
         }
@@ -310,11 +334,44 @@ impl Thread {
         self.state.no_slot += lost.no_slot;
         self.state.over_share += lost.over_share;
         for &frame in &frames {
+            pool.enters(ts_ns, from, frame);
             table.arrive(ts_ns, from, destination, u32::from(frame.len), frame, pool);
         }
         let work = frames.len().max(pieces);
         self.state.cut = frames;
         work
+    }
+
+    /// Over a channel that ports share: frame by frame. How many frames' work that is.
+    fn take_to_air(
+        &mut self,
+        ts_ns: Nanos,
+        from: PortId,
+        destination: [u8; 6],
+        frame: SlotRef,
+    ) -> usize {
+        let mut frames = std::mem::take(&mut self.state.cut);
+        self.single_frames(frame, &mut frames);
+        let (air, table, pool) = (&mut self.air, &mut self.table, &mut self.pool);
+        for &frame in &frames {
+            pool.enters(ts_ns, from, frame);
+            air.send(ts_ns, from, destination, frame, table, pool);
+        }
+        let work = frames.len().max(1);
+        self.state.cut = frames;
+        work
+    }
+
+    /// A frame, or the frames that a GSO frame is made of.
+    fn single_frames(&mut self, frame: SlotRef, frames: &mut Vec<SlotRef>) {
+        frames.clear();
+        if frame.is_gso() {
+            let lost = self.pool.cut_up(frame, frames);
+            self.state.no_slot += lost.no_slot;
+            self.state.over_share += lost.over_share;
+        } else {
+            frames.push(frame);
+        }
     }
 
     /// From an interface of the host: frame by frame, whatever the edge. How many frames' work that is.
@@ -326,17 +383,11 @@ impl Thread {
         frame: SlotRef,
     ) -> usize {
         let mut frames = std::mem::take(&mut self.state.cut);
-        frames.clear();
-        if frame.is_gso() {
-            let lost = self.pool.cut_up(frame, &mut frames);
-            self.state.no_slot += lost.no_slot;
-            self.state.over_share += lost.over_share;
-        } else {
-            frames.push(frame);
-        }
+        self.single_frames(frame, &mut frames);
         let (table, pool) = (&mut self.table, &mut self.pool);
         for &frame in &frames {
-            let from = self.externals.steer(ts_ns, at, frame, pool);
+            let (from, frame) = self.externals.steer(ts_ns, at, frame, pool);
+            pool.enters(ts_ns, from, frame);
             table.arrive(ts_ns, from, destination, u32::from(frame.len), frame, pool);
         }
         let work = frames.len().max(1);
@@ -348,7 +399,7 @@ impl Thread {
     fn wait(&mut self) {
         let now = mono_ns();
         self.state.awake.look(now);
-        let due = next_due(&mut self.table, &self.state);
+        let due = next_due(&mut self.table, &self.air, &self.state);
         let before = self.state.warm_up.time(due);
         match self.waiting.plan(now, due, before) {
             Plan::Spin if self.state.warm_up.worth_it(now, due) && self.pending() == 0 => {
@@ -404,9 +455,10 @@ impl Thread {
     }
 }
 
-/// When the next frame or update is due.
-fn next_due(table: &mut EdgeTable<SlotRef>, state: &State) -> Nanos {
+/// When the next frame, turn of a channel or update is due.
+fn next_due(table: &mut EdgeTable<SlotRef>, air: &Air, state: &State) -> Nanos {
     let frame = table.next_event().unwrap_or(Nanos::MAX);
+    let frame = frame.min(air.next_event().map_or(Nanos::MAX, |at| at + SETTLE_NS));
     let update = state.scheduled.front();
     frame.min(update.map_or(Nanos::MAX, |s| s.at_ns + SETTLE_NS))
 }

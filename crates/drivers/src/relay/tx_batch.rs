@@ -13,6 +13,8 @@ const JOINED_MIN: u16 = 3;
 struct Item {
     delivery: Delivery<SlotRef>,
     class: u8,
+    /// When it came in, where that is known.
+    entered: Option<Nanos>,
     /// The stream it is of, if it may be joined with others.
     stream: Option<usize>,
 }
@@ -67,7 +69,7 @@ impl TxBatch {
     pub(super) fn push(
         &mut self,
         delivery: Delivery<SlotRef>,
-        class: u8,
+        (class, entered): (u8, Option<Nanos>),
         segment: Option<Segment>,
     ) {
         let edge = (delivery.from, delivery.to);
@@ -99,6 +101,7 @@ impl TxBatch {
         self.items.push(Item {
             delivery,
             class,
+            entered,
             stream,
         });
     }
@@ -122,10 +125,10 @@ impl TxBatch {
         frames.map(|item| item.delivery.frame)
     }
 
-    /// Due times and classes of all frames.
-    pub(super) fn due(&self) -> impl Iterator<Item = (Nanos, u8)> {
-        let due = |item: &Item| (item.delivery.due_ns, item.class);
-        self.items.iter().map(due)
+    /// All frames, their classes, and when they came in.
+    pub(super) fn frames(&self) -> impl Iterator<Item = (&Delivery<SlotRef>, u8, Option<Nanos>)> {
+        let items = self.items.iter();
+        items.map(|item| (&item.delivery, item.class, item.entered))
     }
 }
 
@@ -150,7 +153,7 @@ mod tests {
             len_bytes: 100,
             frame,
         };
-        batch.push(delivery, 0, sequence.map(segment));
+        batch.push(delivery, (0, None), sequence.map(segment));
     }
 
     /// Slots in the order they are sent in; those that go as one together.
@@ -181,7 +184,7 @@ mod tests {
             vec![22],
         ];
         assert_eq!(sent(&batch), expected);
-        assert_eq!(batch.due().map(|(due, _)| due).max(), Some(22));
+        assert_eq!(batch.frames().map(|(d, ..)| d.due_ns).max(), Some(22));
         batch.clear();
         assert_eq!((batch.len(), sent(&batch).len()), (0, 0));
     }

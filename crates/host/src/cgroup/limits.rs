@@ -65,6 +65,24 @@ const CONTROLLERS: [Controller; 3] = [
     },
 ];
 
+/// How many processes of these groups were killed so far because a limit of memory was reached; `None` where none of them is
+/// there, or counts.
+#[must_use]
+pub fn killed_for_memory(groups: &[LabCgroup]) -> Option<u64> {
+    let files = ["memory.events", "memory.oom_control"];
+    let files = groups
+        .iter()
+        .flat_map(|group| files.map(|file| group.path().join(file)));
+    let count = |text: String| {
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("oom_kill "))?;
+        line.trim().parse::<u64>().ok()
+    };
+    let texts = files.filter_map(|file| std::fs::read_to_string(file).ok());
+    texts.filter_map(count).reduce(|sum, more| sum + more)
+}
+
 /// Groups whose members are under a lab's limits.
 #[derive(Clone, Debug, Default)]
 pub struct LimitedGroups {
@@ -170,19 +188,7 @@ impl LimitedGroups {
     /// How many of their processes were killed so far because a limit of memory was reached.
     #[must_use]
     pub fn killed_for_memory(&self) -> u64 {
-        let files = ["memory.events", "memory.oom_control"];
-        let files = self
-            .groups
-            .iter()
-            .flat_map(|group| files.map(|file| group.path().join(file)));
-        let count = |text: String| {
-            let line = text
-                .lines()
-                .find_map(|line| line.strip_prefix("oom_kill "))?;
-            line.trim().parse::<u64>().ok()
-        };
-        let texts = files.filter_map(|file| std::fs::read_to_string(file).ok());
-        texts.filter_map(count).sum()
+        killed_for_memory(&self.groups).unwrap_or(0)
     }
 
     /// Controllers that this host lacks: what they limit is not limited.

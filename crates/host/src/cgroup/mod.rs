@@ -87,6 +87,23 @@ fn find_mount(table: &str, fs_type: &str, controller: Option<&str>) -> Option<Pa
     None
 }
 
+/// Where the groups are that `/proc/PID/cgroup` says, by the mount table.
+fn groups_in(said: &str, table: &str) -> Vec<PathBuf> {
+    let group = |line: &str| {
+        // "<id>:<controllers>:<path>"; cgroup2's has no controllers.
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        let root = match controllers {
+            "" => find_mount(table, "cgroup2", None),
+            of => of
+                .split(',')
+                .find(|name| V1.contains(name))
+                .and_then(|name| find_mount(table, "cgroup", Some(name))),
+        };
+        Some(root?.join(path.strip_prefix('/')?))
+    };
+    said.lines().filter_map(group).collect()
+}
+
 /// A lab's cgroup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabCgroup {
@@ -220,6 +237,17 @@ impl LabCgroup {
     /// The group at this path, as the process that made it says.
     pub fn at(path: PathBuf) -> LabCgroup {
         LabCgroup { path }
+    }
+
+    /// The groups that a process is in, in the hierarchies in which labs have groups: somebody else may have made them.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when there is no such process, or the mount table cannot be read.
+    pub fn of_process(pid: u32) -> Result<Vec<LabCgroup>> {
+        let path = format!("/proc/{pid}/cgroup");
+        let said = fs::read_to_string(&path).context(|| format!("read {path}"))?;
+        let groups = groups_in(&said, &mount_table()?);
+        Ok(groups.into_iter().map(LabCgroup::at).collect())
     }
 
     /// A subgroup, for one node's limits. Killing and removing the lab's group includes it.
@@ -436,6 +464,19 @@ mod tests {
 34 31 0:31 / /sys/fs/cgroup/pids ro,relatime - cgroup cgroup rw,pids
 35 31 0:32 / /sys/fs/cgroup/uni\\040fied rw,relatime - cgroup2 cgroup2 rw,nsdelegate
 ";
+
+    #[test]
+    fn groups_of_a_process_are_where_their_hierarchies_are_mounted() {
+        let table = "25 20 0:22 / /sys/fs/cgroup/memory rw,relatime shared:1 - cgroup cgroup rw,memory\n\
+            26 20 0:23 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n\
+            27 20 0:24 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw,freezer\n\
+            28 20 0:25 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+        let said = "9:memory:/docker/ab\n8:cpu,cpuacct:/docker/ab\n7:freezer:/docker/ab\n6:pids:/docker/ab\n0::/\n";
+        let groups = groups_in(said, table);
+        let expected = ["memory/docker/ab", "cpu/docker/ab", "unified/"];
+        let expected = expected.map(|path| Path::new("/sys/fs/cgroup").join(path));
+        assert_eq!(groups, expected);
+    }
 
     #[test]
     fn hierarchies_are_found_in_the_mount_table() {

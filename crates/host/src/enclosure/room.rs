@@ -36,6 +36,8 @@ pub struct Room<'a> {
     /// Where what its programs write is kept: an empty folder of a file system that overlayfs can write to; `None`: in
     /// memory.
     pub state: Option<&'a Path>,
+    /// How many bytes of files it may keep in memory; `None`: as many as the lab.
+    pub files_bytes: Option<u64>,
     /// Files and folders of the host, each at a place that is made if need be; of two at one place the later one.
     pub shown: &'a [Shown],
     /// Folders that there are, made if need be: where programs begin.
@@ -84,6 +86,11 @@ impl Enclosure {
             let trees = room.shown.iter().map(|shown| tree(&shown.source));
             let trees = trees.collect::<Result<Vec<_>>>()?;
             mounts::enter(template)?;
+            if let Some(bytes) = room.files_bytes {
+                // In a copy, which goes with this thread: what is made in it stays with who uses it.
+                mounts::copy()?;
+                own_memory(room.name, bytes)?;
+            }
             let root = root(room)?;
             let own = own_folders(room.name)?;
             mounts::enter(bare)?;
@@ -220,6 +227,19 @@ fn in_one_option(
 /// Where the lab's memory has what is a room's own; no node has such a name.
 fn base(name: &str) -> PathBuf {
     Path::new("/run").join(format!("{name}.room"))
+}
+
+/// Memory for a room's own files that is no other's: one that fills it fills it for itself.
+fn own_memory(name: &str, bytes: u64) -> Result<()> {
+    let base = base(name);
+    let what = || format!("mount a tmpfs of {bytes} bytes for {name}");
+    std::fs::create_dir_all(&base).context(what)?;
+    let options = CString::new(format!("mode=755,size={bytes}"));
+    let options = options
+        .map_err(|_| rustix::io::Errno::INVAL)
+        .context(what)?;
+    let flags = MountFlags::NOSUID;
+    mount("constel", &base, "tmpfs", flags, Some(options.as_c_str())).context(what)
 }
 
 /// Gives a folder owner, group and mode of another one.

@@ -101,6 +101,12 @@ pub(super) fn address(s: &AddressSpec) -> AddressMessage {
     msg.attributes.push(AddressAttribute::Local(s.local.addr));
     msg.attributes
         .push(AddressAttribute::Address(s.peer.unwrap_or(s.local.addr)));
+    // Without it programs that ask for the broadcast address of an interface are told 0.0.0.0.
+    if let (IpAddr::V4(own), None, len @ 1..=30) = (s.local.addr, s.peer, s.local.len) {
+        let broadcast = u32::from(own) | (u32::MAX >> len);
+        let broadcast = AddressAttribute::Broadcast(broadcast.into());
+        msg.attributes.push(broadcast);
+    }
     let mut flags = AddressFlags::empty();
     flags.set(AddressFlags::Noprefixroute, s.no_prefix_route);
     flags.set(AddressFlags::Nodad, s.no_dad && s.local.addr.is_ipv6());

@@ -1,8 +1,9 @@
 //! Typed dumps of what a namespace holds.
 
 use super::parse::{
-    Address, InstalledRoute, LinkInfo, Neighbour, QdiscInfo, RTM_GETNETCONF, RTM_NEWNETCONF,
-    address, forwarding_of_all, link, neighbour, qdisc, route,
+    Address, InstalledRoute, LinkCounters, LinkInfo, Neighbour, QdiscInfo, RTM_GETNETCONF,
+    RTM_GETSTATS, RTM_NEWNETCONF, RTM_NEWSTATS, STATS_LINK_64_ONLY, address, forwarding_of_all,
+    link, link_counters, neighbour, qdisc, route,
 };
 use super::socket::Socket;
 use crate::error::{Error, Result};
@@ -21,6 +22,19 @@ impl Socket {
         body.extend(8u32.to_ne_bytes());
         self.dump("list interfaces", libc::RTM_GETLINK, &body, |kind, p| {
             Ok((kind == libc::RTM_NEWLINK).then(|| link(p)).flatten())
+        })
+    }
+
+    /// What all interfaces of the namespace have counted; nothing else is looked at, so that it may be asked often.
+    ///
+    /// # Errors
+    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol) when its
+    /// answer makes no sense.
+    pub fn link_counters(&mut self) -> Result<Vec<LinkCounters>> {
+        let mut body = [0u8; 12];
+        body[8..].copy_from_slice(&STATS_LINK_64_ONLY.to_ne_bytes());
+        self.dump("read counters", RTM_GETSTATS, &body, |kind, p| {
+            Ok((kind == RTM_NEWSTATS).then(|| link_counters(p)).flatten())
         })
     }
 

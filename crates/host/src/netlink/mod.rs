@@ -21,7 +21,7 @@ mod wire;
 pub use batch::{Batch, Decoded};
 pub use failures::{BatchError, RequestError};
 pub use monitor::{Change, ChangeKind, ChangeMonitor};
-pub use parse::{Address, InstalledRoute, LinkInfo, Neighbour, QdiscInfo};
+pub use parse::{Address, InstalledRoute, LinkCounters, LinkInfo, Neighbour, QdiscInfo};
 pub use socket::Socket;
 pub use tc::{Attributes, QdiscStats, Tc, TcVerb, handle};
 pub use tcp::destroy_tcp;

@@ -8,6 +8,13 @@ use super::wire::{attributes, text};
 /// Of the kernel's `netconf.h` and `rtnetlink.h`.
 pub(super) const RTM_NEWNETCONF: u16 = 80;
 pub(super) const RTM_GETNETCONF: u16 = 82;
+pub(super) const RTM_NEWSTATS: u16 = 92;
+pub(super) const RTM_GETSTATS: u16 = 94;
+/// `IFLA_STATS_LINK_64` of the kernel's `if_link.h`, and the filter that lets nothing else through.
+const IFLA_STATS_LINK_64: u16 = 1;
+pub(super) const STATS_LINK_64_ONLY: u32 = 1;
+/// Of `struct if_stats_msg`.
+const STATS_HEADER: usize = 12;
 const NETCONFA_IFINDEX: u16 = 1;
 const NETCONFA_FORWARDING: u16 = 2;
 const NETCONFA_IFINDEX_ALL: i32 = -1;
@@ -52,6 +59,45 @@ pub struct LinkInfo {
     pub gso_max_size: u32,
     /// Largest GSO packet in segments.
     pub gso_max_segs: u32,
+}
+
+/// What an interface has counted since it was made (`struct rtnl_link_stats64`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounters {
+    /// Interface index.
+    pub ifindex: u32,
+    /// Packets received.
+    pub rx_packets: u64,
+    /// Packets sent.
+    pub tx_packets: u64,
+    /// Bytes received.
+    pub rx_bytes: u64,
+    /// Bytes sent.
+    pub tx_bytes: u64,
+    /// Packets that came and were dropped.
+    pub rx_dropped: u64,
+    /// Packets that were to be sent and were dropped.
+    pub tx_dropped: u64,
+}
+
+/// From the payload of an `RTM_NEWSTATS`.
+pub(super) fn link_counters(payload: &[u8]) -> Option<LinkCounters> {
+    let ifindex = u32::from_ne_bytes(payload.get(4..8)?.try_into().ok()?);
+    let mut of_kind = attributes(payload.get(STATS_HEADER..)?);
+    let (_, values) = of_kind.find(|(kind, _)| *kind == IFLA_STATS_LINK_64)?;
+    let value = |n: usize| {
+        let bytes = values.get(8 * n..8 * n + 8)?;
+        Some(u64::from_ne_bytes(bytes.try_into().ok()?))
+    };
+    Some(LinkCounters {
+        ifindex,
+        rx_packets: value(0)?,
+        tx_packets: value(1)?,
+        rx_bytes: value(2)?,
+        tx_bytes: value(3)?,
+        rx_dropped: value(6)?,
+        tx_dropped: value(7)?,
+    })
 }
 
 /// An address as the kernel describes it.

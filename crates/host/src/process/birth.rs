@@ -75,6 +75,8 @@ pub(super) struct Plan<'a> {
     pub(super) own_dir: bool,
     pub(super) deaf: bool,
     pub(super) manners: Manners,
+    /// The name that the machine has for it, if it is a node's without being of a container.
+    pub(super) machine: Option<&'a CStr>,
     /// The name that the machine has for it, if it is the first process of a container.
     pub(super) hostname: Option<&'a CStr>,
     /// The first process of the container that it joins.
@@ -97,6 +99,7 @@ pub(super) enum Stage {
     Deaf,
     /// What cannot be done for the container's first process, or one beside it.
     Container(&'static str),
+    Machine,
     Confined(Step),
     Exec,
 }
@@ -116,6 +119,7 @@ impl Stage {
             Stage::Session => format!("start a session for {program}"),
             Stage::Mounts => format!("give {program} its view of the file system"),
             Stage::Proc => format!("mount /proc for {program}"),
+            Stage::Machine => format!("give {program} the machine's name"),
             Stage::Parent => format!("bind the life of {program} to that of its parent"),
         }
     }
@@ -255,6 +259,11 @@ impl Plan<'_> {
             let joined = libc::CLONE_NEWUTS | libc::CLONE_NEWIPC;
             let stage = Stage::Container("enter the container");
             call!(stage, libc::setns(first.as_raw_fd(), joined));
+        }
+        if let Some(machine) = self.machine {
+            call!(Stage::Machine, libc::unshare(libc::CLONE_NEWUTS));
+            let length = machine.to_bytes().len();
+            call!(Stage::Machine, libc::sethostname(machine.as_ptr(), length));
         }
         if self.alone {
             // SAFETY: as above. From here on the table of descriptors is the child's own, with the standard streams.

@@ -21,6 +21,8 @@ pub enum Exit {
     Code(i32),
     /// A signal of this number killed it.
     Signal(i32),
+    /// It is gone, and whoever [buried](Foreign) it does not say how.
+    Unknown,
 }
 
 impl Exit {
@@ -29,11 +31,12 @@ impl Exit {
         self == Exit::Code(0)
     }
 
-    /// As a shell shows it: the code, or 128 + the signal.
+    /// As a shell shows it: the code, or 128 + the signal; 255 where nobody says.
     pub fn shell_code(self) -> i32 {
         match self {
             Exit::Code(c) => c,
             Exit::Signal(s) => 128 + s,
+            Exit::Unknown => 255,
         }
     }
 }
@@ -43,18 +46,32 @@ impl fmt::Display for Exit {
         match self {
             Exit::Code(c) => write!(f, "exit code {c}"),
             Exit::Signal(s) => write!(f, "killed by signal {s}"),
+            Exit::Unknown => f.write_str("nobody says how"),
         }
     }
 }
 
-/// A process we started, leader of its own session and process group. Dropping it neither ends
-/// nor reaps the process.
+/// A process that somebody else started for us, and buries.
+pub trait Foreign: fmt::Debug + Send + Sync {
+    /// How it ended; asked once its descriptor is readable.
+    fn exit(&self) -> Exit;
+
+    /// Sends it a signal; one that has ended gets none.
+    ///
+    /// # Errors
+    /// When the kernel refuses the signal.
+    fn signal(&self, signal: Signal) -> Result<()>;
+}
+
+/// A process we started, leader of its own session and process group, or one that somebody [else](Foreign) started. Dropping
+/// it neither ends nor reaps the process.
 #[derive(Debug)]
 pub struct Child {
     pid: u32,
     pidfd: OwnedFd,
     name: String,
     exit: std::sync::OnceLock<Exit>,
+    foreign: Option<Box<dyn Foreign>>,
 }
 
 impl Child {
@@ -64,6 +81,16 @@ impl Child {
             pidfd,
             name: String::new(),
             exit: std::sync::OnceLock::new(),
+            foreign: None,
+        }
+    }
+
+    /// A process that somebody else started; the descriptor becomes readable when it has ended. Its number is of a process
+    /// that hears of signals to it.
+    pub fn foreign(pid: u32, name: String, ended: OwnedFd, foreign: Box<dyn Foreign>) -> Child {
+        Child {
+            foreign: Some(foreign),
+            ..Child::new(pid, ended).named(name)
         }
     }
 
@@ -132,6 +159,9 @@ impl Child {
         if self.exit.get().is_some() {
             return Ok(());
         }
+        if let Some(foreign) = &self.foreign {
+            return foreign.signal(signal);
+        }
         // Not reaped yet, so the number is still its own.
         let group = Pid::from_raw(self.pid as i32).expect("a child's number is not 0");
         match kill_process_group(group, signal) {
@@ -163,6 +193,17 @@ impl Child {
         if let Some(e) = self.exit.get() {
             return Ok(Some(*e));
         }
+        if let Some(foreign) = &self.foreign {
+            let at_once = options.contains(WaitIdOptions::NOHANG);
+            let wait = if at_once { Some(Duration::ZERO) } else { None };
+            while !is_readable(self.pidfd(), wait)? {
+                if at_once {
+                    return Ok(None);
+                }
+            }
+            let exit = foreign.exit();
+            return Ok(Some(*self.exit.get_or_init(|| exit)));
+        }
         let status = loop {
             match waitid(WaitId::PidFd(self.pidfd.as_fd()), options) {
                 Err(rustix::io::Errno::INTR) => {}
@@ -185,13 +226,19 @@ impl Child {
 
 /// Waits until the descriptor is readable, or for `timeout`, or for a signal.
 fn wait_readable(fd: BorrowedFd<'_>, timeout: Duration) -> Result<()> {
-    let timeout = Timespec {
+    is_readable(fd, Some(timeout)).map(drop)
+}
+
+/// Whether the descriptor is readable, after `timeout` at most or at a signal; `None`: it is waited for without an end.
+fn is_readable(fd: BorrowedFd<'_>, timeout: Option<Duration>) -> Result<bool> {
+    let timeout = timeout.map(|timeout| Timespec {
         tv_sec: timeout.as_secs() as i64,
         tv_nsec: timeout.subsec_nanos() as _,
-    };
+    });
     let mut polls = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
-    match poll(&mut polls, Some(&timeout)) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+    match poll(&mut polls, timeout.as_ref()) {
+        Ok(ready) => Ok(ready > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
         Err(e) => Err(e).context(|| "wait for a process".into()),
     }
 }

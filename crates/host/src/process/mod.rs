@@ -15,7 +15,7 @@ mod supervisor;
 
 pub(crate) use birth::number_of;
 pub use captured::{Captured, run_captured};
-pub use child::{Child, Exit};
+pub use child::{Child, Exit, Foreign};
 pub use confine::{Capability, CapabilitySet, Confinement};
 pub use exec::{Entry, Within, run_inside};
 pub use marks::{

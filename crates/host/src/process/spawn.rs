@@ -133,7 +133,7 @@ impl<'a> Spawn<'a> {
         self
     }
 
-    /// Sees processes and files as the node of this view does.
+    /// Sees processes and files as the node of this view does; for it the machine is called as the [node](Self::node).
     pub fn view(mut self, view: &'a View) -> Self {
         self.place = Place::View(view);
         self
@@ -274,6 +274,11 @@ impl<'a> Spawn<'a> {
             Place::First(_, hostname) => Some(c_string(hostname)?),
             _ => None,
         };
+        // A name of a node is no longer than a label of the domain name system; the kernel takes one byte more.
+        let machine = match self.place {
+            Place::View(_) => self.node.map(c_string).transpose()?,
+            _ => None,
+        };
         let first = match self.place {
             Place::Container(inside) => Some(inside.first()),
             _ => None,
@@ -304,6 +309,7 @@ impl<'a> Spawn<'a> {
             own_dir,
             deaf: self.deaf,
             manners: self.manners,
+            machine: machine.as_deref(),
             hostname: hostname.as_deref(),
             first,
             confined: self.confinement.map(Prepared::new),

@@ -72,8 +72,8 @@ impl Files {
     ///
     /// # Errors
     /// [`Fault::NoLibrary`] when one is not there.
-    pub(super) fn add_host(&mut self, path: &str) -> Result<(), Fault> {
-        let mut left = vec![path.to_owned()];
+    pub(super) fn add_host(&mut self, asked: &str) -> Result<(), Fault> {
+        let mut left = vec![asked.to_owned()];
         while let Some(path) = left.pop() {
             let Some((name, real)) = self.place(&path)? else {
                 continue;
@@ -85,7 +85,12 @@ impl Files {
                 continue;
             };
             left.extend(needs.interpreter);
-            let own = Path::new("/").join(&real);
+            // The loader takes a library's folder from the name by which it found it, and a program's from the kernel, which
+            // has followed its links.
+            let own = match path == asked {
+                true => Path::new("/").join(&real),
+                false => PathBuf::from(&path),
+            };
             let own = own.parent().unwrap_or(Path::new("/")).display().to_string();
             let first: Vec<String> = needs
                 .folders

@@ -171,6 +171,37 @@ fn with_bird() -> System {
     system
 }
 
+/// As Debian's alternatives have BLAS: the loader finds the library by its link, and what stands beside it by that folder.
+#[test]
+fn a_library_looks_beside_the_name_by_which_it_was_found() {
+    let system = System::new();
+    system.install(
+        "busybox-static",
+        "1:1.35",
+        &[("/bin/busybox", b"\x7fELF static")],
+    );
+    let folder = format!("/usr/lib/{}", packages::triplet());
+    let bird = elf(None, &["libalt.so.3"], None);
+    let alt = elf(None, &["libimpl.so.0"], Some("$ORIGIN"));
+    let own = format!("{folder}/alt/libalt.so.3");
+    let implementation = format!("{folder}/alt/libimpl-r0.so");
+    system.install("bird2", "2.0", &[("/usr/sbin/bird", &bird)]);
+    system.install(
+        "libs",
+        "3",
+        &[(&own, &alt), (&implementation, &elf(None, &[], None))],
+    );
+    let host = system.path(&folder[1..]);
+    symlink("libimpl-r0.so", host.join("alt/libimpl.so.0")).unwrap();
+    symlink("alt/libimpl.so.0", host.join("libimpl.so.0")).unwrap();
+    symlink("alt/libalt.so.3", host.join("libalt.so.3")).unwrap();
+    let found = system.find(Recipe::Bird).unwrap();
+    let all = entries(&layer(&found));
+    let named = format!("{}/libimpl.so.0", &folder[1..]);
+    let link = all.iter().find(|entry| entry.0 == named);
+    assert_eq!(link.unwrap().2, implementation);
+}
+
 #[test]
 fn programs_come_with_all_that_they_need_and_nothing_else() {
     let found = with_bird().find(Recipe::Bird).unwrap();
@@ -250,6 +281,8 @@ fn what_is_missing_is_named() {
         "{words}"
     );
     system.install("frr", "2", &[("/usr/share/other", b"x")]);
+    let module = ("/lib/any/security/pam_permit.so", &b"x"[..]);
+    system.install("libpam-modules", "1", &[module]);
     assert!(said(Recipe::Frr).ends_with("apt-get install --reinstall frr"));
 }
 

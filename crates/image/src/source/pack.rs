@@ -22,6 +22,19 @@ use crate::tar::Meta;
 /// # Errors
 /// [`Fault::Entry`] for what a layer cannot hold: overlay's own whiteouts, and names that are whiteouts.
 pub(super) fn folder(folder: &Path, context: &Context<'_>) -> Result<File, Fault> {
+    pack(folder, context, false)
+}
+
+/// Packs the folder of an unpacked layer: what overlayfs takes as whiteouts and opaque folders is written as layers have
+/// it.
+///
+/// # Errors
+/// As [`folder`], without whiteouts of overlay.
+pub(crate) fn layer(folder: &Path, context: &Context<'_>) -> Result<File, Fault> {
+    pack(folder, context, true)
+}
+
+fn pack(folder: &Path, context: &Context<'_>, whiteouts: bool) -> Result<File, Fault> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(folder, flags, Mode::empty());
     let opened = opened.map_err(Fault::os("open it"))?;
@@ -33,6 +46,7 @@ pub(super) fn folder(folder: &Path, context: &Context<'_>) -> Result<File, Fault
         linked: HashMap::new(),
         context,
         entries: 0,
+        whiteouts,
     };
     let meta = merged::meta_of(opened.as_fd(), b".")?;
     packer.append(b"./", EntryType::Directory, &meta, 0, None)?;
@@ -53,6 +67,8 @@ struct Packer<'a> {
     linked: HashMap<u64, Vec<u8>>,
     context: &'a Context<'a>,
     entries: u64,
+    /// Whether whiteouts of overlay are whiteouts of the layer.
+    whiteouts: bool,
 }
 
 impl Packer<'_> {
@@ -76,6 +92,25 @@ impl Packer<'_> {
         Ok(())
     }
 
+    /// Says that what layers below have in a folder is not seen, if so.
+    fn hide_below(&mut self, path: &[u8], opaque: bool) -> Result<(), Fault> {
+        match opaque && self.whiteouts {
+            false => Ok(()),
+            true => self.whiteout(&[path, b"/.wh..wh..opq"].concat()),
+        }
+    }
+
+    fn whiteout(&mut self, at: &[u8]) -> Result<(), Fault> {
+        let none = Meta {
+            mode: 0,
+            uid: 0,
+            gid: 0,
+            mtime: (0, 0),
+            xattrs: Vec::new(),
+        };
+        self.append(at, EntryType::Regular, &none, 0, None)
+    }
+
     fn one(&mut self, folder: &OwnedFd, name: &[u8], at: &[u8]) -> Result<(), Fault> {
         if name.starts_with(b".wh.") {
             return Err(Fault::entry(at, EntryFault::Reserved));
@@ -91,7 +126,9 @@ impl Packer<'_> {
             bytes: self.entries,
         });
         let kind = FileType::from_raw_mode(stat.st_mode);
-        if kind != FileType::Directory && stat.st_nlink > 1 {
+        // Whiteouts may be one device with many names.
+        let whiteout = kind == FileType::CharacterDevice && stat.st_rdev == 0;
+        if kind != FileType::Directory && stat.st_nlink > 1 && !whiteout {
             match self.linked.get(&stat.st_ino) {
                 Some(first) => {
                     let first = first.clone();
@@ -104,6 +141,8 @@ impl Packer<'_> {
             FileType::Directory => {
                 let slashed = [at, b"/"].concat();
                 self.append(&slashed, EntryType::Directory, &meta, 0, None)?;
+                let opaque = merged::is_opaque(folder.as_fd(), name)?;
+                self.hide_below(at, opaque)?;
                 // What is mounted there belongs to somebody else.
                 match stat.st_dev == self.device {
                     true => self.within(&open_within(folder, name)?, at),
@@ -114,6 +153,11 @@ impl Packer<'_> {
             FileType::Symlink => {
                 let target = merged::read_link(folder.as_fd(), name)?;
                 self.append(at, EntryType::Symlink, &meta, 0, Some(&target))
+            }
+            FileType::CharacterDevice if stat.st_rdev == 0 && self.whiteouts => {
+                let (folder, name) = merged::split(at);
+                let slash: &[u8] = if folder.is_empty() { b"" } else { b"/" };
+                self.whiteout(&[folder, slash, b".wh.", name].concat())
             }
             FileType::CharacterDevice if stat.st_rdev == 0 => {
                 let mark = "character device 0:0".to_owned();

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 use serde::Serialize;
 
 use super::lock::Lock;
@@ -16,7 +16,7 @@ use crate::compression::Decompressed;
 use crate::config::Config;
 use crate::digest::{Digest, Digesting};
 use crate::documents::{Configuration, Platform, parse, verify_digest};
-use crate::error::{At, Error, Fault, Located};
+use crate::error::{At, Error, Fault, Located, shown};
 use crate::limits::Limits;
 use crate::merged::Merged;
 use crate::progress::{Progress, Step};
@@ -154,6 +154,7 @@ impl Store {
             }
             below.insert(0, self.layer_folder(layer.chain));
         }
+        habitable(&Merged::open(&below)?)?;
         let record = Record {
             source: source.to_string(),
             manifest: found.manifest,
@@ -270,6 +271,50 @@ impl Store {
         self.write_names(&names)?;
         Ok((self.image(id, &names)?, before))
     }
+}
+
+/// Folders that every container has for what is its machine's, each with where a link there may lead.
+const PLACES: [(&[u8], Link); 6] = [
+    (b"etc", Link::Folder),
+    (b"run", Link::Any),
+    (b"tmp", Link::Any),
+    (b"dev", Link::None),
+    (b"proc", Link::None),
+    (b"sys", Link::None),
+];
+
+/// Where a symbolic link may lead: never to the root, which would be hidden.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Link {
+    /// It may not be one.
+    None,
+    /// To a folder of the image, which has files of its own there.
+    Folder,
+    /// To a folder of the image, or nowhere: it gives way to a folder then.
+    Any,
+}
+
+/// Whether a container can be made of these files.
+fn habitable(files: &Merged) -> Result<(), Fault> {
+    for (place, may) in PLACES {
+        let how = match files.entry(b"", place)?.map(|found| found.file_type()) {
+            None | Some(FileType::Directory) => continue,
+            Some(FileType::Symlink) if may == Link::None => "is a symbolic link",
+            Some(FileType::Symlink) => match files.find_folder(vec![place.to_vec()])? {
+                Some(at) if at.is_empty() => "is a symbolic link to its root",
+                None if may == Link::Folder => {
+                    "is a symbolic link that leads to no folder of the image"
+                }
+                _ => continue,
+            },
+            Some(_) => "is no folder",
+        };
+        return Err(Fault::Place {
+            place: format!("/{}", shown(place)),
+            how,
+        });
+    }
+    Ok(())
 }
 
 /// The name that a source gives its image.

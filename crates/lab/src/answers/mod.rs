@@ -1,5 +1,8 @@
+pub(crate) mod capture;
+mod delays;
 pub(crate) mod impair;
 pub(crate) mod inspect;
+pub(crate) mod members;
 pub(crate) mod view;
 
 use constel_api::answers::Catalogued;

@@ -7,18 +7,23 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use constel_api::answers::{
-    BriefEffects, CommandSent, Confinement, EdgeShown, Entrance, LabRow, LabState, LinkSet,
-    LinkShown, NodeShown, Paths, Routes, RoutesAfter, Shown, UserFileSet,
+    BriefEffects, Capturing, CommandSent, Confinement, DelaysSet, EdgeShown, Entrance, LabRow,
+    LabState, LinkSet, LinkShown, MemberSet, NetworkShown, NodeShown, Paths, Routes, RoutesAfter,
+    ScenarioShown, Shown, UserFileSet,
 };
-use constel_api::{ApiError, ErrorCode, Happening, LabReader, LabWriter, SetLink, Subscription};
-use constel_drivers::Links;
+use constel_api::{
+    ApiError, CaptureOrder, CaptureSource, ErrorCode, Happening, LabReader, LabWriter, SetLink,
+    Subscription,
+};
+use constel_drivers::{DriverError, Links};
 use constel_link::{Effects, PortId};
 use constel_plan::{Blueprint, NotOne};
 use constel_scenario::model::{USER_FILE_BYTES, is_user_file_name};
 use constel_topology::{Effort, NodeId, Snapshot, Unreached, why};
 
 use crate::answers::inspect::{self, Goal};
-use crate::answers::{catalogued_in, impair};
+use crate::answers::members::Away;
+use crate::answers::{capture, catalogued_in, delays, impair};
 use crate::clock::{LabClock, mono_ns};
 use crate::error::EngineError;
 use crate::failed::Failed;
@@ -47,6 +52,8 @@ pub(crate) struct Live {
 /// The lab's side of the socket.
 pub(crate) struct View {
     pub(crate) lab: String,
+    /// What it runs.
+    pub(crate) scenario: ScenarioShown,
     /// Held for moments only, never while a kernel or the link plane is asked: the step loop takes it too.
     pub(crate) live: Mutex<Live>,
     pub(crate) clock: Arc<LabClock>,
@@ -55,6 +62,8 @@ pub(crate) struct View {
     pub(crate) failed: Arc<Failed>,
     /// What was set on ports by hand; held while a port is set.
     pub(crate) on_ports: Mutex<BTreeMap<PortId, Effects>>,
+    /// Members that are out of their networks; held while one comes or goes.
+    pub(crate) away: Mutex<Away>,
 }
 
 /// Computed routes follow a change by hand within milliseconds; whoever waits for them does not wait for ever.
@@ -198,6 +207,70 @@ impl View {
 }
 
 impl View {
+    /// Takes out of their networks those members that the scenario says are away when the lab starts.
+    ///
+    /// # Errors
+    /// When the link plane refuses.
+    pub(crate) fn begin_away(
+        &self,
+        blueprint: &Blueprint,
+        links: &dyn Links,
+    ) -> Result<(), DriverError> {
+        for (_, port) in blueprint.lab.away() {
+            self.move_member(blueprint, links, port, false)?;
+        }
+        Ok(())
+    }
+
+    /// Brings a member in or takes it out: whether that is new, when it took effect, and the version of the list of failed edges if
+    /// that changed.
+    ///
+    /// # Errors
+    /// When the link plane refuses: nothing was changed.
+    fn move_member(
+        &self,
+        blueprint: &Blueprint,
+        links: &dyn Links,
+        port: PortId,
+        joined: bool,
+    ) -> Result<(bool, u64, Option<u64>), DriverError> {
+        let mut away = self.away.lock().unwrap_or_else(|e| e.into_inner());
+        let Some(planned) = away.plan(blueprint, links, port, joined)? else {
+            return Ok((false, mono_ns(), None));
+        };
+        let effects = planned.effects.clone();
+        let at_ns = match effects.is_empty() {
+            true => mono_ns(),
+            false => links.apply_effects(effects)?,
+        };
+        let layout = &blueprint.lab.layout;
+        let own = layout.port(port);
+        let name = format!("{}/{}", layout.node(own.node).name, own.name());
+        let t_ns = self.clock.now_ns().unwrap_or(0);
+        let failed = planned.failed.clone();
+        let version = self.failed.set(&name, t_ns, failed);
+        away.moved(planned);
+        Ok((true, at_ns, version))
+    }
+
+    /// What became of routes after a change that took effect at `at_mono_ns`. Nothing is held meanwhile: a lab goes down when nobody
+    /// holds its nodes.
+    fn routes_after(&self, version: Option<u64>, at_mono_ns: u64) -> RoutesAfter {
+        let Some(version) = version else {
+            return RoutesAfter::Untouched;
+        };
+        let wanted = || !self.stop.load(Ordering::Acquire);
+        let stood = self.failed.wait_for_routes(version, ROUTES_WITHIN, wanted);
+        let after_ns = mono_ns().saturating_sub(at_mono_ns);
+        match stood {
+            None => RoutesAfter::NotOurs,
+            Some(true) => RoutesAfter::Stood { after_ns },
+            Some(false) => RoutesAfter::NotYet {
+                waited_ns: after_ns,
+            },
+        }
+    }
+
     /// Puts effects where they are asked for; with the version of the list of failed links, if that changed.
     ///
     /// # Errors
@@ -250,6 +323,26 @@ impl View {
     }
 }
 
+/// The place of a network, by its name.
+///
+/// # Errors
+/// [`ErrorCode::BadName`], with those that there are.
+fn network_of(blueprint: &Blueprint, network: &str) -> Result<usize, ApiError> {
+    let networks = || blueprint.lab.layout.spec().networks.iter();
+    let found = networks().position(|n| n.name == network);
+    found.ok_or_else(|| {
+        let all: Vec<&str> = networks().map(|n| n.name.as_str()).collect();
+        let error = match all.is_empty() {
+            true => "this lab has no networks".to_owned(),
+            false => format!(
+                "no network is called '{network}'; there is {}",
+                all.join(", ")
+            ),
+        };
+        ApiError::new(ErrorCode::BadName, error)
+    })
+}
+
 impl LabReader for View {
     fn state(&self) -> LabRow {
         self.with(|live| self.row(live))
@@ -284,6 +377,10 @@ impl LabReader for View {
             node_list,
             relay: links.and_then(|links| Some(links.snapshot().ok()?.detail)),
         }
+    }
+
+    fn scenario(&self) -> Result<ScenarioShown, ApiError> {
+        Ok(self.scenario.clone())
     }
 
     fn link(&self, a: &str, b: &str) -> Result<LinkShown, ApiError> {
@@ -363,31 +460,100 @@ impl LabReader for View {
         inspect::path(&kernels, &snapshot, (from, &goal), times).map_err(|error| failed(&error))
     }
 
+    fn networks(&self) -> Result<Vec<NetworkShown>, ApiError> {
+        let held = self.held()?;
+        let away = self.away.lock().unwrap_or_else(|e| e.into_inner());
+        Ok(away.shown(&held.kernels.blueprint, &held.snapshot))
+    }
+
     fn follow(&self) -> Subscription {
         self.log.follow()
     }
 }
 
 impl LabWriter for View {
+    fn capture(
+        &self,
+        order: &CaptureOrder,
+    ) -> Result<(Capturing, Box<dyn CaptureSource>), ApiError> {
+        // Nothing of the lab but its plan is held: a lab goes down when nobody holds its nodes.
+        let Held { kernels, links, .. } = self.held()?;
+        let blueprint = &kernels.blueprint;
+        capture::capture(blueprint, links.as_ref(), order, |name| {
+            find(blueprint, name)
+        })
+    }
+
     fn set_link(&self, order: &SetLink) -> Result<LinkSet, ApiError> {
         // Nothing is held while routes are waited for: a lab goes down when nobody holds its nodes.
         let (mut answer, version) = self.put_effects(order)?;
         answer.routes = match version {
-            None => RoutesAfter::Untouched,
             Some(_) if !order.wait => RoutesAfter::NotAwaited,
-            Some(version) => {
-                let wanted = || !self.stop.load(Ordering::Acquire);
-                let stood = self.failed.wait_for_routes(version, ROUTES_WITHIN, wanted);
-                let after_ns = mono_ns().saturating_sub(answer.at_mono_ns);
-                match stood {
-                    None => RoutesAfter::NotOurs,
-                    Some(true) => RoutesAfter::Stood { after_ns },
-                    Some(false) => RoutesAfter::NotYet {
-                        waited_ns: after_ns,
-                    },
-                }
-            }
+            version => self.routes_after(version, answer.at_mono_ns),
         };
+        Ok(answer)
+    }
+
+    fn set_member(&self, network: &str, node: &str, joined: bool) -> Result<MemberSet, ApiError> {
+        // Let go before routes are waited for.
+        let (name, (changed, at_mono_ns, version)) = {
+            let Held { kernels, links, .. } = self.held()?;
+            let blueprint = &kernels.blueprint;
+            let layout = &blueprint.lab.layout;
+            let place = network_of(blueprint, network)?;
+            let id = find(blueprint, node)?;
+            let name = layout.node(id).name.clone();
+            let ports = layout.network_ports(place);
+            let Some(port) = ports.iter().find(|port| layout.port(**port).node == id) else {
+                let error = format!(
+                    "'{name}' has no port in '{network}'; `members` of the scenario says who has, and `away` who joins later"
+                );
+                return Err(ApiError::new(ErrorCode::BadName, error));
+            };
+            let moved = self.move_member(blueprint, links.as_ref(), *port, joined);
+            (name, moved.map_err(|error| impair::refusal(&error))?)
+        };
+        if changed {
+            self.inform(|| News::Failed);
+            let (network, node) = (network.to_owned(), name.clone());
+            let what = match joined {
+                true => Happening::MemberJoined { network, node },
+                false => Happening::MemberLeft { network, node },
+            };
+            self.log.emit(self.t_ns(), what);
+        }
+        Ok(MemberSet {
+            at_mono_ns,
+            network: network.to_owned(),
+            node: name,
+            joined,
+            changed,
+            routes: self.routes_after(version, at_mono_ns),
+        })
+    }
+
+    fn set_delays(
+        &self,
+        network: &str,
+        delays_ns: Option<&[Vec<Option<u64>>]>,
+    ) -> Result<DelaysSet, ApiError> {
+        let held = self.held()?;
+        let place = network_of(&held.kernels.blueprint, network)?;
+        let answer = delays::set(
+            &held.kernels.blueprint,
+            held.links.as_ref(),
+            &held.snapshot,
+            place,
+            delays_ns,
+        )?;
+        let (network, edges) = (answer.network.clone(), answer.edges);
+        let reset = delays_ns.is_none();
+        let what = Happening::DelaysSet {
+            network,
+            edges,
+            reset,
+        };
+        self.log.emit(self.t_ns(), what);
         Ok(answer)
     }
 
@@ -410,6 +576,11 @@ impl LabWriter for View {
             });
         };
         let confinement = inner.confinement;
+        // An engine's containers are in groups that the engine made.
+        let cgroups = match inner.cgroups.is_empty() {
+            true => cgroups,
+            false => inner.cgroups,
+        };
         let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
         let env = inner.env.into_iter();
         Ok(Entrance::Oci {

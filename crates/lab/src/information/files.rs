@@ -47,6 +47,21 @@ impl Files {
         written.map(|()| path)
     }
 
+    /// Writes a file anew where it lies: whoever watches the file itself hears of it, and who reads it meanwhile may see half.
+    pub(super) fn rewrite(&self, node: NodeId, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let path = self.place(node, name);
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)?;
+        // In this order a file that has grown is never empty.
+        file.write_all(bytes)?;
+        file.set_len(bytes.len() as u64)?;
+        file.set_permissions(fs::Permissions::from_mode(0o644))
+    }
+
     /// Puts a file into a node's folder, in one instant: whoever opens it has all of the old one or all of the new one.
     pub(super) fn put(&mut self, node: NodeId, name: &str, bytes: &[u8]) -> io::Result<()> {
         let fresh = self.fresh(bytes)?;

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use constel_information::{FOLDER, Telling, names};
+use constel_information::{FOLDER, OPENSN, Telling, names};
 use constel_topology::NodeId;
 
 use crate::error::EngineError;
@@ -62,9 +62,14 @@ pub(super) fn make_nodes(root: &Path, telling: &Telling, shown: &[PathBuf]) -> s
     for node in telling.asking() {
         let folder = node_folder(root, node);
         fs::create_dir_all(folder.join(names::USER))?;
-        let open = || fs::Permissions::from_mode(0o755);
-        fs::set_permissions(&folder, open())?;
-        fs::set_permissions(folder.join(names::USER), open())?;
+        let mut made = vec![folder.clone(), folder.join(names::USER)];
+        if telling.asked(node).is_some_and(|asked| asked.opensn) {
+            fs::create_dir_all(folder.join(OPENSN))?;
+            made.push(folder.join(OPENSN));
+        }
+        for folder in made {
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
+        }
         for within in shown
             .iter()
             .filter_map(|path| path.strip_prefix(FOLDER).ok())

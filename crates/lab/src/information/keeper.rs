@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use constel_information::{Change, Event, Scope, Stamp, Telling, What, changes, names};
+use constel_information::{Change, Event, OPENSN, Scope, Stamp, Telling, What, changes, names};
 use constel_topology::{NodeId, Snapshot};
 use serde::Serialize;
 
@@ -210,6 +210,13 @@ impl Keeper {
         let stamp = Stamp { revision, t_ns };
         let peers = document(&telling.peers(node, &known, stamp));
         self.files.put(node, names::PEERS, &peers)?;
+        if telling.asked(node).is_some_and(|asked| asked.opensn) {
+            let told = document(&telling.opensn(node, &known));
+            let name = &telling.blueprint().lab.layout.node(node).name;
+            for file in [format!("{OPENSN}/{name}"), format!("{OPENSN}/{name}.json")] {
+                self.files.rewrite(node, &file, &told)?;
+            }
+        }
         if !self.of_all.contains(&node) {
             let near = document(&telling.neighbourhood(node, &known, stamp));
             self.files.put(node, names::TOPOLOGY, &near)?;

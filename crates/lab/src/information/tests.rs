@@ -297,3 +297,39 @@ fn no_reader_ever_sees_half_of_a_file() {
     assert!(text.starts_with(&format!("{updates} ")));
     assert_eq!(told.informant.problem(), None);
 }
+
+#[test]
+fn links_are_told_as_opensn_tells_them() {
+    let told = told("information: [{nodes: [tokyo, iridium-p00-s00], opensn: true}, {}]\n");
+    let mut stepper = told.blueprint.lab.stepper();
+    let first = Arc::new(stepper.advance());
+    told.informant.begin(&first);
+    let of = |node: &str, suffix: &str| {
+        let name = format!("{}/{node}{suffix}", constel_information::OPENSN);
+        told.document::<Value>(node, &name)
+    };
+    let satellite = of("iridium-p00-s00", ".json");
+    assert_eq!(satellite["instance_id"], "iridium-p00-s00");
+    assert_eq!(satellite["end_infos"]["isl0"]["type"], "Satellite");
+    let own = satellite["link_infos"]["isl0"]["IPV4"].as_str().unwrap();
+    assert!(own.contains('/'), "{own}");
+    assert!(!told.place("london", constel_information::OPENSN).exists());
+
+    // It follows the sky, in the file that was there at first.
+    let inode = |suffix: &str| {
+        let name = format!("{}/tokyo{suffix}", constel_information::OPENSN);
+        std::os::unix::fs::MetadataExt::ino(&fs::metadata(told.place("tokyo", &name)).unwrap())
+    };
+    let (before, file) = (of("tokyo", ""), inode(""));
+    assert_eq!(before["end_infos"]["gsl0"]["type"], "Satellite");
+    let mut after = before.clone();
+    for _ in 0..900 {
+        told.informant.begin(&Arc::new(stepper.advance()));
+        after = of("tokyo", "");
+        if after != before {
+            break;
+        }
+    }
+    assert_ne!(after, before);
+    assert_eq!((after, inode("")), (of("tokyo", ".json"), file));
+}

@@ -15,6 +15,8 @@ use constel_topology::Port;
 use crate::answers::impair;
 use crate::clock::mono_ns;
 use crate::error::EngineError;
+use crate::life::attached::{Attached, instructions};
+use crate::life::manifest::bounds;
 use crate::life::site::Site;
 use crate::nodes::builder::{Builder, carries_gso};
 use crate::nodes::kernels::Kernels;
@@ -28,6 +30,8 @@ pub(crate) struct Fabric {
     /// The nodes and their kernels.
     pub(crate) kernels: Arc<Kernels>,
     pub(crate) plane: Box<dyn Plane>,
+    /// Interfaces of the machine that hosts are the far ends of.
+    pub(crate) attached: Attached,
     pub(crate) handle: Arc<dyn Links>,
     pub(crate) launcher: Arc<Launcher>,
     pub(crate) memory_per_node_bytes: u64,
@@ -64,23 +68,28 @@ pub(crate) fn fabric(
     say_privileges(&blueprint, progress);
     write_hosts(&blueprint, lab_dir)?;
 
+    let channels = blueprint.lab.channels();
     let config = PlaneConfig {
         grain_ns: blueprint.lab.scenario.grain.ns().unsigned_abs(),
+        channels: channels.into_iter().map(|(_, shared)| shared).collect(),
         ..PlaneConfig::new(
             name.as_str(),
             u32::try_from(ports).unwrap_or(u32::MAX),
             seed,
         )
     };
+    let mut attached = site.attached(&blueprint)?;
     let before = memory_bytes("MemAvailable:");
     let mut made = None;
     site.hurried(&mut || {
         let stage = Stage::begin(progress, "link plane", 1);
         let plane = site.plane(&config)?;
+        plane.take_interfaces(&attached.externals)?;
         stage.end("");
         let stage = Stage::begin(progress, "nodes and ports", layout.nodes().len() as u64);
         let runtime = site.runtime(&blueprint, &images)?;
-        let super_frames = carries_gso(plane.as_ref(), &blueprint.lab.scenario);
+        let super_frames =
+            attached.externals.is_empty() && carries_gso(plane.as_ref(), &blueprint.lab.scenario);
         let veths = site.ports(plane.as_ref(), super_frames, forwarding.clone());
         let builder = Builder {
             blueprint: &blueprint,
@@ -107,6 +116,10 @@ pub(crate) fn fabric(
 
     let lost_before_start = plane.lost_before_capture()?;
     let handle = start_links(&blueprint, plane.as_ref())?;
+    attached.captured = plane.let_in(&attached.externals)?;
+    for line in instructions(&blueprint) {
+        progress.say(&line);
+    }
     let launcher = Arc::new(Launcher {
         lab: name.to_string(),
         lab_dir: lab_dir.to_owned(),
@@ -121,6 +134,7 @@ pub(crate) fn fabric(
         lost_before_start,
         blueprint,
         plane,
+        attached,
         handle,
         kernels,
         launcher,
@@ -139,6 +153,7 @@ fn start_links(blueprint: &Blueprint, plane: &dyn Plane) -> Result<Arc<dyn Links
         .map(|port| class_of(port).unwrap_or(0) as u8);
     let names = classes.iter().map(|class| class.name.into()).collect();
     links.classify(names, of_ports.collect())?;
+    links.late_beyond(bounds(&blueprint.lab.scenario).lateness_p99_ns)?;
     // Until the clock starts, laws of time run from here.
     impair::put_profiles(blueprint, links.as_ref(), mono_ns())?;
     Ok(links)

@@ -19,12 +19,13 @@ use crate::life::manifest::processor_wait_ns;
 use crate::nodes::containers::{self, Containers};
 use crate::progress::{Progress, Stage};
 use crate::routing::daemons::{Daemons, Incident, What};
+use crate::routing::limit::Limit;
 use crate::routing::machine::Machine;
 use crate::routing::router::Router;
 use crate::routing::steps::{Steps, since_ns};
 use crate::routing::tables::{self, Standing};
 use crate::traffic::helpers::{Death, Helpers};
-use crate::watch::changes::{self, Baseline, Row, Watches};
+use crate::watch::changes::{self, Baseline, Looked, Row, Watches};
 use crate::watch::converged::Converged;
 use crate::watch::event_log::EventLog;
 use crate::watch::paths::Paths;
@@ -50,6 +51,8 @@ pub(crate) struct Observed {
     pub(crate) changes: Rows<ChangeRow>,
     watches: Watches,
     pub(crate) paths: Paths,
+    /// Whether the link plane tells which frames were late.
+    pub(crate) tells_lateness: bool,
     pub(crate) failures: Vec<String>,
     pub(crate) lab_time_ns: u64,
     /// Share of lab time in which programs waited for a processor.
@@ -78,20 +81,20 @@ impl LabTime<'_> {
     /// are an error at once, not after the limit.
     ///
     /// # Errors
-    /// [`EngineError::NoRoutes`] after `limit`; [`EngineError::Interrupted`].
+    /// [`EngineError::NoRoutes`] after the limit; [`EngineError::Interrupted`].
     pub(crate) fn wait_for_routes(
         &self,
         snapshot: &Snapshot,
         daemons: &mut Daemons,
         nodes: Option<&Converged>,
-        limit: Duration,
-        logs: &std::path::Path,
+        limit: &Limit,
     ) -> Result<(Standing, Duration), EngineError> {
         let started = Instant::now();
         let mut stage = None;
         loop {
             let cpu = thread_cpu();
-            let standing = tables::standing(&self.fabric.kernels, snapshot)?;
+            let snapshot = self.without_those_down(snapshot);
+            let standing = tables::standing(&self.fabric.kernels, &snapshot)?;
             let stage = stage.get_or_insert_with(|| {
                 let total = nodes.map_or(standing.pairs, |_| self.fabric.kernels.nodes.len());
                 Stage::begin(self.progress, "routes", total as u64)
@@ -117,21 +120,15 @@ impl LabTime<'_> {
             if self.stopped() {
                 return Err(EngineError::Interrupted);
             }
-            let no_routes = |reason| EngineError::NoRoutes {
-                limit_s: limit.as_secs(),
-                reason,
-                logs: logs.to_owned(),
-            };
-            if started.elapsed() > limit {
+            limit.check(|| {
                 let nodes = self.fabric.kernels.nodes.len();
                 let few = count.map(|count| format!("{count} of {nodes} nodes have converged"));
-                let reason = standing.example.or(few).unwrap_or_default();
-                return Err(no_routes(reason));
-            }
+                standing.example.or(few).unwrap_or_default()
+            })?;
             let pause = ((thread_cpu() - cpu) * LOOK_SHARE).max(LOOK_EVERY);
             for incident in daemons.watch(&self.fabric.blueprint, pause)? {
                 if let Some(failure) = self.tell(None, &incident) {
-                    return Err(no_routes(failure));
+                    return Err(limit.refused(failure));
                 }
             }
             for failure in self.watch_containers()? {
@@ -178,12 +175,20 @@ impl LabTime<'_> {
             stage.reach(steps.current().t_ns / 1_000_000_000);
         }
         self.wait_out(steps, daemons, &mut look, &mut seen, duration_ns)?;
+        self.note_late(&mut seen)?;
         seen.lab_time_ns = self.clock.now_ns().unwrap_or(0).min(duration_ns);
         let waited_ns = |before| Some(processor_wait_ns()?.saturating_sub(before));
         let waited_ns = waited_before_ns.and_then(waited_ns);
         seen.processor_wait_ratio =
             waited_ns.map(|ns| ns as f64 / began.elapsed().as_nanos().max(1) as f64);
-        stage.end("");
+        if self.stopped() && seen.lab_time_ns < duration_ns {
+            // Nobody is to read that all of it passed.
+            let (passed_s, all_s) = (seen.lab_time_ns as f64 / 1e9, duration_ns as f64 / 1e9);
+            self.progress
+                .say(&format!("lab time ended at {passed_s:.1} s of {all_s} s"));
+        } else {
+            stage.end("");
+        }
         Ok(seen)
     }
 
@@ -304,8 +309,35 @@ impl LabTime<'_> {
     fn sample(&self, steps: &mut Steps<Machine>, seen: &mut Observed) -> Result<(), EngineError> {
         let start = Instant::now();
         let kernels = &self.fabric.kernels;
-        seen.paths.sample(kernels, steps.current())?;
+        self.note_late(seen)?;
+        let t_ns = steps.current().t_ns as i64;
+        for news in seen.paths.sample(kernels, steps.current())? {
+            let layout = &self.fabric.blueprint.lab.layout;
+            let names = |nodes: Vec<NodeId>| {
+                let name = |id: NodeId| layout.node(id).name.clone();
+                nodes.into_iter().map(name).collect()
+            };
+            self.log.emit(
+                Some(t_ns),
+                Happening::PathChanged {
+                    flow: news.flow,
+                    from: names(news.from),
+                    to: names(news.to),
+                },
+            );
+        }
         steps.times.paths_ns.record(since_ns(start));
+        Ok(())
+    }
+
+    /// Notes which flows' frames left late since the last look.
+    fn note_late(&self, seen: &mut Observed) -> Result<(), EngineError> {
+        if let (Some(told), Some(zero_ns)) =
+            (self.fabric.handle.late_spells()?, self.clock.zero_mono_ns())
+        {
+            seen.tells_lateness = true;
+            seen.paths.late(&told, zero_ns);
+        }
         Ok(())
     }
 
@@ -411,8 +443,8 @@ impl LabTime<'_> {
         let standing = tables::standing(&self.fabric.kernels, &snapshot)?;
         look.done(started.elapsed());
         let now_ns = self.clock.now_ns().unwrap_or(0);
-        let over = seen.watches.look(now_ns, standing.complete());
-        if !over.is_empty() {
+        let Looked { over, news } = seen.watches.look(now_ns, standing.complete());
+        if news {
             self.log.emit(
                 Some(now_ns as i64),
                 Happening::RoutesStand {
@@ -441,6 +473,8 @@ impl LabTime<'_> {
             let node = node.name.clone();
             let happening = match incident.what {
                 containers::What::Restarted => Happening::ContainerRestarted { node },
+                containers::What::Healthy => Happening::ContainerHealthy { node },
+                containers::What::Unhealthy { how } => Happening::ContainerUnhealthy { node, how },
                 containers::What::Ended {
                     how,
                     again_in,

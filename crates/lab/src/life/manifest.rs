@@ -1,5 +1,6 @@
 //! `manifest.json`: everything one needs to know to repeat a run, or to doubt it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 
@@ -11,7 +12,7 @@ use constel_api::summary::DOCUMENTS;
 use constel_drivers::Chosen;
 use constel_observe::verdict::Bounds;
 use constel_plan::{Lab, ospf_areas};
-use constel_scenario::model::{ClockHold, Igp, Scenario};
+use constel_scenario::model::{ClockHold, Igp, NodeSoftware, Scenario};
 
 use crate::answers::catalogued;
 use crate::life::limits;
@@ -59,6 +60,7 @@ pub(crate) fn manifest(
         left_out: lab.left_out.len(),
         data_ages: data_ages(lab),
         catalogued: catalogued(lab, lab.catalogue.all()),
+        images: Vec::new(),
         driver: Driver {
             name: driver.kind,
             why: driver.why.clone(),
@@ -66,11 +68,24 @@ pub(crate) fn manifest(
             grain_ns: scenario.grain.ns(),
         },
         bounds: bounds(scenario),
-        runtime: "netns".to_owned(),
+        runtime: runtimes(lab),
         host: host(),
         host_settings: limits::raised(lab.layout.ports().len()),
         command_line: std::env::args().collect(),
     })
+}
+
+/// The words for what makes the lab's nodes.
+fn runtimes(lab: &Lab) -> String {
+    let word = |software: &NodeSoftware| match &software.container {
+        None => "netns",
+        Some(container) if container.by_engine => "docker",
+        Some(_) => "oci",
+    };
+    let found: BTreeSet<&str> = lab.software.iter().map(word).collect();
+    let known = ["netns", "oci", "docker"];
+    let used: Vec<&str> = known.into_iter().filter(|w| found.contains(w)).collect();
+    used.join(", ")
 }
 
 /// How old the data of the scenario's files is.

@@ -1,5 +1,6 @@
 //! What a run is asked for, and what it answers.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -23,6 +24,10 @@ pub struct Options {
     pub duration_ns: Option<u64>,
     /// Whether the scenario's traffic runs.
     pub traffic: bool,
+    /// Whether it is tried even where it will not fit on the machine.
+    pub anyway: bool,
+    /// How often a second the counters of all interfaces are written down; `None`: never.
+    pub profile_hz: Option<NonZeroU32>,
     /// Set from outside to end the run.
     pub stop: Arc<AtomicBool>,
     /// Receives what happens; empty, and of this run alone. It is closed when the run is over.

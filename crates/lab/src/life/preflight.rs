@@ -30,12 +30,9 @@ pub(crate) fn preflight(lab: &Lab, run_traffic: bool) -> Result<(), EngineError>
     let mut needed: Vec<_> = flows.iter().flat_map(traffic::programs).copied().collect();
     needed.extend(Router::of(&lab.scenario).programs(lab));
     let mut own = helpers::programs(&lab.scenario.transport).to_vec();
-    if flows
-        .iter()
-        .any(|flow| matches!(flow.action, Action::Transfer(_)))
-    {
-        own.push(traffic::TRANSFER);
-    }
+    own.extend(flows.iter().filter_map(traffic::own_programs));
+    own.sort_unstable();
+    own.dedup();
     let missing = missing_programs(&needed)
         .or_else(|| missing_own(&own))
         .or_else(|| missing_commands(lab, flows))
@@ -59,6 +56,23 @@ pub(crate) fn choose(lab: &Lab) -> Result<Chosen, EngineError> {
     lacks.extend(widest.and_then(|mtu| chosen.kind.capabilities().mtu_refusal(mtu)));
     if bounds(&lab.scenario) != Bounds::default() {
         lacks.extend(chosen.kind.capabilities().lateness_refusal());
+    }
+    if chosen.kind != DriverKind::Relay
+        && let Some((name, _)) = lab.channels().first()
+    {
+        lacks.push(format!(
+            "network `{name}` is a channel that members share; driver {} knows none",
+            chosen.kind
+        ));
+    }
+    let attached = lab.scenario.hosts.iter().find(|host| host.attach.is_some());
+    if chosen.kind != DriverKind::Relay
+        && let Some(host) = attached
+    {
+        lacks.push(format!(
+            "host `{}` is attached to an interface of the machine; driver {} takes none",
+            host.name, chosen.kind
+        ));
     }
     if lacks.is_empty() {
         return Ok(chosen);

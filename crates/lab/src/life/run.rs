@@ -9,8 +9,10 @@ use constel_host::claim::RuntimeDir;
 use constel_plan::Lab;
 
 use crate::error::EngineError;
+use crate::life::attached::usable;
 use crate::life::options::{Finished, Options};
 use crate::life::preflight::{choose, preflight};
+use crate::life::room::fitting;
 use crate::life::session::session;
 use crate::life::site::{Ground, KernelSite, Site};
 use crate::life::sweep::sweep;
@@ -27,6 +29,10 @@ use crate::progress::Progress;
 pub fn run(lab: Lab, options: &Options, progress: &dyn Progress) -> Result<Finished, EngineError> {
     preflight(&lab, options.traffic)?;
     let driver = choose(&lab)?;
+    usable(&lab)?;
+    if !options.anyway {
+        fitting(&lab, options.traffic, progress)?;
+    }
     // Dropped again: what is missing is said before anything is made.
     let beside = Path::new(&options.scenario_file).parent();
     Images::hold(&lab, beside.unwrap_or(Path::new("")), progress)?;

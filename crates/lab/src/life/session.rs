@@ -1,11 +1,12 @@
 //! A run with the lab's name ours: results folder, socket, fabric, life, take-down, summary.
 
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use constel_api::answers::LabState as ApiState;
-use constel_api::summary::{DOCUMENTS, FlowStatus, Size, Summary, Times};
+use constel_api::answers::{LabState as ApiState, ScenarioShown};
+use constel_api::summary::{ChannelRow, DOCUMENTS, FlowStatus, Size, Summary, Times};
 use constel_api::{Happening, SOCKET_NAME, Server};
 use constel_drivers::{Chosen, PlaneStats};
 use constel_drivers::{ClassLateness, Stall};
@@ -31,7 +32,8 @@ use crate::routing::router::Router;
 use crate::traffic::congestion::provide_wanted;
 use crate::watch::event_log::EventLog;
 use crate::watch::series::{Recorder, Sampler};
-use crate::watch::summary::step_rows;
+use crate::watch::summary::{channel_rows, step_rows};
+use constel_api::manifest::Manifest;
 
 /// Runs the lab; what it made is gone when it returns, whatever it returns.
 ///
@@ -55,11 +57,25 @@ pub(crate) fn session(
     session.close(ended, sampler)
 }
 
+/// The scenario as others may ask for it.
+fn scenario_shown(options: &Options) -> ScenarioShown {
+    let file = Path::new(&options.scenario_file);
+    let folder = file.parent().unwrap_or(Path::new(""));
+    ScenarioShown {
+        file: options.scenario_file.clone(),
+        // `absolute` refuses the empty path, which is where this process is.
+        folder: std::path::absolute(Path::new(".").join(folder)).unwrap_or_default(),
+        text: options.scenario_text.clone(),
+        results: std::path::absolute(&options.results).unwrap_or_default(),
+    }
+}
+
 /// What a run has from its first moment to its last.
 struct Session<'a> {
     options: &'a Options,
     scenario: Arc<Scenario>,
     results: Results,
+    manifest: Manifest,
     log: Arc<EventLog>,
     clock: Arc<LabClock>,
     view: Arc<View>,
@@ -75,6 +91,8 @@ struct Ended {
     size: Size,
     stats: PlaneStats,
     classes: Vec<ClassLateness>,
+    /// What the members of channels did.
+    channels: Vec<ChannelRow>,
     stalls: Vec<Stall>,
     stolen_ns: u64,
     /// How processors were shared with routing daemons.
@@ -101,8 +119,9 @@ impl<'a> Session<'a> {
         let results = Results::create(&options.results).map_err(failed)?;
         let name = options.lab.as_str();
         let document = manifest(lab, driver, name, duration_ns, options.traffic);
+        let manifest = document.map_err(failed)?;
         results
-            .write_json("manifest.json", &document.map_err(failed)?)
+            .write_json("manifest.json", &manifest)
             .map_err(failed)?;
         results
             .write("scenario.yaml", options.scenario_text.as_bytes())
@@ -114,6 +133,7 @@ impl<'a> Session<'a> {
         let clock = Arc::new(LabClock::held());
         let view = Arc::new(View {
             lab: options.lab.to_string(),
+            scenario: scenario_shown(options),
             live: Mutex::new(Live {
                 state: ApiState::Starting,
                 scenario: options.scenario_file.clone(),
@@ -124,6 +144,7 @@ impl<'a> Session<'a> {
             stop: Arc::clone(&options.stop),
             failed: Arc::default(),
             on_ports: Default::default(),
+            away: Default::default(),
         });
         let nodes = lab.layout.nodes().len();
         log.emit(
@@ -137,6 +158,7 @@ impl<'a> Session<'a> {
             options,
             scenario,
             results,
+            manifest,
             log,
             clock,
             view,
@@ -170,6 +192,16 @@ impl<'a> Session<'a> {
         let site = ground(claim, self.results.dir());
         let site = site.as_ref();
         let fabric = fabric(lab, site, (claim.lab(), claim.dir()), recorder)?;
+        let images = fabric.launcher.images.used(&fabric.blueprint.lab);
+        if !images.is_empty() {
+            // They are known now that they are held.
+            let manifest = Manifest {
+                images,
+                ..self.manifest.clone()
+            };
+            let written = self.results.write_json("manifest.json", &manifest);
+            written.map_err(|source| results_error(options, source))?;
+        }
         let sharing = fabric.launcher.cgroups.sharing();
         view.change(|live| {
             live.kernels = Some(Arc::clone(&fabric.kernels));
@@ -212,6 +244,8 @@ impl<'a> Session<'a> {
         let down = Instant::now();
         let stats = settled_stats(&fabric);
         let classes = fabric.handle.lateness_by_class();
+        let channels = fabric.handle.channels();
+        let channels = channels.map(|own| channel_rows(&fabric.blueprint, &own));
         let stalls = fabric.handle.stalls();
         // Whoever holds nodes must let go before they can go.
         view.change(|live| {
@@ -235,6 +269,7 @@ impl<'a> Session<'a> {
             size,
             stats: stats?,
             classes: classes?,
+            channels: channels?,
             stalls: stalls?,
             stolen_ns,
             sharing,
@@ -298,6 +333,7 @@ impl<'a> Session<'a> {
             converged: outcome.converged,
             link_state: outcome.link_state,
             disjoint: outcome.disjoint,
+            channels: ended.channels,
             daemons: outcome.daemons,
             transport: outcome.helpers,
             further_handovers: outcome.seen.handovers.further,
@@ -317,6 +353,9 @@ impl<'a> Session<'a> {
 }
 
 fn results_error(options: &Options, source: std::io::Error) -> EngineError {
+    if source.kind() == std::io::ErrorKind::AlreadyExists {
+        return EngineError::ResultsThere(options.results.clone());
+    }
     EngineError::Results {
         path: options.results.clone(),
         source,

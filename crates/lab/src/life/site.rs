@@ -13,12 +13,16 @@ use constel_host::globals::{Globals, Owner};
 use constel_host::rcu::Expedited;
 use constel_plan::Blueprint;
 use constel_runtime::NodeRuntime;
+use constel_runtime::docker::DockerRuntime;
+use constel_runtime::mixed::MixedRuntime;
 use constel_runtime::netns::NetnsRuntime;
 
 use crate::error::EngineError;
+use crate::life::attached::Attached;
 use crate::life::limits;
 use crate::life::sweep::end_processes;
 use crate::nodes::cgroups::Cgroups;
+use crate::nodes::engine::{EngineNodes, doors_folder};
 use crate::nodes::images::Images;
 use crate::nodes::ports::{PortMaker, VethPorts};
 use crate::nodes::quarters::{self, Folders};
@@ -64,6 +68,14 @@ pub(crate) trait Site {
         progress: &dyn Progress,
     ) -> Result<Arc<Images>, EngineError>;
 
+    /// Interfaces of the machine that hosts of the lab are the far ends of.
+    ///
+    /// # Errors
+    /// With everything that is against it.
+    fn attached(&self, _: &Blueprint) -> Result<Attached, EngineError> {
+        Ok(Attached::default())
+    }
+
     /// What makes the nodes.
     ///
     /// # Errors
@@ -108,6 +120,8 @@ pub(crate) struct KernelSite {
     globals: Globals,
     folders: Folders,
     enclosure: OnceCell<Arc<Enclosure>>,
+    /// Once images were asked for; `None` inside: no node is for an engine.
+    engine: OnceCell<Option<EngineNodes>>,
 }
 
 impl KernelSite {
@@ -131,6 +145,7 @@ impl KernelSite {
                 scenario: absolute(parent.unwrap_or(Path::new(""))),
             },
             enclosure: OnceCell::new(),
+            engine: OnceCell::new(),
         }
     }
 }
@@ -168,8 +183,8 @@ impl Site for KernelSite {
                 remedy: "raise the hard limit of open files (ulimit -Hn)".to_owned(),
             });
         }
-        let by_daemons = Router::of(&lab.scenario).daemons().is_some();
-        Cgroups::create(&self.lab, lab, by_daemons)
+        let sharing = daemons > 0 || lab.containers().next().is_some();
+        Cgroups::create(&self.lab, lab, sharing)
     }
 
     fn hurried(
@@ -197,8 +212,17 @@ impl Site for KernelSite {
         blueprint: &Blueprint,
         progress: &dyn Progress,
     ) -> Result<Arc<Images>, EngineError> {
-        let images = Images::hold(&blueprint.lab, &self.folders.scenario, progress)?;
+        let lab = &blueprint.lab;
+        let images = Images::hold(lab, &self.folders.scenario, progress)?;
+        let (owner, folder) = (&self.owner, &self.folders.lab);
+        let engine = EngineNodes::open(lab, &images, owner, folder, progress)?;
+        // A lab's images are asked for once.
+        drop(self.engine.set(engine));
         Ok(Arc::new(images))
+    }
+
+    fn attached(&self, blueprint: &Blueprint) -> Result<Attached, EngineError> {
+        Attached::take(&blueprint.lab)
     }
 
     fn runtime(
@@ -213,8 +237,22 @@ impl Site for KernelSite {
         drop(self.enclosure.set(enclosure));
         let settings = node_settings(&blueprint.lab.scenario);
         let (globals, owner) = (self.globals.clone(), self.owner.clone());
-        let runtime = NetnsRuntime::new(&settings, globals, owner, quarters)?;
-        Ok(Box::new(runtime))
+        let netns = NetnsRuntime::new(&settings, globals, owner, Arc::clone(&quarters))?;
+        let Some(engine) = self.engine.get().and_then(Option::as_ref) else {
+            return Ok(Box::new(netns));
+        };
+        let orders = engine.orders(blueprint, &quarters, &self.owner);
+        let (crew, doors) = (engine.crew(), doors_folder(&self.folders.lab));
+        let docker = DockerRuntime::new(crew, &settings, quarters, doors, Box::new(orders))?;
+        let blueprint = Arc::clone(blueprint);
+        let by_engine = move |name: &str| {
+            let node = blueprint.lab.layout.find(name).map(|node| node.id.index());
+            let software = node.and_then(|node| blueprint.lab.software.get(node));
+            let container = software.and_then(|software| software.container.as_ref());
+            container.is_some_and(|container| container.by_engine)
+        };
+        let mixed = MixedRuntime::new(netns, docker, Box::new(by_engine));
+        Ok(Box::new(mixed))
     }
 
     fn information(&self) -> Option<PathBuf> {
@@ -238,7 +276,11 @@ impl Site for KernelSite {
         let enclosed = self.enclosure.get();
         let killed = enclosed.map_or(Ok(()), |enclosure| enclosure.kill(KILLED_WITHIN));
         let ended = end_processes(&self.lab);
-        Ok(killed?).and(ended)
+        let engine = self.engine.get().and_then(Option::as_ref);
+        let removed = engine.map_or(Ok(()), |engine| engine.crew().0.remove_all());
+        killed?;
+        ended?;
+        Ok(removed?)
     }
 
     fn init_ended(&self) -> Result<Option<String>, EngineError> {

@@ -21,10 +21,12 @@ use crate::error::EngineError;
 use crate::information::Informant;
 use crate::life::bring_up::Fabric;
 use crate::life::lab_time::{LabTime, Observed};
+use crate::life::manifest::bounds;
 use crate::life::options::Options;
 use crate::nodes::containers::Containers;
 use crate::progress::{Progress, Stage};
 use crate::routing::daemons::{Daemons, logs_folder};
+use crate::routing::limit::Limit;
 use crate::routing::machine::Machine;
 use crate::routing::router::Router;
 use crate::routing::steps::{StepTimes, Steps};
@@ -32,6 +34,9 @@ use crate::traffic::helpers::Helpers;
 use crate::traffic::{self, Traffic};
 use crate::watch::converged::Converged;
 use crate::watch::event_log::EventLog;
+use crate::watch::path_rows::PathRows;
+use crate::watch::paths::Paths;
+use crate::watch::profile::Profile;
 use crate::watch::series::Recorder;
 use crate::watch::summary::{
     ControlRow, Converged as ConvergedRow, Convergence, DisjointRow, FlowRow, Times, disjoint_rows,
@@ -147,9 +152,10 @@ impl Stages<'_> {
         let begun = Instant::now();
         let mut steps = self.edges()?;
         let edges = steps.current().edges.len();
-        self.start_daemons()?;
+        let limit = self.limit(begun);
+        self.start_daemons(limit.as_ref())?;
         self.start_containers()?;
-        let convergence = self.wait_for_routes(&steps, begun)?;
+        let convergence = self.wait_for_routes(&steps, limit.as_ref())?;
         let mut usage = Vec::new();
         if convergence.first_s.is_some() {
             usage.extend(self.daemons.usage("routes-stand")?);
@@ -171,13 +177,18 @@ impl Stages<'_> {
             &mut seen.handovers.kept,
             &mut seen.changes.kept,
         );
-        let row = |(job, ended): &(traffic::Job, traffic::Ended)| {
-            traffic::row(blueprint, job, ended, &seen.paths)
-        };
+        let mut flows = Vec::with_capacity(ran.jobs.len());
+        for (job, ended) in &ran.jobs {
+            let trust = self.series(job, &ran, &mut seen);
+            flows.push(traffic::row(blueprint, job, ended, trust, &seen.paths));
+        }
+        if let Some(error) = seen.paths.rows.as_ref().and_then(PathRows::error) {
+            seen.fail(format!("paths.csv is not complete: {error}"));
+        }
         let nodes = self.fabric.kernels.nodes.len();
         Ok(Outcome {
             helpers: Vec::new(),
-            flows: ran.jobs.iter().map(row).collect(),
+            flows,
             seen,
             convergence,
             converged: self.converged.row(nodes),
@@ -190,6 +201,26 @@ impl Stages<'_> {
             step_times: steps.times,
             edges,
         })
+    }
+
+    /// Writes what a flow measured, in lab time. What cannot be written makes the figures untrustworthy, and keeps no
+    /// summary from being written.
+    fn series(
+        &self,
+        job: &traffic::Job,
+        ran: &traffic::Ran,
+        seen: &mut Observed,
+    ) -> traffic::series::Trust {
+        let name = job.flow.name.as_str();
+        let bound_ns = bounds(&self.fabric.blueprint.lab.scenario).lateness_p99_ns;
+        let file = self.context.results.flow(name, "csv");
+        let (followed, tells) = (seen.paths.flows.get_mut(name), seen.tells_lateness);
+        traffic::series::write(&file, job, followed, &ran.wall, bound_ns, tells).unwrap_or_else(
+            |error| {
+                seen.fail(format!("flows/{name}.csv is not complete: {error}"));
+                traffic::series::Trust::default()
+            },
+        )
     }
 
     /// The edges of lab time zero and, where Constel computes them, its routes.
@@ -209,6 +240,7 @@ impl Stages<'_> {
         let informant = informant.transpose()?.flatten().map(Arc::new);
         view.change(|live| live.informant.clone_from(&informant));
         let (kernels, links) = (Arc::clone(&fabric.kernels), Arc::clone(&fabric.handle));
+        view.begin_away(&fabric.blueprint, links.as_ref())?;
         let machine = Machine::new(kernels, links, informant.clone());
         let planner = Planner::new(Arc::clone(&fabric.blueprint));
         let failed = Arc::clone(&view.failed);
@@ -229,7 +261,19 @@ impl Stages<'_> {
         Ok(steps)
     }
 
-    fn start_daemons(&mut self) -> Result<(), EngineError> {
+    /// Until when routes must stand, where the scenario holds the clock for them; `since` is when the edges came.
+    fn limit(&self, since: Instant) -> Option<Limit> {
+        let scenario = &self.fabric.blueprint.lab.scenario;
+        let hold = scenario.clock_hold == ClockHold::UntilRoutesStand;
+        let within = self.router.routes_within().filter(|_| hold)?;
+        Some(Limit {
+            since,
+            within,
+            logs: logs_folder(self.context.results),
+        })
+    }
+
+    fn start_daemons(&mut self, limit: Option<&Limit>) -> Result<(), EngineError> {
         let Some(routing) = self.router.daemons() else {
             return Ok(());
         };
@@ -247,7 +291,7 @@ impl Stages<'_> {
         let stage = Stage::begin(*progress, "daemons", count as u64);
         let begun = Instant::now();
         let horizon = duration_ns.div_ceil(blueprint.lab.step_ns());
-        let watched = (&stage, options.stop.as_ref());
+        let watched = (&stage, options.stop.as_ref(), limit);
         // Moving a process into a cgroup2 waits for a grace period, and every fork of the host with it.
         let expedited = Expedited::hold(&RuntimeDir::default().globals(), &claim.owner())?;
         let launcher = &self.fabric.launcher;
@@ -262,24 +306,21 @@ impl Stages<'_> {
         Ok(())
     }
 
-    /// Waits for routes where the scenario holds the clock until they stand; `begun` is when the edges came.
+    /// Waits for routes where the scenario holds the clock until they stand.
     fn wait_for_routes(
         &mut self,
         steps: &Steps<Machine>,
-        begun: Instant,
+        limit: Option<&Limit>,
     ) -> Result<Convergence, EngineError> {
-        let scenario = &self.fabric.blueprint.lab.scenario;
-        let hold = scenario.clock_hold == ClockHold::UntilRoutesStand;
-        let Some(limit) = self.router.routes_within().filter(|_| hold) else {
+        let Some(limit) = limit else {
             return Ok(Convergence::default());
         };
-        let logs = logs_folder(self.context.results);
         let by_daemons = self.daemons.count() > 0;
         let nodes = by_daemons.then_some(self.converged);
         let lab_time = lab_time_of(&self.context, self.fabric, (self.helpers, self.containers));
         let (standing, _) =
-            lab_time.wait_for_routes(steps.current(), self.daemons, nodes, limit, &logs)?;
-        let took = begun.elapsed().as_secs_f64();
+            lab_time.wait_for_routes(steps.current(), self.daemons, nodes, limit)?;
+        let took = limit.since.elapsed().as_secs_f64();
         let convergence = Convergence {
             first_s: Some(took),
             pairs: standing.pairs,
@@ -400,24 +441,54 @@ impl Stages<'_> {
             duration_ns,
             ..
         } = &self.context;
-        let paths = traffic.followed();
+        let mut paths = traffic.followed();
+        paths.rows = paths_file(&paths, self.context.results)?;
+        let profile = options
+            .profile_hz
+            .map(|hz| Profile::begin(&self.fabric.kernels, self.context.results.dir(), hz))
+            .transpose()?;
         let lab_time = lab_time_of(&self.context, self.fabric, (self.helpers, self.containers));
-        let over = AtomicBool::new(false);
+        let (over, quiet) = (AtomicBool::new(false), AtomicBool::new(false));
+        let quiet = &quiet;
         let daemons = &mut *self.daemons;
         let (seen, ended) = std::thread::scope(|scope| {
             let stop = || over.load(Ordering::Acquire) || options.stop.load(Ordering::Acquire);
             let traffic = scope.spawn(move || traffic.run(clock, log, stop));
+            let profile = profile.map(|profile| scope.spawn(move || profile.run(clock, quiet)));
             // However lab time ends, by a panic too: the traffic ends with it.
             let ending = SetOnDrop(&over);
-            let seen = lab_time.run(steps, daemons, *duration_ns, paths);
+            // And the profile after it, so that the traffic's last frames are in it.
+            let settled = SetOnDrop(quiet);
+            let mut seen = lab_time.run(steps, daemons, *duration_ns, paths);
             drop(ending);
             let ended = traffic
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            drop(settled);
+            let profiled = profile.map_or(Ok(()), |profile| {
+                profile
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            });
+            if let (Ok(seen), Err(error)) = (&mut seen, profiled) {
+                seen.fail(format!("interfaces is not complete: {error}"));
+            }
             (seen, ended)
         });
         Ok((seen?, ended?))
     }
+}
+
+/// `paths.csv`, where there are flows to follow.
+fn paths_file(paths: &Paths, results: &Results) -> Result<Option<PathRows>, EngineError> {
+    if paths.flows.is_empty() {
+        return Ok(None);
+    }
+    let file = results.paths().map_err(|source| EngineError::Io {
+        what: "make paths.csv".to_owned(),
+        source,
+    })?;
+    Ok(Some(PathRows::begin(file)))
 }
 
 fn lab_time_of<'a>(

@@ -45,12 +45,15 @@ pub(crate) fn take_down(
     let Fabric {
         blueprint,
         plane,
+        attached,
         handle,
         kernels,
         launcher,
         ..
     } = fabric;
     let stage = Stage::begin(progress, "taking down", kernels.nodes.len() as u64);
+    // The machine's own interfaces are let go first.
+    drop(attached);
     handle.stop();
     drop(launcher);
     let count = kernels.nodes.len() as u64;

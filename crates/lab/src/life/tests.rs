@@ -163,6 +163,8 @@ fn run(
         results: folder.join("results"),
         duration_ns: Some(2_000_000_000),
         traffic: false,
+        anyway: false,
+        profile_hz: None,
         stop: Arc::clone(stop),
         events: Arc::clone(&events),
     };

@@ -17,7 +17,7 @@ use constel_link::PortId;
 use constel_plan::Blueprint;
 use constel_runtime::{FreshNode, Node, NodeRuntime};
 use constel_scenario::model::{Isl, Scenario};
-use constel_topology::NodeId;
+use constel_topology::{Attachment, NodeId};
 
 use crate::error::EngineError;
 use crate::nodes::kernels::set_up;
@@ -91,7 +91,10 @@ impl Builder<'_> {
         let parts = thread::scope(|scope| {
             let maker = scope.spawn(move || -> Result<(), EngineError> {
                 for first in (0..total).step_by(NODES_PER_BATCH) {
-                    let nodes = self.runtime.create(NODES_PER_BATCH.min(total - first))?;
+                    let end = total.min(first + NODES_PER_BATCH);
+                    let names = &self.blueprint.lab.layout.nodes()[first..end];
+                    let names: Vec<&str> = names.iter().map(|node| node.name.as_str()).collect();
+                    let nodes = self.runtime.create(&names)?;
                     if sender.send(Fresh { first, nodes }).is_err() {
                         // Every worker has failed; theirs is the error to report.
                         return Ok(());
@@ -175,6 +178,8 @@ impl Builder<'_> {
     fn ports_of(&self, nodes: Range<usize>) -> Vec<PortId> {
         let layout = &self.blueprint.lab.layout;
         let ports = nodes.flat_map(|n| layout.ports_of(NodeId(n as u32)));
-        ports.map(|port| port.id).collect()
+        // What hangs on an interface of the machine comes in there.
+        let ours = ports.filter(|port| port.attachment == Attachment::Veth);
+        ours.map(|port| port.id).collect()
     }
 }

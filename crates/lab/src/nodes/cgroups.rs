@@ -22,18 +22,21 @@ const PROCESSES_PER_NODE: u64 = 64;
 pub(crate) struct Cgroups {
     /// All of them, so that they can be ended.
     all: Option<LabCgroup>,
-    /// Routing daemons, which together have one share of the processors.
-    pub(crate) daemons: Option<LabCgroup>,
+    /// Routing daemons and the programs of images, which together have one share of the processors: thousands of them would
+    /// starve the link plane, and the bring-up of those that are still to come.
+    pub(crate) sharing: Option<LabCgroup>,
     /// What they may take: all, and those of nodes with limits of their own.
     lab: LimitedGroups,
     nodes: BTreeMap<String, LimitedGroups>,
 }
 
 impl Cgroups {
+    /// `sharing`: whether there will be programs that have one share of the processors together.
+    ///
     /// # Errors
     /// When one is left over from a lab that was killed; [`EngineError::Unable`] when the scenario asks for limits that
     /// this host does not have.
-    pub(crate) fn create(lab: &LabName, plan: &Lab, daemons: bool) -> Result<Self, EngineError> {
+    pub(crate) fn create(lab: &LabName, plan: &Lab, sharing: bool) -> Result<Self, EngineError> {
         let asked = &plan.scenario.limits;
         let names = plan.layout.nodes().iter().map(|node| node.name.as_str());
         let software = names.zip(plan.software.iter().map(|software| software.limits));
@@ -50,7 +53,7 @@ impl Cgroups {
             .any(|(_, limit)| limit.cpu_thousandths.is_some());
         let nodes = plan.layout.nodes().len();
         let all = LabCgroup::create(lab)?;
-        let cpu = match daemons || with_cpu {
+        let cpu = match sharing || with_cpu {
             true => LabCgroup::create_cpu(lab)?,
             false => None,
         };
@@ -68,7 +71,7 @@ impl Cgroups {
                 cpu.as_ref(),
             )?,
             all,
-            daemons: cpu.filter(|_| daemons),
+            sharing: cpu.filter(|_| sharing),
             nodes: BTreeMap::new(),
         };
         made.check(of_nodes.iter().map(|(_, limit)| limit).chain([&asked.lab]))?;
@@ -137,7 +140,7 @@ impl Cgroups {
 
     /// How the processors are shared with routing daemons, for the record.
     pub(crate) fn sharing(&self) -> &'static str {
-        if self.daemons.is_some() {
+        if self.sharing.is_some() {
             "all daemons together weigh as much as one session (cgroup v1)"
         } else if self.all.as_ref().is_some_and(LabCgroup::has_weight) {
             "all processes in nodes together weigh as much as one group (cgroup v2)"

@@ -16,6 +16,7 @@ use constel_units::TimeSpan;
 use rustix::process::Signal;
 
 use crate::error::EngineError;
+use crate::nodes::health::Checks;
 use crate::nodes::launcher::Launcher;
 use crate::progress::Stage;
 use crate::routing::daemons::Backoff;
@@ -23,9 +24,8 @@ use crate::traffic::exit_words;
 
 /// What the programs of a node said, in its folder of the results.
 const LOG: &str = "program.log";
-
-/// Time to end by themselves, all together.
-const GRACE: Duration = Duration::from_secs(2);
+/// What its checks of health said, beside it.
+pub(crate) const HEALTH_LOG: &str = "health.log";
 
 /// How the waits between two starts of a program grow.
 const RESTART: Restart = Restart {
@@ -43,6 +43,8 @@ pub(crate) struct Containers {
     backoffs: BTreeMap<NodeId, Backoff>,
     /// When those that have ended are due again.
     due: BTreeMap<NodeId, Instant>,
+    /// Whether they work.
+    health: Checks,
     /// Processes of nodes with limits that were killed for them.
     killed: BTreeMap<NodeId, u64>,
 }
@@ -63,6 +65,12 @@ pub(crate) enum What {
         failed: bool,
     },
     Restarted,
+    /// It works, as far as its check says.
+    Healthy,
+    /// It does not.
+    Unhealthy {
+        how: String,
+    },
 }
 
 impl Containers {
@@ -121,6 +129,7 @@ impl Containers {
         for (node, child, at) in started.into_inner().unwrap_or_else(|e| e.into_inner()) {
             self.running.add(node, child);
             self.since.insert(node, at);
+            self.health.begin(node, container(launcher, node), at);
         }
         outcome
     }
@@ -136,10 +145,12 @@ impl Containers {
         };
         if !self.running.is_empty() {
             for gone in self.running.wait(Duration::ZERO)? {
+                self.health.forget(gone.key);
                 incidents.push(self.ended(&launcher, gone.key, gone.exit));
             }
         }
         let now = Instant::now();
+        incidents.extend(self.health.look(&launcher, &self.results, now)?);
         let due: Vec<NodeId> = self
             .due
             .iter()
@@ -154,6 +165,8 @@ impl Containers {
                     child
                         .into_iter()
                         .for_each(|child| drop(self.running.add(node, child)));
+                    self.health
+                        .begin(node, container(&launcher, node), Instant::now());
                     let what = What::Restarted;
                     incidents.push(Incident { node, what });
                 }
@@ -168,10 +181,22 @@ impl Containers {
         let mut how = exit_words(exit);
         let name = &launcher.kernels.blueprint.lab.layout.node(node).name;
         let killed = launcher.cgroups.killed_for_memory(name);
-        if killed > self.killed.insert(node, killed).unwrap_or(0) {
+        let greedy = killed > self.killed.insert(node, killed).unwrap_or(0);
+        if greedy || launcher.kernels.node(node).ran_out_of_memory() {
             how.push_str(", at its limit of memory");
         }
-        match container(launcher, node).restart {
+        let policy = container(launcher, node).restart;
+        if policy != RestartPolicy::Never && !launcher.kernels.node(node).may_boot() {
+            how.push_str("; its container is gone, so that it cannot be started again");
+            let (again_in, failed) = (None, true);
+            let what = What::Ended {
+                how,
+                again_in,
+                failed,
+            };
+            return Incident { node, what };
+        }
+        match policy {
             RestartPolicy::Always => self.again(node, how, false),
             RestartPolicy::OnFailure if !exit.is_success() => self.again(node, how, false),
             RestartPolicy::OnFailure | RestartPolicy::Never => {
@@ -207,38 +232,74 @@ impl Containers {
     /// # Errors
     /// When one does not end.
     pub(crate) fn stop(mut self) -> Result<(), EngineError> {
-        // A first process that does not wait for the signal that asks it to end never gets it.
-        for (_, child) in self
-            .running
-            .iter()
-            .filter(|(_, child)| !hears_of_its_end(child))
-        {
-            child.signal(Signal::KILL)?;
-        }
-        self.running.terminate_all(GRACE)?;
-        let Some(launcher) = &self.launcher else {
+        self.health.stop()?;
+        let Some(launcher) = self.launcher.take() else {
             return Ok(());
         };
+        let begun = Instant::now();
+        let mut graces = BTreeMap::new();
+        for (node, child) in self.running.iter() {
+            let container = container(&launcher, *node);
+            let signal = launcher.images.stop_signal(container)?;
+            // Those of real time have no name; what is said about TERM holds then.
+            let signal = Signal::from_named_raw(signal).unwrap_or(Signal::TERM);
+            // A first process that does not wait for the signal that asks it to end never gets it.
+            match signal != Signal::KILL && hears(child, signal) {
+                true => {
+                    child.signal(signal)?;
+                    graces.insert(*node, Duration::from_nanos(container.stop_grace_ns));
+                }
+                false => child.signal(Signal::KILL)?,
+            }
+        }
+        while let Some(next) = self.kill_late(&mut graces, begun.elapsed())? {
+            for gone in self.running.wait(next)? {
+                graces.remove(&gone.key);
+            }
+        }
+        self.running.terminate_all(Duration::ZERO)?;
         let lab = &launcher.kernels.blueprint.lab;
         for (node, _) in lab.containers() {
-            let log = log_of(&self.results, &lab.layout.node(node).name);
-            if fs::metadata(&log).is_ok_and(|file| file.len() == 0) {
-                drop(fs::remove_file(log));
+            for log in [LOG, HEALTH_LOG] {
+                let log = log_of(&self.results, &lab.layout.node(node).name, log);
+                if fs::metadata(&log).is_ok_and(|file| file.len() == 0) {
+                    drop(fs::remove_file(log));
+                }
             }
         }
         Ok(())
     }
+
+    /// Kills those whose time to end is over; gives how long the next one still has, `None` when there is none.
+    fn kill_late(
+        &self,
+        graces: &mut BTreeMap<NodeId, Duration>,
+        elapsed: Duration,
+    ) -> Result<Option<Duration>, EngineError> {
+        let (mut late, running) = (Vec::new(), &self.running);
+        graces.retain(|node, grace| {
+            if *grace <= elapsed {
+                late.extend(running.get(node));
+            }
+            *grace > elapsed
+        });
+        for child in late {
+            child.signal(Signal::KILL)?;
+        }
+        let next = graces.values().min();
+        Ok(next.map(|grace| grace.saturating_sub(elapsed)))
+    }
 }
 
-/// Whether a program has said what it does when it is asked to end.
-fn hears_of_its_end(child: &Child) -> bool {
+/// Whether a program has said what it does when it gets a signal.
+fn hears(child: &Child, signal: Signal) -> bool {
     let status = fs::read_to_string(format!("/proc/{}/status", child.pid())).unwrap_or_default();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
     let caught = caught.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
-    caught.is_some_and(|bits| bits & (1 << (Signal::TERM.as_raw() - 1)) != 0)
+    caught.is_some_and(|bits| bits & (1 << (signal.as_raw() - 1)) != 0)
 }
 
-fn container(launcher: &Launcher, node: NodeId) -> &Container {
+pub(crate) fn container(launcher: &Launcher, node: NodeId) -> &Container {
     let software = &launcher.kernels.blueprint.lab.software[node.index()];
     software
         .container
@@ -246,14 +307,14 @@ fn container(launcher: &Launcher, node: NodeId) -> &Container {
         .expect("only containers are started here")
 }
 
-fn log_of(results: &Path, node: &str) -> PathBuf {
-    results.join("nodes").join(node).join(LOG)
+pub(crate) fn log_of(results: &Path, node: &str, log: &str) -> PathBuf {
+    results.join("nodes").join(node).join(log)
 }
 
 /// Starts a container's program.
 fn start(launcher: &Launcher, results: &Path, node: NodeId) -> Result<Option<Child>, EngineError> {
     let name = &launcher.kernels.blueprint.lab.layout.node(node).name;
-    let log = log_of(results, name);
+    let log = log_of(results, name, LOG);
     let failed = |source| EngineError::Io {
         what: format!("make {}", log.display()),
         source,

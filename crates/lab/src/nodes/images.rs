@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use constel_api::manifest::UsedImage;
 use constel_host::enclosure::Shown;
 use constel_host::process::{CapabilitySet, Confinement};
-use constel_image::{Fault, Held, ImportOptions, Recipe, Source, Store, User};
+use constel_image::{Added, Digest, Fault, Held, ImportOptions, Recipe, Source, Store, User};
 use constel_plan::Lab;
 use constel_runtime::container::ContainerSpec;
-use constel_scenario::model::{Container, Seccomp};
+use constel_scenario::model::{Container, Health, NamedImage, Seccomp};
 
 use crate::error::EngineError;
 use crate::nodes::importing::ImportProgress;
@@ -26,6 +28,8 @@ pub(crate) struct Images {
     held: BTreeMap<String, Held>,
     /// Whom programs run as, by image and the scenario's word: looking it up reads files.
     users: BTreeMap<(String, Option<String>), User>,
+    /// Where they are, if there are any.
+    store: Option<Store>,
 }
 
 impl Images {
@@ -59,10 +63,19 @@ impl Images {
             }
             looked.push(container);
             if !images.held.contains_key(&container.image) {
-                match hold(&store, &container.image, progress) {
+                let scenario = &lab.scenario;
+                let mut named = scenario.images.iter();
+                let named = named.find(|image| image.name.as_str() == container.image);
+                let found = match named {
+                    Some(image) => {
+                        named_image(&store, scenario.name.as_str(), image, folder, progress)
+                    }
+                    None => hold(&store, &container.image, progress).map_err(|e| e.to_string()),
+                };
+                match found {
                     Ok(image) => drop(images.held.insert(container.image.clone(), image)),
                     Err(error) => {
-                        note(error.to_string());
+                        note(error);
                         continue;
                     }
                 }
@@ -72,6 +85,13 @@ impl Images {
                 let image = &container.image;
                 note(format!(
                     "the image {image} names no program: give `command`"
+                ));
+            }
+            let health = container.health.as_ref();
+            if health.is_some_and(|health| health_check(health, image).is_none()) {
+                let image = &container.image;
+                note(format!(
+                    "the image {image} does not say how its health is found out: give `health.command`"
                 ));
             }
             match image.user(container.user.as_deref()) {
@@ -89,9 +109,44 @@ impl Images {
             }
         }
         match wrong.is_empty() {
-            true => Ok(images),
+            true => {
+                images.store = Some(store);
+                Ok(images)
+            }
             false => Err(unable(wrong)),
         }
+    }
+
+    /// A text that is of this image alone, with the program that is added to it.
+    ///
+    /// # Errors
+    /// When the image is none of those that are held.
+    pub(crate) fn fingerprint(&self, image: &str, added: &[u8]) -> Result<String, EngineError> {
+        let held = self.held(image)?;
+        let (id, added) = (held.image().id.hex(), Digest::of(added).hex());
+        Ok(format!("{}-{}", &id[..32], &added[..16]))
+    }
+
+    /// An image as container engines load it, under this name, with one more program in it.
+    ///
+    /// # Errors
+    /// When it is none of those that are held, or cannot be written.
+    pub(crate) fn save(
+        &self,
+        image: &str,
+        name: &str,
+        (path, program): (&str, &[u8]),
+        progress: &dyn Progress,
+    ) -> Result<File, EngineError> {
+        let held = self.held(image)?;
+        let store = self.store.as_ref().ok_or_else(|| not_held(image))?;
+        let told = ImportProgress::new(progress);
+        let saved = store.save(held, name, Added { path, program }, &told);
+        saved.map_err(|error| unable(vec![error.to_string()]))
+    }
+
+    fn held(&self, image: &str) -> Result<&Held, EngineError> {
+        self.held.get(image).ok_or_else(|| not_held(image))
     }
 
     /// What a node's container is made of, whose user it is, and `shown` of the host.
@@ -110,6 +165,7 @@ impl Images {
         Ok(ContainerSpec {
             layers: image.lower_dirs().to_vec(),
             state,
+            files_bytes: container.files_bytes,
             shown,
             argv: argv(container, image),
             env: environment(node, container, image, user),
@@ -124,6 +180,46 @@ impl Images {
     /// As [`Images::spec`].
     pub(crate) fn user(&self, container: &Container) -> constel_host::Result<&User> {
         Ok(self.of(container)?.1)
+    }
+
+    /// The signal that asks a container's program to end: what the scenario says goes before what the image says.
+    ///
+    /// # Errors
+    /// As [`Images::spec`].
+    pub(crate) fn stop_signal(&self, container: &Container) -> constel_host::Result<i32> {
+        let image = self.of(container)?.0.config().stop_signal;
+        Ok(container.stop_signal.unwrap_or(image))
+    }
+
+    /// What is run to find out whether a container's program works; `None` if nobody is to ask.
+    ///
+    /// # Errors
+    /// As [`Images::spec`].
+    pub(crate) fn health_check<'a>(
+        &'a self,
+        container: &'a Container,
+    ) -> constel_host::Result<Option<&'a [String]>> {
+        let image = self.of(container)?.0;
+        let Some(health) = &container.health else {
+            return Ok(None);
+        };
+        Ok(health_check(health, image))
+    }
+
+    /// Which images the lab's nodes are made of, by the scenario's names for them.
+    pub(crate) fn used(&self, lab: &Lab) -> Vec<UsedImage> {
+        let used = self.held.iter().map(|(name, held)| {
+            let image = held.image();
+            let of = lab.containers().filter(|(_, c)| c.image == *name);
+            UsedImage {
+                name: name.clone(),
+                id: image.id.to_string(),
+                manifest: image.manifest.map(|digest| digest.to_string()),
+                source: image.source.clone(),
+                nodes: of.count(),
+            }
+        });
+        used.collect()
     }
 
     fn of(&self, container: &Container) -> constel_host::Result<(&Held, &User)> {
@@ -154,6 +250,67 @@ fn hold(store: &Store, name: &str, progress: &dyn Progress) -> Result<Held, cons
     let told = ImportProgress::new(progress);
     store.import(&Source::Packages(recipe), &options, &told)?;
     store.hold(name)
+}
+
+fn not_held(image: &str) -> EngineError {
+    unable(vec![format!("the image {image} was not looked at before")])
+}
+
+/// Holds an image that the scenario has a name of its own for: by its digest, or else as it comes from its source.
+fn named_image(
+    store: &Store,
+    scenario: &str,
+    image: &NamedImage,
+    folder: &Path,
+    progress: &dyn Progress,
+) -> Result<Held, String> {
+    let of = |error: constel_image::Error| format!("`images.{}`: {error}", image.name);
+    let wanted = image.digest.as_ref();
+    let is_wanted =
+        |digest: &dyn std::fmt::Display| wanted.is_some_and(|w| *w == digest.to_string());
+    if wanted.is_some() {
+        let all = store.list().map_err(of)?;
+        let found = all.iter().find(|found| {
+            is_wanted(&found.id) || found.manifest.as_ref().is_some_and(|m| is_wanted(m))
+        });
+        if let Some(found) = found {
+            return store.hold(&found.id.to_string()).map_err(of);
+        }
+    }
+    let Some(source) = &image.source else {
+        return Err(format!(
+            "`images.{}`: no image of the digest {} is there, and no `source` is given",
+            image.name,
+            wanted.map_or("-", String::as_str)
+        ));
+    };
+    let parsed = source.parse::<Source>();
+    let parsed = parsed.map_err(|fault| of(constel_image::Error::new(source, fault)))?;
+    // Images of one scenario do not take the names of another's.
+    let name = format!("lab/{scenario}/{}", image.name);
+    progress.say(&format!("{name} comes from {source}"));
+    let options = ImportOptions {
+        name: Some(name.clone()),
+        ..ImportOptions::default()
+    };
+    let told = ImportProgress::new(progress);
+    let came = store.import(&parsed.beneath(folder), &options, &told);
+    let came = came.map_err(of)?.image;
+    let manifest = came.manifest.as_ref().is_some_and(|m| is_wanted(m));
+    match wanted {
+        Some(wanted) if !is_wanted(&came.id) && !manifest => Err(format!(
+            "`images.{}`: {source} is the image {}, and {wanted} is wanted",
+            image.name, came.id
+        )),
+        _ => store.hold(&name).map_err(of),
+    }
+}
+
+/// What is run to find out whether a program works, where anybody says.
+fn health_check<'a>(health: &'a Health, image: &'a Held) -> Option<&'a [String]> {
+    let images = image.config().healthcheck.as_ref();
+    let images = images.map(|check| check.test.as_slice());
+    health.command.as_deref().or(images)
 }
 
 fn key(container: &Container) -> (String, Option<String>) {

@@ -92,12 +92,12 @@ impl Launcher {
         kernel_events: bool,
     ) -> Result<Child, EngineError> {
         let mut program = self.program(node, argv, (log, log));
-        if let Some(daemons) = &self.cgroups.daemons {
+        if let Some(sharing) = &self.cgroups.sharing {
             // Of one hierarchy there is one group alone.
-            let elsewhere = |group: &&LabCgroup| !group.path().starts_with(daemons.path());
+            let elsewhere = |group: &&LabCgroup| !group.path().starts_with(sharing.path());
             program.cgroups.retain(elsewhere);
         }
-        program.cgroups.extend(&self.cgroups.daemons);
+        program.cgroups.extend(&self.cgroups.sharing);
         program.kernel_events = kernel_events;
         Ok(self.kernels.node(node).start(program)?)
     }
@@ -122,13 +122,18 @@ impl Launcher {
     /// # Errors
     /// When its container cannot be made, or the program is not there.
     pub(crate) fn boot(&self, node: NodeId, log: &Path) -> Result<Option<Child>, EngineError> {
-        Ok(self
-            .kernels
-            .node(node)
-            .boot(self.program(node, &[], (log, log)))?)
+        let mut program = self.program(node, &[], (log, log));
+        if let Some(sharing) = &self.cgroups.sharing {
+            // Who has a limit of processors is in a group of its own, within that one.
+            let limited = |group: &&LabCgroup| group.path().starts_with(sharing.path());
+            if !program.cgroups.iter().any(limited) {
+                program.cgroups.push(sharing);
+            }
+        }
+        Ok(self.kernels.node(node).boot(program)?)
     }
 
-    /// Starts a command of the user: in its container, where the node is one.
+    /// Starts a command of the user: in its container, where the node is one; `again` where its files have something of it already.
     ///
     /// # Errors
     /// As [`Launcher::start`].
@@ -136,11 +141,12 @@ impl Launcher {
         &self,
         node: NodeId,
         argv: &[String],
-        out: &Path,
-        err: &Path,
+        (out, err): (&Path, &Path),
+        again: bool,
     ) -> Result<Child, EngineError> {
         let mut program = self.program(node, argv, (out, err));
         program.of_image = true;
+        program.append = again;
         Ok(self.kernels.node(node).start(program)?)
     }
 
@@ -162,6 +168,7 @@ impl Launcher {
             cgroups: self.cgroups.of(name),
             kernel_events: true,
             of_image: false,
+            append: false,
         }
     }
 }
@@ -181,7 +188,7 @@ pub(crate) fn missing_own(programs: &[&str]) -> Option<EngineError> {
         .collect();
     (!missing.is_empty()).then(|| EngineError::Unable {
         what: format!(
-            "the scenario runs {}, which is not beside constel",
+            "the scenario runs {}, which is not beside this program",
             missing.join(" and ")
         ),
         remedy: "build everything: make build".to_owned(),

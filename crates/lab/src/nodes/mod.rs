@@ -1,6 +1,8 @@
 pub(crate) mod builder;
 pub(crate) mod cgroups;
 pub(crate) mod containers;
+pub(crate) mod engine;
+pub(crate) mod health;
 pub(crate) mod images;
 pub(crate) mod importing;
 pub(crate) mod kernels;

@@ -5,12 +5,13 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::iter;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use constel_host::enclosure::{Enclosure, NODE_FOLDER, Shown};
-use constel_information::{FOLDER, Telling};
+use constel_information::{FOLDER, OPENSN, OPENSN_FOLDER, Telling};
 use constel_plan::Blueprint;
 use constel_runtime::container::ContainerSpec;
 use constel_runtime::netns::Quarters;
@@ -22,7 +23,7 @@ use crate::nodes::images::Images;
 use crate::nodes::launcher::{
     daemon_folder, daemons_folder, hosts_file, resolver_file, search_path, servers_folder,
 };
-use crate::routing::daemons::FRR_FOLDERS;
+use crate::routing::daemons::{BIRD_FOLDER, FRR_FOLDERS};
 use crate::routing::router::Router;
 
 /// Folders of a lab that its nodes see in part; absolute.
@@ -53,7 +54,7 @@ pub(crate) fn make(
     blueprint: &Arc<Blueprint>,
     folders: Folders,
     images: &Arc<Images>,
-) -> Result<(Quarters, Arc<Enclosure>), EngineError> {
+) -> Result<(Arc<Quarters>, Arc<Enclosure>), EngineError> {
     for folder in [daemons_folder(&folders.lab), servers_folder(&folders.lab)] {
         fs::create_dir_all(&folder).map_err(|source| EngineError::Io {
             what: format!("make {}", folder.display()),
@@ -71,19 +72,22 @@ pub(crate) fn make(
     check_mounts(&scenario.mounts, &folders.scenario)?;
     let enclosure = Arc::new(Enclosure::new(lab, shown_to_all(&folders))?);
     let container_of = container_of(blueprint, &folders, images, Arc::clone(&told));
-    let frr = Router::of(scenario)
-        .daemons()
-        .is_some_and(|daemons| daemons.software == Software::Frr);
+    let daemons = Router::of(scenario).daemons();
+    let daemons = daemons.map(|daemons| daemons.software);
     let mounts = scenario.mounts.clone();
     let blueprint = Arc::clone(blueprint);
     let shown_to = move |node: &str| {
         let own = folders.kept(node);
         let mut shown = vec![(own, NODE_FOLDER)];
-        if frr {
-            let node = blueprint.lab.layout.find(node).map(|node| node.id);
-            let place = node.map(|node| daemon_folder(&folders.lab, node));
-            let own = |place: PathBuf| FRR_FOLDERS.map(|(name, at)| (place.join(name), at));
-            shown.extend(place.into_iter().flat_map(own));
+        let node_id = blueprint.lab.layout.find(node).map(|node| node.id);
+        let place = node_id.map(|node| daemon_folder(&folders.lab, node));
+        match (daemons, place) {
+            (Some(Software::Frr), Some(place)) => {
+                shown.extend(FRR_FOLDERS.map(|(name, at)| (place.join(name), at)));
+            }
+            // Where its socket is, `birdc` looks for it.
+            (Some(Software::Bird), Some(place)) => shown.push((place, BIRD_FOLDER)),
+            (None, _) | (_, None) => {}
         }
         for (folder, _) in &shown {
             make_own(folder)?;
@@ -95,14 +99,15 @@ pub(crate) fn make(
         };
         let mounted = mounted(&mounts, node, &folders);
         let writable = shown.into_iter().map(writable);
-        Ok(writable.chain(told(node)).chain(mounted).collect())
+        let told = told(node).map(|told| told.folder);
+        Ok(writable.chain(told).chain(mounted).collect())
     };
     let quarters = Quarters {
         enclosure: Arc::clone(&enclosure),
         shown_to: Box::new(shown_to),
         container_of: Box::new(container_of),
     };
-    Ok((quarters, enclosure))
+    Ok((Arc::new(quarters), enclosure))
 }
 
 /// What the scenario's `mounts` show to a node.
@@ -122,21 +127,33 @@ fn mounted<'a>(
     })
 }
 
+/// What a node sees that is told of itself.
+struct Told {
+    folder: Shown,
+    /// A part of it where OpenSN's images look for it; in containers alone, since hosts have no such folder.
+    opensn: Option<Shown>,
+}
+
 /// What nodes see that are told of themselves, by their names.
 fn told_to(
     blueprint: &Arc<Blueprint>,
     telling: Option<Telling>,
     info: Option<PathBuf>,
-) -> impl Fn(&str) -> Option<Shown> + Send + Sync + use<> {
+) -> impl Fn(&str) -> Option<Told> + Send + Sync + use<> {
     let blueprint = Arc::clone(blueprint);
     move |name| {
         let node = blueprint.lab.layout.find(name)?.id;
         let telling = telling.as_ref()?;
-        telling.asked(node)?;
-        Some(Shown {
-            source: node_folder(info.as_ref()?, node),
-            target: FOLDER.into(),
+        let asked = telling.asked(node)?;
+        let folder = node_folder(info.as_ref()?, node);
+        let at = |source: PathBuf, target: &str| Shown {
+            source,
+            target: target.into(),
             read_only: true,
+        };
+        Some(Told {
+            opensn: asked.opensn.then(|| at(folder.join(OPENSN), OPENSN_FOLDER)),
+            folder: at(folder, FOLDER),
         })
     }
 }
@@ -150,7 +167,7 @@ fn container_of<T>(
     told: Arc<T>,
 ) -> impl Fn(&str) -> constel_host::Result<Option<ContainerSpec>> + use<T>
 where
-    T: Fn(&str) -> Option<Shown>,
+    T: Fn(&str) -> Option<Told>,
 {
     let (blueprint, folders, images) = (blueprint.clone(), folders.clone(), images.clone());
     move |name| {
@@ -180,7 +197,11 @@ where
             at(resolver_file(&folders.lab), "/etc/resolv.conf", true),
             at(own, NODE_FOLDER, false),
         ];
-        shown.extend(told(name));
+        shown.extend(
+            told(name)
+                .into_iter()
+                .flat_map(|told| iter::once(told.folder).chain(told.opensn)),
+        );
         shown.extend(mounted(&lab.scenario.mounts, name, &folders));
         let volumes = container.mounts.iter();
         shown.extend(volumes.map(|mount| {

@@ -1,5 +1,6 @@
 pub(crate) mod daemons;
 pub(crate) mod forwarding;
+pub(crate) mod limit;
 pub(crate) mod machine;
 pub(crate) mod router;
 pub(crate) mod start;

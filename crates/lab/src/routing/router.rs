@@ -59,8 +59,12 @@ impl<'a> Router<'a> {
             return 0;
         };
         let spec = daemon_spec(lab, routing);
-        let speakers = spec.speakers(&lab.layout).len();
         let nodes = lab.layout.nodes().len();
+        // Which satellites foreign stations will use is known later.
+        let speakers = match spec.has_foreign_stations(&lab.layout) {
+            true => nodes,
+            false => spec.speakers(&lab.layout).len(),
+        };
         let of = |p: &Program| if p.only_bgp { speakers } else { nodes };
         constel_routing::daemons::programs(&spec)
             .iter()

@@ -4,9 +4,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use constel_scenario::model::{
-    Action, Destination, Family, Flow, Http, Iperf3, Name, Over, Ping, Transfer, Transport,
+    Action, Destination, Family, Flow, Http, Iperf3, Name, Over, Ping, PingTool, Transfer,
+    Transport,
 };
 use constel_topology::NodeId;
+use constel_units::TimeSpan;
 
 use crate::error::EngineError;
 use crate::watch::paths::Pair;
@@ -51,22 +53,48 @@ pub(crate) enum Content {
 pub(crate) struct FlowPlan {
     pub(crate) server: Option<Server>,
     pub(crate) client: Launch,
+    /// The client's flag that says when lab time began, for those that count from there: nanoseconds of
+    /// `CLOCK_MONOTONIC`, known when it starts.
+    pub(crate) zero_flag: Option<&'static str>,
     /// The two ends of flows that have them, for paths and bounds.
     pub(crate) ends: Option<Pair>,
+}
+
+impl FlowPlan {
+    /// The client's command, where lab time began at this instant of `CLOCK_MONOTONIC`, nanoseconds.
+    pub(crate) fn client_argv(&self, zero_ns: u64) -> Vec<String> {
+        let mut argv = self.client.argv.clone();
+        if let Some(flag) = self.zero_flag {
+            argv.extend([flag.to_owned(), zero_ns.to_string()]);
+        }
+        argv
+    }
 }
 
 /// Programs a flow needs, as (program, Debian package).
 pub(crate) fn programs(flow: &Flow) -> &'static [(&'static str, &'static str)] {
     match flow.action {
-        Action::Ping(_) => &[("ping", "iputils-ping")],
+        Action::Ping(ref ping) if ping.tool == PingTool::Ping => &[("ping", "iputils-ping")],
         Action::Iperf3(_) => &[("iperf3", "iperf3")],
         Action::Http(_) => &[("nginx", "nginx-light"), ("curl", "curl")],
-        Action::Transfer(_) | Action::Run(_) => &[],
+        Action::Ping(_) | Action::Transfer(_) | Action::Run(_) => &[],
     }
 }
 
 /// The program of transfers; it comes along with Constel.
 pub(crate) const TRANSFER: &str = "constel-transfer";
+
+/// The program of probes: Constel itself, which has a verb for it.
+const PROBE: &str = "constel";
+
+/// Which of Constel's own programs a flow needs.
+pub(crate) fn own_programs(flow: &Flow) -> Option<&'static str> {
+    match &flow.action {
+        Action::Ping(ping) if ping.tool != PingTool::Ping => Some(PROBE),
+        Action::Transfer(_) => Some(TRANSFER),
+        _ => None,
+    }
+}
 
 /// Plans a flow; `dir` is a folder of its own for a server's files.
 /// `records` is where it would keep times of single records.
@@ -81,7 +109,10 @@ pub(crate) fn plan(
 ) -> Result<FlowPlan, EngineError> {
     let seconds = flow.length.seconds();
     match &flow.action {
-        Action::Ping(ping) => plan_ping(blueprint, ping, seconds),
+        Action::Ping(ping) => match ping.tool {
+            PingTool::Ping => plan_ping(blueprint, ping, seconds),
+            PingTool::Probe { port } => plan_probe(blueprint, ping, port, flow.length),
+        },
         Action::Iperf3(iperf3) => plan_iperf3(blueprint, iperf3, seconds),
         Action::Http(http) => plan_http(blueprint, http, seconds, dir),
         Action::Transfer(transfer) => plan_transfer(blueprint, transfer, seconds, records),
@@ -91,6 +122,7 @@ pub(crate) fn plan(
                 node: node(blueprint, &run.node)?,
                 argv: run.command.clone(),
             },
+            zero_flag: None,
             ends: None,
         }),
     }
@@ -149,6 +181,43 @@ fn plan_ping(blueprint: &Blueprint, ping: &Ping, seconds: f64) -> Result<FlowPla
             node: ends.from,
             argv,
         },
+        zero_flag: None,
+        ends: Some(ends),
+    })
+}
+
+fn plan_probe(
+    blueprint: &Blueprint,
+    ping: &Ping,
+    port: u16,
+    length: TimeSpan,
+) -> Result<FlowPlan, EngineError> {
+    let ends = pair(blueprint, &ping.from, &ping.to, ping.family)?;
+    let Pair { from, to, .. } = ends;
+    let goal = SocketAddr::new(ends.goal(blueprint), port).to_string();
+    let argv = words(&[
+        PROBE,
+        "probe",
+        "ask",
+        &goal,
+        "--interval-ns",
+        &ping.interval.ns().to_string(),
+        "--length-ns",
+        &length.ns().to_string(),
+        "--size",
+        &ping.size.bytes().to_string(),
+    ]);
+    Ok(FlowPlan {
+        server: Some(Server {
+            launch: Launch {
+                node: to,
+                argv: words(&[PROBE, "probe", "answer", &goal]),
+            },
+            ready: Ready::Says(constel_probe::LISTENING),
+            files: Vec::new(),
+        }),
+        client: Launch { node: from, argv },
+        zero_flag: Some("--zero-ns"),
         ends: Some(ends),
     })
 }
@@ -196,6 +265,7 @@ fn plan_iperf3(
             files: Vec::new(),
         }),
         client: Launch { node: from, argv },
+        zero_flag: None,
         ends: Some(ends),
     })
 }
@@ -257,6 +327,7 @@ fn plan_http(
             ],
         }),
         client: Launch { node: from, argv },
+        zero_flag: None,
         ends: Some(ends),
     })
 }
@@ -304,6 +375,7 @@ fn plan_transfer(
             node: from,
             argv: client,
         },
+        zero_flag: None,
         ends: Some(ends),
     })
 }

@@ -1,9 +1,13 @@
 //! Which probes a handover cost.
 
 use constel_observe::flows::Reply;
+use constel_probe::row::{Fate, Row};
 
 use super::wall::{Reading, WallClock};
 use crate::watch::summary::{ChangeRow, HandoverRow};
+
+/// So many lost probes of a flow are remembered: 32 MB.
+const REMEMBERED: usize = 4 << 20;
 
 /// A flow's probes in lab time, whatever the wall clock did meanwhile.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,31 +29,44 @@ impl Probes {
         interval_s: f64,
         wall: &WallClock,
     ) -> Option<Self> {
-        let mut replies: Vec<&Reply> = replies.iter().collect();
-        replies.sort_by_key(|reply| reply.seq);
-        let mut at: Vec<(u64, f64)> = Vec::with_capacity(replies.len());
-        let (mut first_s, mut last_s, mut longest_s) = (f64::INFINITY, 0.0_f64, 0.0_f64);
-        let mut before: Option<(u64, Reading)> = None;
-        for reply in replies {
-            // A tool's round trip is one reading of the wall clock less another: if that was set in between, the first one
-            // comes out right all the same.
-            let sent_unix_s = reply.unix_s - reply.rtt_ms / 1e3;
-            let expected =
-                before.map(|(seq, then)| then.lab_s + (reply.seq - seq) as f64 * interval_s);
-            let sent = wall.read(sent_unix_s, before.map(|(_, then)| then), expected)?;
-            let came = wall.read(reply.unix_s, Some(sent), Some(sent.lab_s))?;
-            longest_s = longest_s.max(came.lab_s - sent.lab_s);
-            first_s = first_s.min(came.lab_s);
-            last_s = last_s.max(came.lab_s);
-            at.push((reply.seq, sent.lab_s));
-            before = Some((reply.seq, sent));
-        }
-        (!at.is_empty()).then(|| Self {
-            first_s,
-            last_s,
-            longest_s,
+        let placed = place(replies, interval_s, wall)?;
+        let came = || placed.iter().map(|reply| reply.came_s);
+        let took = placed.iter().map(|reply| reply.came_s - reply.sent_s);
+        let at: Vec<(u64, f64)> = placed
+            .iter()
+            .map(|reply| (reply.seq, reply.sent_s))
+            .collect();
+        (!placed.is_empty()).then(|| Self {
+            first_s: came().fold(f64::INFINITY, f64::min),
+            last_s: came().fold(0.0, f64::max),
+            longest_s: took.fold(0.0, f64::max),
             lost_s: lost(&at, sent, interval_s),
         })
+    }
+
+    /// Of rows in lab time. `None` when there was no answer, or so many were lost that they are not remembered.
+    pub(super) fn of_rows(rows: impl Iterator<Item = Row>) -> Option<Self> {
+        let mut probes = Self {
+            first_s: f64::INFINITY,
+            last_s: 0.0,
+            longest_s: 0.0,
+            lost_s: Vec::new(),
+        };
+        for row in rows {
+            let sent_s = row.sent_ns as f64 / 1e9;
+            if let Some(rtt_ns) = row.rtt_ns() {
+                let took_s = rtt_ns as f64 / 1e9;
+                probes.first_s = probes.first_s.min(sent_s + took_s);
+                probes.last_s = probes.last_s.max(sent_s + took_s);
+                probes.longest_s = probes.longest_s.max(took_s);
+            } else if row.fate != Fate::UnderWay {
+                if probes.lost_s.len() == REMEMBERED {
+                    return None;
+                }
+                probes.lost_s.push(sent_s);
+            }
+        }
+        probes.first_s.is_finite().then_some(probes)
     }
 
     /// Those lost from a round trip before a moment until routes stood again; `None` when the flow was not running then: it
@@ -63,6 +80,42 @@ impl Probes {
         let window = at_s - self.longest_s..=stood_s;
         Some(self.lost_s.iter().filter(|at| window.contains(at)).count() as u64)
     }
+}
+
+/// A reply in lab time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Placed {
+    seq: u64,
+    /// When its probe was sent and it came, seconds.
+    pub(super) sent_s: f64,
+    came_s: f64,
+    /// Its round trip as the tool told it, milliseconds.
+    pub(super) rtt_ms: f64,
+}
+
+/// Replies of a tool that prints the wall clock's time, in order of their numbers; probes were sent every `interval_s`.
+/// `None` when nobody ever looked at that clock.
+pub(super) fn place(replies: &[Reply], interval_s: f64, wall: &WallClock) -> Option<Vec<Placed>> {
+    let mut replies: Vec<&Reply> = replies.iter().collect();
+    replies.sort_by_key(|reply| reply.seq);
+    let mut before: Option<(u64, Reading)> = None;
+    let mut placed = Vec::with_capacity(replies.len());
+    for reply in replies {
+        // A tool's round trip is one reading of the wall clock less another: if that was set in between, the first one
+        // comes out right all the same.
+        let sent_unix_s = reply.unix_s - reply.rtt_ms / 1e3;
+        let expected = before.map(|(seq, then)| then.lab_s + (reply.seq - seq) as f64 * interval_s);
+        let sent = wall.read(sent_unix_s, before.map(|(_, then)| then), expected)?;
+        let came = wall.read(reply.unix_s, Some(sent), Some(sent.lab_s))?;
+        placed.push(Placed {
+            seq: reply.seq,
+            sent_s: sent.lab_s,
+            came_s: came.lab_s,
+            rtt_ms: reply.rtt_ms,
+        });
+        before = Some((reply.seq, sent));
+    }
+    Some(placed)
 }
 
 /// When the probes that are not in `at` were sent.
@@ -160,6 +213,38 @@ mod tests {
             assert!((got - wanted).abs() < 1e-6, "{got} {wanted}");
         }
         assert_eq!(Probes::new(&[], 10, 0.1, &NEVER.wall()), None);
+    }
+
+    #[test]
+    fn rows_say_themselves_what_was_lost_and_when() {
+        let row = |seq: u64, fate: Fate| {
+            let took_ns = fate.is_answer().then_some(25_000_000);
+            Row {
+                seq,
+                sent_ns: seq * 100_000_000,
+                there_ns: took_ns,
+                back_ns: took_ns,
+                fate,
+            }
+        };
+        let fates = [
+            Fate::Ok,
+            Fate::Lost,
+            Fate::Reordered,
+            Fate::Unsent,
+            Fate::Ok,
+            Fate::UnderWay,
+        ];
+        let rows = (1..).zip(fates).map(|(seq, fate)| row(seq, fate));
+        let probes = Probes::of_rows(rows).unwrap();
+        assert_eq!(probes.lost_s, [0.2, 0.4]);
+        assert!((probes.first_s - 0.15).abs() < 1e-9 && (probes.last_s - 0.55).abs() < 1e-9);
+        assert!((probes.longest_s - 0.05).abs() < 1e-9);
+        assert_eq!(
+            Probes::of_rows([row(1, Fate::Lost)].into_iter()),
+            None,
+            "nobody answered"
+        );
     }
 
     #[test]

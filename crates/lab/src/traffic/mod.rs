@@ -5,10 +5,12 @@ pub(crate) mod congestion;
 pub(crate) mod helpers;
 mod lost;
 pub(crate) mod output;
+mod reboots;
 mod results;
+pub(crate) mod series;
 mod wall;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -29,8 +31,9 @@ use crate::watch::event_log::EventLog;
 use crate::watch::paths::{Followed, Paths};
 use constel_plan::Blueprint;
 
-use commands::{Content, FlowPlan, Launch, Ready};
-pub(crate) use commands::{TRANSFER, programs};
+use commands::{Content, FlowPlan, Ready};
+pub(crate) use commands::{TRANSFER, own_programs, programs};
+use reboots::Reboots;
 pub(crate) use results::{Ended, charge, row};
 use wall::WallClock;
 
@@ -53,6 +56,8 @@ pub(crate) struct Job {
     pub(crate) plan: FlowPlan,
     pub(crate) out: PathBuf,
     pub(crate) err: PathBuf,
+    /// When its client was started, lab time, nanoseconds.
+    pub(crate) started_ns: Option<u64>,
 }
 
 /// What is left of the traffic when it is over.
@@ -60,7 +65,7 @@ pub(crate) struct Ran {
     /// Every flow and how it ended.
     pub(crate) jobs: Vec<(Job, Ended)>,
     /// What the wall clock did meanwhile: tools print its times.
-    wall: WallClock,
+    pub(crate) wall: WallClock,
 }
 
 /// All flows of a run.
@@ -68,6 +73,18 @@ pub(crate) struct Traffic {
     jobs: Vec<Job>,
     launcher: Arc<Launcher>,
     servers: Servers,
+    reboots: Reboots,
+}
+
+/// Clients of flows, by the flow's place.
+#[derive(Default)]
+struct Clients {
+    running: Supervisor<usize>,
+    ended: BTreeMap<usize, Ended>,
+    /// When those that were asked to end are killed.
+    killed_at: BTreeMap<usize, Instant>,
+    /// Those whose node is down: killed, or not yet started.
+    halted: BTreeSet<usize>,
 }
 
 /// Servers of flows; they end when this goes, on every path.
@@ -104,6 +121,7 @@ impl Traffic {
                 plan,
                 out: results.flow(flow.name.as_str(), "out"),
                 err: results.flow(flow.name.as_str(), "err"),
+                started_ns: None,
                 flow: flow.clone(),
             })
         };
@@ -111,6 +129,9 @@ impl Traffic {
             jobs: flows.iter().map(job).collect::<Result<_, EngineError>>()?,
             launcher,
             servers: Servers::default(),
+            reboots: Reboots::of(&blueprint.lab.scenario.failures, |name| {
+                blueprint.lab.layout.find(name).map(|node| node.id)
+            }),
         })
     }
 
@@ -120,7 +141,10 @@ impl Traffic {
             let flow = Followed::new(job.plan.ends?, job.time_ns());
             Some((job.flow.name.to_string(), flow))
         };
-        Paths(self.jobs.iter().filter_map(followed).collect())
+        Paths {
+            flows: self.jobs.iter().filter_map(followed).collect(),
+            rows: None,
+        }
     }
 
     /// Starts every server and waits until it listens.
@@ -174,87 +198,139 @@ impl Traffic {
         stop: impl Fn() -> bool,
     ) -> Result<Ran, EngineError> {
         let mut wall = WallClock::default();
-        let mut clients: Supervisor<usize> = Supervisor::new();
-        let mut ended: BTreeMap<usize, Ended> = BTreeMap::new();
-        // When those that were asked to end are killed.
-        let mut killed_at: BTreeMap<usize, Instant> = BTreeMap::new();
+        let mut clients = Clients::default();
         let mut next = 0;
         let mut stopped = false;
-        while ended.len() < self.jobs.len() && !stopped {
+        while clients.ended.len() < self.jobs.len() && !stopped {
             stopped = stop();
+            let (Some(now_ns), Some(zero_ns)) = (clock.now_ns(), clock.zero_mono_ns()) else {
+                std::thread::sleep(TICK);
+                continue;
+            };
             wall.look(clock);
-            let now_ns = clock.now_ns().unwrap_or(0);
+            self.reboot(&mut clients, (now_ns, zero_ns), log)?;
             while next < self.jobs.len() && started_by(&self.jobs[next], now_ns) && !stopped {
-                let job = &self.jobs[next];
-                let Launch { node, argv } = &job.plan.client;
-                let started = match job.flow.action {
-                    // What the user has in the node; all else is ours, and measures.
-                    Action::Run(_) => {
-                        let launcher = &self.launcher;
-                        launcher.start_command(*node, argv, &job.out, &job.err)
-                    }
-                    _ => self.launcher.start(*node, argv, &job.out, &job.err),
-                };
-                match started {
-                    Ok(child) => {
-                        let flow = job.flow.name.to_string();
-                        log.emit(Some(now_ns as i64), Happening::FlowStarted { flow });
-                        clients.add(next, child);
-                    }
-                    Err(error) => {
-                        ended.insert(next, Ended::NotStarted(error.to_string()));
-                    }
+                if self.is_down(next, now_ns) {
+                    clients.halted.insert(next);
+                } else {
+                    self.start(next, &mut clients, (now_ns, zero_ns), log);
                 }
                 next += 1;
             }
-            for gone in clients.wait(TICK)? {
-                killed_at.remove(&gone.key);
-                if ended.contains_key(&gone.key) {
-                    // It was ended because its time was over.
+            for gone in clients.running.wait(TICK)? {
+                clients.killed_at.remove(&gone.key);
+                let is_known = clients.ended.contains_key(&gone.key);
+                if is_known || clients.halted.contains(&gone.key) {
+                    // It was ended because its time was over, or its node is down.
                     continue;
                 }
                 let flow = self.jobs[gone.key].flow.name.to_string();
                 let exit = gone.exit.shell_code();
                 log.emit(Some(now_ns as i64), Happening::FlowEnded { flow, exit });
-                ended.insert(gone.key, Ended::ByItself(gone.exit));
+                clients.ended.insert(gone.key, Ended::ByItself(gone.exit));
             }
-            self.end_overdue(&clients, &mut ended, &mut killed_at, now_ns)?;
-            if clients.is_empty() {
+            self.end_overdue(&mut clients, now_ns)?;
+            if clients.running.is_empty() {
                 std::thread::sleep(TICK);
             }
         }
-        clients.terminate_all(LAST_WORDS)?;
+        clients.running.terminate_all(LAST_WORDS)?;
         self.servers.0.terminate_all(LAST_WORDS)?;
+        let mut ended = clients.ended;
         let verdict = |index| ended.remove(&index).unwrap_or(Ended::CutShort);
         let jobs = self.jobs.into_iter().zip((0..).map(verdict)).collect();
         Ok(Ran { jobs, wall })
     }
 
+    /// Starts a flow's client, for the first time or after its node was down.
+    fn start(
+        &mut self,
+        index: usize,
+        clients: &mut Clients,
+        (now_ns, zero_ns): (u64, u64),
+        log: &EventLog,
+    ) {
+        let job = &mut self.jobs[index];
+        let (launcher, node) = (&self.launcher, job.client_node());
+        let argv = job.plan.client_argv(zero_ns);
+        let again = job.started_ns.is_some();
+        let started = match job.flow.action {
+            // What the user has in the node; all else is ours, and measures.
+            Action::Run(_) => launcher.start_command(node, &argv, (&job.out, &job.err), again),
+            _ => launcher.start(node, &argv, &job.out, &job.err),
+        };
+        match started {
+            Ok(child) => {
+                let flow = job.flow.name.to_string();
+                log.emit(Some(now_ns as i64), Happening::FlowStarted { flow });
+                job.started_ns.get_or_insert(now_ns);
+                clients.running.add(index, child);
+            }
+            Err(error) => {
+                let error = Ended::NotStarted(error.to_string());
+                clients.ended.insert(index, error);
+            }
+        }
+    }
+
+    /// Whether a flow is a command in a node that is down.
+    fn is_down(&self, index: usize, now_ns: u64) -> bool {
+        let job = &self.jobs[index];
+        matches!(job.flow.action, Action::Run(_)) && self.reboots.down(job.client_node(), now_ns)
+    }
+
+    /// Kills commands in nodes that have gone down, and starts those in nodes that are up again.
+    fn reboot(
+        &mut self,
+        clients: &mut Clients,
+        now: (u64, u64),
+        log: &EventLog,
+    ) -> Result<(), EngineError> {
+        for (&index, client) in clients.running.iter() {
+            let is_over = clients.ended.contains_key(&index);
+            if !is_over && self.is_down(index, now.0) && clients.halted.insert(index) {
+                // Nobody is asked before the power goes.
+                client.signal(Signal::KILL)?;
+            }
+        }
+        let up =
+            |index: &usize| !self.is_down(*index, now.0) && clients.running.get(index).is_none();
+        let up: Vec<usize> = clients.halted.iter().copied().filter(up).collect();
+        for index in up {
+            clients.halted.remove(&index);
+            self.start(index, clients, now, log);
+        }
+        Ok(())
+    }
+
     /// Asks clients to end whose time is over: at once for commands (that is how they end), with some grace for
     /// tools that end by themselves. Those that do not are killed; nobody is waited for.
-    fn end_overdue(
-        &self,
-        clients: &Supervisor<usize>,
-        ended: &mut BTreeMap<usize, Ended>,
-        killed_at: &mut BTreeMap<usize, Instant>,
-        now_ns: u64,
-    ) -> Result<(), EngineError> {
+    fn end_overdue(&self, clients: &mut Clients, now_ns: u64) -> Result<(), EngineError> {
         let now = Instant::now();
-        for (&index, client) in clients.iter() {
+        let over = |index: usize| {
             let job = &self.jobs[index];
-            let grace = if job.plan.ends.is_some() {
-                CLIENT_GRACE
-            } else {
-                Duration::ZERO
+            let grace = match job.plan.ends {
+                Some(_) => CLIENT_GRACE,
+                None => Duration::ZERO,
             };
-            if let Some(at) = killed_at.get(&index) {
+            now_ns as i64 > job.flow.end().ns() + grace.as_nanos() as i64
+        };
+        // Those that are down have nothing to say.
+        let halted = std::mem::take(&mut clients.halted);
+        let (down, rest) = halted.into_iter().partition(|index| over(*index));
+        let down: BTreeSet<usize> = down;
+        clients.halted = rest;
+        let is_over = down.into_iter().map(|index| (index, Ended::AtItsTime));
+        clients.ended.extend(is_over);
+        for (&index, client) in clients.running.iter() {
+            if let Some(at) = clients.killed_at.get(&index) {
                 if *at <= now {
                     client.signal(Signal::KILL)?;
                 }
-            } else if now_ns as i64 > job.flow.end().ns() + grace.as_nanos() as i64 {
+            } else if over(index) && !clients.ended.contains_key(&index) {
                 client.signal(Signal::TERM)?;
-                killed_at.insert(index, now + LAST_WORDS);
-                ended.insert(index, Ended::AtItsTime);
+                clients.killed_at.insert(index, now + LAST_WORDS);
+                clients.ended.insert(index, Ended::AtItsTime);
             }
         }
         Ok(())
@@ -326,9 +402,11 @@ impl Job {
 }
 
 /// How a process ended, in words.
-pub(crate) fn exit_words(exit: Exit) -> String {
+#[must_use]
+pub fn exit_words(exit: Exit) -> String {
     match exit {
         Exit::Code(code) => format!("exit code {code}"),
         Exit::Signal(signal) => format!("signal {signal}"),
+        Exit::Unknown => exit.to_string(),
     }
 }

@@ -1,7 +1,7 @@
 //! What tools wrote, read back with a bound: a flow may write more than this machine has memory.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// Longest output that is read whole, bytes: a ping of a week at five a second is shorter.
@@ -36,6 +36,14 @@ fn whole_within(path: &Path, most: u64) -> Result<String, TooLong> {
     Ok(text(file.take(most)))
 }
 
+/// It, to be read line by line. A file that is not there is empty.
+pub(crate) fn lines(path: &Path) -> Box<dyn BufRead> {
+    match File::open(path) {
+        Ok(file) => Box::new(BufReader::new(file)),
+        Err(_) => Box::new(std::io::empty()),
+    }
+}
+
 /// Its beginning.
 pub(crate) fn beginning(path: &Path) -> String {
     File::open(path).map_or_else(|_| String::new(), |file| text(file.take(FEW_BYTES)))
@@ -59,7 +67,8 @@ pub(crate) fn end(path: &Path) -> String {
 }
 
 /// The last line of an output that is not blank.
-pub(crate) fn last_words(path: &Path) -> String {
+#[must_use]
+pub fn last_words(path: &Path) -> String {
     let text = end(path);
     let mut lines = text.lines().rev();
     let last = lines.find(|line| !line.trim().is_empty());

@@ -4,12 +4,14 @@ use constel_api::summary::FlowStatus;
 use constel_host::process::Exit;
 use constel_observe::flows::{
     FlowError, Outcome, parse_ended_ping, parse_http, parse_iperf3, parse_ping, parse_transfer,
-    ping_replies,
+    ping_replies, probe_rows, read_probe,
 };
-use constel_scenario::model::{Action, Over, Transport};
+use constel_scenario::model::{Action, Over, Ping, PingTool, Transport};
 use constel_topology::NodeId;
 
 use super::lost::{self, Probes};
+use super::series::Trust;
+use super::wall::WallClock;
 use super::{Job, Ran, exit_words, output};
 use crate::watch::paths::{Pair, Paths};
 use crate::watch::summary::{ChangeRow, FlowRow, HandoverRow, rtt_of};
@@ -40,15 +42,7 @@ pub(crate) fn charge(
         else {
             continue;
         };
-        let text = output::whole(&job.out).unwrap_or_default();
-        let outcome = parse_ping(&text).unwrap_or_else(|_| parse_ended_ping(&text));
-        let Some(sent) = outcome.sent_packets else {
-            continue;
-        };
-        let replies = ping_replies(&text);
-        let known = sent - outcome.under_way_packets.unwrap_or(0);
-        let interval_s = ping.interval.seconds();
-        let Some(probes) = Probes::new(&replies, known, interval_s, &ran.wall) else {
+        let Some(probes) = probes(job, ping, &ran.wall) else {
             continue;
         };
         let ends = [from, to].map(|id| blueprint.lab.layout.node(id).name.clone());
@@ -57,11 +51,29 @@ pub(crate) fn charge(
     }
 }
 
+/// When a flow's probes were lost; `None` when nothing says that.
+fn probes(job: &Job, ping: &Ping, wall: &WallClock) -> Option<Probes> {
+    if ping.tool != PingTool::Ping {
+        let rows = probe_rows(output::lines(&job.out));
+        return Probes::of_rows(rows.map_while(Result::ok));
+    }
+    let text = output::whole(&job.out).unwrap_or_default();
+    let outcome = parse_ping(&text).unwrap_or_else(|_| parse_ended_ping(&text));
+    let known = outcome.sent_packets? - outcome.under_way_packets.unwrap_or(0);
+    Probes::new(&ping_replies(&text), known, ping.interval.seconds(), wall)
+}
+
 /// The row of a flow that has ended.
-pub(crate) fn row(blueprint: &Blueprint, job: &Job, ended: &Ended, paths: &Paths) -> FlowRow {
+pub(crate) fn row(
+    blueprint: &Blueprint,
+    job: &Job,
+    ended: &Ended,
+    trust: Trust,
+    paths: &Paths,
+) -> FlowRow {
     let (status, reason, outcome) = judge(job, ended);
     let name = |node: NodeId| blueprint.lab.layout.node(node).name.clone();
-    let followed = paths.0.get(job.flow.name.as_str());
+    let followed = paths.flows.get(job.flow.name.as_str());
     FlowRow {
         name: job.flow.name.to_string(),
         kind: kind(&job.flow.action).to_owned(),
@@ -71,6 +83,11 @@ pub(crate) fn row(blueprint: &Blueprint, job: &Job, ended: &Ended, paths: &Paths
         status,
         reason,
         outcome,
+        samples: trust.samples,
+        marked_samples: trust.marked,
+        late_worst_ns: trust.worst_ns,
+        trustworthy: trust.trustworthy,
+        doubt: trust.doubt,
         handovers: followed.map_or(0, |seen| seen.handovers),
         paths: followed.map_or_else(Vec::new, |seen| seen.paths(blueprint)),
         unlisted_path_steps: followed.map_or(0, |seen| seen.unlisted_steps),
@@ -98,15 +115,19 @@ fn kind(action: &Action) -> &'static str {
 
 fn judge(job: &Job, ended: &Ended) -> (FlowStatus, Option<String>, Outcome) {
     let failed = |reason: String| (FlowStatus::Failed, Some(reason), Outcome::default());
+    let by_rows = matches!(&job.flow.action, Action::Ping(ping) if ping.tool != PingTool::Ping);
     // What a command of the user's writes is nobody's to read but the user's.
     let text = match &job.flow.action {
         Action::Run(_) => String::new(),
+        // Read row by row.
+        _ if by_rows => String::new(),
         _ => match output::whole(&job.out) {
             Ok(text) => text,
             Err(error) => return failed(error.to_string()),
         },
     };
     let parsed: Result<Outcome, FlowError> = match &job.flow.action {
+        Action::Ping(_) if by_rows => read_probe(output::lines(&job.out)),
         Action::Ping(_) => parse_ping(&text),
         Action::Iperf3(_) => parse_iperf3(&text),
         Action::Http(_) => parse_http(&text),
@@ -115,7 +136,8 @@ fn judge(job: &Job, ended: &Ended) -> (FlowStatus, Option<String>, Outcome) {
     };
     match (ended, parsed) {
         (Ended::NotStarted(reason), _) => failed(reason.clone()),
-        (Ended::CutShort, _) => match &job.flow.action {
+        (Ended::CutShort, parsed) => match &job.flow.action {
+            Action::Ping(_) if by_rows => (FlowStatus::CutShort, None, parsed.unwrap_or_default()),
             Action::Ping(_) => (FlowStatus::CutShort, None, parse_ended_ping(&text)),
             _ => (FlowStatus::CutShort, None, Outcome::default()),
         },

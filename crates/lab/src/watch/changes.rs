@@ -7,7 +7,7 @@ use std::sync::Arc;
 use constel_api::summary::ChangeKind;
 use constel_drivers::Links;
 use constel_link::PortId;
-use constel_topology::{Broken, Layout, Snapshot};
+use constel_topology::{Broken, FailureTarget, Layout, Snapshot};
 
 use crate::error::EngineError;
 use crate::watch::summary::{ChangeRow, ControlRow, HandoverRow};
@@ -66,7 +66,20 @@ pub(crate) struct Watch {
     steady_ns: u64,
     /// When the first good look after the last bad one was.
     good_since_ns: Option<u64>,
+    /// Whether they did not stand at some look since the change.
+    broke: bool,
+    /// Whether it was told that they stand, since they last did not.
+    told: bool,
     before: Option<Baseline>,
+}
+
+/// What a look showed of the changes that are watched.
+#[derive(Default)]
+pub(crate) struct Looked {
+    /// Those whose end it is: their row, how long after the change the routes stood, and the edges' counters at the change.
+    pub(crate) over: Vec<(Row, u64, Option<Baseline>)>,
+    /// Whether it is news that routes stand: after a change that broke them at once, not only when that is sure to last.
+    pub(crate) news: bool,
 }
 
 /// So many changes are watched at a time. Where routes never stand again, the oldest are let go: their rows say no end.
@@ -88,6 +101,8 @@ impl Watches {
             t_ns,
             steady_ns,
             good_since_ns: None,
+            broke: false,
+            told: false,
             before,
         });
     }
@@ -96,19 +111,26 @@ impl Watches {
         self.open.is_empty()
     }
 
-    /// Notes a look at the tables, and takes out those whose end it is: their row, how long after the change
-    /// the routes stood, and the edges' counters at the change.
-    pub(crate) fn look(&mut self, now_ns: u64, stand: bool) -> Vec<(Row, u64, Option<Baseline>)> {
-        let mut over = Vec::new();
+    /// Notes a look at the tables, and takes out those whose end it is.
+    pub(crate) fn look(&mut self, now_ns: u64, stand: bool) -> Looked {
+        let mut looked = Looked::default();
+        let Looked { over, news } = &mut looked;
         self.open.retain_mut(|watch| {
             if !stand {
                 watch.good_since_ns = None;
+                watch.broke = true;
+                watch.told = false;
                 return true;
+            }
+            if watch.broke && !watch.told {
+                watch.told = true;
+                *news = true;
             }
             let good = *watch.good_since_ns.get_or_insert(now_ns);
             let last_bad_allows = now_ns.saturating_sub(good) >= watch.steady_ns;
             let long_enough = now_ns.saturating_sub(watch.t_ns) >= watch.steady_ns;
             if last_bad_allows && long_enough {
+                *news |= !watch.told;
                 over.push((
                     watch.row,
                     good.saturating_sub(watch.t_ns),
@@ -118,7 +140,7 @@ impl Watches {
             }
             true
         });
-        over
+        looked
     }
 }
 
@@ -183,7 +205,16 @@ fn only_in(layout: &Layout, these: &Broken, others: &Broken) -> Vec<(u16, String
             let link = &layout.isl_links()[*link as usize];
             (*failure, format!("{}-{}", name(link.a), name(link.b)))
         });
-    nodes.chain(links).collect()
+    let name = |failure: u16| match &layout.spec().failures[usize::from(failure)].what {
+        FailureTarget::Network { network, .. } => layout.spec().networks[*network].name.clone(),
+        _ => String::new(),
+    };
+    let networks = these
+        .networks
+        .iter()
+        .filter(|failure| !others.networks.contains(failure))
+        .map(|failure| (*failure, name(*failure)));
+    nodes.chain(links).chain(networks).collect()
 }
 
 #[cfg(test)]
@@ -195,22 +226,25 @@ mod tests {
         let mut watches = Watches::default();
         watches.add(Row::Handover(0), 100, 0, None);
         watches.add(Row::Change(0), 100, 50, None);
-        let ends = |over: Vec<(Row, u64, Option<Baseline>)>| -> Vec<u64> {
-            over.iter().map(|(_, after, _)| *after).collect()
+        let mut look = |at_ns, stand| {
+            let Looked { over, news } = watches.look(at_ns, stand);
+            let ends = over.iter().map(|(_, after, _)| *after);
+            (ends.collect::<Vec<u64>>(), news)
         };
         // Kernels keep a dead daemon's routes for a while: good at first, then not.
-        assert_eq!(ends(watches.look(110, true)), [10]);
-        assert!(watches.look(130, false).is_empty());
-        assert!(watches.look(140, true).is_empty());
-        assert!(watches.look(189, true).is_empty());
-        assert_eq!(ends(watches.look(190, true)), [40]);
+        assert_eq!(look(110, true), (vec![10], true));
+        assert_eq!(look(130, false), (vec![], false));
+        // That they stand again is told at once; that it lasts is known later, and no news.
+        assert_eq!(look(140, true), (vec![], true));
+        assert_eq!(look(189, true), (vec![], false));
+        assert_eq!(look(190, true), (vec![40], false));
         assert!(watches.is_empty());
         // Routes that never stand again make nothing grow.
         for change in 0..10 * OPEN {
             watches.add(Row::Change(change), 200, 0, None);
         }
         assert_eq!(watches.open.len(), OPEN);
-        let over = watches.look(300, true);
+        let over = watches.look(300, true).over;
         assert!(matches!(over[0].0, Row::Change(first) if first == 9 * OPEN));
     }
 }

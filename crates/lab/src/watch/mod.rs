@@ -1,7 +1,11 @@
+pub(crate) mod capture;
 pub(crate) mod changes;
 pub(crate) mod converged;
 pub(crate) mod event_log;
+pub(crate) mod late;
+pub(crate) mod path_rows;
 pub(crate) mod paths;
+pub(crate) mod profile;
 pub(crate) mod rows;
 pub(crate) mod series;
 pub(crate) mod summary;

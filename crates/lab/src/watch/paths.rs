@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-use constel_link::Tally;
+use constel_drivers::LateSpells;
+use constel_link::{PortId, Tally};
 use constel_routing::{Graph, GroundTransit, PathEnd, Scratch};
 use constel_scenario::model::{Destination, Family, Name};
 use constel_topology::{NodeId, Snapshot};
@@ -12,6 +13,8 @@ use constel_topology::{NodeId, Snapshot};
 use crate::error::EngineError;
 use crate::nodes::kernels::Kernels;
 use crate::routing::tables::walk_asking;
+use crate::watch::late::Late;
+use crate::watch::path_rows::{EVERY_NS, PathRow, PathRows};
 use constel_plan::Blueprint;
 
 /// The ends of a flow, its Internet protocol, and the disjoint path it is to take, if any.
@@ -85,6 +88,9 @@ impl Pair {
 /// So many distinct paths of a flow are listed.
 const LISTED: usize = 1_000;
 
+/// So many changes of a flow's path are remembered; `paths.csv` has all.
+const CHANGES: usize = 1 << 20;
+
 /// A flow whose path is followed, and what was seen of it. It takes no more memory the longer that goes on.
 pub(crate) struct Followed {
     pair: Pair,
@@ -94,8 +100,16 @@ pub(crate) struct Followed {
     pub(crate) handovers: usize,
     /// Distinct ways by the kernels' routes, in the order seen, the first ones.
     listed: Vec<Vec<NodeId>>,
-    known: BTreeSet<Vec<NodeId>>,
-    latest: Vec<NodeId>,
+    /// Their places, from 1.
+    known: BTreeMap<Vec<NodeId>, u32>,
+    /// The way of the latest step, empty without one; `None` before the first.
+    latest: Option<Vec<NodeId>>,
+    /// From when on which listed path was taken, from 1; 0: none of them. The first ones.
+    changes: Vec<(u64, u32)>,
+    /// The latest row of `paths.csv`.
+    row: Option<PathRow>,
+    /// When frames on its way were late.
+    pub(crate) late: Late,
     /// Steps on ways that are not listed.
     pub(crate) unlisted_steps: u64,
     /// Sums of the edge delays there and back along the kernels' routes, nanoseconds.
@@ -104,11 +118,22 @@ pub(crate) struct Followed {
     pub(crate) bound_rtt_ns: Tally,
 }
 
+/// A flow's packets take another way than before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PathNews {
+    pub(crate) flow: String,
+    /// The nodes passed before and now; empty where there was no way.
+    pub(crate) from: Vec<NodeId>,
+    pub(crate) to: Vec<NodeId>,
+}
+
 /// What a pair saw at one step.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Sample {
     /// Nodes passed by the kernels' routes; empty when they did not lead to the goal.
     nodes: Vec<NodeId>,
+    /// Ports reached on the way there and back.
+    ports: BTreeSet<PortId>,
     rtt_ns: Option<u64>,
     bound_rtt_ns: Option<u64>,
 }
@@ -121,35 +146,69 @@ impl Followed {
             time_ns,
             handovers: 0,
             listed: Vec::new(),
-            known: BTreeSet::new(),
-            latest: Vec::new(),
+            known: BTreeMap::new(),
+            latest: None,
+            changes: Vec::new(),
+            row: None,
+            late: Late::default(),
             unlisted_steps: 0,
             rtt_ns: Tally::default(),
             bound_rtt_ns: Tally::default(),
         }
     }
 
-    fn see(&mut self, sample: Sample) {
+    /// What a step at `t_ns` showed. Gives the way before, if it was another.
+    fn see(&mut self, t_ns: u64, sample: Sample) -> Option<Vec<NodeId>> {
+        self.late.way(sample.ports);
         sample
             .rtt_ns
             .into_iter()
             .for_each(|ns| self.rtt_ns.record(ns));
         let bound = sample.bound_rtt_ns.into_iter();
         bound.for_each(|ns| self.bound_rtt_ns.record(ns));
-        if sample.nodes.is_empty() {
-            return;
-        }
-        if sample.nodes != self.latest
-            && !self.known.contains(&sample.nodes)
-            && self.listed.len() < LISTED
-        {
-            self.known.insert(sample.nodes.clone());
+        let is_new = !sample.nodes.is_empty() && !self.known.contains_key(&sample.nodes);
+        if is_new && self.listed.len() < LISTED {
             self.listed.push(sample.nodes.clone());
+            self.known
+                .insert(sample.nodes.clone(), self.listed.len() as u32);
         }
-        if sample.nodes != self.latest {
-            self.latest = sample.nodes;
+        let place = self.known.get(&sample.nodes).copied().unwrap_or(0);
+        self.unlisted_steps += u64::from(place == 0 && !sample.nodes.is_empty());
+        if self.latest.as_ref() == Some(&sample.nodes) {
+            return None;
         }
-        self.unlisted_steps += u64::from(!self.known.contains(&self.latest));
+        if self.changes.len() < CHANGES {
+            self.changes.push((t_ns, place));
+        }
+        self.latest.replace(sample.nodes)
+    }
+
+    /// The row of `paths.csv` for the latest step, if it is time for one.
+    fn due_row(&mut self, t_ns: u64, changed: bool, rtts: [Option<u64>; 2]) -> Option<PathRow> {
+        let last = self.row.map(|row| row.t_ns);
+        if !changed && last.is_some_and(|last| t_ns < last + EVERY_NS) {
+            return None;
+        }
+        let path = self.changes.last().map_or(0, |(_, place)| *place);
+        let [rtt_ns, shortest_rtt_ns] = rtts;
+        self.row = Some(PathRow {
+            t_ns,
+            path,
+            rtt_ns,
+            shortest_rtt_ns,
+        });
+        self.row
+    }
+
+    /// The listed path that was taken at an instant of lab time, from 1; `None` without one.
+    pub(crate) fn path_at(&self, t_ns: u64) -> Option<u32> {
+        let next = self
+            .changes
+            .partition_point(|(from_ns, _)| *from_ns <= t_ns);
+        let (_, place) = self.changes[next.checked_sub(1)?];
+        // What changed since the last that is remembered is not known.
+        let known = next < CHANGES;
+        (place > 0 && known).then_some(place)
     }
 
     /// The ways that are listed, by the names of their nodes.
@@ -162,10 +221,14 @@ impl Followed {
 
 /// What was seen of every flow that has a path, by its name.
 #[derive(Default)]
-pub(crate) struct Paths(pub(crate) BTreeMap<String, Followed>);
+pub(crate) struct Paths {
+    pub(crate) flows: BTreeMap<String, Followed>,
+    /// `paths.csv`.
+    pub(crate) rows: Option<PathRows>,
+}
 
 impl Paths {
-    /// Looks at all flows of the time of the step `snapshot`.
+    /// Looks at all flows of the time of the step `snapshot`; tells whose path is another than before.
     ///
     /// # Errors
     /// When a kernel does not answer.
@@ -173,17 +236,19 @@ impl Paths {
         &mut self,
         kernels: &Kernels,
         snapshot: &Snapshot,
-    ) -> Result<(), EngineError> {
-        let now = |flow: &&mut Followed| flow.time_ns.contains(&snapshot.t_ns);
-        let mut flows = self.0.values_mut().filter(now).peekable();
+    ) -> Result<Vec<PathNews>, EngineError> {
+        let t_ns = snapshot.t_ns;
+        let now = |(_, flow): &(&String, &mut Followed)| flow.time_ns.contains(&t_ns);
+        let mut flows = self.flows.iter_mut().filter(now).peekable();
         if flows.peek().is_none() {
-            return Ok(());
+            return Ok(Vec::new());
         }
+        let mut news = Vec::new();
         let blueprint = kernels.blueprint.as_ref();
         let graph = Graph::new(&blueprint.lab.layout, snapshot, GroundTransit::Never);
         let mut scratch = Scratch::default();
         let mut samples: BTreeMap<Pair, Sample> = BTreeMap::new();
-        for flow in flows {
+        for (name, flow) in flows {
             let pair = flow.pair;
             let sample = match samples.get(&pair) {
                 Some(sample) => sample.clone(),
@@ -195,8 +260,10 @@ impl Paths {
                     let arrived = there.arrived() && back.arrived();
                     let on = there.hops.iter().map(|hop| hop.to);
                     let nodes = std::iter::once(pair.from).chain(on);
+                    let hops = there.hops.iter().chain(&back.hops);
                     let sample = Sample {
                         nodes: nodes.filter(|_| there.arrived()).collect(),
+                        ports: hops.map(|hop| hop.far_port).collect(),
                         rtt_ns: arrived.then(|| there.delay_ns() + back.delay_ns()),
                         bound_rtt_ns: (bound != constel_routing::UNREACHABLE).then(|| 2 * bound),
                     };
@@ -204,9 +271,32 @@ impl Paths {
                     sample
                 }
             };
-            flow.see(sample);
+            let rtts = [sample.rtt_ns, sample.bound_rtt_ns];
+            let first = flow.latest.is_none();
+            let before = flow.see(t_ns, sample);
+            let changed = first || before.is_some();
+            if let Some(row) = flow.due_row(t_ns, changed, rtts)
+                && let Some(rows) = &mut self.rows
+            {
+                rows.put(name, row);
+            }
+            news.extend(before.map(|from| PathNews {
+                flow: name.clone(),
+                from,
+                to: flow.latest.clone().unwrap_or_default(),
+            }));
         }
-        Ok(())
+        if let Some(rows) = &mut self.rows {
+            rows.flush();
+        }
+        Ok(news)
+    }
+
+    /// What the link plane told of late frames, on a clock that showed `zero_ns` at lab time zero.
+    pub(crate) fn late(&mut self, told: &LateSpells, zero_ns: u64) {
+        self.flows
+            .values_mut()
+            .for_each(|flow| flow.late.see(told, zero_ns));
     }
 
     /// A station changed its satellite at a lab time.
@@ -214,7 +304,7 @@ impl Paths {
         let concerns = |flow: &&mut Followed| {
             flow.time_ns.contains(&t_ns) && [flow.pair.from, flow.pair.to].contains(&station)
         };
-        let flows = self.0.values_mut().filter(concerns);
+        let flows = self.flows.values_mut().filter(concerns);
         flows.for_each(|flow| flow.handovers += 1);
     }
 }
@@ -232,27 +322,41 @@ mod tests {
             path: None,
         };
         let mut flow = Followed::new(pair, 0..=9);
+        let mut t_ns = 0;
         let mut see = |via: u32, rtt_ns| {
-            flow.see(Sample {
+            t_ns += 1;
+            let sample = Sample {
                 nodes: vec![NodeId(0), NodeId(via), NodeId(1)],
                 rtt_ns: Some(rtt_ns),
-                bound_rtt_ns: None,
-            });
+                ..Sample::default()
+            };
+            flow.see(t_ns, sample)
         };
         for round in 0..3 {
             for via in 2..2 + LISTED as u32 + 5 {
                 see(via, 1_000 + round);
             }
         }
-        see(2, 7);
+        assert_eq!(see(2, 7), Some(vec![NodeId(0), NodeId(1_006), NodeId(1)]));
+        assert_eq!(see(2, 7), None);
+        let last = t_ns;
+        assert_eq!((flow.path_at(0), flow.path_at(1)), (None, Some(1)));
+        assert_eq!(
+            (flow.path_at(1_000), flow.path_at(1_001)),
+            (Some(1_000), None)
+        );
+        assert_eq!(flow.path_at(last + 5), Some(1));
         assert_eq!((flow.listed.len(), flow.unlisted_steps), (LISTED, 15));
         assert_eq!(flow.listed[1][1], NodeId(3));
-        assert_eq!((flow.rtt_ns.count(), flow.rtt_ns.min()), (3 * 1_005 + 1, 7));
+        assert_eq!((flow.rtt_ns.count(), flow.rtt_ns.min()), (3 * 1_005 + 2, 7));
         assert_eq!(flow.bound_rtt_ns.count(), 0);
-        let mut paths = Paths(BTreeMap::from([("f".to_owned(), flow)]));
+        let mut paths = Paths {
+            flows: BTreeMap::from([("f".to_owned(), flow)]),
+            rows: None,
+        };
         paths.handover(NodeId(1), 9);
         paths.handover(NodeId(1), 10);
         paths.handover(NodeId(2), 9);
-        assert_eq!(paths.0["f"].handovers, 1);
+        assert_eq!(paths.flows["f"].handovers, 1);
     }
 }

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use constel_host::limits::memory_bytes;
-use constel_observe::plot::{Curve, Mark, Panel, svg};
+use constel_observe::plot::{Curve, Mark, Panel, Style, svg};
 use constel_observe::results::Results;
 
 use crate::progress::Progress;
@@ -191,7 +191,7 @@ impl Sampler {
     pub(crate) fn finish(mut self, title: &str, results: &Results) -> io::Result<()> {
         self.end();
         let mut state = self.shared.lock();
-        let picture = svg(title, &panels(&state.picture.rows), &state.marks);
+        let picture = svg(title, 0.0, &panels(&state.picture.rows), &state.marks);
         results.write("series.svg", picture.as_bytes())?;
         match std::mem::take(&mut state.file) {
             Rest::Failed(error) => Err(error),
@@ -285,6 +285,7 @@ fn panels(rows: &[Row]) -> Vec<Panel> {
             .iter()
             .map(|row| (row.t_s, get(row).unwrap_or(f64::NAN)))
             .collect(),
+        style: Style::Line,
     };
     let panel = |label: &str, curves: Vec<Curve>| Panel {
         label: label.to_owned(),

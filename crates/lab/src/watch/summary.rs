@@ -1,13 +1,14 @@
 //! Rows of the document `summary.json`, made of what a run measured.
 
 use constel_link::Tally;
+use constel_medium::Counters;
 use constel_observe::flows::Rtt;
 use constel_observe::quantiles::Quantiles;
 use constel_plan::{Blueprint, PairSeen, PathSeen};
 
 pub(crate) use constel_api::summary::{
-    ChangeRow, ControlRow, Converged, Convergence, DisjointPathRow, DisjointRow, FlowRow,
-    HandoverRow, StepRows, Times,
+    ChangeRow, ChannelRow, ControlRow, Converged, Convergence, DisjointPathRow, DisjointRow,
+    FlowRow, HandoverRow, StepRows, Times,
 };
 
 use crate::routing::steps::StepTimes;
@@ -47,6 +48,29 @@ pub(crate) fn disjoint_rows(blueprint: &Blueprint, seen: &[PairSeen]) -> Vec<Dis
         between: pair.ends.map(name),
         steps_by_paths: seen.steps_by_paths.clone(),
         paths: seen.paths.iter().map(path).collect(),
+    });
+    rows.collect()
+}
+
+/// What the members of each channel did; `counters` are in the order of [`Lab::channels`](constel_plan::Lab::channels).
+pub(crate) fn channel_rows(blueprint: &Blueprint, counters: &[Vec<Counters>]) -> Vec<ChannelRow> {
+    let layout = &blueprint.lab.layout;
+    let channels = blueprint.lab.channels();
+    let rows = channels.iter().zip(counters);
+    let rows = rows.flat_map(|((network, shared), counters)| {
+        let members = shared.ports.iter().zip(counters);
+        members.map(|(port, own)| ChannelRow {
+            network: network.clone(),
+            node: layout.node(layout.port(*port).node).name.clone(),
+            sent: own.sent,
+            airtime_ns: own.airtime_ns,
+            heard: own.heard,
+            collisions: own.collisions,
+            deaf: own.deaf,
+            noise: own.noise,
+            refused_full: own.refused_full,
+            refused_long: own.refused_long,
+        })
     });
     rows.collect()
 }

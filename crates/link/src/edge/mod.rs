@@ -128,7 +128,9 @@ impl<F> Edge<F> {
         quick && self.laws.is_none() && self.impairment.loss == Loss::None
     }
 
-    fn is_down(&self) -> bool {
+    /// Whether its effects have it fail.
+    #[must_use]
+    pub fn is_down(&self) -> bool {
         self.laws
             .as_ref()
             .is_some_and(|laws| laws.set.down == Some(true))
@@ -206,6 +208,34 @@ impl<F> Edge<F> {
         Err(Refused { frame, cause })
     }
 
+    /// A frame that something else has served, a channel that several ports share: its last bit left the near end at `left_ns`. Loss,
+    /// delay and what else the edge does follow.
+    ///
+    /// # Errors
+    /// The frame itself, when the edge is not up.
+    pub fn pass(
+        &mut self,
+        left_ns: Nanos,
+        frame: F,
+        len_bytes: u32,
+        out: &mut impl FnMut(F, DropCause),
+    ) -> Result<(), Refused<F>> {
+        self.counters.offered += 1;
+        self.counters.offered_bytes += u64::from(len_bytes);
+        if left_ns < self.impairment.up_from_ns || self.is_down() {
+            let cause = DropCause::Outage;
+            self.counters.count_drop(cause);
+            return Err(Refused { frame, cause });
+        }
+        let waiting = Waiting {
+            len_bytes,
+            congestion: false,
+            frame,
+        };
+        self.served(left_ns, waiting, out);
+        Ok(())
+    }
+
     fn arrive_at_aqm(
         &mut self,
         now: Nanos,
@@ -243,7 +273,7 @@ impl<F> Edge<F> {
             congestion,
             frame,
         } = waiting;
-        let taken = match self.laws.as_mut().and_then(|laws| laws.loses()) {
+        let taken = match self.laws.as_mut().and_then(|laws| laws.loses(len_bytes)) {
             Some(taken) => taken,
             None => match self.impairment.loss {
                 Loss::None => false,

@@ -3,9 +3,10 @@
 use super::EdgeTable;
 use super::frames::{Counting, Frames};
 use super::keys::key;
+use crate::edge::{Edge, Refused};
 use crate::mac::{is_group, port_of_mac};
 use crate::packet::Traits;
-use crate::types::{DropCause, Nanos, PortId};
+use crate::types::{DropCause, Impairment, Nanos, PortId};
 
 impl<F> EdgeTable<F> {
     /// A frame leaves `from` at `now`. Multicast and broadcast take every edge of the port;
@@ -86,6 +87,39 @@ impl<F> EdgeTable<F> {
         entry.is_none_or(|entry| entry.edge.takes_gso(len_bytes, within_ns))
     }
 
+    /// A frame that a channel has carried: its last bit left `from` at `left_ns`, and `to` hears it. The edge between them loses,
+    /// delays and changes it; its rate and queue have no part in it. False when it goes no further.
+    pub fn pass(
+        &mut self,
+        left_ns: Nanos,
+        (from, to): (PortId, PortId),
+        len_bytes: u32,
+        frame: F,
+        frames: &mut impl Frames<F>,
+    ) -> bool {
+        let id = self.index.get(&key(from.0, to.0)).copied();
+        let open = |id: &u32| self.entries[*id as usize].as_ref().is_some_and(|e| e.open);
+        let Some(id) = id.filter(open) else {
+            self.refuse(from, frame, frames);
+            return false;
+        };
+        self.give(id, len_bytes, frame, frames, |edge, frame, out| {
+            edge.pass(left_ns, frame, len_bytes, &mut |f, cause| out(f, cause))
+        })
+    }
+
+    /// A frame that no edge of its port leads to the destination of.
+    pub fn no_way(&mut self, from: PortId, frame: F, frames: &mut impl Frames<F>) {
+        self.refuse(from, frame, frames);
+    }
+
+    /// What an edge does that is there and has not failed.
+    #[must_use]
+    pub fn carries(&self, from: PortId, to: PortId) -> Option<&Impairment> {
+        let entry = self.open_entry(from.0, to.0)?;
+        (!entry.edge.is_down()).then(|| entry.edge.impairment())
+    }
+
     fn refuse(&mut self, from: PortId, frame: F, frames: &mut impl Frames<F>) -> usize {
         if let Some(count) = self.no_edge.get_mut(from.0 as usize) {
             *count += 1;
@@ -103,24 +137,38 @@ impl<F> EdgeTable<F> {
         frame: F,
         frames: &mut impl Frames<F>,
     ) -> bool {
+        let entry = self.entries[id as usize].as_ref();
+        let traits = if entry.is_some_and(|entry| entry.edge.wants_traits()) {
+            frames.traits(&frame)
+        } else {
+            Traits::default()
+        };
+        self.give(id, len_bytes, frame, frames, |edge, frame, out| {
+            edge.arrive_as(now, frame, len_bytes, traits, &mut |f, cause| out(f, cause))
+        })
+    }
+
+    /// A frame goes into an edge by `enter`; true when the edge took it.
+    fn give<S: Frames<F>>(
+        &mut self,
+        id: u32,
+        len_bytes: u32,
+        frame: F,
+        frames: &mut S,
+        enter: impl FnOnce(&mut Edge<F>, F, &mut dyn FnMut(F, DropCause)) -> Result<(), Refused<F>>,
+    ) -> bool {
         let Some(entry) = self.entries[id as usize].as_mut() else {
             return false;
         };
         self.sum.offered += 1;
         self.sum.offered_bytes += u64::from(len_bytes);
-        let traits = if entry.edge.wants_traits() {
-            frames.traits(&frame)
-        } else {
-            Traits::default()
-        };
         let mut frames = Counting {
             frames,
             sum: &mut self.sum,
         };
         let before = entry.edge.held();
-        let edge = &mut entry.edge;
-        let result = edge.arrive_as(now, frame, len_bytes, traits, &mut |f, cause| {
-            frames.discard(f, cause);
+        let result = enter(&mut entry.edge, frame, &mut |f, cause| {
+            frames.discard(f, cause)
         });
         self.held = self.held + entry.edge.held() - before;
         if !entry.behind {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{FlowError, Outcome, Rtt};
+use super::{FlowError, Outcome, Piece, Rtt};
 
 /// The flow's row, from the client's document. Throughput is what the receiver counted.
 ///
@@ -53,6 +53,27 @@ pub fn parse(output: &str) -> Result<Outcome, FlowError> {
     })
 }
 
+/// The pieces of its time, as the client counted them; empty where the document has none.
+pub fn intervals(output: &str) -> Vec<Piece> {
+    let document: Value = serde_json::from_str(output).unwrap_or_default();
+    let piece = |interval: &Value| {
+        let (sum, stream) = (&interval["sum"], &interval["streams"][0]);
+        let (from_s, to_s) = (sum["start"].as_f64()?, sum["end"].as_f64()?);
+        (to_s > from_s).then_some(Piece {
+            from_s,
+            to_s,
+            throughput_bps: sum["bits_per_second"].as_f64()?,
+            rtt_ns: stream["rtt"]
+                .as_u64()
+                .filter(|us| *us > 0)
+                .map(|us| us * 1_000),
+            owd_ns: None,
+        })
+    };
+    let intervals = document["intervals"].as_array().into_iter().flatten();
+    intervals.filter_map(piece).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,6 +89,19 @@ mod tests {
         assert_eq!(outcome.loss_ratio, None);
         let udp = r#"{"end":{"streams":[{}],"sum":{"bits_per_second":2e6,"lost_packets":5,"packets":100,"bytes":10,"seconds":1}}}"#;
         assert_eq!(parse(udp).unwrap().loss_ratio, Some(0.05));
+    }
+
+    #[test]
+    fn pieces_of_time() {
+        let document = r#"{"intervals":[{"streams":[{"rtt":52000}],"sum":{"start":0,"end":1.0,"bits_per_second":5e6}},
+            {"streams":[{}],"sum":{"start":1.0,"end":1.0,"bits_per_second":5e6}}]}"#;
+        let pieces = intervals(document);
+        assert_eq!(pieces.len(), 1);
+        assert_eq!(
+            (pieces[0].rtt_ns, pieces[0].throughput_bps),
+            (Some(52_000_000), 5e6)
+        );
+        assert!(intervals("").is_empty() && intervals("{}").is_empty());
     }
 
     #[test]

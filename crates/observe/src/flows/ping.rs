@@ -124,9 +124,20 @@ fn outcome(replies: &[Reply], sent: u64, received: u64) -> Outcome {
     });
     Outcome {
         rtt,
+        rtt_resolution_ns: rtt.map(|rtt| resolution_ns(rtt.max_ns)),
         sent_packets: Some(sent),
         loss_ratio: (sent > 0).then(|| 1.0 - received.min(sent) as f64 / sent as f64),
         ..Outcome::default()
+    }
+}
+
+/// In which steps iputils prints a round trip of this length: three digits, of microseconds below a millisecond.
+fn resolution_ns(rtt_ns: u64) -> u64 {
+    match rtt_ns {
+        0..1_000_000 => 1_000,
+        1_000_000..10_000_000 => 10_000,
+        10_000_000..100_000_000 => 100_000,
+        _ => 1_000_000,
     }
 }
 
@@ -158,6 +169,7 @@ rtt min/avg/max/mdev = 52.310/52.400/52.500/0.1 ms
         assert_eq!(outcome.loss_ratio, Some(0.5));
         assert_eq!(outcome.rtt.unwrap().min_ns, 52_300_000);
         assert_eq!(outcome.rtt.unwrap().max_ns, 52_500_000);
+        assert_eq!(outcome.rtt_resolution_ns, Some(100_000));
     }
 
     #[test]
@@ -209,6 +221,7 @@ rtt min/avg/max/mdev = 52.310/52.400/52.500/0.1 ms
         assert_eq!(outcome.sent_packets, Some(4));
         assert_eq!(outcome.loss_ratio, Some(0.25));
         assert_eq!(outcome.rtt.unwrap().max_ns, 252_000_000);
+        assert_eq!(outcome.rtt_resolution_ns, Some(1_000_000));
         assert_eq!(parse_until_ended("PING 10.0.0.2\n"), Outcome::default());
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{FlowError, Outcome, Owd};
+use super::{FlowError, Outcome, Owd, Piece};
 
 const TOOL: &str = "constel-transfer";
 
@@ -31,9 +31,31 @@ pub fn parse(receiver: &str, sender: &str) -> Result<Outcome, FlowError> {
         received_bytes: Some(bytes),
         sent_bytes: sent["sent_bytes"].as_u64(),
         sent_packets: sent["sent_packets"].as_u64(),
+        client_cpu_s: received["cpu_s"].as_f64(),
+        server_cpu_s: sent["cpu_s"].as_f64(),
         took_ns: received["seconds"].as_f64().map(|s| (s * 1e9) as u64),
         ..Outcome::default()
     })
+}
+
+/// The pieces of its time; empty where the receiver printed none.
+pub fn intervals(receiver: &str) -> Vec<Piece> {
+    let received = last_object(receiver, "receiver").unwrap_or_default();
+    let Some(length_s) = received["interval_s"].as_f64().filter(|s| *s > 0.0) else {
+        return Vec::new();
+    };
+    let piece = |(number, interval): (usize, &Value)| {
+        let from_s = number as f64 * length_s;
+        Some(Piece {
+            from_s,
+            to_s: from_s + length_s,
+            throughput_bps: interval["bytes"].as_u64()? as f64 * 8.0 / length_s,
+            rtt_ns: None,
+            owd_ns: interval["owd_mean_ns"].as_u64().filter(|ns| *ns > 0),
+        })
+    };
+    let intervals = received["intervals"].as_array().into_iter().flatten();
+    intervals.enumerate().filter_map(piece).collect()
 }
 
 fn last_object(output: &str, end: &str) -> Result<Value, FlowError> {
@@ -51,8 +73,10 @@ mod tests {
     use super::*;
 
     const RECEIVED: &str = r#"{"transport":"tcp","bytes":1400,"seconds":0.5,"throughput_bps":22400.0,
-        "owd":{"count":1,"min_ns":5,"mean_ns":5,"p50_ns":5,"p95_ns":5,"p99_ns":5,"max_ns":5},"damaged":0}"#;
-    const SENT: &str = "listening on 1.2.3.4:5\n{\"sent_bytes\":2800,\"sent_packets\":2}\n";
+        "owd":{"count":1,"min_ns":5,"mean_ns":5,"p50_ns":5,"p95_ns":5,"p99_ns":5,"max_ns":5},"damaged":0,"cpu_s":0.25,
+        "interval_s":0.1,"intervals":[{"bytes":1250,"owd_mean_ns":7,"owd_max_ns":9},{"bytes":0,"owd_mean_ns":0,"owd_max_ns":0}]}"#;
+    const SENT: &str =
+        "listening on 1.2.3.4:5\n{\"sent_bytes\":2800,\"sent_packets\":2,\"cpu_s\":0.5}\n";
 
     #[test]
     fn both_ends_make_a_row() {
@@ -61,6 +85,18 @@ mod tests {
             (row.received_bytes, row.sent_bytes),
             (Some(1400), Some(2800))
         );
+        assert_eq!(
+            (row.client_cpu_s, row.server_cpu_s),
+            (Some(0.25), Some(0.5))
+        );
+        let pieces = intervals(&RECEIVED.replace('\n', " "));
+        assert_eq!(pieces.len(), 2);
+        assert_eq!(
+            (pieces[0].throughput_bps, pieces[0].owd_ns),
+            (100_000.0, Some(7))
+        );
+        assert_eq!((pieces[1].from_s, pieces[1].owd_ns), (0.1, None));
+        assert!(intervals("").is_empty());
         assert_eq!(
             (row.owd.unwrap().p95_ns, row.took_ns),
             (5, Some(500_000_000))

@@ -1,10 +1,15 @@
-//! Who speaks BGP with whom: border routers over cables between systems, and within a system each border router
-//! with all others or with the route reflectors.
+//! Who speaks BGP with whom: border routers over cables between systems and over ground links of stations whose satellites
+//! are another system's, and within a system each border router with all others or with the route reflectors.
+//!
+//! Ground links move: a station calls every satellite that it will use, time and again, and a satellite waits for those that
+//! will come. What is in view answers.
 
 use super::context::Bgp;
 use super::{BgpNeighbor, Spec};
 use crate::addresses::AddressPlan;
-use constel_topology::{Layout, NodeId, Port};
+use crate::ospf::Served;
+use constel_link::PortId;
+use constel_topology::{Access, Layout, NodeId};
 use std::collections::BTreeSet;
 
 /// An autonomous system.
@@ -12,7 +17,7 @@ use std::collections::BTreeSet;
 pub struct System {
     /// Its number.
     pub asn: u32,
-    /// Its hosts; empty: all nodes that no other system has.
+    /// Its hosts and stations; empty: all nodes that no other system has, satellites among them.
     pub nodes: BTreeSet<NodeId>,
     /// Its route reflectors.
     pub reflectors: BTreeSet<NodeId>,
@@ -32,17 +37,57 @@ impl Spec {
         self.system_of(a) == self.system_of(b)
     }
 
-    /// Whether a node speaks BGP: it reflects routes, or has a cable to another system.
+    /// Whether a node belongs to the satellites' system.
+    #[must_use]
+    pub fn in_sky(&self, node: NodeId) -> bool {
+        let own = self.system_of(node).and_then(|own| self.systems.get(own));
+        own.is_none_or(|own| own.nodes.is_empty())
+    }
+
+    /// Whether any station belongs to another system than the satellites.
+    #[must_use]
+    pub fn has_foreign_stations(&self, layout: &Layout) -> bool {
+        let chooses = |node: NodeId| layout.node(node).class.access == Access::Chooses;
+        let listed = self.systems.iter().flat_map(|system| &system.nodes);
+        listed.copied().any(chooses)
+    }
+
+    /// With what is known of ground links between systems: the satellites that each station will use, by the spec's order of
+    /// stations.
+    #[must_use]
+    pub fn with_uplinks(mut self, layout: &Layout, serving: &[Served]) -> Self {
+        let all = serving.iter().flatten().copied();
+        let foreign = |(port, _): &(PortId, NodeId)| !self.in_sky(layout.port(*port).node);
+        let uplinks = all.filter(foreign).collect();
+        self.uplinks = uplinks;
+        self
+    }
+
+    /// Ends of links to other systems: a node's own port, and the far one.
+    fn across(&self, layout: &Layout, node: NodeId) -> Vec<(PortId, PortId)> {
+        let cables = layout.ports_of(node).iter().filter_map(|port| {
+            let far = layout
+                .cable_of_port(port.id)
+                .and(layout.far_port(port.id))?;
+            let foreign = !self.same_system(node, layout.port(far).node);
+            foreign.then_some((port.id, far))
+        });
+        let uplinks = self.uplinks.iter().filter_map(|&(port, satellite)| {
+            let far = layout.gsl_port(satellite);
+            match node {
+                n if n == satellite => Some((far, port)),
+                n if n == layout.port(port).node => Some((port, far)),
+                _ => None,
+            }
+        });
+        cables.chain(uplinks).collect()
+    }
+
+    /// Whether a node speaks BGP: it reflects routes, or has a link to another system.
     #[must_use]
     pub fn speaks(&self, layout: &Layout, node: NodeId) -> bool {
-        let elsewhere = |port: &Port| {
-            let cable = layout.cable_of_port(port.id);
-            let far = cable.and(layout.far_port(port.id));
-            far.is_some_and(|far| !self.same_system(node, layout.port(far).node))
-        };
-        let reflects = |system: &System| system.reflectors.contains(&node);
-        !self.systems.is_empty()
-            && (self.systems.iter().any(reflects) || layout.ports_of(node).iter().any(elsewhere))
+        let reflects = self.systems.iter().any(|s| s.reflectors.contains(&node));
+        !self.systems.is_empty() && (reflects || !self.across(layout, node).is_empty())
     }
 
     /// The nodes that speak BGP, by number.
@@ -66,21 +111,17 @@ pub(super) fn of_node(
     let speakers = spec.speakers(layout);
     let system = &spec.systems[spec.system_of(node)?];
     let mut neighbors = Vec::new();
-    for port in layout.ports_of(node) {
-        let Some(far) = layout.cable_of_port(port.id).and(layout.far_port(port.id)) else {
-            continue;
-        };
+    for (own, far) in spec.across(layout, node) {
         let at = layout.port(far).node;
         let addresses = plan.port(far);
-        if let (false, Some((v4, _)), Some(place)) =
-            (spec.same_system(node, at), addresses.v4, spec.system_of(at))
-        {
+        if let (Some((v4, _)), Some(place)) = (addresses.v4, spec.system_of(at)) {
             neighbors.push(BgpNeighbor {
                 node: layout.node(at).name.clone(),
                 asn: spec.systems[place].asn,
                 external: true,
+                passive: layout.node(node).class.access == Access::Serves,
                 client: false,
-                port: Some(port.name()),
+                port: Some(layout.port(own).name()),
                 ipv4: v4,
                 ipv6: addresses.v6_link_local,
             });
@@ -100,6 +141,7 @@ pub(super) fn of_node(
             node: layout.node(other).name.clone(),
             asn: system.asn,
             external: false,
+            passive: false,
             client: reflects && !other_reflects,
             port: None,
             ipv4: own.v4,

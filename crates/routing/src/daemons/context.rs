@@ -3,7 +3,7 @@
 use super::{Bfd, Protocol, Software, Spec, SpecError};
 use crate::addresses::{AddressPlan, Block};
 use crate::areas::Areas;
-use crate::ospf::{self, Served};
+use crate::ospf::{self, Divided, Served};
 use constel_link::PortId;
 use constel_topology::{Access, EdgeClass, GSL, ISL, Layout, NodeId};
 use serde::Serialize;
@@ -35,6 +35,8 @@ pub struct Context {
     pub ports: Vec<PortRow>,
     /// OSPF's instances, each with its areas.
     pub ospf: Vec<OspfRow>,
+    /// Whether the node's system has areas: there are defaults, and blocks of other areas and shells.
+    pub in_areas: bool,
     /// What the node does in BGP; none where it does not speak it.
     pub bgp: Option<Bgp>,
     /// Whether nothing may pass through the node although it has links to several satellites: a station with several
@@ -51,6 +53,8 @@ pub struct OspfRow {
     pub number: u8,
     /// Whether default routes are believed.
     pub default_route: bool,
+    /// It is that of cables, beside those of areas: it hears from these where everybody is, and they hear who is behind.
+    pub cables: bool,
     /// Its areas, the backbone first.
     pub areas: Vec<AreaRow>,
 }
@@ -118,15 +122,17 @@ pub struct BgpNeighbor {
     pub node: String,
     /// Number of its system.
     pub asn: u32,
-    /// Whether it is in another system, at the other end of a cable.
+    /// Whether it is in another system, at the other end of a cable or ground link.
     pub external: bool,
+    /// Whether this node waits for it to call: a satellite for a station, which knows when it sees it.
+    pub passive: bool,
     /// Whether this node is its route reflector.
     pub client: bool,
-    /// Port of the cable to it; none for neighbours of the same system.
+    /// Port of the link to it; none for neighbours of the same system.
     pub port: Option<&'static str>,
-    /// Its address: of its end of the cable, or its loopback.
+    /// Its address: of its end of the link, or its loopback.
     pub ipv4: Ipv4Addr,
-    /// Its address: link-local of its end of the cable, or its loopback.
+    /// Its address: link-local of its end of the link, or its loopback.
     pub ipv6: Ipv6Addr,
 }
 
@@ -262,6 +268,7 @@ pub fn contexts(
         node: node_row(layout, plan, node),
         ports: port_rows(layout, plan, spec, node, satellites),
         ospf: ospf_rows(layout, plan, spec, areas, node, satellites),
+        in_areas: areas.is_some() && spec.in_sky(node),
         bgp: super::bgp::of_node(layout, plan, spec, node),
         stub: layout.access_ports(node).len() > 1 && !layout.is_transit(node),
         blocks: Blocks {
@@ -323,14 +330,45 @@ fn ospf_rows(
             ports,
         }
     };
+    // Areas are the satellites' system's; in any other one area is enough.
+    let areas = areas.filter(|_| spec.in_sky(node)).map(|areas| Divided {
+        areas,
+        cables: layout.ports_of(node).iter().any(|port| {
+            let far = layout.cable_of_port(port.id).and(layout.far_port(port.id));
+            far.is_some_and(|far| spec.in_sky(layout.port(far).node))
+        }),
+        open: !spec.systems.is_empty() || has_own_cables(layout, spec),
+    });
     ospf::instances(layout, plan, areas, node, satellites)
         .into_iter()
         .map(|instance| OspfRow {
             number: instance.number,
             default_route: instance.default_route,
+            cables: instance.cables,
             areas: instance.areas.into_iter().map(row).collect(),
         })
         .collect()
+}
+
+/// Whether there are cables within the satellites' system.
+pub(crate) fn has_own_cables(layout: &Layout, spec: &Spec) -> bool {
+    let inside = |port: PortId| spec.in_sky(layout.port(port).node);
+    let ports = layout.nodes().iter().flat_map(|n| layout.ports_of(n.id));
+    let mut cables = ports.filter_map(|port| layout.cable_of_port(port.id));
+    cables.any(|cable| inside(cable.a) && inside(cable.b))
+}
+
+/// Whether a node routes over its ground links by its system's own protocol.
+fn shares_ground_links(layout: &Layout, spec: &Spec, node: NodeId) -> bool {
+    match layout.node(node).class.access {
+        Access::Chooses => spec.in_sky(node),
+        Access::Serves => {
+            let stations = layout.nodes().iter();
+            let mut stations = stations.filter(|n| n.class.access == Access::Chooses);
+            !spec.has_foreign_stations(layout) || stations.any(|n| spec.in_sky(n.id))
+        }
+        Access::None => true,
+    }
 }
 
 fn port_rows(
@@ -364,6 +402,8 @@ fn port_rows(
             far
         } else if !layout.access_ports(node).contains(port) {
             layout.network_peers(port.id)
+        } else if !shares_ground_links(layout, spec, node) {
+            continue;
         } else if layout.node(node).class.access == Access::Chooses {
             let own = satellites.iter().filter(|(own, _)| *own == port.id);
             own.map(|(_, s)| layout.gsl_port(*s)).collect()

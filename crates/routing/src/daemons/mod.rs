@@ -81,6 +81,9 @@ pub struct Spec {
     pub cable_cost: u16,
     /// Autonomous systems; empty: one for all. Otherwise exactly one lists no nodes.
     pub systems: Vec<System>,
+    /// Terminals of stations that belong to another system than the satellites, each with a satellite that it will use: both
+    /// speak BGP with each other. See [`Spec::with_uplinks`].
+    pub uplinks: Served,
     /// Seconds between BGP's keepalives.
     pub bgp_hello_s: u16,
     /// Seconds until BGP gives up a silent neighbour, at least 3.

@@ -2,7 +2,7 @@
 
 use super::common::OSPF;
 use constel_link::{Impairment, PortId};
-use constel_routing::daemons::{Served, Templates, bird_arguments, contexts};
+use constel_routing::daemons::{Served, Spec, Templates, bird_arguments, contexts};
 use constel_routing::{AddressBlocks, AddressPlan, Route, Table, Walk, walk};
 use constel_topology::{Edge, EdgeClass, GSL, ISL, IslLink, Layout, NodeId, STATION, Snapshot};
 use std::net::IpAddr;
@@ -162,6 +162,12 @@ impl Lab {
 
     /// One BIRD per node; `satellites` are those each station knows, in the order of stations.
     pub(crate) fn start_birds(&mut self, satellites: &[Served]) {
+        self.start_birds_of(&OSPF, satellites);
+    }
+
+    /// The same with other settings.
+    pub(crate) fn start_birds_of(&mut self, spec: &Spec, satellites: &[Served]) {
+        let spec = spec.clone().with_uplinks(&self.layout, satellites);
         let mut known = satellites.iter();
         let templates = Templates::new(None).unwrap();
         for node in self.layout.nodes() {
@@ -173,7 +179,7 @@ impl Lab {
             };
             let file = |ending: &str| self.folder.path().join(format!("{}.{ending}", node.id.0));
             let (layout, plan) = (&self.layout, &self.plan);
-            let contexts = contexts(layout, plan, &OSPF, None, node.id, list).unwrap();
+            let contexts = contexts(layout, plan, &spec, None, node.id, list).unwrap();
             let text = templates.render(&contexts[0]).unwrap();
             std::fs::write(file("conf"), text).unwrap();
             let log = std::fs::File::create(file("log")).unwrap();

@@ -34,6 +34,7 @@ pub(crate) const OSPF: Spec = Spec {
     kernel_events: true,
     cable_cost: 10,
     systems: Vec::new(),
+    uplinks: std::collections::BTreeSet::new(),
     bgp_hello_s: 1,
     bgp_dead_s: 4,
 };
@@ -74,6 +75,7 @@ pub(crate) fn with_hosts() -> Stepper {
             latitude_deg: gateway.latitude_deg,
             longitude_deg: gateway.longitude_deg,
             altitude_m: 0.0,
+            attach: None,
         });
         spec.cables.push(Cable {
             a: name.to_owned(),

@@ -3,7 +3,7 @@
 //! `cargo +nightly fuzz run scenario --fuzz-dir crates/scenario/fuzz crates/scenario/fuzz/corpus/scenario crates/scenario/tests/errors`
 #![no_main]
 
-use constel_scenario::{Files, parse_bytes, resolve};
+use constel_scenario::{Files, read_scenario};
 use libfuzzer_sys::fuzz_target;
 
 /// Every file there is holds the fuzzed bytes too, so that files of places are fuzzed as well.
@@ -19,9 +19,7 @@ impl Files for Same<'_> {
 }
 
 fuzz_target!(|data: &[u8]| {
-    if let Err(errors) =
-        parse_bytes("f.yaml", data).and_then(|parsed| resolve(&parsed, &Same(data)))
-    {
+    if let Err(errors) = read_scenario("f.yaml", data, &Same(data)) {
         assert!(!errors.is_empty());
         let text = errors.to_string();
         assert!(!text.chars().any(|c| c.is_control() && c != '\n'));

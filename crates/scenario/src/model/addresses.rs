@@ -19,6 +19,8 @@ pub struct Addresses {
     pub ground: Option<Block<Ipv4Addr>>,
     /// Of cables; `None` as above.
     pub cables: Option<Block<Ipv4Addr>>,
+    /// Of ports in networks, one subnet for all; `None` as above.
+    pub networks: Option<Block<Ipv4Addr>>,
 }
 
 impl Addresses {
@@ -88,6 +90,7 @@ impl Default for Addresses {
             links: Some(v4(10, 128, 9)),
             ground: Some(v4(10, 64, 12)),
             cables: Some(v4(10, 128, 9)),
+            networks: Some(v4(10, 96, 12)),
         }
     }
 }

@@ -4,7 +4,9 @@ use constel_link::Effects;
 use constel_units::{Angle, DataRate, DataSize, Length, Ratio, TimeSpan};
 use serde::Serialize;
 
-use super::{HandoverKind, Name, Radio, TextFile, WalkerPattern};
+use crate::raw::numbered;
+
+use super::{Formation, HandoverKind, Name, Radio, TextFile, WalkerPattern};
 
 /// One constellation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -31,6 +33,18 @@ pub enum Orbits {
     Omm(ElementSet),
     /// Positions over time: OEM or CSV. Its text is passed on unread.
     Ephemeris(TextFile),
+    /// Craft that fly together; without lasers and links to the ground.
+    Formation(Formation),
+}
+
+impl Constellation {
+    /// Names of its members, if they are known before files are read.
+    pub fn craft_names(&self) -> Option<impl Iterator<Item = String>> {
+        match &self.orbits {
+            Orbits::Formation(formation) => Some(numbered(&self.name, formation.count)),
+            _ => None,
+        }
+    }
 }
 
 /// A Walker pattern `inclination:satellites/planes/phasing`.

@@ -3,7 +3,7 @@
 use constel_units::{Angle, Length, Ratio, TimeSpan};
 use serde::Serialize;
 
-use super::{Name, RegionHits};
+use super::{Name, NodesNamed, RegionHits};
 
 /// Something that breaks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -14,6 +14,8 @@ pub struct Failure {
     pub what: FailureTarget,
     /// When.
     pub when: FailureTime,
+    /// Commands in its nodes are started anew when it is over; then it is once, of nodes, and has an end.
+    pub reboot: bool,
 }
 
 /// What breaks. Constellations and shells as in [`CrossShell::from`](super::CrossShell::from).
@@ -49,6 +51,53 @@ pub enum FailureTarget {
     Eclipse(usize, Ratio, TimeSpan),
     /// Links across the seam of a constellation.
     Seam(usize),
+    /// Edges of this network.
+    Network(Name, Trouble),
+}
+
+/// What becomes of a network's edges. Members by name or pattern; whether there are such is known when the plan is made.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trouble {
+    /// There are none between these groups; whoever is in none is in one of its own.
+    Partition(Vec<Vec<NodesNamed>>),
+    /// Members in a sphere lose what they hear.
+    Jamming {
+        /// Its centre.
+        centre: Centre,
+        /// Its radius.
+        radius: Length,
+        /// How much is lost besides; all: there is no edge.
+        loss: Ratio,
+    },
+    /// Some edges are worse.
+    Disturbance {
+        /// From whom.
+        from: Vec<NodesNamed>,
+        /// To whom.
+        to: Vec<NodesNamed>,
+        /// How much is lost besides; all: there is no edge.
+        loss: Ratio,
+        /// On top of the delay.
+        extra_delay: TimeSpan,
+    },
+}
+
+/// The centre of a sphere.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Centre {
+    /// A node, wherever it is.
+    Node(Name),
+    /// A place that turns with the Earth.
+    Place {
+        /// Latitude.
+        latitude: Angle,
+        /// Longitude.
+        longitude: Angle,
+        /// Height above the WGS84 ellipsoid.
+        altitude: Length,
+    },
 }
 
 /// When something breaks, lab time.

@@ -98,6 +98,8 @@ pub struct Waypoint {
 /// A router or computer on the ground that only has cables.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Host {
+    /// The interface of the machine whose far end it is; `None`: Constel makes it.
+    pub attach: Option<String>,
     /// Its node name.
     pub name: Name,
     /// WGS84 geodetic latitude, -90 to 90 degrees.

@@ -4,8 +4,10 @@ use serde::Serialize;
 
 use crate::diagnostic::Diagnostic;
 use crate::glob::Glob;
+use crate::parse::Document;
 use crate::raw::{NodeKind, TopologyScope};
 use crate::source::{Source, Span};
+use crate::walk::{Path, Seg};
 
 /// Most bytes of a file of the user's.
 pub const USER_FILE_BYTES: usize = 1 << 20;
@@ -19,6 +21,8 @@ pub struct Information {
     pub nodes: Option<Vec<NodesNamed>>,
     /// How much of the topology; `None`: this entry does not say.
     pub topology: Option<TopologyScope>,
+    /// Whether in OpenSN's form as well; `None`: this entry does not say.
+    pub opensn: Option<bool>,
     /// The user's files.
     pub user: Vec<UserFile>,
 }
@@ -45,17 +49,35 @@ pub struct NodesNamed {
 }
 
 impl NodesNamed {
+    /// The pattern written under `path`.
+    pub(crate) fn written(document: &Document, path: &[Seg<'_>], text: &str) -> Self {
+        Self {
+            glob: Glob::new(text),
+            at: (
+                document.source().clone(),
+                document.place(path, false),
+                Path(path).to_string(),
+            ),
+        }
+    }
+
     /// That no node of the plan is called so.
     #[must_use]
     pub fn no_node(&self) -> Diagnostic {
-        let (source, span, path) = &self.at;
+        let source = &self.at.0;
         let message = format!("no node is called `{}`", self.glob);
-        let error = Diagnostic::new(source, *span, "unknown-node", message);
-        let error = error.with_path(path.clone());
+        let error = self.error("unknown-node", message);
         error.with_next(format!(
             "`constel plan --json {}` lists all nodes",
             source.file()
         ))
+    }
+
+    /// An error about what this names, at its place.
+    #[must_use]
+    pub fn error(&self, code: &'static str, message: impl Into<String>) -> Diagnostic {
+        let (source, span, path) = &self.at;
+        Diagnostic::new(source, *span, code, message).with_path(path.clone())
     }
 }
 

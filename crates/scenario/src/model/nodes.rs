@@ -4,9 +4,28 @@ use constel_units::DataSize;
 use serde::Serialize;
 
 use super::{Limit, Name};
-use crate::raw::RawNode;
 pub use crate::raw::{Capability, RestartPolicy, Runtime, Seccomp, StatePlace};
+use crate::raw::{RawHealth, RawNode, StopSignal};
 use crate::source::Span;
+
+/// How long programs may take to end if nobody says.
+const STOP_GRACE_NS: u64 = 2_000_000_000;
+
+/// An image by a name of the scenario's own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NamedImage {
+    /// The name.
+    pub name: Name,
+    /// Where it is, as `constel image import` takes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Which it is, by its configuration or manifest: `sha256:` and 64 digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// Where it stands.
+    #[serde(skip)]
+    pub(crate) place: (Span, String),
+}
 
 /// Something that is said of nodes; later rules go over earlier ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -30,7 +49,7 @@ pub enum NodesOf {
     Stations,
     /// All hosts.
     Hosts,
-    /// A constellation's satellites.
+    /// A constellation's satellites, or a formation's craft.
     Constellation(Name),
     /// A station or host.
     Node(Name),
@@ -54,6 +73,9 @@ pub struct NodeSoftware {
 pub struct Container {
     /// The image.
     pub image: String,
+    /// Whether Docker's or Podman's engine runs it; else Constel does.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub by_engine: bool,
     /// The program; where there is one, the image's arguments do not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entrypoint: Option<Vec<String>>,
@@ -84,8 +106,47 @@ pub struct Container {
     pub no_new_privileges: bool,
     /// Whether its program is started again.
     pub restart: RestartPolicy,
+    /// How to find out whether it works; `None`: nobody asks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health: Option<Health>,
+    /// The signal that asks it to end; `None`: as the image says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_signal: Option<i32>,
+    /// How long it may take to end, nanoseconds.
+    pub stop_grace_ns: u64,
     /// Where what it writes is.
     pub state: StatePlace,
+    /// What it may keep in memory as files, bytes; `None`: what the lab has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files_bytes: Option<u64>,
+}
+
+/// How to find out whether a container's program works.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Health {
+    /// What is run; `None`: what the image says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<String>>,
+    /// From the end of one run to the begin of the next, nanoseconds.
+    pub interval_ns: u64,
+    /// After which a run has failed, nanoseconds.
+    pub timeout_ns: u64,
+    /// From the program's start, in which failures do not count, nanoseconds.
+    pub start_period_ns: u64,
+    /// Failures in a row that are bad health.
+    pub retries: u32,
+}
+
+impl From<RawHealth> for Health {
+    fn from(raw: RawHealth) -> Self {
+        Self {
+            command: raw.command,
+            interval_ns: raw.interval.ns().unsigned_abs(),
+            timeout_ns: raw.timeout.ns().unsigned_abs(),
+            start_period_ns: raw.start_period.ns().unsigned_abs(),
+            retries: raw.retries,
+        }
+    }
 }
 
 /// Something of the host that a container sees.
@@ -133,7 +194,7 @@ pub(crate) fn over(under: &mut RawNode, set: &RawNode) {
         }
     }
     later(&mut under.runtime, set.runtime.as_ref());
-    if set.image.is_some() && set.runtime.is_none() {
+    if set.image.is_some() && set.runtime.is_none() && under.runtime == Some(Runtime::Netns) {
         // Whoever names an image wants it run.
         under.runtime = None;
     }
@@ -159,13 +220,17 @@ pub(crate) fn over(under: &mut RawNode, set: &RawNode) {
         later(&mut own.cpu, share.cpu.as_ref());
         later(&mut own.memory, share.memory.as_ref());
         later(&mut own.pids, share.pids.as_ref());
+        later(&mut own.files, share.files.as_ref());
     }
     later(&mut under.restart, set.restart.as_ref());
+    later(&mut under.health, set.health.as_ref());
+    later(&mut under.stop, set.stop.as_ref());
     later(&mut under.state, set.state.as_ref());
 }
 
 /// What came of all that is said of a node.
 pub(crate) fn software(node: RawNode) -> NodeSoftware {
+    let files = node.limits.as_ref().and_then(|share| share.files);
     let limits = node.limits.map_or(Limit::default(), |share| Limit {
         cpu_thousandths: share.cpu.as_deref().and_then(thousandths),
         memory_bytes: share.memory.map(DataSize::bytes),
@@ -174,8 +239,10 @@ pub(crate) fn software(node: RawNode) -> NodeSoftware {
     let image = node.image.filter(|_| node.runtime != Some(Runtime::Netns));
     let bits = |list: &[Capability]| list.iter().fold(0, |set, one| set | one.bits());
     let capabilities = node.capabilities.unwrap_or_default();
+    let by_engine = node.runtime == Some(Runtime::Docker);
     let container = image.map(|image| Container {
         image,
+        by_engine,
         entrypoint: node.entrypoint,
         command: node.command,
         workdir: node.workdir,
@@ -195,7 +262,18 @@ pub(crate) fn software(node: RawNode) -> NodeSoftware {
         seccomp: node.seccomp.unwrap_or_default(),
         no_new_privileges: node.no_new_privileges.unwrap_or(true),
         restart: node.restart.unwrap_or_default(),
+        health: node.health.map(Health::from),
+        stop_signal: node
+            .stop
+            .as_ref()
+            .and_then(|stop| stop.signal)
+            .map(StopSignal::number),
+        stop_grace_ns: node
+            .stop
+            .as_ref()
+            .map_or(STOP_GRACE_NS, |stop| stop.grace.ns().unsigned_abs()),
         state: node.state.unwrap_or_default(),
+        files_bytes: files.map(DataSize::bytes),
     });
     NodeSoftware { container, limits }
 }
@@ -252,5 +330,20 @@ mod tests {
         let container = software(node).container.unwrap();
         assert_eq!((container.image.as_str(), container.command), ("b", None));
         assert_eq!(container.entrypoint, Some(vec!["y".to_owned()]));
+    }
+
+    #[test]
+    fn an_image_does_not_say_who_runs_it() {
+        let mut node = RawNode {
+            runtime: Some(Runtime::Docker),
+            ..RawNode::default()
+        };
+        let image = RawNode {
+            image: Some("a".into()),
+            ..RawNode::default()
+        };
+        over(&mut node, &image);
+        assert!(software(node).container.unwrap().by_engine);
+        assert!(!software(image).container.unwrap().by_engine);
     }
 }

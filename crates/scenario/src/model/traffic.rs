@@ -86,6 +86,21 @@ pub struct Ping {
     pub family: Family,
     /// Payload, 16 to 65,000 bytes.
     pub size: DataSize,
+    /// What asks.
+    pub tool: PingTool,
+}
+
+/// A program that asks for echoes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PingTool {
+    /// Constel's own.
+    Probe {
+        /// The UDP port of whoever answers; no other flow's server on that node has it.
+        port: u16,
+    },
+    /// The host's, over ICMP.
+    Ping,
 }
 
 /// An iperf3 client and its server. `Flow::length` is a whole number of seconds.

@@ -95,6 +95,7 @@ pub(super) fn resolve(
         links: reader.ports("links", raw.links.as_deref(), usual.links, routing),
         ground: reader.ports("ground", raw.ground.as_deref(), usual.ground, routing),
         cables: reader.ports("cables", raw.cables.as_deref(), usual.cables, routing),
+        networks: reader.ports("networks", raw.networks.as_deref(), usual.networks, routing),
     };
     reader.apart(&resolved);
     resolved
@@ -206,6 +207,7 @@ impl Reader<'_> {
             (vec!["links"], all.links),
             (vec!["ground"], all.ground),
             (vec!["cables"], all.cables),
+            (vec!["networks"], all.networks),
         ];
         let v4 = v4.map(|(keys, block)| (keys, block.map(|b| (b, b.first, b.length))));
         for (i, (keys, a)) in v4.iter().enumerate() {

@@ -6,6 +6,7 @@ use super::inputs::Inputs;
 use super::link::link_of;
 use super::nodes::{Kind, Nodes};
 use crate::diagnostic::Diagnostics;
+use crate::glob::Glob;
 use crate::model::{Cable, Host};
 use crate::parse::Parsed;
 use crate::raw::Name;
@@ -43,12 +44,23 @@ pub(super) fn resolve(
             errors.push(parsed.error_at(&path("to"), "duplicate-name", message));
         }
     }
-    for name in raw.hosts.keys().filter(|name| !counts.contains_key(name)) {
+    let networks = parsed.raw.networks.values();
+    let members: Vec<Glob> = networks
+        .flat_map(|network| &network.members)
+        .map(|member| Glob::new(member))
+        .collect();
+    let joined = |name: &Name| members.iter().any(|glob| glob.matches(name.as_str()));
+    let hosts = raw.hosts.keys();
+    for name in hosts.filter(|name| !counts.contains_key(name) && !joined(name)) {
         let path = [Key("ground"), Key("hosts"), Key(name.as_str())];
         let error = parsed
-            .error_at_key(&path, "no-effect", format!("host `{name}` has no cable"))
+            .error_at_key(
+                &path,
+                "no-effect",
+                format!("host `{name}` has no cable and is in no network"),
+            )
             .with_reason("nothing could ever reach it")
-            .with_suggestion("add one to `ground.cables`");
+            .with_suggestion("add one to `ground.cables`, or the host to a network");
         errors.push(error);
     }
     let host = |(name, raw): (&Name, &crate::raw::RawHost)| Host {
@@ -56,6 +68,7 @@ pub(super) fn resolve(
         latitude: raw.latitude,
         longitude: raw.longitude,
         altitude: raw.altitude,
+        attach: raw.attach.clone(),
     };
     let mut cable = |(index, raw): (usize, &crate::raw::RawCable)| {
         let path = [Key("ground"), Key("cables"), Index(index), Key("link")];
@@ -117,12 +130,17 @@ pub(super) fn check_systems(parsed: &Parsed, nodes: &Nodes<'_>, errors: &mut Dia
         }
         for (index, node) in system.nodes.iter().flatten().enumerate() {
             let at = [path[0], path[1], path[2], Key("nodes"), Index(index)];
-            if !matches!(nodes.kind(node), Kind::Host | Kind::Unclear) {
-                let hosts = parsed.raw.ground.hosts.keys().map(Name::as_str);
+            if !matches!(nodes.kind(node), Kind::Station | Kind::Host | Kind::Unclear) {
+                let ground = &parsed.raw.ground;
+                let known = ground.hosts.keys().chain(ground.stations.keys());
                 let error = parsed
-                    .error_at(&at, "unknown-node", format!("no host is called `{node}`"))
-                    .with_reason("satellites and stations belong to the system without `nodes`")
-                    .with_nearest(node.as_str(), hosts);
+                    .error_at(
+                        &at,
+                        "unknown-node",
+                        format!("no station or host is called `{node}`"),
+                    )
+                    .with_reason("satellites belong to the system without `nodes`")
+                    .with_nearest(node.as_str(), known.map(Name::as_str));
                 errors.push(error);
             } else if !owned.insert(node) {
                 let message = format!("`{node}` is in two systems");
@@ -133,7 +151,14 @@ pub(super) fn check_systems(parsed: &Parsed, nodes: &Nodes<'_>, errors: &mut Dia
             let at = [path[0], path[1], path[2], Key("reflectors"), Index(index)];
             let listed = system.nodes.as_ref().map(|own| own.contains(node));
             let kind = nodes.kind(node);
-            let good = listed.unwrap_or(matches!(kind, Kind::Station | Kind::Host));
+            let elsewhere = || {
+                systems
+                    .values()
+                    .flat_map(|other| other.nodes.iter().flatten())
+            };
+            let rest =
+                || matches!(kind, Kind::Station | Kind::Host) && !elsewhere().any(|n| n == node);
+            let good = listed.unwrap_or_else(rest);
             if !good && kind != Kind::Unclear {
                 let message = format!("`{node}` is no station or host of this system");
                 errors.push(parsed.error_at(&at, "unknown-node", message));

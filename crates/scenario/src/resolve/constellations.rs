@@ -1,6 +1,8 @@
 //! Constellations: Walker's arithmetic, shells, links.
 
 use super::inputs::Inputs;
+use super::no_effect;
+use super::spacecraft;
 use crate::diagnostic::Diagnostics;
 use crate::model::{Constellation, ElementSet, Name, Orbits, Shell, Walker, WalkerPattern};
 use crate::parse::Parsed;
@@ -17,6 +19,8 @@ pub(super) struct Found {
     pub(super) resolved: Constellation,
     /// The Walker numbers make sense, so the names of its satellites are known.
     pub(super) names_known: bool,
+    /// Its satellites are nodes.
+    pub(super) nodes: bool,
 }
 
 pub(super) fn resolve(
@@ -40,6 +44,7 @@ pub(super) fn resolve(
         (None, None) => 0,
     };
     let total: u64 = raw.values().map(|c| u64::from(satellites(c))).sum();
+    found.extend(spacecraft::resolve(parsed, inputs, errors));
     if total > MOST_SATELLITES {
         errors.push(parsed.error_at(
             &[Key("constellations")],
@@ -118,6 +123,10 @@ impl Resolver<'_> {
             (set.map(kind), star)
         };
         let is_walker = raw.walker.is_some() || raw.preset.is_some();
+        if !raw.nodes && raw.node.is_some() {
+            let path = [Key("constellations"), Key(self.name.as_str()), Key("node")];
+            no_effect(self.parsed, self.errors, &path, "nodes: true");
+        }
         let isl = self.isl(&raw.isl, (has_star, is_walker), inputs);
         let gsl = self.gsl(raw, inputs);
         let resolved = Constellation {
@@ -129,6 +138,7 @@ impl Resolver<'_> {
         Some(Found {
             resolved,
             names_known,
+            nodes: raw.nodes,
         })
     }
 
@@ -236,16 +246,7 @@ impl Resolver<'_> {
     fn file(&mut self, name: &str, key: &'static str, inputs: &mut Inputs<'_>) -> Option<TextFile> {
         let own = self.name.as_str();
         let path = [Key("constellations"), Key(own), Key(key), Key("file")];
-        let input = inputs.text(name, &path, self.errors)?;
-        Some(TextFile::new(
-            name,
-            &input.shown,
-            input.sha256.clone(),
-            &input.text,
-            self.parsed.source().clone(),
-            self.parsed.place(&path, false),
-            crate::walk::Path(&path).to_string(),
-        ))
+        inputs.file(name, &path, self.errors)
     }
 }
 

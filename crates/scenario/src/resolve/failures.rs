@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::constellations::Found;
+use super::disruptions;
 use super::inputs::Inputs;
 use super::link::link_of;
 use super::nodes::Nodes;
@@ -33,7 +34,7 @@ impl<'a> Names<'a> {
                 .constellations
                 .insert(constellation.name.as_str(), place);
             match &constellation.orbits {
-                Orbits::Walker(_) | Orbits::Ephemeris(_) => {
+                Orbits::Walker(_) | Orbits::Ephemeris(_) | Orbits::Formation(_) => {
                     names
                         .shells
                         .insert(constellation.name.to_string(), (place, 0));
@@ -151,11 +152,13 @@ pub(super) fn failures(
             index,
         };
         let (when, what) = (one.when(raw), one.what(raw));
+        one.reboots(raw);
         if let (Some(when), Some(what)) = (when, what) {
             failures.push(Failure {
                 name: raw.name.clone(),
                 what,
                 when,
+                reboot: raw.reboot,
             });
         }
     }
@@ -186,6 +189,18 @@ impl One<'_> {
                 self.errors.push(error);
                 None
             }
+        }
+    }
+
+    /// What reboots are nodes, and it has an end.
+    fn reboots(&mut self, raw: &RawFailure) {
+        let ends = raw.at.is_some() && raw.length.is_some();
+        if raw.reboot && !(raw.nodes.is_some() && ends) {
+            let path = [Key("failures"), Index(self.index), Key("reboot")];
+            let message = "`reboot` goes with `nodes`, `at` and `for`";
+            let error = self.parsed.error_at(&path, "no-effect", message);
+            self.errors
+                .push(error.with_reason("nodes reboot at a time, and are up again at another"));
         }
     }
 
@@ -232,8 +247,15 @@ impl One<'_> {
             let place = names.constellation(&path("eclipse"), &eclipse.of, self.errors)?;
             Some(FailureTarget::Eclipse(place, eclipse.duty, eclipse.period))
         } else {
-            // The schema asks for exactly one of them.
-            None
+            // The schema asks for exactly one of them; those that are left are of networks.
+            let mut reader = disruptions::Reader {
+                parsed: self.parsed,
+                nodes: self.nodes,
+                deferred: self.deferred,
+                errors: self.errors,
+                index,
+            };
+            reader.read(raw)
         }
     }
 

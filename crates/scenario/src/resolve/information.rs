@@ -2,11 +2,9 @@
 
 use super::inputs::Inputs;
 use crate::diagnostic::Diagnostics;
-use crate::glob::Glob;
 use crate::model::{Information, NodesNamed, USER_FILE_BYTES, UserFile, is_user_file_name};
 use crate::parse::Parsed;
 use crate::raw::{RawInformation, RawUserFile};
-use crate::walk::Path;
 use crate::walk::Seg::{Index, Key};
 
 /// Checks it; what is wrong goes to `errors`. Whether there are such nodes is known when the plan is made.
@@ -28,13 +26,7 @@ fn entry(
 ) -> Information {
     let named = |(n, text): (usize, &String)| {
         let path = [Key("information"), Index(index), Key("nodes"), Index(n)];
-        let at = (
-            parsed.source().clone(),
-            parsed.place(&path, false),
-            Path(&path).to_string(),
-        );
-        let glob = Glob::new(text);
-        NodesNamed { glob, at }
+        NodesNamed::written(parsed, &path, text)
     };
     let mut user: Vec<UserFile> = Vec::new();
     for (n, file) in raw.user.iter().enumerate() {
@@ -67,6 +59,7 @@ fn entry(
             .as_ref()
             .map(|nodes| nodes.iter().enumerate().map(named).collect()),
         topology: raw.topology,
+        opensn: raw.opensn,
         user,
     }
 }

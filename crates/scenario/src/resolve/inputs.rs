@@ -10,7 +10,8 @@ use crate::files::Files;
 use crate::model::InputFile;
 use crate::parse::Document;
 use crate::source::{Source, position_of};
-use crate::walk::Seg;
+use crate::text_file::TextFile;
+use crate::walk::{Path, Seg};
 
 /// A file that was read: how errors name it, its text and its hash.
 pub(super) struct Input {
@@ -72,6 +73,25 @@ impl<'a> Inputs<'a> {
         }
     }
 
+    /// The file called `name` for a later stage, unread; it stands under `path`.
+    pub(super) fn file(
+        &mut self,
+        name: &str,
+        path: &[Seg<'_>],
+        errors: &mut Diagnostics,
+    ) -> Option<TextFile> {
+        let input = self.text(name, path, errors)?;
+        Some(TextFile::new(
+            name,
+            &input.shown,
+            input.sha256.clone(),
+            &input.text,
+            self.parsed.source().clone(),
+            self.parsed.place(path, false),
+            Path(path).to_string(),
+        ))
+    }
+
     /// All files for the run's manifest: the scenario, then the others by path.
     pub(super) fn finish(self) -> Vec<InputFile> {
         let source = self.parsed.source();
@@ -120,7 +140,7 @@ fn read(files: &dyn Files, name: &str) -> Result<Rc<Input>, Problem> {
     }
 }
 
-fn hash(bytes: &[u8]) -> String {
+pub(crate) fn hash(bytes: &[u8]) -> String {
     Sha256::digest(bytes)
         .iter()
         .map(|byte| format!("{byte:02x}"))

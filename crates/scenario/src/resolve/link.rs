@@ -312,6 +312,11 @@ impl LinkReader<'_, '_> {
             )?;
             return Some(LossLaw::Trace { lost });
         }
+        if let Some(ratio) = raw.bit_errors {
+            return Some(LossLaw::BitErrors {
+                bit_error_ratio: ratio.get(),
+            });
+        }
         if let Some(ge) = &raw.gilbert_elliott {
             return Some(LossLaw::GilbertElliott {
                 good_to_bad: ge.good_to_bad.get(),

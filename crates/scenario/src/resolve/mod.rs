@@ -1,23 +1,30 @@
 //! Stage two: raw types and files to a [`Scenario`].
 
 mod addresses;
+mod attached;
 mod cables;
 mod constellations;
 mod disjoint;
+mod disruptions;
 mod driver;
+mod expect;
 mod failures;
 mod ground;
 mod information;
-mod inputs;
+pub(crate) mod inputs;
 mod link;
 mod links;
+mod middlebox;
+mod networks;
 mod nodes;
 mod programs;
 mod radio;
+mod references;
 mod routing;
 mod rules;
 mod skyless;
 mod software;
+mod spacecraft;
 mod table;
 mod terminals;
 mod track;
@@ -33,6 +40,8 @@ use crate::parse::Parsed;
 use crate::walk::{Path, Seg};
 
 use inputs::Inputs;
+pub use middlebox::{address, is_box, network, read_box};
+pub use references::read_scenario;
 pub use rules::read_rules;
 
 /// Turns a parsed scenario into one that can be planned: reads and hashes every file it names,
@@ -47,8 +56,10 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
     let mut inputs = Inputs::new(parsed, files);
 
     check_times(parsed, &mut errors);
+    check_name(parsed, &mut errors);
     skyless::check(parsed, &mut errors);
-    let constellations = constellations::resolve(parsed, &mut inputs, &mut errors);
+    let found = constellations::resolve(parsed, &mut inputs, &mut errors);
+    let (constellations, beneath): (Vec<_>, Vec<_>) = found.into_iter().partition(|f| f.nodes);
     let mut stations = ground::resolve(parsed, &constellations, &mut inputs, &mut errors);
     weather::resolve(parsed, &mut stations, &mut inputs, &mut errors);
     radio::need_feeders(parsed, &stations, &mut errors);
@@ -57,6 +68,8 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
     let (hosts, cables) = cables::resolve(parsed, &mut inputs, &nodes, &mut errors);
     cables::check_systems(parsed, &nodes, &mut errors);
     let (traffic, mut deferred) = traffic::resolve(parsed, &nodes, &routing, &mut errors);
+    attached::check(parsed, &routing, &traffic, &mut errors);
+    let expect = expect::resolve(parsed, &traffic, &mut errors);
     let transport = transport::resolve(parsed, &nodes, &traffic, &mut deferred, &mut errors);
     disjoint::resolve(
         parsed,
@@ -66,11 +79,13 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
         &mut deferred,
         &mut errors,
     );
+    let networks = networks::resolve(parsed, &mut inputs, &mut errors);
     let cross_shell = failures::cross_shell(parsed, &constellations, &mut inputs, &mut errors);
     let failures = failures::failures(parsed, &constellations, &nodes, &mut deferred, &mut errors);
     let mounts = programs::mounts(parsed, &nodes, &mut deferred, &mut errors);
     let limits = programs::limits(parsed, &nodes, &mut deferred, &mut errors);
     let information = information::resolve(parsed, &mut inputs, &mut errors);
+    let images = software::images(parsed, &mut errors);
     let node_rules = software::resolve(parsed, &nodes, &mut errors);
     let families = routing.families;
     let addresses = addresses::resolve(parsed, (&routing.mode, families), &mut errors);
@@ -87,9 +102,11 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
         step: raw.step,
         clock_hold: raw.clock.hold,
         constellations: constellations.into_iter().map(|c| c.resolved).collect(),
+        beneath: beneath.into_iter().map(|c| c.resolved).collect(),
         stations: stations.stations,
         hosts,
         cables,
+        networks,
         cross_shell,
         failures,
         routing,
@@ -101,12 +118,38 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
         mounts,
         limits,
         information,
+        images,
         node_rules,
         traffic,
+        expect,
         inputs: inputs.finish(),
         deferred,
         source: parsed.source().clone(),
     })
+}
+
+/// Longest name of a lab, characters: it is part of the names of files and control groups.
+const LAB_NAME_MAX: usize = 31;
+
+/// A name that no lab can have.
+const LAB_NAME_TAKEN: &str = "host";
+
+/// A lab is called as its scenario, unless its start says otherwise; so it must be possible.
+fn check_name(parsed: &Parsed, errors: &mut Diagnostics) {
+    let name = parsed.raw.name.as_str();
+    let error = |message: String| parsed.error_at(&[Seg::Key("name")], "lab-name", message);
+    if name.len() > LAB_NAME_MAX {
+        let length = name.len();
+        errors.push(
+            error(format!("`{name}` has {length} characters, and names a lab"))
+                .with_reason(format!("labs' names have at most {LAB_NAME_MAX}")),
+        );
+    } else if name == LAB_NAME_TAKEN {
+        errors.push(
+            error(format!("no lab can be called `{name}`"))
+                .with_reason("Constel keeps what concerns the whole host by that name"),
+        );
+    }
 }
 
 /// The key at `path` has an effect only with `needs`, which is not there.

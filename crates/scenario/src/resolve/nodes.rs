@@ -1,6 +1,6 @@
 //! Which node names there are, as far as is known before orbits are read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::constellations::Found;
 use super::ground::Ground;
@@ -20,6 +20,8 @@ pub(super) struct Nodes<'a> {
     catalogued: bool,
     /// Beginnings of satellite names (`<constellation>` or `<constellation>-<shell>`).
     prefixes: BTreeMap<String, Flock<'a>>,
+    /// Names of formations' craft.
+    craft: BTreeSet<String>,
 }
 
 /// What is known about the satellites behind a prefix.
@@ -36,6 +38,8 @@ pub(super) enum Kind {
     /// On the ground, with cables only.
     Host,
     Satellite,
+    /// Of a formation.
+    Spacecraft,
     /// Perhaps a satellite; known when the plan is made.
     Deferred,
     /// Cannot be said because of errors that were reported.
@@ -101,6 +105,11 @@ impl<'a> Nodes<'a> {
                 .any(|c| c.tle.is_some() || c.omm.is_some() || c.ephemeris.is_some()),
             hosts: &parsed.raw.ground.hosts,
             prefixes,
+            craft: found
+                .iter()
+                .filter_map(|f| f.resolved.craft_names())
+                .flatten()
+                .collect(),
         };
         nodes.check_stations(parsed, errors);
         nodes
@@ -110,7 +119,8 @@ impl<'a> Nodes<'a> {
     fn check_stations(&self, parsed: &Parsed, errors: &mut Diagnostics) {
         let taken = |name: &str| {
             let stations = &self.ground.stations;
-            stations.iter().any(|s| s.name.as_str() == name)
+            self.craft.contains(name)
+                || stations.iter().any(|s| s.name.as_str() == name)
                 || matches!(self.satellite(name), Some(Kind::Satellite | Kind::Deferred))
         };
         for name in self.hosts.keys().filter(|name| taken(name.as_str())) {
@@ -120,6 +130,11 @@ impl<'a> Nodes<'a> {
         }
         for station in &self.ground.stations {
             let name = station.name.as_str();
+            if self.craft.contains(name) {
+                let path = [Key("ground"), Key("stations"), Key(name)];
+                let message = format!("a station and a spacecraft are called `{name}`");
+                errors.push(parsed.error_at_key(&path, "duplicate-name", message));
+            }
             if matches!(self.satellite(name), Some(Kind::Satellite | Kind::Deferred)) {
                 let path = [Key("ground"), Key("stations"), Key(name)];
                 let error = parsed
@@ -146,6 +161,9 @@ impl<'a> Nodes<'a> {
     fn kind_of(&self, name: &str) -> Kind {
         if self.hosts.keys().any(|host| host.as_str() == name) {
             return Kind::Host;
+        }
+        if self.craft.contains(name) {
+            return Kind::Spacecraft;
         }
         if self
             .ground
@@ -247,6 +265,7 @@ impl<'a> Nodes<'a> {
                 .iter()
                 .map(|station| station.name.as_str())
                 .chain(self.hosts.keys().map(Name::as_str))
+                .chain(self.craft.iter().map(String::as_str))
         };
         let suggestion = nearest(name, stations()).map(|found| format!("did you mean `{found}`?"));
         let mut allowed: Vec<String> = stations().map(str::to_owned).collect();

@@ -13,9 +13,27 @@ use crate::walk::Seg::Key;
 /// and what is allowed.
 pub(super) fn radio(
     raw: &RawRadio,
-    mut error: impl FnMut(&'static str, &'static str, String, &str, &[&'static str]),
+    error: impl FnMut(&'static str, &'static str, String, &str, &[&'static str]),
 ) -> Option<Radio> {
-    let modcod = match (raw.modcod, &raw.fixed) {
+    Some(Radio {
+        up: carrier(&raw.up),
+        down: carrier(&raw.down),
+        modcod: modcod(raw.modcod, raw.fixed.as_ref(), error)?,
+        roll_off: raw.roll_off,
+        margin: raw.margin,
+        polarization: raw.polarization,
+        gases: raw.gases,
+        system_temperature: raw.system_temperature,
+    })
+}
+
+/// A modulation and coding; `None` when something was wrong with it, which `error` is told as by [`radio`].
+pub(super) fn modcod(
+    raw: RawModcod,
+    fixed: Option<&String>,
+    mut error: impl FnMut(&'static str, &'static str, String, &str, &[&'static str]),
+) -> Option<Modcod> {
+    match (raw, fixed) {
         (RawModcod::DvbS2, None) => Some(Modcod::DvbS2),
         (RawModcod::DvbS2, Some(name)) => {
             let found = DVB_S2.iter().find(|known| known.name == name);
@@ -35,17 +53,7 @@ pub(super) fn radio(
         (RawModcod::Shannon, None) => Some(Modcod::Shannon),
         (RawModcod::UncodedBpsk, None) => Some(Modcod::Uncoded(1)),
         (RawModcod::UncodedQpsk, None) => Some(Modcod::Uncoded(2)),
-    };
-    Some(Radio {
-        up: carrier(&raw.up),
-        down: carrier(&raw.down),
-        modcod: modcod?,
-        roll_off: raw.roll_off,
-        margin: raw.margin,
-        polarization: raw.polarization,
-        gases: raw.gases,
-        system_temperature: raw.system_temperature,
-    })
+    }
 }
 
 fn carrier(raw: &RawCarrier) -> Carrier {

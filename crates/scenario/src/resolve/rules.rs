@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use constel_link::{Delay, Impairment, Loss, QueueLimit};
-use constel_rules::{Action, Match, Path, Prefix, Rule, Rules, shadowed, words};
+use constel_rules::{Action, Interface, Match, Path, Prefix, Rule, Rules, Via, shadowed, words};
 use constel_units::{DataRate, DataSize, TimeSpan};
 
 use super::inputs::Inputs;
@@ -13,7 +13,8 @@ use crate::files::Files;
 use crate::model::RuleFile;
 use crate::parse::{Document, read, text_of};
 use crate::raw::{
-    Name, OneOrMore, PassOrDrop, RawAction, RawLink, RawMatch, RawPath, RawRule, RawRuleFile,
+    Name, OneOrMore, PassOrDrop, RawAction, RawLink, RawMatch, RawPath, RawPlace, RawRule,
+    RawRuleFile, RawVia, SkyName,
 };
 use crate::schema::RULES;
 use crate::walk::Seg::{self, Index, Key};
@@ -31,22 +32,11 @@ pub fn read_rules(
     let (mut raw, document): (RawRuleFile, Document) = read(file_name, text, &RULES)?;
     let mut errors = Diagnostics::new();
     let mut inputs = Inputs::new(&document, files);
-    name_all(&document, &mut raw.rules, &mut errors);
-    let mut rules = Vec::with_capacity(raw.rules.len());
-    for (place, rule) in raw.rules.iter().enumerate() {
-        let mut reader = RuleReader {
-            document: &document,
-            place,
-            inputs: &mut inputs,
-            errors: &mut errors,
-        };
-        rules.push(reader.rule(rule));
-    }
-    // The form has no more than there can be.
-    let rules = Rules::new(rules).unwrap_or_default();
+    let place = Place(&["rules"]);
+    let rules = place.rules(&document, &mut raw.rules, &mut inputs, &mut errors);
     let inputs = inputs.finish();
     errors.or(())?;
-    let warnings = warnings(&document, &rules);
+    let warnings = place.warnings(&document, &rules);
     Ok(RuleFile {
         seed: raw.seed,
         rules,
@@ -57,57 +47,106 @@ pub fn read_rules(
     })
 }
 
-/// Gives rules without a name theirs, and finds names given twice.
-fn name_all(document: &Document, rules: &mut [RawRule], errors: &mut Diagnostics) {
-    let mut known: std::collections::HashMap<String, usize> = std::collections::HashMap::new();
-    for (place, rule) in rules.iter_mut().enumerate() {
-        let name = match &rule.name {
-            Some(name) => name.to_string(),
-            None => format!("rule-{}", place + 1),
-        };
-        let Some(before) = known.insert(name.clone(), place) else {
-            rule.name = rule.name.clone().or_else(|| name.parse::<Name>().ok());
-            continue;
-        };
-        let at = [Key("rules"), Index(place), Key("name")];
-        let line = document.place(&[Key("rules"), Index(before)], false).line;
-        let message = format!("two rules are called `{name}`");
-        let error = document.error_at(&at, "duplicate-name", message);
-        errors.push(error.with_reason(format!("the other one is at line {line}")));
-    }
-}
+/// Where rules stand in a document.
+#[derive(Clone, Copy)]
+pub(super) struct Place(pub(super) &'static [&'static str]);
 
-fn warnings(document: &Document, rules: &Rules) -> Vec<Diagnostic> {
-    let name = |place: usize| rules.get(place).map_or("", |rule| rule.name.as_str());
-    let shadows = shadowed(rules);
-    let mut warnings = Vec::new();
-    for both in shadows.chunk_by(|a, b| (a.rule, a.by) == (b.rule, b.by)) {
-        let shadow = both[0];
-        let at = |place| [Key("rules"), Index(place)];
-        let line = document.place(&at(shadow.by), false).line;
-        let way = match (both.len(), rules.get(shadow.rule)) {
-            (1, Some(rule)) if rule.forward.is_some() && rule.reverse.is_some() => {
-                format!(" {}", shadow.direction.as_str())
-            }
-            _ => String::new(),
-        };
-        let message = format!("rule `{}` is never reached{way}", name(shadow.rule));
-        let warning = document
-            .error_at(&at(shadow.rule), "shadowed", message)
-            .with_reason(format!(
-                "rule `{}`, at line {line}, takes all frames that it would take",
-                name(shadow.by)
-            ))
-            .with_suggestion("put the narrower rule before the wider one");
-        warnings.push(warning);
+impl Place {
+    fn of(self, index: usize) -> Vec<Seg<'static>> {
+        let keys = self.0.iter().map(|key| Key(key));
+        keys.chain([Index(index)]).collect()
     }
-    warnings
+
+    /// The rules that stand there; they are given names where they have none.
+    pub(super) fn rules(
+        self,
+        document: &Document,
+        raw: &mut [RawRule],
+        inputs: &mut Inputs<'_>,
+        errors: &mut Diagnostics,
+    ) -> Rules {
+        self.name_all(document, raw, errors);
+        let mut rules = Vec::with_capacity(raw.len());
+        for (index, rule) in raw.iter().enumerate() {
+            let mut reader = RuleReader {
+                document,
+                place: self.of(index),
+                inputs: &mut *inputs,
+                errors: &mut *errors,
+            };
+            rules.push(reader.rule(rule));
+        }
+        // The form has no more than there can be.
+        Rules::new(rules).unwrap_or_default()
+    }
+
+    /// Gives rules without a name theirs, and finds names given twice.
+    fn name_all(self, document: &Document, rules: &mut [RawRule], errors: &mut Diagnostics) {
+        let mut known: std::collections::HashMap<String, usize> = std::collections::HashMap::new();
+        for (place, rule) in rules.iter_mut().enumerate() {
+            let name = match &rule.name {
+                Some(name) => name.to_string(),
+                None => format!("rule-{}", place + 1),
+            };
+            let Some(before) = known.insert(name.clone(), place) else {
+                rule.name = rule.name.clone().or_else(|| name.parse::<Name>().ok());
+                continue;
+            };
+            let at = [self.of(place), vec![Key("name")]].concat();
+            let line = document.place(&self.of(before), false).line;
+            let message = format!("two rules are called `{name}`");
+            let error = document.error_at(&at, "duplicate-name", message);
+            errors.push(error.with_reason(format!("the other one is at line {line}")));
+        }
+    }
+
+    /// Interfaces that rules name and the box has not.
+    pub(super) fn interfaces(
+        self,
+        document: &Document,
+        (rules, names, routes): (&Rules, &[String], bool),
+        errors: &mut Diagnostics,
+    ) {
+        for odd in rules.odd_interfaces(names, routes) {
+            let at = [self.of(odd.rule), vec![Key("match"), Key(odd.key)]].concat();
+            let message = format!("`{}: {}` takes nothing", odd.key, odd.interface);
+            let error = document.error_at(&at, "no-interface", message);
+            errors.push(error.with_reason(odd.why));
+        }
+    }
+
+    /// Rules that are never reached.
+    pub(super) fn warnings(self, document: &Document, rules: &Rules) -> Vec<Diagnostic> {
+        let name = |place: usize| rules.get(place).map_or("", |rule| rule.name.as_str());
+        let shadows = shadowed(rules);
+        let mut warnings = Vec::new();
+        for both in shadows.chunk_by(|a, b| (a.rule, a.by) == (b.rule, b.by)) {
+            let shadow = both[0];
+            let line = document.place(&self.of(shadow.by), false).line;
+            let way = match (both.len(), rules.get(shadow.rule)) {
+                (1, Some(rule)) if rule.forward.is_some() && rule.reverse.is_some() => {
+                    format!(" {}", shadow.direction.as_str())
+                }
+                _ => String::new(),
+            };
+            let message = format!("rule `{}` is never reached{way}", name(shadow.rule));
+            let warning = document
+                .error_at(&self.of(shadow.rule), "shadowed", message)
+                .with_reason(format!(
+                    "rule `{}`, at line {line}, takes all frames that it would take",
+                    name(shadow.by)
+                ))
+                .with_suggestion("put the narrower rule before the wider one");
+            warnings.push(warning);
+        }
+        warnings
+    }
 }
 
 /// What reading one rule needs.
 struct RuleReader<'a, 'i> {
     document: &'a Document,
-    place: usize,
+    place: Vec<Seg<'static>>,
     inputs: &'a mut Inputs<'i>,
     errors: &'a mut Diagnostics,
 }
@@ -122,10 +161,7 @@ struct Values {
 impl RuleReader<'_, '_> {
     fn at<'p>(&self, keys: &[&'p str]) -> Vec<Seg<'p>> {
         let keys = keys.iter().map(|key| Key(key));
-        [Key("rules"), Index(self.place)]
-            .into_iter()
-            .chain(keys)
-            .collect()
+        self.place.iter().copied().chain(keys).collect()
     }
 
     fn rule(&mut self, raw: &RawRule) -> Rule {
@@ -172,6 +208,8 @@ impl RuleReader<'_, '_> {
     fn matching(&mut self, raw: &RawMatch) -> Match {
         let before = self.errors.len();
         let matching = Match {
+            input: self.interfaces("in", &raw.input),
+            output: self.interfaces("out", &raw.output),
             src: self.prefixes("src", &raw.src),
             dst: self.prefixes("dst", &raw.dst),
             protocol: self.values(
@@ -212,6 +250,15 @@ impl RuleReader<'_, '_> {
             self.contradictions(&matching);
         }
         matching
+    }
+
+    fn interfaces(&mut self, key: &'static str, raw: &OneOrMore) -> Vec<Interface> {
+        let values = Values {
+            key,
+            what: "an interface",
+            allowed: "a name of at most 15 bytes such as `eth1`",
+        };
+        self.values(&values, raw, Interface::named)
     }
 
     fn prefixes(&mut self, key: &'static str, raw: &OneOrMore) -> Vec<Prefix> {
@@ -368,6 +415,11 @@ impl RuleReader<'_, '_> {
                 no_effect(self, "preset", "with `delay_trace`", why);
             }
         }
+        if raw.via.is_some() {
+            for key in ["delay", "preset", "delay_trace"] {
+                no_effect(self, key, "with `via`", "the sky says the delay");
+            }
+        }
         if raw.rate_law.is_some() {
             no_effect(self, "rate", "with `rate_law`", "the law says the rate");
         } else if raw.rate.is_none() {
@@ -383,6 +435,7 @@ impl RuleReader<'_, '_> {
         let link = as_link(raw);
         let at = self.at(&[way]);
         let effects = path_effects(self.document, &at, &link, self.inputs, self.errors);
+        let via = raw.via.as_ref().map(|via| self.via(way, via));
         let paced = raw.rate.is_some() || raw.rate_law.is_some();
         Path {
             impairment: Impairment {
@@ -397,7 +450,47 @@ impl RuleReader<'_, '_> {
                 },
                 ..Impairment::delay_only(0)
             },
+            via,
             effects,
+        }
+    }
+
+    fn via(&mut self, way: &str, raw: &RawVia) -> Via {
+        let relays = matches!(raw.constellation, SkyName::Meo | SkyName::Geo);
+        let slot = self.at(&[way, "via", "orbital_slot"]);
+        match (raw.constellation, raw.orbital_slot) {
+            (SkyName::Geo, None) => {
+                let message = "`orbital_slot` is missing";
+                let error = self.document.error_at(&slot, "missing-key", message);
+                self.errors
+                    .push(error.with_reason("it says where the satellite of `geo` stands"));
+            }
+            (SkyName::Geo, Some(_)) | (_, None) => {}
+            (_, Some(_)) => {
+                let message = "`orbital_slot` has an effect only with `constellation: geo`";
+                let error = self.document.error_at_key(&slot, "no-effect", message);
+                self.errors.push(error);
+            }
+        }
+        if raw.from == raw.to {
+            let message = "`from` and `to` are the same place";
+            let at = self.at(&[way, "via", "to"]);
+            self.errors
+                .push(self.document.error_at(&at, "same-node", message));
+        }
+        let place = |of: &RawPlace| constel_rules::Place {
+            latitude_deg: of.latitude.deg(),
+            longitude_deg: of.longitude.deg(),
+        };
+        let lowest_deg = if relays { 5.0 } else { 25.0 };
+        Via {
+            sky: raw.constellation.as_str().to_owned(),
+            orbital_slot_deg: raw.orbital_slot.map(|angle| angle.deg()),
+            from: place(&raw.from),
+            to: place(&raw.to),
+            at_unix_ns: raw.at.map(|at| at.unix_ns()),
+            min_elevation_deg: raw.min_elevation.map_or(lowest_deg, |angle| angle.deg()),
+            outage_ns: raw.outage.ns().unsigned_abs(),
         }
     }
 }

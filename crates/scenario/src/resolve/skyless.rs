@@ -12,15 +12,17 @@ pub(super) fn check(parsed: &Parsed, errors: &mut Diagnostics) {
         return;
     }
     let ground = &raw.ground;
-    if ground.stations.is_empty() && ground.from.is_empty() && ground.hosts.is_empty() {
+    let on_earth =
+        !(ground.stations.is_empty() && ground.from.is_empty() && ground.hosts.is_empty());
+    if !on_earth && raw.spacecraft.is_empty() {
         let at: &[Seg<'_>] = match parsed.is_written(&[Key("constellations")]) {
             true => &[Key("constellations")],
             false => &[],
         };
         let message = "a lab needs nodes";
-        let error = parsed
-            .error_at(at, "no-nodes", message)
-            .with_suggestion("give `constellations`, `ground.stations` or `ground.hosts`");
+        let error = parsed.error_at(at, "no-nodes", message).with_suggestion(
+            "give `constellations`, `spacecraft`, `ground.stations` or `ground.hosts`",
+        );
         errors.push(error);
         return;
     }

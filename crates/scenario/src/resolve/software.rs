@@ -3,11 +3,52 @@
 use super::nodes::Nodes;
 use super::programs::wrong_place;
 use crate::diagnostic::Diagnostics;
-use crate::model::{NodeRule, NodesOf, Runtime, thousandths};
+use crate::model::{NamedImage, NodeRule, NodesOf, Runtime, thousandths};
 use crate::parse::Parsed;
 use crate::raw::RawNode;
 use crate::walk::Path;
 use crate::walk::Seg::{self, Index, Key};
+
+fn is_digest(text: &str) -> bool {
+    let digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    let digits = text.strip_prefix("sha256:");
+    digits.is_some_and(|digits| digits.len() == 64 && digits.bytes().all(digit))
+}
+
+/// The images that the scenario has names of its own for.
+pub(super) fn images(parsed: &Parsed, errors: &mut Diagnostics) -> Vec<NamedImage> {
+    let mut all = Vec::new();
+    for (name, raw) in &parsed.raw.images {
+        let path = [Key("images"), Key(name.as_str())];
+        if raw.source.is_none() && raw.digest.is_none() {
+            let message = "an image has a `source`, a `digest` or both";
+            errors.push(parsed.error_at(&path, "missing-key", message));
+        }
+        if let Some(digest) = raw.digest.as_ref().filter(|digest| !is_digest(digest)) {
+            let path = [path[0], path[1], Key("digest")];
+            let message = format!("`{digest}` is no digest");
+            let error = parsed.error_at(&path, "bad-value", message);
+            errors.push(error.with_reason("a digest is `sha256:` and 64 digits of 0-9 and a-f"));
+        }
+        let scheme = ["docker://", "docker-daemon:"];
+        let fetched = |source: &String| scheme.iter().any(|scheme| source.starts_with(scheme));
+        if let Some(source) = raw.source.as_ref().filter(|source| fetched(source)) {
+            let path = [path[0], path[1], Key("source")];
+            let message = format!("`{source}` is fetched by nobody while a lab starts");
+            let error = parsed.error_at(&path, "bad-value", message);
+            let reason = "what comes from a registry or an engine comes by `constel image import`";
+            let suggestion = "give its `digest`, or the file of an image";
+            errors.push(error.with_reason(reason).with_suggestion(suggestion));
+        }
+        all.push(NamedImage {
+            name: name.clone(),
+            source: raw.source.clone(),
+            digest: raw.digest.clone(),
+            place: (parsed.place(&path, true), Path(&path).to_string()),
+        });
+    }
+    all
+}
 
 /// Everything that is said of nodes, in the order in which it counts; what is wrong with it goes to `errors`.
 pub(super) fn resolve(
@@ -33,6 +74,11 @@ pub(super) fn resolve(
         let path = [Key("constellations"), Key(name.as_str()), Key("node")];
         let of = NodesOf::Constellation(name.clone());
         rules.add(of, constellation.node.as_ref(), &path);
+    }
+    for (name, formation) in &raw.spacecraft {
+        let path = [Key("spacecraft"), Key(name.as_str()), Key("node")];
+        let of = NodesOf::Constellation(name.clone());
+        rules.add(of, formation.node.as_ref(), &path);
     }
     for (name, station) in &raw.ground.stations {
         let path = [
@@ -135,10 +181,13 @@ impl Rules<'_, '_> {
         }
         if let Some(share) = &set.limits {
             let limits = at(&[Key("limits")]);
-            if share.cpu.is_none() && share.memory.is_none() && share.pids.is_none() {
+            if *share == crate::raw::RawShare::default() {
                 let error = parsed.error_at(&limits, "no-effect", "this limits nothing");
-                self.errors
-                    .push(error.with_suggestion("give `cpu`, `memory`, `pids` or several of them"));
+                self.errors.push(
+                    error.with_suggestion(
+                        "give `cpu`, `memory`, `pids`, `files` or several of them",
+                    ),
+                );
             }
             if let Some(cpu) = share.cpu.as_ref().filter(|cpu| thousandths(cpu).is_none()) {
                 let path = at(&[Key("limits"), Key("cpu")]);

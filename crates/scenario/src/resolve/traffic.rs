@@ -7,15 +7,20 @@ use constel_units::TimeSpan;
 use super::nodes::{Kind, Nodes};
 use crate::deferred::DeferredNode;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Action, Family, Flow, Http, Iperf3, Mode, Name, Ping, Routing, Run, Transport};
+use crate::model::{
+    Action, Family, Flow, Http, Iperf3, Mode, Name, Ping, PingTool, Routing, Run, Transport,
+};
 use crate::parse::Parsed;
-use crate::raw::{Destination, PathOf, Protocol, RawFlow, RawHttp, RawIperf3, RawPing, RawRun};
+use crate::raw::{
+    self, Destination, PathOf, Protocol, RawFlow, RawHttp, RawIperf3, RawPing, RawRun,
+};
 use crate::walk::Path;
 use crate::walk::Seg::{self, Index, Key};
 
 /// Where servers' default ports start.
 const IPERF3_PORT: u16 = 5201;
 const HTTP_PORT: u16 = 8001;
+const PROBE_PORT: u16 = 7001;
 
 pub(super) fn resolve(
     parsed: &Parsed,
@@ -154,12 +159,19 @@ impl<'a> Traffic<'a> {
 
     fn ping(&mut self, raw: &RawPing) -> Action {
         self.ends("ping", &raw.from, &raw.to);
+        let tool = match raw.tool {
+            raw::PingTool::Probe => PingTool::Probe {
+                port: self.port(&raw.to.node, None, PROBE_PORT),
+            },
+            raw::PingTool::Ping => PingTool::Ping,
+        };
         Action::Ping(Ping {
             from: raw.from.name().clone(),
             to: raw.to.clone(),
             interval: raw.interval,
             family: self.family("ping", raw.family),
             size: raw.size,
+            tool,
         })
     }
 

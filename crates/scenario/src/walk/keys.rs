@@ -50,6 +50,10 @@ impl<'a> Walker<'a> {
         );
         if let Some(found) = suggestion {
             error = error.with_suggestion(format!("did you mean `{found}`?"));
+        } else if entry.key == "box" && self.format.what == "scenario" {
+            error = error.with_suggestion(
+                "a scenario with `box` has keys of its own (docs/reference/box-scenario.md): it is run and checked, not planned",
+            );
         } else if entry.key == "<<" {
             error = error.with_reason("merge keys are not part of YAML 1.2");
         } else if let Some(home) = self.home_of(&entry.key) {

@@ -12,12 +12,45 @@ use std::collections::HashSet;
 use serde_json::{Map, Value as Json};
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::raw::{Environment, Name};
+use crate::raw::{Environment, Name, RawSettings};
 use crate::schema::{Format, Resolved, follow};
 use crate::source::{Source, Span};
 use crate::tree::{Core, Node, Value, core_type};
 
 pub(crate) use path::{Path, Seg};
+
+/// A place where a file names a node.
+#[derive(Debug, Clone)]
+pub(crate) struct Reference {
+    /// What is written there.
+    pub(crate) text: String,
+    /// Where.
+    pub(crate) span: Span,
+    /// The same as a path.
+    pub(crate) path: String,
+}
+
+/// Every place below `node` where a node is named in due form, whatever else is wrong there.
+pub(crate) fn references(source: &Source, format: &Format, node: &Node) -> Vec<Reference> {
+    let mut errors = Diagnostics::new();
+    let mut walker = Walker::new(source, format, &mut errors);
+    walker.value(&format.schema, node);
+    walker.references
+}
+
+/// The value of a key of the file's, if nothing is wrong with it but quantities, in place of which stand others: whatever
+/// has a name in it has it.
+pub(crate) fn named(source: &Source, format: &Format, root: &Node, key: &str) -> Option<Json> {
+    let Value::Mapping(entries) = &root.value else {
+        return None;
+    };
+    let entry = entries.iter().find(|entry| entry.key == key)?;
+    let schema = format.schema.get("properties")?.get(key)?;
+    let mut errors = Diagnostics::new();
+    let mut walker = Walker::new(source, format, &mut errors);
+    walker.lenient = true;
+    walker.value(schema, &entry.value)
+}
 
 /// Checks `node` against the schema of `format`.
 ///
@@ -29,13 +62,7 @@ pub(crate) fn walk(
     errors: &mut Diagnostics,
 ) -> Option<Json> {
     let before = errors.len();
-    let mut walker = Walker {
-        source,
-        format,
-        root: &format.schema,
-        errors,
-        path: Vec::new(),
-    };
+    let mut walker = Walker::new(source, format, errors);
     let value = walker.value(&format.schema, node);
     (errors.len() == before).then_some(value).flatten()
 }
@@ -46,9 +73,33 @@ struct Walker<'a> {
     root: &'a Json,
     errors: &'a mut Diagnostics,
     path: Vec<Seg<'a>>,
+    /// Nodes named so far.
+    references: Vec<Reference>,
+    /// Whether a wrong quantity has another in its place.
+    lenient: bool,
 }
 
 impl<'a> Walker<'a> {
+    fn new(source: &'a Source, format: &'a Format, errors: &'a mut Diagnostics) -> Self {
+        Self {
+            source,
+            format,
+            root: &format.schema,
+            errors,
+            path: Vec::new(),
+            references: Vec::new(),
+            lenient: false,
+        }
+    }
+
+    fn refer(&mut self, text: &str, span: Span) {
+        self.references.push(Reference {
+            text: text.to_owned(),
+            span,
+            path: Path(&self.path).to_string(),
+        });
+    }
+
     fn error(&self, span: Span, code: &'static str, message: impl Into<String>) -> Diagnostic {
         let diagnostic = Diagnostic::new(self.source, span, code, message);
         if self.path.is_empty() {
@@ -214,15 +265,19 @@ impl<'a> Walker<'a> {
                 continue;
             };
             self.path.push(Seg::Key(&entry.key));
-            let variables = schema.text("x-keys") == Some("variable");
-            if variables && let Some(why) = Environment::wrong_name(&entry.key) {
-                let message = format!("`{}` is not a variable", entry.key);
+            let keys = match schema.text("x-keys") {
+                Some("variable") => Some(("variable", Environment::wrong_name(&entry.key))),
+                Some(_) => Some(("setting", RawSettings::wrong_name(&entry.key))),
+                None => None,
+            };
+            if let Some((what, Some(why))) = keys {
+                let message = format!("`{}` is not a {what}", entry.key);
                 let error = self.error(entry.key_span, "bad-name", message);
                 self.errors.push(error.with_reason(why));
                 complete = false;
             }
             if properties.is_none()
-                && !variables
+                && keys.is_none()
                 && let Err(error) = entry.key.parse::<Name>()
             {
                 self.bad_name(entry.key_span, &entry.key, &error.to_string());

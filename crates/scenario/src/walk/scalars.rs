@@ -50,6 +50,15 @@ impl<'a> Walker<'a> {
             Some(meaning) if words.len() == 1 => error.with_reason(meaning),
             _ => error,
         };
+        // What is no value here, but means something elsewhere.
+        let instead = match &node.value {
+            Value::Scalar { text, .. } => schema.get("x-instead").and_then(|known| known.get(text)),
+            _ => None,
+        };
+        let error = match instead.and_then(Json::as_str) {
+            Some(instead) => error.with_suggestion(instead),
+            None => error,
+        };
         self.errors.push(error.with_allowed(allowed));
         None
     }
@@ -116,9 +125,10 @@ impl<'a> Walker<'a> {
                     self.bad_name(node.span, text, &error.to_string());
                     return None;
                 }
+                self.refer(text, node.span);
             }
             Some("constel-destination") => match text.parse::<Destination>() {
-                Ok(_) => {}
+                Ok(to) => self.refer(to.node.as_str(), node.span),
                 Err(DestinationError::Name(error)) => {
                     self.bad_name(node.span, text, &error.to_string());
                     return None;
@@ -132,9 +142,12 @@ impl<'a> Walker<'a> {
                 }
             },
             Some(format) => {
-                return self
-                    .quantity(schema, format, text, *plain, node.span, &[])
-                    .then(|| Json::String(text.clone()));
+                let good = self.quantity(schema, format, text, *plain, node.span, &[]);
+                let other = constel_units::format_example(format);
+                return match good {
+                    true => Some(Json::String(text.clone())),
+                    false => (self.lenient && !other.is_empty()).then(|| Json::from(other)),
+                };
             }
             None => {}
         }

@@ -105,6 +105,12 @@ impl Layout {
         }
         for host in &spec.hosts {
             self.push_node(&host.name, host.class, None, (&[], 0), &further);
+            if let (Some(interface), Some(node)) = (&host.attach, self.nodes.last()) {
+                let first = node.first_port.0 as usize;
+                for port in &mut self.ports[first..] {
+                    port.attachment = Attachment::HostInterface(interface.clone());
+                }
+            }
             self.host_sites.push(Site::new(&Geodetic {
                 latitude_rad: host.latitude_deg.to_radians(),
                 longitude_rad: host.longitude_deg.to_radians(),
@@ -288,6 +294,9 @@ impl Layout {
             .zip(spec.stations.iter().flat_map(|s| &s.terminals))
         {
             say(laid.port, ground(&terminal.serves));
+        }
+        for (ports, network) in self.network_ports.iter().zip(&spec.networks) {
+            ports.iter().for_each(|port| say(*port, network.mtu_bytes));
         }
         for (port, mtu_bytes) in least {
             self.ports[port.0 as usize].mtu_bytes = mtu_bytes;

@@ -1,5 +1,9 @@
 //! What breaks, and when.
 
+use std::collections::BTreeSet;
+
+use constel_orbit::DVec3;
+
 /// Something that breaks, and when.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
@@ -79,6 +83,49 @@ pub enum FailureTarget {
         /// Whose.
         constellation: usize,
     },
+    /// Edges of a network.
+    Network {
+        /// Its place in the spec.
+        network: usize,
+        /// What becomes of them.
+        trouble: Trouble,
+    },
+}
+
+/// What becomes of a network's edges. Members by their place in the network.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Trouble {
+    /// There are none from one group to another; whoever is in none of them is in a group with the others that are in none.
+    Partition(Vec<BTreeSet<usize>>),
+    /// Those to members in a sphere lose frames.
+    Jamming {
+        /// Its centre.
+        centre: Centre,
+        /// Its radius, metres.
+        radius_m: f64,
+        /// Chance that a frame is lost besides; with 1 there is no edge.
+        loss_ratio: f64,
+    },
+    /// Those from some members to some are worse.
+    Disturbance {
+        /// From whom.
+        from: BTreeSet<usize>,
+        /// To whom.
+        to: BTreeSet<usize>,
+        /// Chance that a frame is lost besides; with 1 there is no edge.
+        loss_ratio: f64,
+        /// More delay, ns.
+        extra_delay_ns: u64,
+    },
+}
+
+/// The centre of a sphere.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Centre {
+    /// A node, wherever it is.
+    Node(String),
+    /// A place that turns with the Earth, ITRF, metres.
+    Place(DVec3),
 }
 
 /// When a [`Failure`] happens, nanoseconds after the start of the lab.

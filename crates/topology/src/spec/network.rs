@@ -15,6 +15,8 @@ pub struct Network {
     pub ports: &'static EdgeClass,
     /// Names of its nodes, of any kind.
     pub members: Vec<String>,
+    /// MTU of its ports, bytes above Ethernet, 576..=9000.
+    pub mtu_bytes: u32,
     /// Which edges there are, and when.
     pub law: Arc<dyn Law>,
 }
@@ -25,6 +27,7 @@ impl PartialEq for Network {
         self.name == other.name
             && self.ports == other.ports
             && self.members == other.members
+            && self.mtu_bytes == other.mtu_bytes
             && Arc::ptr_eq(&self.law, &other.law)
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use constel_control::{Observer, load_rules};
 use constel_exchange::nistnet;
+use constel_scenario::model::{BoxEnds, BoxScenario};
 use constel_scenario::{DiskFiles, read_rules};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -36,6 +37,40 @@ pub(super) fn check(args: &Check) -> Outcome {
         "{}: {rules} rules are good\n",
         args.file.display()
     ))?;
+    Ok(Exit::Done)
+}
+
+/// Warnings of a scenario that is a box.
+pub(crate) fn checked(args: &Check, scenario: &BoxScenario) -> Outcome {
+    let warnings: Vec<String> = scenario
+        .rules
+        .warnings
+        .iter()
+        .map(|w| w.as_warning())
+        .collect();
+    let (rules, flows) = (scenario.rules.rules.len(), scenario.commands.len());
+    if args.json {
+        output::json(
+            &json!({"ok": true, "errors": [], "rules": rules, "flows": flows, "warnings": warnings}),
+        )?;
+        return Ok(Exit::Done);
+    }
+    let between = match &scenario.ends {
+        BoxEnds::Interfaces(_) => "interfaces",
+        BoxEnds::Machines(_) => "machines",
+    };
+    let names = scenario.ends.names();
+    let between = match names.split_last() {
+        Some((last, others)) => format!("{between} {} and {last}", others.join(", ")),
+        None => between.to_owned(),
+    };
+    output::text(&format!(
+        "{}: good: a box between the {between}, {rules} rules, {flows} commands\n",
+        args.file.display()
+    ))?;
+    for warning in &warnings {
+        output::text(warning)?;
+    }
     Ok(Exit::Done)
 }
 

@@ -1,6 +1,6 @@
 //! `constel box show`: a box's rules with what they did.
 
-use constel_api::answers::{BoxShown, WayShown};
+use constel_api::answers::{BoxShown, ViaShown, WayShown};
 use constel_control::Observer;
 
 use crate::args::Lab;
@@ -18,8 +18,19 @@ pub(super) fn run(args: &Lab) -> Outcome {
     Ok(Exit::Done)
 }
 
-const HEAD: [&str; 10] = [
-    "RULE", "WAY", "FRAMES", "BYTES", "DROPS", "DUPS", "INSIDE", "AVERAGE", "PRESENT", "LAST",
+const HEAD: [&str; 12] = [
+    "RULE",
+    "WAY",
+    "FRAMES",
+    "BYTES",
+    "DROPS",
+    "DUPS",
+    "INSIDE",
+    "AVERAGE",
+    "PRESENT",
+    "LAST",
+    "DELAY P50/P99",
+    "LATE P99",
 ];
 
 /// A table with a line for each rule and direction.
@@ -64,7 +75,25 @@ pub(super) fn text(shown: &BoxShown) -> String {
     let unmatched = unmatched.map(|(way, did)| cells("(no rule)", way, did));
     let rows: Vec<Vec<String>> = rules.chain(unmatched).collect();
     text.push_str(&output::table(&HEAD, &rows));
+    let ways = shown.rules.iter().flat_map(|rule| {
+        let ways = rule.ways.iter();
+        ways.filter_map(|(way, did)| Some(via_cells(&rule.name, way, did.via.as_ref()?)))
+    });
+    let ways: Vec<Vec<String>> = ways.collect();
+    if !ways.is_empty() {
+        text.push_str(&output::table(&["RULE", "WAY", "DELAY", "VIA"], &ways));
+    }
     text
+}
+
+fn via_cells(name: &str, way: &str, via: &ViaShown) -> Vec<String> {
+    let delay = via.delay_ns.map(|ns| output::ms(ns as f64));
+    vec![
+        name.to_owned(),
+        way.to_owned(),
+        delay.unwrap_or_else(|| "no way".to_owned()),
+        via.satellites.join(" "),
+    ]
 }
 
 fn cells(name: &str, way: &str, did: &WayShown) -> Vec<String> {
@@ -80,5 +109,11 @@ fn cells(name: &str, way: &str, did: &WayShown) -> Vec<String> {
         output::rate(did.present_bps),
         did.last_frame_s
             .map_or_else(|| "never".to_owned(), |s| format!("{s:.1} s ago")),
+        did.inside.map_or_else(String::new, |of| {
+            let [middle, most] = [of.p50_ns, of.p99_ns].map(|ns| output::ms(ns as f64));
+            format!("{middle}/{most}")
+        }),
+        did.lateness
+            .map_or_else(String::new, |of| output::ms(of.p99_ns as f64)),
     ]
 }

@@ -43,9 +43,24 @@ pub(crate) fn summary_text(summary: &Summary) -> String {
         "LOSS",
         "HOPS",
         "HANDOVERS",
+        "MARKED",
         "STATUS",
     ];
     text.push_str(&section(&head, &flows));
+    let ways = summary
+        .flows
+        .iter()
+        .filter(|flow| flow.outcome.owd.is_some());
+    let ways: Vec<Vec<String>> = ways.map(way_cells).collect();
+    let head = [
+        "ONE WAY",
+        "MIN/P50/P95/MAX",
+        "BACK",
+        "SENT",
+        "RECEIVED",
+        "CPU CLIENT/SERVER",
+    ];
+    text.push_str(&section(&head, &ways));
     text.push_str(&fidelity(summary));
     text
 }
@@ -136,6 +151,11 @@ fn fidelity(summary: &Summary) -> String {
             output::ms(machine.longest_stall_ns as f64),
         ));
     }
+    for flow in &summary.flows {
+        if let Some(doubt) = &flow.doubt {
+            text.push_str(&format!("flow {}: NOT trustworthy: {doubt}\n", flow.name));
+        }
+    }
     if summary.verdict.trustworthy {
         text.push_str("verdict: trustworthy\n");
     } else {
@@ -177,12 +197,46 @@ fn change_cells(row: &ChangeRow) -> Vec<String> {
     ]
 }
 
-fn flow_cells(flow: &FlowRow) -> Vec<String> {
-    let ms = |ns: u64| format!("{:.1}", ns as f64 / 1e6);
+/// One-way delays, and what a transfer cost.
+fn way_cells(flow: &FlowRow) -> Vec<String> {
     let outcome = &flow.outcome;
+    let ms = |ns: u64| format!("{:.3}", ns as f64 / 1e6);
+    let delays = |owd: constel_observe::flows::Owd| {
+        let [min, p50, p95, max] = [owd.min_ns, owd.p50_ns, owd.p95_ns, owd.max_ns].map(ms);
+        format!("{min}/{p50}/{p95}/{max} ms")
+    };
+    let cpu = outcome.client_cpu_s.zip(outcome.server_cpu_s);
+    vec![
+        flow.name.clone(),
+        output::or_dash(outcome.owd.map(delays)),
+        output::or_dash(outcome.owd_back.map(delays)),
+        output::or_dash(outcome.sent_bytes.map(output::size)),
+        output::or_dash(outcome.received_bytes.map(output::size)),
+        output::or_dash(cpu.map(|(client, server)| format!("{client:.2}/{server:.2} s"))),
+    ]
+}
+
+/// Decimals of a flow's round trips in milliseconds: no more than its tool tells. Probes tell microseconds.
+fn decimals(flow: &FlowRow) -> usize {
+    match (flow.outcome.rtt_resolution_ns, flow.outcome.owd_back) {
+        (None, Some(_)) => 3,
+        (None, None) => 1,
+        (Some(1_000_000..), _) => 0,
+        (Some(100_000..), _) => 1,
+        (Some(10_000..), _) => 2,
+        (Some(_), _) => 3,
+    }
+}
+
+fn flow_cells(flow: &FlowRow) -> Vec<String> {
+    let outcome = &flow.outcome;
+    let decimals = decimals(flow);
+    let ms = |ns: u64| format!("{:.decimals$}", ns as f64 / 1e6);
     let rtt = outcome.rtt.map(|rtt| {
         let [min, p50, max] = [rtt.min_ns, rtt.p50_ns, rtt.max_ns].map(ms);
-        format!("{min}/{p50}/{max} ms")
+        let steps = outcome.rtt_resolution_ns;
+        let steps = steps.map(|ns| format!(" (in steps of {})", output::ms(ns as f64)));
+        format!("{min}/{p50}/{max} ms{}", steps.unwrap_or_default())
     });
     let bound = flow.bound_rtt.map(|rtt| format!("{} ms", ms(rtt.min_ns)));
     let hops = flow.paths.iter().map(|path| path.len().saturating_sub(1));
@@ -208,6 +262,15 @@ fn flow_cells(flow: &FlowRow) -> Vec<String> {
             hops.join(",")
         },
         flow.handovers.to_string(),
-        status,
+        if flow.trustworthy.is_some() && flow.samples > 0 {
+            format!("{}/{}", flow.marked_samples, flow.samples)
+        } else {
+            "-".to_owned()
+        },
+        if flow.trustworthy == Some(false) {
+            format!("{status}, not trustworthy")
+        } else {
+            status
+        },
     ]
 }

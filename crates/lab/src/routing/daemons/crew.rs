@@ -15,8 +15,11 @@ use crate::error::EngineError;
 use crate::nodes::launcher::{Launcher, daemon_folder};
 
 /// Folders whose names are compiled into FRR's daemons: what outlives them, and what they log before they know
-/// where to. A node has its own in their place.
-pub(crate) const FRR_FOLDERS: [(&str, &str); 2] = [("state", "/run/frr"), ("tmp", "/var/tmp")];
+/// where to. A node has its own in their place: its daemons' folder itself, in which `vtysh` then finds their sockets.
+pub(crate) const FRR_FOLDERS: [(&str, &str); 2] = [("", "/run/frr"), ("tmp", "/var/tmp")];
+
+/// Where `birdc` looks for its daemon's socket. There a node has the folder in which its own is.
+pub(crate) const BIRD_FOLDER: &str = "/run/bird";
 
 /// One daemon of one node: its place among the node's programs.
 pub(crate) type Key = (NodeId, usize);

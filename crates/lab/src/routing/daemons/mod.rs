@@ -5,7 +5,7 @@ mod crew;
 mod waves;
 
 pub(crate) use backoff::Backoff;
-pub(crate) use crew::FRR_FOLDERS;
+pub(crate) use crew::{BIRD_FOLDER, FRR_FOLDERS};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -24,6 +24,7 @@ use constel_topology::Access;
 use crate::error::EngineError;
 use crate::nodes::launcher::Launcher;
 use crate::progress::Stage;
+use crate::routing::limit::Limit;
 use crate::routing::start::StartControl;
 use crate::routing::usage::{self, Usage};
 use constel_plan::Blueprint;
@@ -89,7 +90,7 @@ impl Daemons {
     /// satellites they will use. On failure, those started are ended by [`Daemons::stop`].
     ///
     /// # Errors
-    /// When a configuration cannot be written or a daemon cannot be started.
+    /// When a configuration cannot be written or a daemon cannot be started; [`EngineError::NoRoutes`] after `limit`.
     pub(crate) fn start(
         &mut self,
         blueprint: &Blueprint,
@@ -97,7 +98,7 @@ impl Daemons {
         routing: &DaemonRouting,
         horizon_steps: u64,
         results: &Results,
-        (stage, stopped): (&Stage<'_>, &AtomicBool),
+        (stage, stopped, limit): (&Stage<'_>, &AtomicBool, Option<&Limit>),
     ) -> Result<(), EngineError> {
         let spec = daemon_spec(&blueprint.lab, routing);
         let templates = daemon_templates(routing)
@@ -108,6 +109,7 @@ impl Daemons {
         let wanted = || !stopped.load(Ordering::Acquire);
         let serving = serving_within(&mut blueprint.lab.stepper(), horizon_steps, &wanted)
             .map_err(|_| EngineError::Interrupted)?;
+        let spec = spec.with_uplinks(layout, &serving);
         let mut stations = serving.into_iter();
         let mut keys: Vec<Key> = Vec::new();
         for node in layout.nodes() {
@@ -141,7 +143,7 @@ impl Daemons {
             routing.start.memory.bytes(),
         );
         let crew = &*self.crew.insert(crew);
-        let waves = Waves::new(control, stage, stopped);
+        let waves = Waves::new(control, stage, stopped, limit);
         let mut outcome = Ok(());
         // First those that others talk to, everywhere: they come up while their fellows are started.
         for first in [true, false] {

@@ -14,6 +14,7 @@ use constel_host::process::Child;
 use super::crew::Key;
 use crate::error::EngineError;
 use crate::progress::Stage;
+use crate::routing::limit::Limit;
 use crate::routing::start::{Decision, Sight, StartControl, runnable};
 
 /// Starts that wait at a time, for each processor.
@@ -28,6 +29,7 @@ pub(super) struct Waves<'a> {
     started: Mutex<Vec<Started>>,
     stage: &'a Stage<'a>,
     stopped: &'a AtomicBool,
+    limit: Option<&'a Limit>,
     began: Instant,
 }
 
@@ -37,12 +39,14 @@ impl<'a> Waves<'a> {
         control: StartControl,
         stage: &'a Stage<'a>,
         stopped: &'a AtomicBool,
+        limit: Option<&'a Limit>,
     ) -> Self {
         Self {
             turns: Mutex::new(control),
             started: Mutex::default(),
             stage,
             stopped,
+            limit,
             began: Instant::now(),
         }
     }
@@ -95,6 +99,11 @@ impl<'a> Waves<'a> {
         })
     }
 
+    fn count(&self) -> usize {
+        let started = self.started.lock().unwrap_or_else(|e| e.into_inner());
+        started.len()
+    }
+
     /// How long starts were held back because the machine was busy, seconds.
     pub(super) fn held_back_s(&self) -> f64 {
         let turns = self.turns.lock().unwrap_or_else(|e| e.into_inner());
@@ -112,6 +121,9 @@ impl<'a> Waves<'a> {
             if self.stopped.load(Ordering::Acquire) {
                 return Err(EngineError::Interrupted);
             }
+            if let Some(limit) = self.limit {
+                limit.check(|| format!("only {} daemons are started", self.count()))?;
+            }
             let sight = Sight {
                 now_s: self.began.elapsed().as_secs_f64(),
                 runnable: runnable(),
@@ -121,7 +133,7 @@ impl<'a> Waves<'a> {
                 Decision::Start => return Ok(()),
                 Decision::Wait(s) => thread::sleep(Duration::from_secs_f64(s)),
                 Decision::Stop => {
-                    let started = self.started.lock().unwrap_or_else(|e| e.into_inner()).len();
+                    let started = self.count();
                     return Err(EngineError::Unable {
                         what: format!(
                             "after {started} daemons, only {} MiB of memory are left",

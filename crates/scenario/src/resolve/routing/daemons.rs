@@ -191,14 +191,5 @@ fn template(
 ) -> Option<TextFile> {
     let name = parsed.raw.routing.template.as_ref()?;
     let path = [Key("routing"), Key("template")];
-    let input = inputs.text(name, &path, errors)?;
-    Some(TextFile::new(
-        name,
-        &input.shown,
-        input.sha256.clone(),
-        &input.text,
-        parsed.source().clone(),
-        parsed.place(&path, false),
-        crate::walk::Path(&path).to_string(),
-    ))
+    inputs.file(name, &path, errors)
 }

@@ -72,14 +72,6 @@ pub(super) fn ospf_extra(
                 .with_suggestion("remove `areas`, or set `daemon: bird` and `protocol: ospf`");
             errors.push(error);
         }
-        if !parsed.raw.ground.cables.is_empty() {
-            let path = [Key("routing"), Key("ospf"), Key("areas")];
-            let error = parsed
-                .error_at_key(&path, "no-effect", "areas have no place for cables")
-                .with_reason("a cable would be in no area, and OSPF would not use it")
-                .with_suggestion("remove `areas`, or `ground.cables`");
-            errors.push(error);
-        }
         match (areas.planes, areas.satellites) {
             (Some(planes), None) => Some(AreaSize::Planes(planes)),
             (None, Some(satellites)) => Some(AreaSize::Satellites(satellites)),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use constel_transfer::{Goal, TransferError, over_leotp, over_tcp, over_vivace, split};
 use leotp::core::Params;
-use leotp::rt::InterceptOptions;
+use leotp::rt::{InterceptOptions, cpu_seconds};
 
 /// Bulk transfers over LEOTP, TCP and PCC Vivace, measured the same way at both ends: one-way delay of each record,
 /// throughput, what the sender sent. One line of JSON at the end.
@@ -175,7 +175,7 @@ fn serve(verb: Serve) -> Result<String, TransferError> {
             over_vivace::serve(c.listen, c.bytes, seed, listening(c.listen))?
         }
     };
-    Ok(serde_json::json!(sent).to_string())
+    Ok(with_cpu(serde_json::json!(sent)))
 }
 
 fn fetch(verb: Fetch) -> Result<String, TransferError> {
@@ -200,12 +200,18 @@ fn fetch(verb: Fetch) -> Result<String, TransferError> {
             c.records.as_deref(),
         )?,
     };
-    let line = serde_json::json!(received).to_string();
+    let line = with_cpu(serde_json::json!(received));
     if received.damaged > 0 {
         println!("{line}");
         return Err(TransferError::Damaged(received.damaged, received.records));
     }
     Ok(line)
+}
+
+/// The line that is printed: a result, with the processor time that this end took, seconds.
+fn with_cpu(mut result: serde_json::Value) -> String {
+    result["cpu_s"] = cpu_seconds().into();
+    result.to_string()
 }
 
 fn split_tcp(args: SplitArgs) -> Result<String, TransferError> {

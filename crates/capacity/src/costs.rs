@@ -1,0 +1,36 @@
+//! Measured costs: of a node, an interface, a daemon, a frame. `benches/capacity` measures what is fitted here, and the
+//! tests of this crate hold the estimates against what it measured. Bytes are those of x86-64; processor time is that of
+//! the machine in `benches/raw/capacity.json`.
+
+/// The engine, its link plane and its pool of frames, bytes.
+pub const ENGINE_BYTES: f64 = 140e6;
+/// A node made as a network namespace, bytes.
+pub const NODE_BYTES: f64 = 190e3;
+/// An interface of a node, with its peer, addresses and neighbours, bytes.
+pub const PORT_BYTES: f64 = 115e3;
+/// A container of ours above a namespace, without what its programs take, bytes.
+pub const CONTAINER_BYTES: f64 = 200e3;
+/// A container of an engine above a namespace, with the engine's own processes for it, bytes.
+pub const ENGINE_CONTAINER_BYTES: f64 = 12e6;
+/// A computed route in a node's kernel, bytes.
+pub const ROUTE_BYTES: f64 = 300.0;
+
+/// A process of BIRD that knows nobody, bytes.
+pub const BIRD_BYTES: f64 = 0.95e6;
+/// A process of FRR that knows nobody, bytes.
+pub const FRR_BYTES: f64 = 5.9e6;
+/// What a daemon keeps of another router of its area, and its kernel of the routes there, for each family, bytes.
+pub const KNOWN_ROUTER_BYTES: f64 = 1_330.0;
+
+/// Processor time of a daemon for each hello it sends and hears, and of all else it does meanwhile, nanoseconds.
+pub const HELLO_NS: f64 = 65e3;
+/// Processor time of a step for each node, nanoseconds.
+pub const STEP_NODE_NS: f64 = 4.4e3;
+
+/// Processor time of a frame on a link: node, relay and the node behind it, nanoseconds; and of each of its bytes.
+pub const FRAME_NS: (f64, f64) = (6_500.0, 3.2);
+/// Of that, the one thread's that carries the frames of all links.
+pub const RELAY_FRAME_NS: (f64, f64) = (2_600.0, 1.2);
+
+/// How far a lab's memory may be from its estimate, as a ratio of what it takes.
+pub const MEMORY_ERROR_RATIO: f64 = 0.25;

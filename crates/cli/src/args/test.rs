@@ -1,0 +1,73 @@
+//! `test`.
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// `test`.
+#[derive(Debug, Args)]
+pub(crate) struct Test {
+    /// Scenario files, each with `expect`.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Write a report in JUnit's XML.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+    /// Run each scenario so many times; once for each seed unless given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) repeat: Option<u16>,
+    /// Seeds instead of the scenario's, in turn: `1..20` or one number.
+    #[arg(long, value_name = "A..B", value_parser = seeds)]
+    pub(crate) seeds: Option<RangeInclusive<u64>>,
+    /// So many runs at a time. They share the host, so that figures may not be to be trusted.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub(crate) jobs: u8,
+    /// Folder that receives each run's results and log.
+    #[arg(long, value_name = "DIR", default_value = "results/tests")]
+    pub(crate) results: PathBuf,
+    /// Run nothing: judge the run whose results are in this folder, by the one FILE. May be repeated.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["repeat", "seeds", "jobs", "results"])]
+    pub(crate) judge: Vec<PathBuf>,
+    /// End a run as soon as a statement about events (`alive`, `order`) can no longer hold.
+    #[arg(long, conflicts_with = "judge")]
+    pub(crate) fail_fast: bool,
+    /// Capture what passes this node, or this port as `NODE/PORT`, from lab time zero on; kept in `captures` of the run's results where
+    /// a statement did not hold or was not judged, removed where all hold. May be repeated.
+    #[arg(long, value_name = "NODE|PORT", conflicts_with = "judge")]
+    pub(crate) capture: Vec<String>,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `A..B`, both included, or one seed; at most 1,000.
+fn seeds(text: &str) -> Result<RangeInclusive<u64>, String> {
+    let number = |part: &str| {
+        part.parse::<u64>()
+            .map_err(|_| format!("`{part}` is no seed"))
+    };
+    let (first, last) = match text.split_once("..") {
+        Some((first, last)) => (number(first)?, number(last)?),
+        None => (number(text)?, number(text)?),
+    };
+    match last.checked_sub(first) {
+        Some(0..1000) => Ok(first..=last),
+        Some(_) => Err("more than 1,000 seeds".to_owned()),
+        None => Err(format!("{last} comes before {first}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::seeds;
+
+    #[test]
+    fn seeds_are_a_range_or_one() {
+        assert_eq!(seeds("1..20"), Ok(1..=20));
+        assert_eq!(seeds("7"), Ok(7..=7));
+        for wrong in ["", "a", "1..", "3..1", "1..2000", "-1"] {
+            assert!(seeds(wrong).is_err(), "{wrong}");
+        }
+    }
+}

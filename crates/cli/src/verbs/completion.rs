@@ -1,0 +1,27 @@
+//! `constel completion` and `constel man`: what shells and manuals know of the command line.
+
+use std::fs;
+
+use anyhow::Context;
+use clap::CommandFactory;
+
+use crate::args::{Cli, Completion, Man};
+use crate::exit::{Exit, Outcome};
+use crate::output;
+
+/// Prints the script of a shell.
+pub(crate) fn run(args: &Completion) -> Outcome {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "constel", &mut script);
+    output::text(&String::from_utf8_lossy(&script))?;
+    Ok(Exit::Done)
+}
+
+/// Writes a page for each verb.
+pub(crate) fn man(args: &Man) -> Outcome {
+    let folder = &args.folder;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    clap_mangen::generate_to(Cli::command(), folder)
+        .with_context(|| format!("cannot write to {}", folder.display()))?;
+    Ok(Exit::Done)
+}

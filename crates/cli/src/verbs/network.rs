@@ -1,0 +1,91 @@
+//! `constel network`: who is in a network; members that join and leave.
+
+use constel_api::answers::{MemberSet, NetworkShown, RoutesAfter};
+use constel_control::{Lab, Observer};
+
+use crate::args::{Network, NetworkDelays, NetworkMember, NetworkVerb};
+use crate::exit::{Exit, Outcome};
+use crate::output;
+
+/// Show, join, leave.
+pub(crate) fn run(args: &Network) -> Outcome {
+    match &args.verb {
+        NetworkVerb::Show { lab } => {
+            let networks = Observer::attach(lab)?.networks()?;
+            match args.json {
+                true => output::json(&networks)?,
+                false => output::text(&table(&networks))?,
+            }
+            Ok(Exit::Done)
+        }
+        NetworkVerb::Join(member) => set(args, member, true),
+        NetworkVerb::Leave(member) => set(args, member, false),
+        NetworkVerb::Set(delays) => set_delays(args, delays),
+    }
+}
+
+fn set(args: &Network, member: &NetworkMember, joined: bool) -> Outcome {
+    let lab = Lab::attach(&member.lab)?;
+    let answer = lab.set_member(&member.network, &member.node, joined)?;
+    match args.json {
+        true => output::json(&answer)?,
+        false => output::text(&told(&answer))?,
+    }
+    Ok(Exit::Done)
+}
+
+fn set_delays(args: &Network, delays: &NetworkDelays) -> Outcome {
+    let lab = Lab::attach(&delays.lab)?;
+    let answer = match &delays.matrix {
+        Some(file) => lab.set_delays(&delays.network, file)?,
+        None => lab.reset_delays(&delays.network)?,
+    };
+    match args.json {
+        true => output::json(&answer)?,
+        false => {
+            let (edges, network) = (answer.edges, &answer.network);
+            output::text(&format!("{edges} delays of {network} changed\n"))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn told(answer: &MemberSet) -> String {
+    let (node, network) = (&answer.node, &answer.network);
+    let text = match (answer.changed, answer.joined) {
+        (true, true) => format!("{node} is in {network} now\n"),
+        (true, false) => format!("{node} is out of {network} now\n"),
+        (false, true) => format!("{node} is in {network} already\n"),
+        (false, false) => format!("{node} is out of {network} already\n"),
+    };
+    match answer.routes {
+        RoutesAfter::Stood { after_ns } => {
+            let ms = after_ns as f64 / 1e6;
+            text + &format!("computed routes stood {ms:.1} ms later\n")
+        }
+        RoutesAfter::NotYet { waited_ns } => {
+            let s = waited_ns as f64 / 1e9;
+            text + &format!("computed routes did not stand {s:.1} s later\n")
+        }
+        _ => text,
+    }
+}
+
+fn table(networks: &[NetworkShown]) -> String {
+    let mut rows = Vec::new();
+    for network in networks {
+        rows.extend(network.members.iter().map(|member| {
+            vec![
+                network.network.clone(),
+                member.node.clone(),
+                member.port.clone(),
+                if member.joined { "in" } else { "out" }.to_owned(),
+                member.edges.to_string(),
+            ]
+        }));
+    }
+    match rows.is_empty() {
+        true => "this lab has no networks\n".to_owned(),
+        false => output::table(&["NETWORK", "NODE", "PORT", "STATE", "REACHES"], &rows),
+    }
+}

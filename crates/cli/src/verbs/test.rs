@@ -1,0 +1,472 @@
+//! `constel test`: scenarios run, and what they expect judged.
+
+mod captures;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use constel_control::expect::{Case, CaseEnd, Evidence, Suite, judge, junit, lost};
+use constel_control::results::Run;
+use constel_control::{Exit as Ended, Observer, Scenario};
+
+use rustix::process::{Pid, Signal};
+
+use captures::Captures;
+
+use super::scenario::age_warnings;
+use crate::args::Test;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::{output, signals};
+
+/// One run to be made.
+struct Planned {
+    /// Place of its scenario.
+    scenario: usize,
+    seed: u64,
+    /// Of its lab and folder.
+    name: String,
+}
+
+/// One run being made.
+struct Making {
+    planned: Planned,
+    child: Child,
+    since: Instant,
+    results: PathBuf,
+    /// Places of statements of which it was told that they can no longer hold.
+    lost: BTreeSet<usize>,
+    /// When events were last looked at.
+    looked: Instant,
+    captures: Captures,
+}
+
+/// Events of a run that goes on are looked at so often.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+impl Making {
+    /// Tells at once which statements about events can no longer hold, and ends the run then if asked to.
+    fn look(&mut self, loaded: &Scenario, args: &Test) -> Result<(), Failure> {
+        if self.looked.elapsed() < LOOK_EVERY {
+            return Ok(());
+        }
+        self.looked = Instant::now();
+        // What is not there yet will be; a line that is being written is read next time.
+        let Some(run) = Run::open(&self.results) else {
+            return Ok(());
+        };
+        let Ok(events) = run.events() else {
+            return Ok(());
+        };
+        // Asked first: what happened until then is among the events.
+        let lab = Observer::attach(&self.planned.name).ok();
+        let now_ns = lab.and_then(|lab| lab.state().ok()?.t_ns);
+        if now_ns.is_some() && !args.capture.is_empty() {
+            self.captures
+                .begin(&self.planned.name, &args.capture, &self.results)?;
+        }
+        let now_ns = now_ns.and_then(|t| i64::try_from(t).ok());
+        let events: Vec<_> = events.map_while(Result::ok).collect();
+        let own = &loaded.lab.scenario.expect;
+        for (place, seen) in lost(own, &events, now_ns) {
+            if self.lost.insert(place) {
+                let (file, line) = (&args.files[self.planned.scenario], own[place].line);
+                let (name, lab) = (&own[place].name, &self.planned.name);
+                let head = format!("{lab}: cannot hold any more: {}:{line}", file.display());
+                output::tell(&format!("{head} {name}: {seen}\n"));
+                if args.fail_fast {
+                    interrupt(self);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Judges runs that are over, from their folders.
+fn judge_again(loaded: &[Scenario], args: &Test) -> Outcome {
+    let ([scenario], [file]) = (loaded, &args.files[..]) else {
+        let text = "--judge goes with one FILE: the scenario of those runs";
+        return Err(Failure::Usage(text.into()));
+    };
+    let (mut suites, mut ends) = (Vec::new(), Vec::new());
+    for dir in &args.judge {
+        let Some(run) = Run::open(dir) else {
+            let text = format!("{}: not the results folder of a run", dir.display());
+            return Err(Failure::Usage(text));
+        };
+        let summary = run.summary()?;
+        let code = match summary.verdict.trustworthy {
+            true => 0,
+            false => 3,
+        };
+        let one = Over {
+            seed: run.manifest()?.seed,
+            took_s: 0.0,
+            results: dir,
+            lost: &BTreeSet::new(),
+        };
+        let (end, suite) = judged(scenario, file, &one, Some(code));
+        if !args.json {
+            output::text(&told_of(&suite, end))?;
+        }
+        ends.push(end);
+        suites.push(suite);
+    }
+    report(args, &suites)?;
+    exit(&suites, &ends, false)
+}
+
+fn report(args: &Test, suites: &[Suite]) -> Result<(), Failure> {
+    if let Some(file) = &args.junit {
+        std::fs::write(file, junit(suites))?;
+    }
+    if args.json {
+        output::json(&document(suites))?;
+    }
+    Ok(())
+}
+
+/// A run that is over.
+struct Over<'a> {
+    seed: u64,
+    took_s: f64,
+    results: &'a Path,
+    /// Places of statements that could not hold any more while it went on.
+    lost: &'a BTreeSet<usize>,
+}
+
+/// What a run came to as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Judged,
+    NotTrustworthy,
+    Interrupted,
+    HostNotAble,
+    Failed,
+}
+
+/// Runs them, as many at a time as asked; prints and writes what came of it.
+pub(crate) fn run(args: &Test) -> Outcome {
+    let loaded = load(&args.files)?;
+    if !args.judge.is_empty() {
+        return judge_again(&loaded, args);
+    }
+    are_there(&loaded, args)?;
+    let mut left = planned(&loaded, args);
+    std::fs::create_dir_all(&args.results)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    signals::set(&[&stop])?;
+    let (mut making, mut suites, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+    let mut told = false;
+    while !(making.is_empty() && (left.is_empty() || told)) {
+        if stop.load(Ordering::Acquire) && !told {
+            told = true;
+            left.clear();
+            for one in &making {
+                interrupt(one);
+            }
+        }
+        while making.len() < usize::from(args.jobs) && !told {
+            let Some(planned) = left.pop_front() else {
+                break;
+            };
+            making.push(start(planned, &args.files, &args.results)?);
+        }
+        let mut still = Vec::new();
+        for mut one in making {
+            match one.child.try_wait()? {
+                None => {
+                    one.look(&loaded[one.planned.scenario], args)?;
+                    still.push(one);
+                }
+                Some(status) => {
+                    let file = &args.files[one.planned.scenario];
+                    let over = Over {
+                        seed: one.planned.seed,
+                        took_s: one.since.elapsed().as_secs_f64(),
+                        results: &one.results,
+                        lost: &one.lost,
+                    };
+                    let (end, suite) =
+                        judged(&loaded[one.planned.scenario], file, &over, status.code());
+                    if !args.json {
+                        output::text(&told_of(&suite, end))?;
+                    }
+                    let passed = |case: &Case| matches!(case.end, CaseEnd::Passed(_));
+                    one.captures.end(!suite.cases.iter().all(passed))?;
+                    ends.push(end);
+                    suites.push(suite);
+                }
+            }
+        }
+        making = still;
+        if !making.is_empty() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+    report(args, &suites)?;
+    exit(&suites, &ends, told)
+}
+
+/// All files are good and expect something, before anything runs.
+fn load(files: &[PathBuf]) -> Result<Vec<Scenario>, Failure> {
+    let mut loaded = Vec::new();
+    let mut bad = String::new();
+    for file in files {
+        match Scenario::load(file) {
+            Ok(scenario) => {
+                output::tell(&age_warnings(&scenario));
+                if scenario.lab.scenario.expect.is_empty() {
+                    let why = "nothing is expected of it; `expect` says what must come true";
+                    return Err(Failure::Usage(format!("{}: {why}", file.display())));
+                }
+                loaded.push(scenario);
+            }
+            Err(error) if error.exit() == Ended::Scenario => bad += &error.to_string(),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    match bad.is_empty() {
+        true => Ok(loaded),
+        false => Err(Failure::Scenario(bad)),
+    }
+}
+
+/// What is to be captured is a node or a port of each scenario.
+fn are_there(loaded: &[Scenario], args: &Test) -> Result<(), Failure> {
+    for of in &args.capture {
+        let node = of.split_once('/').map_or(of.as_str(), |(node, _)| node);
+        let lacks = |scenario: &&Scenario| scenario.lab.layout.find(node).is_none();
+        if let Some(scenario) = loaded.iter().find(lacks) {
+            let name = &scenario.lab.scenario.name;
+            let text = format!("--capture {of}: {name} has no node \"{node}\"");
+            return Err(Failure::Usage(text));
+        }
+    }
+    Ok(())
+}
+
+/// Every run: each scenario as often as asked, with the seeds in turn.
+fn planned(loaded: &[Scenario], args: &Test) -> VecDeque<Planned> {
+    let seeds: Vec<u64> = args.seeds.iter().flat_map(|seeds| seeds.clone()).collect();
+    let repeat = args.repeat.map_or(seeds.len().max(1), usize::from);
+    let mut all = VecDeque::new();
+    for (place, scenario) in loaded.iter().enumerate() {
+        let own = &scenario.lab.scenario;
+        for n in 0..repeat {
+            let seed = match seeds.is_empty() {
+                true => own.seed,
+                false => seeds[n % seeds.len()],
+            };
+            // Labs of one host have names of their own, whatever is tested at the same time.
+            let name = format!(
+                "{}-t{}-{place}-{n}",
+                short(own.name.as_str()),
+                std::process::id()
+            );
+            all.push_back(Planned {
+                scenario: place,
+                seed,
+                name,
+            });
+        }
+    }
+    all
+}
+
+/// The beginning of a name, so that a lab's name made of it is none too long.
+fn short(name: &str) -> &str {
+    name.get(..16).unwrap_or(name).trim_end_matches('-')
+}
+
+fn start(planned: Planned, files: &[PathBuf], folder: &Path) -> Result<Making, Failure> {
+    let results = folder.join(&planned.name);
+    let child = Command::new(std::env::current_exe()?)
+        .arg("run")
+        .arg(&files[planned.scenario])
+        .args([
+            "--name",
+            &planned.name,
+            "--json",
+            "--seed",
+            &planned.seed.to_string(),
+        ])
+        .args(["--ends-with", &std::process::id().to_string()])
+        .arg("--results")
+        .arg(&results)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(
+            folder.join(format!("{}.log", planned.name)),
+        )?)
+        .spawn()?;
+    Ok(Making {
+        planned,
+        child,
+        since: Instant::now(),
+        results,
+        lost: BTreeSet::new(),
+        looked: Instant::now(),
+        captures: Captures::default(),
+    })
+}
+
+/// Asks a run to end; it cleans up.
+fn interrupt(one: &Making) {
+    // A run that has ended meanwhile is no error.
+    let _ = rustix::process::kill_process(Pid::from_child(&one.child), Signal::TERM);
+}
+
+/// Judges a run that has ended.
+fn judged(loaded: &Scenario, file: &Path, one: &Over<'_>, code: Option<i32>) -> (End, Suite) {
+    let own = &loaded.lab.scenario;
+    let log = one.results.with_extension("log");
+    let why = |words: &str| {
+        let said = std::fs::read_to_string(&log).unwrap_or_default();
+        let own = said.lines().rfind(|line| line.starts_with("constel: "));
+        let last = own.or_else(|| said.lines().rfind(|line| !line.trim().is_empty()));
+        format!("{words}: {}", last.unwrap_or_default())
+    };
+    let (end, instead): (End, Option<CaseEnd>) = match code {
+        Some(0) => (End::Judged, None),
+        Some(3) => {
+            let why = "the run's figures are not to be trusted; summary.json says why";
+            (End::NotTrustworthy, Some(CaseEnd::Unknown(why.to_owned())))
+        }
+        // It was ended because of them; what it did until then is judged.
+        Some(130) if !one.lost.is_empty() => (End::Judged, None),
+        Some(130) => (
+            End::Interrupted,
+            Some(CaseEnd::Unknown("interrupted".to_owned())),
+        ),
+        Some(5) => (
+            End::HostNotAble,
+            Some(CaseEnd::Error(why("this host is not able"))),
+        ),
+        _ => (End::Failed, Some(CaseEnd::Error(why("the run failed")))),
+    };
+    let case = |(name, requirement, line): (String, Option<String>, u32), end| Case {
+        name,
+        requirement,
+        line,
+        end,
+    };
+    let all_are = |end: &CaseEnd| {
+        let each = own.expect.iter();
+        each.map(|e| {
+            let head = (e.name.to_string(), e.requirement.clone(), e.line);
+            case(head, end.clone())
+        })
+        .collect()
+    };
+    let evidence = || {
+        let run = Run::open(one.results).ok_or_else(|| "there are no results".to_owned())?;
+        Evidence::read(&run).map_err(|error| error.to_string())
+    };
+    let (end, cases) = match instead {
+        Some(instead) => (end, all_are(&instead)),
+        None => match evidence() {
+            Err(error) => (End::Failed, all_are(&CaseEnd::Error(error))),
+            Ok(evidence) => {
+                let judgements = judge(&own.expect, &evidence).into_iter().enumerate();
+                let cut =
+                    "the run was ended early, since another statement could not hold any more";
+                let cases = judgements.map(|(place, j)| {
+                    let end = match (j.holds, one.lost.contains(&place)) {
+                        (_, false) if code == Some(130) => CaseEnd::Unknown(cut.to_owned()),
+                        (true, _) => CaseEnd::Passed(j.seen),
+                        (false, _) => CaseEnd::Failed(j.seen),
+                    };
+                    case((j.name, j.requirement, j.line), end)
+                });
+                (end, cases.collect())
+            }
+        },
+    };
+    let suite = Suite {
+        name: format!("{}-seed-{}", own.name, one.seed),
+        file: file.display().to_string(),
+        took_s: one.took_s,
+        results: one.results.display().to_string(),
+        cases,
+    };
+    (end, suite)
+}
+
+/// A run for people: a line for each statement.
+fn told_of(suite: &Suite, end: End) -> String {
+    let head = match end {
+        End::Judged => String::new(),
+        End::NotTrustworthy => " not trustworthy".to_owned(),
+        End::Interrupted => " interrupted".to_owned(),
+        End::HostNotAble | End::Failed => " did not run".to_owned(),
+    };
+    let mut text = format!(
+        "{} ({:.1} s){head}: {}\n",
+        suite.name, suite.took_s, suite.results
+    );
+    for case in &suite.cases {
+        let (word, seen) = match &case.end {
+            CaseEnd::Passed(seen) => ("ok", seen),
+            CaseEnd::Failed(seen) => ("FAILED", seen),
+            CaseEnd::Unknown(why) => ("unknown", why),
+            CaseEnd::Error(why) => ("error", why),
+        };
+        let requirement = case
+            .requirement
+            .as_ref()
+            .map_or(String::new(), |r| format!(" [{r}]"));
+        text += &format!(
+            "  {word:8} {}:{} {}{requirement}: {seen}\n",
+            suite.file, case.line, case.name
+        );
+    }
+    text
+}
+
+/// The same for programs.
+fn document(suites: &[Suite]) -> serde_json::Value {
+    let case = |case: &Case| {
+        let (end, seen) = match &case.end {
+            CaseEnd::Passed(seen) => ("passed", seen),
+            CaseEnd::Failed(seen) => ("failed", seen),
+            CaseEnd::Unknown(why) => ("unknown", why),
+            CaseEnd::Error(why) => ("error", why),
+        };
+        serde_json::json!({
+            "name": case.name, "requirement": case.requirement, "line": case.line, "end": end, "seen": seen,
+        })
+    };
+    let runs = suites.iter().map(|suite| {
+        serde_json::json!({
+            "name": suite.name, "file": suite.file, "took_s": suite.took_s, "results": suite.results,
+            "expectations": suite.cases.iter().map(case).collect::<Vec<_>>(),
+        })
+    });
+    serde_json::json!({"runs": runs.collect::<Vec<_>>()})
+}
+
+/// What did not hold comes before what is not known.
+fn exit(suites: &[Suite], ends: &[End], interrupted: bool) -> Outcome {
+    let mut cases = suites.iter().flat_map(|suite| &suite.cases);
+    if interrupted || ends.contains(&End::Interrupted) {
+        return Ok(Exit::Interrupted);
+    }
+    if ends.contains(&End::HostNotAble) {
+        return Err(Failure::Host(
+            "this host is not able to run all of it".to_owned(),
+        ));
+    }
+    let failed = cases.any(|case| matches!(case.end, CaseEnd::Failed(_)));
+    if failed || ends.contains(&End::Failed) {
+        return Ok(Exit::ExpectationFailed);
+    }
+    Ok(match ends.contains(&End::NotTrustworthy) {
+        true => Exit::NotTrustworthy,
+        false => Exit::Done,
+    })
+}

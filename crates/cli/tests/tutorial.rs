@@ -1,0 +1,171 @@
+//! `docs/tutorial.md`, as a reader does it: its files are written, its commands run one after the other, and what it
+//! shows of their output is there, numbers aside.
+
+mod support;
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use support::host::Host;
+use support::{CONSTEL, constel, json, until, wait};
+
+const COMMAND_WITHIN: Duration = Duration::from_secs(300);
+
+/// A fenced block: what stands behind its fence, and its lines.
+fn blocks(page: &str) -> Vec<(String, Vec<&str>)> {
+    let mut blocks = Vec::new();
+    let mut open: Option<(String, Vec<&str>)> = None;
+    for line in page.lines() {
+        match (line.strip_prefix("```"), &mut open) {
+            (Some(info), None) => open = Some((info.to_owned(), Vec::new())),
+            (Some(_), block) => blocks.extend(block.take()),
+            (None, Some((_, lines))) => lines.push(line),
+            (None, None) => {}
+        }
+    }
+    assert!(open.is_none(), "a block has no end");
+    blocks
+}
+
+/// Numbers are a reader's own, and columns as wide as they need.
+fn shape(line: &str) -> String {
+    let mut shape = String::new();
+    for word in line.split_whitespace() {
+        let mut number = false;
+        for c in word.chars() {
+            let digit = c.is_ascii_digit() || (number && c == '.');
+            if !(digit && number) {
+                shape.push(if digit { 'N' } else { c });
+            }
+            number = digit;
+        }
+        shape.push(' ');
+    }
+    shape
+}
+
+/// Runs a command as a shell does. What it printed, standard error as well.
+fn run(folder: &Path, path: &str, line: &str) -> String {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("exec 2>&1; {line}")]);
+    command
+        .current_dir(folder)
+        .env("PATH", path)
+        .stdin(Stdio::null());
+    let output = support::finish(command, COMMAND_WITHIN);
+    let said = support::stdout(&output);
+    // 3: on a busy machine figures are not to be trusted, and Constel says so.
+    assert!(
+        matches!(output.status.code(), Some(0 | 3)),
+        "{line}: {}\n{said}",
+        output.status
+    );
+    said
+}
+
+/// A command that runs beside others; it ends with the test, whatever that came to.
+struct Background(Child);
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if self.0.try_wait().is_ok_and(|status| status.is_none()) {
+            let pid = Pid::from_raw(i32::try_from(self.0.id()).unwrap()).unwrap();
+            let _ = kill_process(pid, Signal::INT);
+            wait(&mut self.0, COMMAND_WITHIN);
+        }
+    }
+}
+
+fn start(folder: &Path, path: &str, line: &str) -> Background {
+    let log = fs::File::create(folder.join("background.log")).unwrap();
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("exec {line}")]);
+    command
+        .current_dir(folder)
+        .env("PATH", path)
+        .stdin(Stdio::null());
+    let child = command.stdout(log.try_clone().unwrap()).stderr(log).spawn();
+    let child = Background(child.unwrap());
+    until(Duration::from_secs(60), "lab time", || {
+        let labs = json(&constel(["list", "--json"]));
+        let labs = labs.as_array().unwrap();
+        labs.iter()
+            .any(|lab| lab["lab"] == "polar" && lab["state"] == "running")
+            .then_some(())
+    });
+    child
+}
+
+#[test]
+fn every_command_of_the_tutorial_does_what_it_says() {
+    let host = Host::take();
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let programs = Path::new(CONSTEL).parent().unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let page = fs::read_to_string(support::workspace().join("docs/tutorial.md")).unwrap();
+    let mut background: Vec<Background> = Vec::new();
+    let mut commands = 0;
+    for (info, lines) in blocks(&page) {
+        let words: Vec<&str> = info.split(' ').collect();
+        match words.as_slice() {
+            ["console"] => {}
+            [_, file, more @ ..] => {
+                let mut options = OpenOptions::new();
+                options.create(true).write(true).append(more == ["+"]);
+                let mut file = options
+                    .truncate(more.is_empty())
+                    .open(folder.join(file))
+                    .unwrap();
+                writeln!(file, "{}", lines.join("\n")).unwrap();
+                continue;
+            }
+            other => panic!("what is a block of {other:?}?"),
+        }
+        let mut said = String::new();
+        for line in lines {
+            let command = line.strip_prefix("$ ").or_else(|| line.strip_prefix("# "));
+            match command.map(|command| (command, command.strip_suffix(" &"))) {
+                // The test's own programs are on the path.
+                Some((command, _)) if command.starts_with("export PATH=") => {}
+                Some((_, Some(command))) => background.push(start(folder, &path, command)),
+                Some((command, None)) => {
+                    said = run(folder, &path, command);
+                    commands += 1;
+                }
+                None => assert!(
+                    said.lines()
+                        .any(|said| shape(said).starts_with(shape(line).trim_end())),
+                    "the page shows\n{line}\nand there was\n{said}"
+                ),
+            }
+        }
+    }
+    for mut child in background {
+        let status = wait(&mut child.0, COMMAND_WITHIN).unwrap();
+        assert!(matches!(status.code(), Some(0 | 3)), "{status}");
+    }
+    assert!(commands >= 12, "only {commands} commands");
+    // What was added by hand was met by some datagrams, and not by those before.
+    let delays = fs::read_to_string(folder.join("first/nodes/lagos/delays.csv")).unwrap();
+    let delays_ms = delays
+        .lines()
+        .map(|line| line.split_once(',').unwrap().1.parse::<f64>().unwrap() / 1e6);
+    let (slow, fast): (Vec<f64>, Vec<f64>) = delays_ms.partition(|ms| *ms > 60.0);
+    assert!(
+        slow.len() >= 5 && fast.len() >= 5,
+        "{} slow, {} fast",
+        slow.len(),
+        fast.len()
+    );
+    assert!(
+        fs::read_to_string(folder.join("study/table.svg"))
+            .unwrap()
+            .contains("download: throughput_mbps")
+    );
+    host.assert_as_before("after the tutorial");
+}

@@ -1,0 +1,85 @@
+//! What is asked of container engines beside a running lab: who they are, and to remove what dead labs left there.
+
+use std::path::Path;
+use std::time::Duration;
+
+use constel_engine::{Address, Engine, Listed};
+use constel_host::claim::LabName;
+use constel_host::clean::{Beyond, CleanReport, Removed};
+use constel_host::ident::ProcessIdent;
+use constel_lab::engine_of;
+
+/// An engine removes a container in a tenth of a second, and takes longer when it has much to do.
+const GONE_WITHIN: Duration = Duration::from_secs(60);
+
+/// One that says nothing for so long when it is only looked at does not work.
+const LOOK_WITHIN: Duration = Duration::from_secs(5);
+
+/// The engine that answers where engines usually are, and its version in words.
+///
+/// # Errors
+/// In words: why there is none.
+pub(crate) fn usual() -> Result<String, String> {
+    let address = Address::find()?;
+    let engine = Engine::at(address.socket).patience(LOOK_WITHIN);
+    let version = engine.version().map_err(|error| error.to_string())?;
+    let (major, minor) = version.api;
+    Ok(format!(
+        "{} {} (API {major}.{minor}) at {}",
+        version.kind,
+        version.version,
+        engine.socket().display()
+    ))
+}
+
+/// Removes containers of dead labs from the engines that these had, or else from the usual one.
+pub(crate) struct Engines;
+
+impl Beyond for Engines {
+    fn orphans(&self) -> Vec<LabName> {
+        let Ok(address) = Address::find() else {
+            return Vec::new();
+        };
+        let engine = Engine::at(address.socket).patience(LOOK_WITHIN);
+        let listed = engine.containers(None).unwrap_or_default();
+        let orphans = listed.iter().filter(|one| is_orphan(one));
+        orphans.filter_map(|one| one.lab.parse().ok()).collect()
+    }
+
+    fn remove(&self, lab: &LabName, dir: Option<&Path>, report: &mut CleanReport) {
+        let recorded = dir.and_then(engine_of);
+        let socket = match (&recorded, Address::find()) {
+            (Some(socket), _) => socket.clone(),
+            (None, Ok(address)) => address.socket,
+            (None, Err(_)) => return,
+        };
+        let engine = Engine::at(socket).patience(GONE_WITHIN);
+        let listed = match engine.containers(Some(lab.as_str())) {
+            Ok(listed) => listed,
+            // It may have nothing of the lab.
+            Err(_) if recorded.is_none() => return,
+            Err(error) => {
+                let left = "containers of the lab may be left there";
+                report.problems.push(format!("{error}; {left}"));
+                return;
+            }
+        };
+        for one in listed.into_iter().filter(is_orphan) {
+            match engine.remove(&one.id, GONE_WITHIN) {
+                Ok(()) => report.removed.push(Removed::Container {
+                    id: one.id,
+                    engine: engine.socket().to_owned(),
+                    node: one.node,
+                }),
+                Err(error) => report.problems.push(error.to_string()),
+            }
+        }
+    }
+}
+
+/// Whether nobody answers for a container any more. One without a mark that we made is not ours.
+fn is_orphan(one: &Listed) -> bool {
+    let mark = one.owner.as_deref().unwrap_or_default();
+    let owner = ProcessIdent::from_mark(mark).ok().flatten();
+    owner.is_some_and(|owner| matches!(owner.is_alive(), Ok(false)))
+}

@@ -1,0 +1,89 @@
+//! What users' software printed: lines of comma-separated values below a line of names, without quotes.
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+
+/// The values of one column.
+///
+/// Lines with another number of values than the first (the last may have been cut off) are left out, and so is the line of names
+/// where it comes again, from a program that was started again.
+///
+/// # Errors
+/// There is no such column, in words; what the system said.
+pub(crate) fn columns<const N: usize>(
+    file: impl BufRead,
+    names: [&str; N],
+) -> Result<Vec<[String; N]>, String> {
+    let mut lines = file.split(b'\n');
+    let mut next = || -> Result<Option<String>, String> {
+        let line = lines.next().transpose().map_err(|e| e.to_string())?;
+        Ok(line.map(|line| String::from_utf8_lossy(&line).trim_end().to_owned()))
+    };
+    let head = next()?.unwrap_or_default();
+    let heads: Vec<&str> = head.split(',').map(str::trim).collect();
+    let mut places = [0; N];
+    for (place, name) in places.iter_mut().zip(names) {
+        let found = heads.iter().position(|head| *head == name);
+        *place = found.ok_or_else(|| format!("it printed no column `{name}`"))?;
+    }
+    let mut rows = Vec::new();
+    while let Some(line) = next()? {
+        let cells: Vec<&str> = line.split(',').map(str::trim).collect();
+        if cells.len() == heads.len() && cells != heads {
+            rows.push(places.map(|place| cells[place].to_owned()));
+        }
+    }
+    Ok(rows)
+}
+
+/// Of the keys for which everybody has a value, for how many all values are the same; and how many keys there are in all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Agreement {
+    pub(crate) same: usize,
+    pub(crate) complete: usize,
+    pub(crate) all: usize,
+}
+
+/// Compares by key what each one printed. Of several values of one for a key the last counts.
+pub(crate) fn agreement(each: &[Vec<[String; 2]>]) -> Agreement {
+    let mut by_key: BTreeMap<&str, BTreeMap<usize, &str>> = BTreeMap::new();
+    for (who, rows) in each.iter().enumerate() {
+        for [key, value] in rows {
+            by_key.entry(key).or_default().insert(who, value);
+        }
+    }
+    let mut found = Agreement {
+        all: by_key.len(),
+        ..Agreement::default()
+    };
+    for values in by_key.values().filter(|v| v.len() == each.len()) {
+        found.complete += 1;
+        let mut values = values.values();
+        let first = values.next();
+        found.same += usize::from(values.all(|value| Some(value) == first));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_are_compared_where_everybody_has_one() {
+        let said = |text: &str| columns(text.as_bytes(), ["cycle", "plan"]).unwrap();
+        let one = said("cycle,craft,plan\n1,0,ab\n2,0,cd\ncycle,craft,plan\n3,0,ef\n4,0");
+        let two = said("cycle,craft,plan\r\n1,1,ab\r\n2,1,xx\r\n5,1,ab\r\n");
+        assert_eq!(one.len(), 3);
+        let found = agreement(&[one, two]);
+        let expected = Agreement {
+            same: 1,
+            complete: 2,
+            all: 4,
+        };
+        assert_eq!(found, expected);
+        let missing = columns("a,b\n1,2\n".as_bytes(), ["c"]).unwrap_err();
+        assert_eq!(missing, "it printed no column `c`");
+        assert!(columns(b"".as_slice(), ["c"]).is_err());
+    }
+}

@@ -1,0 +1,218 @@
+//! Pictures of what interfaces received and sent over lab time, from the columns of a profile.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use constel_observe::plot::{Panel, Style, svg};
+
+use super::Run;
+use super::picture::{Series, curve};
+use crate::error::Error;
+
+/// Curves of single interfaces; all others are one.
+const SINGLE: usize = 6;
+
+/// Columns of 64-bit numbers, little-endian.
+struct Column {
+    path: PathBuf,
+    file: BufReader<File>,
+}
+
+impl Column {
+    fn open(path: PathBuf) -> Result<Self, Error> {
+        match File::open(&path) {
+            Ok(file) => Ok(Self {
+                path,
+                file: BufReader::new(file),
+            }),
+            Err(source) => Err(Error::NoDocument { path, source }),
+        }
+    }
+
+    /// Fills `numbers`; `false` where the file is over, or has only a part of them left.
+    fn next(&mut self, numbers: &mut [u64]) -> Result<bool, Error> {
+        for number in numbers {
+            let mut bytes = [0; 8];
+            match self.file.read_exact(&mut bytes) {
+                Ok(()) => *number = u64::from_le_bytes(bytes),
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(false),
+                Err(source) => {
+                    return Err(Error::NoDocument {
+                        path: self.path.clone(),
+                        source,
+                    });
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// The interfaces of a profile by their place in its columns, as `NODE/PORT`; loopback interfaces are left out.
+fn names(folder: &Path) -> Result<(usize, BTreeMap<usize, String>), Error> {
+    let path = folder.join("index.csv");
+    let text = std::fs::read_to_string(&path);
+    let text = text.map_err(|source| Error::NoDocument { path, source })?;
+    let rows: Vec<Vec<&str>> = text
+        .lines()
+        .skip(1)
+        .map(|l| l.split(',').collect())
+        .collect();
+    let named = rows
+        .iter()
+        .enumerate()
+        .filter_map(|(place, row)| match row[..] {
+            [_, node, port] if port != "lo" => Some((place, format!("{node}/{port}"))),
+            _ => None,
+        });
+    Ok((rows.len(), named.collect()))
+}
+
+/// Reads a column of bytes and gives rates, Mbit/s: those of the places of `single`, and that of all other `named` ones.
+fn rates(
+    folder: &Path,
+    column: &str,
+    width: usize,
+    single: &[usize],
+    others: &[usize],
+) -> Result<Vec<Series>, Error> {
+    let mut times = Column::open(folder.join("t_ns.i64"))?;
+    let mut bytes = Column::open(folder.join(column))?;
+    let mut series: Vec<Series> = (0..=single.len()).map(|_| Series::new()).collect();
+    let (mut t_ns, mut now) = ([0], vec![0; width]);
+    let mut before: Option<(u64, Vec<u64>)> = None;
+    while times.next(&mut t_ns)? && bytes.next(&mut now)? {
+        if let Some((then_ns, then)) = &before {
+            let length_s = t_ns[0].saturating_sub(*then_ns) as f64 / 1e9;
+            let moved = |place: &usize| now[*place].saturating_sub(then[*place]) as f64;
+            let groups = single.iter().map(std::slice::from_ref).chain([others]);
+            for (series, group) in series.iter_mut().zip(groups) {
+                if length_s > 0.0 && !group.is_empty() {
+                    let bits = group.iter().map(moved).sum::<f64>() * 8.0;
+                    // A difference belongs to the time in between.
+                    let middle_s = (t_ns[0] as f64 + *then_ns as f64) / 2e9;
+                    series.put(middle_s, bits / length_s / 1e6);
+                }
+            }
+        }
+        before = Some((t_ns[0], now.clone()));
+    }
+    Ok(series)
+}
+
+/// What a column had counted in the end, by place.
+fn last(folder: &Path, column: &str, width: usize) -> Result<Vec<u64>, Error> {
+    let mut column = Column::open(folder.join(column))?;
+    let (mut now, mut last) = (vec![0; width], vec![0; width]);
+    while width > 0 && column.next(&mut now)? {
+        last.copy_from_slice(&now);
+    }
+    Ok(last)
+}
+
+impl Run {
+    /// Draws what interfaces received and sent over lab time: the six that moved most each by itself, all others together. An
+    /// SVG picture.
+    ///
+    /// # Errors
+    /// [`Error::NoDocument`] when the run had no `--profile`, or its files cannot be read.
+    pub fn ports_picture(&self) -> Result<String, Error> {
+        let folder = self.dir().join("interfaces");
+        let (width, names) = names(&folder)?;
+        let received = last(&folder, "rx_bytes.u64", width)?;
+        let sent = last(&folder, "tx_bytes.u64", width)?;
+        let mut places: Vec<usize> = names.keys().copied().collect();
+        places.sort_by_key(|place| std::cmp::Reverse(received[*place] + sent[*place]));
+        let others = places.split_off(places.len().min(SINGLE));
+        places.sort_unstable();
+        let mut panels = Vec::new();
+        for (column, label) in [
+            ("tx_bytes.u64", "sent, Mbit/s"),
+            ("rx_bytes.u64", "received, Mbit/s"),
+        ] {
+            let series = rates(&folder, column, width, &places, &others)?;
+            let single = places
+                .iter()
+                .map(|place| (names[place].clone(), Style::Line));
+            let rest = (format!("{} others together", others.len()), Style::Dashed);
+            let drawn = series.iter().zip(single.chain([rest]));
+            panels.push(Panel {
+                label: label.to_owned(),
+                curves: drawn
+                    .filter_map(|(series, (name, style))| curve(&name, series, style))
+                    .collect(),
+            });
+        }
+        let title = match self.manifest() {
+            Ok(manifest) => format!("{}: interfaces", manifest.lab),
+            Err(_) => "interfaces".to_owned(),
+        };
+        Ok(svg(&title, 0.0, &panels, &[]))
+    }
+
+    /// Where the picture of interfaces belongs.
+    #[must_use]
+    pub fn ports_picture_file(&self) -> PathBuf {
+        self.dir().join("interfaces.svg")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_differences_of_counters_over_their_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("interfaces");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(dir.path().join("manifest.json"), "{}").unwrap();
+        let mut index = "place,node,port\n0,a,lo\n".to_owned();
+        for place in 1..9 {
+            index += &format!("{place},n{place},net0\n");
+        }
+        std::fs::write(folder.join("index.csv"), index).unwrap();
+        let column = |rows: &[[u64; 9]]| -> Vec<u8> {
+            rows.iter()
+                .flatten()
+                .flat_map(|n| n.to_le_bytes())
+                .collect()
+        };
+        let times: Vec<u8> = [0_u64, 50_000_000, 150_000_000]
+            .iter()
+            .flat_map(|t| t.to_le_bytes())
+            .collect();
+        std::fs::write(folder.join("t_ns.i64"), times).unwrap();
+        // Of loopback nothing is drawn; n1 and n2 moved least.
+        let sent = [
+            [0; 9],
+            [9_000_000, 1, 1, 30, 40, 50, 60, 70, 62_500],
+            [9_000_000, 2, 2, 30, 40, 50, 60, 70, 62_500 + 12_500],
+        ];
+        std::fs::write(folder.join("tx_bytes.u64"), column(&sent)).unwrap();
+        let mut cut = column(&[[0; 9]; 3]);
+        cut.truncate(9 * 8 * 2 + 20);
+        std::fs::write(folder.join("rx_bytes.u64"), cut).unwrap();
+        let (width, names) = names(&folder).unwrap();
+        assert_eq!((width, names.len()), (9, 8));
+        let series = rates(&folder, "tx_bytes.u64", width, &[8], &[1, 2]).unwrap();
+        assert_eq!(series[0].points(), [(0.025, 10.0), (0.1, 1.0)]);
+        assert_eq!(series[1].points(), [(0.025, 0.00032), (0.1, 0.00016)]);
+        let run = Run::open(dir.path()).unwrap();
+        let picture = run.ports_picture().unwrap();
+        for words in [
+            "n8/net0",
+            "n3/net0",
+            "2 others together",
+            "sent, Mbit/s",
+            "received, Mbit/s",
+        ] {
+            assert!(picture.contains(words), "{words}: {picture}");
+        }
+        assert!(!picture.contains("a/lo") && !picture.contains("n1/net0"));
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(run.ports_picture().is_err());
+    }
+}

@@ -1,0 +1,212 @@
+//! One scenario many times: runs of a sweep, each in a process of its own, and what they came to together.
+
+mod folder;
+mod runner;
+
+use std::collections::VecDeque;
+use std::num::NonZeroU16;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use constel_lab::Progress;
+use constel_scenario::Setting;
+use constel_sweep::Cell;
+
+pub use constel_sweep::{Axis, Design, DesignError, Interval, Row, Runs, Seeds, Table};
+
+use crate::error::Error;
+use crate::node::require_privilege;
+use crate::scenario::Scenario;
+use folder::Folder;
+use runner::{Ended, Runner};
+
+/// How a sweep is made.
+#[derive(Debug, Clone)]
+pub struct SweepOptions {
+    /// The folder of all runs; made if it is not there. One that has runs of the same sweep is gone on with.
+    pub out: PathBuf,
+    /// What the labs are called, with a number behind it; `sweep-<process>` unless given.
+    pub name: Option<String>,
+    /// Runs at a time.
+    pub jobs: NonZeroU16,
+    /// How often a run is made again at most whose figures are not to be trusted.
+    pub again: u16,
+    /// Whether runs that stay so are left out of the figures.
+    pub trustworthy_only: bool,
+    /// The program `constel`, which makes the runs.
+    pub program: PathBuf,
+    /// Ends the sweep when it is set: runs under way are taken down, those that are done stay.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// What a sweep came to.
+#[derive(Debug, Clone)]
+pub struct Swept {
+    /// The figures.
+    pub table: Table,
+    /// Whether it was stopped before all runs were done.
+    pub interrupted: bool,
+    /// Runs that failed: which, and why.
+    pub failures: Vec<String>,
+}
+
+/// Reads the scenario and lays out the sweep.
+///
+/// # Errors
+/// [`Error::Unreadable`], [`Error::BadSweep`]; [`Error::Scenario`] with what is wrong with any combination of values.
+pub fn design(file: &Path, axes: Vec<Axis>, seeds: Seeds) -> Result<Design, Error> {
+    let shown = file.display().to_string();
+    let text = read(file)?;
+    let bad = |error: DesignError| Error::BadSweep(error.to_string());
+    let design = Design::new(&shown, &text, axes, seeds.0).map_err(bad)?;
+    // Before the first run, not in the middle of the night.
+    for variant in design.variants() {
+        Scenario::load_with(file, &variant.settings)?;
+    }
+    Ok(design)
+}
+
+/// Reads a file of named choices, each a mapping of KEY to VALUE.
+///
+/// # Errors
+/// [`Error::Unreadable`], [`Error::Scenario`] with all that is wrong.
+pub fn choices(file: &Path) -> Result<Axis, Error> {
+    let shown = file.display().to_string();
+    let text = read(file)?;
+    let choices = Setting::choices(&shown, &text).map_err(Error::Scenario)?;
+    Ok(Axis::named(choices))
+}
+
+fn read(file: &Path) -> Result<String, Error> {
+    std::fs::read_to_string(file).map_err(|error| Error::Unreadable {
+        file: file.display().to_string(),
+        reason: error.to_string(),
+    })
+}
+
+/// Makes all runs that are not there yet, and sums up. The table is in the folder as `table.json`, `table.csv` and
+/// `table.svg` as well, also when the sweep was stopped.
+///
+/// # Errors
+/// [`Error::Unprivileged`]; [`Error::BadSweep`] when the folder is another's or in use; [`Error::SweepFolder`];
+/// [`Error::RunFailed`] for a run that failed in a way that all will: a scenario that is not valid, a host that is not able.
+pub fn sweep(
+    design: &Design,
+    options: &SweepOptions,
+    progress: &dyn Progress,
+) -> Result<Swept, Error> {
+    require_privilege()?;
+    let folder = Folder::open(&options.out, design)?;
+    let runner = Runner::new(design, &folder, options);
+    let cells: Vec<Cell> = design.cells().collect();
+    let total = cells.len() as u64;
+    let mut waiting = VecDeque::new();
+    let mut done = 0;
+    for cell in cells {
+        if folder.state(&cell)?.is_done(options.again) {
+            done += 1;
+        } else {
+            waiting.push_back(cell);
+        }
+    }
+    if done > 0 {
+        progress.say(&format!("{done} of {total} runs are there already"));
+    }
+    let shared = Shared {
+        waiting: Mutex::new(waiting),
+        outcome: Mutex::new(Outcome {
+            done,
+            failures: Vec::new(),
+            fatal: None,
+        }),
+    };
+    progress.stage("runs", done, total, "");
+    std::thread::scope(|scope| {
+        for _ in 0..options.jobs.get() {
+            scope.spawn(|| work(&runner, &shared, options, progress, total));
+        }
+    });
+    let outcome = shared
+        .outcome
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    let runs = folder.done(design)?;
+    let table = Table::of(design, &runs, options.trustworthy_only);
+    folder.write(&table, &runs)?;
+    match outcome.fatal {
+        Some(error) => Err(error),
+        None => Ok(Swept {
+            table,
+            interrupted: options.stop.load(Ordering::Acquire),
+            failures: outcome.failures,
+        }),
+    }
+}
+
+struct Shared {
+    waiting: Mutex<VecDeque<Cell>>,
+    outcome: Mutex<Outcome>,
+}
+
+struct Outcome {
+    done: u64,
+    failures: Vec<String>,
+    /// What makes further runs useless.
+    fatal: Option<Error>,
+}
+
+/// Runs what waits until nothing does.
+fn work(
+    runner: &Runner<'_>,
+    shared: &Shared,
+    options: &SweepOptions,
+    progress: &dyn Progress,
+    total: u64,
+) {
+    while !options.stop.load(Ordering::Acquire) {
+        let lock = |outcome: &'_ Mutex<Outcome>| -> bool {
+            let outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
+            outcome.fatal.is_some()
+        };
+        if lock(&shared.outcome) {
+            return;
+        }
+        let next = shared
+            .waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop_front();
+        let Some(cell) = next else { return };
+        let told = format!("{}, seed {}", cell.variant.label, cell.seed);
+        let ended = runner.run(&cell);
+        let mut outcome = shared
+            .outcome
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match ended {
+            Ok(Ended::Done { trustworthy }) => {
+                outcome.done += 1;
+                let verdict = if trustworthy { "" } else { ": NOT trustworthy" };
+                progress.stage("runs", outcome.done, total, &format!("{told}{verdict}"));
+            }
+            Ok(Ended::Again) => {
+                progress.say(&format!("{told}: NOT trustworthy; again"));
+                let mut waiting = shared
+                    .waiting
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                waiting.push_back(cell);
+            }
+            Ok(Ended::Failed(why)) => {
+                progress.say(&format!("{told}: {why}"));
+                outcome.failures.push(format!("{told}: {why}"));
+            }
+            Ok(Ended::Stopped) => return,
+            Err(error) => {
+                outcome.fatal.get_or_insert(error);
+                return;
+            }
+        }
+    }
+}

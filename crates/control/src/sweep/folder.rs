@@ -1,0 +1,167 @@
+//! The folder of a sweep: `sweep.json`, `runs/COMBINATION/seed-N/ATTEMPT`, the tables.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use constel_api::summary::Summary;
+use constel_sweep::{Cell, Design, Done, Record, Table};
+use rustix::fs::{FlockOperation, flock};
+
+use crate::error::Error;
+use crate::results::Run;
+
+const RECORD: &str = "sweep.json";
+
+/// A sweep's folder, held by this process alone.
+pub(super) struct Folder {
+    dir: PathBuf,
+    _held: File,
+}
+
+/// What there is of a run.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// Attempts that came to their end, in order.
+    pub(super) finished: Vec<Summary>,
+    /// Number of the last attempt of any kind; 0 without one.
+    pub(super) last: u32,
+}
+
+impl State {
+    /// Whether it is not to be made again.
+    pub(super) fn is_done(&self, again: u16) -> bool {
+        let trusted = self.finished.iter().any(|s| s.verdict.trustworthy);
+        trusted || self.finished.len() > usize::from(again)
+    }
+
+    /// The attempt that counts: the first one to be trusted, or else the last.
+    fn counts(mut self) -> Option<Summary> {
+        let trusted = self.finished.iter().position(|s| s.verdict.trustworthy);
+        match trusted {
+            Some(index) => Some(self.finished.swap_remove(index)),
+            None => self.finished.pop(),
+        }
+    }
+}
+
+impl Folder {
+    pub(super) fn open(dir: &Path, design: &Design) -> Result<Self, Error> {
+        let failed = |source| Error::SweepFolder {
+            path: dir.to_owned(),
+            source,
+        };
+        let bad = |why: String| Error::BadSweep(format!("{}: {why}", dir.display()));
+        let new = !dir.join(RECORD).exists();
+        fs::create_dir_all(dir).map_err(failed)?;
+        if new && fs::read_dir(dir).map_err(failed)?.next().is_some() {
+            return Err(bad(
+                "is not empty and not a sweep's; choose another folder with --out".to_owned(),
+            ));
+        }
+        let held = File::open(dir).map_err(failed)?;
+        if flock(&held, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Err(bad("another `constel sweep` works here".to_owned()));
+        }
+        let record = design.record();
+        if !new {
+            let known = fs::read(dir.join(RECORD)).map_err(failed)?;
+            let known: Record =
+                serde_json::from_slice(&known).map_err(|e| bad(format!("{RECORD}: {e}")))?;
+            if known.scenario_sha256 != record.scenario_sha256 {
+                return Err(bad(format!(
+                    "its runs are of another text of {}; choose another folder with --out",
+                    known.scenario
+                )));
+            }
+            if known.axes != record.axes {
+                return Err(bad(format!(
+                    "its runs set other values ({}); choose another folder with --out",
+                    known.axes.concat().join(" ")
+                )));
+            }
+        }
+        let folder = Self {
+            dir: dir.to_owned(),
+            _held: held,
+        };
+        let text = serde_json::to_string_pretty(&record).map_err(|e| bad(e.to_string()))?;
+        folder.replace(RECORD, &text)?;
+        Ok(folder)
+    }
+
+    /// The folder of a run's attempt.
+    pub(super) fn attempt(&self, cell: &Cell, number: u32) -> PathBuf {
+        self.cell(cell).join(number.to_string())
+    }
+
+    fn cell(&self, cell: &Cell) -> PathBuf {
+        let variant = self.dir.join("runs").join(&cell.variant.folder);
+        variant.join(format!("seed-{}", cell.seed))
+    }
+
+    /// What there is of a run. Attempts that did not come to their end (a crash, Ctrl-C) stay and do not count.
+    pub(super) fn state(&self, cell: &Cell) -> Result<State, Error> {
+        let dir = self.cell(cell);
+        let entries = match fs::read_dir(&dir) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(State::default()),
+            Err(source) => return Err(Error::SweepFolder { path: dir, source }),
+        };
+        let number = |entry: io::Result<fs::DirEntry>| {
+            let name = entry.ok()?.file_name();
+            // Logs count: an attempt that failed early has nothing else.
+            let name = name.to_str()?;
+            name.strip_suffix(".log")
+                .unwrap_or(name)
+                .parse::<u32>()
+                .ok()
+        };
+        let mut numbers: Vec<u32> = entries.filter_map(number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let finished = numbers.iter().filter_map(|&number| {
+            let summary = Run::open(&self.attempt(cell, number))?.summary().ok()?;
+            (!summary.interrupted).then_some(summary)
+        });
+        Ok(State {
+            finished: finished.collect(),
+            last: numbers.last().copied().unwrap_or(0),
+        })
+    }
+
+    /// All runs that there are.
+    pub(super) fn done(&self, design: &Design) -> Result<Vec<Done>, Error> {
+        let mut done = Vec::new();
+        for cell in design.cells() {
+            let state = self.state(&cell)?;
+            if state.last == 0 {
+                continue;
+            }
+            done.push(Done {
+                variant: cell.variant.index,
+                seed: cell.seed,
+                summary: state.counts(),
+            });
+        }
+        Ok(done)
+    }
+
+    /// The tables, in all forms.
+    pub(super) fn write(&self, table: &Table, done: &[Done]) -> Result<(), Error> {
+        let json = serde_json::to_string_pretty(table).map_err(|error| Error::SweepFolder {
+            path: self.dir.clone(),
+            source: error.into(),
+        })?;
+        self.replace("table.json", &json)?;
+        self.replace("table.csv", &table.csv())?;
+        self.replace("table.svg", &table.svg(done))
+    }
+
+    /// Never half of a file, whatever ends this process.
+    fn replace(&self, name: &str, text: &str) -> Result<(), Error> {
+        let (path, part) = (self.dir.join(name), self.dir.join(format!(".{name}.part")));
+        let written = fs::write(&part, text).and_then(|()| fs::rename(&part, &path));
+        written.map_err(|source| Error::SweepFolder { path, source })
+    }
+}

@@ -1,0 +1,133 @@
+//! Which ports' frames left late, and when: what tells one flow's trouble from everybody's.
+//!
+//! A quantile over all frames says nothing about a quiet flow beside a loud one. What is kept here are spells: stretches of
+//! time in which frames to a port left later than a bound, one soon after the other.
+
+use std::collections::VecDeque;
+
+use constel_link::{Nanos, PortId};
+
+use crate::stats::{LateSpell, LateSpells};
+
+/// The bound, unless somebody states another.
+pub(crate) const BOUND_NS: Nanos = 1_000_000;
+/// Spells kept until somebody takes them; the oldest go first.
+const KEPT: usize = 16_384;
+/// So many of the latest spells are looked at for one of the same port that goes on.
+const LOOKED_AT: usize = 64;
+
+/// The thread's own book.
+#[derive(Debug)]
+pub(crate) struct LateFrames {
+    bound_ns: Nanos,
+    spells: VecDeque<LateSpell>,
+    forgotten: u64,
+}
+
+impl LateFrames {
+    pub(crate) fn new() -> LateFrames {
+        LateFrames {
+            bound_ns: BOUND_NS,
+            spells: VecDeque::new(),
+            forgotten: 0,
+        }
+    }
+
+    /// From now on frames later than this count.
+    pub(crate) fn beyond(&mut self, bound_ns: Nanos) {
+        self.bound_ns = bound_ns;
+    }
+
+    /// A frame to this port was due at one instant and sent at another.
+    pub(crate) fn note(&mut self, to: PortId, due: Nanos, sent: Nanos) {
+        let late = sent.saturating_sub(due);
+        if late <= self.bound_ns {
+            return;
+        }
+        let bound_ns = self.bound_ns;
+        let goes_on =
+            |spell: &&mut LateSpell| spell.to == to && spell.to_ns.saturating_add(bound_ns) >= due;
+        let mut latest = self.spells.iter_mut().rev().take(LOOKED_AT);
+        if let Some(spell) = latest.find(goes_on) {
+            spell.from_ns = spell.from_ns.min(due);
+            spell.to_ns = spell.to_ns.max(sent);
+            spell.worst_ns = spell.worst_ns.max(late);
+            spell.frames += 1;
+            return;
+        }
+        if self.spells.len() == KEPT {
+            self.spells.pop_front();
+            self.forgotten += 1;
+        }
+        self.spells.push_back(LateSpell {
+            to,
+            from_ns: due,
+            to_ns: sent,
+            worst_ns: late,
+            frames: 1,
+        });
+    }
+
+    /// What was noted since the last call.
+    pub(crate) fn take(&mut self) -> LateSpells {
+        LateSpells {
+            spells: self.spells.drain(..).collect(),
+            forgotten: std::mem::take(&mut self.forgotten),
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        drop(self.take());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Nanos = 1_000_000;
+
+    #[test]
+    fn frames_late_one_after_the_other_are_one_spell_of_their_port() {
+        let mut late = LateFrames::new();
+        let (a, b) = (PortId(1), PortId(2));
+        // On time, and just within the bound.
+        late.note(a, 10 * MS, 10 * MS);
+        late.note(a, 10 * MS, 11 * MS);
+        late.note(a, 20 * MS, 25 * MS);
+        late.note(b, 21 * MS, 25 * MS);
+        late.note(a, 22 * MS, 26 * MS);
+        // Long after.
+        late.note(a, 40 * MS, 42 * MS);
+        let spell = |to, from: Nanos, until: Nanos, worst: Nanos, frames| LateSpell {
+            to,
+            from_ns: from * MS,
+            to_ns: until * MS,
+            worst_ns: worst * MS,
+            frames,
+        };
+        let expected = [
+            spell(a, 20, 26, 5, 2),
+            spell(b, 21, 25, 4, 1),
+            spell(a, 40, 42, 2, 1),
+        ];
+        let taken = late.take();
+        assert_eq!(taken.spells, expected);
+        assert_eq!(taken.forgotten, 0);
+        assert!(late.take().spells.is_empty());
+        late.beyond(10 * MS);
+        late.note(a, 50 * MS, 60 * MS);
+        assert!(late.take().spells.is_empty());
+    }
+
+    #[test]
+    fn of_very_many_the_latest_are_kept_and_the_others_counted() {
+        let mut late = LateFrames::new();
+        for k in 0..KEPT as u64 + 7 {
+            late.note(PortId(1), k * 10 * MS, k * 10 * MS + 2 * MS);
+        }
+        let taken = late.take();
+        assert_eq!((taken.spells.len(), taken.forgotten), (KEPT, 7));
+        assert_eq!(taken.spells[0].from_ns, 70 * MS);
+    }
+}

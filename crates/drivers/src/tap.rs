@@ -1,0 +1,245 @@
+//! Frames of some ports, seen one by one as they pass.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
+
+use constel_link::{DropCause, Nanos, PortId};
+
+use crate::error::DriverError;
+
+/// Frames, and bytes, that are kept for a reader who is slower than they come; those beyond are counted as lost.
+const KEPT: usize = 16_384;
+const KEPT_BYTES: u64 = 64 << 20;
+
+/// Which frames are to be seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// What comes to the edges of these ports, and what is dropped of it.
+    pub enters: Vec<PortId>,
+    /// What has come through edges of these ports.
+    pub leaves_from: Vec<PortId>,
+    /// What has come through edges to these ports.
+    pub leaves_to: Vec<PortId>,
+}
+
+impl Wanted {
+    fn lists(&mut self) -> [&mut Vec<PortId>; 3] {
+        [&mut self.enters, &mut self.leaves_from, &mut self.leaves_to]
+    }
+}
+
+/// What happened to a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sight {
+    /// It came to its port's edges.
+    Enters,
+    /// It has come through an edge, to this port.
+    Leaves(PortId),
+    /// It goes no further.
+    Dropped(DropCause),
+}
+
+/// A frame that was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tapped {
+    /// When, on `CLOCK_MONOTONIC`.
+    pub at_ns: Nanos,
+    /// When it came to its port's edges, if somebody looked at frames then already.
+    pub entered_ns: Option<Nanos>,
+    /// The port whose edge it takes, or came through.
+    pub from: PortId,
+    /// What happened to it.
+    pub sight: Sight,
+    /// If it was steered between interfaces of the host: the one it came in at, and the one it goes out on, which is the
+    /// same where it goes out on all others.
+    pub passage: Option<(u8, u8)>,
+    /// All of it, Ethernet header first. A frame that the kernel has not cut up yet is there as a whole.
+    pub bytes: Vec<u8>,
+}
+
+/// What both sides of a look count.
+#[derive(Debug, Default)]
+struct Counts {
+    lost: AtomicU64,
+    /// Of frames that wait for their reader.
+    bytes: AtomicU64,
+}
+
+/// A look at frames as they pass. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Tapping {
+    number: u64,
+    frames: Receiver<Tapped>,
+    counts: Arc<Counts>,
+}
+
+impl Tapping {
+    /// What tells it from others.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The next frame; `None`: none came within this time.
+    ///
+    /// # Errors
+    /// [`DriverError::Stopped`] once the driver has been stopped, and all frames were given.
+    pub fn next(&self, within: Duration) -> Result<Option<Tapped>, DriverError> {
+        match self.frames.recv_timeout(within) {
+            Ok(frame) => {
+                let len = frame.bytes.len() as u64;
+                self.counts.bytes.fetch_sub(len, Ordering::Relaxed);
+                Ok(Some(frame))
+            }
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(DriverError::Stopped),
+        }
+    }
+
+    /// Frames that were wanted, and came faster than they were taken.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.counts.lost.load(Ordering::Relaxed)
+    }
+}
+
+/// The driver's side of one look.
+#[derive(Debug)]
+pub(crate) struct Tap {
+    number: u64,
+    wanted: Wanted,
+    frames: SyncSender<Tapped>,
+    counts: Arc<Counts>,
+}
+
+impl Tap {
+    pub(crate) fn new(wanted: Wanted) -> (Tap, Tapping) {
+        static NUMBERS: AtomicU64 = AtomicU64::new(1);
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        let (sender, frames) = sync_channel(KEPT);
+        let counts = Arc::<Counts>::default();
+        let mut tap = Tap {
+            number,
+            wanted: Wanted::default(),
+            frames: sender,
+            counts: Arc::clone(&counts),
+        };
+        tap.want_also(wanted);
+        let tapping = Tapping {
+            number,
+            frames,
+            counts,
+        };
+        (tap, tapping)
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// More ports.
+    pub(crate) fn want_also(&mut self, mut more: Wanted) {
+        for (all, more) in self.wanted.lists().into_iter().zip(more.lists()) {
+            all.append(more);
+            all.sort_unstable();
+            all.dedup();
+        }
+    }
+
+    pub(crate) fn wants(&self, from: PortId, sight: Sight) -> bool {
+        let has = |ports: &[PortId], port| ports.binary_search(&port).is_ok();
+        match sight {
+            Sight::Enters | Sight::Dropped(_) => has(&self.wanted.enters, from),
+            Sight::Leaves(to) => {
+                has(&self.wanted.leaves_from, from) || has(&self.wanted.leaves_to, to)
+            }
+        }
+    }
+
+    /// False when nobody looks any more.
+    pub(crate) fn show(&self, frame: Tapped) -> bool {
+        let len = frame.bytes.len() as u64;
+        if self.counts.bytes.fetch_add(len, Ordering::Relaxed) + len <= KEPT_BYTES {
+            match self.frames.try_send(frame) {
+                Ok(()) => return true,
+                Err(TrySendError::Disconnected(_)) => return false,
+                Err(TrySendError::Full(_)) => {}
+            }
+        }
+        self.counts.bytes.fetch_sub(len, Ordering::Relaxed);
+        self.counts.lost.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(n: u64, len: usize) -> Tapped {
+        Tapped {
+            passage: None,
+            at_ns: n,
+            entered_ns: None,
+            from: PortId(3),
+            sight: Sight::Enters,
+            bytes: vec![0; len],
+        }
+    }
+
+    #[test]
+    fn what_is_wanted_is_told_by_port_and_sight() {
+        let (mut tap, tapping) = Tap::new(Wanted {
+            enters: vec![PortId(9), PortId(3)],
+            leaves_from: vec![PortId(9)],
+            leaves_to: vec![PortId(3)],
+        });
+        assert!(tap.wants(PortId(3), Sight::Enters));
+        assert!(tap.wants(PortId(3), Sight::Dropped(DropCause::Loss)));
+        assert!(!tap.wants(PortId(4), Sight::Enters));
+        assert!(tap.wants(PortId(9), Sight::Leaves(PortId(1))));
+        assert!(tap.wants(PortId(4), Sight::Leaves(PortId(3))));
+        assert!(!tap.wants(PortId(3), Sight::Leaves(PortId(4))));
+        tap.want_also(Wanted {
+            enters: vec![PortId(4), PortId(3)],
+            ..Wanted::default()
+        });
+        assert!(tap.wants(PortId(4), Sight::Enters) && tap.wants(PortId(9), Sight::Enters));
+        assert_eq!(tap.number(), tapping.number());
+    }
+
+    #[test]
+    fn a_slow_reader_loses_frames_and_is_told_how_many() {
+        let (tap, tapping) = Tap::new(Wanted::default());
+        for n in 0..KEPT as u64 + 5 {
+            assert!(tap.show(frame(n, 60)));
+        }
+        assert_eq!(tapping.lost(), 5);
+        assert_eq!(tapping.next(Duration::ZERO).unwrap(), Some(frame(0, 60)));
+        drop(tap);
+        let rest = std::iter::from_fn(|| tapping.next(Duration::ZERO).ok().flatten());
+        assert_eq!(rest.count(), KEPT - 1);
+        assert!(matches!(
+            tapping.next(Duration::ZERO),
+            Err(DriverError::Stopped)
+        ));
+        let (tap, tapping) = Tap::new(Wanted::default());
+        drop(tapping);
+        assert!(!tap.show(frame(0, 60)), "nobody looks any more");
+    }
+
+    #[test]
+    fn super_frames_are_not_kept_beyond_a_bound_of_bytes() {
+        let (tap, tapping) = Tap::new(Wanted::default());
+        let fit = KEPT_BYTES as usize / 65_536;
+        for n in 0..fit as u64 + 3 {
+            assert!(tap.show(frame(n, 65_536)));
+        }
+        assert_eq!(tapping.lost(), 3);
+        assert!(tapping.next(Duration::ZERO).unwrap().is_some());
+        assert!(tap.show(frame(0, 65_536)));
+        assert_eq!(tapping.lost(), 3, "one was taken, so one fits");
+    }
+}

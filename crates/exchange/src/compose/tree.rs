@@ -1,0 +1,128 @@
+//! A Compose file's mappings: with what they take over from others by `<<`, and with variables put in.
+
+use std::collections::BTreeSet;
+
+use constel_scenario::yaml::{Core, Entry, Node, Value, core_type};
+
+use super::words::Variables;
+use crate::text::{Findings, shown};
+
+/// A mapping; keys are taken out of it one by one, so that it is known what nobody took.
+pub(super) struct Map<'a> {
+    pub(super) entries: Vec<&'a Entry>,
+}
+
+impl<'a> Map<'a> {
+    pub(super) fn take(&mut self, key: &str) -> Option<&'a Node> {
+        let at = self.entries.iter().position(|entry| entry.key == key)?;
+        Some(&self.entries.remove(at).value)
+    }
+}
+
+/// What reading has found so far.
+#[derive(Default)]
+pub(super) struct Reader {
+    pub(super) wrong: Findings,
+    pub(super) variables: Variables,
+}
+
+impl Reader {
+    pub(super) fn wrong(&mut self, node: &Node, reason: String) {
+        self.wrong.push(node.span.line as usize, reason);
+    }
+
+    /// A mapping with all that it takes over; where a key is said twice the nearer one counts. Nothing is an empty one.
+    pub(super) fn map<'a>(&mut self, node: &'a Node, what: &str) -> Map<'a> {
+        let (mut entries, mut seen) = (Vec::new(), BTreeSet::new());
+        self.collect(node, what, &mut entries, &mut seen);
+        Map { entries }
+    }
+
+    fn collect<'a>(
+        &mut self,
+        node: &'a Node,
+        what: &str,
+        into: &mut Vec<&'a Entry>,
+        seen: &mut BTreeSet<&'a str>,
+    ) {
+        let own = match &node.value {
+            Value::Mapping(own) => own,
+            _ if is_nothing(node) => return,
+            _ => {
+                let kind = node.kind();
+                self.wrong(node, format!("{what} is {kind}, and should be a mapping"));
+                return;
+            }
+        };
+        let mut mine = BTreeSet::new();
+        for entry in own.iter().filter(|entry| entry.key != "<<") {
+            if !mine.insert(entry.key.as_str()) {
+                let key = shown(&entry.key);
+                let line = entry.key_span.line as usize;
+                self.wrong.push(line, format!("{what} has `{key}` twice"));
+            } else if seen.insert(&entry.key) {
+                into.push(entry);
+            }
+        }
+        for taken in own.iter().filter(|entry| entry.key == "<<") {
+            match &taken.value.value {
+                // Of several the earlier counts.
+                Value::Sequence(list) => {
+                    for node in list {
+                        self.collect(node, what, into, seen);
+                    }
+                }
+                _ => self.collect(&taken.value, what, into, seen),
+            }
+        }
+    }
+
+    /// The elements of a list; nothing is none.
+    pub(super) fn list<'a>(&mut self, node: &'a Node, what: &str) -> &'a [Node] {
+        match &node.value {
+            Value::Sequence(list) => list,
+            _ if is_nothing(node) => &[],
+            _ => {
+                let kind = node.kind();
+                self.wrong(node, format!("{what} is {kind}, and should be a list"));
+                &[]
+            }
+        }
+    }
+
+    /// A text or number with its variables put in.
+    pub(super) fn text(&mut self, node: &Node, what: &str) -> Option<String> {
+        let Value::Scalar { text, .. } = &node.value else {
+            let kind = node.kind();
+            self.wrong(node, format!("{what} is {kind}, and should be a text"));
+            return None;
+        };
+        match self.variables.fill(text, node.span.line) {
+            Ok(text) => Some(text),
+            Err(reason) => {
+                self.wrong(node, format!("{what}: {reason}"));
+                None
+            }
+        }
+    }
+
+    /// A yes or no; anything else is an error.
+    pub(super) fn yes(&mut self, node: &Node, what: &str) -> bool {
+        let text = self.text(node, what).unwrap_or_default();
+        match core_type(&text) {
+            Core::Bool(value) => value,
+            _ => {
+                self.wrong(
+                    node,
+                    format!("{what} is `{}`, and should be true or false", shown(&text)),
+                );
+                false
+            }
+        }
+    }
+}
+
+/// A key without a value.
+pub(super) fn is_nothing(node: &Node) -> bool {
+    matches!(&node.value, Value::Scalar { text, plain: true } if core_type(text) == Core::Null)
+}

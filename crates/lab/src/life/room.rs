@@ -1,0 +1,51 @@
+//! What this machine has for a lab.
+
+use constel_capacity::{Estimate, Room};
+use constel_host::limits::{memory_bytes, most_open_files};
+use constel_host::sysctl;
+use constel_plan::Lab;
+
+use crate::error::EngineError;
+use crate::progress::Progress;
+
+/// Memory that stays free where no daemons are started; with daemons the scenario says it (`routing.start.memory`).
+const FREE_BYTES: u64 = 256 << 20;
+
+/// What the machine has left now for this lab. What cannot be found out limits nothing.
+#[must_use]
+pub fn room(lab: &Lab) -> Room {
+    let daemons = lab.scenario.routing.mode.daemons();
+    let free_bytes = daemons.map_or(FREE_BYTES, |routing| routing.start.memory.bytes());
+    let available = memory_bytes("MemAvailable:").unwrap_or(u64::MAX);
+    // The other quarter of the numbers is the machine's own (`limits` of a lab).
+    let numbers = sysctl::read_as::<u64>("kernel/pid_max").unwrap_or(u64::MAX);
+    Room {
+        memory_bytes: available.saturating_sub(free_bytes),
+        descriptors: most_open_files(),
+        processes: numbers / 4 * 3,
+        processors: std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64),
+    }
+}
+
+/// Refuses what cannot be built here, and says what will be late.
+///
+/// # Errors
+/// [`EngineError::Unable`] with each figure that will not fit, and the nearest size that does.
+pub(crate) fn fitting(
+    lab: &Lab,
+    traffic: bool,
+    progress: &dyn Progress,
+) -> Result<(), EngineError> {
+    let estimate = Estimate::new(lab, traffic, room(lab));
+    if estimate.hopeless().next().is_some() {
+        return Err(EngineError::Unable {
+            what: format!("this machine is too small: {}", estimate.short.join("\n  ")),
+            remedy: "`constel check FILE --here` shows every figure; `--anyway` tries it"
+                .to_owned(),
+        });
+    }
+    for short in &estimate.short {
+        progress.say(&format!("this may not fit: {short}"));
+    }
+    Ok(())
+}

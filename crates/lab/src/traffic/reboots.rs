@@ -1,0 +1,66 @@
+//! Nodes that reboot: failures of the scenario with `reboot`, and when their nodes are down.
+
+use std::collections::BTreeMap;
+
+use constel_scenario::model::{Failure, FailureTarget, FailureTime};
+use constel_topology::NodeId;
+
+/// When nodes are down, lab time, nanoseconds: from, until, the latter not included.
+#[derive(Debug, Default)]
+pub(crate) struct Reboots(BTreeMap<NodeId, Vec<(u64, u64)>>);
+
+impl Reboots {
+    /// Those of a scenario's failures; `find` gives the node that a name is of.
+    pub(crate) fn of(failures: &[Failure], find: impl Fn(&str) -> Option<NodeId>) -> Self {
+        let mut windows: BTreeMap<NodeId, Vec<(u64, u64)>> = BTreeMap::new();
+        for failure in failures.iter().filter(|failure| failure.reboot) {
+            let (FailureTarget::Nodes(names), FailureTime::Once(at, Some(length))) =
+                (&failure.what, failure.when)
+            else {
+                // The scenario's reader refuses others.
+                continue;
+            };
+            let from_ns = at.ns().unsigned_abs();
+            let window = (from_ns, from_ns + length.ns().unsigned_abs());
+            for node in names.iter().filter_map(|name| find(name.as_str())) {
+                windows.entry(node).or_default().push(window);
+            }
+        }
+        Self(windows)
+    }
+
+    /// Whether a node is down.
+    pub(crate) fn down(&self, node: NodeId, now_ns: u64) -> bool {
+        let windows = self.0.get(&node).into_iter().flatten();
+        windows
+            .into_iter()
+            .any(|(from, until)| (*from..*until).contains(&now_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use constel_units::TimeSpan;
+
+    #[test]
+    fn nodes_are_down_from_the_failure_to_its_end() {
+        let s = |s: i64| TimeSpan::from_ns(s * 1_000_000_000);
+        let failure = |name: &str, reboot, at, length| Failure {
+            name: name.parse().unwrap(),
+            what: FailureTarget::Nodes(vec!["craft-1".parse().unwrap()]),
+            when: FailureTime::Once(s(at), Some(s(length))),
+            reboot,
+        };
+        let failures = [
+            failure("one", true, 5, 3),
+            failure("two", false, 20, 3),
+            failure("three", true, 7, 3),
+        ];
+        let reboots = Reboots::of(&failures, |name| (name == "craft-1").then_some(NodeId(4)));
+        let down = |s: u64| reboots.down(NodeId(4), s * 1_000_000_000);
+        let seen: Vec<u64> = (0..30).filter(|s| down(*s)).collect();
+        assert_eq!(seen, [5, 6, 7, 8, 9]);
+        assert!(!reboots.down(NodeId(3), 6_000_000_000));
+    }
+}

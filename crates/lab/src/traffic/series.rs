@@ -1,0 +1,265 @@
+//! `flows/NAME.csv`: what a flow measured, in lab time, with the path it took and marks where the emulation was late on it.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
+
+use constel_observe::flows::{iperf3_intervals, ping_replies, probe_rows, transfer_intervals};
+use constel_scenario::model::{Action, PingTool};
+
+use super::lost::place;
+use super::wall::WallClock;
+use super::{Job, output};
+use crate::watch::late::{covered_ns, overlap};
+use crate::watch::paths::Followed;
+
+/// The file's first line. What was not measured is empty; `path` is the place in the flow's row of the summary, from 1.
+const HEADER: &str = "t_s,rtt_us,owd_us,owd_back_us,throughput_bps,fate,path,marked\n";
+
+/// More than this share of a flow's samples, or of its time, late on its way: it is not to be trusted. As with the run's
+/// verdict, the 99th percentile counts.
+const ALLOWED: f64 = 0.01;
+
+/// A sample: a probe, or a piece of a transfer's time.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Sample {
+    from_ns: u64,
+    /// When it was over; as `from_ns` where nothing came back.
+    to_ns: u64,
+    rtt_ns: Option<u64>,
+    owd_ns: Option<u64>,
+    back_ns: Option<u64>,
+    throughput_bps: Option<f64>,
+    fate: &'static str,
+}
+
+/// What a flow's samples met.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Trust {
+    /// Samples, and those of them that are marked.
+    pub(crate) samples: u64,
+    pub(crate) marked: u64,
+    /// Whether they are to be trusted, and why not; `None` where the link plane does not tell.
+    pub(crate) trustworthy: Option<bool>,
+    pub(crate) doubt: Option<String>,
+    /// How late the latest frame on its way was; `None`: none was later than the bound.
+    pub(crate) worst_ns: Option<u64>,
+}
+
+/// Writes the file of a flow that has ended, if it has samples, and says how far to trust it. `bound_ns` is what counts as
+/// late; `tells` whether the link plane told of late frames at all.
+///
+/// # Errors
+/// When the file cannot be written.
+pub(crate) fn write(
+    to: &Path,
+    job: &Job,
+    followed: Option<&mut Followed>,
+    wall: &WallClock,
+    bound_ns: u64,
+    tells: bool,
+) -> io::Result<Trust> {
+    let Some(followed) = followed else {
+        return Ok(Trust::default());
+    };
+    let spans = followed.late.spans().to_vec();
+    let probes = matches!(job.flow.action, Action::Ping(_));
+    let mut trust = Trust::default();
+    let mut out: Option<BufWriter<File>> = None;
+    let mut line = String::new();
+    for sample in samples(job, wall) {
+        let marked = tells && is_marked(&spans, &sample, probes);
+        trust.samples += 1;
+        trust.marked += u64::from(marked);
+        let out = match &mut out {
+            Some(out) => out,
+            None => {
+                let mut file = BufWriter::new(File::create_new(to)?);
+                file.write_all(HEADER.as_bytes())?;
+                out.insert(file)
+            }
+        };
+        line.clear();
+        put(&mut line, &sample, followed.path_at(sample.from_ns), marked);
+        out.write_all(line.as_bytes())?;
+    }
+    if let Some(mut out) = out {
+        out.flush()?;
+    }
+    if !tells {
+        return Ok(trust);
+    }
+    trust.worst_ns = Some(followed.late.worst_ns()).filter(|ns| *ns > 0);
+    trust.doubt = doubt(
+        job,
+        followed.late.has_gaps(),
+        &spans,
+        &trust,
+        bound_ns,
+        probes,
+    );
+    trust.trustworthy = Some(trust.doubt.is_none());
+    Ok(trust)
+}
+
+/// A probe is marked when any frame on its way was late meanwhile: it may have been its own. A piece of a transfer, which
+/// has many frames, when they were for more than the allowed share of its time.
+fn is_marked(spans: &[(u64, u64)], sample: &Sample, probes: bool) -> bool {
+    if probes {
+        return sample.to_ns > sample.from_ns && overlap(spans, sample.from_ns, sample.to_ns);
+    }
+    let covered_ns = covered_ns(spans, sample.from_ns, sample.to_ns);
+    covered_ns as f64 > ALLOWED * (sample.to_ns - sample.from_ns) as f64
+}
+
+/// Why a flow is not to be trusted, if it is not.
+fn doubt(
+    job: &Job,
+    gaps: bool,
+    spans: &[(u64, u64)],
+    trust: &Trust,
+    bound_ns: u64,
+    probes: bool,
+) -> Option<String> {
+    let ms = |ns: u64| ns as f64 / 1e6;
+    if gaps {
+        return Some("frames on its way left late more often than is remembered".to_owned());
+    }
+    let worst = ms(trust.worst_ns?);
+    let bound = ms(bound_ns);
+    if probes {
+        let too_many = trust.marked as f64 > ALLOWED * trust.samples as f64;
+        return too_many.then(|| {
+            format!(
+                "{} of {} samples met frames on their way that left more than {bound} ms late, at worst {worst:.1} ms",
+                trust.marked, trust.samples
+            )
+        });
+    }
+    let time = job.time_ns();
+    let length_ns = (time.end() - time.start()).max(1);
+    let share = covered_ns(spans, *time.start(), *time.end()) as f64 / length_ns as f64;
+    (share > ALLOWED).then(|| {
+        format!(
+            "frames on its way left more than {bound} ms late for {:.1} % of its time, at worst {worst:.1} ms",
+            share * 100.0
+        )
+    })
+}
+
+fn put(line: &mut String, sample: &Sample, path: Option<u32>, marked: bool) {
+    let s = sample.from_ns / 1_000_000_000;
+    // A String takes whatever comes.
+    let _ = write!(line, "{s}.{:09}", sample.from_ns % 1_000_000_000);
+    for ns in [sample.rtt_ns, sample.owd_ns, sample.back_ns] {
+        let _ = match ns {
+            Some(ns) => write!(line, ",{}.{:03}", ns / 1_000, ns % 1_000),
+            None => write!(line, ","),
+        };
+    }
+    let _ = match sample.throughput_bps {
+        Some(bps) => write!(line, ",{bps:.0}"),
+        None => write!(line, ","),
+    };
+    let path = path.map_or_else(String::new, |path| path.to_string());
+    let _ = writeln!(line, ",{},{path},{}", sample.fate, u8::from(marked));
+}
+
+/// What the flow's tool measured, piece by piece; nothing where it measures a whole only.
+fn samples(job: &Job, wall: &WallClock) -> Box<dyn Iterator<Item = Sample>> {
+    match &job.flow.action {
+        Action::Ping(ping) if ping.tool != PingTool::Ping => {
+            let rows = probe_rows(output::lines(&job.out)).map_while(Result::ok);
+            Box::new(rows.map(|row| Sample {
+                from_ns: row.sent_ns,
+                to_ns: row.sent_ns + row.rtt_ns().unwrap_or(0),
+                rtt_ns: row.rtt_ns(),
+                owd_ns: row.there_ns,
+                back_ns: row.back_ns,
+                throughput_bps: None,
+                fate: row.fate.as_str(),
+            }))
+        }
+        Action::Ping(ping) => {
+            let text = output::whole(&job.out).unwrap_or_default();
+            let replies = place(&ping_replies(&text), ping.interval.seconds(), wall);
+            Box::new(replies.unwrap_or_default().into_iter().map(|reply| {
+                let from_ns = nanos(reply.sent_s);
+                let rtt_ns = (reply.rtt_ms * 1e6).round() as u64;
+                Sample {
+                    from_ns,
+                    to_ns: from_ns + rtt_ns,
+                    rtt_ns: Some(rtt_ns),
+                    fate: "ok",
+                    ..Sample::default()
+                }
+            }))
+        }
+        Action::Iperf3(_) | Action::Transfer(_) => {
+            let text = output::whole(&job.out).unwrap_or_default();
+            let pieces = match &job.flow.action {
+                Action::Iperf3(_) => iperf3_intervals(&text),
+                _ => transfer_intervals(&text),
+            };
+            let started_ns = job.started_ns.unwrap_or_else(|| *job.time_ns().start());
+            Box::new(pieces.into_iter().map(move |piece| Sample {
+                from_ns: started_ns + nanos(piece.from_s),
+                to_ns: started_ns + nanos(piece.to_s),
+                rtt_ns: piece.rtt_ns,
+                back_ns: piece.owd_ns,
+                throughput_bps: Some(piece.throughput_bps),
+                fate: "",
+                ..Sample::default()
+            }))
+        }
+        Action::Http(_) | Action::Run(_) => Box::new(std::iter::empty()),
+    }
+}
+
+/// Seconds of lab time, which are not negative, in nanoseconds.
+fn nanos(s: f64) -> u64 {
+    (s.max(0.0) * 1e9) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn samples_are_lines() {
+        let mut line = String::new();
+        let sample = Sample {
+            from_ns: 1_250_000_001,
+            to_ns: 1_300_000_001,
+            rtt_ns: Some(50_000_000),
+            owd_ns: Some(25_000_100),
+            back_ns: Some(24_999_900),
+            throughput_bps: None,
+            fate: "ok",
+        };
+        put(&mut line, &sample, Some(2), true);
+        put(&mut line, &Sample::default(), None, false);
+        let expected = "1.250000001,50000.000,25000.100,24999.900,,ok,2,1\n0.000000000,,,,,,,0\n";
+        assert_eq!(line, expected);
+        assert_eq!(HEADER.matches(',').count(), 7);
+    }
+
+    #[test]
+    fn a_probe_is_marked_by_any_spell_and_a_piece_of_time_by_more_than_a_hundredth() {
+        let spans = [(100 * MS, 102 * MS)];
+        let sample = |from_ms: u64, to_ms: u64| Sample {
+            from_ns: from_ms * MS,
+            to_ns: to_ms * MS,
+            ..Sample::default()
+        };
+        assert!(is_marked(&spans, &sample(50, 101), true));
+        assert!(!is_marked(&spans, &sample(50, 99), true));
+        // Lost: it was nowhere.
+        assert!(!is_marked(&spans, &sample(101, 101), true));
+        assert!(is_marked(&spans, &sample(0, 199), false));
+        assert!(!is_marked(&spans, &sample(0, 201), false));
+    }
+}

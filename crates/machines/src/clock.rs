@@ -1,0 +1,207 @@
+//! How far another machine's clock is from ours, and how sure that is.
+//!
+//! Four times are taken, as by NTP (RFC 5905, 8): a question leaves at `t1` of our clock, arrives at `t2` of the other one,
+//! whose answer leaves at `t3`, and is here at `t4`. The way there and back took `d = (t4 - t1) - (t3 - t2)`; if it was the same
+//! both ways, the other clock is ahead by `((t2 - t1) + (t3 - t4)) / 2`. If not, that is wrong by `d / 2` at most: the
+//! shortest way of many has waited least in queues and is the best. It ages as the clocks' rates differ.
+
+use std::collections::VecDeque;
+
+/// Exchanges that are remembered.
+const MOST_REMEMBERED: usize = 64;
+
+/// Clocks that nobody disciplines differ in rate by no more than this, parts per million: crystals of computers.
+const DRIFT_PPM: u64 = 100;
+
+/// One question and its answer. Nanoseconds; `t1` and `t4` of our clock, `t2` and `t3` of the other one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exchange {
+    /// The question left.
+    pub t1_ns: u64,
+    /// It arrived.
+    pub t2_ns: u64,
+    /// The answer left.
+    pub t3_ns: u64,
+    /// It arrived.
+    pub t4_ns: u64,
+}
+
+/// How far another clock is ahead of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offset {
+    /// So far, nanoseconds; negative: it is behind.
+    pub ahead_ns: i64,
+    /// That is wrong by no more than this, as long as no clock is set.
+    pub error_ns: u64,
+    /// One way between the machines, taken as half of the shortest way there and back, nanoseconds.
+    pub way_ns: u64,
+}
+
+impl Exchange {
+    /// How long it was under way, there and back; `None`: the times contradict each other.
+    #[must_use]
+    pub fn way_ns(&self) -> Option<u64> {
+        let here = self.t4_ns.checked_sub(self.t1_ns)?;
+        here.checked_sub(self.t3_ns.checked_sub(self.t2_ns)?)
+    }
+
+    fn ahead_ns(&self) -> i64 {
+        let there = i128::from(self.t2_ns) - i128::from(self.t1_ns);
+        let back = i128::from(self.t3_ns) - i128::from(self.t4_ns);
+        i64::try_from((there + back) / 2).unwrap_or(if there < 0 { i64::MIN } else { i64::MAX })
+    }
+}
+
+/// The offset of another clock, from the latest exchanges.
+#[derive(Debug, Clone, Default)]
+pub struct OffsetEstimate {
+    exchanges: VecDeque<Exchange>,
+    contradictions: u64,
+}
+
+impl OffsetEstimate {
+    /// Nothing is known.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An exchange that has come to its end. Where it cannot be reconciled with those before, a clock has been set: these are
+    /// forgotten. One that contradicts itself is counted and not used.
+    pub fn learn(&mut self, exchange: Exchange) {
+        if exchange.way_ns().is_none() {
+            self.contradictions += 1;
+            return;
+        }
+        let agrees = |known: Offset| {
+            let own_error_ns = exchange.way_ns().unwrap_or(0) / 2;
+            known.ahead_ns.abs_diff(exchange.ahead_ns()) <= known.error_ns + own_error_ns + 1
+        };
+        if !self.at(exchange.t4_ns).is_none_or(agrees) {
+            self.exchanges.clear();
+        }
+        self.exchanges.push_back(exchange);
+        if self.exchanges.len() > MOST_REMEMBERED {
+            self.exchanges.pop_front();
+        }
+    }
+
+    /// The offset at `now_ns` of our clock, by the exchange that bounds it best; `None`: there was none.
+    #[must_use]
+    pub fn at(&self, now_ns: u64) -> Option<Offset> {
+        let offset = |exchange: &Exchange| {
+            let way_ns = exchange.way_ns().unwrap_or(u64::MAX);
+            // Both clocks may be off by so much a second, each in its own direction.
+            let aged_ns = now_ns.saturating_sub(exchange.t1_ns) / 1_000_000 * 2 * DRIFT_PPM;
+            Offset {
+                ahead_ns: exchange.ahead_ns(),
+                error_ns: (way_ns / 2).saturating_add(aged_ns),
+                way_ns: way_ns / 2,
+            }
+        };
+        let known = self.exchanges.iter().map(offset);
+        known.min_by_key(|offset| offset.error_ns)
+    }
+
+    /// Exchanges whose times contradicted each other.
+    #[must_use]
+    pub fn contradictions(&self) -> u64 {
+        self.contradictions
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// An exchange at true time `t`, with the other clock ahead by `ahead` and ways of so long.
+    fn exchange(t_ns: u64, ahead_ns: i64, there_ns: u64, back_ns: u64) -> Exchange {
+        let other = |t: u64| t.checked_add_signed(ahead_ns).unwrap();
+        let think_ns = 20_000;
+        Exchange {
+            t1_ns: t_ns,
+            t2_ns: other(t_ns + there_ns),
+            t3_ns: other(t_ns + there_ns + think_ns),
+            t4_ns: t_ns + there_ns + think_ns + back_ns,
+        }
+    }
+
+    #[test]
+    fn equal_ways_give_the_offset_exactly() {
+        let mut estimate = OffsetEstimate::new();
+        assert_eq!(estimate.at(0), None);
+        let known = exchange(10_000 * MS, -123_456_789, MS, MS);
+        estimate.learn(known);
+        let offset = estimate.at(known.t4_ns).unwrap();
+        assert_eq!((offset.ahead_ns, offset.way_ns), (-123_456_789, MS));
+        assert!((MS..MS + MS / 2).contains(&offset.error_ns), "{offset:?}");
+        // A minute later it may be off by 12 ms more.
+        let later = estimate.at(known.t1_ns + 60_000 * MS).unwrap();
+        assert_eq!(later.error_ns, MS + 12 * MS);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_is_noticed() {
+        let mut estimate = OffsetEstimate::new();
+        for second in 1..20 {
+            estimate.learn(exchange(second * 1_000 * MS, 0, MS, MS));
+        }
+        let set = exchange(20_000 * MS, 50 * MS as i64, 3 * MS, MS);
+        estimate.learn(set);
+        let offset = estimate.at(set.t4_ns).unwrap();
+        assert!(
+            offset.ahead_ns.abs_diff(50 * MS as i64) <= offset.error_ns,
+            "{offset:?}"
+        );
+    }
+
+    #[test]
+    fn contradictions_are_counted_and_not_used() {
+        let mut estimate = OffsetEstimate::new();
+        estimate.learn(Exchange {
+            t1_ns: 10,
+            t2_ns: 5,
+            t3_ns: 4,
+            t4_ns: 20,
+        });
+        estimate.learn(Exchange {
+            t1_ns: 10,
+            t2_ns: 5,
+            t3_ns: 50,
+            t4_ns: 20,
+        });
+        assert_eq!((estimate.at(20), estimate.contradictions()), (None, 2));
+    }
+
+    proptest! {
+        /// Whatever queues do to the ways, and clocks within their bound: the error that is stated holds.
+        #[test]
+        fn the_error_that_is_stated_holds(
+            ahead in -1_000_000_000_000_i64..1_000_000_000_000,
+            drift_ppm in -200_i64..=200,
+            ways in prop::collection::vec((1_u64..50_000_000, 1_u64..50_000_000, 1_u64..2_000_000_000), 1..100),
+        ) {
+            let mut estimate = OffsetEstimate::new();
+            let mut t_ns = 2_000_000_000_000;
+            let begun_ns = t_ns;
+            let ahead_at = |t: u64| ahead + i64::try_from(i128::from(t - begun_ns) * i128::from(drift_ppm) / 1_000_000).unwrap();
+            for (there, back, pause) in ways {
+                let t2 = t_ns + there;
+                let exchange = Exchange {
+                    t1_ns: t_ns,
+                    t2_ns: t2.checked_add_signed(ahead_at(t2)).unwrap(),
+                    t3_ns: t2.checked_add_signed(ahead_at(t2)).unwrap(),
+                    t4_ns: t2 + back,
+                };
+                estimate.learn(exchange);
+                t_ns = t2 + back + pause;
+                let offset = estimate.at(t_ns).unwrap();
+                let off = offset.ahead_ns.abs_diff(ahead_at(t_ns));
+                prop_assert!(off <= offset.error_ns + 2, "{off} beyond {offset:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Both ends of the way between two machines, without sockets: what a sender writes on frames, what a receiver makes of them.
+//!
+//! An edge is served once, where its frames are sent: service, queue, loss and delay are over in virtual time when a frame is
+//! handed to [`Sender::send`], together with the instant at which it is due in the far node. It leaves at once, as much before that instant as
+//! the delay line would have kept it, and waits for its instant over there: the way between the machines is hidden in the edge's own
+//! delay. What comes after its instant is delivered at once and counted: the edge is shorter than the way.
+
+use constel_link::PortId;
+use serde::Serialize;
+
+use crate::frame::{Arrivals, Label, NotOurs, pack, unpack};
+
+/// The end that sends to one other machine.
+#[derive(Debug, Clone)]
+pub struct Sender {
+    lab: u32,
+    sequence: u32,
+}
+
+impl Sender {
+    /// Sends frames of the lab with this number, of which 24 bits are used.
+    #[must_use]
+    pub fn new(lab: u32) -> Self {
+        Self {
+            lab: lab & 0x00ff_ffff,
+            sequence: 0,
+        }
+    }
+
+    /// Writes the datagram of a frame that has passed its edge into `out`. `token`: by which right we send for its node.
+    pub fn send(
+        &mut self,
+        edge: (PortId, PortId),
+        due_ns: u64,
+        token: u32,
+        frame: &[u8],
+        out: &mut Vec<u8>,
+    ) {
+        let label = Label {
+            lab: self.lab,
+            from: edge.0,
+            to: edge.1,
+            sequence: self.sequence,
+            token,
+            due_ns,
+        };
+        self.sequence = self.sequence.wrapping_add(1);
+        pack(&label, frame, out);
+    }
+}
+
+/// What a receiver knows of a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// Its node is ours.
+    Ours,
+    /// Its node is another machine's, which sends for it by the right of this token.
+    Machine(usize, u32),
+    /// There is no such port, or nobody has its node.
+    Nobody,
+}
+
+/// What is to be done with a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Due<'f> {
+    /// When it is due, nanoseconds of the lab's clock; in the past for those that are late.
+    pub at_ns: u64,
+    /// Into which port.
+    pub port: PortId,
+    /// The frame.
+    pub frame: &'f [u8],
+}
+
+/// Why a datagram is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// It is none of ours.
+    #[error(transparent)]
+    NotOurs(#[from] NotOurs),
+    /// It is of another lab.
+    #[error("a frame of lab {0}")]
+    OtherLab(u32),
+    /// Its port is not here.
+    #[error("port {0} is not here")]
+    NotHere(u32),
+    /// Who sent it has not, or no longer, the node that it comes from.
+    #[error("port {0} is not the sender's")]
+    NotTheirs(u32),
+    /// It came before.
+    #[error("it came before, or far too late")]
+    Stale,
+}
+
+/// What came from one other machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct CrossingCounts {
+    /// Frames that came, without copies.
+    pub arrived: u64,
+    /// Frames that were sent and did not come: lost between the machines.
+    pub lost: u64,
+    /// Frames that overtook others between the machines. They are delivered at their instants, so that nobody sees it.
+    pub reordered: u64,
+    /// Datagrams that were refused: copies, strangers, those of somebody who lost a node.
+    pub refused: u64,
+    /// Frames that came after they were due: their edge is shorter than the way between the machines.
+    pub late: u64,
+    /// By so much at most, nanoseconds.
+    pub latest_ns: u64,
+}
+
+/// The end that receives from one other machine.
+#[derive(Debug, Clone)]
+pub struct Receiver {
+    lab: u32,
+    machine: usize,
+    arrivals: Arrivals,
+    refused: u64,
+    late: u64,
+    latest_ns: u64,
+}
+
+impl Receiver {
+    /// Receives frames of the lab with this number from `machine`.
+    #[must_use]
+    pub fn new(lab: u32, machine: usize) -> Self {
+        Self {
+            lab: lab & 0x00ff_ffff,
+            machine,
+            arrivals: Arrivals::new(),
+            refused: 0,
+            late: 0,
+            latest_ns: 0,
+        }
+    }
+
+    /// What to do with a datagram that came at `now_ns` of the lab's clock. Frames of nodes that the other machine does not have (any
+    /// more) and for ports that are not here go nowhere.
+    ///
+    /// # Errors
+    /// Why it goes nowhere; it is counted.
+    pub fn receive<'f>(
+        &mut self,
+        datagram: &'f [u8],
+        now_ns: u64,
+        whose: impl Fn(PortId) -> Whose,
+    ) -> Result<Due<'f>, Refused> {
+        let due = self
+            .judged(datagram, whose)
+            .inspect_err(|_| self.refused += 1)?;
+        if due.at_ns < now_ns {
+            self.late += 1;
+            self.latest_ns = self.latest_ns.max(now_ns - due.at_ns);
+        }
+        Ok(due)
+    }
+
+    fn judged<'f>(
+        &mut self,
+        datagram: &'f [u8],
+        whose: impl Fn(PortId) -> Whose,
+    ) -> Result<Due<'f>, Refused> {
+        let (label, frame) = unpack(datagram)?;
+        if label.lab != self.lab {
+            return Err(Refused::OtherLab(label.lab));
+        }
+        // The number is of all frames between the machines, also of those that are refused for their ports.
+        if !self.arrivals.came(label.sequence) {
+            return Err(Refused::Stale);
+        }
+        if whose(label.to) != Whose::Ours {
+            return Err(Refused::NotHere(label.to.0));
+        }
+        if whose(label.from) != Whose::Machine(self.machine, label.token) {
+            return Err(Refused::NotTheirs(label.from.0));
+        }
+        Ok(Due {
+            at_ns: label.due_ns,
+            port: label.to,
+            frame,
+        })
+    }
+
+    /// What has come so far.
+    #[must_use]
+    pub fn counts(&self) -> CrossingCounts {
+        CrossingCounts {
+            arrived: self.arrivals.arrived,
+            lost: self.arrivals.missing,
+            reordered: self.arrivals.reordered,
+            refused: self.refused,
+            late: self.late,
+            latest_ns: self.latest_ns,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const FRAME: [u8; 60] = [7; 60];
+
+    /// Ports below 100 are ours, those below 200 the other machine's by the right of token 5.
+    fn whose(port: PortId) -> Whose {
+        match port.0 {
+            0..100 => Whose::Ours,
+            100..200 => Whose::Machine(1, 5),
+            200..300 => Whose::Machine(2, 5),
+            _ => Whose::Nobody,
+        }
+    }
+
+    fn datagram(sender: &mut Sender, edge: (u32, u32), due_ns: u64, token: u32) -> Vec<u8> {
+        let mut out = Vec::new();
+        sender.send(
+            (PortId(edge.0), PortId(edge.1)),
+            due_ns,
+            token,
+            &FRAME,
+            &mut out,
+        );
+        out
+    }
+
+    #[test]
+    fn no_frame_reaches_a_port_by_somebody_who_may_not() {
+        let (mut sender, mut receiver) = (Sender::new(9), Receiver::new(9, 1));
+        let mut told = |edge, token| {
+            let bytes = datagram(&mut sender, edge, 10, token);
+            receiver
+                .receive(&bytes, 0, whose)
+                .map(|due| (due.port, due.at_ns, due.frame.to_vec()))
+        };
+        assert_eq!(told((150, 50), 5), Ok((PortId(50), 10, FRAME.to_vec())));
+        assert_eq!(
+            told((150, 150), 5),
+            Err(Refused::NotHere(150)),
+            "a port of another machine"
+        );
+        assert_eq!(
+            told((150, 999), 5),
+            Err(Refused::NotHere(999)),
+            "a port of nobody"
+        );
+        assert_eq!(
+            told((250, 50), 5),
+            Err(Refused::NotTheirs(250)),
+            "a node of a third machine"
+        );
+        assert_eq!(
+            told((50, 50), 5),
+            Err(Refused::NotTheirs(50)),
+            "a node of ours"
+        );
+        assert_eq!(
+            told((150, 50), 4),
+            Err(Refused::NotTheirs(150)),
+            "a right that is over"
+        );
+        let stranger = datagram(&mut Sender::new(8), (150, 50), 10, 5);
+        assert_eq!(
+            receiver.receive(&stranger, 0, whose),
+            Err(Refused::OtherLab(8))
+        );
+        assert_eq!(
+            receiver.receive(&[8; 20], 0, whose),
+            Err(Refused::NotOurs(NotOurs::Short))
+        );
+        let counts = receiver.counts();
+        assert_eq!((counts.arrived, counts.refused, counts.lost), (6, 7, 0));
+    }
+
+    proptest! {
+        /// The total delay is the edge's own, whatever the way does, as long as it is shorter; what is longer is counted with
+        /// how much. Losses and disorder on the way are told.
+        #[test]
+        fn the_way_is_hidden_in_the_edge(
+            ways in prop::collection::vec((0_u64..6_000, prop::bool::weighted(0.05)), 1..300),
+        ) {
+            const EDGE_NS: u64 = 5_000;
+            const SPACING_NS: u64 = 100;
+            let (mut sender, mut receiver) = (Sender::new(1), Receiver::new(1, 1));
+            let mut under_way = Vec::new();
+            for (number, (way_ns, is_lost)) in (0..).zip(&ways) {
+                let sent_ns = number * SPACING_NS;
+                let bytes = datagram(&mut sender, (150, 50), sent_ns + EDGE_NS, 5);
+                if !is_lost {
+                    under_way.push((sent_ns + way_ns, number, bytes));
+                }
+            }
+            under_way.sort();
+            let (mut late, mut latest_ns, mut seen) = (0, 0, 0);
+            for (at_ns, number, bytes) in &under_way {
+                let due = receiver.receive(bytes, *at_ns, whose);
+                // Too far behind to be remembered, or before the first that came.
+                let Ok(due) = due else {
+                    prop_assert_eq!(due, Err(Refused::Stale));
+                    continue;
+                };
+                seen += 1;
+                prop_assert_eq!(due.at_ns, number * SPACING_NS + EDGE_NS);
+                let by_ns = at_ns.saturating_sub(due.at_ns);
+                late += u64::from(by_ns > 0);
+                latest_ns = latest_ns.max(by_ns);
+            }
+            let counts = receiver.counts();
+            prop_assert_eq!((counts.arrived, counts.late, counts.latest_ns), (seen, late, latest_ns));
+            prop_assert!(counts.lost <= ways.len() as u64 - seen);
+        }
+    }
+}

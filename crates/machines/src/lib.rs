@@ -1,0 +1,33 @@
+//! A lab on several machines, as values: which machine has which node, which edges cross, and what each machine has to do.
+//!
+//! Every machine of a lab computes the same [`Placement`] from the same scenario, and carries its
+//! [share](constel_plan::StepPlan::share) of each step out. Pure: nothing here touches a machine, a clock or a network.
+//!
+//! ```
+//! use constel_machines::{Machines, weighted_round_robin};
+//!
+//! let machines: Machines = "a,b=2".parse().unwrap();
+//! let weights: Vec<u32> = machines.all().iter().map(|machine| machine.weight).collect();
+//! let dealt = weighted_round_robin(&weights, 0..6, |_| Vec::<()>::new());
+//! assert_eq!(dealt.instances, [vec![0, 3], vec![1, 2, 4, 5]]);
+//! ```
+#![forbid(unsafe_code)]
+
+mod clock;
+mod crossing;
+mod frame;
+mod graph;
+mod load;
+mod machine;
+mod partition;
+mod placement;
+mod round_robin;
+mod ties;
+
+pub use clock::{Exchange, Offset, OffsetEstimate};
+pub use crossing::{CrossingCounts, Due, Receiver, Refused, Sender, Whose};
+pub use frame::{Arrivals, Label, NotOurs, OVERHEAD_BYTES, pack, unpack};
+pub use load::{Load, Loads};
+pub use machine::{MOST_MACHINES, Machine, Machines, MachinesError};
+pub use placement::{Order, Pin, PinError, Placement, PlacementError};
+pub use round_robin::{Dealt, weighted_round_robin};

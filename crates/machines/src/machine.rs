@@ -1,0 +1,168 @@
+//! A machine as it is told of: a name, a weight, a cap.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+/// Machines of one lab.
+pub const MOST_MACHINES: usize = 256;
+
+/// A machine that takes a part of a lab.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Machine {
+    /// Its name, as a host name: letters, digits, `-`, `.`, up to 63.
+    pub name: String,
+    /// Its part of the lab, in proportion to the other machines' weights. At least 1.
+    pub weight: u32,
+    /// Nodes that it takes at most.
+    pub capacity: Option<u32>,
+}
+
+/// The machines of one lab, with names that differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Machines(Vec<Machine>);
+
+/// Why a text names no machines.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}; write NAME[=WEIGHT][/CAPACITY],..., for example a,b=2,c/500")]
+pub struct MachinesError(String);
+
+impl Machines {
+    /// Machines with names that differ.
+    ///
+    /// # Errors
+    /// None or more than [`MOST_MACHINES`], a name twice.
+    pub fn new(machines: Vec<Machine>) -> Result<Self, MachinesError> {
+        if machines.is_empty() || machines.len() > MOST_MACHINES {
+            let count = machines.len();
+            return Err(MachinesError(format!(
+                "{count} machines; 1 to {MOST_MACHINES} are allowed"
+            )));
+        }
+        for (place, machine) in machines.iter().enumerate() {
+            if machines[..place]
+                .iter()
+                .any(|other| other.name == machine.name)
+            {
+                return Err(MachinesError(format!(
+                    "machine {:?} is there twice",
+                    machine.name
+                )));
+            }
+        }
+        Ok(Self(machines))
+    }
+
+    /// They, in the order in which they were named.
+    #[must_use]
+    pub fn all(&self) -> &[Machine] {
+        &self.0
+    }
+
+    /// The place of the machine with this name.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.0.iter().position(|machine| machine.name == name)
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.name)?;
+        if self.weight != 1 {
+            write!(f, "={}", self.weight)?;
+        }
+        self.capacity
+            .map_or(Ok(()), |capacity| write!(f, "/{capacity}"))
+    }
+}
+
+impl FromStr for Machine {
+    type Err = MachinesError;
+
+    fn from_str(text: &str) -> Result<Self, MachinesError> {
+        let number = |what: &str, digits: &str| match digits.parse::<u32>() {
+            Ok(number @ 1..) if digits.bytes().all(|b| b.is_ascii_digit()) => Ok(number),
+            _ => Err(MachinesError(format!(
+                "{what} {digits:?} of {text:?} is no number from 1 on"
+            ))),
+        };
+        let (rest, capacity) = match text.split_once('/') {
+            Some((rest, digits)) => (rest, Some(number("capacity", digits)?)),
+            None => (text, None),
+        };
+        let (name, weight) = match rest.split_once('=') {
+            Some((name, digits)) => (name, number("weight", digits)?),
+            None => (rest, 1),
+        };
+        let is_name = (1..=63).contains(&name.len())
+            && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-.".contains(c));
+        if !is_name {
+            return Err(MachinesError(format!(
+                "{name:?} is no name of a machine: letters, digits, - and ., up to 63"
+            )));
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            weight,
+            capacity,
+        })
+    }
+}
+
+impl FromStr for Machines {
+    type Err = MachinesError;
+
+    fn from_str(text: &str) -> Result<Self, MachinesError> {
+        let machines = text.split(',').map(str::parse).collect::<Result<_, _>>()?;
+        Self::new(machines)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_weights_and_caps_are_read() {
+        let machines: Machines = "a,b.c=2,d-1/500,e=3/4".parse().unwrap();
+        let read: Vec<_> = machines
+            .all()
+            .iter()
+            .map(|m| (m.name.as_str(), m.weight, m.capacity))
+            .collect();
+        let expected = [
+            ("a", 1, None),
+            ("b.c", 2, None),
+            ("d-1", 1, Some(500)),
+            ("e", 3, Some(4)),
+        ];
+        assert_eq!(read, expected);
+        let again: Vec<String> = machines.all().iter().map(ToString::to_string).collect();
+        assert_eq!(again.join(","), "a,b.c=2,d-1/500,e=3/4");
+        assert_eq!((machines.find("d-1"), machines.find("x")), (Some(2), None));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (text, named) in [
+            ("", "no name"),
+            ("a,,b", "no name"),
+            ("a,a=2", "twice"),
+            ("a=0", "weight"),
+            ("a=", "weight"),
+            ("a=+1", "weight"),
+            ("a=1/0", "capacity"),
+            ("a/x", "capacity"),
+            ("a b", "no name"),
+            ("-a", "no name"),
+        ] {
+            let error = text.parse::<Machines>().unwrap_err().to_string();
+            assert!(error.contains(named), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! Which machine has which node.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use constel_plan::Lab;
+use constel_scenario::Glob;
+use constel_topology::NodeId;
+use serde::Serialize;
+
+use crate::graph::Graph;
+use crate::machine::Machines;
+use crate::partition::{Bounds, fewest_crossings};
+use crate::round_robin::weighted_round_robin;
+use crate::ties;
+
+/// How nodes are dealt to machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Neighbours together, so that few links cross; whole planes where that is so.
+    #[default]
+    FewestCrossings,
+    /// By turns, as OpenSN does (its Algorithm 1).
+    RoundRobin,
+}
+
+/// Nodes whose machine is decided: a pattern of names, and the machine's name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pin {
+    /// Which nodes.
+    pub nodes: Glob,
+    /// Where they are.
+    pub machine: String,
+}
+
+/// Why a text is no pin.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} pins nothing; write NODE=MACHINE, NODE a name or a pattern with * and ?")]
+pub struct PinError(String);
+
+impl FromStr for Pin {
+    type Err = PinError;
+
+    fn from_str(text: &str) -> Result<Self, PinError> {
+        match text.rsplit_once('=') {
+            Some((nodes, machine)) if !nodes.is_empty() && !machine.is_empty() => Ok(Self {
+                nodes: Glob::new(nodes),
+                machine: machine.to_owned(),
+            }),
+            _ => Err(PinError(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Pin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.nodes, self.machine)
+    }
+}
+
+/// Why a lab cannot be placed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlacementError {
+    /// A pin names a machine that there is not.
+    #[error("pin {pin}: there is no machine {machine:?}; there are {machines}")]
+    NoMachine {
+        /// The pin.
+        pin: String,
+        /// What it names.
+        machine: String,
+        /// Who there is.
+        machines: String,
+    },
+    /// A pin is of no node.
+    #[error("pin {0}: no node is called so")]
+    NoNode(String),
+    /// A node has two pins.
+    #[error("node {node} is pinned to {one} and to {other}")]
+    Twice {
+        /// The node.
+        node: String,
+        /// A machine.
+        one: String,
+        /// Another one.
+        other: String,
+    },
+    /// Nodes of one medium are pinned to different machines.
+    #[error(
+        "{one} and {other} are pinned to different machines, and a medium that both share is on one"
+    )]
+    Torn {
+        /// A node.
+        one: String,
+        /// Another one.
+        other: String,
+    },
+    /// The interface that a node hangs on is one machine's.
+    #[error(
+        "{node} hangs on the interface {interface} of a machine: pin it there (--pin {node}=MACHINE)"
+    )]
+    Unpinned {
+        /// The node.
+        node: String,
+        /// The interface.
+        interface: String,
+    },
+    /// The caps hold fewer nodes than there are.
+    #[error("{nodes} nodes, and the machines take {capacity}")]
+    TooMany {
+        /// Nodes of the lab.
+        nodes: u64,
+        /// What all machines together take.
+        capacity: u64,
+    },
+    /// Pins put more on a machine than it takes.
+    #[error("{nodes} nodes are pinned to {machine}, which takes {capacity}")]
+    PinnedTooMany {
+        /// The machine.
+        machine: String,
+        /// Nodes pinned to it.
+        nodes: u64,
+        /// What it takes.
+        capacity: u64,
+    },
+    /// Nodes that stay together are more than any machine has room for.
+    #[error("the nodes of one shared medium ({0} of them) fit on no machine beside the others")]
+    Lump(u64),
+}
+
+/// Which machine has which node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placement {
+    machine_of: Vec<u16>,
+}
+
+impl Placement {
+    /// Places a lab's nodes. The same lab, machines and pins give the same placement everywhere.
+    ///
+    /// # Errors
+    /// What the pins, caps and shared media do not allow.
+    pub fn new(
+        lab: &Lab,
+        machines: &Machines,
+        pins: &[Pin],
+        order: Order,
+    ) -> Result<Self, PlacementError> {
+        let pinned = pinned(lab, machines, pins)?;
+        let name = |node: u32| lab.layout.node(NodeId(node)).name.clone();
+        let mut attached = ties::attached(lab);
+        if let Some((node, interface)) = attached.find(|(node, _)| !pinned.contains_key(node)) {
+            return Err(PlacementError::Unpinned {
+                node: name(node),
+                interface: interface.to_owned(),
+            });
+        }
+        let (ties, _) = ties::ties(lab);
+        let ties = ties.into_iter().map(|((a, b), weight)| (a, b, weight));
+        let count = lab.layout.nodes().len() as u32;
+        let graph = Graph::new(count, &ties::together(lab), ties, &pinned).map_err(|torn| {
+            PlacementError::Torn {
+                one: name(torn.one.0),
+                other: name(torn.other.0),
+            }
+        })?;
+        let of_unit = place(&graph, machines, order, || orders(lab, &graph))?;
+        let mut machine_of = vec![0; count as usize];
+        for (unit, machine) in of_unit.into_iter().enumerate() {
+            for node in graph.nodes(unit) {
+                machine_of[*node as usize] = machine as u16;
+            }
+        }
+        Ok(Self { machine_of })
+    }
+
+    /// The place of a node's machine among the machines.
+    ///
+    /// # Panics
+    /// When the lab has no such node.
+    #[must_use]
+    pub fn machine_of(&self, node: NodeId) -> usize {
+        usize::from(self.machine_of[node.index()])
+    }
+
+    /// The nodes of a machine, in their order.
+    pub fn nodes_of(&self, machine: usize) -> impl Iterator<Item = NodeId> {
+        let all = (0..).map(NodeId).zip(&self.machine_of);
+        all.filter(move |(_, of)| usize::from(**of) == machine)
+            .map(|(node, _)| node)
+    }
+}
+
+/// The machine of each pinned node.
+fn pinned(
+    lab: &Lab,
+    machines: &Machines,
+    pins: &[Pin],
+) -> Result<BTreeMap<u32, usize>, PlacementError> {
+    let mut pinned = BTreeMap::new();
+    for pin in pins {
+        let machine = machines
+            .find(&pin.machine)
+            .ok_or_else(|| PlacementError::NoMachine {
+                pin: pin.to_string(),
+                machine: pin.machine.clone(),
+                machines: machines
+                    .all()
+                    .iter()
+                    .map(|m| m.name.as_str())
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            })?;
+        let mut is_of_any = false;
+        for node in lab
+            .layout
+            .nodes()
+            .iter()
+            .filter(|node| pin.nodes.matches(&node.name))
+        {
+            is_of_any = true;
+            match pinned.insert(node.id.0, machine) {
+                Some(before) if before != machine => {
+                    let name = |machine: usize| machines.all()[machine].name.clone();
+                    return Err(PlacementError::Twice {
+                        node: node.name.clone(),
+                        one: name(before),
+                        other: name(machine),
+                    });
+                }
+                _ => {}
+            }
+        }
+        if !is_of_any {
+            return Err(PlacementError::NoNode(pin.to_string()));
+        }
+    }
+    Ok(pinned)
+}
+
+/// The machine of each unit.
+pub(crate) fn place(
+    graph: &Graph,
+    machines: &Machines,
+    order: Order,
+    orders: impl FnOnce() -> Vec<Vec<usize>>,
+) -> Result<Vec<usize>, PlacementError> {
+    let caps: Vec<Option<u32>> = machines.all().iter().map(|m| m.capacity).collect();
+    let weights: Vec<u32> = machines.all().iter().map(|m| m.weight).collect();
+    let nodes = graph.node_count();
+    for (place, machine) in machines.all().iter().enumerate() {
+        let pinned = graph.pinned_to(place);
+        if let Some(capacity) = machine
+            .capacity
+            .map(u64::from)
+            .filter(|capacity| pinned > *capacity)
+        {
+            return Err(PlacementError::PinnedTooMany {
+                machine: machine.name.clone(),
+                nodes: pinned,
+                capacity,
+            });
+        }
+    }
+    let bounds = Bounds::new(nodes, &weights, &caps).ok_or_else(|| PlacementError::TooMany {
+        nodes,
+        capacity: caps
+            .iter()
+            .map(|cap| cap.map_or(u64::MAX, u64::from))
+            .fold(0, u64::saturating_add),
+    })?;
+    let lump = || {
+        PlacementError::Lump(
+            (0..graph.len())
+                .map(|unit| graph.size(unit))
+                .max()
+                .unwrap_or(0),
+        )
+    };
+    match order {
+        Order::FewestCrossings => fewest_crossings(graph, &bounds, &orders()).ok_or_else(lump),
+        Order::RoundRobin => by_turns(graph, &weights, &caps).ok_or_else(lump),
+    }
+}
+
+/// Algorithm 1 for what is free to go anywhere. What it deals to a machine that is full goes to the next one that has room.
+fn by_turns(graph: &Graph, weights: &[u32], caps: &[Option<u32>]) -> Option<Vec<usize>> {
+    let pins = (0..graph.len()).map(|unit| graph.pin(unit).unwrap_or(0));
+    let mut machine_of: Vec<usize> = pins.collect();
+    let mut held: Vec<u64> = (0..weights.len())
+        .map(|machine| graph.pinned_to(machine))
+        .collect();
+    let free = (0..graph.len()).filter(|unit| graph.pin(*unit).is_none());
+    let dealt = weighted_round_robin(weights, free, |_| Vec::<()>::new());
+    let mut turns: Vec<(usize, usize)> = Vec::new();
+    for (machine, units) in dealt.instances.into_iter().enumerate() {
+        turns.extend(units.into_iter().map(|unit| (unit, machine)));
+    }
+    turns.sort_unstable();
+    for (unit, machine) in turns {
+        let size = graph.size(unit);
+        let has_room = |m: &usize| caps[*m].is_none_or(|cap| held[*m] + size <= u64::from(cap));
+        let machine = (0..weights.len())
+            .map(|step| (machine + step) % weights.len())
+            .find(has_room)?;
+        machine_of[unit] = machine;
+        held[machine] += size;
+    }
+    Some(machine_of)
+}
+
+/// Orders in which what is side by side belongs together: plane after plane, and slot after slot, each with the nodes
+/// on the ground after the satellites that they are tied to most.
+fn orders(lab: &Lab, graph: &Graph) -> Vec<Vec<usize>> {
+    let seat = |unit: usize| {
+        let node = lab.layout.node(NodeId(graph.nodes(unit)[0]));
+        node.seat
+            .map(|seat| (seat.constellation, seat.shell, seat.plane, seat.slot))
+    };
+    let by = |key: &dyn Fn((u16, u16, u16, u16)) -> [u16; 4]| {
+        let of = |unit: usize| seat(unit).map(key);
+        let place = |unit: usize| {
+            let nearest = || {
+                let seated = graph
+                    .ties(unit)
+                    .iter()
+                    .filter_map(|(other, weight)| Some((*weight, of(*other)?)));
+                seated.max().map(|(_, place)| place)
+            };
+            of(unit).or_else(nearest).unwrap_or([u16::MAX; 4])
+        };
+        let mut order: Vec<usize> = (0..graph.len()).collect();
+        order.sort_by_cached_key(|unit| (place(*unit), of(*unit).is_none(), *unit));
+        order
+    };
+    let planes = by(&|(constellation, shell, plane, slot)| [constellation, shell, plane, slot]);
+    let slots = by(&|(constellation, shell, plane, slot)| [constellation, shell, slot, plane]);
+    // Several shells side by side in every plane, for those whose satellites are tied across shells.
+    let across = by(&|(constellation, shell, plane, slot)| [plane, constellation, shell, slot]);
+    vec![planes, slots, across]
+}

@@ -1,0 +1,319 @@
+//! Machines that stand for what is plugged into a box, made and taken away by the lab.
+//!
+//! Each is a network namespace as the nodes of other labs are, with its programs in the lab's enclosure. What they are
+//! plugged in with ends in one more namespace, in which the box stands: the host's own has no part in it, and with this
+//! process all of it is gone.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use constel_api::answers::Entrance;
+use constel_api::{ApiError, ErrorCode};
+use constel_host::claim::{Claim, LabName, link_alias};
+use constel_host::enclosure::{Enclosure, NODE_FOLDER, Shown};
+use constel_host::globals::Globals;
+use constel_host::netlink::{AddressSpec, Batch, IpPrefix, LinkChange, Mac, Socket, VethEnd};
+use constel_host::process::{self, Child, Whose};
+use constel_host::template::Setting;
+use constel_host::{NetNs, sysctl};
+use constel_lab::{own_folder, search_path};
+use constel_observe::results::Results;
+use constel_runtime::netns::{NetnsRuntime, Quarters};
+use constel_runtime::{FreshNode, Node, NodeRuntime, Program};
+use constel_scenario::model::Machine;
+
+use crate::error::BoxError;
+use crate::router::route;
+
+/// Killed processes that are not gone by then never will be.
+const KILLED_WITHIN: Duration = Duration::from_secs(10);
+/// The number of `lo`, and those that interfaces of the lab are given.
+const LO: u32 = 1;
+const ETH0: u32 = 2;
+const FIRST_WIRE: u32 = 2;
+
+/// A machine is usable at once, and says nothing that nobody asked for.
+const SETTINGS: &[Setting] = &[
+    ("net/ipv6/conf/all/accept_dad", "0"),
+    ("net/ipv6/conf/default/accept_dad", "0"),
+    ("net/ipv6/conf/all/dad_transmits", "0"),
+    ("net/ipv6/conf/default/dad_transmits", "0"),
+    ("net/ipv6/conf/all/router_solicitations", "0"),
+    ("net/ipv6/conf/default/router_solicitations", "0"),
+];
+
+/// Where the box stands there are no addresses.
+const NO_ADDRESSES: [&str; 2] = [
+    "net/ipv6/conf/all/disable_ipv6",
+    "net/ipv6/conf/default/disable_ipv6",
+];
+
+/// The machines of a box, as long as this lives.
+pub(crate) struct Machines {
+    lab: LabName,
+    names: Vec<String>,
+    nodes: Vec<Box<dyn Node>>,
+    enclosure: Arc<Enclosure>,
+    middle: NetNs,
+    globals: Globals,
+}
+
+/// Folders that machines see in part; absolute.
+struct Folders {
+    hosts: PathBuf,
+    results: PathBuf,
+}
+
+impl Machines {
+    /// Makes them, and plugs them in. The calling thread is in the host's namespace, and must not end before they do.
+    ///
+    /// # Errors
+    /// What the kernel refuses; nothing is left then.
+    pub(crate) fn make(
+        claim: &Claim,
+        globals: Globals,
+        machines: &[Machine],
+        results: &Results,
+    ) -> Result<Machines, BoxError> {
+        let lab = claim.lab().clone();
+        let folders = Folders {
+            hosts: claim.dir().join("hosts"),
+            results: results.dir().to_owned(),
+        };
+        let written = fs::write(&folders.hosts, hosts(machines));
+        let shown = written.and_then(|()| shown_to_all(&folders));
+        let shown = shown.map_err(|source| BoxError::Results {
+            path: folders.hosts.clone(),
+            source,
+        })?;
+        let enclosure = Arc::new(Enclosure::new(lab.as_str(), shown)?);
+        let results = folders.results;
+        let quarters = Quarters {
+            enclosure: Arc::clone(&enclosure),
+            shown_to: Box::new(move |name| kept(&results, name)),
+            container_of: Box::new(|_| Ok(None)),
+        };
+        let runtime =
+            NetnsRuntime::new(SETTINGS, globals.clone(), claim.owner(), Arc::new(quarters))?;
+        let middle = NetNs::new()?;
+        middle.run(|| {
+            NO_ADDRESSES
+                .iter()
+                .try_for_each(|key| sysctl::write(key, "1"))
+        })??;
+        let names: Vec<&str> = machines
+            .iter()
+            .map(|machine| machine.name.as_ref())
+            .collect();
+        let fresh = runtime.create(&names)?;
+        plug_in(&lab, &middle, machines, &fresh)?;
+        let mut nodes = Vec::new();
+        for (fresh, machine) in fresh.into_iter().zip(machines) {
+            nodes.push(finished(fresh, machine)?);
+        }
+        Ok(Machines {
+            lab,
+            names: machines.iter().map(|m| m.name.to_string()).collect(),
+            nodes,
+            enclosure,
+            middle,
+            globals,
+        })
+    }
+
+    /// Where the box stands.
+    pub(crate) fn middle(&self) -> &NetNs {
+        &self.middle
+    }
+
+    /// What they are called, and what they are plugged in with.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Starts a program in one.
+    ///
+    /// # Errors
+    /// When it does not exist or cannot be started.
+    pub(crate) fn start(
+        &self,
+        machine: usize,
+        argv: &[String],
+        (stdout, stderr): (&Path, &Path),
+    ) -> constel_host::Result<Child> {
+        self.nodes[machine].start(Program {
+            lab: self.lab.as_str(),
+            node: &self.names[machine],
+            argv,
+            search_path: search_path(),
+            env: vec![own_folder()],
+            stdout,
+            stderr,
+            cgroups: Vec::new(),
+            kernel_events: true,
+            of_image: false,
+            append: false,
+        })
+    }
+
+    /// The way in for other processes.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NodeNotFound`], [`ErrorCode::Failed`].
+    pub(crate) fn enter(&self, name: &str) -> Result<Entrance, ApiError> {
+        let Some(place) = self.names.iter().position(|known| known == name) else {
+            let error = format!("no machine is called '{name}'");
+            let nearest = constel_scenario::nearest(name, self.names.iter().map(String::as_str));
+            let nearest = nearest.map(str::to_owned);
+            return Err(ApiError {
+                nearest,
+                ..ApiError::new(ErrorCode::NodeNotFound, error)
+            });
+        };
+        let door = self.nodes[place].door(name);
+        let door = door.map_err(|error| ApiError::new(ErrorCode::Failed, error.to_string()))?;
+        Ok(Entrance::Netns {
+            node: name.to_owned(),
+            netns: door.netns,
+            mounts: door.mounts,
+            pids: door.pids,
+            cgroups: Vec::new(),
+        })
+    }
+
+    /// Ends their programs and gives back what was changed for the host as a whole; the machines go when they are dropped.
+    ///
+    /// # Errors
+    /// The first failure, after all has been tried.
+    pub(crate) fn end(&self) -> constel_host::Result<()> {
+        let killed = self.enclosure.kill(KILLED_WITHIN);
+        let marked = process::kill_marked(self.lab.as_str(), Whose::Mine, KILLED_WITHIN);
+        for node in &self.nodes {
+            node.end_connections()?;
+        }
+        let restored = self.globals.release_all(self.lab.as_str());
+        killed?;
+        marked?;
+        restored.map(|_| ())
+    }
+}
+
+impl std::fmt::Debug for Machines {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Machines")
+            .field("names", &self.names)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Names and addresses of all, as `/etc/hosts` has them.
+fn hosts(machines: &[Machine]) -> String {
+    let mut text = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
+    for machine in machines {
+        for (address, _) in &machine.addresses {
+            text.push_str(&format!("{address} {}\n", machine.name));
+        }
+    }
+    text
+}
+
+/// What every machine sees although its place is its own.
+fn shown_to_all(folders: &Folders) -> std::io::Result<Vec<Shown>> {
+    let own = std::env::current_exe()?;
+    let in_place = |path: &Path, read_only| Shown::in_place(path, read_only);
+    let here = std::env::current_dir()?;
+    let mut shown = vec![in_place(&here, false), in_place(&folders.results, false)];
+    shown.extend(own.parent().map(|folder| in_place(folder, true)));
+    shown.retain(Shown::is_hidden);
+    shown.push(Shown {
+        source: folders.hosts.clone(),
+        target: "/etc/hosts".into(),
+        read_only: true,
+    });
+    shown.sort_by(|a, b| a.target.cmp(&b.target));
+    shown.dedup_by(|later, kept| later.target == kept.target);
+    Ok(shown)
+}
+
+/// What a machine's programs keep for the results.
+fn kept(results: &Path, name: &str) -> constel_host::Result<Vec<Shown>> {
+    let source = results.join("nodes").join(name);
+    fs::create_dir_all(&source)
+        .map_err(|error| constel_host::Error::os(format!("make {}", source.display()), error))?;
+    Ok(vec![Shown {
+        source,
+        target: NODE_FOLDER.into(),
+        read_only: false,
+    }])
+}
+
+/// A cable from each machine to where the box stands.
+fn plug_in(
+    lab: &LabName,
+    middle: &NetNs,
+    machines: &[Machine],
+    fresh: &[Box<dyn FreshNode>],
+) -> constel_host::Result<()> {
+    let alias = link_alias(lab);
+    let mut batch = Batch::new();
+    for (n, (machine, node)) in (0u8..).zip(machines.iter().zip(fresh)) {
+        let ifindex = FIRST_WIRE + u32::from(n);
+        let near = VethEnd {
+            name: machine.name.as_str(),
+            ifindex: Some(ifindex),
+            mac: Some(Mac([2, 0xc5, 0xb0, 0, 0, n + 1])),
+            ..VethEnd::default()
+        };
+        let far = VethEnd {
+            name: "eth0",
+            netns: Some(node.netns()),
+            ifindex: Some(ETH0),
+            mac: Some(Mac([2, 0xc5, 0xaa, 0, 0, n + 1])),
+            ..VethEnd::default()
+        };
+        batch.create_veth(&near, &far)?;
+        batch.change_link(&LinkChange {
+            ifindex,
+            alias: Some(&alias),
+            up: Some(true),
+            ..LinkChange::default()
+        })?;
+    }
+    Socket::open_in(middle)?.send(&mut batch)
+}
+
+/// The machine with its addresses and settings.
+fn finished(fresh: Box<dyn FreshNode>, machine: &Machine) -> Result<Box<dyn Node>, BoxError> {
+    let mut setup = Batch::new();
+    setup.link_up(LO).link_up(ETH0);
+    for (address, length) in &machine.addresses {
+        let prefix = IpPrefix::new(*address, *length)?;
+        setup.add_address(&AddressSpec::new(ETH0, prefix));
+    }
+    for gateway in &machine.gateways {
+        let everywhere: IpAddr = match gateway {
+            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        setup.add_route(&route(everywhere, 0, (ETH0, *gateway))?)?;
+    }
+    let set = || {
+        let settings = machine.settings.iter();
+        let mut set = settings.map(|(key, value)| sysctl::write(key, value));
+        set.try_for_each(|written| written)
+    };
+    // The thread that goes inside does not come back.
+    std::thread::scope(|scope| {
+        let inside = scope.spawn(|| fresh.finish(&mut || set(), &mut setup));
+        inside
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+    .map_err(|error| BoxError::Machine {
+        machine: machine.name.to_string(),
+        source: error,
+    })
+}

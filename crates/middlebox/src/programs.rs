@@ -1,0 +1,207 @@
+//! Commands of a scenario in the machines of its box: started at their times, ended at their times, and told of at the end.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use constel_api::Happening;
+use constel_api::summary::{FlowRow, FlowStatus};
+use constel_host::process::{Exit, Supervisor};
+use constel_observe::flows::Outcome;
+use constel_observe::results::Results;
+use constel_scenario::model::MachineCommand;
+
+use crate::machines::Machines;
+
+/// A command that was asked to end has so long for its last words.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// How a command came to its end.
+#[derive(Debug, Clone, PartialEq)]
+enum Ended {
+    NotStarted(String),
+    ByItself(Exit),
+    /// Its time was over, and it was ended.
+    AtItsTime,
+    /// The box ended first.
+    CutShort,
+}
+
+/// One that runs, or is being ended.
+struct Active {
+    began_ns: u64,
+    /// It was asked to end, and is killed then.
+    killed_at: Option<Instant>,
+}
+
+/// The commands of a box.
+pub(crate) struct Programs {
+    machines: Arc<Machines>,
+    commands: Vec<MachineCommand>,
+    files: Vec<(PathBuf, PathBuf)>,
+    /// Places of those that have not begun, in the order of their starts.
+    waiting: VecDeque<usize>,
+    running: Supervisor<usize>,
+    active: BTreeMap<usize, Active>,
+    ended: BTreeMap<usize, (Ended, Option<u64>)>,
+}
+
+fn ns(of: constel_units::TimeSpan) -> u64 {
+    of.ns().unsigned_abs()
+}
+
+impl Programs {
+    /// None of them has begun.
+    pub(crate) fn new(
+        machines: Arc<Machines>,
+        commands: Vec<MachineCommand>,
+        results: &Results,
+    ) -> Programs {
+        let files = commands.iter().map(|command| {
+            let file = |what| results.flow(command.name.as_str(), what);
+            (file("out"), file("err"))
+        });
+        Programs {
+            files: files.collect(),
+            waiting: (0..commands.len()).collect(),
+            machines,
+            commands,
+            running: Supervisor::new(),
+            active: BTreeMap::new(),
+            ended: BTreeMap::new(),
+        }
+    }
+
+    /// Starts those whose time has come, ends those whose time is over, and takes note of those that have ended.
+    ///
+    /// # Errors
+    /// When the kernel does not say who has ended, or lets nobody be ended.
+    pub(crate) fn look(
+        &mut self,
+        now_ns: u64,
+        emit: &dyn Fn(Happening),
+    ) -> constel_host::Result<()> {
+        while let Some(&next) = self.waiting.front()
+            && ns(self.commands[next].at) <= now_ns
+        {
+            self.waiting.pop_front();
+            self.start(next, now_ns, emit);
+        }
+        for gone in self.running.wait(Duration::ZERO)? {
+            let Some(active) = self.active.remove(&gone.key) else {
+                continue;
+            };
+            let took = Some(now_ns.saturating_sub(active.began_ns));
+            let ended = match active.killed_at {
+                Some(_) => Ended::AtItsTime,
+                None => {
+                    let flow = self.commands[gone.key].name.to_string();
+                    let exit = gone.exit.shell_code();
+                    emit(Happening::FlowEnded { flow, exit });
+                    Ended::ByItself(gone.exit)
+                }
+            };
+            self.ended.insert(gone.key, (ended, took));
+        }
+        for (place, child) in self.running.iter() {
+            let command = &self.commands[*place];
+            let over = ns(command.at) + ns(command.length) <= now_ns;
+            let Some(active) = self.active.get_mut(place).filter(|_| over) else {
+                continue;
+            };
+            match active.killed_at {
+                None => {
+                    child.signal(rustix::process::Signal::TERM)?;
+                    active.killed_at = Some(Instant::now() + LAST_WORDS);
+                }
+                Some(at) if at <= Instant::now() => child.signal(rustix::process::Signal::KILL)?,
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, place: usize, now_ns: u64, emit: &dyn Fn(Happening)) {
+        let command = &self.commands[place];
+        let (out, err) = &self.files[place];
+        match self
+            .machines
+            .start(command.machine, &command.command, (out, err))
+        {
+            Ok(child) => {
+                let flow = command.name.to_string();
+                emit(Happening::FlowStarted { flow });
+                self.running.add(place, child);
+                let active = Active {
+                    began_ns: now_ns,
+                    killed_at: None,
+                };
+                self.active.insert(place, active);
+            }
+            Err(error) => {
+                self.ended
+                    .insert(place, (Ended::NotStarted(error.to_string()), None));
+            }
+        }
+    }
+
+    /// Ends what is left; how all came to their ends.
+    ///
+    /// # Errors
+    /// When one cannot be ended.
+    pub(crate) fn end(mut self) -> constel_host::Result<Vec<FlowRow>> {
+        self.running.terminate_all(LAST_WORDS)?;
+        let rows = self.commands.iter().enumerate().map(|(place, command)| {
+            let cut_short = || match self.active.get(&place) {
+                Some(Active {
+                    killed_at: Some(_), ..
+                }) => Ended::AtItsTime,
+                _ => Ended::CutShort,
+            };
+            let (ended, took_ns) = self
+                .ended
+                .get(&place)
+                .cloned()
+                .unwrap_or_else(|| (cut_short(), None));
+            let (status, reason) = judge(&ended, &self.files[place].1);
+            FlowRow {
+                name: command.name.to_string(),
+                kind: "run".to_owned(),
+                from: self.machines.names()[command.machine].clone(),
+                to: None,
+                at_ns: ns(command.at),
+                status,
+                reason,
+                outcome: Outcome {
+                    took_ns,
+                    ..Outcome::default()
+                },
+                samples: 0,
+                marked_samples: 0,
+                late_worst_ns: None,
+                trustworthy: None,
+                doubt: None,
+                handovers: 0,
+                paths: Vec::new(),
+                unlisted_path_steps: 0,
+                path_rtt: None,
+                bound_rtt: None,
+            }
+        });
+        Ok(rows.collect())
+    }
+}
+
+fn judge(ended: &Ended, err: &Path) -> (FlowStatus, Option<String>) {
+    match ended {
+        Ended::NotStarted(reason) => (FlowStatus::Failed, Some(reason.clone())),
+        Ended::CutShort => (FlowStatus::CutShort, None),
+        Ended::ByItself(exit) if !exit.is_success() => {
+            let words = constel_lab::last_words(err);
+            let how = constel_lab::exit_words(*exit);
+            (FlowStatus::Failed, Some(format!("{how}: {words}")))
+        }
+        Ended::ByItself(_) | Ended::AtItsTime => (FlowStatus::Ok, None),
+    }
+}

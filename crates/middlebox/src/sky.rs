@@ -1,0 +1,357 @@
+//! Paths of rules through constellations: what the planner knows of two places, second by second. Pure: lab time in, delays
+//! out.
+
+use std::collections::HashMap;
+
+use constel_analysis::Paths;
+use constel_link::{Delay, Impairment, Nanos};
+use constel_plan::Lab;
+use constel_rules::{Direction, Place, Via};
+use constel_scenario::{DiskFiles, parse, resolve};
+use constel_topology::{NodeId, Snapshot, Stepper};
+use constel_units::Utc;
+use serde_json::{Value, json};
+
+/// Height of `meo` (O3b's satellites) and of `geo`, and how many fly.
+const MEO: (&str, u32) = ("8062 km", 20);
+const GEO: (&str, u32) = ("35786 km", 1);
+/// Ends, in the order of a rule's directions.
+const ENDS: [&str; 2] = ["here", "there"];
+
+/// The way in one direction at an instant; times are of the sky.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Way {
+    /// What it goes by, without its ends.
+    pub(crate) satellites: Vec<String>,
+    delay: Delay,
+    up_from_ns: u64,
+}
+
+/// What holds from one second to the next.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Stretch {
+    /// Its beginning and its end, nanoseconds after the beginning of the sky.
+    pub(crate) t_ns: u64,
+    end_ns: u64,
+    /// By direction; `None`: there is no way.
+    ways: [Option<Way>; 2],
+}
+
+impl Stretch {
+    pub(crate) fn way(&self, direction: Direction) -> Option<&Way> {
+        self.ways[usize::from(direction == Direction::Reverse)].as_ref()
+    }
+
+    /// What an edge does meanwhile that otherwise does as `base`; the sky began at `epoch_ns` of the edge's clock.
+    pub(crate) fn impairment(
+        &self,
+        base: Impairment,
+        direction: Direction,
+        epoch_ns: Nanos,
+    ) -> Impairment {
+        let Some(way) = self.way(direction) else {
+            let up_from_ns = epoch_ns + self.end_ns;
+            return Impairment { up_from_ns, ..base };
+        };
+        let delay = Delay {
+            t0_ns: epoch_ns + way.delay.t0_ns,
+            ..way.delay
+        };
+        let up_from_ns = match way.up_from_ns {
+            0 => 0,
+            at => epoch_ns + at,
+        };
+        Impairment {
+            delay,
+            up_from_ns,
+            ..base
+        }
+    }
+
+    /// The satellite of each end.
+    pub(crate) fn serving(&self) -> [Option<&str>; 2] {
+        let way = self.way(Direction::Forward);
+        let satellites = way.map_or(&[][..], |way| &way.satellites[..]);
+        [satellites.first(), satellites.last()].map(|name| name.map(String::as_str))
+    }
+}
+
+/// A constellation over two places.
+pub(crate) struct Sky {
+    lab: Lab,
+    stepper: Stepper,
+    paths: Paths,
+    ends: [NodeId; 2],
+}
+
+impl Sky {
+    /// It begins at `start`.
+    ///
+    /// # Errors
+    /// In words, when there is no such sky.
+    pub(crate) fn new(via: &Via, start: Utc) -> Result<Sky, String> {
+        let sky = Sky::with_first_plane(via, start, 0.0)?;
+        let Some(slot_deg) = via.orbital_slot_deg else {
+            return Ok(sky);
+        };
+        // Where the satellite of a plane at 0 deg of right ascension is now says which plane has it at its slot.
+        let first = sky.lab.stepper().advance();
+        let at = first.positions_itrf_m[0];
+        let raan_deg = (slot_deg - at.y.atan2(at.x).to_degrees()).rem_euclid(360.0);
+        Sky::with_first_plane(via, start, raan_deg)
+    }
+
+    fn with_first_plane(via: &Via, start: Utc, raan_deg: f64) -> Result<Sky, String> {
+        let text = scenario(via, start, raan_deg).to_string();
+        let lab = parse("via", &text)
+            .and_then(|parsed| resolve(&parsed, &DiskFiles::in_folder("")))
+            .and_then(Lab::new)
+            .map_err(|errors| errors.to_string())?;
+        let end = |name| lab.layout.find(name).map(|node| node.id);
+        let ends = ENDS.map(end);
+        let [Some(here), Some(there)] = ends else {
+            return Err("the sky has no such places".to_owned());
+        };
+        Ok(Sky {
+            stepper: lab.stepper(),
+            lab,
+            paths: Paths::default(),
+            ends: [here, there],
+        })
+    }
+
+    /// The next second.
+    pub(crate) fn second(&mut self) -> Stretch {
+        let snapshot = self.stepper.advance();
+        let layout = &self.lab.layout;
+        self.paths.clear();
+        self.paths.load(layout, &snapshot);
+        let [here, there] = self.ends;
+        let mut ways = [None, None];
+        for (slot, (from, to)) in [(here, there), (there, here)].into_iter().enumerate() {
+            let mut nodes = Vec::new();
+            self.paths.aim(slot, to);
+            self.paths.trace(from, |_, _, found| nodes = found.to_vec());
+            ways[slot] = way(&self.lab, &snapshot, &nodes);
+        }
+        Stretch {
+            t_ns: snapshot.t_ns,
+            end_ns: snapshot.t_ns + layout.spec().step_ns,
+            ways,
+        }
+    }
+}
+
+/// The edges between these nodes, one after the other, as one.
+fn way(lab: &Lab, snapshot: &Snapshot, nodes: &[u32]) -> Option<Way> {
+    let links: HashMap<(u32, u32), usize> = nodes
+        .windows(2)
+        .enumerate()
+        .map(|(place, pair)| ((pair[0], pair[1]), place))
+        .collect();
+    let mut best: Vec<Option<Impairment>> = vec![None; links.len()];
+    for edge in &snapshot.edges {
+        let node = |port| lab.layout.port(port).node.0;
+        let Some(place) = links.get(&(node(edge.from), node(edge.to))) else {
+            continue;
+        };
+        let known = &mut best[*place];
+        if known.is_none_or(|known| edge.impairment.delay.delay_ns < known.delay.delay_ns) {
+            *known = Some(edge.impairment);
+        }
+    }
+    let mut whole = Way {
+        satellites: Vec::new(),
+        delay: Delay {
+            t0_ns: snapshot.t_ns,
+            ..Delay::ZERO
+        },
+        up_from_ns: 0,
+    };
+    for link in &best {
+        let link = (*link)?;
+        whole.delay.delay_ns += link.delay.at(snapshot.t_ns);
+        whole.delay.slope_ns_per_s += link.delay.slope_ns_per_s;
+        if link.up_from_ns > snapshot.t_ns {
+            whole.up_from_ns = whole.up_from_ns.max(link.up_from_ns);
+        }
+    }
+    let between = nodes.get(1..nodes.len().checked_sub(1)?)?;
+    let name = |node: &u32| lab.layout.node(NodeId(*node)).name.clone();
+    whole.satellites = between.iter().map(name).collect();
+    (!whole.satellites.is_empty()).then_some(whole)
+}
+
+/// The scenario of two places under a sky.
+fn scenario(via: &Via, start: Utc, raan_deg: f64) -> Value {
+    let deg = |angle: f64| format!("{angle} deg");
+    // A few satellites at once where both ends must find one in common.
+    let antennas = if via.sky == "meo" { 8 } else { 1 };
+    let place = |of: &Place| {
+        json!({
+            "latitude": deg(of.latitude_deg), "longitude": deg(of.longitude_deg), "antennas": antennas,
+        })
+    };
+    let relay = |(altitude, satellites): (&str, u32)| {
+        json!({"walker": {
+            "pattern": "delta", "inclination": "0 deg", "satellites": satellites, "planes": 1, "phasing": 0,
+            "altitude": altitude, "raan0": deg(raan_deg),
+        }, "isl": {"pattern": "none"}})
+    };
+    // What carries frames is the rule's edge: rates here mean nothing.
+    let link = json!({"rate": "1 Gbit/s", "queue": "1 MiB"});
+    let mut constellation = match via.sky.as_str() {
+        "meo" => relay(MEO),
+        "geo" => relay(GEO),
+        preset => json!({"preset": preset, "isl": {"pattern": "plus-grid", "link": link}}),
+    };
+    let policy = match via.sky.starts_with("starlink") {
+        true => "scheduler",
+        false => "nearest",
+    };
+    constellation["gsl"] = json!({
+        "min_elevation": deg(via.min_elevation_deg), "policy": policy,
+        "handover": {"outage": format!("{} ns", via.outage_ns)}, "link": link,
+    });
+    json!({
+        "constel": 1, "name": "via", "start": start.to_string(), "duration": "366 d",
+        "constellations": {via.sky.as_str(): constellation},
+        "ground": {"stations": {ENDS[0]: place(&via.from), ENDS[1]: place(&via.to)}},
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIGHT_M_PER_S: f64 = 299_792_458.0;
+
+    fn over(sky: &str) -> Via {
+        Via {
+            sky: sky.into(),
+            orbital_slot_deg: (sky == "geo").then_some(-27.5),
+            from: Place {
+                latitude_deg: 51.5,
+                longitude_deg: -0.1,
+            },
+            to: Place {
+                latitude_deg: 40.7,
+                longitude_deg: -74.0,
+            },
+            at_unix_ns: None,
+            min_elevation_deg: if sky.len() == 3 { 5.0 } else { 25.0 },
+            outage_ns: 0,
+        }
+    }
+
+    fn start() -> Utc {
+        "2026-11-21T00:00:00Z".parse().unwrap()
+    }
+
+    fn seconds(via: &Via, count: usize) -> Vec<Stretch> {
+        let mut sky = Sky::new(via, start()).unwrap();
+        (0..count).map(|_| sky.second()).collect()
+    }
+
+    fn ms(stretch: &Stretch, direction: Direction) -> f64 {
+        stretch.way(direction).unwrap().delay.delay_ns as f64 / 1e6
+    }
+
+    #[test]
+    fn two_minutes_of_starlink_glide_between_handovers_of_the_scheduler() {
+        let stretches = seconds(&over("starlink-shell1"), 121);
+        // London to New York along the ground.
+        let bound_ms = 5_570e3 / LIGHT_M_PER_S * 1e3;
+        let mut handovers = Vec::new();
+        for (n, pair) in stretches.windows(2).enumerate() {
+            let [before, after] = pair else {
+                unreachable!()
+            };
+            assert_eq!(after.t_ns, (n as u64 + 1) * 1_000_000_000);
+            for direction in Direction::BOTH {
+                let now_ms = ms(after, direction);
+                assert!((bound_ms..60.0).contains(&now_ms), "{now_ms} at {n}");
+                let way = |stretch: &Stretch| stretch.way(direction).unwrap().clone();
+                let (old, new) = (way(before), way(after));
+                if old.satellites == new.satellites {
+                    let glided = old.delay.at(after.t_ns).abs_diff(new.delay.delay_ns);
+                    assert!(glided < 20_000, "a jump of {glided} ns at {n}");
+                }
+            }
+            if before.serving() != after.serving() {
+                handovers.push(n + 1);
+            }
+        }
+        assert!(handovers.len() >= 4, "{handovers:?}");
+        assert!(
+            handovers.iter().all(|second| second % 15 == 12),
+            "{handovers:?}"
+        );
+        // The same again, whenever it is asked for.
+        assert_eq!(seconds(&over("starlink-shell1"), 121), stretches);
+    }
+
+    #[test]
+    fn geo_and_meo_are_as_far_as_their_orbits() {
+        let [geo] = &seconds(&over("geo"), 1)[..] else {
+            unreachable!()
+        };
+        let one_way_ms = ms(geo, Direction::Forward);
+        // Up and down, at least straight up, at most over the horizon.
+        assert!(
+            (2.0 * 35_786e3 / LIGHT_M_PER_S * 1e3..2.0 * 41_700e3 / LIGHT_M_PER_S * 1e3)
+                .contains(&one_way_ms),
+            "{one_way_ms}"
+        );
+        assert_eq!(geo.serving(), [Some("geo-p00-s00"); 2]);
+        let slope = geo.way(Direction::Forward).unwrap().delay.slope_ns_per_s;
+        assert!(slope.abs() < 100, "it stands still: {slope} ns/s");
+        let mut seen = 0;
+        for meo in seconds(&over("meo"), 600) {
+            // Not every moment has a satellite over the ocean that both see.
+            let Some(Way { delay, .. }) = meo.way(Direction::Reverse) else {
+                continue;
+            };
+            let bounds = [8_062e3, 13_500e3].map(|m| 2e9 * m / LIGHT_M_PER_S);
+            let ns = delay.delay_ns as f64;
+            assert!((bounds[0]..bounds[1]).contains(&ns), "{ns}");
+            seen += 1;
+        }
+        assert!(seen > 60, "{seen} of 600 seconds have a way");
+    }
+
+    #[test]
+    fn an_edge_drops_what_comes_without_a_way_and_waits_for_outages() {
+        let far = Via {
+            to: Place {
+                latitude_deg: -40.0,
+                longitude_deg: 175.0,
+            },
+            ..over("geo")
+        };
+        let [dark] = &seconds(&far, 1)[..] else {
+            unreachable!()
+        };
+        let base = Impairment::delay_only(0);
+        let edge = dark.impairment(base, Direction::Forward, 500);
+        assert_eq!(
+            edge.up_from_ns, 1_000_000_500,
+            "until it is looked at again"
+        );
+        let slow = Via {
+            outage_ns: 200_000_000,
+            ..over("starlink-shell1")
+        };
+        let stretches = seconds(&slow, 31);
+        let mut waits = 0;
+        for stretch in &stretches {
+            let edge = stretch.impairment(base, Direction::Forward, 7);
+            assert_eq!(edge.delay.t0_ns, stretch.t_ns + 7);
+            if edge.up_from_ns > 0 {
+                assert_eq!(edge.up_from_ns, stretch.t_ns + 200_000_007);
+                waits += 1;
+            }
+        }
+        assert!((1..=2).contains(&waits), "{waits} outages at 12 s and 27 s");
+    }
+}

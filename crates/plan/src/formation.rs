@@ -1,0 +1,229 @@
+//! Formations: craft put beside their chief, or read from a file, and moved by themselves.
+
+use constel_exchange::ephemeris::{Ephemeris, Frame, Method, Segment, State};
+use constel_orbit::formation::{self, Chief, Relative, RelativeElements};
+use constel_orbit::gravity::propagated;
+use constel_orbit::{EARTH_EQUATORIAL_RADIUS_M, TemeState, tle};
+use constel_scenario::model::{
+    self, FormationPreset, FormationSource, RelativeElements as Elements, RelativeState,
+};
+use constel_scenario::{Diagnostics, Scenario, TextFile};
+use constel_topology::{Neighbours, Satellite, Wrap};
+use constel_units::{TimeSpan, Utc};
+
+use crate::catalogue::Catalogued;
+use crate::elements::{DataAge, catalogued};
+use crate::ephemeris;
+use crate::flown::Flown;
+use crate::lab::whole_file;
+use crate::sky::Orbits;
+
+/// States of craft are worked out this often; a polynomial through four of them is good to a millimetre in between.
+const GRAIN_S: u32 = 60;
+/// Most states of a lab's formation: some 110 MB, 13 days of 100 craft.
+const MOST_STATES: u64 = 2_000_000;
+/// Beyond the end of the lab, for who looks ahead: the longest step twice.
+const AHEAD_S: u64 = 120;
+
+/// The craft of a formation.
+pub(crate) fn fly(
+    scenario: &Scenario,
+    constellation: &model::Constellation,
+    own: &model::Formation,
+    ages: &mut Vec<DataAge>,
+    errors: &mut Diagnostics,
+) -> Option<Flown> {
+    let from_states = |states: Vec<TemeState>, errors: &mut Diagnostics| {
+        move_all(scenario, constellation, &states, errors)
+            .map(|orbits| (orbits, vec![None; states.len()]))
+    };
+    let (orbits, catalogued): (Orbits, Vec<Option<Catalogued>>) = match &own.from {
+        FormationSource::Preset(chief, preset, size) => {
+            from_states(by_name(chief, *preset, own.count, size.m()), errors)?
+        }
+        FormationSource::Relative(chief, states) => {
+            let chief = chief_of(chief);
+            let states = states.iter().map(|s| chief.beside(&beside(s)));
+            from_states(states.collect(), errors)?
+        }
+        FormationSource::Elements(chief, elements) => {
+            let chief = chief_of(chief);
+            let states = elements.iter().map(|e| chief.with_elements(&different(e)));
+            from_states(states.collect(), errors)?
+        }
+        FormationSource::Tle(file) => two_line(own.count, file, errors)?,
+        FormationSource::Ephemeris(file) => {
+            let objects = ephemeris::read(scenario, constellation, file, ages, errors)?;
+            right_number(own.count, objects.len(), file, errors)?;
+            let names = objects.iter().map(ephemeris::catalogued).collect();
+            (Orbits::Given(objects), names)
+        }
+    };
+    let names = constellation.craft_names()?;
+    Some(Flown {
+        orbits,
+        satellites: (0..)
+            .zip(names)
+            .map(|(slot, name)| Satellite {
+                name,
+                shell: 0,
+                plane: 0,
+                slot,
+            })
+            .collect(),
+        catalogued,
+        neighbours: Neighbours::Nearest { wrap: Wrap::Delta },
+    })
+}
+
+fn by_name(chief: &model::Chief, preset: FormationPreset, count: u32, m: f64) -> Vec<TemeState> {
+    let chief = chief_of(chief);
+    match preset {
+        FormationPreset::StringOfPearls | FormationPreset::Starling => {
+            formation::string_of_pearls(&chief, count, m)
+        }
+        FormationPreset::Circumnavigation => formation::circumnavigation(&chief, count, m),
+        FormationPreset::Tetrahedron => formation::tetrahedron(&chief, m),
+    }
+}
+
+fn chief_of(chief: &model::Chief) -> Chief {
+    Chief {
+        radius_m: EARTH_EQUATORIAL_RADIUS_M + chief.altitude.m(),
+        inclination_rad: chief.inclination.rad(),
+        raan_rad: chief.raan.rad(),
+        latitude_argument_rad: chief.latitude_argument.rad(),
+    }
+}
+
+fn beside(state: &RelativeState) -> Relative {
+    Relative {
+        radial_m: state.radial.m(),
+        along_m: state.along.m(),
+        cross_m: state.cross.m(),
+        radial_m_per_s: state.radial_speed.m_per_s(),
+        along_m_per_s: state.along_speed.map(|speed| speed.m_per_s()),
+        cross_m_per_s: state.cross_speed.m_per_s(),
+    }
+}
+
+fn different(elements: &Elements) -> RelativeElements {
+    RelativeElements {
+        a_m: elements.a.m(),
+        lambda_m: elements.lambda.m(),
+        ex_m: elements.ex.m(),
+        ey_m: elements.ey.m(),
+        ix_m: elements.ix.m(),
+        iy_m: elements.iy.m(),
+    }
+}
+
+/// Where all craft are from the start of the lab to its end.
+fn move_all(
+    scenario: &Scenario,
+    constellation: &model::Constellation,
+    states: &[TemeState],
+    errors: &mut Diagnostics,
+) -> Option<Orbits> {
+    let lab_s = scenario
+        .duration
+        .ns()
+        .unsigned_abs()
+        .div_ceil(1_000_000_000);
+    // Three more, so that the polynomial has its four states.
+    let count = (lab_s + AHEAD_S).div_ceil(u64::from(GRAIN_S)) + 3;
+    if count * states.len() as u64 > MOST_STATES {
+        let message = format!(
+            "`{}`: {} craft over {} would be {} states; at most {MOST_STATES}",
+            constellation.name,
+            states.len(),
+            scenario.duration,
+            count * states.len() as u64,
+        );
+        let error = whole_file(scenario, "out-of-range", message);
+        errors.push(error.with_suggestion("shorten `duration`, or give an `ephemeris`"));
+        return None;
+    }
+    let name = |n: usize| format!("{}-{n}", constellation.name);
+    let mut objects = Vec::new();
+    for (n, state) in states.iter().enumerate() {
+        let states = trajectory(state, scenario.start, count);
+        if let Some(low) = states
+            .iter()
+            .find(|s| s.position_m.length() < EARTH_EQUATORIAL_RADIUS_M + 100e3)
+        {
+            let message = format!("`{}` has come down at {}", name(n), low.at);
+            errors.push(whole_file(scenario, "orbit", message));
+            return None;
+        }
+        match Segment::new(Frame::Teme, Method::Hermite, 7, states, None) {
+            Ok(segment) => objects.push(Ephemeris {
+                object: name(n),
+                object_id: String::new(),
+                segments: vec![segment],
+            }),
+            Err(error) => {
+                let message = format!("`{}`: {error}", name(n));
+                errors.push(whole_file(scenario, "orbit", message));
+                return None;
+            }
+        }
+    }
+    Some(Orbits::Given(objects))
+}
+
+fn trajectory(first: &TemeState, start: Utc, count: u64) -> Vec<State> {
+    let mut state = *first;
+    let mut at = start;
+    let mut states = Vec::new();
+    for _ in 0..count {
+        states.push(State {
+            at,
+            position_m: state.position_teme_m,
+            velocity_m_per_s: Some(state.velocity_teme_m_per_s),
+        });
+        state = propagated(&state, f64::from(GRAIN_S));
+        at = at + TimeSpan::from_ns(i64::from(GRAIN_S) * 1_000_000_000);
+    }
+    states
+}
+
+/// All objects of a file of two-line elements, in its order.
+fn two_line(
+    count: u32,
+    file: &TextFile,
+    errors: &mut Diagnostics,
+) -> Option<(Orbits, Vec<Option<Catalogued>>)> {
+    let objects = match tle::parse(file.text()) {
+        Ok(objects) => objects,
+        Err(found) => {
+            for e in found.0 {
+                errors.push(file.error_in_line(e.line, "tle", e.reason.to_string()));
+            }
+            return None;
+        }
+    };
+    right_number(count, objects.len(), file, errors)?;
+    let mut craft = Vec::new();
+    for object in &objects {
+        match constel_orbit::Satellite::from_elements(object) {
+            Ok(satellite) => craft.push(satellite),
+            Err(error) => {
+                let message = format!("object {}: {error}", object.catalogue_number());
+                errors.push(file.error_where_named("tle", message));
+            }
+        }
+    }
+    let names = objects.iter().map(|object| Some(catalogued(object)));
+    (craft.len() == objects.len()).then(|| (Orbits::Computed(craft), names.collect()))
+}
+
+/// A file has as many objects as the formation has craft.
+fn right_number(count: u32, found: usize, file: &TextFile, errors: &mut Diagnostics) -> Option<()> {
+    if usize::try_from(count) == Ok(found) {
+        return Some(());
+    }
+    let message = format!("this file has {found} objects, and `craft` is {count}");
+    errors.push(file.error_where_named("disagreement", message));
+    None
+}

@@ -1,0 +1,297 @@
+//! Networks of scenarios: members, matrices, ranges, bridges; laid out, addressed, stepped and planned.
+
+mod given;
+
+use std::sync::Arc;
+
+use constel_link::Loss;
+use constel_plan::{Blueprint, Document, FailedEdges, Lab, Planner};
+use constel_routing::{Graph, GroundTransit};
+use constel_units::TimeSpan;
+use given::{Given, lab};
+
+const HOSTS: &str = "ground: {hosts: {h: {count: 4, latitude: 52 deg, longitude: 13 deg}}}\nrouting: {mode: computed, metric: hops}\n";
+
+fn mesh(csv: &str) -> Result<Lab, String> {
+    let networks =
+        "networks:\n  mesh: {members: [h-*], law: {matrix: m.csv}, link: {rate: 100 Mbit/s}}\n";
+    lab(
+        &format!("{HOSTS}{networks}"),
+        &Given(vec![("m.csv", csv.to_owned())]),
+    )
+}
+
+/// Sender, receiver, delay in microseconds and rate of each edge at a second of lab time.
+fn edges(lab: &Lab, t_s: u64) -> Vec<(String, String, u64, Option<u64>)> {
+    let document = Document::at(lab, TimeSpan::from_ns(t_s as i64 * 1_000_000_000)).unwrap();
+    let edges = document.edges.iter();
+    edges
+        .map(|e| {
+            (
+                e.from_node.clone(),
+                e.to_node.clone(),
+                e.delay_ns / 1000,
+                e.rate_bps,
+            )
+        })
+        .collect()
+}
+
+fn edge(from: &str, to: &str, us: u64, rate: u64) -> (String, String, u64, Option<u64>) {
+    (from.to_owned(), to.to_owned(), us, Some(rate))
+}
+
+const SQUARE: &str = "delay_ms,h-0,h-1,h-2,h-3\nh-1,7.5,,1,2\nh-0,0,5,6,\nh-2,1,2,,3\nh-3,1,2,3,\n";
+
+#[test]
+fn a_square_of_delays_becomes_edges_of_one_port_each() {
+    let lab = mesh(SQUARE).unwrap();
+    assert_eq!(lab.layout.ports().len(), 4);
+    let edges = edges(&lab, 0);
+    assert_eq!(edges.len(), 11);
+    assert!(
+        edges.contains(&edge("h-1", "h-0", 7500, 100_000_000)),
+        "{edges:?}"
+    );
+    assert!(edges.contains(&edge("h-0", "h-1", 5000, 100_000_000)));
+    // An empty cell is no edge.
+    assert!(
+        !edges
+            .iter()
+            .any(|e| (e.0.as_str(), e.1.as_str()) == ("h-0", "h-3"))
+    );
+    let blueprint = Arc::new(Blueprint::new(lab).unwrap());
+    let port = &blueprint
+        .setup(blueprint.lab.layout.find("h-2").unwrap().id)
+        .ports[0];
+    assert_eq!(port.address.unwrap().0.to_string(), "10.96.0.3");
+    // Each of the four knows those it can send to, and has a route to each node.
+    let plan = Planner::new(Arc::clone(&blueprint))
+        .first(&FailedEdges::default())
+        .plan;
+    assert_eq!((plan.learn.len(), plan.edges.len()), (11, 11));
+    assert_eq!(plan.routes.rows.len(), 12);
+}
+
+#[test]
+fn a_table_of_delays_changes_over_time() {
+    let lab = mesh(
+        "t_s,from,to,delay_ms,loss_ratio,rate_bit_per_s\n\
+         1,h-0,h-1,5,0.25,\n1,h-1,h-0,6,,1000000\n3,h-0,h-1,9,,\n",
+    )
+    .unwrap();
+    assert_eq!(edges(&lab, 0), []);
+    let at_one = [
+        edge("h-0", "h-1", 5000, 100_000_000),
+        edge("h-1", "h-0", 6000, 1_000_000),
+    ];
+    assert_eq!(edges(&lab, 1), at_one);
+    assert_eq!(edges(&lab, 2), at_one);
+    assert_eq!(edges(&lab, 4), [edge("h-0", "h-1", 9000, 100_000_000)]);
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_said_with_its_line() {
+    for (csv, said) in [
+        ("", "m.csv:1:1: error: this file has no rows"),
+        (
+            "delay_ms,h-0,h-1,h-2\n",
+            "`h-3` have no column in this file",
+        ),
+        (
+            SQUARE.replace("h-2,1", "h-9,1").as_str(),
+            "m.csv:4:1: error: no member is called `h-9`",
+        ),
+        (
+            SQUARE.replace("7.5", "fast").as_str(),
+            "m.csv:2:1: error: `h-0` is `fast`, not a number from 0 to 10000",
+        ),
+        (
+            SQUARE.replace("0,5", "4,5").as_str(),
+            "m.csv:3:1: error: `h-0` is 4 ms from itself",
+        ),
+        (
+            SQUARE.replace("h-3,1,2,3,\n", "").as_str(),
+            "`h-3` have no row in this file",
+        ),
+        (
+            SQUARE.replace("h-3,1,2,3,", "h-3,1,2").as_str(),
+            "m.csv:5:1: error: 2 delays for 4 columns",
+        ),
+        ("from,to,ms\n", "no column is called `delay_ms`"),
+        (
+            "from,to,delay_ms\nh-0,h-1,1\nh-0,h-1,2\n",
+            "m.csv:3:1: error: `h-0` to `h-1` is there already",
+        ),
+        (
+            "from,to,delay_ms,t_s\nh-0,h-1,1,2\nh-1,h-0,2,1\n",
+            "m.csv:3:1: error: lines must be in order of time",
+        ),
+        (
+            "from,to,delay_ms\nh-0,h-0,1\n",
+            "m.csv:2:1: error: `h-0` is both ends",
+        ),
+        (
+            "from,to,delay_ms\nh-0,h-1,-1\n",
+            "m.csv:2:1: error: `delay_ms` is `-1`",
+        ),
+    ] {
+        let errors = mesh(csv).err().unwrap_or_default();
+        assert!(errors.contains(said), "{csv}: {errors}");
+    }
+}
+
+#[test]
+fn craft_in_range_are_linked_at_the_speed_of_light() {
+    let text = "spacecraft:\n  s: {orbit: {altitude: 500 km, inclination: 53 deg}, preset: string-of-pearls, craft: 4, size: 50 km}\n\
+                networks:\n  radio:\n    members: [s-*]\n    law: {range: 120 km, by_range: [{beyond: 60 km, rate: 1 Mbit/s, loss: 1 %}]}\n    \
+                link: {rate: 4 Mbit/s}\n";
+    let lab = lab(text, &Given::default()).unwrap();
+    let edges = edges(&lab, 0);
+    // Neighbours and the next but one, not the ends of the string.
+    assert_eq!(edges.len(), 10);
+    let of = |from: &str, to: &str| {
+        edges
+            .iter()
+            .find(|e| (e.0.as_str(), e.1.as_str()) == (from, to))
+    };
+    let (near, far) = (of("s-0", "s-1").unwrap(), of("s-3", "s-1").unwrap());
+    // 50 km of vacuum are 166.8 us.
+    assert!(
+        (166..=168).contains(&near.2) && (332..=336).contains(&far.2),
+        "{near:?} {far:?}"
+    );
+    assert_eq!([near.3, far.3], [Some(4_000_000), Some(1_000_000)]);
+    assert_eq!(of("s-0", "s-3"), None);
+}
+
+#[test]
+fn a_bridge_joins_all_at_once() {
+    let lab = lab(
+        &format!("{HOSTS}networks: {{lan: {{members: [h-*], medium: switched}}}}\n"),
+        &Given::default(),
+    )
+    .unwrap();
+    let edges = edges(&lab, 0);
+    assert_eq!(edges.len(), 12);
+    assert!(edges.iter().all(|e| (e.2, e.3) == (0, None)), "{edges:?}");
+}
+
+#[test]
+fn members_are_nodes_and_more_than_one() {
+    let with = |members: &str| {
+        let networks = format!("networks: {{lan: {{members: {members}, medium: switched}}}}\n");
+        let hosts = HOSTS.replace("ground: {hosts:", "ground: {cables: [{from: h-0, to: h-1, delay: 1 ms, link: {rate: 1 Mbit/s}}, {from: h-2, to: h-3, delay: 1 ms, link: {rate: 1 Mbit/s}}], hosts:");
+        lab(&format!("{hosts}{networks}"), &Given::default())
+    };
+    let errors = with("[h-0, x-*]").err().unwrap();
+    assert!(errors.contains("no node is called `x-*`"), "{errors}");
+    let errors = with("[h-0]").err().unwrap();
+    assert!(
+        errors.contains("network `lan` has one member only"),
+        "{errors}"
+    );
+    assert!(with("[h-3, h-*]").is_ok());
+}
+
+#[test]
+fn over_a_constellation_edges_are_its_shortest_paths() {
+    let sky = |more: &str| {
+        format!(
+            "constellations:\n  iridium:\n    preset: iridium\n    isl: {{pattern: plus-grid, link: {{rate: 100 Mbit/s}}}}\n    \
+             gsl: {{min_elevation: 8.2 deg, policy: nearest, link: {{rate: 50 Mbit/s, loss: 1 %}}}}\n{more}"
+        )
+    };
+    let places = "a: {latitude: 51 deg, longitude: 0 deg}, b: {latitude: -33 deg, longitude: 151 deg}, c: {latitude: 1 deg, longitude: 103 deg}";
+    let real = lab(
+        &sky(&format!(
+            "ground: {{stations: {{{places}}}}}\nrouting: {{mode: computed}}\n"
+        )),
+        &Given::default(),
+    )
+    .unwrap();
+    let over = lab(
+        &sky(&format!(
+            "    nodes: false\nground: {{hosts: {{{places}}}}}\nrouting: {{mode: computed}}\nnetworks:\n  \
+             net: {{members: [a, b, c], law: {{over: iridium}}, link: {{rate: 80 Mbit/s, loss: 10 %}}}}\n"
+        )),
+        &Given::default(),
+    )
+    .unwrap();
+    assert_eq!(
+        (over.layout.nodes().len(), over.layout.ports().len()),
+        (3, 3)
+    );
+    let (mut truth, mut stepper) = (real.stepper(), over.stepper());
+    let nodes = ["a", "b", "c"].map(|name| real.layout.find(name).unwrap().id);
+    for _ in 0..60 {
+        let snapshot = truth.advance();
+        let graph = Graph::new(&real.layout, &snapshot, GroundTransit::Never);
+        let delays = graph.all_pairs_ns(&nodes);
+        let edges = stepper.advance().edges;
+        assert_eq!(edges.len(), 6);
+        for edge in edges {
+            let place = |port| over.layout.port(port).node.index();
+            let said = edge.impairment.delay.at(snapshot.t_ns);
+            assert_eq!(said, delays[place(edge.from)][place(edge.to)]);
+            assert_eq!(edge.impairment.rate_bps.unwrap().get(), 50_000_000);
+            // The network's own, and up and down.
+            let Loss::Bernoulli { loss_ratio } = edge.impairment.loss else {
+                panic!("{edge:?}");
+            };
+            assert!((loss_ratio - (1.0 - 0.9 * 0.99 * 0.99)).abs() < 1e-9);
+        }
+    }
+}
+
+#[test]
+fn a_link_budget_says_rate_and_reach() {
+    let craft = "spacecraft:\n  craft: {orbit: {altitude: 500 km, inclination: 97.4 deg}, preset: string-of-pearls, craft: 6, size: 60 km}\n";
+    let radio = "radio: {frequency: 2.4 GHz, eirp: 3 dBW, g_over_t: -25 dB/K, bandwidth: 1 MHz}";
+    let text = |rate: &str, more: &str| {
+        format!(
+            "{craft}networks:\n  radio: {{members: [craft-*], law: {{range: 2000 km, {radio}{more}}}, link: {{rate: {rate}, queue: 32 KiB}}}}\nrouting: {{mode: computed}}\n"
+        )
+    };
+    let free = lab(&text("100 Mbit/s", ""), &Given::default()).unwrap();
+    let rates: Vec<(String, u64)> = edges(&free, 0)
+        .into_iter()
+        .filter(|e| e.0 == "craft-0")
+        .map(|e| (e.1, e.3.unwrap()))
+        .collect();
+    // By hand at 60 km: 3 - 25 + 228.6 - 135.6 (free space) - 60 (1 MHz) = 11.0 dB, 11.8 dB of Es/N0 in 833 ksymbol/s:
+    // 16APSK 5/6, which needs 11.61 dB. Farther it is slower, and in the end there is no edge.
+    assert_eq!(rates[0].0, "craft-1");
+    assert!(
+        (rates[0].1 as f64 - 833_333.3 * 3.300_184).abs() < 2.0,
+        "{rates:?}"
+    );
+    assert!(rates.windows(2).all(|w| w[0].1 >= w[1].1), "{rates:?}");
+    assert!(
+        rates.len() > 1 && rates[0].1 > rates[rates.len() - 1].1,
+        "{rates:?}"
+    );
+    let slow = lab(&text("1 Mbit/s", ""), &Given::default()).unwrap();
+    assert!(edges(&slow, 0).iter().all(|e| e.3 <= Some(1_000_000)));
+    let both = ", by_range: [{beyond: 80 km, rate: 500 kbit/s}]";
+    let error = lab(&text("1 Mbit/s", both), &Given::default())
+        .err()
+        .unwrap();
+    assert!(error.contains("both say the rate"), "{error}");
+}
+
+#[test]
+fn who_is_away_is_a_member() {
+    let text = |away: &str| {
+        format!("{HOSTS}networks:\n  lan: {{members: [h-*], away: [{away}], medium: switched}}\n")
+    };
+    let own = lab(&text("h-2, h-3"), &Given::default()).unwrap();
+    let away: Vec<String> = own
+        .away()
+        .into_iter()
+        .map(|(_, port)| own.layout.node(own.layout.port(port).node).name.clone())
+        .collect();
+    assert_eq!(away, ["h-2", "h-3"]);
+    let error = lab(&text("x-1"), &Given::default()).err().unwrap();
+    assert!(error.contains("no member is called `x-1`"), "{error}");
+}

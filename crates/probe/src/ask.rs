@@ -1,0 +1,242 @@
+//! The end that asks.
+
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::book::Book;
+use crate::packet::{HEAD, Head};
+use crate::row::{HEADER, Row};
+use crate::stamped::{Stamped, mono_ns};
+
+/// Rows wait at most so long before they are written, nanoseconds.
+const WRITTEN_WITHIN_NS: u64 = 100_000_000;
+
+/// What to ask, whom, how often and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ask {
+    /// Who answers.
+    pub to: SocketAddr,
+    /// Time between two probes, nanoseconds, more than 0.
+    pub interval_ns: u64,
+    /// Bytes of UDP payload in each, at least [`HEAD`].
+    pub size: usize,
+    /// How long, nanoseconds.
+    pub length_ns: u64,
+    /// The instant of `CLOCK_MONOTONIC` that rows count from: lab time zero.
+    pub zero_ns: u64,
+}
+
+/// Probes until the time is over or `stop` is set, and writes a row for each probe once its fate is known.
+///
+/// A probe leaves on the beat of the first one. When this program was kept from running over several beats, one probe
+/// leaves, and the beats in between have none.
+///
+/// # Errors
+/// When there is no socket, or rows cannot be written. A probe that cannot be sent is a row.
+pub fn ask(ask: &Ask, stop: &AtomicBool, out: impl Write) -> io::Result<()> {
+    let any: IpAddr = match ask.to {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let mut socket = Stamped::bind(SocketAddr::new(any, 0))?;
+    let mut rows = Rows::begin(out, ask.zero_ns)?;
+    let mut book = Book::default();
+    let mut datagram = vec![0; ask.size.max(HEAD)];
+    let mut buffer = vec![0; ask.size.max(HEAD)];
+    let interval_ns = ask.interval_ns.max(1);
+    let begun_ns = mono_ns();
+    let end_ns = begun_ns.saturating_add(ask.length_ns);
+    let mut next_ns = begun_ns;
+    while !stop.load(Ordering::Acquire) {
+        while let Some(came) = socket.take(&mut buffer)? {
+            if came.from != ask.to {
+                continue;
+            }
+            let head = Head::read(&buffer[..came.length]);
+            let row = head.and_then(|head| {
+                book.answered(head.seq, head.arrived_ns, came.at_ns, head.held_ns)
+            });
+            rows.put(row)?;
+        }
+        let now_ns = mono_ns();
+        if now_ns >= end_ns {
+            break;
+        }
+        if now_ns >= next_ns {
+            let at_ns = mono_ns();
+            let (seq, given_up) = book.sent(at_ns);
+            rows.put(given_up)?;
+            let head = Head {
+                seq: seq as u32,
+                held_ns: 0,
+                arrived_ns: 0,
+            };
+            head.write(&mut datagram);
+            if socket.socket().send_to(&datagram, ask.to).is_err() {
+                rows.put(book.unsent())?;
+            }
+            let beats = (now_ns - next_ns) / interval_ns + 1;
+            next_ns = next_ns.saturating_add(beats.saturating_mul(interval_ns));
+        }
+        let until_ns = rows.write_due(now_ns)?.min(next_ns).min(end_ns);
+        socket.wait(until_ns.saturating_sub(mono_ns()))?;
+    }
+    for row in book.end(mono_ns()) {
+        rows.put(Some(row))?;
+    }
+    rows.out.flush()
+}
+
+/// Where rows go, and when they must.
+struct Rows<W: Write> {
+    out: io::BufWriter<W>,
+    zero_ns: u64,
+    /// When those that wait must be written; `None`: none waits.
+    due_ns: Option<u64>,
+}
+
+impl<W: Write> Rows<W> {
+    fn begin(out: W, zero_ns: u64) -> io::Result<Self> {
+        let mut out = io::BufWriter::new(out);
+        writeln!(out, "{HEADER}")?;
+        out.flush()?;
+        Ok(Self {
+            out,
+            zero_ns,
+            due_ns: None,
+        })
+    }
+
+    fn put(&mut self, row: Option<Row>) -> io::Result<()> {
+        let Some(row) = row else { return Ok(()) };
+        let row = Row {
+            sent_ns: row.sent_ns.saturating_sub(self.zero_ns),
+            ..row
+        };
+        self.due_ns
+            .get_or_insert_with(|| mono_ns() + WRITTEN_WITHIN_NS);
+        writeln!(self.out, "{row}")
+    }
+
+    /// Writes what has waited long enough. When it must be called again, nanoseconds.
+    fn write_due(&mut self, now_ns: u64) -> io::Result<u64> {
+        if self.due_ns.is_some_and(|due| due <= now_ns) {
+            self.out.flush()?;
+            self.due_ns = None;
+        }
+        Ok(self.due_ns.unwrap_or(u64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answer::answer;
+    use crate::row::Fate;
+    use std::net::UdpSocket;
+    use std::sync::mpsc;
+
+    fn rows(text: &[u8]) -> Vec<Row> {
+        let text = std::str::from_utf8(text).unwrap();
+        let mut lines = text.lines();
+        assert_eq!(lines.next(), Some(HEADER));
+        lines.map(|line| line.parse().unwrap()).collect()
+    }
+
+    /// Both ends on the loopback interface, in either family: every probe is answered, on the beat.
+    #[test]
+    fn both_ends_over_loopback() {
+        for at in ["127.0.0.1:0", "[::1]:0"] {
+            // A free port.
+            let at = UdpSocket::bind(at).unwrap().local_addr().unwrap();
+            let stop = AtomicBool::new(false);
+            let (ready, is_ready) = mpsc::channel();
+            let asked = Ask {
+                to: at,
+                interval_ns: 5_000_000,
+                size: 56,
+                length_ns: 200_000_000,
+                zero_ns: mono_ns(),
+            };
+            let mut out = Vec::new();
+            std::thread::scope(|scope| {
+                let answering = scope.spawn(|| {
+                    answer(at, &stop, || {
+                        ready.send(()).unwrap();
+                        Ok(())
+                    })
+                });
+                is_ready.recv().unwrap();
+                ask(&asked, &AtomicBool::new(false), &mut out).unwrap();
+                stop.store(true, Ordering::Release);
+                answering.join().unwrap().unwrap();
+            });
+            let rows = rows(&out);
+            let answered = rows.iter().filter(|row| row.fate == Fate::Ok);
+            assert!(
+                answered.count() + 1 >= rows.len() && rows.len() > 3,
+                "{rows:?}"
+            );
+            for pair in rows.windows(2) {
+                assert!(pair[1].sent_ns - pair[0].sent_ns >= 1_000_000, "{pair:?}");
+            }
+            let fastest = rows.iter().filter_map(Row::rtt_ns).min().unwrap();
+            assert!((1..50_000_000).contains(&fastest), "{fastest}");
+        }
+    }
+
+    #[test]
+    fn nobody_answers_and_strangers_do_not_count() {
+        let nobody = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+        nobody
+            .set_read_timeout(Some(std::time::Duration::from_secs(5)))
+            .unwrap();
+        let asked = Ask {
+            to: nobody.local_addr().unwrap(),
+            interval_ns: 10_000_000,
+            size: 16,
+            length_ns: 60_000_000,
+            zero_ns: 0,
+        };
+        let mut out = Vec::new();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut buffer = [0; 64];
+                let (length, from) = nobody.recv_from(&mut buffer).unwrap();
+                assert_eq!(length, HEAD);
+                let head = Head {
+                    arrived_ns: mono_ns(),
+                    ..Head::read(&buffer).unwrap()
+                };
+                head.write(&mut buffer);
+                stranger.send_to(&buffer[..length], from).unwrap();
+            });
+            ask(&asked, &AtomicBool::new(false), &mut out).unwrap();
+        });
+        let rows = rows(&out);
+        assert!(!rows.is_empty());
+        assert!(rows.iter().all(|row| row.fate == Fate::Lost), "{rows:?}");
+    }
+
+    #[test]
+    fn whoever_cannot_send_says_so_and_stop_is_soon() {
+        // Nothing may be sent to a broadcast address without asking for it.
+        let asked = Ask {
+            to: "255.255.255.255:9".parse().unwrap(),
+            interval_ns: 1_000_000,
+            size: 16,
+            length_ns: 20_000_000,
+            zero_ns: 0,
+        };
+        let mut out = Vec::new();
+        ask(&asked, &AtomicBool::new(false), &mut out).unwrap();
+        let all = rows(&out);
+        assert!(!all.is_empty());
+        assert!(all.iter().all(|row| row.fate == Fate::Unsent), "{all:?}");
+        let mut out = Vec::new();
+        ask(&asked, &AtomicBool::new(true), &mut out).unwrap();
+        assert!(rows(&out).is_empty());
+    }
+}

@@ -1,0 +1,67 @@
+//! What is in a datagram: 16 bytes, then zeros up to the size that was asked for. An answer is as long as its question.
+//!
+//! ```text
+//! 0  u32  number of the probe, from 1, modulo 2^32
+//! 4  u32  in answers: nanoseconds from its arrival to the answer's departure, at most 4.29 s
+//! 8  u64  in answers: when the probe arrived, CLOCK_MONOTONIC, nanoseconds; in questions 0
+//! ```
+//! All big-endian. Where it comes from says who sent it: the two ends know each other's address and port.
+
+/// Bytes of a datagram that mean something: the least there are.
+pub const HEAD: usize = 16;
+
+/// A datagram's head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// The probe's number, its lower half.
+    pub seq: u32,
+    /// Time in the program that answers, nanoseconds.
+    pub held_ns: u32,
+    /// When the probe arrived at its goal, `CLOCK_MONOTONIC`, nanoseconds; 0 in a question.
+    pub arrived_ns: u64,
+}
+
+impl Head {
+    /// Puts it in front of a datagram of at least [`HEAD`] bytes; a shorter one stays as it is.
+    pub fn write(self, datagram: &mut [u8]) {
+        let Some(head) = datagram.first_chunk_mut::<HEAD>() else {
+            return;
+        };
+        head[..4].copy_from_slice(&self.seq.to_be_bytes());
+        head[4..8].copy_from_slice(&self.held_ns.to_be_bytes());
+        head[8..].copy_from_slice(&self.arrived_ns.to_be_bytes());
+    }
+
+    /// The head of a datagram; `None` when it is too short to have one.
+    #[must_use]
+    pub fn read(datagram: &[u8]) -> Option<Self> {
+        let [a, b, c, d, e, f, g, h, rest @ ..] = *datagram.first_chunk::<HEAD>()?;
+        Some(Self {
+            seq: u32::from_be_bytes([a, b, c, d]),
+            held_ns: u32::from_be_bytes([e, f, g, h]),
+            arrived_ns: u64::from_be_bytes(rest),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let head = Head {
+            seq: 0x0102_0304,
+            held_ns: 5,
+            arrived_ns: 0x1122_3344_5566_7788,
+        };
+        let mut datagram = [0; HEAD + 4];
+        head.write(&mut datagram);
+        assert_eq!(datagram[..4], [1, 2, 3, 4]);
+        assert_eq!(Head::read(&datagram), Some(head));
+        assert_eq!(Head::read(&datagram[..HEAD - 1]), None);
+        let mut short = [7; HEAD - 1];
+        head.write(&mut short);
+        assert_eq!(short, [7; HEAD - 1]);
+    }
+}

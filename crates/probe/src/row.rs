@@ -1,0 +1,192 @@
+//! A probe and what became of it, as a line of CSV: times in lab time, delays in microseconds with three decimals.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The first line of a file of rows.
+pub const HEADER: &str = "seq,sent_s,there_us,back_us,rtt_us,fate";
+
+/// What became of a probe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// Answered.
+    Ok,
+    /// Answered, after an answer to a later one.
+    Reordered,
+    /// One more answer to a probe that has one: not a probe of its own.
+    Duplicate,
+    /// Never answered.
+    Lost,
+    /// It could not be sent: there was no route. It counts as lost.
+    Unsent,
+    /// Not answered yet when probing ended, and sent less than the longest round trip before: nobody knows.
+    UnderWay,
+}
+
+const FATES: [(Fate, &str); 6] = [
+    (Fate::Ok, "ok"),
+    (Fate::Reordered, "reordered"),
+    (Fate::Duplicate, "duplicate"),
+    (Fate::Lost, "lost"),
+    (Fate::Unsent, "unsent"),
+    (Fate::UnderWay, "under-way"),
+];
+
+impl Fate {
+    /// Its word in a row.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        let known = FATES.iter().find(|(fate, _)| *fate == self);
+        known.map_or("", |(_, word)| word)
+    }
+
+    /// The first answer to a probe.
+    #[must_use]
+    pub fn is_answer(self) -> bool {
+        matches!(self, Self::Ok | Self::Reordered)
+    }
+}
+
+/// One probe, or one more answer to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// Its number, from 1.
+    pub seq: u64,
+    /// When it was sent, nanoseconds since lab time zero.
+    pub sent_ns: u64,
+    /// From sending to arrival at its goal, nanoseconds.
+    pub there_ns: Option<u64>,
+    /// From the answer's departure to its arrival, nanoseconds.
+    pub back_ns: Option<u64>,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+impl Row {
+    /// Both ways together, nanoseconds: without the time in the program that answers.
+    #[must_use]
+    pub fn rtt_ns(&self) -> Option<u64> {
+        Some(self.there_ns? + self.back_ns?)
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (s, ns) = (self.sent_ns / 1_000_000_000, self.sent_ns % 1_000_000_000);
+        write!(f, "{},{s}.{ns:09}", self.seq)?;
+        for delay_ns in [self.there_ns, self.back_ns, self.rtt_ns()] {
+            match delay_ns {
+                Some(ns) => write!(f, ",{}.{:03}", ns / 1_000, ns % 1_000)?,
+                None => f.write_str(",")?,
+            }
+        }
+        write!(f, ",{}", self.fate.as_str())
+    }
+}
+
+/// A line is no row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a row of probes ({HEADER})")]
+pub struct NoRow;
+
+impl FromStr for Row {
+    type Err = NoRow;
+
+    fn from_str(line: &str) -> Result<Self, NoRow> {
+        let mut cells = line.split(',');
+        let mut cell = || cells.next().ok_or(NoRow);
+        let seq = cell()?.parse().map_err(|_| NoRow)?;
+        let sent_ns = decimal::<9>(cell()?).ok_or(NoRow)?;
+        let mut delay = || match cell()? {
+            "" => Ok(None),
+            text => decimal::<3>(text).map(Some).ok_or(NoRow),
+        };
+        let (there_ns, back_ns, rtt_ns) = (delay()?, delay()?, delay()?);
+        let word = cell()?;
+        let known = FATES.iter().find(|(_, known)| *known == word);
+        let row = Self {
+            seq,
+            sent_ns,
+            there_ns,
+            back_ns,
+            fate: known.ok_or(NoRow)?.0,
+        };
+        let sum = there_ns.zip(back_ns).map(|(a, b)| a.checked_add(b));
+        // A line that somebody cut or mixed up is not half believed.
+        (cells.next().is_none() && sum == rtt_ns.map(Some))
+            .then_some(row)
+            .ok_or(NoRow)
+    }
+}
+
+/// A number with exactly so many decimals, as a whole number of its last one.
+fn decimal<const DECIMALS: usize>(text: &str) -> Option<u64> {
+    let (whole, part) = text.split_once('.')?;
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if part.len() != DECIMALS || !digits(part) || !digits(whole) {
+        return None;
+    }
+    let whole: u64 = whole.parse().ok()?;
+    let scale = 10_u64.pow(DECIMALS as u32);
+    whole.checked_mul(scale)?.checked_add(part.parse().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_row_is_a_line() {
+        let row = Row {
+            seq: 7,
+            sent_ns: 1_200_000_034,
+            there_ns: Some(7_702_413),
+            back_ns: Some(600),
+            fate: Fate::Ok,
+        };
+        assert_eq!(row.to_string(), "7,1.200000034,7702.413,0.600,7703.013,ok");
+        let lost = Row {
+            there_ns: None,
+            back_ns: None,
+            fate: Fate::Lost,
+            ..row
+        };
+        assert_eq!(lost.to_string(), "7,1.200000034,,,,lost");
+        assert_eq!(lost.to_string().parse(), Ok(lost));
+        for bad in [
+            "",
+            HEADER,
+            "7,1.200000034,7702.413,0.600,7703.013",
+            "7,1.200000034,7702.413,0.600,7703.012,ok",
+            "7,1.200000034,7702.413,0.600,7703.013,ok,",
+            "7,1.2,7702.413,0.600,7703.013,ok",
+            "7,1.200000034,7702.413,,7703.013,ok",
+            "7,1.200000034,+702.413,0.600,703.013,ok",
+            "7,1.200000034,,,,gone",
+        ] {
+            assert_eq!(bad.parse::<Row>(), Err(NoRow), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            seq: u64, sent_ns: u64, there in 0..u64::MAX / 2, back in 0..u64::MAX / 2, fate in 0..FATES.len(), answered: bool,
+        ) {
+            let row = Row {
+                seq,
+                sent_ns,
+                there_ns: answered.then_some(there),
+                back_ns: answered.then_some(back),
+                fate: FATES[fate].0,
+            };
+            prop_assert_eq!(row.to_string().parse(), Ok(row));
+        }
+
+        #[test]
+        fn nothing_panics(line in "[0-9.,a-z-]{0,60}") {
+            let _ = line.parse::<Row>();
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The first process of an engine's container: where it comes to, and what is said then.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, IoSlice, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use constel_host::process::{Child, Exit, Foreign};
+use constel_host::{Error, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use rustix::process::{Signal, pidfd_send_signal};
+
+use super::crew::Made;
+
+/// It starts a program, or says why it cannot.
+const BEGINS_WITHIN: Duration = Duration::from_secs(30);
+
+/// Where the first process of one container comes to.
+pub(super) struct Meeting {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl Meeting {
+    /// At this path, until somebody was met.
+    pub(super) fn arrange(path: &Path) -> Result<Self> {
+        let what = || format!("make the socket {}", path.display());
+        let listener = UnixListener::bind(path).map_err(|e| Error::os(what(), e))?;
+        let meeting = Self {
+            listener,
+            path: path.to_owned(),
+        };
+        // Whoever the image's programs run as; its folder is root's.
+        let all = Permissions::from_mode(0o666);
+        let set = fs::set_permissions(path, all);
+        set.and_then(|()| meeting.listener.set_nonblocking(true))
+            .map_err(|e| Error::os(what(), e))?;
+        Ok(meeting)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Waits for the process of that number, which `process` holds.
+    pub(super) fn meet(
+        self,
+        pid: u32,
+        process: BorrowedFd<'_>,
+        within: Duration,
+    ) -> Result<UnixStream> {
+        let end = Instant::now() + within;
+        loop {
+            match self.listener.accept() {
+                Ok((stream, _)) => {
+                    let peer = socket_peercred(&stream).map(|peer| peer.pid.as_raw_nonzero());
+                    match peer {
+                        Ok(number) if u32::try_from(number.get()) == Ok(pid) => {
+                            let set = stream.set_nonblocking(false);
+                            let what = "wait for a container's first process";
+                            set.map_err(|e| Error::os(what, e))?;
+                            return Ok(stream);
+                        }
+                        _ => {
+                            let why = "the engine's processes are not this machine's, or somebody else's came";
+                            return Err(Error::Conflict(why.to_owned()));
+                        }
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => {
+                    return Err(Error::os("wait for a container's first process", error));
+                }
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() || is_readable(process, Duration::ZERO) {
+                let what = "the container's first process did not come to where it is awaited";
+                return Err(Error::Conflict(what.to_owned()));
+            }
+            // Its end is seen soon enough.
+            is_readable(self.listener.as_fd(), left.min(Duration::from_millis(100)));
+        }
+    }
+}
+
+impl Drop for Meeting {
+    fn drop(&mut self) {
+        drop(fs::remove_file(&self.path));
+    }
+}
+
+fn is_readable(fd: BorrowedFd<'_>, within: Duration) -> bool {
+    let timeout = Timespec {
+        tv_sec: within.as_secs() as i64,
+        tv_nsec: within.subsec_nanos().into(),
+    };
+    let mut polls = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
+    matches!(poll(&mut polls, Some(&timeout)), Ok(1..))
+}
+
+/// A container's first process, in touch with us.
+#[derive(Debug)]
+pub(super) struct First {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    pid: u32,
+    process: OwnedFd,
+    stream: UnixStream,
+    stays: bool,
+    made: Made,
+}
+
+/// What it says.
+enum Said {
+    CannotStart(io::Error),
+    Runs,
+    Ended(Exit),
+    /// Nothing any more: it became the program, or is gone.
+    Closed,
+}
+
+impl First {
+    pub(super) fn new(
+        pid: u32,
+        process: OwnedFd,
+        stream: UnixStream,
+        stays: bool,
+        made: Made,
+    ) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                pid,
+                process,
+                stream,
+                stays,
+                made,
+            }),
+        }
+    }
+
+    /// Its number.
+    pub(super) fn pid(&self) -> u32 {
+        self.shared.pid
+    }
+
+    /// Whether it outlives the program.
+    pub(super) fn stays(&self) -> bool {
+        self.shared.stays
+    }
+
+    /// Whether it has not ended.
+    pub(super) fn lives(&self) -> bool {
+        !is_readable(self.shared.process.as_fd(), Duration::ZERO)
+    }
+
+    /// The container that it is the first process of.
+    pub(super) fn made(&self) -> &Made {
+        &self.shared.made
+    }
+
+    /// Has it go to a network namespace, where it waits as long as this exists; it was started as a lender.
+    pub(super) fn go(&self, netns: BorrowedFd<'_>) -> Result<()> {
+        let what = "bring a container into a node's network";
+        let shared = &self.shared;
+        let sent = shared.send([netns, netns]);
+        match sent.and_then(|()| shared.hear(Some(BEGINS_WITHIN))) {
+            Ok(Said::Runs) => Ok(()),
+            Ok(Said::CannotStart(error)) | Err(error) => Err(Error::os(what, error)),
+            Ok(Said::Ended(_) | Said::Closed) => {
+                Err(Error::Conflict(format!("{what}: it ended meanwhile")))
+            }
+        }
+    }
+
+    /// Tells it to begin with the program of that name, whose output goes to the ends of these files.
+    pub(super) fn begin(&self, name: &str, stdout: &Path, stderr: &Path) -> Result<Child> {
+        let open = |path: &Path| {
+            let opened = File::options().append(true).create(true).open(path);
+            opened.map_err(|e| Error::os(format!("open {}", path.display()), e))
+        };
+        let shared = &self.shared;
+        let what = || format!("start {name}");
+        shared
+            .send([open(stdout)?.as_fd(), open(stderr)?.as_fd()])
+            .map_err(|e| Error::os(what(), e))?;
+        match (shared.hear(Some(BEGINS_WITHIN)), shared.stays) {
+            (Ok(Said::CannotStart(why)), _) => Err(Error::os(what(), why)),
+            (Ok(Said::Runs), true) | (Ok(Said::Closed), false) => {
+                let ended = match shared.stays {
+                    true => shared.stream.as_fd().try_clone_to_owned(),
+                    false => shared.process.try_clone(),
+                };
+                let ended = ended.map_err(|e| Error::os(what(), e))?;
+                let foreign = Watched(Arc::clone(shared));
+                Ok(Child::foreign(
+                    shared.pid,
+                    name.to_owned(),
+                    ended,
+                    Box::new(foreign),
+                ))
+            }
+            (Ok(_), _) => Err(Error::Conflict(format!(
+                "{}: its container ended meanwhile",
+                what()
+            ))),
+            (Err(error), _) => Err(Error::os(what(), error)),
+        }
+    }
+}
+
+impl Shared {
+    fn send(&self, files: [BorrowedFd<'_>; 2]) -> io::Result<()> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        assert!(control.push(SendAncillaryMessage::ScmRights(&files)));
+        // Without a signal when nobody listens.
+        let flags = SendFlags::NOSIGNAL;
+        sendmsg(&self.stream, &[IoSlice::new(b"S")], &mut control, flags)?;
+        Ok(())
+    }
+
+    /// The next thing that it says.
+    fn hear(&self, within: Option<Duration>) -> io::Result<Said> {
+        self.stream.set_read_timeout(within)?;
+        let mut said = [0; 5];
+        let mut filled = 0;
+        while filled < said.len() {
+            match (&self.stream).read(&mut said[filled..]) {
+                Ok(0) => return Ok(Said::Closed),
+                Ok(n) => filled += n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // It ended before it had read what it was told.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                    return Ok(Said::Closed);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let [letter, a, b, c, d] = said;
+        let number = i32::from_ne_bytes([a, b, c, d]);
+        match letter {
+            b'E' => Ok(Said::CannotStart(io::Error::from_raw_os_error(number))),
+            b'R' => Ok(Said::Runs),
+            b'D' => Ok(Said::Ended(exit_of(number))),
+            _ => Err(io::Error::other("the container's first process babbles")),
+        }
+    }
+}
+
+/// How a process ended that wait(2) says this of.
+fn exit_of(status: i32) -> Exit {
+    match status & 0x7f {
+        0 => Exit::Code(status >> 8 & 0xff),
+        signal => Exit::Signal(signal),
+    }
+}
+
+/// The program of a container, as one of our own is watched.
+#[derive(Debug)]
+struct Watched(Arc<Shared>);
+
+impl Foreign for Watched {
+    fn exit(&self) -> Exit {
+        let shared = &self.0;
+        if shared.stays
+            && let Ok(Said::Ended(exit)) = shared.hear(Some(BEGINS_WITHIN))
+        {
+            return exit;
+        }
+        // The container has ended. As shells and engines say it, a signal is its number and 128.
+        let code = shared.made.exit_code().ok();
+        match code.and_then(|code| i32::try_from(code).ok()) {
+            Some(code @ 129..=192) => Exit::Signal(code - 128),
+            Some(code) => Exit::Code(code),
+            // The engine is gone, and the lab goes on.
+            None => Exit::Unknown,
+        }
+    }
+
+    fn signal(&self, signal: Signal) -> Result<()> {
+        match pidfd_send_signal(&self.0.process, signal) {
+            Err(rustix::io::Errno::SRCH) | Ok(()) => Ok(()),
+            Err(error) => Err(Error::os("signal a container", error.into())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_are_read_as_wait_says_them() {
+        assert_eq!(exit_of(3 << 8), Exit::Code(3));
+        assert_eq!(exit_of(9), Exit::Signal(9));
+        assert_eq!(exit_of(11 | 0x80), Exit::Signal(11));
+        assert_eq!(exit_of(0), Exit::Code(0));
+    }
+}

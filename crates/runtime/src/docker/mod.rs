@@ -1,0 +1,247 @@
+//! Nodes that are containers of Docker's or Podman's engine.
+//!
+//! The engine is asked for a container without a network, whose first process is [ours](FIRST_PROCESS): it waits. The node's
+//! namespace is the container's own, so that ports are made in it as in any other; then the first process is told to begin and
+//! becomes the image's program, or stays and starts it, where it is to be started again. The host's tools run beside it in
+//! the same network, as beside all nodes. A container whose first process was killed is made anew, in the network that the
+//! node keeps.
+
+mod crew;
+mod first;
+mod maker;
+
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use constel_engine::{Kind, Order};
+use constel_host::netlink::{Batch, InstalledRoute};
+use constel_host::process::Child;
+use constel_host::template::{NodeTemplate, Setting};
+use constel_host::{Error, NetNs, Result};
+
+use crate::container::ContainerSpec;
+use crate::netns::{NetnsNode, Quarters};
+use crate::{Door, FreshNode, Node, NodeRuntime, Program};
+pub use crew::Crew;
+use maker::{Container, Maker};
+
+/// The program that is the first process of each container: static, and needs nothing of the image.
+pub const FIRST_PROCESS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/first"));
+
+/// Where images for the engine must have [`FIRST_PROCESS`], relative to their root.
+pub const FIRST_PROCESS_AT: &str = ".constel/first";
+
+/// What an engine is asked for, for one node.
+#[derive(Debug, Clone)]
+pub struct Ordered {
+    /// The container, whose image has [`FIRST_PROCESS`]; its `argv` is that of `spec`.
+    pub order: Order,
+    /// The same in our words, for programs that are started beside it. Layers and state are the engine's.
+    pub spec: ContainerSpec,
+    /// Whether its program may be started again.
+    pub stays: bool,
+}
+
+/// What the container of the node of a name is made of.
+pub type OrderOf = dyn Fn(&str) -> Result<Ordered> + Send + Sync;
+
+/// Has an engine make nodes.
+pub struct DockerRuntime {
+    crew: Arc<Crew>,
+    template: NodeTemplate,
+    quarters: Arc<Quarters>,
+    maker: Arc<Maker>,
+}
+
+impl DockerRuntime {
+    /// Every node will have these settings. `folder`, where first processes meet us, exists and has a short path. `kind` is
+    /// whose engine the crew is of.
+    ///
+    /// # Errors
+    /// When the kernel refuses a setting.
+    pub fn new(
+        (crew, kind): (Arc<Crew>, Kind),
+        settings: &[Setting],
+        quarters: Arc<Quarters>,
+        folder: PathBuf,
+        order_of: Box<OrderOf>,
+    ) -> Result<Self> {
+        Ok(Self {
+            template: NodeTemplate::prepare(settings)?,
+            quarters,
+            maker: Arc::new(Maker {
+                crew: Arc::clone(&crew),
+                kind,
+                folder,
+                order_of,
+            }),
+            crew,
+        })
+    }
+
+    fn one(&self, name: &str) -> Result<FreshDocker> {
+        let container = self.maker.make(name)?;
+        let ns = NetNs::of_process(container.first.pid())?;
+        self.template.complete(&ns)?;
+        Ok(FreshDocker {
+            ns,
+            quarters: Arc::clone(&self.quarters),
+            maker: Arc::clone(&self.maker),
+            container,
+        })
+    }
+}
+
+impl NodeRuntime for DockerRuntime {
+    fn name(&self) -> &'static str {
+        "docker"
+    }
+
+    fn create(&self, names: &[&str]) -> Result<Vec<Box<dyn FreshNode>>> {
+        let made = self.crew.each(names.len(), |n| {
+            let name = names[n];
+            self.one(name)
+                .map_err(|error| Error::Conflict(format!("make a container for {name}: {error}")))
+        });
+        match made {
+            Ok(made) => Ok(made
+                .into_iter()
+                .map(|node| Box::new(node) as Box<dyn FreshNode>)
+                .collect()),
+            Err(error) => {
+                // Those that were made went one by one; this is for what the engine made and did not say.
+                drop(self.crew.remove_all());
+                Err(error)
+            }
+        }
+    }
+}
+
+struct FreshDocker {
+    ns: NetNs,
+    quarters: Arc<Quarters>,
+    maker: Arc<Maker>,
+    container: Container,
+}
+
+impl FreshNode for FreshDocker {
+    fn netns(&self) -> BorrowedFd<'_> {
+        self.ns.fd()
+    }
+
+    fn finish(
+        self: Box<Self>,
+        inside: &mut dyn FnMut() -> Result<()>,
+        setup: &mut Batch,
+    ) -> Result<Box<dyn Node>> {
+        Ok(Box::new(DockerNode {
+            node: NetnsNode::finish(self.ns, self.quarters, inside, setup)?,
+            maker: self.maker,
+            container: Mutex::new(Arc::new(self.container)),
+            booting: Mutex::default(),
+        }))
+    }
+}
+
+struct DockerNode {
+    /// Its network, and what runs there that is not of its image.
+    node: NetnsNode,
+    maker: Arc<Maker>,
+    /// The one that there is now, dead or alive.
+    container: Mutex<Arc<Container>>,
+    booting: Mutex<()>,
+}
+
+impl DockerNode {
+    fn container(&self) -> Arc<Container> {
+        let container = self.container.lock();
+        Arc::clone(&container.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A container in place of one that has ended.
+    fn anew(&self, name: &str, ended: &Container) -> Result<Arc<Container>> {
+        let made = Arc::new(self.maker.anew(name, self.node.ns(), ended)?);
+        let held = self.container.lock();
+        *held.unwrap_or_else(PoisonError::into_inner) = Arc::clone(&made);
+        Ok(made)
+    }
+}
+
+impl Node for DockerNode {
+    fn netns_path(&self) -> PathBuf {
+        self.node.netns_path()
+    }
+
+    fn tell(&self, batch: &mut Batch) -> Result<()> {
+        self.node.tell(batch)
+    }
+
+    fn routes(&self) -> Result<Vec<InstalledRoute>> {
+        self.node.routes()
+    }
+
+    fn lookup(&self, addresses: &[std::net::IpAddr]) -> Result<Vec<Option<InstalledRoute>>> {
+        self.node.lookup(addresses)
+    }
+
+    fn door(&self, _: &str) -> Result<Door> {
+        let container = self.container();
+        let (mounts, pids, mut inner) = container.spec.inner(&container.inside)?;
+        let groups = container.cgroups.iter();
+        inner.cgroups = groups.map(|group| group.path().to_owned()).collect();
+        Ok(Door {
+            netns: self.netns_path(),
+            mounts,
+            pids,
+            inner: Some(inner),
+        })
+    }
+
+    fn boot(&self, program: Program<'_>) -> Result<Option<Child>> {
+        let _one_at_a_time = self.booting.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.may_boot() {
+            let why = "its container has ended, and the node's programs with it";
+            return Err(Error::Conflict(why.to_owned()));
+        }
+        let mut container = self.container();
+        if !container.first.lives() {
+            container = self.anew(program.node, &container)?;
+        }
+        container.begun.store(true, Ordering::Release);
+        let name = container.spec.argv[0].as_str();
+        let child = container
+            .first
+            .begin(name, program.stdout, program.stderr)?;
+        Ok(Some(child))
+    }
+
+    fn may_boot(&self) -> bool {
+        let container = self.container();
+        let begun = container.begun.load(Ordering::Acquire);
+        container.first.stays() || (!begun && container.first.lives())
+    }
+
+    fn ran_out_of_memory(&self) -> bool {
+        self.container().ran_out_of_memory()
+    }
+
+    fn start(&self, program: Program<'_>) -> Result<Child> {
+        if !program.of_image {
+            return self.node.start(program);
+        }
+        let container = self.container();
+        let program = Program {
+            cgroups: container.cgroups.iter().collect(),
+            ..program
+        };
+        container
+            .spec
+            .beside(&container.inside, self.node.ns(), &program)
+    }
+
+    fn end_connections(&self) -> Result<()> {
+        self.node.end_connections()
+    }
+}

@@ -1,0 +1,59 @@
+//! The scenario that lies beneath a network over a constellation: its satellites, and the network's members as stations.
+
+use std::collections::BTreeSet;
+
+use super::{Addresses, Failure, Mode, Name, OnTheWay, Scenario, Station, Terminal};
+
+impl Scenario {
+    /// The same time and step with this constellation alone, and those of the nodes on the ground as stations that `members` names.
+    /// Nothing runs or breaks there. `None` when there is no such constellation, or it has no links to the ground.
+    #[must_use]
+    pub fn beneath(&self, constellation: &Name, members: &BTreeSet<&str>) -> Option<Scenario> {
+        let mut all = self.constellations.iter().chain(&self.beneath);
+        let own = all.find(|k| k.name == *constellation)?.clone();
+        let terminals = vec![Terminal {
+            constellations: None,
+            antennas: 1,
+            min_elevation: None,
+            rule: Some(own.gsl.as_ref()?.rule),
+        }];
+        let hosts = self.hosts.iter().map(|host| {
+            let at = (host.latitude, host.longitude, host.altitude);
+            Station::at(host.name.clone(), at, Vec::new())
+        });
+        let stations = self.stations.iter().cloned().chain(hosts);
+        let mut stations: Vec<Station> = stations
+            .filter(|station| members.contains(station.name.as_str()))
+            .map(|station| Station {
+                terminals: terminals.clone(),
+                gateway: false,
+                feeder: false,
+                ..station
+            })
+            .collect();
+        stations.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut routing = self.routing.clone();
+        routing.mode = Mode::None;
+        Some(Scenario {
+            constellations: vec![own],
+            beneath: Vec::new(),
+            stations,
+            hosts: Vec::new(),
+            cables: Vec::new(),
+            networks: Vec::new(),
+            cross_shell: Vec::new(),
+            failures: Vec::<Failure>::new(),
+            routing,
+            addresses: Addresses::default(),
+            transport: OnTheWay::default(),
+            mounts: Vec::new(),
+            information: Vec::new(),
+            images: Vec::new(),
+            node_rules: Vec::new(),
+            traffic: Vec::new(),
+            expect: Vec::new(),
+            deferred: Vec::new(),
+            ..self.clone()
+        })
+    }
+}

@@ -1,0 +1,79 @@
+//! Formations: craft that fly together.
+
+use constel_units::{Angle, Length, Speed};
+use serde::Serialize;
+
+use super::TextFile;
+pub use crate::raw::FormationPreset;
+
+/// Where a formation's craft are.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Formation {
+    /// How many craft, 2 to 100.
+    pub count: u32,
+    /// From what.
+    pub from: FormationSource,
+}
+
+/// Where a formation's craft come from.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FormationSource {
+    /// By name, with a size.
+    Preset(Chief, FormationPreset, Length),
+    /// Beside the chief at lab time zero.
+    Relative(Chief, Vec<RelativeState>),
+    /// The same by relative orbital elements.
+    Elements(Chief, Vec<RelativeElements>),
+    /// Two-line elements. Its text is passed on unread.
+    Tle(TextFile),
+    /// Positions: OEM or CSV. Its text is passed on unread.
+    Ephemeris(TextFile),
+}
+
+/// A circular orbit at lab time zero, and the place on it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Chief {
+    /// Height above the equatorial radius of WGS84.
+    pub altitude: Length,
+    /// Inclination.
+    pub inclination: Angle,
+    /// Right ascension of the ascending node.
+    pub raan: Angle,
+    /// Angle from the node along the orbit.
+    pub latitude_argument: Angle,
+}
+
+/// A craft beside the chief, curvilinear.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct RelativeState {
+    /// Higher.
+    pub radial: Length,
+    /// Ahead.
+    pub along: Length,
+    /// To the side of the angular momentum.
+    pub cross: Length,
+    /// Rate of `radial`.
+    pub radial_speed: Speed,
+    /// Rate of `along`; `None`: such that it does not drift.
+    pub along_speed: Option<Speed>,
+    /// Rate of `cross`.
+    pub cross_speed: Speed,
+}
+
+/// Relative orbital elements times the chief's semi-major axis.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct RelativeElements {
+    /// Of semi-major axes.
+    pub a: Length,
+    /// Along the orbit.
+    pub lambda: Length,
+    /// Eccentricity towards the node.
+    pub ex: Length,
+    /// Eccentricity a quarter on.
+    pub ey: Length,
+    /// Inclination.
+    pub ix: Length,
+    /// Node.
+    pub iy: Length,
+}

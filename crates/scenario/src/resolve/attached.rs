@@ -1,0 +1,124 @@
+//! Hosts that are what is plugged into an interface of the machine: of them Constel makes nothing.
+
+use std::collections::BTreeMap;
+
+use crate::diagnostic::Diagnostics;
+use crate::glob::Glob;
+use crate::model::{Action, Flow, Name, PingTool, Routing};
+use crate::parse::Parsed;
+use crate::raw::RawHost;
+use crate::walk::Seg::{self, Index, Key};
+
+/// Each has an interface that can be one, which no other has, and one port; nothing of ours runs in it.
+pub(super) fn check(
+    parsed: &Parsed,
+    routing: &Routing,
+    traffic: &[Flow],
+    errors: &mut Diagnostics,
+) {
+    let hosts = &parsed.raw.ground.hosts;
+    let mut taken: BTreeMap<&str, &Name> = BTreeMap::new();
+    for (name, host) in hosts {
+        let Some(interface) = &host.attach else {
+            continue;
+        };
+        let path = [
+            Key("ground"),
+            Key("hosts"),
+            Key(name.as_str()),
+            Key("attach"),
+        ];
+        if !can_be_called(interface) {
+            let message = format!("no interface can be called `{interface}`");
+            errors.push(parsed.error_at(&path, "bad-value", message));
+        } else if let Some(other) = taken.insert(interface, name) {
+            let message = format!("`{interface}` is attached as `{other}` already");
+            errors.push(parsed.error_at(&path, "duplicate-name", message));
+        }
+        one_port(parsed, name, &path, errors);
+        if host.node.is_some() {
+            let message = format!(
+                "`{name}` is what is plugged into `{interface}`, and made of nothing of ours"
+            );
+            let node = [path[0], path[1], path[2], Key("node")];
+            errors.push(parsed.error_at_key(&node, "no-effect", message));
+        }
+        if routing.mode.daemons().is_some() {
+            let error = parsed
+                .error_at_key(&path, "attach-daemons", {
+                    format!("`{name}` is attached, and routing daemons make the routes")
+                })
+                .with_reason(
+                    "no daemon of ours runs in what is plugged in, so no route would lead to it",
+                )
+                .with_suggestion(
+                    "let Constel compute the routes, or nobody: `mode: computed` or `none`",
+                );
+            errors.push(error);
+        }
+    }
+    for flow in traffic {
+        nothing_runs_in_it(parsed, hosts, flow, errors);
+    }
+}
+
+fn can_be_called(interface: &str) -> bool {
+    let bad = |c: char| c.is_whitespace() || c.is_control() || c == '/' || c == ':';
+    !matches!(interface, "." | ".." | "lo") && !interface.contains(bad)
+}
+
+fn one_port(parsed: &Parsed, name: &Name, path: &[Seg<'_>], errors: &mut Diagnostics) {
+    let cables = &parsed.raw.ground.cables;
+    let cables = cables
+        .iter()
+        .filter(|cable| cable.from == *name || cable.to == *name);
+    let networks = parsed.raw.networks.values().filter(|network| {
+        let mut members = network.members.iter().map(|member| Glob::new(member));
+        members.any(|glob| glob.matches(name.as_str()))
+    });
+    let ports = cables.count() + networks.count();
+    // One that has none is reported with all hosts.
+    if ports > 1 {
+        let message = format!("`{name}` has {ports} cables and networks, and is one interface");
+        let error = parsed.error_at(path, "out-of-range", message);
+        errors.push(error.with_reason("an attached host has one cable, or is in one network"));
+    }
+}
+
+fn nothing_runs_in_it(
+    parsed: &Parsed,
+    hosts: &BTreeMap<Name, RawHost>,
+    flow: &Flow,
+    errors: &mut Diagnostics,
+) {
+    let attached = |name: &Name| hosts.get(name).is_some_and(|host| host.attach.is_some());
+    let answers_by_itself =
+        matches!(&flow.action, Action::Ping(ping) if ping.tool == PingTool::Ping);
+    let within = match &flow.action {
+        Action::Run(run) => [Some(&run.node), None],
+        other => match other.ends() {
+            Some((from, to)) => [Some(from), (!answers_by_itself).then_some(to)],
+            None => [None, None],
+        },
+    };
+    let place = parsed
+        .raw
+        .traffic
+        .iter()
+        .position(|raw| raw.name == flow.name);
+    for node in within.into_iter().flatten().filter(|node| attached(node)) {
+        let message = format!(
+            "`{}` needs a program in `{node}`, which is attached",
+            flow.name
+        );
+        let error = parsed
+            .error_at(
+                &[Key("traffic"), Index(place.unwrap_or(0))],
+                "attached-node",
+                message,
+            )
+            .with_reason("Constel starts nothing in what is plugged into an interface")
+            .with_suggestion("start it there, or `ping` it by `tool: ping`");
+        errors.push(error);
+    }
+}

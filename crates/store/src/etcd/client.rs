@@ -1,0 +1,325 @@
+//! One question to whichever member answers.
+
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use ureq::tls::{ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
+use ureq::{Agent, Body, Timeout};
+
+use crate::address::{Address, Credentials, Tls};
+use crate::error::{Error, Result};
+use crate::model::LeaseId;
+
+/// A member that is not heard of for so long is given up.
+pub(super) const SILENCE: Duration = Duration::from_secs(2);
+
+/// A member that does not even take a connection within this time is given up.
+const CONNECT_WITHIN: Duration = Duration::from_secs(1);
+
+/// More than any answer of ours has.
+pub(super) const MOST_ANSWER_BYTES: u64 = 64 << 20;
+
+/// Whether a question may be asked again when nobody knows what became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Twice {
+    Harmless,
+    Harmful,
+}
+
+pub(super) struct Client {
+    questions: Agent,
+    streams: Agent,
+    members: Vec<String>,
+    /// The member that answered last.
+    preferred: AtomicUsize,
+    credentials: Option<(String, String)>,
+    token: Mutex<Option<String>>,
+}
+
+/// What a member made of a question.
+enum Answered {
+    Well(Box<Answer>),
+    /// It never got it.
+    NotAsked(String),
+    /// It got it, and nobody knows.
+    Silent(String),
+    /// It wants to know who asks.
+    Stranger(String),
+    /// It said no.
+    Refused(Error),
+}
+
+pub(super) type Answer = ureq::http::Response<Body>;
+
+impl Client {
+    pub(super) fn new(address: &Address) -> Result<Self> {
+        let tls = address.tls.as_ref().map(tls_config).transpose()?;
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let config = || {
+            let config = Agent::config_builder()
+                .http_status_as_error(false)
+                .https_only(tls.is_some())
+                .proxy(None)
+                .max_redirects(0)
+                .user_agent(concat!("constel/", env!("CARGO_PKG_VERSION")))
+                .timeout_connect(Some(CONNECT_WITHIN));
+            match &tls {
+                Some(tls) => config.tls_config(tls.clone()),
+                None => config,
+            }
+        };
+        let questions = config().timeout_global(Some(SILENCE)).build();
+        let streams = config()
+            .timeout_recv_response(Some(SILENCE))
+            .timeout_per_read(Some(SILENCE))
+            .build();
+        Ok(Self {
+            questions: questions.new_agent(),
+            streams: streams.new_agent(),
+            members: address
+                .members
+                .iter()
+                .map(|member| format!("{scheme}://{member}/v3"))
+                .collect(),
+            preferred: AtomicUsize::new(0),
+            credentials: address.credentials.as_ref().map(password).transpose()?,
+            token: Mutex::new(None),
+        })
+    }
+
+    pub(super) fn members(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Asks the member that answered last, then the others.
+    pub(super) fn ask(&self, what: &str, question: &Value, twice: Twice) -> Result<Value> {
+        let first = self.preferred.load(Ordering::Relaxed);
+        let mut reasons = Vec::new();
+        for turn in 0..self.members.len() {
+            let member = (first + turn) % self.members.len();
+            let read = match self.ask_member(&self.questions, member, what, question)? {
+                Answered::Well(answer) => whole(*answer),
+                Answered::Refused(error) => return Err(error),
+                Answered::NotAsked(reason) => {
+                    reasons.push(format!("{}: {reason}", self.members[member]));
+                    continue;
+                }
+                Answered::Silent(reason) | Answered::Stranger(reason) => Err(reason),
+            };
+            match read {
+                Ok(value) => {
+                    self.preferred.store(member, Ordering::Relaxed);
+                    return Ok(value);
+                }
+                Err(reason) => {
+                    // The next question begins elsewhere, whatever becomes of this one.
+                    self.preferred
+                        .store((member + 1) % self.members.len(), Ordering::Relaxed);
+                    let reason = format!("{}: {reason}", self.members[member]);
+                    if twice == Twice::Harmful {
+                        return Err(Error::Uncertain(reason));
+                    }
+                    reasons.push(reason);
+                }
+            }
+        }
+        Err(Error::Unreachable(reasons.join("; ")))
+    }
+
+    /// Opens a stream of one member.
+    pub(super) fn stream(&self, member: usize, what: &str, question: &Value) -> Result<Answer> {
+        match self.ask_member(&self.streams, member, what, question)? {
+            Answered::Well(answer) => Ok(*answer),
+            Answered::Refused(error) => Err(error),
+            Answered::NotAsked(reason) | Answered::Silent(reason) | Answered::Stranger(reason) => {
+                Err(Error::Unreachable(format!(
+                    "{}: {reason}",
+                    self.members[member]
+                )))
+            }
+        }
+    }
+
+    /// Asks one member; says who we are if it wants to know.
+    fn ask_member(
+        &self,
+        agent: &Agent,
+        member: usize,
+        what: &str,
+        question: &Value,
+    ) -> Result<Answered> {
+        let known = self
+            .token
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let answered = self.once(agent, member, what, question, known.as_deref());
+        let (Answered::Stranger(said), Some((user, password))) = (&answered, &self.credentials)
+        else {
+            return match answered {
+                Answered::Stranger(said) => Err(Error::Denied(said)),
+                other => Ok(other),
+            };
+        };
+        let who = json!({"name": user, "password": password});
+        let token = match self.once(&self.questions, member, "auth/authenticate", &who, None) {
+            Answered::Well(answer) => match whole(*answer) {
+                Ok(answer) => answer["token"].as_str().map(str::to_owned),
+                Err(reason) => return Ok(Answered::NotAsked(reason)),
+            },
+            Answered::Stranger(said) => return Err(Error::Denied(said)),
+            Answered::Refused(error) => return Err(error),
+            // The question itself has not been taken.
+            Answered::Silent(reason) | Answered::NotAsked(reason) => {
+                return Ok(Answered::NotAsked(reason));
+            }
+        };
+        let token = token.ok_or_else(|| Error::Answer("no token for our password".to_owned()))?;
+        *self.token.lock().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
+        match self.once(agent, member, what, question, Some(&token)) {
+            Answered::Stranger(_) => Err(Error::Denied(said.clone())),
+            other => Ok(other),
+        }
+    }
+
+    fn once(
+        &self,
+        agent: &Agent,
+        member: usize,
+        what: &str,
+        question: &Value,
+        token: Option<&str>,
+    ) -> Answered {
+        let mut request = agent
+            .post(format!("{}/{what}", self.members[member]))
+            .header("Content-Type", "application/json");
+        if let Some(token) = token {
+            request = request.header("Authorization", token);
+        }
+        let answer = match request.send(question.to_string()) {
+            Ok(answer) => answer,
+            Err(error) if never_sent(&error) => return Answered::NotAsked(error.to_string()),
+            Err(error) => return Answered::Silent(error.to_string()),
+        };
+        if answer.status() == 200 {
+            return Answered::Well(Box::new(answer));
+        }
+        let status = answer.status();
+        match whole(answer) {
+            Ok(said) => refusal(&said),
+            Err(reason) => Answered::Silent(format!("{status}: {reason}")),
+        }
+    }
+}
+
+/// Whether the member cannot have had the question.
+fn never_sent(error: &ureq::Error) -> bool {
+    match error {
+        ureq::Error::HostNotFound
+        | ureq::Error::ConnectionFailed
+        | ureq::Error::Timeout(Timeout::Resolve | Timeout::Connect)
+        | ureq::Error::Rustls(_)
+        | ureq::Error::Tls(_) => true,
+        // The handshake comes before the question.
+        ureq::Error::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
+            error.to_string().starts_with("invalid peer certificate")
+        }
+        ureq::Error::Io(error) => matches!(
+            error.kind(),
+            io::ErrorKind::ConnectionRefused
+                | io::ErrorKind::HostUnreachable
+                | io::ErrorKind::NetworkUnreachable
+                | io::ErrorKind::AddrNotAvailable
+        ),
+        _ => false,
+    }
+}
+
+/// The codes are gRPC's. Texts where etcd has one code for several things.
+fn refusal(said: &Value) -> Answered {
+    let text = ["error", "message"]
+        .iter()
+        .find_map(|field| said[*field].as_str());
+    let text = text.unwrap_or("an error without words").to_owned();
+    let code = said["code"].as_u64().unwrap_or(2);
+    let is = |words: &str| text.contains(words);
+    match code {
+        16 => Answered::Stranger(text),
+        _ if is("invalid auth token") || is("user name is empty") || is("auth store is old") => {
+            Answered::Stranger(text)
+        }
+        _ if is("lease not found") => Answered::Refused(Error::LeaseLost(LeaseId(0))),
+        _ if is("has been compacted") => Answered::Refused(Error::Compacted { oldest: 0 }),
+        7 => Answered::Refused(Error::Denied(text)),
+        _ if is("authentication failed") => Answered::Refused(Error::Denied(text)),
+        // Nothing is taken any more; what is there can be read.
+        8 => Answered::Refused(Error::Denied(text)),
+        3 | 5 | 11 => Answered::Refused(Error::Invalid(text)),
+        // Deadline, unavailable, and all that a member says while it has no leader.
+        _ => Answered::Silent(text),
+    }
+}
+
+fn whole(answer: Answer) -> std::result::Result<Value, String> {
+    let mut bytes = Vec::new();
+    let reader = answer.into_body().into_reader();
+    let read = reader.take(MOST_ANSWER_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(|e| e.to_string())?;
+    if bytes.len() as u64 > MOST_ANSWER_BYTES {
+        return Err(format!("an answer beyond {MOST_ANSWER_BYTES} bytes"));
+    }
+    serde_json::from_slice(&bytes).map_err(|_| "an answer that is no JSON".to_owned())
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(|e| Error::Invalid(format!("{}: {e}", path.display())))
+}
+
+fn password(credentials: &Credentials) -> Result<(String, String)> {
+    let password = match (&credentials.password, &credentials.password_file) {
+        (Some(password), _) => password.clone(),
+        (None, Some(path)) => {
+            let text = String::from_utf8(read_file(path)?)
+                .map_err(|_| Error::Invalid(format!("{}: no text", path.display())))?;
+            text.trim_end_matches(['\r', '\n']).to_owned()
+        }
+        (None, None) => return Err(Error::Invalid("a user without a password".to_owned())),
+    };
+    Ok((credentials.user.clone(), password))
+}
+
+fn tls_config(tls: &Tls) -> Result<TlsConfig> {
+    let mut config = TlsConfig::builder();
+    if let Some(path) = &tls.authorities {
+        let found: Vec<_> = certificates(path)?;
+        config = config.root_certs(RootCerts::from(found));
+    }
+    if let Some((cert, key)) = &tls.identity {
+        let chain = certificates(cert)?;
+        let key = PrivateKey::from_pem(&read_file(key)?)
+            .map_err(|e| Error::Invalid(format!("{}: {e}", key.display())))?;
+        config = config.client_cert(Some(ClientCert::new_with_certs(&chain, key)));
+    }
+    Ok(config.build())
+}
+
+fn certificates(path: &Path) -> Result<Vec<ureq::tls::Certificate<'static>>> {
+    let bytes = read_file(path)?;
+    let found: Vec<_> = parse_pem(&bytes)
+        .filter_map(|item| match item {
+            Ok(PemItem::Certificate(certificate)) => Some(certificate),
+            _ => None,
+        })
+        .collect();
+    if found.is_empty() {
+        return Err(Error::Invalid(format!(
+            "{}: has no certificate",
+            path.display()
+        )));
+    }
+    Ok(found)
+}

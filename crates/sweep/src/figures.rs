@@ -1,0 +1,83 @@
+//! The figures of a run that repeats are compared by.
+
+use constel_api::summary::{FlowRow, FlowStatus, Summary};
+use serde::Serialize;
+
+/// A figure of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Figure {
+    /// What, with its unit: a column's name.
+    pub name: &'static str,
+    /// Name of the unit that people read it in.
+    #[serde(skip)]
+    pub unit: &'static str,
+}
+
+type Read = fn(&FlowRow) -> Option<f64>;
+
+/// In the units of the names.
+const FIGURES: &[(Figure, Read)] = &[
+    (figure("throughput_mbps", "Mbit/s"), |f| {
+        f.outcome.throughput_bps.map(|bps| bps / 1e6)
+    }),
+    (figure("rtt_p50_ms", "ms"), |f| {
+        f.outcome.rtt.map(|rtt| ms(rtt.p50_ns))
+    }),
+    (figure("rtt_p99_ms", "ms"), |f| {
+        f.outcome.rtt.map(|rtt| ms(rtt.p99_ns))
+    }),
+    (figure("owd_mean_ms", "ms"), |f| {
+        f.outcome.owd.map(|owd| ms(owd.mean_ns))
+    }),
+    (figure("owd_p50_ms", "ms"), |f| {
+        f.outcome.owd.map(|owd| ms(owd.p50_ns))
+    }),
+    (figure("owd_p95_ms", "ms"), |f| {
+        f.outcome.owd.map(|owd| ms(owd.p95_ns))
+    }),
+    (figure("owd_p99_ms", "ms"), |f| {
+        f.outcome.owd.map(|owd| ms(owd.p99_ns))
+    }),
+    (figure("loss_percent", "%"), |f| {
+        f.outcome.loss_ratio.map(|ratio| 100.0 * ratio)
+    }),
+    (figure("sent_mbytes", "MB"), |f| {
+        f.outcome.sent_bytes.map(|bytes| bytes as f64 / 1e6)
+    }),
+    (figure("received_mbytes", "MB"), |f| {
+        f.outcome.received_bytes.map(|bytes| bytes as f64 / 1e6)
+    }),
+    (figure("retransmits", "segments"), |f| {
+        f.outcome.retransmits.map(|count| count as f64)
+    }),
+    (figure("took_s", "s"), |f| {
+        f.outcome.took_ns.map(|ns| ns as f64 / 1e9)
+    }),
+];
+
+const fn figure(name: &'static str, unit: &'static str) -> Figure {
+    Figure { name, unit }
+}
+
+fn ms(ns: u64) -> f64 {
+    ns as f64 / 1e6
+}
+
+/// Every figure that a run has, with the flow's name. Flows that came to nothing have none.
+pub fn figures(summary: &Summary) -> impl Iterator<Item = (&str, Figure, f64)> {
+    let flows = summary.flows.iter();
+    flows
+        .filter(|flow| flow.status == FlowStatus::Ok)
+        .flat_map(|flow| {
+            let read = move |(figure, read): &(Figure, Read)| {
+                Some((flow.name.as_str(), *figure, read(flow)?))
+            };
+            FIGURES.iter().filter_map(read)
+        })
+}
+
+/// The place of a figure among all, for sorting.
+pub(crate) fn rank(figure: Figure) -> usize {
+    let known = FIGURES.iter().position(|(known, _)| *known == figure);
+    known.unwrap_or(FIGURES.len())
+}

@@ -1,0 +1,250 @@
+//! Answers to what the page asks for by its address.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use constel_api::{ApiError, Write};
+use constel_control::{Error, Lab};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::flows::FlowOrder;
+use crate::http::{Answer, Head};
+use crate::server::Shared;
+use crate::sky::Skies;
+use crate::source::Of;
+use crate::views::{Columns, RunView};
+
+/// Most rows of a table that are sent: of more, every second, third, and so on.
+const ROWS: usize = 20_000;
+
+/// Most rows that are read.
+const ROWS_READ: usize = 2_000_000;
+
+type Given = Result<Answer, String>;
+
+fn told<T: Serialize, E: ToString>(answer: Result<T, E>) -> Given {
+    answer
+        .map(|answer| Answer::json(&answer))
+        .map_err(|error| error.to_string())
+}
+
+/// Answers a question that changes nothing.
+pub(crate) fn get(shared: &Shared, head: &Head) -> Answer {
+    let asked = |name: &str| head.asked(name).ok_or_else(|| format!("which {name}?"));
+    let number = |name: &str| -> Result<u64, String> {
+        match head.asked(name) {
+            None => Ok(0),
+            Some(text) => text
+                .parse()
+                .map_err(|_| format!("{name}: '{text}' is no whole number")),
+        }
+    };
+    let live = head.asked("live").as_deref() == Some("1");
+    let given = || -> Given {
+        Ok(match head.path.as_str() {
+            "/api/world" => {
+                Answer::json(&shared.source.world(shared.write, shared.shell.is_some()))
+            }
+            "/api/link" => link(shared, (&asked("a")?, &asked("b")?), number("step")?, live)?,
+            "/api/path" => path(
+                shared,
+                (&asked("from")?, &asked("to")?),
+                number("step")?,
+                live,
+            )?,
+            "/api/node" => told(skies(shared)?.node(&asked("node")?, number("step")?))?,
+            "/api/track" => told(skies(shared)?.track(&asked("node")?, number("step")?))?,
+            "/api/series" => told(skies(shared)?.series(&asked("from")?, &asked("to")?))?,
+            "/api/events" => {
+                let from = usize::try_from(number("from")?).unwrap_or(usize::MAX);
+                Answer::json(&shared.source.timeline(from))
+            }
+            "/api/routes" => told(lab(shared)?.routes(&asked("node")?))?,
+            "/api/rules" => told(lab(shared)?.rules())?,
+            "/api/networks" => told(lab(shared)?.networks())?,
+            "/api/flows" => Answer::json(&shared.flows.views()),
+            "/api/run" => told(run(shared))?,
+            "/api/columns" => told(columns(shared, &asked("of")?))?,
+            _ => return Ok(Answer::refused(404, "there is nothing here")),
+        })
+    };
+    given().unwrap_or_else(|words| Answer::refused(400, &words))
+}
+
+fn skies(shared: &Shared) -> Result<&Skies, String> {
+    shared
+        .source
+        .skies
+        .as_ref()
+        .ok_or_else(|| "a box has no sky".to_owned())
+}
+
+fn lab(shared: &Shared) -> Result<&Lab, String> {
+    match &shared.source.of {
+        Of::Lab { lab, .. } => Ok(lab),
+        _ => Err("there is no lab: kernels cannot be asked".to_owned()),
+    }
+}
+
+/// As the scenario has it; with what the lab says where it runs now.
+fn link(shared: &Shared, (a, b): (&str, &str), step: u64, live: bool) -> Given {
+    let skies = skies(shared)?;
+    if !live {
+        return told(skies.link(a, b, step));
+    }
+    let shown = lab(shared)?.link(a, b).map_err(|error| error.to_string())?;
+    let step = shown.t_ns.unwrap_or(0) / skies.lab.step_ns();
+    let mut view = skies.link(&shown.a, &shown.b, step)?;
+    view.up = shown.up;
+    view.why.clone_from(&shown.why);
+    view.live = Some(shown);
+    Ok(Answer::json(&view))
+}
+
+fn path(shared: &Shared, (from, to): (&str, &str), step: u64, live: bool) -> Given {
+    if live {
+        return told(lab(shared)?.path(from, to, None));
+    }
+    told(skies(shared)?.path(from, to, step))
+}
+
+fn run(shared: &Shared) -> Result<RunView, String> {
+    match &shared.source.of {
+        Of::Run { run, .. } => Ok(RunView {
+            manifest: run.manifest().map_err(|error| error.to_string())?,
+            summary: run.summary().ok(),
+        }),
+        _ => Err("this is no run that has ended".to_owned()),
+    }
+}
+
+/// A table of a run's results, or of what a lab has written so far: `machine`, or the name of a flow that has ended.
+fn columns(shared: &Shared, of: &str) -> Result<Columns, String> {
+    let folder = match &shared.source.of {
+        Of::Run { run, .. } => run.dir(),
+        Of::Lab {
+            results: Some(results),
+            ..
+        } => results,
+        _ => return Err("there are no results to show".to_owned()),
+    };
+    let path = match of {
+        "machine" => folder.join("series.csv"),
+        flow => {
+            // Only flows of the run: a name is never a path.
+            let flows = &skies(shared)?.lab.scenario.traffic;
+            let known = flows.iter().any(|own| own.name == flow);
+            if !known {
+                return Err(format!("no flow is called '{flow}'"));
+            }
+            folder.join("flows").join(format!("{flow}.csv"))
+        }
+    };
+    table(&path)
+}
+
+fn table(path: &Path) -> Result<Columns, String> {
+    let said = |error: std::io::Error| format!("{}: {error}", path.display());
+    let mut lines = BufReader::new(File::open(path).map_err(said)?).lines();
+    let head = lines.next().transpose().map_err(said)?.unwrap_or_default();
+    let names: Vec<String> = head.split(',').map(str::to_owned).collect();
+    let mut columns = vec![Vec::new(); names.len()];
+    for line in lines.take(ROWS_READ) {
+        let line = line.map_err(said)?;
+        let mut cells = line.split(',');
+        for column in &mut columns {
+            let number = cells.next().and_then(|cell| cell.parse::<f64>().ok());
+            column.push(number.filter(|number| number.is_finite()));
+        }
+    }
+    let rows = columns.first().map_or(0, Vec::len);
+    let every = rows.div_ceil(ROWS).max(1);
+    if every > 1 {
+        for column in &mut columns {
+            *column = column.iter().step_by(every).copied().collect();
+        }
+    }
+    Ok(Columns { names, columns })
+}
+
+/// Changes a lab, where that is allowed: links, members of networks, flows, and rules of a box.
+pub(crate) fn change(shared: &Shared, body: &[u8]) -> Answer {
+    if !shared.write {
+        return Answer::refused(
+            403,
+            "nothing may be changed from here: `constel web --write` allows it",
+        );
+    }
+    let done = || -> Given {
+        let lab = lab(shared)?;
+        let bad = |error: serde_json::Error| error.to_string();
+        let order: Value = serde_json::from_slice(body).map_err(bad)?;
+        match order.get("flow") {
+            Some(flow) => start(shared, &FlowOrder::deserialize(flow).map_err(bad)?),
+            None => write(lab, serde_json::from_value(order).map_err(bad)?),
+        }
+    };
+    done().unwrap_or_else(|words| Answer::refused(400, &words))
+}
+
+fn start(shared: &Shared, flow: &FlowOrder) -> Given {
+    for node in [&flow.from, &flow.to] {
+        skies(shared)?.find(node)?;
+    }
+    told(shared.flows.start(shared.source.name(), flow))
+}
+
+fn write(lab: &Lab, order: Write) -> Given {
+    let done = match order {
+        Write::SetLink(order) => lab.set_link(order).map(|answer| Answer::json(&answer)),
+        Write::ChangeRules { change } => {
+            lab.change_rules(change).map(|answer| Answer::json(&answer))
+        }
+        Write::SetMember {
+            network,
+            node,
+            joined,
+        } => lab
+            .set_member(&network, &node, joined)
+            .map(|answer| Answer::json(&answer)),
+        Write::Confirm => lab.confirm().map(|()| Answer::json(&true)),
+        _ => {
+            let words = "the web view changes links, members, flows and rules, and nothing else";
+            return Ok(Answer::refused(403, words));
+        }
+    };
+    done.map_err(|error| match error {
+        Error::Refused(ApiError { error, .. }) => error,
+        other => other.to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_numbers_and_gaps() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.csv");
+        std::fs::write(&path, "t_s,rtt_us,fate\n1.5,200,ok\n2.5,,lost\n").unwrap();
+        let columns = table(&path).unwrap();
+        assert_eq!(columns.names, ["t_s", "rtt_us", "fate"]);
+        assert_eq!(
+            columns.columns,
+            [
+                vec![Some(1.5), Some(2.5)],
+                vec![Some(200.0), None],
+                vec![None, None]
+            ]
+        );
+        assert!(table(&folder.path().join("y")).is_err());
+        let long: String = (0..50_000).map(|i| format!("{i}\n")).collect();
+        std::fs::write(&path, format!("n\n{long}")).unwrap();
+        let long = table(&path).unwrap();
+        assert_eq!(long.columns[0].len(), 16_667);
+        assert_eq!(long.columns[0][1], Some(3.0));
+    }
+}

@@ -1,0 +1,322 @@
+//! The listening server: one thread accepts, one thread a connection, so many at a time.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tungstenite::handshake::derive_accept_key;
+
+use crate::answers;
+use crate::flows::Flows;
+use crate::guard::{Guard, Refusal};
+use crate::http::{Answer, BadRequest, Head, REQUEST_WITHIN, Request};
+use crate::page;
+use crate::shell::{self, ShellProgram};
+use crate::socket::{self, SEND_WITHIN, Socket};
+use crate::source::Source;
+use crate::token::Sessions;
+
+/// Most connections at a time.
+pub const CONNECTIONS: usize = 64;
+
+/// A pause after a connection could not be accepted: without free descriptors the next try fails as well.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Told the next address when one was used.
+pub type OnUsed = Box<dyn Fn(&str) + Send + Sync>;
+
+/// What a server is to do.
+#[derive(Default)]
+pub struct Options {
+    /// The port of the loopback; 0: any that is free.
+    pub port: u16,
+    /// Whether links and rules may be changed.
+    pub write: bool,
+    /// Opens shells in nodes, where they are to be.
+    pub shell: Option<ShellProgram>,
+    /// This program, which runs flows in nodes; `None`: none is started.
+    pub program: Option<PathBuf>,
+    /// An address is good for one browser.
+    pub on_used: Option<OnUsed>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) source: Source,
+    pub(crate) write: bool,
+    pub(crate) shell: Option<ShellProgram>,
+    pub(crate) flows: Flows,
+    guard: Guard,
+    sessions: Sessions,
+    on_used: Option<OnUsed>,
+    port: u16,
+    connections: AtomicUsize,
+    stop: Arc<AtomicBool>,
+}
+
+/// A listening server; stops when dropped.
+pub struct Server {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Listens on the loopback.
+    ///
+    /// # Errors
+    /// When the port is taken, or there can be no thread.
+    pub fn start(mut source: Source, options: Options) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
+        let port = listener.local_addr()?.port();
+        let stop = Arc::new(AtomicBool::new(false));
+        source.begin(&stop)?;
+        let shared = Arc::new(Shared {
+            source,
+            write: options.write,
+            shell: options.shell,
+            flows: Flows::new(options.program),
+            guard: Guard::new(port),
+            sessions: Sessions::new()?,
+            on_used: options.on_used,
+            port,
+            connections: AtomicUsize::new(0),
+            stop,
+        });
+        let own = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("web".to_owned())
+            .spawn(move || accept(&listener, &own))?;
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// The address that is good for one browser.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.shared.url()
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.shared.port).into()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        // accept() has no time limit: a connection of our own wakes it.
+        let woken = TcpStream::connect(self.address()).is_ok();
+        if let (Some(thread), true) = (self.thread.take(), woken) {
+            drop(thread.join());
+        }
+    }
+}
+
+/// One of so many connections.
+struct Place(Arc<Shared>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    for stream in listener.incoming() {
+        if shared.stop.load(Ordering::Acquire) {
+            return;
+        }
+        let Ok(mut stream) = stream else {
+            std::thread::sleep(ACCEPT_PAUSE);
+            continue;
+        };
+        let before = shared.connections.fetch_add(1, Ordering::AcqRel);
+        let place = Place(Arc::clone(shared));
+        if before >= CONNECTIONS {
+            drop(stream.set_write_timeout(Some(Duration::from_millis(100))));
+            drop(Answer::refused(503, "too many connections").send(&mut stream));
+            continue;
+        }
+        let serve = move || {
+            // A client that goes away mid-answer is its own business.
+            drop(place.0.serve(stream));
+        };
+        drop(
+            std::thread::Builder::new()
+                .name("web-client".to_owned())
+                .spawn(serve),
+        );
+    }
+}
+
+impl Shared {
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/#{}", self.port, self.sessions.token())
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+
+    fn serve(&self, mut stream: TcpStream) -> io::Result<()> {
+        let end = Instant::now() + REQUEST_WITHIN;
+        stream.set_read_timeout(Some(REQUEST_WITHIN))?;
+        stream.set_write_timeout(Some(SEND_WITHIN))?;
+        let request = match Request::read(&mut stream, end) {
+            Ok(request) => request,
+            Err(BadRequest::Gone) => return Ok(()),
+            Err(BadRequest::Answer(status, words)) => {
+                return Answer::refused(status, words).send(&mut stream);
+            }
+        };
+        let head = request.head.clone();
+        if head.path == "/api/socket" || head.path == "/api/shell" {
+            return match self.upgrade(&head, request.is_followed()) {
+                Ok(key) => self.converse(stream, &head, &key),
+                Err(answer) => answer.send(&mut stream),
+            };
+        }
+        let answer = self.answer(request, &mut stream, end);
+        answer.unwrap_or_default().send(&mut stream)
+    }
+
+    /// `None`: the client has left.
+    fn answer(&self, request: Request, stream: &mut TcpStream, end: Instant) -> Option<Answer> {
+        let head = request.head.clone();
+        if let Err(refusal) = self.guard.name(&head) {
+            return Some(refused(refusal));
+        }
+        let get = head.method == "GET";
+        if let Some(file) = page::file(&head).filter(|_| get) {
+            return Some(file);
+        }
+        let posts = matches!(head.path.as_str(), "/api/session" | "/api/do");
+        if !head.path.starts_with("/api/") {
+            return Some(Answer::refused(404, "there is nothing here"));
+        }
+        if get == posts || !(get || head.method == "POST") {
+            return Some(Answer::refused(405, "not in this way"));
+        }
+        if posts && let Err(refusal) = self.guard.change(&head) {
+            return Some(refused(refusal));
+        }
+        if head.path == "/api/session" {
+            let body = self.body(request, stream, end);
+            return match body {
+                Ok(body) => Some(self.session(&head, &body)),
+                Err(answer) => answer,
+            };
+        }
+        if !self.known(&head) {
+            return Some(refused(Refusal::Session));
+        }
+        if get {
+            return Some(answers::get(self, &head));
+        }
+        match self.body(request, stream, end) {
+            Ok(body) => Some(answers::change(self, &body)),
+            Err(answer) => answer,
+        }
+    }
+
+    fn body(
+        &self,
+        request: Request,
+        stream: &mut TcpStream,
+        end: Instant,
+    ) -> Result<Vec<u8>, Option<Answer>> {
+        request.body(stream, end).map_err(|bad| match bad {
+            BadRequest::Gone => None,
+            BadRequest::Answer(status, words) => Some(Answer::refused(status, words)),
+        })
+    }
+
+    fn known(&self, head: &Head) -> bool {
+        let session = self.guard.session(head);
+        session.is_some_and(|session| self.sessions.has(session))
+    }
+
+    /// A session for the token; or, without one, whether there is a session already.
+    fn session(&self, head: &Head, body: &[u8]) -> Answer {
+        let token = std::str::from_utf8(body).unwrap_or_default().trim();
+        if token.is_empty() && self.known(head) {
+            return Answer::json(&true);
+        }
+        match self.sessions.exchange(token) {
+            Ok(Some(session)) => {
+                if let Some(tell) = &self.on_used {
+                    tell(&self.url());
+                }
+                let cookie = format!(
+                    "{}={session}; Path=/; HttpOnly; SameSite=Strict",
+                    self.guard.cookie()
+                );
+                Answer {
+                    cookie: Some(cookie),
+                    ..Answer::json(&true)
+                }
+            }
+            Ok(None) if self.known(head) => Answer::json(&true),
+            Ok(None) => refused(Refusal::Session),
+            Err(error) => Answer::refused(500, &error.to_string()),
+        }
+    }
+
+    /// The client's key, where it may have a socket.
+    fn upgrade(&self, head: &Head, followed: bool) -> Result<String, Answer> {
+        self.guard.origin(head).map_err(refused)?;
+        if !self.known(head) {
+            return Err(refused(Refusal::Session));
+        }
+        let says = |name: &str, word: &str| {
+            let said = head.only(name).unwrap_or_default();
+            said.split(',')
+                .any(|one| one.trim().eq_ignore_ascii_case(word))
+        };
+        let upgrades =
+            head.method == "GET" && says("upgrade", "websocket") && says("connection", "upgrade");
+        let key = head.only("sec-websocket-key").filter(|key| key.len() == 24);
+        match key {
+            Some(key) if upgrades && says("sec-websocket-version", "13") && !followed => {
+                Ok(key.to_owned())
+            }
+            _ => Err(Answer::refused(400, "this is for sockets of version 13")),
+        }
+    }
+
+    fn converse(&self, mut stream: TcpStream, head: &Head, key: &str) -> io::Result<()> {
+        use std::io::Write as _;
+        let shell = match (head.path.as_str(), &self.shell, head.asked("node")) {
+            ("/api/socket", ..) => None,
+            (_, Some(shell), Some(node)) if self.source.has_node(&node) => Some((shell, node)),
+            (_, None, _) => {
+                let words = "shells are not open: `constel web --shell` opens them";
+                return Answer::refused(403, words).send(&mut stream);
+            }
+            _ => return Answer::refused(404, "no such node").send(&mut stream),
+        };
+        let accept = derive_accept_key(key.as_bytes());
+        write!(
+            stream,
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
+        )?;
+        let socket = Socket::new(stream)?;
+        let stopped = || self.stopped();
+        match shell {
+            Some((shell, node)) => shell::serve(socket, shell, &node, &stopped),
+            None => socket::serve(socket, &self.source, &stopped),
+        }
+        Ok(())
+    }
+}
+
+fn refused(refusal: Refusal) -> Answer {
+    Answer::refused(refusal.status(), refusal.words())
+}

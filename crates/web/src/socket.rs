@@ -1,0 +1,231 @@
+//! A browser's socket: steps when it asks for them, news of a lab as they come.
+//!
+//! Whoever reads nothing is sent nothing: a step is an answer, and news wait in one place for all. What a client does not take
+//! within 5 s ends its connection.
+
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::Deserialize;
+use serde_json::json;
+use tungstenite::protocol::{Role, WebSocketConfig};
+use tungstenite::{Error, Message, WebSocket};
+
+use crate::frame::Teller;
+use crate::live::Feed;
+use crate::source::{Of, Source};
+
+/// Longest message of a client, bytes.
+pub const MESSAGE_BYTES: usize = 64 << 10;
+
+/// How long a client may take to read what is sent.
+pub(crate) const SEND_WITHIN: Duration = Duration::from_secs(5);
+
+/// How often it is looked for news.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A client that says nothing for so long is asked whether it is there.
+const ASK_AFTER: u32 = 300;
+
+/// Most events of one message.
+const EVENTS: usize = 500;
+
+/// A socket whose handshake is done.
+pub(crate) struct Socket {
+    inner: WebSocket<TcpStream>,
+}
+
+/// What a client said.
+pub(crate) enum Said {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl Socket {
+    pub(crate) fn new(stream: TcpStream) -> io::Result<Self> {
+        stream.set_read_timeout(Some(Duration::from_millis(1)))?;
+        stream.set_write_timeout(Some(SEND_WITHIN))?;
+        stream.set_nodelay(true)?;
+        let bounds = WebSocketConfig::default()
+            .max_message_size(Some(MESSAGE_BYTES))
+            .max_frame_size(Some(MESSAGE_BYTES))
+            .read_buffer_size(16 << 10);
+        Ok(Self {
+            inner: WebSocket::from_raw_socket(stream, Role::Server, Some(bounds)),
+        })
+    }
+
+    /// Waits until the client says something, or `other` can be read.
+    pub(crate) fn wait(&self, other: Option<&dyn AsFd>, most: Duration) -> io::Result<[bool; 2]> {
+        let own = self.inner.get_ref();
+        let mut fds = vec![PollFd::new(own, PollFlags::IN)];
+        if let Some(other) = other {
+            fds.push(PollFd::from_borrowed_fd(other.as_fd(), PollFlags::IN));
+        }
+        let most = Timespec::try_from(most).map_err(io::Error::other)?;
+        match poll(&mut fds, Some(&most)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let ready = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
+        Ok([ready(0), ready(1)])
+    }
+
+    /// The next thing that the client said, if it is there.
+    ///
+    /// # Errors
+    /// When it has left, or says what it must not.
+    pub(crate) fn read(&mut self) -> Result<Option<Said>, Error> {
+        loop {
+            match self.inner.read() {
+                Ok(Message::Text(text)) => return Ok(Some(Said::Text(text.as_str().to_owned()))),
+                Ok(Message::Binary(bytes)) => return Ok(Some(Said::Bytes(bytes.to_vec()))),
+                Ok(Message::Close(_)) => return Err(Error::ConnectionClosed),
+                // The answer to a ping waits to be sent.
+                Ok(_) => self.inner.flush()?,
+                Err(Error::Io(error)) if is_nothing(&error) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    pub(crate) fn text(&mut self, document: &serde_json::Value) -> Result<(), Error> {
+        self.inner.send(Message::text(document.to_string()))
+    }
+
+    pub(crate) fn bytes(&mut self, bytes: Vec<u8>) -> Result<(), Error> {
+        self.inner.send(Message::binary(bytes))
+    }
+
+    fn ask(&mut self) -> Result<(), Error> {
+        self.inner.send(Message::Ping(Vec::new().into()))
+    }
+
+    /// Says why it ends, and ends.
+    pub(crate) fn close(mut self) {
+        drop(self.inner.close(None));
+        drop(self.inner.flush());
+    }
+}
+
+/// What a page may say on its socket.
+#[derive(Deserialize)]
+#[serde(tag = "op", rename_all = "kebab-case", deny_unknown_fields)]
+enum Ask {
+    /// Tell a step, with positions `ahead` steps later.
+    Step {
+        step: u64,
+        #[serde(default = "one")]
+        ahead: u64,
+    },
+    /// Forget what was told: the next step is told whole.
+    Anew,
+}
+
+/// Whether nothing is there to be read yet.
+fn is_nothing(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// Counts one who watches a lab.
+struct Watching<'a>(Option<&'a Feed>);
+
+impl<'a> Watching<'a> {
+    fn new(feed: Option<&'a Feed>) -> Self {
+        if let Some(feed) = feed {
+            feed.watchers.fetch_add(1, Ordering::AcqRel);
+        }
+        Self(feed)
+    }
+}
+
+impl Drop for Watching<'_> {
+    fn drop(&mut self) {
+        if let Some(feed) = self.0 {
+            feed.watchers.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+/// Serves a page until it leaves or `stopped` is true.
+pub(crate) fn serve(mut socket: Socket, source: &Source, stopped: &dyn Fn() -> bool) {
+    let end = converse(&mut socket, source, stopped);
+    if let Err(Error::Capacity(_) | Error::Protocol(_) | Error::Utf8(_)) = end {
+        drop(socket.text(&refused("a message must be JSON text of at most 64 KiB")));
+    }
+    socket.close();
+}
+
+fn refused(words: &str) -> serde_json::Value {
+    json!({ "op": "refused", "error": words })
+}
+
+fn converse(socket: &mut Socket, source: &Source, stopped: &dyn Fn() -> bool) -> Result<(), Error> {
+    let feed = match &source.of {
+        Of::Lab { feed, .. } => feed.as_deref(),
+        _ => None,
+    };
+    let _watching = Watching::new(feed);
+    let mut teller = Teller::default();
+    let (mut looks, mut events, mut silent, mut told_end) = (0, 0, 0, false);
+    while !stopped() {
+        let [said, _] = socket.wait(None, LOOK_EVERY)?;
+        silent = if said { 0 } else { silent + 1 };
+        while said && let Some(said) = socket.read()? {
+            answer(socket, source, &mut teller, &said)?;
+        }
+        if silent == ASK_AFTER {
+            socket.ask()?;
+        } else if silent > 2 * ASK_AFTER {
+            return Ok(());
+        }
+        if let Some(feed) = feed.filter(|_| !told_end) {
+            let ended = feed.ended();
+            while events < feed.count() {
+                let mut timeline = feed.timeline(events);
+                timeline.events.truncate(EVENTS);
+                events += timeline.events.len().max(1);
+                socket.text(&json!({ "op": "events", "events": timeline.events }))?;
+            }
+            if let Some((latest, now)) = feed.news(looks) {
+                looks = latest;
+                socket.text(&now)?;
+            }
+            told_end = ended;
+        }
+    }
+    Ok(())
+}
+
+fn answer(
+    socket: &mut Socket,
+    source: &Source,
+    teller: &mut Teller,
+    said: &Said,
+) -> Result<(), Error> {
+    let ask = match said {
+        Said::Text(text) => serde_json::from_str(text).map_err(|error| error.to_string()),
+        Said::Bytes(_) => Err("a message is JSON text".to_owned()),
+    };
+    match (ask, &source.skies) {
+        (Err(words), _) => socket.text(&refused(&words)),
+        (Ok(Ask::Anew), _) => {
+            *teller = Teller::default();
+            Ok(())
+        }
+        (Ok(Ask::Step { .. }), None) => socket.text(&refused("a box has no sky")),
+        (Ok(Ask::Step { step, ahead }), Some(skies)) => match skies.tell(teller, step, ahead) {
+            Ok(bytes) => socket.bytes(bytes),
+            Err(words) => socket.text(&refused(&words)),
+        },
+    }
+}

@@ -1,0 +1,743 @@
+"""Labs: a scenario that runs, as an object.
+
+The lab is a process of its own, `constel run`, and is asked over its socket. It ends with this interpreter, whatever ends that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any
+
+from ._binary import find_binary
+from ._time import Span, seconds_of, text_of
+from .errors import (
+    CommandFailed,
+    ConstelError,
+    HostError,
+    LabDied,
+    LabError,
+    LabRefused,
+    LabTimeout,
+    ScenarioError,
+    UsageError,
+)
+from .frame import Frame, Kind
+from .results import Results, read_results
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from .scenario import Scenario
+
+_RUNTIME = Path("/run/constel")
+_ANSWER_S = 60.0
+_LOOK_S = 0.05
+"""Between two looks at something that tells nobody when it changes."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened in a lab (docs/reference/api.schema.json has all kinds)."""
+
+    seq: int
+    t_s: float | None
+    """Lab time; None before the lab's clock starts."""
+    wall: str
+    kind: str
+    data: dict[str, Any]
+    """What else is said of it."""
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Event:
+        """An event from its JSON."""
+        data = dict(row)
+        seq, wall, kind, t_ns = data.pop("seq"), data.pop("wall"), data.pop("kind"), data.pop("t_ns", None)
+        return cls(seq, None if t_ns is None else t_ns / 1e9, wall, kind, data)
+
+    def names(self, node: str) -> bool:
+        """Whether a node is named in it, by itself or as an end of a link."""
+        texts = [item for value in self.data.values() for item in (value if isinstance(value, list) else [value])]
+        ends = (f"{node}-", f"-{node}")
+        return any(isinstance(t, str) and (t == node or t.startswith(ends[0]) or t.endswith(ends[1])) for t in texts)
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A command in a node that has ended."""
+
+    command: list[str]
+    returncode: int
+    """128 and the signal's number where one ended it."""
+    stdout: str
+    stderr: str
+
+
+Command = str | Sequence[str]
+"""A program with its arguments, or a line for `sh -c`."""
+
+
+def command_of(command: Command) -> list[str]:
+    """A command as a list of arguments."""
+    return ["sh", "-c", command] if isinstance(command, str) else [str(argument) for argument in command]
+
+
+class Node:
+    """A node of a lab."""
+
+    def __init__(self, lab: Lab, name: str) -> None:
+        self._lab = lab
+        self.name = name
+
+    def argv(self, command: Command) -> list[str]:
+        """The command of this host that runs `command` in the node; streams, signals and exit code pass through it."""
+        return [find_binary(), "exec", self._lab.name, self.name, "--", *command_of(command)]
+
+    def exec(
+        self,
+        command: Command,
+        *,
+        input: str | None = None,
+        timeout: Span | None = None,
+        check: bool = True,
+    ) -> Completed:
+        """Runs a command and waits for its end.
+
+        Raises `CommandFailed` when it ends with another code than 0, unless `check` is false; `LabTimeout` when it takes
+        longer than `timeout`, and is then ended.
+        """
+        process = self.popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            stdout, stderr = process.communicate(input or "", None if timeout is None else seconds_of(timeout))
+        except subprocess.TimeoutExpired:
+            _end(process)
+            raise LabTimeout(f"{command_of(command)} in {self.name} took longer than {timeout}") from None
+        except BaseException:
+            _end(process)
+            raise
+        return completed(self.name, command_of(command), process.returncode, stdout, stderr, check)
+
+    def popen(self, command: Command, **options: Any) -> subprocess.Popen[Any]:
+        """Starts a command; options are those of `subprocess.Popen`. `terminate()` reaches the command in the node."""
+        self._lab._alive()
+        # Ctrl-C is for the interpreter to hear; it decides what becomes of commands.
+        options.setdefault("start_new_session", True)
+        return subprocess.Popen(self.argv(command), **options)
+
+    @property
+    def ipv4(self) -> str:
+        """Its own IPv4 address."""
+        return str(self._shown()["ipv4"])
+
+    @property
+    def ipv6(self) -> str:
+        """Its own IPv6 address."""
+        return str(self._shown()["ipv6"])
+
+    def routes(self) -> Frame:
+        """Its kernel's routes."""
+        return self._lab.routes(self.name)
+
+    def put(self, source: str | Path, path: str) -> None:
+        """Copies a file or folder of this host into the node."""
+        self._lab._call(["cp", self._lab.name, str(source), f"{self.name}:{path}", "--json"])
+
+    def get(self, path: str, target: str | Path) -> None:
+        """Copies a file or folder of the node to this host."""
+        self._lab._call(["cp", self._lab.name, f"{self.name}:{path}", str(target), "--json"])
+
+    def _shown(self) -> dict[str, Any]:
+        for node in self._lab.show().get("node_list", []):
+            if node["name"] == self.name:
+                return dict(node)
+        raise LabRefused(f"lab '{self._lab.name}' has no node '{self.name}'", "node-not-found")
+
+    def __repr__(self) -> str:
+        return f"<Node {self.name} of {self._lab.name}>"
+
+
+class Link:
+    """A link between two nodes, or all that leaves a port."""
+
+    def __init__(self, lab: Lab, ends: tuple[str, ...]) -> None:
+        self._lab = lab
+        self._ends = ends
+
+    def set(self, **effects: Any) -> dict[str, Any]:
+        """Changes what is named, in both directions, on top of the geometry and the scenario; the rest stays.
+
+        The names are the options of `constel link set`: `delay="20 ms"`, `extra_delay`, `rate="10 Mbit/s"`, `queue`,
+        `loss="1 %"`, `gilbert_elliott=["1 %", "10 %", "0 %", "50 %"]`, `jitter`, `ecn=True`, `reset=True`...
+        """
+        flags: list[str] = []
+        for name, value in effects.items():
+            flag = "--" + name.replace("_", "-")
+            if value is True:
+                flags.append(flag)
+            elif isinstance(value, (list, tuple)):
+                flags += [flag, *map(str, value)]
+            elif isinstance(value, str):
+                flags.append(f"{flag}={value}")
+            elif isinstance(value, int) and value is not False:
+                flags.append(f"{flag}={value}")
+            else:
+                raise UsageError(f"{name}={value!r}: write a text with its unit, a count, True, or a list of such")
+        return self._change("set", flags)
+
+    def fail(self, *, wait: bool = True) -> dict[str, Any]:
+        """Breaks the link: what arrives or waits is dropped, what is in flight arrives. Returns when computed routes lead
+        round it, unless `wait` is false."""
+        return self._change("fail", [] if wait else ["--no-wait"])
+
+    def heal(self, *, wait: bool = True) -> dict[str, Any]:
+        """Undoes `fail`."""
+        return self._change("heal", [] if wait else ["--no-wait"])
+
+    def reset(self) -> dict[str, Any]:
+        """Takes away all that was set by hand."""
+        return self._change("set", ["--reset"])
+
+    def show(self) -> dict[str, Any]:
+        """Both directions, with all effects in force and what the link driver counted."""
+        if len(self._ends) != 2:
+            raise UsageError(f"{self._ends[0]} is a port: the links that it has now are asked one by one")
+        answer: dict[str, Any] = self._lab.ask({"verb": "link", "a": self._ends[0], "b": self._ends[1]})
+        return answer
+
+    @property
+    def up(self) -> bool:
+        """Whether there is an edge between the two."""
+        return bool(self.show()["up"])
+
+    @property
+    def why(self) -> str:
+        """Why it is up or down, in words."""
+        return str(self.show()["why"])
+
+    def _change(self, verb: str, flags: list[str]) -> dict[str, Any]:
+        answer: dict[str, Any] = self._lab._call(["link", verb, self._lab.name, *self._ends, "--json", *flags])
+        return answer
+
+    def __repr__(self) -> str:
+        return f"<Link {' - '.join(self._ends)} of {self._lab.name}>"
+
+
+class Lab:
+    """A lab that runs. `attach(name)` finds one that another process runs; `Scenario.run()` makes one."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def ask(self, request: Mapping[str, Any], *, within: Span = "60 s") -> Any:
+        """Asks the lab over its socket (docs/reference/cli.md: "A running lab answers").
+
+        Raises `LabRefused`; `LabTimeout`; `LabDied` where no lab answers.
+        """
+        with self._connected(seconds_of(within)) as wire:
+            return _answer(self.name, self._sent(wire, request))
+
+    def state(self) -> dict[str, Any]:
+        """`lab, state, scenario, pid, nodes, edges, t_ns`."""
+        row: dict[str, Any] = self.ask({"verb": "state"})
+        return row
+
+    @property
+    def t_s(self) -> float | None:
+        """Lab time; None while the clock is held."""
+        t_ns = self.state()["t_ns"]
+        return None if t_ns is None else t_ns / 1e9
+
+    def show(self) -> dict[str, Any]:
+        """`state`, nodes and the link plane's health."""
+        shown: dict[str, Any] = self.ask({"verb": "show"})
+        return shown
+
+    @property
+    def nodes(self) -> list[str]:
+        """Names of the nodes."""
+        return [str(node["name"]) for node in self.show().get("node_list", [])]
+
+    def __getitem__(self, name: str) -> Node:
+        """A node. Whether there is one of this name shows when it is asked for something."""
+        return Node(self, name)
+
+    def link(self, a: str, b: str) -> Link:
+        """The link between two nodes, whether it is up or down."""
+        return Link(self, (a, b))
+
+    def port(self, port: str) -> Link:
+        """All that leaves a port (`"tokyo/gsl0"`), wherever it leads."""
+        return Link(self, (port,))
+
+    def exec(self, pattern: str, command: Command, *, at_once: int = 16) -> Frame:
+        """A command in all nodes whose name is a pattern (`"iridium-p00-*"`): `node, exit, stdout, stderr, error`."""
+        call = ["exec", self.name, pattern, "--json", "--at-once", str(at_once), "--", *command_of(command)]
+        rows = self._call(call, codes=(0, 1))
+        kinds = {"node": "text", "exit": "integer", "stdout": "text", "stderr": "text", "error": "text"}
+        return Frame.of_rows(kinds, rows)  # type: ignore[arg-type]
+
+    def routes(self, node: str) -> Frame:
+        """A node's routes as its kernel has them, a row for each next hop."""
+        answer = self.ask({"verb": "routes", "node": node})
+        rows = [
+            {**route, **hop}
+            for route in answer["routes"]
+            for hop in (route["hops"] or [{}])
+        ]
+        return Frame.of(
+            {
+                "destination": ("text", [row["destination"] for row in rows]),
+                "to": ("text", [row["to"] for row in rows]),
+                "kind": ("text", [row["kind"] for row in rows]),
+                "protocol": ("text", [row["protocol"] for row in rows]),
+                "metric": ("integer", [row["metric"] for row in rows]),
+                "gateway": ("text", [row.get("gateway") for row in rows]),
+                "port": ("text", [row.get("port") for row in rows]),
+                "via": ("text", [row.get("via") for row in rows]),
+            }
+        )
+
+    def path(self, a: str, b: str, at: Span | None = None) -> dict[str, Any]:
+        """The way by the kernels' tables, for each family (`kernel`), and the way of least delay (`optimum`)."""
+        request: dict[str, Any] = {"verb": "path", "from": a, "to": b}
+        if at is not None:
+            request["at_ns"] = round(seconds_of(at) * 1e9)
+        answer: dict[str, Any] = self.ask(request)
+        return answer
+
+    def converged(
+        self, pairs: Iterable[tuple[str, str]] | None = None, *, within: Span = "60 s"
+    ) -> float:
+        """Waits until the kernels' routes lead from each node of `pairs` to the other; gives the seconds that took.
+
+        Unless given: every two ground stations. Raises `LabTimeout`, naming a pair that is not joined.
+        """
+        if pairs is None:
+            ground = [node["name"] for node in self.show().get("node_list", []) if node["kind"] == "ground"]
+            pairs = [(a, b) for a, b in itertools.permutations(ground, 2)]
+        waiting: list[tuple[str, str]] = list(pairs)
+        began, limit = time.monotonic(), seconds_of(within)
+        while waiting:
+            waiting = [pair for pair in waiting if not _arrives(self.path(*pair))]
+            waited = time.monotonic() - began
+            if waiting and waited > limit:
+                a, b = waiting[0]
+                raise LabTimeout(f"routes do not lead from {a} to {b} after {waited:.1f} s, nor in {len(waiting)} pairs in all")
+            if waiting:
+                time.sleep(_LOOK_S)
+        return time.monotonic() - began
+
+    def events(
+        self,
+        *kinds: str,
+        node: str | None = None,
+        follow: bool = True,
+        timeout: Span | None = None,
+    ) -> Iterator[Event]:
+        """Events from the lab's first on, of these kinds and naming this node if given; with `follow`, until it ends.
+
+        Raises `LabTimeout` when the lab says nothing for longer than `timeout`.
+        """
+        limit = None if timeout is None else seconds_of(timeout)
+        with self._connected(_ANSWER_S) as wire:
+            lines = self._sent(wire, {"verb": "events", "follow": follow})
+            wire.shutdown(socket.SHUT_WR)
+            wire.settimeout(limit)
+            while True:
+                try:
+                    line = lines.readline()
+                except TimeoutError:
+                    raise LabTimeout(f"nothing happened in lab '{self.name}' for {timeout}") from None
+                if not line:
+                    return
+                event = event_of(self.name, line)
+                if (not kinds or event.kind in kinds) and (node is None or event.names(node)):
+                    yield event
+
+    def sleep(self, span: Span) -> None:
+        """Waits for so much lab time; while the clock is held, for its start too."""
+        began = self.t_s or 0.0
+        self.sleep_until(f"{round((began + seconds_of(span)) * 1e9)} ns")
+
+    def sleep_until(self, at: Span) -> None:
+        """Waits until a lab time.
+
+        Raises `LabDied` when the lab ends before.
+        """
+        until_s = seconds_of(at)
+        while True:
+            self._alive()
+            now_s = self.t_s
+            if now_s is not None and now_s >= until_s:
+                return
+            # Looked at again in between, because the lab may end.
+            time.sleep(_LOOK_S if now_s is None else min(max(until_s - now_s, 0.001), 1.0))
+
+    def sample(
+        self, links: Iterable[tuple[str, str]], *, over: Span = "10 s", every: Span = "200 ms"
+    ) -> Frame:
+        """What waits in links' queues, and what the links have counted, looked at `every` so often for a span of lab time.
+
+        A row for each instant and direction: `t_s, from, to` (as `NODE/PORT`), `queue_bytes, queue_limit_bytes, delay_ns` and
+        the link driver's counts so far: `offered_bytes, delivered_bytes, dropped_queue, dropped_aqm, dropped_loss,
+        dropped_outage` (frames). A link that is down has no rows; the driver `netem` cannot tell what waits, and says 0. Each look is a question to the lab: meant for a few tens
+        of links. Raises `LabDied` when the lab ends meanwhile.
+        """
+        pairs, rows = list(links), list[dict[str, Any]]()
+        pause_s, until = seconds_of(every), None
+        while True:
+            began = time.monotonic()
+            for a, b in pairs:
+                shown = self.link(a, b).show()
+                t_s = None if shown["t_ns"] is None else shown["t_ns"] / 1e9
+                if t_s is not None:
+                    until = t_s + seconds_of(over) if until is None else until
+                    rows += [_sampled(t_s, edge) for edge in shown["edges"]]
+            now_s = self.t_s
+            if until is not None and now_s is not None and now_s >= until:
+                return Frame.of_rows(_SAMPLE, rows)
+            time.sleep(max(0.0, pause_s - (time.monotonic() - began)))
+
+    @contextlib.contextmanager
+    def capture(self, of: str, file: str | Path, *, filter: str | None = None) -> Iterator[None]:
+        """Writes frames of a port, a node or a rule to a pcapng file as they pass, as long as the block lasts."""
+        call = [find_binary(), "capture", self.name, of, "-w", str(file)]
+        call += [] if filter is None else ["--filter", filter]
+        process = subprocess.Popen(call, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
+        try:
+            # The file's first block is there once the lab captures.
+            while process.poll() is None and not (os.path.exists(file) and os.path.getsize(file)):
+                time.sleep(0.01)
+            if process.returncode is not None:
+                raise _failure(process.returncode, process.communicate()[1].decode(errors="replace"))
+            yield
+        finally:
+            _end(process, signal.SIGINT)
+
+    def down(self) -> None:
+        """Asks for the lab to be taken down; returns when that is done."""
+        self._call(["down", self.name])
+
+    def _alive(self) -> None:
+        """Raises `LabDied` when its process, if it is ours, has ended."""
+
+    def _call(self, arguments: list[str], codes: tuple[int, ...] = (0,)) -> Any:
+        """What a verb of the command line prints as JSON."""
+        self._alive()
+        done = subprocess.run(
+            [find_binary(), *arguments],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        if done.returncode not in codes or (done.returncode and not done.stdout):
+            raise _failure(done.returncode, done.stderr)
+        return json.loads(done.stdout) if "--json" in arguments else None
+
+    def _connected(self, limit_s: float) -> socket.socket:
+        self._alive()
+        wire = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        try:
+            wire.settimeout(limit_s)
+            wire.connect(str(_RUNTIME / self.name / "api.sock"))
+        except OSError as error:
+            wire.close()
+            self._alive()
+            raise LabDied(f"no lab called '{self.name}' answers: {error}") from None
+        return wire
+
+    @staticmethod
+    def _sent(wire: socket.socket, request: Mapping[str, Any]) -> IO[bytes]:
+        wire.sendall(json.dumps({"version": 1, **request}).encode() + b"\n")
+        return wire.makefile("rb")
+
+    def __repr__(self) -> str:
+        return f"<Lab {self.name}>"
+
+
+class OwnLab(Lab):
+    """A lab that this interpreter runs: a context manager.
+
+    Leaving the block takes the lab down and closes its results; so does an exception in it, Ctrl-C, and the end of the
+    interpreter, even by kill -9.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        *,
+        name: str | None,
+        results: str | Path | None,
+        duration: Span | None,
+        traffic: bool,
+        anyway: bool,
+        profile_hz: int | None,
+        up_within: Span,
+    ) -> None:
+        super().__init__(name or scenario.name)
+        self.scenario = scenario
+        now = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S.%f")[:-3] + "Z"
+        self._folder = Path(results or Path("results") / f"{self.name}-{now}").absolute()
+        self._up_within_s = seconds_of(up_within)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._said: IO[bytes] | None = None
+        self._told = ""
+        self._flags = [*(["--for", text_of(duration)] if duration is not None else [])]
+        self._flags += ["--no-traffic"] * (not traffic) + ["--anyway"] * anyway
+        self._flags += [] if profile_hz is None else ["--profile", str(profile_hz)]
+
+    def start(self) -> Self:
+        """Brings the lab up; returns when it is.
+
+        Raises `HostError`, `ScenarioError`, `UsageError` (another lab has the name), `LabTimeout`, `LabDied`.
+        """
+        self.launch()
+        limit = time.monotonic() + self._up_within_s
+        try:
+            while not self.is_up():
+                if time.monotonic() > limit:
+                    raise LabTimeout(f"lab '{self.name}' is not up after {self._up_within_s:g} s")
+                time.sleep(_LOOK_S)
+        except BaseException:
+            self.abandon()
+            raise
+        return self
+
+    def launch(self) -> None:
+        """Starts the process, and waits for nothing."""
+        if self._process is not None:
+            raise UsageError(f"lab '{self.name}' was started already: `Scenario.run` makes another")
+        self._said = tempfile.TemporaryFile()
+        call = [find_binary(), "run", "-", "--name", self.name, "--results", str(self._folder)]
+        call += ["--ends-with", str(os.getpid()), *self._flags]
+        # The text is read before anything is made, so that nothing of it needs to lie in a file.
+        self._process = subprocess.Popen(
+            call,
+            cwd=self.scenario.folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=self._said,
+            start_new_session=True,
+        )
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError), self._process.stdin as stdin:
+            stdin.write(self.scenario.text.encode())
+
+    def is_up(self) -> bool:
+        """Whether the lab runs.
+
+        Raises what kept it from that.
+        """
+        self._alive()
+        try:
+            row = self.state()
+        except LabDied:
+            self._alive()
+            return False
+        # Another lab may have the name; ours is about to say so.
+        return bool(row["state"] == "running" and row["pid"] == self.pid)
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        if self._process is None:
+            raise UsageError(f"lab '{self.name}' was not started: enter it with `with`")
+        return self._process.pid
+
+    @property
+    def folder(self) -> Path:
+        """Its results folder."""
+        return self._folder
+
+    @property
+    def results(self) -> Results:
+        """What it left, once it is down."""
+        return read_results(self._folder)
+
+    def wait(self, timeout: Span | None = None) -> Results:
+        """Waits until the lab has come to its end by itself.
+
+        Raises `LabTimeout` when that takes longer than `timeout`; the lab then runs on.
+        """
+        process = self._started()
+        try:
+            process.wait(None if timeout is None else seconds_of(timeout))
+        except subprocess.TimeoutExpired:
+            raise LabTimeout(f"lab '{self.name}' still runs after {timeout}") from None
+        return self._ended()
+
+    def stop(self, within: Span = "120 s") -> Results:
+        """Takes the lab down and closes its results."""
+        process = self._started()
+        if process.poll() is None:
+            # SIGTERM would be an interruption; this is a wish.
+            with contextlib.suppress(LabError):
+                self.ask({"verb": "down"})
+            try:
+                process.wait(seconds_of(within))
+            except subprocess.TimeoutExpired:
+                self.abandon()
+                raise LabTimeout(f"lab '{self.name}' was not down after {within}, and was killed") from None
+        return self._ended()
+
+    def abandon(self) -> None:
+        """Takes the lab down whatever state it is in, and raises nothing: first politely, after a minute with SIGKILL, and
+        then what it left is cleaned up."""
+        process = self._process
+        if process is None:
+            return
+        if process.poll() is None:
+            _end(process, signal.SIGINT, 60.0)
+        self._stderr()
+        if process.returncode < 0:
+            subprocess.run([find_binary(), "clean", self.name], capture_output=True, start_new_session=True)
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise UsageError(f"lab '{self.name}' was not started: enter it with `with`")
+        return self._process
+
+    def _alive(self) -> None:
+        process = self._started()
+        if process.poll() is not None:
+            self._ended()
+            raise LabDied(f"lab '{self.name}' is over; its results are in {self._folder}", process.returncode)
+
+    def _ended(self) -> Results:
+        process, said = self._started(), self._stderr()
+        if process.returncode not in (0, 3):
+            raise _failure(process.returncode, said, f"lab '{self.name}'")
+        return read_results(self._folder)
+
+    def _stderr(self) -> str:
+        if self._said is not None:
+            self._said.seek(0)
+            self._told = self._said.read().decode(errors="replace")
+            self._said.close()
+            self._said = None
+        return self._told
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self.abandon()
+        else:
+            self.stop()
+
+
+def attach(name: str) -> Lab:
+    """A lab that another process runs.
+
+    Raises `LabDied` where there is none.
+    """
+    lab = Lab(name)
+    lab.state()
+    return lab
+
+
+def completed(
+    node: str, command: list[str], returncode: int, stdout: str, stderr: str, check: bool
+) -> Completed:
+    """A command's end, or `CommandFailed`."""
+    if check and returncode != 0:
+        raise CommandFailed(node, command, returncode, stdout, stderr)
+    return Completed(command, returncode, stdout, stderr)
+
+
+def event_of(lab: str, line: bytes) -> Event:
+    """An event from the line that a lab sent."""
+    return Event.of(_answered(lab, line))
+
+
+def _answer(lab: str, lines: IO[bytes]) -> Any:
+    try:
+        line = lines.readline()
+    except TimeoutError:
+        raise LabTimeout(f"lab '{lab}' did not answer in time") from None
+    except OSError as error:
+        raise LabDied(f"lab '{lab}' stopped answering: {error}") from None
+    return _answered(lab, line)
+
+
+def _answered(lab: str, line: bytes) -> Any:
+    if not line.endswith(b"\n"):
+        raise LabDied(f"lab '{lab}' stopped answering")
+    answer = json.loads(line)
+    if answer["ok"]:
+        return answer["data"]
+    raise LabRefused(answer["error"], answer.get("code", "failed"), answer.get("nearest"))
+
+
+_COUNTED = ("offered_bytes", "delivered_bytes", "dropped_queue", "dropped_aqm", "dropped_loss", "dropped_outage")
+_SAMPLE: dict[str, Kind] = {
+    "t_s": "float",
+    **dict.fromkeys(("from", "to"), "text"),
+    **dict.fromkeys(("queue_bytes", "queue_limit_bytes", "delay_ns", *_COUNTED), "integer"),
+}
+
+
+def _sampled(t_s: float, edge: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of `Lab.sample`."""
+    stats = edge["counters"] or {"counters": {}}
+    counted = stats["counters"]
+    return {
+        "t_s": t_s,
+        "from": edge["from"],
+        "to": edge["to"],
+        "queue_bytes": stats.get("queue_bytes"),
+        "queue_limit_bytes": edge["queue_bytes"],
+        "delay_ns": edge["delay_ns"],
+        **{name: counted.get(name) for name in _COUNTED},
+    }
+
+
+def _arrives(answer: Mapping[str, Any]) -> bool:
+    walked: list[dict[str, Any]] = answer["kernel"]
+    return bool(walked) and all(way["arrived"] for way in walked)
+
+
+def _end(process: subprocess.Popen[Any], first: signal.Signals = signal.SIGTERM, within_s: float = 5.0) -> None:
+    """Ends a process: with a signal that it may hear, then with one that it may not."""
+    process.send_signal(first)
+    try:
+        process.wait(within_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    finally:
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def _failure(returncode: int, stderr: str, what: str = "constel") -> ConstelError:
+    said = stderr.strip()
+    lines = [line for line in said.splitlines() if line.startswith("constel: ")]
+    message = (lines[-1].removeprefix("constel: ") if lines else said) or f"{what} ended with {returncode}"
+    if returncode == ScenarioError.exit:
+        return ScenarioError(said)
+    for kind in (UsageError, HostError):
+        if returncode == kind.exit:
+            return kind(message)
+    return LabDied(message, returncode, said)

@@ -1,0 +1,384 @@
+"""Pictures for the usual questions, one call each. They need matplotlib: `pip install 'constel[plots]'`.
+
+Every call draws into `ax`, or into a figure of its own, and gives the axes; `ax.figure.savefig("x.pdf")` writes it. Axes say
+their units. Lines differ by dashes, marks and shades of grey, so that paper shows what the screen does.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Mapping, Sequence
+from itertools import cycle, groupby
+from typing import TYPE_CHECKING, Any
+
+from ._time import Span, seconds_of
+from .errors import UsageError
+from .frame import Frame
+from .results import Results
+from .scenario import Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
+_SHADES = ("0.35", "0.75")
+_BINS = 120
+"""Columns of a heat map, at most."""
+
+
+def rtt(results: Results, flow: str, ax: Axes | None = None) -> Axes:
+    """Round trips of a flow over lab time. Beneath them those of its path and of the shortest path by geometry; a line where the
+    path changes, a cross where the emulation was late.
+
+    Raises `UsageError` when the flow measured none.
+    """
+    ax = _axes(ax)
+    rows = sorted(_valued(results.flow(flow), "rtt_us"), key=lambda row: float(row["t_s"]))
+    if not rows:
+        raise UsageError(f"flow {flow!r} measured no round trips")
+    for style, label, drawn in (
+        ({"marker": ".", "color": "0.45", "markersize": 3}, "measured", rows),
+        ({"marker": "x", "color": "k", "markersize": 6}, "emulation late", [row for row in rows if row["marked"]]),
+    ):
+        if drawn:
+            ax.plot([row["t_s"] for row in drawn], [row["rtt_us"] / 1e3 for row in drawn], linestyle="", label=label, **style)
+    path = [row for row in results.paths.rows() if row["flow"] == flow]
+    for label, column, dashes in (("path by geometry", "path_rtt_us", "-"), ("shortest path", "shortest_rtt_us", ":")):
+        times, values = [row["t_s"] for row in path], [_ms(row[column]) for row in path]
+        ax.plot(times, values, linestyle=dashes, color="k", linewidth=1, drawstyle="steps-post", label=label)
+    for before, now in zip(path, path[1:]):
+        if before["path"] != now["path"]:
+            ax.axvline(now["t_s"], color="0.8", linewidth=0.8, zorder=0)
+    ax.set(xlabel="lab time (s)", ylabel="round trip (ms)", title=flow)
+    ax.legend()
+    return ax
+
+
+def throughput(results: Results, *flows: str, ax: Axes | None = None) -> Axes:
+    """Payload per second of flows over lab time; of all that have any unless named.
+
+    Raises `UsageError` when none has.
+    """
+    ax = _axes(ax)
+    names = flows or tuple(row["name"] for row in results.summary["flows"] if results.has_series(row["name"]))
+    lines = [(name, _valued(results.flow(name), "throughput_bps")) for name in names]
+    lines = [(name, rows) for name, rows in lines if rows]
+    if not lines:
+        raise UsageError("no flow measured throughput")
+    for (name, rows), dashes in zip(lines, cycle(_DASHES)):
+        times, rates = [row["t_s"] for row in rows], [row["throughput_bps"] / 1e6 for row in rows]
+        ax.plot(times, rates, linestyle=dashes, color="k", linewidth=1, label=name)
+    ax.set(xlabel="lab time (s)", ylabel="throughput (Mbit/s)")
+    ax.set_ylim(bottom=0)
+    ax.legend()
+    return ax
+
+
+def cdf(
+    frame: Frame | Mapping[str, Sequence[float | None]],
+    value: str,
+    by: str | None = None,
+    *,
+    label: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """The share of rows whose `value` is at most x, a line for each value of `by`. `label` is what the axis says, with its unit;
+    unless given, the column's name is read: `rtt_us` is "rtt (us)".
+
+    Raises `UsageError` when the column has no values.
+    """
+    ax = _axes(ax)
+    values = frame[value]
+    groups: Sequence[Any] = frame[by] if by else [None] * len(values)
+    of: dict[Any, list[float]] = {}
+    for x, group in zip(values, groups):
+        if x is not None:
+            of.setdefault(group, []).append(x)
+    if not of:
+        raise UsageError(f"column {value!r} has no values")
+    for (name, xs), dashes in zip(of.items(), cycle(_DASHES)):
+        xs.sort()
+        shares = [place / len(xs) for place in range(len(xs) + 1)]
+        told = f"{by}: {name}" if by else None
+        ax.plot([xs[0], *xs], shares, linestyle=dashes, color="k", linewidth=1, drawstyle="steps-post", label=told)
+    ax.set(xlabel=label or _with_unit(value), ylabel="share of rows", ylim=(0, 1))
+    if by:
+        ax.legend()
+    return ax
+
+
+def handovers(of: Results | Scenario, ax: Axes | None = None) -> Axes:
+    """Which satellite serves a station when: a bar for each, and nothing while the station is dark. Of a scenario all stations,
+    by geometry; of a run those that handed over.
+
+    Raises `UsageError` when there is nothing to show.
+    """
+    ax = _axes(ax)
+    bars, end_s = _served(of)
+    if not bars:
+        raise UsageError("no station handed over" if isinstance(of, Results) else "no station is ever served")
+    rows = sorted({key for key, *_ in bars})
+    for place, key in enumerate(rows):
+        mine = sorted((bar for bar in bars if bar[0] == key), key=lambda bar: bar[1])
+        for (_, since, until, satellite), shade in zip(mine, cycle(_SHADES)):
+            ax.barh(place, until - since, left=since, height=0.7, color=shade, edgecolor="k", linewidth=0.5)
+            if until - since > end_s / 12:
+                colour = "w" if shade == _SHADES[0] else "k"
+                ax.text((since + until) / 2, place, satellite, ha="center", va="center", fontsize=6, color=colour, clip_on=True)
+    ax.set_yticks(range(len(rows)), rows)
+    ax.set(xlabel="lab time (s)", xlim=(0, end_s), title="serving satellites")
+    return ax
+
+
+def paths(of: Results | Scenario, what: str | tuple[str, str], ax: Axes | None = None) -> Axes:
+    """Which way is taken when: of a run, a flow's by the kernels' routes; of a scenario, a pair's of least delay. A row for each
+    way, in the order in which they come; nothing where there is none.
+
+    Raises `UsageError` when there never is one.
+    """
+    ax = _axes(ax)
+    times, ways, end_s = _ways(of, what)
+    seen = list(dict.fromkeys(way for way in ways if way))
+    if not seen:
+        raise UsageError(f"there never is a path of {what!r}")
+    for way, run in groupby(zip(times, [*times[1:], end_s], ways), key=lambda item: item[2]):
+        spans = list(run)
+        if way:
+            ax.plot([spans[0][0], spans[-1][1]], [seen.index(way)] * 2, color="k", linewidth=4, solid_capstyle="butt")
+    labels = [_shortened(way) for way in seen]
+    ax.set_yticks(range(len(seen)), labels, fontsize=6)
+    ax.invert_yaxis()
+    ax.set(xlabel="lab time (s)", xlim=(times[0], end_s), title=what if isinstance(what, str) else " - ".join(what))
+    return ax
+
+
+def queues(frame: Frame, value: str = "queue_bytes", *, ax: Axes | None = None) -> Axes:
+    """What waits in queues, edge by edge over lab time: darker is more. `frame` is of `Lab.sample`; `value` may be another of its
+    columns. Each field has the greatest of its piece of time.
+
+    Raises `UsageError` when there are no values.
+    """
+    ax = _axes(ax)
+    rows = _valued(frame, value)
+    if not rows:
+        raise UsageError(f"column {value!r} has no values")
+    edges = list(_by_edge(rows))
+    place_of = {edge: place for place, edge in enumerate(edges)}
+    first, last = min(row["t_s"] for row in rows), max(row["t_s"] for row in rows)
+    looks = max(len(mine) for mine in _by_edge(rows).values())
+    bins = min(_BINS, looks)
+    wide = (last - first) / bins or 1.0
+    field = [[math.nan] * bins for _ in edges]
+    for row in rows:
+        line, piece = field[place_of[row["from"], row["to"]]], min(int((row["t_s"] - first) / wide), bins - 1)
+        line[piece] = row[value] if math.isnan(line[piece]) else max(line[piece], row[value])
+    image = ax.imshow(
+        field,
+        aspect="auto",
+        cmap="Greys",
+        vmin=0,
+        interpolation="nearest",
+        extent=(first, first + wide * bins, len(edges) - 0.5, -0.5),
+    )
+    ax.set_yticks(range(len(edges)), [f"{a} > {b}" for a, b in edges], fontsize=7)
+    ax.set(xlabel="lab time (s)")
+    ax.figure.colorbar(image, ax=ax, label=_with_unit(value))
+    return ax
+
+
+def sky(scenario: Scenario, station: str, at: Span = "0 s", ax: Axes | None = None) -> Axes:
+    """Satellites over a station: north above, the zenith in the middle; filled where there is a link. `ax` has to be polar.
+
+    Raises `UsageError` when there is no such station.
+    """
+    ax = _axes(ax, "polar")
+    polar: Any = ax
+    plan = scenario.plan(at)
+    nodes = {row["node"]: row for row in plan.nodes.rows()}
+    here = _place(nodes.get(station))
+    if here is None:
+        raise UsageError(f"there is no station called {station!r}")
+    linked = {row["to_node"] for row in plan.edges.rows() if row["from_node"] == station}
+    polar.set_theta_zero_location("N")
+    polar.set_theta_direction(-1)
+    for name, row in nodes.items():
+        there = _place(row)
+        if row["kind"] != "satellite" or there is None:
+            continue
+        azimuth, elevation = _look(here, there)
+        if elevation > 0:
+            spot = (azimuth, 90 - math.degrees(elevation))
+            ax.plot(*spot, "o", color="k", fillstyle="full" if name in linked else "none", gid=name)
+            ax.annotate(name, spot, fontsize=6, xytext=(3, 3), textcoords="offset points")
+    polar.set_rlim(0, 90)
+    polar.set_rgrids([0, 30, 60, 90], ["90 deg", "60 deg", "30 deg", "0 deg"], fontsize=6)
+    polar.set_thetagrids([0, 90, 180, 270], ["N", "E", "S", "W"])
+    ax.set_title(f"sky over {station} at {_shown(at)}: elevation (deg)")
+    return ax
+
+
+def map(scenario: Scenario, pair: tuple[str, str] | None = None, at: Span = "0 s", ax: Axes | None = None) -> Axes:
+    """Satellites (dots) and stations (triangles) by longitude and latitude, and the least-delay path of a pair.
+
+    Raises `UsageError` when the pair has none then.
+    """
+    ax = _axes(ax)
+    places: dict[str, tuple[float, float]] = {}
+    for row in scenario.plan(at).nodes.rows():
+        place = _place(row)
+        if place is None:
+            continue
+        x, y, z = place
+        # Geocentric: within 0.2 deg of what maps have.
+        spot = (math.degrees(math.atan2(y, x)), math.degrees(math.atan2(z, math.hypot(x, y))))
+        places[row["node"]] = spot
+        if row["kind"] in ("satellite", "spacecraft"):
+            ax.plot(*spot, ".", color="0.55", markersize=3)
+        else:
+            ax.plot(*spot, "^", color="k", markersize=5)
+            ax.annotate(row["node"], spot, fontsize=7, xytext=(4, 4), textcoords="offset points")
+    if pair is not None:
+        way = _way(scenario, pair, at)
+        for a, b in zip(way, way[1:]):
+            for line in _across(places[a], places[b]):
+                ax.plot(*zip(*line), "-", color="k", linewidth=1.2)
+    ax.set(xlabel="longitude (deg)", ylabel="latitude (deg)", xlim=(-180, 180), ylim=(-90, 90), title=f"at {_shown(at)}")
+    ax.set_xticks(range(-180, 181, 60))
+    ax.set_yticks(range(-90, 91, 30))
+    ax.grid(color="0.9", linewidth=0.5)
+    ax.set_axisbelow(True)
+    return ax
+
+
+def _axes(ax: Axes | None, projection: str | None = None) -> Axes:
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise UsageError(f"pictures need matplotlib: pip install 'constel[plots]' ({error})") from None
+    _, made = pyplot.subplots(subplot_kw={"projection": projection} if projection else None, layout="constrained")
+    axes: Axes = made
+    return axes
+
+
+def _valued(frame: Frame, column: str) -> list[dict[str, Any]]:
+    return [row for row in frame.rows() if row[column] is not None]
+
+
+def _by_edge(rows: list[dict[str, Any]]) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    edges: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        edges.setdefault((row["from"], row["to"]), []).append(row)
+    return edges
+
+
+def _ms(us: float | None) -> float:
+    return math.nan if us is None else us / 1e3
+
+
+_UNITS = {"s": "s", "ns": "ns", "us": "us", "ms": "ms", "bps": "bit/s", "bytes": "bytes", "m": "m", "km": "km", "ratio": "ratio"}
+
+
+def _with_unit(column: str) -> str:
+    """What an axis says of a column whose name ends with its unit."""
+    head, _, unit = column.rpartition("_")
+    return f"{head.replace('_', ' ')} ({_UNITS[unit]})" if head and unit in _UNITS else column
+
+
+def _shown(at: Span) -> str:
+    return f"{seconds_of(at):g} s"
+
+
+def _shortened(way: tuple[str, ...]) -> str:
+    """A way in one line of a tick."""
+    if len(way) > 4:
+        return f"{way[0]} > {way[1]} > ({len(way) - 4} more) > {way[-2]} > {way[-1]}"
+    return " > ".join(way)
+
+
+def _served(of: Results | Scenario) -> tuple[list[tuple[str, float, float, str]], float]:
+    """Station, since, until, satellite; and the end of lab time."""
+    bars: list[tuple[str, float, float, str]] = []
+    if isinstance(of, Scenario):
+        stations = {row["node"] for row in of.plan().nodes.rows() if row["kind"] != "satellite"}
+        for row in of.contacts().rows():
+            if row["kind"] == "gsl":
+                a, b = row["a_node"], row["b_node"]
+                station, satellite = (a, b) if a in stations else (b, a)
+                bars.append((station, row["from_s"], row["to_s"], satellite))
+        return bars, of.duration_s
+    end_s = of.summary["lab_time_ns"] / 1e9
+    rows = sorted(of.handovers.rows(), key=lambda row: (row["station"], row["port"] or "", row["t_s"]))
+    for (station, port), group in groupby(rows, key=lambda row: (row["station"], row["port"])):
+        name = station if port is None else f"{station}/{port}"
+        since = 0.0
+        mine = list(group)
+        for row in mine:
+            if row["from"] is not None:
+                bars.append((name, since, row["t_s"], row["from"]))
+            since = row["t_s"]
+        if mine[-1]["to"] is not None:
+            bars.append((name, since, end_s, mine[-1]["to"]))
+    return bars, end_s
+
+
+def _ways(of: Results | Scenario, what: str | tuple[str, str]) -> tuple[list[float], list[tuple[str, ...]], float]:
+    """Instants, the way from each on, and the end."""
+    if isinstance(of, Scenario):
+        if isinstance(what, str):
+            raise UsageError(f"of a scenario give two nodes, not {what!r}")
+        rows = list(of.paths([what]).rows())
+        return [row["t_s"] for row in rows], [tuple((row["nodes"] or "").split()) for row in rows], of.duration_s
+    if not isinstance(what, str):
+        raise UsageError(f"of a run give a flow's name, not {what!r}")
+    flows = [row for row in of.summary["flows"] if row["name"] == what]
+    if not flows:
+        raise UsageError(f"there is no flow called {what!r}")
+    known = flows[0].get("paths", [])
+    rows = [row for row in of.paths.rows() if row["flow"] == what]
+    if not rows:
+        raise UsageError(f"the run kept no paths of flow {what!r}")
+    numbers = [row["path"] for row in rows]
+    # A run lists the first paths of a flow only; later ones have no number.
+    ways = [tuple(known[number - 1]) if number else () for number in numbers]
+    return [row["t_s"] for row in rows], ways, of.summary["lab_time_ns"] / 1e9
+
+
+def _way(scenario: Scenario, pair: tuple[str, str], at: Span) -> list[str]:
+    """The path of the step that holds at a time."""
+    frame = scenario.paths([pair])
+    at_s = seconds_of(at)
+    if at_s >= scenario.duration_s:
+        raise UsageError(f"{_shown(at)} is not within the scenario's {scenario.duration_s:g} s")
+    nodes = frame["nodes"][bisect.bisect_right(frame["t_s"], at_s) - 1]
+    if not nodes:
+        raise UsageError(f"there is no path between {pair[0]} and {pair[1]} at {_shown(at)}")
+    way: list[str] = nodes.split()
+    return way
+
+
+def _place(row: Mapping[str, Any] | None) -> tuple[float, float, float] | None:
+    return None if row is None or row["x_m"] is None else (row["x_m"], row["y_m"], row["z_m"])
+
+
+def _look(here: tuple[float, float, float], there: tuple[float, float, float]) -> tuple[float, float]:
+    """Azimuth and elevation, radians, over the sphere through `here`."""
+    x, y, z = here
+    r, flat = math.hypot(x, y, z), math.hypot(x, y)
+    d = (there[0] - x, there[1] - y, there[2] - z)
+    up = (x * d[0] + y * d[1] + z * d[2]) / r
+    # At a pole every way is south; the meridian of Greenwich is taken as the one to measure from.
+    along = (x / flat, y / flat) if flat else (1.0, 0.0)
+    east = -along[1] * d[0] + along[0] * d[1]
+    north = (flat * d[2] - z * (along[0] * d[0] + along[1] * d[1])) / r
+    return math.atan2(east, north), math.atan2(up, math.hypot(east, north))
+
+
+def _across(a: tuple[float, float], b: tuple[float, float]) -> list[list[tuple[float, float]]]:
+    """A line between two places, in two parts where it crosses 180 deg."""
+    if abs(a[0] - b[0]) <= 180:
+        return [[a, b]]
+    turn = 360.0 if a[0] < b[0] else -360.0
+    return [[(a[0] + turn, a[1]), b], [a, (b[0] - turn, b[1])]]

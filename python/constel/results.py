@@ -1,0 +1,211 @@
+"""What runs leave behind (docs/reference/results.md), as frames."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from . import _native
+from ._binary import find_binary
+from .errors import UsageError
+from .frame import Frame, Kind
+
+_FLOW: dict[str, Kind] = {
+    "t_s": "float",
+    "rtt_us": "float",
+    "owd_us": "float",
+    "owd_back_us": "float",
+    "throughput_bps": "float",
+    "fate": "text",
+    "path": "integer",
+    "marked": "integer",
+}
+_PATHS: dict[str, Kind] = {
+    "t_s": "float",
+    "flow": "text",
+    "path": "integer",
+    "path_rtt_us": "float",
+    "shortest_rtt_us": "float",
+}
+_FLOWS: dict[str, Kind] = {
+    **dict.fromkeys(("run", "flow", "kind", "from", "to", "status"), "text"),
+    **dict.fromkeys(("run_trustworthy", "trustworthy"), "bool"),
+    **dict.fromkeys(("seed", "samples", "marked_samples", "handovers", "paths"), "integer"),
+    **dict.fromkeys(("received_bytes", "sent_bytes", "sent_packets", "retransmits"), "integer"),
+}
+_HANDOVERS: dict[str, Kind] = {
+    "t_s": "float",
+    "station": "text",
+    "from": "text",
+    "to": "text",
+    "port": "text",
+    "routes_stood_after_ns": "integer",
+    "lost_probes": "integer",
+}
+_EVENTS: dict[str, Kind] = {"seq": "integer", "t_s": "float", "wall": "text", "kind": "text", "data": "text"}
+
+
+class Results:
+    """A run's results folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """`manifest.json`: versions, seed, hashes and age of inputs, driver, host."""
+        return self._document("manifest.json")
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """`summary.json`."""
+        return self._document("summary.json")
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run came to its end."""
+        return (self.folder / "summary.json").is_file()
+
+    @property
+    def seed(self) -> int:
+        """The seed."""
+        return int(self.manifest["seed"])
+
+    @property
+    def trustworthy(self) -> bool:
+        """Whether the host kept up, so that the figures are the scenario's and not the machine's."""
+        return bool(self.summary["verdict"]["trustworthy"])
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why it is not trustworthy."""
+        return list(self.summary["verdict"]["reasons"])
+
+    @property
+    def flows(self) -> Frame:
+        """A row for each flow: what it came to, and whether that is to be trusted."""
+        call = [find_binary(), "results", str(self.folder), "--csv"]
+        done = subprocess.run(call, capture_output=True, text=True)
+        if done.returncode:
+            raise UsageError(done.stderr.strip())
+        return _table(list(csv.reader(done.stdout.splitlines())), _FLOWS, call[1])
+
+    def flow(self, name: str) -> Frame:
+        """What a flow measured: `t_s, rtt_us, owd_us, owd_back_us, throughput_bps, fate, path, marked`."""
+        path = self.folder / "flows" / f"{name}.csv"
+        if not path.is_file():
+            known = ", ".join(sorted(file.stem for file in path.parent.glob("*.csv"))) or "none"
+            raise UsageError(f"no flow called {name!r} has samples in {self.folder}: {known}")
+        return _csv(path, _FLOW)
+
+    def has_series(self, flow: str) -> bool:
+        """Whether a flow left samples: those of `http` and `run` do not."""
+        return (self.folder / "flows" / f"{flow}.csv").is_file()
+
+    def output(self, flow: str) -> str:
+        """What a flow's tool printed."""
+        return (self.folder / "flows" / f"{flow}.out").read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def paths(self) -> Frame:
+        """`t_s, flow, path, path_rtt_us, shortest_rtt_us`: what geometry gave flows' paths."""
+        return _csv(self.folder / "paths.csv", _PATHS)
+
+    @property
+    def handovers(self) -> Frame:
+        """`t_s, station, from, to, port, routes_stood_after_ns, lost_probes`: the first 10,000."""
+        rows = self.summary["handovers"]
+        return Frame.of_rows(_HANDOVERS, [{**row, "t_s": row["t_ns"] / 1e9} for row in rows])
+
+    @property
+    def events(self) -> Frame:
+        """`seq, t_s, wall, kind, data`: what else is said of an event, as JSON."""
+        return Frame.of_rows(_EVENTS, self._events())
+
+    @property
+    def host(self) -> Frame:
+        """A row a second: processor, memory, nodes built, daemons started, nodes converged."""
+        return _csv(self.folder / "series.csv", {})
+
+    def interfaces(self, nodes: Sequence[str] | None = None) -> Frame:
+        """What interfaces counted (`profile_hz`): `t_s, node, port, rx_packets, tx_packets, rx_bytes, tx_bytes, rx_dropped,
+        tx_dropped`, a row for each interface and instant; of all nodes, or of these."""
+        folder = self.folder / "interfaces"
+        if not folder.is_dir():
+            raise UsageError(f"{self.folder} has no counters of interfaces: run with profile_hz")
+        return Frame(_native.interfaces(folder, None if nodes is None else list(nodes)))
+
+    def _events(self) -> Iterator[dict[str, Any]]:
+        with open(self.folder / "events.ndjson", encoding="utf-8") as lines:
+            for line in lines:
+                # A run that was killed may have written its last line in part.
+                if line.endswith("\n"):
+                    row = json.loads(line)
+                    t_ns = row.pop("t_ns", None)
+                    head = {name: row.pop(name) for name in ("seq", "wall", "kind")}
+                    yield {**head, "t_s": None if t_ns is None else t_ns / 1e9, "data": json.dumps(row)}
+
+    def _document(self, name: str) -> dict[str, Any]:
+        path = self.folder / name
+        try:
+            document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise UsageError(f"{path} is not there: the run did not come to its end") from None
+        return document
+
+    def __repr__(self) -> str:
+        return f"<Results {self.folder}>"
+
+
+def read_results(path: str | Path) -> Results:
+    """The results folder of a run.
+
+    Raises `UsageError` where it is none.
+    """
+    folder = Path(path)
+    if not (folder / "manifest.json").is_file():
+        raise UsageError(f"{folder} has no manifest.json, so it is no run's results folder")
+    return Results(folder)
+
+
+def read_runs(path: str | Path) -> list[Results]:
+    """The runs of a folder, by their names; what is none is left out."""
+    return [Results(folder) for folder in sorted(Path(path).iterdir()) if (folder / "manifest.json").is_file()]
+
+
+def _csv(path: Path, kinds: Mapping[str, Kind]) -> Frame:
+    """A file with a head; columns that nobody knows are numbers where all cells are."""
+    with open(path, newline="", encoding="utf-8") as file:
+        return _table(list(csv.reader(file)), kinds, str(path))
+
+
+def _table(rows: list[list[str]], kinds: Mapping[str, Kind], path: str) -> Frame:
+    if not rows:
+        raise UsageError(f"{path} is empty")
+    head, *body = rows
+    # Of a run that was killed.
+    if body and len(body[-1]) != len(head):
+        body.pop()
+    columns: dict[str, tuple[Kind, list[Any]]] = {}
+    for place, name in enumerate(head):
+        cells = [row[place] for row in body]
+        columns[name] = _typed(cells, kinds[name]) if name in kinds else _guessed(cells)
+    return Frame.of(columns)
+
+
+def _typed(cells: list[str], kind: Kind) -> tuple[Kind, list[Any]]:
+    reads: dict[Kind, Callable[[str], Any]] = {"integer": int, "float": float, "text": str, "bool": lambda cell: cell == "true"}
+    read = reads[kind]
+    return kind, [read(cell) if cell else None for cell in cells]
+
+
+def _guessed(cells: list[str]) -> tuple[Kind, list[Any]]:
+    try:
+        return _typed(cells, "float")
+    except ValueError:
+        return _typed(cells, "text")

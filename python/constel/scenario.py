@@ -1,0 +1,297 @@
+"""Scenarios: what flies, what stands on the ground, what runs; and answers about them that need no lab and no root."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import _native, _yaml
+from ._binary import find_binary
+from ._time import Span, text_of
+from .errors import ConstelError, Diagnostic, ScenarioError
+from .frame import Frame
+
+if TYPE_CHECKING:
+    import networkx
+
+    from .lab import OwnLab
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was found of a scenario. `ok` is false where it is not valid; then `errors` says why, and the rest is empty."""
+
+    ok: bool
+    errors: tuple[Diagnostic, ...] = ()
+    warnings: tuple[str, ...] = ()
+    document: dict[str, Any] = field(default_factory=dict)
+    """What `constel check --json` prints."""
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+
+class Plan:
+    """Who links to whom at an instant."""
+
+    def __init__(self, native: _native.Plan) -> None:
+        self._native = native
+
+    @property
+    def json(self) -> str:
+        """What `constel plan --json` prints, byte for byte."""
+        return self._native.json
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The same as Python's values."""
+        document: dict[str, Any] = json.loads(self.json)
+        return document
+
+    @property
+    def nodes(self) -> Frame:
+        """`node, kind, x_m, y_m, z_m` (ITRF)`, catalogue_name, norad_id`."""
+        return Frame(self._native.nodes())
+
+    @property
+    def edges(self) -> Frame:
+        """`from_node, from_port, to_node, to_port, kind, delay_ns, rate_bps, loss_ratio`: each direction is an edge."""
+        return Frame(self._native.edges())
+
+    def graph(self) -> networkx.MultiDiGraph[str]:
+        """As a graph of networkx, which must be installed: nodes by name, an arc for each edge, `delay_ns` as its weight."""
+        import networkx
+
+        graph: networkx.MultiDiGraph[str] = networkx.MultiDiGraph()
+        for node in self.nodes.rows():
+            graph.add_node(node.pop("node"), **node)
+        for edge in self.edges.rows():
+            a, b = edge.pop("from_node"), edge.pop("to_node")
+            graph.add_edge(a, b, key=(edge["from_port"], edge["to_port"]), **edge)
+        return graph
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Least-delay paths of pairs over time."""
+
+    samples: Frame
+    """`t_s, a_node, b_node, delay_ns, hops, changed`"""
+    summary: Frame
+    """A row for each pair: samples, with_path, least, mean and greatest delay, hops, changes."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What the sky does for stations and flows."""
+
+    stations: Frame
+    flows: Frame
+
+
+class Scenario:
+    """A scenario, checked and laid out. It never changes: `replace` gives another.
+
+    Times are texts with their unit (`"30 s"`) or `timedelta`s. Intervals are `[start, stop)`, looked at `every` so often;
+    unless given, the scenario's whole time at each of its steps.
+    """
+
+    def __init__(self, native: _native.Scenario, folder: Path, file: Path | None) -> None:
+        self._native = native
+        self._folder = folder
+        self._file = file
+
+    @classmethod
+    def load(cls, path: str | Path) -> Scenario:
+        """Reads a file; others that it names are looked for beside it.
+
+        Raises `ScenarioError` with every finding.
+        """
+        path = Path(path)
+        return cls(_native.Scenario.load(path), path.resolve().parent, path)
+
+    @classmethod
+    def from_text(cls, text: str, folder: str | Path = ".", name: str = "<text>") -> Scenario:
+        """A scenario of a text in YAML; `name` is what errors call it."""
+        folder = Path(folder).resolve()
+        return cls(_native.Scenario.of_text(name, text, folder, []), folder, None)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], folder: str | Path = ".") -> Scenario:
+        """A scenario built from nothing: the keys of docs/reference/scenario.md as dictionaries and lists."""
+        return cls.from_text(_yaml.dump(values), folder, "<dict>")
+
+    def replace(self, settings: Mapping[str, Any] | None = None, /, **more: Any) -> Scenario:
+        """Another scenario with values set: `replace(seed=2, duration="60 s")`, `replace({"links.driver": "relay"})`.
+
+        A key is where in the file, as errors name places (`traffic[3].ping.to`; an item of a list also by its name). All
+        else stays as it is written, comments too.
+        """
+        texts = [f"{key}={_yaml.flow(value)}" for key, value in {**(settings or {}), **more}.items()]
+        shown = str(self._file) if self._file else "<text>"
+        native = _native.Scenario.of_text(shown, self.text, self._folder, texts)
+        return Scenario(native, self._folder, self._file if native.text == self.text else None)
+
+    @property
+    def text(self) -> str:
+        """The scenario in YAML."""
+        return self._native.text
+
+    def to_yaml(self) -> str:
+        """The scenario in YAML: as it was read, with comments, and as it was changed."""
+        return self.text
+
+    def to_dict(self) -> dict[str, Any]:
+        """The keys as dictionaries and lists; `from_dict` is the way back."""
+        values: dict[str, Any] = _native.parse_yaml(self.name, self.text)
+        return values
+
+    def save(self, path: str | Path) -> None:
+        """Writes the YAML to a file."""
+        Path(path).write_text(self.text, encoding="utf-8")
+
+    @property
+    def folder(self) -> Path:
+        """Where files that it names are looked for."""
+        return self._folder
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._native.name
+
+    @property
+    def seed(self) -> int:
+        """Its seed."""
+        return self._native.seed
+
+    @property
+    def start(self) -> str:
+        """Lab time zero, UTC."""
+        return self._native.start
+
+    @property
+    def duration_s(self) -> float:
+        """How long it runs."""
+        return self._native.duration_ns / 1e9
+
+    @property
+    def step_s(self) -> float:
+        """Between two decisions."""
+        return self._native.step_ns / 1e9
+
+    @property
+    def nodes(self) -> list[str]:
+        """Names of the nodes, satellites first."""
+        return self._native.nodes
+
+    def check(self) -> Check:
+        """Looks at the whole time: can the sky do what is asked? Takes seconds for large constellations."""
+        # The program knows what a lab of it would be held to as well.
+        call = [find_binary(), "check", "-", "--json"]
+        done = subprocess.run(call, cwd=self._folder, input=self.text, capture_output=True, text=True)
+        if done.returncode:
+            raise ConstelError(done.stderr.strip() or f"`constel check` ended with {done.returncode}")
+        document = json.loads(done.stdout)
+        return Check(True, (), tuple(document["warnings"]), document)
+
+    def plan(self, at: Span = "0 s") -> Plan:
+        """Who links to whom at a lab time."""
+        return Plan(self._native.plan(text_of(at)))
+
+    def positions(self, start: Span | None = None, stop: Span | None = None, every: Span | None = None) -> Frame:
+        """`t_s, node, x_m, y_m, z_m` (ITRF) of every node at every sample."""
+        return Frame(self._native.positions(_over(start, stop, every)))
+
+    def edges(self, start: Span | None = None, stop: Span | None = None, every: Span | None = None) -> Frame:
+        """`t_s` and the columns of `Plan.edges`, for every sample."""
+        return Frame(self._native.edges(_over(start, stop, every)))
+
+    def contacts(self, start: Span | None = None, stop: Span | None = None, every: Span | None = None) -> Frame:
+        """When who hears whom: `from_s, to_s, kind, a_node, a_port, b_node, b_port` and least and greatest range and delay."""
+        return Frame(self._native.contacts(_over(start, stop, every)))
+
+    def pairs(
+        self,
+        pairs: str | Iterable[tuple[str, str]] = "all",
+        start: Span | None = None,
+        stop: Span | None = None,
+        every: Span | None = None,
+    ) -> Pairs:
+        """Delay, hops and changes of least-delay paths. `pairs`: `[("tokyo", "london"), ...]`, or `"all"` stations."""
+        samples, summary = self._native.pairs(_pairs(pairs), _over(start, stop, every))
+        return Pairs(Frame(samples), Frame(summary))
+
+    def paths(
+        self,
+        pairs: str | Iterable[tuple[str, str]] = "all",
+        start: Span | None = None,
+        stop: Span | None = None,
+        every: Span | None = None,
+    ) -> Frame:
+        """`t_s, a_node, b_node, delay_ns, hops, nodes`: least-delay paths node by node, with blanks between."""
+        return Frame(self._native.paths(_pairs(pairs), _over(start, stop, every)))
+
+    def coverage(self, start: Span | None = None, stop: Span | None = None, every: Span | None = None) -> Coverage:
+        """Dark times, handovers and satellites in view of stations; the share of their time in which flows have a path."""
+        stations, flows = self._native.coverage(_over(start, stop, every))
+        return Coverage(Frame(stations), Frame(flows))
+
+    def run(
+        self,
+        *,
+        name: str | None = None,
+        results: str | Path | None = None,
+        duration: Span | None = None,
+        traffic: bool = True,
+        anyway: bool = False,
+        profile_hz: int | None = None,
+        up_within: Span = "300 s",
+    ) -> OwnLab:
+        """A lab of this scenario, to be entered with `with`; needs root.
+
+        `name`: the scenario's unless given. `results`: a folder that must not exist; `results/NAME-TIME` unless given.
+        `duration`: of lab time, instead of the scenario's. `traffic`: whether the scenario's runs. `anyway`: also where it
+        will not fit. `profile_hz`: how often a second interfaces' counters are kept (1 to 100). `up_within`: how long it
+        may take to come up.
+        """
+        from .lab import OwnLab
+
+        return OwnLab(
+            self,
+            name=name,
+            results=results,
+            duration=duration,
+            traffic=traffic,
+            anyway=anyway,
+            profile_hz=profile_hz,
+            up_within=up_within,
+        )
+
+    def __repr__(self) -> str:
+        return f"<Scenario {self.name}: {len(self.nodes)} nodes, {self.duration_s:g} s>"
+
+
+def check(scenario: str | Path | Mapping[str, Any], folder: str | Path = ".") -> Check:
+    """Checks a file, or a mapping as `Scenario.from_dict` takes it, and raises nothing about what is in it."""
+    try:
+        if isinstance(scenario, Mapping):
+            return Scenario.from_dict(scenario, folder).check()
+        return Scenario.load(scenario).check()
+    except ScenarioError as error:
+        return Check(False, error.diagnostics)
+
+
+def _over(start: Span | None, stop: Span | None, every: Span | None) -> tuple[str | None, str | None, str | None]:
+    first, last, between = (None if span is None else text_of(span) for span in (start, stop, every))
+    return first, last, between
+
+
+def _pairs(pairs: str | Iterable[tuple[str, str]]) -> str:
+    if isinstance(pairs, str):
+        return pairs
+    return ",".join(f"{a}:{b}" for a, b in pairs)

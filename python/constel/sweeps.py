@@ -1,0 +1,238 @@
+"""A function over parameters and seeds: labs side by side, resumable, one frame over all runs."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+import shutil
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ._time import Span
+from .errors import UsageError
+from .frame import Frame, Kind
+from .results import Results, read_results
+
+if TYPE_CHECKING:
+    from .lab import OwnLab
+    from .scenario import Scenario
+
+Figures = Mapping[str, float | int | str | bool | None]
+"""What a run came to."""
+
+
+class Run:
+    """One run of a sweep: its parameters and seed, and the lab that it may make."""
+
+    def __init__(self, number: int, params: Mapping[str, Any], seed: int, folder: Path) -> None:
+        self.number = number
+        self.params = dict(params)
+        self.seed = seed
+        self.folder = folder
+        """The run's own; what a run before it left there is gone."""
+        self._labs: list[OwnLab] = []
+        self._stopped = threading.Event()
+
+    def lab(self, scenario: Scenario, *, duration: Span | None = None, **options: Any) -> OwnLab:
+        """A lab of the scenario with this run's seed, in a folder and with a name of its own: labs of a sweep do not see each
+        other. Options are those of `Scenario.run`."""
+        if self._stopped.is_set():
+            raise UsageError("the sweep is being stopped")
+        place = len(self._labs)
+        name = f"sweep-{os.getpid()}-{self.number}" + (f"-{place}" if place else "")
+        seeded = scenario.replace(seed=self.seed)
+        lab = seeded.run(name=name, results=self.folder / f"results-{place}", duration=duration, **options)
+        self._labs.append(lab)
+        return lab
+
+    @property
+    def results(self) -> list[Results]:
+        """Of the run's labs that have ended."""
+        return [read_results(lab.folder) for lab in self._labs if (lab.folder / "summary.json").is_file()]
+
+    def __getitem__(self, name: str) -> Any:
+        """A parameter."""
+        return self.params[name]
+
+    def _end(self) -> None:
+        self._stopped.set()
+        for lab in self._labs:
+            lab.abandon()
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What a sweep came to."""
+
+    folder: Path
+    rows: list[dict[str, Any]] = field(repr=False)
+    failures: dict[int, str] = field(repr=False)
+    """Runs that raised something, with the traceback. Called again, the sweep makes them anew."""
+
+    def frame(self, *, trustworthy_only: bool = False) -> Frame:
+        """A row for each run: `run`, the parameters, `seed`, `trustworthy`, and the figures. Untrustworthy runs are in it,
+        unless asked otherwise."""
+        rows = [row for row in self.rows if row["trustworthy"] is not False or not trustworthy_only]
+        names = dict.fromkeys(name for row in self.rows for name in row)
+        return Frame.of({name: _column([row.get(name) for row in rows]) for name in names})
+
+
+def sweep(
+    fn: Callable[[Run], Figures],
+    params: Mapping[str, Sequence[Any]] | Iterable[Mapping[str, Any]],
+    seeds: Iterable[int] = (1,),
+    *,
+    jobs: int = 1,
+    folder: str | Path,
+    progress: bool = True,
+) -> Sweep:
+    """Calls `fn(run)` for every combination of parameters and every seed, `jobs` at a time, each in a thread.
+
+    `params`: a list of values for each name, of which all combinations are made, or the combinations themselves. `fn` gives
+    figures, a value for each name; what it raises is kept as that run's failure, and the others go on. A run is untrustworthy
+    when a lab that it made is.
+
+    Every run that is done is in `folder`, at once: killed and called again, the sweep goes on where it was. A folder of other
+    parameters is refused. Ctrl-C takes the labs under way down.
+    """
+    if jobs < 1:
+        raise UsageError(f"jobs={jobs}: at least one at a time")
+    combinations = _combinations(params)
+    runs = [(values, seed) for values in combinations for seed in seeds]
+    if not runs:
+        raise UsageError("there is nothing to run: no parameters, or no seeds")
+    folder = Path(folder).absolute()
+    _claim(folder, combinations)
+    rows: dict[str, dict[str, Any]] = {}
+    waiting: list[tuple[str, Run]] = []
+    for number, (values, seed) in enumerate(runs):
+        key = _key(values, seed)
+        done = folder / key / "row.json"
+        if done.is_file():
+            rows[key] = json.loads(done.read_text())
+        else:
+            waiting.append((key, Run(number, values, seed, folder / key)))
+    failures: dict[int, str] = {}
+    say = _Progress(len(runs), progress)
+    say(len(rows), "there already" if rows else "")
+    _work(fn, waiting, jobs, rows, failures, say)
+    order = [_key(values, seed) for values, seed in runs]
+    numbered = [{"run": number, **rows[key]} for number, key in enumerate(order) if key in rows]
+    return Sweep(folder, numbered, failures)
+
+
+def _work(
+    fn: Callable[[Run], Figures],
+    waiting: list[tuple[str, Run]],
+    jobs: int,
+    rows: dict[str, dict[str, Any]],
+    failures: dict[int, str],
+    say: _Progress,
+) -> None:
+    pool = ThreadPoolExecutor(jobs, thread_name_prefix="constel-sweep")
+    under_way: dict[Future[dict[str, Any]], tuple[str, Run]] = {}
+    left = iter(waiting)
+    try:
+        while True:
+            # No more than `jobs` are handed in, so that Ctrl-C leaves none behind that has not begun.
+            for key, run in itertools.islice(left, jobs - len(under_way)):
+                under_way[pool.submit(_one, fn, run)] = (key, run)
+            if not under_way:
+                break
+            for done in wait(under_way, return_when=FIRST_COMPLETED).done:
+                key, run = under_way.pop(done)
+                told = f"{run.params}, seed {run.seed}"
+                error = done.exception()
+                if error is None:
+                    rows[key] = done.result()
+                    say(len(rows), told + (": NOT trustworthy" if rows[key]["trustworthy"] is False else ""))
+                elif isinstance(error, Exception):
+                    failures[run.number] = "".join(traceback.format_exception(error))
+                    say(len(rows), f"{told}: {type(error).__name__}: {error}")
+                else:
+                    raise error
+    except BaseException:
+        for _, run in under_way.values():
+            run._end()
+        raise
+    finally:
+        pool.shutdown(wait=True)
+
+
+def _one(fn: Callable[[Run], Figures], run: Run) -> dict[str, Any]:
+    # Of a run that was killed: in part, so of no use.
+    shutil.rmtree(run.folder, ignore_errors=True)
+    run.folder.mkdir(parents=True)
+    figures = fn(run)
+    taken = {"run", "seed", "trustworthy", *run.params} & set(figures)
+    if taken:
+        raise UsageError(f"a figure cannot be called {', '.join(sorted(taken))}: the sweep has that")
+    verdicts = [results.trustworthy for results in run.results]
+    row: dict[str, Any] = {**run.params, "seed": run.seed, "trustworthy": all(verdicts) if verdicts else None, **figures}
+    fresh = run.folder / "row.json.new"
+    fresh.write_text(json.dumps(row))
+    fresh.rename(run.folder / "row.json")
+    return row
+
+
+def _combinations(params: Mapping[str, Sequence[Any]] | Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    if isinstance(params, Mapping):
+        names = list(params)
+        for name in names:
+            if isinstance(params[name], str):
+                raise UsageError(f"{name}={params[name]!r}: give a list of values")
+        return [dict(zip(names, values)) for values in itertools.product(*(params[name] for name in names))]
+    return [dict(values) for values in params]
+
+
+def _claim(folder: Path, combinations: list[dict[str, Any]]) -> None:
+    """The folder is this sweep's: of the same names of parameters. Other values and seeds may come later."""
+    folder.mkdir(parents=True, exist_ok=True)
+    mine = {"names": sorted({name for values in combinations for name in values})}
+    claim = folder / "sweep.json"
+    if claim.is_file():
+        theirs = json.loads(claim.read_text())
+        if theirs != mine:
+            raise UsageError(f"{folder} is of a sweep over {theirs['names']}, not {mine['names']}: choose another folder")
+    elif any(folder.iterdir()):
+        raise UsageError(f"{folder} is not empty, and no sweep's: choose another folder")
+    else:
+        claim.write_text(json.dumps(mine))
+
+
+def _key(values: Mapping[str, Any], seed: int) -> str:
+    try:
+        text = json.dumps([values, seed], sort_keys=True)
+    except TypeError as error:
+        raise UsageError(f"parameters are texts, numbers, booleans, lists and mappings of such: {error}") from None
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _column(values: list[Any]) -> tuple[Kind, list[Any]]:
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {bool}:
+        return "bool", values
+    if kinds <= {int}:
+        return "integer", values
+    if kinds <= {int, float}:
+        return "float", [None if value is None else float(value) for value in values]
+    texts = [value if isinstance(value, str) or value is None else json.dumps(value) for value in values]
+    return "text", texts
+
+
+class _Progress:
+    def __init__(self, total: int, wanted: bool) -> None:
+        self._total = total
+        self._wanted = wanted
+
+    def __call__(self, done: int, what: str) -> None:
+        if self._wanted:
+            print(f"sweep: {done} of {self._total}{': ' if what else ''}{what}", file=sys.stderr, flush=True)

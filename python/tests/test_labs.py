@@ -1,0 +1,246 @@
+"""Labs of this machine: needs root, and the program."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import constel
+from constel import aio
+
+DEMO = Path(__file__).resolve().parents[2] / "scenarios" / "demo.yaml"
+NAME = f"py-{os.getpid()}"
+
+
+def left() -> list[str]:
+    """What is there of labs of this test."""
+    there = [path.name for path in Path("/run/constel").glob(f"{NAME}*")] if Path("/run/constel").is_dir() else []
+    processes = subprocess.run(["pgrep", "-f", f"name {NAME}"], capture_output=True, text=True).stdout.split()
+    return there + processes
+
+
+def wait_until_gone(within_s: float = 30.0) -> None:
+    limit = time.monotonic() + within_s
+    while left() and time.monotonic() < limit:
+        time.sleep(0.05)
+
+
+@unittest.skipUnless(os.geteuid() == 0, "labs need root")
+class Labs(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.scenario = constel.Scenario.load(DEMO)
+
+    def tearDown(self) -> None:
+        self.assertEqual(left(), [])
+
+    def lab(self, suffix: str = "", **options: object) -> constel.OwnLab:
+        options.setdefault("duration", "600 s")
+        name = NAME + suffix
+        return self.scenario.run(name=name, results=self.folder / name, **options)  # type: ignore[arg-type]
+
+    def test_a_lab_from_beginning_to_end(self) -> None:
+        with self.lab(profile_hz=10) as lab:
+            self.assertIn(NAME, [lab.name, constel.attach(NAME).state()["lab"]])
+            self.assertEqual((len(lab.nodes), lab.nodes[-1]), (72, "tokyo"))
+            self.commands(lab)
+            self.links(lab)
+            began_s = lab.t_s or 0.0
+            lab.sleep("500 ms")
+            self.assertGreaterEqual(lab.t_s or 0.0, began_s + 0.5)
+            kinds = [event.kind for event in lab.events(follow=False)]
+            self.assertEqual(kinds[0], "starting")
+            self.assertIn("link-set", kinds)
+            with self.assertRaises(constel.UsageError):
+                lab.start()
+        with self.assertRaises(constel.LabDied):
+            lab.state()
+        self.results(lab.results)
+
+    def commands(self, lab: constel.OwnLab) -> None:
+        tokyo = lab["tokyo"]
+        self.assertEqual(tokyo.exec(["hostname"]).stdout, "tokyo\n")
+        self.assertEqual(tokyo.exec("cat", input="a b").stdout, "a b")
+        self.assertEqual(tokyo.exec("exit 3", check=False).returncode, 3)
+        with self.assertRaises(constel.CommandFailed) as failed:
+            tokyo.exec("echo no >&2; exit 4")
+        self.assertEqual((failed.exception.returncode, failed.exception.stderr), (4, "no\n"))
+        with self.assertRaises(constel.LabTimeout):
+            tokyo.exec("sleep 600", timeout="300 ms")
+        with self.assertRaises(constel.CommandFailed) as nowhere:
+            lab["atlantis"].exec("true")
+        self.assertIn("no node 'atlantis'", nowhere.exception.stderr)
+        with tokyo.popen(["sleep", "600"]) as process:
+            process.terminate()
+            self.assertNotEqual(process.wait(10), 0)
+        ran = lab.exec("l*", "hostname")
+        self.assertEqual(ran["stdout"], ["lagos\n", "london\n"])
+        source = self.folder / "given"
+        source.write_text("inside")
+        tokyo.put(source, "/tmp/given")
+        tokyo.get("/tmp/given", self.folder / "back")
+        self.assertEqual((self.folder / "back").read_text(), "inside")
+        self.assertIn(tokyo.ipv4, tokyo.exec("ip -4 addr show dev lo").stdout)
+        self.assertIn(tokyo.ipv6, tokyo.exec("ip -6 addr show dev lo").stdout)
+
+    def links(self, lab: constel.OwnLab) -> None:
+        lab.converged([("tokyo", "london")], within="30 s")
+        path = lab.path("tokyo", "london")
+        hop = path["kernel"][0]["hops"][1]
+        link = lab.link(hop["from"], hop["to"])
+        self.assertTrue(link.up, link.why)
+        link.set(extra_delay="20 ms", loss="0 %")
+        self.assertEqual(link.show()["edges"][0]["effects"]["extra_delay_ns"], 20_000_000)
+        link.reset()
+        self.assertEqual(link.show()["edges"][0]["effects"], {})
+        self.samples(lab, hop)
+        link.fail()
+        hops = [(h["from"], h["to"]) for h in lab.path("tokyo", "london")["kernel"][0]["hops"]]
+        self.assertNotIn((hop["from"], hop["to"]), hops)
+        link.heal()
+        lab.port("tokyo/gsl0").set(rate="10 Mbit/s")
+        lab.port("tokyo/gsl0").reset()
+        self.assertIn("london", lab.routes("tokyo")["to"])
+        for wrong in ({"delay": 20}, {"delay": False}, {"delay": "20"}, {"colour": "red"}):
+            with self.assertRaises(constel.UsageError):
+                link.set(**wrong)
+        with self.assertRaises(constel.LabRefused) as refused:
+            lab.link("tokio", "london").show()
+        self.assertEqual((refused.exception.code, refused.exception.nearest), ("node-not-found", "tokyo"))
+
+    def samples(self, lab: constel.OwnLab, hop: dict[str, str]) -> None:
+        """A sender that outruns its link fills the queue, and the rest is dropped; both are seen."""
+        tokyo = lab.port("tokyo/gsl0")
+        tokyo.set(rate="1 Mbit/s")
+        flood = f"import socket; s = socket.socket(type=socket.SOCK_DGRAM); [s.sendto(b'x' * 1000, ('{lab['london'].ipv4}', 9)) for _ in range(400)]"
+        lab["tokyo"].exec(["python3", "-c", flood])
+        satellite = lab.path("tokyo", "london")["kernel"][0]["hops"][0]["to"]
+        frame = lab.sample([("tokyo", satellite)], over="400 ms", every="100 ms")
+        out = [row for row in frame.rows() if row["from"] == "tokyo/gsl0"]
+        self.assertGreaterEqual(len(out), 3)
+        self.assertGreater(out[0]["queue_bytes"], out[-1]["queue_bytes"])
+        self.assertLessEqual(out[0]["queue_bytes"], out[0]["queue_limit_bytes"])
+        self.assertGreater(out[0]["dropped_queue"], 200)
+        served = (out[-1]["delivered_bytes"] - out[0]["delivered_bytes"]) * 8 / (out[-1]["t_s"] - out[0]["t_s"])
+        self.assertAlmostEqual(served / 1e6, 1.0, delta=0.3)
+        tokyo.reset()
+
+    def results(self, results: constel.Results) -> None:
+        self.assertEqual((results.seed, results.finished), (1, True))
+        flow = results.flow("lagos-london")
+        answered = [row for row in flow.rows() if row["fate"] == "ok"]
+        self.assertGreater(len(answered), 0)
+        self.assertTrue(all(10_000 < row["rtt_us"] < 400_000 for row in answered))
+        of_flow = next(row for row in results.flows.rows() if row["flow"] == "lagos-london")
+        self.assertEqual(of_flow["rtt_min_us"], min(row["rtt_us"] for row in answered))
+        self.assertEqual(results.events["kind"][-1], "finished")
+        counted = results.interfaces(["tokyo"])
+        self.assertEqual(set(counted["node"]), {"tokyo"})
+        sent = [row["tx_packets"] for row in counted.rows() if row["port"] == "gsl0"]
+        self.assertTrue(sent and sent == sorted(sent))
+        self.assertGreater(len(results.paths), 0)
+        self.assertIn("t_s", results.paths.columns)
+        self.assertGreater(len(results.host), 0)
+        with self.assertRaises(constel.UsageError):
+            results.flow("nothing")
+
+    def test_a_lab_comes_to_its_end_by_itself(self) -> None:
+        with self.lab(duration="2 s", traffic=False) as lab:
+            with self.assertRaises(constel.LabDied):
+                lab.sleep("60 s")
+            self.assertTrue(lab.wait().finished)
+        self.assertEqual(len(lab.results.flows), 0)
+
+    def test_an_exception_takes_the_lab_down(self) -> None:
+        for error in (ZeroDivisionError, KeyboardInterrupt):
+            with self.assertRaises(error):
+                with self.lab(f"-{error.__name__.lower()[:4]}", traffic=False):
+                    raise error
+            self.assertEqual(left(), [])
+
+    def test_names_that_are_taken_and_scenarios_that_are_bad(self) -> None:
+        with self.lab(traffic=False):
+            with self.assertRaises(constel.UsageError) as taken:
+                self.scenario.run(name=NAME, results=self.folder / "other").start()
+            self.assertIn(NAME, str(taken.exception))
+            self.assertEqual(constel.attach(NAME).state()["state"], "running")
+        with self.assertRaises(constel.LabDied):
+            constel.attach(NAME)
+
+    def test_a_killed_interpreter_leaves_nothing(self) -> None:
+        code = f"""
+import constel, time
+with constel.Scenario.load({str(DEMO)!r}).run(name={NAME!r}, results={str(self.folder / 'killed')!r}, duration="600 s") as lab:
+    print("up", flush=True)
+    time.sleep(600)
+"""
+        child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        assert child.stdout is not None
+        self.assertEqual(child.stdout.readline(), "up\n")
+        self.assertNotEqual(left(), [])
+        child.send_signal(signal.SIGKILL)
+        child.communicate()
+        wait_until_gone()
+
+    def test_labs_for_asyncio(self) -> None:
+        async def whole() -> constel.Results:
+            async with aio.Lab(self.lab("-a")) as one:
+                done = await asyncio.gather(one.exec("tokyo", "hostname"), one.exec("london", "hostname"))
+                self.assertEqual([d.stdout for d in done], ["tokyo\n", "london\n"])
+                async for event in one.events("clock-started", timeout="60 s"):
+                    self.assertEqual(event.kind, "clock-started")
+                    break
+                await one.sleep("200 ms")
+                hop = (await one.path("tokyo", "london"))["optimum"]["hops"][0]
+                await one.link(hop["from"], hop["to"]).set(extra_delay="1 ms")
+                with self.assertRaises(constel.LabTimeout):
+                    await one.exec("tokyo", "sleep 600", timeout="200 ms")
+            return one.results
+
+        async def cancelled() -> None:
+            async with aio.Lab(self.lab("-b", traffic=False)):
+                await asyncio.sleep(600)
+
+        async def cancel() -> None:
+            task = asyncio.create_task(cancelled())
+            await asyncio.sleep(0.5)
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+
+        self.assertTrue(asyncio.run(whole()).finished)
+        asyncio.run(cancel())
+
+
+@unittest.skipUnless(os.geteuid() == 0, "labs need root")
+class Sweeps(unittest.TestCase):
+    def test_labs_of_a_sweep_run_side_by_side(self) -> None:
+        scenario = constel.Scenario.load(DEMO).replace(
+            {"traffic[lagos-london].for": "2 s", "traffic[tokyo-new-york].for": "2 s"}, duration="3 s"
+        )
+
+        def one(run: constel.Run) -> dict[str, float]:
+            with run.lab(scenario.replace({"traffic[lagos-london].ping.interval": run["interval"]})) as lab:
+                sent = len(lab.wait().flow("lagos-london"))
+            return {"probes": sent}
+
+        with tempfile.TemporaryDirectory() as folder:
+            swept = constel.sweep(one, {"interval": ["100 ms", "500 ms"]}, jobs=2, folder=folder, progress=False)
+            self.assertEqual(swept.failures, {})
+            frame = swept.frame()
+            self.assertEqual(frame["interval"], ["100 ms", "500 ms"])
+            self.assertGreater(frame["probes"][0], frame["probes"][1])
+            self.assertTrue(all(isinstance(value, bool) for value in frame["trustworthy"]))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,37 @@
+// Builds the page into crates/web/page: four files, compressed, the same bytes from the same sources.
+
+import { build } from "esbuild";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const page = process.argv[2] ?? join(here, "../crates/web/page");
+
+const made = await build({
+  entryPoints: { app: join(here, "src/main.ts") },
+  bundle: true,
+  minify: true,
+  format: "esm",
+  target: "es2022",
+  legalComments: "none",
+  outdir: join(here, "out"),
+  write: false,
+  logLevel: "warning",
+});
+const files = new Map(made.outputFiles.map((file) => [file.path.endsWith(".css") ? "app.css" : "app.js", Buffer.from(file.contents)]));
+files.set("index.html", readFileSync(join(here, "src/index.html")));
+files.set("land.json", readFileSync(join(here, "node_modules/world-atlas/land-50m.json")));
+
+mkdirSync(page, { recursive: true });
+let all = 0;
+for (const [name, bytes] of files) {
+  const small = gzipSync(bytes, { level: 9 });
+  // The system's number in the head is the only thing that differs between machines.
+  small[9] = 255;
+  writeFileSync(join(page, `${name}.gz`), small);
+  all += small.length;
+  console.log(`${name.padEnd(12)} ${String(bytes.length).padStart(9)} bytes, ${String(small.length).padStart(7)} compressed`);
+}
+console.log(`${"all".padEnd(12)} ${" ".repeat(15)} ${String(all).padStart(9)} compressed`);

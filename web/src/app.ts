@@ -1,0 +1,156 @@
+// What all parts of the page share: the world, the instant, what is picked, and who wants to know.
+
+import { type Link, Links } from "./frame";
+import { Clock } from "./time";
+import type { EdgeShown, PlaneReport, Shown, World } from "./types";
+
+/** What a lab says of itself: its row of `constel list`. */
+export type LabRow = { lab: Shown["lab"]; state: Shown["state"]; t_ns?: number | null };
+
+/** An event, whatever its kind: `crates/api/src/event.rs`. */
+export interface Happened {
+  seq: number;
+  t_ns?: number | null;
+  wall: string;
+  kind: string;
+  [field: string]: unknown;
+}
+
+export interface Pick {
+  /** One node, or two for a link or a path. */
+  nodes: string[];
+  /** Whether two nodes are meant as the ends of a path. */
+  path: boolean;
+}
+
+export class App {
+  readonly links = new Links();
+  readonly clock: Clock;
+  readonly numbers = new Map<string, number>();
+  events: Happened[] = [];
+  /** Lab time to which events are known, seconds, and whether that is all. */
+  known = { until: 0, complete: false };
+  pick: Pick = { nodes: [], path: false };
+  lab: { row: LabRow | null; health: PlaneReport | null; ended: boolean } = { row: null, health: null, ended: false };
+  private readonly listeners = new Map<string, Set<() => void>>();
+
+  constructor(readonly world: World) {
+    world.nodes.forEach((node, i) => this.numbers.set(node.name, i));
+    this.clock = new Clock(world.step_ns / 1e9, world.duration_ns / 1e9, this.links, () => this.tell("step"));
+  }
+
+  /** `step`, `pick`, `events`, `lab`, `palette`. */
+  on(what: string, listener: () => void): void {
+    if (!this.listeners.has(what)) this.listeners.set(what, new Set());
+    this.listeners.get(what)?.add(listener);
+  }
+
+  tell(what: string): void {
+    for (const listener of this.listeners.get(what) ?? []) listener();
+  }
+
+  get step(): number {
+    return Math.floor(this.clock.t / this.clock.stepS + 1e-6);
+  }
+
+  /** Whether what is shown is what the lab does now, so that the lab itself can be asked. */
+  get isLive(): boolean {
+    return this.world.mode === "lab" && this.clock.live && !this.lab.ended;
+  }
+
+  choose(nodes: string[], path = false): void {
+    this.pick = { nodes: nodes.slice(0, 2), path: path && nodes.length === 2 };
+    this.tell("pick");
+  }
+
+  /** Another node to the one picked: the ends of a path. */
+  extend(node: string): void {
+    const [first] = this.pick.nodes;
+    if (!first || first === node) this.choose([node]);
+    else this.choose([first, node], true);
+  }
+
+  hear(events: Happened[]): void {
+    for (const event of events) this.events.push(event);
+    if (this.events.length > 60000) this.events.splice(0, 10000);
+    this.failedAt = -1;
+    this.tell("events");
+  }
+
+  /** The links that are broken by hand at the instant shown, as `A-B`. */
+  failed(): Set<string> {
+    const t = this.clock.t;
+    if (this.failedAt === t) return this.failedNow;
+    this.failedAt = t;
+    const now = new Set<string>();
+    for (const event of this.events) {
+      if (event.kind !== "link-set") continue;
+      if ((event.t_ns ?? 0) / 1e9 > t + 0.6) break;
+      const effects = event.effects as Record<string, unknown> | undefined;
+      if (effects?.down === true) now.add(event.link as string);
+      else now.delete(event.link as string);
+    }
+    if ([...now].sort().join() !== [...this.failedNow].sort().join()) this.links.version++;
+    this.failedNow = now;
+    return now;
+  }
+
+  /** What the picked link counted, second by second. */
+  counts: { link: string; t: number[]; mbps: number[]; queue: number[]; lost: number[] } = { link: "", t: [], mbps: [], queue: [], lost: [] };
+  private countedLast: { bytes: number; frames: number; lost: number; t: number } | null = null;
+
+  /** Takes the counters of a link's edges. */
+  counted(link: string, edges: EdgeShown[]): void {
+    if (!this.isLive) return;
+    if (this.counts.link !== link) {
+      this.counts = { link, t: [], mbps: [], queue: [], lost: [] };
+      this.countedLast = null;
+    }
+    const sum = (of: (edge: EdgeShown) => number) => edges.reduce((all, edge) => all + of(edge), 0);
+    const counter = (edge: EdgeShown) => edge.counters?.counters;
+    const now = {
+      bytes: sum((edge) => counter(edge)?.delivered_bytes ?? 0),
+      frames: sum((edge) => counter(edge)?.offered ?? 0),
+      lost: sum((edge) => Object.entries(counter(edge) ?? {}).reduce((all, [name, value]) => (name.startsWith("dropped") ? all + Number(value) : all), 0)),
+      t: this.clock.labT,
+    };
+    const last = this.countedLast;
+    if (last && now.t - last.t < 0.5) return;
+    this.countedLast = now;
+    // A handover begins its edges anew.
+    if (!last || now.bytes < last.bytes || now.lost < last.lost) return;
+    const { t, mbps, queue, lost } = this.counts;
+    t.push(now.t);
+    mbps.push(((now.bytes - last.bytes) * 8) / 1e6 / (now.t - last.t));
+    queue.push(sum((edge) => edge.counters?.queue_bytes ?? 0));
+    lost.push(now.frames > last.frames ? (100 * (now.lost - last.lost)) / (now.frames - last.frames) : 0);
+    for (const column of [t, mbps, queue, lost]) if (column.length > 3600) column.splice(0, 600);
+  }
+
+  private failedAt = -1;
+  private failedNow = new Set<string>();
+
+  isFailed(link: Link): boolean {
+    const failed = this.failedNow;
+    if (!failed.size) return false;
+    const [a, b] = [this.world.nodes[link.a].name, this.world.nodes[link.b].name];
+    return failed.has(`${a}-${b}`) || failed.has(`${b}-${a}`);
+  }
+
+  /** Nodes whose name, catalogue name or number is like a text, the best first. */
+  search(text: string, most = 12): string[] {
+    const wanted = text.trim().toLowerCase();
+    if (!wanted) return [];
+    const found: [number, string][] = [];
+    for (const node of this.world.nodes) {
+      const names = [node.name, node.catalogue_name ?? "", node.norad_id ? String(node.norad_id) : ""];
+      const ranks = names.map((name) => {
+        const own = name.toLowerCase();
+        return own === wanted ? 0 : own.startsWith(wanted) ? 1 : own.includes(wanted) ? 2 : 9;
+      });
+      const rank = Math.min(...ranks);
+      if (rank < 9) found.push([rank + (node.constellation === undefined ? 0 : 0.5), node.name]);
+    }
+    return found.sort((a, b) => a[0] - b[0] || a[1].localeCompare(b[1])).slice(0, most).map(([, name]) => name);
+  }
+}

@@ -1,0 +1,129 @@
+// Mouse, touch and keys on the picture.
+
+import type { App } from "./app";
+import { Stage } from "./stage";
+
+const NEAR = 12;
+
+export interface Hit {
+  node?: number;
+  link?: [number, number];
+}
+
+/** What is under a point of the canvas. */
+export function hit(stage: Stage, x: number, y: number): Hit {
+  let [best, node] = [NEAR * NEAR, -1];
+  const places = stage.world.nodes.map((_, i) => stage.screen(i));
+  places.forEach((place, i) => {
+    if (!place) return;
+    // What stands is drawn above what flies.
+    const far = (place[0] - x) ** 2 + (place[1] - y) ** 2 - (stage.world.nodes[i].constellation === undefined ? 20 : 0);
+    if (far < best) [best, node] = [far, i];
+  });
+  if (node >= 0) return { node };
+  let link: [number, number] | undefined;
+  best = 36;
+  for (const one of stage.table.all.values()) {
+    const [p, q] = [places[one.a], places[one.b]];
+    if (!p || !q) continue;
+    const [dx, dy] = [q[0] - p[0], q[1] - p[1]];
+    if (stage.view !== "globe" && Math.abs(dx) > stage.canvas.clientWidth * 0.6 * stage.flat.zoom) continue;
+    const share = Math.min(1, Math.max(0, ((x - p[0]) * dx + (y - p[1]) * dy) / Math.max(1e-6, dx * dx + dy * dy)));
+    const far = (p[0] + share * dx - x) ** 2 + (p[1] + share * dy - y) ** 2;
+    if (far < best) [best, link] = [far, [one.a, one.b]];
+  }
+  return link ? { link } : {};
+}
+
+export function attach(stage: Stage, app: App, hover: (hit: Hit, x: number, y: number) => void, moved: () => void): void {
+  const canvas = stage.canvas;
+  const touches = new Map<number, [number, number]>();
+  let [dragged, apart] = [0, 0];
+  const move = (dx: number, dy: number) => {
+    if (stage.view === "globe") {
+      const scale = (0.16 * (stage.eye.far - 0.8)) / 1.6;
+      stage.eye.lon = ((stage.eye.lon - dx * scale + 540) % 360) - 180;
+      stage.eye.lat = Math.min(89, Math.max(-89, stage.eye.lat + dy * scale));
+    } else {
+      const scale = 2 * Math.min(1 / 3.25, 1) * stage.flat.zoom;
+      stage.flat.x = Math.min(3.2, Math.max(-3.2, stage.flat.x - (dx / canvas.clientWidth) * (4 / scale)));
+      stage.flat.y = Math.min(1.8, Math.max(-1.8, stage.flat.y + (dy / canvas.clientWidth) * (4 / scale)));
+    }
+    stage.dirty = true;
+    moved();
+  };
+  const zoom = (by: number) => {
+    if (stage.view === "globe") stage.eye.far = Math.min(12, Math.max(1.12, 1 + (stage.eye.far - 1) * by));
+    else stage.flat.zoom = Math.min(30, Math.max(0.7, stage.flat.zoom / by));
+    stage.dirty = true;
+    moved();
+  };
+  canvas.addEventListener("pointerdown", (event) => {
+    canvas.setPointerCapture(event.pointerId);
+    touches.set(event.pointerId, [event.offsetX, event.offsetY]);
+    dragged = 0;
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    const before = touches.get(event.pointerId);
+    if (!before) {
+      hovering(event.offsetX, event.offsetY);
+      return;
+    }
+    const [dx, dy] = [event.offsetX - before[0], event.offsetY - before[1]];
+    touches.set(event.pointerId, [event.offsetX, event.offsetY]);
+    if (touches.size === 1) {
+      dragged += Math.abs(dx) + Math.abs(dy);
+      if (dragged > 4) move(dx, dy);
+      return;
+    }
+    const [p, q] = [...touches.values()];
+    const now = Math.hypot(p[0] - q[0], p[1] - q[1]);
+    if (apart > 0 && now > 0) zoom(apart / now);
+    apart = now;
+    dragged += 10;
+  });
+  const up = (event: PointerEvent) => {
+    const was = touches.delete(event.pointerId);
+    apart = 0;
+    if (!was || dragged > 4 || event.type !== "pointerup") return;
+    const found = hit(stage, event.offsetX, event.offsetY);
+    const name = (i: number) => stage.world.nodes[i].name;
+    if (found.node !== undefined) {
+      if (event.shiftKey || event.ctrlKey || event.metaKey) app.extend(name(found.node));
+      else app.choose([name(found.node)]);
+    } else if (found.link) app.choose(found.link.map(name));
+    else app.choose([]);
+  };
+  canvas.addEventListener("pointerup", up);
+  canvas.addEventListener("pointercancel", up);
+  let last = 0;
+  const hovering = (x: number, y: number) => {
+    if (performance.now() - last < 60) return;
+    last = performance.now();
+    hover(hit(stage, x, y), x, y);
+  };
+  canvas.addEventListener("pointerleave", () => hover({}, 0, 0));
+  canvas.addEventListener(
+    "wheel",
+    (event) => {
+      event.preventDefault();
+      zoom(Math.exp(Math.sign(event.deltaY) * Math.min(60, Math.abs(event.deltaY)) * 0.002));
+    },
+    { passive: false },
+  );
+  canvas.addEventListener("keydown", (event) => {
+    const by: Record<string, () => void> = {
+      ArrowLeft: () => move(40, 0),
+      ArrowRight: () => move(-40, 0),
+      ArrowUp: () => move(0, 40),
+      ArrowDown: () => move(0, -40),
+      "+": () => zoom(0.85),
+      "=": () => zoom(0.85),
+      "-": () => zoom(1.18),
+      Escape: () => app.choose([]),
+    };
+    if (!by[event.key]) return;
+    event.preventDefault();
+    by[event.key]();
+  });
+}

@@ -1,0 +1,131 @@
+// Curves of a running lab: how late its frames leave, the machine, the picked link, flows.
+
+import { get } from "./api";
+import type { App } from "./app";
+import { living } from "./charts";
+import { el, need } from "./dom";
+import type { Palette } from "./palette";
+import type { Columns, FlowNow } from "./types";
+
+const EVERY_MS = 2000;
+
+type Drawn = ReturnType<typeof living>;
+
+export class LiveCharts {
+  private readonly body = need<HTMLElement>("#charts");
+  private readonly drawn = new Map<string, Drawn>();
+  private late: { t: number[]; p99: number[]; frames: number[] } = { t: [], p99: [], frames: [] };
+  private before: { frames: number; t: number } | null = null;
+  private busy = false;
+  private readonly over = new Set<string>();
+  private failed = false;
+
+  constructor(
+    private readonly app: App,
+    private readonly palette: () => Palette,
+  ) {
+    app.on("lab", () => this.lateness());
+    app.on("palette", () => {
+      this.drawn.forEach(({ box }) => box.remove());
+      this.drawn.clear();
+      this.over.clear();
+    });
+    this.body.append(el("p", { class: "hint" }, "Pick a link to see what it carries. Flows of the scenario are drawn when they have ended; those started here, at once."));
+    setInterval(() => void this.look(), EVERY_MS);
+  }
+
+  /** Health comes with the news of the lab, some seconds apart. */
+  private lateness(): void {
+    const { health } = this.app.lab;
+    const t = this.app.clock.labT;
+    if (!health || this.late.t.at(-1) === t) return;
+    const frames = health.totals.counters.delivered;
+    if (this.before && frames === this.before.frames && t - this.before.t < 3.5) return;
+    const { before } = this;
+    this.before = { frames, t };
+    if (!before || t <= before.t) return;
+    this.late.t.push(t);
+    this.late.p99.push((health.lateness?.p99_ns ?? 0) / 1e3);
+    this.late.frames.push((frames - before.frames) / (t - before.t));
+    if (this.late.t.length > 3600) for (const column of [this.late.t, this.late.p99, this.late.frames]) column.splice(0, 600);
+  }
+
+  private put(key: string, title: string, unit: string, t: number[], curves: { name: string; values: (number | null)[] }[]): void {
+    const known = this.drawn.get(key);
+    if (known) return known.set(t, curves.map((curve) => curve.values));
+    const made = living(title, unit, t, curves, this.palette(), (at) => this.app.clock.scrub(at));
+    made.box.dataset.chart = key;
+    this.drawn.set(key, made);
+    this.body.append(made.box);
+  }
+
+  /** Looks while it is looked at. */
+  async look(): Promise<void> {
+    if (this.busy || document.hidden || !this.body.offsetParent) return;
+    this.busy = true;
+    try {
+      await this.draw();
+      this.failed = false;
+    } catch (error) {
+      if (!this.failed) this.body.append(el("p", { class: "bad" }, String((error as Error).message)));
+      this.failed = true;
+    }
+    this.busy = false;
+  }
+
+  private async draw(): Promise<void> {
+    const { app } = this;
+    const machine = await get<Columns>("columns", { of: "machine" });
+    const column = (name: string) => machine.columns[machine.names.indexOf(name)] ?? [];
+    // Its seconds are those of the run: some pass before lab time begins.
+    const [t, busy] = [column("t_s").map((one) => one ?? 0), column("processor_ratio").map((one) => (one === null ? null : 100 * one))];
+    if (t.length) this.put("machine", "The machine’s processors, since the run began", "%", t, [{ name: "busy", values: busy }]);
+    const { late } = this;
+    if (late.t.length) {
+      this.put("late", "How late frames left, 99 of 100 at most", "µs", late.t, [{ name: "p99", values: late.p99 }]);
+      this.put("frames", "Frames that arrived", "a second", late.t, [{ name: "frames", values: late.frames }]);
+    }
+    const { link, t: at, mbps, queue, lost } = app.counts;
+    for (const key of [...this.drawn.keys()]) {
+      if (!key.startsWith("link ") || key.endsWith(` ${link}`)) continue;
+      this.drawn.get(key)?.box.remove();
+      this.drawn.delete(key);
+    }
+    if (at.length) {
+      this.put(`link carried ${link}`, `${link}, both ways: carried`, "Mbit/s", at, [{ name: "carried", values: mbps }]);
+      this.put(`link queue ${link}`, `${link}, both ways: waiting`, "bytes", at, [{ name: "queue", values: queue }]);
+      this.put(`link lost ${link}`, `${link}, both ways: lost`, "% of frames", at, [{ name: "lost", values: lost }]);
+    }
+    if (app.world.may_write) for (const flow of await get<FlowNow[]>("flows")) this.flow(flow);
+    await this.ended();
+  }
+
+  private flow({ id, tool, from, to, samples, words, ended }: FlowNow): void {
+    const unit = tool === "ping" ? "ms" : "Mbit/s";
+    const name = tool === "ping" ? "round trip" : "throughput";
+    const key = `flow ${id}`;
+    if (samples.length) this.put(key, `${from} → ${to}, ${name}, since it began`, unit, samples.map((_, i) => i / 2), [{ name, values: samples }]);
+    else if (ended && !this.over.has(key)) this.body.append(el("p", { class: "bad" }, `${from} → ${to}: ${words.join(" ") || "nothing was measured"}`));
+    if (ended) this.over.add(key);
+  }
+
+  /** Flows of the scenario that have ended since. */
+  private async ended(): Promise<void> {
+    for (const event of this.app.events) {
+      const name = String(event.flow);
+      if (event.kind !== "flow-ended" || this.over.has(name)) continue;
+      this.over.add(name);
+      try {
+        const table = await get<Columns>("columns", { of: name });
+        const values = (of: string) => table.columns[table.names.indexOf(of)] ?? [];
+        const t = values("t_s").map((one) => one ?? 0);
+        const [rtt, rate] = [values("rtt_us"), values("throughput_bps")];
+        const by = (column: (number | null)[], share: number) => column.map((one) => (one === null ? null : one * share));
+        if (rtt.some((one) => one !== null)) this.put(name, name, "ms", t, [{ name: "round trip", values: by(rtt, 1e-3) }]);
+        else if (rate.some((one) => one !== null)) this.put(name, name, "Mbit/s", t, [{ name: "throughput", values: by(rate, 1e-6) }]);
+      } catch {
+        // A flow without samples has no table.
+      }
+    }
+  }
+}

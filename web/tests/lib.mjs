@@ -1,0 +1,101 @@
+// Serves with the built program and looks with Debian's Chromium. Everything that is started here is ended here.
+
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+
+export const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../..");
+export const CONSTEL = process.env.CONSTEL ?? join(ROOT, "target/release/constel");
+const BROWSER = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
+
+// Software rendering, and none of what a browser asks the world by itself.
+const FLAGS = [
+  "--no-sandbox", "--disable-gpu", "--enable-unsafe-swiftshader", "--use-angle=swiftshader", "--ignore-gpu-blocklist", "--disable-quic",
+  "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
+  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
+];
+
+/** The program's JSON. */
+export function constel(...words) {
+  return JSON.parse(execFileSync(CONSTEL, words, { cwd: ROOT, maxBuffer: 1 << 28, stdio: ["ignore", "pipe", "ignore"] }).toString());
+}
+
+/** Starts the program; its first line of output, and how to end it. */
+export async function start(words, { first = /./, errors = "ignore" } = {}) {
+  const child = spawn(CONSTEL, words, { cwd: ROOT, stdio: ["ignore", "pipe", errors] });
+  const ended = new Promise((done) => child.on("exit", done));
+  const line = await new Promise((found, failed) => {
+    createInterface({ input: child.stdout }).on("line", (line) => first.test(line) && found(line));
+    child.on("exit", (code) => failed(new Error(`constel ${words.join(" ")} ended with ${code}`)));
+  });
+  const stop = async () => {
+    child.kill("SIGINT");
+    await ended;
+  };
+  return { line, stop, child, ended };
+}
+
+/** `constel web` with these words. */
+export async function serve(...words) {
+  const { line, stop } = await start(["web", ...words, "--no-open"], { first: /^http:/ });
+  return { url: line, origin: new URL(line).origin, stop };
+}
+
+export async function browser() {
+  assert(BROWSER, "no Chromium: tools/setup web installs it");
+  return chromium.launch({ executablePath: BROWSER, headless: true, args: FLAGS });
+}
+
+/** Opens a page, and fails on its errors; `foreign` collects requests to anywhere else. */
+export async function open(browser, url, { size = { width: 1360, height: 820 }, reduced = "reduce", prepare = async () => {} } = {}) {
+  const context = await browser.newContext({ viewport: size, reducedMotion: reduced });
+  const page = await context.newPage();
+  const origin = new URL(url).origin;
+  const foreign = [];
+  const errors = [];
+  page.on("request", (request) => {
+    const to = request.url();
+    if (!to.startsWith(`${origin}/`) && !to.startsWith("data:") && !to.startsWith("blob:")) foreign.push(to);
+  });
+  page.on("pageerror", (error) => errors.push(String(error)));
+  page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
+  await prepare(page);
+  await page.goto(url);
+  return { page, context, foreign, errors, origin };
+}
+
+/** Waits until a step is shown. */
+export async function ready(page) {
+  await page.waitForFunction(() => document.body.dataset.ready === "1" && (!window.constel || window.constel.app.clock.frame), null, { timeout: 60_000 });
+}
+
+/** Shows an instant and waits until its step is drawn. */
+export async function scrub(page, t) {
+  await page.evaluate((t) => window.constel.app.clock.scrub(t), t);
+  await page.waitForFunction(
+    (t) => {
+      const { clock } = window.constel.app;
+      return clock.frame.tNs / 1e9 <= t + 1e-6 && t < clock.frame.thenNs / 1e9;
+    },
+    t,
+    { timeout: 60_000 },
+  );
+}
+
+/** Links that are drawn and carry frames, as sorted `A B`. */
+export const links = (page) =>
+  page.evaluate(() => {
+    const { app } = window.constel;
+    const name = (i) => app.world.nodes[i].name;
+    return [...app.links.all.values()].filter((link) => !link.turning).map((link) => [name(link.a), name(link.b)].sort().join(" ")).sort();
+  });
+
+/** The same of `constel plan --at`. */
+export function planned(file, t) {
+  const { edges } = constel("plan", file, "--at", `${t}s`, "--json");
+  return [...new Set(edges.map((edge) => [edge.from_node, edge.to_node].sort().join(" ")))].sort();
+}

@@ -1,0 +1,165 @@
+// The page of a running lab without one: the server is that of a scenario, and what a lab would say is put in its place. Answers are slow
+// here, as those of a lab that has other things to do.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { browser, open, ready, serve } from "./lib.mjs";
+
+const FILE = "scenarios/iridium.yaml";
+/** Slower than the page asks. */
+const SLOW_MS = 1700;
+let chrome, served, shown, began;
+const asked = [];
+const shell = { wire: null, typed: "", sizes: [], shown: 0 };
+
+before(async () => {
+  [chrome, served] = await Promise.all([browser(), serve("--plan", FILE)]);
+  shown = await open(chrome, served.url, { prepare });
+  await ready(shown.page);
+});
+after(async () => {
+  await chrome?.close();
+  await served?.stop();
+});
+
+const labT = () => (began ? (Date.now() - began) / 1e3 : 0);
+
+/** Puts a lab in the place of the scenario. */
+async function prepare(page) {
+  const changed = (path, change) =>
+    page.route(
+      (url) => url.pathname === path,
+      async (route) => {
+        const answer = await route.fetch();
+        await route.fulfill({ response: answer, json: change(await answer.json(), new URL(route.request().url()).searchParams) });
+      },
+    );
+  await changed("/api/world", (world) => ({ ...world, mode: "lab", may_write: true, may_shell: true }));
+  await page.route(
+    (url) => url.pathname === "/api/link" && url.searchParams.get("live") === "1",
+    async (route) => {
+      asked.push(Date.now());
+      const answer = await route.fetch({ url: route.request().url().replace("live=1", "live=0") });
+      const link = await answer.json();
+      await new Promise((done) => setTimeout(done, SLOW_MS));
+      const edges = link.edges.map((edge) => ({ ...edge, effects: {}, queue_bytes: 131072, counters: { queue_bytes: 0, held: 0, counters: { offered: 10, delivered: 10, offered_bytes: 1000, delivered_bytes: 1000, dropped_loss: 0 } } }));
+      await route.fulfill({ response: answer, json: { ...link, live: { a: link.a, b: link.b, up: link.up, why: link.why, t_ns: link.t_ns, edges } } });
+    },
+  );
+  await page.route((url) => url.pathname === "/api/do", (route) => route.fulfill({ json: true }));
+  await page.routeWebSocket(/\/api\/shell/, (wire) => {
+    shell.wire = wire;
+    wire.onMessage((message) => {
+      if (typeof message !== "string") {
+        shell.typed += message.toString();
+        wire.send(message);
+        return;
+      }
+      const told = JSON.parse(message);
+      if (told.op === "size") shell.sizes.push([told.columns, told.rows]);
+      if (told.op === "shown") shell.shown = told.bytes;
+    });
+  });
+  await page.routeWebSocket(/\/api\/socket$/, (wire) => {
+    const server = wire.connectToServer();
+    wire.onMessage((message) => server.send(message));
+    server.onMessage((message) => wire.send(message));
+    began ??= Date.now();
+    const say = () => {
+      const lab = { lab: "iridium", state: "running", scenario: FILE, pid: 1, nodes: 80, edges: 300, t_ns: Math.round(labT() * 1e9) };
+      const health = { at_ns: 0, totals: { edges: 300, held: 0, dropped_no_edge: 0, counters: { delivered: 1000 } }, unintended: {}, lateness: { count: 9, p50_ns: 1000, p90_ns: 2000, p99_ns: 42000, p999_ns: 50000, max_ns: 60000 } };
+      wire.send(JSON.stringify({ op: "now", lab, health, ended: false }));
+    };
+    const timer = setInterval(say, 500);
+    wire.onClose(() => clearInterval(timer));
+    wire.send(JSON.stringify({ op: "events", events: [{ seq: 1, t_ns: 0, wall: "", kind: "routes-stand" }] }));
+    say();
+  });
+}
+
+const pick = (nodes, path = false) => shown.page.evaluate(([nodes, path]) => window.constel.app.choose(nodes, path), [nodes, path]);
+
+test("it follows the lab's time, and says how late frames leave", async () => {
+  const { page } = shown;
+  await page.waitForFunction(() => window.constel.app.clock.live && window.constel.app.clock.t > 1, null, { timeout: 60_000 });
+  assert.equal(await page.textContent("#when"), "live");
+  const drawn = await page.evaluate(() => window.constel.app.clock.t);
+  assert(Math.abs(labT() - drawn) < 5, `${drawn} s is drawn, ${labT()} s is told`);
+  await page.waitForFunction(() => document.querySelector("#verdict").textContent.includes("p99 late 42 µs"));
+});
+
+test("an answer slower than the page asks is shown, and no two are asked for at a time", async () => {
+  const { page } = shown;
+  asked.length = 0;
+  await pick(["tokyo", "london"]);
+  await page.waitForSelector("#why", { timeout: 30_000 });
+  assert.match(await page.textContent("#why"), /^down/);
+  const first = asked.length;
+  await page.waitForFunction(() => document.querySelector("#state").textContent === "down");
+  while (asked.length < first + 3) await new Promise((done) => setTimeout(done, 50));
+  const gaps = asked.slice(1).map((at, i) => at - asked[i]);
+  assert(gaps.every((gap) => gap >= SLOW_MS - 50), `${gaps} ms between questions`);
+});
+
+test("what is picked while an answer is waited for is shown, and the answer is not", async () => {
+  const { page } = shown;
+  await pick(["tokyo", "london"]);
+  await page.waitForSelector("#why");
+  await pick(["cairo"]);
+  await page.waitForSelector(".skyplot", { timeout: 30_000 });
+  await new Promise((done) => setTimeout(done, SLOW_MS + 500));
+  assert.equal(await page.textContent("#inspect h2"), "cairo");
+});
+
+test("fields keep what is written into them while counters go on", async () => {
+  const { page } = shown;
+  await pick(["tokyo", "london"]);
+  await page.waitForSelector("#fail", { timeout: 30_000 });
+  await page.fill(".impair input[name=loss]", "12");
+  const before = asked.length;
+  while (asked.length < before + 2) await new Promise((done) => setTimeout(done, 50));
+  assert.equal(await page.inputValue(".impair input[name=loss]"), "12");
+  await page.click("#fail");
+  await page.waitForFunction(() => document.querySelector("#say").textContent.includes("failed"));
+});
+
+test("a terminal types, says its size, and acknowledges what it has shown", async () => {
+  const { page } = shown;
+  await pick(["tokyo"]);
+  await page.click("text=Terminal");
+  await page.waitForSelector(".terminal .xterm-rows");
+  while (!shell.sizes.length) await new Promise((done) => setTimeout(done, 50));
+  await page.keyboard.type("echo one");
+  await page.waitForFunction(() => document.querySelector(".terminal .xterm-rows").textContent.includes("echo one"));
+  assert.equal(shell.typed, "echo one");
+  const [before] = shell.sizes.at(-1);
+  await page.setViewportSize({ width: 900, height: 820 });
+  while (shell.sizes.at(-1)[0] >= before) await new Promise((done) => setTimeout(done, 50));
+  await page.setViewportSize({ width: 1360, height: 820 });
+  // As `yes` does: as much as the server lets be under way, and more when it was shown. A megabyte and a half in all.
+  const piece = Buffer.from("y\r\n".repeat(5461));
+  const all = 96 * piece.length;
+  for (let sent = 8; sent < all; ) {
+    while (sent - shell.shown > 256 * 1024) await new Promise((done) => setTimeout(done, 10));
+    shell.wire.send(piece);
+    sent += piece.length;
+  }
+  while (shell.shown < all - 32768) await new Promise((done) => setTimeout(done, 20));
+  await page.keyboard.press("Control+c");
+  while (!shell.typed.endsWith("\x03")) await new Promise((done) => setTimeout(done, 20));
+  await page.click("[aria-label='close the terminal of tokyo']");
+  await page.waitForFunction(() => document.querySelector("#dock").hidden);
+});
+
+test("back and forward are marked as what they are", async () => {
+  const { page } = shown;
+  await pick([]);
+  await page.evaluate(() => window.constel.app.clock.scrub(0.5));
+  await page.waitForFunction(() => document.querySelector("#when").textContent === "as it was");
+  await page.evaluate(() => window.constel.app.clock.scrub(window.constel.app.clock.labT + 600));
+  await page.waitForFunction(() => document.querySelector("#when").textContent === "computed");
+  await page.click("#live");
+  await page.waitForFunction(() => document.querySelector("#when").textContent === "live");
+  assert.deepEqual(shown.errors, []);
+  assert.deepEqual(shown.foreign, []);
+});

@@ -1,0 +1,135 @@
+// A scenario without a lab: what is drawn is what `constel plan` prints, nothing leaves the machine, nobody else gets in.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { browser, links, open, planned, ready, scrub, serve } from "./lib.mjs";
+
+const FILE = "scenarios/iridium.yaml";
+let chrome, served, shown;
+
+before(async () => {
+  [chrome, served] = await Promise.all([browser(), serve("--plan", FILE)]);
+  shown = await open(chrome, served.url);
+  await ready(shown.page);
+});
+after(async () => {
+  await chrome?.close();
+  await served?.stop();
+});
+
+test("it loads without a request to anywhere else, and forgets its token", async () => {
+  assert.deepEqual(shown.foreign, []);
+  assert.deepEqual(shown.errors, []);
+  assert.equal(await shown.page.textContent("#name"), "iridium");
+  assert(!shown.page.url().includes(served.url.split("#")[1]));
+  const outside = await shown.page.evaluate(() => fetch("https://example.org/").then(() => "came", () => "refused"));
+  assert.equal(outside, "refused", "the page's policy");
+  shown.errors.length = 0;
+});
+
+test("links drawn are those of `plan --at`, at 20 instants", async () => {
+  for (let i = 0; i < 20; i++) {
+    const t = (i * 37) % 75;
+    await scrub(shown.page, t);
+    assert.deepEqual(await links(shown.page), planned(FILE, t), `at ${t} s`);
+  }
+});
+
+test("a handover shows within its step", async () => {
+  const serving = async (t) => {
+    await scrub(shown.page, t);
+    return (await links(shown.page)).filter((link) => link.split(" ").includes("tokyo"));
+  };
+  const [before, at] = [await serving(23.9), await serving(24)];
+  assert.equal(before.length, 1);
+  assert.equal(at.length, 1);
+  assert.notDeepEqual(before, at);
+  await shown.page.waitForFunction(() => window.constel.app.known.complete);
+  const told = await shown.page.evaluate(() => window.constel.app.events.filter((event) => event.kind === "handover" && event.station === "tokyo").map((event) => event.t_ns));
+  assert.deepEqual(told, [24e9]);
+});
+
+test("playing shows the same links as scrubbing", async () => {
+  await scrub(shown.page, 30);
+  await shown.page.selectOption("#speed", "5");
+  await shown.page.click("#play");
+  await shown.page.waitForFunction(() => window.constel.app.clock.t > 36, null, { timeout: 60_000 });
+  await shown.page.click("#play");
+  const step = await shown.page.evaluate(() => window.constel.app.clock.frame.step);
+  assert.deepEqual(await links(shown.page), planned(FILE, step));
+});
+
+test("why a link is down, a path and a station's sky are told", async () => {
+  const { page } = shown;
+  await scrub(page, 10);
+  await page.evaluate(() => window.constel.app.choose(["tokyo", "london"]));
+  await page.waitForSelector("#why");
+  assert.match(await page.textContent("#why"), /^down/);
+  await page.evaluate(() => window.constel.app.choose(["tokyo", "london"], true));
+  await page.waitForSelector("#path-delay");
+  assert.match(await page.textContent("#path-delay"), /^\d+\.\d{3} ms$/);
+  await page.waitForSelector(".chart canvas");
+  await page.fill("#search", "lond");
+  await page.press("#search", "Enter");
+  await page.waitForSelector(".skyplot");
+  assert.equal(await page.textContent("#inspect h2"), "london");
+  await page.click("#tab-tables");
+  assert.match(await page.textContent("#tables caption"), /80 nodes/);
+  await page.click("#tab-inspect");
+});
+
+test("all views draw in at most ten calls", async () => {
+  const { page } = shown;
+  for (const view of ["globe", "map", "topology"]) {
+    const drawn = await page.evaluate(() => window.constel.count());
+    await page.click(`#view-${view}`);
+    await page.waitForFunction((drawn) => window.constel.count() > drawn, drawn);
+    const calls = await page.evaluate(() => window.constel.stage.calls);
+    assert(calls >= 2 && calls <= 10, `${view}: ${calls} calls`);
+    if (view !== "topology") continue;
+    const [triangles, lines] = await page.evaluate(() => [window.constel.stage.triangles, window.constel.stage.lineCount]);
+    assert.equal(triangles, 2 * lines, "every link is drawn");
+    assert(lines > 100);
+  }
+});
+
+test("a view is an address: it comes back with a reload, without a token", async () => {
+  const { page } = shown;
+  await page.click("#view-map");
+  await scrub(page, 42);
+  await page.evaluate(() => window.constel.app.choose(["cairo"]));
+  await page.waitForFunction(() => location.hash.includes("pick=cairo") && location.hash.includes("t=42"));
+  await page.reload();
+  await ready(page);
+  const now = await page.evaluate(() => ({ view: window.constel.stage.view, t: window.constel.app.clock.t, pick: window.constel.app.pick.nodes }));
+  assert.deepEqual(now, { view: "map", t: 42, pick: ["cairo"] });
+  assert.deepEqual(shown.errors, []);
+});
+
+test("a used, a wrong and a missing token are refused in words", async () => {
+  for (const url of [served.url, `${served.origin}/#${"x".repeat(32)}`, `${served.origin}/`]) {
+    const { page, context } = await open(chrome, url);
+    await page.waitForSelector("#refused");
+    assert.match(await page.textContent("#refused"), /constel web/);
+    await context.close();
+  }
+});
+
+test("another site's page gets nothing, not even a socket", async () => {
+  const other = await serve("--plan", FILE);
+  const { page, context } = await open(chrome, other.url);
+  await ready(page);
+  // Two servers of one machine are two origins of one site: cookies are sent, and the origin is what is wrong.
+  const got = await page.evaluate(async (origin) => {
+    const socket = new WebSocket(`${origin.replace("http", "ws")}/api/socket`);
+    const opened = await new Promise((done) => {
+      socket.onopen = () => done("opened");
+      socket.onerror = () => done("refused");
+    });
+    const read = await fetch(`${origin}/api/world`, { credentials: "include" }).then(() => "read", () => "refused");
+    return [opened, read];
+  }, served.origin);
+  assert.deepEqual(got, ["refused", "refused"]);
+  await context.close();
+  await other.stop();
+});
