@@ -3,7 +3,8 @@
 
 Stands in for cFS or F' in aliveness tests: docs/flight-software.md puts a real one into its place.
 
-A row of CSV a second on stdout: second of the program's life, how many other craft were heard in it.
+A row of CSV a second on stdout: second of the program's life, how many other craft were heard in it or in the second before.
+Craft have no common clock: a beat that comes at about the end of a second is sometimes in it and sometimes in the next.
 
     heartbeat.py CRAFT [--interface NAME] [--port N] [--for S]
 """
@@ -41,9 +42,9 @@ def main():
     radio.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, group)
     print("second,heard", flush=True)
     began = time.monotonic()
+    last_heard = {}
     for second in range(args.seconds):
         radio.sendto(struct.pack("!HI", args.craft, second), (GROUP, args.port))
-        heard = set()
         while (left := began + second + 1 - time.monotonic()) > 0:
             radio.settimeout(left)
             try:
@@ -51,9 +52,9 @@ def main():
             except TimeoutError:
                 break
             if len(packet) == 6:
-                heard.add(struct.unpack("!HI", packet)[0])
-        heard.discard(args.craft)
-        print(f"{second},{len(heard)}", flush=True)
+                last_heard[struct.unpack("!HI", packet)[0]] = second
+        heard = sum(seen >= second - 1 for craft, seen in last_heard.items() if craft != args.craft)
+        print(f"{second},{heard}", flush=True)
 
 
 if __name__ == "__main__":
