@@ -252,6 +252,7 @@ fn what_cannot_be_is_said_before_anything_is_made() {
   overrides:
     - {nodes: ['sat-p09-*'], set: {image: box}}
     - {nodes: ['sat-p01-*'], set: {runtime: docker, image: box, state: disk}}
+    - {nodes: [sat-p01-s01], set: {kernel_events: false}}
     - {nodes: [sat-p00-s01], set: {runtime: docker}}
 ";
     let file = scenario::small(dir.path(), "wrong.yaml", COMPUTED, nodes);
@@ -262,6 +263,7 @@ fn what_cannot_be_is_said_before_anything_is_made() {
         "`runtime: oci` needs an image, and nothing gives `sat-p00-s00` one",
         "`runtime: docker` needs an image, and nothing gives `sat-p00-s01` one",
         "`state: disk` is not for `sat-p01-s00`, whose `runtime` is `docker`",
+        "`kernel_events: false` is not for `sat-p01-s01`, whose `runtime` is `docker`",
         "the lab has no node that this is said of",
         "no node is called `sat-p09-*`",
     ] {

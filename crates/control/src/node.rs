@@ -135,6 +135,7 @@ fn confinement_of(said: constel_api::answers::Confinement) -> Confinement {
         ambient: CapabilitySet(said.ambient),
         filtered: said.filtered,
         no_new_privileges: said.no_new_privileges,
+        deaf: false,
     }
 }
 

@@ -37,6 +37,7 @@ fn root() -> Confinement {
         ambient: CapabilitySet::default(),
         filtered: true,
         no_new_privileges: true,
+        deaf: false,
     }
 }
 
@@ -171,6 +172,29 @@ fn it_may_do_what_its_confinement_says() {
         ..root()
     };
     assert_eq!(capabilities(&open)[2..], ["0", "0"]);
+}
+
+#[test]
+fn what_is_to_be_deaf_cannot_bind_netlink_sockets() {
+    let lab = Lab::new("rtest-deaf");
+    let room = lab.room("n", &[]);
+    let looks = |deaf, uid| {
+        let program = Confinement {
+            deaf,
+            uid,
+            ..root()
+        };
+        // Busybox binds the socket that it asks by.
+        lab.says(&room, &program, "ip link show lo 2>&1; true")
+    };
+    for uid in [0, 1000] {
+        assert!(looks(false, uid).contains("LOOPBACK"));
+        let words = looks(true, uid);
+        assert!(
+            words.contains("bind") && !words.contains("LOOPBACK"),
+            "{words}"
+        );
+    }
 }
 
 #[test]

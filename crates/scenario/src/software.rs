@@ -71,6 +71,13 @@ impl Scenario {
             {
                 uses[index].kept_by_engine.get_or_insert(node.name);
             }
+            if engines.is_some_and(|own| !own.kernel_events)
+                && let Some((index, _)) = mine
+                    .iter()
+                    .rfind(|(_, rule)| rule.set.kernel_events.is_some())
+            {
+                uses[*index].deaf_by_engine.get_or_insert(node.name);
+            }
             if engines.is_some_and(|own| own.files_bytes.is_some()) {
                 let says = |(_, rule): &&(usize, &NodeRule)| {
                     let share = rule.set.limits.as_ref();
@@ -147,6 +154,16 @@ impl Scenario {
                     .with_reason(reason)
                     .with_suggestion("take `runtime: oci`"),
             );
+        } else if let Some(node) = used.deaf_by_engine {
+            let message =
+                format!("`kernel_events: false` is not for `{node}`, whose `runtime` is `docker`");
+            let error = self.error_of_rule(rule, "disagreement", message);
+            let reason = "which system calls its programs may make is the engine's affair";
+            errors.push(
+                error
+                    .with_reason(reason)
+                    .with_suggestion("take `runtime: oci`"),
+            );
         } else if used.matched && !used.contained && needs_container(&rule.set) {
             let message = "what is said here has an effect only on nodes with an image".to_owned();
             let error = self.error_of_rule(rule, "no-effect", message);
@@ -208,6 +225,7 @@ struct Use<'a> {
     /// A node whose state it puts where its engine does not.
     kept_by_engine: Option<&'a str>,
     bounded_by_engine: Option<&'a str>,
+    deaf_by_engine: Option<&'a str>,
 }
 
 /// Whether a rule says more than what nodes without an image have too.

@@ -8,7 +8,7 @@ use std::ffi::{c_int, c_long};
 use serde::{Deserialize, Serialize};
 
 use super::birth::errno;
-use super::{filter, seccomp};
+use super::{deaf, filter, seccomp};
 
 /// A capability, by the kernel's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +103,8 @@ pub struct Confinement {
     pub filtered: bool,
     /// Whether nothing that it executes gives it more: no `setuid` file, no file with capabilities.
     pub no_new_privileges: bool,
+    /// Whether it does not hear what the kernel announces: binding a netlink socket fails.
+    pub deaf: bool,
 }
 
 /// How far the child came.
@@ -141,6 +143,7 @@ pub(super) struct Prepared {
     ambient: u64,
     filter: Vec<libc::sock_filter>,
     no_new_privileges: bool,
+    deaf: bool,
 }
 
 /// As `capset` has it; capabilities are cut in halves.
@@ -184,6 +187,7 @@ impl Prepared {
                 false => Vec::new(),
             },
             no_new_privileges: confinement.no_new_privileges,
+            deaf: confinement.deaf,
         }
     }
 
@@ -209,6 +213,9 @@ impl Prepared {
             }
         }
         // While it may still filter without giving privileges up for good.
+        if self.deaf {
+            deaf::enter().map_err(|errno| (Step::Filter, errno))?;
+        }
         if !self.filter.is_empty() {
             filter::take_on(&self.filter).map_err(|errno| (Step::Filter, errno))?;
         }
@@ -283,6 +290,7 @@ mod tests {
             ambient: CapabilitySet::of([Capability::NET_RAW, Capability::SYS_ADMIN]),
             filtered: false,
             no_new_privileges: true,
+            deaf: false,
         };
         let root = Prepared::new(&asked);
         assert_eq!((root.own, root.ambient), (1 | 1 << 13, 0));

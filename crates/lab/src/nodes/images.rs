@@ -375,5 +375,6 @@ fn confinement(container: &Container, user: &User) -> Confinement {
         ambient: CapabilitySet(added),
         filtered: container.seccomp == Seccomp::Default,
         no_new_privileges: container.no_new_privileges,
+        deaf: !container.kernel_events,
     }
 }

@@ -104,6 +104,9 @@ pub struct Container {
     pub seccomp: Seccomp,
     /// Whether nothing that it executes has more rights.
     pub no_new_privileges: bool,
+    /// Whether it may bind netlink sockets, by which the kernel tells what changes.
+    #[serde(skip_serializing_if = "Clone::clone")]
+    pub kernel_events: bool,
     /// Whether its program is started again.
     pub restart: RestartPolicy,
     /// How to find out whether it works; `None`: nobody asks.
@@ -215,6 +218,7 @@ pub(crate) fn over(under: &mut RawNode, set: &RawNode) {
     later(&mut under.capabilities, set.capabilities.as_ref());
     later(&mut under.seccomp, set.seccomp.as_ref());
     later(&mut under.no_new_privileges, set.no_new_privileges.as_ref());
+    later(&mut under.kernel_events, set.kernel_events.as_ref());
     if let Some(share) = &set.limits {
         let own = under.limits.get_or_insert_default();
         later(&mut own.cpu, share.cpu.as_ref());
@@ -261,6 +265,7 @@ pub(crate) fn software(node: RawNode) -> NodeSoftware {
         capabilities_dropped: bits(&capabilities.drop),
         seccomp: node.seccomp.unwrap_or_default(),
         no_new_privileges: node.no_new_privileges.unwrap_or(true),
+        kernel_events: node.kernel_events.unwrap_or(true),
         restart: node.restart.unwrap_or_default(),
         health: node.health.map(Health::from),
         stop_signal: node

@@ -88,6 +88,12 @@ pub struct RawNode {
     /// Default `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_new_privileges: Option<bool>,
+    /// Whether its programs may hear at once from their kernel what changes in interfaces, addresses and routes. The kernel offers
+    /// each change to every listener of the machine, so that thousands of routing daemons cost each other more than their
+    /// protocol does. With `false` binding a netlink socket fails, and BIRD looks by itself; not with FRR or `ip`. Only
+    /// with `runtime: oci`; what enters by `exec` hears all the same. Default `true`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_events: Option<bool>,
     /// How much its programs may take. The only key that nodes without an image have too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<RawShare>,
