@@ -19,9 +19,11 @@ configure() {
             if (mine < 2 && theirs < 2 && (p == plane || mine == theirs)) areas[0] = areas[0] port($1)
             else if (int(p / planes) == int(plane / planes)) areas[int(p / planes) + 1] = areas[int(p / planes) + 1] port($1)
         }
+        # Who exports counts as a boundary of the system, and every boundary of every area is told to all others.
+        $3 == "ground" { exported = "where source = RTS_BGP" }
         function port(name) { return "    interface \"" name "\" { type ptp; hello 15; dead 90; retransmit 15; };\n" }
         END {
-            print "protocol ospf v2 { tick 2; ecmp off; ipv4 { import all; export where source = RTS_BGP; };"
+            print "protocol ospf v2 { tick 2; ecmp off; ipv4 { import all; export " (exported ? exported : "none") "; };"
             for (number in areas) printf "  area %d { stubnet 10.128.0.0/9 { hidden yes; summary yes; };\n%s  };\n", number, areas[number]
             print "}"
         }'

@@ -23,15 +23,18 @@ route() {
     # When all are there, one after the other: who begins while thousands begin finds nobody with time for it.
     until grep -q '"kind":"clock"' $told/events; do sleep 1; done
     usleep $(($(field number $told/node.json) * 25000))
+    # What comes after these is not in the first configuration.
+    read_events=$(wc -l < $told/events)
     configure > /run/bird.conf
     bird -f -c /run/bird.conf -s /run/bird.ctl &
     bird=$!
     trap 'kill $bird' TERM INT
-    tail -n 0 -F $told/events | while read -r event; do
+    tail -n "+$((read_events + 1))" -F $told/events | while read -r event; do
         case $event in
             *'"kind":"peers"'*gsl0*)
                 configure > /run/bird.conf.new && mv /run/bird.conf.new /run/bird.conf
-                birdc -s /run/bird.ctl configure > /run/configured
+                # On a busy machine it has perhaps not come to open its socket.
+                until birdc -s /run/bird.ctl configure > /run/configured 2>&1; do sleep 1; done
                 ;;
         esac
     done &
