@@ -10,7 +10,6 @@ from swarm import HERE, ROOT, WORK, points
 
 KERNELS = ROOT / "tools/kernels"
 DRIVERS = ("relay", "edt", "netem")
-CHANGE_S = 40
 
 
 def boot(series, limit_s, job, files):
@@ -33,38 +32,6 @@ def program(name):
 
 def raise_missing(name):
     raise SystemExit(f"{name} is not installed here")
-
-
-def batman():
-    """batman-adv, layer 2, on a chain of three hops whose last two change places."""
-    points("batman", [{"protocol": "batman-adv", "shape": "chain"}], lambda **_: [meshed()])
-
-
-def meshed():
-    folder = HERE / "guest"
-    job = "echo 1 > /sys/kernel/rcu_expedited\nconstel run /mesh/mesh.yaml --results /tmp/r 2> /tmp/log || cat /tmp/log\n" \
-        "for n in 0 1 2 3; do echo \"=== node $n\"; cat /tmp/r/flows/mesh-$n.*; done\necho '=== summary'; cat /tmp/r/summary.json; echo; echo '=== end'\n"
-    files = {"/bin/constel": swarm.CONSTEL, "/bin/ping": program("ping"), "/sbin/ip": program("ip"), "/mesh/mesh.yaml": folder / "mesh.yaml",
-             "/mesh/mesh.csv": folder / "mesh.csv", "/mesh/mnt/batman": folder / "batman"}
-    told = sections(boot("6.12-full", 500, job, files))
-    # Answers by number: pings are sent five times a second, whether others came back or not.
-    lines = told["node 0"].splitlines()
-    seen = sorted({int(line.split("icmp_seq=")[1].split()[0]) for line in lines if "bytes from" in line and "icmp_seq=" in line})
-    if not seen:
-        raise SystemExit("no ping was answered:\n" + told["node 0"])
-    gaps = [(b - a - 1, a) for a, b in zip(seen, seen[1:])]
-    widest, since = max(gaps, default=(0, 0))
-    sent = [transmitted(told[f"node {n}"]) for n in range(4)]
-    summary = json.loads(told["summary"])
-    return {"n": 4, "answered": len(seen), "sent": 350, "first_answer_s": (seen[0] - 1) * 0.2, "outage_s": widest * 0.2, "outage_begins_s": since * 0.2,
-            "bytes_per_node_s": sum(sent) / 4 / 70, "verdict": summary["verdict"]}
-
-
-def transmitted(text):
-    """Bytes sent, of `ip -s link show`."""
-    lines = text.splitlines()
-    heads = [k for k, line in enumerate(lines) if line.split()[:2] == ["TX:", "bytes"]]
-    return int(lines[heads[-1] + 1].split()[0])
 
 
 def sections(console):

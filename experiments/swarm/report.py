@@ -98,13 +98,6 @@ def formation(data):
                   "pairs without loss at the end", "bytes a node and second, probes included", "trustworthy"], rows)
 
 
-def batman(data):
-    rows = [[r["protocol"], r["shape"], r["n"], f"{r['answered']} of {r['sent']}", number(r["first_answer_s"]), number(r["outage_s"]), number(r["outage_begins_s"]),
-             number(r["bytes_per_node_s"], 0), trusted(r)] for r in data["rows"]]
-    return table(["protocol", "shape", "n", "pings answered", "first answer after, s", "longest outage, s", "which began at, s", "bytes a node and second, pings included",
-                  "trustworthy"], rows)
-
-
 def drivers(data):
     rows = []
     for r in data["rows"]:
