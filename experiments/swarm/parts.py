@@ -9,10 +9,12 @@ import subprocess
 import time
 
 import swarm
+from flying import formation  # noqa: F401 - a part
+from guests import drivers  # noqa: F401 - a part
 from swarm import HERE, WORK, Bridge, Lab, build_mesh, keep, mesh, points, say
 
 PYTHON = os.environ.get("PYTHON", "python3")
-ALL = ["profile", "tcp", "udp", "multicast", "consistency", "medium", "manet", "matrix", "dds"]
+ALL = ["profile", "tcp", "udp", "multicast", "consistency", "medium", "manet", "formation", "matrix", "drivers", "dds"]
 LAN = "ground: {{hosts: {{node: {{count: {n}, latitude: 0 deg, longitude: 0 deg}}}}}}\n" \
       "networks: {{lan: {{members: [node-*], medium: switched}}}}\nrouting: {{mode: none}}\n"
 SIZE = 1460

@@ -28,8 +28,8 @@ def trusted(row):
 
 def tcp(data):
     rows = [[r["with"], r["n"], r["connections"], number(r["got_bytes"] * 8 / r["seconds"] / 1e6), number(r["median_bps"] / 1e6),
-             number(r["least_bps"] / 1e6), number(r["skew_ms"]), number(100 * r["busy_share"]), trusted(r)] for r in data["rows"]]
-    return table(["with", "n", "connections", "all, Mbit/s", "median connection, Mbit/s", "least", "skew of starts, ms", "processors busy, %",
+             number(r["least_bps"] / 1e6), number(r["skew_ms"]), number(r.get("full_skew_ms")), number(100 * r["busy_share"]), trusted(r)] for r in data["rows"]]
+    return table(["with", "n", "connections", "all, Mbit/s", "median connection, Mbit/s", "least", "skew of starts, ms", "of the load, ms", "processors busy, %",
                   "trustworthy"], rows)
 
 
@@ -78,6 +78,32 @@ def manet(data):
              number(r["bytes_per_node_s"], 0), trusted(r)] for r in data["rows"]]
     return table(["protocol", "shape", "n", "first answer after, s", "outage after the change, s", "probes lost in all, %",
                   "bytes a node and second, probes included", "trustworthy"], rows)
+
+
+def motion_outage(row):
+    """After the minute the columns' first links break by motion: whole seconds from then in which no probe was answered."""
+    later = row.get("answered_by_second", [])[60:]
+    silent = [k for k, part in enumerate(later) if part == 0]
+    if not silent:
+        return "-"
+    run = next((n for n, part in enumerate(later[silent[0]:]) if part), None)
+    return f"more than {len([part for part in later[silent[0]:] if part is not None])}" if run is None else str(run)
+
+
+def formation(data):
+    rows = [[r["protocol"], r["with"], number(r["all_found_s"]), f"{r['pairs_found']} of {r['pairs']}", len(r["way"]) - 1 if r.get("way") else "-",
+             number(r.get("outage_s")), motion_outage(r), f"{r['pairs_whole_at_the_end']} of {r['pairs_left']}" if "pairs_left" in r else "-",
+             number(r["bytes_per_node_s"], 0), trusted(r) if "verdict" in r else ""] for r in data["rows"]]
+    return table(["protocol", "with", "all pairs answered after, s", "pairs", "hops from corner to corner", "outage after the death, s", "silent seconds after links broke by motion",
+                  "pairs without loss at the end", "bytes a node and second, probes included", "trustworthy"], rows)
+
+
+def drivers(data):
+    rows = []
+    for r in data["rows"]:
+        rtt, rates = r["flows"]["fig8"].get("rtt") or {}, [r["flows"][name].get("throughput_bps") for name in ("fig9", "slower")]
+        rows.append([r["driver"], r["n"], *(number(rtt[q] / 1e6, 3) if q in rtt else "-" for q in ("min_ns", "p50_ns", "p99_ns", "max_ns")), *(number(rate / 1e6) if rate else "-" for rate in rates), trusted(r)])
+    return table(["driver", "n", "ping over 20 ms, least, ms", "p50", "p99", "greatest", "TCP over 100 Mbit/s and 5 ms, Mbit/s", "over 10 Mbit/s", "trustworthy"], rows)
 
 
 def matrix(data):
@@ -186,6 +212,12 @@ def drawn(raw):
                 series = lambda key, scale: {r["protocol"]: [(s, v if v is None else v * scale(r)) for s, v in enumerate(r[key])] for r in own}
                 yield "manet", f"manet-{shape}-bytes.svg", plots.lines(f"{shape}: bytes of a node and second, probes included", "lab time, s", "bytes/s", series("bytes_by_second", lambda r: 1 / r["n"]))
                 yield "manet", f"manet-{shape}-answers.svg", plots.lines(f"{shape}: probes answered, those sent in a second", "lab time, s", "%", series("answered_by_second", lambda r: 100))
+    if data := raw("formation"):
+        own = [r for r in data["rows"] if r["with"] == "constel"]
+        series = lambda key, scale: {r["protocol"]: [(s, v if v is None else v * scale(r)) for s, v in enumerate(r[key])] for r in own}
+        if own:
+            yield "formation", "formation-bytes.svg", plots.lines("25 craft: bytes of a node and second, probes included", "lab time, s", "bytes/s", series("bytes_by_second", lambda r: 1 / r["n"]))
+            yield "formation", "formation-answers.svg", plots.lines("25 craft: probes from corner to corner answered, those sent in a second", "lab time, s", "%", series("answered_by_second", lambda r: 100))
     if data := raw("matrix"):
         rows = sorted(data["rows"], key=lambda r: r["n"])
         if len(rows) > 1:

@@ -147,7 +147,7 @@ class Bridge:
                       f"link set {self.mark}v{i} master {self.mark} up"]
         subprocess.run(["ip", "-batch", "-"], input="\n".join(lines), text=True, check=True)
         for i in range(self.count):
-            own = f"link set lo up\nlink set net0 up\naddress add {self.addresses[i]}/16 dev net0\nroute add 239.0.0.0/8 dev net0"
+            own = f"link set lo up\nlink set net0 up\naddress add {self.addresses[i]}/16 brd + dev net0\nroute add 239.0.0.0/8 dev net0"
             subprocess.run(["ip", "-n", self.name(i), "-batch", "-"], input=own, text=True, check=True)
 
     def __exit__(self, *error):
@@ -188,16 +188,19 @@ def mesh(start, addresses, program, mode, seconds, rate_bps, size, silent=()):
         rows += [(number, *line.split(",")) for line in out.splitlines()]
     after = busy()
     shutil.rmtree(folder)
-    sent = {(r[0], int(r[2])): (int(r[3]), int(r[4]), int(r[5])) for r in rows if r[1] == "sent"}
+    sent = {(r[0], int(r[2])): tuple(map(int, r[3:7])) for r in rows if r[1] == "sent"}
     got = {(int(r[2]), r[0]): (int(r[3]), int(r[4])) for r in rows if r[1] == "got"}
     hosts = [r for r in rows if r[1] == "host"]
-    firsts = [first for _, _, first in sent.values()]
+    firsts, fulls = ([s[which] for s in sent.values()] for which in (2, 3))
     return {
         "n": count, "connections": count * (count - 1) if mode != "cast" else count, "seconds": seconds,
         "rate_bps": rate_bps, "sent": sum(s[0] for s in sent.values()), "sent_bytes": sum(s[1] for s in sent.values()),
         "got": sum(g[0] for g in got.values()), "got_bytes": sum(g[1] for g in got.values()),
         "per_connection_bps": sorted(g[1] * 8 / seconds for g in got.values()),
         "skew_ms": (max(firsts) - min(firsts)) / 1e6 if firsts else None,
+        # A connection on which no more than the first byte went has no time of it.
+        "full_skew_ms": (max(fulls) - min(filter(None, fulls))) / 1e6 if mode == "tcp" and any(fulls) else None,
+        "never_full": sum(not full for full in fulls) if mode == "tcp" else None,
         "rcvbuf_errors": sum(int(h[2]) for h in hosts), "sndbuf_errors": sum(int(h[4]) for h in hosts),
         "worst_loss": worst_loss(sent, got, mode), "busy_share": share(before, after),
     }
