@@ -1,5 +1,6 @@
 //! The command line: verbs and their flags. Doc comments are the help texts.
 
+mod agent;
 mod image;
 mod info;
 mod init;
@@ -17,6 +18,7 @@ use clap::{Args, Parser, Subcommand};
 use constel_scenario::Setting;
 use constel_units::{DataRate, DataSize, Ratio, TimeSpan};
 
+pub(crate) use agent::{Agent, ListMachines};
 pub(crate) use image::{Image, ImageBuild, ImageImport, ImageVerb};
 pub(crate) use info::{Info, InfoVerb};
 pub(crate) use init::{Completion, Demo, Init, Man};
@@ -100,6 +102,10 @@ pub(crate) enum Verb {
     Results(Results),
     /// Show a scenario's future in a browser of this machine: its sky, links, paths, and why.
     Web(Web),
+    /// Be one of several machines that share a store: join, say how this machine is, leave with Ctrl-C.
+    Agent(Agent),
+    /// List the machines that share a store: state, weight, load, clock.
+    Machines(ListMachines),
     /// Print what makes a shell complete verbs and flags: `source <(constel completion bash)`.
     Completion(Completion),
     /// Write a manual page for each verb.

@@ -1,5 +1,6 @@
 //! One file per verb.
 
+mod agent;
 mod capture;
 mod check;
 mod clean;
@@ -17,6 +18,7 @@ mod info;
 mod init;
 mod link;
 mod list;
+mod machines;
 mod middlebox;
 mod network;
 mod on_machines;
@@ -69,5 +71,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Verb::Probe(args) => probe::run(&args),
         Verb::Results(args) => results::run(&args),
         Verb::Web(args) => web::run(&args),
+        Verb::Agent(args) => agent::run(&args),
+        Verb::Machines(args) => machines::run(&args),
     }
 }

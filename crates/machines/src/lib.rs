@@ -13,9 +13,6 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod clock;
-mod crossing;
-mod frame;
 mod graph;
 mod load;
 mod machine;
@@ -24,10 +21,7 @@ mod placement;
 mod round_robin;
 mod ties;
 
-pub use clock::{Exchange, Offset, OffsetEstimate};
-pub use crossing::{CrossingCounts, Due, Receiver, Refused, Sender, Whose};
-pub use frame::{Arrivals, Label, NotOurs, OVERHEAD_BYTES, pack, unpack};
 pub use load::{Load, Loads};
-pub use machine::{MOST_MACHINES, Machine, Machines, MachinesError};
+pub use machine::{MOST_MACHINES, Machine, Machines, MachinesError, NameError};
 pub use placement::{Order, Pin, PinError, Placement, PlacementError};
 pub use round_robin::{Dealt, weighted_round_robin};

@@ -28,6 +28,11 @@ pub struct Machines(Vec<Machine>);
 #[error("{0}; write NAME[=WEIGHT][/CAPACITY],..., for example a,b=2,c/500")]
 pub struct MachinesError(String);
 
+/// A text that is no name of a machine.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no name of a machine: letters, digits, - and ., up to 63")]
+pub struct NameError(String);
+
 impl Machines {
     /// Machines with names that differ.
     ///
@@ -67,6 +72,28 @@ impl Machines {
     }
 }
 
+impl Machine {
+    /// A machine with a good name. `weight` is at least 1.
+    ///
+    /// # Errors
+    /// The name is none.
+    pub fn named(name: &str, weight: u32, capacity: Option<u32>) -> Result<Self, NameError> {
+        let is_name = (1..=63).contains(&name.len())
+            && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-.".contains(c));
+        if !is_name {
+            return Err(NameError(name.to_owned()));
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            weight,
+            capacity,
+        })
+    }
+}
+
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.name)?;
@@ -96,21 +123,7 @@ impl FromStr for Machine {
             Some((name, digits)) => (name, number("weight", digits)?),
             None => (rest, 1),
         };
-        let is_name = (1..=63).contains(&name.len())
-            && name.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && name
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "-.".contains(c));
-        if !is_name {
-            return Err(MachinesError(format!(
-                "{name:?} is no name of a machine: letters, digits, - and ., up to 63"
-            )));
-        }
-        Ok(Self {
-            name: name.to_owned(),
-            weight,
-            capacity,
-        })
+        Self::named(name, weight, capacity).map_err(|error| MachinesError(error.to_string()))
     }
 }
 

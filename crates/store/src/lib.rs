@@ -1,7 +1,8 @@
 //! What the machines of one lab share: keys with revisions, transactions, leases and watches.
 //!
-//! [`Store`] is the trait; [`Embedded`] lives in one process and needs nothing installed, [`Etcd`] is a cluster asked
-//! through its JSON gateway. One suite of tests (`tests/conformance.rs`) holds for both. [`Memory`] is the embedded store
+//! [`Store`] is the trait; [`Embedded`] lives in one process, [`Folder`] in files that processes of one host share, and neither
+//! needs anything installed; [`Etcd`] is a cluster asked through its JSON gateway. One suite of tests (`tests/conformance.rs`)
+//! holds for all. [`Memory`] is the embedded store
 //! without a clock or a lock, for virtual time.
 //!
 //! The store is for little that changes seldom: who has which node, commands, failures, status. Steps are planned by
@@ -23,9 +24,11 @@ mod address;
 mod embedded;
 mod error;
 mod etcd;
+mod folder;
 mod follow;
 mod memory;
 mod model;
+mod place;
 mod tenure;
 
 use std::time::Duration;
@@ -34,12 +37,14 @@ pub use address::{Address, AddressError, Credentials, Tls};
 pub use embedded::Embedded;
 pub use error::{Error, Result};
 pub use etcd::Etcd;
+pub use folder::Folder;
 pub use follow::Follow;
 pub use memory::Memory;
 pub use model::{
     Condition, Entry, Event, Lease, LeaseId, Listing, MOST_BYTES, MOST_OPERATIONS, Operation,
     Outcome, Revision, Txn,
 };
+pub use place::{Place, PlaceError};
 pub use tenure::{Answer, Ask, Fence, LEASE, Tenure};
 
 /// Keys with revisions. Every change of the store has a number, its revision, which only grows; a transaction is one

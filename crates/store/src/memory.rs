@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Result};
 use crate::model::{Entry, Event, Lease, LeaseId, Listing, Operation, Outcome, Revision, Txn};
 
 /// Changes that are remembered for watches, unless compacted before.
 const MOST_REMEMBERED: usize = 100_000;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Leased {
     ttl_ns: u64,
     ends_ns: u64,
@@ -20,7 +22,7 @@ struct Leased {
 ///
 /// Times are nanoseconds of any clock that does not go back; [`Memory::expire`] ends the leases whose time has come, and
 /// must be called before questions are asked at a later instant.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Memory {
     revision: Revision,
     entries: BTreeMap<String, Entry>,
@@ -147,9 +149,14 @@ impl Memory {
         }
     }
 
-    /// Whole revisions only: a watch never sees a part of one.
     fn forget_the_oldest(&mut self) {
-        while self.history.len() > MOST_REMEMBERED {
+        self.remember(MOST_REMEMBERED);
+    }
+
+    /// Forgets the oldest changes until no more than `most` are remembered. Whole revisions only: a watch never sees a part
+    /// of one.
+    pub(crate) fn remember(&mut self, most: usize) {
+        while self.history.len() > most {
             let Some(first) = self.history.front().map(|event| event.revision) else {
                 return;
             };
@@ -202,6 +209,11 @@ impl Memory {
         for (_, lease) in over {
             self.revoke(lease);
         }
+    }
+
+    /// Ends all leases: the clock that they were counted by is gone.
+    pub(crate) fn expire_all(&mut self) {
+        self.expire(u64::MAX);
     }
 
     /// When the next lease ends unless it shows signs of life.

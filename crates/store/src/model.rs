@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Result};
 
 /// Number of a change of the whole store.
@@ -16,7 +18,7 @@ pub const MOST_OPERATIONS: usize = 128;
 pub const MOST_BYTES: usize = 1 << 20;
 
 /// Number of a lease.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LeaseId(pub u64);
 
 impl fmt::Display for LeaseId {
@@ -35,9 +37,10 @@ pub struct Lease {
 }
 
 /// One key.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// What it holds.
+    #[serde(with = "as_base64")]
     pub value: Vec<u8>,
     /// The change that made it. A key that is deleted and put again has a new one, which is larger: a fencing token.
     pub created: Revision,
@@ -57,7 +60,7 @@ pub struct Listing {
 }
 
 /// A change of one key.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// The key.
     pub key: String,
@@ -247,4 +250,22 @@ pub enum Outcome {
     },
     /// A condition did not hold; nothing has changed.
     Refused,
+}
+
+/// Bytes as text, for files.
+mod as_base64 {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&STANDARD.encode(bytes))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+        STANDARD
+            .decode(String::deserialize(from)?)
+            .map_err(D::Error::custom)
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use constel_store::{
-    Condition, Embedded, Error, Event, Follow, LeaseId, Outcome, Store, Txn, Watch,
+    Condition, Embedded, Error, Event, Folder, Follow, LeaseId, Outcome, Store, Txn, Watch,
 };
 
 type Case = (&'static str, fn(&Arc<dyn Store>, &str));
@@ -48,6 +48,13 @@ fn all_cases(store: &Arc<dyn Store>, kind: &str) {
 #[test]
 fn embedded() {
     all_cases(&(Arc::new(Embedded::new()) as Arc<dyn Store>), "embedded");
+}
+
+#[test]
+fn folder() {
+    let place = tempfile::tempdir().unwrap();
+    let store = Folder::open(&place.path().join("store")).unwrap();
+    all_cases(&(Arc::new(store) as Arc<dyn Store>), "folder");
 }
 
 #[test]

@@ -4,6 +4,9 @@
 //! whose answer leaves at `t3`, and is here at `t4`. The way there and back took `d = (t4 - t1) - (t3 - t2)`; if it was the same
 //! both ways, the other clock is ahead by `((t2 - t1) + (t3 - t4)) / 2`. If not, that is wrong by `d / 2` at most: the
 //! shortest way of many has waited least in queues and is the best. It ages as the clocks' rates differ.
+//!
+//! A clock that was set by more than the bounds is noticed with the next exchange. One that was set by less is not told from an
+//! error.
 
 use std::collections::VecDeque;
 
@@ -37,6 +40,26 @@ pub struct Offset {
     pub way_ns: u64,
 }
 
+impl Offset {
+    /// When it is `theirs_ns` of the other clock, it is this of ours.
+    #[must_use]
+    pub fn here_ns(&self, theirs_ns: u64) -> u64 {
+        match self.ahead_ns {
+            ahead @ 0.. => theirs_ns.saturating_sub(ahead.unsigned_abs()),
+            behind => theirs_ns.saturating_add(behind.unsigned_abs()),
+        }
+    }
+}
+
+/// One way between two machines, by the exchanges that are remembered: half of the way there and back, nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ways {
+    /// The shortest.
+    pub least_ns: u64,
+    /// The longest.
+    pub longest_ns: u64,
+}
+
 impl Exchange {
     /// How long it was under way, there and back; `None`: the times contradict each other.
     #[must_use]
@@ -57,6 +80,7 @@ impl Exchange {
 pub struct OffsetEstimate {
     exchanges: VecDeque<Exchange>,
     contradictions: u64,
+    steps: u64,
 }
 
 impl OffsetEstimate {
@@ -79,6 +103,7 @@ impl OffsetEstimate {
         };
         if !self.at(exchange.t4_ns).is_none_or(agrees) {
             self.exchanges.clear();
+            self.steps += 1;
         }
         self.exchanges.push_back(exchange);
         if self.exchanges.len() > MOST_REMEMBERED {
@@ -101,6 +126,22 @@ impl OffsetEstimate {
         };
         let known = self.exchanges.iter().map(offset);
         known.min_by_key(|offset| offset.error_ns)
+    }
+
+    /// One way between the machines; `None`: nothing is remembered.
+    #[must_use]
+    pub fn ways(&self) -> Option<Ways> {
+        let ways = || self.exchanges.iter().filter_map(Exchange::way_ns);
+        Some(Ways {
+            least_ns: ways().min()? / 2,
+            longest_ns: ways().max()? / 2,
+        })
+    }
+
+    /// How often a clock was found to have been set, ours or the other one.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.steps
     }
 
     /// Exchanges whose times contradicted each other.
@@ -137,6 +178,13 @@ mod tests {
         estimate.learn(known);
         let offset = estimate.at(known.t4_ns).unwrap();
         assert_eq!((offset.ahead_ns, offset.way_ns), (-123_456_789, MS));
+        assert_eq!(offset.here_ns(1_000_000_000), 1_123_456_789);
+        estimate.learn(exchange(10_500 * MS, -123_456_789, MS, 3 * MS));
+        let ways = Ways {
+            least_ns: MS,
+            longest_ns: 2 * MS,
+        };
+        assert_eq!(estimate.ways(), Some(ways));
         assert!((MS..MS + MS / 2).contains(&offset.error_ns), "{offset:?}");
         // A minute later it may be off by 12 ms more.
         let later = estimate.at(known.t1_ns + 60_000 * MS).unwrap();
@@ -149,8 +197,10 @@ mod tests {
         for second in 1..20 {
             estimate.learn(exchange(second * 1_000 * MS, 0, MS, MS));
         }
+        assert_eq!(estimate.steps(), 0);
         let set = exchange(20_000 * MS, 50 * MS as i64, 3 * MS, MS);
         estimate.learn(set);
+        assert_eq!(estimate.steps(), 1);
         let offset = estimate.at(set.t4_ns).unwrap();
         assert!(
             offset.ahead_ns.abs_diff(50 * MS as i64) <= offset.error_ns,
@@ -201,6 +251,7 @@ mod tests {
                 let offset = estimate.at(t_ns).unwrap();
                 let off = offset.ahead_ns.abs_diff(ahead_at(t_ns));
                 prop_assert!(off <= offset.error_ns + 2, "{off} beyond {offset:?}");
+                prop_assert_eq!(estimate.steps(), 0);
             }
         }
     }

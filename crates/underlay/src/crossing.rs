@@ -8,21 +8,25 @@
 use constel_link::PortId;
 use serde::Serialize;
 
-use crate::frame::{Arrivals, Label, NotOurs, pack, unpack};
+use crate::arrivals::{Arrivals, Came};
+use crate::frame::{Label, NotOurs, pack, unpack};
 
 /// The end that sends to one other machine.
 #[derive(Debug, Clone)]
 pub struct Sender {
     lab: u32,
+    session: u32,
     sequence: u32,
 }
 
 impl Sender {
-    /// Sends frames of the lab with this number, of which 24 bits are used.
+    /// Sends frames of the lab with this number, of which 24 bits are used. `session`: which life of this machine it is; each has a
+    /// larger one than those before, as the revision at which it joined is.
     #[must_use]
-    pub fn new(lab: u32) -> Self {
+    pub fn new(lab: u32, session: u32) -> Self {
         Self {
             lab: lab & 0x00ff_ffff,
+            session,
             sequence: 0,
         }
     }
@@ -42,6 +46,7 @@ impl Sender {
             to: edge.1,
             sequence: self.sequence,
             token,
+            session: self.session,
             due_ns,
         };
         self.sequence = self.sequence.wrapping_add(1);
@@ -86,9 +91,15 @@ pub enum Refused {
     /// Who sent it has not, or no longer, the node that it comes from.
     #[error("port {0} is not the sender's")]
     NotTheirs(u32),
+    /// It is of a life of the machine that is over.
+    #[error("a frame of the machine before it started anew")]
+    OldSession,
     /// It came before.
-    #[error("it came before, or far too late")]
-    Stale,
+    #[error("it came before")]
+    Copy,
+    /// Nobody remembers whether it came before.
+    #[error("it came far too late")]
+    Forgotten,
 }
 
 /// What came from one other machine.
@@ -100,12 +111,17 @@ pub struct CrossingCounts {
     pub lost: u64,
     /// Frames that overtook others between the machines. They are delivered at their instants, so that nobody sees it.
     pub reordered: u64,
-    /// Datagrams that were refused: copies, strangers, those of somebody who lost a node.
+    /// Datagrams that came again; they go nowhere.
+    pub copies: u64,
+    /// Datagrams that were refused for anything else: strangers, those of somebody who lost a node or who has started anew, frames so late
+    /// that nobody remembers whether they came before.
     pub refused: u64,
     /// Frames that came after they were due: their edge is shorter than the way between the machines.
     pub late: u64,
     /// By so much at most, nanoseconds.
     pub latest_ns: u64,
+    /// The shortest time that a frame waited for its instant, nanoseconds: so much longer the way may be. `None`: none came that was not late.
+    pub least_wait_ns: Option<u64>,
 }
 
 /// The end that receives from one other machine.
@@ -113,10 +129,11 @@ pub struct CrossingCounts {
 pub struct Receiver {
     lab: u32,
     machine: usize,
+    /// The latest life of the machine that was heard of.
+    session: Option<u32>,
     arrivals: Arrivals,
-    refused: u64,
-    late: u64,
-    latest_ns: u64,
+    /// What came of its former lives, and all that is not told from numbers.
+    counts: CrossingCounts,
 }
 
 impl Receiver {
@@ -126,10 +143,9 @@ impl Receiver {
         Self {
             lab: lab & 0x00ff_ffff,
             machine,
+            session: None,
             arrivals: Arrivals::new(),
-            refused: 0,
-            late: 0,
-            latest_ns: 0,
+            counts: CrossingCounts::default(),
         }
     }
 
@@ -144,14 +160,23 @@ impl Receiver {
         now_ns: u64,
         whose: impl Fn(PortId) -> Whose,
     ) -> Result<Due<'f>, Refused> {
-        let due = self
-            .judged(datagram, whose)
-            .inspect_err(|_| self.refused += 1)?;
-        if due.at_ns < now_ns {
-            self.late += 1;
-            self.latest_ns = self.latest_ns.max(now_ns - due.at_ns);
+        let judged = self.judged(datagram, whose);
+        let counts = &mut self.counts;
+        match &judged {
+            // Told from numbers.
+            Err(Refused::Copy) => {}
+            Err(_) => counts.refused += 1,
+            Ok(due) if due.at_ns < now_ns => {
+                counts.late += 1;
+                counts.latest_ns = counts.latest_ns.max(now_ns - due.at_ns);
+            }
+            Ok(due) => {
+                let wait_ns = due.at_ns - now_ns;
+                let least_ns = counts.least_wait_ns.unwrap_or(wait_ns);
+                counts.least_wait_ns = Some(wait_ns.min(least_ns));
+            }
         }
-        Ok(due)
+        judged
     }
 
     fn judged<'f>(
@@ -164,8 +189,11 @@ impl Receiver {
             return Err(Refused::OtherLab(label.lab));
         }
         // The number is of all frames between the machines, also of those that are refused for their ports.
-        if !self.arrivals.came(label.sequence) {
-            return Err(Refused::Stale);
+        self.hear_of(label.session)?;
+        match self.arrivals.came(label.sequence) {
+            Came::InOrder | Came::Overtaken => {}
+            Came::Again => return Err(Refused::Copy),
+            Came::Forgotten => return Err(Refused::Forgotten),
         }
         if whose(label.to) != Whose::Ours {
             return Err(Refused::NotHere(label.to.0));
@@ -180,16 +208,32 @@ impl Receiver {
         })
     }
 
+    /// A machine that started anew begins its numbers anew.
+    fn hear_of(&mut self, session: u32) -> Result<(), Refused> {
+        let known = *self.session.get_or_insert(session);
+        // Numbers wrap round: what is less than half a round ahead is later.
+        match session.wrapping_sub(known) {
+            0 => Ok(()),
+            ahead if ahead < 1 << 31 => {
+                self.counts = self.counts();
+                self.arrivals = Arrivals::new();
+                self.session = Some(session);
+                Ok(())
+            }
+            _ => Err(Refused::OldSession),
+        }
+    }
+
     /// What has come so far.
     #[must_use]
     pub fn counts(&self) -> CrossingCounts {
+        let (past, now) = (&self.counts, &self.arrivals);
         CrossingCounts {
-            arrived: self.arrivals.arrived,
-            lost: self.arrivals.missing,
-            reordered: self.arrivals.reordered,
-            refused: self.refused,
-            late: self.late,
-            latest_ns: self.latest_ns,
+            arrived: past.arrived + now.arrived,
+            lost: past.lost + now.missing,
+            reordered: past.reordered + now.reordered,
+            copies: past.copies + now.copies,
+            ..*past
         }
     }
 }
@@ -225,7 +269,7 @@ mod tests {
 
     #[test]
     fn no_frame_reaches_a_port_by_somebody_who_may_not() {
-        let (mut sender, mut receiver) = (Sender::new(9), Receiver::new(9, 1));
+        let (mut sender, mut receiver) = (Sender::new(9, 1), Receiver::new(9, 1));
         let mut told = |edge, token| {
             let bytes = datagram(&mut sender, edge, 10, token);
             receiver
@@ -258,7 +302,7 @@ mod tests {
             Err(Refused::NotTheirs(150)),
             "a right that is over"
         );
-        let stranger = datagram(&mut Sender::new(8), (150, 50), 10, 5);
+        let stranger = datagram(&mut Sender::new(8, 1), (150, 50), 10, 5);
         assert_eq!(
             receiver.receive(&stranger, 0, whose),
             Err(Refused::OtherLab(8))
@@ -271,6 +315,37 @@ mod tests {
         assert_eq!((counts.arrived, counts.refused, counts.lost), (6, 7, 0));
     }
 
+    #[test]
+    fn who_starts_anew_is_heard_and_its_past_is_not() {
+        let mut receiver = Receiver::new(9, 1);
+        let mut lives: Vec<Sender> = [u32::MAX, 0, 7].map(|s| Sender::new(9, s)).into();
+        let mut heard = |life: usize| {
+            let bytes = datagram(&mut lives[life], (150, 50), 10, 5);
+            receiver.receive(&bytes, 0, whose).map(|due| due.port)
+        };
+        for _ in 0..100 {
+            assert_eq!(heard(0), Ok(PortId(50)));
+        }
+        // Its numbers begin anew, far behind.
+        assert_eq!(heard(1), Ok(PortId(50)));
+        assert_eq!(heard(0), Err(Refused::OldSession), "what was held up");
+        assert_eq!(heard(2), Ok(PortId(50)));
+        assert_eq!(heard(1), Err(Refused::OldSession));
+        let counts = receiver.counts();
+        assert_eq!((counts.arrived, counts.lost, counts.refused), (102, 0, 2));
+    }
+
+    #[test]
+    fn copies_are_not_delivered() {
+        let (mut sender, mut receiver) = (Sender::new(9, 1), Receiver::new(9, 1));
+        let bytes = datagram(&mut sender, (150, 50), 10, 5);
+        assert!(receiver.receive(&bytes, 4, whose).is_ok());
+        assert_eq!(receiver.receive(&bytes, 4, whose), Err(Refused::Copy));
+        let counts = receiver.counts();
+        assert_eq!((counts.arrived, counts.copies, counts.refused), (1, 1, 0));
+        assert_eq!(counts.least_wait_ns, Some(6));
+    }
+
     proptest! {
         /// The total delay is the edge's own, whatever the way does, as long as it is shorter; what is longer is counted with
         /// how much. Losses and disorder on the way are told.
@@ -280,7 +355,7 @@ mod tests {
         ) {
             const EDGE_NS: u64 = 5_000;
             const SPACING_NS: u64 = 100;
-            let (mut sender, mut receiver) = (Sender::new(1), Receiver::new(1, 1));
+            let (mut sender, mut receiver) = (Sender::new(1, 1), Receiver::new(1, 1));
             let mut under_way = Vec::new();
             for (number, (way_ns, is_lost)) in (0..).zip(&ways) {
                 let sent_ns = number * SPACING_NS;
@@ -293,9 +368,9 @@ mod tests {
             let (mut late, mut latest_ns, mut seen) = (0, 0, 0);
             for (at_ns, number, bytes) in &under_way {
                 let due = receiver.receive(bytes, *at_ns, whose);
-                // Too far behind to be remembered, or before the first that came.
+                // Before the first that came.
                 let Ok(due) = due else {
-                    prop_assert_eq!(due, Err(Refused::Stale));
+                    prop_assert_eq!(due, Err(Refused::Forgotten));
                     continue;
                 };
                 seen += 1;

@@ -1,0 +1,200 @@
+//! Questions between machines in the store: what time it is there, and whether anybody is.
+//!
+//! Whoever asks puts a nonce under `ask/NAME/SESSION`; the machine answers under `answer/SESSION/NAME`, by the asker's lease, so
+//! that both go with the asker.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use constel_store::{Error, Follow, LeaseId, Result, Store, Txn};
+use constel_underlay::Exchange;
+use serde::{Deserialize, Serialize};
+
+use crate::clocks::{drawn, wall_ns};
+use crate::keys;
+
+/// How soon the end is noticed.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Question {
+    nonce: u64,
+    /// By which lease to answer.
+    lease: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Answer {
+    nonce: u64,
+    t2_ns: u64,
+    t3_ns: u64,
+}
+
+/// Who asks.
+pub(crate) struct Asker {
+    store: Arc<dyn Store>,
+    session: String,
+    lease: LeaseId,
+    answers: Follow,
+}
+
+impl Asker {
+    pub(crate) fn new(store: Arc<dyn Store>, session: &str, lease: LeaseId) -> Result<Self> {
+        Ok(Self {
+            answers: Follow::new(Arc::clone(&store), &keys::answers(session))?,
+            store,
+            session: session.to_owned(),
+            lease,
+        })
+    }
+
+    /// Asks the machine `name`. `None`: it did not answer within `patience`, or it was not worth waiting any longer.
+    ///
+    /// # Errors
+    /// When the store cannot be asked.
+    pub(crate) fn ask(
+        &mut self,
+        name: &str,
+        patience: Duration,
+        is_worth: impl Fn() -> bool,
+    ) -> Result<Option<Exchange>> {
+        let nonce = drawn().map_err(|e| Error::Invalid(format!("/dev/urandom: {e}")))?;
+        let question = Question {
+            nonce,
+            lease: self.lease.0,
+        };
+        let key = format!("{}{}", keys::asks(name), self.session);
+        let txn = Txn::new().put_leased(key, as_json(&question), self.lease);
+        let own = format!("{}{name}", keys::answers(&self.session));
+        let until = Instant::now() + patience;
+        let t1_ns = wall_ns();
+        self.store.commit(&txn)?;
+        while is_worth() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let events = self.answers.next(left.min(LOOK_EVERY))?;
+            let t4_ns = wall_ns();
+            let entries = events.iter().filter(|event| event.key == own);
+            let answer = entries.rev().find_map(|event| {
+                let entry = event.entry.as_ref()?;
+                let answer: Answer = serde_json::from_slice(&entry.value).ok()?;
+                (answer.nonce == nonce).then_some(answer)
+            });
+            if let Some(Answer { t2_ns, t3_ns, .. }) = answer {
+                return Ok(Some(Exchange {
+                    t1_ns,
+                    t2_ns,
+                    t3_ns,
+                    t4_ns,
+                }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Answers what the machine `name` is asked, until `end`. A store that is away for a while is asked again.
+pub(crate) fn answer(store: &Arc<dyn Store>, name: &str, end: &AtomicBool) {
+    while !end.load(Ordering::Acquire) {
+        if answer_while_there(store, name, end).is_err() {
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+}
+
+fn answer_while_there(store: &Arc<dyn Store>, name: &str, end: &AtomicBool) -> Result<()> {
+    let prefix = keys::asks(name);
+    let mut asks = Follow::new(Arc::clone(store), &prefix)?;
+    let t2_ns = wall_ns();
+    for (key, entry) in asks.known() {
+        reply(store.as_ref(), name, &prefix, (key, &entry.value), t2_ns)?;
+    }
+    while !end.load(Ordering::Acquire) {
+        let events = asks.next(LOOK_EVERY)?;
+        let t2_ns = wall_ns();
+        for event in events {
+            if let Some(entry) = &event.entry {
+                reply(
+                    store.as_ref(),
+                    name,
+                    &prefix,
+                    (&event.key, &entry.value),
+                    t2_ns,
+                )?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn reply(
+    store: &dyn Store,
+    name: &str,
+    prefix: &str,
+    (key, value): (&str, &[u8]),
+    t2_ns: u64,
+) -> Result<()> {
+    let session = key.strip_prefix(prefix);
+    let question = serde_json::from_slice::<Question>(value).ok();
+    let Some((session, question)) = session.zip(question) else {
+        return Ok(());
+    };
+    let answer = Answer {
+        nonce: question.nonce,
+        t2_ns,
+        t3_ns: wall_ns(),
+    };
+    let place = format!("{}{name}", keys::answers(session));
+    let txn = Txn::new().put_leased(place, as_json(&answer), LeaseId(question.lease));
+    match store.commit(&txn) {
+        // The asker is gone: nobody wants to know.
+        Ok(_) | Err(Error::LeaseLost(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn as_json(value: &impl Serialize) -> Vec<u8> {
+    // Numbers and texts under names that are texts: there is nothing that JSON could not say.
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use constel_store::Embedded;
+
+    use super::*;
+
+    #[test]
+    fn who_is_there_answers_and_nobody_else() {
+        let store: Arc<dyn Store> = Arc::new(Embedded::new());
+        let lease = store.grant(Duration::from_secs(60)).unwrap().id;
+        let mut asker = Asker::new(Arc::clone(&store), "s", lease).unwrap();
+        let end = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| answer(&store, "a", &end));
+            let exchange = asker.ask("a", Duration::from_secs(20), || true).unwrap();
+            let exchange = exchange.unwrap();
+            assert!(exchange.t1_ns <= exchange.t2_ns && exchange.t3_ns <= exchange.t4_ns);
+            let nobody = asker.ask("b", Duration::from_millis(50), || true).unwrap();
+            assert_eq!(nobody, None);
+            assert_eq!(
+                asker.ask("b", Duration::from_secs(600), || false).unwrap(),
+                None
+            );
+            // What others put there does nobody harm, nor does one who asked and left.
+            store.put("constel/agents/ask/a/x", b"?").unwrap();
+            store
+                .put("constel/agents/ask/a/y", br#"{"nonce": 1, "lease": 999}"#)
+                .unwrap();
+            let again = asker.ask("a", Duration::from_secs(20), || true).unwrap();
+            assert!(again.unwrap().t1_ns >= exchange.t4_ns);
+            end.store(true, Ordering::Release);
+        });
+        store.revoke(lease).unwrap();
+        let left: Vec<_> = store.list(keys::ROOT).unwrap().entries;
+        assert_eq!(left.len(), 2, "{left:?}");
+    }
+}

@@ -1,0 +1,300 @@
+//! Joining: who may, and who may not.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use constel_store::{Error, LEASE, Revision, Store, Txn};
+
+use crate::answers::Asker;
+use crate::hold::{Hold, Turn};
+use crate::keys;
+use crate::list::{Known, roster};
+use crate::record::Owner;
+
+/// A store that is away for longer lets nobody join.
+const JOIN_WITHIN: Duration = Duration::from_secs(30);
+
+/// One who was killed has the name for as long as its lease; the store may notice a little later.
+const GONE_WITHIN: Duration = Duration::from_secs(LEASE.as_secs() + 3);
+
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Why a machine may not join.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// A machine that is there has another version.
+    Version {
+        /// Ours.
+        ours: String,
+        /// That machine.
+        machine: String,
+        /// Its version.
+        theirs: String,
+    },
+    /// The name is another agent's.
+    Name {
+        /// The name.
+        name: String,
+        /// Where that agent is, if it has said so: its host's name and its process there.
+        at: Option<(String, u32)>,
+        /// Whether it answers. One that does not may be frozen, or cut off from the store a moment ago.
+        answers: bool,
+    },
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Version {
+                ours,
+                machine,
+                theirs,
+            } => write!(
+                f,
+                "this is Constel {ours}, and machine {machine} has Constel {theirs}: all machines of a lab need the same version"
+            ),
+            Self::Name { name, at, answers } => {
+                write!(f, "machine {name} is there already")?;
+                if let Some((host, pid)) = at {
+                    write!(f, " (process {pid} on host {host})")?;
+                }
+                if !answers {
+                    f.write_str(", and does not answer")?;
+                }
+                f.write_str("; give this one another name with --name")
+            }
+        }
+    }
+}
+
+/// Why joining failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Why {
+    Refused(Refusal),
+    Store(Error),
+    Stopped,
+}
+
+impl From<Error> for Why {
+    fn from(error: Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// Takes the name: what it is held by, and since when.
+pub(crate) fn join(
+    store: &Arc<dyn Store>,
+    name: &str,
+    owner: &Owner,
+    has_ended: &dyn Fn() -> bool,
+) -> Result<(Hold, Revision), Why> {
+    let there = roster(&store.list(keys::ROOT)?);
+    other_version(&there, name, &owner.version, None).map_or(Ok(()), |r| Err(Why::Refused(r)))?;
+    if let Some(known) = there.get(name).filter(|known| known.owner.is_some()) {
+        outlive(store, name, known, &owner.session, has_ended)?;
+    }
+    let text = serde_json::to_string(owner).map_err(|e| Error::Invalid(e.to_string()))?;
+    let mut hold = Hold::new(Arc::clone(store), name, &text);
+    let token = match take(store, &mut hold, name, has_ended) {
+        Ok(token) => token,
+        Err(why) => {
+            leave_quietly(hold);
+            return Err(why);
+        }
+    };
+    // Two versions that came at once: whoever was second sees the first.
+    let there = match store.list(keys::ROOT) {
+        Ok(listing) => roster(&listing),
+        Err(error) => {
+            leave_quietly(hold);
+            return Err(error.into());
+        }
+    };
+    if let Some(refusal) = other_version(&there, name, &owner.version, Some(token)) {
+        leave_quietly(hold);
+        return Err(Why::Refused(refusal));
+    }
+    Ok((hold, token))
+}
+
+/// What cannot be given back now is free when its lease is over.
+fn leave_quietly(hold: Hold) {
+    let _ = hold.release(Txn::new());
+}
+
+fn take(
+    store: &Arc<dyn Store>,
+    hold: &mut Hold,
+    name: &str,
+    has_ended: &dyn Fn() -> bool,
+) -> Result<Revision, Why> {
+    let until = Instant::now() + JOIN_WITHIN;
+    loop {
+        let turn = hold.turn()?;
+        if let Some(token) = hold.token() {
+            return Ok(token);
+        }
+        if turn == Turn::TakenByOther {
+            let there = roster(&store.list(keys::ROOT)?);
+            let at = there.get(name).and_then(place_of);
+            let name = name.to_owned();
+            let answers = true;
+            return Err(Why::Refused(Refusal::Name { name, at, answers }));
+        }
+        if has_ended() {
+            return Err(Why::Stopped);
+        }
+        if Instant::now() >= until {
+            let silent = || Error::Unreachable("no answer that could be trusted".to_owned());
+            return Err(hold.trouble.clone().unwrap_or_else(silent).into());
+        }
+        if turn == Turn::Idle || hold.trouble.is_some() {
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+}
+
+/// The name has an owner: refused if that one lives; if it was killed, its lease ends.
+fn outlive(
+    store: &Arc<dyn Store>,
+    name: &str,
+    known: &Known,
+    session: &str,
+    has_ended: &dyn Fn() -> bool,
+) -> Result<(), Why> {
+    let key = keys::owner(name);
+    let since = known.owner.as_ref().map(|(_, since)| *since);
+    let lease = store.grant(GONE_WITHIN + LEASE)?.id;
+    let outlived = (|| -> constel_store::Result<Option<bool>> {
+        let mut asker = Asker::new(Arc::clone(store), session, lease)?;
+        let until = Instant::now() + GONE_WITHIN;
+        // Asked in a short while each: between them we look whether it is gone.
+        while Instant::now() < until && !has_ended() {
+            let patience = Duration::from_millis(500);
+            if asker.ask(name, patience, || !has_ended())?.is_some() {
+                return Ok(Some(true));
+            }
+            let entry = store.get(&key)?;
+            if entry.map(|entry| entry.created) != since {
+                return Ok(None);
+            }
+        }
+        Ok(Some(false))
+    })();
+    // It ends by itself otherwise.
+    let _ = store.revoke(lease);
+    match outlived? {
+        _ if has_ended() => Err(Why::Stopped),
+        None => Ok(()),
+        Some(answers) => Err(Why::Refused(Refusal::Name {
+            name: name.to_owned(),
+            at: place_of(known),
+            answers,
+        })),
+    }
+}
+
+fn place_of(known: &Known) -> Option<(String, u32)> {
+    let record = known.record.as_ref()?;
+    Some((record.host.clone(), record.pid))
+}
+
+/// A machine that is there with another version; of those that had come before `token`, if there is one.
+fn other_version(
+    there: &BTreeMap<String, Known>,
+    name: &str,
+    ours: &str,
+    token: Option<Revision>,
+) -> Option<Refusal> {
+    let others = there.iter().filter(|(other, _)| *other != name);
+    let mut others = others.filter_map(|(machine, known)| {
+        let (owner, since) = known.owner.as_ref()?;
+        (owner.version != ours && token.is_none_or(|token| *since < token))
+            .then_some((machine, owner))
+    });
+    others.next().map(|(machine, owner)| Refusal::Version {
+        ours: ours.to_owned(),
+        machine: machine.clone(),
+        theirs: owner.version.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use constel_store::Embedded;
+
+    use super::*;
+
+    fn owner(version: &str, session: &str) -> Owner {
+        Owner {
+            version: version.to_owned(),
+            session: session.to_owned(),
+        }
+    }
+
+    fn never() -> bool {
+        false
+    }
+
+    #[test]
+    fn another_version_is_refused_with_both_named() {
+        let store: Arc<dyn Store> = Arc::new(Embedded::new());
+        let (hold, _) = join(&store, "a", &owner("1.0", "x"), &never).ok().unwrap();
+        let refused = join(&store, "b", &owner("1.1", "y"), &never).err().unwrap();
+        let Why::Refused(refusal) = refused else {
+            panic!("{refused:?}");
+        };
+        let text = refusal.to_string();
+        assert!(
+            text.contains("Constel 1.1") && text.contains("machine a has Constel 1.0"),
+            "{text}"
+        );
+        assert_eq!(store.get(&keys::owner("b")).unwrap(), None);
+        assert!(join(&store, "b", &owner("1.0", "y"), &never).is_ok());
+        // The last of a version makes room for another one.
+        let _ = hold.release(Txn::new());
+        let other = join(&store, "a", &owner("1.1", "z"), &never).err().unwrap();
+        assert!(matches!(other, Why::Refused(Refusal::Version { machine, .. }) if machine == "b"));
+    }
+
+    /// The list was looked at before the other one came: the look afterwards decides, and for the same one on both sides.
+    #[test]
+    fn of_two_versions_at_once_the_first_stays() {
+        let known = |version: &str, since| Known {
+            owner: Some((owner(version, "x"), since)),
+            record: None,
+        };
+        let there = BTreeMap::from([
+            ("a".to_owned(), known("1", 5)),
+            ("b".to_owned(), known("2", 6)),
+        ]);
+        assert_eq!(other_version(&there, "a", "1", Some(5)), None);
+        assert!(other_version(&there, "b", "2", Some(6)).is_some());
+    }
+
+    /// Whoever has the name and answers nobody: refused, but only when a lease's time is over.
+    #[test]
+    fn a_name_that_is_held_is_not_taken() {
+        let store: Arc<dyn Store> = Arc::new(Embedded::new());
+        let lease = store.grant(Duration::from_secs(600)).unwrap().id;
+        let held =
+            Txn::new().put_leased(keys::owner("a"), r#"{"version":"1","session":"x"}"#, lease);
+        store.commit(&held).unwrap();
+        let began = Instant::now();
+        let refused = join(&store, "a", &owner("1", "y"), &never).err().unwrap();
+        let Why::Refused(Refusal::Name { answers, .. }) = &refused else {
+            panic!("{refused:?}");
+        };
+        assert!(!answers && began.elapsed() >= GONE_WITHIN);
+        let left: Vec<String> = store
+            .list(keys::ROOT)
+            .unwrap()
+            .entries
+            .into_iter()
+            .map(|(key, _)| key)
+            .collect();
+        assert_eq!(left, [keys::owner("a")], "what was asked is gone");
+    }
+}

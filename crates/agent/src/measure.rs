@@ -1,0 +1,238 @@
+//! How far our clock is from the reference's, asked again and again.
+//!
+//! By datagrams where both machines listen on an underlay: four questions a second. Otherwise, or while these are not answered, by
+//! questions in the store, one in five seconds: that is a way through the store and its disk, so the bound is some milliseconds
+//! where datagrams have some tens of microseconds.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use constel_store::{LeaseId, Result, Store};
+use constel_underlay::{Exchange, OffsetEstimate, PING_BYTES, Ping};
+
+use crate::answers::Asker;
+use crate::clocks::{drawn, wall_ns};
+use crate::keys;
+use crate::list::{Known, reference, roster};
+use crate::record::{By, Clock, UnderlayAt};
+use crate::underlay::is_patience;
+
+/// Who the reference is, is looked up so often; also questions in the store.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// Between datagrams.
+const PING_EVERY: Duration = Duration::from_millis(250);
+
+/// A datagram that is not answered by then is lost.
+const PING_PATIENCE: Duration = Duration::from_millis(200);
+
+/// A question in the store that is not answered by then is given up.
+const ASK_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How soon the end is noticed.
+const END_EVERY: Duration = Duration::from_millis(50);
+
+/// What is known of our clock; the latest.
+pub(crate) type Latest = Mutex<Option<Clock>>;
+
+/// The one who measures.
+pub(crate) struct Measure<'a> {
+    pub(crate) store: &'a Arc<dyn Store>,
+    pub(crate) name: &'a str,
+    pub(crate) session: &'a str,
+    pub(crate) lease: LeaseId,
+    pub(crate) underlay: Option<&'a UnderlayAt>,
+    pub(crate) end: &'a AtomicBool,
+    pub(crate) latest: &'a Latest,
+}
+
+/// Whom we compare with.
+struct Target {
+    name: String,
+    session: String,
+    estimate: OffsetEstimate,
+    socket: Option<(UdpSocket, u64)>,
+}
+
+impl Measure<'_> {
+    /// Measures until the end. A store that is away for a while is asked again.
+    pub(crate) fn run(&self) {
+        while !self.has_ended() {
+            if self.while_there().is_err() {
+                self.pause(Duration::from_millis(500));
+            }
+        }
+    }
+
+    fn while_there(&self) -> Result<()> {
+        let mut asker = Asker::new(Arc::clone(self.store), self.session, self.lease)?;
+        let mut target: Option<Target> = None;
+        while !self.has_ended() {
+            let roster = roster(&self.store.list(keys::ROOT)?);
+            let Some(name) = reference(&roster).map(str::to_owned) else {
+                // Not even we are there: the lease is over, and we are about to be told.
+                self.pause(END_EVERY);
+                continue;
+            };
+            if name == self.name {
+                target = None;
+                self.tell(Some(itself(&name)));
+                self.pause(LOOK_EVERY);
+                continue;
+            }
+            let known = &roster[&name];
+            let mut current = match target.take() {
+                Some(current) if Some(&current.session) == session(known) => current,
+                _ => {
+                    self.tell(None);
+                    Target {
+                        session: session(known).cloned().unwrap_or_default(),
+                        name,
+                        estimate: OffsetEstimate::new(),
+                        socket: None,
+                    }
+                }
+            };
+            self.round(&mut asker, &mut current, known)?;
+            target = Some(current);
+        }
+        Ok(())
+    }
+
+    /// Questions for as long as the reference is not looked up again.
+    fn round(&self, asker: &mut Asker, target: &mut Target, known: &Known) -> Result<()> {
+        let until = Instant::now() + LOOK_EVERY;
+        let theirs = known.record.as_ref().and_then(|r| r.underlay.as_ref());
+        target.socket = self.underlay.zip(theirs).and_then(|(ours, theirs)| {
+            let socket = connected(ours.address, theirs.address).ok()?;
+            Some((socket, theirs.key))
+        });
+        let mut answered = false;
+        while let Some((socket, key)) = &target.socket
+            && Instant::now() < until
+            && !self.has_ended()
+        {
+            let asked = Instant::now();
+            if let Some(exchange) = ping(socket, *key) {
+                answered = true;
+                self.learn(target, exchange, By::Underlay);
+            } else if !answered {
+                break;
+            }
+            self.pause(PING_EVERY.saturating_sub(asked.elapsed()));
+        }
+        if answered || self.has_ended() {
+            return Ok(());
+        }
+        let exchange = asker.ask(&target.name, ASK_PATIENCE, || !self.has_ended())?;
+        if let Some(exchange) = exchange {
+            self.learn(target, exchange, By::Store);
+        }
+        // One who has just come has no record yet: soon again.
+        let rest = match known.record {
+            Some(_) => until.saturating_duration_since(Instant::now()),
+            None => Duration::from_millis(200),
+        };
+        self.pause(rest);
+        Ok(())
+    }
+
+    fn learn(&self, target: &mut Target, exchange: Exchange, by: By) {
+        target.estimate.learn(exchange);
+        let Some(offset) = target.estimate.at(wall_ns()) else {
+            return;
+        };
+        self.tell(Some(Clock {
+            against: target.name.clone(),
+            // The estimate says how far the other one is ahead.
+            offset_ns: offset.ahead_ns.saturating_neg(),
+            error_ns: offset.error_ns,
+            way_ns: offset.way_ns,
+            by,
+            steps: target.estimate.steps(),
+        }));
+    }
+
+    fn tell(&self, clock: Option<Clock>) {
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = clock;
+    }
+
+    fn has_ended(&self) -> bool {
+        self.end.load(Ordering::Acquire)
+    }
+
+    fn pause(&self, time: Duration) {
+        let until = Instant::now() + time;
+        while !self.has_ended() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            std::thread::sleep(left.min(END_EVERY));
+        }
+    }
+}
+
+fn session(known: &Known) -> Option<&String> {
+    known.owner.as_ref().map(|(owner, _)| &owner.session)
+}
+
+fn itself(name: &str) -> Clock {
+    Clock {
+        against: name.to_owned(),
+        offset_ns: 0,
+        error_ns: 0,
+        way_ns: 0,
+        by: By::Itself,
+        steps: 0,
+    }
+}
+
+/// A socket that hears nobody but the other machine.
+fn connected(ours: SocketAddr, theirs: SocketAddr) -> std::io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(SocketAddr::new(ours.ip(), 0))?;
+    socket.connect(theirs)?;
+    Ok(socket)
+}
+
+fn ping(socket: &UdpSocket, key: u64) -> Option<Exchange> {
+    let nonce = drawn().ok()?;
+    let question = Ping::Question { key, nonce };
+    let until = Instant::now() + PING_PATIENCE;
+    let t1_ns = wall_ns();
+    socket.send(&question.pack()).ok()?;
+    let mut bytes = [0; PING_BYTES + 1];
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return None;
+        }
+        socket.set_read_timeout(Some(left)).ok()?;
+        let length = match socket.recv(&mut bytes) {
+            Ok(length) => length,
+            Err(error) if is_patience(&error) => continue,
+            // Nobody listens there (any more).
+            Err(_) => return None,
+        };
+        let t4_ns = wall_ns();
+        match Ping::unpack(&bytes[..length]) {
+            Some(Ping::Answer {
+                key: theirs,
+                nonce: of,
+                t2_ns,
+                t3_ns,
+            }) if theirs == key && of == nonce => {
+                return Some(Exchange {
+                    t1_ns,
+                    t2_ns,
+                    t3_ns,
+                    t4_ns,
+                });
+            }
+            // The answer to one that was given up.
+            _ => {}
+        }
+    }
+}

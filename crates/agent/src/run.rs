@@ -1,0 +1,289 @@
+//! An agent, from joining to its end.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use constel_store::{Condition, Error, Outcome, Revision, Store, Txn};
+
+use crate::answers;
+use crate::clocks::drawn;
+use crate::facts;
+use crate::hold::Hold;
+use crate::join::{Refusal, Why, join};
+use crate::keys;
+use crate::measure::{Latest, Measure};
+use crate::record::{Owner, Record};
+use crate::underlay::{Listen, Responder};
+
+/// The record is written anew so often, and as soon as the clock is known.
+const RECORD_EVERY: Duration = Duration::from_secs(5);
+
+/// How soon an end is noticed, and a lease that is over.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// What an agent says of its machine, and how it is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Its name among the machines.
+    pub name: String,
+    /// Constel's version: all machines have the same.
+    pub version: String,
+    /// Its part of a lab, in proportion to the other machines' weights. At least 1.
+    pub weight: u32,
+    /// Nodes that it takes at most.
+    pub capacity: Option<u32>,
+    /// Nodes that it makes at a time; as many as processors, unless given.
+    pub workers: Option<u32>,
+    /// Where it listens for other machines; nowhere, unless given.
+    pub underlay: Option<Listen>,
+}
+
+/// Why an agent could not begin, or ended without being asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// It may not join.
+    #[error("{0}")]
+    Refused(Refusal),
+    /// The store could not be asked.
+    #[error(transparent)]
+    Store(#[from] Error),
+    /// It cannot listen where it was asked to.
+    #[error("--underlay {0}")]
+    Underlay(String),
+    /// The machine is none of the lab's any more: the name may be another's by now.
+    #[error(
+        "the lease of machine {name} is over: {reason}. It is not one of the machines any more; start the agent again"
+    )]
+    Lost {
+        /// The machine.
+        name: String,
+        /// Why, as far as it is known.
+        reason: String,
+    },
+    /// The operating system does not let us.
+    #[error(transparent)]
+    Os(#[from] std::io::Error),
+}
+
+/// What is to be known while an agent runs.
+pub trait Watcher: Sync {
+    /// Nodes of labs that run on this machine.
+    fn nodes(&self) -> u64;
+    /// Something that people should know.
+    fn tell(&self, text: &str);
+}
+
+/// Joins, and stays until `stop` is set; then leaves, and the name is free at once.
+///
+/// # Errors
+/// When it may not join, cannot listen, or loses its lease: whatever it had may be another's then.
+pub fn run(
+    store: &Arc<dyn Store>,
+    options: &Options,
+    watcher: &dyn Watcher,
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
+    let has_ended = || stop.load(Ordering::Acquire);
+    // Before anybody is told of it.
+    let responder = options.underlay.as_ref().map(Responder::open).transpose();
+    let responder = responder.map_err(Failure::Underlay)?;
+    let owner = Owner {
+        version: options.version.clone(),
+        session: format!("{:016x}", drawn()?),
+    };
+    let joined = join(store, &options.name, &owner, &has_ended);
+    let (hold, token) = match joined {
+        Ok(joined) => joined,
+        Err(Why::Stopped) => return Ok(()),
+        Err(Why::Refused(refusal)) => return Err(Failure::Refused(refusal)),
+        Err(Why::Store(error)) => return Err(error.into()),
+    };
+    let Some(lease) = hold.lease() else {
+        return Err(lost(&options.name, "it was none"));
+    };
+    let listens = responder
+        .as_ref()
+        .map(|responder| format!(", listening on {}", responder.at().address));
+    watcher.tell(&format!(
+        "machine {} has joined{}",
+        options.name,
+        listens.unwrap_or_default()
+    ));
+    let end = AtomicBool::new(false);
+    let latest = Latest::new(None);
+    let mut agent = Agent {
+        store,
+        options,
+        watcher,
+        token,
+        hold,
+        responder: responder.as_ref(),
+        latest: &latest,
+        written: None,
+        has_told_trouble: false,
+    };
+    let ended = std::thread::scope(|scope| {
+        // However this ends, a panic included, so do they: the scope waits for them.
+        let _ends = Ends(&end);
+        scope.spawn(|| answers::answer(store, &options.name, &end));
+        if let Some(responder) = &responder {
+            scope.spawn(|| responder.answer(&end));
+        }
+        let measure = Measure {
+            store,
+            name: &options.name,
+            session: &owner.session,
+            lease,
+            underlay: responder.as_ref().map(Responder::at),
+            end: &end,
+            latest: &latest,
+        };
+        scope.spawn(move || measure.run());
+        agent.stay(&has_ended)
+    });
+    agent.leave(ended)
+}
+
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+fn lost(name: &str, reason: &str) -> Failure {
+    Failure::Lost {
+        name: name.to_owned(),
+        reason: reason.to_owned(),
+    }
+}
+
+struct Agent<'a> {
+    store: &'a Arc<dyn Store>,
+    options: &'a Options,
+    watcher: &'a dyn Watcher,
+    hold: Hold,
+    token: Revision,
+    responder: Option<&'a Responder>,
+    latest: &'a Latest,
+    /// When the record was written, and whether the clock was in it.
+    written: Option<(Instant, bool)>,
+    has_told_trouble: bool,
+}
+
+impl Agent<'_> {
+    /// Until it is asked to end, or has lost its lease.
+    fn stay(&mut self, has_ended: &dyn Fn() -> bool) -> Result<(), Failure> {
+        while !has_ended() {
+            // Before the store is asked: what is over is not taken again.
+            if self.hold.token() != Some(self.token) {
+                return Err(self.lost());
+            }
+            self.hold.turn()?;
+            self.tell_trouble();
+            if self.is_due() {
+                self.write()?;
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Ok(())
+    }
+
+    fn lost(&self) -> Failure {
+        match &self.hold.trouble {
+            Some(trouble) => lost(&self.options.name, &trouble.to_string()),
+            None => {
+                let reason = "this process did not run, or the store has ended it";
+                lost(&self.options.name, reason)
+            }
+        }
+    }
+
+    /// Once for each time that the store is away.
+    fn tell_trouble(&mut self) {
+        match (&self.hold.trouble, self.has_told_trouble) {
+            (Some(trouble), false) => {
+                let left_s = self.hold.left_ns() as f64 / 1e9;
+                let text = format!("{trouble}; the lease lasts {left_s:.1} s more");
+                self.watcher.tell(&text);
+            }
+            (None, true) => self.watcher.tell("the store answers again"),
+            _ => {}
+        }
+        self.has_told_trouble = self.hold.trouble.is_some();
+    }
+
+    fn is_due(&self) -> bool {
+        match self.written {
+            None => true,
+            Some((at, had_clock)) => {
+                let has_clock = self.clock().is_some();
+                at.elapsed() >= RECORD_EVERY || has_clock != had_clock
+            }
+        }
+    }
+
+    fn clock(&self) -> Option<crate::record::Clock> {
+        let latest = self.latest.lock();
+        latest.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn write(&mut self) -> Result<(), Failure> {
+        let options = self.options;
+        let cores = facts::cores();
+        let record = Record {
+            version: options.version.clone(),
+            host: facts::host_name(),
+            pid: std::process::id(),
+            weight: options.weight,
+            capacity: options.capacity,
+            workers: options.workers.unwrap_or(cores),
+            cores,
+            memory_bytes: facts::memory(),
+            load: facts::load(),
+            nodes: self.watcher.nodes(),
+            underlay: self.responder.map(|responder| responder.at().clone()),
+            clock: self.clock(),
+        };
+        let had_clock = record.clock.is_some();
+        let text = serde_json::to_vec(&record).map_err(|e| Error::Invalid(e.to_string()))?;
+        let owned = Condition::created_at(keys::owner(&options.name), self.token);
+        let txn = Txn::new()
+            .when(owned)
+            .put(keys::record(&options.name), text);
+        match self.store.commit(&txn) {
+            Ok(Outcome::Committed { .. }) => {}
+            Ok(Outcome::Refused) => {
+                return Err(lost(&options.name, "the store has ended it"));
+            }
+            // It is written the next time. Whether we are still there, the lease decides.
+            Err(Error::Unreachable(_) | Error::Uncertain(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.written = Some((Instant::now(), had_clock));
+        Ok(())
+    }
+
+    /// Nothing of ours stays in the store, unless we were lost.
+    fn leave(self, ended: Result<(), Failure>) -> Result<(), Failure> {
+        let Self {
+            hold,
+            options,
+            watcher,
+            ..
+        } = self;
+        let released = match &ended {
+            Ok(()) => hold.release(Txn::new().delete(keys::record(&options.name))),
+            Err(_) => hold.release(Txn::new()),
+        };
+        if let (Ok(()), Err(error)) = (&ended, released) {
+            watcher.tell(&format!(
+                "machine {} ends without the store's knowing: {error}. It is lost there in some seconds",
+                options.name
+            ));
+        }
+        ended
+    }
+}

@@ -1,0 +1,43 @@
+//! `agent`, `machines`.
+
+use clap::Args;
+use constel_agent::Listen;
+use constel_store::Place;
+
+/// `agent`.
+#[derive(Debug, Args)]
+pub(crate) struct Agent {
+    /// What the machines share: `etcd://HOST:PORT`, or for machines of one host the path of a folder.
+    #[arg(long, value_name = "STORE")]
+    pub(crate) store: Place,
+    /// Name of this machine among the others; the host's name unless given.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Its part of a lab, in proportion to the other machines' weights.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) weight: u32,
+    /// Nodes that it takes at most.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) capacity: Option<u32>,
+    /// Nodes that it makes at a time; as many as it has processors unless given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) workers: Option<u32>,
+    /// Listen for the other machines on the address of this interface, by UDP; on a port that is free unless one is given.
+    /// Without it nothing listens, and clocks are compared through the store.
+    #[arg(long, value_name = "INTERFACE[:PORT]")]
+    pub(crate) underlay: Option<Listen>,
+}
+
+/// `machines`.
+#[derive(Debug, Args)]
+pub(crate) struct ListMachines {
+    /// What the machines share: `etcd://HOST:PORT`, or for machines of one host the path of a folder.
+    #[arg(long, value_name = "STORE")]
+    pub(crate) store: Place,
+    /// Forget a machine that was lost and does not come back.
+    #[arg(long, value_name = "NAME", conflicts_with = "json")]
+    pub(crate) forget: Option<String>,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,72 @@
+//! `constel agent`: this machine is one of several, until Ctrl-C.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use constel_agent::{Options, Watcher};
+use constel_api::answers::LabState;
+use constel_machines::Machine;
+use constel_store::Error as StoreError;
+
+use crate::args::Agent;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::{output, signals};
+
+/// Joins, stays, and leaves when it is asked to.
+pub(crate) fn run(args: &Agent) -> Outcome {
+    let name = match &args.name {
+        Some(name) => name.clone(),
+        None => constel_agent::host_name(),
+    };
+    let machine = Machine::named(&name, args.weight, args.capacity).map_err(|error| {
+        let whence = match args.name {
+            Some(_) => "--name",
+            None => "the host's name; give another one with --name",
+        };
+        Failure::Usage(format!("{whence}: {error}"))
+    })?;
+    let stop = Arc::new(AtomicBool::new(false));
+    signals::set(&[&stop])?;
+    let store = args
+        .store
+        .open()
+        .map_err(|error| not_opened(&args.store.to_string(), error))?;
+    let options = Options {
+        name: machine.name,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        weight: machine.weight,
+        capacity: machine.capacity,
+        workers: args.workers,
+        underlay: args.underlay.clone(),
+    };
+    match constel_agent::run(&store, &options, &Here, &stop) {
+        Ok(()) => Ok(Exit::Interrupted),
+        Err(constel_agent::Failure::Underlay(reason)) => {
+            Err(Failure::Usage(format!("--underlay {reason}")))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A store that cannot be opened is one that the command line should not have named.
+pub(super) fn not_opened(place: &str, error: StoreError) -> Failure {
+    match error {
+        StoreError::Invalid(reason) => Failure::Usage(format!("--store {place}: {reason}")),
+        error => error.into(),
+    }
+}
+
+struct Here;
+
+impl Watcher for Here {
+    fn nodes(&self) -> u64 {
+        // Labs that cannot be listed are none that we know of.
+        let labs = constel_control::list().unwrap_or_default();
+        let living = labs.iter().filter(|lab| lab.state != LabState::Dead);
+        living.map(|lab| lab.nodes as u64).sum()
+    }
+
+    fn tell(&self, text: &str) {
+        output::tell(&format!("constel: {text}\n"));
+    }
+}

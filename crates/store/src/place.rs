@@ -1,0 +1,94 @@
+//! Where a store is, as people write it: a cluster, or a folder.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::address::{Address, AddressError};
+use crate::error::Result;
+use crate::{Etcd, Folder, Store};
+
+/// Where a store is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// An etcd cluster.
+    Etcd(Address),
+    /// A folder of this host.
+    Folder(PathBuf),
+}
+
+/// Why a text is not the place of a store.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlaceError {
+    /// It looks like a cluster and is none.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// It is neither.
+    #[error(
+        "{0:?} is no store: write etcd://HOST:PORT[,HOST:PORT...], or the path of a folder with a / in it, such as /run/constel/store, for machines of one host"
+    )]
+    Neither(String),
+}
+
+impl Place {
+    /// The store. Of a cluster nobody is asked yet; a folder is made if it is not there.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid): files that the address names cannot be read; the folder cannot be made, or what is in it is no
+    /// store.
+    pub fn open(&self) -> Result<Arc<dyn Store>> {
+        Ok(match self {
+            Self::Etcd(address) => Arc::new(Etcd::new(address)?),
+            Self::Folder(path) => Arc::new(Folder::open(path)?),
+        })
+    }
+}
+
+impl fmt::Display for Place {
+    /// Without passwords.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Etcd(address) => address.fmt(f),
+            Self::Folder(path) => path.display().fmt(f),
+        }
+    }
+}
+
+impl FromStr for Place {
+    type Err = PlaceError;
+
+    fn from_str(text: &str) -> std::result::Result<Self, PlaceError> {
+        if text.contains("://") {
+            return Ok(Self::Etcd(text.parse()?));
+        }
+        match text.contains('/') {
+            true => Ok(Self::Folder(PathBuf::from(text))),
+            false => Err(PlaceError::Neither(text.to_owned())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clusters_and_folders_are_told_apart() {
+        let read = |text: &str| text.parse::<Place>();
+        assert!(matches!(read("etcd://10.0.0.1:2379"), Ok(Place::Etcd(_))));
+        for folder in ["/run/s", "./s", "a/b"] {
+            assert_eq!(read(folder), Ok(Place::Folder(folder.into())));
+        }
+        for (wrong, named) in [
+            ("http://a:1", "etcd://"),
+            ("s", "/run/constel/store"),
+            ("", "no store"),
+        ] {
+            let error = read(wrong).unwrap_err().to_string();
+            assert!(error.contains(named), "{wrong}: {error}");
+        }
+        let shown = read("etcd://me:secret@h:1").unwrap().to_string();
+        assert_eq!(shown, "etcd://me@h:1");
+    }
+}

@@ -1,0 +1,198 @@
+//! What became of the frames between two machines, told from their numbers alone, in bounded memory.
+
+/// So many numbers are remembered: at 200,000 frames a second, those of the last 20 ms. What is displaced by more is not told from
+/// a copy.
+pub const WINDOW: u32 = 4_096;
+
+const WORDS: usize = WINDOW as usize / 64;
+
+/// How a frame came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Came {
+    /// No later one had come.
+    InOrder,
+    /// A later one had come before it.
+    Overtaken,
+    /// It had come before.
+    Again,
+    /// Its number is too far behind to be remembered, or before the first that came.
+    Forgotten,
+}
+
+/// The numbers that came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrivals {
+    /// The number after the highest that came; `None`: none has come.
+    next: Option<u32>,
+    /// Numbers from the first that came to the highest, as far as they are remembered.
+    span: u32,
+    /// Which of them came: a bit for each, by its number modulo [`WINDOW`].
+    bits: Box<[u64; WORDS]>,
+    /// Frames that came, without copies.
+    pub arrived: u64,
+    /// Numbers that were skipped and have not come since.
+    pub missing: u64,
+    /// Frames that came after one with a higher number.
+    pub reordered: u64,
+    /// Frames that came again.
+    pub copies: u64,
+    /// Frames that came too late to be remembered; also missing, unless they were copies or before the first.
+    pub forgotten: u64,
+}
+
+impl Default for Arrivals {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Arrivals {
+    /// Nothing has come. Numbers before the first that comes are not missed.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            next: None,
+            span: 0,
+            bits: Box::new([0; WORDS]),
+            arrived: 0,
+            missing: 0,
+            reordered: 0,
+            copies: 0,
+            forgotten: 0,
+        }
+    }
+
+    /// A frame with this number has come.
+    pub fn came(&mut self, sequence: u32) -> Came {
+        let next = *self.next.get_or_insert(sequence);
+        // Numbers wrap round: what is less than half a round ahead is ahead.
+        let ahead = sequence.wrapping_sub(next);
+        if ahead < 1 << 31 {
+            self.skip(next, ahead);
+            self.set(sequence);
+            self.span = self
+                .span
+                .saturating_add(ahead)
+                .saturating_add(1)
+                .min(WINDOW);
+            self.next = Some(sequence.wrapping_add(1));
+            self.missing += u64::from(ahead);
+            self.arrived += 1;
+            return Came::InOrder;
+        }
+        let behind = next.wrapping_sub(sequence) - 1;
+        if behind >= self.span {
+            self.forgotten += 1;
+            return Came::Forgotten;
+        }
+        if self.has(sequence) {
+            self.copies += 1;
+            return Came::Again;
+        }
+        self.set(sequence);
+        self.missing -= 1;
+        self.reordered += 1;
+        self.arrived += 1;
+        Came::Overtaken
+    }
+
+    /// `count` numbers from `next` on have not come, nor those that had their places before.
+    fn skip(&mut self, next: u32, count: u32) {
+        if count >= WINDOW {
+            self.bits.fill(0);
+            return;
+        }
+        for number in 0..count {
+            let (word, bit) = place(next.wrapping_add(number));
+            self.bits[word] &= !bit;
+        }
+    }
+
+    fn set(&mut self, sequence: u32) {
+        let (word, bit) = place(sequence);
+        self.bits[word] |= bit;
+    }
+
+    fn has(&self, sequence: u32) -> bool {
+        let (word, bit) = place(sequence);
+        self.bits[word] & bit != 0
+    }
+}
+
+fn place(sequence: u32) -> (usize, u64) {
+    let place = sequence % WINDOW;
+    (place as usize / 64, 1 << (place % 64))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_far_behind_is_forgotten() {
+        let mut told = Arrivals::new();
+        for number in [10, 9, 10 + WINDOW - 1, 10, 11] {
+            told.came(number);
+        }
+        // 9 is before the first; 10 is the oldest that is remembered, a copy; 11 is late.
+        assert_eq!(
+            (told.arrived, told.copies, told.forgotten, told.reordered),
+            (3, 1, 1, 1)
+        );
+        assert_eq!(told.missing, u64::from(WINDOW) - 3);
+        assert_eq!(told.came(10 + WINDOW), Came::InOrder);
+        assert_eq!(told.came(10), Came::Forgotten);
+        assert_eq!(told.came(11), Came::Again);
+        // The numbers whose places they take are new.
+        assert_eq!(told.came(10 + 3 * WINDOW), Came::InOrder);
+        assert_eq!(told.came(11 + 2 * WINDOW), Came::Overtaken);
+        assert_eq!(told.came(11 + 2 * WINDOW), Came::Again);
+    }
+
+    proptest! {
+        /// Against one that remembers everything: numbers that wrap round, lost, doubled, displaced, with gaps.
+        #[test]
+        fn losses_and_disorder_are_told_from_numbers(
+            first in any::<u32>(),
+            fates in prop::collection::vec((0_u32..6_000, 0_u32..60, 0_u8..10), 1..400),
+            gap in prop_oneof![Just(1_u32), 1_u32..200],
+        ) {
+            let mut arrivals: Vec<(u32, u32)> = Vec::new();
+            for (number, (far, near, fate)) in (0_u32..).zip(&fates) {
+                let number = number * gap;
+                let late = match fate { 1 => *near, 3 => *far, _ => 0 };
+                let copies = match fate { 0 => 0, 2 | 3 => 2, _ => 1 };
+                arrivals.extend((0..copies).map(|copy| (number + late * copy.max(u32::from(*fate != 3)), number)));
+            }
+            arrivals.sort_by_key(|(at, _)| *at);
+            let numbers: Vec<u32> = arrivals.into_iter().map(|(_, number)| number).collect();
+            let Some(begins) = numbers.first().copied() else { return Ok(()) };
+            let (mut seen, mut told) = (BTreeSet::new(), Arrivals::new());
+            let mut expected = (0, 0, 0);
+            for number in numbers {
+                let highest = seen.last().copied();
+                let came = match highest {
+                    None => Came::InOrder,
+                    Some(highest) if number > highest => Came::InOrder,
+                    Some(highest) if number < begins || highest - number >= WINDOW => Came::Forgotten,
+                    Some(_) if seen.contains(&number) => Came::Again,
+                    Some(_) => Came::Overtaken,
+                };
+                prop_assert_eq!(told.came(first.wrapping_add(number)), came);
+                match came {
+                    Came::InOrder | Came::Overtaken => { seen.insert(number); }
+                    Came::Again => expected.1 += 1,
+                    Came::Forgotten => expected.2 += 1,
+                }
+                expected.0 += u64::from(came == Came::Overtaken);
+            }
+            let range = u64::from(seen.last().unwrap() - begins) + 1;
+            prop_assert_eq!(told.arrived, seen.len() as u64);
+            prop_assert_eq!(told.missing, range - seen.len() as u64);
+            prop_assert_eq!((told.reordered, told.copies, told.forgotten), expected);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! A frame on its way from one machine to another: VXLAN (RFC 7348) in UDP, with what the other side must know behind it.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 8 | VXLAN: flags `08`, 24 bits of the lab's number |
+//! | n | the Ethernet frame, as the node sent it |
+//! | 36 | trailer: from port, to port, sequence number, token, session (4 each), departure (8), `1`, zero, zero, zero, `CSTL` |
+//!
+//! Any tool that knows VXLAN shows the frame; the trailer is to it what padding behind a short frame is. Numbers are
+//! big-endian. The departure is when the frame has passed all of its edge's stages and is due in the far node, in
+//! nanoseconds of the lab's clock: the receiver waits until then, so that the way between the machines is not added.
+
+use constel_link::PortId;
+
+/// Bytes around a frame.
+pub const OVERHEAD_BYTES: usize = HEAD_BYTES + TRAILER_BYTES;
+
+const HEAD_BYTES: usize = 8;
+const TRAILER_BYTES: usize = 36;
+const VERSION: u8 = 1;
+const MARK: [u8; 4] = *b"CSTL";
+/// An Ethernet header.
+const LEAST_FRAME_BYTES: usize = 14;
+
+/// What a frame is told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Label {
+    /// The lab's number; 24 bits of it.
+    pub lab: u32,
+    /// The port that sent it.
+    pub from: PortId,
+    /// The port that it is for.
+    pub to: PortId,
+    /// Frames from the one machine to the other are numbered through, from 0 in each session.
+    pub sequence: u32,
+    /// By which right the sending machine sends for the node; grows with each owner.
+    pub token: u32,
+    /// Which life of the sending machine it is of; grows with each, around from the highest number to the lowest.
+    pub session: u32,
+    /// When it is due in the far node, nanoseconds of the lab's clock.
+    pub due_ns: u64,
+}
+
+/// Why bytes are no frame of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotOurs {
+    /// Fewer bytes than the smallest has.
+    #[error("too short")]
+    Short,
+    /// Not VXLAN, or bits that must be zero are not.
+    #[error("not VXLAN")]
+    Head,
+    /// Without our trailer: another program's VXLAN.
+    #[error("no trailer of ours")]
+    Trailer,
+    /// The other machine has another version of the trailer.
+    #[error("version {0} of the trailer; ours is {VERSION}")]
+    Version(u8),
+}
+
+/// Writes the datagram of a frame into `out`, in place of what was there.
+pub fn pack(label: &Label, frame: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    out.extend([8, 0, 0, 0]);
+    out.extend((label.lab << 8).to_be_bytes());
+    out.extend(frame);
+    for number in [
+        label.from.0,
+        label.to.0,
+        label.sequence,
+        label.token,
+        label.session,
+    ] {
+        out.extend(number.to_be_bytes());
+    }
+    out.extend(label.due_ns.to_be_bytes());
+    out.extend([VERSION, 0, 0, 0]);
+    out.extend(MARK);
+}
+
+/// The frame in a datagram, and what it is told of.
+///
+/// # Errors
+/// When it is none of ours.
+pub fn unpack(datagram: &[u8]) -> Result<(Label, &[u8]), NotOurs> {
+    if datagram.len() < OVERHEAD_BYTES + LEAST_FRAME_BYTES {
+        return Err(NotOurs::Short);
+    }
+    let (head, rest) = datagram.split_at(HEAD_BYTES);
+    let (frame, trailer) = rest.split_at(rest.len() - TRAILER_BYTES);
+    if head[..4] != [8, 0, 0, 0] || head[7] != 0 {
+        return Err(NotOurs::Head);
+    }
+    if trailer[32..] != MARK {
+        return Err(NotOurs::Trailer);
+    }
+    if trailer[28] != VERSION {
+        return Err(NotOurs::Version(trailer[28]));
+    }
+    if trailer[29..32] != [0; 3] {
+        return Err(NotOurs::Trailer);
+    }
+    let number = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .fold(0, |number, byte| number << 8 | u64::from(*byte))
+    };
+    let short = |at: usize| number(&trailer[at..at + 4]) as u32;
+    let label = Label {
+        lab: number(&head[4..7]) as u32,
+        from: PortId(short(0)),
+        to: PortId(short(4)),
+        sequence: short(8),
+        token: short(12),
+        session: short(16),
+        due_ns: number(&trailer[20..28]),
+    };
+    Ok((label, frame))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn bytes_are_where_the_table_says() {
+        let label = Label {
+            lab: 0xa0b0c0,
+            from: PortId(1),
+            to: PortId(2),
+            sequence: 3,
+            token: 4,
+            session: 6,
+            due_ns: 5,
+        };
+        let mut out = vec![9; 3];
+        pack(&label, &[0xee; 14], &mut out);
+        assert_eq!(out[..8], [8, 0, 0, 0, 0xa0, 0xb0, 0xc0, 0]);
+        assert_eq!(out[8..22], [0xee; 14]);
+        let trailer = [
+            0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0, 5, 1,
+            0, 0, 0,
+        ];
+        assert_eq!(out[22..54], trailer);
+        assert_eq!(&out[54..], b"CSTL");
+        assert_eq!(out.len(), 14 + OVERHEAD_BYTES);
+        assert_eq!(unpack(&out[..57]), Err(NotOurs::Short));
+        for (place, error) in [
+            (0, NotOurs::Head),
+            (7, NotOurs::Head),
+            (54, NotOurs::Trailer),
+            (51, NotOurs::Trailer),
+            (50, NotOurs::Version(9)),
+        ] {
+            let mut wrong = out.clone();
+            wrong[place] = 9;
+            assert_eq!(unpack(&wrong), Err(error), "{place}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_packed_is_unpacked(
+            lab in 0_u32..1 << 24,
+            numbers in any::<[u32; 5]>(),
+            due_ns in any::<u64>(),
+            frame in prop::collection::vec(any::<u8>(), 14..2_000),
+        ) {
+            let [from, to, sequence, token, session] = numbers;
+            let label = Label { lab, from: PortId(from), to: PortId(to), sequence, token, session, due_ns };
+            let mut out = Vec::new();
+            pack(&label, &frame, &mut out);
+            prop_assert_eq!(unpack(&out), Ok((label, frame.as_slice())));
+        }
+
+        #[test]
+        fn no_datagram_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = unpack(&bytes);
+        }
+
+        /// One of ours with some bytes changed, shorter or longer: refused, or it means what it would be written as.
+        #[test]
+        fn what_is_damaged_is_refused_or_means_what_it_says(
+            numbers in any::<[u32; 5]>(),
+            frame in prop::collection::vec(any::<u8>(), 14..80),
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..5),
+            cut in 0_usize..4,
+            grown in 0_usize..4,
+        ) {
+            let [from, to, sequence, token, session] = numbers;
+            let label = Label {
+                lab: from & 0x00ff_ffff, from: PortId(from), to: PortId(to), sequence, token, session, due_ns: u64::from(to),
+            };
+            let mut bytes = Vec::new();
+            pack(&label, &frame, &mut bytes);
+            for (place, byte) in changes {
+                let place = place.index(bytes.len());
+                bytes[place] = byte;
+            }
+            bytes.truncate(bytes.len() - cut);
+            bytes.resize(bytes.len() + grown, 0);
+            if let Ok((read, frame)) = unpack(&bytes) {
+                let mut again = Vec::new();
+                pack(&read, frame, &mut again);
+                prop_assert_eq!(again, bytes);
+            }
+        }
+    }
+}

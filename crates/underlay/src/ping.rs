@@ -1,0 +1,133 @@
+//! A question between two machines, and its answer: one datagram each, of equal length.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 4 | `CSTP` |
+//! | 1 | version, `1` |
+//! | 1 | `0`: a question; `1`: an answer |
+//! | 2 | zero |
+//! | 8 | key: the number that the one who is asked has put into the store; others are not answered |
+//! | 8 | nonce of the question, given back |
+//! | 8 | `t2`: when the question arrived, nanoseconds of the answerer's clock; zero in a question |
+//! | 8 | `t3`: when the answer left; zero in a question |
+//!
+//! Numbers are big-endian. An answer is no longer than its question, so that nobody is flooded through us.
+
+/// Length of a question, and of an answer.
+pub const PING_BYTES: usize = 40;
+
+const MARK: [u8; 4] = *b"CSTP";
+const VERSION: u8 = 1;
+
+/// A question or an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ping {
+    /// What time is it?
+    Question {
+        /// The number of the one who is asked.
+        key: u64,
+        /// Drawn at random by the one who asks.
+        nonce: u64,
+    },
+    /// It was and is so late.
+    Answer {
+        /// The number of the one who was asked.
+        key: u64,
+        /// That of the question.
+        nonce: u64,
+        /// When the question arrived, nanoseconds of the answerer's clock.
+        t2_ns: u64,
+        /// When the answer left, of the same clock.
+        t3_ns: u64,
+    },
+}
+
+impl Ping {
+    /// The datagram.
+    #[must_use]
+    pub fn pack(&self) -> [u8; PING_BYTES] {
+        let (kind, numbers) = match *self {
+            Self::Question { key, nonce } => (0, [key, nonce, 0, 0]),
+            Self::Answer {
+                key,
+                nonce,
+                t2_ns,
+                t3_ns,
+            } => (1, [key, nonce, t2_ns, t3_ns]),
+        };
+        let mut bytes = [0; PING_BYTES];
+        bytes[..4].copy_from_slice(&MARK);
+        bytes[4..6].copy_from_slice(&[VERSION, kind]);
+        for (place, number) in bytes[8..].chunks_exact_mut(8).zip(numbers) {
+            place.copy_from_slice(&number.to_be_bytes());
+        }
+        bytes
+    }
+
+    /// What a datagram says; `None`: it is none of ours, to the bit.
+    #[must_use]
+    pub fn unpack(datagram: &[u8]) -> Option<Self> {
+        let bytes: &[u8; PING_BYTES] = datagram.try_into().ok()?;
+        if bytes[..4] != MARK || bytes[4] != VERSION || bytes[6..8] != [0; 2] {
+            return None;
+        }
+        let number = |at: usize| {
+            let number = bytes[at..at + 8].iter();
+            number.fold(0, |number, byte| number << 8 | u64::from(*byte))
+        };
+        let (key, nonce, t2_ns, t3_ns) = (number(8), number(16), number(24), number(32));
+        match bytes[5] {
+            0 if t2_ns == 0 && t3_ns == 0 => Some(Self::Question { key, nonce }),
+            1 => Some(Self::Answer {
+                key,
+                nonce,
+                t2_ns,
+                t3_ns,
+            }),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_packed_is_unpacked(numbers in any::<[u64; 4]>()) {
+            let [key, nonce, t2_ns, t3_ns] = numbers;
+            for ping in [Ping::Question { key, nonce }, Ping::Answer { key, nonce, t2_ns, t3_ns }] {
+                prop_assert_eq!(Ping::unpack(&ping.pack()), Some(ping));
+            }
+        }
+
+        /// Whatever is read is what would have been written: no two datagrams mean the same.
+        #[test]
+        fn nothing_else_is_read(
+            numbers in any::<[u64; 4]>(),
+            is_answer in any::<bool>(),
+            changes in prop::collection::vec((0_usize..PING_BYTES, any::<u8>()), 0..4),
+            length in 0_usize..80,
+        ) {
+            let [key, nonce, t2_ns, t3_ns] = numbers;
+            let ping = match is_answer {
+                true => Ping::Answer { key, nonce, t2_ns, t3_ns },
+                false => Ping::Question { key, nonce },
+            };
+            let mut bytes = ping.pack().to_vec();
+            for (place, byte) in changes {
+                bytes[place] = byte;
+            }
+            if length < 60 {
+                if let Some(read) = Ping::unpack(&bytes) {
+                    prop_assert_eq!(read.pack().to_vec(), bytes);
+                }
+            } else {
+                bytes.resize(length, 0);
+                prop_assert_eq!(Ping::unpack(&bytes), None);
+            }
+        }
+    }
+}
