@@ -921,3 +921,36 @@ export type FlowNow = {
 };
 
 export type Tool = "ping" | "tcp";
+
+export type SocketTold = {
+  op: "events";
+  events: (Event)[];
+} | {
+  op: "now";
+  lab?: LabRow | null;
+  health?: PlaneReport | null;
+  ended: boolean;
+} | {
+  op: "loads";
+  t_ns?: number | null;
+  links: (LinkLoad)[];
+} | {
+  op: "refused";
+  error: string;
+};
+
+export type LabRow = {
+  lab: string;
+  state: LabState;
+  scenario: string;
+  pid: number;
+  nodes: number;
+  edges: number;
+  t_ns?: number | null;
+};
+
+export type LinkLoad = {
+  a: number;
+  b: number;
+  load: number;
+};

@@ -10,8 +10,9 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 use crate::answers::{
-    BoxShown, Capturing, CommandSent, DelaysSet, Entrance, LabRow, LinkSet, LinkShown, MemberSet,
-    NetworkShown, Paths, Routes, RulesChanged, ScenarioShown, Shown, UserFileSet, Version,
+    BoxShown, Capturing, CommandSent, DelaysSet, Entrance, LabRow, LinkSet, LinkShown, Loads,
+    MemberSet, NetworkShown, Paths, Routes, RulesChanged, ScenarioShown, Shown, UserFileSet,
+    Version,
 };
 use crate::{
     ApiError, CaptureOrder, Event, PROTOCOL, Read, Request, RuleChange, SOCKET_NAME, SetLink, Write,
@@ -206,6 +207,14 @@ impl Client {
     /// As [`ClientError`].
     pub fn set_link(&mut self, order: SetLink) -> Result<LinkSet, ClientError> {
         self.ask(Write::SetLink(order))
+    }
+
+    /// What every edge has carried so far.
+    ///
+    /// # Errors
+    /// As [`ClientError`].
+    pub fn loads(&mut self) -> Result<Loads, ClientError> {
+        self.ask(Read::Loads)
     }
 
     /// The networks and who is in them.

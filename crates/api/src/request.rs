@@ -31,6 +31,9 @@ pub enum Read {
         /// The other end's node name.
         b: String,
     },
+    /// What every edge has carried so far. It is meant to be asked for every few seconds: the difference is the load. Answer:
+    /// [`Loads`](crate::answers::Loads).
+    Loads,
     /// A node's routes, as its kernel has them. Answer: [`Routes`](crate::answers::Routes).
     Routes {
         /// The node's name.
@@ -273,7 +276,7 @@ mod tests {
     #[test]
     fn every_question_is_read_back_as_what_it_is() {
         let (a, b) = ("a".to_owned(), "b".to_owned());
-        let requests: [Request; 20] = [
+        let requests: [Request; 21] = [
             Read::Version.into(),
             Read::State.into(),
             Read::Show.into(),
@@ -288,6 +291,7 @@ mod tests {
             .into(),
             Read::Events { follow: true }.into(),
             Read::Networks.into(),
+            Read::Loads.into(),
             Write::SetMember {
                 network: a.clone(),
                 node: a.clone(),

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::answers::{
     BoxShown, Capturing, CommandSent, DelaysSet, Entrance, LabRow, LinkSet, LinkShown, ListedLab,
-    MemberSet, NetworkShown, Paths, Routes, RulesChanged, ScenarioShown, Shown, UserFileSet,
+    Loads, MemberSet, NetworkShown, Paths, Routes, RulesChanged, ScenarioShown, Shown, UserFileSet,
     Version,
 };
 use crate::manifest::Manifest;
@@ -44,6 +44,7 @@ struct Answers {
     show: Shown,
     scenario: ScenarioShown,
     link: LinkShown,
+    loads: Loads,
     routes: Routes,
     path: Paths,
     rules: BoxShown,

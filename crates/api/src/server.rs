@@ -13,8 +13,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
 use crate::answers::{
-    BoxShown, Capturing, CommandSent, DelaysSet, Entrance, LabRow, LinkSet, LinkShown, MemberSet,
-    NetworkShown, Paths, Routes, RulesChanged, ScenarioShown, Shown, UserFileSet, Version,
+    BoxShown, Capturing, CommandSent, DelaysSet, Entrance, LabRow, LinkSet, LinkShown, Loads,
+    MemberSet, NetworkShown, Paths, Routes, RulesChanged, ScenarioShown, Shown, UserFileSet,
+    Version,
 };
 use crate::stream::{self, CaptureSource};
 use crate::{
@@ -39,14 +40,20 @@ pub trait LabReader: Send + Sync + 'static {
     /// # Errors
     /// [`ErrorCode::NotALab`].
     fn scenario(&self) -> Result<ScenarioShown, ApiError> {
-        let error = "this is a box: it has no sky";
-        Err(ApiError::new(ErrorCode::NotALab, error))
+        Err(not_a_lab())
     }
     /// One link's live state.
     ///
     /// # Errors
     /// [`ErrorCode::NodeNotFound`], [`ErrorCode::ComingUp`].
     fn link(&self, a: &str, b: &str) -> Result<LinkShown, ApiError>;
+    /// What every edge has carried.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NotALab`], [`ErrorCode::ComingUp`]; [`ErrorCode::Failed`] when the link plane has stopped.
+    fn loads(&self) -> Result<Loads, ApiError> {
+        Err(not_a_lab())
+    }
     /// A node's routes, as its kernel has them.
     ///
     /// # Errors
@@ -80,6 +87,10 @@ pub trait LabReader: Send + Sync + 'static {
     }
     /// Events so far that are kept, and the later ones.
     fn follow(&self) -> Subscription;
+}
+
+fn not_a_lab() -> ApiError {
+    ApiError::new(ErrorCode::NotALab, "this is a box: it has no sky")
 }
 
 /// What the server asks of a lab to answer all questions.
@@ -299,6 +310,7 @@ fn answer_read(
         Read::Show => say(out, &lab.show()),
         Read::Scenario => reply(out, lab.scenario()),
         Read::Link { a, b } => reply(out, lab.link(&a, &b)),
+        Read::Loads => reply(out, lab.loads()),
         Read::Routes { node } => reply(out, lab.routes(&node)),
         Read::Networks => reply(out, lab.networks()),
         Read::Rules => reply(out, lab.rules()),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use constel_api::answers::{
     BoxShown, Capturing, CommandSent, DelaysSet, LabRow, LabState, LinkSet, LinkShown, ListedLab,
-    MemberSet, NetworkShown, Paths, Routes, RulesChanged, ScenarioShown, Shown, UserFileSet,
+    Loads, MemberSet, NetworkShown, Paths, Routes, RulesChanged, ScenarioShown, Shown, UserFileSet,
     Version,
 };
 use constel_api::{CaptureOrder, CaptureStream, Client, ClientError, Events, RuleChange, SetLink};
@@ -206,6 +206,14 @@ impl Observer {
     /// [`Error::Refused`], [`Error::NoAnswer`].
     pub fn path(&self, from: &str, to: &str, at_ns: Option<u64>) -> Result<Paths, Error> {
         self.ask(|mut client| client.path(from, to, at_ns))
+    }
+
+    /// What every edge has carried so far.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::NoAnswer`].
+    pub fn loads(&self) -> Result<Loads, Error> {
+        self.ask(|mut client| client.loads())
     }
 
     /// Its networks and who is in them.

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::flows::FlowOrder;
 use crate::http::{Answer, Head};
+use crate::questions::Question;
 use crate::server::Shared;
 use crate::sky::Skies;
 use crate::source::Of;
@@ -21,6 +22,9 @@ const ROWS: usize = 20_000;
 
 /// Most rows that are read.
 const ROWS_READ: usize = 2_000_000;
+
+/// The verbs of [`Write`] that are carried out from here.
+pub(crate) const WRITES: [&str; 4] = ["set-link", "set-member", "change-rules", "confirm"];
 
 type Given = Result<Answer, String>;
 
@@ -43,31 +47,33 @@ pub(crate) fn get(shared: &Shared, head: &Head) -> Answer {
     };
     let live = head.asked("live").as_deref() == Some("1");
     let given = || -> Given {
-        Ok(match head.path.as_str() {
-            "/api/world" => {
+        let Some(question) = Question::of(&head.path) else {
+            return Ok(Answer::refused(404, "there is nothing here"));
+        };
+        Ok(match question {
+            Question::World => {
                 Answer::json(&shared.source.world(shared.write, shared.shell.is_some()))
             }
-            "/api/link" => link(shared, (&asked("a")?, &asked("b")?), number("step")?, live)?,
-            "/api/path" => path(
+            Question::Link => link(shared, (&asked("a")?, &asked("b")?), number("step")?, live)?,
+            Question::Path => path(
                 shared,
                 (&asked("from")?, &asked("to")?),
                 number("step")?,
                 live,
             )?,
-            "/api/node" => told(skies(shared)?.node(&asked("node")?, number("step")?))?,
-            "/api/track" => told(skies(shared)?.track(&asked("node")?, number("step")?))?,
-            "/api/series" => told(skies(shared)?.series(&asked("from")?, &asked("to")?))?,
-            "/api/events" => {
+            Question::Node => told(skies(shared)?.node(&asked("node")?, number("step")?))?,
+            Question::Track => told(skies(shared)?.track(&asked("node")?, number("step")?))?,
+            Question::Series => told(skies(shared)?.series(&asked("from")?, &asked("to")?))?,
+            Question::Events => {
                 let from = usize::try_from(number("from")?).unwrap_or(usize::MAX);
                 Answer::json(&shared.source.timeline(from))
             }
-            "/api/routes" => told(lab(shared)?.routes(&asked("node")?))?,
-            "/api/rules" => told(lab(shared)?.rules())?,
-            "/api/networks" => told(lab(shared)?.networks())?,
-            "/api/flows" => Answer::json(&shared.flows.views()),
-            "/api/run" => told(run(shared))?,
-            "/api/columns" => told(columns(shared, &asked("of")?))?,
-            _ => return Ok(Answer::refused(404, "there is nothing here")),
+            Question::Routes => told(lab(shared)?.routes(&asked("node")?))?,
+            Question::Rules => told(lab(shared)?.rules())?,
+            Question::Networks => told(lab(shared)?.networks())?,
+            Question::Flows => Answer::json(&shared.flows.views()),
+            Question::Run => told(run(shared))?,
+            Question::Columns => told(columns(shared, &asked("of")?))?,
         })
     };
     given().unwrap_or_else(|words| Answer::refused(400, &words))
@@ -178,13 +184,19 @@ pub(crate) fn change(shared: &Shared, body: &[u8]) -> Answer {
         );
     }
     let done = || -> Given {
-        let lab = lab(shared)?;
         let bad = |error: serde_json::Error| error.to_string();
         let order: Value = serde_json::from_slice(body).map_err(bad)?;
-        match order.get("flow") {
-            Some(flow) => start(shared, &FlowOrder::deserialize(flow).map_err(bad)?),
-            None => write(lab, serde_json::from_value(order).map_err(bad)?),
+        if let Some(flow) = order.get("flow") {
+            lab(shared)?;
+            return start(shared, &FlowOrder::deserialize(flow).map_err(bad)?);
         }
+        let verb = order.get("verb").and_then(Value::as_str);
+        let order: Write = serde_json::from_value(order.clone()).map_err(bad)?;
+        if !verb.is_some_and(|verb| WRITES.contains(&verb)) {
+            let words = "the web view changes links, members, flows and rules, and nothing else";
+            return Ok(Answer::refused(403, words));
+        }
+        write(lab(shared)?, order)
     };
     done().unwrap_or_else(|words| Answer::refused(400, &words))
 }
@@ -210,10 +222,7 @@ fn write(lab: &Lab, order: Write) -> Given {
             .set_member(&network, &node, joined)
             .map(|answer| Answer::json(&answer)),
         Write::Confirm => lab.confirm().map(|()| Answer::json(&true)),
-        _ => {
-            let words = "the web view changes links, members, flows and rules, and nothing else";
-            return Ok(Answer::refused(403, words));
-        }
+        other => return Err(format!("{other:?} is not carried out from here")),
     };
     done.map_err(|error| match error {
         Error::Refused(ApiError { error, .. }) => error,

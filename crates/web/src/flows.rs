@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::child::terminate;
@@ -27,12 +28,17 @@ const SAMPLES: usize = 2 * LONGEST_S as usize;
 const WORDS: usize = 8;
 
 /// A flow that is wanted.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FlowOrder {
+    /// What it is made of.
     pub(crate) tool: Tool,
+    /// Where it begins: a node.
     pub(crate) from: String,
+    /// Where it leads: another node.
     pub(crate) to: String,
+    /// How long it takes, seconds.
+    #[schemars(range(min = 1, max = LONGEST_S))]
     pub(crate) for_s: u32,
 }
 

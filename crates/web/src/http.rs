@@ -3,6 +3,8 @@
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
+use crate::views::Refused;
+
 /// Longest head of a request, bytes.
 pub const HEAD_BYTES: usize = 16 << 10;
 
@@ -254,11 +256,13 @@ impl Answer {
     /// A refusal in words, as `{"error": "..."}`.
     #[must_use]
     pub fn refused(status: u16, words: &str) -> Self {
-        let body = serde_json::json!({ "error": words });
+        let error = Refused {
+            error: words.to_owned(),
+        };
         Self {
             status,
             kind: "application/json",
-            body: body.to_string().into_bytes(),
+            body: serde_json::to_vec(&error).unwrap_or_default(),
             ..Self::default()
         }
     }
@@ -345,6 +349,14 @@ mod tests {
             assert_eq!(request.head.asked("c"), None);
             assert_eq!(request.body(&mut from, soon()).unwrap(), b"abc");
         }
+    }
+
+    #[test]
+    fn who_sends_a_byte_at_a_time_has_no_more_time_for_it() {
+        let text = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+        let past = Instant::now() - Duration::from_millis(1);
+        let late = Request::read(&mut Slowly(text, 1), past);
+        assert!(matches!(late, Err(BadRequest::Gone)), "{late:?}");
     }
 
     #[test]

@@ -6,9 +6,11 @@
 //!
 //! * [`guard`]: who may ask what. [`http`]: requests, read within bounds. [`token`]: one address for one browser.
 //! * [`frame`]: a step as one binary message. `sky`: steps found once for all who ask, and what follows from them.
-//! * `ahead`: events of a scenario, foretold beside everything else. `live`: one look at a lab however many watch.
+//! * `ahead`: events of a scenario, foretold beside everything else. `live`: one look at a lab however many watch; `load`:
+//!   how much of their rate its links carry.
 //! * [`socket`], [`shell`]: what a browser holds open. `flows`: traffic that it starts.
-//! * [`views`]: what the page is told, as types, of which `web/src/types.ts` is made.
+//! * [`views`]: what the page is told, as types. `questions`: what it may ask by its address. `web/src/types.ts` and
+//!   `docs/reference/web.openapi.json` are made of them: [`typescript`], [`openapi`].
 //!
 //! One thread a connection and no async runtime: there are few browsers, and what is bounded is easy to see.
 //!
@@ -31,7 +33,10 @@ pub mod frame;
 pub mod guard;
 pub mod http;
 mod live;
+mod load;
+pub mod openapi;
 mod page;
+mod questions;
 mod server;
 pub mod shell;
 mod sky;

@@ -5,16 +5,21 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use constel_api::Event;
+use constel_api::answers::{LabRow, Loads};
 use constel_control::Lab;
-use serde_json::{Value, json};
+use constel_link::PlaneReport;
 
-use crate::views::Timeline;
+use crate::load;
+use crate::views::{SocketTold, Timeline};
 
 /// How often a lab is asked for its time.
 const TIME_EVERY: Duration = Duration::from_millis(500);
 
 /// How often it is asked for its health, which costs it more.
 const HEALTH_EVERY: Duration = Duration::from_secs(4);
+
+/// How often it is asked for what its edges have carried, where somebody wants to know.
+const LOADS_EVERY: Duration = Duration::from_secs(2);
 
 /// Most events that are kept; the oldest go.
 const EVENTS: usize = 50_000;
@@ -24,6 +29,8 @@ pub(crate) struct Feed {
     state: Mutex<State>,
     /// How many browsers watch; nobody is asked for nobody.
     pub(crate) watchers: AtomicUsize,
+    /// How many of them want the load of links.
+    pub(crate) weighers: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -31,10 +38,13 @@ struct State {
     events: Vec<Event>,
     /// Events that are not kept any more.
     gone: usize,
-    now: Value,
-    health: Value,
+    now: Option<LabRow>,
+    health: Option<Box<PlaneReport>>,
     /// Rises with every look at the time.
     looks: u64,
+    loads: Option<SocketTold>,
+    /// Rises with every look at the loads.
+    weighed: u64,
     ended: bool,
 }
 
@@ -47,6 +57,7 @@ impl Feed {
         let feed = Arc::new(Self {
             state: Mutex::default(),
             watchers: AtomicUsize::new(0),
+            weighers: AtomicUsize::new(0),
         });
         let (own, of) = (Arc::clone(&feed), lab.clone());
         let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
@@ -76,12 +87,10 @@ impl Feed {
 
     fn look(&self, lab: &Lab, stop: &AtomicBool) {
         let mut health_at: Option<Instant> = None;
+        let mut loads: Option<(Instant, Loads)> = None;
         while !stop.load(Ordering::Acquire) && !self.lock().ended {
             if self.watchers.load(Ordering::Acquire) > 0 {
-                let now = lab
-                    .state()
-                    .ok()
-                    .and_then(|row| serde_json::to_value(row).ok());
+                let now = lab.state().ok();
                 let due = health_at.is_none_or(|at| at.elapsed() >= HEALTH_EVERY);
                 let relay = due
                     .then(|| lab.show().ok().and_then(|shown| shown.relay))
@@ -90,30 +99,65 @@ impl Feed {
                     health_at = Some(Instant::now());
                 }
                 let mut state = self.lock();
-                if let Some(now) = now {
+                if now.is_some() {
                     state.now = now;
                 }
-                if let Some(relay) = relay {
-                    state.health = serde_json::to_value(relay).unwrap_or_default();
+                if relay.is_some() {
+                    state.health = relay.map(Box::new);
                 }
                 state.looks += 1;
             }
+            loads = match self.weighers.load(Ordering::Acquire) {
+                0 => None,
+                _ => self.weigh(lab, loads),
+            };
             std::thread::sleep(TIME_EVERY);
         }
     }
 
+    /// Looks at what edges have carried, if it is time; the latest look.
+    fn weigh(&self, lab: &Lab, before: Option<(Instant, Loads)>) -> Option<(Instant, Loads)> {
+        if before
+            .as_ref()
+            .is_some_and(|(at, _)| at.elapsed() < LOADS_EVERY)
+        {
+            return before;
+        }
+        let at = Instant::now();
+        let now = lab.loads().ok()?;
+        let links = before.and_then(|(_, before)| load::between(&before, &now));
+        if let Some(links) = links {
+            let t_ns = now.t_ns;
+            let mut state = self.lock();
+            state.loads = Some(SocketTold::Loads { t_ns, links });
+            state.weighed += 1;
+        }
+        Some((at, now))
+    }
+
+    /// The load of links, if it is newer than a look at it; with the number of the latest.
+    pub(crate) fn loads(&self, seen: u64) -> Option<(u64, SocketTold)> {
+        let state = self.lock();
+        let loads = state.loads.as_ref().filter(|_| state.weighed != seen)?;
+        Some((state.weighed, loads.clone()))
+    }
+
+    /// How many looks at the loads there were.
+    pub(crate) fn weighed(&self) -> u64 {
+        self.lock().weighed
+    }
+
     /// What is new since a look, with the number of the latest.
-    pub(crate) fn news(&self, seen: u64) -> Option<(u64, Value)> {
+    pub(crate) fn news(&self, seen: u64) -> Option<(u64, SocketTold)> {
         let state = self.lock();
         if state.looks == seen && !state.ended {
             return None;
         }
-        let now = json!({
-            "op": "now",
-            "lab": state.now,
-            "health": state.health,
-            "ended": state.ended,
-        });
+        let now = SocketTold::Now {
+            lab: state.now.clone(),
+            health: state.health.clone(),
+            ended: state.ended,
+        };
         Some((state.looks, now))
     }
 

@@ -27,6 +27,11 @@ const FILES: [(&str, &str, &[u8]); 4] = [
     ),
 ];
 
+/// Where the files are, and what each is.
+pub(crate) fn files() -> impl Iterator<Item = (&'static str, &'static str)> {
+    FILES.iter().map(|(path, kind, _)| (*path, *kind))
+}
+
 /// A file of the page; nothing secret is in them.
 #[must_use]
 pub(crate) fn file(head: &Head) -> Option<Answer> {

@@ -1,7 +1,7 @@
 //! The listening server: one thread accepts, one thread a connection, so many at a time.
 
-use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::io::{self, Read as _};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -25,6 +25,9 @@ pub const CONNECTIONS: usize = 64;
 
 /// A pause after a connection could not be accepted: without free descriptors the next try fails as well.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long, and of how many bytes, a refused client is heard out.
+const HEARD_OUT: (Duration, usize) = (Duration::from_secs(1), 4 << 20);
 
 /// Told the next address when one was used.
 pub type OnUsed = Box<dyn Fn(&str) + Send + Sync>;
@@ -173,7 +176,7 @@ impl Shared {
             Ok(request) => request,
             Err(BadRequest::Gone) => return Ok(()),
             Err(BadRequest::Answer(status, words)) => {
-                return Answer::refused(status, words).send(&mut stream);
+                return refuse(&mut stream, &Answer::refused(status, words));
             }
         };
         let head = request.head.clone();
@@ -184,7 +187,11 @@ impl Shared {
             };
         }
         let answer = self.answer(request, &mut stream, end);
-        answer.unwrap_or_default().send(&mut stream)
+        let answer = answer.unwrap_or_default();
+        if answer.status >= 400 {
+            return refuse(&mut stream, &answer);
+        }
+        answer.send(&mut stream)
     }
 
     /// `None`: the client has left.
@@ -315,6 +322,24 @@ impl Shared {
         }
         Ok(())
     }
+}
+
+/// Refuses what may not have been read whole. A connection that is closed over unread bytes is reset, and its answer lost: the client
+/// is heard out for a while.
+fn refuse(stream: &mut TcpStream, answer: &Answer) -> io::Result<()> {
+    answer.send(stream)?;
+    stream.shutdown(Shutdown::Write)?;
+    let (within, mut left) = HEARD_OUT;
+    let end = Instant::now() + within;
+    stream.set_read_timeout(Some(within))?;
+    let mut piece = [0; 8192];
+    while left > 0 && Instant::now() < end {
+        match stream.read(&mut piece)? {
+            0 => break,
+            got => left = left.saturating_sub(got),
+        }
+    }
+    Ok(())
 }
 
 fn refused(refusal: Refusal) -> Answer {

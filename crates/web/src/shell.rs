@@ -13,12 +13,13 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 use tungstenite::Error;
 
 use crate::child;
 use crate::socket::{Said, Socket};
+use crate::views::ShellTold;
 
 /// Most bytes that were sent and not yet shown.
 pub const WINDOW: u64 = 256 << 10;
@@ -33,13 +34,22 @@ pub struct ShellProgram {
 }
 
 /// What a page may say to a shell; what is typed comes as bytes.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(tag = "op", rename_all = "kebab-case", deny_unknown_fields)]
-enum Ask {
-    /// The terminal has so many columns and rows now.
-    Size { columns: u16, rows: u16 },
-    /// So many bytes were shown.
-    Shown { bytes: u64 },
+#[schemars(rename = "ShellAsk")]
+pub(crate) enum Ask {
+    /// The terminal has another size now.
+    Size {
+        /// Characters a row.
+        columns: u16,
+        /// Rows.
+        rows: u16,
+    },
+    /// What was shown so far, which lets more be sent.
+    Shown {
+        /// Bytes since the shell began.
+        bytes: u64,
+    },
 }
 
 /// A program on a terminal.
@@ -118,11 +128,17 @@ pub(crate) fn serve(
                 Ok(Some(status)) => status.code(),
                 _ => None,
             };
-            drop(socket.text(&json!({ "op": "ended", "code": code })));
+            drop(socket.text(&ShellTold::Ended { code }));
         }
-        Err(error) => drop(socket.text(&json!({ "op": "refused", "error": error.to_string() }))),
+        Err(error) => drop(socket.text(&refused(&error))),
     }
     socket.close();
+}
+
+fn refused(error: &impl ToString) -> ShellTold {
+    ShellTold::Refused {
+        error: error.to_string(),
+    }
 }
 
 fn converse(
@@ -142,9 +158,7 @@ fn converse(
                 Said::Text(text) => match serde_json::from_str(&text) {
                     Ok(Ask::Size { columns, rows }) => terminal.resize(columns, rows)?,
                     Ok(Ask::Shown { bytes }) => shown = bytes.min(sent).max(shown),
-                    Err(error) => {
-                        socket.text(&json!({ "op": "refused", "error": error.to_string() }))?;
-                    }
+                    Err(error) => socket.text(&refused(&error))?,
                 },
             }
         }

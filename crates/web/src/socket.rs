@@ -6,18 +6,19 @@
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::AsFd;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use serde::Deserialize;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use tungstenite::protocol::{Role, WebSocketConfig};
 use tungstenite::{Error, Message, WebSocket};
 
 use crate::frame::Teller;
 use crate::live::Feed;
 use crate::source::{Of, Source};
+use crate::views::SocketTold;
 
 /// Longest message of a client, bytes.
 pub const MESSAGE_BYTES: usize = 64 << 10;
@@ -93,8 +94,9 @@ impl Socket {
         }
     }
 
-    pub(crate) fn text(&mut self, document: &serde_json::Value) -> Result<(), Error> {
-        self.inner.send(Message::text(document.to_string()))
+    pub(crate) fn text(&mut self, document: &impl Serialize) -> Result<(), Error> {
+        let text = serde_json::to_string(document).map_err(io::Error::other)?;
+        self.inner.send(Message::text(text))
     }
 
     pub(crate) fn bytes(&mut self, bytes: Vec<u8>) -> Result<(), Error> {
@@ -113,17 +115,25 @@ impl Socket {
 }
 
 /// What a page may say on its socket.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(tag = "op", rename_all = "kebab-case", deny_unknown_fields)]
-enum Ask {
+#[schemars(rename = "SocketAsk")]
+pub(crate) enum Ask {
     /// Tell a step, with positions `ahead` steps later.
     Step {
+        /// Its number: lab time divided by the time of a step.
         step: u64,
+        /// How many steps later the other positions are.
         #[serde(default = "one")]
         ahead: u64,
     },
     /// Forget what was told: the next step is told whole.
     Anew,
+    /// Tell the load of a running lab's links every two seconds, or do so no longer.
+    Loads {
+        /// Whether it is wanted from now on.
+        wanted: bool,
+    },
 }
 
 /// Whether nothing is there to be read yet.
@@ -136,24 +146,28 @@ fn one() -> u64 {
     1
 }
 
-/// Counts one who watches a lab.
-struct Watching<'a>(Option<&'a Feed>);
+/// One of those who want something of a lab, counted as long as this lives.
+struct Wanting<'a>(&'a AtomicUsize);
 
-impl<'a> Watching<'a> {
-    fn new(feed: Option<&'a Feed>) -> Self {
-        if let Some(feed) = feed {
-            feed.watchers.fetch_add(1, Ordering::AcqRel);
-        }
-        Self(feed)
+impl<'a> Wanting<'a> {
+    fn new(those: &'a AtomicUsize) -> Self {
+        those.fetch_add(1, Ordering::AcqRel);
+        Self(those)
     }
 }
 
-impl Drop for Watching<'_> {
+impl Drop for Wanting<'_> {
     fn drop(&mut self) {
-        if let Some(feed) = self.0 {
-            feed.watchers.fetch_sub(1, Ordering::AcqRel);
-        }
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
+}
+
+/// What one browser was told and wants.
+struct Client<'a> {
+    teller: Teller,
+    feed: Option<&'a Feed>,
+    /// Wants the load of links, and has those of so many looks.
+    weighs: Option<(Wanting<'a>, u64)>,
 }
 
 /// Serves a page until it leaves or `stopped` is true.
@@ -165,8 +179,10 @@ pub(crate) fn serve(mut socket: Socket, source: &Source, stopped: &dyn Fn() -> b
     socket.close();
 }
 
-fn refused(words: &str) -> serde_json::Value {
-    json!({ "op": "refused", "error": words })
+fn refused(words: &str) -> SocketTold {
+    SocketTold::Refused {
+        error: words.to_owned(),
+    }
 }
 
 fn converse(socket: &mut Socket, source: &Source, stopped: &dyn Fn() -> bool) -> Result<(), Error> {
@@ -174,14 +190,18 @@ fn converse(socket: &mut Socket, source: &Source, stopped: &dyn Fn() -> bool) ->
         Of::Lab { feed, .. } => feed.as_deref(),
         _ => None,
     };
-    let _watching = Watching::new(feed);
-    let mut teller = Teller::default();
+    let _watching = feed.map(|feed| Wanting::new(&feed.watchers));
+    let mut client = Client {
+        teller: Teller::default(),
+        feed,
+        weighs: None,
+    };
     let (mut looks, mut events, mut silent, mut told_end) = (0, 0, 0, false);
     while !stopped() {
         let [said, _] = socket.wait(None, LOOK_EVERY)?;
         silent = if said { 0 } else { silent + 1 };
         while said && let Some(said) = socket.read()? {
-            answer(socket, source, &mut teller, &said)?;
+            answer(socket, source, &mut client, &said)?;
         }
         if silent == ASK_AFTER {
             socket.ask()?;
@@ -194,11 +214,19 @@ fn converse(socket: &mut Socket, source: &Source, stopped: &dyn Fn() -> bool) ->
                 let mut timeline = feed.timeline(events);
                 timeline.events.truncate(EVENTS);
                 events += timeline.events.len().max(1);
-                socket.text(&json!({ "op": "events", "events": timeline.events }))?;
+                socket.text(&SocketTold::Events {
+                    events: timeline.events,
+                })?;
             }
             if let Some((latest, now)) = feed.news(looks) {
                 looks = latest;
                 socket.text(&now)?;
+            }
+            if let Some((_, seen)) = &mut client.weighs
+                && let Some((latest, loads)) = feed.loads(*seen)
+            {
+                *seen = latest;
+                socket.text(&loads)?;
             }
             told_end = ended;
         }
@@ -209,7 +237,7 @@ fn converse(socket: &mut Socket, source: &Source, stopped: &dyn Fn() -> bool) ->
 fn answer(
     socket: &mut Socket,
     source: &Source,
-    teller: &mut Teller,
+    client: &mut Client<'_>,
     said: &Said,
 ) -> Result<(), Error> {
     let ask = match said {
@@ -219,13 +247,23 @@ fn answer(
     match (ask, &source.skies) {
         (Err(words), _) => socket.text(&refused(&words)),
         (Ok(Ask::Anew), _) => {
-            *teller = Teller::default();
+            client.teller = Teller::default();
             Ok(())
         }
-        (Ok(Ask::Step { .. }), None) => socket.text(&refused("a box has no sky")),
-        (Ok(Ask::Step { step, ahead }), Some(skies)) => match skies.tell(teller, step, ahead) {
-            Ok(bytes) => socket.bytes(bytes),
-            Err(words) => socket.text(&refused(&words)),
-        },
+        (Ok(_), None) => socket.text(&refused("a box has no sky")),
+        (Ok(Ask::Loads { wanted }), Some(_)) => {
+            let Some(feed) = client.feed else {
+                return socket.text(&refused("only links of a running lab carry something"));
+            };
+            // What was weighed before is of another time.
+            client.weighs = wanted.then(|| (Wanting::new(&feed.weighers), feed.weighed()));
+            Ok(())
+        }
+        (Ok(Ask::Step { step, ahead }), Some(skies)) => {
+            match skies.tell(&mut client.teller, step, ahead) {
+                Ok(bytes) => socket.bytes(bytes),
+                Err(words) => socket.text(&refused(&words)),
+            }
+        }
     }
 }

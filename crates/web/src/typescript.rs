@@ -8,7 +8,8 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
 use crate::views::{
-    Columns, FlowNow, LinkView, NodeNow, RunView, SeriesView, Timeline, TrackView, World,
+    Columns, FlowNow, LinkView, NodeNow, RunView, SeriesView, SocketTold, Timeline, TrackView,
+    World,
 };
 
 /// One property for each document, so that one schema holds them all.
@@ -30,6 +31,7 @@ struct Documents {
     link_set: LinkSet,
     networks: Vec<NetworkShown>,
     flows: Vec<FlowNow>,
+    told: SocketTold,
 }
 
 /// All types, in the order of their names.

@@ -1,8 +1,10 @@
-//! What the page is told, as types; `web/src/types.ts` is made of them. Answers of labs are those of `constel-api`.
+//! What the page is told, as types; `web/src/types.ts` and `docs/reference/web.openapi.json` are made of them. Answers of labs are
+//! those of `constel-api`.
 
-use constel_api::answers::LinkShown;
+use constel_api::answers::{LabRow, LinkShown};
 use constel_api::summary::Summary;
 use constel_api::{Event, manifest::Manifest};
+use constel_link::PlaneReport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -265,4 +267,70 @@ pub struct FlowNow {
     pub words: Vec<String>,
     /// Whether it has ended.
     pub ended: bool,
+}
+
+/// What is not done, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Refused {
+    /// In words.
+    pub error: String,
+}
+
+/// What the page's socket tells as text; steps come as bytes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "op", rename_all = "kebab-case")]
+pub enum SocketTold {
+    /// What happened in a running lab since the message before.
+    Events {
+        /// In their order.
+        events: Vec<Event>,
+    },
+    /// A running lab, as it was when it was last asked.
+    Now {
+        /// Its row of `constel list`; null until it has answered.
+        lab: Option<LabRow>,
+        /// Its link plane; null until it has answered, and while it has none.
+        health: Option<Box<PlaneReport>>,
+        /// Whether it is down.
+        ended: bool,
+    },
+    /// How much of their rate the links of a running lab carry, to those who want to know.
+    Loads {
+        /// Lab time of the later of the two looks, nanoseconds; null while the clock is held.
+        t_ns: Option<u64>,
+        /// Links that carried something between the two looks, in the order of their ports.
+        links: Vec<LinkLoad>,
+    },
+    /// A message that is not understood, or a step that cannot be.
+    Refused {
+        /// Why.
+        error: String,
+    },
+}
+
+/// How much of its rate a link carries.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LinkLoad {
+    /// The lower of its ports.
+    pub a: u32,
+    /// The other.
+    pub b: u32,
+    /// Share of the rate, from 0 to 1, of the busier of its directions.
+    pub load: f64,
+}
+
+/// What a shell's socket tells as text; what its terminal shows comes as bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "op", rename_all = "kebab-case")]
+pub enum ShellTold {
+    /// The shell has ended, and with it the socket.
+    Ended {
+        /// Its exit code; null where a signal, or the server, ended it.
+        code: Option<i32>,
+    },
+    /// A message that is not understood, or a shell that cannot be.
+    Refused {
+        /// Why.
+        error: String,
+    },
 }

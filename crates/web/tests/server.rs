@@ -1,142 +1,15 @@
 //! A real server on the loopback, and clients that behave and that do not.
 
+mod served;
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use constel_control::Scenario;
+use constel_web::CONNECTIONS;
 use constel_web::frame::MAGIC;
 use constel_web::views::{LinkView, Mode, Timeline, World};
-use constel_web::{CONNECTIONS, Options, Server, Source};
-use serde_json::Value;
-
-struct Served {
-    server: Server,
-    /// Addresses that were told after one was used.
-    next: Arc<Mutex<Vec<String>>>,
-}
-
-fn served() -> Served {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/iridium.yaml");
-    let source = Source::plan(Scenario::load(&file).unwrap());
-    let next = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&next);
-    let on_used = move |url: &str| told.lock().unwrap().push(url.to_owned());
-    let options = Options {
-        on_used: Some(Box::new(on_used)),
-        ..Options::default()
-    };
-    let server = Server::start(source, options).unwrap();
-    Served { server, next }
-}
-
-struct Reply {
-    status: u16,
-    head: String,
-    body: Vec<u8>,
-}
-
-impl Reply {
-    fn json<T: serde::de::DeserializeOwned>(&self) -> T {
-        serde_json::from_slice(&self.body).unwrap()
-    }
-
-    fn error(&self) -> String {
-        self.json::<Value>()["error"].as_str().unwrap().to_owned()
-    }
-}
-
-impl Served {
-    fn port(&self) -> u16 {
-        self.server.address().port()
-    }
-
-    fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.server.address()).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(60)))
-            .unwrap();
-        stream
-    }
-
-    /// Sends a request as it is.
-    fn raw(&self, text: &str) -> Reply {
-        let mut stream = self.connect();
-        stream.write_all(text.as_bytes()).unwrap();
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).unwrap();
-        let at = bytes
-            .windows(4)
-            .position(|four| four == b"\r\n\r\n")
-            .unwrap();
-        let head = String::from_utf8(bytes[..at].to_vec()).unwrap();
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        let body = bytes.split_off(at + 4);
-        Reply { status, head, body }
-    }
-
-    fn get(&self, path: &str, fields: &str) -> Reply {
-        let port = self.port();
-        self.raw(&format!(
-            "GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{fields}\r\n"
-        ))
-    }
-
-    fn post(&self, path: &str, fields: &str, body: &str) -> Reply {
-        let port = self.port();
-        let length = body.len();
-        self.raw(&format!(
-            "POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: {length}\r\n{fields}\r\n{body}"
-        ))
-    }
-
-    /// The fields of a request that the page sends.
-    fn own(&self) -> String {
-        format!(
-            "Origin: http://127.0.0.1:{}\r\nX-Constel: 1\r\n",
-            self.port()
-        )
-    }
-
-    /// Exchanges the token for a session's cookie.
-    fn cookie(&self) -> String {
-        let url = self.server.url();
-        let token = url.split('#').nth(1).unwrap().to_owned();
-        let reply = self.post("/api/session", &self.own(), &token);
-        assert_eq!(reply.status, 200, "{}", reply.head);
-        let line = reply
-            .head
-            .lines()
-            .find_map(|line| line.strip_prefix("Set-Cookie: "))
-            .unwrap();
-        assert!(
-            line.contains("HttpOnly") && line.contains("SameSite=Strict"),
-            "{line}"
-        );
-        format!("Cookie: {}\r\n", line.split(';').next().unwrap())
-    }
-
-    /// Opens the page's socket.
-    fn socket(&self, cookie: &str) -> tungstenite::WebSocket<TcpStream> {
-        let port = self.port();
-        let request = tungstenite::http::Request::get(format!("ws://127.0.0.1:{port}/api/socket"))
-            .header("Host", format!("127.0.0.1:{port}"))
-            .header("Origin", format!("http://127.0.0.1:{port}"))
-            .header("Cookie", cookie.trim().strip_prefix("Cookie: ").unwrap())
-            .header("Connection", "Upgrade")
-            .header("Upgrade", "websocket")
-            .header("Sec-WebSocket-Version", "13")
-            .header(
-                "Sec-WebSocket-Key",
-                tungstenite::handshake::client::generate_key(),
-            )
-            .body(())
-            .unwrap();
-        tungstenite::client(request, self.connect()).unwrap().0
-    }
-}
+use served::served;
 
 fn upgrade(port: u16, fields: &str) -> String {
     format!(

@@ -1,6 +1,7 @@
 //! What a lab answers, one type for each question.
 
 mod link;
+mod loads;
 mod middlebox;
 mod paths;
 
@@ -15,6 +16,7 @@ pub use link::{
     BriefEffects, DelaysSet, EdgeSet, EdgeShown, LinkSet, LinkShown, MemberSet, MemberShown,
     NetworkShown, RoutesAfter,
 };
+pub use loads::{EdgeLoad, Loads};
 pub use middlebox::{BoxShown, RuleShown, RulesChanged, ViaShown, WayShown, WireShown};
 pub use paths::{Hop, NextHop, Optimum, Paths, Route, Routes, Walked};
 

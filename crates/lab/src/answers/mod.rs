@@ -2,6 +2,7 @@ pub(crate) mod capture;
 mod delays;
 pub(crate) mod impair;
 pub(crate) mod inspect;
+mod loads;
 pub(crate) mod members;
 pub(crate) mod view;
 

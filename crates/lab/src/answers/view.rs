@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use constel_api::answers::{
     BriefEffects, Capturing, CommandSent, Confinement, DelaysSet, EdgeShown, Entrance, LabRow,
-    LabState, LinkSet, LinkShown, MemberSet, NetworkShown, NodeShown, Paths, Routes, RoutesAfter,
-    ScenarioShown, Shown, UserFileSet,
+    LabState, LinkSet, LinkShown, Loads, MemberSet, NetworkShown, NodeShown, Paths, Routes,
+    RoutesAfter, ScenarioShown, Shown, UserFileSet,
 };
 use constel_api::{
     ApiError, CaptureOrder, CaptureSource, ErrorCode, Happening, LabReader, LabWriter, SetLink,
@@ -23,7 +23,7 @@ use constel_topology::{Effort, NodeId, Snapshot, Unreached, why};
 
 use crate::answers::inspect::{self, Goal};
 use crate::answers::members::Away;
-use crate::answers::{capture, catalogued_in, delays, impair};
+use crate::answers::{capture, catalogued_in, delays, impair, loads};
 use crate::clock::{LabClock, mono_ns};
 use crate::error::EngineError;
 use crate::failed::Failed;
@@ -416,6 +416,12 @@ impl LabReader for View {
             edges,
             t_ns: self.clock.now_ns(),
         })
+    }
+
+    fn loads(&self) -> Result<Loads, ApiError> {
+        // Only the link plane is held: a lab goes down when nobody holds its nodes.
+        let links = self.held()?.links;
+        loads::loads(links.as_ref(), self.clock.now_ns()).map_err(|error| impair::refusal(&error))
     }
 
     fn routes(&self, node: &str) -> Result<Routes, ApiError> {

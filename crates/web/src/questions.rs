@@ -1,0 +1,183 @@
+//! What the page may ask by its address: one table, by which the server answers and of which the OpenAPI document is made.
+
+/// A question; its path stands behind `/api/`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Question {
+    /// All that no step changes.
+    World,
+    /// A link at an instant.
+    Link,
+    /// A path at an instant.
+    Path,
+    /// A node at an instant.
+    Node,
+    /// Where a satellite will fly.
+    Track,
+    /// The least delay of a pair over the scenario.
+    Series,
+    /// What happens on the time line.
+    Events,
+    /// A node's routes.
+    Routes,
+    /// A box's rules.
+    Rules,
+    /// A lab's networks.
+    Networks,
+    /// Flows that the page has started.
+    Flows,
+    /// A run that has ended.
+    Run,
+    /// A table of results.
+    Columns,
+}
+
+/// A value of a question's query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) name: &'static str,
+    pub(crate) is: Is,
+    pub(crate) words: &'static str,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Is {
+    /// Text, which must be there.
+    Text,
+    /// A whole number; 0 unless given.
+    Whole,
+    /// Set by `1`.
+    Flag,
+}
+
+const fn node(name: &'static str, words: &'static str) -> Asked {
+    let is = Is::Text;
+    Asked { name, is, words }
+}
+
+const A: Asked = node("a", "One end: a node's name, catalogue name or number.");
+const B: Asked = node("b", "The other end.");
+const FROM: Asked = node(
+    "from",
+    "Where it begins: a node's name, catalogue name or number.",
+);
+const TO: Asked = node("to", "Where it leads.");
+const NODE: Asked = node("node", "Its name, catalogue name or number.");
+const OF: Asked = node(
+    "of",
+    "`machine`, or a flow of the scenario by its name, once it has ended.",
+);
+const STEP: Asked = Asked {
+    name: "step",
+    is: Is::Whole,
+    words: "The instant: lab time divided by the time of a step.",
+};
+const LIVE: Asked = Asked {
+    name: "live",
+    is: Is::Flag,
+    words: "1: as the running lab has it now, whatever `step` says.",
+};
+const AFTER: Asked = Asked {
+    name: "from",
+    is: Is::Whole,
+    words: "How many events are known already.",
+};
+
+impl Question {
+    /// All of them.
+    pub(crate) const ALL: [Self; 13] = [
+        Self::World,
+        Self::Link,
+        Self::Path,
+        Self::Node,
+        Self::Track,
+        Self::Series,
+        Self::Events,
+        Self::Routes,
+        Self::Rules,
+        Self::Networks,
+        Self::Flows,
+        Self::Run,
+        Self::Columns,
+    ];
+
+    /// The question of an address.
+    pub(crate) fn of(path: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.path() == path)
+    }
+
+    /// Its address.
+    pub(crate) const fn path(self) -> &'static str {
+        match self {
+            Self::World => "/api/world",
+            Self::Link => "/api/link",
+            Self::Path => "/api/path",
+            Self::Node => "/api/node",
+            Self::Track => "/api/track",
+            Self::Series => "/api/series",
+            Self::Events => "/api/events",
+            Self::Routes => "/api/routes",
+            Self::Rules => "/api/rules",
+            Self::Networks => "/api/networks",
+            Self::Flows => "/api/flows",
+            Self::Run => "/api/run",
+            Self::Columns => "/api/columns",
+        }
+    }
+
+    /// What it is about, in a line.
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            Self::World => {
+                "All that no step changes: nodes, kinds of links, what this server may do."
+            }
+            Self::Link => {
+                "A link at an instant, and why it is up or down; with `live`, its counters and queues."
+            }
+            Self::Path => {
+                "The path of least delay at an instant; with `live`, beside it the walk by the kernels' tables."
+            }
+            Self::Node => "Where a node is, its links, and of a station its sky.",
+            Self::Track => "Where a satellite will fly in the course of one revolution.",
+            Self::Series => "The least delay of a pair over the whole scenario.",
+            Self::Events => {
+                "What happens on the time line: foretold of a plan, logged of a lab and of a run."
+            }
+            Self::Routes => "A node's routes as its kernel has them; of a running lab.",
+            Self::Rules => "A box's rules, and what each has done.",
+            Self::Networks => "The networks of a running lab, and who is in them.",
+            Self::Flows => "Flows that were started from here.",
+            Self::Run => "The manifest and the summary of a run that has ended.",
+            Self::Columns => {
+                "A table of results, of a lab or of a run that has ended; long ones are thinned out."
+            }
+        }
+    }
+
+    /// Values that it takes.
+    pub(crate) const fn asked(self) -> &'static [Asked] {
+        match self {
+            Self::Link => &[A, B, STEP, LIVE],
+            Self::Path => &[FROM, TO, STEP, LIVE],
+            Self::Node | Self::Track => &[NODE, STEP],
+            Self::Series => &[FROM, TO],
+            Self::Events => &[AFTER],
+            Self::Routes => &[NODE],
+            Self::Columns => &[OF],
+            Self::World | Self::Rules | Self::Networks | Self::Flows | Self::Run => &[],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_question_has_an_address_of_its_own() {
+        for question in Question::ALL {
+            assert_eq!(Question::of(question.path()), Some(question));
+        }
+        assert_eq!(Question::of("/api/nothing"), None);
+    }
+}
