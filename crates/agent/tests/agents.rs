@@ -312,14 +312,20 @@ impl Store for Away {
     }
 }
 
-/// Cut off: it says so, stops before the store lets another have the name, and is told of as lost.
-#[test]
-fn who_is_cut_off_says_so_and_stops() {
+/// The switch, and what agents see of it.
+fn store_that_may_go_away() -> (Arc<Away>, Arc<dyn Store>) {
     let away = Arc::new(Away {
         store: Embedded::new(),
         is_away: AtomicBool::new(false),
     });
-    let store: Arc<dyn Store> = Arc::clone(&away) as Arc<dyn Store>;
+    let store = Arc::clone(&away) as Arc<dyn Store>;
+    (away, store)
+}
+
+/// Cut off: it says so, stops before the store lets another have the name, and is told of as lost.
+#[test]
+fn who_is_cut_off_says_so_and_stops() {
+    let (away, store) = store_that_may_go_away();
     let direct: Arc<dyn Store> = Arc::new(away.store.clone());
     let agent = Agent::start(&store, options("a"));
     until(&direct, "it is there", clock_of("a"));
@@ -358,11 +364,7 @@ fn who_is_cut_off_says_so_and_stops() {
 /// A short outage is told, and costs nothing.
 #[test]
 fn a_store_that_comes_back_in_time_costs_nothing() {
-    let away = Arc::new(Away {
-        store: Embedded::new(),
-        is_away: AtomicBool::new(false),
-    });
-    let store: Arc<dyn Store> = Arc::clone(&away) as Arc<dyn Store>;
+    let (away, store) = store_that_may_go_away();
     let agent = Agent::start(&store, options("a"));
     until(&store, "it is there", clock_of("a"));
     away.is_away.store(true, Ordering::Release);
