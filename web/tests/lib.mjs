@@ -19,6 +19,13 @@ const FLAGS = [
   "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 ];
 
+// What keeps a file's process from its end is named, and does not hold up everything else.
+const LONGEST_MS = 300_000;
+setTimeout(() => {
+  console.error(`not at an end after ${LONGEST_MS / 1e3} s; still there: ${process.getActiveResourcesInfo().join(", ")}`);
+  process.exit(1);
+}, LONGEST_MS).unref();
+
 /** The program's JSON. */
 export function constel(...words) {
   return JSON.parse(execFileSync(CONSTEL, words, { cwd: ROOT, maxBuffer: 1 << 28, stdio: ["ignore", "pipe", "ignore"] }).toString());

@@ -8,7 +8,7 @@ import { browser, open, ready, serve } from "./lib.mjs";
 const FILE = "scenarios/iridium.yaml";
 /** Slower than the page asks. */
 const SLOW_MS = 1700;
-let chrome, served, shown, began;
+let chrome, served, shown, began, telling;
 const asked = [];
 const shell = { wire: null, typed: "", sizes: [], shown: 0 };
 
@@ -18,6 +18,8 @@ before(async () => {
   await ready(shown.page);
 });
 after(async () => {
+  // A browser that closes does not close its sockets first, and node stays as long as this ticks.
+  clearInterval(telling);
   await chrome?.close();
   await served?.stop();
 });
@@ -70,8 +72,8 @@ async function prepare(page) {
       const health = { at_ns: 0, totals: { edges: 300, held: 0, dropped_no_edge: 0, counters: { delivered: 1000 } }, unintended: {}, lateness: { count: 9, p50_ns: 1000, p90_ns: 2000, p99_ns: 42000, p999_ns: 50000, max_ns: 60000 } };
       wire.send(JSON.stringify({ op: "now", lab, health, ended: false }));
     };
-    const timer = setInterval(say, 500);
-    wire.onClose(() => clearInterval(timer));
+    clearInterval(telling);
+    telling = setInterval(say, 500);
     wire.send(JSON.stringify({ op: "events", events: [{ seq: 1, t_ns: 0, wall: "", kind: "routes-stand" }] }));
     say();
   });
