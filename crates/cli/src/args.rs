@@ -670,6 +670,20 @@ pub(crate) struct Results {
 pub(crate) enum ResultsVerb {
     /// Draw what flows measured in lab time, over what geometry gives their paths, or what interfaces received and sent: SVG.
     Plot(PlotRun),
+    /// Compare two runs, or two folders of repeats: which figures differ, and whether by more than noise.
+    Compare(CompareRuns),
+}
+
+/// `results compare`.
+#[derive(Debug, Args)]
+pub(crate) struct CompareRuns {
+    /// One run's folder, or a folder of repeats: a combination of a sweep, or any with runs in it.
+    pub(crate) a: PathBuf,
+    /// The other; differences are this one less the first.
+    pub(crate) b: PathBuf,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `results plot`.

@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -195,6 +196,8 @@ fn a_sweep_that_is_stopped_goes_on_where_it_was() {
         assert!(fs::metadata(out.join(name)).unwrap().len() > 100, "{name}");
     }
 
+    runs_are_compared(&out);
+
     // Nothing is left to do, and no other sweep's runs are mixed in.
     let output = support::finish(
         sweep(&file, &out, &[&args[..], &["--csv"]].concat()),
@@ -221,6 +224,89 @@ fn a_sweep_that_is_stopped_goes_on_where_it_was() {
         stderr(&output)
     );
     host.assert_as_before("after sweeps");
+}
+
+/// Repeats against repeats, a run against itself, and against one whose packets took 50 ms longer.
+fn runs_are_compared(out: &Path) {
+    let compare = |a: &Path, b: &Path| {
+        let words = ["results", "compare", "--json"].map(OsStr::new);
+        json(&constel(
+            words.into_iter().chain([a.as_os_str(), b.as_os_str()]),
+        ))
+    };
+    let [cubic, reno] =
+        ["00-congestion-cubic", "01-congestion-reno"].map(|name| out.join("runs").join(name));
+    let comparison = compare(&cubic, &reno);
+    assert_eq!(comparison["runs"], serde_json::json!([2, 2]));
+    assert_eq!(comparison["seeds"], serde_json::json!([[1, 2], [1, 2]]));
+    let rate = comparison["rows"].as_array().unwrap().iter();
+    let rate: Vec<&Value> = rate
+        .filter(|row| row["name"] == "throughput_mbps")
+        .collect();
+    assert_eq!(rate.len(), 1, "{comparison}");
+    assert!(
+        rate[0]["noise"] == "repeats" && rate[0]["differs"].is_boolean(),
+        "{comparison}"
+    );
+
+    let run = cubic.join("seed-1/1");
+    let later = out.join("later");
+    fs::create_dir_all(later.join("flows")).unwrap();
+    for name in ["manifest.json", "summary.json"] {
+        fs::copy(run.join(name), later.join(name)).unwrap();
+    }
+    let series = fs::read_to_string(run.join("flows/fetch.csv")).unwrap();
+    let place = series
+        .lines()
+        .next()
+        .unwrap()
+        .split(',')
+        .position(|name| name == "owd_us")
+        .unwrap();
+    let mut moved = 0;
+    let shifted = series.lines().map(|line| {
+        let mut cells: Vec<String> = line.split(',').map(str::to_owned).collect();
+        if let Ok(us) = cells[place].parse::<f64>() {
+            cells[place] = (us + 50_000.0).to_string();
+            moved += 1;
+        }
+        cells.join(",") + "\n"
+    });
+    let shifted: String = shifted.collect();
+    assert!(moved >= 5, "{series}");
+    fs::write(later.join("flows/fetch.csv"), shifted).unwrap();
+    let differing = |comparison: &Value| -> Vec<String> {
+        let rows = comparison["rows"].as_array().unwrap().iter();
+        let rows = rows.filter(|row| row["differs"] == true);
+        rows.map(|row| row["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let same = compare(&run, &run);
+    assert!(
+        same["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|row| row["noise"] == "time"),
+        "{same}"
+    );
+    assert_eq!(differing(&same), [""; 0]);
+    let comparison = compare(&run, &later);
+    assert_eq!(differing(&comparison), ["owd_mean_ms"], "{comparison}");
+
+    let none = constel([
+        "results".as_ref(),
+        "compare".as_ref(),
+        run.as_os_str(),
+        later.join("flows").as_os_str(),
+    ]);
+    assert_eq!(none.status.code(), Some(2), "{}", stderr(&none));
+    assert!(
+        stderr(&none).contains("no run that came to its end"),
+        "{}",
+        stderr(&none)
+    );
+    fs::remove_dir_all(later).unwrap();
 }
 
 #[test]

@@ -1,9 +1,13 @@
 //! What runs left behind: folders with `manifest.json`, `summary.json`, `events.ndjson` and raw output.
 
+mod compare;
 mod picture;
 mod ports;
+mod samples;
 mod table;
 
+pub use compare::compare;
+pub use constel_sweep::{Compared, Comparison, Noise};
 pub use table::{COLUMNS, rows as flow_rows};
 
 use std::fs::File;

@@ -4,6 +4,7 @@
 //!   which they run.
 //! * [`Table`]: the figures of all flows over the runs of each combination: means with 95 % confidence
 //!   [intervals](Interval), as rows, CSV and a picture.
+//! * [`Comparison`]: two runs or two groups of repeats, figure by figure, and what of the difference is more than noise.
 //!
 //! Nothing here runs anything or reads a file; `constel-control` does.
 //!
@@ -16,6 +17,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod compare;
 mod design;
 mod figures;
 mod interval;
@@ -23,6 +25,7 @@ mod picture;
 mod seeds;
 mod table;
 
+pub use compare::{Compared, Comparison, Noise, SAMPLED, Samples, Side};
 pub use design::{Axis, Cell, Design, DesignError, Record, Variant};
 pub use figures::{Figure, figures};
 pub use interval::Interval;

@@ -1,4 +1,6 @@
-//! `constel results`: the runs of a folder, one run's summary, its flows as a table or as pictures.
+//! `constel results`: the runs of a folder, one run's summary, its flows as a table or as pictures; two runs beside each other.
+
+mod compare;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,8 +15,10 @@ use crate::output;
 
 /// A folder with a `manifest.json` is one run; any other is a folder of runs.
 pub(crate) fn run(args: &Results) -> Outcome {
-    if let Some(ResultsVerb::Plot(args)) = &args.verb {
-        return plot(args);
+    match &args.verb {
+        Some(ResultsVerb::Plot(args)) => return plot(args),
+        Some(ResultsVerb::Compare(args)) => return compare::run(args),
+        None => {}
     }
     if args.csv {
         return csv(&args.dir);

@@ -1,13 +1,12 @@
 //! Pictures of flows: what was measured in lab time, over what geometry gives.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use constel_observe::plot::{Curve, Mark, Panel, Style, svg};
 
 use super::Run;
+use super::samples::Table;
 use crate::error::Error;
 
 /// A curve has at most so many pieces, of each of which the least and the greatest value are drawn.
@@ -58,50 +57,6 @@ impl Series {
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         points.dedup();
         points
-    }
-}
-
-/// The lines of a table after its first, which names the columns.
-struct Table {
-    path: PathBuf,
-    columns: Vec<String>,
-    lines: std::io::Lines<BufReader<File>>,
-}
-
-impl Table {
-    fn open(path: PathBuf) -> Result<Self, Error> {
-        let failed = |source| Error::NoDocument {
-            path: path.clone(),
-            source,
-        };
-        let mut lines = BufReader::new(File::open(&path).map_err(failed)?).lines();
-        let head = lines
-            .next()
-            .transpose()
-            .map_err(failed)?
-            .unwrap_or_default();
-        Ok(Self {
-            columns: head.split(',').map(str::to_owned).collect(),
-            path,
-            lines,
-        })
-    }
-
-    /// The next line's cells in these columns; those that it does not have are empty.
-    fn next<const N: usize>(&mut self, columns: [&str; N]) -> Result<Option<[String; N]>, Error> {
-        let Some(line) = self.lines.next() else {
-            return Ok(None);
-        };
-        let line = line.map_err(|source| Error::NoDocument {
-            path: self.path.clone(),
-            source,
-        })?;
-        let cells: Vec<&str> = line.split(',').collect();
-        Ok(Some(columns.map(|column| {
-            let place = self.columns.iter().position(|known| known == column);
-            let cell = place.and_then(|place| cells.get(place));
-            cell.map_or_else(String::new, |cell| (*cell).to_owned())
-        })))
     }
 }
 
