@@ -10,6 +10,7 @@ mod network;
 mod probe;
 mod sweep;
 mod test;
+mod top;
 mod web;
 
 use std::path::PathBuf;
@@ -28,6 +29,7 @@ pub(crate) use network::{Network, NetworkDelays, NetworkMember, NetworkVerb};
 pub(crate) use probe::Probe;
 pub(crate) use sweep::Sweep;
 pub(crate) use test::Test;
+pub(crate) use top::{Metrics, Top};
 pub(crate) use web::Web;
 
 /// Run real software over a low-earth-orbit network that moves.
@@ -87,6 +89,10 @@ pub(crate) enum Verb {
     Path(Path),
     /// Print a lab's events.
     Events(Events),
+    /// Watch a running lab: its busiest links, and how late its frames are.
+    Top(Top),
+    /// Print a running lab's counters as OpenMetrics, or serve them to Prometheus.
+    Metrics(Metrics),
     /// Write frames of a port, a node or a rule to a file as they pass.
     Capture(Capture),
     /// Take a running lab down.
@@ -672,6 +678,21 @@ pub(crate) enum ResultsVerb {
     Plot(PlotRun),
     /// Compare two runs, or two folders of repeats: which figures differ, and whether by more than noise.
     Compare(CompareRuns),
+    /// Make a run one file, with the scenario and all that it names, so that another machine can run it again and compare.
+    Pack(PackRun),
+}
+
+/// `results pack`.
+#[derive(Debug, Args)]
+pub(crate) struct PackRun {
+    /// The run's folder.
+    pub(crate) run: PathBuf,
+    /// The file; `RUN.tar.gz` beside the run's folder unless given. It must not be there yet.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `results compare`.

@@ -19,6 +19,7 @@ mod init;
 mod link;
 mod list;
 mod machines;
+mod metrics;
 mod middlebox;
 mod network;
 mod on_machines;
@@ -33,6 +34,7 @@ mod scenario;
 mod show;
 mod sweep;
 mod test;
+mod top;
 mod web;
 
 use crate::args::{Cli, Verb};
@@ -58,6 +60,8 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Verb::Exec(args) => exec::exec(&args),
         Verb::Cp(args) => cp::run(&args),
         Verb::Shell(args) => exec::shell(&args),
+        Verb::Top(args) => top::run(&args),
+        Verb::Metrics(args) => metrics::run(&args),
         Verb::Info(args) => info::run(&args),
         Verb::Link(args) => link::run(&args),
         Verb::Network(args) => network::run(&args),

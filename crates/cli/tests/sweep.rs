@@ -307,6 +307,52 @@ fn runs_are_compared(out: &Path) {
         stderr(&none)
     );
     fs::remove_dir_all(later).unwrap();
+    a_run_is_packed(&run);
+}
+
+/// A bundle has the run and its scenario, which is good where it is unpacked and is what ran.
+fn a_run_is_packed(run: &Path) {
+    let dir = tempfile::tempdir().unwrap();
+    let pack = |out: &Path| {
+        let words = ["results", "pack", "--json", "--out"].map(OsStr::new);
+        constel(words.into_iter().chain([out.as_os_str(), run.as_os_str()]))
+    };
+    let [one, two] = ["one.tar.gz", "two.tar.gz"].map(|name| dir.path().join(name));
+    let packed = json(&pack(&one));
+    assert_eq!(pack(&one).status.code(), Some(2), "never over another file");
+    pack(&two);
+    assert!(
+        fs::read(&one).unwrap() == fs::read(&two).unwrap(),
+        "the same bytes"
+    );
+    let untar = Command::new("tar")
+        .arg("xzf")
+        .arg(&one)
+        .arg("-C")
+        .arg(dir.path())
+        .status();
+    assert!(untar.unwrap().success());
+    let inner = |name: &str| dir.path().join(packed[name].as_str().unwrap());
+    assert_eq!(
+        fs::read(inner("scenario")).unwrap(),
+        fs::read(run.join("scenario.yaml")).unwrap()
+    );
+    let check = constel(["check".as_ref(), inner("scenario").as_os_str()]);
+    assert_eq!(check.status.code(), Some(0), "{}", stderr(&check));
+    let words = ["results", "compare", "--json"].map(OsStr::new);
+    let results = inner("results");
+    let comparison = json(&constel(
+        words
+            .into_iter()
+            .chain([run.as_os_str(), results.as_os_str()]),
+    ));
+    assert!(
+        comparison["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|row| row["difference"] == 0.0)
+    );
 }
 
 #[test]

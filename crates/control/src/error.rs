@@ -227,6 +227,9 @@ pub enum Error {
         /// Those that have samples.
         known: Vec<String>,
     },
+    /// A run cannot be made one file.
+    #[error("cannot pack the run: {0}")]
+    NotPacked(String),
     /// A file cannot be written.
     #[error("cannot write {}: {source}", .path.display())]
     Unwritable {
@@ -266,6 +269,7 @@ impl Error {
             | Self::BadSweep(_)
             | Self::BadProcess { .. }
             | Self::NoFlow { .. }
+            | Self::NotPacked(_)
             | Self::Box(BoxError::Taken(_))
             | Self::Run(EngineError::Taken(_)) => Exit::Usage,
             Self::Unprivileged(_)

@@ -46,6 +46,7 @@ pub mod images;
 mod labs;
 mod machines;
 mod many;
+pub mod metrics;
 mod middlebox;
 mod node;
 pub mod results;

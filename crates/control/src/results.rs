@@ -1,6 +1,7 @@
 //! What runs left behind: folders with `manifest.json`, `summary.json`, `events.ndjson` and raw output.
 
 mod compare;
+mod pack;
 mod picture;
 mod ports;
 mod samples;
@@ -8,6 +9,7 @@ mod table;
 
 pub use compare::compare;
 pub use constel_sweep::{Compared, Comparison, Noise};
+pub use pack::{Packed, pack};
 pub use table::{COLUMNS, rows as flow_rows};
 
 use std::fs::File;

@@ -6,41 +6,17 @@ use constel_api::answers::Loads;
 
 use crate::views::LinkLoad;
 
-/// Looks that are nearer to each other than this say nothing, nanoseconds.
-const LEAST_NS: u64 = 100_000_000;
-
 /// The load of links between two looks, each by the busier of its directions, in the order of their ports; links that carried
 /// nothing are left out, and so are those without a rate. `None` where the looks are too near to each other.
-///
-/// An edge that the first look has not seen had carried nothing, or did not exist, and its counters are of an earlier life: it
-/// has a load from the next look on.
 pub(crate) fn between(before: &Loads, after: &Loads) -> Option<Vec<LinkLoad>> {
-    let took_ns = after.at_mono_ns.checked_sub(before.at_mono_ns)?;
-    if took_ns < LEAST_NS {
-        return None;
-    }
-    let edges = before.edges.iter();
-    let known: BTreeMap<_, u64> = edges
-        .map(|edge| ((edge.from, edge.to), edge.delivered_bytes))
-        .collect();
     let mut links: BTreeMap<(u32, u32), f64> = BTreeMap::new();
-    for edge in &after.edges {
-        let then = known.get(&(edge.from, edge.to)).copied();
-        let bytes = then.and_then(|then| edge.delivered_bytes.checked_sub(then));
-        let (Some(bytes @ 1..), Some(rate_bps @ 1..)) = (bytes, edge.rate_bps) else {
-            continue;
-        };
-        let load = 8e9 * bytes as f64 / (took_ns as f64 * rate_bps as f64);
+    for edge in after.since(before)? {
+        let Some(load) = edge.load else { continue };
         let (from, to) = (edge.from.0, edge.to.0);
         let link = links.entry((from.min(to), from.max(to))).or_default();
         *link = link.max(load);
     }
-    let load = |((a, b), load): ((u32, u32), f64)| LinkLoad {
-        a,
-        b,
-        // What was waiting for service when the first look came may leave faster than the mean.
-        load: load.min(1.0),
-    };
+    let load = |((a, b), load): ((u32, u32), f64)| LinkLoad { a, b, load };
     Some(links.into_iter().map(load).collect())
 }
 

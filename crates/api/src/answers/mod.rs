@@ -16,7 +16,7 @@ pub use link::{
     BriefEffects, DelaysSet, EdgeSet, EdgeShown, LinkSet, LinkShown, MemberSet, MemberShown,
     NetworkShown, RoutesAfter,
 };
-pub use loads::{EdgeLoad, Loads};
+pub use loads::{EdgeLoad, EdgeRate, Loads};
 pub use middlebox::{BoxShown, RuleShown, RulesChanged, ViaShown, WayShown, WireShown};
 pub use paths::{Hop, NextHop, Optimum, Paths, Route, Routes, Walked};
 

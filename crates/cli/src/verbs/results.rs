@@ -9,7 +9,7 @@ use constel_control::Error;
 use constel_control::results::{COLUMNS, ListedRun, Run, flow_rows, list};
 
 use super::run::summary_text;
-use crate::args::{PlotRun, Results, ResultsVerb};
+use crate::args::{PackRun, PlotRun, Results, ResultsVerb};
 use crate::exit::{Exit, Outcome};
 use crate::output;
 
@@ -18,6 +18,7 @@ pub(crate) fn run(args: &Results) -> Outcome {
     match &args.verb {
         Some(ResultsVerb::Plot(args)) => return plot(args),
         Some(ResultsVerb::Compare(args)) => return compare::run(args),
+        Some(ResultsVerb::Pack(args)) => return pack(args),
         None => {}
     }
     if args.csv {
@@ -79,10 +80,7 @@ fn quoted(cell: &str) -> String {
 
 /// Draws the flows that have samples, one of them, or interfaces; says which files that made.
 fn plot(args: &PlotRun) -> Outcome {
-    let run = Run::open(&args.run).ok_or_else(|| Error::NoResults {
-        dir: args.run.clone(),
-        source: std::io::Error::other("it has no manifest.json, so it is not one run's"),
-    })?;
+    let run = one(&args.run)?;
     if args.ports {
         let own = run.ports_picture_file();
         return draw(&run.ports_picture()?, args.out.as_ref().unwrap_or(&own));
@@ -96,6 +94,45 @@ fn plot(args: &PlotRun) -> Outcome {
         draw(&run.picture(&flow)?, args.out.as_ref().unwrap_or(&own))?;
     }
     Ok(Exit::Done)
+}
+
+/// Writes the bundle, and says what another machine does with it.
+fn pack(args: &PackRun) -> Outcome {
+    let run = one(&args.run)?;
+    let out = match &args.out {
+        Some(out) => out.clone(),
+        None => {
+            let dir = run.dir();
+            let mut name = dir.file_name().unwrap_or(dir.as_os_str()).to_owned();
+            name.push(".tar.gz");
+            dir.with_file_name(name)
+        }
+    };
+    let packed = constel_control::results::pack(&run, &out)?;
+    if args.json {
+        output::json(&packed)?;
+        return Ok(Exit::Done);
+    }
+    let images = match packed.images.as_slice() {
+        [] => String::new(),
+        images => format!("images that must be there: {}\n", images.join(", ")),
+    };
+    output::text(&format!(
+        "{}: {} files\n{images}elsewhere: tar xzf FILE; constel run {} --results again; constel results compare {} again\n",
+        out.display(),
+        packed.files,
+        packed.scenario.display(),
+        packed.results.display()
+    ))?;
+    Ok(Exit::Done)
+}
+
+/// The run of a folder that must be one.
+fn one(dir: &Path) -> Result<Run, Error> {
+    Run::open(dir).ok_or_else(|| Error::NoResults {
+        dir: dir.to_owned(),
+        source: std::io::Error::other("it has no manifest.json, so it is not one run's"),
+    })
 }
 
 /// Writes a picture and says where.

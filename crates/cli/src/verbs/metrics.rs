@@ -1,0 +1,168 @@
+//! `constel metrics`: a running lab's counters as OpenMetrics text.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use constel_control::metrics::{CONTENT_TYPE, Meter};
+
+use crate::args::Metrics;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::{output, signals};
+
+/// A question is not longer, and takes not longer to come.
+const LONGEST: usize = 8 * 1024;
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether it shall stop.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Prints them once, or serves them.
+pub(crate) fn run(args: &Metrics) -> Outcome {
+    let Some(address) = args.listen else {
+        output::text(&Meter::attach(&args.lab)?.openmetrics()?)?;
+        return Ok(Exit::Done);
+    };
+    if !address.ip().is_loopback() {
+        return Err(Failure::Usage(format!(
+            "--listen {address}: what a lab does is told on this machine only; listen at 127.0.0.1, and reach it from elsewhere with `ssh -L {0}:127.0.0.1:{0} HOST`",
+            address.port()
+        )));
+    }
+    let meter = Meter::attach(&args.lab)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    signals::set(&[&stop])?;
+    let listener = TcpListener::bind(address)
+        .map_err(|error| Failure::Usage(format!("--listen {address}: {error}")))?;
+    listener.set_nonblocking(true)?;
+    output::text(&format!("http://{}/metrics\n", listener.local_addr()?))?;
+    while !stop.load(Ordering::Acquire) {
+        match listener.accept() {
+            // One after the other: whoever is slow is let go.
+            Ok((client, _)) => {
+                let text = meter.openmetrics();
+                // A client that goes away is its own affair.
+                let _ = answer(client, text.as_deref().ok());
+                match text {
+                    Err(_) if meter.is_over() => return Ok(Exit::Done),
+                    _ => {}
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                std::thread::sleep(LOOK_EVERY)
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(Exit::Interrupted)
+}
+
+/// Answers one question; `None`: the lab does not answer.
+fn answer(mut client: TcpStream, text: Option<&str>) -> io::Result<()> {
+    client.set_nonblocking(false)?;
+    client.set_read_timeout(Some(PATIENCE))?;
+    client.set_write_timeout(Some(PATIENCE))?;
+    let mut question = Vec::new();
+    let mut piece = [0; 1024];
+    while !question.windows(4).any(|end| end == b"\r\n\r\n") && question.len() < LONGEST {
+        match client.read(&mut piece)? {
+            0 => break,
+            n => question.extend_from_slice(&piece[..n]),
+        }
+    }
+    let (status, kind, body) = match (asked(&question), text) {
+        (Asked::Metrics, Some(text)) => ("200 OK", CONTENT_TYPE, text),
+        (Asked::Metrics, None) => (
+            "503 Service Unavailable",
+            "text/plain",
+            "the lab does not answer\n",
+        ),
+        (Asked::Other, _) => ("404 Not Found", "text/plain", "GET /metrics\n"),
+        (Asked::Nonsense, _) => (
+            "400 Bad Request",
+            "text/plain",
+            "not an HTTP request for a name of the loopback\n",
+        ),
+    };
+    write!(
+        client,
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )?;
+    client.flush()
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Asked {
+    Metrics,
+    Other,
+    Nonsense,
+}
+
+/// What a request wants. One for a name that is not the loopback's comes from a page elsewhere whose name leads here.
+fn asked(question: &[u8]) -> Asked {
+    let mut headers = [httparse::EMPTY_HEADER; 64];
+    let mut request = httparse::Request::new(&mut headers);
+    if !request
+        .parse(question)
+        .is_ok_and(|parsed| parsed.is_complete())
+    {
+        return Asked::Nonsense;
+    }
+    let mut hosts = request
+        .headers
+        .iter()
+        .filter(|header| header.name.eq_ignore_ascii_case("host"));
+    let local = hosts.all(|header| {
+        let host = String::from_utf8_lossy(header.value);
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+            _ => &*host,
+        };
+        matches!(name, "localhost" | "127.0.0.1" | "[::1]")
+    });
+    match (local, request.method, request.path) {
+        (false, ..) => Asked::Nonsense,
+        (true, Some("GET"), Some("/metrics")) => Asked::Metrics,
+        _ => Asked::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_metrics_are_served_and_only_to_this_machine() {
+        for (question, wants) in [
+            (
+                "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:9100\r\n\r\n",
+                Asked::Metrics,
+            ),
+            (
+                "GET /metrics HTTP/1.1\r\nHost: [::1]:9100\r\n\r\n",
+                Asked::Metrics,
+            ),
+            (
+                "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                Asked::Metrics,
+            ),
+            ("GET /metrics HTTP/1.0\r\n\r\n", Asked::Metrics),
+            ("GET / HTTP/1.1\r\nHost: localhost:1\r\n\r\n", Asked::Other),
+            (
+                "POST /metrics HTTP/1.1\r\nHost: localhost:1\r\n\r\n",
+                Asked::Other,
+            ),
+            (
+                "GET /metrics HTTP/1.1\r\nHost: evil.example:9100\r\n\r\n",
+                Asked::Nonsense,
+            ),
+            ("GET /metrics HTTP/1.1\r\nHost: localhost", Asked::Nonsense),
+            ("\u{0}\u{1}", Asked::Nonsense),
+        ] {
+            assert_eq!(asked(question.as_bytes()), wants, "{question:?}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! `constel top` and `constel metrics`: what a running lab's links carry, for people and for Prometheus.
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use support::lab::Lab;
+use support::{CONSTEL, constel, json, scenario, stderr, stdout, wait};
+
+/// A stream of 8 Mbit/s by a tenth of its links.
+const TRAFFIC: &str = "traffic:\n  - {name: stream, at: 0 s, for: 50 s, iperf3: {from: west, to: east, protocol: udp, rate: 8 Mbit/s}}\n";
+
+#[test]
+fn a_labs_load_is_shown_and_served() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario::small(dir.path(), "top.yaml", "{mode: computed}", TRAFFIC);
+    let mut lab = Lab::up("top", &file, dir.path(), &[]);
+    let name = lab.name.clone();
+
+    let none = constel(["top", &name, "--every", "10ms"]);
+    assert_eq!(none.status.code(), Some(2), "{}", stderr(&none));
+    let none = constel(["top", "nobody"]);
+    assert_eq!(none.status.code(), Some(2), "{}", stderr(&none));
+
+    // The stream is as fast as it says, on every link of its way, once it runs; frames are larger than what they carry.
+    let looks = constel(["top", &name, "--every", "500ms", "--looks", "6", "--json"]);
+    assert_eq!(looks.status.code(), Some(0), "{}", stderr(&looks));
+    let looks: Vec<Value> = stdout(&looks)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(looks.len(), 6);
+    let busiest = &looks[5]["busy"][0];
+    let (bps, load) = (
+        busiest["carried_bps"].as_f64().unwrap(),
+        busiest["load"].as_f64().unwrap(),
+    );
+    assert!((7e6..11e6).contains(&bps), "{busiest}");
+    assert!((load - bps / 100e6).abs() < 1e-6, "{busiest}");
+    assert!(busiest["from"].as_str().unwrap().contains('/'), "{busiest}");
+
+    let shown = constel(["top", &name, "--looks", "1", "--rows", "2"]);
+    let shown = stdout(&shown);
+    let rows = shown.lines().skip_while(|line| !line.starts_with("FROM"));
+    assert_eq!(rows.filter(|line| line.contains('/')).count(), 2, "{shown}");
+
+    let once = stdout(&constel(["metrics", &name]));
+    assert!(once.ends_with("# EOF\n"), "{once}");
+    let sample = format!("constel_edge_frames_total{{lab=\"{name}\",fate=\"delivered\"}} ");
+    assert!(once.contains(&sample), "{once}");
+
+    let refused = constel(["metrics", &name, "--listen", "0.0.0.0:0"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    let mut server = Command::new(CONSTEL)
+        .args(["metrics", &name, "--listen", "127.0.0.1:0"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut address = String::new();
+    let mut said = BufReader::new(server.stdout.take().unwrap());
+    said.read_line(&mut address).unwrap();
+    let mut answer = ureq::get(address.trim()).call().unwrap();
+    let kind = answer.headers()["content-type"].to_str().unwrap();
+    assert!(kind.starts_with("application/openmetrics-text"), "{kind}");
+    let text = answer.body_mut().read_to_string().unwrap();
+    assert!(
+        text.contains("constel_link_delivered_bytes_total{"),
+        "{text}"
+    );
+    let edges = json(&constel(["show", &name, "--json"]))["edges"].clone();
+    assert!(
+        text.contains(&format!("constel_edges{{lab=\"{name}\"}} {edges}\n")),
+        "{text}"
+    );
+
+    let mut watcher = Command::new(CONSTEL)
+        .args(["top", &name, "--every", "200ms"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    lab.signal(Signal::INT);
+    lab.ended();
+    let within = Duration::from_secs(20);
+    // Who watches ends with the lab; who serves, when it is next asked.
+    assert_eq!(wait(&mut watcher, within).unwrap().code(), Some(0));
+    let after = ureq::get(address.trim()).call();
+    assert!(
+        matches!(after, Err(ureq::Error::StatusCode(503))),
+        "{after:?}"
+    );
+    assert_eq!(wait(&mut server, within).unwrap().code(), Some(0));
+}

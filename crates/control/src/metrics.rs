@@ -1,0 +1,112 @@
+//! A running lab in numbers: who carries what, by name, and the same in the text that Prometheus and others read.
+
+mod openmetrics;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use constel_api::answers::{Loads, Shown};
+use constel_link::PortId;
+use constel_topology::Layout;
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::labs::Observer;
+use crate::scenario::Scenario;
+
+pub use openmetrics::{CONTENT_TYPE, text as openmetrics};
+
+/// An edge that carried something.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Busy {
+    /// Where it begins: `NODE/PORT`.
+    pub from: String,
+    /// Where it leads: `NODE/PORT`.
+    pub to: String,
+    /// What arrived, bit/s.
+    pub carried_bps: f64,
+    /// The part of its service rate that this is, at most 1; `None` where service takes no time.
+    pub load: Option<f64>,
+}
+
+/// A lab at one moment.
+#[derive(Debug, Clone, Serialize)]
+pub struct Look {
+    /// Nodes, and the link plane's health.
+    pub shown: Shown,
+    /// What edges carried since the look before, the busiest first; nothing in the first look.
+    pub busy: Vec<Busy>,
+}
+
+/// Looks at a running lab, one after the other.
+#[derive(Debug)]
+pub struct Meter {
+    lab: Observer,
+    layout: Arc<Layout>,
+    before: Option<Loads>,
+}
+
+impl Meter {
+    /// Shortest time between looks.
+    pub const LEAST: Duration = Duration::from_millis(200);
+
+    /// Of a lab. Its scenario is laid out anew, for the names of its ports.
+    ///
+    /// # Errors
+    /// When it does not answer, is a box, or its scenario's other files are not what they were.
+    pub fn attach(name: &str) -> Result<Self, Error> {
+        let lab = Observer::attach(name)?;
+        let shown = lab.scenario()?;
+        let scenario = Scenario::from_text(&shown.file, &shown.text, &shown.folder)?;
+        Ok(Self {
+            lab,
+            layout: scenario.lab.layout,
+            before: None,
+        })
+    }
+
+    /// Looks.
+    ///
+    /// # Errors
+    /// When the lab does not answer: it has ended.
+    pub fn look(&mut self) -> Result<Look, Error> {
+        let (shown, loads) = (self.lab.show()?, self.lab.loads()?);
+        let before = self.before.as_ref();
+        let rates = before.and_then(|before| loads.since(before));
+        let mut busy: Vec<Busy> = rates
+            .into_iter()
+            .flatten()
+            .map(|rate| Busy {
+                from: port_name(&self.layout, rate.from),
+                to: port_name(&self.layout, rate.to),
+                carried_bps: rate.carried_bps,
+                load: rate.load,
+            })
+            .collect();
+        // Equal ones stay in the order of their ports.
+        busy.sort_by(|a, b| b.carried_bps.total_cmp(&a.carried_bps));
+        self.before = Some(loads);
+        Ok(Look { shown, busy })
+    }
+
+    /// Whether the lab has ended since it was attached to.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        Observer::attach(self.lab.name()).is_err()
+    }
+
+    /// What there is to know, as OpenMetrics text.
+    ///
+    /// # Errors
+    /// As [`look`](Self::look).
+    pub fn openmetrics(&self) -> Result<String, Error> {
+        let (shown, loads) = (self.lab.show()?, self.lab.loads()?);
+        let name = |port| port_name(&self.layout, port);
+        Ok(openmetrics(&shown, &loads, name))
+    }
+}
+
+fn port_name(layout: &Layout, port: PortId) -> String {
+    let port = layout.port(port);
+    format!("{}/{}", layout.node(port.node).name, port.name)
+}
