@@ -22,15 +22,15 @@ use crate::walk::Seg::{self, Index, Key};
 /// Reads a file of rules of a box: form, values, and the files it names.
 ///
 /// # Errors
-/// Everything that is wrong with its form; with a good form, everything that is wrong with its values.
+/// Everything that is wrong with its form; where that is nothing but unknown keys of matches, with its values too.
 pub fn read_rules(
     file_name: &str,
     bytes: &[u8],
     files: &dyn Files,
 ) -> Result<RuleFile, Diagnostics> {
     let text = text_of(file_name, bytes)?;
-    let (mut raw, document): (RawRuleFile, Document) = read(file_name, text, &RULES)?;
-    let mut errors = Diagnostics::new();
+    let (mut raw, document, mut errors): (RawRuleFile, Document, _) =
+        read(file_name, text, &RULES)?;
     let mut inputs = Inputs::new(&document, files);
     let place = Place(&["rules"]);
     let rules = place.rules(&document, &mut raw.rules, &mut inputs, &mut errors);
@@ -216,7 +216,7 @@ impl RuleReader<'_, '_> {
                 &Values {
                     key: "protocol",
                     what: "a protocol",
-                    allowed: "a name such as `tcp`, or a number from 0 to 255",
+                    allowed: "one of `icmp`, `icmpv6`, `tcp`, `udp`, `sctp`, `dccp`, `udplite`, `gre`, `esp`, `ah`, `ospf`, `igmp`, `ipip`, `ipv6`, or a number from 0 to 255",
                 },
                 &raw.protocol,
                 words::protocol,
@@ -376,6 +376,33 @@ impl RuleReader<'_, '_> {
         if (!of.src.is_empty() || !of.dst.is_empty()) && !four && !six {
             let key = if of.src.is_empty() { "dst" } else { "src" };
             self.never(key, "no packet is of IPv4 and of IPv6");
+        } else {
+            self.other_family(of, four, six);
+        }
+    }
+
+    /// The control messages of one IP where the rule is about the other alone: a mistake even beside protocols that both have.
+    fn other_family(&mut self, of: &Match, four: bool, six: bool) {
+        for (own, about, other, instead, given) in [
+            ("icmp", four, "IPv6", "icmpv6", 1),
+            ("icmpv6", six, "IPv4", "icmp", 58),
+        ] {
+            let Some(n) = of
+                .protocol
+                .iter()
+                .position(|p| *p == given)
+                .filter(|_| !about)
+            else {
+                continue;
+            };
+            let mut at = self.at(&["match", "protocol"]);
+            if of.protocol.len() > 1 {
+                at.push(Index(n));
+            }
+            let message = format!("`{own}` is not spoken over {other}, which this rule is about");
+            let error = self.document.error_at(&at, "never", message);
+            self.errors
+                .push(error.with_suggestion(format!("write `{instead}`")));
         }
     }
 
