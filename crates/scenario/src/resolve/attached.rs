@@ -72,11 +72,17 @@ fn one_port(parsed: &Parsed, name: &Name, path: &[Seg<'_>], errors: &mut Diagnos
     let cables = cables
         .iter()
         .filter(|cable| cable.from == *name || cable.to == *name);
-    let networks = parsed.raw.networks.values().filter(|network| {
+    let networks = parsed.raw.networks.iter().filter(|(_, network)| {
         let mut members = network.members.iter().map(|member| Glob::new(member));
         members.any(|glob| glob.matches(name.as_str()))
     });
-    let ports = cables.count() + networks.count();
+    let networks: Vec<_> = networks.collect();
+    if let Some((network, _)) = networks.iter().find(|(_, network)| network.management) {
+        let message = format!("`{name}` is attached, and network `{network}` has `management`");
+        let error = parsed.error_at(path, "no-effect", message);
+        errors.push(error.with_reason("what is plugged into an interface takes no port of ours"));
+    }
+    let ports = cables.count() + networks.len();
     // One that has none is reported with all hosts.
     if ports > 1 {
         let message = format!("`{name}` has {ports} cables and networks, and is one interface");
