@@ -877,6 +877,7 @@ export type WayShown = {
 export type ViaShown = {
   delay_ns?: number | null;
   satellites: (string)[];
+  radio_bps?: number | null;
 };
 
 export type LinkSet = {

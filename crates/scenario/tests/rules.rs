@@ -30,7 +30,7 @@ fn compare(file: &str, seen: &str) {
 #[test]
 fn every_error_reads_as_agreed() {
     for case in [
-        "values", "form", "narrowed", "together", "family", "empty", "via",
+        "values", "form", "narrowed", "together", "family", "empty", "via", "weather",
     ] {
         let text = std::fs::read_to_string(format!("tests/rules/{case}.yaml")).unwrap();
         let errors = read(&format!("{case}.yaml"), &text).unwrap_err();

@@ -462,6 +462,17 @@ impl RuleReader<'_, '_> {
         let link = as_link(raw);
         let at = self.at(&[way]);
         let effects = path_effects(self.document, &at, &link, self.inputs, self.errors);
+        let radio = raw.via.as_ref().is_some_and(|via| via.radio.is_some());
+        if radio && raw.rate.is_none() {
+            let message = "`radio` has an effect only with `rate`";
+            let at = self.at(&[way, "via", "radio"]);
+            let error = self.document.error_at_key(&at, "no-effect", message);
+            self.errors.push(
+                error
+                    .with_reason("what the radio leaves room for bounds the path's own rate")
+                    .with_suggestion("give `rate`: the most that the terminals carry"),
+            );
+        }
         let via = raw.via.as_ref().map(|via| self.via(way, via));
         let paced = raw.rate.is_some() || raw.rate_law.is_some();
         Path {
@@ -505,6 +516,7 @@ impl RuleReader<'_, '_> {
             self.errors
                 .push(self.document.error_at(&at, "same-node", message));
         }
+        let rain = self.rain(way, raw);
         let place = |of: &RawPlace| constel_rules::Place {
             latitude_deg: of.latitude.deg(),
             longitude_deg: of.longitude.deg(),
@@ -518,7 +530,38 @@ impl RuleReader<'_, '_> {
             at_unix_ns: raw.at.map(|at| at.unix_ns()),
             min_elevation_deg: raw.min_elevation.map_or(lowest_deg, |angle| angle.deg()),
             outage_ns: raw.outage.ns().unsigned_abs(),
+            // What was read is written as it was.
+            radio: raw
+                .radio
+                .as_ref()
+                .and_then(|radio| serde_json::to_string(radio).ok()),
+            rain_mm_per_h: rain,
         }
+    }
+
+    /// Rain at both ends, with what is wrong with it and with the radio.
+    fn rain(&mut self, way: &str, raw: &RawVia) -> [f64; 2] {
+        if let Some(radio) = &raw.radio {
+            let at = self.at(&[way, "via", "radio"]);
+            super::radio::radio(radio, |key, code, message, why, allowed| {
+                let at: Vec<Seg<'_>> = at.iter().copied().chain([Key(key)]).collect();
+                let error = self.document.error_at(&at, code, message);
+                let error = error.with_allowed(allowed.iter().copied());
+                self.errors.push(match why {
+                    "" => error,
+                    why => error.with_reason(why),
+                });
+            });
+        } else if raw.rain.is_some() {
+            let at = self.at(&[way, "via", "rain"]);
+            let message = "`rain` has an effect only with `radio`";
+            let error = self.document.error_at_key(&at, "no-effect", message);
+            self.errors.push(
+                error.with_suggestion("say what the radio is, as `gsl.radio` of a scenario does"),
+            );
+        }
+        raw.rain
+            .map_or([0.0; 2], |rain| [rain.from.mm_per_h(), rain.to.mm_per_h()])
     }
 }
 
