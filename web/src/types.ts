@@ -803,6 +803,7 @@ export type Shown = {
   edges: number;
   t_ns?: number | null;
   node_list?: (NodeShown)[] | null;
+  management?: ManagementShown | null;
   relay?: PlaneReport | null;
 };
 
@@ -816,6 +817,13 @@ export type NodeShown = {
   ipv4: string;
   ipv6: string;
   links: number;
+  management?: string | null;
+};
+
+export type ManagementShown = {
+  interface: string;
+  host: string;
+  subnet: string;
 };
 
 export type BoxShown = {
@@ -869,6 +877,7 @@ export type WayShown = {
 export type ViaShown = {
   delay_ns?: number | null;
   satellites: (string)[];
+  radio_bps?: number | null;
 };
 
 export type LinkSet = {

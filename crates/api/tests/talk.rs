@@ -66,6 +66,7 @@ impl LabReader for Lab {
         Shown {
             lab: self.state(),
             node_list: None,
+            management: None,
             relay: None,
         }
     }

@@ -102,8 +102,7 @@ impl NodeTemplate {
     /// # Errors
     /// [`Error::Os`] when the kernel refuses the namespace or a setting, [`Error::Invalid`] when a setting does not stay.
     pub fn prepare(settings: &[Setting]) -> Result<NodeTemplate> {
-        let ns = NetNs::new()?;
-        ns.run(|| apply(settings))??;
+        let ns = namespace_with(settings)?;
         let (inherited, written) = settings.iter().partition(|(key, _)| is_inherited(key));
         Ok(NodeTemplate {
             ns,
@@ -239,6 +238,16 @@ impl NodeTemplate {
         }
         Ok(true)
     }
+}
+
+/// A namespace with the given settings (in this order), each checked.
+///
+/// # Errors
+/// As [`NodeTemplate::prepare`].
+pub fn namespace_with(settings: &[Setting]) -> Result<NetNs> {
+    let ns = NetNs::new()?;
+    ns.run(|| apply(settings))??;
+    Ok(ns)
 }
 
 fn is_inherited(key: &str) -> bool {

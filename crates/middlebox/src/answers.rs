@@ -150,6 +150,7 @@ impl LabReader for View {
         Shown {
             lab: self.state(),
             node_list: None,
+            management: None,
             relay: running.and_then(|running| Some(running.handle.snapshot().ok()?.detail)),
         }
     }

@@ -116,6 +116,7 @@ impl Skies {
         Some(ViaShown {
             delay_ns: way.map(|_| on_edge.delay.at(now)),
             satellites: way.map_or_else(Vec::new, |way| way.satellites.clone()),
+            radio_bps: way.and_then(|way| way.rate_bps).map(u64::from),
         })
     }
 }
@@ -143,6 +144,8 @@ mod tests {
             at_unix_ns: None,
             min_elevation_deg: 25.0,
             outage_ns: 0,
+            radio: None,
+            rain_mm_per_h: [0.0; 2],
         }
     }
 

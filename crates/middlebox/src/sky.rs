@@ -2,9 +2,10 @@
 //! out.
 
 use std::collections::HashMap;
+use std::num::NonZeroU64;
 
 use constel_analysis::Paths;
-use constel_link::{Delay, Impairment, Nanos};
+use constel_link::{Delay, Impairment, Loss, Nanos};
 use constel_plan::Lab;
 use constel_rules::{Direction, Place, Via};
 use constel_scenario::{DiskFiles, parse, resolve};
@@ -25,6 +26,9 @@ pub(crate) struct Way {
     pub(crate) satellites: Vec<String>,
     delay: Delay,
     up_from_ns: u64,
+    /// What radio leaves room for on the way; `None`: nobody asked.
+    pub(crate) rate_bps: Option<NonZeroU64>,
+    loss_ratio: f64,
 }
 
 /// What holds from one second to the next.
@@ -61,9 +65,21 @@ impl Stretch {
             0 => 0,
             at => epoch_ns + at,
         };
+        let bounded = base
+            .rate_bps
+            .map(|own| way.rate_bps.map_or(own, |rate| own.min(rate)));
+        let loss = match (base.loss, way.loss_ratio) {
+            (own, 0.0) => own,
+            (Loss::None, loss_ratio) => Loss::Bernoulli { loss_ratio },
+            (Loss::Bernoulli { loss_ratio }, further) => Loss::Bernoulli {
+                loss_ratio: either(loss_ratio, further),
+            },
+        };
         Impairment {
             delay,
             up_from_ns,
+            rate_bps: bounded,
+            loss,
             ..base
         }
     }
@@ -76,12 +92,19 @@ impl Stretch {
     }
 }
 
+/// Chance that at least one of two independent things happens.
+fn either(a: f64, b: f64) -> f64 {
+    1.0 - (1.0 - a) * (1.0 - b)
+}
+
 /// A constellation over two places.
 pub(crate) struct Sky {
     lab: Lab,
     stepper: Stepper,
     paths: Paths,
     ends: [NodeId; 2],
+    /// Whether rate and loss of links mean something.
+    radio: bool,
 }
 
 impl Sky {
@@ -117,6 +140,7 @@ impl Sky {
             lab,
             paths: Paths::default(),
             ends: [here, there],
+            radio: via.radio.is_some(),
         })
     }
 
@@ -132,7 +156,13 @@ impl Sky {
             let mut nodes = Vec::new();
             self.paths.aim(slot, to);
             self.paths.trace(from, |_, _, found| nodes = found.to_vec());
-            ways[slot] = way(&self.lab, &snapshot, &nodes);
+            ways[slot] = way(&self.lab, &snapshot, &nodes).map(|way| match self.radio {
+                true => way,
+                false => Way {
+                    rate_bps: None,
+                    ..way
+                },
+            });
         }
         Stretch {
             t_ns: snapshot.t_ns,
@@ -167,11 +197,17 @@ fn way(lab: &Lab, snapshot: &Snapshot, nodes: &[u32]) -> Option<Way> {
             ..Delay::ZERO
         },
         up_from_ns: 0,
+        rate_bps: None,
+        loss_ratio: 0.0,
     };
     for link in &best {
         let link = (*link)?;
         whole.delay.delay_ns += link.delay.at(snapshot.t_ns);
         whole.delay.slope_ns_per_s += link.delay.slope_ns_per_s;
+        whole.rate_bps = whole.rate_bps.into_iter().chain(link.rate_bps).min();
+        if let Loss::Bernoulli { loss_ratio } = link.loss {
+            whole.loss_ratio = either(whole.loss_ratio, loss_ratio);
+        }
         if link.up_from_ns > snapshot.t_ns {
             whole.up_from_ns = whole.up_from_ns.max(link.up_from_ns);
         }
@@ -198,8 +234,8 @@ fn scenario(via: &Via, start: Utc, raan_deg: f64) -> Value {
             "altitude": altitude, "raan0": deg(raan_deg),
         }, "isl": {"pattern": "none"}})
     };
-    // What carries frames is the rule's edge: rates here mean nothing.
-    let link = json!({"rate": "1 Gbit/s", "queue": "1 MiB"});
+    // What carries frames is the rule's edge: only what radio takes off this means something.
+    let link = json!({"rate": "400 Gbit/s", "queue": "1 MiB"});
     let mut constellation = match via.sky.as_str() {
         "meo" => relay(MEO),
         "geo" => relay(GEO),
@@ -213,7 +249,21 @@ fn scenario(via: &Via, start: Utc, raan_deg: f64) -> Value {
         "min_elevation": deg(via.min_elevation_deg), "policy": policy,
         "handover": {"outage": format!("{} ns", via.outage_ns)}, "link": link,
     });
+    let radio: Option<Value> = via
+        .radio
+        .as_ref()
+        .and_then(|text| serde_json::from_str(text).ok());
+    let weather = match radio {
+        Some(radio) => {
+            constellation["gsl"]["radio"] = radio;
+            let rain = ENDS.iter().zip(via.rain_mm_per_h);
+            rain.map(|(end, mm)| json!({"stations": [end], "rain": format!("{mm} mm/h")}))
+                .collect()
+        }
+        None => Vec::new(),
+    };
     json!({
+        "weather": weather,
         "constel": 1, "name": "via", "start": start.to_string(), "duration": "366 d",
         "constellations": {via.sky.as_str(): constellation},
         "ground": {"stations": {ENDS[0]: place(&via.from), ENDS[1]: place(&via.to)}},
@@ -241,6 +291,8 @@ mod tests {
             at_unix_ns: None,
             min_elevation_deg: if sky.len() == 3 { 5.0 } else { 25.0 },
             outage_ns: 0,
+            radio: None,
+            rain_mm_per_h: [0.0; 2],
         }
     }
 
@@ -318,6 +370,57 @@ mod tests {
             seen += 1;
         }
         assert!(seen > 60, "{seen} of 600 seconds have a way");
+    }
+
+    #[test]
+    fn rain_at_an_end_takes_rate_from_both_ways_and_then_the_way() {
+        let radio = r#"{"up": {"frequency": "28 GHz", "eirp": "70 dBW", "g_over_t": "13 dB/K", "bandwidth": "100 MHz"},
+            "down": {"frequency": "18 GHz", "eirp": "60 dBW", "g_over_t": "15 dB/K", "bandwidth": "100 MHz"}}"#;
+        let raining = |from, to| Via {
+            radio: Some(radio.to_owned()),
+            rain_mm_per_h: [from, to],
+            ..over("geo")
+        };
+        let base = Impairment {
+            rate_bps: NonZeroU64::new(10_000_000_000),
+            ..Impairment::delay_only(0)
+        };
+        let rates = |via: &Via, base| {
+            let [now] = &seconds(via, 1)[..] else {
+                unreachable!()
+            };
+            Direction::BOTH.map(|direction| {
+                now.way(direction)?;
+                now.impairment(base, direction, 0).rate_bps
+            })
+        };
+        let bps = |rate: Option<NonZeroU64>| rate.unwrap().get();
+        let clear = rates(&raining(0.0, 0.0), base).map(bps);
+        assert!(
+            clear
+                .iter()
+                .all(|bps| (50_000_000..1_000_000_000).contains(bps)),
+            "{clear:?}"
+        );
+        // Where it rains, both what is sent up and what comes down suffer.
+        let wet = rates(&raining(5.0, 0.0), base).map(bps);
+        assert!(
+            wet[0] < clear[0] && wet[1] < clear[1],
+            "{clear:?}, then {wet:?}"
+        );
+        assert_ne!(rates(&raining(0.0, 5.0), base).map(bps), wet);
+        assert_eq!(
+            rates(&raining(40.0, 0.0), base),
+            [None, None],
+            "no way is left"
+        );
+        // The terminals' own rate is the most; without radio it is all that counts.
+        let slow = Impairment {
+            rate_bps: NonZeroU64::new(1_000_000),
+            ..base
+        };
+        assert_eq!(rates(&raining(5.0, 0.0), slow), [slow.rate_bps; 2]);
+        assert_eq!(rates(&over("geo"), base), [base.rate_bps; 2]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use constel_topology::{CABLE, GSL, ISL, NETWORK};
 
 use crate::daemons::{address_plan, ospf_areas};
 use crate::lab::{Lab, whole_file};
+use crate::management;
 
 /// The scenario's blocks of addresses.
 pub fn address_blocks(lab: &Lab) -> AddressBlocks {
@@ -43,9 +44,9 @@ pub fn address_blocks(lab: &Lab) -> AddressBlocks {
 pub(crate) fn check_addresses(lab: &Lab) -> Result<(), Diagnostics> {
     // Areas that cannot be are reported where they are checked.
     let areas = ospf_areas(lab).unwrap_or_default();
-    let Err(errors) = address_plan(lab, areas.as_ref()) else {
-        return Ok(());
-    };
+    let plan = address_plan(lab, areas.as_ref());
+    let mut errors = plan.err().unwrap_or_default();
+    errors.extend(management::check_block(lab).err());
     let mut found = Diagnostics::new();
     for error in errors {
         let AddressError::Full { block, .. } = &error;
@@ -57,7 +58,7 @@ pub(crate) fn check_addresses(lab: &Lab) -> Result<(), Diagnostics> {
             None => whole_file(&lab.scenario, "addresses", error.to_string()),
         });
     }
-    Err(found)
+    found.or(())
 }
 
 /// Where a block is written, and under which key; `None` for a default.
@@ -79,6 +80,7 @@ fn written(lab: &Lab, block: &str) -> Option<(Span, String)> {
         (port(own.ground), "ground"),
         (port(own.cables), "cables"),
         (port(own.networks), "networks"),
+        (port(Some(own.management)), "management"),
     ];
     all.into_iter().find_map(|(known, key)| {
         let (text, span) = known?;

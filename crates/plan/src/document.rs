@@ -1,5 +1,7 @@
 //! What `constel plan --json` prints. Scripts rely on it: fields are added, never changed.
 
+use std::net::Ipv4Addr;
+
 use constel_scenario::model::NodeSoftware;
 use constel_topology::{Edge, Effort, Layout, Snapshot, Unreached};
 use constel_units::{TimeSpan, Utc};
@@ -8,6 +10,7 @@ use serde::Serialize;
 use crate::catalogue::Catalogued;
 use crate::disjoint::{self, DisjointRow};
 use crate::lab::Lab;
+use crate::management::Management;
 
 /// Nodes and edges at an instant, sorted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -21,6 +24,20 @@ pub struct Document {
     /// Pairs with disjoint paths (`routing.disjoint`); absent where there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disjoint: Vec<DisjointRow>,
+    /// What this machine reaches nodes by; absent where no network has `management`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub management: Option<ManagementRow>,
+}
+
+/// The way to nodes beside what is emulated, in a lab that has the scenario's name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ManagementRow {
+    /// The machine's interface.
+    pub interface: String,
+    /// The machine's address.
+    pub host: Ipv4Addr,
+    /// First address and length of the prefix that all addresses are of.
+    pub subnet: String,
 }
 
 /// One node.
@@ -37,6 +54,9 @@ pub struct NodeRow {
     pub position_itrf_m: Option<[f64; 3]>,
     /// Its interfaces.
     pub ports: Vec<&'static str>,
+    /// Its address for management, in a lab that has the scenario's name; absent where it has no port for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub management: Option<Ipv4Addr>,
     /// What it is made of; nothing for a network namespace without limits of its own.
     #[serde(flatten)]
     pub software: NodeSoftware,
@@ -109,16 +129,26 @@ impl Document {
         for satellite in lost {
             positions[satellite.satellite] = None;
         }
+        let management = lab.management(lab.scenario.name.as_str());
         Ok(Self {
             time,
-            nodes: nodes(lab, &positions),
+            nodes: nodes(lab, &positions, management.as_ref()),
             edges: edges(&lab.layout, &snapshot, t_ns),
             disjoint: disjoint::rows(lab, &snapshot, t_ns),
+            management: management.map(|own| ManagementRow {
+                subnet: own.subnet.to_string(),
+                interface: own.interface,
+                host: own.host,
+            }),
         })
     }
 }
 
-fn nodes(lab: &Lab, positions: &[Option<[f64; 3]>]) -> Vec<NodeRow> {
+fn nodes(
+    lab: &Lab,
+    positions: &[Option<[f64; 3]>],
+    management: Option<&Management>,
+) -> Vec<NodeRow> {
     let layout = &lab.layout;
     let row = |(node, position): (&constel_topology::Node, &Option<[f64; 3]>)| NodeRow {
         name: node.name.clone(),
@@ -130,6 +160,7 @@ fn nodes(lab: &Lab, positions: &[Option<[f64; 3]>]) -> Vec<NodeRow> {
             .iter()
             .map(|port| port.name())
             .collect(),
+        management: management.and_then(|own| own.of(node.id)),
         software: lab
             .software
             .get(node.id.index())

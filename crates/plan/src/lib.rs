@@ -31,6 +31,7 @@ mod formation;
 mod ground;
 mod lab;
 mod lay_out;
+mod management;
 mod networks;
 mod placement;
 mod planner;
@@ -51,6 +52,7 @@ pub use document::{Document, PlanError};
 pub use elements::{DataAge, LeftOut, SortedShell};
 pub use failed::FailedEdges;
 pub use lab::Lab;
+pub use management::{MANAGEMENT_IFINDEX, MANAGEMENT_PORT, Management};
 pub use networks::read_delays;
 pub use planner::{
     PairSeen, PathSeen, PathsNews, PlannedRoutes, PlannedStep, Planner, destinations,

@@ -295,3 +295,73 @@ fn who_is_away_is_a_member() {
     let error = lab(&text("x-1"), &Given::default()).err().unwrap();
     assert!(error.contains("no member is called `x-1`"), "{error}");
 }
+
+#[test]
+fn management_has_an_address_for_each_member_that_follows_from_the_labs_name() {
+    let managed = |count: usize, block: &str| {
+        let hosts = HOSTS.replace("count: 4", &format!("count: {count}"));
+        let networks = "networks:\n  lan: {members: [h-*], medium: switched, management: true}\n  \
+                        more: {members: [h-*], medium: switched, management: true}\n  radio: {members: [h-*], medium: switched}\n";
+        let block = format!("addresses: {{management: {block}}}\n");
+        lab(&format!("{hosts}{networks}{block}"), &Given::default())
+    };
+    let own = managed(4, "172.20.0.0/16").unwrap();
+    let one = own.management("one").unwrap();
+    assert_eq!(Some(&one), own.management("one").as_ref());
+    assert_eq!((one.nodes.len(), one.subnet.length), (4, 24), "each once");
+    assert!(one.interface.len() <= 15, "{}", one.interface);
+    let first = u32::from(one.subnet.first);
+    assert_eq!(
+        first & 0xffff_00ff,
+        u32::from(std::net::Ipv4Addr::new(172, 20, 0, 0))
+    );
+    let own_addresses = one.nodes.iter().map(|(_, address)| *address);
+    let all: Vec<u32> = [one.host, one.bridge]
+        .into_iter()
+        .chain(own_addresses)
+        .map(u32::from)
+        .collect();
+    assert_eq!(all, (first + 1..first + 7).collect::<Vec<u32>>());
+    let other = own.management("other").unwrap();
+    assert!(other.subnet != one.subnet && other.interface != one.interface);
+
+    // What is planned is the lab of the scenario's name.
+    let named = own.management(own.scenario.name.as_str()).unwrap();
+    let document = Document::at(&own, TimeSpan::from_ns(0)).unwrap();
+    assert_eq!(document.management.unwrap().host, named.host);
+    assert_eq!(document.nodes[2].management, Some(named.nodes[2].1));
+    assert_eq!(document.nodes[2].ports.len(), 3, "it is no port of the lab");
+
+    // 252 fit the smallest subnet, and there is one such.
+    let whole = managed(252, "172.20.1.0/24")
+        .unwrap()
+        .management("one")
+        .unwrap();
+    assert_eq!(whole.subnet.to_string(), "172.20.1.0/24");
+    assert_eq!(whole.nodes[251].1, std::net::Ipv4Addr::new(172, 20, 1, 254));
+    assert_eq!(
+        managed(253, "172.20.0.0/22")
+            .unwrap()
+            .management("one")
+            .unwrap()
+            .subnet
+            .length,
+        23
+    );
+    let error = managed(253, "172.20.1.0/24").err().unwrap();
+    assert!(
+        error.contains("253 nodes with management do not fit 172.20.1.0/24: at most 252"),
+        "{error}"
+    );
+    assert!(error.contains("at: addresses.management"), "{error}");
+}
+
+#[test]
+fn without_management_nothing_is_there() {
+    let text = format!("{HOSTS}networks: {{lan: {{members: [h-*], medium: switched}}}}\n");
+    let own = lab(&text, &Given::default()).unwrap();
+    assert_eq!(own.management("one"), None);
+    let document = Document::at(&own, TimeSpan::from_ns(0)).unwrap();
+    let json = serde_json::to_string(&document).unwrap();
+    assert!(!json.contains("management"), "{json}");
+}

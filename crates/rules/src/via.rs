@@ -19,6 +19,10 @@ pub struct Via {
     pub min_elevation_deg: f64,
     /// For so long nothing passes when an end changes its satellite, nanoseconds.
     pub outage_ns: u64,
+    /// Radio between the ends and their satellites: `gsl.radio` of a scenario, as JSON. `None`: only distance counts.
+    pub radio: Option<String>,
+    /// Rain at `from` and at `to`, mm/h.
+    pub rain_mm_per_h: [f64; 2],
 }
 
 /// A place on the ground.

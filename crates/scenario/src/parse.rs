@@ -47,8 +47,7 @@ impl Deref for Parsed {
 /// keys, wrong types, unknown words, missing and unknown units, values out of bounds. Only a YAML
 /// syntax error hides others, since nothing is known behind it.
 pub fn parse(file_name: &str, text: &str) -> Result<Parsed, Diagnostics> {
-    let (mut raw, document): (RawScenario, _) = read(file_name, text, &SCENARIO)?;
-    let mut errors = Diagnostics::new();
+    let (mut raw, document, mut errors): (RawScenario, _, _) = read(file_name, text, &SCENARIO)?;
     for name in raw.ground.count_hosts() {
         let path = [
             Seg::Key("ground"),
@@ -61,22 +60,25 @@ pub fn parse(file_name: &str, text: &str) -> Result<Parsed, Diagnostics> {
     errors.or(Parsed { raw, document })
 }
 
-/// A file of any format.
+/// A file of any format, with errors that leave enough of it to look for others.
+///
+/// # Errors
+/// Those that do not.
 pub(crate) fn read<T: DeserializeOwned>(
     file_name: &str,
     text: &str,
     format: &Format,
-) -> Result<(T, Document), Diagnostics> {
+) -> Result<(T, Document, Diagnostics), Diagnostics> {
     let source = Source::new(file_name, text);
     let root = tree::read(&source).map_err(|error| Diagnostics::from(*error))?;
     let mut errors = Diagnostics::new();
     let json = walk(&source, format, &root, &mut errors);
     errors.sort();
-    let Some(json) = json.filter(|_| errors.is_empty()) else {
+    let Some(json) = json else {
         return Err(errors);
     };
     match serde_json::from_value(json) {
-        Ok(raw) => Ok((raw, Document { source, root })),
+        Ok(raw) => Ok((raw, Document { source, root }, errors)),
         // The walk and the types come from one source, so this is a mistake of ours; it must
         // still be an answer and not a panic.
         Err(error) => Err(Diagnostic::new(

@@ -16,24 +16,29 @@ pub(crate) struct Format {
     pub(crate) reference: &'static str,
     /// What a file holds.
     pub(crate) what: &'static str,
+    /// The key of mappings in which each key only narrows what others say: an unknown one there hides nothing else.
+    pub(crate) narrowing: Option<&'static str>,
 }
 
 pub(crate) static SCENARIO: LazyLock<Format> = LazyLock::new(|| Format {
     schema: generate::<RawScenario>("Constel scenario"),
     reference: "docs/reference/scenario.md",
     what: "scenario",
+    narrowing: None,
 });
 
 pub(crate) static RULES: LazyLock<Format> = LazyLock::new(|| Format {
     schema: generate::<RawRuleFile>("Constel box"),
     reference: "docs/reference/box-rules.md",
     what: "rules",
+    narrowing: Some("match"),
 });
 
 pub(crate) static BOX: LazyLock<Format> = LazyLock::new(|| Format {
     schema: generate::<RawBoxScenario>("Constel box scenario"),
     reference: "docs/reference/box-scenario.md",
     what: "scenario",
+    narrowing: Some("match"),
 });
 
 /// The schema (JSON Schema 2020-12) that every scenario file is checked against; editors can use

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::glob::Glob;
 use crate::model::{
-    NodeRule, NodeSoftware, NodesOf, Runtime, Scenario, StatePlace, over, software,
+    Container, NodeRule, NodeSoftware, NodesOf, Runtime, Scenario, StatePlace, over, software,
 };
 use crate::raw::{RawNode, RawShare};
 
@@ -42,7 +42,6 @@ impl Scenario {
         for node in nodes {
             let mut said = RawNode::default();
             let mut asked: Option<usize> = None;
-            let mut kept: Option<usize> = None;
             let rules = self.node_rules.iter().enumerate();
             let mine: Vec<(usize, &NodeRule)> =
                 rules.filter(|(_, rule)| rule.of.has(node)).collect();
@@ -50,9 +49,6 @@ impl Scenario {
                 over(&mut said, &rule.set);
                 if matches!(rule.set.runtime, Some(Runtime::Oci | Runtime::Docker)) {
                     asked = Some(*index);
-                }
-                if rule.set.state.is_some() {
-                    kept = Some(*index);
                 }
             }
             let contained = matches!(said.runtime, Some(Runtime::Oci | Runtime::Docker));
@@ -66,25 +62,11 @@ impl Scenario {
                 uses[index].without_image.get_or_insert(node.name);
             }
             let engines = made.container.as_ref().filter(|own| own.by_engine);
-            if engines.is_some_and(|own| own.state == StatePlace::Disk)
-                && let Some(index) = kept
-            {
-                uses[index].kept_by_engine.get_or_insert(node.name);
-            }
-            if engines.is_some_and(|own| !own.kernel_events)
-                && let Some((index, _)) = mine
-                    .iter()
-                    .rfind(|(_, rule)| rule.set.kernel_events.is_some())
-            {
-                uses[*index].deaf_by_engine.get_or_insert(node.name);
-            }
-            if engines.is_some_and(|own| own.files_bytes.is_some()) {
-                let says = |(_, rule): &&(usize, &NodeRule)| {
-                    let share = rule.set.limits.as_ref();
-                    share.is_some_and(|share| share.files.is_some())
-                };
-                if let Some((index, _)) = mine.iter().rfind(says) {
-                    uses[*index].bounded_by_engine.get_or_insert(node.name);
+            for (place, key) in ENGINES_LACK.iter().enumerate() {
+                if engines.is_some_and(key.asked)
+                    && let Some((index, _)) = mine.iter().rfind(|(_, rule)| (key.said)(&rule.set))
+                {
+                    uses[*index].not_by_engine[place].get_or_insert(node.name);
                 }
             }
             all.push(made);
@@ -138,32 +120,16 @@ impl Scenario {
             errors.push(
                 error.with_suggestion("give `image`; `constel image list` names those there are"),
             );
-        } else if let Some(node) = used.kept_by_engine {
-            let message = format!("`state: disk` is not for `{node}`, whose `runtime` is `docker`");
-            let error = self.error_of_rule(rule, "disagreement", message);
-            let reason = "where its files are is the engine's affair, and they go with the lab";
-            let next = "mount a folder to keep something, or take `runtime: oci`";
-            errors.push(error.with_reason(reason).with_suggestion(next));
-        } else if let Some(node) = used.bounded_by_engine {
-            let message =
-                format!("`limits.files` is not for `{node}`, whose `runtime` is `docker`");
-            let error = self.error_of_rule(rule, "disagreement", message);
-            let reason = "where its files are is the engine's affair";
-            errors.push(
-                error
-                    .with_reason(reason)
-                    .with_suggestion("take `runtime: oci`"),
-            );
-        } else if let Some(node) = used.deaf_by_engine {
-            let message =
-                format!("`kernel_events: false` is not for `{node}`, whose `runtime` is `docker`");
-            let error = self.error_of_rule(rule, "disagreement", message);
-            let reason = "which system calls its programs may make is the engine's affair";
-            errors.push(
-                error
-                    .with_reason(reason)
-                    .with_suggestion("take `runtime: oci`"),
-            );
+        } else if used.not_by_engine.iter().any(Option::is_some) {
+            for (key, node) in ENGINES_LACK.iter().zip(used.not_by_engine) {
+                let Some(node) = node else { continue };
+                let message = format!(
+                    "`{}` is not for `{node}`, whose `runtime` is `docker`",
+                    key.written
+                );
+                let error = self.error_of_rule(rule, "disagreement", message);
+                errors.push(error.with_reason(key.why).with_suggestion(key.instead));
+            }
         } else if used.matched && !used.contained && needs_container(&rule.set) {
             let message = "what is said here has an effect only on nodes with an image".to_owned();
             let error = self.error_of_rule(rule, "no-effect", message);
@@ -222,11 +188,48 @@ struct Use<'a> {
     matched: bool,
     contained: bool,
     without_image: Option<&'a str>,
-    /// A node whose state it puts where its engine does not.
-    kept_by_engine: Option<&'a str>,
-    bounded_by_engine: Option<&'a str>,
-    deaf_by_engine: Option<&'a str>,
+    /// By the row of [`ENGINES_LACK`]: a node of an engine that it asks for that.
+    not_by_engine: [Option<&'a str>; ENGINES_LACK.len()],
 }
+
+/// A key that containers of an engine do not have.
+struct EnginesLack {
+    written: &'static str,
+    why: &'static str,
+    instead: &'static str,
+    /// Whether a rule has the key.
+    said: fn(&RawNode) -> bool,
+    /// Whether all rules together ask a container for more than it has without the key.
+    asked: fn(&Container) -> bool,
+}
+
+const ENGINES_LACK: [EnginesLack; 3] = [
+    EnginesLack {
+        written: "state: disk",
+        why: "where its files are is the engine's affair, and they go with the lab",
+        instead: "mount a folder to keep something, or take `runtime: oci`",
+        said: |rule| rule.state.is_some(),
+        asked: |own| own.state == StatePlace::Disk,
+    },
+    EnginesLack {
+        written: "limits.files",
+        why: "where its files are is the engine's affair",
+        instead: "take `runtime: oci`",
+        said: |rule| {
+            rule.limits
+                .as_ref()
+                .is_some_and(|share| share.files.is_some())
+        },
+        asked: |own| own.files_bytes.is_some(),
+    },
+    EnginesLack {
+        written: "kernel_events: false",
+        why: "which system calls its programs may make is the engine's affair",
+        instead: "take `runtime: oci`",
+        said: |rule| rule.kernel_events.is_some(),
+        asked: |own| !own.kernel_events,
+    },
+];
 
 /// Whether a rule says more than what nodes without an image have too.
 fn needs_container(set: &RawNode) -> bool {

@@ -29,7 +29,9 @@ fn compare(file: &str, seen: &str) {
 
 #[test]
 fn every_error_reads_as_agreed() {
-    for case in ["values", "form", "together", "empty", "via"] {
+    for case in [
+        "values", "form", "narrowed", "together", "family", "empty", "via", "weather",
+    ] {
         let text = std::fs::read_to_string(format!("tests/rules/{case}.yaml")).unwrap();
         let errors = read(&format!("{case}.yaml"), &text).unwrap_err();
         compare(&format!("tests/rules/{case}.stderr"), &errors.to_string());

@@ -103,6 +103,9 @@ pub struct ViaShown {
     pub delay_ns: Option<u64>,
     /// The satellites it leads over, in their order.
     pub satellites: Vec<String>,
+    /// What its radio leaves room for, bits per second; absent without radio, and without a way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub radio_bps: Option<u64>,
 }
 
 /// To [`Write::ChangeRules`](crate::Write::ChangeRules).

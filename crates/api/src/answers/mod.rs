@@ -102,6 +102,9 @@ pub struct Shown {
     /// Every node, by number; absent until the first edges are up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_list: Option<Vec<NodeShown>>,
+    /// The way to nodes beside what is emulated; absent where no network has `management`, and as `node_list`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub management: Option<ManagementShown>,
     /// The link plane; absent while there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relay: Option<PlaneReport>,
@@ -118,6 +121,17 @@ pub struct ScenarioShown {
     pub text: String,
     /// The folder that receives the results, from the root.
     pub results: PathBuf,
+}
+
+/// The way from this machine to nodes beside what is emulated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ManagementShown {
+    /// The machine's interface.
+    pub interface: String,
+    /// The machine's address.
+    pub host: Ipv4Addr,
+    /// First address and length of the prefix that all addresses are of.
+    pub subnet: String,
 }
 
 /// A node.
@@ -139,6 +153,9 @@ pub struct NodeShown {
     pub ipv6: Ipv6Addr,
     /// Edges that leave it now.
     pub links: usize,
+    /// By which this machine reaches it beside what is emulated; absent where no network of it has `management`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub management: Option<Ipv4Addr>,
 }
 
 /// To [`Write::UserFile`](crate::Write::UserFile).

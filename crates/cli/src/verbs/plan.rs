@@ -50,6 +50,12 @@ pub(crate) fn run(args: &Plan) -> Outcome {
         rows.len(),
         document.time
     ))?;
+    if let Some(own) = &document.management {
+        output::text(&format!(
+            "\nmanagement: this machine is {} on {}\n",
+            own.host, own.interface
+        ))?;
+    }
     output::text(&images(&loaded.lab))?;
     for pair in &document.disjoint {
         output::text(&disjoint(pair))?;

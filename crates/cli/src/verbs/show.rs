@@ -43,6 +43,12 @@ fn text(shown: &Shown) -> String {
     let catalogued = nodes
         .clone()
         .any(|node| node.norad_id.is_some() || node.catalogue_name.is_some());
+    if let Some(own) = &shown.management {
+        text.push_str(&format!(
+            "management: this machine is {} on {}\n",
+            own.host, own.interface
+        ));
+    }
     let cells = |node: &NodeShown| {
         let mut cells = vec![
             node.name.clone(),
@@ -51,6 +57,9 @@ fn text(shown: &Shown) -> String {
             node.ipv6.to_string(),
             node.links.to_string(),
         ];
+        if shown.management.is_some() {
+            cells.push(output::or_dash(node.management));
+        }
         if catalogued {
             cells.push(output::or_dash(node.norad_id));
             cells.push(output::or_dash(node.catalogue_name.as_deref()));
@@ -59,6 +68,9 @@ fn text(shown: &Shown) -> String {
     };
     let rows: Vec<Vec<String>> = nodes.map(cells).collect();
     let mut head = vec!["NODE", "KIND", "IPV4", "IPV6", "LINKS"];
+    if shown.management.is_some() {
+        head.push("MANAGEMENT");
+    }
     if catalogued {
         head.extend(["NORAD", "CATALOGUE NAME"]);
     }

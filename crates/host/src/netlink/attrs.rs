@@ -6,16 +6,20 @@ use std::os::fd::AsRawFd;
 use netlink_packet_route::AddressFamily;
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, AddressScope};
 use netlink_packet_route::link::{
-    AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoData, InfoKind, InfoVeth, LinkAttribute,
-    LinkFlags, LinkInfo, LinkMessage,
+    AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoBridgePort, InfoData, InfoKind, InfoPortData,
+    InfoPortKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
 };
 use netlink_packet_route::neighbour::{NeighbourAttribute, NeighbourMessage, NeighbourState};
 use netlink_packet_route::route::{
     RouteAttribute, RouteFlags, RouteMessage, RouteNextHop, RouteNextHopFlags, RouteProtocol,
     RouteScope, RouteType, RouteVia,
 };
+use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 
-use super::types::{AddressSpec, LinkChange, NeighbourSpec, NextHop, Route, RouteTarget, VethEnd};
+use super::types::{
+    AddressSpec, LinkChange, Mac, NeighbourSpec, NextHop, ROUTE_PROTOCOL, Route, RouteTarget,
+    VethEnd,
+};
 use crate::error::{Error, Result};
 
 pub(super) fn veth(first: &VethEnd<'_>, second: &VethEnd<'_>) -> LinkMessage {
@@ -46,6 +50,45 @@ fn veth_end(end: &VethEnd<'_>) -> LinkMessage {
     a.extend(end.gso_max_segs.map(LinkAttribute::GsoMaxSegs));
     a.extend(end.gso_max_size.map(LinkAttribute::GsoMaxSize));
     a.extend(end.group.map(LinkAttribute::Group));
+    msg
+}
+
+pub(super) fn bridge(name: &str, ifindex: u32, mac: Mac) -> LinkMessage {
+    let mut msg = link_by_index(ifindex);
+    msg.attributes = vec![
+        LinkAttribute::IfName(name.to_owned()),
+        LinkAttribute::Address(mac.0.to_vec()),
+        LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Bridge)]),
+    ];
+    msg
+}
+
+pub(super) fn member_of_bridge(ifindex: u32, bridge: u32) -> LinkMessage {
+    let mut msg = link_by_index(ifindex);
+    msg.attributes.push(LinkAttribute::Controller(bridge));
+    msg
+}
+
+pub(super) fn isolated_port(ifindex: u32) -> LinkMessage {
+    let mut msg = link_by_index(ifindex);
+    let isolated = InfoPortData::BridgePort(vec![InfoBridgePort::Isolated(true)]);
+    msg.attributes.push(LinkAttribute::LinkInfo(vec![
+        LinkInfo::PortKind(InfoPortKind::Bridge),
+        LinkInfo::PortData(isolated),
+    ]));
+    msg
+}
+
+pub(super) fn rule(from: &str, table: u32, priority: u32) -> RuleMessage {
+    let mut msg = RuleMessage::default();
+    msg.header.family = AddressFamily::Inet;
+    msg.header.action = RuleAction::ToTable;
+    msg.attributes = vec![
+        RuleAttribute::Iifname(from.to_owned()),
+        RuleAttribute::Table(table),
+        RuleAttribute::Priority(priority),
+        RuleAttribute::Protocol(RouteProtocol::from(ROUTE_PROTOCOL)),
+    ];
     msg
 }
 

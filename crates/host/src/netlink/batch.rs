@@ -7,7 +7,7 @@ use netlink_packet_route::RouteNetlinkMessage;
 
 use super::attrs;
 use super::parse::{InstalledRoute, route};
-use super::types::{AddressSpec, LinkChange, NeighbourSpec, Route, VethEnd};
+use super::types::{AddressSpec, LinkChange, Mac, NeighbourSpec, Route, VethEnd};
 use crate::error::{Error, Result};
 
 /// Length of `struct nlmsghdr`.
@@ -85,6 +85,39 @@ impl Batch {
             )));
         }
         let msg = RouteNetlinkMessage::NewLink(attrs::veth(first, second));
+        Ok(self.push(msg, NLM_F_CREATE | NLM_F_EXCL))
+    }
+
+    /// Creates a bridge, down.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for an impossible name.
+    pub fn create_bridge(&mut self, name: &str, ifindex: u32, mac: Mac) -> Result<&mut Self> {
+        check_name(name)?;
+        let msg = RouteNetlinkMessage::NewLink(attrs::bridge(name, ifindex, mac));
+        Ok(self.push(msg, NLM_F_CREATE | NLM_F_EXCL))
+    }
+
+    /// Makes an interface a port of a bridge that exchanges no frame with other such ports, only with the bridge itself. Takes two
+    /// requests.
+    pub fn join_bridge_isolated(&mut self, ifindex: u32, bridge: u32) -> &mut Self {
+        let join = attrs::member_of_bridge(ifindex, bridge);
+        self.push(RouteNetlinkMessage::SetLink(join), 0);
+        // Only a new-link request changes what a bridge keeps of its ports.
+        self.push(
+            RouteNetlinkMessage::NewLink(attrs::isolated_port(ifindex)),
+            0,
+        )
+    }
+
+    /// Adds a rule: IPv4 packets that came in at an interface, or with `lo` those that programs of this kernel send, are looked up
+    /// in a table. Rules of lower priority numbers come first.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for an impossible name.
+    pub fn add_rule(&mut self, from: &str, table: u32, priority: u32) -> Result<&mut Self> {
+        check_name(from)?;
+        let msg = RouteNetlinkMessage::NewRule(attrs::rule(from, table, priority));
         Ok(self.push(msg, NLM_F_CREATE | NLM_F_EXCL))
     }
 

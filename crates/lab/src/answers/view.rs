@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use constel_api::answers::{
     BriefEffects, Capturing, CommandSent, Confinement, DelaysSet, EdgeShown, Entrance, LabRow,
-    LabState, LinkSet, LinkShown, Loads, MemberSet, NetworkShown, NodeShown, Paths, Routes,
-    RoutesAfter, ScenarioShown, Shown, UserFileSet,
+    LabState, LinkSet, LinkShown, Loads, ManagementShown, MemberSet, NetworkShown, NodeShown,
+    Paths, Routes, RoutesAfter, ScenarioShown, Shown, UserFileSet,
 };
 use constel_api::{
     ApiError, CaptureOrder, CaptureSource, ErrorCode, Happening, LabReader, LabWriter, SetLink,
@@ -353,6 +353,10 @@ impl LabReader for View {
             let (kernels, snapshot) = (live.kernels.clone(), live.snapshot.clone());
             (self.row(live), kernels, snapshot, live.links.clone())
         });
+        let management = kernels.as_ref().and_then(|kernels| {
+            let lab = &kernels.blueprint.lab;
+            lab.management(&self.lab)
+        });
         let node_list = kernels.zip(snapshot).map(|(kernels, snapshot)| {
             let blueprint = &kernels.blueprint;
             let layout = &blueprint.lab.layout;
@@ -368,6 +372,7 @@ impl LabReader for View {
                     ipv4: own.v4,
                     ipv6: own.v6,
                     links: layout.ports_of(node.id).iter().map(edges_from).sum(),
+                    management: management.as_ref().and_then(|own| own.of(node.id)),
                 }
             };
             layout.nodes().iter().map(row).collect()
@@ -375,6 +380,11 @@ impl LabReader for View {
         Shown {
             lab,
             node_list,
+            management: management.map(|own| ManagementShown {
+                subnet: own.subnet.to_string(),
+                interface: own.interface,
+                host: own.host,
+            }),
             relay: links.and_then(|links| Some(links.snapshot().ok()?.detail)),
         }
     }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use constel_drivers::{Links, Plane, PlaneConfig};
 use constel_host::claim::LabName;
 use constel_host::limits::memory_bytes;
-use constel_plan::{Blueprint, Lab};
+use constel_plan::{Blueprint, Lab, Management};
 use constel_topology::Port;
 
 use crate::answers::impair;
@@ -21,6 +21,7 @@ use crate::life::site::Site;
 use crate::nodes::builder::{Builder, carries_gso};
 use crate::nodes::kernels::Kernels;
 use crate::nodes::launcher::{Launcher, hosts_file, namespaces_file, resolver_file};
+use crate::nodes::management::ManagementNet;
 use crate::progress::{Progress, Stage};
 use crate::routing::forwarding::Forwarding;
 
@@ -32,6 +33,8 @@ pub(crate) struct Fabric {
     pub(crate) plane: Box<dyn Plane>,
     /// Interfaces of the machine that hosts are the far ends of.
     pub(crate) attached: Attached,
+    /// The way to nodes beside what is emulated, where a network asks for it.
+    pub(crate) management: Option<ManagementNet>,
     pub(crate) handle: Arc<dyn Links>,
     pub(crate) launcher: Arc<Launcher>,
     pub(crate) memory_per_node_bytes: u64,
@@ -66,7 +69,16 @@ pub(crate) fn fabric(
     }
     let images = site.images(&blueprint, progress)?;
     say_privileges(&blueprint, progress);
-    write_hosts(&blueprint, lab_dir)?;
+    let management = blueprint.lab.management(name.as_str());
+    write_hosts(&blueprint, management.as_ref(), lab_dir)?;
+    if let Some(own) = &management {
+        progress.say(&format!(
+            "management: this machine is {} on {}, and its way to nodes {}",
+            own.host, own.interface, own.subnet
+        ));
+    }
+    let management = management.map(|own| site.management(own)).transpose()?;
+    let management = management.flatten();
 
     let channels = blueprint.lab.channels();
     let config = PlaneConfig {
@@ -95,6 +107,7 @@ pub(crate) fn fabric(
             blueprint: &blueprint,
             runtime: runtime.as_ref(),
             ports: veths.as_ref(),
+            management: management.as_ref(),
         };
         let nodes = builder.build(&stage)?;
         let took_s = started.elapsed().as_secs_f64();
@@ -135,6 +148,7 @@ pub(crate) fn fabric(
         blueprint,
         plane,
         attached,
+        management,
         handle,
         kernels,
         launcher,
@@ -159,10 +173,17 @@ fn start_links(blueprint: &Blueprint, plane: &dyn Plane) -> Result<Arc<dyn Links
     Ok(links)
 }
 
-/// The names of all nodes, as `/etc/hosts` has them.
-fn write_hosts(blueprint: &Blueprint, lab_dir: &Path) -> Result<(), EngineError> {
+/// The names of all nodes, as `/etc/hosts` has them, and that of the machine where nodes reach it.
+fn write_hosts(
+    blueprint: &Blueprint,
+    management: Option<&Management>,
+    lab_dir: &Path,
+) -> Result<(), EngineError> {
     let names = blueprint.addresses.hosts(&blueprint.lab.layout);
-    let text = format!("127.0.0.1 localhost\n::1 localhost\n{names}");
+    // No node's name has a dot.
+    let machine =
+        management.map_or_else(String::new, |own| format!("{} host.management\n", own.host));
+    let text = format!("127.0.0.1 localhost\n::1 localhost\n{names}{machine}");
     write(&hosts_file(lab_dir), text)?;
     // Whoever asks for another name hears at once that there is no server, instead of waiting for the host's.
     let text = "# Nodes have no name servers; /etc/hosts has their names.\n".to_owned();

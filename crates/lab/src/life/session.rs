@@ -26,6 +26,7 @@ use crate::life::options::{Finished, Options};
 use crate::life::site::Ground;
 use crate::life::stages::{Context, Outcome, run_stages};
 use crate::life::take_down::{settled_stats, take_down};
+use crate::nodes::management;
 use crate::nodes::quarters::forget_empty;
 use crate::progress::Progress;
 use crate::routing::router::Router;
@@ -189,6 +190,9 @@ impl<'a> Session<'a> {
         };
         // Held until the lab is down.
         let _provided = provide_wanted(&self.scenario, flows)?;
+        if let Some(own) = lab.management(claim.lab().as_str()) {
+            claim.about_to_make(management::thing(&own))?;
+        }
         let site = ground(claim, self.results.dir());
         let site = site.as_ref();
         let fabric = fabric(lab, site, (claim.lab(), claim.dir()), recorder)?;

@@ -11,7 +11,7 @@ use constel_host::claim::{Claim, LabName, RuntimeDir};
 use constel_host::enclosure::Enclosure;
 use constel_host::globals::{Globals, Owner};
 use constel_host::rcu::Expedited;
-use constel_plan::Blueprint;
+use constel_plan::{Blueprint, Management};
 use constel_runtime::NodeRuntime;
 use constel_runtime::docker::DockerRuntime;
 use constel_runtime::mixed::MixedRuntime;
@@ -24,6 +24,7 @@ use crate::life::sweep::end_processes;
 use crate::nodes::cgroups::Cgroups;
 use crate::nodes::engine::{EngineNodes, doors_folder};
 use crate::nodes::images::Images;
+use crate::nodes::management::ManagementNet;
 use crate::nodes::ports::{PortMaker, VethPorts};
 use crate::nodes::quarters::{self, Folders};
 use crate::nodes::settings::node_settings;
@@ -74,6 +75,14 @@ pub(crate) trait Site {
     /// With everything that is against it.
     fn attached(&self, _: &Blueprint) -> Result<Attached, EngineError> {
         Ok(Attached::default())
+    }
+
+    /// The way to nodes beside what is emulated.
+    ///
+    /// # Errors
+    /// As [`ManagementNet::raise`].
+    fn management(&self, _: Management) -> Result<Option<ManagementNet>, EngineError> {
+        Ok(None)
     }
 
     /// What makes the nodes.
@@ -253,6 +262,10 @@ impl Site for KernelSite {
         };
         let mixed = MixedRuntime::new(netns, docker, Box::new(by_engine));
         Ok(Box::new(mixed))
+    }
+
+    fn management(&self, own: Management) -> Result<Option<ManagementNet>, EngineError> {
+        ManagementNet::raise(own, &self.lab).map(Some)
     }
 
     fn information(&self) -> Option<PathBuf> {

@@ -46,6 +46,7 @@ pub(crate) fn take_down(
         blueprint,
         plane,
         attached,
+        management,
         handle,
         kernels,
         launcher,
@@ -54,6 +55,7 @@ pub(crate) fn take_down(
     let stage = Stage::begin(progress, "taking down", kernels.nodes.len() as u64);
     // The machine's own interfaces are let go first.
     drop(attached);
+    drop(management);
     handle.stop();
     drop(launcher);
     let count = kernels.nodes.len() as u64;

@@ -21,6 +21,7 @@ use constel_topology::{Attachment, NodeId};
 
 use crate::error::EngineError;
 use crate::nodes::kernels::set_up;
+use crate::nodes::management::ManagementNet;
 use crate::nodes::ports::PortMaker;
 use crate::progress::Stage;
 
@@ -33,6 +34,8 @@ pub(crate) struct Builder<'a> {
     pub(crate) blueprint: &'a Blueprint,
     pub(crate) runtime: &'a dyn NodeRuntime,
     pub(crate) ports: &'a dyn PortMaker,
+    /// The way to nodes beside their ports, where there is one.
+    pub(crate) management: Option<&'a ManagementNet>,
 }
 
 /// Below this rate the relay would cut full super-frames up again.
@@ -148,12 +151,19 @@ impl Builder<'_> {
                 for port in layout.ports_of(NodeId(number as u32)) {
                     pairs.add(self.blueprint, port, node.netns())?;
                 }
+                if let Some(management) = self.management {
+                    let id = NodeId(number as u32);
+                    management.add_port(id, &layout.node(id).name, node.netns())?;
+                }
             }
             pairs.make()?;
             let mut setup = Batch::new();
             for (number, node) in numbers.clone().zip(fresh.nodes) {
                 let id = NodeId(number as u32);
                 set_up(&self.blueprint.setup(id), &mut setup);
+                if let Some(management) = self.management {
+                    management.set_up(id, &mut setup)?;
+                }
                 let ports = layout.ports_of(id);
                 // This thread lives for the nodes it makes; it need not come back from any.
                 let mut problem = None;

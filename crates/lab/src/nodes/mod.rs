@@ -7,6 +7,7 @@ pub(crate) mod images;
 pub(crate) mod importing;
 pub(crate) mod kernels;
 pub(crate) mod launcher;
+pub(crate) mod management;
 pub(crate) mod ports;
 pub(crate) mod quarters;
 pub(crate) mod settings;

@@ -88,6 +88,7 @@ fn build(runtime: &MemoryRuntime, ports: &PaperPorts) -> Result<Kernels, EngineE
         blueprint: &blueprint,
         runtime,
         ports,
+        management: None,
     };
     let nodes = builder.build(&Stage::begin(&Silent, "nodes", 80))?;
     Ok(Kernels {

@@ -21,6 +21,8 @@ pub struct Addresses {
     pub cables: Option<Block<Ipv4Addr>>,
     /// Of ports in networks, one subnet for all; `None` as above.
     pub networks: Option<Block<Ipv4Addr>>,
+    /// Of ports of management, /8 to /24, whether there are any or not.
+    pub management: Block<Ipv4Addr>,
 }
 
 impl Addresses {
@@ -91,6 +93,7 @@ impl Default for Addresses {
             ground: Some(v4(10, 64, 12)),
             cables: Some(v4(10, 128, 9)),
             networks: Some(v4(10, 96, 12)),
+            management: v4(10, 112, 12),
         }
     }
 }

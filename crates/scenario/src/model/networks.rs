@@ -16,6 +16,9 @@ pub struct Network {
     pub away: Vec<NodesNamed>,
     /// What its edges are.
     pub medium: Medium,
+    /// Whether the machine reaches them beside it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub management: bool,
 }
 
 /// What joins the members of a network.

@@ -30,6 +30,10 @@ pub struct RawAddresses {
     /// Of ports in networks, all in one subnet: an IPv4 block, or `none`. Default `10.96.0.0/12`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub networks: Option<String>,
+    /// Of ports of management (`networks.*.management`): an IPv4 block, /8 to /24. Default `10.112.0.0/12`. Each lab takes a subnet
+    /// of it, which follows from the lab's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub management: Option<String>,
 }
 
 /// A block of each family.

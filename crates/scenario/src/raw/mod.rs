@@ -97,7 +97,7 @@ pub use terminals::RawTerminal;
 pub use traffic::{PingTool, Protocol, RawFlow, RawHttp, RawIperf3, RawPing, RawRun};
 pub use transfer::{LeotpVariant, RawLeotp, RawTcp, RawVivace};
 pub use transport::{RawMidnodes, RawSplitTcp, RawTransport};
-pub use via::{RawPlace, RawVia, SkyName};
+pub use via::{RawPlace, RawRain, RawVia, SkyName};
 pub use weather::{RawRecording, RawWeather};
 
 /// A scenario: what flies, what stands on the ground, which software runs, for how long.

@@ -37,6 +37,11 @@ pub struct RawNetwork {
     /// How members share the channel. Only with `medium: shared`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<RawChannel>,
+    /// Gives each member one more port, `mgmt0`, by which this machine and the member reach each other, for commands and
+    /// telemetry. Nothing of it is emulated, no route of the lab leads over it, and members do not reach each other by it. Its
+    /// addresses are of `addresses.management`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub management: bool,
 }
 
 /// What joins the members of a network.

@@ -1,8 +1,10 @@
 //! `via`: a rule's path through a constellation.
 
-use constel_units::{Angle, TimeSpan, Utc};
+use constel_units::{Angle, RainRate, TimeSpan, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::radio::RawRadio;
 
 /// A path through the sky: two machines plugged into a box talk as if from one place to the other through a constellation.
 /// The delay glides with the satellites; nothing passes during outages.
@@ -32,6 +34,32 @@ pub struct RawVia {
     #[serde(default = "no_outage")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "1 s"))]
     pub outage: TimeSpan,
+    /// Radio between the ends and their satellites, as `gsl.radio` of a scenario. Each second what it leaves room for bounds the
+    /// path's `rate`, and where nothing is left nothing passes. Only with `rate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub radio: Option<RawRadio>,
+    /// Rain at the ends. Only with `radio`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rain: Option<RawRain>,
+}
+
+/// Rain at the ends of a path; without a key, none there.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "RainAtEnds")]
+pub struct RawRain {
+    /// At `from`.
+    #[serde(default = "no_rain")]
+    #[schemars(extend("x-minimum" = "0 mm/h", "x-maximum" = "500 mm/h"))]
+    pub from: RainRate,
+    /// At `to`.
+    #[serde(default = "no_rain")]
+    #[schemars(extend("x-minimum" = "0 mm/h", "x-maximum" = "500 mm/h"))]
+    pub to: RainRate,
+}
+
+fn no_rain() -> RainRate {
+    RainRate::from_mm_per_h(0.0)
 }
 
 fn no_outage() -> TimeSpan {

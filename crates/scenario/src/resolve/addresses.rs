@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use super::no_effect;
 use crate::diagnostic::Diagnostics;
 use crate::model::{Addresses, Block, BlockPair, Families, Mode};
 use crate::parse::Parsed;
@@ -96,8 +97,24 @@ pub(super) fn resolve(
         ground: reader.ports("ground", raw.ground.as_deref(), usual.ground, routing),
         cables: reader.ports("cables", raw.cables.as_deref(), usual.cables, routing),
         networks: reader.ports("networks", raw.networks.as_deref(), usual.networks, routing),
+        management: reader
+            .block(
+                &[Key("addresses"), Key("management")],
+                raw.management.as_deref(),
+                Ipv4Addr::NODES,
+            )
+            .unwrap_or(usual.management),
     };
-    reader.apart(&resolved);
+    let managed = parsed
+        .raw
+        .networks
+        .values()
+        .any(|network| network.management);
+    if raw.management.is_some() && !managed {
+        let path = [Key("addresses"), Key("management")];
+        no_effect(parsed, reader.errors, &path, "management: true");
+    }
+    reader.apart(&resolved, managed);
     resolved
 }
 
@@ -198,8 +215,8 @@ impl Reader<'_> {
         })
     }
 
-    /// No two blocks overlap, but those of links may be the same.
-    fn apart(&mut self, all: &Addresses) {
+    /// No two blocks overlap, but those of links may be the same; that of management counts where a network is `managed`.
+    fn apart(&mut self, all: &Addresses, managed: bool) {
         const LINKS: [&str; 2] = ["links", "cables"];
         let v4 = [
             (vec!["loopback", "ipv4"], Some(all.loopback.ipv4)),
@@ -208,6 +225,7 @@ impl Reader<'_> {
             (vec!["ground"], all.ground),
             (vec!["cables"], all.cables),
             (vec!["networks"], all.networks),
+            (vec!["management"], managed.then_some(all.management)),
         ];
         let v4 = v4.map(|(keys, block)| (keys, block.map(|b| (b, b.first, b.length))));
         for (i, (keys, a)) in v4.iter().enumerate() {

@@ -30,7 +30,14 @@ pub(super) fn check(
         ];
         if !can_be_called(interface) {
             let message = format!("no interface can be called `{interface}`");
-            errors.push(parsed.error_at(&path, "bad-value", message));
+            let error = parsed.error_at(&path, "bad-value", message);
+            errors.push(
+                error
+                    .with_reason(
+                        "names of interfaces have no space, `/` and `:`, and `lo` is no wire",
+                    )
+                    .with_suggestion("`ip -br link` lists those of this machine"),
+            );
         } else if let Some(other) = taken.insert(interface, name) {
             let message = format!("`{interface}` is attached as `{other}` already");
             errors.push(parsed.error_at(&path, "duplicate-name", message));
@@ -72,16 +79,35 @@ fn one_port(parsed: &Parsed, name: &Name, path: &[Seg<'_>], errors: &mut Diagnos
     let cables = cables
         .iter()
         .filter(|cable| cable.from == *name || cable.to == *name);
-    let networks = parsed.raw.networks.values().filter(|network| {
+    let networks = parsed.raw.networks.iter().filter(|(_, network)| {
         let mut members = network.members.iter().map(|member| Glob::new(member));
         members.any(|glob| glob.matches(name.as_str()))
     });
-    let ports = cables.count() + networks.count();
+    let networks: Vec<_> = networks.collect();
+    if let Some((network, _)) = networks.iter().find(|(_, network)| network.management) {
+        let message = format!("`{name}` is attached, and network `{network}` has `management`");
+        let error = parsed.error_at(path, "no-effect", message);
+        errors.push(error.with_reason("what is plugged into an interface takes no port of ours"));
+    }
+    let cables = cables.map(|cable| {
+        let far = if cable.from == *name {
+            &cable.to
+        } else {
+            &cable.from
+        };
+        format!("the cable to `{far}`")
+    });
+    let networks = networks.iter().map(|(name, _)| format!("network `{name}`"));
+    let ports: Vec<String> = cables.chain(networks).collect();
     // One that has none is reported with all hosts.
-    if ports > 1 {
-        let message = format!("`{name}` has {ports} cables and networks, and is one interface");
+    if ports.len() > 1 {
+        let count = ports.len();
+        let message = format!("`{name}` has {count} cables and networks, and is one interface");
         let error = parsed.error_at(path, "out-of-range", message);
-        errors.push(error.with_reason("an attached host has one cable, or is in one network"));
+        errors.push(error.with_reason(format!(
+            "an attached host has one cable, or is in one network; it was given {}",
+            ports.join(", ")
+        )));
     }
 }
 

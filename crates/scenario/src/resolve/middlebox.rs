@@ -33,15 +33,15 @@ pub fn is_box(bytes: &[u8]) -> bool {
 /// Reads a scenario that is a box: form, values, and the files it names.
 ///
 /// # Errors
-/// Everything that is wrong with its form; with a good form, everything that is wrong with its values.
+/// Everything that is wrong with its form; where that is nothing but unknown keys of matches, with its values too.
 pub fn read_box(
     file_name: &str,
     bytes: &[u8],
     files: &dyn Files,
 ) -> Result<BoxScenario, Diagnostics> {
     let text = text_of(file_name, bytes)?;
-    let (mut raw, document): (RawBoxScenario, Document) = read(file_name, text, &BOX)?;
-    let mut errors = Diagnostics::new();
+    let (mut raw, document, mut errors): (RawBoxScenario, Document, _) =
+        read(file_name, text, &BOX)?;
     let mut inputs = Inputs::new(&document, files);
     let written = &mut raw.middlebox.rules;
     let rules = RULES.rules(&document, written, &mut inputs, &mut errors);

@@ -62,6 +62,7 @@ pub(super) fn resolve(
             members,
             away,
             medium,
+            management: raw.management,
         }));
     }
     networks

@@ -22,15 +22,15 @@ use crate::walk::Seg::{self, Index, Key};
 /// Reads a file of rules of a box: form, values, and the files it names.
 ///
 /// # Errors
-/// Everything that is wrong with its form; with a good form, everything that is wrong with its values.
+/// Everything that is wrong with its form; where that is nothing but unknown keys of matches, with its values too.
 pub fn read_rules(
     file_name: &str,
     bytes: &[u8],
     files: &dyn Files,
 ) -> Result<RuleFile, Diagnostics> {
     let text = text_of(file_name, bytes)?;
-    let (mut raw, document): (RawRuleFile, Document) = read(file_name, text, &RULES)?;
-    let mut errors = Diagnostics::new();
+    let (mut raw, document, mut errors): (RawRuleFile, Document, _) =
+        read(file_name, text, &RULES)?;
     let mut inputs = Inputs::new(&document, files);
     let place = Place(&["rules"]);
     let rules = place.rules(&document, &mut raw.rules, &mut inputs, &mut errors);
@@ -216,7 +216,7 @@ impl RuleReader<'_, '_> {
                 &Values {
                     key: "protocol",
                     what: "a protocol",
-                    allowed: "a name such as `tcp`, or a number from 0 to 255",
+                    allowed: "one of `icmp`, `icmpv6`, `tcp`, `udp`, `sctp`, `dccp`, `udplite`, `gre`, `esp`, `ah`, `ospf`, `igmp`, `ipip`, `ipv6`, or a number from 0 to 255",
                 },
                 &raw.protocol,
                 words::protocol,
@@ -376,6 +376,33 @@ impl RuleReader<'_, '_> {
         if (!of.src.is_empty() || !of.dst.is_empty()) && !four && !six {
             let key = if of.src.is_empty() { "dst" } else { "src" };
             self.never(key, "no packet is of IPv4 and of IPv6");
+        } else {
+            self.other_family(of, four, six);
+        }
+    }
+
+    /// The control messages of one IP where the rule is about the other alone: a mistake even beside protocols that both have.
+    fn other_family(&mut self, of: &Match, four: bool, six: bool) {
+        for (own, about, other, instead, given) in [
+            ("icmp", four, "IPv6", "icmpv6", 1),
+            ("icmpv6", six, "IPv4", "icmp", 58),
+        ] {
+            let Some(n) = of
+                .protocol
+                .iter()
+                .position(|p| *p == given)
+                .filter(|_| !about)
+            else {
+                continue;
+            };
+            let mut at = self.at(&["match", "protocol"]);
+            if of.protocol.len() > 1 {
+                at.push(Index(n));
+            }
+            let message = format!("`{own}` is not spoken over {other}, which this rule is about");
+            let error = self.document.error_at(&at, "never", message);
+            self.errors
+                .push(error.with_suggestion(format!("write `{instead}`")));
         }
     }
 
@@ -435,6 +462,17 @@ impl RuleReader<'_, '_> {
         let link = as_link(raw);
         let at = self.at(&[way]);
         let effects = path_effects(self.document, &at, &link, self.inputs, self.errors);
+        let radio = raw.via.as_ref().is_some_and(|via| via.radio.is_some());
+        if radio && raw.rate.is_none() {
+            let message = "`radio` has an effect only with `rate`";
+            let at = self.at(&[way, "via", "radio"]);
+            let error = self.document.error_at_key(&at, "no-effect", message);
+            self.errors.push(
+                error
+                    .with_reason("what the radio leaves room for bounds the path's own rate")
+                    .with_suggestion("give `rate`: the most that the terminals carry"),
+            );
+        }
         let via = raw.via.as_ref().map(|via| self.via(way, via));
         let paced = raw.rate.is_some() || raw.rate_law.is_some();
         Path {
@@ -478,6 +516,7 @@ impl RuleReader<'_, '_> {
             self.errors
                 .push(self.document.error_at(&at, "same-node", message));
         }
+        let rain = self.rain(way, raw);
         let place = |of: &RawPlace| constel_rules::Place {
             latitude_deg: of.latitude.deg(),
             longitude_deg: of.longitude.deg(),
@@ -491,7 +530,38 @@ impl RuleReader<'_, '_> {
             at_unix_ns: raw.at.map(|at| at.unix_ns()),
             min_elevation_deg: raw.min_elevation.map_or(lowest_deg, |angle| angle.deg()),
             outage_ns: raw.outage.ns().unsigned_abs(),
+            // What was read is written as it was.
+            radio: raw
+                .radio
+                .as_ref()
+                .and_then(|radio| serde_json::to_string(radio).ok()),
+            rain_mm_per_h: rain,
         }
+    }
+
+    /// Rain at both ends, with what is wrong with it and with the radio.
+    fn rain(&mut self, way: &str, raw: &RawVia) -> [f64; 2] {
+        if let Some(radio) = &raw.radio {
+            let at = self.at(&[way, "via", "radio"]);
+            super::radio::radio(radio, |key, code, message, why, allowed| {
+                let at: Vec<Seg<'_>> = at.iter().copied().chain([Key(key)]).collect();
+                let error = self.document.error_at(&at, code, message);
+                let error = error.with_allowed(allowed.iter().copied());
+                self.errors.push(match why {
+                    "" => error,
+                    why => error.with_reason(why),
+                });
+            });
+        } else if raw.rain.is_some() {
+            let at = self.at(&[way, "via", "rain"]);
+            let message = "`rain` has an effect only with `radio`";
+            let error = self.document.error_at_key(&at, "no-effect", message);
+            self.errors.push(
+                error.with_suggestion("say what the radio is, as `gsl.radio` of a scenario does"),
+            );
+        }
+        raw.rain
+            .map_or([0.0; 2], |rain| [rain.from.mm_per_h(), rain.to.mm_per_h()])
     }
 }
 

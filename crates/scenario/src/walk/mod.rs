@@ -54,7 +54,8 @@ pub(crate) fn named(source: &Source, format: &Format, root: &Node, key: &str) ->
 
 /// Checks `node` against the schema of `format`.
 ///
-/// Returns the value as JSON if and only if nothing was added to `errors`.
+/// Returns the value as JSON if nothing was added to `errors` but unknown keys of [narrowing](Format::narrowing) mappings,
+/// which are left out of it.
 pub(crate) fn walk(
     source: &Source,
     format: &Format,
@@ -64,7 +65,10 @@ pub(crate) fn walk(
     let before = errors.len();
     let mut walker = Walker::new(source, format, errors);
     let value = walker.value(&format.schema, node);
-    (errors.len() == before).then_some(value).flatten()
+    let left_out = walker.left_out;
+    (errors.len() == before + left_out)
+        .then_some(value)
+        .flatten()
 }
 
 struct Walker<'a> {
@@ -77,6 +81,8 @@ struct Walker<'a> {
     references: Vec<Reference>,
     /// Whether a wrong quantity has another in its place.
     lenient: bool,
+    /// Unknown keys that do not keep a mapping from being read.
+    left_out: usize,
 }
 
 impl<'a> Walker<'a> {
@@ -89,6 +95,7 @@ impl<'a> Walker<'a> {
             path: Vec::new(),
             references: Vec::new(),
             lenient: false,
+            left_out: 0,
         }
     }
 
@@ -164,6 +171,13 @@ impl<'a> Walker<'a> {
                 None
             }
         }
+    }
+
+    /// Whether the mapping that is looked at means something without any of its keys.
+    fn narrows(&self) -> bool {
+        let narrowing = self.format.narrowing;
+        narrowing
+            .is_some_and(|key| matches!(self.path.last(), Some(Seg::Key(last)) if *last == key))
     }
 
     /// The key or list entry that is looked at, for messages.
@@ -261,7 +275,10 @@ impl<'a> Walker<'a> {
             let child = properties.and_then(|p| p.get(entry.key.as_str()));
             let Some(child) = child.or(open) else {
                 meant.extend(self.unknown_key(schema, node, entry));
-                complete = false;
+                match self.narrows() {
+                    true => self.left_out += 1,
+                    false => complete = false,
+                }
                 continue;
             };
             self.path.push(Seg::Key(&entry.key));

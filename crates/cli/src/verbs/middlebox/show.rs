@@ -88,11 +88,14 @@ pub(super) fn text(shown: &BoxShown) -> String {
 
 fn via_cells(name: &str, way: &str, via: &ViaShown) -> Vec<String> {
     let delay = via.delay_ns.map(|ns| output::ms(ns as f64));
+    let radio = via.radio_bps.map_or_else(String::new, |bps| {
+        format!(" at {}", output::rate(bps as f64))
+    });
     vec![
         name.to_owned(),
         way.to_owned(),
         delay.unwrap_or_else(|| "no way".to_owned()),
-        via.satellites.join(" "),
+        via.satellites.join(" ") + &radio,
     ]
 }
 

@@ -1,0 +1,217 @@
+//! Ports of management: this machine and nodes reach each other beside what is emulated, and nobody else does by them. Needs root.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::process::Command;
+use std::time::Duration;
+
+use constel_host::netlink::Socket;
+use serde_json::Value;
+use support::host::Host;
+use support::lab::Lab;
+use support::{constel, json, scenario, stdout};
+
+/// Two craft that are managed, and a third that reaches them by its radio alone.
+const TEXT: &str = "constel: 1
+name: managed
+start: 2026-11-21T00:00:00Z
+duration: 120 s
+ground: {hosts: {craft: {count: 3, latitude: 0 deg, longitude: 0 deg}}}
+networks:
+  radio: {members: [craft-*], medium: switched}
+  ground: {members: [craft-0, craft-1], away: [craft-1], medium: switched, management: true}
+routing: {mode: computed, metric: hops}
+";
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+fn succeeds(lab: &Lab, node: &str, words: &str) -> bool {
+    let words = ["exec", &lab.name, node, "--"]
+        .into_iter()
+        .chain(words.split(' '));
+    constel(words).status.success()
+}
+
+fn shown(lab: &Lab) -> Value {
+    json(&constel(["show", &lab.name, "--json"]))
+}
+
+fn address(shown: &Value, node: usize) -> Ipv4Addr {
+    let text = shown["node_list"][node]["management"].as_str().unwrap();
+    text.parse().unwrap()
+}
+
+/// The machine's address and interface, and the bridge's address, which follows it.
+fn machine(shown: &Value) -> (Ipv4Addr, String, Ipv4Addr) {
+    let own = &shown["management"];
+    let host: Ipv4Addr = own["host"].as_str().unwrap().parse().unwrap();
+    let interface = own["interface"].as_str().unwrap().to_owned();
+    (host, interface, (u32::from(host) + 1).into())
+}
+
+/// An address of this machine that has nothing to do with labs, as long as this lives.
+struct Elsewhere(String);
+
+impl Elsewhere {
+    const ADDRESS: &str = "198.51.100.77";
+
+    fn make() -> Elsewhere {
+        let name = format!("cmt{}", std::process::id());
+        let ip = |words: &str| {
+            let done = Command::new("ip").args(words.split(' ')).status().unwrap();
+            assert!(done.success(), "ip {words}");
+        };
+        ip(&format!("link add {name} type bridge"));
+        let made = Elsewhere(name);
+        ip(&format!("addr add {}/32 dev {}", Self::ADDRESS, made.0));
+        ip(&format!("link set {} up", made.0));
+        made
+    }
+}
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        drop(
+            Command::new("ip")
+                .args(["link", "delete", &self.0])
+                .status(),
+        );
+    }
+}
+
+#[test]
+fn the_machine_and_nodes_reach_each_other_and_nobody_else() {
+    let host = Host::take();
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario::write(dir.path(), "managed.yaml", TEXT);
+    let mut one = Lab::up("managed-one", &file, dir.path(), &[]);
+    let mut two = Lab::up("managed-two", &file, dir.path(), &[]);
+    for lab in [&one, &two] {
+        let shown = shown(lab);
+        let (own, interface, bridge) = machine(&shown);
+        assert!(interface.len() <= 15, "{interface}");
+        let link = Socket::open()
+            .unwrap()
+            .link_named(&interface)
+            .unwrap()
+            .unwrap();
+        assert_eq!(link.alias, Some(format!("constel lab={}", lab.name)));
+        assert_eq!(
+            shown["node_list"][2]["management"],
+            Value::Null,
+            "it is no member"
+        );
+
+        // A command to one that is away from its network, and its answer.
+        let node = lab.node("craft-1");
+        let server = node
+            .run(|| TcpListener::bind("0.0.0.0:0").unwrap())
+            .unwrap();
+        let port = server.local_addr().unwrap().port();
+        let to = (IpAddr::from(address(&shown, 1)), port).into();
+        let mut asking = TcpStream::connect_timeout(&to, PATIENCE).unwrap();
+        asking.set_read_timeout(Some(PATIENCE)).unwrap();
+        let (mut answering, from) = server.accept().unwrap();
+        assert_eq!(from.ip(), own, "and no other address of this machine");
+        answering.write_all(b"here").unwrap();
+        drop(answering);
+        let mut said = String::new();
+        asking.read_to_string(&mut said).unwrap();
+        assert_eq!(said, "here");
+
+        // Telemetry from another.
+        let listening = UdpSocket::bind((own, 0)).unwrap();
+        listening.set_read_timeout(Some(PATIENCE)).unwrap();
+        let to = listening.local_addr().unwrap();
+        let node = lab.node("craft-0");
+        let send = || {
+            UdpSocket::bind("0.0.0.0:0")
+                .unwrap()
+                .send_to(b"alive", to)
+                .unwrap()
+        };
+        node.run(send).unwrap();
+        let mut heard = [0; 16];
+        let (length, from) = listening.recv_from(&mut heard).unwrap();
+        assert_eq!(&heard[..length], b"alive");
+        assert_eq!(from.ip(), address(&shown, 0));
+        let by_name = "ping -c 1 -W 5 host.management";
+        assert!(succeeds(lab, "craft-0", by_name));
+
+        // It is no way to the other member, even by the bridge; nor to what else this machine has.
+        let _elsewhere = Elsewhere::make();
+        let other = address(&shown, 1);
+        for to in [other.to_string(), Elsewhere::ADDRESS.to_owned()] {
+            let ping = format!("ping -c 1 -W 1 {to}");
+            assert!(
+                !succeeds(lab, "craft-0", &format!("ping -c 1 -W 1 -I mgmt0 {to}")),
+                "{to}"
+            );
+            let way = format!("ip route add {to} via {bridge} dev mgmt0 onlink");
+            assert!(succeeds(lab, "craft-0", &way));
+            assert!(!succeeds(lab, "craft-0", &ping), "{to}");
+        }
+
+        // Nor one through a member, for those who have only the radio; nor is it in anybody's routes.
+        assert!(
+            succeeds(lab, "craft-2", "ping -4 -c 1 -W 5 craft-0"),
+            "by the radio"
+        );
+        let routes = json(&constel(["routes", &lab.name, "craft-2", "--json"]));
+        let hop = &routes["routes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|r| r["to"] == "craft-0");
+        let hop = hop.unwrap()["hops"][0]["gateway"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        assert!(succeeds(
+            lab,
+            "craft-2",
+            &format!("ip route add {own} via {hop}")
+        ));
+        assert!(!succeeds(lab, "craft-2", &format!("ping -c 1 -W 1 {own}")));
+        let routes = stdout(&constel(["routes", &lab.name, "craft-1"]));
+        assert!(!routes.contains("10.112."), "{routes}");
+    }
+    let (first, second) = (shown(&one), shown(&two));
+    assert_ne!(
+        first["management"]["subnet"],
+        second["management"]["subnet"]
+    );
+
+    two.kill9();
+    assert!(constel(["clean"]).status.success());
+    let at_first = address(&first, 1).to_string();
+    let ping = Command::new("ping")
+        .args(["-c", "1", "-W", "5", &at_first])
+        .output();
+    assert!(ping.unwrap().status.success(), "the other lab has its own");
+    one.interrupt();
+    host.assert_as_before("one was taken down, the other killed");
+}
+
+#[test]
+fn what_the_machine_has_a_way_to_already_is_left_to_it() {
+    let host = Host::take();
+    let dir = tempfile::tempdir().unwrap();
+    let text = format!("{TEXT}addresses: {{management: 198.51.100.0/24}}\n");
+    let file = scenario::write(dir.path(), "managed.yaml", &text);
+    {
+        let _elsewhere = Elsewhere::make();
+        let mut lab = Lab::start("managed-late", &file, dir.path(), &[]);
+        assert_eq!(lab.ended().code(), Some(5));
+        let said = lab.stderr();
+        assert!(said.contains("198.51.100.77/32"), "{said}");
+        assert!(said.contains("addresses.management"), "{said}");
+    }
+    let mut lab = Lab::up("managed-now", &file, dir.path(), &[]);
+    let shown = shown(&lab);
+    assert_eq!(shown["management"]["subnet"], "198.51.100.0/24");
+    lab.interrupt();
+    host.assert_as_before("it was interrupted");
+}
