@@ -156,7 +156,7 @@ impl Far {
             return;
         }
         // Whoever floods us from afar does not take all room from those who are here.
-        let room = self.held.len() < pool.slots() / 2;
+        let room = self.held.len() < pool.slots() / 4;
         let Some(slot) = room.then(|| pool.take()).flatten() else {
             self.no_slot += 1;
             return;
