@@ -18,6 +18,9 @@ use crate::memory::Memory;
 use crate::model::{Entry, Event, Lease, LeaseId, Listing, Outcome, Revision, Txn};
 use crate::{Store, Watch};
 
+/// What is in the store, within its folder.
+const FILE: &str = "store.json";
+
 /// Changes that are remembered for watches: the file is written with each change.
 const MOST_REMEMBERED: usize = 2_000;
 
@@ -63,6 +66,28 @@ impl Folder {
             .mode(0o700)
             .create(path)
             .map_err(invalid)?;
+        Self::at(path)
+    }
+
+    /// The store that is in this folder already.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]: there is none; nothing is made.
+    pub fn find(path: &Path) -> Result<Self> {
+        let file = path.join(FILE);
+        match file.try_exists() {
+            Ok(true) => Self::at(path),
+            Ok(false) => Err(Error::Invalid(format!(
+                "there is no store in {}",
+                path.display()
+            ))),
+            Err(error) => Err(Error::Invalid(format!("{}: {error}", path.display()))),
+        }
+    }
+
+    /// The folder is there.
+    fn at(path: &Path) -> Result<Self> {
+        let invalid = |error: io::Error| Error::Invalid(format!("{}: {error}", path.display()));
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").map_err(invalid)?;
         let folder = Self {
             path: path.to_owned(),
@@ -73,7 +98,7 @@ impl Folder {
     }
 
     fn file(&self) -> PathBuf {
-        self.path.join("store.json")
+        self.path.join(FILE)
     }
 
     fn unreachable(&self, doing: &str, error: &io::Error) -> Error {

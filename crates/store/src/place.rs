@@ -32,7 +32,18 @@ pub enum PlaceError {
 }
 
 impl Place {
-    /// The store. Of a cluster nobody is asked yet; a folder is made if it is not there.
+    /// The store, for who only looks: a folder must be one already. Of a cluster nobody is asked yet.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid): files that the address names cannot be read; there is no store in the folder.
+    pub fn find(&self) -> Result<Arc<dyn Store>> {
+        Ok(match self {
+            Self::Etcd(address) => Arc::new(Etcd::new(address)?),
+            Self::Folder(path) => Arc::new(Folder::find(path)?),
+        })
+    }
+
+    /// The store, for who joins. Of a cluster nobody is asked yet; a folder is made if it is not there.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid): files that the address names cannot be read; the folder cannot be made, or what is in it is no

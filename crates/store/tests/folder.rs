@@ -79,6 +79,27 @@ fn what_is_no_store_is_left_alone() {
     assert!(matches!(error, Error::Invalid(_)), "{error}");
 }
 
+/// Who only looks makes nothing.
+#[test]
+fn what_is_not_there_is_not_found() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("a");
+    for is_there in [false, true] {
+        let error = Folder::find(&path).unwrap_err();
+        assert!(
+            matches!(&error, Error::Invalid(reason) if reason.contains("no store in")),
+            "{error}"
+        );
+        assert_eq!(path.exists(), is_there);
+        assert!(!path.join("lock").exists());
+        fs::create_dir_all(&path).unwrap();
+    }
+    let made = Folder::open(&path).unwrap();
+    made.put("a", b"1").unwrap();
+    let found = Folder::find(&path).unwrap();
+    assert!(found.get("a").unwrap().is_some());
+}
+
 /// A process that was stopped in the middle: nothing is done, and it is said within seconds.
 #[test]
 fn a_lock_that_is_held_is_given_up() {

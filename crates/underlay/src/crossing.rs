@@ -70,6 +70,8 @@ pub enum Whose {
 pub struct Due<'f> {
     /// When it is due, nanoseconds of the lab's clock; in the past for those that are late.
     pub at_ns: u64,
+    /// From which port.
+    pub from: PortId,
     /// Into which port.
     pub port: PortId,
     /// The frame.
@@ -203,6 +205,7 @@ impl Receiver {
         }
         Ok(Due {
             at_ns: label.due_ns,
+            from: label.from,
             port: label.to,
             frame,
         })

@@ -11,7 +11,7 @@ use crate::output;
 pub(crate) fn run(args: &ListMachines) -> Outcome {
     let store = args
         .store
-        .open()
+        .find()
         .map_err(|error| not_opened(&args.store.to_string(), error))?;
     if let Some(name) = &args.forget {
         return match constel_agent::forget(store.as_ref(), name)? {

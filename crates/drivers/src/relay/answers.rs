@@ -50,6 +50,11 @@ impl Thread {
                 self.pool.tap_also(number, more);
                 let _ = reply.try_send(());
             }
+            Command::Arrive(arrivals) => {
+                for arrival in arrivals {
+                    self.far.take(&arrival, &mut self.pool);
+                }
+            }
             Command::Stats(reply) => {
                 let stats = self.stats();
                 let _ = reply.try_send(stats);
@@ -161,9 +166,12 @@ impl Thread {
                 share: sums.dropped_share + state.over_share,
                 ring: sums.dropped_ring,
                 gso: sums.dropped_gso,
-                size: sums.dropped_size,
+                size: sums.dropped_size + self.far.bad_size,
                 error: sums.dropped_error + self.rings.malformed,
-                no_buffer: totals.counters.dropped_no_buffer + state.no_slot + self.air.no_copy(),
+                no_buffer: totals.counters.dropped_no_buffer
+                    + state.no_slot
+                    + self.air.no_copy()
+                    + self.far.no_slot,
                 overload: totals.counters.dropped_overload,
                 trunk: self.xsk.invalid_descs()
                     + self.externals.invalid_descs()

@@ -11,6 +11,7 @@ use constel_link::{
 use constel_medium::Counters;
 
 use super::external::{ExternalCounts, Steer};
+use super::far::{Arrival, FarSet};
 use super::object::Loaded;
 use super::stats::RelayStats;
 use super::thread::{Command, PLACES_PER_TURN, Signals};
@@ -32,6 +33,7 @@ pub struct RelayHandle {
 #[derive(Debug)]
 struct Inner {
     ports: u32,
+    far: FarSet,
     loaded: Arc<Loaded>,
     signals: Arc<Signals>,
     commands: Mutex<Sender<Command>>,
@@ -67,7 +69,7 @@ impl Drop for Inner {
 
 impl RelayHandle {
     pub(crate) fn new(
-        ports: u32,
+        (ports, far): (u32, FarSet),
         loaded: Arc<Loaded>,
         signals: Arc<Signals>,
         commands: Sender<Command>,
@@ -76,6 +78,7 @@ impl RelayHandle {
         RelayHandle {
             inner: Arc::new(Inner {
                 ports,
+                far,
                 loaded,
                 signals,
                 commands: Mutex::new(commands),
@@ -171,6 +174,25 @@ impl RelayHandle {
     /// [`DriverError::Stopped`].
     pub fn forget_times(&self, ports: Vec<PortId>) -> Result<()> {
         self.send(Command::ForgetTimes(ports))
+    }
+
+    /// Hand over frames that came from far ports, at the instants at which they are due. What there is no room for is counted
+    /// (`no_buffer`), and what is no frame (`size`).
+    ///
+    /// # Errors
+    /// [`DriverError::NoSuchPort`], and [`DriverError::Unsupported`] for one that does not come from a far port and go to one that
+    /// is here: then none of them is taken. [`DriverError::Stopped`].
+    pub fn arrive(&self, arrivals: Vec<Arrival>) -> Result<()> {
+        let Inner { ports, far, .. } = &*self.inner;
+        for Arrival { from, to, .. } in &arrivals {
+            check_port(*from, *ports)?;
+            check_port(*to, *ports)?;
+            if !far.has(*from) || far.has(*to) {
+                let error = format!("a frame from {from} to {to}: it does not come from afar");
+                return Err(DriverError::Unsupported(vec![error]));
+            }
+        }
+        self.send(Command::Arrive(arrivals))
     }
 
     /// Have the look with this [number](Tapping::number) see frames of more ports from here on. Nothing happens when it

@@ -18,6 +18,7 @@ mod air;
 mod answers;
 mod awake;
 mod external;
+mod far;
 mod gro;
 mod gso;
 mod gso_in;
@@ -53,6 +54,7 @@ use constel_link::{EdgeTable, Nanos, Patience, PortId};
 use constel_medium::Shared;
 
 pub use external::{Captured, External, ExternalCounts, Steer, Steered};
+pub use far::{Arrival, Carry, FarPorts};
 pub use gso::GSO_MAX_SEGS;
 pub use handle::RelayHandle;
 pub use offload::{send_single_frames, send_tcp_gso};
@@ -62,6 +64,7 @@ pub use times::EdgeTimes;
 
 use air::Air;
 use external::Externals;
+use far::{Far, FarSet};
 use gso_out::GsoSender;
 use layout::PORTS_MAX;
 use object::{Loaded, Sizes};
@@ -160,6 +163,8 @@ pub struct Relay {
     plumbing: Plumbing,
     /// Of interfaces of the host, until the thread has them.
     sockets: Mutex<Vec<(PortId, Xsk)>>,
+    /// Until the thread has them.
+    far: Mutex<Option<FarPorts>>,
     started: Mutex<bool>,
 }
 
@@ -194,6 +199,7 @@ impl Relay {
             loaded,
             plumbing,
             sockets: Mutex::default(),
+            far: Mutex::default(),
             started: Mutex::new(false),
         })
     }
@@ -216,6 +222,17 @@ impl Relay {
     /// What the kernel refused; then nothing is captured.
     pub fn capture(&self, externals: &[External]) -> Result<Captured> {
         external::capture(&self.loaded, externals)
+    }
+
+    /// Have frames for these ports taken away by what goes with them, before the start: their nodes are not here.
+    ///
+    /// # Errors
+    /// [`DriverError::NoSuchPort`]; [`DriverError::Stopped`] when another caller has failed.
+    pub fn far(&self, far: FarPorts) -> Result<()> {
+        let mut ports = far.ports.iter();
+        ports.try_for_each(|&port| check_port(port, self.config.ports))?;
+        *self.far.lock().map_err(|_| DriverError::Stopped)? = Some(far);
+        Ok(())
     }
 
     /// As [`Plane::start`], for what only the relay tells.
@@ -253,6 +270,7 @@ impl Relay {
             pool.keep_times();
         }
         let (send, commands) = channel::<Command>();
+        let far = self.far.lock().map_err(|_| DriverError::Stopped)?.take();
         let air = Air::new(&self.config.channels)?;
         let mut table = EdgeTable::new(self.config.ports, self.config.seed);
         table.set_patience(Some(Patience {
@@ -260,6 +278,11 @@ impl Relay {
             under_way_ns: UNDER_WAY_LATE_NS + self.config.grain_ns,
             lasting_ns: OVERLOAD_NS,
         }));
+        let far_ports = far.as_ref().map_or(&[][..], |far| &far.ports);
+        let far_set = FarSet::new(far_ports);
+        if let Some(far) = &far {
+            table.come_out_ahead(&far.ports, far.ahead_ns);
+        }
         let thread = Thread {
             loaded: self.loaded.clone(),
             rings,
@@ -268,6 +291,7 @@ impl Relay {
             xsk,
             externals: Externals::new(sockets),
             air,
+            far: Far::new(far),
             gso_out,
             signals: signals.clone(),
             commands,
@@ -288,7 +312,7 @@ impl Relay {
         *started = true;
         let loaded = self.loaded.clone();
         Ok(RelayHandle::new(
-            self.config.ports,
+            (self.config.ports, far_set),
             loaded,
             signals,
             send,

@@ -107,6 +107,11 @@ impl Thread {
     fn add(&mut self, batch: &mut TxBatch, delivery: Delivery<SlotRef>) -> bool {
         let class = self.state.class_of.get(delivery.from.0 as usize);
         let class = class.copied().unwrap_or(0);
+        if self.far.has(delivery.to) {
+            // It is not there yet: who has it there sees it leave.
+            batch.push(delivery, (class, None), None);
+            return delivery.frame.is_gso();
+        }
         let here = self.externals.out_of(delivery.to, delivery.frame);
         let join = self.gro && here.is_none();
         let segment = join.then(|| self.pool.segment(delivery.frame));
@@ -131,6 +136,7 @@ impl Thread {
         let before = mono_ns();
         for place in 0..batch.len() {
             match batch.sending(place) {
+                Sending::Alone(delivery) if self.far.has(delivery.to) => self.carry(delivery),
                 Sending::Alone(delivery) if delivery.frame.is_gso() => self.send_gso(delivery),
                 Sending::Alone(delivery) => self.queue(delivery),
                 Sending::Joined(joined, delivery) => {
@@ -157,6 +163,37 @@ impl Thread {
     /// Frames queued that the kernel has not taken yet.
     pub(super) fn pending(&self) -> u32 {
         self.xsk.pending() + self.externals.pending()
+    }
+
+    /// Send what has come from far ports and is due, a batch of it. True when something was.
+    pub(super) fn send_arrived(&mut self, now: Nanos) -> bool {
+        if self.far.next_due().is_none_or(|due_ns| due_ns > now) {
+            return false;
+        }
+        let mut batch = std::mem::take(&mut self.state.batch);
+        batch.clear();
+        while batch.sendings() < TX_BATCH
+            && (self.space() as usize) > batch.len()
+            && let Some(delivery) = self.far.pop_due(now)
+        {
+            self.add(&mut batch, delivery);
+        }
+        let sent = self.send_batch(&batch);
+        self.state.batch = batch;
+        sent.is_some()
+    }
+
+    /// Hand a frame to what takes it to its far port, frame by frame.
+    fn carry(&mut self, delivery: Delivery<SlotRef>) {
+        let mut frames = std::mem::take(&mut self.state.cut);
+        self.single_frames(delivery.frame, &mut frames);
+        for &frame in &frames {
+            let bytes = self.pool.copy_of(frame);
+            self.far
+                .carry((delivery.from, delivery.to), delivery.due_ns, &bytes);
+            self.pool.give_frame(frame);
+        }
+        self.state.cut = frames;
     }
 
     /// Write the relay's tag and hand the frame to AF_XDP.
@@ -288,6 +325,10 @@ impl Thread {
         }
         for (i, (delivery, class, entered)) in batch.frames().enumerate() {
             let (to, due) = (delivery.to, delivery.due_ns);
+            if self.far.has(to) {
+                // Where it is handed over, it is known whether it is late.
+                continue;
+            }
             let sent = before + (after - before) * (i as u64 + 1) / n;
             self.state.early += u64::from(before < due);
             let late = sent.saturating_sub(due);

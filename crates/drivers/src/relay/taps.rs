@@ -137,7 +137,7 @@ impl Pool {
     }
 
     /// The frame as a receiver would get it.
-    fn copy_of(&mut self, frame: SlotRef) -> Vec<u8> {
+    pub(super) fn copy_of(&mut self, frame: SlotRef) -> Vec<u8> {
         if let Some(gso) = self.gso(frame) {
             let mut bytes = Vec::with_capacity(gso.len as usize + TAG);
             for n in 0..gso.slots.len() {

@@ -14,6 +14,7 @@ use constel_medium::Counters;
 use super::air::Air;
 use super::awake::Awake;
 use super::external::{ExternalCounts, Externals, Steer};
+use super::far::{Arrival, Far};
 use super::gso_out::GsoSender;
 use super::late::LateFrames;
 use super::layout::SlotRef;
@@ -88,6 +89,8 @@ pub(crate) enum Command {
     Tap(Tap, SyncSender<()>),
     /// The look with this number is at more ports.
     TapAlso(u64, Wanted, SyncSender<()>),
+    /// Frames that came from far ports.
+    Arrive(Vec<Arrival>),
 }
 
 pub(super) struct Scheduled {
@@ -114,6 +117,7 @@ pub(crate) struct Thread {
     pub(crate) xsk: Xsk,
     pub(crate) externals: Externals,
     pub(crate) air: Air,
+    pub(crate) far: Far,
     pub(crate) gso_out: GsoSender,
     pub(crate) signals: Arc<Signals>,
     pub(crate) commands: Receiver<Command>,
@@ -223,7 +227,7 @@ impl Thread {
             // What is far behind is no reason to put a rest off until others are due.
             let due = || match self.state.last_late_ns {
                 late if late > FAR_BEHIND_NS => self.table.next_punctual().unwrap_or(Nanos::MAX),
-                _ => next_due(&mut self.table, &self.air, &self.state),
+                _ => next_due(&mut self.table, &self.air, &self.far, &self.state),
             };
             if let Some(until) = self.waiting.pace(now, thread_cpu_ns, due) {
                 self.sleep(until, true);
@@ -270,6 +274,7 @@ impl Thread {
             self.send_punctual(now);
         }
         busy |= self.air.advance(settled, &mut self.table, &mut self.pool);
+        busy |= self.send_arrived(now);
         busy |= self.send_due(now);
         busy
     }
@@ -363,7 +368,7 @@ impl Thread {
     }
 
     /// A frame, or the frames that a GSO frame is made of.
-    fn single_frames(&mut self, frame: SlotRef, frames: &mut Vec<SlotRef>) {
+    pub(super) fn single_frames(&mut self, frame: SlotRef, frames: &mut Vec<SlotRef>) {
         frames.clear();
         if frame.is_gso() {
             let lost = self.pool.cut_up(frame, frames);
@@ -399,7 +404,7 @@ impl Thread {
     fn wait(&mut self) {
         let now = mono_ns();
         self.state.awake.look(now);
-        let due = next_due(&mut self.table, &self.air, &self.state);
+        let due = next_due(&mut self.table, &self.air, &self.far, &self.state);
         let before = self.state.warm_up.time(due);
         match self.waiting.plan(now, due, before) {
             Plan::Spin if self.state.warm_up.worth_it(now, due) && self.pending() == 0 => {
@@ -456,8 +461,9 @@ impl Thread {
 }
 
 /// When the next frame, turn of a channel or update is due.
-fn next_due(table: &mut EdgeTable<SlotRef>, air: &Air, state: &State) -> Nanos {
+fn next_due(table: &mut EdgeTable<SlotRef>, air: &Air, far: &Far, state: &State) -> Nanos {
     let frame = table.next_event().unwrap_or(Nanos::MAX);
+    let frame = frame.min(far.next_due().unwrap_or(Nanos::MAX));
     let frame = frame.min(air.next_event().map_or(Nanos::MAX, |at| at + SETTLE_NS));
     let update = state.scheduled.front();
     frame.min(update.map_or(Nanos::MAX, |s| s.at_ns + SETTLE_NS))

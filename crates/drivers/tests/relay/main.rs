@@ -1,6 +1,7 @@
 //! Frames of every kind through the relay, between real namespaces.
 
 mod effects;
+mod far;
 mod frames;
 mod gso;
 mod hostile;

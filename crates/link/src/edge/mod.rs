@@ -89,6 +89,8 @@ pub struct Edge<F> {
     /// Frames held back, out of the order of the others; in order among themselves.
     late: VecDeque<Released<F>>,
     counters: EdgeCounters,
+    /// Frames come out so much before they are due.
+    ahead_ns: Nanos,
 }
 
 impl<F> Edge<F> {
@@ -113,7 +115,14 @@ impl<F> Edge<F> {
             last_due_ns: 0,
             late: VecDeque::new(),
             counters: EdgeCounters::default(),
+            ahead_ns: 0,
         }
+    }
+
+    /// From here on frames come out so much before they are due, and no earlier than they have been served: whoever takes them has
+    /// a way of its own to their port, and keeps them until [`Released::due_ns`].
+    pub fn come_out_ahead(&mut self, ahead_ns: Nanos) {
+        self.ahead_ns = ahead_ns;
     }
 
     /// Whether many frames may be given as one of `len_bytes`: no law acts on single frames, the
@@ -334,12 +343,16 @@ impl<F> Edge<F> {
     /// in service may come out, if it is not lost: a call may then find nothing.
     #[must_use]
     pub fn next_event(&self) -> Option<Nanos> {
-        let late = self.late.front().map(|r| r.due_ns);
+        let late = self.late.front().map(|r| self.comes_out_ns(r));
         let next = match self.line.front() {
-            Some(head) => Some(head.due_ns),
+            Some(head) => Some(self.comes_out_ns(head)),
             None => {
                 let service = self.service.zip(self.supply());
-                service.map(|(end, supply)| self.due_after(supply.done_ns(end)))
+                service.map(|(end, supply)| {
+                    let done_ns = supply.done_ns(end);
+                    let due_ns = self.due_after(done_ns);
+                    due_ns.saturating_sub(self.ahead_ns).max(done_ns)
+                })
             }
         };
         match (next, late) {
@@ -348,14 +361,20 @@ impl<F> Edge<F> {
         }
     }
 
-    /// The next frame due by `now`, in the order of arrival but for frames held back.
+    /// When a frame that has been served comes out.
+    fn comes_out_ns(&self, released: &Released<F>) -> Nanos {
+        released.due_ns.saturating_sub(self.ahead_ns)
+    }
+
+    /// The next frame that comes out by `now`, in the order of arrival but for frames held back.
     pub fn pop_due(
         &mut self,
         now: Nanos,
         out: &mut impl FnMut(F, DropCause),
     ) -> Option<Released<F>> {
         self.advance(now, out);
-        if self.next_out()?.due_ns > now {
+        let ahead_ns = self.ahead_ns;
+        if self.next_out()?.due_ns.saturating_sub(ahead_ns) > now {
             return None;
         }
         let released = self.next_line().pop_front()?;

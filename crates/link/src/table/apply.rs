@@ -176,7 +176,8 @@ impl<F> EdgeTable<F> {
             return true;
         }
         let lives = self.past.get(&key(from, to)).map_or(0, |p| p.lives);
-        let edge = Edge::new(*impairment, self.seed, from, to, lives);
+        let mut edge = Edge::new(*impairment, self.seed, from, to, lives);
+        edge.come_out_ahead(self.ahead_ns(to));
         let entry = Some(Entry {
             edge,
             from,

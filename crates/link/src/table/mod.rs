@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::counters::EdgeCounters;
 use crate::edge::Edge;
 use crate::effects::Effects;
-use crate::types::{DropCause, Nanos};
+use crate::types::{DropCause, Nanos, PortId};
 use crate::wheel::Wheel;
 
 pub use apply::Applied;
@@ -78,6 +78,9 @@ pub struct EdgeTable<F> {
     wheel: Wheel,
     behind: Behind,
     patience: Option<Patience>,
+    /// Ports whose frames come out ahead, and by how much; empty: none do.
+    far: Vec<bool>,
+    ahead_ns: Nanos,
 }
 
 impl<F> EdgeTable<F> {
@@ -102,6 +105,29 @@ impl<F> EdgeTable<F> {
             wheel: Wheel::new(),
             behind: Behind::default(),
             patience: None,
+            far: Vec::new(),
+            ahead_ns: 0,
+        }
+    }
+
+    /// Edges to these ports that are made from here on let their frames out so much before they are due ([`Delivery::due_ns`]),
+    /// and no earlier than they have been served: something else takes them to their ports. Ports that the table does not have are
+    /// passed over.
+    pub fn come_out_ahead(&mut self, to: &[PortId], ahead_ns: Nanos) {
+        self.far = vec![false; self.ports.len()];
+        for port in to {
+            if let Some(far) = self.far.get_mut(port.0 as usize) {
+                *far = true;
+            }
+        }
+        self.ahead_ns = ahead_ns;
+    }
+
+    /// How much before they are due frames for this port come out.
+    fn ahead_ns(&self, to: u32) -> Nanos {
+        match self.far.get(to as usize) {
+            Some(true) => self.ahead_ns,
+            _ => 0,
         }
     }
 

@@ -1,0 +1,52 @@
+//! What takes the relay's frames to other machines.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use constel_drivers::relay::Carry;
+use constel_link::Nanos;
+use constel_underlay::Sender;
+use rustix::net::{SendFlags, sendto};
+
+use crate::{Ends, Shared};
+
+/// The relay's side: it sends and never waits.
+pub(crate) struct Carrier {
+    shared: Arc<Shared>,
+    /// By machine.
+    senders: Vec<Sender>,
+    /// Kept for its memory.
+    datagram: Vec<u8>,
+}
+
+impl Carrier {
+    pub(crate) fn new(shared: Arc<Shared>, session: u32) -> Self {
+        let sender = Sender::new(shared.lab, session);
+        Self {
+            senders: vec![sender; shared.machines.count()],
+            shared,
+            datagram: Vec::new(),
+        }
+    }
+}
+
+impl Carry for Carrier {
+    fn carry(&mut self, edge: Ends, due_ns: Nanos, frame: &[u8]) {
+        let Shared {
+            socket,
+            machines,
+            time,
+            sent,
+            unsent,
+            ..
+        } = &*self.shared;
+        let is_sent = machines.way_to(edge.1).is_some_and(|(machine, address)| {
+            let (due_ns, token) = (time.of_own(due_ns), machines.own_token());
+            self.senders[machine].send(edge, due_ns, token, frame, &mut self.datagram);
+            // What the other side does not get it counts as lost between the machines.
+            sendto(socket, &self.datagram, SendFlags::DONTWAIT, &address).is_ok()
+        });
+        let count = if is_sent { sent } else { unsent };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+}

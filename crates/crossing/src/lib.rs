@@ -1,0 +1,176 @@
+//! Edges between machines of one lab: one UDP socket on each machine carries the frames of all edges that cross.
+//!
+//! An edge is served by the relay of the machine where its frames are sent. [`Crossing::open`] gives that relay what takes frames to
+//! ports whose nodes are not there ([`FarPorts`]), and [`Crossing::listen`] hands over what comes from other machines, at the instants
+//! at which it is due. What is written on frames and what is made of them is [`constel_underlay`]'s; here are the socket, the thread that
+//! listens, and who has which port.
+//!
+//! No lab runs over several machines yet: nothing but the tests calls this.
+#![forbid(unsafe_code)]
+
+mod carrier;
+mod listen;
+mod machines;
+mod time;
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use constel_drivers::relay::{FarPorts, RelayHandle};
+use constel_link::{Nanos, PortId};
+use constel_underlay::CrossingCounts;
+use rustix::net::sockopt::{
+    set_socket_recv_buffer_size, set_socket_recv_buffer_size_force, set_socket_send_buffer_size,
+    set_socket_send_buffer_size_force,
+};
+use serde::Serialize;
+
+use carrier::Carrier;
+use machines::Machines;
+
+pub use listen::Listening;
+pub use machines::{Machine, Wrong};
+pub use time::LabTime;
+
+/// What the kernel keeps of frames that nobody had time for: those of some ten milliseconds.
+const BUFFER_BYTES: usize = 4 << 20;
+
+/// A lab's machines, as one of them sees them. All of them number machines and ports alike.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// The lab's number, of which 24 bits are used.
+    pub lab: u32,
+    /// Which life of this machine it is: larger than all before.
+    pub session: u32,
+    /// This machine's number.
+    pub here: usize,
+    /// All machines, by number.
+    pub machines: Vec<Machine>,
+    /// The number of the machine that has each port's node, by port.
+    pub owners: Vec<usize>,
+    /// Frames leave so much before they are due: an edge that is longer waits here for the rest, so that frames which it loses or that
+    /// are sent in vain are known here. The longest way to another machine and the error of the clocks have to fit in.
+    pub ahead_ns: Nanos,
+}
+
+/// What crosses between this machine and the others.
+#[derive(Debug)]
+pub struct Crossing {
+    shared: Arc<Shared>,
+}
+
+/// What the relay's thread, the one that listens and those who ask have in common.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) socket: UdpSocket,
+    pub(crate) machines: Machines,
+    pub(crate) time: LabTime,
+    pub(crate) lab: u32,
+    pub(crate) sent: AtomicU64,
+    pub(crate) unsent: AtomicU64,
+    pub(crate) strangers: AtomicU64,
+}
+
+/// What crossed, all machines together where nothing else is said.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Frames that were sent.
+    pub sent: u64,
+    /// Frames that could not be: the socket had no room, there is no way, or the other machine is lost.
+    pub unsent: u64,
+    /// Datagrams of nobody who is one of the machines.
+    pub strangers: u64,
+    /// What came from each of the other machines that frames came from.
+    pub from: Vec<(String, CrossingCounts)>,
+}
+
+impl Crossing {
+    /// The socket, which others send to, and what the relay is to be given ([`Relay::far`](constel_drivers::relay::Relay::far)).
+    ///
+    /// # Errors
+    /// [`Wrong`] for machines that cannot be; the operating system's.
+    pub fn open(
+        socket: UdpSocket,
+        layout: Layout,
+        time: LabTime,
+    ) -> Result<(Self, FarPorts), OpenError> {
+        // Where we may not have that much, what we may.
+        if set_socket_recv_buffer_size_force(&socket, BUFFER_BYTES).is_err() {
+            set_socket_recv_buffer_size(&socket, BUFFER_BYTES).map_err(io::Error::from)?;
+        }
+        if set_socket_send_buffer_size_force(&socket, BUFFER_BYTES).is_err() {
+            set_socket_send_buffer_size(&socket, BUFFER_BYTES).map_err(io::Error::from)?;
+        }
+        let (lab, session, ahead_ns) = (layout.lab, layout.session, layout.ahead_ns);
+        let machines = Machines::new(layout)?;
+        let ports = machines.far_ports();
+        let shared = Arc::new(Shared {
+            socket,
+            machines,
+            time,
+            lab,
+            sent: AtomicU64::new(0),
+            unsent: AtomicU64::new(0),
+            strangers: AtomicU64::new(0),
+        });
+        let carry = Box::new(Carrier::new(Arc::clone(&shared), session));
+        let far = FarPorts {
+            ports,
+            ahead_ns,
+            carry,
+        };
+        Ok((Self { shared }, far))
+    }
+
+    /// Hands what comes from other machines to this relay, until what is returned is dropped.
+    ///
+    /// # Errors
+    /// When there can be no thread, or the socket is none that listens.
+    pub fn listen(&self, relay: RelayHandle) -> io::Result<Listening> {
+        Listening::start(Arc::clone(&self.shared), relay)
+    }
+
+    /// This machine is none of the lab's any more: from here on nothing is sent to it, and what comes from it goes nowhere. False when
+    /// there is no such machine, or it is this one.
+    pub fn lose(&self, machine: usize) -> bool {
+        self.shared.machines.lose(machine)
+    }
+}
+
+impl Listening {
+    /// What crossed so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let shared = self.shared();
+        let from = self.received().into_iter();
+        Counts {
+            sent: shared.sent.load(Ordering::Relaxed),
+            unsent: shared.unsent.load(Ordering::Relaxed),
+            strangers: shared.strangers.load(Ordering::Relaxed),
+            from: from
+                .map(|(machine, counts)| (shared.machines.name(machine).to_owned(), counts))
+                .collect(),
+        }
+    }
+}
+
+/// Why nothing can cross.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The machines cannot be.
+    #[error(transparent)]
+    Wrong(#[from] Wrong),
+    /// The operating system does not let us.
+    #[error("the socket between the machines: {0}")]
+    Os(#[from] io::Error),
+}
+
+/// An edge that crosses.
+pub(crate) type Ends = (PortId, PortId);
+
+/// Whether an address is the same place: IPv6 has more to an address than where it is.
+pub(crate) fn same_place(a: SocketAddr, b: SocketAddr) -> bool {
+    (a.ip(), a.port()) == (b.ip(), b.port())
+}

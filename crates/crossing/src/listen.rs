@@ -1,0 +1,148 @@
+//! The thread that listens for other machines and hands their frames to the relay.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use constel_drivers::mono_ns;
+use constel_drivers::relay::{Arrival, RelayHandle};
+use constel_underlay::{CrossingCounts, Receiver};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{RecvFlags, recvfrom};
+use rustix::process::setpriority_process;
+
+use crate::Shared;
+
+/// How soon the end is noticed: 50 ms.
+const LOOK_EVERY: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000_000,
+};
+/// The nice value of a thread that goes first.
+const FIRST: i32 = -20;
+/// Datagrams looked at before their frames are handed over.
+const AT_ONCE: usize = 64;
+/// Longer than any frame with what is around it: what is longer is none of ours.
+const DATAGRAM_BYTES: usize = 4_096;
+
+/// Frames from other machines reach their ports as long as this is there.
+#[derive(Debug)]
+pub struct Listening {
+    shared: Arc<Shared>,
+    received: Arc<Mutex<Vec<Receiver>>>,
+    end: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Listening {
+    pub(crate) fn start(shared: Arc<Shared>, relay: RelayHandle) -> io::Result<Self> {
+        let receivers = 0..shared.machines.count();
+        let receivers = receivers.map(|machine| Receiver::new(shared.lab, machine));
+        let received = Arc::new(Mutex::new(receivers.collect()));
+        let end = Arc::new(AtomicBool::new(false));
+        let listener = Listener {
+            shared: Arc::clone(&shared),
+            received: Arc::clone(&received),
+            relay,
+            end: Arc::clone(&end),
+        };
+        let thread = std::thread::Builder::new().name("constel-crossing".to_owned());
+        let thread = thread.spawn(move || listener.run())?;
+        Ok(Self {
+            shared,
+            received,
+            end,
+            thread: Some(thread),
+        })
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// What came from each of the machines that something came from.
+    pub(crate) fn received(&self) -> Vec<(usize, CrossingCounts)> {
+        let receivers = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = receivers.iter().map(Receiver::counts).enumerate();
+        counts
+            .filter(|(_, counts)| *counts != CrossingCounts::default())
+            .collect()
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.end.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Listener {
+    shared: Arc<Shared>,
+    received: Arc<Mutex<Vec<Receiver>>>,
+    relay: RelayHandle,
+    end: Arc<AtomicBool>,
+}
+
+impl Listener {
+    /// Until it is to end, or the relay has.
+    fn run(&self) {
+        // Before normal threads, if we may: what waits here for longer than the head start leaves is late.
+        let _ = setpriority_process(None, FIRST);
+        let mut bytes = [0; DATAGRAM_BYTES];
+        let mut arrivals = Vec::with_capacity(AT_ONCE);
+        while !self.end.load(Ordering::Acquire) {
+            let mut news = [PollFd::new(&self.shared.socket, PollFlags::IN)];
+            // Nothing, and a signal: we look again.
+            if !poll(&mut news, Some(&LOOK_EVERY)).is_ok_and(|count| count > 0) {
+                continue;
+            }
+            // Whoever floods us with nonsense does not hold up what came before.
+            for _ in 0..AT_ONCE {
+                let Some((length, from)) = self.next(&mut bytes) else {
+                    break;
+                };
+                self.judge(&bytes[..length], from, &mut arrivals);
+            }
+            if !arrivals.is_empty() && self.relay.arrive(std::mem::take(&mut arrivals)).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// A datagram that is there. Somebody's port that is closed is none, and no reason to end.
+    fn next(&self, bytes: &mut [u8]) -> Option<(usize, SocketAddr)> {
+        let got = recvfrom(&self.shared.socket, bytes, RecvFlags::DONTWAIT);
+        let (length, _, from) = got.ok()?;
+        Some((length, SocketAddr::try_from(from?).ok()?))
+    }
+
+    fn judge(&self, datagram: &[u8], from: SocketAddr, arrivals: &mut Vec<Arrival>) {
+        let Shared {
+            machines,
+            time,
+            strangers,
+            ..
+        } = &*self.shared;
+        let Some(machine) = machines.at(from) else {
+            strangers.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        let now_ns = time.of_own(mono_ns());
+        let mut receivers = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = receivers[machine].receive(datagram, now_ns, |port| machines.whose(port));
+        // What goes nowhere is counted there.
+        if let Ok(due) = due {
+            arrivals.push(Arrival {
+                from: due.from,
+                to: due.port,
+                due_ns: time.to_own(due.at_ns),
+                frame: due.frame.to_vec(),
+            });
+        }
+    }
+}

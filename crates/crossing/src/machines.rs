@@ -1,0 +1,201 @@
+//! Who has which port, and where they are.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use constel_link::PortId;
+use constel_underlay::Whose;
+
+use crate::{Layout, same_place};
+
+/// A machine of the lab.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Machine {
+    /// Its name.
+    pub name: String,
+    /// Where it listens, and sends from.
+    pub address: SocketAddr,
+    /// By which right it sends for its nodes.
+    pub token: u32,
+}
+
+/// Why machines cannot be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Wrong {
+    /// A number that no machine has.
+    #[error("there is no machine {number} among {machines}")]
+    NoMachine {
+        /// The number.
+        number: usize,
+        /// Machines there are.
+        machines: usize,
+    },
+    /// Two listen at the same place.
+    #[error("machines {0} and {1} are both at {2}")]
+    SamePlace(String, String, SocketAddr),
+}
+
+/// All machines of the lab.
+#[derive(Debug)]
+pub(crate) struct Machines {
+    here: usize,
+    machines: Vec<Machine>,
+    is_lost: Vec<AtomicBool>,
+    owners: Vec<usize>,
+}
+
+impl Machines {
+    pub(crate) fn new(layout: Layout) -> Result<Self, Wrong> {
+        let Layout {
+            here,
+            machines,
+            owners,
+            ..
+        } = layout;
+        let is_none = |number: &usize| *number >= machines.len();
+        let wrong = owners.iter().copied().chain([here]).find(is_none);
+        if let Some(number) = wrong {
+            let machines = machines.len();
+            return Err(Wrong::NoMachine { number, machines });
+        }
+        for (number, one) in machines.iter().enumerate() {
+            let mut others = machines[..number].iter();
+            if let Some(other) = others.find(|other| same_place(one.address, other.address)) {
+                let names = (other.name.clone(), one.name.clone());
+                return Err(Wrong::SamePlace(names.0, names.1, one.address));
+            }
+        }
+        Ok(Self {
+            here,
+            is_lost: machines.iter().map(|_| AtomicBool::new(false)).collect(),
+            machines,
+            owners,
+        })
+    }
+
+    /// Ports whose nodes are not here.
+    pub(crate) fn far_ports(&self) -> Vec<PortId> {
+        let ports = (0..).map(PortId).zip(&self.owners);
+        ports
+            .filter(|(_, owner)| **owner != self.here)
+            .map(|(port, _)| port)
+            .collect()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.machines.len()
+    }
+
+    pub(crate) fn name(&self, machine: usize) -> &str {
+        &self.machines[machine].name
+    }
+
+    /// By which right we send.
+    pub(crate) fn own_token(&self) -> u32 {
+        self.machines[self.here].token
+    }
+
+    /// The other machine, if it is not lost, to which frames for this port go, and where it listens.
+    pub(crate) fn way_to(&self, port: PortId) -> Option<(usize, SocketAddr)> {
+        let owner = *self.owners.get(port.0 as usize)?;
+        (owner != self.here && !self.has_lost(owner)).then(|| (owner, self.machines[owner].address))
+    }
+
+    /// The other machine that sends from this address.
+    pub(crate) fn at(&self, address: SocketAddr) -> Option<usize> {
+        let mut others = self.machines.iter().enumerate();
+        let found = others.find(|(_, machine)| same_place(machine.address, address))?;
+        (found.0 != self.here).then_some(found.0)
+    }
+
+    /// Whose port this is, for who receives.
+    pub(crate) fn whose(&self, port: PortId) -> Whose {
+        match self.owners.get(port.0 as usize) {
+            Some(&owner) if owner == self.here => Whose::Ours,
+            Some(&owner) if !self.has_lost(owner) => {
+                Whose::Machine(owner, self.machines[owner].token)
+            }
+            _ => Whose::Nobody,
+        }
+    }
+
+    fn has_lost(&self, machine: usize) -> bool {
+        self.is_lost[machine].load(Ordering::Acquire)
+    }
+
+    pub(crate) fn lose(&self, machine: usize) -> bool {
+        let there = machine < self.machines.len() && machine != self.here;
+        if there {
+            self.is_lost[machine].store(true, Ordering::Release);
+        }
+        there
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(name: &str, port: u16) -> Machine {
+        Machine {
+            name: name.to_owned(),
+            address: SocketAddr::from(([10, 0, 0, 1], port)),
+            token: u32::from(port),
+        }
+    }
+
+    fn layout(machines: Vec<Machine>, owners: Vec<usize>) -> Layout {
+        Layout {
+            lab: 1,
+            session: 1,
+            here: 0,
+            machines,
+            owners,
+            ahead_ns: 0,
+        }
+    }
+
+    #[test]
+    fn ports_are_ours_theirs_or_nobodys() {
+        let machines = vec![machine("a", 1), machine("b", 2), machine("c", 3)];
+        let known = Machines::new(layout(machines, vec![0, 1, 2, 1])).unwrap();
+        assert_eq!(known.far_ports(), [1, 2, 3].map(PortId));
+        assert_eq!(known.whose(PortId(0)), Whose::Ours);
+        assert_eq!(known.whose(PortId(1)), Whose::Machine(1, 2));
+        assert_eq!(known.whose(PortId(4)), Whose::Nobody);
+        let at = |port| SocketAddr::from(([10, 0, 0, 1], port));
+        assert_eq!(known.way_to(PortId(2)), Some((2, at(3))));
+        assert_eq!(
+            (known.way_to(PortId(0)), known.way_to(PortId(4))),
+            (None, None)
+        );
+        assert_eq!(
+            (known.at(at(3)), known.at(at(1)), known.at(at(9))),
+            (Some(2), None, None)
+        );
+        assert!(known.lose(1) && !known.lose(0) && !known.lose(3));
+        assert_eq!(
+            (known.whose(PortId(1)), known.way_to(PortId(3))),
+            (Whose::Nobody, None)
+        );
+        assert_eq!(known.whose(PortId(2)), Whose::Machine(2, 3));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let two = || vec![machine("a", 1), machine("b", 2)];
+        let none = Wrong::NoMachine {
+            number: 2,
+            machines: 2,
+        };
+        assert_eq!(Machines::new(layout(two(), vec![0, 2])).unwrap_err(), none);
+        let beyond = Layout {
+            here: 2,
+            ..layout(two(), vec![])
+        };
+        assert_eq!(Machines::new(beyond).unwrap_err(), none);
+        let twice = vec![machine("a", 1), machine("b", 1)];
+        let wrong = Machines::new(layout(twice, vec![])).unwrap_err();
+        assert_eq!(wrong.to_string(), "machines a and b are both at 10.0.0.1:1");
+    }
+}
