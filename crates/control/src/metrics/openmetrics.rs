@@ -62,7 +62,7 @@ pub fn text(shown: &Shown, loads: &Loads, name: impl Fn(PortId) -> String) -> St
     out.sample("constel_edges", &[], shown.lab.edges);
     if let Some(plane) = &shown.relay {
         // Counts of frames and bytes by what became of them, under the names that the summary has.
-        let counters = serde_json::to_value(&plane.totals.counters).unwrap_or(Value::Null);
+        let counters = serde_json::to_value(plane.totals.counters).unwrap_or(Value::Null);
         for (name, unit) in [("constel_edge_frames", ""), ("constel_edge_bytes", "bytes")] {
             out.family(
                 name,
@@ -169,6 +169,7 @@ mod tests {
             },
             node_list: None,
             relay: None,
+            management: None,
         };
         let loads = Loads {
             t_ns: None,
