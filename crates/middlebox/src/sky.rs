@@ -28,7 +28,8 @@ pub(crate) struct Way {
     up_from_ns: u64,
     /// What radio leaves room for on the way; `None`: nobody asked.
     pub(crate) rate_bps: Option<NonZeroU64>,
-    loss_ratio: f64,
+    /// Share of frames that radio loses nowhere.
+    arrives_ratio: f64,
 }
 
 /// What holds from one second to the next.
@@ -68,11 +69,13 @@ impl Stretch {
         let bounded = base
             .rate_bps
             .map(|own| way.rate_bps.map_or(own, |rate| own.min(rate)));
-        let loss = match (base.loss, way.loss_ratio) {
-            (own, 0.0) => own,
-            (Loss::None, loss_ratio) => Loss::Bernoulli { loss_ratio },
-            (Loss::Bernoulli { loss_ratio }, further) => Loss::Bernoulli {
-                loss_ratio: either(loss_ratio, further),
+        let loss = match base.loss {
+            own if way.arrives_ratio == 1.0 => own,
+            Loss::None => Loss::Bernoulli {
+                loss_ratio: 1.0 - way.arrives_ratio,
+            },
+            Loss::Bernoulli { loss_ratio } => Loss::Bernoulli {
+                loss_ratio: 1.0 - (1.0 - loss_ratio) * way.arrives_ratio,
             },
         };
         Impairment {
@@ -90,11 +93,6 @@ impl Stretch {
         let satellites = way.map_or(&[][..], |way| &way.satellites[..]);
         [satellites.first(), satellites.last()].map(|name| name.map(String::as_str))
     }
-}
-
-/// Chance that at least one of two independent things happens.
-fn either(a: f64, b: f64) -> f64 {
-    1.0 - (1.0 - a) * (1.0 - b)
 }
 
 /// A constellation over two places.
@@ -198,7 +196,7 @@ fn way(lab: &Lab, snapshot: &Snapshot, nodes: &[u32]) -> Option<Way> {
         },
         up_from_ns: 0,
         rate_bps: None,
-        loss_ratio: 0.0,
+        arrives_ratio: 1.0,
     };
     for link in &best {
         let link = (*link)?;
@@ -206,7 +204,7 @@ fn way(lab: &Lab, snapshot: &Snapshot, nodes: &[u32]) -> Option<Way> {
         whole.delay.slope_ns_per_s += link.delay.slope_ns_per_s;
         whole.rate_bps = whole.rate_bps.into_iter().chain(link.rate_bps).min();
         if let Loss::Bernoulli { loss_ratio } = link.loss {
-            whole.loss_ratio = either(whole.loss_ratio, loss_ratio);
+            whole.arrives_ratio *= 1.0 - loss_ratio;
         }
         if link.up_from_ns > snapshot.t_ns {
             whole.up_from_ns = whole.up_from_ns.max(link.up_from_ns);
@@ -414,6 +412,25 @@ mod tests {
             [None, None],
             "no way is left"
         );
+        // What the modem does not correct is lost besides what the rule loses.
+        let lost = |via: &Via, loss| {
+            let [now] = &seconds(via, 1)[..] else {
+                unreachable!()
+            };
+            match now
+                .impairment(Impairment { loss, ..base }, Direction::Forward, 0)
+                .loss
+            {
+                Loss::None => 0.0,
+                Loss::Bernoulli { loss_ratio } => loss_ratio,
+            }
+        };
+        let uncorrected = lost(&raining(0.0, 0.0), Loss::None);
+        assert!((1e-8..1e-5).contains(&uncorrected), "{uncorrected}");
+        let rule = Loss::Bernoulli { loss_ratio: 0.5 };
+        let both = lost(&raining(0.0, 0.0), rule);
+        assert!((both - 0.5 - 0.5 * uncorrected).abs() < 1e-12, "{both}");
+        assert_eq!(lost(&over("geo"), rule), 0.5);
         // The terminals' own rate is the most; without radio it is all that counts.
         let slow = Impairment {
             rate_bps: NonZeroU64::new(1_000_000),
