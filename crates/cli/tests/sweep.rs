@@ -261,7 +261,7 @@ fn runs_are_compared(out: &Path) {
         .next()
         .unwrap()
         .split(',')
-        .position(|name| name == "owd_us")
+        .position(|name| name == "owd_back_us")
         .unwrap();
     let mut moved = 0;
     let shifted = series.lines().map(|line| {
@@ -292,7 +292,7 @@ fn runs_are_compared(out: &Path) {
     );
     assert_eq!(differing(&same), [""; 0]);
     let comparison = compare(&run, &later);
-    assert_eq!(differing(&comparison), ["owd_mean_ms"], "{comparison}");
+    assert_eq!(differing(&comparison), ["owd_back_mean_ms"], "{comparison}");
 
     let none = constel([
         "results".as_ref(),

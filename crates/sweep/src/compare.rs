@@ -19,13 +19,17 @@ const PIECES: usize = 10;
 pub type Samples = Vec<(f64, f64)>;
 
 /// What a flow's samples are called where single runs are compared, in the units of the names.
-pub const SAMPLED: [Figure; 3] = [
+pub const SAMPLED: [Figure; 4] = [
     Figure {
         name: "rtt_mean_ms",
         unit: "ms",
     },
     Figure {
         name: "owd_mean_ms",
+        unit: "ms",
+    },
+    Figure {
+        name: "owd_back_mean_ms",
         unit: "ms",
     },
     Figure {
@@ -40,7 +44,7 @@ pub struct Side {
     /// Its runs.
     pub summaries: Vec<Summary>,
     /// Where it is a single run: samples by flow, in the order of [`SAMPLED`].
-    pub samples: BTreeMap<String, [Samples; 3]>,
+    pub samples: BTreeMap<String, [Samples; SAMPLED.len()]>,
 }
 
 /// What a difference was held against.

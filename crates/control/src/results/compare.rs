@@ -91,12 +91,13 @@ fn samples(run: &Run, flow: &str) -> Result<[Samples; SAMPLED.len()], Error> {
     let mut table = Table::open(run.dir().join("flows").join(format!("{flow}.csv")))?;
     let mut samples: [Samples; SAMPLED.len()] = Default::default();
     while let Some([t_s, values @ ..]) =
-        table.next(["t_s", "rtt_us", "owd_us", "throughput_bps"])?
+        table.next(["t_s", "rtt_us", "owd_us", "owd_back_us", "throughput_bps"])?
     {
         let Ok(t_s) = t_s.parse::<f64>() else {
             continue;
         };
-        for ((samples, value), per_unit) in samples.iter_mut().zip(values).zip([1e3, 1e3, 1e6]) {
+        for ((samples, value), per_unit) in samples.iter_mut().zip(values).zip([1e3, 1e3, 1e3, 1e6])
+        {
             samples.extend(
                 value
                     .parse::<f64>()
