@@ -10,8 +10,9 @@ configure() {
     exported=none
     ! peers | grep -q ' ground ' || exported="filter { if source != RTS_BGP then reject; ospf_tag = 1; accept; }"
     echo "protocol ospf v2 { tick 2; ecmp off; ipv4 { import all; export $exported; };"
+    # FRR tells its lasers' addresses within an area, from where no boundary may tell them on: there are too many.
     areas | sort -n | awk '
-        NR == 1 || $1 != area { if (NR > 1) print "  };"; area = $1; print "  area " area " { stubnet 10.128.0.0/9 { hidden yes; summary yes; };" }
+        NR == 1 || $1 != area { if (NR > 1) print "  };"; area = $1; print "  area " area " { networks { 10.128.0.0/9 hidden; }; stubnet 10.128.0.0/9 { hidden yes; summary yes; };" }
         { print "    interface \"" $2 "\" { type ptp; hello 15; dead 90; retransmit 15; };" }
         END { if (NR) print "  };" }'
     echo "}"
