@@ -4,7 +4,12 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::process::{Command, Stdio};
+use std::io::Write;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -215,6 +220,83 @@ for line in s.makefile():
         print(now - zero - peers["t_ns"], flush=True)
 "#;
 
+/// What the machine itself takes when a program that has slept for seconds is told something and reads a file: the same in Python,
+/// told by the test.
+const CONTROL: &str = r#"
+import json, socket, sys, time
+s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
+for line in s.makefile():
+    event = json.loads(line)
+    told = json.load(open(sys.argv[2]))
+    now = time.monotonic_ns()
+    assert told["t_ns"] >= event["t_ns"], (told, event)
+    print(now - told["t_ns"], flush=True)
+"#;
+
+/// As many controls as there are stations, each told about as often, beside the lab.
+struct Controls {
+    programs: Vec<Child>,
+    teller: std::thread::JoinHandle<()>,
+    over: Arc<AtomicBool>,
+}
+
+impl Controls {
+    const EVERY: Duration = Duration::from_millis(900);
+
+    fn begin(dir: &Path, count: i32) -> Self {
+        let (socket, told) = (dir.join("control"), dir.join("told.json"));
+        let listener = UnixListener::bind(&socket).unwrap();
+        let program = || {
+            let mut program = Command::new("python3");
+            program.args(["-c", CONTROL]).arg(&socket).arg(&told);
+            program.stdin(Stdio::null()).stdout(Stdio::piped());
+            program.spawn().unwrap()
+        };
+        let programs: Vec<Child> = (0..count).map(|_| program()).collect();
+        let listening: Vec<UnixStream> = programs
+            .iter()
+            .map(|_| listener.accept().unwrap().0)
+            .collect();
+        let over = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&over);
+        let teller = std::thread::spawn(move || {
+            for mut to in listening.iter().cycle() {
+                if ended.load(Ordering::Acquire) {
+                    break;
+                }
+                std::thread::sleep(Self::EVERY);
+                let event = format!("{{\"t_ns\": {}}}\n", support::lab::mono_ns());
+                let new = told.with_extension("new");
+                fs::write(&new, &event).unwrap();
+                fs::rename(&new, &told).unwrap();
+                to.write_all(event.as_bytes()).unwrap();
+            }
+        });
+        Self {
+            programs,
+            teller,
+            over,
+        }
+    }
+
+    /// The median of what they say, milliseconds.
+    fn end(self) -> f64 {
+        self.over.store(true, Ordering::Release);
+        self.teller.join().unwrap();
+        let said = self.programs.into_iter().flat_map(|program| {
+            let said = program.wait_with_output().unwrap();
+            assert!(said.status.success());
+            let said = String::from_utf8(said.stdout).unwrap();
+            let delays = said.lines().map(|line| line.parse::<i64>().unwrap());
+            delays.collect::<Vec<_>>()
+        });
+        let mut delays_ns: Vec<i64> = said.collect();
+        delays_ns.sort_unstable();
+        assert!(delays_ns.len() >= 10, "{delays_ns:?}");
+        delays_ns[delays_ns.len() / 2] as f64 / 1e6
+    }
+}
+
 #[test]
 fn a_handover_is_in_the_file_within_milliseconds() {
     let _host = Host::take();
@@ -263,6 +345,7 @@ information: [{{}}]
         follower.spawn().unwrap()
     };
     let followers: Vec<_> = names.iter().map(follow).collect();
+    let controls = Controls::begin(dir.path(), STATIONS);
     let ended = wait(&mut lab.child, Duration::from_secs(seconds + 60));
     assert!(ended.is_some(), "{}", lab.stderr());
     for mut follower in followers {
@@ -276,15 +359,19 @@ information: [{{}}]
     let n = delays_ns.len();
     assert!(n >= 10, "only {n} handovers");
     let quantile = |q: f64| delays_ns[((n - 1) as f64 * q) as usize] as f64 / 1e6;
+    let control_ms = controls.end();
     println!(
-        "{n} handovers: p50 {:.2} ms, p90 {:.2} ms, p99 {:.2} ms, max {:.2} ms",
+        "{n} handovers (a program of this machine that is told: {control_ms:.2} ms): p50 {:.2} ms, p90 {:.2} ms, p99 {:.2} ms, max {:.2} ms",
         quantile(0.5),
         quantile(0.9),
         quantile(0.99),
         quantile(1.0)
     );
-    // Others share the machines that test.
-    assert!(quantile(0.5) < 10.0, "{delays_ns:?}");
+    // Others share the machines that test, and may have taken the memory of who slept: engine and program both find that.
+    assert!(
+        quantile(0.5) < 10.0 + 4.0 * control_ms,
+        "{control_ms} {delays_ns:?}"
+    );
 }
 
 const STATIONS: i32 = 20;

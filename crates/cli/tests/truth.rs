@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use support::host::Host;
-use support::lab::Lab;
+use support::lab::{Lab, mono_ns};
 use support::load::Load;
 use support::probe::{Pace, Sample, echo, one_way};
 use support::route::Sky;
@@ -141,14 +141,33 @@ fn ping_is_twice_the_delay(to: &str, hops: usize, seconds: u32, every: Duration)
             assert!(quantile(&sizes, 0.25) < slow_machine_ns, "lower quartile");
             assert!(quantile(&sizes, 0.5) < slow_machine_ns + 300_000, "median");
         } else {
+            let woken_ns = woken_late_ns();
+            eprintln!(
+                "this machine wakes who has slept up to {} us late",
+                woken_ns / 1_000
+            );
             assert!(quantile(&sizes, 0.5) < slow_machine_ns, "median");
             assert!(
-                quantile(&unexplained, 0.99) < slow_machine_ns + 300_000,
+                quantile(&unexplained, 0.99) < slow_machine_ns + 300_000 + woken_ns,
                 "p99"
             );
         }
     }
     host.assert_as_before("after the pings");
+}
+
+/// How late this machine wakes a program that has slept for some milliseconds, nine times of ten, nanoseconds: a tenth of one on a quiet
+/// machine, and what no relay on it can better.
+fn woken_late_ns() -> i64 {
+    let nap = Duration::from_millis(5);
+    let late = (0..100).map(|_| {
+        let began_ns = mono_ns();
+        std::thread::sleep(nap);
+        mono_ns() - began_ns - nap.as_nanos() as i64
+    });
+    let mut late: Vec<i64> = late.collect();
+    late.sort_unstable();
+    quantile(&late, 0.9)
 }
 
 /// One run of pings, how many cores others used meanwhile, and when (lab time) the host stood still.
