@@ -96,6 +96,11 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
+/// Lab time for people.
+pub(crate) fn lab_time(t_ns: Option<u64>) -> String {
+    t_ns.map_or_else(|| "held".to_owned(), |t| format!("{:.1} s", t as f64 / 1e9))
+}
+
 /// A value as a table cell; `-` for none.
 pub(crate) fn or_dash(value: Option<impl std::fmt::Display>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())

@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::node::require_privilege;
 use crate::scenario::Scenario;
 use folder::Folder;
+pub(crate) use folder::{SEED, State as Attempts};
 use runner::{Ended, Runner};
 
 /// How a sweep is made.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::figures::{Figure, figures, rank};
-use crate::interval::Interval;
+use crate::interval::{Interval, mean_and_variance};
 
 /// How often a comparison finds a difference where there is none, over all its rows together.
 const ERROR: f64 = 0.05;
@@ -196,17 +196,11 @@ fn row(
     Some((row, tested))
 }
 
-fn mean_and_variance(values: &[f64]) -> Option<(f64, f64)> {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
-    (values.len() >= 2).then(|| (mean, squares / (n - 1.0)))
-}
-
 /// Welch (1947): two groups whose spreads need not be the same.
 fn welch(a: &[f64], b: &[f64]) -> Option<Tested> {
-    let ((mean_a, variance_a), (mean_b, variance_b)) =
-        (mean_and_variance(a)?, mean_and_variance(b)?);
+    let (mean_a, variance_a) = mean_and_variance(a);
+    let (mean_b, variance_b) = mean_and_variance(b);
+    let (variance_a, variance_b) = (variance_a?, variance_b?);
     let (n_a, n_b) = (a.len() as f64, b.len() as f64);
     let (share_a, share_b) = (variance_a / n_a, variance_b / n_b);
     let both = share_a + share_b;
@@ -226,7 +220,8 @@ fn welch(a: &[f64], b: &[f64]) -> Option<Tested> {
 /// The differences of pairs, whose mean is zero where both sides are the same.
 fn paired(pairs: &[(f64, f64)]) -> Option<Tested> {
     let differences: Vec<f64> = pairs.iter().map(|(a, b)| b - a).collect();
-    let (mean, variance) = mean_and_variance(&differences)?;
+    let (mean, variance) = mean_and_variance(&differences);
+    let variance = variance?;
     let n = differences.len() as f64;
     Some(Tested {
         difference: mean,

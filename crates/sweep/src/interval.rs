@@ -26,14 +26,12 @@ impl Interval {
         if repeats.is_empty() || !repeats.iter().all(|x| x.is_finite()) {
             return None;
         }
+        let (mean, variance) = mean_and_variance(repeats);
         let n = repeats.len() as f64;
-        let mean = repeats.iter().sum::<f64>() / n;
-        let squares: f64 = repeats.iter().map(|x| (x - mean).powi(2)).sum();
-        let degrees = n - 1.0;
-        let ci95 = StudentsT::new(0.0, 1.0, degrees)
-            .ok()
-            .filter(|_| degrees >= 1.0)
-            .map(|t| t.inverse_cdf(0.975) * (squares / degrees / n).sqrt());
+        let ci95 = variance.and_then(|variance| {
+            let t = StudentsT::new(0.0, 1.0, n - 1.0).ok()?;
+            Some(t.inverse_cdf(0.975) * (variance / n).sqrt())
+        });
         Some(Self {
             n: repeats.len(),
             mean,
@@ -42,6 +40,14 @@ impl Interval {
             max: repeats.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         })
     }
+}
+
+/// The arithmetic mean of one value or more, and, of two or more, the variance of what they are drawn from.
+pub(crate) fn mean_and_variance(values: &[f64]) -> (f64, Option<f64>) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
+    (mean, (values.len() >= 2).then(|| squares / (n - 1.0)))
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! `constel metrics`: a running lab's counters as OpenMetrics text.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use constel_control::metrics::{CONTENT_TYPE, Meter};
+use constel_web::http::Answer;
 
 use crate::args::Metrics;
 use crate::exit::{Exit, Failure, Outcome};
@@ -64,34 +65,33 @@ fn answer(mut client: TcpStream, text: Option<&str>) -> io::Result<()> {
     client.set_nonblocking(false)?;
     client.set_read_timeout(Some(PATIENCE))?;
     client.set_write_timeout(Some(PATIENCE))?;
+    let end = Instant::now() + PATIENCE;
     let mut question = Vec::new();
     let mut piece = [0; 1024];
     while !question.windows(4).any(|end| end == b"\r\n\r\n") && question.len() < LONGEST {
         match client.read(&mut piece)? {
             0 => break,
+            _ if Instant::now() > end => return Ok(()),
             n => question.extend_from_slice(&piece[..n]),
         }
     }
     let (status, kind, body) = match (asked(&question), text) {
-        (Asked::Metrics, Some(text)) => ("200 OK", CONTENT_TYPE, text),
-        (Asked::Metrics, None) => (
-            "503 Service Unavailable",
-            "text/plain",
-            "the lab does not answer\n",
-        ),
-        (Asked::Other, _) => ("404 Not Found", "text/plain", "GET /metrics\n"),
+        (Asked::Metrics, Some(text)) => (200, CONTENT_TYPE, text),
+        (Asked::Metrics, None) => (503, "text/plain", "the lab does not answer\n"),
+        (Asked::Other, _) => (404, "text/plain", "GET /metrics\n"),
         (Asked::Nonsense, _) => (
-            "400 Bad Request",
+            400,
             "text/plain",
             "not an HTTP request for a name of the loopback\n",
         ),
     };
-    write!(
-        client,
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    )?;
-    client.flush()
+    let answer = Answer {
+        status,
+        kind,
+        body: body.into(),
+        ..Answer::default()
+    };
+    answer.send(&mut client)
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -20,9 +20,7 @@ pub(crate) fn run(args: &Lab) -> Outcome {
 
 fn text(shown: &Shown) -> String {
     let lab = &shown.lab;
-    let seconds = lab
-        .t_ns
-        .map_or_else(|| "held".to_owned(), |t| format!("{:.1} s", t as f64 / 1e9));
+    let seconds = output::lab_time(lab.t_ns);
     let mut text = format!(
         "{}: {} ({}), lab time {seconds}, {} edges\n",
         lab.lab,

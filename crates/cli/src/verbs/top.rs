@@ -68,9 +68,7 @@ fn sleep(time: Duration, stop: &AtomicBool) -> bool {
 
 fn text(look: &Look, rows: usize) -> String {
     let lab = &look.shown.lab;
-    let time = lab
-        .t_ns
-        .map_or_else(|| "held".to_owned(), |t| format!("{:.1} s", t as f64 / 1e9));
+    let time = output::lab_time(lab.t_ns);
     let mut text = format!(
         "{}: {}, lab time {time}, {} nodes, {} edges, {} of them busy\n",
         lab.lab,

@@ -8,6 +8,7 @@ use constel_sweep::{Comparison, SAMPLED, Samples, Side};
 use super::Run;
 use super::samples::Table;
 use crate::error::Error;
+use crate::sweep::{Attempts, SEED};
 
 /// Folders of runs are looked for at most so deep: those of a sweep are three below its own.
 const DEEPEST: usize = 5;
@@ -48,6 +49,11 @@ fn side(place: &Path) -> Result<Side, Error> {
 
 /// The runs below a folder that came to their end, in the order of their names. Of the attempts of a sweep's seed the one that counts there.
 fn collect(folder: &Path, depth: usize, found: &mut Vec<Summary>) -> Result<(), Error> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    if name.starts_with(SEED) {
+        found.extend(Attempts::of(folder)?.counts());
+        return Ok(());
+    }
     let no_results = |source| Error::NoResults {
         dir: folder.to_owned(),
         source,
@@ -64,20 +70,8 @@ fn collect(folder: &Path, depth: usize, found: &mut Vec<Summary>) -> Result<(), 
         .into_iter()
         .map(|place| (Run::open(&place), place))
         .partition(|(run, _)| run.is_some());
-    let mut ended: Vec<Summary> = runs
-        .into_iter()
-        .filter_map(|(run, _)| run?.summary().ok())
-        .collect();
-    let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    if name.starts_with("seed-") {
-        let trusted = ended.iter().position(|summary| summary.verdict.trustworthy);
-        let counts = trusted.or(ended.len().checked_sub(1));
-        ended = counts
-            .map(|place| ended.swap_remove(place))
-            .into_iter()
-            .collect();
-    }
-    found.append(&mut ended);
+    let ended = runs.into_iter().filter_map(|(run, _)| run?.summary().ok());
+    found.extend(ended);
     if depth < DEEPEST {
         for (_, folder) in folders {
             collect(&folder, depth + 1, found)?;

@@ -4,10 +4,10 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 
+use constel_image::Digest;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use tar::{Builder, Header};
 
 use super::Run;
@@ -59,7 +59,7 @@ pub fn pack(run: &Run, bundle: &Path) -> Result<Packed, Error> {
                 at.display()
             ))
         })?;
-        if sha256(&bytes) != input.sha256 {
+        if Digest::of(&bytes).hex() != input.sha256 {
             return Err(Error::NotPacked(format!(
                 "{} is not what it was when this ran",
                 at.display()
@@ -184,11 +184,6 @@ fn write(out: impl Write, files: Vec<(PathBuf, Content)>) -> io::Result<()> {
         }
     }
     tar.into_inner()?.finish()?.flush()
-}
-
-fn sha256(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ use crate::error::Error;
 use crate::results::Run;
 
 const RECORD: &str = "sweep.json";
+/// The folder of a seed's attempts begins with this.
+pub(crate) const SEED: &str = "seed-";
 
 /// A sweep's folder, held by this process alone.
 pub(super) struct Folder {
@@ -21,7 +23,7 @@ pub(super) struct Folder {
 
 /// What there is of a run.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(crate) struct State {
     /// Attempts that came to their end, in order.
     pub(super) finished: Vec<Summary>,
     /// Number of the last attempt of any kind; 0 without one.
@@ -35,8 +37,40 @@ impl State {
         trusted || self.finished.len() > usize::from(again)
     }
 
+    /// What there is in the folder of a run's attempts. Those that did not come to their end (a crash, Ctrl-C) stay and do not count.
+    pub(crate) fn of(dir: &Path) -> Result<Self, Error> {
+        let entries = match fs::read_dir(dir) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(source) => {
+                let path = dir.to_owned();
+                return Err(Error::SweepFolder { path, source });
+            }
+        };
+        let number = |entry: io::Result<fs::DirEntry>| {
+            let name = entry.ok()?.file_name();
+            // Logs count: an attempt that failed early has nothing else.
+            let name = name.to_str()?;
+            name.strip_suffix(".log")
+                .unwrap_or(name)
+                .parse::<u32>()
+                .ok()
+        };
+        let mut numbers: Vec<u32> = entries.filter_map(number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let finished = numbers.iter().filter_map(|number| {
+            let summary = Run::open(&dir.join(number.to_string()))?.summary().ok()?;
+            (!summary.interrupted).then_some(summary)
+        });
+        Ok(Self {
+            finished: finished.collect(),
+            last: numbers.last().copied().unwrap_or(0),
+        })
+    }
+
     /// The attempt that counts: the first one to be trusted, or else the last.
-    fn counts(mut self) -> Option<Summary> {
+    pub(crate) fn counts(mut self) -> Option<Summary> {
         let trusted = self.finished.iter().position(|s| s.verdict.trustworthy);
         match trusted {
             Some(index) => Some(self.finished.swap_remove(index)),
@@ -97,37 +131,12 @@ impl Folder {
 
     fn cell(&self, cell: &Cell) -> PathBuf {
         let variant = self.dir.join("runs").join(&cell.variant.folder);
-        variant.join(format!("seed-{}", cell.seed))
+        variant.join(format!("{SEED}{}", cell.seed))
     }
 
-    /// What there is of a run. Attempts that did not come to their end (a crash, Ctrl-C) stay and do not count.
+    /// What there is of a run.
     pub(super) fn state(&self, cell: &Cell) -> Result<State, Error> {
-        let dir = self.cell(cell);
-        let entries = match fs::read_dir(&dir) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(State::default()),
-            Err(source) => return Err(Error::SweepFolder { path: dir, source }),
-        };
-        let number = |entry: io::Result<fs::DirEntry>| {
-            let name = entry.ok()?.file_name();
-            // Logs count: an attempt that failed early has nothing else.
-            let name = name.to_str()?;
-            name.strip_suffix(".log")
-                .unwrap_or(name)
-                .parse::<u32>()
-                .ok()
-        };
-        let mut numbers: Vec<u32> = entries.filter_map(number).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        let finished = numbers.iter().filter_map(|&number| {
-            let summary = Run::open(&self.attempt(cell, number))?.summary().ok()?;
-            (!summary.interrupted).then_some(summary)
-        });
-        Ok(State {
-            finished: finished.collect(),
-            last: numbers.last().copied().unwrap_or(0),
-        })
+        State::of(&self.cell(cell))
     }
 
     /// All runs that there are.
