@@ -18,7 +18,7 @@ containers: setup-containers build ## the same sky made of container images, and
 	$(CONSTEL) run scenarios/containers.yaml
 
 test: setup-test setup-kernels build ## set up what is missing, build, pass every test
-	$(CARGO) test --workspace --release --tests
+	$(CARGO) test --workspace --release --tests --no-fail-fast
 	$(CARGO) test --workspace --release --doc
 	tools/python/test
 	web/test --quick

@@ -73,11 +73,15 @@ const OTHERS_CORES: f64 = 0.1;
 /// for the node's stack. 8 us on one virtual machine, 35 us on another with the same binary, both otherwise idle.
 const PASSAGE_NS: i64 = 50_000;
 
+/// A passage wakes the relay twice: when the frame is there, and when it is due. What that takes here is measured
+/// in the same run (see [`woken_late_ns`]).
+const WAKINGS: i64 = 2;
+
 /// Pings from `ross` to `to`, over so many hops, for so long, and compares each answer with the plan of its
 /// moment: off by less than 0.2 ms in the median and less than 0.5 ms always, but for the time that the host stood
 /// still while the ping was under way. That is told by witnesses, not by the pings: a real-time thread on each
 /// processor, and the relay's own book of when its thread was kept from running. What never does better is in the
-/// end judged as a slow machine (see [`PASSAGE_NS`]) by all but the slowest in a hundred, or, where others use the
+/// end judged as a slow machine (see [`PASSAGE_NS`]) with what waking takes here added, by all but the slowest in a hundred, or, where others use the
 /// processors, by the faster half; it says so.
 fn ping_is_twice_the_delay(to: &str, hops: usize, seconds: u32, every: Duration) {
     let host = Host::take();
@@ -130,7 +134,9 @@ fn ping_is_twice_the_delay(to: &str, hops: usize, seconds: u32, every: Duration)
         if number < TRIES {
             continue;
         }
-        let slow_machine_ns = 200_000.max(2 * hops as i64 * PASSAGE_NS);
+        let (woken_ns, woken_late_ns) = woken_late_ns();
+        let passage_ns = PASSAGE_NS + WAKINGS * woken_ns;
+        let slow_machine_ns = 200_000.max(2 * hops as i64 * passage_ns);
         let slow = unexplained.iter().filter(|&&size| size >= 500_000).count();
         eprintln!(
             "0.2 ms in the median or 0.5 ms at most was not held in {TRIES} tries ({slow} pings beyond 0.5 ms in the last): judged as a slow machine, {:.1} ms in the median",
@@ -141,14 +147,14 @@ fn ping_is_twice_the_delay(to: &str, hops: usize, seconds: u32, every: Duration)
             assert!(quantile(&sizes, 0.25) < slow_machine_ns, "lower quartile");
             assert!(quantile(&sizes, 0.5) < slow_machine_ns + 300_000, "median");
         } else {
-            let woken_ns = woken_late_ns();
             eprintln!(
-                "this machine wakes who has slept up to {} us late",
-                woken_ns / 1_000
+                "this machine wakes who has slept {} us late in the median, up to {} us",
+                woken_ns / 1_000,
+                woken_late_ns / 1_000
             );
             assert!(quantile(&sizes, 0.5) < slow_machine_ns, "median");
             assert!(
-                quantile(&unexplained, 0.99) < slow_machine_ns + 300_000 + woken_ns,
+                quantile(&unexplained, 0.99) < slow_machine_ns + 300_000 + woken_late_ns,
                 "p99"
             );
         }
@@ -156,9 +162,9 @@ fn ping_is_twice_the_delay(to: &str, hops: usize, seconds: u32, every: Duration)
     host.assert_as_before("after the pings");
 }
 
-/// How late this machine wakes a program that has slept for some milliseconds, nine times of ten, nanoseconds: a tenth of one on a quiet
-/// machine, and what no relay on it can better.
-fn woken_late_ns() -> i64 {
+/// How late this machine wakes a program that has slept for some milliseconds, in the median and nine times of ten,
+/// nanoseconds: a tenth of one on a quiet machine, and what no relay on it can better.
+fn woken_late_ns() -> (i64, i64) {
     let nap = Duration::from_millis(5);
     let late = (0..100).map(|_| {
         let began_ns = mono_ns();
@@ -167,7 +173,7 @@ fn woken_late_ns() -> i64 {
     });
     let mut late: Vec<i64> = late.collect();
     late.sort_unstable();
-    quantile(&late, 0.9)
+    (quantile(&late, 0.5), quantile(&late, 0.9))
 }
 
 /// One run of pings, how many cores others used meanwhile, and when (lab time) the host stood still.
