@@ -18,7 +18,8 @@ configure() {
         echo " ip ospf network point-to-point"
         echo " ip ospf hello-interval 15"
         echo " ip ospf dead-interval 90"
-        echo " ip ospf retransmit-interval 15"
+        # BIRD drops news of the same route within a second, and has them only when they are sent again.
+        echo " ip ospf retransmit-interval 4"
     done
     echo "router ospf"
     echo " ospf router-id $own"
