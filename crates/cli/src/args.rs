@@ -8,6 +8,7 @@ mod machines;
 mod middlebox;
 mod network;
 mod probe;
+mod results;
 mod sweep;
 mod test;
 mod top;
@@ -27,6 +28,9 @@ pub(crate) use machines::OnMachines;
 pub(crate) use middlebox::{BoxAdd, BoxEdit, BoxMove, BoxRemove, BoxRule, BoxVerb, Middlebox};
 pub(crate) use network::{Network, NetworkDelays, NetworkMember, NetworkVerb};
 pub(crate) use probe::Probe;
+pub(crate) use results::{
+    CompareRuns, ExportRun, PackRun, PlotRun, Results, ResultsVerb, TableFormat,
+};
 pub(crate) use sweep::Sweep;
 pub(crate) use test::Test;
 pub(crate) use top::{Metrics, Top};
@@ -651,77 +655,6 @@ pub(crate) struct Clean {
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// `results`.
-#[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct Results {
-    /// What to make of it.
-    #[command(subcommand)]
-    pub(crate) verb: Option<ResultsVerb>,
-    /// A folder of runs, or one run's folder.
-    #[arg(default_value = "results")]
-    pub(crate) dir: PathBuf,
-    /// Print one JSON document.
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Print CSV: a row for each flow.
-    #[arg(long, conflicts_with = "json")]
-    pub(crate) csv: bool,
-}
-
-/// What to make of results.
-#[derive(Debug, Subcommand)]
-pub(crate) enum ResultsVerb {
-    /// Draw what flows measured in lab time, over what geometry gives their paths, or what interfaces received and sent: SVG.
-    Plot(PlotRun),
-    /// Compare two runs, or two folders of repeats: which figures differ, and whether by more than noise.
-    Compare(CompareRuns),
-    /// Make a run one file, with the scenario and all that it names, so that another machine can run it again and compare.
-    Pack(PackRun),
-}
-
-/// `results pack`.
-#[derive(Debug, Args)]
-pub(crate) struct PackRun {
-    /// The run's folder.
-    pub(crate) run: PathBuf,
-    /// The file; `RUN.tar.gz` beside the run's folder unless given. It must not be there yet.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) out: Option<PathBuf>,
-    /// Print one JSON document.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// `results compare`.
-#[derive(Debug, Args)]
-pub(crate) struct CompareRuns {
-    /// One run's folder, or a folder of repeats: a combination of a sweep, or any with runs in it.
-    pub(crate) a: PathBuf,
-    /// The other; differences are this one less the first.
-    pub(crate) b: PathBuf,
-    /// Print one JSON document.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// `results plot`.
-#[derive(Debug, Args)]
-pub(crate) struct PlotRun {
-    /// The run's folder.
-    pub(crate) run: PathBuf,
-    /// The flow; all that have samples unless given.
-    #[arg(group = "one picture")]
-    pub(crate) flow: Option<String>,
-    /// Instead of flows: what interfaces received and sent, of a run with `--profile`.
-    #[arg(long, group = "one picture", conflicts_with = "flow")]
-    pub(crate) ports: bool,
-    /// File that the picture goes to, `flows/FLOW.svg` or `interfaces.svg` of the run unless given; an older one is replaced.
-    /// With FLOW or `--ports` only.
-    #[arg(long, value_name = "FILE", requires = "one picture")]
-    pub(crate) out: Option<PathBuf>,
 }
 
 #[cfg(test)]

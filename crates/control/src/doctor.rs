@@ -54,7 +54,7 @@ pub struct Runtimes {
 /// One thing that was tried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What it belongs to: `host`, `driver`, `driver relay`, `routing`, `software`.
+    /// What it belongs to: `host`, `driver`, `driver relay`, `routing`, `networks`, `software`.
     pub area: String,
     /// What was tried.
     pub name: String,
@@ -129,6 +129,21 @@ pub fn doctor() -> Diagnosis {
             first_line(&map.detail)
         },
         remedy: unless(map.ok, &map.remedy),
+    });
+    let management = constel_lab::probe_management();
+    items.push(Finding {
+        area: "networks".to_owned(),
+        name: "management".to_owned(),
+        ok: management.is_ok(),
+        required: false,
+        detail: match &management {
+            Ok(()) => "optional".to_owned(),
+            Err(error) => first_line(&error.to_string()),
+        },
+        remedy: unless(
+            management.is_ok(),
+            "only networks with `management: true` need it: a kernel with CONFIG_BRIDGE (modprobe bridge) and policy rules",
+        ),
     });
     items.extend(software());
     let engine = crate::engines::usual();

@@ -227,6 +227,24 @@ pub enum Error {
         /// Those that have samples.
         known: Vec<String>,
     },
+    /// A run does not have the table that is asked for.
+    #[error("the run has no table '{table}'; it has {}", .known.join(", "))]
+    NoTable {
+        /// Its name.
+        table: String,
+        /// Those that it has.
+        known: Vec<String>,
+    },
+    /// A table of a run is not what it should be.
+    #[error("{}:{line}: {reason}", .path.display())]
+    BadTable {
+        /// Its file.
+        path: PathBuf,
+        /// Where, from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
     /// A run cannot be made one file.
     #[error("cannot pack the run: {0}")]
     NotPacked(String),
@@ -269,6 +287,7 @@ impl Error {
             | Self::BadSweep(_)
             | Self::BadProcess { .. }
             | Self::NoFlow { .. }
+            | Self::NoTable { .. }
             | Self::NotPacked(_)
             | Self::Box(BoxError::Taken(_))
             | Self::Run(EngineError::Taken(_)) => Exit::Usage,
@@ -293,6 +312,7 @@ impl Error {
             | Self::NoDocument { .. }
             | Self::Unwritable { .. }
             | Self::BadDocument { .. }
+            | Self::BadTable { .. }
             | Self::SweepFolder { .. }
             | Self::Thread(_) => Exit::Failed,
         }

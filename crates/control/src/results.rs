@@ -1,6 +1,7 @@
 //! What runs left behind: folders with `manifest.json`, `summary.json`, `events.ndjson` and raw output.
 
 mod compare;
+mod export;
 mod pack;
 mod picture;
 mod ports;
@@ -9,6 +10,7 @@ mod table;
 
 pub use compare::compare;
 pub use constel_sweep::{Compared, Comparison, Noise};
+pub use export::{Exported, Format, export, tables};
 pub use pack::{Packed, pack};
 pub use table::{COLUMNS, rows as flow_rows};
 

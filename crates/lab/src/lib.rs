@@ -29,6 +29,7 @@ pub use life::run::run;
 pub use nodes::engine::engine_of;
 pub use nodes::importing::ImportProgress;
 pub use nodes::launcher::{own_folder, search_path};
+pub use nodes::management::probe_management;
 pub use progress::Progress;
 pub use traffic::exit_words;
 pub use traffic::output::last_words;

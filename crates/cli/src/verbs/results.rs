@@ -1,6 +1,7 @@
 //! `constel results`: the runs of a folder, one run's summary, its flows as a table or as pictures; two runs beside each other.
 
 mod compare;
+mod export;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -18,6 +19,7 @@ pub(crate) fn run(args: &Results) -> Outcome {
     match &args.verb {
         Some(ResultsVerb::Plot(args)) => return plot(args),
         Some(ResultsVerb::Compare(args)) => return compare::run(args),
+        Some(ResultsVerb::Export(args)) => return export::run(args),
         Some(ResultsVerb::Pack(args)) => return pack(args),
         None => {}
     }

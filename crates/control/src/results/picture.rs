@@ -76,6 +76,11 @@ impl Run {
         names
     }
 
+    /// Where a flow's samples are.
+    pub(super) fn samples_file(&self, flow: &str) -> PathBuf {
+        self.dir().join("flows").join(format!("{flow}.csv"))
+    }
+
     /// Draws a flow: its samples over lab time, marked ones among them, the delays that geometry gives its path beneath,
     /// and where the path changed. An SVG picture.
     ///

@@ -15,13 +15,13 @@ use crate::error::Error;
 const SINGLE: usize = 6;
 
 /// Columns of 64-bit numbers, little-endian.
-struct Column {
+pub(super) struct Column {
     path: PathBuf,
     file: BufReader<File>,
 }
 
 impl Column {
-    fn open(path: PathBuf) -> Result<Self, Error> {
+    pub(super) fn open(path: PathBuf) -> Result<Self, Error> {
         match File::open(&path) {
             Ok(file) => Ok(Self {
                 path,
@@ -32,7 +32,7 @@ impl Column {
     }
 
     /// Fills `numbers`; `false` where the file is over, or has only a part of them left.
-    fn next(&mut self, numbers: &mut [u64]) -> Result<bool, Error> {
+    pub(super) fn next(&mut self, numbers: &mut [u64]) -> Result<bool, Error> {
         for number in numbers {
             let mut bytes = [0; 8];
             match self.file.read_exact(&mut bytes) {
@@ -50,24 +50,28 @@ impl Column {
     }
 }
 
-/// The interfaces of a profile by their place in its columns, as `NODE/PORT`; loopback interfaces are left out.
-fn names(folder: &Path) -> Result<(usize, BTreeMap<usize, String>), Error> {
+/// Node and port of each place in the columns of a profile.
+pub(super) fn index(folder: &Path) -> Result<Vec<(String, String)>, Error> {
     let path = folder.join("index.csv");
     let text = std::fs::read_to_string(&path);
     let text = text.map_err(|source| Error::NoDocument { path, source })?;
-    let rows: Vec<Vec<&str>> = text
-        .lines()
-        .skip(1)
-        .map(|l| l.split(',').collect())
-        .collect();
-    let named = rows
-        .iter()
-        .enumerate()
-        .filter_map(|(place, row)| match row[..] {
-            [_, node, port] if port != "lo" => Some((place, format!("{node}/{port}"))),
-            _ => None,
-        });
-    Ok((rows.len(), named.collect()))
+    let place = |line: &str| {
+        let mut cells = line.split(',').skip(1).map(str::to_owned);
+        (
+            cells.next().unwrap_or_default(),
+            cells.next().unwrap_or_default(),
+        )
+    };
+    Ok(text.lines().skip(1).map(place).collect())
+}
+
+/// The interfaces of a profile by their place in its columns, as `NODE/PORT`; loopback interfaces are left out.
+fn names(folder: &Path) -> Result<(usize, BTreeMap<usize, String>), Error> {
+    let places = index(folder)?;
+    let named = places.iter().enumerate();
+    let named = named.filter(|(_, (_, port))| port != "lo");
+    let named = named.map(|(place, (node, port))| (place, format!("{node}/{port}")));
+    Ok((places.len(), named.collect()))
 }
 
 /// Reads a column of bytes and gives rates, Mbit/s: those of the places of `single`, and that of all other `named` ones.

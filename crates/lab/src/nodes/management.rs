@@ -58,6 +58,29 @@ pub(crate) fn thing(own: &Management) -> Thing {
     }
 }
 
+/// Tries what management needs of the kernel, in a namespace of its own: a bridge with an isolated port, and a rule.
+///
+/// # Errors
+/// What the kernel refuses.
+pub fn probe_management() -> Result<(), EngineError> {
+    let ns = namespace_with(SETTINGS)?;
+    let ours = VethEnd {
+        name: "m0",
+        ifindex: Some(FIRST_IFINDEX),
+        ..VethEnd::default()
+    };
+    let theirs = VethEnd {
+        name: MANAGEMENT_PORT,
+        ..VethEnd::default()
+    };
+    let mut batch = Batch::new();
+    batch.create_bridge(BRIDGE, BRIDGE_IFINDEX, BRIDGE_MAC)?;
+    batch.create_veth(&ours, &theirs)?;
+    batch.join_bridge_isolated(FIRST_IFINDEX, BRIDGE_IFINDEX);
+    batch.add_rule(BRIDGE, TABLE, PRIORITY)?;
+    Ok(Socket::open_in(&ns)?.send(&mut batch)?)
+}
+
 /// The bridge of a lab and the link to it, as long as this lives.
 pub(crate) struct ManagementNet {
     own: Management,

@@ -1,0 +1,95 @@
+//! What interfaces counted: a row for each instant and interface.
+
+use std::path::Path;
+
+use super::super::ports::{Column as Counted, index};
+use super::columns::{CHUNK_ROWS, Column, Kind, Source, Values};
+use crate::error::Error;
+
+/// The counters of a profile, as its files are called.
+const COUNTERS: [&str; 6] = [
+    "rx_packets",
+    "tx_packets",
+    "rx_bytes",
+    "tx_bytes",
+    "rx_dropped",
+    "tx_dropped",
+];
+
+pub(super) struct Interfaces {
+    columns: Vec<Column>,
+    /// Node and port of each place.
+    places: Vec<(String, String)>,
+    times: Counted,
+    counters: Vec<Counted>,
+}
+
+impl Interfaces {
+    pub(super) fn open(folder: &Path) -> Result<Self, Error> {
+        let places = index(folder)?;
+        let open = |name: &str| Counted::open(folder.join(format!("{name}.u64")));
+        let own = [
+            ("t_ns", Kind::Integer),
+            ("node", Kind::Text),
+            ("port", Kind::Text),
+        ];
+        let own = own.iter().map(|(name, kind)| Column::new(name, *kind));
+        let counted = COUNTERS.iter().map(|name| Column::new(name, Kind::Integer));
+        Ok(Self {
+            columns: own.chain(counted).collect(),
+            places,
+            times: Counted::open(folder.join("t_ns.i64"))?,
+            counters: COUNTERS
+                .iter()
+                .map(|name| open(name))
+                .collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl Source for Interfaces {
+    fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    fn next(&mut self) -> Result<Option<Vec<Values>>, Error> {
+        let (mut times, mut nodes, mut ports) = (Vec::new(), Vec::new(), Vec::new());
+        let mut counted = vec![Vec::new(); COUNTERS.len()];
+        let mut t_ns = [0];
+        let mut now = vec![0; self.places.len()];
+        // Counts and times are below 2^63.
+        let whole = |number: u64| Some(i64::try_from(number).unwrap_or(i64::MAX));
+        while times.len() < CHUNK_ROWS && !self.places.is_empty() && self.times.next(&mut t_ns)? {
+            let mut whole_instant = true;
+            for (column, values) in self.counters.iter_mut().zip(&mut counted) {
+                whole_instant &= column.next(&mut now)?;
+                values.extend(now.iter().map(|number| whole(*number)));
+            }
+            if !whole_instant {
+                // The run ended in the middle of it.
+                counted
+                    .iter_mut()
+                    .for_each(|values| values.truncate(times.len()));
+                break;
+            }
+            for (node, port) in &self.places {
+                times.push(whole(t_ns[0]));
+                nodes.push(Some(node.clone()));
+                ports.push(Some(port.clone()));
+            }
+        }
+        if times.is_empty() {
+            return Ok(None);
+        }
+        let own = [
+            Values::Integer(times),
+            Values::Text(nodes),
+            Values::Text(ports),
+        ];
+        Ok(Some(
+            own.into_iter()
+                .chain(counted.into_iter().map(Values::Integer))
+                .collect(),
+        ))
+    }
+}

@@ -1,0 +1,143 @@
+//! Tables of a run for other tools: Parquet, CSV, InfluxDB's line protocol.
+
+mod columns;
+mod interfaces;
+mod parquet;
+mod rows;
+mod text;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::Run;
+use crate::error::Error;
+use columns::{Failed, Source};
+
+/// The table of what interfaces counted, of runs with a profile.
+const INTERFACES: &str = "interfaces";
+/// The table of the machine and the lab, second by second.
+const SERIES: &str = "series";
+
+/// How a table is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// Apache Parquet: typed columns, their units and the version of the schema in the file's metadata.
+    Parquet,
+    /// CSV as RFC 4180 has it; no value is an empty cell.
+    Csv,
+    /// InfluxDB's line protocol: measurements `constel_*`, tags for what names things, fields for numbers, times of the lab as times
+    /// of the scenario, UTC.
+    Influx,
+}
+
+impl Format {
+    /// The end of a file's name.
+    #[must_use]
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Parquet => "parquet",
+            Self::Csv => "csv",
+            Self::Influx => "lp",
+        }
+    }
+}
+
+/// A table that was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exported {
+    /// Which.
+    pub table: String,
+    /// The file.
+    pub file: PathBuf,
+    /// How it is written.
+    pub format: Format,
+    /// Rows.
+    pub rows: u64,
+    /// Names of columns, units in them.
+    pub columns: Vec<String>,
+    /// Bytes of the file.
+    pub bytes: u64,
+}
+
+/// The tables that a run has: `interfaces` of runs with a profile, `series`, and flows with samples by name.
+#[must_use]
+pub fn tables(run: &Run) -> Vec<String> {
+    let interfaces = run.dir().join(INTERFACES).join("index.csv");
+    let series = run.dir().join("series.csv");
+    let own = [(interfaces, INTERFACES), (series, SERIES)];
+    let own = own.into_iter().filter(|(path, _)| path.is_file());
+    let own = own.map(|(_, name)| name.to_owned());
+    own.chain(run.flows_with_samples()).collect()
+}
+
+/// Writes a table of a run to a file, which comes there whole or not at all; an older one is replaced.
+///
+/// # Errors
+/// [`Error::NoTable`] for a table that the run does not have; [`Error::NoDocument`] and [`Error::BadTable`] when it cannot be read;
+/// [`Error::Unwritable`] when the file cannot be written.
+pub fn export(run: &Run, table: &str, file: &Path, format: Format) -> Result<Exported, Error> {
+    let known = tables(run);
+    if !known.iter().any(|name| name == table) {
+        return Err(Error::NoTable {
+            table: table.to_owned(),
+            known,
+        });
+    }
+    let manifest = run.manifest()?;
+    let mut source: Box<dyn Source> = match table {
+        INTERFACES => Box::new(interfaces::Interfaces::open(&run.dir().join(INTERFACES))?),
+        SERIES => Box::new(rows::Rows::open(run.dir().join("series.csv"))?),
+        flow => Box::new(rows::Rows::open(run.samples_file(flow))?),
+    };
+    let about = About {
+        table: table.to_owned(),
+        lab: manifest.lab.to_string(),
+        seed: manifest.seed,
+        start_unix_ns: manifest.start.unix_ns(),
+    };
+    let mut part = file.as_os_str().to_owned();
+    part.push(".part");
+    let part = PathBuf::from(part);
+    let mut write = || -> Result<(u64, u64), Failed> {
+        let out = File::create(&part)?;
+        let rows = match format {
+            Format::Parquet => parquet::write(&mut *source, &about, out),
+            Format::Csv => text::csv(&mut *source, out),
+            Format::Influx => text::influx(&mut *source, &about, out),
+        }?;
+        let bytes = std::fs::metadata(&part)?.len();
+        std::fs::rename(&part, file)?;
+        Ok((rows, bytes))
+    };
+    let (rows, bytes) = write().map_err(|failed| {
+        // It may not even be there.
+        drop(std::fs::remove_file(&part));
+        match failed {
+            Failed::Read(error) => error,
+            Failed::Write(source) => Error::Unwritable {
+                path: file.to_owned(),
+                source,
+            },
+        }
+    })?;
+    Ok(Exported {
+        table: table.to_owned(),
+        file: file.to_owned(),
+        format,
+        rows,
+        columns: source.columns().iter().map(|c| c.name.clone()).collect(),
+        bytes,
+    })
+}
+
+/// What a file says of where it is from.
+struct About {
+    table: String,
+    lab: String,
+    seed: u64,
+    /// Lab time zero.
+    start_unix_ns: i64,
+}
