@@ -4,6 +4,7 @@
 * `Scenario.run()`: a lab, as a context manager; `constel.aio` has the same for asyncio. Needs root.
 * `read_results`: what a run left behind, as frames.
 * `sweep`: a function over parameters and seeds, labs side by side, resumable.
+* `gsl_policy`, `failure_law`, `link_law`, `trajectory`, `topology`: rules of your own, as functions.
 * `find_binary`: the program `constel` that came with this package.
 """
 
@@ -24,11 +25,13 @@ from .errors import (
 from .frame import Frame
 from .lab import Completed, Event, Lab, Link, Node, OwnLab, attach
 from .results import Results, read_results, read_runs
+from .rules import Choice, Joined, Rule, RuleFailed, Sky, failure_law, gsl_policy, link_law, topology, trajectory
 from .scenario import Check, Plan, Scenario, check
 from .sweeps import Run, Sweep, sweep
 
 __all__ = [
     "Check",
+    "Choice",
     "CommandFailed",
     "Completed",
     "ConstelError",
@@ -36,6 +39,7 @@ __all__ = [
     "Event",
     "Frame",
     "HostError",
+    "Joined",
     "Lab",
     "LabDied",
     "LabError",
@@ -46,16 +50,24 @@ __all__ = [
     "OwnLab",
     "Plan",
     "Results",
+    "Rule",
+    "RuleFailed",
     "Run",
     "Scenario",
     "ScenarioError",
+    "Sky",
     "Sweep",
     "UsageError",
     "__version__",
     "attach",
     "check",
+    "failure_law",
     "find_binary",
+    "gsl_policy",
+    "link_law",
     "read_results",
     "read_runs",
     "sweep",
+    "topology",
+    "trajectory",
 ]

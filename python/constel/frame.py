@@ -57,6 +57,10 @@ class Frame:
         """A column as a list; `None` where there is no value."""
         return self._table.column(name)
 
+    def part(self, first: int, rows: int) -> Frame:
+        """So many rows from one on."""
+        return Frame.of({name: (kind, self._table.column(name, first, rows)) for name, kind in self.kinds.items()})  # type: ignore[misc]
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """Row after row."""
         names = self.columns

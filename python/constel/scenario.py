@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import networkx
 
     from .lab import OwnLab
+    from .rules import Rule
 
 
 @dataclass(frozen=True)
@@ -235,6 +236,20 @@ class Scenario:
     ) -> Frame:
         """`t_s, a_node, b_node, delay_ns, hops, nodes`: least-delay paths node by node, with blanks between."""
         return Frame(self._native.paths(_pairs(pairs), _over(start, stop, every)))
+
+    def candidates(self, start: Span | None = None, stop: Span | None = None, every: Span | None = None) -> Frame:
+        """`t_s, station, satellite, range_m, elevation_deg, remaining_s`: what stations could use, whatever they choose."""
+        return Frame(self._native.candidates(_over(start, stop, every)))
+
+    def with_rules(self, *rules: Rule[Any, Any], folder: str | Path | None = None) -> Scenario:
+        """A scenario in which functions have decided: `constel.gsl_policy`, `failure_law`, `link_law`.
+
+        Each is asked at every step, now. Files with what it said go to `folder` (`NAME-rules` beside the scenario unless given), and
+        the scenario names them: plans and labs of it, and of its YAML, need no Python any more. Raises `RuleFailed`.
+        """
+        from .rules import with_rules
+
+        return with_rules(self, rules, folder)
 
     def coverage(self, start: Span | None = None, stop: Span | None = None, every: Span | None = None) -> Coverage:
         """Dark times, handovers and satellites in view of stations; the share of their time in which flows have a path."""

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
 use constel_analysis::{
-    ContactPlan, Coverage, Interval, LANES, Paths, Positions, Series, parse_pairs,
+    ContactPlan, Coverage, Interval, LANES, Paths, Positions, Series, candidates, parse_pairs,
 };
 use constel_plan::{Document, Lab, PlanError};
 use constel_scenario::{Diagnostics, DiskFiles, Files, Setting, read_scenario, set};
@@ -154,6 +154,34 @@ impl Scenario {
         let (lab, interval) = (&self.lab, self.interval(over)?);
         let asked = parse_pairs(lab, pairs).map_err(usage)?;
         Ok(py.detach(|| Walks::new(lab, interval, &asked).table(lab)))
+    }
+
+    /// `t_s, station, satellite, range_m, elevation_deg, remaining_s` of what stations could use.
+    fn candidates(&self, py: Python<'_>, over: Span) -> PyResult<Table> {
+        let (lab, interval) = (&self.lab, self.interval(over)?);
+        let found = py.detach(|| candidates(lab, interval));
+        let rows = found.map_err(usage)?;
+        let name = |id| lab.layout.node(id).name.as_str();
+        Ok(Table::new(vec![
+            Column::full(
+                "t_s",
+                rows.iter().map(|row| seconds(interval.at(row.sample))),
+            ),
+            Column::full("station", rows.iter().map(|row| name(row.station))),
+            Column::full(
+                "satellite",
+                rows.iter().map(|row| name(row.candidate.satellite)),
+            ),
+            Column::full("range_m", rows.iter().map(|row| row.candidate.range_m)),
+            Column::full(
+                "elevation_deg",
+                rows.iter().map(|row| row.candidate.elevation_deg()),
+            ),
+            Column::full(
+                "remaining_s",
+                rows.iter().map(|row| row.candidate.remaining_s),
+            ),
+        ]))
     }
 
     /// Of stations and of flows.

@@ -2,7 +2,7 @@
 //!
 //! All of them look at the links of a [`constel_plan::Lab`] at many instants of an [`Interval`] and put together what
 //! they see: when who hears whom ([`ContactPlan`]), where there is coverage and whether flows have a path
-//! ([`Coverage`]), where everything is ([`Positions`]), delays and paths between pairs of nodes over time ([`Series`], over [`Paths`]), and files for other
+//! ([`Coverage`]), which satellites stations could use ([`candidates`]), where everything is ([`Positions`]), delays and paths between pairs of nodes over time ([`Series`], over [`Paths`]), and files for other
 //! tools ([`exports`]). Nothing here touches the host.
 //!
 //! ```
@@ -22,6 +22,7 @@
 // Not `forbid`: `paths::lanes` asks for vector instructions that only some processors have.
 #![deny(unsafe_code)]
 
+mod candidates;
 mod contacts;
 mod coverage;
 pub mod exports;
@@ -32,6 +33,7 @@ mod positions;
 mod series;
 mod warnings;
 
+pub use candidates::{CandidatesError, MAX_USABLE, Usable, candidates};
 pub use contacts::{Contact, ContactPlan, ContactRow};
 pub use coverage::{Coverage, FlowCover, StationCover};
 pub use interval::{Interval, IntervalError};

@@ -40,6 +40,7 @@ pub(crate) fn station_spec(
                 mm_per_h: rate.mm_per_h(),
             })
             .collect(),
+        choices: Vec::new(),
         recording: Recording {
             points: station.recording.points.iter().map(recorded).collect(),
             repeat_ns: station

@@ -11,11 +11,12 @@ use constel_scenario::{Diagnostics, NodeFacts, NodeKind, Scenario};
 use constel_topology::{
     Access, Cable, Constellation, CrossShell, Failure, FailureTarget, FailureTime, GroundService,
     HOST, Host, IslPattern, LaserPairing, Lasers, Layout, LinkClass, Neighbours, Network, PlusGrid,
-    SATELLITE, SPACECRAFT, Satellite, Sky, Spec,
+    SATELLITE, SPACECRAFT, Satellite, Sky, Spec, Station,
 };
 
 use crate::addresses::check_addresses;
 use crate::catalogue::Catalogue;
+use crate::choices;
 use crate::daemons::{check_areas, check_template, check_uplinks};
 use crate::elements;
 use crate::ephemeris;
@@ -88,9 +89,12 @@ impl Lab {
         let networks = networks::make(&scenario, &names, &mut profiles)?;
         let mut rules = Vec::new();
         let stations = scenario.stations.iter();
-        let stations = stations
+        let mut stations: Vec<Station> = stations
             .map(|station| station_spec(station, scenario.start, &mut rules))
             .collect();
+        if let Some(file) = &scenario.choices {
+            choices::read(file, &constellations, &mut stations)?;
+        }
         let spec = Spec {
             // Positive and at most 60 s: bounds of the scenario.
             step_ns: scenario.step.ns().unsigned_abs(),

@@ -20,6 +20,7 @@ mod addresses;
 mod applier;
 mod blueprint;
 mod catalogue;
+mod choices;
 mod daemons;
 mod disjoint;
 mod document;

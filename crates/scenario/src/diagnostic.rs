@@ -275,7 +275,8 @@ impl Diagnostics {
     }
 
     /// Whether so many errors were found that looking for more is of no use.
-    pub(crate) fn is_full(&self) -> bool {
+    #[must_use]
+    pub fn is_full(&self) -> bool {
         self.errors.len() >= MOST_ERRORS || self.found >= MOST_FOUND
     }
 

@@ -89,6 +89,9 @@ pub struct Scenario {
     pub hosts: Vec<Host>,
     /// Cables between stations and hosts.
     pub cables: Vec<Cable>,
+    /// Which satellites stations use when, as far as that was chosen beforehand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub choices: Option<TextFile>,
     /// Further ports of nodes, and the edges between them, by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub networks: Vec<Network>,

@@ -68,6 +68,7 @@ pub(crate) fn check(spec: &Spec) -> Vec<SpecError> {
     }
     for station in &spec.stations {
         c.station(station);
+        c.choices(satellites, station);
         c.terminals(spec, station);
     }
     c.errors

@@ -160,6 +160,24 @@ impl Checker {
         }
     }
 
+    /// Choices are in order, and of satellites.
+    pub(crate) fn choices(&mut self, satellites: usize, s: &Station) {
+        let unordered = s.choices.windows(2).any(|w| w[1].t_ns <= w[0].t_ns);
+        let mut those = s.choices.iter().flat_map(|chosen| &chosen.satellites);
+        let reason = if unordered {
+            "choices must be in order of time"
+        } else if those.any(|satellite| satellite.index() >= satellites) {
+            "what is chosen is no satellite"
+        } else {
+            return;
+        };
+        let station = s.name.clone();
+        self.errors.push(SpecError::BadChoices {
+            station,
+            reason: reason.to_owned(),
+        });
+    }
+
     fn track(&mut self, s: &Station) {
         for w in &s.track {
             self.bounds(

@@ -118,6 +118,14 @@ pub enum SpecError {
         /// Why.
         reason: String,
     },
+    /// Choices of satellites that cannot be.
+    #[error("{station}: {reason}")]
+    BadChoices {
+        /// Whose.
+        station: String,
+        /// Why.
+        reason: String,
+    },
     /// A terminal that cannot be.
     #[error("{station}: {reason}")]
     BadTerminal {

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod beams;
+mod beforehand;
 mod check;
 mod check_parts;
 mod class;
@@ -59,7 +60,7 @@ pub use policy::{
 pub use sky::{NoPosition, OrbitSky, Sky};
 pub use snapshot::{Delta, Edge, Handover, Snapshot, diff};
 pub use spec::{
-    Cable, Centre, Constellation, CrossShell, ElevationStep, Failure, FailureTarget, FailureTime,
+    Cable, Centre, Chosen, Constellation, CrossShell, ElevationStep, Failure, FailureTarget, FailureTime,
     GroundService, GslPolicy, GslSpec, Host, IslPattern, LaserPairing, Lasers, Law, LinkClass,
     Moment, Neighbours, Network, NetworkEdge, Obstacle, Operators, PlusGrid, Radio, Rain, Recorded,
     Recording, Satellite, Spec, Station, Terminal, Trouble, Waypoint, Wrap,

@@ -6,6 +6,7 @@ mod network;
 mod radio;
 
 use crate::class::{NodeClass, SATELLITE};
+use crate::node::NodeId;
 use std::collections::BTreeSet;
 use std::num::{NonZeroU32, NonZeroU64};
 
@@ -191,6 +192,28 @@ pub struct Station {
     pub rain: Vec<Rain>,
     /// What was measured there, laid over its ground links.
     pub recording: Recording,
+    /// What it uses when, in order of time, as far as that was chosen beforehand; before the first its rules choose.
+    pub choices: Vec<Chosen>,
+}
+
+impl Station {
+    /// What was chosen beforehand for an instant; `None`: nothing was, and the rule chooses.
+    #[must_use]
+    pub fn chosen_at(&self, t_ns: u64) -> Option<&[NodeId]> {
+        let next = self.choices.partition_point(|chosen| chosen.t_ns <= t_ns);
+        let chosen = self.choices.get(next.checked_sub(1)?)?;
+        Some(&chosen.satellites)
+    }
+}
+
+/// What was chosen beforehand for a station, from an instant on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen {
+    /// Nanoseconds after the start of the lab.
+    pub t_ns: u64,
+    /// The most wanted first. Each antenna takes the first that it can use and that no other of the station has; none: it is
+    /// dark.
+    pub satellites: Vec<NodeId>,
 }
 
 /// A radio of a station, with a port of its own. No two antennas of a station use one satellite at the same time.
@@ -297,6 +320,7 @@ impl Default for Station {
             feeder: false,
             rain: Vec::new(),
             recording: Recording::default(),
+            choices: Vec::new(),
         }
     }
 }

@@ -5,6 +5,7 @@ mod located;
 mod walk;
 
 use crate::beams::{Beams, BentPipe, Rules};
+use crate::beforehand::Beforehand;
 use crate::down::Down;
 use crate::edges::{Drafts, GroundEdges, Scene};
 use crate::failures::{self, Broken, Failures};
@@ -75,11 +76,12 @@ struct Reach {
 }
 
 impl Stepper {
-    /// Starts at step 0 with the policies the spec names.
+    /// Starts at step 0 with the policies the spec names, and with what was chosen beforehand.
     #[must_use]
     pub fn new(layout: Arc<Layout>, sky: Arc<dyn Sky>) -> Stepper {
         let rules = layout.spec().rules.iter();
-        let policies = rules.map(|rule| Arc::from(built_in(rule.policy))).collect();
+        let rules = rules.map(|rule| Beforehand::over(&layout, Arc::from(built_in(rule.policy))));
+        let policies = rules.collect();
         Stepper::with_policies(layout, sky, policies)
     }
 

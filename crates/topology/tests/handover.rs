@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use constel_orbit::{Geodetic, Site, WalkerKind};
 use constel_topology::{
-    GslPolicy, Layout, NodeId, Obstacle, Snapshot, Station, Stepper, Why, diff, why,
+    Chosen, GslPolicy, Layout, NodeId, Obstacle, Snapshot, Spec, Station, Stepper, Why, diff, why,
 };
 use proptest::prelude::*;
 use std::num::NonZeroU32;
@@ -163,6 +163,52 @@ fn break_before_make_is_dark_and_make_before_break_is_not() {
     let (dark, lit) = (run(false), run(true));
     assert!(dark >= 4, "{dark}");
     assert_eq!(lit, 0);
+}
+
+/// What one policy does, given to a lab of another one as choices made beforehand, is what that lab does from then on.
+#[test]
+fn what_was_chosen_beforehand_is_used() {
+    let (from, to) = (20, 80);
+    let shells = vec![starlink_shell1()];
+    let mut chosen = spec(&shells, cities());
+    chosen.rules[0].policy = GslPolicy::LongestVisible;
+    let sky = sky(shells);
+    let serving = |spec: &Spec| {
+        let layout = Arc::new(Layout::new(spec.clone(), &*sky).unwrap());
+        let mut stepper = Stepper::new(layout, sky.clone());
+        let steps = (0..100).map(|_| stepper.advance().beams);
+        steps.collect::<Vec<_>>()
+    };
+    let longest = serving(&chosen);
+    chosen.rules[0].policy = GslPolicy::Nearest;
+    let nearest = serving(&chosen);
+    for (place, station) in chosen.stations.iter_mut().enumerate() {
+        station.choices = (from..to)
+            .map(|step| Chosen {
+                t_ns: step as u64 * SECOND,
+                satellites: longest[step][place].into_iter().collect(),
+            })
+            .collect();
+        station.choices.push(Chosen {
+            t_ns: to as u64 * SECOND,
+            satellites: Vec::new(),
+        });
+    }
+    let both = serving(&chosen);
+    assert_eq!(both[..from], nearest[..from]);
+    assert_eq!(both[from..to], longest[from..to]);
+    assert!(both[to..].iter().flatten().all(Option::is_none), "dark");
+    assert_ne!(nearest[from..to], longest[from..to]);
+    // Of several the first that can be used.
+    let london = longest[from][0].unwrap();
+    let never = NodeId((london.0 + 792) % 1584);
+    chosen.stations[0].choices = vec![Chosen {
+        t_ns: 0,
+        satellites: vec![never, london],
+    }];
+    assert_eq!(serving(&chosen)[from][0], Some(london));
+    chosen.stations[0].choices[0].satellites = vec![NodeId(1584)];
+    assert!(Layout::new(chosen, &*sky).is_err(), "no satellite");
 }
 
 #[test]

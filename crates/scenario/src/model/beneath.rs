@@ -40,6 +40,7 @@ impl Scenario {
             stations,
             hosts: Vec::new(),
             cables: Vec::new(),
+            choices: None,
             networks: Vec::new(),
             cross_shell: Vec::new(),
             failures: Vec::<Failure>::new(),

@@ -28,6 +28,14 @@ pub struct RawGround {
     #[serde(default)]
     #[schemars(length(max = 10_000))]
     pub cables: Vec<RawCable>,
+    /// A CSV file of who uses which satellites when, chosen beforehand: by a function in Python, by a scheduler of your own.
+    /// Columns: `t_s` (lab time), `station`, `satellites` (names with spaces between them, the most wanted first; none: the
+    /// station is dark). A row holds until the station's next one. Of the satellites listed each antenna takes the first that
+    /// can be used and that no other of the station has. Before its first row, and at stations without rows, the policy
+    /// chooses. Relative to the scenario file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub choices: Option<String>,
 }
 
 /// A router or computer on the ground that has cables, or a port in networks, or both.

@@ -67,6 +67,11 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
     let nodes = nodes::Nodes::new(parsed, &constellations, &stations, &mut errors);
     let (hosts, cables) = cables::resolve(parsed, &mut inputs, &nodes, &mut errors);
     cables::check_systems(parsed, &nodes, &mut errors);
+    let choices = raw.ground.choices.as_deref();
+    let choices = choices.and_then(|name| {
+        let path = [Seg::Key("ground"), Seg::Key("choices")];
+        inputs.file(name, &path, &mut errors)
+    });
     let (traffic, mut deferred) = traffic::resolve(parsed, &nodes, &routing, &mut errors);
     attached::check(parsed, &routing, &traffic, &mut errors);
     let expect = expect::resolve(parsed, &traffic, &mut errors);
@@ -106,6 +111,7 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
         stations: stations.stations,
         hosts,
         cables,
+        choices,
         networks,
         cross_shell,
         failures,

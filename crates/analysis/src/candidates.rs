@@ -1,0 +1,110 @@
+//! What a rule of choice is given: which satellites stations could use.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use constel_plan::Lab;
+use constel_topology::{Candidate, Choice, NodeId, Policy, Snapshot, Stepper};
+
+use crate::interval::Interval;
+
+/// A satellite that a station can use at a sample.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Usable {
+    /// Which sample of the interval.
+    pub sample: u64,
+    /// The station.
+    pub station: NodeId,
+    /// The satellite, how far and how high it is, and how long it stays.
+    pub candidate: Candidate,
+}
+
+/// Why it cannot be said what stations could use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CandidatesError {
+    /// With bent pipes what users can use depends on what feeders have chosen.
+    #[error(
+        "what users of `bent_pipe` satellites can use depends on what feeders choose, so it cannot be listed beforehand"
+    )]
+    BentPipe,
+    /// More rows than anyone can hold.
+    #[error("more than {MAX_USABLE} rows: ask for a shorter time, or less often")]
+    TooMany,
+}
+
+/// Most rows of an answer.
+pub const MAX_USABLE: usize = 20_000_000;
+
+/// Of every sample and station, in order, the satellites that it can use: those above its mask, not behind an obstacle, in
+/// reach of its radio, not failed, by node number. Nobody's choices are heeded, so beams that others take are not missing.
+///
+/// # Errors
+/// See [`CandidatesError`].
+pub fn candidates(lab: &Lab, interval: Interval) -> Result<Vec<Usable>, CandidatesError> {
+    let mut constellations = lab.layout.spec().constellations.iter();
+    if constellations.any(|constellation| constellation.bent_pipe) {
+        return Err(CandidatesError::BentPipe);
+    }
+    let gather = Arc::new(Gather::default());
+    let policy: Arc<dyn Policy> = Arc::<Gather>::clone(&gather);
+    let mut stepper = Stepper::with_policy(Arc::clone(&lab.layout), Arc::clone(&lab.sky), policy);
+    let mut snapshot = Snapshot::default();
+    let mut all = Vec::new();
+    for sample in 0..interval.samples() {
+        let step = interval.at(sample) / lab.step_ns();
+        if stepper.next_step() == step {
+            stepper.advance_into(&mut snapshot);
+        } else {
+            snapshot = stepper.at_step(step);
+        }
+        let mut seen = gather.take(step);
+        // Antennas and terminals of a station are given the same.
+        seen.sort_by_key(|(station, candidate)| (*station, candidate.satellite));
+        seen.dedup_by_key(|(station, candidate)| (*station, candidate.satellite));
+        let rows = seen.into_iter().map(|(station, candidate)| Usable {
+            sample,
+            station,
+            candidate,
+        });
+        all.extend(rows);
+        if all.len() > MAX_USABLE {
+            return Err(CandidatesError::TooMany);
+        }
+    }
+    Ok(all)
+}
+
+/// Chooses nothing, and notes what it could have.
+#[derive(Default)]
+struct Gather(Mutex<Vec<(u64, NodeId, Candidate)>>);
+
+impl Gather {
+    /// What was noted at a step; the steps on the way there are of no interest.
+    fn take(&self, step: u64) -> Vec<(NodeId, Candidate)> {
+        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_step = noted.drain(..).filter(|(at, ..)| *at == step);
+        of_step
+            .map(|(_, station, candidate)| (station, candidate))
+            .collect()
+    }
+}
+
+impl Policy for Gather {
+    fn choose(&self, choice: &Choice<'_>) -> Option<NodeId> {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.extend(
+            choice
+                .candidates
+                .iter()
+                .map(|c| (choice.step, choice.station, *c)),
+        );
+        None
+    }
+
+    fn memoryless(&self) -> bool {
+        true
+    }
+
+    fn wants_remaining(&self) -> bool {
+        true
+    }
+}
