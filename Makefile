@@ -33,8 +33,8 @@ test-kernels: setup-kernels ## the link drivers edt and netem, and labs on them,
 web: setup-web ## builds the page of the web view into crates/web/page, which is kept in the repository
 	cd web && npm ci --no-audit --no-fund --ignore-scripts && npx tsc && node build.mjs
 
-web-pictures: setup-web build ## the pictures of docs/reference/web.md, with Chromium
-	cd web && node shots.mjs globe sky why
+web-pictures: setup-web build ## the pictures of docs/reference/web.md, with Chromium; root
+	cd web && node shots.mjs globe sky why terminal charts replay
 
 web-test: setup-web build ## is the page in the repository that of its sources; looks at it with Chromium
 	web/test

@@ -298,6 +298,34 @@ def idle(row):
     )
 
 
+def web(data):
+    def of(clients, key):
+        values = sorted(r[key] for r in data["rows"] if bool(r["clients"]) == clients)
+        return {"median": values[len(values) // 2], "least": values[0], "greatest": values[-1]}
+
+    some = next(r["clients"] for r in data["rows"] if r["clients"])
+    rows = []
+    for key, words in (("lateness_p99_ns", "frames late, 99th percentile, us"), ("own_lateness_p99_ns", "without the machine's own stalls, us")):
+        none, looked = of(False, key), of(True, key)
+        more = 100 * (looked["median"] / none["median"] - 1) if none["median"] else None
+        rows.append([words, spread(none, 1e-3), spread(looked, 1e-3), "-" if more is None else f"{more:+.1f} %"])
+    trusted = [sum(r["trustworthy"] for r in data["rows"] if bool(r["clients"]) == c) for c in (False, True)]
+    labs = len(data["rows"]) // 2
+    rows.append(["trustworthy", *(f"{t} of {labs}" for t in trusted), ""])
+    got = [r["got"] for r in data["rows"] if r["got"]]
+    mean = lambda key: sum(g[key] for g in got) / len(got) / some
+    rows.append(["steps, looks at loads, answers, MB a client", "", f"{mean('steps'):.0f}, {mean('loads'):.0f}, {mean('answers'):.0f}, {mean('bytes') / 1e6:.1f}", ""])
+    return table([f"`scenarios/{data['scenario']}`, a minute", "nobody looks", f"{some} clients", "more"], rows)
+
+
+def page(rows):
+    return table(
+        ["satellites", "links", "draw calls", "first picture, s", "script a frame, ms: median", "95 %", "bytes of the first step", "of one after", "frames a second"],
+        [[number(r["satellites"], 0), number(r["links"], 0), r["draw_calls"], number(r["first_picture_ms"] / 1e3), number(r["script_ms_median"]),
+          number(r["script_ms_p95"]), number(r["step_bytes_first"], 0), number(r["step_bytes_median"], 0), number(r["frames_per_s"])] for r in rows],
+    )
+
+
 def endings(data):
     rows = data["rows"]
     moments = list(dict.fromkeys(r["moment"] for r in rows))
@@ -355,7 +383,7 @@ TABLES = {
     "overload": overload, "update": update, "handover": handover,
     "mininet": mininet, "throughput": throughput, "forwarding": forwarding, "tcp": tcp, "square": square,
     "delays": delays, "delays-qemu": delays, "ports": ports, "idle": idle, "hour": hour, "endings": endings, "versions": versions,
-    "positions": positions,
+    "positions": positions, "web": web, "page": page,
 }
 
 
@@ -370,17 +398,17 @@ def section(name):
 
 
 def main():
-    page = PAGE.read_text()
-    unknown = set(re.findall(r"<!-- table (\S+) -->", page)) ^ set(TABLES)
+    text = PAGE.read_text()
+    unknown = set(re.findall(r"<!-- table (\S+) -->", text)) ^ set(TABLES)
     if unknown:
         sys.exit(f"report: the page and the tables do not agree on {', '.join(sorted(unknown))}")
     new = re.sub(
         r"<!-- table (\S+) -->\n.*?<!-- end -->",
         lambda m: f"<!-- table {m.group(1)} -->\n{section(m.group(1))}\n<!-- end -->",
-        page, flags=re.S,
+        text, flags=re.S,
     )
     if "--check" in sys.argv:
-        sys.exit(0 if new == page else "report: benches/README.md is not that of benches/raw; run benches/report.py")
+        sys.exit(0 if new == text else "report: benches/README.md is not that of benches/raw; run benches/report.py")
     PAGE.write_text(new)
 
 

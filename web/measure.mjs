@@ -1,4 +1,4 @@
-// What the page costs, by the size of the sky: the table of docs/reference/web.md. `node measure.mjs [SIZE...]`
+// What the page costs, by the size of the sky, a JSON object a line: `benches/run page` makes a table of it. `node measure.mjs [SIZE...]`
 // Drawn by SwiftShader on this machine's processors: frames a second say what that does, not what a graphics card does.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -31,7 +31,6 @@ routing: {mode: computed, destinations: ground}
 const SIZES = { 66: "scenarios/iridium.yaml", 1584: "scenarios/starlink-shell1.yaml", 4408: "scenarios/starlink-five-shells.yaml", 29988: large };
 const sizes = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(SIZES);
 const chrome = await browser();
-console.log("satellites,links,draw_calls,first_picture_ms,script_ms_median,script_ms_p95,step_bytes_first,step_bytes_median,frames_per_s");
 for (const size of sizes) {
   const served = await serve("--plan", SIZES[size]);
   const { page, context } = await open(chrome, served.url, { size: { width: 1280, height: 720 }, reduced: "no-preference" });
@@ -72,7 +71,18 @@ for (const size of sizes) {
       rate: ((count() - drawn) * 1000) / (performance.now() - began),
     };
   });
-  console.log([seen.satellites, seen.links, seen.calls, first.toFixed(0), seen.median.toFixed(2), seen.p95.toFixed(2), seen.whole, seen.step, seen.rate.toFixed(1)].join(","));
+  const row = {
+    satellites: seen.satellites,
+    links: seen.links,
+    draw_calls: seen.calls,
+    first_picture_ms: first,
+    script_ms_median: seen.median,
+    script_ms_p95: seen.p95,
+    step_bytes_first: seen.whole,
+    step_bytes_median: seen.step,
+    frames_per_s: seen.rate,
+  };
+  console.log(JSON.stringify(row));
   await context.close();
   await served.stop();
 }

@@ -1,5 +1,5 @@
 // Pictures of the documentation: `make web-pictures`. Those of a lab and its replay need root.
-//   node shots.mjs [NAME...]   globe, map, topology, sky, why, lab, replay; all unless given
+//   node shots.mjs [NAME...]   globe, map, topology, sky, why, terminal, charts, replay; all unless given
 
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { spawn } from "node:child_process";
@@ -67,7 +67,7 @@ if (wanted("sky") || wanted("why")) {
     if (wanted("why")) await shot(page, "why");
   });
 }
-if (wanted("lab") || wanted("replay")) {
+if (wanted("terminal") || wanted("charts") || wanted("replay")) {
   const folder = mkdtempSync(join(tmpdir(), "constel-shots-"));
   const name = `web-shots-${process.pid}`;
   const run = spawn(CONSTEL, ["run", "scenarios/iridium.yaml", "--name", name, "--results", join(folder, "iridium")], { cwd: ROOT, stdio: "ignore" });
@@ -84,7 +84,14 @@ if (wanted("lab") || wanted("replay")) {
     await pick(page, ["tokyo", "london"], true);
     await page.waitForFunction(() => /By the kernels/.test(document.querySelector("#inspect").textContent), null, { timeout: 60_000 });
     await eye(page, 95, 58, 3.0);
-    if (wanted("lab")) await shot(page, "lab");
+    if (wanted("terminal")) await shot(page, "terminal");
+    await page.selectOption("#flow-form select", "tcp");
+    await page.click("#start-flow");
+    await page.click("#tab-charts");
+    await page.waitForFunction(() => document.querySelectorAll("#charts figure canvas").length >= 4, null, { timeout: 60_000 });
+    await page.selectOption("#shade", "load");
+    await page.waitForFunction(() => Math.max(...window.constel.app.loads.values()) > 0.2, null, { timeout: 60_000 });
+    if (wanted("charts")) await shot(page, "charts");
   });
   await ended;
   await look([join(folder, "iridium")], async (page) => {

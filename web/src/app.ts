@@ -1,8 +1,8 @@
 // What all parts of the page share: the world, the instant, what is picked, and who wants to know.
 
-import { type Link, Links } from "./frame";
+import { type Link, Links, key } from "./frame";
 import { Clock } from "./time";
-import type { EdgeShown, PlaneReport, Shown, World } from "./types";
+import type { EdgeShown, LinkLoad, PlaneReport, Shown, World } from "./types";
 
 /** What a lab says of itself: its row of `constel list`. */
 export type LabRow = { lab: Shown["lab"]; state: Shown["state"]; t_ns?: number | null };
@@ -32,6 +32,8 @@ export class App {
   known = { until: 0, complete: false };
   pick: Pick = { nodes: [], path: false };
   lab: { row: LabRow | null; health: PlaneReport | null; ended: boolean } = { row: null, health: null, ended: false };
+  /** What share of its rate each link carries now, by `key` of its ports; empty unless it is asked for of a living lab. */
+  loads: ReadonlyMap<string, number> = new Map();
   private readonly listeners = new Map<string, Set<() => void>>();
 
   constructor(readonly world: World) {
@@ -39,7 +41,7 @@ export class App {
     this.clock = new Clock(world.step_ns / 1e9, world.duration_ns / 1e9, this.links, () => this.tell("step"));
   }
 
-  /** `step`, `pick`, `events`, `lab`, `palette`. */
+  /** `step`, `pick`, `events`, `lab`, `loads`, `palette`. */
   on(what: string, listener: () => void): void {
     if (!this.listeners.has(what)) this.listeners.set(what, new Set());
     this.listeners.get(what)?.add(listener);
@@ -61,6 +63,11 @@ export class App {
   choose(nodes: string[], path = false): void {
     this.pick = { nodes: nodes.slice(0, 2), path: path && nodes.length === 2 };
     this.tell("pick");
+  }
+
+  weighed(links: LinkLoad[]): void {
+    this.loads = new Map(links.map(({ a, b, load }) => [key(a, b), load]));
+    this.tell("loads");
   }
 
   /** Another node to the one picked: the ends of a path. */

@@ -14,11 +14,12 @@ import { Networks } from "./networks";
 import { PALETTES, type Palette } from "./palette";
 import { EventList, Panel } from "./panel";
 import { Rules } from "./rules";
-import { type Shade, Stage, type View } from "./stage";
+import { key } from "./frame";
+import { SHADES, type Shade, Stage, type View } from "./stage";
 import { Tables } from "./tables";
 import { Terminals } from "./terminal";
 import { Timeline } from "./timeline";
-import type { Columns, PlaneReport, RunView, Timeline as TimelineView, World } from "./types";
+import type { Columns, LinkLoad, PlaneReport, RunView, Timeline as TimelineView, World } from "./types";
 import { count, seconds, utc } from "./words";
 
 const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -68,6 +69,10 @@ class Page {
     this.app.on("step", () => this.stepped());
     this.app.on("pick", () => this.remember());
     this.app.on("lab", () => this.verdict());
+    this.app.on("loads", () => {
+      this.stage.loads = this.app.loads;
+      if (this.stage.shade === "load") this.stage.stale();
+    });
     const { clock } = this.app;
     const asked = fromHash();
     this.recall(asked);
@@ -105,6 +110,8 @@ class Page {
       document.body.classList.remove("lost");
       if (app.clock.live) app.clock.follow();
       app.clock.attach(wire);
+      this.wire = wire;
+      this.weigh();
     };
     wire.onmessage = ({ data }) => {
       if (typeof data !== "string") {
@@ -118,6 +125,8 @@ class Page {
         app.lab = { row, health: told.health as PlaneReport | null, ended: told.ended };
         app.clock.told(row?.t_ns ?? null, row?.state === "running" && !told.ended);
         app.tell("lab");
+      } else if (told.op === "loads") {
+        if (this.weighs) app.weighed(told.links as LinkLoad[]);
       } else if (told.op === "refused") {
         app.clock.refused();
         this.say(told.error);
@@ -125,9 +134,23 @@ class Page {
     };
     wire.onclose = () => {
       app.clock.lost();
+      this.wire = null;
+      this.weighs = false;
       document.body.classList.add("lost");
       setTimeout(() => this.connect(), 2000);
     };
+  }
+
+  private wire: WebSocket | null = null;
+  private weighs = false;
+
+  /** Has the server look at what links carry as long as links are coloured by it, and the lab's present is shown. */
+  private weigh(): void {
+    const wanted = this.stage.shade === "load" && this.app.isLive;
+    if (wanted === this.weighs || !this.wire) return;
+    this.weighs = wanted;
+    this.wire.send(JSON.stringify({ op: "loads", wanted }));
+    if (!wanted) this.app.weighed([]);
   }
 
   private async timelineSoFar(): Promise<void> {
@@ -159,6 +182,7 @@ class Page {
 
   private timed(): void {
     const { clock } = this.app;
+    this.weigh();
     need("#lab-time").textContent = seconds(clock.t);
     need("#utc").textContent = utc(this.world.start_ms + clock.t * 1e3);
     const live = this.world.mode === "lab";
@@ -255,7 +279,13 @@ class Page {
       need<HTMLButtonElement>(`#view-${view}`).addEventListener("click", () => this.show(view));
     }
     const shade = need<HTMLSelectElement>("#shade");
-    shade.addEventListener("change", () => stage.reshade(shade.value as Shade));
+    // What links carry is known of a living lab alone.
+    if (world.mode !== "lab") shade.querySelector("[value=load]")?.remove();
+    shade.addEventListener("change", () => {
+      stage.reshade(shade.value as Shade);
+      this.weigh();
+      this.remember();
+    });
     const palettes = need<HTMLSelectElement>("#palette");
     fill(palettes, ...PALETTES.map((one) => el("option", { value: one.name, selected: one === this.palette }, one.name)));
     palettes.addEventListener("change", () => {
@@ -286,7 +316,7 @@ class Page {
       fill(box, ...world.link_kinds.map((kind, i) => spot(palette.kinds[i], kind)), hand, spot(palette.kinds[1], "on the ground", "diamond"));
       return;
     }
-    const ends = { delay: ["0 ms", "25 ms"], rate: ["0", "10 Gbit/s"], loss: ["0 %", "11 %"] }[stage.shade];
+    const ends = { delay: ["0 ms", "25 ms"], rate: ["0", "10 Gbit/s"], loss: ["0 %", "11 %"], load: ["0 %", "100 % of its rate, over two seconds"] }[stage.shade];
     fill(box, el("span", { class: "key" }, ends[0], el("i", { class: "scale", style: `background:linear-gradient(90deg,${palette.scale.join(",")})` }), ends[1]), hand);
   }
 
@@ -382,7 +412,8 @@ class Page {
       words = [node.name, node.catalogue_name].filter(Boolean).join(" · ");
     } else if (hit.link) {
       const link = this.app.links.between(...hit.link);
-      words = `${name(hit.link[0])} – ${name(hit.link[1])}${link ? ` · ${link.delayMs.toFixed(2)} ms` : ""}`;
+      const load = link && this.app.loads.get(key(...link.ports));
+      words = `${name(hit.link[0])} – ${name(hit.link[1])}${link ? ` · ${link.delayMs.toFixed(2)} ms` : ""}${load === undefined ? "" : ` · ${(100 * load).toFixed(load < 0.1 ? 1 : 0)} % loaded`}`;
     }
     this.tip(words, x + at.left, y + at.top);
   }
@@ -405,6 +436,7 @@ class Page {
       const { eye, view, flat } = this.stage;
       const { nodes, path } = this.app.pick;
       const of = new URLSearchParams({ view });
+      if (this.stage.shade !== "kind") of.set("links", this.stage.shade);
       if (!this.app.clock.live) of.set("t", this.app.clock.t.toFixed(1));
       if (nodes.length) of.set(path ? "path" : "pick", nodes.join(" "));
       of.set("eye", view === "globe" ? [eye.lon, eye.lat, eye.far].map((n) => n.toFixed(2)).join(" ") : [flat.x, flat.y, flat.zoom].map((n) => n.toFixed(2)).join(" "));
@@ -415,6 +447,13 @@ class Page {
   private recall(of: Map<string, string>): void {
     const view = of.get("view");
     if (view === "globe" || view === "map" || view === "topology") this.show(view);
+    const shade = need<HTMLSelectElement>("#shade");
+    const links = SHADES.find((one) => one === of.get("links") && shade.querySelector(`[value=${one}]`));
+    if (links) {
+      shade.value = links;
+      this.stage.reshade(links);
+      this.legend();
+    }
     const eye = (of.get("eye") ?? "").split(" ").map(Number);
     if (eye.length === 3 && eye.every(Number.isFinite)) {
       if (this.stage.view === "globe") Object.assign(this.stage.eye, { lon: eye[0], lat: eye[1], far: eye[2] });

@@ -1,14 +1,15 @@
 // The picture: a globe, a map or a topology of the same nodes and links, in at most seven draw calls.
 
 import * as THREE from "three";
-import type { Link, Links } from "./frame";
+import { type Link, type Links, key } from "./frame";
 import { texture } from "./land";
 import { Palette, along, rgb } from "./palette";
 import * as S from "./shaders";
 import type { World } from "./types";
 
 export type View = "globe" | "map" | "topology";
-export type Shade = "kind" | "delay" | "rate" | "loss";
+export type Shade = "kind" | "delay" | "rate" | "loss" | "load";
+export const SHADES: Shade[] = ["kind", "delay", "rate", "loss", "load"];
 
 export const EARTH_KM = 6371;
 const WIDE = 256;
@@ -79,6 +80,8 @@ class Lines {
 export class Stage {
   view: View = "globe";
   shade: Shade = "kind";
+  /** What share of its rate a link carries, by `key` of its ports; who carries nothing has none. */
+  loads: ReadonlyMap<string, number> = new Map();
   /** Where the eye is above the Earth: degrees, and its distance in Earth's radii. */
   eye = { lon: 10, lat: 28, far: 3.9 };
   /** The centre of map and topology, and how much is seen. */
@@ -262,6 +265,10 @@ export class Stage {
         return [...along(scale, Number.isFinite(link.rateMbps) ? Math.log10(1 + link.rateMbps) / 4 : 1), Math.max(alpha, 0.6)];
       case "loss":
         return [...along(scale, Math.sqrt(link.loss) * 3), Math.max(alpha, 0.6)];
+      case "load": {
+        const load = this.loads.get(key(...link.ports));
+        return load === undefined ? [...rgb(kinds[2]), many ? 0.12 : 0.25] : [...along(scale, load), 0.95];
+      }
       default:
         return [...rgb(kinds[link.kind] ?? kinds[2]), alpha];
     }

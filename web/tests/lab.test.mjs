@@ -142,6 +142,13 @@ test("charts of the lab go on, with the picked link and a flow started here", op
   const rtt = await page.evaluate(async () => (await (await fetch("/api/flows")).json())[0].samples.at(-1));
   assert(rtt > 30 && rtt < 600, `a round trip between continents: ${rtt} ms`);
   assert.match(await page.textContent("#verdict"), /running/);
+  // What the flow is makes some links carry something, and others nothing.
+  await page.selectOption("#shade", "load");
+  await page.waitForFunction(() => window.constel.app.loads.size > 2, null, { timeout: 30_000 });
+  const loads = await page.evaluate(() => ({ most: Math.max(...window.constel.app.loads.values()), of: window.constel.app.links.all.size, some: window.constel.app.loads.size }));
+  assert(loads.most > 0 && loads.most < 0.1, `pings alone: ${loads.most}`);
+  assert(loads.some <= loads.of);
+  await page.selectOption("#shade", "kind");
   await page.click("#tab-inspect");
 });
 

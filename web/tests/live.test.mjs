@@ -10,6 +10,8 @@ const FILE = "scenarios/iridium.yaml";
 const SLOW_MS = 1700;
 let chrome, served, shown, began, telling;
 const asked = [];
+/** What the page last wanted of links' loads, and how to tell it some. */
+const loads = { wanted: null, tell: null };
 const shell = { wire: null, typed: "", sizes: [], shown: 0 };
 
 before(async () => {
@@ -64,7 +66,12 @@ async function prepare(page) {
   });
   await page.routeWebSocket(/\/api\/socket$/, (wire) => {
     const server = wire.connectToServer();
-    wire.onMessage((message) => server.send(message));
+    wire.onMessage((message) => {
+      const said = JSON.parse(message);
+      if (said.op === "loads") loads.wanted = said.wanted;
+      else server.send(message);
+    });
+    loads.tell = (links) => wire.send(JSON.stringify({ op: "loads", t_ns: 0, links }));
     server.onMessage((message) => wire.send(message));
     began ??= Date.now();
     const say = () => {
@@ -88,6 +95,30 @@ test("it follows the lab's time, and says how late frames leave", async () => {
   const drawn = await page.evaluate(() => window.constel.app.clock.t);
   assert(Math.abs(labT() - drawn) < 5, `${drawn} s is drawn, ${labT()} s is told`);
   await page.waitForFunction(() => document.querySelector("#verdict").textContent.includes("p99 late 42 µs"));
+});
+
+test("links have the colour of what they carry, which is asked for as long as the present is shown", async () => {
+  const { page } = shown;
+  assert.equal(loads.wanted, null);
+  await page.selectOption("#shade", "load");
+  await page.waitForFunction(() => location.hash.includes("links=load"));
+  assert.equal(loads.wanted, true);
+  const [a, b] = await page.evaluate(() => [...window.constel.app.links.all.values()][0].ports);
+  loads.tell([{ a, b, load: 0.75 }]);
+  await page.waitForFunction(() => window.constel.app.loads.size === 1);
+  const tints = await page.evaluate(() => {
+    const { stage, app } = window.constel;
+    const links = [...app.links.all.values()].slice(0, 2);
+    return { tints: links.map((link) => stage.tint(link, false)), full: stage.palette.scale.at(-1), legend: document.querySelector("#legend").textContent };
+  });
+  assert.notDeepEqual(tints.tints[0].slice(0, 3), tints.tints[1].slice(0, 3), "who carries nothing has another colour");
+  assert.match(tints.legend, /100 % of its rate/);
+  // The past carries nothing that is known.
+  await page.evaluate(() => window.constel.app.clock.scrub(0));
+  await page.waitForFunction(() => window.constel.app.loads.size === 0);
+  assert.equal(loads.wanted, false);
+  await page.click("#live");
+  await page.selectOption("#shade", "kind");
 });
 
 test("an answer slower than the page asks is shown, and no two are asked for at a time", async () => {
