@@ -155,26 +155,26 @@ class failure_law(Rule[Sky, "Iterable[str | tuple[str, str]]"]):
         since: dict[str | tuple[str, str], float] = {}
         spans: list[tuple[float, float, str | tuple[str, str]]] = []
         for t_s, sky in _skies(scenario):
-            broken = set()
+            broken: set[str | tuple[str, str]] = set()
             for one in self.asked(t_s, sky):
-                names = (one,) if isinstance(one, str) else tuple(one)
+                names = [one] if isinstance(one, str) else sorted(one)
                 if unknown := [name for name in names if name not in known]:
                     raise self.wrong(t_s, f"no node is called `{unknown[0]}`")
-                if len(names) > 2:
+                if len(names) not in (1, 2):
                     raise self.wrong(t_s, f"{names!r} is neither a node nor a link")
-                broken.add(names[0] if len(names) == 1 else (min(names), max(names)))
-            for one in sorted(set(since) - broken, key=str):
-                spans.append((since.pop(one), t_s, one))
-            for one in broken - set(since):
-                since[one] = t_s
+                broken.add((names[0], names[-1]) if len(names) == 2 else names[0])
+            for whole in sorted(set(since) - broken, key=str):
+                spans.append((since.pop(whole), t_s, whole))
+            for new in broken - set(since):
+                since[new] = t_s
         spans += [(began, scenario.duration_s, one) for one, began in since.items()]
         together: dict[tuple[float, float], list[str]] = {}
         entries: list[dict[str, Any]] = []
-        for began, ended, one in sorted(spans, key=str):
-            if isinstance(one, str):
-                together.setdefault((began, ended), []).append(one)
+        for began, ended, what in sorted(spans, key=str):
+            if isinstance(what, str):
+                together.setdefault((began, ended), []).append(what)
             else:
-                entries.append({**_for(began, ended), "link": {"from": one[0], "to": one[1]}})
+                entries.append({**_for(began, ended), "link": {"from": what[0], "to": what[1]}})
         entries += [{**_for(began, ended), "nodes": nodes} for (began, ended), nodes in sorted(together.items())]
         before = scenario.to_dict().get("failures", [])
         named = [{"name": f"{self.name.replace('_', '-')}-{number}", **entry} for number, entry in enumerate(entries)]

@@ -173,7 +173,7 @@ class Laws(Rules):
                 "name": "ring",
                 "start": "2026-11-21T00:00:00Z",
                 "duration": "60 s",
-                "constellations": {"ring": {"ephemeris": {"file": str(file)}, "gsl": {"min_elevation": "5 deg", "link": {"rate": "1 Mbit/s"}}}},
+                "constellations": {"ring": {"ephemeris": {"file": str(file)}, "isl": {"pattern": "none"}, "gsl": {"min_elevation": "5 deg", "link": {"rate": "1 Mbit/s"}}}},
                 "ground": {"stations": {"quito": {"latitude": "0 deg", "longitude": "-78 deg"}}},
                 "routing": {"mode": "computed"},
             }
