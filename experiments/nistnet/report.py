@@ -131,6 +131,18 @@ def bits(document):
     return "\n".join([*lines, "", f"Mean of those that came to their end within {document['limit_s']} s, and how many did. " + what_ran(document)]) + "\n"
 
 
+def acks(document, reno):
+    """Drops of acknowledgements alone beside drops both ways, and none."""
+    lost, both = cells(document), cells(reno)
+    mean = lambda values: f"{sum(values) / len(values):.2f}" if values else "-"
+    lines = ["| file | link | acknowledgements alone | both ways | none | paper, 0.1 % |", "|---|---|---|---|---|---|"]
+    for place, size in enumerate(SIZES):
+        for orbit_place, orbit in enumerate(ORBITS):
+            lines.append(f"| {size} MB | {orbit} | {mean(lost.get((0.1, size, orbit)))} | {mean(both.get((0.1, size, orbit)))} | "
+                         f"{mean(both.get((0, size, orbit)))} | {PAPER[0.1][place][orbit_place]:.2f} |")
+    return "\n".join([*lines, "", "Seconds, means; drop rate 0.1 %. " + what_ran(document)]) + "\n"
+
+
 def transports(documents):
     names = list(documents)
     lines = ["| drop | link | " + " | ".join(names) + " |", "|---|---|" + "---|" * len(names)]
@@ -178,6 +190,21 @@ def throughput(document):
                       f"one sender sent. Kernel {document['kernel']}."]) + "\n"
 
 
+def guest(document):
+    names = {"bridge": "bridge", "netem": "bridge and netem", "box": "box", "pass": "box that passes all"}
+    lines = ["| between emulated cards | what | came | p50 | p99 | most |", "|---|---|---|---|---|---|"]
+    for row in sorted(document["accuracy"], key=lambda row: (row["what"], row["ms"], row["with"])):
+        error = row["error_us"]
+        lines.append(f"| {names[row['with']]} | {row['what']}, {row['ms']} ms | {row['came']} of {row['sent']} | "
+                     + " | ".join(f"{error[key]:.0f}" for key in ("p50", "p99", "max")) + " |")
+    lines += ["", "Microseconds beyond the delay asked for.", "", "| | 64 bytes, frames/s | 1,400 bytes, frames/s | TCP, Mbit/s |", "|---|---|---|---|"]
+    for row in document["throughput"]:
+        udp = [f"{row[key]['received_pps']:,} of {row[key]['offered_pps']:,}" for key in ("udp_64", "udp_1400")]
+        delay = ", 10 ms" if row["with"] in ("netem", "box") else ""
+        lines.append(f"| {names[row['with']]}{delay} | {udp[0]} | {udp[1]} | {row['tcp_bps'] / 1e6:.3g} |")
+    return "\n".join([*lines, "", f"{document['seconds']} s each. Linux {document['kernel']} in QEMU without hardware virtualisation."]) + "\n"
+
+
 def session(document):
     return (f"A session that counted to 150 in 15 s said {document['session_said']} numbers and ended with {document['session_status']}, across "
             f"a box that came up, dropped everything between the two machines ({document['to_the_other_machine_received']} of 5 pings came) "
@@ -222,6 +249,8 @@ def blocks():
     yield "tables", tables(reno, model)
     yield "model", modelled(reno, model)
     yield "agreement", agreement(reno)
+    if document := raw("acks"):
+        yield "acks", acks(document, reno)
     if document := raw("bits"):
         yield "bits", bits(document)
     named = {name: raw(name) for name in ("reno", "cubic", "bbr", "hybla", "leotp")}
@@ -230,6 +259,8 @@ def blocks():
         yield "accuracy", accuracy(found)
     if document := raw("throughput"):
         yield "throughput", throughput(document)
+    if document := raw("guest"):
+        yield "guest", guest(document)
     if document := raw("ssh"):
         yield "session", session(document)
     if document := raw("call"):
