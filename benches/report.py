@@ -298,6 +298,15 @@ def idle(row):
     )
 
 
+def rules(rows):
+    step = lambda row, key: number(1e3 * row[key] / row["steps"])
+    return table(
+        ["satellites", "stations", "steps", "rows a step", "`nearest` in Python, ms a step", "a rule without work, ms a step", "of it listing what can be used, ms a step", "file of choices, kB"],
+        [[number(r["satellites"], 0), r["stations"], r["steps"], number(r["rows"] / r["steps"], 0), step(r, "rule_s"), step(r, "empty_rule_s"), step(r, "listed_s"),
+          number(r["bytes"] / 1e3)] for r in rows],
+    )
+
+
 def web(data):
     def of(clients, key):
         values = sorted(r[key] for r in data["rows"] if bool(r["clients"]) == clients)
@@ -383,7 +392,7 @@ TABLES = {
     "overload": overload, "update": update, "handover": handover,
     "mininet": mininet, "throughput": throughput, "forwarding": forwarding, "tcp": tcp, "square": square,
     "delays": delays, "delays-qemu": delays, "ports": ports, "idle": idle, "hour": hour, "endings": endings, "versions": versions,
-    "positions": positions, "web": web, "page": page,
+    "positions": positions, "web": web, "page": page, "rules": rules,
 }
 
 

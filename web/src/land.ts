@@ -4,9 +4,6 @@ import { feature } from "topojson-client";
 import type { Topology } from "topojson-specification";
 import type { FeatureCollection, MultiPolygon, Polygon } from "geojson";
 
-const WIDTH = 4096;
-const HEIGHT = 2048;
-
 function rings(land: FeatureCollection): number[][][] {
   return land.features.flatMap((one) => {
     const shape = one.geometry as Polygon | MultiPolygon;
@@ -14,37 +11,39 @@ function rings(land: FeatureCollection): number[][][] {
   });
 }
 
-export async function texture(): Promise<HTMLCanvasElement> {
+/** The map, twice as wide as high, in pixels. */
+export async function texture(wide: number): Promise<HTMLCanvasElement> {
+  const high = wide / 2;
   const canvas = document.createElement("canvas");
-  [canvas.width, canvas.height] = [WIDTH, HEIGHT];
+  [canvas.width, canvas.height] = [wide, high];
   const pen = canvas.getContext("2d", { willReadFrequently: false });
   if (!pen) return canvas;
   pen.fillStyle = "#000";
-  pen.fillRect(0, 0, WIDTH, HEIGHT);
+  pen.fillRect(0, 0, wide, high);
   pen.globalCompositeOperation = "lighter";
   pen.strokeStyle = "#0000a0";
-  pen.lineWidth = 1.5;
+  pen.lineWidth = (1.5 * wide) / 4096;
   pen.beginPath();
   for (let lon = -180; lon < 180; lon += 15) {
-    pen.moveTo(((lon + 180) / 360) * WIDTH, 0);
-    pen.lineTo(((lon + 180) / 360) * WIDTH, HEIGHT);
+    pen.moveTo(((lon + 180) / 360) * wide, 0);
+    pen.lineTo(((lon + 180) / 360) * wide, high);
   }
   for (let lat = -75; lat < 90; lat += 15) {
-    pen.moveTo(0, ((90 - lat) / 180) * HEIGHT);
-    pen.lineTo(WIDTH, ((90 - lat) / 180) * HEIGHT);
+    pen.moveTo(0, ((90 - lat) / 180) * high);
+    pen.lineTo(wide, ((90 - lat) / 180) * high);
   }
   pen.stroke();
   const topology = (await (await fetch("/land.json")).json()) as Topology;
   const land = feature(topology, topology.objects.land) as unknown as FeatureCollection;
   pen.fillStyle = "#ff0000";
   pen.strokeStyle = "#00ff00";
-  pen.lineWidth = 2;
+  pen.lineWidth = (2 * wide) / 4096;
   const all = rings(land).map(whole);
   const draw = (each: (ring: [number, number][], x: (lon: number) => number, y: (lat: number) => number) => void) => {
     pen.beginPath();
     // A ring that leaves the map on one side comes in on the other.
     for (const turn of [-360, 0, 360]) {
-      for (const ring of all) each(ring, (lon) => ((lon + turn + 180) / 360) * WIDTH, (lat) => ((90 - lat) / 180) * HEIGHT);
+      for (const ring of all) each(ring, (lon) => ((lon + turn + 180) / 360) * wide, (lat) => ((90 - lat) / 180) * high);
     }
   };
   draw((ring, x, y) => {

@@ -77,6 +77,8 @@ class Lines {
   }
 }
 
+const DRAWING = { alpha: true, powerPreference: "high-performance" } as const;
+
 export class Stage {
   view: View = "globe";
   shade: Shade = "kind";
@@ -90,6 +92,8 @@ export class Stage {
   dirty = true;
   /** Script of the last frame, milliseconds. */
   scriptMs = 0;
+  /** Whether a graphics card draws, and not the processors. */
+  readonly card: boolean;
   readonly renderer: THREE.WebGLRenderer;
   private readonly scene = new THREE.Scene();
   private readonly camera = new THREE.PerspectiveCamera(36, 1, 0.02, 60);
@@ -114,7 +118,10 @@ export class Stage {
     readonly table: Links,
     public palette: Palette,
   ) {
-    this.renderer = new THREE.WebGLRenderer({ canvas, antialias: true, alpha: true, powerPreference: "high-performance" });
+    // Smooth edges only where a graphics card makes them: on processors they cost most of a frame.
+    const context = canvas.getContext("webgl2", { ...DRAWING, antialias: true, failIfMajorPerformanceCaveat: true });
+    this.card = context !== null;
+    this.renderer = new THREE.WebGLRenderer({ canvas, ...DRAWING, antialias: false, ...(context ? { context } : {}) });
     this.renderer.setClearColor(0, 0);
     this.renderer.outputColorSpace = THREE.LinearSRGBColorSpace;
     const high = Math.max(1, Math.ceil(world.nodes.length / WIDE));
@@ -180,10 +187,20 @@ export class Stage {
       this.scene.add(one);
     }
     this.paint();
-    void texture().then((canvas) => {
+  }
+
+  /** Whether positions have come. */
+  private placed = false;
+  private dressed = false;
+
+  /** Draws the land, once: it takes longer than all else together, so nodes and links are there before it. */
+  private dress(): void {
+    if (this.dressed) return;
+    this.dressed = true;
+    void texture(this.card ? 4096 : 2048).then((canvas) => {
       const land = new THREE.CanvasTexture(canvas);
       land.wrapS = THREE.RepeatWrapping;
-      land.anisotropy = Math.min(4, this.renderer.capabilities.getMaxAnisotropy());
+      land.anisotropy = this.card ? Math.min(4, this.renderer.capabilities.getMaxAnisotropy()) : 1;
       this.uniforms.uLand.value = land;
       this.dirty = true;
     });
@@ -250,6 +267,7 @@ export class Stage {
       texture.needsUpdate = true;
     }
     this.uniforms.uSun.value.set(...sun);
+    this.placed = true;
     this.dirty = true;
   }
 
@@ -427,6 +445,7 @@ export class Stage {
     this.feetNow();
     this.renderer.render(this.scene, this.camera);
     this.scriptMs = performance.now() - began;
+    if (this.placed && !this.dressed) setTimeout(() => this.dress());
     return true;
   }
 
