@@ -70,7 +70,7 @@ if (wanted("sky") || wanted("why")) {
 if (wanted("terminal") || wanted("charts") || wanted("replay")) {
   const folder = mkdtempSync(join(tmpdir(), "constel-shots-"));
   const name = `web-shots-${process.pid}`;
-  const run = spawn(CONSTEL, ["run", "scenarios/iridium.yaml", "--name", name, "--results", join(folder, "iridium")], { cwd: ROOT, stdio: "ignore" });
+  const run = spawn(CONSTEL, ["run", "scenarios/iridium.yaml", "--name", name, "--for", "180s", "--results", join(folder, "iridium")], { cwd: ROOT, stdio: "ignore" });
   const ended = new Promise((done) => run.on("exit", done));
   while (constel("list", "--json").find((row) => row.lab === name)?.state !== "running") await new Promise((done) => setTimeout(done, 300));
   await look([name, "--write", "--shell"], async (page) => {
