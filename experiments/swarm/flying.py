@@ -67,21 +67,23 @@ def flown(protocol):
         died = kill_on_the_way(lab)
         lab.finish()
     summary = lab.summary()
-    corners = probes(lab, "corners")
-    firsts = {a: next((t for t, ok in probes(lab, f"pair-{a}") if ok), None) for a, _ in pairs()}
+    corners = probes(lab.results, "corners")
+    firsts = {a: next((t for t, ok in probes(lab.results, f"pair-{a}") if ok), None) for a, _ in pairs()}
     alive = [(a, b) for a, b in pairs() if died["craft"] not in (a, b)]
     found = [firsts[a] for a, _ in pairs() if firsts[a] is not None]
-    later = [[ok for t, ok in probes(lab, f"pair-{a}") if t >= SECONDS - 12] for a, _ in alive]
+    later = [[ok for t, ok in probes(lab.results, f"pair-{a}") if t >= SECONDS - 12] for a, _ in alive]
     return {"n": CRAFT, "first_answer_s": next((t for t, ok in corners if ok), None), "pairs": CRAFT, "pairs_found": len(found),
             "all_found_s": max(found) if len(found) == CRAFT else None, **died, **outage(corners, died["died_s"]),
             "pairs_whole_at_the_end": sum(bool(oks) and all(oks) for oks in later), "pairs_left": len(alive),
             "loss_ratio": 1 - sum(ok for _, ok in corners) / max(1, len(corners)), "sent": len(corners), "verdict": summary["verdict"],
-            **sent_bytes(lab.results / "interfaces"),
-            "answered_by_second": [share([ok for t, ok in corners if s <= t < s + 1]) for s in range(SECONDS)]}
+            **sent_bytes(lab.results / "interfaces", CRAFT, SECONDS),
+            "answered_by_second": answered_by_second(corners, SECONDS)}
 
 
-def share(oks):
-    return sum(oks) / len(oks) if oks else None
+def answered_by_second(sent, seconds):
+    """What share of the probes sent in each second was answered."""
+    of_second = [[ok for t, ok in sent if s <= t < s + 1] for s in range(seconds)]
+    return [sum(oks) / len(oks) if oks else None for oks in of_second]
 
 
 def kill_on_the_way(lab):
@@ -127,9 +129,9 @@ def walk(lab):
     return way
 
 
-def probes(lab, flow):
+def probes(results, flow):
     """When each was sent, and whether it was answered; rows come when a probe's fate is known, which of a lost one is later."""
-    rows = csv.DictReader(open(lab.results / f"flows/{flow}.out"))
+    rows = csv.DictReader(open(results / f"flows/{flow}.out"))
     return sorted((float(r["sent_s"]), r["fate"] in ("ok", "reordered")) for r in rows if r["sent_s"])
 
 
@@ -142,16 +144,16 @@ def outage(sent, since_s):
     return {"outage_s": back and back - lost[0], "lost_after": sum(back is None or t < back for t in lost)}
 
 
-def sent_bytes(folder):
-    """What left all craft, by second, from the profile."""
+def sent_bytes(folder, nodes, seconds):
+    """What left all nodes, by second, from the profile."""
     index = list(csv.DictReader(open(folder / "index.csv")))
     tx = memoryview((folder / "tx_bytes.u64").read_bytes()).cast("Q")
     times = memoryview((folder / "t_ns.i64").read_bytes()).cast("q")
     ports = [int(row["place"]) for row in index if row["port"] == "net0"]
     at = lambda look: sum(tx[look * len(index) + place] for place in ports)
-    looks = [next((k for k, t in enumerate(times) if t >= s * 1e9), len(times) - 1) for s in range(SECONDS + 1)]
+    looks = [next((k for k, t in enumerate(times) if t >= s * 1e9), len(times) - 1) for s in range(seconds + 1)]
     by_second = [at(b) - at(a) for a, b in zip(looks, looks[1:])]
-    return {"bytes": at(len(times) - 1), "bytes_per_node_s": at(len(times) - 1) / CRAFT / SECONDS, "bytes_by_second": by_second}
+    return {"bytes": at(len(times) - 1), "bytes_per_node_s": at(len(times) - 1) / nodes / seconds, "bytes_by_second": by_second}
 
 
 def bridged(protocol):

@@ -9,12 +9,13 @@ import subprocess
 import time
 
 import swarm
+from chains import manet, node  # noqa: F401 - a part
 from flying import formation  # noqa: F401 - a part
-from guests import drivers  # noqa: F401 - a part
+from guests import drivers, manet_guest  # noqa: F401 - parts
 from swarm import HERE, WORK, Bridge, Lab, build_mesh, keep, mesh, points, say
 
 PYTHON = os.environ.get("PYTHON", "python3")
-ALL = ["profile", "tcp", "udp", "multicast", "consistency", "medium", "manet", "formation", "matrix", "drivers", "dds"]
+ALL = ["profile", "tcp", "udp", "multicast", "consistency", "medium", "manet", "manet_guest", "formation", "matrix", "drivers", "dds"]
 LAN = "ground: {{hosts: {{node: {{count: {n}, latitude: 0 deg, longitude: 0 deg}}}}}}\n" \
       "networks: {{lan: {{members: [node-*], medium: switched}}}}\nrouting: {{mode: none}}\n"
 SIZE = 1460
@@ -22,10 +23,6 @@ SIZE = 1460
 
 def lan(n, **more):
     return Lab(f"swarm-lan{n}", LAN.format(n=n), **more)
-
-
-def node(number, n):
-    return f"node-{number:0{len(str(n - 1))}d}"
 
 
 def addresses(n):
@@ -240,69 +237,6 @@ def agreed(results, g, of=4):
             "discovered_after_cycles": first, "after_discovery": len(found),
             "agree_after_discovery": sum(len({p for _, p in plans}) == 1 for _, plans in found),
             "known_after_discovery": sum(k for _, plans in found for k, _ in plans) / max(1, of * of * len(found))}
-
-
-def manet():
-    """babeld and batmand on a chain of three hops whose ends move, and on 25 craft: how long until routes stand and stand again, at what cost."""
-    keys = [{"protocol": protocol, "shape": shape} for shape in ("chain", "grid") for protocol in ("babeld", "batmand")]
-    points("manet", keys, lambda protocol, shape: [routed(protocol, shape, {"chain": 4, "grid": 25}[shape])])
-
-
-def near(shape, n, broken=False):
-    """Pairs that hear each other. In the chain the last two change places; in the grid the inner craft are gone."""
-    if shape == "chain":
-        order = [0, 1, 3, 2] if broken else [0, 1, 2, 3]
-        return {(order[i], order[i + 1]) for i in range(n - 1)}
-    width = 5
-    pairs = {(r * width + c, r * width + c + 1) for r in range(width) for c in range(width - 1)}
-    pairs |= {(r * width + c, (r + 1) * width + c) for r in range(width - 1) for c in range(width)}
-    # What is left is the way round by the first column and the last row.
-    left = {*range(0, n, width), *range(n - width, n)}
-    return {p for p in pairs if left.issuperset(p)} if broken else pairs
-
-
-def routed(protocol, shape, n, change_s=60, seconds=120):
-    """One run: the furthest probe each other ten times a second."""
-    WORK.mkdir(parents=True, exist_ok=True)
-    lines = ["from,to,delay_ms,t_s"]
-    for t_s, broken in ((0, False), (change_s, True)):
-        for a, b in sorted(near(shape, n, broken)):
-            lines += [f"{node(a, n)},{node(b, n)},1,{t_s}", f"{node(b, n)},{node(a, n)},1,{t_s}"]
-    (WORK / "manet.csv").write_text("\n".join(lines) + "\n")
-    traffic = [f"  - {{name: routing-{i}, at: 0 s, for: {seconds - 1} s, run: {{node: {node(i, n)}, command: [sh, /mnt/{protocol}]}}}}" for i in range(n)]
-    last = 3 if shape == "chain" else 24
-    traffic.append(f"  - {{name: ends, at: 0 s, for: {seconds - 2} s, ping: {{from: {node(0, n)}, to: {node(last, n)}, interval: 100 ms, family: ipv4}}}}")
-    body = f"ground: {{hosts: {{node: {{count: {n}, latitude: 0 deg, longitude: 0 deg}}}}}}\n" \
-        "networks: {radio: {members: [node-*], law: {matrix: manet.csv}, link: {rate: 2 Mbit/s, queue: 64 KiB}}}\nrouting: {mode: none}\n" \
-        f"mounts:\n  - {{host: {HERE}/manet, at: /mnt}}\ntraffic:\n" + "\n".join(traffic) + "\n"
-    with Lab("swarm-manet", body, seconds=seconds, more=["--profile", "10"]) as lab:
-        lab.finish()
-    summary = lab.summary()
-    probes = [r for r in csv.DictReader(open(lab.results / "flows/ends.out"))]
-    # Rows come when a probe's fate is known, which of a lost one is later.
-    sent = sorted((float(r["sent_s"]), r["fate"] in ("ok", "reordered")) for r in probes if r["sent_s"])
-    first = next((t for t, ok in sent if ok), None)
-    # Repaired: the first answer after the last loss that follows the change.
-    after = [(t, ok) for t, ok in sent if t >= change_s]
-    lost = [t for t, ok in after if not ok]
-    back = next((t for t, ok in after if ok and (not lost or t > lost[0])), None)
-    folder = lab.results / "interfaces"
-    index = list(csv.DictReader(open(folder / "index.csv")))
-    tx = memoryview((folder / "tx_bytes.u64").read_bytes()).cast("Q")
-    width = len(index)
-    times = memoryview((folder / "t_ns.i64").read_bytes()).cast("q")
-    ports = [int(row["place"]) for row in index if row["port"] == "net0"]
-    sum_at = lambda look: sum(tx[look * width + place] for place in ports)
-    control = sum_at(len(times) - 1)
-    # By second: bytes of all, and what share of probes was answered.
-    looks = [next((k for k, t in enumerate(times) if t >= s * 1e9), len(times) - 1) for s in range(seconds + 1)]
-    by_second = [sum_at(b) - sum_at(a) for a, b in zip(looks, looks[1:])]
-    of_second = [[ok for t, ok in sent if s <= t < s + 1] for s in range(seconds)]
-    answered = sum(ok for _, ok in sent)
-    return {"n": n, "first_answer_s": first, "outage_s": back - lost[0] if lost and back else (None if lost else 0.0),
-            "lost_after_change": len([t for t in lost if back and t < back]), "loss_ratio": 1 - answered / max(1, len(sent)), "sent": len(sent),
-            "bytes": control, "bytes_per_node_s": control / n / seconds, "verdict": summary["verdict"], "bytes_by_second": by_second,
-            "answered_by_second": [sum(oks) / len(oks) if oks else None for oks in of_second]}
 
 
 def matrix():

@@ -80,6 +80,10 @@ def manet(data):
                   "bytes a node and second, probes included", "trustworthy"], rows)
 
 
+def manet_guest(data):
+    return manet(data)
+
+
 def motion_outage(row):
     """After the minute the columns' first links break by motion: whole seconds from then in which no probe was answered."""
     later = row.get("answered_by_second", [])[60:]
@@ -205,13 +209,14 @@ def drawn(raw):
                 own = [c for c in data["curves"] if c["law"] == law]
                 found |= {f"~{law}, closed form": [(c["x"], c["said"]) for c in own], f"{law}, seen": [(c["x"], c["seen"]) for c in own]}
             yield "medium", file, plots.lines("The channel in virtual time", x, "of the time, frames heard", found)
-    if data := raw("manet"):
+    for part, where in (("manet", ""), ("manet_guest", " in QEMU")):
+        data = raw(part) or {"rows": []}
         for shape in ("chain", "grid"):
             own = [r for r in data["rows"] if r["shape"] == shape]
             if own:
                 series = lambda key, scale: {r["protocol"]: [(s, v if v is None else v * scale(r)) for s, v in enumerate(r[key])] for r in own}
-                yield "manet", f"manet-{shape}-bytes.svg", plots.lines(f"{shape}: bytes of a node and second, probes included", "lab time, s", "bytes/s", series("bytes_by_second", lambda r: 1 / r["n"]))
-                yield "manet", f"manet-{shape}-answers.svg", plots.lines(f"{shape}: probes answered, those sent in a second", "lab time, s", "%", series("answered_by_second", lambda r: 100))
+                yield part, f"{part.replace('_', '-')}-{shape}-bytes.svg", plots.lines(f"{shape}{where}: bytes of a node and second, probes included", "lab time, s", "bytes/s", series("bytes_by_second", lambda r: 1 / r["n"]))
+                yield part, f"{part.replace('_', '-')}-{shape}-answers.svg", plots.lines(f"{shape}{where}: probes answered, those sent in a second", "lab time, s", "%", series("answered_by_second", lambda r: 100))
     if data := raw("formation"):
         own = [r for r in data["rows"] if r["with"] == "constel"]
         series = lambda key, scale: {r["protocol"]: [(s, v if v is None else v * scale(r)) for s, v in enumerate(r[key])] for r in own}
