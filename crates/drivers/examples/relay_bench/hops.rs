@@ -16,12 +16,15 @@ const STEADY_FPS: u64 = 300_000_000 / 8 / 1400;
 /// A path of many hops is long: round trip.
 const ROUND_TRIP_MS: u64 = 40;
 
+/// The path whose links have a delay.
+type Of = fn(u64) -> Path;
+
 /// Who is on the way.
 #[derive(Clone, Copy)]
 struct Case {
     hops: usize,
     name: &'static str,
-    path: fn(u64) -> Path,
+    path: Of,
 }
 
 /// What a round saw.
@@ -34,7 +37,7 @@ struct Round {
     tcp_late_p99_ns: Option<u64>,
 }
 
-const ARMS: [(&str, fn(u64) -> Path); 3] = [
+const ARMS: [(&str, Of); 3] = [
     ("veth", |_| Path::Veth { gso: false }),
     ("stacks", |delay_ns| Path::Relay {
         delay_ns,
