@@ -250,6 +250,18 @@ def forwarding(rows):
     )
 
 
+def hops(rows):
+    def late(figure):
+        return spread(figure, 1e-3, 0) if figure else "-"
+
+    return table(
+        ["hops, by", "arrive at full speed, frames/s", "lost of 300 Mbit/s, %", "CPU a frame, ns", "late p99, us", "TCP, Mbit/s", "late p99, us"],
+        [[f"{r['hops']}, {r['by']}", spread(r["full_fps"], 1, 0), spread(r["steady_loss_ratio"], 100, 3),
+          spread(r["steady_cpu_ns_per_frame"], 1, 0), late(r["steady_late_p99_ns"]), spread(r["tcp_bps"], 1e-6, 0),
+          late(r["tcp_late_p99_ns"])] for r in rows],
+    )
+
+
 def tcp(rows):
     controls = list(dict.fromkeys(r["congestion_control"] for r in rows))
     cases = {}
@@ -390,7 +402,7 @@ TABLES = {
     "bringup": bringup, "containers": containers, "engines": containers, "construction": construction, "information": information,
     "starrynet": starrynet, "accuracy": accuracy, "rate": rate, "isolation": isolation, "hostile": hostile,
     "overload": overload, "update": update, "handover": handover,
-    "mininet": mininet, "throughput": throughput, "forwarding": forwarding, "tcp": tcp, "square": square,
+    "mininet": mininet, "throughput": throughput, "forwarding": forwarding, "hops": hops, "tcp": tcp, "square": square,
     "delays": delays, "delays-qemu": delays, "ports": ports, "idle": idle, "hour": hour, "endings": endings, "versions": versions,
     "positions": positions, "web": web, "page": page, "rules": rules,
 }

@@ -15,6 +15,11 @@ pub const ENGINE_CONTAINER_BYTES: f64 = 12e6;
 /// A computed route in a node's kernel, bytes.
 pub const ROUTE_BYTES: f64 = 300.0;
 
+/// A satellite that only forwards, with its edges, bytes.
+pub const FORWARDER_BYTES: f64 = 3e3;
+/// Its way to a destination: in the relay's table, and as it was planned before and is planned now, bytes.
+pub const WAY_BYTES: f64 = 64.0;
+
 /// A process of BIRD that knows nobody, bytes.
 pub const BIRD_BYTES: f64 = 0.95e6;
 /// A process of FRR that knows nobody, bytes.
@@ -31,6 +36,9 @@ pub const STEP_NODE_NS: f64 = 4.4e3;
 pub const FRAME_NS: (f64, f64) = (6_500.0, 3.2);
 /// Of that, the one thread's that carries the frames of all links.
 pub const RELAY_FRAME_NS: (f64, f64) = (2_600.0, 1.2);
+
+/// A link into a node that only forwards, as a part of one into a node with a stack.
+pub const FORWARDED_LINKS: f64 = 0.15;
 
 /// How far a lab's memory may be from its estimate, as a ratio of what it takes.
 pub const MEMORY_ERROR_RATIO: f64 = 0.25;

@@ -8,7 +8,7 @@ use constel_scenario::model::{Action, Flow, Transport};
 use constel_topology::Snapshot;
 use serde::Serialize;
 
-use crate::costs::{FRAME_NS, RELAY_FRAME_NS};
+use crate::costs::{FORWARDED_LINKS, FRAME_NS, RELAY_FRAME_NS};
 
 /// Bytes of Ethernet, IP and a transport's header.
 const HEADERS_BYTES: f64 = 54.0;
@@ -110,7 +110,7 @@ fn load(lab: &Lab, graph: &Graph, snapshot: &Snapshot, flow: &Flow) -> Option<Lo
     let tree = graph.tree(to, &mut constel_routing::Scratch::default());
     // Without a path now there will be one later, or nothing will be sent.
     let path = graph.path(&tree, from).unwrap_or_default();
-    let links = path.len() as f64;
+    let links = links(lab, &path);
     match &flow.action {
         Action::Ping(ping) => {
             let each_way = 1e9 / ping.interval.ns() as f64;
@@ -122,22 +122,33 @@ fn load(lab: &Lab, graph: &Graph, snapshot: &Snapshot, flow: &Flow) -> Option<Lo
                 let frames_per_s = rate.bps() as f64 / 8.0 / FULL_PAYLOAD_BYTES;
                 Some(Load::new(frames_per_s, FULL_FRAME_BYTES, links))
             }
-            Transport::Tcp { .. } => stream(snapshot, &path),
+            Transport::Tcp { .. } => stream(snapshot, &path, links),
         },
-        Action::Http(_) | Action::Transfer(_) => stream(snapshot, &path),
+        Action::Http(_) | Action::Transfer(_) => stream(snapshot, &path, links),
         Action::Run(_) => None,
     }
 }
 
+/// How many links a path costs as much as, whose ends have a stack each: into a node that only forwards it is less.
+fn links(lab: &Lab, path: &[PathHop]) -> f64 {
+    let cost = |hop: &PathHop| {
+        if lab.forwards(hop.to) {
+            FORWARDED_LINKS
+        } else {
+            1.0
+        }
+    };
+    path.iter().map(cost).sum()
+}
+
 /// A stream that fills the slowest link of its path, and an answer for every second frame.
-fn stream(snapshot: &Snapshot, path: &[PathHop]) -> Option<Load> {
+fn stream(snapshot: &Snapshot, path: &[PathHop], links: f64) -> Option<Load> {
     if path.is_empty() {
         return Some(Load::default());
     }
     let rate = |hop: &PathHop| snapshot.edge(hop.port, hop.far_port)?.impairment.rate_bps;
     let least_bps = path.iter().filter_map(rate).min()?.get();
     let frames_per_s = least_bps as f64 / 8.0 / FULL_FRAME_BYTES;
-    let links = path.len() as f64;
     let answers = Load::new(frames_per_s / 2.0, HEADERS_BYTES, links);
     Some(Load::new(frames_per_s, FULL_FRAME_BYTES, links).plus(answers))
 }

@@ -86,8 +86,9 @@ impl Needs {
     /// Counts what the lab will have. With `traffic` false its flows are left out.
     #[must_use]
     pub fn of(lab: &Lab, traffic: bool) -> Self {
-        let nodes = lab.layout.nodes().len() as f64;
-        let ports = lab.layout.ports().len() as f64;
+        let nodes = lab.stacks() as f64;
+        let ports = lab.wired_ports().count() as f64;
+        let forwarders = lab.forwarders().count() as f64;
         let flows = if traffic {
             OfFlows::of(lab)
         } else {
@@ -102,7 +103,10 @@ impl Needs {
         let mut needs = Self {
             memory: Amount {
                 fixed: costs::ENGINE_BYTES,
-                linear: nodes * costs::NODE_BYTES + ports * costs::PORT_BYTES + containers(lab),
+                linear: nodes * costs::NODE_BYTES
+                    + ports * costs::PORT_BYTES
+                    + forwarders * costs::FORWARDER_BYTES
+                    + containers(lab),
                 squared: 0.0,
             },
             descriptors: Amount {
@@ -123,7 +127,7 @@ impl Needs {
             },
             processors: Amount {
                 fixed: flows.most.processors(),
-                linear: nodes * costs::STEP_NODE_NS / 1e9 / step_s,
+                linear: (nodes + forwarders) * costs::STEP_NODE_NS / 1e9 / step_s,
                 squared: 0.0,
             },
             carrier: Amount {
@@ -143,10 +147,13 @@ impl Needs {
                         Forwarding::Tables => 0.0,
                     };
                 if to_all {
-                    needs.memory.squared += nodes * nodes * families * of_one;
+                    let all = nodes + forwarders;
+                    needs.memory.squared += nodes * all * families * of_one;
+                    needs.memory.squared += forwarders * all * costs::WAY_BYTES;
                 } else {
                     let ends = lab.layout.endpoints().count() as f64;
                     needs.memory.linear += nodes * ends * families * of_one;
+                    needs.memory.linear += forwarders * ends * costs::WAY_BYTES;
                 }
             }
             Mode::Daemons(routing) => needs.add_daemons(lab, routing),

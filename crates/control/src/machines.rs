@@ -85,7 +85,7 @@ pub struct Rows {
 impl Rows {
     fn add(&mut self, plan: &StepPlan) {
         self.nodes += (plan.nodes.make.len() + plan.nodes.end.len()) as u64;
-        self.edges += (plan.edges.len() + plan.drain.len()) as u64;
+        self.edges += (plan.edges.len() + plan.gliding.len() + plan.drain.len()) as u64;
         self.neighbours +=
             (plan.learn.len() + plan.forget.len() + plan.forget_drained.len()) as u64;
         self.routes += plan.routes.len() as u64;

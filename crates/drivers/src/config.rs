@@ -1,14 +1,17 @@
 //! What a link plane is made for.
 
+use std::sync::Arc;
+
 use constel_link::Nanos;
 use constel_medium::Shared;
+use constel_transit::Table;
 
 /// What a link plane is made for.
 #[derive(Clone, Debug)]
 pub struct PlaneConfig {
     /// The lab, for the name of the driver's thread.
     pub lab: String,
-    /// Ports there can be: 1 to 65,536, numbered from 0.
+    /// Ports there can be, numbered from 0: 65,536 at most are of nodes with a stack.
     pub ports: u32,
     /// Edges there can be at a time, for drivers that keep them in memory of a fixed size.
     pub edges: u32,
@@ -18,6 +21,8 @@ pub struct PlaneConfig {
     pub grain_ns: Nanos,
     /// Channels that ports share: what these send goes over the air. Only [`crate::relay`] knows them.
     pub channels: Vec<Shared>,
+    /// Nodes without a stack, which only forward. Only [`crate::relay`] does it for them.
+    pub transit: Option<Arc<Table>>,
 }
 
 impl PlaneConfig {
@@ -31,6 +36,7 @@ impl PlaneConfig {
             seed,
             grain_ns: 0,
             channels: Vec::new(),
+            transit: None,
         }
     }
 }

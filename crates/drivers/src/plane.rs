@@ -18,10 +18,15 @@ pub fn make_plane(kind: DriverKind, config: &PlaneConfig) -> Result<Box<dyn Plan
         let text = format!("{kind} knows no channels that ports share");
         return Err(DriverError::Config(text));
     }
+    if kind != DriverKind::Relay && config.transit.is_some() {
+        let text = format!("{kind} does not forward for nodes without a stack");
+        return Err(DriverError::Config(text));
+    }
     Ok(match kind {
         DriverKind::Relay => Box::new(Relay::new(RelayConfig {
             grain_ns: config.grain_ns,
             channels: config.channels.clone(),
+            transit: config.transit.clone(),
             ..RelayConfig::new(config.lab.as_str(), config.ports, config.seed)
         })?),
         DriverKind::Edt => edt::make(config)?,

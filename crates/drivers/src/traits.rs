@@ -9,7 +9,8 @@ use constel_link::{EdgeStats, EdgeUpdate, EffectsChange, Nanos, PortId};
 use constel_medium::Counters;
 
 use crate::error::Result;
-use crate::relay::{Captured, External};
+use crate::ports::host_ifindex;
+use crate::relay::{Captured, External, TransitCounts};
 use crate::stats::{ClassLateness, LateSpells, PlaneStats, Stall};
 use crate::tap::{Tapping, Wanted};
 use crate::update::{Applied, KnownEffects, PendingUpdate};
@@ -18,7 +19,7 @@ use crate::{Capabilities, DriverKind};
 /// The namespaces, programs and memory of a driver.
 ///
 /// Whoever makes the ports creates, for each, a veth pair whose host end is called `h<port>`, has the index
-/// [`crate::host_ifindex`], stands in the namespace [`Plane::shard_ns`] and is up; the node's end must have the address
+/// [`Plane::host_ifindex`], stands in the namespace [`Plane::shard_ns`] and is up; the node's end must have the address
 /// [`constel_link::mac_of`] and send no super-frames ([`crate::relay::send_single_frames`]). Then [`Plane::attach`].
 pub trait Plane: fmt::Debug + Send + Sync {
     /// Which driver it is.
@@ -34,6 +35,14 @@ pub trait Plane: fmt::Debug + Send + Sync {
     /// # Errors
     /// When the driver was made for fewer ports, or has no namespaces.
     fn shard_ns(&self, port: PortId) -> Result<&NetNs>;
+
+    /// The index that the host end of this port must have there.
+    ///
+    /// # Errors
+    /// As [`Plane::shard_ns`].
+    fn host_ifindex(&self, port: PortId) -> Result<u32> {
+        Ok(host_ifindex(port))
+    }
 
     /// Take these ports into the link plane; their host ends exist. May be called by several threads.
     ///
@@ -142,6 +151,15 @@ pub trait Links: fmt::Debug + Send + Sync {
     ///
     /// [`DriverError::NoSuchPort`]: crate::DriverError::NoSuchPort
     fn dropped_share(&self, _port: PortId) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    /// What a node without a stack has done, by its place in [`PlaneConfig::transit`](crate::PlaneConfig); `None` for drivers
+    /// that do not forward, and where there is no such node.
+    ///
+    /// # Errors
+    /// When the driver has been stopped.
+    fn transit(&self, _member: u32) -> Result<Option<TransitCounts>> {
         Ok(None)
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use constel_link::EdgeChange;
 use constel_topology::Snapshot;
 
-use crate::step_plan::{Adjacency, RouteRow, RoutesPlan, StepPlan};
+use crate::step_plan::{Adjacency, RouteRow, RoutesPlan, StepPlan, WayRow};
 
 /// What an update of the edge table took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -59,6 +59,9 @@ pub trait Applier {
     /// Tells the map that packets in transit go by, where there is one.
     fn put_map(&mut self, rows: &[RouteRow]);
 
+    /// Tells the link plane the ways of nodes without a stack, where there are such nodes. Packets go by them at once.
+    fn put_ways(&mut self, _ways: &[WayRow]) {}
+
     /// This topology is in force from here on, for those who tell nodes of it. Does not wait.
     fn in_force(&mut self, _topology: &Arc<Snapshot>) {}
 
@@ -87,6 +90,11 @@ pub trait Applier {
     fn apply_now(&mut self, plan: &StepPlan) -> Result<RoutesApplied, Self::Error> {
         let edges = self.submit_edges(&plan.edges, None)?;
         self.edges_applied(edges)?;
+        if !plan.gliding.is_empty() {
+            let gliding = self.submit_edges(&plan.gliding, None)?;
+            self.edges_applied(gliding)?;
+        }
+        self.put_ways(&plan.routes.ways);
         self.put_map(&plan.routes.rows);
         self.forget(&plan.forget)?;
         self.learn(&plan.learn)?;

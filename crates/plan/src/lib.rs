@@ -29,6 +29,7 @@ mod ephemeris;
 mod failed;
 mod flown;
 mod formation;
+mod forwarders;
 mod ground;
 mod lab;
 mod lay_out;
@@ -52,10 +53,13 @@ pub use disjoint::{DisjointPath, DisjointRow, path_addresses};
 pub use document::{Document, PlanError};
 pub use elements::{DataAge, LeftOut, SortedShell};
 pub use failed::FailedEdges;
+pub use forwarders::Forwarders;
 pub use lab::Lab;
 pub use management::{MANAGEMENT_IFINDEX, MANAGEMENT_PORT, Management};
 pub use networks::read_delays;
 pub use planner::{
     PairSeen, PathSeen, PathsNews, PlannedRoutes, PlannedStep, Planner, destinations,
 };
-pub use step_plan::{Adjacency, Goal, NodeChanges, RouteRow, RoutesPlan, StepPlan, at_clock};
+pub use step_plan::{
+    Adjacency, Goal, NodeChanges, RouteRow, RoutesPlan, StepPlan, WayRow, at_clock,
+};

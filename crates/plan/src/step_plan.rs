@@ -18,6 +18,10 @@ pub struct StepPlan {
     pub nodes: NodeChanges,
     /// Changes of the edge table in the instant `t_ns`.
     pub edges: Vec<EdgeChange>,
+    /// Of very many edges those whose delay alone changes, and glides on: a moment sooner or later is the same to them, and
+    /// whoever carries the plan out need not stop for all of them at once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gliding: Vec<EdgeChange>,
     /// Ends of edges that went, at ports that can have several: their nodes forget each other.
     pub forget: Vec<Adjacency>,
     /// Ends of edges that came, at ports that can have several: their nodes learn of each other.
@@ -58,6 +62,20 @@ pub struct RoutesPlan {
     pub rows: Vec<RouteRow>,
     /// Routes to ends of disjoint paths; told after `rows`.
     pub paths: Vec<RouteRow>,
+    /// Routes of nodes without a stack, for the table that the link plane goes by; told before all others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ways: Vec<WayRow>,
+}
+
+/// One change of the way of a node without a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WayRow {
+    /// Whose way.
+    pub node: NodeId,
+    /// The node that it leads to.
+    pub destination: NodeId,
+    /// The next hop; `None`: there is no way any more.
+    pub hop: Option<NextHop>,
 }
 
 /// One change of one node's table.
@@ -97,7 +115,7 @@ impl RoutesPlan {
     /// How many routes change.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.rows.len() + self.paths.len()
+        self.rows.len() + self.paths.len() + self.ways.len()
     }
 
     /// Whether no route changes.
@@ -120,6 +138,12 @@ impl RoutesPlan {
                 .chain(of(&self.rows[self.first..]))
                 .collect(),
             paths: of(&self.paths),
+            ways: self
+                .ways
+                .iter()
+                .filter(|row| owns(row.node))
+                .copied()
+                .collect(),
         }
     }
 }
@@ -129,6 +153,7 @@ impl StepPlan {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.edges.is_empty()
+            && self.gliding.is_empty()
             && self.drain.is_empty()
             && self.routes.is_empty()
             && self.learn.is_empty()
@@ -158,6 +183,7 @@ impl StepPlan {
                 end: nodes(&self.nodes.end),
             },
             edges: edges(&self.edges),
+            gliding: edges(&self.gliding),
             forget: ends(&self.forget),
             learn: ends(&self.learn),
             routes: self.routes.share(&owns),

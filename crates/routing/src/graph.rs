@@ -157,6 +157,12 @@ pub struct Ways {
 #[derive(Debug, Clone, Default)]
 pub struct Scratch {
     heap: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Nodes from one whose cost is not known yet towards the destination, with what the hop costs.
+    climb: Vec<(u32, u64)>,
+    /// Nodes whose cost is known, or can be no lower.
+    known: Vec<bool>,
+    /// Nodes that turned out to be nearer.
+    nearer: Vec<u32>,
 }
 
 impl Graph {
@@ -314,6 +320,155 @@ impl Graph {
         Ways { cost, next, others }
     }
 
+    /// As [`Graph::ways`] with one first hop each, found from the first hops of a graph that is much alike: `before` has
+    /// those of as many nodes. The result is the same whatever they are, as long as no packet comes round by them.
+    ///
+    /// The old tree with the new delays is a bound from above. One look at every way out finds each node's best hop and
+    /// those nodes for which the bound is not the truth; from these on it is Dijkstra's algorithm (Ramalingam and Reps 1996,
+    /// for costs that only fall).
+    ///
+    /// # Panics
+    /// When the destination is not of this graph.
+    #[must_use]
+    pub fn ways_from(
+        &self,
+        destination: NodeId,
+        metric: Metric,
+        before: &[Option<NextHop>],
+        scratch: &mut Scratch,
+    ) -> Ways {
+        let hop = match metric {
+            Metric::Delay => 0,
+            Metric::Hops => HOP,
+        };
+        let mut cost = self.costs_along(destination, hop, before, scratch);
+        let mut next = vec![None; self.node_count()];
+        scratch.heap.clear();
+        scratch.nearer.clear();
+        for node in 0..self.node_count() as u32 {
+            if node == destination.0 {
+                continue;
+            }
+            let Some((whole, hop)) = self.best_arc(node, destination, &cost, hop) else {
+                continue;
+            };
+            if whole < cost[node as usize] {
+                cost[node as usize] = whole;
+                scratch.heap.push(Reverse((whole, node)));
+                scratch.nearer.push(node);
+            }
+            next[node as usize] = Some(hop);
+        }
+        if !scratch.heap.is_empty() {
+            self.settle(destination, hop, &mut cost, scratch);
+            // Who is nearer than thought may be the better hop of those around.
+            for &node in &scratch.nearer {
+                let around = self.incoming.row(node).iter().map(|arc| arc.peer);
+                for of in around.chain([node]).filter(|of| *of != destination.0) {
+                    let best = self.best_arc(of, destination, &cost, hop);
+                    next[of as usize] = best.map(|(_, hop)| hop);
+                }
+            }
+        }
+        Ways {
+            cost,
+            next,
+            others: BTreeMap::new(),
+        }
+    }
+
+    /// The best first hop of a node that is not the destination, as [`Graph::first_hop`] chooses it, and what it comes to.
+    #[inline]
+    fn best_arc(
+        &self,
+        node: u32,
+        destination: NodeId,
+        cost: &[u64],
+        hop: u64,
+    ) -> Option<(u64, NextHop)> {
+        let mut best: Option<(u64, &Arc)> = None;
+        for arc in self.outgoing.row(node) {
+            let beyond = cost[arc.peer as usize];
+            if beyond == UNREACHABLE || !self.may_pass(arc.peer, destination) {
+                continue;
+            }
+            let whole = beyond + hop + arc.delay_ns;
+            let better = match best {
+                None => true,
+                Some((least, known)) => {
+                    whole < least
+                        || (whole == least && (arc.peer, arc.port) < (known.peer, known.port))
+                }
+            };
+            if better {
+                best = Some((whole, arc));
+            }
+        }
+        best.map(|(whole, arc)| (whole, arc.hop()))
+    }
+
+    /// What it costs along these first hops, as far as they are still there; [`UNREACHABLE`] from where they are not.
+    fn costs_along(
+        &self,
+        destination: NodeId,
+        hop: u64,
+        before: &[Option<NextHop>],
+        scratch: &mut Scratch,
+    ) -> Vec<u64> {
+        let mut cost = vec![UNREACHABLE; self.node_count()];
+        cost[destination.index()] = 0;
+        let Scratch { climb, known, .. } = scratch;
+        known.clear();
+        known.resize(self.node_count(), false);
+        known[destination.index()] = true;
+        for node in 0..self.node_count() as u32 {
+            let mut at = node;
+            climb.clear();
+            while !known[at as usize] {
+                known[at as usize] = true;
+                let Some(next) = before.get(at as usize).copied().flatten() else {
+                    break;
+                };
+                let row = self.outgoing.row(at);
+                let Some(arc) = row
+                    .iter()
+                    .find(|arc| arc.port == next.port && arc.far_port == next.far_port)
+                    .filter(|arc| self.may_pass(arc.peer, destination))
+                else {
+                    break;
+                };
+                climb.push((at, hop + arc.delay_ns));
+                at = arc.peer;
+            }
+            let mut whole = cost[at as usize];
+            for &(below, more) in climb.iter().rev() {
+                whole = whole.saturating_add(more);
+                cost[below as usize] = whole;
+            }
+        }
+        cost
+    }
+
+    /// Dijkstra's algorithm from costs that are too high at most, with those that were just lowered in the heap; those that
+    /// it lowers are added to `nearer`.
+    fn settle(&self, destination: NodeId, hop: u64, cost: &mut [u64], scratch: &mut Scratch) {
+        while let Some(Reverse((whole, node))) = scratch.heap.pop() {
+            let stale = whole > cost[node as usize];
+            if stale || !self.may_pass(node, destination) {
+                continue;
+            }
+            for arc in self.incoming.row(node) {
+                let longer = whole + hop + arc.delay_ns;
+                let known = &mut cost[arc.peer as usize];
+                if longer < *known {
+                    *known = longer;
+                    scratch.heap.push(Reverse((longer, arc.peer)));
+                    scratch.nearer.push(arc.peer);
+                }
+            }
+        }
+    }
+
     /// What it costs to reach the destination from each node: the delay, and `hop` for each hop.
     fn costs(&self, destination: NodeId, hop: u64, scratch: &mut Scratch) -> Vec<u64> {
         let mut distance_ns = vec![UNREACHABLE; self.node_count()];
@@ -353,12 +508,8 @@ impl Graph {
         if node == destination.0 || distance_ns[node as usize] == UNREACHABLE {
             return None;
         }
-        self.onward(node, destination, distance_ns)
-            .min_by_key(|a| {
-                let whole = distance_ns[a.peer as usize] + hop + a.delay_ns;
-                (whole, a.peer, a.port)
-            })
-            .map(Arc::hop)
+        let best = self.best_arc(node, destination, distance_ns, hop);
+        best.map(|(_, hop)| hop)
     }
 
     /// Ways out of a node from which the destination can be reached.

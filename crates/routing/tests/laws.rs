@@ -161,6 +161,24 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
+    fn routes_found_from_earlier_ones_are_those_found_anew(
+        rule in rules(),
+        seeds in prop::collection::vec(any::<u64>(), 2..6),
+        threads in 1_usize..4,
+    ) {
+        let world = World::new(rule);
+        let mut before = Routes::default();
+        for seed in seeds {
+            let snapshot = shaken(&world.all, seed);
+            let graph = Graph::new(&world.layout, &snapshot, GroundTransit::Never);
+            let to = &world.destinations;
+            let found = Routes::compute_from(&graph, to, rule, &before, threads);
+            prop_assert_eq!(&found, &Routes::compute_by(&graph, to, rule));
+            before = found;
+        }
+    }
+
+    #[test]
     fn no_moment_of_an_update_has_a_loop(
         rule in rules(),
         first in any::<u64>(),

@@ -29,6 +29,7 @@ mod deferred;
 mod diagnostic;
 mod edit;
 mod files;
+mod forwarders;
 mod glob;
 pub mod model;
 mod parse;

@@ -76,10 +76,16 @@ impl Scenario {
         }
         self.check_limits(nodes, &mut errors);
         self.check_images(&all, &mut errors);
+        self.check_forwarders(nodes, &all, &mut errors);
         errors.or(all)
     }
 
-    fn error_of_rule(&self, rule: &NodeRule, code: &'static str, message: String) -> Diagnostic {
+    pub(crate) fn error_of_rule(
+        &self,
+        rule: &NodeRule,
+        code: &'static str,
+        message: String,
+    ) -> Diagnostic {
         let (span, path) = &rule.place;
         Diagnostic::new(&self.source, *span, code, message).with_path(path.clone())
     }
@@ -246,7 +252,7 @@ fn needs_container(set: &RawNode) -> bool {
 }
 
 impl NodesOf {
-    fn has(&self, node: &NodeFacts<'_>) -> bool {
+    pub(crate) fn has(&self, node: &NodeFacts<'_>) -> bool {
         match (self, node.kind) {
             (Self::Satellites, NodeKind::Satellite(_))
             | (Self::Stations, NodeKind::Station)

@@ -10,6 +10,11 @@ use constel_link::{EdgeChange, Impairment, PortId};
 use constel_orbit::DVec3;
 use std::cmp::Ordering;
 
+/// With more edges than this it is told apart which of them only glide.
+const MANY_EDGES: usize = 16_384;
+/// Where one step's glide ends and the next one's begins differ by no more than this: the glide is a straight line.
+const GLIDE_NS: u64 = 1_000;
+
 /// One direction of a link that exists. Times in the impairment (`t0_ns`, `up_from_ns`) are nanoseconds after
 /// the start of the lab; whoever runs the lab moves them to its clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,6 +34,20 @@ impl Edge {
     #[must_use]
     pub fn usable_at(&self, t_ns: u64) -> bool {
         self.impairment.up_from_ns <= t_ns
+    }
+
+    /// True when `self`, following `before`, differs from it in its delay alone, which glides on.
+    fn glides_on(&self, before: &Edge) -> bool {
+        let (a, b) = (&before.impairment, &self.impairment);
+        let t = b.delay.t0_ns;
+        self.class == before.class
+            && a.rate_bps == b.rate_bps
+            && a.queue == b.queue
+            && a.loss == b.loss
+            && a.profile == b.profile
+            && a.up_from_ns <= t
+            && b.up_from_ns <= t
+            && a.delay.at(t).abs_diff(b.delay.delay_ns) <= GLIDE_NS
     }
 
     /// True when `self`, following `before` at `self`'s start, asks for nothing that `before` does not
@@ -95,6 +114,8 @@ pub struct Delta {
     pub removed: Vec<(PortId, PortId)>,
     /// Edges that stay and whose impairment is another. A delay that only goes on gliding as it did is none.
     pub changed: Vec<Edge>,
+    /// So many of `changed`, the last, differ in nothing but a delay that glides on. Found only where very many change.
+    pub gliding: usize,
     /// Stations that changed their satellite.
     pub handovers: Vec<Handover>,
 }
@@ -127,6 +148,8 @@ pub fn diff(layout: &Layout, before: &Snapshot, after: &Snapshot) -> Delta {
         before.edges.iter().peekable(),
         after.edges.iter().peekable(),
     );
+    let mut gliding = Vec::new();
+    let many = after.edges.len() > MANY_EDGES;
     loop {
         let order = match (old.peek(), new.peek()) {
             (None, None) => break,
@@ -141,9 +164,15 @@ pub fn diff(layout: &Layout, before: &Snapshot, after: &Snapshot) -> Delta {
         } else if let (Some(o), Some(n)) = (old.next(), new.next())
             && !n.continues(o)
         {
-            delta.changed.push(*n);
+            if many && n.glides_on(o) {
+                gliding.push(*n);
+            } else {
+                delta.changed.push(*n);
+            }
         }
     }
+    delta.gliding = gliding.len();
+    delta.changed.append(&mut gliding);
     for terminal in layout.terminals() {
         let beams = &terminal.beams;
         let (old, new) = (&before.beams[beams.clone()], &after.beams[beams.clone()]);

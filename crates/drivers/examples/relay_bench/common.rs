@@ -15,6 +15,7 @@ use constel_link::{EdgeUpdate, Histogram, PortId};
 
 use crate::redirect;
 use crate::support::*;
+use crate::transit;
 use crate::witness::Passage;
 
 pub(crate) const MS: u64 = crate::support::MS;
@@ -104,12 +105,14 @@ pub(crate) enum Path {
     Redirect { gso: bool },
     /// The relay, its nodes sending TCP's super-frames or not, and whether it makes such of frames due together.
     Relay { delay_ns: u64, gso: bool, gro: bool },
+    /// The same, whose nodes in between have no stack.
+    Forward { delay_ns: u64, gso: bool, gro: bool },
 }
 
 impl Path {
     pub(crate) fn delay_ns(self) -> u64 {
         match self {
-            Path::Relay { delay_ns, .. } => delay_ns,
+            Path::Relay { delay_ns, .. } | Path::Forward { delay_ns, .. } => delay_ns,
             _ => 0,
         }
     }
@@ -148,11 +151,13 @@ impl Row {
     /// What this host has no tools for.
     pub(crate) fn of(options: &Options, links: usize, path: Path) -> Result<Row, String> {
         let nodes: Vec<Node> = (0..=links).map(|_| Node::new()).collect();
-        let relay = if let Path::Relay { gro, .. } = path {
+        let forward = matches!(path, Path::Forward { .. });
+        let relay = if let Path::Relay { gro, .. } | Path::Forward { gro, .. } = path {
             let config = RelayConfig {
                 priority: options.priority,
                 lead_ns: options.lead_ns,
                 gro,
+                transit: forward.then(|| transit::table(links)).flatten(),
                 ..RelayConfig::new("bench", 2 * links as u32, 1)
             };
             Some(Relay::new(config).map_err(|e| e.to_string())?)
@@ -174,10 +179,23 @@ impl Row {
                     left.plug(relay, PortId(2 * link as u32), left_nth, gso);
                     right.plug(relay, PortId(2 * link as u32 + 1), 0, gso);
                 }
-                (Path::Relay { .. }, None) => {}
+                (Path::Forward { gso, .. }, Some(relay)) => {
+                    if link == 0 {
+                        left.plug(relay, PortId(0), 0, gso);
+                    }
+                    if link + 1 == links {
+                        right.plug(relay, PortId(2 * link as u32 + 1), 0, gso);
+                    }
+                }
+                (Path::Relay { .. } | Path::Forward { .. }, None) => {}
             }
         }
-        for (k, node) in nodes.iter().enumerate() {
+        let at_the_end = |k: usize| k == 0 || k == links;
+        for (k, node) in nodes
+            .iter()
+            .enumerate()
+            .filter(|(k, _)| !forward || at_the_end(*k))
+        {
             let near = |ifindex, addr: Ipv4Addr| {
                 AddressSpec::new(ifindex, IpPrefix::new(addr.into(), 24).unwrap())
             };
@@ -219,6 +237,9 @@ impl Row {
                     }
                 }
             });
+        }
+        if forward {
+            transit::introduce(&nodes[0], &nodes[links], links);
         }
         let relay = relay.map(|relay| {
             let handle = relay.start_relay().unwrap();

@@ -1,7 +1,7 @@
 //! Measures the relay next to its baselines, in one run.
 //!
 //!     cargo run --release -p constel-drivers --example relay_bench -- [--json] [--seconds N] [--rounds N]
-//!         [--only accuracy|rate|handover|throughput|forwarding|isolation|hostile|overload|tcp|square|update]
+//!         [--only accuracy|rate|handover|throughput|forwarding|hops|isolation|hostile|overload|tcp|square|update]
 //!         [--load idle|busy] [--hops N] [--path NAME] [--rtt-ms N] [--controls reno,cubic,bbr] [--seed N] [--nice]
 //!         [--lead-us N]
 //!
@@ -18,6 +18,7 @@ mod accuracy;
 mod common;
 mod forwarding;
 mod handover;
+mod hops;
 mod hostile;
 mod isolation;
 mod overload;
@@ -27,6 +28,7 @@ mod spread;
 mod square;
 mod tcp;
 mod throughput;
+mod transit;
 mod update;
 #[path = "../../tests/support/victim.rs"]
 mod victim;
@@ -99,12 +101,13 @@ fn main() {
         }
     }
     type Bench = fn(&Options) -> Vec<serde_json::Value>;
-    let benches: [(&str, Bench); 11] = [
+    let benches: [(&str, Bench); 12] = [
         ("accuracy", accuracy::accuracy),
         ("rate", rate::rate),
         ("handover", handover::handover),
         ("throughput", throughput::throughput),
         ("forwarding", forwarding::forwarding),
+        ("hops", hops::hops),
         ("isolation", isolation::isolation),
         ("hostile", hostile::hostile),
         ("overload", overload::overload),

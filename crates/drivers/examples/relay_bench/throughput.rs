@@ -21,6 +21,15 @@ fn relay(delay_ns: u64, gso: bool) -> Path {
     }
 }
 
+/// As [`relay`], and the relay forwards for the nodes in between.
+fn forward(delay_ns: u64, gso: bool) -> Path {
+    Path::Forward {
+        delay_ns,
+        gso,
+        gro: true,
+    }
+}
+
 /// As [`relay`] without super-frames of its own.
 fn one_by_one(delay_ns: u64) -> Path {
     Path::Relay {
@@ -63,6 +72,7 @@ fn udp(options: &Options) -> Vec<Value> {
             ("veth", Path::Veth { gso: false }),
             ("redirect", Path::Redirect { gso: false }),
             ("relay", relay(0, false)),
+            ("forward", forward(0, false)),
         ] {
             if !options.takes(name) {
                 continue;
@@ -140,6 +150,10 @@ fn tcp(options: &Options) -> Vec<Value> {
             ("the same, 10 ms round trip", relay(share, true)),
             ("relay, MTU frames", relay(0, false)),
             ("the same, 10 ms round trip", relay(share, false)),
+            ("forward, super-frames", forward(0, true)),
+            ("the same, 10 ms round trip", forward(share, true)),
+            ("forward, MTU frames", forward(0, false)),
+            ("the same, 10 ms round trip", forward(share, false)),
             ("relay, MTU frames, one by one", one_by_one(0)),
             ("the same, 10 ms round trip", one_by_one(share)),
         ] {

@@ -42,6 +42,9 @@ impl Thread {
                     }
                 }
             }
+            Command::Transit(member, reply) => {
+                let _ = reply.try_send(self.transit.counts(member));
+            }
             Command::Tap(tap, reply) => {
                 self.pool.add_tap(tap);
                 let _ = reply.try_send(());
@@ -171,7 +174,8 @@ impl Thread {
                 no_buffer: totals.counters.dropped_no_buffer
                     + state.no_slot
                     + self.air.no_copy()
-                    + self.far.no_slot,
+                    + self.far.no_slot
+                    + self.transit.no_slot,
                 overload: totals.counters.dropped_overload,
                 trunk: self.xsk.invalid_descs()
                     + self.externals.invalid_descs()
@@ -199,6 +203,7 @@ impl Thread {
             lead_ns: self.waiting.lead_ns(),
             updates: state.updates,
             longest_update_ns: state.longest_update_ns,
+            transit: self.transit.sums(),
         }
     }
 }

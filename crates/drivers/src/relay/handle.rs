@@ -16,6 +16,8 @@ use super::object::Loaded;
 use super::stats::RelayStats;
 use super::thread::{Command, PLACES_PER_TURN, Signals};
 use super::times::EdgeTimes;
+use super::transit::TransitCounts;
+use super::wire::Wires;
 use crate::asked;
 use crate::error::{DriverError, Result, check_port};
 use crate::named::NamedThread;
@@ -34,6 +36,7 @@ pub struct RelayHandle {
 struct Inner {
     ports: u32,
     far: FarSet,
+    wires: Arc<Wires>,
     loaded: Arc<Loaded>,
     signals: Arc<Signals>,
     commands: Mutex<Sender<Command>>,
@@ -69,7 +72,7 @@ impl Drop for Inner {
 
 impl RelayHandle {
     pub(crate) fn new(
-        (ports, far): (u32, FarSet),
+        (ports, far, wires): (u32, FarSet, Arc<Wires>),
         loaded: Arc<Loaded>,
         signals: Arc<Signals>,
         commands: Sender<Command>,
@@ -79,6 +82,7 @@ impl RelayHandle {
             inner: Arc::new(Inner {
                 ports,
                 far,
+                wires,
                 loaded,
                 signals,
                 commands: Mutex::new(commands),
@@ -233,8 +237,16 @@ impl Links for RelayHandle {
 
     fn dropped_share(&self, port: PortId) -> Result<Option<u64>> {
         check_port(port, self.inner.ports)?;
-        let counts = self.inner.loaded.port(port.0);
-        Ok(Some(counts.dropped_share.load(Ordering::Relaxed)))
+        // Nodes without a stack send nothing of their own.
+        let wire = self.inner.wires.of(port);
+        Ok(wire.map(|wire| {
+            let counts = self.inner.loaded.port(wire);
+            counts.dropped_share.load(Ordering::Relaxed)
+        }))
+    }
+
+    fn transit(&self, member: u32) -> Result<Option<TransitCounts>> {
+        self.ask(|reply| Command::Transit(member, reply))
     }
 
     fn edge_stats(&self, from: PortId, to: PortId) -> Result<Option<EdgeStats>> {

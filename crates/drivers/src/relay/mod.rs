@@ -7,7 +7,7 @@
 //! system call per frame on the way in, one per batch on the way out.
 //!
 //! Whoever makes the ports creates, for each, a veth pair whose host end is called `h<port>`, has
-//! the index [`crate::host_ifindex`], stands in the namespace [`Plane::shard_ns`] and is up; the node's
+//! the index [`Plane::host_ifindex`], stands in the namespace [`Plane::shard_ns`] and is up; the node's
 //! end must have the address [`constel_link::mac_of`] and send no super-frames but TCP's (others
 //! are dropped and counted): [`send_tcp_gso`] or [`send_single_frames`] sees to that. Then [`Plane::attach`].
 //!
@@ -38,9 +38,11 @@ mod stats;
 mod taps;
 mod thread;
 mod times;
+mod transit;
 mod tx_batch;
 mod warm_up;
 mod warm_up_node;
+mod wire;
 mod xsk;
 
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -50,8 +52,9 @@ use std::sync::{Arc, Mutex};
 
 use constel_bpf::BpfError;
 use constel_host::netns::NetNs;
-use constel_link::{EdgeTable, Nanos, Patience, PortId};
+use constel_link::{EdgeTable, MAX_PORT, Nanos, Patience, PortId};
 use constel_medium::Shared;
+use constel_transit::Table;
 
 pub use external::{Captured, External, ExternalCounts, Steer, Steered};
 pub use far::{Arrival, Carry, FarPorts};
@@ -61,21 +64,24 @@ pub use offload::{send_single_frames, send_tcp_gso};
 pub use sched::Priority;
 pub use stats::{RelayStats, UnintendedDrops};
 pub use times::EdgeTimes;
+pub use transit::TransitCounts;
 
 use air::Air;
 use external::Externals;
 use far::{Far, FarSet};
 use gso_out::GsoSender;
-use layout::PORTS_MAX;
 use object::{Loaded, Sizes};
 use plumbing::{Plumbing, TRUNK_SEND};
 use sched::Waiting;
 use thread::{Command, Signals, State, Thread};
+use transit::Transit;
+use wire::Wires;
 use xsk::Xsk;
 
 use crate::DriverKind;
 use crate::error::{DriverError, Result, check_port};
 use crate::named::NamedThread;
+use crate::ports::host_ifindex;
 use crate::quiet::lost_before_capture;
 use crate::traits::{Links, Plane};
 
@@ -97,7 +103,7 @@ const OVERLOAD_NS: Nanos = 50_000_000;
 pub struct RelayConfig {
     /// The lab, for the name of the thread.
     pub lab: String,
-    /// Ports there can be: 1 to 65,536, numbered from 0.
+    /// Ports there can be, numbered from 0: 65,536 at most are of nodes with a stack.
     pub ports: u32,
     /// Of those, how many can be in nodes, from 0 on; the others are only ends of edges. At least 1.
     pub node_ports: u32,
@@ -117,6 +123,8 @@ pub struct RelayConfig {
     pub gro: bool,
     /// Channels that ports share.
     pub channels: Vec<Shared>,
+    /// Nodes without a stack: the relay forwards for them.
+    pub transit: Option<Arc<Table>>,
 }
 
 impl RelayConfig {
@@ -134,12 +142,13 @@ impl RelayConfig {
             grain_ns: 0,
             gro: true,
             channels: Vec::new(),
+            transit: None,
         }
     }
 
     fn check(&self) -> Result<()> {
-        if self.ports == 0 || self.ports > PORTS_MAX {
-            let text = format!("{} ports: must be 1 to {PORTS_MAX}", self.ports);
+        if self.ports == 0 || self.ports > MAX_PORT.0 + 1 {
+            let text = format!("{} ports: must be 1 to {}", self.ports, MAX_PORT.0 + 1);
             return Err(DriverError::Config(text));
         }
         if self.slots < 1024 || !self.slots.is_power_of_two() || self.slots > 1 << 22 {
@@ -152,12 +161,20 @@ impl RelayConfig {
         }
         Ok(())
     }
+
+    fn wires(&self) -> Wires {
+        match &self.transit {
+            Some(table) => Wires::new(self.ports, |port| table.member_of(port).is_some()),
+            None => Wires::default(),
+        }
+    }
 }
 
 /// The relay's namespaces, programs and memory.
 #[derive(Debug)]
 pub struct Relay {
     config: RelayConfig,
+    wires: Arc<Wires>,
     sizes: Sizes,
     loaded: Arc<Loaded>,
     plumbing: Plumbing,
@@ -176,6 +193,8 @@ impl Relay {
     /// (`constel_drivers::probe` explains what is missing).
     pub fn new(config: RelayConfig) -> Result<Relay> {
         config.check()?;
+        let wires = Arc::new(config.wires());
+        let wired = wires.count(config.ports)?;
         let cpus =
             libbpf_rs::num_possible_cpus().map_err(BpfError::refused("count the CPUs"))? as u32;
         let per_cpu = per_cpu_slots(config.slots, cpus);
@@ -187,14 +206,15 @@ impl Relay {
             // One more for warm-up packets.
             slots: config.slots + 1,
             cpus,
-            ports: config.ports,
+            ports: wired,
             ring: per_cpu,
         };
         let loaded = Arc::new(Loaded::new(sizes)?);
-        let node_ports = config.node_ports.clamp(1, config.ports);
+        let node_ports = config.node_ports.clamp(1, wired);
         let plumbing = Plumbing::new(node_ports, &loaded)?;
         Ok(Relay {
             config,
+            wires,
             sizes,
             loaded,
             plumbing,
@@ -231,6 +251,10 @@ impl Relay {
     pub fn far(&self, far: FarPorts) -> Result<()> {
         let mut ports = far.ports.iter();
         ports.try_for_each(|&port| check_port(port, self.config.ports))?;
+        if self.config.transit.is_some() {
+            let text = "nodes without a stack and ports whose nodes are elsewhere, in one lab";
+            return Err(DriverError::Unsupported(vec![text.to_owned()]));
+        }
         *self.far.lock().map_err(|_| DriverError::Stopped)? = Some(far);
         Ok(())
     }
@@ -263,7 +287,7 @@ impl Relay {
         let per_cpu = per_cpu_slots(self.sizes.slots, self.sizes.cpus);
         let gso_out = self.plumbing.trunk.run(|| GsoSender::new(TRUNK_SEND))??;
         warm_up::prepare(&self.loaded.slots);
-        let (rings, mut pool) = rings::set_up(&self.loaded, self.sizes, per_cpu);
+        let (rings, mut pool) = rings::set_up(&self.loaded, self.sizes, per_cpu, &self.wires);
         let mut sockets = self.sockets.lock().map_err(|_| DriverError::Stopped)?;
         let sockets = std::mem::take(&mut *sockets);
         if !sockets.is_empty() {
@@ -292,6 +316,8 @@ impl Relay {
             externals: Externals::new(sockets),
             air,
             far: Far::new(far),
+            transit: Transit::new(self.config.transit.clone()),
+            wires: self.wires.clone(),
             gso_out,
             signals: signals.clone(),
             commands,
@@ -312,7 +338,7 @@ impl Relay {
         *started = true;
         let loaded = self.loaded.clone();
         Ok(RelayHandle::new(
-            (self.config.ports, far_set),
+            (self.config.ports, far_set, self.wires.clone()),
             loaded,
             signals,
             send,
@@ -329,15 +355,27 @@ impl Plane for Relay {
     fn shard_ns(&self, port: PortId) -> Result<&NetNs> {
         let ports = self.config.ports;
         check_port(port, ports)?;
-        let shard = self.plumbing.shard_of(port);
+        let wire = self.wires.of(port);
+        let shard = wire.and_then(|wire| self.plumbing.shard_of(wire));
         shard.ok_or(DriverError::NoSuchPort { port, ports })
     }
 
+    fn host_ifindex(&self, port: PortId) -> Result<u32> {
+        let ports = self.config.ports;
+        let wire = self.wires.of(port);
+        let wire = wire.ok_or(DriverError::NoSuchPort { port, ports })?;
+        Ok(host_ifindex(PortId(wire)))
+    }
+
     fn attach(&self, ports: &[PortId]) -> Result<()> {
-        ports
-            .iter()
-            .try_for_each(|&port| check_port(port, self.config.ports))?;
-        self.plumbing.attach(&self.loaded, ports)
+        let all = self.config.ports;
+        let wire = |&port: &PortId| {
+            check_port(port, all)?;
+            let none = DriverError::NoSuchPort { port, ports: all };
+            self.wires.of(port).ok_or(none)
+        };
+        let wires: Vec<u32> = ports.iter().map(wire).collect::<Result<_>>()?;
+        self.plumbing.attach(&self.loaded, wires)
     }
 
     fn take_interfaces(&self, interfaces: &[External]) -> Result<()> {

@@ -9,7 +9,6 @@
 
 use constel_host::netlink::{Batch, LinkChange, Mac, Socket, VethEnd};
 use constel_host::netns::NetNs;
-use constel_link::PortId;
 
 use super::layout::{FIRST_UPLINK, SHARD_PORTS, WARM_UP_END};
 use super::object::{Loaded, Program};
@@ -95,23 +94,22 @@ impl Plumbing {
         Ok(())
     }
 
-    /// The namespace of a port's host end.
-    pub(crate) fn shard_of(&self, port: PortId) -> Option<&NetNs> {
-        self.shards.get((port.0 / SHARD_PORTS) as usize)
+    /// The namespace of a port's host end, by its number among those that are interfaces.
+    pub(crate) fn shard_of(&self, wire: u32) -> Option<&NetNs> {
+        self.shards.get((wire / SHARD_PORTS) as usize)
     }
 
     /// Put the capture program on the host ends of these ports, all of which exist.
-    pub(crate) fn attach(&self, loaded: &Loaded, ports: &[PortId]) -> Result<()> {
-        let mut sorted = ports.to_vec();
-        sorted.sort_unstable();
-        for chunk in sorted.chunk_by(|a, b| a.0 / SHARD_PORTS == b.0 / SHARD_PORTS) {
+    pub(crate) fn attach(&self, loaded: &Loaded, mut wires: Vec<u32>) -> Result<()> {
+        wires.sort_unstable();
+        for chunk in wires.chunk_by(|a, b| a / SHARD_PORTS == b / SHARD_PORTS) {
             let Some(shard) = self.shard_of(chunk[0]) else {
                 continue;
             };
             shard.run(|| {
                 chunk
                     .iter()
-                    .try_for_each(|port| loaded.attach(Program::Capture, FIRST_PORT + port.0))
+                    .try_for_each(|wire| loaded.attach(Program::Capture, FIRST_PORT + wire))
             })??;
         }
         Ok(())

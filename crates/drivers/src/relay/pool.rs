@@ -16,13 +16,15 @@ use super::layout::{
 };
 use super::object::{Loaded, Sizes};
 use super::taps::Taps;
+use super::wire::Wires;
 
 /// The free slots, and the frames in the others.
 #[derive(Debug)]
 pub(crate) struct Pool {
     pub(super) loaded: Arc<Loaded>,
+    pub(super) wires: Arc<Wires>,
     free: Vec<u32>,
-    /// Port that a slot in use belongs to.
+    /// Port that a slot in use belongs to, by its number among those that are interfaces.
     owners: Vec<u32>,
     pub(super) gso: GsoStore,
     pub(super) taps: Taps,
@@ -44,10 +46,16 @@ fn add(to: &AtomicU64, more: i64) {
 
 impl Pool {
     /// All slots, of which so many are about to go into each CPU's free ring.
-    pub(crate) fn new(loaded: &Arc<Loaded>, sizes: Sizes, per_cpu: u32) -> Pool {
+    pub(crate) fn new(
+        loaded: &Arc<Loaded>,
+        sizes: Sizes,
+        per_cpu: u32,
+        wires: &Arc<Wires>,
+    ) -> Pool {
         let fair = u64::from(sizes.slots / 2 / sizes.ports.max(1));
         Pool {
             loaded: loaded.clone(),
+            wires: wires.clone(),
             free: (0..sizes.slots)
                 .rev()
                 .filter(|&slot| slot != WARM_UP_SLOT)

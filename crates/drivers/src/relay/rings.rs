@@ -9,6 +9,7 @@ use super::gso_in::gso_of;
 use super::layout::{Cpu, Desc, FLAG_GSO, FRAME_MAX, SlotRef, TAG};
 use super::object::{Loaded, Sizes};
 use super::pool::Pool;
+use super::wire::Wires;
 use crate::ports::FIRST_PORT;
 
 /// Slots handed to each CPU's free ring are topped up in batches of this many.
@@ -65,8 +66,13 @@ pub(crate) struct CpuSums {
 }
 
 /// Fill the free rings; the rest of the slots is the pool.
-pub(crate) fn set_up(loaded: &Arc<Loaded>, sizes: Sizes, per_cpu: u32) -> (Rings, Pool) {
-    let mut pool = Pool::new(loaded, sizes, per_cpu);
+pub(crate) fn set_up(
+    loaded: &Arc<Loaded>,
+    sizes: Sizes,
+    per_cpu: u32,
+    wires: &Arc<Wires>,
+) -> (Rings, Pool) {
+    let mut pool = Pool::new(loaded, sizes, per_cpu, wires);
     let side = Side {
         tail: 0,
         head: 0,

@@ -1,6 +1,6 @@
 //! How the relay's thread hands over what is due.
 
-use constel_link::{Delivery, Nanos};
+use constel_link::{Delivery, Nanos, PortId};
 
 use super::gro::Joined;
 use super::gso_out::Form;
@@ -25,6 +25,16 @@ const TURN_NS: Nanos = 200_000;
 const SENDING_MAX_NS: Nanos = 50_000;
 /// Tries to have the trunk take a batch before turning to other things.
 const TRUNK_TRIES: u32 = 1000;
+/// Frames passed on for nodes without a stack that count as one thing sent: they take no system call.
+const PASSED_AS_ONE: usize = 8;
+
+/// What was taken out of the table.
+struct Filled {
+    /// There may be more.
+    more: bool,
+    /// Frames' work of what went on.
+    passed_on: usize,
+}
 
 impl Thread {
     /// Send up to [`FRAMES_PER_TURN`] frames of what is due, batch by batch, each by the clock of its own. True when something was.
@@ -41,16 +51,18 @@ impl Thread {
             };
             let in_time = (end - now) / self.state.sending_ns.max(1);
             let at_once = at_once.min(in_time as usize).max(1);
-            let full = self.fill(&mut batch, now, at_once, left);
-            let Some(sent_ns) = self.send_batch(&batch) else {
-                break;
-            };
-            busy = true;
-            if !full {
+            let filled = self.fill(&mut batch, now, at_once, left);
+            let sent_ns = self.send_batch(&batch);
+            if sent_ns.is_none() && filled.passed_on == 0 {
                 break;
             }
-            left -= batch.len().min(left);
-            now = sent_ns;
+            busy = true;
+            if !filled.more {
+                break;
+            }
+            let done = batch.len() + filled.passed_on.div_ceil(PASSED_AS_ONE);
+            left -= done.min(left);
+            now = sent_ns.unwrap_or_else(mono_ns);
         }
         self.state.batch = batch;
         busy
@@ -60,47 +72,60 @@ impl Thread {
     pub(super) fn send_punctual(&mut self, now: Nanos) {
         let mut batch = std::mem::take(&mut self.state.batch);
         batch.clear();
-        while batch.sendings() < TX_BATCH
+        let mut passed_on = 0;
+        while batch.sendings() + passed_on / PASSED_AS_ONE < TX_BATCH
             && (self.space() as usize) > batch.len()
             && let Some(delivery) = self.table.pop_punctual(now, &mut self.pool)
         {
-            self.add(&mut batch, delivery);
+            match self.transit.reached(&delivery) {
+                Some(member) => passed_on += self.pass_on(member, delivery),
+                None => {
+                    self.add(&mut batch, delivery);
+                }
+            }
         }
         self.send_batch(&batch);
         self.state.batch = batch;
     }
 
-    /// Take what is due by `now` out of the table: so many things to be sent at most, and so many frames. True when
-    /// there may be more.
-    fn fill(&mut self, batch: &mut TxBatch, now: Nanos, sendings: usize, frames: usize) -> bool {
+    /// Take what is due by `now` out of the table: so many things to be sent at most, and so many frames. What has reached
+    /// a node without a stack goes on at once, and counts for little.
+    fn fill(&mut self, batch: &mut TxBatch, now: Nanos, sendings: usize, frames: usize) -> Filled {
         batch.clear();
         // Known once nothing is due any more on edges that are not behind.
         let mut end = None;
-        while batch.sendings() < sendings && batch.len() < frames {
+        let mut passed_on = 0;
+        let filled = |more, passed_on| Filled { more, passed_on };
+        loop {
+            let passed = passed_on / PASSED_AS_ONE;
+            if batch.sendings() + passed >= sendings || batch.len() + passed >= frames {
+                return filled(true, passed_on);
+            }
             if self.space() as usize <= batch.len() {
-                return false;
+                return filled(false, passed_on);
             }
             let delivery = match end {
-                Some(end) if batch.sendings() >= end => return true,
+                Some(end) if batch.sendings() + passed >= end => return filled(true, passed_on),
                 Some(_) => self.table.pop_behind(now, &mut self.pool),
                 None => {
                     let punctual = self.table.pop_punctual(now, &mut self.pool);
                     if punctual.is_none() {
-                        end = Some(batch.sendings() + self.before_next(now));
+                        end = Some(batch.sendings() + passed + self.before_next(now));
                         continue;
                     }
                     punctual
                 }
             };
             let Some(delivery) = delivery else {
-                return false;
+                return filled(false, passed_on);
             };
-            if self.add(batch, delivery) {
+            if let Some(member) = self.transit.reached(&delivery) {
+                passed_on += self.pass_on(member, delivery);
+            } else if self.add(batch, delivery) {
                 // It takes its time: look at the clock again.
-                return false;
+                return filled(false, passed_on);
             }
         }
-        true
     }
 
     /// True when it is a GSO frame.
@@ -206,7 +231,7 @@ impl Thread {
         }
         let at = frame.base() + frame.start();
         let place = self.loaded.slots.ptr(at + ADDRESSES, TAG);
-        let tag = tag_for(&delivery);
+        let tag = self.tag_for(delivery.to);
         // SAFETY: in bounds; the slot is ours until its descriptor is published.
         unsafe { place.copy_from_nonoverlapping(tag.as_ptr(), TAG) };
         let csum = (frame.flags & FLAG_CSUM != 0).then(|| Checksum {
@@ -241,7 +266,7 @@ impl Thread {
             let parts = std::iter::once(behind).chain(rest);
             // SAFETY: as above; the slot is ours.
             let addresses = unsafe { first.cast::<[u8; ADDRESSES]>().read() };
-            let tag = tag_for(&delivery);
+            let tag = self.tag_for(delivery.to);
             Some(self.gso_out.send(form, addresses, tag, parts))
         });
         self.count_super_frame(sent.is_some_and(|sent| sent.is_ok()));
@@ -265,7 +290,7 @@ impl Thread {
             self.pool.last_bytes(frame, payload)
         };
         let parts = std::iter::once(behind).chain(frames.clone().map(payload));
-        let tag = tag_for(&delivery);
+        let tag = self.tag_for(delivery.to);
         let sent = self.gso_out.send(joined.form(), addresses, tag, parts);
         self.count_super_frame(sent.is_ok());
         for frame in frames {
@@ -351,10 +376,10 @@ impl Thread {
             }
         }
     }
-}
 
-/// Names the port that the frame goes to.
-fn tag_for(delivery: &Delivery<SlotRef>) -> [u8; TAG] {
-    let [_, _, high, low] = delivery.to.0.to_be_bytes();
-    [0x81, 0x00, high, low]
+    /// Names the port that a frame goes to, by its number among those that are interfaces.
+    fn tag_for(&self, to: PortId) -> [u8; TAG] {
+        let [_, _, high, low] = self.wires.of(to).unwrap_or(to.0).to_be_bytes();
+        [0x81, 0x00, high, low]
+    }
 }

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use constel_link::{Nanos, PlaneReport, Quantiles, Totals};
+use constel_transit::Cause;
 use serde::Serialize;
 
+use super::transit::TransitCounts;
 use crate::DriverKind;
 use crate::stats::{BACKLOG, PlaneStats, StallStats};
 
@@ -106,6 +108,8 @@ pub struct RelayStats {
     pub updates: u64,
     /// Longest time one update took.
     pub longest_update_ns: Nanos,
+    /// What nodes without a stack did, if there are any.
+    pub transit: Option<TransitCounts>,
 }
 
 impl RelayStats {
@@ -137,6 +141,7 @@ impl RelayStats {
             lead_ns,
             updates,
             longest_update_ns,
+            transit,
         } = *self;
         let counters = [
             ("captured", captured),
@@ -157,9 +162,21 @@ impl RelayStats {
             ("updates", updates),
             ("longest_update_ns", longest_update_ns),
         ];
-        counters
-            .map(|(name, count)| (name.to_owned(), count))
-            .into()
+        let counters = counters.map(|(name, count)| (name.to_owned(), count));
+        let counters = counters.into_iter();
+        let in_transit = transit.into_iter().flat_map(|counts| {
+            let dropped = Cause::ALL.map(|cause| {
+                let name = format!("forward_dropped_{}", cause.word());
+                (name, counts.dropped_for(cause))
+            });
+            let kept = [
+                ("forwarded", counts.forwarded),
+                ("answered", counts.answered),
+            ];
+            let kept = kept.map(|(name, count)| (name.to_owned(), count));
+            kept.into_iter().chain(dropped)
+        });
+        counters.chain(in_transit).collect()
     }
 }
 

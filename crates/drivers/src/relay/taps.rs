@@ -88,7 +88,9 @@ impl Pool {
             return;
         }
         let entered = self.entered(frame);
-        let owner = self.first_slot(frame).map(|slot| PortId(self.owner(slot)));
+        let owner = self
+            .first_slot(frame)
+            .map(|slot| self.wires.port(self.owner(slot)));
         if let Some(from) = entered.map(|entered| entered.from).or(owner) {
             let times = (mono_ns(), entered.map(|entered| entered.at_ns));
             self.show(times, from, Sight::Dropped(cause), frame);

@@ -25,8 +25,10 @@ use super::sched::{Plan, Waiting};
 use super::stalls::Stalls;
 use super::stats::RelayStats;
 use super::times::EdgeTimes;
+use super::transit::{Transit, TransitCounts};
 use super::tx_batch::TxBatch;
 use super::warm_up::{self, WarmUp};
+use super::wire::Wires;
 use super::xsk::Xsk;
 use crate::clock::{mono_ns, thread_cpu_ns};
 use crate::stats::{ClassLateness, LateSpells, Stall};
@@ -86,6 +88,8 @@ pub(crate) enum Command {
     ForgetTimes(Vec<PortId>),
     /// What the ports of each channel have counted.
     Air(SyncSender<Vec<Vec<Counters>>>),
+    /// What a node without a stack has done.
+    Transit(u32, SyncSender<Option<TransitCounts>>),
     Tap(Tap, SyncSender<()>),
     /// The look with this number is at more ports.
     TapAlso(u64, Wanted, SyncSender<()>),
@@ -118,6 +122,8 @@ pub(crate) struct Thread {
     pub(crate) externals: Externals,
     pub(crate) air: Air,
     pub(crate) far: Far,
+    pub(crate) transit: Transit,
+    pub(crate) wires: Arc<Wires>,
     pub(crate) gso_out: GsoSender,
     pub(crate) signals: Arc<Signals>,
     pub(crate) commands: Receiver<Command>,
@@ -286,11 +292,11 @@ impl Thread {
             && let Some(captured) = self.rings.next(until, &mut self.pool)
         {
             let frame = captured.frame;
-            let from = PortId(captured.port);
+            let from = self.wires.port(captured.port);
             let destination = self.pool.destination(frame);
             let taken = if self.externals.has(from) {
                 self.take_external(captured.ts_ns, from, destination, frame)
-            } else if self.air.has(captured.port) {
+            } else if self.air.has(from.0) {
                 self.take_to_air(captured.ts_ns, from, destination, frame)
             } else if frame.is_gso() {
                 self.take_gso(captured.ts_ns, from, destination, frame)
@@ -316,7 +322,7 @@ impl Thread {
     }
 
     /// Whole where its edge allows, else frame by frame. How many frames' work that is.
-    fn take_gso(
+    pub(super) fn take_gso(
         &mut self,
         ts_ns: Nanos,
         from: PortId,

@@ -12,6 +12,7 @@ mod overload;
 #[path = "../support/mod.rs"]
 mod support;
 mod tables;
+mod transit;
 #[path = "../support/victim.rs"]
 mod victim;
 

@@ -54,7 +54,8 @@ impl Node {
     /// Give the node a port as `eth<nth>`, without addresses.
     pub fn plug(&self, relay: &Relay, port: PortId, nth: u32, gso: bool) {
         let mut batch = Batch::new();
-        let node_name = self.veth(&mut batch, port, nth);
+        let index = relay.host_ifindex(port).unwrap();
+        let node_name = self.veth_at(&mut batch, port, index, nth);
         let mut socket = Socket::open_in(relay.shard_ns(port).unwrap()).unwrap();
         socket.send(&mut batch).unwrap();
         self.run(|| {
@@ -69,10 +70,15 @@ impl Node {
 
     /// Ask for a port's pair: `h<port>` where the link plane is, `eth<nth>` in the node, which is the name returned.
     pub fn veth(&self, batch: &mut Batch, port: PortId, nth: u32) -> String {
+        self.veth_at(batch, port, host_ifindex(port), nth)
+    }
+
+    /// The same, with the index of the host end.
+    pub fn veth_at(&self, batch: &mut Batch, port: PortId, index: u32, nth: u32) -> String {
         let (host_name, node_name) = (format!("h{}", port.0), format!("eth{nth}"));
         let host = VethEnd {
             name: &host_name,
-            ifindex: Some(host_ifindex(port)),
+            ifindex: Some(index),
             up: true,
             ..VethEnd::default()
         };

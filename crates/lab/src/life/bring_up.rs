@@ -22,6 +22,7 @@ use crate::nodes::builder::{Builder, carries_gso};
 use crate::nodes::kernels::Kernels;
 use crate::nodes::launcher::{Launcher, hosts_file, namespaces_file, resolver_file};
 use crate::nodes::management::ManagementNet;
+use crate::nodes::stackless::Stackless;
 use crate::progress::{Progress, Stage};
 use crate::routing::forwarding::Forwarding;
 
@@ -58,6 +59,7 @@ pub(crate) fn fabric(
     let seed = lab.scenario.seed;
     let blueprint = Arc::new(Blueprint::new(lab)?);
     let forwarding = Forwarding::wanted(&blueprint)?.map(Arc::new);
+    let stackless = Stackless::wanted(&blueprint)?.map(Arc::new);
     let layout = &blueprint.lab.layout;
     let ports = layout.ports().len();
     let cgroups = site.make_room(&blueprint)?;
@@ -84,6 +86,7 @@ pub(crate) fn fabric(
     let config = PlaneConfig {
         grain_ns: blueprint.lab.scenario.grain.ns().unsigned_abs(),
         channels: channels.into_iter().map(|(_, shared)| shared).collect(),
+        transit: stackless.as_ref().map(|all| Arc::clone(&all.table)),
         ..PlaneConfig::new(
             name.as_str(),
             u32::try_from(ports).unwrap_or(u32::MAX),
@@ -108,10 +111,12 @@ pub(crate) fn fabric(
             runtime: runtime.as_ref(),
             ports: veths.as_ref(),
             management: management.as_ref(),
+            stackless: stackless.as_ref(),
         };
         let nodes = builder.build(&stage)?;
         let took_s = started.elapsed().as_secs_f64();
-        stage.end(&format!("{ports} interfaces in {took_s:.2} s"));
+        let wired = blueprint.lab.wired_ports().count();
+        stage.end(&format!("{wired} interfaces in {took_s:.2} s"));
         drop(veths);
         made = Some((plane, nodes));
         Ok(())
@@ -121,6 +126,7 @@ pub(crate) fn fabric(
         nodes,
         blueprint: Arc::clone(&blueprint),
         forwarding,
+        stackless,
     });
     let after = memory_bytes("MemAvailable:");
     let used = before
@@ -220,6 +226,7 @@ fn write_namespaces(launcher: &Launcher) -> Result<(), EngineError> {
         .nodes()
         .iter()
         .zip(kernels.nodes.iter())
+        .filter(|(node, _)| !kernels.blueprint.lab.forwards(node.id))
         .map(|(node, live)| (node.name.as_str(), live.netns_path()))
         .collect();
     let text = serde_json::to_string(&paths).map_err(|error| EngineError::Io {

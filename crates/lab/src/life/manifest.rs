@@ -70,7 +70,7 @@ pub(crate) fn manifest(
         bounds: bounds(scenario),
         runtime: runtimes(lab),
         host: host(),
-        host_settings: limits::raised(lab.layout.ports().len()),
+        host_settings: limits::raised(lab.wired_ports().count()),
         command_line: std::env::args().collect(),
     })
 }
@@ -78,12 +78,13 @@ pub(crate) fn manifest(
 /// The words for what makes the lab's nodes.
 fn runtimes(lab: &Lab) -> String {
     let word = |software: &NodeSoftware| match &software.container {
+        None if software.forwards => "forward",
         None => "netns",
         Some(container) if container.by_engine => "docker",
         Some(_) => "oci",
     };
     let found: BTreeSet<&str> = lab.software.iter().map(word).collect();
-    let known = ["netns", "oci", "docker"];
+    let known = ["netns", "oci", "docker", "forward"];
     let used: Vec<&str> = known.into_iter().filter(|w| found.contains(w)).collect();
     used.join(", ")
 }

@@ -65,6 +65,15 @@ pub(crate) fn choose(lab: &Lab) -> Result<Chosen, EngineError> {
             chosen.kind
         ));
     }
+    if chosen.kind != DriverKind::Relay
+        && let Some(node) = lab.forwarders().next()
+    {
+        lacks.push(format!(
+            "`{}` only forwards (`runtime: forward`); driver {} leaves that to kernels",
+            lab.layout.node(node).name,
+            chosen.kind
+        ));
+    }
     let attached = lab.scenario.hosts.iter().find(|host| host.attach.is_some());
     if chosen.kind != DriverKind::Relay
         && let Some(host) = attached

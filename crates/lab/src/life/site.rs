@@ -170,13 +170,13 @@ fn absolute(path: &Path) -> PathBuf {
 impl Site for KernelSite {
     fn make_room(&self, blueprint: &Blueprint) -> Result<Cgroups, EngineError> {
         let lab = &blueprint.lab;
-        limits::raise(&self.globals, &self.owner, lab.layout.ports().len())?;
+        limits::raise(&self.globals, &self.owner, lab.wired_ports().count())?;
         // A namespace and a socket for each node, and for each daemon one to wait for it; for each flow one for its
         // client and one for its server; one for each node that has a program; one for the socket of each that asks; a shard namespace for every few
         // hundred ports; some to spare.
         let daemons = Router::of(&lab.scenario).processes(lab);
         let processes = daemons + 2 * lab.scenario.traffic.len();
-        let nodes = lab.layout.nodes().len();
+        let nodes = lab.stacks();
         let told = if lab.scenario.information.is_empty() {
             0
         } else {

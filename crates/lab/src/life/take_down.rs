@@ -71,7 +71,7 @@ pub(crate) fn take_down(
         let Some(plane) = plane.take() else {
             return Ok(());
         };
-        let ports = blueprint.lab.layout.ports().iter().map(|port| port.id);
+        let ports = blueprint.lab.wired_ports().map(|port| port.id);
         let ports: Vec<_> = ports.collect();
         site.ports(plane.as_ref(), false, None).wait_removed(&ports)
     })?;

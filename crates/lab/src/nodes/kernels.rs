@@ -16,6 +16,7 @@ use constel_runtime::Node;
 use constel_topology::NodeId;
 
 use crate::error::EngineError;
+use crate::nodes::stackless::Stackless;
 use crate::routing::forwarding::Forwarding;
 
 /// Nodes that exist, with the map that packets in transit go by, where there is one.
@@ -25,6 +26,8 @@ pub(crate) struct Kernels {
     pub(crate) nodes: Vec<Box<dyn Node>>,
     /// `None`: packets go by the kernels' tables.
     pub(crate) forwarding: Option<Arc<Forwarding>>,
+    /// Those without a stack; `None`: all have one.
+    pub(crate) stackless: Option<Arc<Stackless>>,
 }
 
 impl Kernels {
@@ -39,6 +42,18 @@ impl Kernels {
     /// When its kernel does not answer.
     pub(crate) fn installed(&self, node: NodeId) -> Result<Vec<InstalledRoute>, EngineError> {
         Ok(self.node(node).routes()?)
+    }
+
+    /// Whether a node has no stack.
+    fn forwards(&self, node: NodeId) -> bool {
+        let member = |all: &Arc<Stackless>| all.member(node);
+        self.stackless.as_ref().and_then(member).is_some()
+    }
+
+    /// How a node without a stack forwards to an address; `None`: it has a stack, or no way.
+    pub(crate) fn without_stack(&self, node: NodeId, to: IpAddr) -> Option<Option<Route>> {
+        let all = self.stackless.as_ref().filter(|_| self.forwards(node))?;
+        Some(all.route(node, to))
     }
 
     /// How a node forwards packets of others to an address by the map, if it does.
@@ -86,6 +101,10 @@ impl Kernels {
         let mut batch = Batch::new();
         for end in ends {
             let port = layout.port(end.port);
+            if self.forwards(port.node) {
+                // It knows whom its links lead to without being told.
+                continue;
+            }
             for neighbour in self.blueprint.neighbours(port, end.far_port) {
                 ask(&mut batch, &neighbour);
             }

@@ -11,5 +11,6 @@ pub(crate) mod management;
 pub(crate) mod ports;
 pub(crate) mod quarters;
 pub(crate) mod settings;
+pub(crate) mod stackless;
 #[cfg(test)]
 mod tests;

@@ -185,7 +185,7 @@ impl PortHand for VethHand<'_> {
         let host_name = format!("h{}", port.id.0);
         let ours = VethEnd {
             name: &host_name,
-            ifindex: Some(host_ifindex(port.id)),
+            ifindex: Some(self.ports.plane.host_ifindex(port.id)?),
             mtu: Some(port.mtu_bytes),
             up: true,
             ..VethEnd::default()

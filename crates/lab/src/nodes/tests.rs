@@ -89,12 +89,14 @@ fn build(runtime: &MemoryRuntime, ports: &PaperPorts) -> Result<Kernels, EngineE
         runtime,
         ports,
         management: None,
+        stackless: None,
     };
     let nodes = builder.build(&Stage::begin(&Silent, "nodes", 80))?;
     Ok(Kernels {
         nodes,
         blueprint: std::sync::Arc::new(blueprint),
         forwarding: None,
+        stackless: None,
     })
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use constel_drivers::{Links, PendingUpdate};
 use constel_link::{EdgeChange, EdgeUpdate};
 use constel_plan::{
-    Adjacency, Applier, EdgesApplied, RouteRow, RoutesApplied, RoutesPlan, at_clock,
+    Adjacency, Applier, EdgesApplied, RouteRow, RoutesApplied, RoutesPlan, WayRow, at_clock,
 };
 use constel_topology::Snapshot;
 
@@ -85,6 +85,12 @@ impl Applier for Machine {
         if let Some(forwarding) = &self.kernels.forwarding {
             let layout = &self.kernels.blueprint.lab.layout;
             rows.iter().for_each(|row| forwarding.put(layout, row));
+        }
+    }
+
+    fn put_ways(&mut self, ways: &[WayRow]) {
+        if let Some(stackless) = &self.kernels.stackless {
+            stackless.put(ways);
         }
     }
 

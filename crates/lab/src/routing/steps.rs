@@ -11,6 +11,11 @@ use crate::clock::{LabClock, mono_ns};
 use crate::failed::Failed;
 use crate::life::manifest::bounds;
 
+/// Edges that only glide on are changed so many at a time, which takes a fraction of a millisecond, with a pause
+/// between: frames do not wait for all of a large constellation.
+const GLIDING_AT_ONCE: usize = 2_000;
+const GLIDING_PAUSE_NS: u64 = 1_000_000;
+
 /// How often a waiting loop looks whether it should stop.
 const STOP_CHECK: Duration = Duration::from_millis(20);
 
@@ -130,7 +135,8 @@ impl<A: Applier> Steps<A> {
         let start = Instant::now();
         let mut step = self.planner.advance();
         self.times.compute_ns.record(since_ns(start));
-        let edge_changes = step.plan.edges.len() + step.plan.drain.len();
+        let plan = &step.plan;
+        let edge_changes = plan.edges.len() + plan.gliding.len() + plan.drain.len();
         self.times.edge_changes.record(edge_changes as u64);
         let start = Instant::now();
         self.planner.route(&mut step, &self.failed.now());
@@ -156,6 +162,7 @@ impl<A: Applier> Steps<A> {
     ) -> Result<bool, A::Error> {
         let t_ns = step.plan.t_ns;
         let pending = self.applier.submit_edges(&step.plan.edges, Some(t_ns))?;
+        let gliding = self.submit_gliding(&step)?;
         loop {
             let left = self.clock.until(t_ns).unwrap_or(STOP_CHECK);
             if left.is_zero() {
@@ -169,7 +176,7 @@ impl<A: Applier> Steps<A> {
             self.clock.sleep(left.min(self.pause()));
         }
         let applied = self.applier.edges_applied(pending)?;
-        self.times.update_ns.record(applied.took_ns);
+        let mut update_ns = applied.took_ns;
         self.times.record_lateness(applied.late_ns);
         self.applier.in_force(&step.snapshot);
         let start = mono_ns();
@@ -177,6 +184,7 @@ impl<A: Applier> Steps<A> {
         let failed = self.failed.now();
         self.planner.route(&mut step, &failed);
         // The map before the kernels, where anything may have to wait for others.
+        self.applier.put_ways(&step.plan.routes.ways);
         self.applier.put_map(&step.plan.routes.rows);
         self.drained()?;
         self.applier.forget(&step.plan.forget)?;
@@ -186,11 +194,31 @@ impl<A: Applier> Steps<A> {
         if step.route_changes().is_some() {
             self.times.route_requests.record(routed.requests as u64);
         }
+        for pending in gliding {
+            update_ns = update_ns.max(self.applier.edges_applied(pending)?.took_ns);
+        }
+        self.times.update_ns.record(update_ns);
         self.drain(&mut step)?;
         self.planner.installed(step, &failed);
         self.tell_routes(&failed);
         self.times.kernel_ns.record(mono_ns() - start);
         Ok(true)
+    }
+
+    /// Hands over the changes of links whose delay glides on, part by part.
+    fn submit_gliding(&mut self, step: &PlannedStep) -> Result<Vec<A::Pending>, A::Error> {
+        let plan = &step.plan;
+        let parts = plan.gliding.chunks(GLIDING_AT_ONCE);
+        // All of them well within the step.
+        let step_ns = self.planner.blueprint().lab.step_ns();
+        let pause_ns = GLIDING_PAUSE_NS.min(step_ns / 4 / (parts.len() as u64).max(1));
+        let mut at_ns = plan.t_ns;
+        let mut pending = Vec::with_capacity(parts.len());
+        for part in parts {
+            at_ns += pause_ns;
+            pending.push(self.applier.submit_edges(part, Some(at_ns))?);
+        }
+        Ok(pending)
     }
 
     /// Hands over the removal of links that no route leads over any more.
@@ -225,6 +253,7 @@ impl<A: Applier> Steps<A> {
         let now_ns = self.clock.now_ns().unwrap_or(0);
         let failed = self.failed.now();
         if let Some(planned) = self.planner.within(now_ns, &failed) {
+            self.applier.put_ways(&planned.plan.ways);
             self.applier.put_map(&planned.plan.rows);
             self.applier.install_routes(&planned.plan)?;
             self.planner.installed_within(planned);

@@ -15,7 +15,7 @@ use crate::nodes::kernels::Kernels;
 use constel_plan::Blueprint;
 
 /// `RTN_UNICAST`: the only kind that forwards.
-const UNICAST: u8 = 1;
+pub(crate) const UNICAST: u8 = 1;
 /// The main table.
 pub(crate) const MAIN: u32 = 254;
 
@@ -67,6 +67,9 @@ pub(crate) fn walk_asking(
     let blueprint = kernels.blueprint.as_ref();
     let layout = &blueprint.lab.layout;
     let ask = |node: NodeId| -> Result<Option<Route>, EngineError> {
+        if let Some(route) = kernels.without_stack(node, goal) {
+            return Ok(route);
+        }
         if let Some(route) = in_transit(kernels, from, node, goal) {
             return Ok(Some(route));
         }
@@ -128,6 +131,9 @@ impl<'a> Tables<'a> {
 
     /// A node's route to an address.
     fn route(&mut self, node: NodeId, goal: IpAddr) -> Result<Option<Route>, EngineError> {
+        if let Some(route) = self.kernels.without_stack(node, goal) {
+            return Ok(route);
+        }
         let table = &mut self.known[node.index()];
         let table = match table {
             Some(table) => table,
@@ -209,6 +215,8 @@ pub(crate) fn standing(kernels: &Kernels, snapshot: &Snapshot) -> Result<Standin
                     let by_map = in_transit(kernels, from, node, address);
                     if by_map.is_some() {
                         Ok(by_map)
+                    } else if let Some(route) = kernels.without_stack(node, address) {
+                        Ok(route)
                     } else if few {
                         asked.route(node, address)
                     } else {

@@ -143,8 +143,11 @@ impl Planner {
         let layout = Arc::clone(&self.blueprint.lab.layout);
         let snapshot = self.stepper.advance();
         let delta = diff(&layout, &self.current, &snapshot);
-        let parted = part(&layout, &snapshot, &delta, self.drains);
+        let mut parted = part(&layout, &snapshot, &delta, self.drains);
+        let at_once = parted.now.len() - delta.gliding;
+        let gliding = parted.now.split_off(at_once);
         let mut plan = plan_of(&layout, &snapshot, &delta, parted.now);
+        plan.gliding = gliding;
         plan.forget = served(&layout, &parted.gone);
         plan.drain = parted.later;
         plan.forget_drained = served(&layout, &parted.gone_later);

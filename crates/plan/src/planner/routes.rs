@@ -1,5 +1,7 @@
 //! Computed routing: shortest paths of each step, and what must change for them.
 
+use std::num::NonZero;
+
 use constel_routing::graph::NextHop;
 use constel_routing::link_state::Reaction;
 use constel_routing::{
@@ -14,7 +16,7 @@ use super::moment::Moment;
 use super::pairs::{Pairs, PlannedPaths};
 use crate::blueprint::Blueprint;
 use crate::failed::FailedEdges;
-use crate::step_plan::{Goal, RouteRow, RoutesPlan};
+use crate::step_plan::{Goal, RouteRow, RoutesPlan, WayRow};
 
 /// The routes of all nodes as they were planned last.
 pub(super) struct RoutePlanner {
@@ -22,6 +24,8 @@ pub(super) struct RoutePlanner {
     rule: Rule,
     /// Whether packets in transit go by the link plane's map.
     by_map: bool,
+    /// By node: whether it has no stack.
+    forwards: Vec<bool>,
     planned: Routes,
     /// What they were computed from.
     version: Version,
@@ -65,6 +69,11 @@ impl RoutePlanner {
                 paths: asked.paths,
             },
             by_map: asked.forwarding != Forwarding::Tables,
+            forwards: (0..)
+                .map(NodeId)
+                .take(blueprint.lab.layout.nodes().len())
+                .map(|node| blueprint.lab.forwards(node))
+                .collect(),
             planned: Routes::default(),
             version: 0,
             link_state: asked.reaction.map(|r| {
@@ -151,10 +160,23 @@ impl RoutePlanner {
                 let graph = Graph::new(layout, snapshot, GroundTransit::Never);
                 let pairs = self.pairs.as_ref();
                 paths = pairs.map(|p| p.plan(blueprint, &graph, snapshot.t_ns, moment));
-                Routes::compute_by(&graph, &self.destinations, self.rule)
+                let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+                let (to, rule) = (&self.destinations, self.rule);
+                Routes::compute_from(&graph, to, rule, &self.planned, threads)
             }
         };
-        let mut changes = routes.changes_from(&self.planned, &blueprint.addresses);
+        let (mut changes, mut ways) = (Vec::new(), Vec::new());
+        routes.each_change(&self.planned, |change| {
+            if self.forwards[change.node.index()] {
+                ways.push(WayRow {
+                    node: change.node,
+                    destination: change.destination,
+                    hop: change.next,
+                });
+            } else {
+                changes.push(change.addressed(&blueprint.addresses));
+            }
+        });
         let mut first = changes.len();
         if self.by_map {
             let ends = ends_first(&mut changes, layout);
@@ -172,6 +194,7 @@ impl RoutePlanner {
                 first,
                 rows,
                 paths: path_rows,
+                ways,
             },
             routes,
             version,
@@ -188,7 +211,9 @@ impl RoutePlanner {
         failed: &FailedEdges,
     ) -> PlannedRoutes {
         let mut planned = self.plan(blueprint, snapshot, Moment::Step, failed);
-        let RoutesPlan { first, rows, paths } = &mut planned.plan;
+        let RoutesPlan {
+            first, rows, paths, ..
+        } = &mut planned.plan;
         // Ends stay first where they are told first.
         rows[..*first].sort_by_key(|row| row.node);
         rows[*first..].sort_by_key(|row| row.node);

@@ -66,6 +66,9 @@ pub struct NodeSoftware {
     /// What its programs may take.
     #[serde(skip_serializing_if = "Limit::is_none")]
     pub limits: Limit,
+    /// Whether it has no network stack, and the link plane forwards for it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub forwards: bool,
 }
 
 /// A container. `None` is always: as the image says.
@@ -197,7 +200,8 @@ pub(crate) fn over(under: &mut RawNode, set: &RawNode) {
         }
     }
     later(&mut under.runtime, set.runtime.as_ref());
-    if set.image.is_some() && set.runtime.is_none() && under.runtime == Some(Runtime::Netns) {
+    let runs_none = matches!(under.runtime, Some(Runtime::Netns | Runtime::Forward));
+    if set.image.is_some() && set.runtime.is_none() && runs_none {
         // Whoever names an image wants it run.
         under.runtime = None;
     }
@@ -240,7 +244,9 @@ pub(crate) fn software(node: RawNode) -> NodeSoftware {
         memory_bytes: share.memory.map(DataSize::bytes),
         processes: share.pids.map(u64::from),
     });
-    let image = node.image.filter(|_| node.runtime != Some(Runtime::Netns));
+    let runs_one = !matches!(node.runtime, Some(Runtime::Netns | Runtime::Forward));
+    let forwards = node.runtime == Some(Runtime::Forward);
+    let image = node.image.filter(|_| runs_one);
     let bits = |list: &[Capability]| list.iter().fold(0, |set, one| set | one.bits());
     let capabilities = node.capabilities.unwrap_or_default();
     let by_engine = node.runtime == Some(Runtime::Docker);
@@ -280,7 +286,11 @@ pub(crate) fn software(node: RawNode) -> NodeSoftware {
         state: node.state.unwrap_or_default(),
         files_bytes: files.map(DataSize::bytes),
     });
-    NodeSoftware { container, limits }
+    NodeSoftware {
+        container,
+        limits,
+        forwards,
+    }
 }
 
 /// A number of processors in thousandths; `None` for what is none from 0.01 to 4096.

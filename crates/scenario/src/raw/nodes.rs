@@ -124,6 +124,9 @@ pub enum Runtime {
     Oci,
     /// A container of an image, run by Docker's or Podman's engine.
     Docker,
+    /// No network stack: the link plane forwards for it, answers pings and says what went wrong (ICMP). Satellites alone, with
+    /// `driver: relay` and routes that Constel computes; no program runs in one.
+    Forward,
 }
 
 /// A file or folder of the host that programs of an image see.

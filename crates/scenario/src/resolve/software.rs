@@ -106,6 +106,15 @@ pub(super) fn resolve(
     rules.all
 }
 
+/// Whether nothing but its runtime is said of a node.
+fn forwards_alone(set: &RawNode) -> bool {
+    let alone = RawNode {
+        runtime: set.runtime,
+        ..RawNode::default()
+    };
+    *set == alone
+}
+
 struct Rules<'p, 'e> {
     parsed: &'p Parsed,
     errors: &'e mut Diagnostics,
@@ -131,6 +140,12 @@ impl Rules<'_, '_> {
             self.errors.push(
                 error.with_suggestion("give `image`, `runtime` or another key, or remove it"),
             );
+        }
+        if set.runtime == Some(Runtime::Forward) && !forwards_alone(set) {
+            let message = "with `runtime: forward` nothing else can be said of a node";
+            let error = parsed.error_at(&at(&[Key("runtime")]), "choose-one", message);
+            let reason = "it has no network stack, and no program runs in it";
+            self.errors.push(error.with_reason(reason));
         }
         if set.runtime == Some(Runtime::Netns) && set.image.is_some() {
             let message = "`image` and `runtime: netns` cannot be given together";

@@ -1,0 +1,255 @@
+//! Satellites that only forward, against the same satellites with stacks: the same paths, delays, losses and answers.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+use support::host::Host;
+use support::lab::Lab;
+use support::netns::loopback;
+use support::probe::{Pace, Sample, one_way};
+use support::route::Sky;
+use support::{constel, json, scenario, stderr, stdout};
+
+const FROM: &str = "ross";
+const TO: &str = "weddell";
+const FORWARD: &str = "nodes: {satellites: {runtime: forward}}\n";
+const STREAM_BYTES: usize = 4 << 20;
+/// What does not come within this never will.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// What a stack may take to pass a frame on, idle as it is, on a slow machine.
+const STACK_NS: i64 = 50_000;
+
+/// What a lab shows of itself, as far as it should be the same.
+#[derive(Debug, PartialEq)]
+struct Shown {
+    /// In each family: the address at the end, and the nodes on the way.
+    ways: Vec<(IpAddr, Vec<String>)>,
+    /// In each family: who answers to the first, second, ... hop to live.
+    answers: Vec<Vec<String>>,
+    /// Pings of each family that are answered, of the far station and of a satellite.
+    pings: usize,
+    /// Bytes that a connection of each family carries.
+    streamed: Vec<usize>,
+    /// What a packet says that is too large, to a far station.
+    too_large: bool,
+}
+
+fn ways(lab: &Lab) -> Vec<(IpAddr, Vec<String>)> {
+    let path = json(&constel(["path", &lab.name, FROM, TO, "--json"]));
+    let way = |family: &Value| {
+        assert_eq!(family["arrived"], true, "{family:#}");
+        let hops = family["hops"].as_array().unwrap().iter();
+        let hops = hops.map(|hop| hop["to"].as_str().unwrap().to_owned());
+        let address = family["address"].as_str().unwrap().parse().unwrap();
+        (address, hops.collect())
+    };
+    path["kernel"].as_array().unwrap().iter().map(way).collect()
+}
+
+fn ping(lab: &Lab, flags: &[&str], to: &str) -> String {
+    let begin = [
+        "exec", &lab.name, FROM, "--", "ping", "-n", "-c", "2", "-i", "0.2", "-W", "1",
+    ];
+    let args = begin.into_iter().chain(flags.iter().copied()).chain([to]);
+    stdout(&constel(args))
+}
+
+fn stream(lab: &Lab, to: IpAddr) -> usize {
+    let listener = lab.node(TO).run(|| TcpListener::bind((to, 0)).unwrap());
+    let listener = listener.unwrap();
+    let to = listener.local_addr().unwrap();
+    let connect = || TcpStream::connect_timeout(&to, PATIENCE).unwrap();
+    let mut sender = lab.node(FROM).run(connect).unwrap();
+    let (mut receiver, _) = listener.accept().unwrap();
+    receiver.set_read_timeout(Some(PATIENCE)).unwrap();
+    sender.set_write_timeout(Some(PATIENCE)).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || sender.write_all(&vec![1; STREAM_BYTES]).unwrap());
+        let mut all = Vec::new();
+        receiver.read_to_end(&mut all).unwrap();
+        all.len()
+    })
+}
+
+/// Whom a hop to live ends at, by the words of ping.
+fn expired_at(said: &str) -> String {
+    let from = said.lines().find_map(|line| line.strip_prefix("From "));
+    let from = from.unwrap_or_else(|| panic!("nobody answers:\n{said}"));
+    assert!(said.to_lowercase().contains("exceeded"), "{said}");
+    let address = from.split(' ').next().unwrap_or_default();
+    address.trim_end_matches(':').to_owned()
+}
+
+fn shown(lab: &Lab) -> Shown {
+    let ways = ways(lab);
+    assert_eq!(ways.len(), 2, "both families");
+    let expired = |(to, hops): &(IpAddr, Vec<String>)| {
+        let before = 1..hops.len();
+        let at = |hops: usize| expired_at(&ping(lab, &["-t", &hops.to_string()], &to.to_string()));
+        before.map(at).collect::<Vec<_>>()
+    };
+    let answers: Vec<Vec<String>> = ways.iter().map(expired).collect();
+    let answered = |said: String| usize::from(said.contains(" 0% packet loss"));
+    let far = ways
+        .iter()
+        .map(|(to, _)| answered(ping(lab, &[], &to.to_string())));
+    let satellite = answers.iter().map(|way| answered(ping(lab, &[], &way[0])));
+    let large = ways[0].0.to_string();
+    let large = ping(lab, &["-s", "1472", "-M", "do"], &large);
+    Shown {
+        answers: answers.clone(),
+        pings: far.sum::<usize>() + satellite.sum::<usize>(),
+        streamed: ways.iter().map(|(to, _)| stream(lab, *to)).collect(),
+        too_large: answered(large) == 0,
+        ways,
+    }
+}
+
+/// Measured one-way times beyond those of the plan, in order of size.
+fn errors(lab: &Lab, file: &Path) -> Vec<i64> {
+    let (from, to) = (lab.node(FROM), lab.node(TO));
+    let clock = lab.client().clock().unwrap();
+    let pace = Pace {
+        count: 400,
+        every: Duration::from_millis(5),
+        patience: Duration::from_secs(1),
+    };
+    let samples = one_way((&from, loopback(&from)), (&to, loopback(&to)), 7000, pace);
+    let first_ns = samples[0].sent_ns - clock.zero_mono_ns;
+    let last_ns = samples[samples.len() - 1].sent_ns - clock.zero_mono_ns;
+    let (first, last) = (Sky::at(file, first_ns), Sky::at(file, last_ns));
+    let path = first.path(FROM, TO);
+    assert_eq!(path, last.path(FROM, TO), "the path stays");
+    let (begin, end) = (
+        first.delay_ns(&path).unwrap(),
+        last.delay_ns(&path).unwrap(),
+    );
+    // It glides: the straight line between both is good to some microseconds.
+    let expected = |sample: &Sample| {
+        let t_ns = sample.sent_ns - clock.zero_mono_ns - first_ns;
+        begin + (end - begin) * t_ns / (last_ns - first_ns)
+    };
+    let error = |sample: &Sample| Some(sample.took_ns? - expected(sample));
+    let mut errors: Vec<i64> = samples.iter().filter_map(error).collect();
+    assert_eq!(errors.len(), samples.len(), "nothing is lost");
+    errors.sort_unstable();
+    errors
+}
+
+fn with_forwarders(file: &Path) -> PathBuf {
+    let text = std::fs::read_to_string(file).unwrap();
+    let name = format!("forward-{}", file.file_name().unwrap().to_str().unwrap());
+    scenario::write(file.parent().unwrap(), &name, &(text + FORWARD))
+}
+
+#[test]
+fn satellites_that_only_forward_are_as_those_with_stacks() {
+    let host = Host::take();
+    let dir = tempfile::tempdir().unwrap();
+    let text = std::fs::read_to_string(scenario::sky(dir.path(), 120, "0 s")).unwrap();
+    let text = text.replace("{mode: computed}", "{mode: computed, destinations: all}");
+    let stacks = scenario::write(dir.path(), "all.yaml", &text);
+    let mut seen = Vec::new();
+    for file in [with_forwarders(&stacks), stacks] {
+        let name = format!("stackless-{}", seen.len());
+        let mut lab = Lab::up(&name, &file, dir.path(), &["--no-traffic"]);
+        let errors = errors(&lab, &file);
+        let at = |share: usize| errors[(errors.len() - 1) * share / 100];
+        println!(
+            "{name}: least {} ns, median {} ns, p90 {} ns",
+            at(0),
+            at(50),
+            at(90)
+        );
+        seen.push((shown(&lab), at(0), at(50)));
+        if seen.len() == 1 {
+            without_a_stack(&lab, &seen[0].0.ways[0].1[0]);
+        }
+        lab.interrupt();
+    }
+    let [(forward, least_ns, median_ns), (stacks, _, with_stacks_ns)] = &seen[..] else {
+        unreachable!("two labs were seen");
+    };
+    assert_eq!(forward, stacks);
+    assert_eq!(
+        (forward.pings, forward.too_large),
+        (4, false),
+        "{forward:?}"
+    );
+    assert_eq!(forward.streamed, [STREAM_BYTES; 2]);
+    // Light is not overtaken; the clock's doubt is all that may be seen.
+    assert!(*least_ns > -60_000, "too early by {} ns", -least_ns);
+    let stacks_on_the_way = forward.ways[0].1.len() as i64 - 1;
+    assert!(
+        *median_ns < with_stacks_ns + STACK_NS,
+        "{median_ns} ns later than the plan, and {with_stacks_ns} ns with {stacks_on_the_way} stacks on the way"
+    );
+    host.assert_as_before("after both labs");
+}
+
+/// What a satellite without a stack cannot do, it says.
+fn without_a_stack(lab: &Lab, satellite: &str) {
+    let entered = constel(["exec", &lab.name, satellite, "--", "true"]);
+    let said = stderr(&entered);
+    assert_eq!(entered.status.code(), Some(2), "{said}");
+    assert!(said.contains("only forwards"), "{said}");
+    assert!(said.contains("set: {runtime: netns}"), "{said}");
+    let routes = json(&constel(["routes", &lab.name, satellite, "--json"]));
+    let rows = routes["routes"].as_array().unwrap();
+    assert!(rows.iter().any(|row| row["to"] == TO), "{routes:#}");
+    let link = json(&constel([
+        "link", "show", &lab.name, FROM, satellite, "--json",
+    ]));
+    let text = link.to_string();
+    assert!(text.contains("delivered"), "{link:#}");
+}
+
+/// Has every link on the way lose frames from here on, where nobody sends any frames of its own.
+fn lose_on_the_way(lab: &Lab) {
+    let (_, hops) = ways(lab).swap_remove(0);
+    for node in lab.nodes() {
+        let silent = || std::fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1").unwrap();
+        lab.node(&node).run(silent).unwrap();
+    }
+    let mut from = FROM.to_owned();
+    for to in hops {
+        let set = constel(["link", "set", &lab.name, &from, &to, "--loss", "2 %"]);
+        assert_eq!(set.status.code(), Some(0), "{}", stderr(&set));
+        from = to;
+    }
+}
+
+/// Losses follow from the seed, whoever forwards.
+#[test]
+fn the_same_frames_are_lost() {
+    let _host = Host::take();
+    let dir = tempfile::tempdir().unwrap();
+    let stacks = scenario::sky(dir.path(), 120, "0 s");
+    let lost: Vec<Vec<usize>> = [with_forwarders(&stacks), stacks]
+        .iter()
+        .enumerate()
+        .map(|(n, file)| {
+            let name = format!("lossy-{n}");
+            let mut lab = Lab::up(&name, file, dir.path(), &["--no-traffic"]);
+            lose_on_the_way(&lab);
+            let (from, to) = (lab.node(FROM), lab.node(TO));
+            let pace = Pace {
+                count: 800,
+                every: Duration::from_millis(2),
+                patience: Duration::from_secs(1),
+            };
+            let samples = one_way((&from, loopback(&from)), (&to, loopback(&to)), 7000, pace);
+            lab.interrupt();
+            let numbered = samples.iter().enumerate();
+            let lost = numbered.filter(|(_, sample)| sample.took_ns.is_none());
+            lost.map(|(number, _)| number).collect()
+        })
+        .collect();
+    assert!(lost[0].len() > 20, "{lost:?}");
+    assert_eq!(lost[0], lost[1]);
+}

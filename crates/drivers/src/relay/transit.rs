@@ -1,0 +1,257 @@
+//! Nodes without a stack: a frame that reaches one is decided about here, and enters its next edge at the very instant at
+//! which it reached the node.
+//!
+//! The time that this takes delays nothing, as long as the thread keeps up: what a frame is late by at its last hop is all
+//! that it is late by.
+
+use std::sync::Arc;
+
+use constel_link::{Delivery, Nanos, mac_of};
+use constel_transit::{Cause, Limit, Packet, Table, Verdict, Way, decide};
+use serde::Serialize;
+
+use super::gso;
+use super::layout::{ADDRESSES, FLAG_NEW, FRAME_MAX, SlotRef};
+use super::pool::Pool;
+use super::thread::Thread;
+
+/// What became of packets at nodes without a stack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TransitCounts {
+    /// Went on. A super-frame counts as one.
+    pub forwarded: u64,
+    /// Were answered: pings, and packets whose sender was told what went wrong.
+    pub answered: u64,
+    /// Went no further, by [`Cause::ALL`].
+    pub dropped: [u64; Cause::ALL.len()],
+}
+
+impl TransitCounts {
+    /// What was dropped for one cause.
+    #[must_use]
+    pub fn dropped_for(&self, cause: Cause) -> u64 {
+        self.dropped[cause as usize]
+    }
+
+    fn count(&mut self, verdict: Verdict) {
+        let cause = match verdict {
+            Verdict::Forward(_) => {
+                self.forwarded += 1;
+                None
+            }
+            Verdict::Answer(_, cause) => {
+                self.answered += 1;
+                cause
+            }
+            Verdict::Drop(cause) => Some(cause),
+        };
+        if let Some(cause) = cause {
+            self.dropped[cause as usize] += 1;
+        }
+    }
+}
+
+/// The thread's side.
+#[derive(Debug, Default)]
+pub(crate) struct Transit {
+    table: Option<Arc<Table>>,
+    limits: Vec<Limit>,
+    counts: Vec<TransitCounts>,
+    sums: TransitCounts,
+    /// An answer; kept for its memory.
+    answer: Vec<u8>,
+    /// Answers for which there was no slot.
+    pub(super) no_slot: u64,
+}
+
+impl Transit {
+    pub(crate) fn new(table: Option<Arc<Table>>) -> Transit {
+        let members = table.as_ref().map_or(0, |table| table.members());
+        Transit {
+            table,
+            limits: vec![Limit::default(); members],
+            counts: vec![TransitCounts::default(); members],
+            ..Transit::default()
+        }
+    }
+
+    /// The number of the node that a frame has reached, if that has no stack.
+    #[inline]
+    pub(crate) fn reached(&self, delivery: &Delivery<SlotRef>) -> Option<u32> {
+        self.table.as_ref()?.member_of(delivery.to)
+    }
+
+    /// What all nodes have done.
+    pub(super) fn sums(&self) -> Option<TransitCounts> {
+        self.table.as_ref().map(|_| self.sums)
+    }
+
+    /// What one node has done.
+    pub(super) fn counts(&self, member: u32) -> Option<TransitCounts> {
+        self.counts.get(member as usize).copied()
+    }
+
+    fn judge(&mut self, member: u32, delivery: &Delivery<SlotRef>, pool: &mut Pool) -> Verdict {
+        let nothing = Verdict::Drop(Cause::NotIp);
+        let (Some(table), Some(limit)) = (&self.table, self.limits.get_mut(member as usize)) else {
+            return nothing;
+        };
+        let mut seat = table.seat(member, limit, delivery.due_ns);
+        let Some(seen) = pool.packet(delivery.frame) else {
+            return nothing;
+        };
+        let packet = Packet {
+            port: delivery.to,
+            from: delivery.from,
+            destination: seen.destination,
+            bytes: seen.bytes,
+            len: seen.len,
+            longest: seen.longest,
+        };
+        decide(&mut seat, packet, &mut self.answer)
+    }
+}
+
+/// A frame, as nodes without a stack read it.
+pub(super) struct Seen<'p> {
+    destination: [u8; 6],
+    /// From the EtherType on; of a super-frame its first piece.
+    bytes: &'p mut [u8],
+    /// How long that is in all.
+    len: usize,
+    /// The longest packet in it, without the EtherType.
+    longest: usize,
+}
+
+impl Thread {
+    /// A frame has reached a node without a stack. How many frames' work that was.
+    pub(super) fn pass_on(&mut self, member: u32, delivery: Delivery<SlotRef>) -> usize {
+        let Delivery {
+            from,
+            to,
+            due_ns,
+            frame,
+            ..
+        } = delivery;
+        self.pool.leaves(from, to, frame);
+        let verdict = self.transit.judge(member, &delivery, &mut self.pool);
+        self.transit.sums.count(verdict);
+        if let Some(counts) = self.transit.counts.get_mut(member as usize) {
+            counts.count(verdict);
+        }
+        match verdict {
+            Verdict::Forward(way) => {
+                self.pool.readdress(frame, way.addresses());
+                self.go_on(due_ns, way, frame)
+            }
+            Verdict::Answer(way, _) => {
+                let answer = std::mem::take(&mut self.transit.answer);
+                match self.pool.replace(frame, way.addresses(), &answer) {
+                    Some(frame) => {
+                        self.go_on(due_ns, way, frame);
+                    }
+                    None => self.transit.no_slot += 1,
+                }
+                self.transit.answer = answer;
+                1
+            }
+            Verdict::Drop(_) => {
+                self.pool.give_frame(frame);
+                1
+            }
+        }
+    }
+
+    fn go_on(&mut self, at_ns: Nanos, way: Way, frame: SlotRef) -> usize {
+        let destination = mac_of(way.far_port);
+        // The host has worked on it: where it does not keep up, it lets others go first.
+        let frame = SlotRef {
+            flags: frame.flags & !FLAG_NEW,
+            ..frame
+        };
+        if frame.is_gso() {
+            return self.take_gso(at_ns, way.port, destination, frame).max(1);
+        }
+        let len = u32::from(frame.len);
+        self.pool.enters(at_ns, way.port, frame);
+        self.table
+            .arrive(at_ns, way.port, destination, len, frame, &mut self.pool);
+        1
+    }
+}
+
+impl Pool {
+    /// What a node without a stack reads of a frame. `None` for a frame with a tag outside of its bytes.
+    fn packet(&mut self, frame: SlotRef) -> Option<Seen<'_>> {
+        if !frame.is_gso() {
+            let (addresses, bytes) = self.whole(frame);
+            return Some(Seen {
+                destination: std::array::from_fn(|n| addresses[n]),
+                len: bytes.len(),
+                longest: bytes.len().saturating_sub(gso::IP - gso::TYPE),
+                bytes,
+            });
+        }
+        let gso = self.gso(frame).filter(|gso| gso.vlan_tci.is_none())?;
+        let headers = self.gso_headers(gso)?;
+        let (len, segment) = (gso.len as usize, usize::from(gso.segment));
+        let (first, there) = self.piece(gso, 0);
+        // SAFETY: in bounds; the slot is ours since its descriptor was read, and nobody else has a reference into it while
+        // `self` is borrowed.
+        let piece = unsafe { std::slice::from_raw_parts_mut(first, there) };
+        let (addresses, bytes) = piece.split_at_mut_checked(ADDRESSES)?;
+        Some(Seen {
+            destination: std::array::from_fn(|n| addresses[n]),
+            bytes,
+            len: len - ADDRESSES,
+            longest: (headers.len + segment).min(len) - gso::IP,
+        })
+    }
+
+    /// Other Ethernet addresses for a frame.
+    fn readdress(&mut self, frame: SlotRef, addresses: [u8; ADDRESSES]) {
+        let place = match self.gso(frame) {
+            Some(gso) => self.piece(gso, 0).0,
+            None => self
+                .loaded
+                .slots
+                .ptr(frame.base() + frame.start(), ADDRESSES),
+        };
+        // SAFETY: in bounds, of a slot that is ours since its descriptor was read.
+        unsafe { place.copy_from_nonoverlapping(addresses.as_ptr(), ADDRESSES) };
+    }
+
+    /// A frame of other bytes in the place of one that ends here. `None` when there is no slot for it.
+    fn replace(
+        &mut self,
+        frame: SlotRef,
+        addresses: [u8; ADDRESSES],
+        bytes: &[u8],
+    ) -> Option<SlotRef> {
+        let slot = match self.gso(frame).map(|gso| gso.slots[0]) {
+            None => frame.slot,
+            Some(first) => {
+                let owner = self.owner(first);
+                self.give_frame(frame);
+                let slot = self.take()?;
+                self.own_more(slot, owner);
+                slot
+            }
+        };
+        if ADDRESSES + bytes.len() > FRAME_MAX {
+            self.give(slot);
+            return None;
+        }
+        let answer = SlotRef {
+            slot,
+            len: (ADDRESSES + bytes.len()) as u16,
+            flags: 0,
+            csum_start: 0,
+            csum_offset: 0,
+        };
+        let (own, rest) = self.whole(answer);
+        *own = addresses;
+        rest.copy_from_slice(bytes);
+        Some(answer)
+    }
+}

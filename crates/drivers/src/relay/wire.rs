@@ -1,0 +1,88 @@
+//! Which ports are interfaces of nodes here: those that have a host end, a place in the memory shared with the programs, and
+//! a number in the tag that names a frame's port. Ports of nodes without a stack have none of it.
+
+use constel_link::PortId;
+
+use super::layout::PORTS_MAX;
+use crate::error::{DriverError, Result};
+
+/// The numbers of ports that are interfaces, counted without the others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wires {
+    /// By number; empty: the number is the port's own.
+    ports: Vec<PortId>,
+    /// By port: its number; beyond [`PORTS_MAX`]: it has none.
+    of: Vec<u32>,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl Wires {
+    /// Of so many ports, all but those that `without` says.
+    pub(crate) fn new(ports: u32, without: impl Fn(PortId) -> bool) -> Wires {
+        let mut wires = Wires::default();
+        for port in (0..ports).map(PortId) {
+            if without(port) {
+                wires.of.push(NONE);
+            } else {
+                wires.of.push(wires.ports.len() as u32);
+                wires.ports.push(port);
+            }
+        }
+        wires
+    }
+
+    /// How many there are, of so many ports in all.
+    ///
+    /// # Errors
+    /// When there are none, or more than a tag can name.
+    pub(crate) fn count(&self, ports: u32) -> Result<u32> {
+        let count = if self.of.is_empty() {
+            ports
+        } else {
+            self.ports.len() as u32
+        };
+        if count == 0 || count > PORTS_MAX {
+            let text = format!("{count} ports of nodes: must be 1 to {PORTS_MAX}");
+            return Err(DriverError::Config(text));
+        }
+        Ok(count)
+    }
+
+    /// The port of a number.
+    #[inline]
+    pub(crate) fn port(&self, wire: u32) -> PortId {
+        let port = self.ports.get(wire as usize).copied();
+        port.unwrap_or(PortId(wire))
+    }
+
+    /// The number of a port; `None`: it is no interface.
+    #[inline]
+    pub(crate) fn of(&self, port: PortId) -> Option<u32> {
+        match self.of.get(port.0 as usize) {
+            Some(&NONE) => None,
+            Some(&wire) => Some(wire),
+            None => Some(port.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_skip_what_is_no_interface() {
+        let all = Wires::default();
+        assert_eq!((all.port(7), all.of(PortId(7))), (PortId(7), Some(7)));
+        assert_eq!(all.count(9).unwrap(), 9);
+        assert!(all.count(PORTS_MAX + 1).is_err());
+        let some = Wires::new(100_000, |port| port.0 < 99_990 && port.0 != 5);
+        assert_eq!(some.count(100_000).unwrap(), 11);
+        assert_eq!(some.of(PortId(4)), None);
+        for (wire, port) in [(0, 5), (1, 99_990), (10, 99_999)] {
+            assert_eq!(some.of(PortId(port)), Some(wire));
+            assert_eq!(some.port(wire), PortId(port));
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Nodes without a stack: what reaches them goes on, is answered or is counted, each edge with its own delay.
+
+use super::*;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use constel_drivers::Links;
+use constel_link::packet::{fold, words_sum};
+use constel_transit::{Cause, GoalAddresses, Member, MemberPort, Table, TableSpec, Way};
+
+const IPV4: u16 = 0x0800;
+const UDP: u8 = 17;
+const ICMP: u8 = 1;
+const SLOTS: usize = 4096;
+/// The largest packet of the second node's right port.
+const NARROW_MTU: u32 = 1000;
+
+fn own(member: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 9, 0, member + 1)
+}
+
+/// Ports 0 and 5 are of nodes, 1 to 4 of two that forward, in a row.
+fn table() -> Arc<Table> {
+    let port = |port, far_port, mtu_bytes| MemberPort {
+        port: PortId(port),
+        far_port: Some(PortId(far_port)),
+        subnet: None,
+        mtu_bytes,
+    };
+    let member = |n: u8, ports| Member {
+        v4: Some(own(n)),
+        v6: None,
+        ports,
+    };
+    let goal = |n| GoalAddresses(vec![v4(n).into(), v6(n).into()]);
+    let spec = TableSpec {
+        ports: 6,
+        members: vec![
+            member(0, vec![port(1, 0, 1500), port(2, 3, 1500)]),
+            member(1, vec![port(3, 2, 1500), port(4, 5, NARROW_MTU)]),
+        ],
+        goals: vec![goal(1), goal(2)],
+        v4_of_ports: Vec::new(),
+    };
+    let table = Table::new(spec).unwrap();
+    for (member, goal, port, far_port) in [(0, 0, 1, 0), (0, 1, 2, 3), (1, 0, 3, 2), (1, 1, 4, 5)] {
+        let way = Way {
+            port: PortId(port),
+            far_port: PortId(far_port),
+        };
+        table.set(member, goal, Some(way));
+    }
+    Arc::new(table)
+}
+
+fn lab() -> (Lab, Arc<Table>) {
+    let table = table();
+    let config = RelayConfig {
+        slots: SLOTS as u32,
+        transit: Some(table.clone()),
+        ..RelayConfig::new("transit", 6, 1)
+    };
+    let lab = Lab::with(config, &[0, 5]);
+    let links = [(0, 1), (2, 3), (4, 5)];
+    lab.apply(
+        links
+            .into_iter()
+            .flat_map(|(a, b)| link(a, b, 5 * MS))
+            .collect(),
+    );
+    (lab, table)
+}
+
+/// An IPv4 packet that must not be cut up.
+fn packet(to: Ipv4Addr, hops: u8, payload: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0x45, 0];
+    packet.extend((20 + payload.len() as u16).to_be_bytes());
+    packet.extend([0, 1, 0x40, 0, hops, UDP, 0, 0]);
+    packet.extend(v4(1).octets());
+    packet.extend(to.octets());
+    let check = !fold(words_sum(&packet));
+    packet[10..12].copy_from_slice(&check.to_be_bytes());
+    packet.extend(payload);
+    packet
+}
+
+fn sent(packet: &[u8]) -> Vec<u8> {
+    frame(mac_of(PortId(1)), mac_of(PortId(0)), IPV4, packet)
+}
+
+/// The next frame of a protocol, and when it came.
+fn next(raw: &Raw, protocol: u8) -> (Vec<u8>, u64) {
+    std::iter::from_fn(|| raw.next())
+        .find(|(got, _)| got.len() > 34 && got[23] == protocol)
+        .expect("nothing comes")
+}
+
+#[test]
+fn packets_go_on_hop_by_hop_and_take_every_delay() {
+    let (lab, table) = lab();
+    let sender = lab.nodes[0].run(|| Raw::new(IPV4));
+    let receiver = lab.nodes[1].run(|| Raw::new(IPV4));
+    let payload: Vec<u8> = (0..200).map(|n| n as u8).collect();
+    for hops in [64, 3] {
+        let whole = packet(v4(2), hops, &payload);
+        let before = real_ns();
+        sender.send(&sent(&whole));
+        let (got, _) = next(&receiver, UDP);
+        let at = real_ns();
+        assert_eq!(got[..12], [mac_of(PortId(5)), mac_of(PortId(4))].concat());
+        assert_eq!(got[14..], packet(v4(2), hops - 2, &payload));
+        let took = at - before;
+        assert!((15 * MS..25 * MS).contains(&took), "{took}");
+    }
+    // Over the table's other way: back to where it came from.
+    table.set(
+        1,
+        1,
+        Some(Way {
+            port: PortId(3),
+            far_port: PortId(2),
+        }),
+    );
+    sender.send(&sent(&packet(v4(2), 5, &payload)));
+    let (answer, _) = next(&sender, ICMP);
+    assert_eq!(
+        answer[34], 11,
+        "it comes round until it has lived for too long"
+    );
+    table.set(1, 1, None);
+    sender.send(&sent(&packet(v4(2), 5, &payload)));
+    let (answer, _) = next(&sender, ICMP);
+    assert_eq!((answer[34], answer[35]), (3, 0));
+    assert_eq!(answer[26..30], own(1).octets());
+    let stats = lab.handle.relay_stats().unwrap();
+    assert_eq!((stats.early, stats.unintended.total()), (0, 0), "{stats:?}");
+    every_slot_comes_back(&lab, SLOTS);
+}
+
+#[test]
+fn what_goes_no_further_is_answered_and_counted() {
+    let (lab, _) = lab();
+    let raw = lab.nodes[0].run(|| Raw::new(IPV4));
+    for (hops, member) in [(1, 0), (2, 1)] {
+        raw.send(&sent(&packet(v4(2), hops, b"expires on its way")));
+        let (answer, _) = next(&raw, ICMP);
+        assert_eq!((answer[34], answer[35]), (11, 0));
+        assert_eq!(answer[26..30], own(member).octets());
+    }
+    raw.send(&sent(&packet(v4(2), 64, &[7; 1200])));
+    let (answer, _) = next(&raw, ICMP);
+    assert_eq!((answer[34], answer[35]), (3, 4));
+    let mtu = u16::from_be_bytes([answer[40], answer[41]]);
+    assert_eq!(u32::from(mtu), NARROW_MTU);
+    // For the node itself, where no program listens.
+    raw.send(&sent(&packet(own(0), 64, b"hello")));
+    let (answer, _) = next(&raw, ICMP);
+    assert_eq!((answer[34], answer[35]), (3, 3));
+    // Nothing of IP, for somebody else, cut short.
+    raw.send(&frame(mac_of(PortId(1)), mac_of(PortId(0)), ODD, &[1; 60]));
+    raw.send(&frame(
+        BROADCAST,
+        mac_of(PortId(0)),
+        IPV4,
+        &packet(v4(2), 9, b"x"),
+    ));
+    raw.send(&sent(&packet(v4(2), 9, b"cut short")[..22]));
+    let first = eventually("all is counted", || {
+        let counts = lab.handle.transit(0).unwrap().unwrap();
+        (counts.dropped_for(Cause::Malformed) == 1).then_some(counts)
+    });
+    for (cause, least) in [
+        (Cause::Expired, 1),
+        (Cause::NoProgram, 1),
+        (Cause::NotIp, 1),
+        (Cause::NotForUs, 1),
+    ] {
+        assert!(first.dropped_for(cause) >= least, "{cause:?}: {first:?}");
+    }
+    let second = lab.handle.transit(1).unwrap().unwrap();
+    assert_eq!(second.dropped_for(Cause::TooBig), 1);
+    assert_eq!(lab.handle.transit(2).unwrap(), None);
+    let sums = lab.handle.snapshot().unwrap().detail.counters;
+    assert_eq!(sums["forward_dropped_too_big"], 1);
+    assert_eq!(sums["answered"], first.answered + second.answered);
+    every_slot_comes_back(&lab, SLOTS);
+}
+
+/// A flood that dies at the first node brings at most so many answers as RFC 1812 asks to bound, and holds nobody up.
+#[test]
+fn a_flood_that_expires_is_answered_seldom() {
+    let (lab, _) = lab();
+    let raw = lab.nodes[0].run(|| Raw::new(IPV4));
+    let flood = sent(&packet(v4(2), 1, &[0; 64]));
+    let sent_frames = (0..20_000).filter(|_| raw.try_send(&flood)).count();
+    let stats = eventually("the flood is over", || {
+        let stats = lab.handle.relay_stats().unwrap();
+        (stats.totals.held == 0).then_some(stats)
+    });
+    let counts = lab.handle.transit(0).unwrap().unwrap();
+    assert!(counts.dropped_for(Cause::Expired) > sent_frames as u64 / 2);
+    assert!(
+        (50..300).contains(&counts.answered),
+        "{counts:?}, {stats:?}"
+    );
+    every_slot_comes_back(&lab, SLOTS);
+}

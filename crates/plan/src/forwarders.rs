@@ -1,0 +1,123 @@
+//! Nodes without a stack: what the link plane must know to forward for them.
+
+use constel_link::PortId;
+use constel_routing::AddressPlan;
+use constel_scenario::model::Mode;
+use constel_topology::{NodeId, Port};
+use constel_transit::{GoalAddresses, Member, MemberPort, TableSpec};
+
+use crate::blueprint::Blueprint;
+use crate::lab::Lab;
+use crate::planner::destinations;
+
+impl Lab {
+    /// Whether a node has no stack, and the link plane forwards for it.
+    #[must_use]
+    pub fn forwards(&self, node: NodeId) -> bool {
+        let software = self.software.get(node.index());
+        software.is_some_and(|software| software.forwards)
+    }
+
+    /// Nodes without a stack, in their order.
+    pub fn forwarders(&self) -> impl Iterator<Item = NodeId> {
+        let nodes = (0..).map(NodeId).zip(self.software.iter());
+        nodes.filter_map(|(node, software)| software.forwards.then_some(node))
+    }
+
+    /// Ports of nodes with a stack, in their order.
+    pub fn wired_ports(&self) -> impl Iterator<Item = &Port> {
+        let ports = self.layout.ports().iter();
+        ports.filter(|port| !self.forwards(port.node))
+    }
+
+    /// How many nodes have a stack.
+    #[must_use]
+    pub fn stacks(&self) -> usize {
+        self.layout.nodes().len() - self.forwarders().count()
+    }
+}
+
+/// The nodes without a stack and the destinations of a lab, numbered as the link plane's table has them.
+#[derive(Debug, Clone, Default)]
+pub struct Forwarders {
+    /// By node: its number among those without a stack.
+    member_of: Vec<Option<u32>>,
+    /// By node: its number among destinations.
+    goal_of: Vec<Option<u32>>,
+}
+
+impl Forwarders {
+    /// A node's number among those without a stack.
+    #[must_use]
+    pub fn member(&self, node: NodeId) -> Option<u32> {
+        *self.member_of.get(node.index())?
+    }
+
+    /// A node's number among destinations.
+    #[must_use]
+    pub fn goal(&self, node: NodeId) -> Option<u32> {
+        *self.goal_of.get(node.index())?
+    }
+}
+
+impl Blueprint {
+    /// The nodes without a stack, and what the link plane's table for them is made of; `None`: all have one.
+    #[must_use]
+    pub fn forwarders(&self) -> Option<(Forwarders, TableSpec)> {
+        let Mode::Computed(asked) = &self.lab.scenario.routing.mode else {
+            return None;
+        };
+        let members: Vec<NodeId> = self.lab.forwarders().collect();
+        if members.is_empty() {
+            return None;
+        }
+        let layout = &self.lab.layout;
+        let goals = destinations(layout, asked);
+        let numbers = |of: &[NodeId]| {
+            let mut numbers = vec![None; layout.nodes().len()];
+            for (node, number) in of.iter().zip(0..) {
+                numbers[node.index()] = Some(number);
+            }
+            numbers
+        };
+        let forwarders = Forwarders {
+            member_of: numbers(&members),
+            goal_of: numbers(&goals),
+        };
+        let addresses = |node: &NodeId| GoalAddresses(self.loopbacks(*node));
+        let spec = TableSpec {
+            ports: layout.ports().len() as u32,
+            members: members.iter().map(|node| self.member(*node)).collect(),
+            goals: goals.iter().map(addresses).collect(),
+            v4_of_ports: self.v4_of_ports(),
+        };
+        Some((forwarders, spec))
+    }
+
+    fn member(&self, node: NodeId) -> Member {
+        let own = self.addresses.loopback(node);
+        let families = self.families;
+        let port = |port: &Port| MemberPort {
+            port: port.id,
+            far_port: self.lab.layout.far_port(port.id),
+            subnet: self.v4_of(&self.addresses, port.id),
+            mtu_bytes: port.mtu_bytes,
+        };
+        Member {
+            v4: families.ipv4.then_some(own.v4),
+            v6: families.ipv6.then_some(own.v6),
+            ports: self.lab.layout.ports_of(node).iter().map(port).collect(),
+        }
+    }
+
+    fn v4_of(&self, addresses: &AddressPlan, port: PortId) -> Option<(std::net::Ipv4Addr, u8)> {
+        addresses.port(port).v4.filter(|_| self.families.ipv4)
+    }
+
+    fn v4_of_ports(&self) -> Vec<(std::net::Ipv4Addr, PortId)> {
+        let ports = self.lab.layout.ports().iter().map(|port| port.id);
+        ports
+            .filter_map(|port| Some((self.v4_of(&self.addresses, port)?.0, port)))
+            .collect()
+    }
+}
