@@ -34,6 +34,7 @@ mod lab;
 mod lay_out;
 mod management;
 mod networks;
+mod ours;
 mod placement;
 mod planner;
 mod sky;
@@ -55,6 +56,7 @@ pub use failed::FailedEdges;
 pub use lab::Lab;
 pub use management::{MANAGEMENT_IFINDEX, MANAGEMENT_PORT, Management};
 pub use networks::read_delays;
+pub use ours::Ours;
 pub use planner::{
     PairSeen, PathSeen, PathsNews, PlannedRoutes, PlannedStep, Planner, destinations,
 };

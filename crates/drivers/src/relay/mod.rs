@@ -224,17 +224,6 @@ impl Relay {
         external::capture(&self.loaded, externals)
     }
 
-    /// Have frames for these ports taken away by what goes with them, before the start: their nodes are not here.
-    ///
-    /// # Errors
-    /// [`DriverError::NoSuchPort`]; [`DriverError::Stopped`] when another caller has failed.
-    pub fn far(&self, far: FarPorts) -> Result<()> {
-        let mut ports = far.ports.iter();
-        ports.try_for_each(|&port| check_port(port, self.config.ports))?;
-        *self.far.lock().map_err(|_| DriverError::Stopped)? = Some(far);
-        Ok(())
-    }
-
     /// As [`Plane::start`], for what only the relay tells.
     ///
     /// # Errors
@@ -346,6 +335,13 @@ impl Plane for Relay {
 
     fn let_in(&self, interfaces: &[External]) -> Result<Captured> {
         self.capture(interfaces)
+    }
+
+    fn far(&self, far: FarPorts) -> Result<()> {
+        let mut ports = far.ports.iter();
+        ports.try_for_each(|&port| check_port(port, self.config.ports))?;
+        *self.far.lock().map_err(|_| DriverError::Stopped)? = Some(far);
+        Ok(())
     }
 
     fn start(&self) -> Result<Arc<dyn Links>> {
