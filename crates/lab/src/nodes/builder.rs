@@ -5,7 +5,6 @@
 //! is started and nothing is named on the host: everything lives in namespaces held by descriptors.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -14,12 +13,14 @@ use std::thread;
 use constel_drivers::{DriverKind, Plane};
 use constel_host::netlink::Batch;
 use constel_link::PortId;
-use constel_plan::Blueprint;
+use constel_plan::{Blueprint, Ours};
 use constel_runtime::{FreshNode, Node, NodeRuntime};
 use constel_scenario::model::{Isl, Scenario};
 use constel_topology::{Attachment, NodeId};
 
 use crate::error::EngineError;
+use crate::life::together::Together;
+use crate::nodes::elsewhere::Elsewhere;
 use crate::nodes::kernels::set_up;
 use crate::nodes::management::ManagementNet;
 use crate::nodes::ports::PortMaker;
@@ -36,6 +37,8 @@ pub(crate) struct Builder<'a> {
     pub(crate) ports: &'a dyn PortMaker,
     /// The way to nodes beside their ports, where there is one.
     pub(crate) management: Option<&'a ManagementNet>,
+    /// This machine's part, where the lab is on several.
+    pub(crate) together: Option<&'a Together>,
 }
 
 /// Below this rate the relay would cut full super-frames up again.
@@ -62,29 +65,26 @@ pub(crate) fn carries_gso(plane: &dyn Plane, scenario: &Scenario) -> bool {
         })
 }
 
-/// A batch of nodes without ports, the first of which is node number `first`.
+/// A batch of nodes without ports, and their numbers.
 struct Fresh {
-    first: usize,
+    numbers: Vec<usize>,
     nodes: Vec<Box<dyn FreshNode>>,
-}
-
-impl Fresh {
-    fn numbers(&self) -> Range<usize> {
-        self.first..self.first + self.nodes.len()
-    }
 }
 
 /// Nodes and their numbers.
 type Numbered = Vec<(usize, Box<dyn Node>)>;
 
 impl Builder<'_> {
-    /// Makes every node with its ports, attached to the link plane. Nothing is left on failure: dropping
-    /// the nodes removes all that was made in them.
+    /// Makes every node that is here with its ports, attached to the link plane; what stands for those that are on other machines
+    /// comes with them. Nothing is left on failure: dropping the nodes removes all that was made in them.
     ///
     /// # Errors
     /// The first that the runtime, the port maker or a node's kernel refuses.
     pub(crate) fn build(&self, stage: &Stage<'_>) -> Result<Vec<Box<dyn Node>>, EngineError> {
-        let total = self.blueprint.lab.layout.nodes().len();
+        let all = self.blueprint.lab.layout.nodes();
+        let ours = self.together.map_or_else(Ours::all, Together::ours);
+        let (here, elsewhere): (Vec<usize>, Vec<usize>) =
+            (0..all.len()).partition(|number| ours.has(all[*number].id));
         let workers = thread::available_parallelism()
             .map_or(1, |n| n.get())
             .min(4);
@@ -93,12 +93,12 @@ impl Builder<'_> {
         let done = AtomicU64::new(0);
         let parts = thread::scope(|scope| {
             let maker = scope.spawn(move || -> Result<(), EngineError> {
-                for first in (0..total).step_by(NODES_PER_BATCH) {
-                    let end = total.min(first + NODES_PER_BATCH);
-                    let names = &self.blueprint.lab.layout.nodes()[first..end];
-                    let names: Vec<&str> = names.iter().map(|node| node.name.as_str()).collect();
+                for numbers in here.chunks(NODES_PER_BATCH) {
+                    let names = numbers.iter().map(|number| all[*number].name.as_str());
+                    let names: Vec<&str> = names.collect();
                     let nodes = self.runtime.create(&names)?;
-                    if sender.send(Fresh { first, nodes }).is_err() {
+                    let numbers = numbers.to_vec();
+                    if sender.send(Fresh { numbers, nodes }).is_err() {
                         // Every worker has failed; theirs is the error to report.
                         return Ok(());
                     }
@@ -129,7 +129,12 @@ impl Builder<'_> {
                 (None, Ok(())) => Ok(parts),
             }
         })?;
-        let nodes: BTreeMap<usize, Box<dyn Node>> = parts.into_iter().collect();
+        let mut nodes: BTreeMap<usize, Box<dyn Node>> = parts.into_iter().collect();
+        for number in elsewhere {
+            let node = &all[number];
+            let machine = self.together.map_or("?", |own| own.machine(node.id));
+            nodes.insert(number, Box::new(Elsewhere::new(&node.name, machine)?));
+        }
         Ok(nodes.into_values().collect())
     }
 
@@ -146,8 +151,8 @@ impl Builder<'_> {
             // The lock is held while waiting: whoever has it takes the next batch.
             let fresh = receiver.lock().unwrap_or_else(|e| e.into_inner()).recv();
             let Ok(fresh) = fresh else { return Ok(made) };
-            let numbers = fresh.numbers();
-            for (number, node) in numbers.clone().zip(&fresh.nodes) {
+            let numbers = fresh.numbers;
+            for (&number, node) in numbers.iter().zip(&fresh.nodes) {
                 for port in layout.ports_of(NodeId(number as u32)) {
                     pairs.add(self.blueprint, port, node.netns())?;
                 }
@@ -158,7 +163,7 @@ impl Builder<'_> {
             }
             pairs.make()?;
             let mut setup = Batch::new();
-            for (number, node) in numbers.clone().zip(fresh.nodes) {
+            for (&number, node) in numbers.iter().zip(fresh.nodes) {
                 let id = NodeId(number as u32);
                 set_up(&self.blueprint.setup(id), &mut setup);
                 if let Some(management) = self.management {
@@ -179,15 +184,17 @@ impl Builder<'_> {
                 let node = finished.map_err(|error| problem.unwrap_or(error.into()))?;
                 made.push((number, node));
             }
-            self.ports.attach(&self.ports_of(numbers.clone()))?;
+            self.ports.attach(&self.ports_of(&numbers))?;
             let count = numbers.len() as u64;
             stage.reach(done.fetch_add(count, Ordering::Relaxed) + count);
         }
     }
 
-    fn ports_of(&self, nodes: Range<usize>) -> Vec<PortId> {
+    fn ports_of(&self, nodes: &[usize]) -> Vec<PortId> {
         let layout = &self.blueprint.lab.layout;
-        let ports = nodes.flat_map(|n| layout.ports_of(NodeId(n as u32)));
+        let ports = nodes
+            .iter()
+            .flat_map(|n| layout.ports_of(NodeId(*n as u32)));
         // What hangs on an interface of the machine comes in there.
         let ours = ports.filter(|port| port.attachment == Attachment::Veth);
         ours.map(|port| port.id).collect()

@@ -60,6 +60,9 @@ impl Profile {
         let mut index = String::from("place,node,port\n");
         let (mut all, mut place) = (Vec::new(), 0);
         for (number, node) in kernels.nodes.iter().enumerate() {
+            if !kernels.ours.has(NodeId(number as u32)) {
+                continue;
+            }
             let ns = NetNs::open(node.netns_path())?;
             let mut socket = Socket::open_in(&ns)?;
             let mut ports: Vec<(u32, String)> = socket
