@@ -20,11 +20,11 @@ use clap::{Args, Parser, Subcommand};
 use constel_scenario::Setting;
 use constel_units::{DataRate, DataSize, Ratio, TimeSpan};
 
-pub(crate) use agent::{Agent, ListMachines};
+pub(crate) use agent::{Agent, ListMachines, Part};
 pub(crate) use image::{Image, ImageBuild, ImageImport, ImageVerb};
 pub(crate) use info::{Info, InfoVerb};
 pub(crate) use init::{Completion, Demo, Init, Man};
-pub(crate) use machines::OnMachines;
+pub(crate) use machines::{OnMachines, OnThere};
 pub(crate) use middlebox::{BoxAdd, BoxEdit, BoxMove, BoxRemove, BoxRule, BoxVerb, Middlebox};
 pub(crate) use network::{Network, NetworkDelays, NetworkMember, NetworkVerb};
 pub(crate) use probe::Probe;
@@ -72,7 +72,7 @@ pub(crate) enum Verb {
     /// Put a network between two interfaces of this host, by rules; show and change the rules while frames flow.
     Box(Middlebox),
     /// List the labs of this host.
-    List(Json),
+    List(List),
     /// Show one running lab: nodes, flows, counters, the link plane's health.
     Show(Lab),
     /// Run a command in a node; its streams and exit code pass through. Or in many at a time: give a pattern.
@@ -114,6 +114,9 @@ pub(crate) enum Verb {
     Web(Web),
     /// Be one of several machines that share a store: join, say how this machine is, leave with Ctrl-C.
     Agent(Agent),
+    /// Run this machine's part of a lab: what `constel agent` starts.
+    #[command(hide = true)]
+    Part(Part),
     /// List the machines that share a store: state, weight, load, clock.
     Machines(ListMachines),
     /// Print what makes a shell complete verbs and flags: `source <(constel completion bash)`.
@@ -126,6 +129,17 @@ pub(crate) enum Verb {
 /// Verbs that only know `--json`.
 #[derive(Debug, Args)]
 pub(crate) struct Json {
+    /// Print one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `list`.
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// List labs on several machines instead, which share this store: `etcd://HOST:PORT`, or the path of a folder.
+    #[arg(long, value_name = "STORE")]
+    pub(crate) store: Option<constel_store::Place>,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
@@ -184,6 +198,9 @@ pub(crate) struct Run {
     /// Serve the web view of the lab while it runs, read-only; its address is told on stderr. `constel web LAB` serves that of any lab.
     #[arg(long)]
     pub(crate) web: bool,
+    /// On which machines.
+    #[command(flatten)]
+    pub(crate) on: OnThere,
     /// Print the summary as one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
@@ -200,6 +217,9 @@ pub(crate) struct Check {
     /// Also estimate what it takes of this machine, and whether that fits: memory, open files, processes, processors.
     #[arg(long)]
     pub(crate) here: bool,
+    /// Also look whether it can be on several machines, and whether its edges are longer than the ways between these.
+    #[command(flatten)]
+    pub(crate) on: OnThere,
     /// Print the findings as one JSON document on stdout.
     #[arg(long)]
     pub(crate) json: bool,
@@ -315,6 +335,9 @@ pub(crate) struct Down {
     /// All labs that are alive.
     #[arg(long, conflicts_with = "labs")]
     pub(crate) all: bool,
+    /// Labs on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder.
+    #[arg(long, value_name = "STORE")]
+    pub(crate) store: Option<constel_store::Place>,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
