@@ -363,6 +363,10 @@ pub(crate) struct Exec {
     /// Print one JSON document: an object for each node, with its exit code and output.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Of a lab on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder. What is asked is run on the
+    /// machine that has the node.
+    #[arg(long, value_name = "STORE")]
+    pub(crate) store: Option<constel_store::Place>,
     /// In so many nodes at a time, when there are several.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) at_once: u16,
@@ -427,6 +431,10 @@ pub(crate) struct Link {
     /// The other end's node.
     #[arg(required = true)]
     pub(crate) b: Option<String>,
+    /// Of a lab on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder. What is asked is run on the
+    /// machine that has the node.
+    #[arg(long, value_name = "STORE")]
+    pub(crate) store: Option<constel_store::Place>,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
@@ -609,6 +617,10 @@ pub(crate) struct Routes {
     pub(crate) lab: String,
     /// The node's name.
     pub(crate) node: String,
+    /// Of a lab on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder. What is asked is run on the
+    /// machine that has the node.
+    #[arg(long, value_name = "STORE")]
+    pub(crate) store: Option<constel_store::Place>,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
@@ -627,6 +639,10 @@ pub(crate) struct Path {
     /// Walk the edges of this lab time, for example `30s`; now unless given. The tables are always those of now.
     #[arg(long, value_name = "TIME")]
     pub(crate) at: Option<TimeSpan>,
+    /// Of a lab on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder. What is asked is run on the
+    /// machine that has the node.
+    #[arg(long, value_name = "STORE")]
+    pub(crate) store: Option<constel_store::Place>,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,

@@ -89,7 +89,7 @@ fn pings_cross_as_the_sky_says_and_nothing_is_left() {
 #[test]
 fn an_agent_that_is_killed_ends_the_lab_and_is_named() {
     let host = Host::take();
-    let Some(told) = local(&["--kill", "2@3"]) else {
+    let Some(told) = local(&["--kill", "agent2@3"]) else {
         return;
     };
     let seconds = told["lab_time_s"].as_f64().unwrap();
@@ -111,13 +111,32 @@ fn an_agent_that_is_killed_ends_the_lab_and_is_named() {
     host.assert_as_before("after an agent was killed");
 }
 
-/// Who may reach the store ends the lab, from anywhere.
+/// Whoever may reach the store asks about any node, and ends the lab, from anywhere.
 #[test]
-fn down_ends_it_on_all_machines() {
+fn any_machine_answers_for_any_node_and_down_ends_it_on_all() {
     let host = Host::take();
-    let Some(told) = local(&["--down", "2"]) else {
+    let Some(told) = local(&["--ask", "1", "--down", "8"]) else {
         return;
     };
+    let asked = told["asked"].as_array().unwrap();
+    assert_eq!(asked.len(), 12, "each of two machines: {told:#}");
+    for row in asked {
+        let wanted = if row["args"][0] == "nobody" { 2 } else { 0 };
+        assert_eq!(row["exit"], wanted, "{row:#}");
+        let out = row["stdout"].as_str().unwrap();
+        match row["verb"].as_str().unwrap() {
+            "exec" if wanted == 0 => assert!(out.contains("2 received"), "{row:#}"),
+            "exec" => assert!(row["stderr"].as_str().unwrap().contains("nobody")),
+            "path" => {
+                let path: Value = serde_json::from_str(out).unwrap();
+                assert_eq!(path["from"], "tokyo", "{path:#}");
+            }
+            _ => assert!(serde_json::from_str::<Value>(out).unwrap().is_object()),
+        }
+    }
+    for part in told["listed"].as_array().unwrap() {
+        assert_eq!(part["phase"], "running", "{part:#}");
+    }
     assert!(told["down_s"].as_f64().unwrap() < 20.0, "{told:#}");
     assert!(told["lab_time_s"].as_f64().unwrap() < 30.0, "{told:#}");
     assert_eq!(told["interrupted"], true);

@@ -40,3 +40,12 @@ pub(crate) fn files(lab: &str) -> String {
 pub(crate) fn results(lab: &str, machine: &str) -> String {
     format!("constel/labs/result/{lab}/{machine}/")
 }
+
+/// Questions about a lab.
+pub(crate) fn asks(lab: &str) -> String {
+    format!("constel/labs/ask/{lab}/")
+}
+
+pub(crate) fn answer(number: &str) -> String {
+    format!("constel/labs/answer/{number}")
+}

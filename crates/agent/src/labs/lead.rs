@@ -15,6 +15,7 @@ use constel_store::{
 use super::keys;
 use super::model::{End, File, Go, Order, Part, Phase, Ways};
 use super::pieces;
+use super::speech::Given;
 
 /// A machine that has not read its order by then does not.
 const LISTENING_WITHIN: Duration = Duration::from_secs(30);
@@ -28,7 +29,7 @@ const UNHEARD_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Beyond the longest way between machines and what clocks may be wrong: the time that programs take to be woken. An edge that is
 /// longer waits for the rest where it is served, so that a longer head start costs nothing but memory over there.
-const WAKING_NS: u64 = 2_000_000;
+const WAKING_NS: u64 = 5_000_000;
 
 /// A lab that is to be led.
 pub struct Lead<'a> {
@@ -146,6 +147,24 @@ fn put_end(
     }
 }
 
+/// The order of a lab, and the files that it came with; `None`: nobody leads such a lab.
+///
+/// # Errors
+/// When the store cannot be asked.
+pub fn order_of(store: &dyn Store, lab: &str) -> Result<Option<Given>, Error> {
+    let Some(entry) = store.get(&keys::order(lab))? else {
+        return Ok(None);
+    };
+    let order: Order = serde_json::from_slice(&entry.value)
+        .map_err(|error| Error::Answer(format!("the order of lab {lab}: {error}")))?;
+    let files = order.files.iter().enumerate().map(|(number, file)| {
+        let bytes = pieces::get(store, &keys::files(lab), number, file.bytes)?;
+        Ok((file.path.clone(), bytes))
+    });
+    let files = files.collect::<Result<_, Error>>()?;
+    Ok(Some(Given { order, files }))
+}
+
 /// Labs that are led now.
 ///
 /// # Errors
@@ -215,7 +234,13 @@ impl Drop for SetOnDrop<'_> {
 }
 
 /// Renews a lease until it is `over`, or `lost`.
-fn renew(store: &dyn Store, lease: LeaseId, ttl: Duration, over: &AtomicBool, lost: &AtomicBool) {
+pub(super) fn renew(
+    store: &dyn Store,
+    lease: LeaseId,
+    ttl: Duration,
+    over: &AtomicBool,
+    lost: &AtomicBool,
+) {
     let mut alive = Instant::now();
     let mut tried = Instant::now();
     while !over.load(Ordering::Acquire) {

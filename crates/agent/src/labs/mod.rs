@@ -10,9 +10,11 @@
 //! | `lab/LAB/go` | when lab time is zero ([`Go`]) | who leads | with its lease |
 //! | `lab/LAB/end` | that it is to end, and why | anybody | with the order |
 //! | `result/LAB/MACHINE/N/PIECE` | what a part left | its agent | with the agent's lease, or when it was fetched |
+//! | `ask/LAB/NUMBER`, `answer/NUMBER` | a command about a node, and what it came to ([`ask()`]) | whoever asks, and the agent | with the asker's lease |
 //!
-//! Nothing is written while lab time runs: every machine plans the same steps by itself.
+//! Nothing else is written while lab time runs: every machine plans the same steps by itself.
 
+mod ask;
 mod folder;
 pub(crate) mod keys;
 mod lead;
@@ -22,8 +24,9 @@ pub(crate) mod part;
 mod pieces;
 pub mod speech;
 
+pub use ask::{Question, Said, ask};
 pub use folder::{clear_left, hold};
-pub use lead::{Ended, Lead, LeadFailure, Led, end, lead, running, wait_gone};
+pub use lead::{Ended, Lead, LeadFailure, Led, end, lead, order_of, running, wait_gone};
 pub use list::{Listed, ListedPart, listed};
 pub use model::{End, File, Go, Node, Order, Part, Phase, Standing, Ways};
 pub use pieces::write_below;

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use constel_store::{Condition, Error, Follow, LeaseId, Outcome, Result, Revision, Store, Txn};
 
+use super::ask::Answerer;
 use super::folder;
 use super::keys;
 use super::model::{File, Go, Order, Part, Phase, Standing, Ways};
@@ -157,6 +158,8 @@ struct Own<'a> {
     folder: Option<PathBuf>,
     /// Somebody works in the folder.
     hold: Option<fs::File>,
+    /// The lab's name here.
+    called: Option<String>,
 }
 
 /// The process that runs it.
@@ -194,6 +197,7 @@ impl<'a> Own<'a> {
             order,
             folder: None,
             hold: None,
+            called: None,
             part: Part {
                 order: number,
                 phase: Phase::Listening,
@@ -214,6 +218,13 @@ impl<'a> Own<'a> {
         let mut process = self.start(&folder)?;
         let prefix = keys::lab(&self.order.lab);
         let mut news: Option<Follow> = None;
+        let Keeper {
+            store,
+            name,
+            program,
+            ..
+        } = self.keeper;
+        let mut answerer = Answerer::new(store, &self.order.lab, name);
         let mut heard = Told::default();
         let mut beat: Option<Instant> = None;
         loop {
@@ -223,6 +234,7 @@ impl<'a> Own<'a> {
             }
             match process.lines.recv_timeout(LOOK_EVERY) {
                 Ok(FromPart::Ended { failure }) => {
+                    answerer.end();
                     self.part.failure = self.part.failure.take().or(failure);
                     return Ok(());
                 }
@@ -269,6 +281,9 @@ impl<'a> Own<'a> {
             if known(keys::end(&self.order.lab)).is_some() && heard.ends() {
                 process.say(&ToPart::End);
             }
+            if let Some(called) = &self.called {
+                answerer.look(program, called, self.part.phase);
+            }
         }
     }
 
@@ -288,6 +303,7 @@ impl<'a> Own<'a> {
                 self.part.address = Some(address);
                 let _ = self.tell();
             }
+            FromPart::Called(name) => self.called = Some(name),
             FromPart::Standing { nodes, plan } => {
                 let ahead_ns = self.keeper.heard().map_or(0, |heard| heard.ahead_ns());
                 self.part.phase = Phase::Standing;

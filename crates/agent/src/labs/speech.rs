@@ -46,6 +46,8 @@ pub struct Beat {
 pub enum FromPart {
     /// It listens there.
     Listening(SocketAddr),
+    /// The lab has this name on its machine.
+    Called(String),
     /// Its part stands: so many nodes, and a number made of the plan of lab time zero.
     Standing {
         /// Nodes.

@@ -1,16 +1,17 @@
 //! Machines that are there: `--machines`, `--store` and what goes with them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use constel_agent::Row;
-use constel_agent::labs::Phase;
-use constel_control::{Asked, Looked, OnMachines, Scenario, Way};
+use constel_agent::labs::{Phase, Question, ask};
+use constel_control::{Asked, Looked, OnMachines, Scenario, Way, machine_of};
 use constel_store::{Place, Store};
 
 use super::agent::not_opened;
 use crate::args::OnThere;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::output;
+use crate::{output, signals};
 
 /// The machines of a store, and those that take a part.
 pub(crate) struct There {
@@ -100,6 +101,51 @@ fn way_cells(way: &Way) -> Vec<String> {
         format!("+- {}", output::ms(way.clock_error_ns as f64)),
         way.short_edges.to_string(),
     ]
+}
+
+/// A verb about a node of a lab on several machines, run on the machine that has the node.
+pub(crate) struct Elsewhere<'a> {
+    /// What the machines share.
+    pub(crate) store: &'a Place,
+    /// The lab.
+    pub(crate) lab: &'a str,
+    /// The node.
+    pub(crate) node: &'a str,
+    /// The verb and its flags.
+    pub(crate) verb: Vec<String>,
+    /// What follows the lab's name.
+    pub(crate) args: Vec<String>,
+}
+
+impl Elsewhere<'_> {
+    /// Prints what it prints there, and ends as it does.
+    pub(crate) fn run(self) -> Outcome {
+        let store = find(self.store)?;
+        let machine = machine_of(store.as_ref(), self.lab, self.node)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        signals::set(&[&stop])?;
+        let question = Question {
+            machine,
+            verb: self.verb,
+            args: self.args,
+        };
+        let Some(said) = ask(&store, self.lab, &question, &stop)? else {
+            if stop.load(Ordering::Acquire) {
+                return Ok(Exit::Interrupted);
+            }
+            return Err(Failure::Failed(anyhow::anyhow!(
+                "machine {} does not answer: its part of lab {} is not up (any more)",
+                question.machine,
+                self.lab
+            )));
+        };
+        output::text(&String::from_utf8_lossy(&said.stdout))?;
+        output::tell(&String::from_utf8_lossy(&said.stderr));
+        if said.cut {
+            output::tell("constel: what it wrote beyond 320 KiB did not come over\n");
+        }
+        Ok(Exit::of_command(said.exit))
+    }
 }
 
 /// Labs on several machines.

@@ -2,11 +2,13 @@
 
 use std::str::FromStr;
 
-use constel_agent::labs::{Node, Order};
+use constel_agent::labs::{Node, Order, order_of, running};
 use constel_agent::{Row, State};
 use constel_lab::not_on_several;
 use constel_machines::{Loads, Machine, Machines, Order as Dealt, Pin, Placement};
+use constel_plan::NotOne;
 use constel_scenario::model::Flow;
+use constel_store::Store;
 use constel_underlay::{Room, Ways};
 use serde::Serialize;
 
@@ -180,6 +182,40 @@ fn unfit(row: &Row) -> Option<String> {
         ));
     }
     None
+}
+
+/// The machine of a lab that has a node of this name.
+///
+/// # Errors
+/// [`Error::Machines`] when nobody leads such a lab, [`Error::NoNode`].
+pub fn machine_of(store: &dyn Store, lab: &str, node: &str) -> Result<String, Error> {
+    let Some(given) = order_of(store, lab)? else {
+        let led = running(store)?;
+        let led: Vec<&str> = led.iter().map(|order| order.lab.as_str()).collect();
+        let there = match led.is_empty() {
+            true => "none is running".to_owned(),
+            false => format!("there are {}", led.join(", ")),
+        };
+        return Err(Error::Machines(format!(
+            "no lab on several machines is called '{lab}': {there}"
+        )));
+    };
+    let asked = Asked::of(&given.order)?;
+    let mut files = given.files.into_iter();
+    let Some((shown, text)) = files.next() else {
+        return Err(Error::Machines(format!("lab {lab} has no scenario")));
+    };
+    let scenario = Scenario::given(&shown, &text, files.collect())?;
+    let placement = asked.place(&scenario)?;
+    let id = scenario.lab.find(node).map_err(|error| match error {
+        NotOne::None { nearest, .. } => Error::NoNode {
+            lab: lab.to_owned(),
+            node: node.to_owned(),
+            nearest,
+        },
+        several @ NotOne::Several { .. } => Error::Machines(several.to_string()),
+    })?;
+    Ok(asked.machines.all()[placement.machine_of(id)].name.clone())
 }
 
 impl Scenario {

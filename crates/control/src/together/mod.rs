@@ -5,7 +5,7 @@ mod lead;
 mod merge;
 mod part;
 
-pub use ask::{Asked, Looked, Way};
+pub use ask::{Asked, Looked, Way, machine_of};
 pub use lead::{LedLab, OnMachines};
 pub use part::run_part;
 

@@ -74,6 +74,8 @@ fn part(talk: &Arc<Talk>, folder: &Path, machine: &str, address: IpAddr) -> Resu
     thread::spawn(move || hearing.hear(io::stdin().lock()));
     let watching = Arc::clone(talk);
     thread::spawn(move || watching.watch());
+    let name = name_there(&order.lab, machine)?;
+    talk.say(&FromPart::Called(name.to_string()));
     talk.first_beat()?;
     talk.say(&FromPart::Listening(listens));
     let ways = talk.ways()?;
@@ -96,7 +98,6 @@ fn part(talk: &Arc<Talk>, folder: &Path, machine: &str, address: IpAddr) -> Resu
         stop: Arc::clone(&talk.stop),
         ..RunOptions::default()
     };
-    let name = name_there(&order.lab, machine)?;
     let progress = Arc::new(Telling(Arc::clone(talk)));
     let running = scenario.start_as(name, options, Some(together), progress)?;
     running.wait().map(|finished| finished.summary.interrupted)

@@ -174,8 +174,8 @@ fn crossed_badly(now: &Counts, before: &Counts) -> Vec<String> {
         // A single one that came late is in the lateness of the link plane, as every other.
         if late * 100 > arrived {
             wrong.push(format!(
-                "{late} of {arrived} frames from machine {machine} came after their instant, the latest by {:.3} ms: the way \
-                 between the machines is longer than their edges",
+                "{late} of {arrived} frames from machine {machine} came after their instant, the latest by {:.3} ms: their \
+                 edges are shorter than the way between the machines, or one of these had no time for them",
                 from.latest_ns as f64 / 1e6
             ));
         }
