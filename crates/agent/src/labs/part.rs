@@ -29,6 +29,8 @@ use crate::run::Watcher;
 const BEAT: Duration = Duration::from_millis(250);
 /// How long news of the process or of the store wait at most.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// A process that does not take its part down by then never will.
+const DOWN_WITHIN: Duration = Duration::from_secs(100);
 /// Between two tries of a store that is away.
 const TRY_EVERY: Duration = Duration::from_millis(200);
 
@@ -182,9 +184,18 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// It hears that its input ends, and takes its part down; whoever drops this waits for that.
+    /// It hears that its input ends, and takes its part down; whoever drops this waits for that, but not for ever: what it leaves then
+    /// is for `constel clean`.
     fn drop(&mut self) {
         self.stdin = None;
+        let until = Instant::now() + DOWN_WITHIN;
+        while Instant::now() < until {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }

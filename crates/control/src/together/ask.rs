@@ -78,7 +78,8 @@ impl Asked {
             pins: pins.collect::<Result<_, _>>().map_err(|e| wrong(&e))?,
             order: match order.place.as_str() {
                 "round-robin" => Dealt::RoundRobin,
-                _ => Dealt::FewestCrossings,
+                "fewest-crossings" => Dealt::FewestCrossings,
+                other => return Err(wrong(&format!("nodes are not dealt by {other:?}"))),
             },
         })
     }

@@ -112,6 +112,12 @@ impl Scenario {
             stop: &options.stop,
             say,
             keep: &keep,
+        });
+        // Of a lab that was never led, nothing stays.
+        let led = led.inspect_err(|_| {
+            if !results.join("machines").exists() {
+                let _ = fs::remove_dir_all(&results);
+            }
         })?;
         let left = left.into_inner().unwrap_or_else(PoisonError::into_inner);
         let interrupted = options.stop.load(Ordering::Acquire);
