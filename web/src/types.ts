@@ -515,6 +515,8 @@ export type Summary = {
   lateness_by_class?: (ClassLateness)[];
   fidelity: Fidelity;
   bounds?: Bounds;
+  plans?: Plans | null;
+  machines?: (MachineRow)[];
   verdict: Verdict;
 };
 
@@ -759,6 +761,19 @@ export type Machine = {
   in_run_queue_ns: number;
   steal_ns: number;
   processor_wait_ratio?: number | null;
+};
+
+export type Plans = {
+  steps: number;
+  hash: string;
+};
+
+export type MachineRow = {
+  machine: string;
+  nodes: number;
+  trustworthy?: boolean | null;
+  failure?: string | null;
+  results?: string | null;
 };
 
 export type Verdict = {

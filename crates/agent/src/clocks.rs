@@ -20,6 +20,18 @@ pub(crate) fn wall_ns() -> u64 {
     read_ns(ClockId::Realtime)
 }
 
+/// The wall clock less `CLOCK_MONOTONIC`, which nobody sets.
+pub(crate) fn wall_ahead_ns() -> i64 {
+    let (wall, mono) = (wall_ns(), read_ns(ClockId::Monotonic));
+    // Both fit for some centuries.
+    i64::try_from(wall).unwrap_or(i64::MAX) - i64::try_from(mono).unwrap_or(i64::MAX)
+}
+
+/// `CLOCK_MONOTONIC`.
+pub(crate) fn mono_ns() -> u64 {
+    read_ns(ClockId::Monotonic)
+}
+
 /// A number that nobody guesses.
 pub(crate) fn drawn() -> io::Result<u64> {
     let mut bytes = [0; 8];

@@ -50,10 +50,14 @@ impl Hold {
         self.lease
     }
 
+    /// Until when the name is ours without a further sign of life, `CLOCK_BOOTTIME`; 0: it is not.
+    pub(crate) fn until_ns(&self) -> u64 {
+        self.tenure.until_ns().unwrap_or(0)
+    }
+
     /// For how long the name is ours without a further sign of life, nanoseconds.
     pub(crate) fn left_ns(&self) -> u64 {
-        let until_ns = self.tenure.until_ns().unwrap_or(0);
-        until_ns.saturating_sub(lease_ns())
+        self.until_ns().saturating_sub(lease_ns())
     }
 
     /// Asks the store what is to be asked now.

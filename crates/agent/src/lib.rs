@@ -11,6 +11,7 @@ mod facts;
 mod hold;
 mod join;
 mod keys;
+pub mod labs;
 mod list;
 mod measure;
 mod record;

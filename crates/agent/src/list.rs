@@ -66,6 +66,8 @@ pub struct Row {
     pub host: Option<String>,
     /// The agent's process there.
     pub pid: Option<u32>,
+    /// Half of the shortest way to the reference and back, nanoseconds.
+    pub way_ns: Option<u64>,
 }
 
 /// One machine of a listing.
@@ -147,6 +149,7 @@ fn row(machine: String, known: Known) -> Row {
             .map(|at| at.address.to_string()),
         host: record.map(|r| r.host.clone()),
         pid: record.map(|r| r.pid),
+        way_ns: clock.map(|c| c.way_ns),
     }
 }
 

@@ -13,7 +13,7 @@ use constel_store::{LeaseId, Result, Store};
 use constel_underlay::{Exchange, OffsetEstimate, PING_BYTES, Ping};
 
 use crate::answers::Asker;
-use crate::clocks::{drawn, wall_ns};
+use crate::clocks::{drawn, wall_ahead_ns, wall_ns};
 use crate::keys;
 use crate::list::{Known, reference, roster};
 use crate::record::{By, Clock, UnderlayAt};
@@ -35,7 +35,25 @@ const ASK_PATIENCE: Duration = Duration::from_secs(2);
 const END_EVERY: Duration = Duration::from_millis(50);
 
 /// What is known of our clock; the latest.
-pub(crate) type Latest = Mutex<Option<Clock>>;
+pub(crate) type Latest = Mutex<Option<Heard>>;
+
+/// What is known of our clock, and of the way to the reference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Heard {
+    /// As others are told.
+    pub(crate) clock: Clock,
+    /// The reference's wall clock less our `CLOCK_MONOTONIC`, which nobody sets; `None`: we are the reference.
+    ahead_ns: Option<i64>,
+    /// Half of the longest way there and back that is remembered, nanoseconds.
+    pub(crate) longest_way_ns: u64,
+}
+
+impl Heard {
+    /// The reference's wall clock less our `CLOCK_MONOTONIC`, nanoseconds.
+    pub(crate) fn ahead_ns(&self) -> i64 {
+        self.ahead_ns.unwrap_or_else(wall_ahead_ns)
+    }
+}
 
 /// The one who measures.
 pub(crate) struct Measure<'a> {
@@ -144,7 +162,7 @@ impl Measure<'_> {
         let Some(offset) = target.estimate.at(wall_ns()) else {
             return;
         };
-        self.tell(Some(Clock {
+        let clock = Clock {
             against: target.name.clone(),
             // The estimate says how far the other one is ahead.
             offset_ns: offset.ahead_ns.saturating_neg(),
@@ -152,11 +170,18 @@ impl Measure<'_> {
             way_ns: offset.way_ns,
             by,
             steps: target.estimate.steps(),
+        };
+        let ways = target.estimate.ways();
+        self.tell(Some(Heard {
+            clock,
+            // Whoever sets our wall clock later changes nothing of it.
+            ahead_ns: Some(wall_ahead_ns().saturating_add(offset.ahead_ns)),
+            longest_way_ns: ways.map_or(offset.way_ns, |ways| ways.longest_ns),
         }));
     }
 
-    fn tell(&self, clock: Option<Clock>) {
-        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = clock;
+    fn tell(&self, heard: Option<Heard>) {
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = heard;
     }
 
     fn has_ended(&self) -> bool {
@@ -179,14 +204,19 @@ fn session(known: &Known) -> Option<&String> {
     known.owner.as_ref().map(|(owner, _)| &owner.session)
 }
 
-fn itself(name: &str) -> Clock {
-    Clock {
+fn itself(name: &str) -> Heard {
+    let clock = Clock {
         against: name.to_owned(),
         offset_ns: 0,
         error_ns: 0,
         way_ns: 0,
         by: By::Itself,
         steps: 0,
+    };
+    Heard {
+        clock,
+        ahead_ns: None,
+        longest_way_ns: 0,
     }
 }
 

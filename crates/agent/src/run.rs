@@ -1,6 +1,7 @@
 //! An agent, from joining to its end.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,7 @@ use crate::facts;
 use crate::hold::Hold;
 use crate::join::{Refusal, Why, join};
 use crate::keys;
+use crate::labs::part::Keeper;
 use crate::measure::{Latest, Measure};
 use crate::record::{Owner, Record};
 use crate::underlay::{Listen, Responder};
@@ -21,6 +23,9 @@ const RECORD_EVERY: Duration = Duration::from_secs(5);
 
 /// How soon an end is noticed, and a lease that is over.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// An agent that was asked to end waits so long for its parts of labs.
+const PARTS_DOWN_WITHIN: Duration = Duration::from_secs(120);
 
 /// What an agent says of its machine, and how it is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +42,8 @@ pub struct Options {
     pub workers: Option<u32>,
     /// Where it listens for other machines; nowhere, unless given.
     pub underlay: Option<Listen>,
+    /// What runs parts of labs: the program `constel`. Without it, or where nothing listens, the machine takes none.
+    pub program: Option<PathBuf>,
 }
 
 /// Why an agent could not begin, or ended without being asked to.
@@ -112,6 +119,8 @@ pub fn run(
     ));
     let end = AtomicBool::new(false);
     let latest = Latest::new(None);
+    let (leaving, parts) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let until_ns = AtomicU64::new(hold.until_ns());
     let mut agent = Agent {
         store,
         options,
@@ -120,6 +129,9 @@ pub fn run(
         hold,
         responder: responder.as_ref(),
         latest: &latest,
+        leaving: &leaving,
+        parts: &parts,
+        until_ns: &until_ns,
         written: None,
         has_told_trouble: false,
     };
@@ -140,6 +152,24 @@ pub fn run(
             latest: &latest,
         };
         scope.spawn(move || measure.run());
+        let takes = options.program.as_deref().zip(responder.as_ref());
+        let keeper = takes.map(|(program, responder)| Keeper {
+            store,
+            name: &options.name,
+            token,
+            lease,
+            until_ns: &until_ns,
+            latest: &latest,
+            address: responder.at().address.ip(),
+            program,
+            watcher,
+            leaving: &leaving,
+            end: &end,
+            parts: &parts,
+        });
+        if let Some(keeper) = keeper {
+            scope.spawn(move || keeper.run());
+        }
         agent.stay(&has_ended)
     });
     agent.leave(ended)
@@ -168,27 +198,41 @@ struct Agent<'a> {
     token: Revision,
     responder: Option<&'a Responder>,
     latest: &'a Latest,
+    /// It was asked to end: its parts of labs end first.
+    leaving: &'a AtomicBool,
+    parts: &'a AtomicUsize,
+    /// Until when the name is ours, for those who send by that right.
+    until_ns: &'a AtomicU64,
     /// When the record was written, and whether the clock was in it.
     written: Option<(Instant, bool)>,
     has_told_trouble: bool,
 }
 
 impl Agent<'_> {
-    /// Until it is asked to end, or has lost its lease.
+    /// Until it is asked to end and its parts of labs are down, or it has lost its lease.
     fn stay(&mut self, has_ended: &dyn Fn() -> bool) -> Result<(), Failure> {
-        while !has_ended() {
+        let mut asked: Option<Instant> = None;
+        loop {
+            if has_ended() {
+                self.leaving.store(true, Ordering::Release);
+                let since = *asked.get_or_insert_with(Instant::now);
+                let is_down = self.parts.load(Ordering::Acquire) == 0;
+                if is_down || since.elapsed() > PARTS_DOWN_WITHIN {
+                    return Ok(());
+                }
+            }
             // Before the store is asked: what is over is not taken again.
             if self.hold.token() != Some(self.token) {
                 return Err(self.lost());
             }
             self.hold.turn()?;
+            self.until_ns.store(self.hold.until_ns(), Ordering::Release);
             self.tell_trouble();
             if self.is_due() {
                 self.write()?;
             }
             std::thread::sleep(LOOK_EVERY);
         }
-        Ok(())
     }
 
     fn lost(&self) -> Failure {
@@ -227,7 +271,8 @@ impl Agent<'_> {
 
     fn clock(&self) -> Option<crate::record::Clock> {
         let latest = self.latest.lock();
-        latest.unwrap_or_else(PoisonError::into_inner).clone()
+        let heard = latest.unwrap_or_else(PoisonError::into_inner);
+        heard.as_ref().map(|heard| heard.clock.clone())
     }
 
     fn write(&mut self) -> Result<(), Failure> {

@@ -73,6 +73,7 @@ fn options(name: &str) -> Options {
         capacity: None,
         workers: None,
         underlay: None,
+        program: None,
     }
 }
 

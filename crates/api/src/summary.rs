@@ -89,8 +89,39 @@ pub struct Summary {
     /// What it is measured against.
     #[serde(default)]
     pub bounds: Bounds,
+    /// What was planned, on a machine of a lab on several; absent elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plans: Option<Plans>,
+    /// The machines of a lab on several, in their order; empty elsewhere. `relay`, `steps` and `lateness_by_class` are then of
+    /// the machine whose frames were latest, `fidelity` is of all together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<MachineRow>,
     /// Whether the figures are to be trusted.
     pub verdict: Verdict,
+}
+
+/// A machine of a lab on several.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MachineRow {
+    /// Its name.
+    pub machine: String,
+    /// Nodes that it had.
+    pub nodes: usize,
+    /// Whether its own figures are to be trusted; `null`: it left none.
+    pub trustworthy: Option<bool>,
+    /// What ended its part before its time; `null`: nothing that was not asked for.
+    pub failure: Option<String>,
+    /// The folder of what it left, within the results; `null`: it left nothing.
+    pub results: Option<String>,
+}
+
+/// What was planned: all machines of a lab plan the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Plans {
+    /// Plans, that of lab time zero included.
+    pub steps: u64,
+    /// A number made of them, 16 hexadecimal digits: edges, neighbours and, of lab time zero, routes.
+    pub hash: String,
 }
 
 /// Messages about failures that nobody foresaw.

@@ -20,12 +20,14 @@ use clap::{Args, Parser, Subcommand};
 use constel_scenario::Setting;
 use constel_units::{DataRate, DataSize, Ratio, TimeSpan};
 
-pub(crate) use agent::{Agent, ListMachines};
+pub(crate) use agent::{Agent, ListMachines, Part};
 pub(crate) use image::{Image, ImageBuild, ImageImport, ImageVerb};
 pub(crate) use info::{Info, InfoVerb};
 pub(crate) use init::{Completion, Demo, Init, Man};
-pub(crate) use machines::OnMachines;
-pub(crate) use middlebox::{BoxAdd, BoxEdit, BoxMove, BoxRemove, BoxRule, BoxVerb, Middlebox};
+pub(crate) use machines::{OnMachines, OnThere};
+pub(crate) use middlebox::{
+    BoxAdd, BoxCheck, BoxEdit, BoxMove, BoxRemove, BoxRule, BoxVerb, Middlebox,
+};
 pub(crate) use network::{Network, NetworkDelays, NetworkMember, NetworkVerb};
 pub(crate) use probe::Probe;
 pub(crate) use results::{
@@ -72,7 +74,7 @@ pub(crate) enum Verb {
     /// Put a network between two interfaces of this host, by rules; show and change the rules while frames flow.
     Box(Middlebox),
     /// List the labs of this host.
-    List(Json),
+    List(List),
     /// Show one running lab: nodes, flows, counters, the link plane's health.
     Show(Lab),
     /// Run a command in a node; its streams and exit code pass through. Or in many at a time: give a pattern.
@@ -114,6 +116,9 @@ pub(crate) enum Verb {
     Web(Web),
     /// Be one of several machines that share a store: join, say how this machine is, leave with Ctrl-C.
     Agent(Agent),
+    /// Run this machine's part of a lab: what `constel agent` starts.
+    #[command(hide = true)]
+    Part(Part),
     /// List the machines that share a store: state, weight, load, clock.
     Machines(ListMachines),
     /// Print what makes a shell complete verbs and flags: `source <(constel completion bash)`.
@@ -126,6 +131,17 @@ pub(crate) enum Verb {
 /// Verbs that only know `--json`.
 #[derive(Debug, Args)]
 pub(crate) struct Json {
+    /// Print one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `list`.
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// List labs on several machines instead, which share this store: `etcd://HOST:PORT`, or the path of a folder.
+    #[arg(long, value_name = "STORE")]
+    pub(crate) store: Option<constel_store::Place>,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
@@ -184,6 +200,9 @@ pub(crate) struct Run {
     /// Serve the web view of the lab while it runs, read-only; its address is told on stderr. `constel web LAB` serves that of any lab.
     #[arg(long)]
     pub(crate) web: bool,
+    /// On which machines.
+    #[command(flatten)]
+    pub(crate) on: OnThere,
     /// Print the summary as one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
@@ -200,6 +219,9 @@ pub(crate) struct Check {
     /// Also estimate what it takes of this machine, and whether that fits: memory, open files, processes, processors.
     #[arg(long)]
     pub(crate) here: bool,
+    /// Also look whether it can be on several machines, and whether its edges are longer than the ways between these.
+    #[command(flatten)]
+    pub(crate) on: OnThere,
     /// Print the findings as one JSON document on stdout.
     #[arg(long)]
     pub(crate) json: bool,
@@ -315,6 +337,9 @@ pub(crate) struct Down {
     /// All labs that are alive.
     #[arg(long, conflicts_with = "labs")]
     pub(crate) all: bool,
+    /// Labs on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder.
+    #[arg(long, value_name = "STORE")]
+    pub(crate) store: Option<constel_store::Place>,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
@@ -340,6 +365,10 @@ pub(crate) struct Exec {
     /// Print one JSON document: an object for each node, with its exit code and output.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Of a lab on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder. What is asked is run on the
+    /// machine that has the node.
+    #[arg(long, value_name = "STORE")]
+    pub(crate) store: Option<constel_store::Place>,
     /// In so many nodes at a time, when there are several.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) at_once: u16,
@@ -404,6 +433,10 @@ pub(crate) struct Link {
     /// The other end's node.
     #[arg(required = true)]
     pub(crate) b: Option<String>,
+    /// Of a lab on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder. What is asked is run on the
+    /// machine that has the node.
+    #[arg(long, value_name = "STORE")]
+    pub(crate) store: Option<constel_store::Place>,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
@@ -586,6 +619,10 @@ pub(crate) struct Routes {
     pub(crate) lab: String,
     /// The node's name.
     pub(crate) node: String,
+    /// Of a lab on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder. What is asked is run on the
+    /// machine that has the node.
+    #[arg(long, value_name = "STORE")]
+    pub(crate) store: Option<constel_store::Place>,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
@@ -604,6 +641,10 @@ pub(crate) struct Path {
     /// Walk the edges of this lab time, for example `30s`; now unless given. The tables are always those of now.
     #[arg(long, value_name = "TIME")]
     pub(crate) at: Option<TimeSpan>,
+    /// Of a lab on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder. What is asked is run on the
+    /// machine that has the node.
+    #[arg(long, value_name = "STORE")]
+    pub(crate) store: Option<constel_store::Place>,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,

@@ -34,6 +34,7 @@ mod scenario;
 mod show;
 mod sweep;
 mod test;
+mod there;
 mod top;
 mod web;
 
@@ -76,6 +77,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Verb::Results(args) => results::run(&args),
         Verb::Web(args) => web::run(&args),
         Verb::Agent(args) => agent::run(&args),
+        Verb::Part(args) => agent::part(&args),
         Verb::Machines(args) => machines::run(&args),
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use constel_agent::labs::LeadFailure;
 use constel_api::{ApiError, ClientError};
 use constel_image::Fault;
 use constel_lab::EngineError;
@@ -59,6 +60,21 @@ pub enum Error {
     /// Machines, pins or caps that the scenario cannot be divided over.
     #[error("the scenario cannot be divided: {0}")]
     Undividable(String),
+    /// Machines that cannot take a part of a lab.
+    #[error("{0}")]
+    Machines(String),
+    /// What of a scenario no lab on several machines does.
+    #[error("this lab cannot be on several machines:\n  {0}")]
+    NotOnSeveral(String),
+    /// A lab on several machines was not led to its end.
+    #[error(transparent)]
+    Led(#[from] LeadFailure),
+    /// No machine left a summary.
+    #[error("{0}")]
+    NoneFinished(String),
+    /// The store could not be asked.
+    #[error(transparent)]
+    Store(#[from] constel_store::Error),
     /// A path that names no file.
     #[error("{0} is no file")]
     NoFile(String),
@@ -278,6 +294,9 @@ impl Error {
             Self::NoFile(_)
             | Self::BadTime(_)
             | Self::Undividable(_)
+            | Self::Machines(_)
+            | Self::NotOnSeveral(_)
+            | Self::Led(LeadFailure::Taken { .. } | LeadFailure::TooLarge { .. })
             | Self::BadLabName(_)
             | Self::NoLab { .. }
             | Self::Alive { .. }
@@ -306,6 +325,9 @@ impl Error {
             | Self::NotCopied(_)
             | Self::NotBuilt(_)
             | Self::NoAnswer { .. }
+            | Self::Led(_)
+            | Self::NoneFinished(_)
+            | Self::Store(_)
             | Self::Run(_)
             | Self::Box(_)
             | Self::Host(_)

@@ -4,6 +4,7 @@
 //!   [start](Scenario::start) a lab of it in this process.
 //! * [`Running`]: that lab: its events as they happen, stop, wait for the summary.
 //! * [`Starter`]: a first scenario of one's own; [`DEMO`]: one that needs nothing installed.
+//! * [`Scenario::start_on`]: a lab on several machines, whose agents have [`run_part`] run their parts.
 //! * [`list`], [`Observer`] and [`Lab`]: labs of other processes, by name. An observer can only ask; a lab can also be
 //!   changed, entered and taken down.
 //! * [`run_box`]: a network between two interfaces of the host, by [rules](load_rules), or of a [scenario](load_box).
@@ -54,6 +55,7 @@ mod run;
 mod scenario;
 pub mod sweep;
 mod tether;
+mod together;
 
 pub use check::Check;
 pub use copy::Copied;
@@ -68,6 +70,7 @@ pub use node::{Door, require_privilege};
 pub use run::{EventStream, Finished, Quiet, RunOptions, Running};
 pub use scenario::Scenario;
 pub use tether::when_ended;
+pub use together::{Asked, LedLab, Looked, OnMachines, Way, machine_of, run_part};
 
 pub use constel_host::clean::{CleanReport, HostReport};
 pub use constel_lab::Progress;

@@ -113,30 +113,36 @@ impl Scenario {
         let steps = until
             .map(|until| self.steps(machines, &placement, until))
             .transpose()?;
-        let memory = Needs::of(lab, false).memory;
         let nodes = lab.layout.nodes();
-        let share = |load: Load| {
-            // What every node keeps of every other is kept where the node is.
-            let part = load.nodes as f64 / nodes.len() as f64;
-            let bytes = memory.fixed + (memory.linear + memory.squared) * part;
-            Share {
-                memory_bytes: bytes.round() as u64,
-                load,
-            }
-        };
         let machine_of = |id| machines.all()[placement.machine_of(id)].name.clone();
         Ok(Division {
             order,
             edges: loads.edges,
             crossing_edges: loads.crossing_edges,
             shortest_crossing_ns: loads.shortest_crossing_ns,
-            machines: loads.machines.into_iter().map(share).collect(),
+            machines: self.shares(loads.machines),
             steps,
             placement: nodes
                 .iter()
                 .map(|node| (node.name.clone(), machine_of(node.id)))
                 .collect(),
         })
+    }
+
+    /// What each machine has to do, with the memory that takes.
+    pub(crate) fn shares(&self, loads: Vec<Load>) -> Vec<Share> {
+        let memory = Needs::of(&self.lab, false).memory;
+        let nodes = self.lab.layout.nodes().len();
+        let share = |load: Load| {
+            // What every node keeps of every other is kept where the node is.
+            let part = load.nodes as f64 / nodes as f64;
+            let bytes = memory.fixed + (memory.linear + memory.squared) * part;
+            Share {
+                memory_bytes: bytes.round() as u64,
+                load,
+            }
+        };
+        loads.into_iter().map(share).collect()
     }
 
     fn steps(

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use constel_api::{Event, Next, Subscription};
 use constel_host::claim::LabName;
-use constel_lab::{EngineError, EventLog, Options, Progress};
+use constel_lab::{EngineError, EventLog, Options, Progress, Together};
 
 use crate::error::Error;
 use crate::node::require_privilege;
@@ -94,12 +94,26 @@ impl Scenario {
     /// # Errors
     /// [`Error::BadLabName`], [`Error::Unprivileged`], [`Error::Thread`].
     pub fn start(self, options: RunOptions, progress: Arc<dyn Progress>) -> Result<Running, Error> {
-        let asked = options.name;
+        let asked = options.name.clone();
         let name = asked.unwrap_or_else(|| self.lab.scenario.name.to_string());
         let name: LabName = name
             .parse()
             .map_err(|error: constel_host::Error| Error::BadLabName(error.to_string()))?;
         require_privilege()?;
+        self.start_as(name, options, None, progress)
+    }
+
+    /// This machine's part of a lab on several, under a name that the lab has on this machine.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub(crate) fn start_as(
+        self,
+        name: LabName,
+        options: RunOptions,
+        together: Option<Together>,
+        progress: Arc<dyn Progress>,
+    ) -> Result<Running, Error> {
         let results = options.results.unwrap_or_else(|| default_results(&name));
         let (stop, events) = (options.stop, Arc::<EventLog>::default());
         let options = Options {
@@ -111,6 +125,7 @@ impl Scenario {
             traffic: options.traffic,
             anyway: options.anyway,
             profile_hz: options.profile_hz,
+            together,
             stop: Arc::clone(&stop),
             events: Arc::clone(&events),
         };

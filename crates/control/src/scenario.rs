@@ -1,5 +1,7 @@
 //! A scenario file, read, checked and laid out.
 
+use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 
 use constel_plan::{Document, Lab};
@@ -76,6 +78,41 @@ impl Scenario {
         )
     }
 
+    /// The same of a text and files that are on no disk here: those that it names, by what it calls them.
+    ///
+    /// # Errors
+    /// [`Error::Scenario`] with every finding.
+    pub fn given(shown: &str, text: &[u8], files: Vec<(String, Vec<u8>)>) -> Result<Self, Error> {
+        let files = Given(files.into_iter().collect());
+        let read = read_scenario(shown, text, &files).and_then(Lab::new);
+        Ok(Self {
+            lab: read.map_err(Error::Scenario)?,
+            text: String::from_utf8_lossy(text).into_owned(),
+            file: shown.to_owned(),
+        })
+    }
+
+    /// The files that the scenario names, by what it calls them.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`] for one that is not there any more.
+    pub fn files(&self) -> Result<Vec<(String, Vec<u8>)>, Error> {
+        let disk = DiskFiles::beside(&self.file);
+        let mut files: Vec<(String, Vec<u8>)> = Vec::new();
+        // The first is the scenario itself.
+        for input in self.lab.scenario.inputs.iter().skip(1) {
+            if files.iter().any(|(path, _)| *path == input.path) {
+                continue;
+            }
+            let bytes = disk.read(&input.path).map_err(|error| Error::Unreadable {
+                file: input.path.clone(),
+                reason: error.to_string(),
+            })?;
+            files.push((input.path.clone(), bytes));
+        }
+        Ok(files)
+    }
+
     /// Errors show the lines as they are after the change, so they say so.
     fn changed(
         shown: &str,
@@ -116,6 +153,16 @@ impl Scenario {
             let warning = age.warning.as_ref()?;
             Some(format!("{}: {}: {warning}", age.constellation, age.file))
         })
+    }
+}
+
+/// Files by what a scenario calls them.
+struct Given(BTreeMap<String, Vec<u8>>);
+
+impl Files for Given {
+    fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        let file = self.0.get(path).cloned();
+        file.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "it was not sent along"))
     }
 }
 

@@ -7,8 +7,16 @@ use constel_drivers::relay::Carry;
 use constel_link::Nanos;
 use constel_underlay::Sender;
 use rustix::net::{SendFlags, sendto};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::{Ends, Shared};
+
+/// What leases are counted by: it runs on while the machine sleeps.
+fn boottime_ns() -> u64 {
+    let now = clock_gettime(ClockId::Boottime);
+    // Since boot: never negative, and 584 years fit.
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}
 
 /// The relay's side: it sends and never waits.
 pub(crate) struct Carrier {
@@ -36,11 +44,14 @@ impl Carry for Carrier {
             socket,
             machines,
             time,
+            until_ns,
             sent,
             unsent,
             ..
         } = &*self.shared;
-        let is_sent = machines.way_to(edge.1).is_some_and(|(machine, address)| {
+        let way = machines.way_to(edge.1);
+        let way = way.filter(|_| boottime_ns() < until_ns.load(Ordering::Relaxed));
+        let is_sent = way.is_some_and(|(machine, address)| {
             let (due_ns, token) = (time.of_own(due_ns), machines.own_token());
             self.senders[machine].send(edge, due_ns, token, frame, &mut self.datagram);
             // What the other side does not get it counts as lost between the machines.

@@ -4,8 +4,6 @@
 //! ports whose nodes are not there ([`FarPorts`]), and [`Crossing::listen`] hands over what comes from other machines, at the instants
 //! at which it is due. What is written on frames and what is made of them is [`constel_underlay`]'s; here are the socket, the thread that
 //! listens, and who has which port.
-//!
-//! No lab runs over several machines yet: nothing but the tests calls this.
 #![forbid(unsafe_code)]
 
 mod carrier;
@@ -18,7 +16,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use constel_drivers::relay::{FarPorts, RelayHandle};
+use constel_drivers::Links;
+use constel_drivers::relay::FarPorts;
 use constel_link::{Nanos, PortId};
 use constel_underlay::CrossingCounts;
 use rustix::net::sockopt::{
@@ -68,6 +67,8 @@ pub(crate) struct Shared {
     pub(crate) machines: Machines,
     pub(crate) time: LabTime,
     pub(crate) lab: u32,
+    /// Until when we may send, `CLOCK_BOOTTIME`, nanoseconds.
+    pub(crate) until_ns: AtomicU64,
     pub(crate) sent: AtomicU64,
     pub(crate) unsent: AtomicU64,
     pub(crate) strangers: AtomicU64,
@@ -78,7 +79,7 @@ pub(crate) struct Shared {
 pub struct Counts {
     /// Frames that were sent.
     pub sent: u64,
-    /// Frames that could not be: the socket had no room, there is no way, or the other machine is lost.
+    /// Frames that could not be: the socket had no room, there is no way, the other machine is lost, or we may not any more.
     pub unsent: u64,
     /// Datagrams of nobody who is one of the machines.
     pub strangers: u64,
@@ -87,7 +88,7 @@ pub struct Counts {
 }
 
 impl Crossing {
-    /// The socket, which others send to, and what the relay is to be given ([`Relay::far`](constel_drivers::relay::Relay::far)).
+    /// The socket, which others send to, and what the relay is to be given ([`Plane::far`](constel_drivers::Plane::far)).
     ///
     /// # Errors
     /// [`Wrong`] for machines that cannot be; the operating system's.
@@ -111,6 +112,7 @@ impl Crossing {
             machines,
             time,
             lab,
+            until_ns: AtomicU64::new(u64::MAX),
             sent: AtomicU64::new(0),
             unsent: AtomicU64::new(0),
             strangers: AtomicU64::new(0),
@@ -124,12 +126,18 @@ impl Crossing {
         Ok((Self { shared }, far))
     }
 
-    /// Hands what comes from other machines to this relay, until what is returned is dropped.
+    /// Hands what comes from other machines to this link plane, until what is returned is dropped.
     ///
     /// # Errors
     /// When there can be no thread, or the socket is none that listens.
-    pub fn listen(&self, relay: RelayHandle) -> io::Result<Listening> {
-        Listening::start(Arc::clone(&self.shared), relay)
+    pub fn listen(&self, links: Arc<dyn Links>) -> io::Result<Listening> {
+        Listening::start(Arc::clone(&self.shared), links)
+    }
+
+    /// Until when this machine may send for its nodes, `CLOCK_BOOTTIME`: from then on nothing is sent, whatever kept this process
+    /// from running meanwhile. For ever, unless it is said.
+    pub fn may_send_until(&self, boottime_ns: u64) {
+        self.shared.until_ns.store(boottime_ns, Ordering::Relaxed);
     }
 
     /// This machine is none of the lab's any more: from here on nothing is sent to it, and what comes from it goes nowhere. False when

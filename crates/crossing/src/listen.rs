@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use constel_drivers::mono_ns;
-use constel_drivers::relay::{Arrival, RelayHandle};
+use constel_drivers::relay::Arrival;
+use constel_drivers::{Links, mono_ns};
 use constel_underlay::{CrossingCounts, Receiver};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, recvfrom};
@@ -37,7 +37,7 @@ pub struct Listening {
 }
 
 impl Listening {
-    pub(crate) fn start(shared: Arc<Shared>, relay: RelayHandle) -> io::Result<Self> {
+    pub(crate) fn start(shared: Arc<Shared>, links: Arc<dyn Links>) -> io::Result<Self> {
         let receivers = 0..shared.machines.count();
         let receivers = receivers.map(|machine| Receiver::new(shared.lab, machine));
         let received = Arc::new(Mutex::new(receivers.collect()));
@@ -45,7 +45,7 @@ impl Listening {
         let listener = Listener {
             shared: Arc::clone(&shared),
             received: Arc::clone(&received),
-            relay,
+            links,
             end: Arc::clone(&end),
         };
         let thread = std::thread::Builder::new().name("constel-crossing".to_owned());
@@ -84,7 +84,7 @@ impl Drop for Listening {
 struct Listener {
     shared: Arc<Shared>,
     received: Arc<Mutex<Vec<Receiver>>>,
-    relay: RelayHandle,
+    links: Arc<dyn Links>,
     end: Arc<AtomicBool>,
 }
 
@@ -108,7 +108,7 @@ impl Listener {
                 };
                 self.judge(&bytes[..length], from, &mut arrivals);
             }
-            if !arrivals.is_empty() && self.relay.arrive(std::mem::take(&mut arrivals)).is_err() {
+            if !arrivals.is_empty() && self.links.arrive(std::mem::take(&mut arrivals)).is_err() {
                 return;
             }
         }

@@ -7,13 +7,13 @@ mod way;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use constel_crossing::{Counts, Crossing, LabTime, Layout, Listening, Machine};
-use constel_drivers::Links;
 use constel_drivers::relay::{Relay, RelayConfig};
+use constel_drivers::{Links, Plane};
 use constel_link::{EdgeUpdate, Impairment, PortId, mac_of};
 use constel_underlay::CrossingCounts;
 use support::*;
@@ -86,7 +86,7 @@ impl Pair {
             });
             let nodes = nodes.collect();
             let handle = relay.start_relay().unwrap();
-            let listening = crossing.listen(handle.clone()).unwrap();
+            let listening = crossing.listen(Arc::new(handle.clone())).unwrap();
             let lab = Lab {
                 relay,
                 handle,
@@ -335,6 +335,33 @@ fn strangers_and_who_is_lost_reach_nobody() {
         let now = pair.counts(1).0;
         (now.unsent > before.unsent && now.sent == before.sent).then_some(())
     });
+}
+
+/// A machine whose lease is over sends nothing for nodes that may be another's by then.
+#[test]
+fn nothing_is_sent_when_the_time_for_it_is_over() {
+    let _alone = ALONE.lock();
+    let pair = Pair::new(|_| Fate::After(Duration::from_micros(100)));
+    pair.link(Impairment::delay_only(MS));
+    let sender = pair.near().run(|| Raw::new(0));
+    let send = || sender.send(&frame(mac_of(PortId(1)), mac_of(PortId(0)), ODD, &[7; 60]));
+    let sent = |more: bool| {
+        let before = pair.counts(0).0;
+        send();
+        eventually("the frame is counted", || {
+            let now = pair.counts(0).0;
+            let done = match more {
+                true => now.sent > before.sent,
+                false => now.unsent > before.unsent && now.sent == before.sent,
+            };
+            done.then_some(())
+        });
+    };
+    sent(true);
+    pair.sides[0].crossing.may_send_until(1);
+    sent(false);
+    pair.sides[0].crossing.may_send_until(u64::MAX);
+    sent(true);
 }
 
 /// An edge that moves from a port here to one that is far: one switch, and what is on its way arrives.

@@ -10,7 +10,7 @@ use constel_medium::Counters;
 
 use crate::error::Result;
 use crate::ports::host_ifindex;
-use crate::relay::{Captured, External, TransitCounts};
+use crate::relay::{Arrival, Captured, External, FarPorts, TransitCounts};
 use crate::stats::{ClassLateness, LateSpells, PlaneStats, Stall};
 use crate::tap::{Tapping, Wanted};
 use crate::update::{Applied, KnownEffects, PendingUpdate};
@@ -69,6 +69,17 @@ pub trait Plane: fmt::Debug + Send + Sync {
         refuse_interfaces(interfaces)
     }
 
+    /// Have frames for these ports taken away by what goes with them, before the start: their nodes are another machine's.
+    ///
+    /// # Errors
+    /// [`DriverError::Unsupported`] by drivers whose frames stay in the kernel; [`DriverError::NoSuchPort`].
+    ///
+    /// [`DriverError::Unsupported`]: crate::DriverError::Unsupported
+    /// [`DriverError::NoSuchPort`]: crate::DriverError::NoSuchPort
+    fn far(&self, _far: FarPorts) -> Result<()> {
+        Err(no_machines())
+    }
+
     /// Start moving frames.
     ///
     /// # Errors
@@ -85,6 +96,12 @@ pub trait Plane: fmt::Debug + Send + Sync {
 
     /// The driver's own namespaces, for tools that look inside.
     fn namespaces(&self) -> Vec<BorrowedFd<'_>>;
+}
+
+/// What drivers say whose frames stay in the kernel.
+fn no_machines() -> crate::DriverError {
+    let error = "only the driver relay carries frames between machines";
+    crate::DriverError::Unsupported(vec![error.to_owned()])
 }
 
 /// Nothing, if nothing is asked for.
@@ -245,6 +262,20 @@ pub trait Links: fmt::Debug + Send + Sync {
     fn tap(&self, _wanted: Wanted) -> Result<Tapping> {
         let error = "only the driver relay sees frames as they pass; in a node, tcpdump does";
         Err(crate::DriverError::Unsupported(vec![error.to_owned()]))
+    }
+
+    /// Hand over frames that came from far ports, at the instants at which they are due. What there is no room for is counted
+    /// (`no_buffer`), and what is no frame (`size`).
+    ///
+    /// # Errors
+    /// [`DriverError::NoSuchPort`], and [`DriverError::Unsupported`] for one that does not come from a far port and go to one that
+    /// is here: then none of them is taken. [`DriverError::Stopped`].
+    ///
+    /// [`DriverError::NoSuchPort`]: crate::DriverError::NoSuchPort
+    /// [`DriverError::Unsupported`]: crate::DriverError::Unsupported
+    /// [`DriverError::Stopped`]: crate::DriverError::Stopped
+    fn arrive(&self, _arrivals: Vec<Arrival>) -> Result<()> {
+        Err(no_machines())
     }
 
     /// End the driver's thread and wait for it. Frames inside are gone.

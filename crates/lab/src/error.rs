@@ -58,6 +58,12 @@ pub enum EngineError {
         /// Where the daemons write.
         logs: PathBuf,
     },
+    /// Nothing can cross between the machines.
+    #[error(transparent)]
+    Between(#[from] constel_crossing::OpenError),
+    /// One of several machines cannot go on, or another one could not.
+    #[error("{0}")]
+    Apart(String),
     /// The user asked to stop before the lab was running.
     #[error("interrupted")]
     Interrupted,

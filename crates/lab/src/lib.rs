@@ -26,6 +26,7 @@ pub use life::manifest::{bounds, data_ages};
 pub use life::options::{Finished, Options};
 pub use life::room::room;
 pub use life::run::run;
+pub use life::together::{Gate, Standing, Together, not_on_several};
 pub use nodes::engine::engine_of;
 pub use nodes::importing::ImportProgress;
 pub use nodes::launcher::{own_folder, search_path};

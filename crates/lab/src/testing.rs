@@ -1,10 +1,17 @@
 //! Labs for the tests of this crate.
 
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use constel_api::{Event, Next, Subscription};
+use constel_crossing::{Crossing, LabTime, Machine};
 use constel_plan::{Blueprint, Lab};
 
+use crate::clock::mono_ns;
+use crate::error::EngineError;
+use crate::life::together::{Gate, Standing, Together};
 use crate::progress::Progress;
 
 /// Progress that nobody watches.
@@ -54,4 +61,43 @@ pub(crate) fn told(events: &mut Subscription) -> Vec<Event> {
         Next::Nothing | Next::Ended => None,
     };
     std::iter::from_fn(next).collect()
+}
+
+/// Every other node is on this machine, called `own`, and the others are on `other`.
+pub(crate) fn on_two_machines(blueprint: &Blueprint) -> Together {
+    let socket = || UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (ours, theirs) = (socket(), socket());
+    let machine = |name: &str, socket: &UdpSocket| Machine {
+        name: name.to_owned(),
+        address: socket.local_addr().unwrap(),
+        token: 1,
+    };
+    Together {
+        here: 0,
+        machines: vec![machine("own", &ours), machine("other", &theirs)],
+        machine_of: (0..blueprint.lab.layout.nodes().len())
+            .map(|n| n % 2)
+            .collect(),
+        number: 1,
+        session: 1,
+        ahead_ns: 1_000_000,
+        socket: ours,
+        time: LabTime::new(0),
+        gate: Arc::new(OpenGate),
+    }
+}
+
+/// Nobody is waited for.
+struct OpenGate;
+
+impl Gate for OpenGate {
+    fn standing(&self, _: &Standing, _: &AtomicBool) -> Result<u64, EngineError> {
+        Ok(mono_ns() + 100_000_000)
+    }
+
+    fn crossing(&self, _: &Arc<Crossing>) {}
+
+    fn doubts(&self) -> Vec<String> {
+        Vec::new()
+    }
 }

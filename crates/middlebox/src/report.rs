@@ -172,6 +172,8 @@ pub(crate) fn write_summary(
         },
         relay: stats.detail.clone(),
         lateness_by_class: Vec::new(),
+        plans: None,
+        machines: Vec::new(),
         verdict: fidelity.judge(bounds),
         fidelity,
         bounds,

@@ -35,6 +35,7 @@ mod lab;
 mod lay_out;
 mod management;
 mod networks;
+mod ours;
 mod placement;
 mod planner;
 mod sky;
@@ -57,6 +58,7 @@ pub use forwarders::Forwarders;
 pub use lab::Lab;
 pub use management::{MANAGEMENT_IFINDEX, MANAGEMENT_PORT, Management};
 pub use networks::read_delays;
+pub use ours::Ours;
 pub use planner::{
     PairSeen, PathSeen, PathsNews, PlannedRoutes, PlannedStep, Planner, destinations,
 };

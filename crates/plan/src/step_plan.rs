@@ -126,7 +126,7 @@ impl RoutesPlan {
 
     /// The part of the nodes that `owns` says, in the same order.
     #[must_use]
-    fn share(&self, owns: &impl Fn(NodeId) -> bool) -> RoutesPlan {
+    pub(crate) fn share(&self, owns: &impl Fn(NodeId) -> bool) -> RoutesPlan {
         let of = |rows: &[RouteRow]| -> Vec<RouteRow> {
             rows.iter().filter(|row| owns(row.node)).cloned().collect()
         };
@@ -166,15 +166,9 @@ impl StepPlan {
     /// The shares of machines that have every node between them make up the whole, and none has another's.
     #[must_use]
     pub fn share(&self, layout: &Layout, owns: impl Fn(NodeId) -> bool) -> StepPlan {
-        let here = |port: PortId| owns(layout.port(port).node);
         let nodes = |all: &[NodeId]| all.iter().copied().filter(|node| owns(*node)).collect();
-        let edges = |all: &[EdgeChange]| {
-            all.iter()
-                .filter(|change| here(change.edge().0))
-                .copied()
-                .collect()
-        };
-        let ends = |all: &[Adjacency]| all.iter().filter(|a| here(a.port)).copied().collect();
+        let edges = |all: &[EdgeChange]| edges_of(layout, all, &owns);
+        let ends = |all: &[Adjacency]| ends_of(layout, all, &owns);
         StepPlan {
             step: self.step,
             t_ns: self.t_ns,
@@ -191,6 +185,26 @@ impl StepPlan {
             forget_drained: ends(&self.forget_drained),
         }
     }
+}
+
+/// The edges whose frames are sent by nodes of which it is so.
+pub(crate) fn edges_of(
+    layout: &Layout,
+    all: &[EdgeChange],
+    owns: impl Fn(NodeId) -> bool,
+) -> Vec<EdgeChange> {
+    let here = |change: &&EdgeChange| owns(layout.port(change.edge().0).node);
+    all.iter().filter(here).copied().collect()
+}
+
+/// What the nodes of which it is so know of far ports.
+pub(crate) fn ends_of(
+    layout: &Layout,
+    all: &[Adjacency],
+    owns: impl Fn(NodeId) -> bool,
+) -> Vec<Adjacency> {
+    let here = |end: &&Adjacency| owns(layout.port(end.port).node);
+    all.iter().filter(here).copied().collect()
 }
 
 /// Edge changes whose times are lab time, moved to a clock that shows `zero_ns` at lab time zero. An edge that is up at

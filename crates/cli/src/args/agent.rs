@@ -1,5 +1,8 @@
 //! `agent`, `machines`.
 
+use std::net::IpAddr;
+use std::path::PathBuf;
+
 use clap::Args;
 use constel_agent::Listen;
 use constel_store::Place;
@@ -26,6 +29,19 @@ pub(crate) struct Agent {
     /// Without it nothing listens, and clocks are compared through the store.
     #[arg(long, value_name = "INTERFACE[:PORT]")]
     pub(crate) underlay: Option<Listen>,
+}
+
+/// `part`.
+#[derive(Debug, Args)]
+pub(crate) struct Part {
+    /// The folder that has the order, and the scenario's files.
+    pub(crate) folder: PathBuf,
+    /// This machine.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) machine: String,
+    /// Where it listens for the others.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) address: IpAddr,
 }
 
 /// `machines`.

@@ -51,6 +51,16 @@ pub(crate) struct Middlebox {
     pub(crate) json: bool,
 }
 
+/// `box check`.
+#[derive(Debug, Args)]
+pub(crate) struct BoxCheck {
+    /// The file of rules; `-` is standard input.
+    pub(crate) file: PathBuf,
+    /// Print the findings as one JSON document on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// What can be done with a box that runs, or with rules.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BoxVerb {
@@ -73,7 +83,7 @@ pub(crate) enum BoxVerb {
     /// Let a box go on that was started with `--confirm-within`.
     Confirm(super::Lab),
     /// Is a file of rules good? Prints every error at once, and rules that are never reached; touches nothing.
-    Check(super::Check),
+    Check(BoxCheck),
     /// Turn rows of NIST Net (`cnistnet -R`) into rules; says what could not be carried over.
     Import(super::Import),
 }

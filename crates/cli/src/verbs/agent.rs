@@ -8,7 +8,7 @@ use constel_api::answers::LabState;
 use constel_machines::Machine;
 use constel_store::Error as StoreError;
 
-use crate::args::Agent;
+use crate::args::{Agent, Part};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{output, signals};
 
@@ -38,6 +38,7 @@ pub(crate) fn run(args: &Agent) -> Outcome {
         capacity: machine.capacity,
         workers: args.workers,
         underlay: args.underlay.clone(),
+        program: Some(std::env::current_exe()?),
     };
     match constel_agent::run(&store, &options, &Here, &stop) {
         Ok(()) => Ok(Exit::Interrupted),
@@ -46,6 +47,13 @@ pub(crate) fn run(args: &Agent) -> Outcome {
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// This machine's part of a lab, for the agent that has started this process.
+pub(crate) fn part(args: &Part) -> Outcome {
+    // What ends it is its agent's to say; a signal that reaches it all the same ends it as well.
+    constel_control::run_part(&args.folder, &args.machine, args.address);
+    Ok(Exit::Done)
 }
 
 /// A store that cannot be opened is one that the command line should not have named.

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use constel_analysis::Coverage;
 use constel_capacity::Estimate;
-use constel_control::Error;
+use constel_control::{Error, Looked};
 use constel_observe::verdict::Bounds;
 use constel_plan::Lab;
 use serde::Serialize;
 use serde_json::json;
 
+use super::there::{There, looked_text};
 use crate::args::Check;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
@@ -29,10 +30,13 @@ pub(crate) fn run(args: &Check) -> Outcome {
     let loaded = super::scenario::read(&args.file, &settings).inspect_err(told)?;
     let found = loaded.check()?;
     let here = args.here.then(|| loaded.here(true));
+    let there = There::of(&args.on)?.map(|there| there.look(&loaded));
+    let there = there.transpose()?;
     if args.json {
         output::json(&Found {
             found: &found,
             here: here.as_ref(),
+            there: there.as_ref(),
         })?;
     } else {
         let on_cables = match found.hosts {
@@ -63,6 +67,12 @@ pub(crate) fn run(args: &Check) -> Outcome {
         if let Some(here) = &here {
             output::text(&here_text(here))?;
         }
+        if let Some(there) = &there {
+            output::text(&looked_text(there))?;
+        }
+    }
+    if let Some(there) = there.filter(|there| !there.refusals.is_empty()) {
+        return Err(constel_control::Error::NotOnSeveral(there.refusals.join("\n  ")).into());
     }
     match here {
         Some(here) if here.hopeless().next().is_some() => Err(Failure::Host(format!(
@@ -80,6 +90,8 @@ struct Found<'a> {
     found: &'a constel_control::Check,
     #[serde(skip_serializing_if = "Option::is_none")]
     here: Option<&'a Estimate>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    there: Option<&'a Looked>,
 }
 
 /// What the lab takes of this machine, a figure a line.

@@ -1,5 +1,7 @@
 //! `constel clean`: remove what dead labs left behind, and nothing else.
 
+use std::path::PathBuf;
+
 use constel_control::{HostReport, clean};
 use serde::Serialize;
 use serde_json::Value;
@@ -11,10 +13,17 @@ use crate::output;
 /// Says what it removed; fails when something of ours stays.
 pub(crate) fn run(args: &Clean) -> Outcome {
     let report = clean(args.lab.as_deref())?;
+    let parts = match args.lab {
+        None => constel_agent::labs::clear_left()?,
+        Some(_) => Vec::new(),
+    };
     if args.json {
-        output::json(&report)?;
+        output::json(&Cleaned {
+            report: &report,
+            parts: &parts,
+        })?;
     } else {
-        output::text(&text(&report)?)?;
+        output::text(&text(&report, &parts)?)?;
     }
     let problems: Vec<&str> = report
         .labs
@@ -28,7 +37,17 @@ pub(crate) fn run(args: &Clean) -> Outcome {
     }
 }
 
-fn text(report: &HostReport) -> serde_json::Result<String> {
+/// What is printed as JSON.
+#[derive(Serialize)]
+struct Cleaned<'a> {
+    #[serde(flatten)]
+    report: &'a HostReport,
+    /// Folders of parts whose agents were killed.
+    #[serde(skip_serializing_if = "<[PathBuf]>::is_empty")]
+    parts: &'a [PathBuf],
+}
+
+fn text(report: &HostReport, parts: &[PathBuf]) -> serde_json::Result<String> {
     let mut text = String::new();
     for lab in &report.labs {
         for removed in &lab.removed {
@@ -37,6 +56,9 @@ fn text(report: &HostReport) -> serde_json::Result<String> {
     }
     for setting in &report.settings {
         text.push_str(&format!("setting {}\n", words(setting)?));
+    }
+    for part in parts {
+        text.push_str(&format!("removed folder path={}\n", part.display()));
     }
     if text.is_empty() {
         text.push_str("nothing to clean\n");

@@ -13,6 +13,16 @@ use crate::output;
 
 /// Returns when all of the labs are gone. A name that is none of a living lab takes none of them down.
 pub(crate) fn run(args: &args::Down) -> Outcome {
+    if let Some(store) = &args.store {
+        let labs: Vec<String> = match args.all {
+            true => {
+                let running = constel_agent::labs::running(super::there::find(store)?.as_ref())?;
+                running.into_iter().map(|order| order.lab).collect()
+            }
+            false => args.labs.clone(),
+        };
+        return super::there::down(store, &labs, args.json);
+    }
     let names: BTreeSet<String> = if args.all {
         let labs = constel_control::list()?.into_iter();
         let alive = labs.filter(|lab| lab.state != LabState::Dead);

@@ -3,18 +3,41 @@
 use std::ffi::OsString;
 
 use constel_control::{Door, Error, Lab, require_privilege};
+use constel_store::Place;
 
+use super::there::Elsewhere;
 use crate::args::{Class, Exec, Shell};
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
 /// Runs a command, and ends as it does. In several nodes it ends with 1 if it failed in one.
 pub(crate) fn exec(args: &Exec) -> Outcome {
+    if let Some(store) = &args.store {
+        return elsewhere(args, store);
+    }
     let command: Vec<OsString> = args.command.iter().map(OsString::from).collect();
     if args.json || args.class.is_some() || args.node.contains(['*', '?']) {
         return in_many(args, &command);
     }
     run(enter(&args.lab, &args.node)?, &command)
+}
+
+/// In a node of a lab on several machines.
+fn elsewhere(args: &Exec, store: &Place) -> Outcome {
+    if args.class.is_some() || args.node.contains(['*', '?']) {
+        let error = "with --store a command runs in one node: name it";
+        return Err(Failure::Usage(error.to_owned()));
+    }
+    let flags = args.json.then(|| "--json".to_owned());
+    let node = [args.node.clone(), "--".to_owned()].into_iter();
+    Elsewhere {
+        store,
+        lab: &args.lab,
+        node: &args.node,
+        verb: std::iter::once("exec".to_owned()).chain(flags).collect(),
+        args: node.chain(args.command.iter().cloned()).collect(),
+    }
+    .run()
 }
 
 fn in_many(args: &Exec, command: &[OsString]) -> Outcome {

@@ -10,12 +10,30 @@ use constel_control::{Lab, Observer};
 use constel_link::{Effects, Jitter, JitterLaw, LossLaw, Reorder};
 use constel_units::{DataSize, Ratio};
 
+use super::there::Elsewhere;
 use crate::args::{JitterName, Link, LinkChange, LinkEnds, LinkSet};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
 /// Shows or changes.
 pub(crate) fn run(args: &Link) -> Outcome {
+    if let Some(store) = &args.store {
+        let (None, Some(lab), Some(a), Some(b)) = (&args.change, &args.lab, &args.a, &args.b)
+        else {
+            let error =
+                "with --store a link is shown, and not changed: constel link LAB A B --store STORE";
+            return Err(Failure::Usage(error.to_owned()));
+        };
+        let flags = args.json.then(|| "--json".to_owned());
+        let elsewhere = Elsewhere {
+            store,
+            lab,
+            node: a,
+            verb: std::iter::once("link".to_owned()).chain(flags).collect(),
+            args: vec![a.clone(), b.clone()],
+        };
+        return elsewhere.run();
+    }
     match (&args.change, &args.lab, &args.a, &args.b) {
         (Some(LinkChange::Show(link)), ..) => show(&link.lab, &link.a, &link.b, link.json),
         (Some(LinkChange::Set(set)), ..) => {

@@ -2,12 +2,15 @@
 
 use constel_api::answers::ListedLab;
 
-use crate::args::Json;
+use crate::args::List;
 use crate::exit::{Exit, Outcome};
 use crate::output;
 
 /// Living and dead ones.
-pub(crate) fn run(args: &Json) -> Outcome {
+pub(crate) fn run(args: &List) -> Outcome {
+    if let Some(store) = &args.store {
+        return super::there::list(store, args.json);
+    }
     let labs = constel_control::list()?;
     if args.json {
         output::json(&labs)?;

@@ -3,12 +3,26 @@
 use constel_api::answers::{Hop, Paths, Walked};
 use constel_control::Observer;
 
+use super::there::Elsewhere;
 use crate::args::Path;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
 /// Prints the ways; fails when the kernels' routes do not arrive.
 pub(crate) fn run(args: &Path) -> Outcome {
+    if let Some(store) = &args.store {
+        let at = args.at.iter().map(|at| format!("--at={at}"));
+        let flags = args.json.then(|| "--json".to_owned());
+        let verb = std::iter::once("path".to_owned()).chain(flags).chain(at);
+        let elsewhere = Elsewhere {
+            store,
+            lab: &args.lab,
+            node: &args.a,
+            verb: verb.collect(),
+            args: vec![args.a.clone(), args.b.clone()],
+        };
+        return elsewhere.run();
+    }
     let at_ns = match args.at {
         None => None,
         Some(at) => Some(

@@ -3,12 +3,25 @@
 use constel_api::answers::{NextHop, Route};
 use constel_control::Observer;
 
+use super::there::Elsewhere;
 use crate::args::Routes;
 use crate::exit::{Exit, Outcome};
 use crate::output;
 
 /// One row a next hop.
 pub(crate) fn run(args: &Routes) -> Outcome {
+    if let Some(store) = &args.store {
+        let flags = args.json.then(|| "--json".to_owned());
+        let verb = std::iter::once("routes".to_owned()).chain(flags);
+        let elsewhere = Elsewhere {
+            store,
+            lab: &args.lab,
+            node: &args.node,
+            verb: verb.collect(),
+            args: vec![args.node.clone()],
+        };
+        return elsewhere.run();
+    }
     let answer = Observer::attach(&args.lab)?.routes(&args.node)?;
     if args.json {
         output::json(&answer)?;

@@ -3,13 +3,16 @@
 mod summary;
 
 use std::num::{NonZeroU32, NonZeroU64};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use constel_control::{Error, RunOptions};
+use constel_api::summary::Summary;
+use constel_control::{Error, RunOptions, Scenario};
 use constel_units::TimeSpan;
 
 use super::scenario;
+use super::there::There;
 use super::web::Beside;
 use crate::args::Run;
 use crate::exit::{Exit, Failure, Outcome};
@@ -42,14 +45,12 @@ pub(crate) fn run(args: &Run) -> Outcome {
             stop.store(true, Ordering::Release);
         })?;
     }
+    if let Some(there) = There::of(&args.on)? {
+        return on_machines(args, &loaded, &there, &options, &signalled);
+    }
     let running = loaded
         .start(options, progress::for_stderr())
-        .map_err(|error| match error {
-            Error::BadLabName(why) => {
-                Failure::Usage(format!("{why}; --name gives the lab another name"))
-            }
-            other => other.into(),
-        })?;
+        .map_err(named)?;
     let _web = args
         .web
         .then(|| Beside::begin(running.name().to_owned()))
@@ -64,25 +65,65 @@ pub(crate) fn run(args: &Run) -> Outcome {
         }
         Err(error) => return Err(error.into()),
     };
+    told(args, &finished.summary, &finished.results, &signalled)
+}
+
+/// What it came to, and the exit code of that.
+fn told(args: &Run, summary: &Summary, results: &Path, signalled: &AtomicBool) -> Outcome {
     let told = if args.json {
-        output::json(&finished.summary)
+        output::json(summary)
     } else {
-        let results = format!("results: {}\n", finished.results.display());
-        output::text(&(summary_text(&finished.summary) + &results))
+        let results = format!("results: {}\n", results.display());
+        output::text(&(summary_text(summary) + &results))
     };
     // Ctrl-C ends whoever reads (`constel run F | tee log`) as well: what could not be told is in the results.
     if !signalled.load(Ordering::Acquire) {
         told?;
     }
-    let trusted = finished.summary.verdict.trustworthy;
-    Ok(ended(
-        &signalled,
-        if trusted {
-            Exit::Done
-        } else {
-            Exit::NotTrustworthy
-        },
-    ))
+    let otherwise = match summary.verdict.trustworthy {
+        true => Exit::Done,
+        false => Exit::NotTrustworthy,
+    };
+    Ok(ended(signalled, otherwise))
+}
+
+/// Leads the lab on several machines until it is down on all.
+fn on_machines(
+    args: &Run,
+    scenario: &Scenario,
+    there: &There,
+    options: &RunOptions,
+    signalled: &AtomicBool,
+) -> Outcome {
+    for (flag, given) in [
+        ("--web", args.web),
+        ("--profile", args.profile.is_some()),
+        ("--anyway", args.anyway),
+    ] {
+        if given {
+            let error = format!("{flag} is for labs on one machine; leave it out with --machines");
+            return Err(Failure::Usage(error));
+        }
+    }
+    let say = |text: &str| output::tell(&format!("constel: {text}\n"));
+    match scenario.start_on(&there.on_machines(), options, &say) {
+        Ok(led) => told(args, &led.summary, &led.results, signalled),
+        Err(error) if error.exit() == constel_control::Exit::Interrupted => {
+            output::tell("constel: stopped while coming up; the lab is down on all machines\n");
+            Ok(ended(signalled, Exit::Done))
+        }
+        Err(error) => Err(named(error)),
+    }
+}
+
+/// A name that is none can be given.
+fn named(error: Error) -> Failure {
+    match error {
+        Error::BadLabName(why) => {
+            Failure::Usage(format!("{why}; --name gives the lab another name"))
+        }
+        other => other.into(),
+    }
 }
 
 fn at_least_something(span: TimeSpan) -> Result<NonZeroU64, Failure> {

@@ -180,25 +180,6 @@ impl RelayHandle {
         self.send(Command::ForgetTimes(ports))
     }
 
-    /// Hand over frames that came from far ports, at the instants at which they are due. What there is no room for is counted
-    /// (`no_buffer`), and what is no frame (`size`).
-    ///
-    /// # Errors
-    /// [`DriverError::NoSuchPort`], and [`DriverError::Unsupported`] for one that does not come from a far port and go to one that
-    /// is here: then none of them is taken. [`DriverError::Stopped`].
-    pub fn arrive(&self, arrivals: Vec<Arrival>) -> Result<()> {
-        let Inner { ports, far, .. } = &*self.inner;
-        for Arrival { from, to, .. } in &arrivals {
-            check_port(*from, *ports)?;
-            check_port(*to, *ports)?;
-            if !far.has(*from) || far.has(*to) {
-                let error = format!("a frame from {from} to {to}: it does not come from afar");
-                return Err(DriverError::Unsupported(vec![error]));
-            }
-        }
-        self.send(Command::Arrive(arrivals))
-    }
-
     /// Have the look with this [number](Tapping::number) see frames of more ports from here on. Nothing happens when it
     /// has ended.
     ///
@@ -297,6 +278,19 @@ impl Links for RelayHandle {
 
     fn channels(&self) -> Result<Vec<Vec<Counters>>> {
         self.ask(Command::Air)
+    }
+
+    fn arrive(&self, arrivals: Vec<Arrival>) -> Result<()> {
+        let Inner { ports, far, .. } = &*self.inner;
+        for Arrival { from, to, .. } in &arrivals {
+            check_port(*from, *ports)?;
+            check_port(*to, *ports)?;
+            if !far.has(*from) || far.has(*to) {
+                let error = format!("a frame from {from} to {to}: it does not come from afar");
+                return Err(DriverError::Unsupported(vec![error]));
+            }
+        }
+        self.send(Command::Arrive(arrivals))
     }
 
     fn tap(&self, wanted: Wanted) -> Result<Tapping> {

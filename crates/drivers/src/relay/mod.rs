@@ -244,21 +244,6 @@ impl Relay {
         external::capture(&self.loaded, externals)
     }
 
-    /// Have frames for these ports taken away by what goes with them, before the start: their nodes are not here.
-    ///
-    /// # Errors
-    /// [`DriverError::NoSuchPort`]; [`DriverError::Stopped`] when another caller has failed.
-    pub fn far(&self, far: FarPorts) -> Result<()> {
-        let mut ports = far.ports.iter();
-        ports.try_for_each(|&port| check_port(port, self.config.ports))?;
-        if self.config.transit.is_some() {
-            let text = "nodes without a stack and ports whose nodes are elsewhere, in one lab";
-            return Err(DriverError::Unsupported(vec![text.to_owned()]));
-        }
-        *self.far.lock().map_err(|_| DriverError::Stopped)? = Some(far);
-        Ok(())
-    }
-
     /// As [`Plane::start`], for what only the relay tells.
     ///
     /// # Errors
@@ -384,6 +369,17 @@ impl Plane for Relay {
 
     fn let_in(&self, interfaces: &[External]) -> Result<Captured> {
         self.capture(interfaces)
+    }
+
+    fn far(&self, far: FarPorts) -> Result<()> {
+        let mut ports = far.ports.iter();
+        ports.try_for_each(|&port| check_port(port, self.config.ports))?;
+        if self.config.transit.is_some() {
+            let text = "nodes without a stack and ports whose nodes are elsewhere, in one lab";
+            return Err(DriverError::Unsupported(vec![text.to_owned()]));
+        }
+        *self.far.lock().map_err(|_| DriverError::Stopped)? = Some(far);
+        Ok(())
     }
 
     fn start(&self) -> Result<Arc<dyn Links>> {

@@ -1,6 +1,7 @@
 //! Ports whose nodes are elsewhere: what is carried off, and what is handed over.
 
 use super::*;
+use constel_drivers::{Links, Plane};
 use constel_drivers::relay::{Arrival, Carry, FarPorts};
 
 const HERE: [PortId; 2] = [PortId(0), PortId(1)];

@@ -120,10 +120,7 @@ impl View {
             state: live.state,
             scenario: live.scenario.clone(),
             pid: std::process::id(),
-            nodes: live
-                .kernels
-                .as_ref()
-                .map_or(0, |kernels| kernels.nodes.len()),
+            nodes: live.kernels.as_ref().map_or(0, |kernels| kernels.count()),
             edges: snapshot.map_or(0, |snapshot| snapshot.edges.len()),
             t_ns: self.clock.now_ns(),
         }
@@ -151,6 +148,19 @@ impl View {
 
     fn t_ns(&self) -> Option<i64> {
         self.clock.now_ns().and_then(|t| i64::try_from(t).ok())
+    }
+
+    /// What a lab on several machines refuses: its machines plan the same, and only one of them would know of it.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Unsupported`] on one of several machines.
+    fn alone(held: &Held) -> Result<(), ApiError> {
+        if held.kernels.ours.is_all() {
+            return Ok(());
+        }
+        let error = "this lab runs on several machines, where nothing is changed by hand; give it to the scenario (`failures`), \
+                     or run it on one machine";
+        Err(ApiError::new(ErrorCode::Unsupported, error.to_owned()))
     }
 
     /// What tells nodes, and the node of that name, which is told.
@@ -276,11 +286,13 @@ impl View {
     /// # Errors
     /// As [`LabWriter::set_link`].
     fn put_effects(&self, order: &SetLink) -> Result<(LinkSet, Option<u64>), ApiError> {
+        let held = self.held()?;
+        Self::alone(&held)?;
         let Held {
             kernels,
             links,
             snapshot,
-        } = self.held()?;
+        } = held;
         let blueprint = &kernels.blueprint;
         let named = |name: &str| find(blueprint, name);
         let zero_ns = self.clock.zero_mono_ns().unwrap_or_else(mono_ns);
@@ -513,7 +525,9 @@ impl LabWriter for View {
     fn set_member(&self, network: &str, node: &str, joined: bool) -> Result<MemberSet, ApiError> {
         // Let go before routes are waited for.
         let (name, (changed, at_mono_ns, version)) = {
-            let Held { kernels, links, .. } = self.held()?;
+            let held = self.held()?;
+            Self::alone(&held)?;
+            let Held { kernels, links, .. } = held;
             let blueprint = &kernels.blueprint;
             let layout = &blueprint.lab.layout;
             let place = network_of(blueprint, network)?;
@@ -554,6 +568,7 @@ impl LabWriter for View {
         delays_ns: Option<&[Vec<Option<u64>>]>,
     ) -> Result<DelaysSet, ApiError> {
         let held = self.held()?;
+        Self::alone(&held)?;
         let place = network_of(&held.kernels.blueprint, network)?;
         let answer = delays::set(
             &held.kernels.blueprint,

@@ -9,7 +9,7 @@ use std::time::Instant;
 use constel_drivers::{Links, Plane, PlaneConfig};
 use constel_host::claim::LabName;
 use constel_host::limits::memory_bytes;
-use constel_plan::{Blueprint, Lab, Management};
+use constel_plan::{Blueprint, Lab, Management, Ours};
 use constel_topology::Port;
 
 use crate::answers::impair;
@@ -18,6 +18,7 @@ use crate::error::EngineError;
 use crate::life::attached::{Attached, instructions};
 use crate::life::manifest::bounds;
 use crate::life::site::Site;
+use crate::life::together::{Between, Together};
 use crate::nodes::builder::{Builder, carries_gso};
 use crate::nodes::kernels::Kernels;
 use crate::nodes::launcher::{Launcher, hosts_file, namespaces_file, resolver_file};
@@ -37,6 +38,8 @@ pub(crate) struct Fabric {
     /// The way to nodes beside what is emulated, where a network asks for it.
     pub(crate) management: Option<ManagementNet>,
     pub(crate) handle: Arc<dyn Links>,
+    /// What goes between the machines, where the lab is on several.
+    pub(crate) between: Option<Between>,
     pub(crate) launcher: Arc<Launcher>,
     pub(crate) memory_per_node_bytes: u64,
     pub(crate) nodes_s: f64,
@@ -45,7 +48,7 @@ pub(crate) struct Fabric {
 }
 
 /// Makes the fabric. What it makes lives in namespaces held by descriptors, or is recorded in the claim. `lab_dir` is the
-/// lab's runtime folder.
+/// lab's runtime folder; `together` is this machine's part, where there are several.
 ///
 /// # Errors
 /// Whatever the host refuses; then nothing of the fabric is left.
@@ -53,6 +56,7 @@ pub(crate) fn fabric(
     lab: Lab,
     site: &dyn Site,
     (name, lab_dir): (&LabName, &Path),
+    together: Option<&Together>,
     progress: &dyn Progress,
 ) -> Result<Fabric, EngineError> {
     let started = Instant::now();
@@ -62,6 +66,12 @@ pub(crate) fn fabric(
     let stackless = Stackless::wanted(&blueprint)?.map(Arc::new);
     let layout = &blueprint.lab.layout;
     let ports = layout.ports().len();
+    let ours = together.map_or_else(Ours::all, Together::ours);
+    let here = layout.nodes().iter();
+    let here = here.filter(|node| ours.has(node.id) && !blueprint.lab.forwards(node.id));
+    let (nodes_here, ports_here) = here.fold((0, 0), |(nodes, ports), node| {
+        (nodes + 1, ports + layout.ports_of(node.id).len())
+    });
     let cgroups = site.make_room(&blueprint)?;
     if !cgroups.unlimited().is_empty() {
         let missing = cgroups.unlimited().join(" and ");
@@ -100,8 +110,10 @@ pub(crate) fn fabric(
         let stage = Stage::begin(progress, "link plane", 1);
         let plane = site.plane(&config)?;
         plane.take_interfaces(&attached.externals)?;
+        let crossing = together.map(|own| own.open(&blueprint.lab, plane.as_ref()));
+        let crossing = crossing.transpose()?;
         stage.end("");
-        let stage = Stage::begin(progress, "nodes and ports", layout.nodes().len() as u64);
+        let stage = Stage::begin(progress, "nodes and ports", nodes_here as u64);
         let runtime = site.runtime(&blueprint, &images)?;
         let super_frames =
             attached.externals.is_empty() && carries_gso(plane.as_ref(), &blueprint.lab.scenario);
@@ -112,18 +124,19 @@ pub(crate) fn fabric(
             ports: veths.as_ref(),
             management: management.as_ref(),
             stackless: stackless.as_ref(),
+            together,
         };
         let nodes = builder.build(&stage)?;
         let took_s = started.elapsed().as_secs_f64();
-        let wired = blueprint.lab.wired_ports().count();
-        stage.end(&format!("{wired} interfaces in {took_s:.2} s"));
+        stage.end(&format!("{ports_here} interfaces in {took_s:.2} s"));
         drop(veths);
-        made = Some((plane, nodes));
+        made = Some((plane, nodes, crossing));
         Ok(())
     })?;
-    let (plane, nodes) = made.expect("made, or refused");
+    let (plane, nodes, crossing) = made.expect("made, or refused");
     let kernels = Arc::new(Kernels {
         nodes,
+        ours,
         blueprint: Arc::clone(&blueprint),
         forwarding,
         stackless,
@@ -135,6 +148,9 @@ pub(crate) fn fabric(
 
     let lost_before_start = plane.lost_before_capture()?;
     let handle = start_links(&blueprint, plane.as_ref())?;
+    let listen = together.zip(crossing);
+    let listen = listen.map(|(own, crossing)| own.listen(crossing, Arc::clone(&handle)));
+    let between = listen.transpose()?;
     attached.captured = plane.let_in(&attached.externals)?;
     for line in instructions(&blueprint) {
         progress.say(&line);
@@ -148,7 +164,7 @@ pub(crate) fn fabric(
     });
     write_namespaces(&launcher)?;
     Ok(Fabric {
-        memory_per_node_bytes: used / kernels.nodes.len().max(1) as u64,
+        memory_per_node_bytes: used / kernels.count().max(1) as u64,
         nodes_s: started.elapsed().as_secs_f64(),
         lost_before_start,
         blueprint,
@@ -156,6 +172,7 @@ pub(crate) fn fabric(
         attached,
         management,
         handle,
+        between,
         kernels,
         launcher,
     })
@@ -226,7 +243,9 @@ fn write_namespaces(launcher: &Launcher) -> Result<(), EngineError> {
         .nodes()
         .iter()
         .zip(kernels.nodes.iter())
-        .filter(|(node, _)| !kernels.blueprint.lab.forwards(node.id))
+        .filter(|(node, _)| {
+            kernels.ours.has(node.id) && !kernels.blueprint.lab.forwards(node.id)
+        })
         .map(|(node, live)| (node.name.as_str(), live.netns_path()))
         .collect();
     let text = serde_json::to_string(&paths).map_err(|error| EngineError::Io {

@@ -140,7 +140,8 @@ impl LabTime<'_> {
         }
     }
 
-    /// Starts the clock and runs steps until `duration_ns`. Traffic, if there is any, runs beside it.
+    /// Starts the clock, at the instant that is given or at once, and runs steps until `duration_ns`. Traffic, if there is any, runs
+    /// beside it.
     ///
     /// # Errors
     /// When the link plane or a kernel refuses.
@@ -148,14 +149,14 @@ impl LabTime<'_> {
         &self,
         steps: &mut Steps<Machine>,
         daemons: &mut Daemons,
-        duration_ns: u64,
+        (zero_ns, duration_ns): (Option<u64>, u64),
         paths: Paths,
     ) -> Result<Observed, EngineError> {
         let mut seen = Observed {
             paths,
             ..Observed::default()
         };
-        let zero = mono_ns() + START_AHEAD_NS;
+        let zero = zero_ns.unwrap_or_else(|| mono_ns() + START_AHEAD_NS);
         steps.release(zero)?;
         self.clock.start(zero);
         self.view.inform(|| News::Clock);

@@ -14,3 +14,4 @@ pub(crate) mod sweep;
 pub(crate) mod take_down;
 #[cfg(test)]
 mod tests;
+pub(crate) mod together;

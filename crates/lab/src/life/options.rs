@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use constel_api::summary::Summary;
 use constel_host::claim::LabName;
 
+use crate::life::together::Together;
 use crate::watch::event_log::EventLog;
 
 /// What a run is asked for.
@@ -28,6 +29,8 @@ pub struct Options {
     pub anyway: bool,
     /// How often a second the counters of all interfaces are written down; `None`: never.
     pub profile_hz: Option<NonZeroU32>,
+    /// This machine's part, where the lab is on several.
+    pub together: Option<Together>,
     /// Set from outside to end the run.
     pub stop: Arc<AtomicBool>,
     /// Receives what happens; empty, and of this run alone. It is closed when the run is over.

@@ -9,9 +9,11 @@ use constel_link::Effects;
 use constel_observe::verdict::Bounds;
 use constel_plan::Lab;
 use constel_scenario::model::{Action, Flow};
+use constel_topology::NodeId;
 
 use crate::error::EngineError;
 use crate::life::manifest::bounds;
+use crate::life::together::{Together, not_on_several};
 use crate::nodes::launcher::{missing_own, missing_programs, search_path};
 use crate::routing::router::Router;
 use crate::traffic::{self, congestion, helpers};
@@ -92,6 +94,30 @@ pub(crate) fn choose(lab: &Lab) -> Result<Chosen, EngineError> {
             "`constel doctor` says why only driver {} works here; or ask less of the links",
             chosen.kind
         ),
+    })
+}
+
+/// Refuses a part of a lab that cannot be on several machines.
+///
+/// # Errors
+/// [`EngineError::Unable`] with every reason.
+pub(crate) fn may_be_on_several(
+    lab: &Lab,
+    run_traffic: bool,
+    together: &Together,
+) -> Result<(), EngineError> {
+    let flows: &[Flow] = match run_traffic {
+        true => &lab.scenario.traffic,
+        false => &[],
+    };
+    let machine = |node: NodeId| together.machine_of.get(node.index());
+    let why = not_on_several(lab, flows, |a, b| machine(a) != machine(b));
+    if why.is_empty() {
+        return Ok(());
+    }
+    Err(EngineError::Unable {
+        what: why.join("\n  "),
+        remedy: "or run it on one machine".to_owned(),
     })
 }
 

@@ -11,7 +11,7 @@ use constel_plan::Lab;
 use crate::error::EngineError;
 use crate::life::attached::usable;
 use crate::life::options::{Finished, Options};
-use crate::life::preflight::{choose, preflight};
+use crate::life::preflight::{choose, may_be_on_several, preflight};
 use crate::life::room::fitting;
 use crate::life::session::session;
 use crate::life::site::{Ground, KernelSite, Site};
@@ -30,7 +30,9 @@ pub fn run(lab: Lab, options: &Options, progress: &dyn Progress) -> Result<Finis
     preflight(&lab, options.traffic)?;
     let driver = choose(&lab)?;
     usable(&lab)?;
-    if !options.anyway {
+    if let Some(together) = &options.together {
+        may_be_on_several(&lab, options.traffic, together)?;
+    } else if !options.anyway {
         fitting(&lab, options.traffic, progress)?;
     }
     // Dropped again: what is missing is said before anything is made.

@@ -195,7 +195,9 @@ impl<'a> Session<'a> {
         }
         let site = ground(claim, self.results.dir());
         let site = site.as_ref();
-        let fabric = fabric(lab, site, (claim.lab(), claim.dir()), recorder)?;
+        let together = options.together.as_ref();
+        let place = (claim.lab(), claim.dir());
+        let fabric = fabric(lab, site, place, together, recorder)?;
         let images = fabric.launcher.images.used(&fabric.blueprint.lab);
         if !images.is_empty() {
             // They are known now that they are held.
@@ -348,6 +350,8 @@ impl<'a> Session<'a> {
             steps: step_rows(&outcome.step_times),
             relay: stats.detail,
             lateness_by_class: ended.classes,
+            plans: outcome.plans,
+            machines: Vec::new(),
             verdict: fidelity.judge(bounds),
             fidelity,
             bounds,

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use constel_api::Happening;
 use constel_api::answers::LabState as ApiState;
-use constel_api::summary::{DaemonsRow, HelpersRow, Messages};
+use constel_api::summary::{DaemonsRow, HelpersRow, Messages, Plans};
 use constel_host::claim::{Claim, LabState, RuntimeDir};
 use constel_host::rcu::Expedited;
 use constel_observe::results::Results;
@@ -23,6 +23,7 @@ use crate::life::bring_up::Fabric;
 use crate::life::lab_time::{LabTime, Observed};
 use crate::life::manifest::bounds;
 use crate::life::options::Options;
+use crate::life::together::{Between, Standing};
 use crate::nodes::containers::Containers;
 use crate::progress::{Progress, Stage};
 use crate::routing::daemons::{Daemons, logs_folder};
@@ -69,6 +70,8 @@ pub(crate) struct Outcome {
     pub(crate) helpers: Vec<HelpersRow>,
     pub(crate) flows: Vec<FlowRow>,
     pub(crate) step_times: StepTimes,
+    /// What was planned, where all machines of the lab plan the same.
+    pub(crate) plans: Option<Plans>,
     pub(crate) edges: usize,
 }
 
@@ -162,13 +165,19 @@ impl Stages<'_> {
         }
         self.start_helpers()?;
         let traffic = self.start_traffic()?;
+        let zero_ns = self.wait_for_machines(&steps)?;
         self.running()?;
+        let crossed = self.fabric.between.as_ref().map(Between::counts);
 
         self.converged.count_from_now();
-        let (mut seen, ran) = self.lab_time(&mut steps, traffic)?;
+        let (mut seen, ran) = self.lab_time(&mut steps, traffic, zero_ns)?;
         usage.extend(self.daemons.usage("end")?);
         if let Some(problem) = self.context.view.untold() {
             seen.fail(format!("nodes were not told: {problem}"));
+        }
+        if let Some((between, before)) = self.fabric.between.as_ref().zip(crossed) {
+            let wrong = between.wrong(&before).into_iter();
+            wrong.for_each(|failure| seen.fail(failure));
         }
         let blueprint = &self.fabric.blueprint;
         traffic::charge(
@@ -198,6 +207,7 @@ impl Stages<'_> {
             }),
             disjoint: disjoint_rows(blueprint, steps.planner.pairs_seen()),
             daemons: usage,
+            plans: steps.fingerprint(),
             step_times: steps.times,
             edges,
         })
@@ -226,6 +236,7 @@ impl Stages<'_> {
     /// The edges of lab time zero and, where Constel computes them, its routes.
     fn edges(&mut self) -> Result<Steps<Machine>, EngineError> {
         let Context {
+            options,
             claim,
             clock,
             view,
@@ -246,6 +257,9 @@ impl Stages<'_> {
         let failed = Arc::clone(&view.failed);
         let mut steps = Steps::new(planner, machine, Arc::clone(clock), failed);
         let begun = Instant::now();
+        if options.together.is_some() {
+            steps.keep_fingerprint();
+        }
         steps.begin_held()?;
         if let Some(informant) = &informant {
             informant.begin(steps.current());
@@ -254,7 +268,7 @@ impl Stages<'_> {
         let edges = steps.current().edges.len();
         view.change(|live| live.snapshot = Some(Arc::clone(steps.current())));
         claim.update(|record| {
-            record.nodes = fabric.kernels.nodes.len() as u64;
+            record.nodes = fabric.kernels.count() as u64;
             record.edges = edges as u64;
         })?;
         self.context.log.emit(None, Happening::EdgesUp { edges });
@@ -264,7 +278,9 @@ impl Stages<'_> {
     /// Until when routes must stand, where the scenario holds the clock for them; `since` is when the edges came.
     fn limit(&self, since: Instant) -> Option<Limit> {
         let scenario = &self.fabric.blueprint.lab.scenario;
-        let hold = scenario.clock_hold == ClockHold::UntilRoutesStand;
+        // On several machines routes are computed, and each has told its kernels before it says that it stands.
+        let alone = self.context.options.together.is_none();
+        let hold = alone && scenario.clock_hold == ClockHold::UntilRoutesStand;
         let within = self.router.routes_within().filter(|_| hold)?;
         Some(Limit {
             since,
@@ -405,6 +421,25 @@ impl Stages<'_> {
         Ok(traffic)
     }
 
+    /// Waits until the other machines' parts stand as well, where there are others. The instant that is lab time zero on all.
+    fn wait_for_machines(&self, steps: &Steps<Machine>) -> Result<Option<u64>, EngineError> {
+        let options = self.context.options;
+        let Some(together) = &options.together else {
+            return Ok(None);
+        };
+        let part = Standing {
+            nodes: self.fabric.kernels.count(),
+            plan: steps
+                .fingerprint()
+                .map(|plans| plans.hash)
+                .unwrap_or_default(),
+        };
+        let stage = Stage::begin(self.context.progress, "other machines", 1);
+        let zero_ns = together.gate.standing(&part, &options.stop)?;
+        stage.end("");
+        Ok(Some(zero_ns))
+    }
+
     /// All is up: says so, unless somebody said stop.
     fn running(&mut self) -> Result<(), EngineError> {
         let Context {
@@ -433,6 +468,7 @@ impl Stages<'_> {
         &mut self,
         steps: &mut Steps<Machine>,
         traffic: Traffic,
+        zero_ns: Option<u64>,
     ) -> Result<(Observed, traffic::Ran), EngineError> {
         let Context {
             options,
@@ -459,7 +495,7 @@ impl Stages<'_> {
             let ending = SetOnDrop(&over);
             // And the profile after it, so that the traffic's last frames are in it.
             let settled = SetOnDrop(quiet);
-            let mut seen = lab_time.run(steps, daemons, *duration_ns, paths);
+            let mut seen = lab_time.run(steps, daemons, (zero_ns, *duration_ns), paths);
             drop(ending);
             let ended = traffic
                 .join()

@@ -48,17 +48,19 @@ pub(crate) fn take_down(
         attached,
         management,
         handle,
+        between,
         kernels,
         launcher,
         ..
     } = fabric;
-    let stage = Stage::begin(progress, "taking down", kernels.nodes.len() as u64);
+    let count = kernels.count() as u64;
+    let stage = Stage::begin(progress, "taking down", count);
     // The machine's own interfaces are let go first.
     drop(attached);
     drop(management);
+    drop(between);
     handle.stop();
     drop(launcher);
-    let count = kernels.nodes.len() as u64;
     // The last one to hold them is this function: threads and views have ended. One by one, so that the kernel
     // removes the first ones while we still look into the others.
     let mut nodes = Arc::into_inner(kernels).map(|kernels| kernels.nodes);

@@ -22,12 +22,13 @@ use crate::error::EngineError;
 use crate::life::options::{Finished, Options};
 use crate::life::run::run_on;
 use crate::life::site::{Ground, Site};
+use crate::life::together::Together;
 use crate::nodes::cgroups::Cgroups;
 use crate::nodes::images::Images;
 use crate::nodes::ports::{PortHand, PortMaker};
 use crate::progress::Progress;
 use crate::routing::forwarding::Forwarding;
-use crate::testing::{Silent, computed_iridium, lab, told};
+use crate::testing::{Silent, blueprint, computed_iridium, lab, on_two_machines, told};
 use crate::watch::event_log::EventLog;
 
 /// A machine of memory; clones share it.
@@ -154,6 +155,17 @@ fn run(
     stop: &Arc<AtomicBool>,
     progress: &dyn Progress,
 ) -> (Result<Finished, EngineError>, Arc<EventLog>) {
+    run_part(paper, folder, stop, progress, None)
+}
+
+/// The same, as one of several machines.
+fn run_part(
+    paper: &Paper,
+    folder: &Path,
+    stop: &Arc<AtomicBool>,
+    progress: &dyn Progress,
+    together: Option<Together>,
+) -> (Result<Finished, EngineError>, Arc<EventLog>) {
     let text = computed_iridium();
     let events = Arc::<EventLog>::default();
     let options = Options {
@@ -165,6 +177,7 @@ fn run(
         traffic: false,
         anyway: false,
         profile_hz: None,
+        together,
         stop: Arc::clone(stop),
         events: Arc::clone(&events),
     };
@@ -211,6 +224,19 @@ fn a_run_comes_up_steps_and_goes_down() {
     let has = |wanted: fn(&Happening) -> bool| happened.iter().any(|event| wanted(&event.what));
     assert!(has(|what| matches!(what, Happening::Running { .. })));
     assert!(has(|what| matches!(what, Happening::Finished { .. })));
+}
+
+#[test]
+fn drivers_that_cannot_cross_refuse_a_lab_on_several_machines() {
+    let (paper, folder) = (Paper::default(), tempfile::tempdir().unwrap());
+    let together = on_two_machines(&blueprint(&computed_iridium()));
+    let stop = Arc::default();
+    let (ran, _) = run_part(&paper, folder.path(), &stop, &Silent, Some(together));
+    let error = ran.unwrap_err().to_string();
+    assert!(
+        error.contains("only the driver relay carries frames"),
+        "{error}"
+    );
 }
 
 #[test]

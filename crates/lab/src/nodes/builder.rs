@@ -13,12 +13,14 @@ use std::thread;
 use constel_drivers::{DriverKind, Plane};
 use constel_host::netlink::Batch;
 use constel_link::PortId;
-use constel_plan::Blueprint;
+use constel_plan::{Blueprint, Ours};
 use constel_runtime::{FreshNode, Node, NodeRuntime};
 use constel_scenario::model::{Isl, Scenario};
 use constel_topology::{Attachment, NodeId};
 
 use crate::error::EngineError;
+use crate::life::together::Together;
+use crate::nodes::elsewhere::Elsewhere;
 use crate::nodes::kernels::set_up;
 use crate::nodes::management::ManagementNet;
 use crate::nodes::ports::PortMaker;
@@ -38,6 +40,8 @@ pub(crate) struct Builder<'a> {
     pub(crate) management: Option<&'a ManagementNet>,
     /// Nodes without a stack, where there are some: nothing is made for them.
     pub(crate) stackless: Option<&'a Arc<Stackless>>,
+    /// This machine's part, where the lab is on several.
+    pub(crate) together: Option<&'a Together>,
 }
 
 /// Below this rate the relay would cut full super-frames up again.
@@ -64,7 +68,7 @@ pub(crate) fn carries_gso(plane: &dyn Plane, scenario: &Scenario) -> bool {
         })
 }
 
-/// A batch of nodes without ports, with their numbers.
+/// A batch of nodes without ports, and their numbers.
 struct Fresh {
     numbers: Vec<usize>,
     nodes: Vec<Box<dyn FreshNode>>,
@@ -74,16 +78,21 @@ struct Fresh {
 type Numbered = Vec<(usize, Box<dyn Node>)>;
 
 impl Builder<'_> {
-    /// Makes every node with its ports, attached to the link plane. Nothing is left on failure: dropping
-    /// the nodes removes all that was made in them.
+    /// Makes every node that is here with its ports, attached to the link plane; what stands for those that are on other machines
+    /// comes with them. Nothing is left on failure: dropping the nodes removes all that was made in them.
     ///
     /// # Errors
     /// The first that the runtime, the port maker or a node's kernel refuses.
     pub(crate) fn build(&self, stage: &Stage<'_>) -> Result<Vec<Box<dyn Node>>, EngineError> {
         let lab = &self.blueprint.lab;
-        let all = (0..).map(NodeId).take(lab.layout.nodes().len());
-        let made = all.filter(|node| !lab.forwards(*node));
-        let made: Vec<usize> = made.map(NodeId::index).collect();
+        let all = lab.layout.nodes();
+        let ours = self.together.map_or_else(Ours::all, Together::ours);
+        let (here, elsewhere): (Vec<usize>, Vec<usize>) =
+            (0..all.len()).partition(|number| ours.has(all[*number].id));
+        let made: Vec<usize> = here
+            .into_iter()
+            .filter(|number| !lab.forwards(all[*number].id))
+            .collect();
         let workers = thread::available_parallelism()
             .map_or(1, |n| n.get())
             .min(4);
@@ -93,8 +102,8 @@ impl Builder<'_> {
         let parts = thread::scope(|scope| {
             let maker = scope.spawn(move || -> Result<(), EngineError> {
                 for numbers in made.chunks(NODES_PER_BATCH) {
-                    let name = |number: &usize| lab.layout.nodes()[*number].name.as_str();
-                    let names: Vec<&str> = numbers.iter().map(name).collect();
+                    let names = numbers.iter().map(|number| all[*number].name.as_str());
+                    let names: Vec<&str> = names.collect();
                     let nodes = self.runtime.create(&names)?;
                     let numbers = numbers.to_vec();
                     if sender.send(Fresh { numbers, nodes }).is_err() {
@@ -130,10 +139,15 @@ impl Builder<'_> {
         })?;
         let mut nodes: BTreeMap<usize, Box<dyn Node>> = parts.into_iter().collect();
         if let Some(all) = self.stackless {
-            for node in lab.forwarders() {
+            for node in lab.forwarders().filter(|node| ours.has(*node)) {
                 let all = Arc::clone(all);
                 nodes.insert(node.index(), Box::new(StacklessNode { all, node }));
             }
+        }
+        for number in elsewhere {
+            let node = &all[number];
+            let machine = self.together.map_or("?", |own| own.machine(node.id));
+            nodes.insert(number, Box::new(Elsewhere::new(&node.name, machine)?));
         }
         Ok(nodes.into_values().collect())
     }

@@ -8,7 +8,8 @@ use constel_host::netlink::{
     Route as KernelRoute, RouteTarget,
 };
 use constel_plan::{
-    Adjacency, Blueprint, Goal, LOOPBACK_IFINDEX, Neighbour, NodeSetup, RouteRow, node_ifindex,
+    Adjacency, Blueprint, Goal, LOOPBACK_IFINDEX, Neighbour, NodeSetup, Ours, RouteRow,
+    node_ifindex,
 };
 use constel_routing::Loopback;
 use constel_routing::walk::Route;
@@ -22,8 +23,10 @@ use crate::routing::forwarding::Forwarding;
 /// Nodes that exist, with the map that packets in transit go by, where there is one.
 pub(crate) struct Kernels {
     pub(crate) blueprint: Arc<Blueprint>,
-    /// By node number.
+    /// By node number; of those that are on other machines, what is known here.
     pub(crate) nodes: Vec<Box<dyn Node>>,
+    /// Which of them are here.
+    pub(crate) ours: Ours,
     /// `None`: packets go by the kernels' tables.
     pub(crate) forwarding: Option<Arc<Forwarding>>,
     /// Those without a stack; `None`: all have one.
@@ -34,6 +37,12 @@ impl Kernels {
     /// One node's kernel.
     pub(crate) fn node(&self, node: NodeId) -> &dyn Node {
         self.nodes[node.index()].as_ref()
+    }
+
+    /// How many nodes are here.
+    pub(crate) fn count(&self) -> usize {
+        let nodes = self.blueprint.lab.layout.nodes().iter();
+        nodes.filter(|node| self.ours.has(node.id)).count()
     }
 
     /// Everything a node has in its tables.

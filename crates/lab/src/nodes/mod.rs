@@ -1,6 +1,7 @@
 pub(crate) mod builder;
 pub(crate) mod cgroups;
 pub(crate) mod containers;
+pub(crate) mod elsewhere;
 pub(crate) mod engine;
 pub(crate) mod health;
 pub(crate) mod images;

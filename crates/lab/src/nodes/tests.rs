@@ -6,16 +6,17 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use constel_link::PortId;
-use constel_plan::Blueprint;
+use constel_plan::{Blueprint, Ours};
 use constel_runtime::memory::MemoryRuntime;
 use constel_topology::Port;
 
 use crate::error::EngineError;
+use crate::life::together::Together;
 use crate::nodes::builder::Builder;
 use crate::nodes::kernels::Kernels;
 use crate::nodes::ports::{PortHand, PortMaker};
 use crate::progress::Stage;
-use crate::testing::{Silent, iridium};
+use crate::testing::{Silent, iridium, on_two_machines};
 
 /// Ports that are only written down.
 #[derive(Default)]
@@ -83,6 +84,14 @@ impl PortHand for PaperHand<'_> {
 }
 
 fn build(runtime: &MemoryRuntime, ports: &PaperPorts) -> Result<Kernels, EngineError> {
+    build_part(runtime, ports, None)
+}
+
+fn build_part(
+    runtime: &MemoryRuntime,
+    ports: &PaperPorts,
+    together: Option<&Together>,
+) -> Result<Kernels, EngineError> {
     let blueprint = iridium();
     let builder = Builder {
         blueprint: &blueprint,
@@ -90,6 +99,7 @@ fn build(runtime: &MemoryRuntime, ports: &PaperPorts) -> Result<Kernels, EngineE
         ports,
         management: None,
         stackless: None,
+        together,
     };
     let nodes = builder.build(&Stage::begin(&Silent, "nodes", 80))?;
     Ok(Kernels {
@@ -97,6 +107,7 @@ fn build(runtime: &MemoryRuntime, ports: &PaperPorts) -> Result<Kernels, EngineE
         blueprint: std::sync::Arc::new(blueprint),
         forwarding: None,
         stackless: None,
+        ours: together.map_or_else(Ours::all, Together::ours),
     })
 }
 
@@ -111,6 +122,37 @@ fn every_node_has_its_ports_and_going_down_leaves_nothing() {
     assert_eq!(*ports.made.lock().unwrap(), all);
     assert_eq!(*ports.attached.lock().unwrap(), all);
     assert_eq!(ports.prepared.load(Ordering::Acquire), all.len());
+    drop(kernels);
+    assert_eq!(runtime.alive(), 0);
+}
+
+/// Of a lab on two machines, only our nodes are made; the others refuse, and say where they are.
+#[test]
+fn nodes_of_other_machines_refuse_and_say_where_they_are() {
+    let (runtime, ports) = (MemoryRuntime::default(), PaperPorts::default());
+    let together = on_two_machines(&iridium());
+    let kernels = build_part(&runtime, &ports, Some(&together)).unwrap();
+    let layout = &kernels.blueprint.lab.layout;
+    assert_eq!((kernels.nodes.len(), kernels.count()), (80, 40));
+    assert_eq!(runtime.alive(), 40);
+    let ours = |port: &&Port| kernels.ours.has(port.node);
+    let ours: BTreeSet<PortId> = layout.ports().iter().filter(ours).map(|p| p.id).collect();
+    assert_eq!(*ports.made.lock().unwrap(), ours);
+    assert_eq!(*ports.attached.lock().unwrap(), ours);
+    let far = layout
+        .nodes()
+        .iter()
+        .find(|node| !kernels.ours.has(node.id));
+    let far = far.unwrap();
+    let error = kernels
+        .node(far.id)
+        .door(&far.name)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains(&far.name) && error.contains("machine other"),
+        "{error}"
+    );
     drop(kernels);
     assert_eq!(runtime.alive(), 0);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use constel_drivers::{Links, PendingUpdate};
 use constel_link::{EdgeChange, EdgeUpdate};
 use constel_plan::{
-    Adjacency, Applier, EdgesApplied, RouteRow, RoutesApplied, RoutesPlan, WayRow, at_clock,
+    Adjacency, Applier, EdgesApplied, Goal, RouteRow, RoutesApplied, RoutesPlan, WayRow, at_clock,
 };
 use constel_topology::Snapshot;
 
@@ -40,6 +40,20 @@ impl Machine {
     }
 }
 
+impl Machine {
+    /// Routes of nodes on other machines that ways are followed by: to nodes that traffic may go to. All of them would take
+    /// this machine as much memory as if it had every node.
+    fn followed_elsewhere(&self, routes: &RoutesPlan) -> Vec<RouteRow> {
+        let layout = &self.kernels.blueprint.lab.layout;
+        let is_followed = |row: &&RouteRow| {
+            let leads_to_an_end =
+                matches!(row.goal, Goal::Node(to) if layout.node(to).class.endpoint);
+            leads_to_an_end && !self.kernels.ours.has(row.node)
+        };
+        routes.rows.iter().filter(is_followed).cloned().collect()
+    }
+}
+
 /// An update of the edge table under way, and when it was due by the machine's clock.
 pub(crate) struct Submitted {
     update: PendingUpdate,
@@ -63,7 +77,9 @@ impl Applier for Machine {
         changes: &[EdgeChange],
         at_ns: Option<u64>,
     ) -> Result<Submitted, EngineError> {
-        let changes = at_clock(changes, self.zero_ns);
+        let layout = &self.kernels.blueprint.lab.layout;
+        let ours = self.kernels.ours.edges(layout, changes);
+        let changes = at_clock(&ours, self.zero_ns);
         let due_ns = at_ns.map(|at_ns| self.zero_ns + at_ns);
         Ok(Submitted {
             update: self.links.submit(EdgeUpdate { changes }, due_ns)?,
@@ -84,7 +100,8 @@ impl Applier for Machine {
     fn put_map(&mut self, rows: &[RouteRow]) {
         if let Some(forwarding) = &self.kernels.forwarding {
             let layout = &self.kernels.blueprint.lab.layout;
-            rows.iter().for_each(|row| forwarding.put(layout, row));
+            let ours = rows.iter().filter(|row| self.kernels.ours.has(row.node));
+            ours.for_each(|row| forwarding.put(layout, row));
         }
     }
 
@@ -101,21 +118,27 @@ impl Applier for Machine {
     }
 
     fn forget(&mut self, gone: &[Adjacency]) -> Result<(), EngineError> {
-        self.kernels.forget(gone)
+        let layout = &self.kernels.blueprint.lab.layout;
+        self.kernels.forget(&self.kernels.ours.ends(layout, gone))
     }
 
     fn learn(&mut self, come: &[Adjacency]) -> Result<(), EngineError> {
-        self.kernels.learn(come)
+        let layout = &self.kernels.blueprint.lab.layout;
+        self.kernels.learn(&self.kernels.ours.ends(layout, come))
     }
 
     fn install_routes(&mut self, routes: &RoutesPlan) -> Result<RoutesApplied, EngineError> {
-        let (first, rest) = routes.rows.split_at(routes.first);
+        let ours = self.kernels.ours.routes(routes);
+        let (first, rest) = ours.rows.split_at(ours.first);
         let mut requests = self.kernels.route(first)?;
         let mut stood_ns = mono_ns();
         requests += self.kernels.route(rest)?;
-        if !routes.paths.is_empty() {
-            requests += self.kernels.route(&routes.paths)?;
+        if !ours.paths.is_empty() {
+            requests += self.kernels.route(&ours.paths)?;
             stood_ns = mono_ns();
+        }
+        if !self.kernels.ours.is_all() {
+            self.kernels.route(&self.followed_elsewhere(routes))?;
         }
         Ok(RoutesApplied { requests, stood_ns })
     }

@@ -1,10 +1,13 @@
 //! The step loop: the plan for the next step is ready before its time, then one atomic table update.
 
+use std::hash::{DefaultHasher, Hasher};
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use constel_api::summary::Plans;
 use constel_link::Tally;
-use constel_plan::{Adjacency, Applier, FailedEdges, PlannedStep, Planner};
+use constel_plan::{Adjacency, Applier, FailedEdges, PlannedStep, Planner, StepPlan};
 use constel_topology::Snapshot;
 
 use crate::clock::{LabClock, mono_ns};
@@ -71,6 +74,34 @@ pub(crate) struct Steps<A: Applier> {
     draining: Option<Draining<A::Pending>>,
     /// When the kernels had all routes of the step in force (`CLOCK_MONOTONIC`).
     pub(crate) routed_at_ns: u64,
+    /// Of all plans so far, where somebody compares.
+    fingerprint: Option<Fingerprint>,
+}
+
+/// A number made of everything that was planned, which machines compare that plan the same.
+#[derive(Default)]
+struct Fingerprint {
+    steps: u64,
+    hasher: DefaultHasher,
+}
+
+impl Write for Fingerprint {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.hasher.write(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Fingerprint {
+    fn add(&mut self, plan: &StepPlan) {
+        self.steps += 1;
+        // Numbers and names: there is nothing that JSON could not say.
+        let _ = serde_json::to_writer(self, plan);
+    }
 }
 
 /// Links that no route leads over any more, and which go when what was on its way has passed.
@@ -102,6 +133,27 @@ impl<A: Applier> Steps<A> {
             times,
             draining: None,
             routed_at_ns: 0,
+            fingerprint: None,
+        }
+    }
+
+    /// From now on plans are counted into a fingerprint.
+    pub(crate) fn keep_fingerprint(&mut self) {
+        self.fingerprint = Some(Fingerprint::default());
+    }
+
+    /// What was planned so far, where that is kept.
+    pub(crate) fn fingerprint(&self) -> Option<Plans> {
+        let kept = self.fingerprint.as_ref();
+        kept.map(|kept| Plans {
+            steps: kept.steps,
+            hash: format!("{:016x}", kept.hasher.finish()),
+        })
+    }
+
+    fn planned(&mut self, plan: &StepPlan) {
+        if let Some(fingerprint) = &mut self.fingerprint {
+            fingerprint.add(plan);
         }
     }
 
@@ -117,6 +169,7 @@ impl<A: Applier> Steps<A> {
     pub(crate) fn begin_held(&mut self) -> Result<(), A::Error> {
         let failed = self.failed.now();
         let first = self.planner.first(&failed);
+        self.planned(&first.plan);
         self.applier.apply_now(&first.plan)?;
         self.planner.installed(first, &failed);
         Ok(())
@@ -134,6 +187,7 @@ impl<A: Applier> Steps<A> {
     pub(crate) fn prepare(&mut self) -> PlannedStep {
         let start = Instant::now();
         let mut step = self.planner.advance();
+        self.planned(&step.plan);
         self.times.compute_ns.record(since_ns(start));
         let plan = &step.plan;
         let edge_changes = plan.edges.len() + plan.gliding.len() + plan.drain.len();

@@ -58,6 +58,8 @@ pub(crate) struct Job {
     pub(crate) err: PathBuf,
     /// When its client was started, lab time, nanoseconds.
     pub(crate) started_ns: Option<u64>,
+    /// Whether its ends are on two machines: by two clocks, nobody knows how long one way took.
+    pub(crate) apart: bool,
 }
 
 /// What is left of the traffic when it is over.
@@ -68,9 +70,11 @@ pub(crate) struct Ran {
     pub(crate) wall: WallClock,
 }
 
-/// All flows of a run.
+/// All flows of a run whose clients are here.
 pub(crate) struct Traffic {
     jobs: Vec<Job>,
+    /// Flows whose clients are on other machines, and whose servers are here.
+    serving: Vec<Job>,
     launcher: Arc<Launcher>,
     servers: Servers,
     reboots: Reboots,
@@ -110,14 +114,19 @@ impl Traffic {
         results: &Results,
         launcher: Arc<Launcher>,
     ) -> Result<Self, EngineError> {
+        let ours = &launcher.kernels.ours;
         let job = |flow: &Flow| {
-            let plan = commands::plan(
+            let mut plan = commands::plan(
                 blueprint,
                 flow,
                 &servers_folder(dir).join(flow.name.as_str()),
                 &results.flow(flow.name.as_str(), "records.csv"),
             )?;
+            let ends = plan.ends.map(|ends| [ends.from, ends.to]);
+            let apart = ends.is_some_and(|[from, to]| ours.has(from) != ours.has(to));
+            plan.server = plan.server.filter(|server| ours.has(server.launch.node));
             Ok(Job {
+                apart,
                 plan,
                 out: results.flow(flow.name.as_str(), "out"),
                 err: results.flow(flow.name.as_str(), "err"),
@@ -125,8 +134,16 @@ impl Traffic {
                 flow: flow.clone(),
             })
         };
+        let all = flows
+            .iter()
+            .map(job)
+            .collect::<Result<Vec<_>, EngineError>>()?;
+        let (jobs, others): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|job| ours.has(job.client_node()));
+        let serves = |job: &Job| job.plan.server.is_some();
         Ok(Self {
-            jobs: flows.iter().map(job).collect::<Result<_, EngineError>>()?,
+            jobs,
+            serving: others.into_iter().filter(serves).collect(),
             launcher,
             servers: Servers::default(),
             reboots: Reboots::of(&blueprint.lab.scenario.failures, |name| {
@@ -152,7 +169,7 @@ impl Traffic {
     /// # Errors
     /// When a server cannot be started, ends, or does not listen in time; with its last words.
     pub(crate) fn start_servers(&mut self) -> Result<(), EngineError> {
-        for (index, job) in self.jobs.iter().enumerate() {
+        for (index, job) in self.jobs.iter().chain(&self.serving).enumerate() {
             let Some(server) = &job.plan.server else {
                 continue;
             };
@@ -201,7 +218,9 @@ impl Traffic {
         let mut clients = Clients::default();
         let mut next = 0;
         let mut stopped = false;
-        while clients.ended.len() < self.jobs.len() && !stopped {
+        // Who serves others does so until the end: only they know when they are done.
+        let serves = !self.serving.is_empty();
+        while (serves || clients.ended.len() < self.jobs.len()) && !stopped {
             stopped = stop();
             let (Some(now_ns), Some(zero_ns)) = (clock.now_ns(), clock.zero_mono_ns()) else {
                 std::thread::sleep(TICK);

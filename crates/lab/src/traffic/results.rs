@@ -71,7 +71,10 @@ pub(crate) fn row(
     trust: Trust,
     paths: &Paths,
 ) -> FlowRow {
-    let (status, reason, outcome) = judge(job, ended);
+    let (status, reason, mut outcome) = judge(job, ended);
+    if job.apart {
+        (outcome.owd, outcome.owd_back) = (None, None);
+    }
     let name = |node: NodeId| blueprint.lab.layout.node(node).name.clone();
     let followed = paths.flows.get(job.flow.name.as_str());
     FlowRow {

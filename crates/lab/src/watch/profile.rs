@@ -60,7 +60,8 @@ impl Profile {
         let mut index = String::from("place,node,port\n");
         let (mut all, mut place) = (Vec::new(), 0);
         for (number, node) in kernels.nodes.iter().enumerate() {
-            if kernels.blueprint.lab.forwards(NodeId(number as u32)) {
+            let id = NodeId(number as u32);
+            if kernels.blueprint.lab.forwards(id) || !kernels.ours.has(id) {
                 continue;
             }
             let ns = NetNs::open(node.netns_path())?;

@@ -9,7 +9,7 @@ use constel_scenario::{DiskFiles, read_rules};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::args::{Check, Import, Lab};
+use crate::args::{BoxCheck, Check, Import, Lab};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::verbs::export::put_bytes;
@@ -22,7 +22,7 @@ struct Checked {
 }
 
 /// Errors and warnings of a file of rules.
-pub(super) fn check(args: &Check) -> Outcome {
+pub(super) fn check(args: &BoxCheck) -> Outcome {
     let file = load_rules(&args.file)?;
     let warnings: Vec<String> = file.warnings.iter().map(|w| w.as_warning()).collect();
     let rules = file.rules.len();

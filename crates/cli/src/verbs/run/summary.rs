@@ -1,6 +1,6 @@
 //! A run's summary for people.
 
-use constel_api::summary::{ChangeRow, DisjointRow, FlowRow, HandoverRow, Summary};
+use constel_api::summary::{ChangeRow, DisjointRow, FlowRow, HandoverRow, MachineRow, Summary};
 
 use crate::output;
 
@@ -18,6 +18,11 @@ pub(crate) fn summary_text(summary: &Summary) -> String {
         seconds(Some(summary.lab_time_ns)),
     );
     text.push_str(&routing(summary));
+    let machines: Vec<Vec<String>> = summary.machines.iter().map(machine_cells).collect();
+    text.push_str(&section(
+        &["MACHINE", "NODES", "FIGURES", "ENDED"],
+        &machines,
+    ));
     let handovers: Vec<Vec<String>> = summary.handovers.iter().map(handover_cells).collect();
     let head = ["HANDOVER", "STATION", "FROM", "TO", "ROUTES STOOD AFTER"];
     text.push_str(&section(&head, &handovers));
@@ -169,6 +174,19 @@ fn fidelity(summary: &Summary) -> String {
 
 fn seconds(ns: Option<u64>) -> String {
     output::or_dash(ns.map(|ns| format!("{:.1} s", ns as f64 / 1e9)))
+}
+
+fn machine_cells(row: &MachineRow) -> Vec<String> {
+    let figures = row.trustworthy.map(|good| match good {
+        true => "trustworthy",
+        false => "NOT trustworthy",
+    });
+    vec![
+        row.machine.clone(),
+        row.nodes.to_string(),
+        output::or_dash(figures),
+        output::or_dash(row.failure.as_ref()),
+    ]
 }
 
 fn handover_cells(row: &HandoverRow) -> Vec<String> {

@@ -1,0 +1,51 @@
+//! Where labs are in the store.
+
+pub(crate) const ORDERS: &str = "constel/labs/order/";
+
+pub(crate) fn order(lab: &str) -> String {
+    format!("{ORDERS}{lab}")
+}
+
+/// All that goes on in a lab.
+pub(crate) fn lab(lab: &str) -> String {
+    format!("constel/labs/lab/{lab}/")
+}
+
+pub(crate) fn parts(lab: &str) -> String {
+    format!("constel/labs/lab/{lab}/part/")
+}
+
+pub(crate) fn part(lab: &str, machine: &str) -> String {
+    format!("{}{machine}", parts(lab))
+}
+
+pub(crate) fn ways(lab: &str) -> String {
+    format!("constel/labs/lab/{lab}/ways")
+}
+
+pub(crate) fn go(lab: &str) -> String {
+    format!("constel/labs/lab/{lab}/go")
+}
+
+pub(crate) fn end(lab: &str) -> String {
+    format!("constel/labs/lab/{lab}/end")
+}
+
+/// Files of a lab's scenario.
+pub(crate) fn files(lab: &str) -> String {
+    format!("constel/labs/file/{lab}/")
+}
+
+/// What a machine's part left.
+pub(crate) fn results(lab: &str, machine: &str) -> String {
+    format!("constel/labs/result/{lab}/{machine}/")
+}
+
+/// Questions about a lab.
+pub(crate) fn asks(lab: &str) -> String {
+    format!("constel/labs/ask/{lab}/")
+}
+
+pub(crate) fn answer(number: &str) -> String {
+    format!("constel/labs/answer/{number}")
+}

@@ -1,0 +1,32 @@
+//! Labs on several machines, as far as the store is concerned: one process [leads](lead()), and every machine's agent has its
+//! part run by a process of its own, with which it speaks in [lines](speech).
+//!
+//! | key below `constel/labs/` | holds | written by | goes |
+//! |---|---|---|---|
+//! | `order/LAB` | what is to be run, and by whom ([`Order`]) | who leads | with its lease: without it, there is no lab |
+//! | `file/LAB/N/PIECE` | the scenario and the files that it names | who leads | as above |
+//! | `lab/LAB/part/MACHINE` | how far a machine's part is ([`Part`]) | its agent | with the agent's lease: the machine is lost then |
+//! | `lab/LAB/ways` | where the machines listen ([`Ways`]) | who leads | with its lease |
+//! | `lab/LAB/go` | when lab time is zero ([`Go`]) | who leads | with its lease |
+//! | `lab/LAB/end` | that it is to end, and why | anybody | with the order |
+//! | `result/LAB/MACHINE/N/PIECE` | what a part left | its agent | with the agent's lease, or when it was fetched |
+//! | `ask/LAB/NUMBER`, `answer/NUMBER` | a command about a node, and what it came to ([`ask()`]) | whoever asks, and the agent | with the asker's lease |
+//!
+//! Nothing else is written while lab time runs: every machine plans the same steps by itself.
+
+mod ask;
+mod folder;
+pub(crate) mod keys;
+mod lead;
+mod list;
+mod model;
+pub(crate) mod part;
+mod pieces;
+pub mod speech;
+
+pub use ask::{Question, Said, ask};
+pub use folder::{clear_left, hold};
+pub use lead::{Ended, Keep, Lead, LeadFailure, Led, end, lead, order_of, running, wait_gone};
+pub use list::{Listed, ListedPart, listed};
+pub use model::{End, File, Go, Node, Order, Part, Phase, Standing, Ways};
+pub use pieces::write_below;

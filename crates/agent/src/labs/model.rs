@@ -1,0 +1,136 @@
+//! What is written about a lab on several machines, as JSON.
+
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+/// A machine that takes a part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Its part of the lab, in proportion to the others' weights.
+    pub weight: u32,
+    /// Nodes that it takes at most.
+    pub capacity: Option<u32>,
+}
+
+/// A file that is in the store in pieces.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct File {
+    /// Its name: of a scenario's file as the scenario has it, of a result within its folder.
+    pub path: String,
+    /// Its length.
+    pub bytes: u64,
+}
+
+/// What is to be run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// The version of Constel that leads.
+    pub version: String,
+    /// The lab.
+    pub lab: String,
+    /// Who leads: a host's name and a process there.
+    pub by: (String, u32),
+    /// The machines, in the order that places are dealt in.
+    pub machines: Vec<Node>,
+    /// How nodes are dealt to them.
+    pub place: String,
+    /// Nodes whose machine is decided, `NODE=MACHINE`.
+    pub pins: Vec<String>,
+    /// Lab time to run, nanoseconds, if not the scenario's.
+    pub duration_ns: Option<u64>,
+    /// Whether the scenario's traffic runs.
+    pub traffic: bool,
+    /// The scenario, as it is to be run, then the files that it names.
+    pub files: Vec<File>,
+}
+
+/// How far a machine's part is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// It has read the order and listens for the others.
+    Listening,
+    /// Its nodes, edges and routes stand, and its servers listen.
+    Standing,
+    /// It knows when lab time is zero.
+    Running,
+    /// It is down again; all that it left is in the store.
+    Ended,
+}
+
+impl Phase {
+    /// As in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Listening => "listening",
+            Self::Standing => "standing",
+            Self::Running => "running",
+            Self::Ended => "ended",
+        }
+    }
+}
+
+/// A part that stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    /// Nodes that are there.
+    pub nodes: u64,
+    /// A number made of the plan of lab time zero: the same everywhere.
+    pub plan: String,
+    /// What time it was by the clock of the machines' reference, nanoseconds.
+    pub at_ns: u64,
+}
+
+/// A machine's part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// Of which order: the number of the change that made it.
+    pub order: u64,
+    /// How far it is.
+    pub phase: Phase,
+    /// Where it listens for other machines' frames.
+    pub address: Option<SocketAddr>,
+    /// By which right it sends: the number of the change by which its agent joined.
+    pub token: u64,
+    /// By so much its clock may be wrong, nanoseconds.
+    pub clock_error_ns: u64,
+    /// Half of the way to the reference and back, nanoseconds: the shortest and the longest that were measured lately.
+    pub way_ns: (u64, u64),
+    /// Once it stands.
+    pub standing: Option<Standing>,
+    /// Why it ended without being asked to.
+    pub failure: Option<String>,
+    /// What it left.
+    pub files: Vec<File>,
+}
+
+/// Where the machines listen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ways {
+    /// The lab's number.
+    pub number: u32,
+    /// Which life of its machines it is: larger than all before.
+    pub session: u32,
+    /// Frames leave so much before they are due, nanoseconds.
+    pub ahead_ns: u64,
+    /// Of each machine, in the order's order: its address and the token of its frames.
+    pub machines: Vec<(SocketAddr, u32)>,
+}
+
+/// When lab time is zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Go {
+    /// By the wall clock of the machines' reference, nanoseconds since 1970.
+    pub zero_ns: u64,
+}
+
+/// That a lab is to end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// Why, for people.
+    pub why: String,
+}

@@ -1,0 +1,89 @@
+//! What an agent and the process that runs a part say to each other: a line of JSON each, on the process's standard input and
+//! output.
+//!
+//! The process ends its part when its input ends: without its agent, nobody knows whether the machine may still send.
+
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+use super::model::{Order, Ways};
+
+/// By what name the order is in the folder that the process is given; files of the scenario are beside it by their numbers.
+pub const ORDER_FILE: &str = "order.json";
+
+/// The folder of what it leaves, there.
+pub const RESULTS: &str = "results";
+
+/// What an agent says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToPart {
+    /// Where all listen.
+    Ways(Ways),
+    /// What is known now; four times a second.
+    Beat(Beat),
+    /// Lab time zero, by the reference's wall clock, nanoseconds since 1970.
+    Go(u64),
+    /// End in good order.
+    End,
+}
+
+/// What is known now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Beat {
+    /// The reference's wall clock less this machine's `CLOCK_MONOTONIC`, nanoseconds.
+    pub ahead_ns: i64,
+    /// How often a clock was found to have been set.
+    pub clock_steps: u64,
+    /// Until when the machine may send for its nodes, `CLOCK_BOOTTIME`, nanoseconds.
+    pub until_ns: u64,
+}
+
+/// What the process says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FromPart {
+    /// It listens there.
+    Listening(SocketAddr),
+    /// The lab has this name on its machine.
+    Called(String),
+    /// Its part stands: so many nodes, and a number made of the plan of lab time zero.
+    Standing {
+        /// Nodes.
+        nodes: u64,
+        /// The number.
+        plan: String,
+    },
+    /// For people.
+    Say(String),
+    /// It is down again; what it left is in its folder.
+    Ended {
+        /// Why it ended without being asked to.
+        failure: Option<String>,
+    },
+}
+
+/// What the process is started with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Given {
+    /// The order.
+    pub order: Order,
+    /// The scenario's text, and the files that it names, by what it calls them.
+    pub files: Vec<(String, Vec<u8>)>,
+}
+
+/// Reads what an agent has put into a folder.
+///
+/// # Errors
+/// When something is not there.
+pub fn read(folder: &std::path::Path) -> std::io::Result<Given> {
+    let text = std::fs::read(folder.join(ORDER_FILE))?;
+    let order: Order = serde_json::from_slice(&text)?;
+    let files = order.files.iter().enumerate().map(|(number, file)| {
+        let bytes = std::fs::read(folder.join(number.to_string()))?;
+        Ok((file.path.clone(), bytes))
+    });
+    let files = files.collect::<std::io::Result<_>>()?;
+    Ok(Given { order, files })
+}

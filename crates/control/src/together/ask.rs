@@ -1,0 +1,376 @@
+//! Which machines take a lab, whether they can, and who gets what.
+
+use std::str::FromStr;
+
+use constel_agent::labs::{Node, Order, order_of, running};
+use constel_agent::{Row, State};
+use constel_lab::not_on_several;
+use constel_machines::{Loads, Machine, Machines, Order as Dealt, Pin, Placement};
+use constel_plan::NotOne;
+use constel_scenario::model::Flow;
+use constel_store::Store;
+use constel_underlay::{Room, Ways};
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::machines::Share;
+use crate::scenario::Scenario;
+
+/// The machines of a lab, and how its nodes are dealt to them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The machines.
+    pub machines: Machines,
+    /// Nodes whose machine is decided.
+    pub pins: Vec<Pin>,
+    /// How the others are dealt.
+    pub order: Dealt,
+}
+
+/// Whether the edges between two machines are longer than what lies between them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Way {
+    /// A machine.
+    pub from: String,
+    /// Another one.
+    pub to: String,
+    /// Edges between them at lab time zero.
+    pub edges: usize,
+    /// The shortest delay of these, nanoseconds.
+    pub shortest_ns: u64,
+    /// Half of the way there and back, nanoseconds, as far as it is known: by way of the machine whose clock is the reference.
+    pub way_ns: u64,
+    /// By so much clocks may differ, nanoseconds.
+    pub clock_error_ns: u64,
+    /// Edges that are shorter than the way: every frame of theirs comes late.
+    pub short_edges: usize,
+}
+
+/// A scenario on machines that are there.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Looked {
+    /// What each machine has to do at lab time zero.
+    pub machines: Vec<Share>,
+    /// Edges at lab time zero.
+    pub edges: usize,
+    /// Those between nodes of different machines.
+    pub crossing_edges: usize,
+    /// Between which machines edges cross.
+    pub ways: Vec<Way>,
+    /// Why it cannot be run so; empty: it can.
+    pub refusals: Vec<String>,
+}
+
+impl Asked {
+    /// The machines of an order.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) fn of(order: &Order) -> Result<Self, Error> {
+        let wrong = |error: &dyn std::fmt::Display| Error::Undividable(error.to_string());
+        let machines = order.machines.iter();
+        let machine = |node: &Node| Machine::named(&node.name, node.weight, node.capacity);
+        let machines = machines.map(machine).collect::<Result<_, _>>();
+        let machines = Machines::new(machines.map_err(|e| wrong(&e))?).map_err(|e| wrong(&e))?;
+        let pins = order.pins.iter().map(|pin| Pin::from_str(pin));
+        Ok(Self {
+            machines,
+            pins: pins.collect::<Result<_, _>>().map_err(|e| wrong(&e))?,
+            order: match order.place.as_str() {
+                "round-robin" => Dealt::RoundRobin,
+                "fewest-crossings" => Dealt::FewestCrossings,
+                other => return Err(wrong(&format!("nodes are not dealt by {other:?}"))),
+            },
+        })
+    }
+
+    /// The word for how nodes are dealt.
+    pub(crate) fn place_word(&self) -> &'static str {
+        match self.order {
+            Dealt::RoundRobin => "round-robin",
+            Dealt::FewestCrossings => "fewest-crossings",
+        }
+    }
+
+    /// The machines as an order has them.
+    pub(crate) fn nodes(&self) -> Vec<Node> {
+        let node = |machine: &Machine| Node {
+            name: machine.name.clone(),
+            weight: machine.weight,
+            capacity: machine.capacity,
+        };
+        self.machines.all().iter().map(node).collect()
+    }
+
+    /// Who gets what.
+    ///
+    /// # Errors
+    /// [`Error::Undividable`].
+    pub(crate) fn place(&self, scenario: &Scenario) -> Result<Placement, Error> {
+        let placement = Placement::new(&scenario.lab, &self.machines, &self.pins, self.order);
+        placement.map_err(|error| Error::Undividable(error.to_string()))
+    }
+
+    /// Machines of a store by their names, or all that are there, with the weights and capacities that they have said.
+    ///
+    /// # Errors
+    /// [`Error::Machines`] with what keeps one of them from taking a part.
+    pub fn choose(
+        rows: &[Row],
+        names: Option<&[String]>,
+        pins: Vec<Pin>,
+        order: Dealt,
+    ) -> Result<Self, Error> {
+        let up = rows.iter().filter(|row| row.state == State::Up);
+        let names: Vec<String> = match names {
+            Some(names) => names.to_vec(),
+            None => up.map(|row| row.machine.clone()).collect(),
+        };
+        let there = || {
+            let all: Vec<&str> = rows.iter().map(|row| row.machine.as_str()).collect();
+            match all.is_empty() {
+                true => "no machine has joined this store; `constel agent` makes one of this host"
+                    .to_owned(),
+                false => format!("there are {}", all.join(", ")),
+            }
+        };
+        if names.is_empty() {
+            return Err(Error::Machines(there()));
+        }
+        let (mut machines, mut wrong) = (Vec::new(), Vec::new());
+        for name in &names {
+            let Some(row) = rows.iter().find(|row| row.machine == *name) else {
+                wrong.push(format!("there is no machine {name}: {}", there()));
+                continue;
+            };
+            wrong.extend(unfit(row));
+            let weight = row.weight.unwrap_or(1);
+            let machine = Machine::named(name, weight, row.capacity);
+            machines.push(machine.map_err(|error| Error::Machines(error.to_string()))?);
+        }
+        if !wrong.is_empty() {
+            return Err(Error::Machines(wrong.join("\n  ")));
+        }
+        let machines = Machines::new(machines);
+        Ok(Self {
+            machines: machines.map_err(|error| Error::Machines(error.to_string()))?,
+            pins,
+            order,
+        })
+    }
+}
+
+/// What keeps a machine from taking a part.
+fn unfit(row: &Row) -> Option<String> {
+    let (name, ours) = (&row.machine, env!("CARGO_PKG_VERSION"));
+    let version = row.version.as_deref().unwrap_or("unknown");
+    if row.state == State::Lost {
+        return Some(format!("machine {name} is lost: start its agent again"));
+    }
+    if version != ours {
+        return Some(format!(
+            "this is Constel {ours}, and machine {name} has Constel {version}: all machines of a lab need the same version"
+        ));
+    }
+    if row.underlay.is_none() {
+        return Some(format!(
+            "machine {name} listens nowhere: its agent has to be started with --underlay INTERFACE"
+        ));
+    }
+    if row.clock_offset_ns.is_none() {
+        return Some(format!(
+            "the clock of machine {name} has not been compared yet: try again in some seconds"
+        ));
+    }
+    None
+}
+
+/// The machine of a lab that has a node of this name.
+///
+/// # Errors
+/// [`Error::Machines`] when nobody leads such a lab, [`Error::NoNode`].
+pub fn machine_of(store: &dyn Store, lab: &str, node: &str) -> Result<String, Error> {
+    let Some(given) = order_of(store, lab)? else {
+        let led = running(store)?;
+        let led: Vec<&str> = led.iter().map(|order| order.lab.as_str()).collect();
+        let there = match led.is_empty() {
+            true => "none is running".to_owned(),
+            false => format!("there are {}", led.join(", ")),
+        };
+        return Err(Error::Machines(format!(
+            "no lab on several machines is called '{lab}': {there}"
+        )));
+    };
+    let asked = Asked::of(&given.order)?;
+    let mut files = given.files.into_iter();
+    let Some((shown, text)) = files.next() else {
+        return Err(Error::Machines(format!("lab {lab} has no scenario")));
+    };
+    let scenario = Scenario::given(&shown, &text, files.collect())?;
+    let placement = asked.place(&scenario)?;
+    let id = scenario.lab.find(node).map_err(|error| match error {
+        NotOne::None { nearest, .. } => Error::NoNode {
+            lab: lab.to_owned(),
+            node: node.to_owned(),
+            nearest,
+        },
+        several @ NotOne::Several { .. } => Error::Machines(several.to_string()),
+    })?;
+    Ok(asked.machines.all()[placement.machine_of(id)].name.clone())
+}
+
+impl Scenario {
+    /// How the scenario is on machines that are there: who gets what, whether edges are longer than what lies between the machines,
+    /// and what of the scenario no lab on several machines does. Touches nothing.
+    ///
+    /// # Errors
+    /// [`Error::Undividable`] when pins, caps or shared media do not allow it.
+    pub fn look_on(&self, asked: &Asked, rows: &[Row], traffic: bool) -> Result<Looked, Error> {
+        let lab = &self.lab;
+        let placement = asked.place(self)?;
+        let first = lab.stepper().advance();
+        let loads = Loads::at(lab, &asked.machines, &placement, &first);
+        let flows: &[Flow] = match traffic {
+            true => &lab.scenario.traffic,
+            false => &[],
+        };
+        let apart = |a, b| placement.machine_of(a) != placement.machine_of(b);
+        let mut refusals = not_on_several(lab, flows, apart);
+        let machines = self.shares(loads.machines);
+        for share in &machines {
+            let row = rows.iter().find(|row| row.machine == share.load.machine);
+            let has = row.and_then(|row| row.memory_bytes).unwrap_or(u64::MAX);
+            if share.memory_bytes > has {
+                refusals.push(format!(
+                    "machine {} has {} MiB of memory, and its part takes about {} MiB; add a machine or lower its --weight",
+                    share.load.machine,
+                    has >> 20,
+                    share.memory_bytes >> 20
+                ));
+            }
+        }
+        let clock = |machine: usize| {
+            let name = &asked.machines.all()[machine].name;
+            let row = rows.iter().find(|row| row.machine == *name);
+            row.map_or((0, 0), |row| {
+                let error = row.clock_error_ns.unwrap_or(0);
+                (row.way_ns.unwrap_or(0), error)
+            })
+        };
+        let mut ways: Vec<((usize, usize), Way)> = Vec::new();
+        for edge in &first.edges {
+            let machine = |port| placement.machine_of(lab.layout.port(port).node);
+            let ends = (machine(edge.from), machine(edge.to));
+            if ends.0 == ends.1 {
+                continue;
+            }
+            let delay_ns = edge.impairment.delay.at(0);
+            let place = ways.iter().position(|(known, _)| *known == ends);
+            let place = place.unwrap_or_else(|| {
+                let [from, to] = [ends.0, ends.1].map(|n| asked.machines.all()[n].name.clone());
+                let (a, b) = (clock(ends.0), clock(ends.1));
+                ways.push((
+                    ends,
+                    Way {
+                        from,
+                        to,
+                        edges: 0,
+                        shortest_ns: u64::MAX,
+                        way_ns: a.0 + b.0,
+                        clock_error_ns: a.1 + b.1,
+                        short_edges: 0,
+                    },
+                ));
+                ways.len() - 1
+            });
+            let way = &mut ways[place].1;
+            way.edges += 1;
+            way.shortest_ns = way.shortest_ns.min(delay_ns);
+            let between = Ways {
+                least_ns: way.way_ns,
+                longest_ns: way.way_ns,
+            };
+            let room = Room::of(delay_ns, between, way.clock_error_ns);
+            way.short_edges += usize::from(!matches!(room, Room::Hidden { .. }));
+        }
+        ways.sort_by_key(|(ends, _)| *ends);
+        Ok(Looked {
+            machines,
+            edges: loads.edges,
+            crossing_edges: loads.crossing_edges,
+            ways: ways.into_iter().map(|(_, way)| way).collect(),
+            refusals,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(machine: &str) -> Row {
+        let text = format!(
+            r#"{{"machine": "{machine}", "state": "up", "weight": 2, "nodes": 0, "clock_offset_ns": 5, "version": "{}",
+                "clock_error_ns": 7, "clock_by": "underlay", "clock_steps": 0, "capacity": null, "workers": 2, "cores": 2,
+                "memory_bytes": 1, "load": 0.0, "underlay": "10.0.0.1:5", "host": "h", "pid": 1, "way_ns": 3}}"#,
+            env!("CARGO_PKG_VERSION")
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn machines_that_cannot_take_a_part_are_named() {
+        let choose = |rows: &[Row], names: Option<&[&str]>| {
+            let names: Option<Vec<String>> =
+                names.map(|names| names.iter().map(|&name| name.to_owned()).collect());
+            Asked::choose(rows, names.as_deref(), Vec::new(), Dealt::FewestCrossings)
+        };
+        let all = choose(&[row("a"), row("b")], None).unwrap();
+        let told: Vec<_> = all
+            .machines
+            .all()
+            .iter()
+            .map(|m| (m.name.as_str(), m.weight))
+            .collect();
+        assert_eq!(told, [("a", 2), ("b", 2)]);
+        let lost = Row {
+            state: State::Lost,
+            ..row("b")
+        };
+        assert_eq!(
+            choose(&[row("a"), lost.clone()], None)
+                .unwrap()
+                .machines
+                .all()
+                .len(),
+            1
+        );
+        let old = Row {
+            version: Some("0.0.9".to_owned()),
+            ..row("b")
+        };
+        let deaf = Row {
+            underlay: None,
+            ..row("b")
+        };
+        let untimed = Row {
+            clock_offset_ns: None,
+            ..row("b")
+        };
+        for (other, words) in [
+            (lost, "machine b is lost"),
+            (old, "machine b has Constel 0.0.9"),
+            (deaf, "--underlay"),
+            (untimed, "the clock of machine b"),
+        ] {
+            let error = choose(&[row("a"), other], Some(&["a", "b"]))
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(words), "{error}");
+        }
+        let error = choose(&[row("a")], Some(&["c"])).unwrap_err().to_string();
+        assert!(error.contains("no machine c: there are a"), "{error}");
+        let error = choose(&[], None).unwrap_err().to_string();
+        assert!(error.contains("constel agent"), "{error}");
+    }
+}

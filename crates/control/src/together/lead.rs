@@ -1,0 +1,183 @@
+//! Leading a lab on several machines: order, parts, results in one folder with one verdict.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use constel_agent::labs::{Lead, Led, Order, lead};
+use constel_agent::{Row, host_name};
+use constel_api::manifest::Manifest;
+use constel_api::summary::Summary;
+use constel_host::claim::LabName;
+use constel_lab::EngineError;
+use constel_store::Store;
+
+use super::ask::Asked;
+use super::merge::{Left, merge};
+use super::name_there;
+use crate::error::Error;
+use crate::run::{RunOptions, default_results};
+use crate::scenario::Scenario;
+
+/// Where a lab's machines are, and which take part.
+pub struct OnMachines<'a> {
+    /// What they share.
+    pub store: &'a Arc<dyn Store>,
+    /// The machines as they are in it.
+    pub rows: &'a [Row],
+    /// Those that take a part.
+    pub asked: &'a Asked,
+}
+
+/// A lab on several machines that came to its end.
+#[derive(Debug)]
+pub struct LedLab {
+    /// What it came to; also in `summary.json`.
+    pub summary: Summary,
+    /// Its results folder; that of each machine is below `machines`.
+    pub results: PathBuf,
+}
+
+impl Scenario {
+    /// Runs the scenario on several machines, from its order to one summary. What their agents say is theirs to print; `say` hears
+    /// of what they have in common.
+    ///
+    /// # Errors
+    /// [`Error::NotOnSeveral`], [`Error::BadLabName`], [`Error::Undividable`], before anything is done; [`Error::Led`];
+    /// [`Error::NoneFinished`] with the machine at fault when no machine came as far as a summary; and
+    /// [`EngineError::Interrupted`] in [`Error::Run`] when it was stopped before.
+    pub fn start_on(
+        &self,
+        on: &OnMachines<'_>,
+        options: &RunOptions,
+        say: &dyn Fn(&str),
+    ) -> Result<LedLab, Error> {
+        let name = options.name.clone();
+        let name = name.unwrap_or_else(|| self.lab.scenario.name.to_string());
+        let name: LabName = name
+            .parse()
+            .map_err(|error: constel_host::Error| Error::BadLabName(error.to_string()))?;
+        for machine in on.asked.machines.all() {
+            name_there(name.as_str(), &machine.name)?;
+        }
+        let looked = self.look_on(on.asked, on.rows, options.traffic)?;
+        if !looked.refusals.is_empty() {
+            return Err(Error::NotOnSeveral(looked.refusals.join("\n  ")));
+        }
+        for way in looked.ways.iter().filter(|way| way.short_edges > 0) {
+            say(&format!(
+                "{} of {} edges from {} to {} are shorter than the way between these machines ({:.3} ms): their frames come late, \
+                 and the verdict says so",
+                way.short_edges,
+                way.edges,
+                way.from,
+                way.to,
+                way.way_ns as f64 / 1e6
+            ));
+        }
+        let results = options.results.clone();
+        let results = results.unwrap_or_else(|| default_results(&name));
+        make_results(&results)?;
+        let written = fs::write(results.join("scenario.yaml"), &self.text);
+        written.map_err(|source| kept(&results, source))?;
+        let order = Order {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            lab: name.to_string(),
+            by: (host_name(), std::process::id()),
+            machines: on.asked.nodes(),
+            place: on.asked.place_word().to_owned(),
+            pins: on.asked.pins.iter().map(ToString::to_string).collect(),
+            duration_ns: options.duration_ns.map(std::num::NonZeroU64::get),
+            traffic: options.traffic,
+            files: Vec::new(),
+        };
+        let mut files = vec![(self.file.clone(), self.text.clone().into_bytes())];
+        files.extend(self.files()?);
+        let left = Mutex::new(Left::default());
+        let keep = |machine: &str, path: &str, bytes: &[u8]| {
+            let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
+            left.learn(machine, path, bytes);
+            constel_agent::labs::write_below(&results.join("machines").join(machine), path, bytes)?;
+            match path.starts_with("flows/") {
+                // Each flow is on one machine.
+                true => constel_agent::labs::write_below(&results, path, bytes),
+                false => Ok(()),
+            }
+        };
+        let led = lead(Lead {
+            store: on.store,
+            order,
+            files: &files,
+            stop: &options.stop,
+            say,
+            keep: &keep,
+        });
+        // Of a lab that was never led, nothing stays.
+        let led = led.inspect_err(|_| {
+            if !results.join("machines").exists() {
+                let _ = fs::remove_dir_all(&results);
+            }
+        })?;
+        let left = left.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let interrupted = options.stop.load(Ordering::Acquire);
+        close(name.as_str(), &results, &led, left, interrupted)
+    }
+}
+
+/// One verdict of what the machines left.
+fn close(
+    name: &str,
+    results: &Path,
+    led: &Led,
+    left: Left,
+    interrupted: bool,
+) -> Result<LedLab, Error> {
+    let manifest = left.manifest.clone();
+    let Some(summary) = merge(name, led, left, interrupted) else {
+        let failures = led.machines.iter().filter_map(|machine| {
+            let failure = machine.failure.as_ref()?;
+            Some(format!("machine {}: {failure}", machine.machine))
+        });
+        let failures: Vec<String> = failures.collect();
+        if failures.is_empty() {
+            return Err(EngineError::Interrupted.into());
+        }
+        return Err(Error::NoneFinished(failures.join("\n  ")));
+    };
+    if let Some(manifest) = manifest {
+        let manifest = Manifest {
+            lab: name.to_owned(),
+            ..manifest
+        };
+        write_json(&results.join("manifest.json"), &manifest)?;
+    }
+    write_json(&results.join("summary.json"), &summary)?;
+    Ok(LedLab {
+        summary,
+        results: results.to_owned(),
+    })
+}
+
+fn make_results(results: &Path) -> Result<(), Error> {
+    if let Some(parent) = results.parent() {
+        fs::create_dir_all(parent).map_err(|source| kept(parent, source))?;
+    }
+    fs::create_dir(results).map_err(|source| match source.kind() {
+        std::io::ErrorKind::AlreadyExists => EngineError::ResultsThere(results.to_owned()).into(),
+        _ => kept(results, source),
+    })
+}
+
+fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<(), Error> {
+    let text = serde_json::to_string_pretty(value);
+    let text = text.map_err(|error| kept(path, error.into()))?;
+    fs::write(path, text + "\n").map_err(|source| kept(path, source))
+}
+
+fn kept(path: &Path, source: std::io::Error) -> Error {
+    Error::Unwritable {
+        path: path.to_owned(),
+        source,
+    }
+}

@@ -1,0 +1,25 @@
+//! A lab on several machines: [led](Scenario::start_on) by one process, its parts [run](run_part) by one of each machine.
+
+mod ask;
+mod lead;
+mod merge;
+mod part;
+
+pub use ask::{Asked, Looked, Way, machine_of};
+pub use lead::{LedLab, OnMachines};
+pub use part::run_part;
+
+use constel_host::claim::LabName;
+
+use crate::error::Error;
+
+/// What a lab is called on one of its machines: several machines may be on one host.
+fn name_there(lab: &str, machine: &str) -> Result<LabName, Error> {
+    let machine = machine.to_ascii_lowercase().replace('.', "-");
+    let name = format!("{lab}-{machine}");
+    name.parse().map_err(|error: constel_host::Error| {
+        Error::BadLabName(format!(
+            "on machine {machine} the lab is called {name}: {error}; a shorter --name for the lab or for the agent would do"
+        ))
+    })
+}

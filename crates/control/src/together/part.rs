@@ -1,0 +1,367 @@
+//! A machine's part of a lab, in a process that its agent has started and speaks with.
+
+use std::io::{self, BufRead, Write};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::num::NonZeroU64;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use constel_agent::labs::speech::{Beat, FromPart, RESULTS, ToPart, read};
+use constel_agent::labs::{Order, Ways, hold};
+use constel_crossing::{Crossing, LabTime, Machine};
+use constel_lab::{EngineError, Gate, Progress, Standing, Together};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::ask::Asked;
+use super::name_there;
+use crate::error::Error;
+use crate::run::RunOptions;
+use crate::scenario::Scenario;
+
+/// How soon an end is noticed.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Lab time zero is to be so far ahead when it is known, nanoseconds.
+const LEAST_AHEAD_NS: u64 = 50_000_000;
+/// Steps go by each machine's own clock from lab time zero on. Clocks that went further apart since are no clock in common.
+const MOST_DRIFT_NS: u64 = 1_000_000;
+
+/// Runs the part of `machine` of the lab whose order is in `folder`: it sends and hears at `address`, and speaks with its agent on
+/// standard input and output. It ends when it is told to, when its input ends, and when the machine may not send any more.
+pub fn run_part(folder: &Path, machine: &str, address: IpAddr) {
+    let talk = Arc::new(Talk::default());
+    // Held for as long as this process lives: `constel clean` removes what nobody holds.
+    let _hold = hold(folder);
+    let ended = part(&talk, folder, machine, address);
+    let by_hand = || Some("its lab was taken down on its machine alone".to_owned());
+    let failure = match ended {
+        // Whoever told it to end knows why.
+        _ if talk.told.load(Ordering::Acquire) => None,
+        Ok(interrupted) => talk.heard().over.clone().or_else(|| match interrupted {
+            true => by_hand(),
+            false => None,
+        }),
+        Err(error) if error.exit() == crate::Exit::Interrupted => by_hand(),
+        Err(error) => Some(error.to_string()),
+    };
+    talk.say(&FromPart::Ended { failure });
+}
+
+/// Whether it ended before its time.
+fn part(talk: &Arc<Talk>, folder: &Path, machine: &str, address: IpAddr) -> Result<bool, Error> {
+    let io = |what: &str| {
+        let what = what.to_owned();
+        move |source| EngineError::Io { what, source }
+    };
+    let given = read(folder).map_err(io("read the order"))?;
+    let order = given.order;
+    let mut files = given.files.into_iter();
+    let Some((shown, text)) = files.next() else {
+        return Err(EngineError::Apart("the order has no scenario".to_owned()).into());
+    };
+    let scenario = Scenario::given(&shown, &text, files.collect())?;
+    let asked = Asked::of(&order)?;
+    let placement = asked.place(&scenario)?;
+    let Some(here) = asked.machines.find(machine) else {
+        let text = format!("the order is not for machine {machine}");
+        return Err(EngineError::Apart(text).into());
+    };
+    let socket = UdpSocket::bind(SocketAddr::new(address, 0)).map_err(io("listen"))?;
+    let listens = socket.local_addr().map_err(io("listen"))?;
+    let hearing = Arc::clone(talk);
+    thread::spawn(move || hearing.hear(io::stdin().lock()));
+    let watching = Arc::clone(talk);
+    thread::spawn(move || watching.watch());
+    let name = name_there(&order.lab, machine)?;
+    talk.say(&FromPart::Called(name.to_string()));
+    talk.first_beat()?;
+    talk.say(&FromPart::Listening(listens));
+    let ways = talk.ways()?;
+    let nodes = scenario.lab.layout.nodes().iter();
+    let together = Together {
+        here,
+        machines: machines(&order, &ways),
+        machine_of: nodes.map(|node| placement.machine_of(node.id)).collect(),
+        number: ways.number,
+        session: ways.session,
+        ahead_ns: ways.ahead_ns,
+        socket,
+        time: talk.time.clone(),
+        gate: Arc::clone(talk) as Arc<dyn Gate>,
+    };
+    let options = RunOptions {
+        results: Some(folder.join(RESULTS)),
+        duration_ns: order.duration_ns.and_then(NonZeroU64::new),
+        traffic: order.traffic,
+        stop: Arc::clone(&talk.stop),
+        ..RunOptions::default()
+    };
+    let progress = Arc::new(Telling(Arc::clone(talk)));
+    let running = scenario.start_as(name, options, Some(together), progress)?;
+    running.wait().map(|finished| finished.summary.interrupted)
+}
+
+fn machines(order: &Order, ways: &Ways) -> Vec<Machine> {
+    let all = order.machines.iter().zip(&ways.machines);
+    let machine =
+        |(node, (address, token)): (&constel_agent::labs::Node, &(SocketAddr, u32))| Machine {
+            name: node.name.clone(),
+            address: *address,
+            token: *token,
+        };
+    all.map(machine).collect()
+}
+
+/// `CLOCK_BOOTTIME`, by which leases go.
+fn boottime_ns() -> u64 {
+    clock_ns(ClockId::Boottime)
+}
+
+fn clock_ns(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
+    // Since boot: never negative, and 584 years fit.
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}
+
+/// What was heard from the agent, and what it is told.
+#[derive(Default)]
+struct Talk {
+    stop: Arc<AtomicBool>,
+    /// The agent said that it is to end.
+    told: AtomicBool,
+    time: LabTime,
+    /// Until when the machine may send; 0: nothing was heard yet.
+    until_ns: AtomicU64,
+    heard: Mutex<Heard>,
+    news: Condvar,
+}
+
+#[derive(Default)]
+struct Heard {
+    beat: Option<Beat>,
+    ways: Option<Ways>,
+    /// Lab time zero by the reference's wall clock.
+    go: Option<u64>,
+    /// What was known of the clock at lab time zero.
+    began: Option<Beat>,
+    /// The furthest that both clocks went apart since.
+    drift_ns: u64,
+    crossing: Option<Arc<Crossing>>,
+    /// Why the part ends by itself.
+    over: Option<String>,
+}
+
+impl Talk {
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An agent that does not listen any more is noticed where it speaks.
+    fn say(&self, what: &FromPart) {
+        if let Ok(mut line) = serde_json::to_vec(what) {
+            line.push(b'\n');
+            let mut out = io::stdout().lock();
+            let _ = out.write_all(&line).and_then(|()| out.flush());
+        }
+    }
+
+    fn end(&self, why: Option<&str>) {
+        if let Some(why) = why {
+            self.heard().over.get_or_insert_with(|| why.to_owned());
+        }
+        self.stop.store(true, Ordering::Release);
+        self.news.notify_all();
+    }
+
+    /// Until the agent is silent for ever.
+    fn hear(&self, said: impl BufRead) {
+        for line in said.lines().map_while(io::Result::ok) {
+            match serde_json::from_str(&line) {
+                Ok(ToPart::Beat(beat)) => self.beat(beat),
+                Ok(ToPart::Ways(ways)) => self.heard().ways = Some(ways),
+                Ok(ToPart::Go(zero_ns)) => {
+                    let mut heard = self.heard();
+                    heard.began = heard.beat;
+                    heard.go = Some(zero_ns);
+                }
+                Ok(ToPart::End) => {
+                    self.told.store(true, Ordering::Release);
+                    self.end(None);
+                }
+                Err(_) => {}
+            }
+            self.news.notify_all();
+        }
+        self.end(Some(
+            "its agent is gone: nobody knows whether this machine may still send",
+        ));
+    }
+
+    fn beat(&self, beat: Beat) {
+        self.time.set(beat.ahead_ns);
+        self.until_ns.store(beat.until_ns, Ordering::Release);
+        let mut heard = self.heard();
+        if let Some(crossing) = &heard.crossing {
+            crossing.may_send_until(beat.until_ns);
+        }
+        if let Some(began) = heard.began {
+            heard.drift_ns = heard.drift_ns.max(began.ahead_ns.abs_diff(beat.ahead_ns));
+        }
+        heard.beat = Some(beat);
+    }
+
+    /// Ends the part when the machine may not send any more.
+    fn watch(&self) {
+        while !self.stop.load(Ordering::Acquire) {
+            let until_ns = self.until_ns.load(Ordering::Acquire);
+            if until_ns != 0 && boottime_ns() >= until_ns {
+                self.end(Some(
+                    "this machine's lease is over: its nodes may be another's",
+                ));
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Waits until something is known.
+    fn wait<T>(&self, mut known: impl FnMut(&mut Heard) -> Option<T>) -> Result<T, EngineError> {
+        let mut heard = self.heard();
+        loop {
+            if self.stop.load(Ordering::Acquire) {
+                return Err(match heard.over.clone() {
+                    Some(why) => EngineError::Apart(why),
+                    None => EngineError::Interrupted,
+                });
+            }
+            if let Some(known) = known(&mut heard) {
+                return Ok(known);
+            }
+            let waited = self.news.wait_timeout(heard, LOOK_EVERY);
+            heard = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn first_beat(&self) -> Result<(), EngineError> {
+        self.wait(|heard| heard.beat.map(|_| ()))
+    }
+
+    fn ways(&self) -> Result<Ways, EngineError> {
+        self.wait(|heard| heard.ways.clone())
+    }
+}
+
+impl Gate for Talk {
+    fn standing(&self, part: &Standing, _: &AtomicBool) -> Result<u64, EngineError> {
+        self.say(&FromPart::Standing {
+            nodes: part.nodes as u64,
+            plan: part.plan.clone(),
+        });
+        let zero_ns = self.wait(|heard| heard.go)?;
+        let (zero_ns, now_ns) = (self.time.to_own(zero_ns), clock_ns(ClockId::Monotonic));
+        if zero_ns < now_ns + LEAST_AHEAD_NS {
+            let late_ms = (now_ns + LEAST_AHEAD_NS).saturating_sub(zero_ns) / 1_000_000;
+            return Err(EngineError::Apart(format!(
+                "it heard of lab time zero {late_ms} ms too late: the store is too slow, or the machine too busy"
+            )));
+        }
+        Ok(zero_ns)
+    }
+
+    fn crossing(&self, crossing: &Arc<Crossing>) {
+        crossing.may_send_until(self.until_ns.load(Ordering::Acquire));
+        self.heard().crossing = Some(Arc::clone(crossing));
+    }
+
+    fn doubts(&self) -> Vec<String> {
+        let mut heard = self.heard();
+        // Whatever is sent from here on is nobody's.
+        heard.crossing = None;
+        let mut doubts: Vec<String> = heard.over.clone().into_iter().collect();
+        if let Some((began, last)) = heard.began.zip(heard.beat)
+            && last.clock_steps > began.clock_steps
+        {
+            doubts.push(
+                "its clock, or that of the machines' reference, was set in lab time".to_owned(),
+            );
+        }
+        if heard.drift_ns > MOST_DRIFT_NS {
+            doubts.push(format!(
+                "its clock and that of the machines' reference went {:.3} ms apart in lab time, and its steps with it",
+                heard.drift_ns as f64 / 1e6
+            ));
+        }
+        doubts
+    }
+}
+
+/// Progress, for the agent to print: what is said, and where a stage ends.
+struct Telling(Arc<Talk>);
+
+impl Progress for Telling {
+    fn stage(&self, name: &str, done: u64, total: u64, note: &str) {
+        if done >= total && !note.is_empty() {
+            self.0.say(&FromPart::Say(format!("{name}: {note}")));
+        }
+    }
+
+    fn say(&self, text: &str) {
+        self.0.say(&FromPart::Say(text.to_owned()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn beat(ahead_ns: i64, clock_steps: u64) -> ToPart {
+        ToPart::Beat(Beat {
+            ahead_ns,
+            clock_steps,
+            until_ns: u64::MAX,
+        })
+    }
+
+    fn told(lines: &[ToPart]) -> Talk {
+        let talk = Talk::default();
+        let lines = lines
+            .iter()
+            .map(|line| serde_json::to_string(line).unwrap());
+        let text: String = lines.map(|line| line + "\n").collect();
+        talk.hear(text.as_bytes());
+        talk
+    }
+
+    #[test]
+    fn an_agent_that_is_gone_ends_the_part_and_is_in_the_verdict() {
+        let talk = told(&[beat(5, 0)]);
+        assert!(talk.stop.load(Ordering::Acquire));
+        assert_eq!(talk.time.of_own(7), 12);
+        let error = talk.ways().unwrap_err().to_string();
+        assert!(error.contains("its agent is gone"), "{error}");
+        assert!(talk.doubts()[0].contains("its agent is gone"));
+    }
+
+    #[test]
+    fn a_part_that_is_told_to_end_was_interrupted() {
+        let talk = told(&[beat(5, 0), ToPart::End]);
+        let heard = talk.wait(|heard| heard.go);
+        // The end of the lines is heard after it.
+        assert!(matches!(heard, Err(EngineError::Apart(_))), "{heard:?}");
+        let talk = Talk::default();
+        talk.end(None);
+        let heard = talk.wait(|heard| heard.go);
+        assert!(matches!(heard, Err(EngineError::Interrupted)), "{heard:?}");
+    }
+
+    #[test]
+    fn clocks_that_were_set_or_went_apart_are_in_the_verdict() {
+        let go = ToPart::Go(0);
+        let all = |last| told(&[beat(0, 3), go.clone(), last]).doubts().join("\n");
+        let calm = all(beat(900_000, 3));
+        assert!(!calm.contains("clock"), "{calm}");
+        assert!(all(beat(0, 4)).contains("was set in lab time"));
+        assert!(all(beat(-1_500_000, 3)).contains("1.500 ms apart"));
+    }
+}

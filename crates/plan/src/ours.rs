@@ -1,0 +1,97 @@
+//! Which nodes a machine has, and what of a plan is theirs.
+
+use std::borrow::Cow;
+
+use constel_link::EdgeChange;
+use constel_topology::{Layout, NodeId};
+
+use crate::step_plan::{Adjacency, RoutesPlan, edges_of, ends_of};
+
+/// The nodes of a lab that a machine has.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ours {
+    /// By node; `None`: all of them.
+    has: Option<Vec<bool>>,
+}
+
+impl Ours {
+    /// Every node.
+    #[must_use]
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Those of which it is so, by node.
+    #[must_use]
+    pub fn these(has: Vec<bool>) -> Self {
+        Self { has: Some(has) }
+    }
+
+    /// Whether the machine has every node.
+    #[must_use]
+    pub fn is_all(&self) -> bool {
+        self.has.is_none()
+    }
+
+    /// Whether the machine has this node.
+    #[must_use]
+    pub fn has(&self, node: NodeId) -> bool {
+        let has = self.has.as_ref();
+        has.is_none_or(|has| has.get(node.index()) == Some(&true))
+    }
+
+    /// The edges whose frames are sent here, in the same order.
+    #[must_use]
+    pub fn edges<'a>(&self, layout: &Layout, all: &'a [EdgeChange]) -> Cow<'a, [EdgeChange]> {
+        match self.has {
+            None => Cow::Borrowed(all),
+            Some(_) => Cow::Owned(edges_of(layout, all, |node| self.has(node))),
+        }
+    }
+
+    /// What nodes here know of far ports.
+    #[must_use]
+    pub fn ends<'a>(&self, layout: &Layout, all: &'a [Adjacency]) -> Cow<'a, [Adjacency]> {
+        match self.has {
+            None => Cow::Borrowed(all),
+            Some(_) => Cow::Owned(ends_of(layout, all, |node| self.has(node))),
+        }
+    }
+
+    /// Routes of nodes here, in the same order.
+    #[must_use]
+    pub fn routes<'a>(&self, all: &'a RoutesPlan) -> Cow<'a, RoutesPlan> {
+        match self.has {
+            None => Cow::Borrowed(all),
+            Some(_) => Cow::Owned(all.share(&|node| self.has(node))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::iridium;
+    use crate::{FailedEdges, Planner};
+    use std::sync::Arc;
+
+    /// The parts of all machines are what [`StepPlan::share`](crate::StepPlan::share) says.
+    #[test]
+    fn what_is_ours_of_a_plan_is_our_share_of_it() {
+        let blueprint = Arc::new(iridium());
+        let layout = Arc::clone(&blueprint.lab.layout);
+        let plan = Planner::new(blueprint).first(&FailedEdges::default()).plan;
+        let even = |node: NodeId| node.index().is_multiple_of(2);
+        let nodes = layout.nodes().iter();
+        let ours = Ours::these(nodes.map(|node| even(node.id)).collect());
+        let share = plan.share(&layout, even);
+        assert!(!share.is_empty() && share.edges.len() < plan.edges.len());
+        assert_eq!(ours.edges(&layout, &plan.edges), share.edges);
+        assert_eq!(ours.ends(&layout, &plan.learn), share.learn);
+        assert_eq!(*ours.routes(&plan.routes), share.routes);
+        let all = Ours::all();
+        assert!(all.is_all() && all.has(NodeId(7)) && !ours.is_all() && !ours.has(NodeId(7)));
+        assert_eq!(all.edges(&layout, &plan.edges), plan.edges);
+        assert!(!ours.has(NodeId(u32::MAX)), "nobody is none of ours");
+    }
+}
