@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::labs::Observer;
 use crate::scenario::Scenario;
 
-pub use openmetrics::{CONTENT_TYPE, text as openmetrics};
+pub use openmetrics::CONTENT_TYPE;
 
 /// An edge that carried something.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -92,18 +92,60 @@ impl Meter {
     /// Whether the lab has ended since it was attached to.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        Observer::attach(self.lab.name()).is_err()
+        is_over(&self.lab)
     }
+}
 
-    /// What there is to know, as OpenMetrics text.
+/// A running lab or box as OpenMetrics text.
+#[derive(Debug)]
+pub enum Exporter {
+    /// Edges by their ends.
+    Lab(Meter),
+    /// Rules by name and direction.
+    Box(Observer),
+}
+
+impl Exporter {
+    /// Of a lab or box.
     ///
     /// # Errors
-    /// As [`look`](Self::look).
-    pub fn openmetrics(&self) -> Result<String, Error> {
-        let (shown, loads) = (self.lab.show()?, self.lab.loads()?);
-        let name = |port| port_name(&self.layout, port);
-        Ok(openmetrics(&shown, &loads, name))
+    /// As [`Meter::attach`].
+    pub fn attach(name: &str) -> Result<Self, Error> {
+        let observer = Observer::attach(name)?;
+        // A lab has no rules.
+        match observer.rules() {
+            Ok(_) => Ok(Self::Box(observer)),
+            Err(_) => Meter::attach(name).map(Self::Lab),
+        }
     }
+
+    /// Whether it has ended since it was attached to.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        match self {
+            Self::Lab(meter) => meter.is_over(),
+            Self::Box(observer) => is_over(observer),
+        }
+    }
+
+    /// What there is to know.
+    ///
+    /// # Errors
+    /// When it does not answer: it has ended.
+    pub fn text(&self) -> Result<String, Error> {
+        match self {
+            Self::Lab(meter) => {
+                let (shown, loads) = (meter.lab.show()?, meter.lab.loads()?);
+                let name = |port| port_name(&meter.layout, port);
+                Ok(openmetrics::text(&shown, &loads, name))
+            }
+            Self::Box(observer) => Ok(openmetrics::box_text(&observer.rules()?)),
+        }
+    }
+}
+
+fn is_over(lab: &Observer) -> bool {
+    Observer::attach(lab.name()).is_err()
 }
 
 fn port_name(layout: &Layout, port: PortId) -> String {

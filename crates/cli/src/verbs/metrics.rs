@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use constel_control::metrics::{CONTENT_TYPE, Meter};
+use constel_control::metrics::{CONTENT_TYPE, Exporter};
 use constel_web::http::Answer;
 
 use crate::args::Metrics;
@@ -23,7 +23,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Prints them once, or serves them.
 pub(crate) fn run(args: &Metrics) -> Outcome {
     let Some(address) = args.listen else {
-        output::text(&Meter::attach(&args.lab)?.openmetrics()?)?;
+        output::text(&Exporter::attach(&args.lab)?.text()?)?;
         return Ok(Exit::Done);
     };
     if !address.ip().is_loopback() {
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &Metrics) -> Outcome {
             address.port()
         )));
     }
-    let meter = Meter::attach(&args.lab)?;
+    let exporter = Exporter::attach(&args.lab)?;
     let stop = Arc::new(AtomicBool::new(false));
     signals::set(&[&stop])?;
     let listener = TcpListener::bind(address)
@@ -43,11 +43,11 @@ pub(crate) fn run(args: &Metrics) -> Outcome {
         match listener.accept() {
             // One after the other: whoever is slow is let go.
             Ok((client, _)) => {
-                let text = meter.openmetrics();
+                let text = exporter.text();
                 // A client that goes away is its own affair.
                 let _ = answer(client, text.as_deref().ok());
                 match text {
-                    Err(_) if meter.is_over() => return Ok(Exit::Done),
+                    Err(_) if exporter.is_over() => return Ok(Exit::Done),
                     _ => {}
                 }
             }

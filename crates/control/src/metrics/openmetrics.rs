@@ -2,8 +2,8 @@
 
 use std::fmt::{Display, Write as _};
 
-use constel_api::answers::{Loads, Shown};
-use constel_link::PortId;
+use constel_api::answers::{BoxShown, LabRow, Loads, Shown, WayShown};
+use constel_link::{EdgeCounters, PlaneReport, PortId, Quantiles};
 use serde_json::Value;
 
 /// The media type of the text.
@@ -24,6 +24,74 @@ impl Text {
         let _ = writeln!(self.text, "# HELP {name} {help}");
     }
 
+    fn of(lab: &LabRow) -> Self {
+        let mut out = Self {
+            text: String::new(),
+            lab: escaped(&lab.lab),
+        };
+        if let Some(t_ns) = lab.t_ns {
+            out.family("constel_lab_time_seconds", "gauge", "seconds", "Lab time.");
+            out.sample("constel_lab_time_seconds", &[], t_ns as f64 / 1e9);
+        }
+        out
+    }
+
+    /// Counts of frames and bytes by what became of them, under the names that the summary has.
+    fn counters(&mut self, name: &str, labels: &[(&str, &str)], of: &EdgeCounters, bytes: bool) {
+        let counters = serde_json::to_value(of).unwrap_or(Value::Null);
+        for (fate, count) in counters.as_object().into_iter().flatten() {
+            if fate.ends_with("_bytes") == bytes {
+                let fate = fate.trim_end_matches("_bytes");
+                let labels: Vec<(&str, &str)> =
+                    labels.iter().copied().chain([("fate", fate)]).collect();
+                self.sample(&format!("{name}_total"), &labels, count);
+            }
+        }
+    }
+
+    fn quantiles(&mut self, name: &str, labels: &[(&str, &str)], of: &Quantiles) {
+        for (quantile, ns) in [
+            ("0.5", of.p50_ns),
+            ("0.9", of.p90_ns),
+            ("0.99", of.p99_ns),
+            ("0.999", of.p999_ns),
+        ] {
+            let labels: Vec<(&str, &str)> = labels
+                .iter()
+                .copied()
+                .chain([("quantile", quantile)])
+                .collect();
+            self.sample(name, &labels, ns as f64 / 1e9);
+        }
+        self.sample(&format!("{name}_count"), labels, of.count);
+    }
+
+    /// What the link plane says of itself.
+    fn plane(&mut self, plane: &PlaneReport) {
+        self.family(
+            "constel_emulator_lost_frames",
+            "counter",
+            "",
+            "Lost by the emulator itself, by cause; zero in a sound run.",
+        );
+        for (cause, count) in plane.unintended.iter() {
+            self.sample(
+                "constel_emulator_lost_frames_total",
+                &[("cause", cause)],
+                count,
+            );
+        }
+        if let Some(late) = &plane.lateness {
+            self.family(
+                "constel_lateness_seconds",
+                "summary",
+                "seconds",
+                "Actual minus due time of frames.",
+            );
+            self.quantiles("constel_lateness_seconds", &[], late);
+        }
+    }
+
     fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
         let _ = write!(self.text, "{name}{{lab=\"{}\"", self.lab);
         for (label, value) in labels {
@@ -42,15 +110,8 @@ fn escaped(value: &str) -> String {
 
 /// The state of a lab, and what each of its edges has carried; `name` names a port.
 #[must_use]
-pub fn text(shown: &Shown, loads: &Loads, name: impl Fn(PortId) -> String) -> String {
-    let mut out = Text {
-        text: String::new(),
-        lab: escaped(&shown.lab.lab),
-    };
-    if let Some(t_ns) = shown.lab.t_ns {
-        out.family("constel_lab_time_seconds", "gauge", "seconds", "Lab time.");
-        out.sample("constel_lab_time_seconds", &[], t_ns as f64 / 1e9);
-    }
+pub(crate) fn text(shown: &Shown, loads: &Loads, name: impl Fn(PortId) -> String) -> String {
+    let mut out = Text::of(&shown.lab);
     out.family("constel_nodes", "gauge", "", "Nodes of the lab.");
     out.sample("constel_nodes", &[], shown.lab.nodes);
     out.family(
@@ -61,8 +122,6 @@ pub fn text(shown: &Shown, loads: &Loads, name: impl Fn(PortId) -> String) -> St
     );
     out.sample("constel_edges", &[], shown.lab.edges);
     if let Some(plane) = &shown.relay {
-        // Counts of frames and bytes by what became of them, under the names that the summary has.
-        let counters = serde_json::to_value(plane.totals.counters).unwrap_or(Value::Null);
         for (name, unit) in [("constel_edge_frames", ""), ("constel_edge_bytes", "bytes")] {
             out.family(
                 name,
@@ -70,48 +129,9 @@ pub fn text(shown: &Shown, loads: &Loads, name: impl Fn(PortId) -> String) -> St
                 unit,
                 "Of all edges together, by what became of them.",
             );
-            for (fate, count) in counters.as_object().into_iter().flatten() {
-                let of_bytes = fate.ends_with("_bytes");
-                if of_bytes == (unit == "bytes") {
-                    let fate = fate.trim_end_matches("_bytes");
-                    out.sample(&format!("{name}_total"), &[("fate", fate)], count);
-                }
-            }
+            out.counters(name, &[], &plane.totals.counters, unit == "bytes");
         }
-        out.family(
-            "constel_emulator_lost_frames",
-            "counter",
-            "",
-            "Lost by the emulator itself, by cause; zero in a sound run.",
-        );
-        for (cause, count) in plane.unintended.iter() {
-            out.sample(
-                "constel_emulator_lost_frames_total",
-                &[("cause", cause)],
-                count,
-            );
-        }
-        if let Some(late) = plane.lateness {
-            out.family(
-                "constel_lateness_seconds",
-                "summary",
-                "seconds",
-                "Actual minus due time of frames.",
-            );
-            for (quantile, ns) in [
-                ("0.5", late.p50_ns),
-                ("0.9", late.p90_ns),
-                ("0.99", late.p99_ns),
-                ("0.999", late.p999_ns),
-            ] {
-                out.sample(
-                    "constel_lateness_seconds",
-                    &[("quantile", quantile)],
-                    ns as f64 / 1e9,
-                );
-            }
-            out.sample("constel_lateness_seconds_count", &[], late.count);
-        }
+        out.plane(plane);
     }
     let ends: Vec<(String, String)> = loads
         .edges
@@ -150,10 +170,69 @@ pub fn text(shown: &Shown, loads: &Loads, name: impl Fn(PortId) -> String) -> St
     out.text
 }
 
+/// The state of a box, and what each of its rules did, each way; frames that no rule takes are those of the rule ``.
+#[must_use]
+pub(crate) fn box_text(shown: &BoxShown) -> String {
+    let mut out = Text::of(&shown.lab);
+    let rules = shown
+        .rules
+        .iter()
+        .map(|rule| (rule.name.as_str(), &rule.ways));
+    let ways: Vec<([(&str, &str); 2], &WayShown)> = rules
+        .chain([("", &shown.unmatched)])
+        .flat_map(|(rule, ways)| {
+            let labels = move |way| [("rule", rule), ("way", way)];
+            ways.iter()
+                .map(move |(way, did)| (labels(way.as_str()), did))
+        })
+        .collect();
+    for (name, unit) in [("constel_rule_frames", ""), ("constel_rule_bytes", "bytes")] {
+        let help = "Of a rule and direction, by what became of them.";
+        out.family(name, "counter", unit, help);
+        for (labels, did) in &ways {
+            out.counters(name, labels, &did.counters, unit == "bytes");
+        }
+    }
+    let name = "constel_rule_queue_frames";
+    out.family(
+        name,
+        "gauge",
+        "",
+        "Inside at the moment: waiting, or on their way.",
+    );
+    for (labels, did) in &ways {
+        out.sample(name, labels, did.queue_frames);
+    }
+    for (name, help, of) in [
+        (
+            "constel_rule_inside_seconds",
+            "From arrival until a frame was handed on.",
+            (|did| did.inside.as_ref()) as fn(&WayShown) -> Option<&Quantiles>,
+        ),
+        (
+            "constel_rule_lateness_seconds",
+            "Of that, how much later than due.",
+            |did| did.lateness.as_ref(),
+        ),
+    ] {
+        out.family(name, "summary", "seconds", help);
+        for (labels, did) in &ways {
+            if let Some(quantiles) = of(did) {
+                out.quantiles(name, labels, quantiles);
+            }
+        }
+    }
+    if let Some(plane) = &shown.relay {
+        out.plane(plane);
+    }
+    out.text.push_str("# EOF\n");
+    out.text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use constel_api::answers::{EdgeLoad, LabRow, LabState};
+    use constel_api::answers::{EdgeLoad, LabState, RuleShown};
 
     #[test]
     fn the_text_is_openmetrics() {
@@ -203,5 +282,51 @@ constel_link_delivered_bytes_total{lab=\"a \\\"b\\\"\",from=\"n0/eth0\",to=\"n1/
 # EOF
 "
         );
+    }
+
+    #[test]
+    fn a_boxs_rules_are_told_apart_by_name_and_way() {
+        let did = WayShown {
+            queue_frames: 3,
+            counters: EdgeCounters {
+                offered: 7,
+                offered_bytes: 700,
+                ..EdgeCounters::default()
+            },
+            ..WayShown::default()
+        };
+        let ways = |way: &str| [(way.to_owned(), did.clone())].into();
+        let shown = BoxShown {
+            lab: LabRow {
+                lab: "b".to_owned(),
+                state: LabState::Running,
+                scenario: String::new(),
+                pid: 1,
+                nodes: 0,
+                edges: 2,
+                t_ns: None,
+            },
+            mode: "shared".to_owned(),
+            seed: 1,
+            interfaces: Vec::new(),
+            rules: vec![RuleShown {
+                name: "slow".to_owned(),
+                rule: Value::Null,
+                ways: ways("forward"),
+            }],
+            unmatched: ways("reverse"),
+            removed: EdgeCounters::default(),
+            confirm_within_s: None,
+            relay: None,
+        };
+        let text = box_text(&shown);
+        for line in [
+            "constel_rule_frames_total{lab=\"b\",rule=\"slow\",way=\"forward\",fate=\"offered\"} 7",
+            "constel_rule_bytes_total{lab=\"b\",rule=\"\",way=\"reverse\",fate=\"offered\"} 700",
+            "constel_rule_queue_frames{lab=\"b\",rule=\"slow\",way=\"forward\"} 3",
+        ] {
+            assert!(text.lines().any(|own| own == line), "{line}\n{text}");
+        }
+        assert!(text.ends_with("# EOF\n"));
     }
 }
