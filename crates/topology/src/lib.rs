@@ -60,10 +60,10 @@ pub use policy::{
 pub use sky::{NoPosition, OrbitSky, Sky};
 pub use snapshot::{Delta, Edge, Handover, Snapshot, diff};
 pub use spec::{
-    Cable, Centre, Chosen, Constellation, CrossShell, ElevationStep, Failure, FailureTarget, FailureTime,
-    GroundService, GslPolicy, GslSpec, Host, IslPattern, LaserPairing, Lasers, Law, LinkClass,
-    Moment, Neighbours, Network, NetworkEdge, Obstacle, Operators, PlusGrid, Radio, Rain, Recorded,
-    Recording, Satellite, Spec, Station, Terminal, Trouble, Waypoint, Wrap,
+    Cable, Centre, Chosen, Constellation, CrossShell, ElevationStep, Failure, FailureTarget,
+    FailureTime, GroundService, GslPolicy, GslSpec, Host, IslPattern, LaserPairing, Lasers, Law,
+    LinkClass, Moment, Neighbours, Network, NetworkEdge, Obstacle, Operators, PlusGrid, Radio,
+    Rain, Recorded, Recording, Satellite, Spec, Station, Terminal, Trouble, Waypoint, Wrap,
 };
 pub use stepper::{Stepper, Unreached};
 pub use why::{Why, why};

@@ -1,8 +1,8 @@
 //! Ports whose nodes are elsewhere: what is carried off, and what is handed over.
 
 use super::*;
-use constel_drivers::{Links, Plane};
 use constel_drivers::relay::{Arrival, Carry, FarPorts};
+use constel_drivers::{Links, Plane};
 
 const HERE: [PortId; 2] = [PortId(0), PortId(1)];
 const AFAR: PortId = PortId(2);

@@ -243,9 +243,7 @@ fn write_namespaces(launcher: &Launcher) -> Result<(), EngineError> {
         .nodes()
         .iter()
         .zip(kernels.nodes.iter())
-        .filter(|(node, _)| {
-            kernels.ours.has(node.id) && !kernels.blueprint.lab.forwards(node.id)
-        })
+        .filter(|(node, _)| kernels.ours.has(node.id) && !kernels.blueprint.lab.forwards(node.id))
         .map(|(node, live)| (node.name.as_str(), live.netns_path()))
         .collect();
     let text = serde_json::to_string(&paths).map_err(|error| EngineError::Io {

@@ -297,7 +297,10 @@ mod tests {
         assert!(daemons[0].contains("`computed`"), "{daemons:?}");
         let netem = refused(&sky.replace("routing:", "links: {driver: netem}\nrouting:"));
         assert!(netem[0].contains("`driver`"), "{netem:?}");
-        let forward = sky.replace("routing:", "nodes: {satellites: {runtime: forward}}\nrouting:");
+        let forward = sky.replace(
+            "routing:",
+            "nodes: {satellites: {runtime: forward}}\nrouting:",
+        );
         let forward = refused(&forward);
         assert!(forward[0].contains("`runtime: forward`"), "{forward:?}");
     }
