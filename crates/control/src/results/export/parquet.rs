@@ -1,5 +1,6 @@
 //! Tables as Parquet.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::Arc;
 
@@ -91,9 +92,10 @@ fn field(column: &Column) -> Result<Type, parquet::errors::ParquetError> {
 }
 
 fn properties(columns: &[Column], about: &About) -> WriterProperties {
-    let units: serde_json::Map<String, serde_json::Value> = columns
+    // Sorted, so that the same table has the same bytes.
+    let units: BTreeMap<&str, &str> = columns
         .iter()
-        .filter_map(|column| Some((column.name.clone(), column.unit()?.into())))
+        .filter_map(|column| Some((column.name.as_str(), column.unit()?)))
         .collect();
     let said = [
         ("constel.schema", SCHEMA.to_owned()),
@@ -103,7 +105,7 @@ fn properties(columns: &[Column], about: &About) -> WriterProperties {
         ("constel.start_unix_ns", about.start_unix_ns.to_string()),
         (
             "constel.units",
-            serde_json::Value::Object(units).to_string(),
+            serde_json::json!(units).to_string(),
         ),
     ];
     let said = said.map(|(key, value)| KeyValue::new(key.to_owned(), value));
