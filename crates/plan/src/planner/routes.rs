@@ -27,6 +27,8 @@ pub(super) struct RoutePlanner {
     /// By node: whether it has no stack.
     forwards: Vec<bool>,
     planned: Routes,
+    /// How many may share the work; asking the machine takes longer than a step of a small lab.
+    threads: usize,
     /// What they were computed from.
     version: Version,
     /// Where nodes hear of failures by messages.
@@ -76,6 +78,7 @@ impl RoutePlanner {
                 .collect(),
             planned: Routes::default(),
             version: 0,
+            threads: std::thread::available_parallelism().map_or(1, NonZero::get),
             link_state: asked.reaction.map(|r| {
                 let ns = |span: TimeSpan| span.ns().unsigned_abs();
                 let reaction = Reaction {
@@ -160,9 +163,8 @@ impl RoutePlanner {
                 let graph = Graph::new(layout, snapshot, GroundTransit::Never);
                 let pairs = self.pairs.as_ref();
                 paths = pairs.map(|p| p.plan(blueprint, &graph, snapshot.t_ns, moment));
-                let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
                 let (to, rule) = (&self.destinations, self.rule);
-                Routes::compute_from(&graph, to, rule, &self.planned, threads)
+                Routes::compute_from(&graph, to, rule, &self.planned, self.threads)
             }
         };
         let (mut changes, mut ways) = (Vec::new(), Vec::new());

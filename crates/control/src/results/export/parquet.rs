@@ -103,10 +103,7 @@ fn properties(columns: &[Column], about: &About) -> WriterProperties {
         ("constel.lab", about.lab.clone()),
         ("constel.seed", about.seed.to_string()),
         ("constel.start_unix_ns", about.start_unix_ns.to_string()),
-        (
-            "constel.units",
-            serde_json::json!(units).to_string(),
-        ),
+        ("constel.units", serde_json::json!(units).to_string()),
     ];
     let said = said.map(|(key, value)| KeyValue::new(key.to_owned(), value));
     let mut properties = WriterProperties::builder()
