@@ -80,8 +80,7 @@ def manet(data):
                   "bytes a node and second, probes included", "trustworthy"], rows)
 
 
-def manet_guest(data):
-    return manet(data)
+manet_guest = manet
 
 
 def motion_outage(row):

@@ -3,8 +3,7 @@
 
 mod support;
 
-use std::io::{Read, Write};
-use std::net::{IpAddr, TcpListener, TcpStream};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,14 +13,11 @@ use support::host::Host;
 use support::lab::Lab;
 use support::netns::loopback;
 use support::probe::{Pace, echo};
+use support::stream::{STREAM_BYTES, stream};
 use support::{constel, json, scenario, stderr, stdout};
 
 const FROM: &str = "hobart";
 const TO: &str = "chatham";
-
-const STREAM_BYTES: usize = 4 << 20;
-/// What does not come within this never will.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 fn by_map(dir: &Path) -> PathBuf {
     let text = std::fs::read_to_string(scenario::sky(dir, 120, "0 s")).unwrap();
@@ -81,24 +77,6 @@ fn forget_routes(lab: &Lab, node: &str) -> usize {
     routes.len()
 }
 
-/// A TCP stream from the first node to the last, whose frames the relay hands over together; returns how many bytes arrive.
-fn stream(lab: &Lab, to: IpAddr) -> usize {
-    let listener = lab.node(TO).run(|| TcpListener::bind((to, 0)).unwrap());
-    let listener = listener.unwrap();
-    let to = listener.local_addr().unwrap();
-    let connect = || TcpStream::connect_timeout(&to, PATIENCE).unwrap();
-    let mut sender = lab.node(FROM).run(connect).unwrap();
-    let (mut receiver, _) = listener.accept().unwrap();
-    receiver.set_read_timeout(Some(PATIENCE)).unwrap();
-    sender.set_write_timeout(Some(PATIENCE)).unwrap();
-    std::thread::scope(|scope| {
-        scope.spawn(move || sender.write_all(&vec![1; STREAM_BYTES]).unwrap());
-        let mut all = Vec::new();
-        receiver.read_to_end(&mut all).unwrap();
-        all.len()
-    })
-}
-
 #[test]
 fn transit_goes_by_the_map_and_the_kernels_answer_for_the_rest() {
     let host = Host::take();
@@ -150,7 +128,11 @@ fn transit_goes_by_the_map_and_the_kernels_answer_for_the_rest() {
     for (address, _) in ways(&lab) {
         let said = ping(&lab, &[], address);
         assert!(said.contains(" 0% packet loss"), "{said}");
-        assert_eq!(stream(&lab, address), STREAM_BYTES, "to {address}");
+        assert_eq!(
+            stream(&lab, FROM, TO, address),
+            STREAM_BYTES,
+            "to {address}"
+        );
     }
 
     lab.kill9();

@@ -2,8 +2,7 @@
 
 mod support;
 
-use std::io::{Read, Write};
-use std::net::{IpAddr, TcpListener, TcpStream};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,14 +12,12 @@ use support::lab::Lab;
 use support::netns::loopback;
 use support::probe::{Pace, Sample, one_way};
 use support::route::Sky;
+use support::stream::{STREAM_BYTES, stream};
 use support::{constel, json, scenario, stderr, stdout};
 
 const FROM: &str = "ross";
 const TO: &str = "weddell";
 const FORWARD: &str = "nodes: {satellites: {runtime: forward}}\n";
-const STREAM_BYTES: usize = 4 << 20;
-/// What does not come within this never will.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// What a stack may take to pass a frame on, idle as it is, on a slow machine.
 const STACK_NS: i64 = 50_000;
 
@@ -59,23 +56,6 @@ fn ping(lab: &Lab, flags: &[&str], to: &str) -> String {
     stdout(&constel(args))
 }
 
-fn stream(lab: &Lab, to: IpAddr) -> usize {
-    let listener = lab.node(TO).run(|| TcpListener::bind((to, 0)).unwrap());
-    let listener = listener.unwrap();
-    let to = listener.local_addr().unwrap();
-    let connect = || TcpStream::connect_timeout(&to, PATIENCE).unwrap();
-    let mut sender = lab.node(FROM).run(connect).unwrap();
-    let (mut receiver, _) = listener.accept().unwrap();
-    receiver.set_read_timeout(Some(PATIENCE)).unwrap();
-    sender.set_write_timeout(Some(PATIENCE)).unwrap();
-    std::thread::scope(|scope| {
-        scope.spawn(move || sender.write_all(&vec![1; STREAM_BYTES]).unwrap());
-        let mut all = Vec::new();
-        receiver.read_to_end(&mut all).unwrap();
-        all.len()
-    })
-}
-
 /// Whom a hop to live ends at, by the words of ping.
 fn expired_at(said: &str) -> String {
     let from = said.lines().find_map(|line| line.strip_prefix("From "));
@@ -104,7 +84,10 @@ fn shown(lab: &Lab) -> Shown {
     Shown {
         answers: answers.clone(),
         pings: far.sum::<usize>() + satellite.sum::<usize>(),
-        streamed: ways.iter().map(|(to, _)| stream(lab, *to)).collect(),
+        streamed: ways
+            .iter()
+            .map(|(to, _)| stream(lab, FROM, TO, *to))
+            .collect(),
         too_large: answered(large) == 0,
         ways,
     }

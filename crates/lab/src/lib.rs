@@ -36,3 +36,4 @@ pub use traffic::exit_words;
 pub use traffic::output::last_words;
 pub use watch::capture::{Capture, Filter, Said};
 pub use watch::event_log::EventLog;
+pub use watch::profile::counter_names;

@@ -15,6 +15,7 @@ pub(crate) mod netns;
 pub(crate) mod probe;
 pub(crate) mod route;
 pub(crate) mod scenario;
+pub(crate) mod stream;
 pub(crate) mod witness;
 
 use std::ffi::OsStr;

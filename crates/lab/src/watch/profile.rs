@@ -31,6 +31,11 @@ const COLUMNS: [Column; 6] = [
     ("tx_dropped", |c| c.tx_dropped),
 ];
 
+/// What is counted of each interface, in the order of the columns; the files are called like that.
+pub fn counter_names() -> impl Iterator<Item = &'static str> {
+    COLUMNS.iter().map(|(name, _)| *name)
+}
+
 /// Interfaces that are looked at together.
 struct Kernel {
     socket: Socket,
@@ -86,7 +91,7 @@ impl Profile {
             fs::create_dir(&folder)?;
             fs::write(folder.join("index.csv"), index)?;
             let file = |name: &str| File::create_new(folder.join(name)).map(BufWriter::new);
-            let columns = COLUMNS.iter().map(|(name, _)| file(&format!("{name}.u64")));
+            let columns = counter_names().map(|name| file(&format!("{name}.u64")));
             Ok((file("t_ns.i64")?, columns.collect::<io::Result<_>>()?))
         };
         let (times, columns) = files().map_err(|source| EngineError::Io {

@@ -2,19 +2,11 @@
 
 use std::path::Path;
 
+use constel_lab::counter_names;
+
 use super::super::ports::{Column as Counted, index};
 use super::columns::{CHUNK_ROWS, Column, Kind, Source, Values};
 use crate::error::Error;
-
-/// The counters of a profile, as its files are called.
-const COUNTERS: [&str; 6] = [
-    "rx_packets",
-    "tx_packets",
-    "rx_bytes",
-    "tx_bytes",
-    "rx_dropped",
-    "tx_dropped",
-];
 
 pub(super) struct Interfaces {
     columns: Vec<Column>,
@@ -34,15 +26,12 @@ impl Interfaces {
             ("port", Kind::Text),
         ];
         let own = own.iter().map(|(name, kind)| Column::new(name, *kind));
-        let counted = COUNTERS.iter().map(|name| Column::new(name, Kind::Integer));
+        let counted = counter_names().map(|name| Column::new(name, Kind::Integer));
         Ok(Self {
             columns: own.chain(counted).collect(),
             places,
             times: Counted::open(folder.join("t_ns.i64"))?,
-            counters: COUNTERS
-                .iter()
-                .map(|name| open(name))
-                .collect::<Result<_, _>>()?,
+            counters: counter_names().map(open).collect::<Result<_, _>>()?,
         })
     }
 }
@@ -54,7 +43,7 @@ impl Source for Interfaces {
 
     fn next(&mut self) -> Result<Option<Vec<Values>>, Error> {
         let (mut times, mut nodes, mut ports) = (Vec::new(), Vec::new(), Vec::new());
-        let mut counted = vec![Vec::new(); COUNTERS.len()];
+        let mut counted = vec![Vec::new(); self.counters.len()];
         let mut t_ns = [0];
         let mut now = vec![0; self.places.len()];
         // Counts and times are below 2^63.
