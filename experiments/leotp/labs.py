@@ -3,6 +3,8 @@
 Raw data: raw/lab-*.json, with each run's verdict; figures of runs that the host could not keep up with are kept and
 marked."""
 import contextlib, json, os, random, sys, time
+import gateways as tcp_gateways
+import video as over_gateways
 import sat, switching
 from lab import Lab, chain_scenario, measure, node, rows_of
 
@@ -242,7 +244,17 @@ def losses(seconds=SECONDS):
     repeated("fig12-repeats", lambda: Lab(chain_scenario(5, 1200, 10, 20, 0), NAME), runs, seconds=seconds)
 
 
-ALL = {"fig4": fig4, "fig12": fig12, "losses": losses, "fig13": fig13, "fig14": fig14, "fig19": fig19, "path": path, "repeats": repeats, "satellites": satellites}
+def gateways():
+    """TCP over gateways (`gateways.py`): short and long downloads, page loads, 1,000 connections."""
+    tcp_gateways.gateways(RAW, NAME)
+
+
+def video():
+    """Segments of video over gateways and TCP (`video.py`)."""
+    over_gateways.video(RAW, NAME)
+
+
+ALL = {"fig4": fig4, "fig12": fig12, "losses": losses, "fig13": fig13, "fig14": fig14, "fig19": fig19, "path": path, "repeats": repeats, "satellites": satellites, "gateways": gateways, "video": video}
 # Figures that another one's run has as well.
 WITH = {"fig10": "fig12", "fig11": "fig12", "fig17": "path", "table2": "path"}
 

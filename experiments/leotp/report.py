@@ -1,5 +1,6 @@
 """From raw/*.json: RESULTS.md (tables, the paper's values beside ours) and plots/*.svg (needs matplotlib)."""
 import json, os, sys
+import report_more
 from vt import mean
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -297,8 +298,12 @@ def main():
     out = ["<!-- Written by report.py from raw/*.json. Do not edit. -->", "", "# LEOTP: results", "", "README.md says how they were made and why they differ from the paper's.", ""]
     out += ["# In labs", ""]
     lab(out)
+    report_more.gateways(out, load, table, trust_all)
+    report_more.video(out, load, table, trust_all)
     out += ["# In virtual time", ""]
     vt(out)
+    report_more.receivers(out, load, table)
+    report_more.beyond_many(out, load, table, pct)
     with open(os.path.join(HERE, "RESULTS.md"), "w") as f:
         f.write("\n".join(out))
     try:

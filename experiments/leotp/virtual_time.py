@@ -214,9 +214,19 @@ def late():
     save("late", vt_late.table())
 
 
-ALL = {f.__name__: f for f in (fig2, fig3, fig5, fig12, fig13, fig14, fig15, satellites, eq10, heldout, parts, late)}
+def receivers():
+    import vt_receivers
+    save("receivers", vt_receivers.table(), path=vt_receivers.PATH)
+
+
+def beyond_many():
+    import vt_many
+    save("beyond-many", vt_many.table(), seed=vt_many.SEED)
+
+
+ALL = {f.__name__: f for f in (fig2, fig3, fig5, fig12, fig13, fig14, fig15, satellites, eq10, heldout, parts, late, receivers, beyond_many)}
 # Figures that another one's run has as well.
-WITH = {"fig10": "fig12", "fig11": "fig12", "fig16": "satellites", "fig17": "satellites", "fig18": "satellites", "table2": "satellites"}
+WITH = {"beyond-many": "beyond_many", "fig10": "fig12", "fig11": "fig12", "fig16": "satellites", "fig17": "satellites", "fig18": "satellites", "table2": "satellites"}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or ALL:

@@ -55,10 +55,10 @@ def run(spec, example="vnet"):
     return json.loads(r.stdout)
 
 
-def run_all(specs):
+def run_all(specs, example="vnet"):
     """Runs {key: description or list of descriptions}; lists are runs with other seeds."""
     with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
-        flat = {(k, i): pool.submit(run, s) for k, v in specs.items() for i, s in enumerate(v if isinstance(v, list) else [v])}
+        flat = {(k, i): pool.submit(run, s, example) for k, v in specs.items() for i, s in enumerate(v if isinstance(v, list) else [v])}
         out = {}
         for (k, _), f in flat.items():
             out.setdefault(k, []).append(f.result())

@@ -1,13 +1,15 @@
 //! The in-network cache (section IV.A): blocks of 4,096 consecutive bytes,
 //! found by one hash lookup, replaced least recently used first, bounded in
-//! bytes and shared by all flows of a node.
+//! bytes and shared by all flows of a node. What memory gives up may go to a
+//! [`BlockStore`], which is larger and slower.
 
 use crate::table::Recency;
 use crate::wire::Range;
 use std::collections::HashMap;
 
 /// Bytes per block.
-pub(crate) const BLOCK: u64 = 4096;
+pub const BLOCK_BYTES: usize = 4096;
+pub(crate) const BLOCK: u64 = BLOCK_BYTES as u64;
 /// Separate pieces one block may hold; a packet that would make more is not
 /// stored. In-order packets make one piece, each repaired loss at most one more.
 const PIECES: usize = 6;
@@ -19,17 +21,53 @@ pub struct CacheStats {
     pub stored_bytes: u64,
     /// Bytes served.
     pub hit_bytes: u64,
+    /// Of these, bytes that had to be fetched from the store, each once.
+    pub disk_hit_bytes: u64,
+    /// Blocks handed to the store.
+    pub disk_stored_blocks: u64,
+    /// Blocks that the store would not take.
+    pub disk_refused_blocks: u64,
+    /// Blocks that the store said it had, and then had not.
+    pub disk_lost_blocks: u64,
     /// Blocks given up for newer ones.
     pub evicted_blocks: u64,
     /// Packets' parts not stored because their block had too many pieces.
     pub refused: u64,
 }
 
+/// Name of a block: its flow, as [`Cache`] names it, and its number in the flow.
+pub type BlockKey = (u64, u64);
+
+/// A block as it was put into a [`BlockStore`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredBlock {
+    /// Which bytes of it are known, from and to.
+    pub piece: (u16, u16),
+    /// [`BLOCK_BYTES`] bytes.
+    pub bytes: Box<[u8]>,
+}
+
+/// A second place for blocks, such as a disk. It gives back what was put last or nothing.
+pub trait BlockStore: Send {
+    /// Which bytes of a block it has, as far as it knows without looking; no block is asked
+    /// for that it has not.
+    fn piece(&self, key: BlockKey) -> Option<(u16, u16)>;
+    /// The block. After `None` it has it no more.
+    fn get(&mut self, key: BlockKey) -> Option<StoredBlock>;
+    /// Keeps [`BLOCK_BYTES`] bytes of which a piece is known, in the place of what it had
+    /// under this key; whether it could.
+    fn put(&mut self, key: BlockKey, piece: (u16, u16), bytes: &[u8]) -> bool;
+    /// Has a block no more.
+    fn forget(&mut self, key: BlockKey);
+}
+
 struct Block {
-    key: (u64, u64),
+    key: BlockKey,
     /// Sorted, disjoint, non-adjacent pieces `[from, to)` of the block.
     pieces: [(u16, u16); PIECES],
     used: u8,
+    /// As many bytes as have been fetched from the store and not been served since.
+    fetched: u16,
     bytes: Box<[u8]>,
 }
 
@@ -37,11 +75,12 @@ struct Block {
 /// Midnode derives it from the Producer's address and the flow id together, so
 /// one Producer's data never answers for another's.
 pub struct Cache {
-    index: HashMap<(u64, u64), u32>,
+    index: HashMap<BlockKey, u32>,
     slab: Vec<Block>,
     free: Vec<u32>,
     recency: Recency,
     max_blocks: usize,
+    store: Option<Box<dyn BlockStore>>,
     stats: CacheStats,
 }
 
@@ -67,8 +106,66 @@ impl Cache {
             free: Vec::new(),
             recency: Recency::default(),
             max_blocks,
+            store: None,
             stats: CacheStats::default(),
         }
+    }
+
+    /// The same cache with a second place for what it has no room for.
+    #[must_use]
+    pub fn with_store(mut self, store: Box<dyn BlockStore>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Hands everything that is in memory to the store.
+    pub fn flush(&mut self) {
+        let all: Vec<u32> = self.index.values().copied().collect();
+        all.into_iter().for_each(|i| self.keep(i));
+    }
+
+    /// Hands a block to the store, if it has less of it.
+    fn keep(&mut self, i: u32) {
+        let Some(store) = &mut self.store else { return };
+        let block = &self.slab[i as usize];
+        // Blocks with holes are few, and not worth a file's.
+        let &[piece] = block.pieces() else { return };
+        if store.piece(block.key).is_some_and(|has| covers(has, piece)) {
+            return;
+        }
+        if store.put(block.key, piece, &block.bytes) {
+            self.stats.disk_stored_blocks += 1;
+        } else {
+            self.stats.disk_refused_blocks += 1;
+        }
+    }
+
+    /// Takes a block from the store into memory.
+    fn bring(&mut self, key: BlockKey) -> Option<u32> {
+        let store = self.store.as_mut().filter(|_| self.max_blocks > 0)?;
+        store.piece(key)?;
+        let Some(StoredBlock { piece, bytes }) = store.get(key) else {
+            self.stats.disk_lost_blocks += 1;
+            return None;
+        };
+        let i = self.block_for(key);
+        let block = &mut self.slab[i as usize];
+        block.bytes.copy_from_slice(&bytes);
+        block.add_piece(piece.0, piece.1);
+        block.fetched = piece.1.saturating_sub(piece.0);
+        Some(i)
+    }
+
+    /// The known bytes of a block, wherever it is.
+    fn pieces_of(&self, key: BlockKey) -> Vec<(u16, u16)> {
+        if let Some(&i) = self.index.get(&key) {
+            return self.slab[i as usize].pieces().to_vec();
+        }
+        let store = self.store.as_ref().filter(|_| self.max_blocks > 0);
+        store
+            .and_then(|store| store.piece(key))
+            .into_iter()
+            .collect()
     }
 
     /// What has been stored, served and given up so far.
@@ -87,7 +184,7 @@ impl Cache {
         self.free.push(i);
     }
 
-    fn block_for(&mut self, key: (u64, u64)) -> u32 {
+    fn block_for(&mut self, key: BlockKey) -> u32 {
         if let Some(&i) = self.index.get(&key) {
             self.recency.touch(i);
             return i;
@@ -95,6 +192,7 @@ impl Cache {
         if self.index.len() >= self.max_blocks
             && let Some(victim) = self.recency.oldest()
         {
+            self.keep(victim);
             self.drop_block(victim);
             self.stats.evicted_blocks += 1;
         }
@@ -105,6 +203,7 @@ impl Cache {
                     key,
                     pieces: [(0, 0); PIECES],
                     used: 0,
+                    fetched: 0,
                     bytes: vec![0; BLOCK as usize].into_boxed_slice(),
                 };
                 self.slab.push(empty);
@@ -112,7 +211,7 @@ impl Cache {
             }
         };
         let b = &mut self.slab[i as usize];
-        (b.key, b.used) = (key, 0);
+        (b.key, b.used, b.fetched) = (key, 0, 0);
         self.index.insert(key, i);
         self.recency.touch(i);
         i
@@ -128,7 +227,15 @@ impl Cache {
         while !payload.is_empty() {
             let from = (at % BLOCK) as usize;
             let n = payload.len().min(BLOCK as usize - from);
-            let i = self.block_for((flow, at / BLOCK));
+            let key = (flow, at / BLOCK);
+            let stored = self.store.as_ref().and_then(|store| store.piece(key));
+            let known = stored.is_some_and(|has| covers(has, (from as u16, (from + n) as u16)));
+            if known && !self.index.contains_key(&key) {
+                payload = &payload[n..];
+                at += n as u64;
+                continue;
+            }
+            let i = self.block_for(key);
             let b = &mut self.slab[i as usize];
             if b.add_piece(from as u16, (from + n) as u16) {
                 b.bytes[from..from + n].copy_from_slice(&payload[..n]);
@@ -146,17 +253,23 @@ impl Cache {
     pub fn read(&mut self, flow: u64, r: Range, out: &mut Vec<u8>) -> u64 {
         let mut at = r.start;
         while at < r.end {
-            let Some(&i) = self.index.get(&(flow, at / BLOCK)) else {
+            let key = (flow, at / BLOCK);
+            let in_memory = self.index.get(&key).copied();
+            let Some(i) = in_memory.or_else(|| self.bring(key)) else {
                 break;
             };
             let from = (at % BLOCK) as u16;
-            let b = &self.slab[i as usize];
+            let b = &mut self.slab[i as usize];
             let Some(&(_, to)) = b.pieces().iter().find(|p| p.0 <= from && from < p.1) else {
                 break;
             };
             let to = u64::from(to).min(u64::from(from) + r.end - at) as usize;
             out.extend_from_slice(&b.bytes[usize::from(from)..to]);
-            at += (to - usize::from(from)) as u64;
+            let n = (to - usize::from(from)) as u64;
+            at += n;
+            let fetched = b.fetched.min(n as u16);
+            b.fetched -= fetched;
+            self.stats.disk_hit_bytes += u64::from(fetched);
             self.recency.touch(i);
             if to < BLOCK as usize {
                 break;
@@ -170,12 +283,11 @@ impl Cache {
     pub fn next_stored(&self, flow: u64, r: Range) -> Option<u64> {
         let mut at = r.start;
         while at < r.end {
-            if let Some(&i) = self.index.get(&(flow, at / BLOCK)) {
-                let from = (at % BLOCK) as u16;
-                if let Some(p) = self.slab[i as usize].pieces().iter().find(|p| p.1 > from) {
-                    let hit = at - u64::from(from) + u64::from(p.0.max(from));
-                    return (hit < r.end).then_some(hit);
-                }
+            let from = (at % BLOCK) as u16;
+            let pieces = self.pieces_of((flow, at / BLOCK));
+            if let Some(p) = pieces.iter().find(|p| p.1 > from) {
+                let hit = at - u64::from(from) + u64::from(p.0.max(from));
+                return (hit < r.end).then_some(hit);
             }
             at = (at / BLOCK + 1) * BLOCK;
         }
@@ -187,14 +299,12 @@ impl Cache {
         let mut gaps = super::RangeSet::new();
         gaps.insert(r);
         for block in r.start / BLOCK..=(r.end.max(1) - 1) / BLOCK {
-            if let Some(&i) = self.index.get(&(flow, block)) {
-                for p in self.slab[i as usize].pieces() {
-                    let start = block * BLOCK + u64::from(p.0);
-                    gaps.remove(Range {
-                        start,
-                        end: block * BLOCK + u64::from(p.1),
-                    });
-                }
+            for p in self.pieces_of((flow, block)) {
+                let start = block * BLOCK + u64::from(p.0);
+                gaps.remove(Range {
+                    start,
+                    end: block * BLOCK + u64::from(p.1),
+                });
             }
         }
         gaps.iter().collect()
@@ -209,8 +319,16 @@ impl Cache {
             if let Some(&i) = self.index.get(&(flow, block)) {
                 self.drop_block(i);
             }
+            if let Some(store) = &mut self.store {
+                store.forget((flow, block));
+            }
         }
     }
+}
+
+/// Whether one piece has all of another.
+fn covers(has: (u16, u16), wanted: (u16, u16)) -> bool {
+    has.0 <= wanted.0 && wanted.1 <= has.1
 }
 
 impl Block {
@@ -242,85 +360,4 @@ impl Block {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn packet_across_blocks_and_lru() {
-        let mut c = Cache::new(2 * BLOCK);
-        let data: Vec<u8> = (0..5000).map(|i| i as u8).collect();
-        c.store(1, 100, &data);
-        let mut out = vec![];
-        assert_eq!(
-            c.read(
-                1,
-                Range {
-                    start: 100,
-                    end: 5100
-                },
-                &mut out
-            ),
-            5000
-        );
-        assert_eq!(out, data);
-        // Block 0 is the least recently used after a read of block 1.
-        c.read(
-            1,
-            Range {
-                start: 4096,
-                end: 4100,
-            },
-            &mut out,
-        );
-        c.store(2, 0, b"x");
-        assert_eq!(c.stats().evicted_blocks, 1);
-        assert_eq!(
-            c.missing(
-                1,
-                Range {
-                    start: 100,
-                    end: 5100
-                }
-            ),
-            [Range {
-                start: 100,
-                end: 4096
-            }]
-        );
-        assert!(c.used_bytes() <= 2 * BLOCK);
-    }
-
-    #[test]
-    fn none_means_none() {
-        let mut c = Cache::new(100);
-        c.store(1, 0, &[1; 100]);
-        assert_eq!(c.used_bytes(), 0);
-    }
-
-    proptest! {
-        #[test]
-        fn never_serves_a_byte_it_was_not_given(ops in proptest::collection::vec((0u64..3, 0u64..20_000, 1usize..3000), 1..80), blocks in 1u64..8) {
-            // Byte value = f(flow, position): whatever is read must match.
-            let byte = |f: u64, p: u64| (f * 131 + p * 7 + p / 256) as u8;
-            let mut c = Cache::new(blocks * BLOCK);
-            for (f, s, n) in ops {
-                let p: Vec<u8> = (0..n as u64).map(|i| byte(f, s + i)).collect();
-                c.store(f, s, &p);
-                let r = Range { start: s, end: s + n as u64 };
-                for g in 0..3 {
-                    let mut out = vec![];
-                    let got = c.read(g, r, &mut out);
-                    prop_assert_eq!(out.len() as u64, got);
-                    for (i, b) in out.iter().enumerate() {
-                        prop_assert_eq!(*b, byte(g, s + i as u64));
-                    }
-                    let gap = c.missing(g, r);
-                    prop_assert_eq!(gap.first().map_or(r.end, |m| m.start), r.start + got);
-                    prop_assert_eq!(c.next_stored(g, r), if got > 0 { Some(s) } else { gap.first().map(|m| m.end).filter(|e| *e < r.end) });
-                }
-                prop_assert!(c.used_bytes() <= blocks * BLOCK);
-            }
-        }
-    }
-}
+mod tests;

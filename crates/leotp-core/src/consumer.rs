@@ -89,6 +89,8 @@ pub struct Consumer {
     last_up: Nanos,
     last_rate: u64,
     next_scan: Nanos,
+    /// Something has happened since the last scan.
+    heard: bool,
     error: Option<FlowError>,
     stats: ConsumerStats,
 }
@@ -149,6 +151,7 @@ impl Consumer {
             last_up: 0,
             last_rate: 0,
             next_scan: 0,
+            heard: true,
             error: None,
             stats: ConsumerStats::default(),
         };
@@ -239,6 +242,11 @@ impl Consumer {
         (self.hasher, self.unhashed) = (None, Vec::new());
     }
 
+    /// Tells of the path's round trip, as others have measured it ([`Rto::expect`]).
+    pub fn expect_rtt(&mut self, rtt_ns: Nanos) {
+        self.rto.expect(rtt_ns);
+    }
+
     /// Path of the Interests.
     pub const fn path(&self) -> Path {
         self.up
@@ -272,7 +280,14 @@ impl Consumer {
             self.asked_bytes += r.len();
             self.pending.insert(r.start, Pending::new(now, r.end));
             self.out.push_back((r, false, false));
+            self.notice(now);
         }
+    }
+
+    /// Something happens: timeouts are looked at closely again.
+    fn notice(&mut self, now: Nanos) {
+        self.heard = true;
+        self.next_scan = self.next_scan.min(now + self.scan_every_ns());
     }
 
     /// When to come back although no datagram has come.

@@ -46,7 +46,7 @@ mod timing;
 mod window;
 pub mod wire;
 
-pub use cache::{Cache, CacheStats};
+pub use cache::{BLOCK_BYTES, BlockKey, BlockStore, Cache, CacheStats, StoredBlock};
 pub use cc::{CcState, HopCc, Phase};
 pub use consumer::{Consumer, ConsumerState, ConsumerStats, FlowError};
 pub use holes::{HoleTracker, Seen};

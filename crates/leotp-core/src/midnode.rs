@@ -6,7 +6,7 @@ use super::params::{ParamError, Params};
 use super::schedule::Schedule;
 use super::sendq::HopLimit;
 use super::table::SlotId;
-use super::{Cache, CacheStats, Path};
+use super::{BlockStore, Cache, CacheStats, Path};
 use crate::Nanos;
 use crate::wire::{Interest, Packet, Range};
 use std::cmp::Reverse;
@@ -123,7 +123,21 @@ impl Midnode {
     pub fn new(params: Params) -> Result<Self, ParamError> {
         params.validate()?;
         let cache = Cache::new(params.cache_bytes);
-        Ok(Self {
+        Ok(Self::with_cache(params, cache))
+    }
+
+    /// A Midnode whose cache has a second place for what memory has no room for.
+    ///
+    /// # Errors
+    /// Parameters that cannot work.
+    pub fn with_store(params: Params, store: Box<dyn BlockStore>) -> Result<Self, ParamError> {
+        params.validate()?;
+        let cache = Cache::new(params.cache_bytes).with_store(store);
+        Ok(Self::with_cache(params, cache))
+    }
+
+    fn with_cache(params: Params, cache: Cache) -> Self {
+        Self {
             legs: Legs::new(&params),
             params,
             cache,
@@ -132,7 +146,12 @@ impl Midnode {
             repeats: BinaryHeap::new(),
             next_sweep: 0,
             stats: MidnodeStats::default(),
-        })
+        }
+    }
+
+    /// Hands what the cache has in memory to its store.
+    pub fn flush_cache(&mut self) {
+        self.cache.flush();
     }
 
     /// What has passed so far, and what was done about it.

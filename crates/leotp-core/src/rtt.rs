@@ -165,12 +165,18 @@ pub struct Rto {
     srtt_ns: f64,
     rttvar_ns: f64,
     sampled: bool,
+    samples: u32,
     granularity_ns: f64,
     first_ns: f64,
+    /// No timeout is longer before [`KNOWN_FOR`] samples.
+    at_first_most_ns: f64,
     min_ns: Nanos,
     max_ns: Nanos,
     backoff: f64,
 }
+
+/// So many round trips count more than one that somebody else has measured.
+const KNOWN_FOR: u32 = 64;
 
 impl Rto {
     /// Before the first sample the timeout is 1 s (RFC 6298, 2.1), or what
@@ -180,8 +186,10 @@ impl Rto {
             srtt_ns: 0.0,
             rttvar_ns: 0.0,
             sampled: false,
+            samples: 0,
             granularity_ns: 1000.0,
             first_ns: 1e9,
+            at_first_most_ns: f64::INFINITY,
             min_ns,
             max_ns,
             backoff,
@@ -200,10 +208,18 @@ impl Rto {
         self.first_ns = self.first_ns.max(rtt_ns as f64 * times);
     }
 
+    /// The path's round trip, ns, which is known from elsewhere: at first timeouts are at
+    /// most three times as long. A producer that has nothing to say yet answers late, which
+    /// would pass for a long path.
+    pub fn expect(&mut self, rtt_ns: Nanos) {
+        self.at_first_most_ns = 3.0 * rtt_ns as f64;
+    }
+
     /// A round trip of an Interest that was sent once (Karn's rule is the
     /// caller's duty), RFC 6298 (2.2) and (2.3).
     pub fn on_sample(&mut self, rtt_ns: Nanos) {
         let r = rtt_ns as f64;
+        self.samples = self.samples.saturating_add(1);
         if self.sampled {
             self.rttvar_ns = 0.75 * self.rttvar_ns + 0.25 * (self.srtt_ns - r).abs();
             self.srtt_ns = 0.875 * self.srtt_ns + 0.125 * r;
@@ -225,7 +241,11 @@ impl Rto {
         } else {
             self.first_ns
         };
-        let floor = base.max(self.min_ns as f64);
+        let most = match self.samples {
+            ..KNOWN_FOR => self.at_first_most_ns,
+            _ => f64::INFINITY,
+        };
+        let floor = base.min(most).max(self.min_ns as f64);
         let grown = floor * self.backoff.powi(retries.min(64) as i32);
         grown.min(self.max_ns as f64) as Nanos
     }
@@ -291,5 +311,18 @@ mod tests {
         assert_eq!(r.timeout_ns(0), 250_000_000);
         assert_eq!(r.timeout_ns(2), 562_500_000);
         assert_eq!(r.timeout_ns(64), 60_000_000_000);
+    }
+
+    #[test]
+    fn a_path_that_is_known_has_short_timeouts_until_it_has_said_more() {
+        let mut r = Rto::new(200_000_000, 60_000_000_000, 1.5);
+        r.expect(100_000_000);
+        assert_eq!(r.timeout_ns(0), 300_000_000);
+        assert_eq!(r.timeout_ns(1), 450_000_000);
+        // The server has thought for two seconds.
+        r.on_sample(2_000_000_000);
+        assert_eq!(r.timeout_ns(0), 300_000_000);
+        (1..KNOWN_FOR).for_each(|_| r.on_sample(900_000_000));
+        assert!(r.timeout_ns(0) > 900_000_000, "the path is so long");
     }
 }

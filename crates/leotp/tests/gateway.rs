@@ -24,6 +24,11 @@ struct Lab {
 
 /// Net 1: client; 2 and 3: the satellite segment; 4: server. The higher host is nearer to the server.
 fn lab(extra: &[&str]) -> Lab {
+    lab_with(extra, "")
+}
+
+/// The same, where the gateways are each other's peers for `prefix`.
+fn lab_with(extra: &[&str], prefix: &str) -> Lab {
     let [client, near, middle, far, server] = [(); 5].map(|()| Ns::new());
     client.link("e0", 1, &near, "lan", 2, 1);
     near.link("sky", 1, &middle, "left", 2, 2);
@@ -42,6 +47,7 @@ fn lab(extra: &[&str]) -> Lab {
     }
     let midnode = middle.leotp(&["mid", "--json"]);
     let gateway = |ns: &Ns, peer: &str| {
+        let peer = format!("{prefix}{peer}");
         let mut args = vec![
             "gateway",
             "--json",
@@ -50,7 +56,7 @@ fn lab(extra: &[&str]) -> Lab {
             "--ports",
             "7000-7100",
             "--peer",
-            peer,
+            &peer,
         ];
         args.extend(extra);
         ns.leotp(&args)
@@ -221,6 +227,48 @@ fn a_web_server_and_many_connections() {
     assert_eq!(near["gateway"]["refused"], 8);
     assert!(far["gateway"]["to_flows_bytes"].as_u64() >= Some(80_000_000));
     println!("near: {near}\nfar: {far}");
+}
+
+#[test]
+fn the_end_of_a_killed_gateway_is_a_reset_at_both_ends() {
+    let lab = lab(&["--insecure-without-key", "--lost-after", "1"]);
+    let _hold = lab.serve("hold", 7004);
+    let args = [PEER, "expect-reset", "7004", "10.77.4.2"];
+    let client = lab.client.start("python3", &args);
+    let held = || {
+        lab.server
+            .sh("cat /proc/net/tcp6")
+            .contains(":1B5C 0000000000000000FFFF000001014D0A:")
+    };
+    assert!(
+        until(Duration::from_secs(10), held),
+        "the server has the connection, of 10.77.1.1"
+    );
+    lab.far_gateway.signal("-KILL");
+    assert!(
+        until(Duration::from_secs(2), || !held()),
+        "reset at the server at once"
+    );
+    // The other side must find out: it asks every 5 s, and waits a second for the answer.
+    let (ok, out) = client.finish(Duration::from_secs(15));
+    assert!(ok, "{out}");
+    assert_eq!(json(&out)["reset"], true);
+}
+
+#[test]
+fn other_destinations_and_interfaces_pass_as_they_are() {
+    let near_only = ["--insecure-without-key", "--interface", "sky"];
+    let lab = lab_with(&near_only, "10.77.4.64/27=");
+    let _echo = lab.serve("digest", 7001);
+    // 10.77.4.2 is not in the prefix; the client's interface is: the server answers without any gateway.
+    let said = lab.client("upload", "10.77.4.2", 7001);
+    assert_eq!(said["digest"], said["sent"], "{said}");
+    lab.server.sh("ip addr add 10.77.4.66/24 dev e0");
+    let said = lab.client("upload", "10.77.4.66", 7001);
+    assert_eq!(said["digest"], said["sent"], "{said}");
+    let (near, far, _) = lab.counters();
+    assert_eq!(near["gateway"]["taken"], 1, "{near}");
+    assert_eq!(far["gateway"]["opened"], 1, "{far}");
 }
 
 #[test]

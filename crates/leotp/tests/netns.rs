@@ -187,3 +187,90 @@ fn ipv4_packets_in_a_routing_loop_die() {
 fn ipv6_packets_in_a_routing_loop_die() {
     dies_in_a_loop("fd88::1", "AF_INET6");
 }
+
+/// A Midnode of 64 KiB of memory and a disk serves a file a second time: from its disk, after a `kill -9` and a torn file, too.
+#[test]
+fn a_second_consumer_is_served_from_the_disk() {
+    const BYTES: u64 = 2_000_000;
+    let dir = tempfile::tempdir().expect("directory");
+    let p = |name: &str| dir.path().join(name).to_str().expect("UTF-8").to_owned();
+    let bytes: Vec<u8> = (0..BYTES as u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
+    fs::write(p("file"), &bytes).expect("file");
+    let (a, m, c) = chain();
+    let server = a.leotp(&[
+        "serve",
+        &p("file"),
+        "--listen",
+        "0.0.0.0:5047",
+        "--flow",
+        "feed",
+        "--json",
+    ]);
+    assert!(
+        until(Duration::from_secs(5), || a.has_udp(5047)),
+        "server listens"
+    );
+    let (disk, cache) = (p("disk"), ["--set", "cache_bytes=65536"]);
+    let start = || {
+        let args = [
+            "mid",
+            "--json",
+            "--disk-cache",
+            &disk,
+            "--cache-size",
+            "8000000",
+            cache[0],
+            cache[1],
+        ];
+        let mid = m.leotp(&args);
+        let up = || m.routes("19525").matches("local default").count() == 2;
+        assert!(until(Duration::from_secs(5), up), "mid is up");
+        mid
+    };
+    let get = |name: &str| {
+        let (ok, out) = c
+            .leotp(&["get", "10.77.1.2:5047", "feed", "-o", &p(name), "--json"])
+            .finish(Duration::from_secs(30));
+        assert!(ok, "get: {out}");
+        assert!(fs::read(p(name)).expect("copy") == bytes, "byte-exact");
+    };
+    let ended = |mid: ns::Proc| {
+        mid.signal("-INT");
+        json(&mid.finish(Duration::from_secs(5)).1)
+    };
+    let first = start();
+    get("first");
+    get("second");
+    let said = ended(first);
+    let from_disk =
+        |said: &serde_json::Value| said["cache"]["disk_hit_bytes"].as_u64().unwrap_or(0);
+    assert!(from_disk(&said) > BYTES / 2, "{said}");
+    assert!(
+        said["cache"]["hit_bytes"].as_u64() >= Some(from_disk(&said)),
+        "{said}"
+    );
+    let killed = start();
+    killed.signal("-KILL");
+    drop(killed);
+    // Half of a slot at the end, and a byte of a block in the middle.
+    let blocks = dir.path().join("disk/blocks");
+    let mut all = fs::read(&blocks).expect("blocks");
+    let middle = all.len() / 2 + 500;
+    all[middle] ^= 0x40;
+    all.truncate(all.len() - 2000);
+    fs::write(&blocks, all).expect("blocks");
+    let third = start();
+    get("third");
+    let said = ended(third);
+    assert!(from_disk(&said) > BYTES / 2, "{said}");
+    assert_eq!(said["cache"]["disk_lost_blocks"], 1, "{said}");
+    server.signal("-INT");
+    let sent = json(&server.finish(Duration::from_secs(5)).1);
+    let sent = sent["producer"]["data_bytes"].as_u64().expect("bytes");
+    assert!(
+        (BYTES..2 * BYTES).contains(&sent),
+        "once, and what was torn: {sent}"
+    );
+}

@@ -33,6 +33,7 @@ impl Consumer {
             self.stats.bad_packets += 1;
             return;
         }
+        self.notice(now);
         self.cc.on_data(
             now,
             bytes.len() as u64,

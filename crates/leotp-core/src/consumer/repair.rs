@@ -1,6 +1,6 @@
 //! What a Consumer does about bytes that do not come: holes, timeouts, forgeries.
 
-use super::{Consumer, FlowError, Fresh};
+use super::{Consumer, FlowError, Fresh, Pending};
 use crate::Nanos;
 use crate::RangeSet;
 use crate::wire::{META_BASE, Range};
@@ -78,7 +78,8 @@ impl Consumer {
 
     /// Timeout Retransmission: "periodically checks all the unsatisfied Interests".
     pub(super) fn scan(&mut self, now: Nanos) {
-        self.next_scan = now + (self.rto.timeout_ns(0) / 16).clamp(1_000_000, 20_000_000);
+        let heard = std::mem::take(&mut self.heard);
+        self.next_scan = now + self.scan_every_ns();
         let again_fresh = match &mut self.fresh {
             Some(f) if now.saturating_sub(f.asked) >= self.rto.timeout_ns(f.tries) => {
                 (f.asked, f.tries) = (now, f.tries + 1);
@@ -124,6 +125,9 @@ impl Consumer {
             }
             again.push((Range { start, end: p.end }, true));
         }
+        if let (false, Some(due)) = (heard, self.stands_still(waits.then_some(first))) {
+            self.next_scan = self.next_scan.max(due);
+        }
         if let Some((start, tries)) = dead {
             return self.fail(FlowError::Unanswered(start, tries));
         }
@@ -140,6 +144,26 @@ impl Consumer {
         }
     }
 
+    pub(super) fn scan_every_ns(&self) -> Nanos {
+        (self.rto.timeout_ns(0) / 16).clamp(1_000_000, 20_000_000)
+    }
+
+    /// When the next Interest times out of a flow in which nothing happens, as of a server that
+    /// has nothing to say: all have been repeated already, or `only` one of them is to be. Such
+    /// flows are many, and looking at each all the time would be all that a gateway does.
+    fn stands_still(&self, only: Option<u64>) -> Option<Nanos> {
+        if self.fresh.is_some() {
+            return None;
+        }
+        let asked = |(start, _): &(&u64, &Pending)| only.is_none_or(|only| **start == only);
+        let due = |(_, p): (&u64, &Pending)| {
+            let still = p.tries > 0 && p.again.is_none();
+            still.then(|| p.sent + self.rto.timeout_ns(p.tries))
+        };
+        let all: Option<Vec<Nanos>> = self.pending.iter().filter(asked).map(due).collect();
+        all?.into_iter().min()
+    }
+
     /// Asks again for bytes already delivered, past all caches, because they
     /// were forged. One range at a time; a new one replaces the old.
     pub fn refetch(&mut self, now: Nanos, range: Range) {
@@ -151,6 +175,7 @@ impl Consumer {
             asked: now,
             tries: 0,
         });
+        self.notice(now);
         self.ask_fresh();
     }
 

@@ -74,7 +74,7 @@ impl World {
         let Some(c) = self.controls[to].get_mut(&from) else {
             return;
         };
-        match c.handle(bytes, |a| a == ip(to)) {
+        match c.handle(0, bytes, |a| a == ip(to)) {
             Some(Event::Said(message)) => {
                 let connection = match message {
                     Message::Reset { connection } | Message::Done { connection } | Message::Open { connection, .. } => connection,

@@ -4,9 +4,9 @@
 use crate::rt::{Fetch, FetchOptions, LiveFlow, RunError, Waker};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// What the gateway keeps of a connection.
@@ -22,7 +22,7 @@ pub(super) struct Connection {
     /// Until the server has answered.
     pub(super) writer: Option<LiveFlow>,
     /// Ends the thread that fetches.
-    pub(super) stop: Arc<AtomicBool>,
+    pub(super) stop: Arc<Stop>,
     /// The peer's flow has been passed on.
     pub(super) arrived: bool,
     /// The peer has passed ours on.
@@ -51,11 +51,37 @@ impl Connection {
     }
 }
 
+/// Ends a thread that fetches, wherever it waits: there are many, and one that looked now and then would wake for nothing.
+#[derive(Debug, Default)]
+pub(super) struct Stop {
+    asked: AtomicBool,
+    waker: OnceLock<Waker>,
+}
+
+impl Stop {
+    pub(super) fn ask(&self) {
+        self.asked.store(true, Ordering::SeqCst);
+        if let Some(waker) = self.waker.get() {
+            waker.wake();
+        }
+    }
+
+    /// From now on whoever asks wakes the thread. It may have been asked before.
+    fn wakes(&self, waker: Waker) {
+        // Set by one thread, once.
+        let _ = self.waker.set(waker);
+    }
+
+    fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
 /// Stack of a thread; its buffers are on the heap.
 const STACK_BYTES: usize = 256 << 10;
 
-/// How often a thread that waits for the network looks whether it is to stop.
-const LOOK: Duration = Duration::from_millis(100);
+/// A thread that waits for the network comes back by itself after so long: the flow has times of its own.
+const WAIT: Duration = Duration::from_secs(60);
 
 /// What a thread tells the gateway, about connection number so.
 #[derive(Debug)]
@@ -131,7 +157,7 @@ pub(super) fn flow_to_tcp<T: Send + 'static>(
     id: u64,
     options: FetchOptions,
     stream: TcpStream,
-    stop: Arc<AtomicBool>,
+    stop: Arc<Stop>,
     bytes: Arc<AtomicU64>,
     tell: Tell<T>,
 ) -> io::Result<()> {
@@ -149,15 +175,16 @@ pub(super) fn flow_to_tcp<T: Send + 'static>(
 fn pass_on(
     options: FetchOptions,
     mut stream: &TcpStream,
-    stop: &AtomicBool,
+    stop: &Stop,
     bytes: &AtomicU64,
 ) -> Result<bool, RunError> {
     let mut fetch = Fetch::open(options)?;
+    stop.wakes(fetch.waker());
     while !fetch.is_done() {
-        if stop.load(Ordering::Acquire) {
+        if stop.is_asked() {
             return Ok(false);
         }
-        if let Some(b) = fetch.poll(LOOK)? {
+        if let Some(b) = fetch.poll(WAIT)? {
             stream.write_all(&b).map_err(RunError::io("write to TCP"))?;
             bytes.fetch_add(b.len() as u64, Ordering::Relaxed);
         }

@@ -31,8 +31,8 @@ pub use datagram::{MAX_LEN, Message};
 const REPEAT_NS: Nanos = 200_000_000;
 /// Longest pause.
 const REPEAT_MAX_NS: Nanos = 2_000_000_000;
-/// A peer that confirms nothing for so long is lost.
-const LOST_NS: Nanos = 30_000_000_000;
+/// A peer that confirms nothing for so long is lost, unless another time is set.
+pub(super) const LOST_NS: Nanos = 30_000_000_000;
 /// Numbers remembered one by one; older ones count as taken.
 const REMEMBERED: usize = 4096;
 /// Messages that may wait for their confirmation.
@@ -45,7 +45,7 @@ pub enum Event {
     Said(Message),
     /// The peer has started anew: its connections are gone.
     Restarted,
-    /// The peer has confirmed nothing for 30 s: its connections are to be given up.
+    /// The peer has confirmed nothing for too long: its connections are to be given up.
     Lost,
     /// Something at the peer's address speaks another version of this protocol.
     OtherVersion,
@@ -56,6 +56,8 @@ struct Waiting {
     since: Nanos,
     next: Nanos,
     pause: Nanos,
+    /// When it was first sent.
+    sent: Option<Nanos>,
 }
 
 /// When a peer that is not known yet is greeted next.
@@ -68,6 +70,13 @@ struct Greet {
 pub struct Control {
     key: [u8; 32],
     seed: [u8; 32],
+    lost_ns: Nanos,
+    /// Smoothed round trip of messages, 0 before the first. Of what was repeated it is that
+    /// since the first time: too long after a loss, but a crowded path must not pass for an
+    /// empty one.
+    rtt_ns: Nanos,
+    /// When the peer last said or confirmed something.
+    heard_ns: Nanos,
     /// Random numbers made of the seed so far.
     drawn: u64,
     peer: IpAddr,
@@ -105,6 +114,9 @@ impl Control {
         let mut c = Self {
             key,
             seed,
+            lost_ns: LOST_NS,
+            rtt_ns: 0,
+            heard_ns: 0,
             drawn: 0,
             peer,
             epoch: 0,
@@ -125,6 +137,13 @@ impl Control {
         };
         (c.epoch, c.challenge) = (c.draw(), c.draw());
         c
+    }
+
+    /// The same, but the peer is lost when it confirms nothing for `lost_ns` instead of 30 s.
+    #[must_use]
+    pub fn lost_after(mut self, lost_ns: Nanos) -> Self {
+        self.lost_ns = lost_ns;
+        self
     }
 
     /// A number nobody can foretell; not 0.
@@ -150,6 +169,7 @@ impl Control {
             since: now,
             next: now,
             pause: REPEAT_NS,
+            sent: None,
         };
         self.waiting.insert(number, waiting);
         self.due.insert((now, number));
@@ -186,7 +206,12 @@ impl Control {
     /// A datagram has come from the peer's address; `own` says whether an address is this
     /// gateway's. What is not from somebody who knows the key, speaks to this start of
     /// this gateway and has proven to be there now is not taken. At most one event.
-    pub fn handle(&mut self, bytes: &[u8], own: impl Fn(IpAddr) -> bool) -> Option<Event> {
+    pub fn handle(
+        &mut self,
+        now: Nanos,
+        bytes: &[u8],
+        own: impl Fn(IpAddr) -> bool,
+    ) -> Option<Event> {
         let d = match Datagram::open(&self.key, bytes) {
             Ok(d) => d,
             Err(Refused::OtherVersion) => return Some(Event::OtherVersion),
@@ -208,16 +233,32 @@ impl Control {
             self.answers = true;
             return None;
         }
+        self.heard_ns = self.heard_ns.max(now);
         match d.content {
             Content::Confirm => {
                 if let Some(w) = self.waiting.remove(&d.number) {
                     self.due.remove(&(w.next, d.number));
+                    if let Some(sent) = w.sent {
+                        self.measured(now.saturating_sub(sent));
+                    }
                 }
                 None
             }
             Content::Message(message) => self.take_once(d.number).then_some(Event::Said(message)),
             Content::Greeting(_) => None,
         }
+    }
+
+    fn measured(&mut self, rtt_ns: Nanos) {
+        self.rtt_ns = match self.rtt_ns {
+            0 => rtt_ns,
+            known => known - known / 8 + rtt_ns / 8,
+        };
+    }
+
+    /// The round trip to the peer, once one has been measured.
+    pub fn rtt_ns(&self) -> Option<Nanos> {
+        Some(self.rtt_ns).filter(|ns| *ns > 0)
     }
 
     fn greeted(&mut self, d: &Datagram, g: Greeting) -> Option<Event> {
@@ -270,6 +311,7 @@ impl Control {
         let &(at, number) = self.due.first().filter(|(at, _)| *at <= now)?;
         self.due.remove(&(at, number));
         let w = self.waiting.get_mut(&number)?;
+        w.sent.get_or_insert(now);
         w.next = now + w.pause;
         w.pause = (w.pause * 3 / 2).min(REPEAT_MAX_NS);
         self.due.insert((w.next, number));
@@ -301,7 +343,8 @@ impl Control {
     pub fn poll_lost(&mut self, now: Nanos) -> Option<Event> {
         // They wait in the order in which they were said.
         let (_, oldest) = self.waiting.first_key_value()?;
-        if oldest.since + LOST_NS > now {
+        // On a crowded path one message may be unlucky for long while others pass.
+        if oldest.since.max(self.heard_ns).saturating_add(self.lost_ns) > now {
             return None;
         }
         self.waiting.clear();

@@ -1,8 +1,10 @@
 //! What a gateway is told, and what it counts.
 
+use super::control::LOST_NS;
 use crate::core::Params;
 use crate::rt::{InterceptOptions, RunError, Socket};
 use std::net::IpAddr;
+use std::time::Duration;
 
 /// The gateway at the other end, for some destinations.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +39,7 @@ fn fits(prefix: IpAddr, len: u8, to: IpAddr) -> bool {
 /// How a gateway works.
 #[derive(Debug, Clone)]
 pub struct GatewayOptions {
-    /// Which connections it takes.
+    /// Which connections it takes; of those only what a peer has the destination of.
     pub intercept: InterceptOptions,
     /// The gateways it knows, each once; of several that fit, the longest prefix counts.
     pub peers: Vec<Peer>,
@@ -62,6 +64,8 @@ pub struct GatewayOptions {
     /// Of one client's address (of one peer, for those that it asks for: all). The clients
     /// of one IPv6 /64 may have four times as many together.
     pub max_per_client: u32,
+    /// A peer that has confirmed nothing for so long is lost: its connections are reset.
+    pub lost_after: Duration,
     /// Parameters of LEOTP.
     pub params: Params,
 }
@@ -83,6 +87,16 @@ impl GatewayOptions {
                  address opens connections from here to everywhere",
             ))),
         }
+    }
+
+    /// What the peers have, for the rules that take connections: what none of them has passes
+    /// as it is.
+    pub(super) fn destinations(&self) -> Vec<(IpAddr, u8)> {
+        let all = self.peers.iter().flat_map(|peer| &peer.prefixes);
+        let mut all: Vec<(IpAddr, u8)> = all.copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 
     /// Whether `ip` is this gateway's own address, as a peer calls it.
@@ -120,6 +134,7 @@ impl Default for GatewayOptions {
             buffer_bytes: 4 << 20,
             max_connections: 1024,
             max_per_client: 256,
+            lost_after: Duration::from_nanos(LOST_NS),
             params: Params::default(),
         }
     }
@@ -132,8 +147,8 @@ pub struct GatewayStats {
     pub taken: u64,
     /// Connections opened to servers.
     pub opened: u64,
-    /// Connections refused because of a bound, because no peer has the destination, or
-    /// because the destination is this host itself.
+    /// Connections refused because of a bound, or because the destination is this host
+    /// itself.
     pub refused: u64,
     /// Datagrams from peers' addresses that are of another version of the gateways'
     /// protocol, or say so.

@@ -8,7 +8,7 @@ use crate::Nanos;
 use crate::core::Quota;
 use crate::rt::{
     DEFAULT_PORT, FetchOptions, Intercept, Intercepted, Publisher, RunError, accept, connect_from,
-    random_bytes, reset,
+    end_with_reset, random_bytes, reset,
 };
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
@@ -23,6 +23,8 @@ const DIAL_WITHIN: Duration = Duration::from_secs(20);
 const ALIVE_EVERY: Duration = Duration::from_secs(5);
 /// As many times more connections as one address may have, an IPv6 /64 may have.
 const PER_PREFIX: u32 = 4;
+/// So much of what threads tell is treated before the peers are spoken to: a thousand clients that come at once must not wait for the last.
+const TOLD_PER_TURN: usize = 16;
 /// How often helper threads look whether they are to stop.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -43,6 +45,8 @@ pub struct Gateway {
     connections: HashMap<u64, Connection>,
     clients: Quota,
     told: Receiver<Told<Other>>,
+    /// More may have been told than was treated.
+    behind: bool,
     tell: Tell<Other>,
     started: Instant,
     over: Arc<AtomicBool>,
@@ -102,8 +106,11 @@ impl Gateway {
         }
         let mut controls = Vec::new();
         for peer in &options.peers {
-            controls.push(Control::new(key, random_bytes()?, peer.address));
+            let lost_ns = u64::try_from(options.lost_after.as_nanos()).unwrap_or(u64::MAX);
+            let control = Control::new(key, random_bytes()?, peer.address);
+            controls.push(control.lost_after(lost_ns));
         }
+        options.intercept.destinations = options.destinations();
         let intercept = Intercept::start(&options.intercept)?;
         for listener in intercept.listeners()? {
             let (tell, over) = (tell.clone(), Arc::clone(&over));
@@ -131,6 +138,7 @@ impl Gateway {
             sockets,
             connections: HashMap::new(),
             told,
+            behind: false,
             tell,
             started: Instant::now(),
             over,
@@ -152,11 +160,17 @@ impl Gateway {
     pub fn poll(&mut self, wait: Duration) -> Result<(), RunError> {
         let now = self.now();
         let due = self.controls.iter().filter_map(Control::poll_timeout).min();
+        let due = if self.behind { Some(now) } else { due };
         let wait = due.map_or(wait, |t| {
             wait.min(Duration::from_nanos(t.saturating_sub(now)))
         });
         self.publisher.poll(wait)?;
-        while let Ok(told) = self.told.try_recv() {
+        self.behind = true;
+        for _ in 0..TOLD_PER_TURN {
+            let Ok(told) = self.told.try_recv() else {
+                self.behind = false;
+                break;
+            };
             match told {
                 Told::Other(Other::Taken(taken)) => self.taken(taken)?,
                 Told::Other(Other::Heard(from, bytes)) => self.heard(from, &bytes)?,
@@ -241,10 +255,13 @@ impl Gateway {
             params: self.options.params.clone(),
             local: self.options.local.map(|ip| SocketAddr::new(ip, 0)),
             patience: None,
+            rtt: self.controls[c.peer].rtt_ns().map(Duration::from_nanos),
             ..FetchOptions::new(remote, c.theirs)
         };
         let started = (|| {
             stream.set_nodelay(true)?;
+            // An end is only what TCP has said is one: if this process dies, its connections are reset.
+            end_with_reset(&stream, true)?;
             let (from, to) = (stream.try_clone()?, stream.try_clone()?);
             let bytes = Arc::clone(&self.to_flows);
             tcp_to_flow(id, from, writer, bytes, self.tell.clone())?;
@@ -263,8 +280,9 @@ impl Gateway {
         let Some(peer) = known else {
             return Ok(());
         };
+        let now = self.now();
         let options = &self.options;
-        let event = self.controls[peer].handle(bytes, |ip| options.is_called(ip));
+        let event = self.controls[peer].handle(now, bytes, |ip| options.is_called(ip));
         let message = match event {
             Some(Event::Said(message)) => message,
             Some(Event::Restarted | Event::Lost) => {
@@ -316,6 +334,11 @@ impl Gateway {
             self.stats.refused += 1;
             self.say(peer, Message::Reset { connection: id });
             return Ok(());
+        }
+        let control = &self.controls[peer];
+        if control.rtt_ns().is_none() && !control.is_waiting() {
+            // How far the peer is shortens the first timeouts of what is fetched from it.
+            self.say(peer, Message::Alive);
         }
         // Before the server answers: the peer's first Interests are on their way.
         let writer = self.publisher.publish_live(down, self.options.buffer_bytes);
@@ -383,7 +406,7 @@ impl Gateway {
             return;
         };
         self.clients.release(c.client);
-        c.stop.store(true, Ordering::Release);
+        c.stop.ask();
         self.publisher.withdraw(c.ours);
         if with_reset {
             self.stats.reset += 1;
@@ -392,6 +415,10 @@ impl Gateway {
             }
         } else {
             self.stats.ended += 1;
+            if let Some(stream) = &c.stream {
+                // What TCP has yet to send shall arrive; where this fails nobody is left to be told.
+                let _ = end_with_reset(stream, false);
+            }
         }
     }
 
@@ -442,7 +469,7 @@ impl Drop for Gateway {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Release);
         for c in self.connections.values() {
-            c.stop.store(true, Ordering::Release);
+            c.stop.ask();
             if let Some(stream) = &c.stream {
                 reset(stream);
             }

@@ -1,7 +1,7 @@
 //! A flow as a blocking reader.
 
 use super::sys::{Socket, SocketOptions};
-use super::{Driver, IoStats, Opener, RunError};
+use super::{Driver, IoStats, Opener, RunError, Waker};
 use crate::core::{Consumer, ConsumerStats, Meta, Params, Path, Sealing};
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -26,6 +26,9 @@ pub struct FetchOptions {
     /// Shared key of a sealed flow. Without it the flow must be open. A sealed
     /// flow is fetched from its start.
     pub key: Option<[u8; 32]>,
+    /// The path's round trip, where it is known: a flow whose first packets are lost then
+    /// does not wait for the first timeout of a path that nobody knows.
+    pub rtt: Option<Duration>,
     /// Protocol parameters.
     pub params: Params,
 }
@@ -41,6 +44,7 @@ impl FetchOptions {
             local: None,
             patience: Some(Duration::from_secs(30)),
             key: None,
+            rtt: None,
             params: Params::default(),
         }
     }
@@ -85,6 +89,9 @@ impl Fetch {
             dst: o.remote,
         };
         let mut consumer = Consumer::new(o.params, o.flow, up, o.start, o.prefix)?;
+        if let Some(rtt) = o.rtt {
+            consumer.expect_rtt(u64::try_from(rtt.as_nanos()).unwrap_or(u64::MAX));
+        }
         if o.key.is_some() {
             consumer.without_digest();
         }
@@ -188,6 +195,11 @@ impl Fetch {
     /// The state machine, for reports.
     pub fn consumer(&self) -> &Consumer {
         &self.consumer
+    }
+
+    /// A handle that ends the wait of [`Self::poll`], for another thread.
+    pub fn waker(&self) -> Waker {
+        self.driver.waker()
     }
 
     /// Datagram counters.

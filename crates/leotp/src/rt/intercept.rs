@@ -1,10 +1,10 @@
 //! TCP connections of others: taken as they pass, opened in their names.
 
 use super::RunError;
-use super::nft::{Redirect, Transport, is_permission};
+use super::nft::{Redirect, Taken, Transport, is_permission};
 use super::sys::tcp;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 /// Which connections are taken.
@@ -12,8 +12,10 @@ use std::time::Duration;
 pub struct InterceptOptions {
     /// Ports of the servers, first and last.
     pub ports: (u16, u16),
-    /// Only what arrives at this interface; `None`: at any.
-    pub interface: Option<String>,
+    /// Only what arrives at these interfaces; none: at any.
+    pub interfaces: Vec<String>,
+    /// Only what is for these servers, addresses and lengths of prefixes; none: for any.
+    pub destinations: Vec<(IpAddr, u8)>,
     /// Completes the nftables table's name, `leotp_<name>`.
     pub name: String,
     /// Packet mark that leads to the transparent sockets.
@@ -28,7 +30,8 @@ impl Default for InterceptOptions {
     fn default() -> Self {
         Self {
             ports: (1, u16::MAX),
-            interface: None,
+            interfaces: Vec::new(),
+            destinations: Vec::new(),
             name: String::from("tcp"),
             mark: 0x004c_4550,
             table: 19_526,
@@ -61,7 +64,7 @@ impl Intercept {
     /// # Errors
     /// An interface that does not exist, missing rights, or a kernel without TPROXY.
     pub fn start(o: &InterceptOptions) -> Result<Self, RunError> {
-        if let Some(name) = &o.interface {
+        for name in &o.interfaces {
             must_exist(name)?;
         }
         let v4 = tcp::listen_transparent((Ipv4Addr::UNSPECIFIED, 0).into()).map_err(|source| {
@@ -97,8 +100,11 @@ impl Intercept {
         let redirect = Redirect::install(
             &o.name,
             Transport::Tcp,
-            o.ports,
-            o.interface.as_deref(),
+            &Taken {
+                ports: o.ports,
+                interfaces: &o.interfaces,
+                destinations: &o.destinations,
+            },
             port,
             o.mark,
             o.table,
@@ -166,10 +172,18 @@ pub fn connect_from(
 pub fn reset(stream: &TcpStream) {
     // Some kernels (6.4 to 6.6) refuse while others wait in a system call. Then
     // those are woken, and the last to close the stream resets.
-    let _ = tcp::reset_on_close(stream);
+    let _ = tcp::reset_on_close(stream, true);
     if tcp::disconnect(stream).is_err() {
         let _ = stream.shutdown(std::net::Shutdown::Both);
     }
+}
+
+/// Whether the end of this process, or the last close, is a reset for the other side of a connection.
+///
+/// # Errors
+/// The kernel's.
+pub fn end_with_reset(stream: &TcpStream, reset: bool) -> io::Result<()> {
+    tcp::reset_on_close(stream, reset)
 }
 
 #[cfg(test)]
@@ -180,7 +194,7 @@ mod tests {
     fn an_interface_that_does_not_exist_is_refused_with_those_that_do() {
         assert!(must_exist("lo").is_ok());
         let o = InterceptOptions {
-            interface: Some(String::from("NOSUCH")),
+            interfaces: vec![String::from("NOSUCH")],
             ..InterceptOptions::default()
         };
         let error = Intercept::start(&o).unwrap_err().to_string();

@@ -1,10 +1,12 @@
 //! A transparent Midnode on a Linux router.
 
-use super::nft::{Redirect, Transport, is_permission};
+use super::disk::DiskCache;
+use super::nft::{Redirect, Taken, Transport, is_permission};
 use super::sys::{Socket, SocketOptions};
 use super::{DEFAULT_PORT, Driver, IoStats, RunError};
 use crate::core::{CacheStats, FlowState, Midnode, MidnodeStats, Params};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How a Midnode attaches to its host.
@@ -20,6 +22,9 @@ pub struct MidOptions {
     pub mark: u32,
     /// Routing table of marked packets.
     pub table: u32,
+    /// A folder for what the cache has no room for in memory, and how many bytes it may
+    /// take there; `None`: memory only.
+    pub disk_cache: Option<(PathBuf, u64)>,
     /// Protocol parameters.
     pub params: Params,
 }
@@ -32,6 +37,7 @@ impl Default for MidOptions {
             name: String::from("mid"),
             mark: 0x004c_454f,
             table: 19_525,
+            disk_cache: None,
             params: Params::default(),
         }
     }
@@ -49,9 +55,20 @@ impl Mid {
     /// Opens the sockets and redirects the port. Needs CAP_NET_ADMIN.
     ///
     /// # Errors
-    /// Parameters that cannot work, missing rights, a name in use, or a kernel without TPROXY.
+    /// Parameters that cannot work, missing rights, a name in use, a kernel without TPROXY, or
+    /// a cache on disk that cannot be opened.
     pub fn start(o: MidOptions) -> Result<Self, RunError> {
-        let node = Midnode::new(o.params)?;
+        let node = match &o.disk_cache {
+            Some(_) if o.params.cache_bytes == 0 => {
+                let text =
+                    "a cache on disk is for what the cache in memory gives up: cache_bytes is 0";
+                return Err(RunError::Options(String::from(text)));
+            }
+            Some((dir, bytes)) => {
+                Midnode::with_store(o.params, Box::new(DiskCache::open(dir, *bytes)?))?
+            }
+            None => Midnode::new(o.params)?,
+        };
         let so = SocketOptions {
             transparent: true,
             recv_buffer: 8 << 20,
@@ -88,8 +105,11 @@ impl Mid {
         let redirect = Redirect::install(
             &o.name,
             Transport::Udp,
-            o.ports,
-            None,
+            &Taken {
+                ports: o.ports,
+                interfaces: &[],
+                destinations: &[],
+            },
             port,
             o.mark,
             o.table,
@@ -110,6 +130,11 @@ impl Mid {
             &mut self.node,
             u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX),
         )
+    }
+
+    /// Writes what the cache has in memory to disk, if it has a place there.
+    pub fn flush_cache(&mut self) {
+        self.node.flush_cache();
     }
 
     /// Port of the transparent sockets.

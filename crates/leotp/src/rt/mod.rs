@@ -6,6 +6,7 @@
 
 #[cfg(feature = "futures-io")]
 mod async_fetch;
+mod disk;
 mod driver;
 mod fetch;
 mod intercept;
@@ -19,9 +20,12 @@ mod sys;
 
 #[cfg(feature = "futures-io")]
 pub use async_fetch::AsyncFetch;
+pub use disk::{DiskCache, SLOT_BYTES};
 pub use driver::{Driver, IoStats, Machine, Waker};
 pub use fetch::{Fetch, FetchOptions};
-pub use intercept::{Intercept, InterceptOptions, Intercepted, accept, connect_from, reset};
+pub use intercept::{
+    Intercept, InterceptOptions, Intercepted, accept, connect_from, end_with_reset, reset,
+};
 pub use mid::{Mid, MidOptions};
 pub use publish::{FileSource, LiveFlow, MemorySource, Publisher};
 pub use sealed::{Opener, SealedFile};
@@ -94,6 +98,14 @@ pub fn random_bytes<const N: usize>() -> Result<[u8; N], RunError> {
     let read = std::fs::File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut b));
     read.map_err(RunError::io("read /dev/urandom"))?;
     Ok(b)
+}
+
+/// Allows this process as many open files as it may have; each connection of a gateway takes several.
+///
+/// # Errors
+/// The kernel's.
+pub fn raise_open_files() -> Result<(), RunError> {
+    sys::raise_open_files().map_err(RunError::io("raise the limit of open files"))
 }
 
 /// Largest resident set of this process so far, byte.

@@ -3,8 +3,8 @@
 //!
 //! * An nftables table `leotp_<name>` of our own, in the `inet` family, with a
 //!   prerouting chain that gives packets to our socket (TPROXY) and marks them:
-//!   UDP from or to the ports; TCP to the ports, and what belongs to a
-//!   connection of ours. The table is created with the owner flag: the kernel
+//!   UDP from or to the ports; TCP's first packets to the ports, and what belongs
+//!   to a connection of ours. What belongs to another's passes. The table is created with the owner flag: the kernel
 //!   removes it when our netlink socket closes, even after `kill -9`.
 //! * A routing rule "mark -> table" and in that table "everything is local", for
 //!   IPv4 and IPv6. They are removed on drop; after `kill -9` they stay until
@@ -13,6 +13,7 @@
 use super::RunError;
 use super::netlink::{ACK, APPEND, CREATE, EXCL, Msg, Netlink, REQUEST};
 use std::io;
+use std::net::IpAddr;
 
 const NFT: u16 = 10 << 8;
 const NEWTABLE: u16 = NFT;
@@ -36,6 +37,20 @@ pub(crate) enum Transport {
     Tcp,
 }
 
+/// An address and the length of a prefix.
+type Prefix = (IpAddr, u8);
+
+/// Which packets are redirected.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Taken<'a> {
+    /// Ports, first and last.
+    pub(crate) ports: (u16, u16),
+    /// Only what arrives at these; none: at any interface.
+    pub(crate) interfaces: &'a [String],
+    /// Only what is for these addresses and lengths of prefixes; none: for any.
+    pub(crate) destinations: &'a [Prefix],
+}
+
 /// Redirection of a range of ports to transparent sockets of this process, undone on drop.
 #[derive(Debug)]
 #[must_use = "the redirection ends when it is dropped"]
@@ -48,8 +63,7 @@ pub(crate) struct Redirect {
 }
 
 impl Redirect {
-    /// Redirects packets of `ports`, first and last, to the transparent sockets
-    /// bound to `to_port`; with an `interface`, only what arrives there. `name`
+    /// Redirects `taken` to the transparent sockets bound to `to_port`. `name`
     /// completes the table's name. Needs CAP_NET_ADMIN.
     ///
     /// # Errors
@@ -57,8 +71,7 @@ impl Redirect {
     pub(crate) fn install(
         name: &str,
         transport: Transport,
-        ports: (u16, u16),
-        interface: Option<&str>,
+        taken: &Taken<'_>,
         to_port: u16,
         mark: u32,
         table: u32,
@@ -66,7 +79,7 @@ impl Redirect {
         let mut nft =
             Netlink::open(libc::NETLINK_NETFILTER).map_err(RunError::io("open nftables"))?;
         let name = format!("leotp_{name}");
-        nft.ask(ruleset(&name, transport, ports, interface, to_port, mark))
+        nft.ask(ruleset(&name, transport, taken, to_port, mark))
             .map_err(RunError::io(format!(
                 "create nftables table {name} (needs CAP_NET_ADMIN and a --name that no other in this network \
                  namespace has)"
@@ -122,8 +135,7 @@ fn nfgen(family: u8, res: u16) -> [u8; 4] {
 fn ruleset(
     name: &str,
     transport: Transport,
-    ports: (u16, u16),
-    interface: Option<&str>,
+    taken: &Taken<'_>,
     to_port: u16,
     mark: u32,
 ) -> Vec<Msg> {
@@ -144,19 +156,22 @@ fn ruleset(
     for family in [IPV4, IPV6] {
         let rule = Rule {
             family,
-            ports,
-            interface,
+            ports: taken.ports,
             to_port,
             mark,
         };
-        match transport {
-            Transport::Udp => {
-                add(&mut |m| rule.redirect(m, libc::IPPROTO_UDP, SOURCE));
-                add(&mut |m| rule.redirect(m, libc::IPPROTO_UDP, DESTINATION));
-            }
-            Transport::Tcp => {
-                add(&mut |m| rule.keep(m, libc::IPPROTO_TCP));
-                add(&mut |m| rule.redirect(m, libc::IPPROTO_TCP, DESTINATION));
+        if transport == Transport::Tcp {
+            add(&mut |m| rule.keep(m, libc::IPPROTO_TCP));
+        }
+        for (interface, destination) in taken.each(family) {
+            let mut redirect = |protocol, which| {
+                add(&mut |m| rule.redirect(m, protocol, which, interface, destination));
+            };
+            if transport == Transport::Udp {
+                redirect(libc::IPPROTO_UDP, SOURCE);
+                redirect(libc::IPPROTO_UDP, DESTINATION);
+            } else {
+                redirect(libc::IPPROTO_TCP, DESTINATION);
             }
         }
     }
@@ -169,6 +184,9 @@ const SOURCE: u32 = 0;
 const DESTINATION: u32 = 2;
 
 const REG: u32 = 1;
+/// Where `payload` counts from.
+const NETWORK_HEADER: u32 = 1;
+const TRANSPORT_HEADER: u32 = 2;
 const EQUAL: u32 = 0;
 const AT_MOST: u32 = 3;
 const AT_LEAST: u32 = 5;
@@ -193,6 +211,55 @@ fn compare(m: &mut Msg, op: u32, value: &[u8]) {
     });
 }
 
+/// `ip daddr PREFIX/LEN`
+fn is_for(m: &mut Msg, prefix: IpAddr, len: u8) {
+    let (offset, address) = match prefix {
+        IpAddr::V4(ip) => (16, ip.octets().to_vec()),
+        IpAddr::V6(ip) => (24, ip.octets().to_vec()),
+    };
+    let size = address.len() as u32;
+    let bits = |i: usize| u32::from(len).saturating_sub(8 * i as u32).min(8);
+    let mask: Vec<u8> = (0..address.len())
+        .map(|i| !(0xff_u16 >> bits(i)) as u8)
+        .collect();
+    let wanted: Vec<u8> = address.iter().zip(&mask).map(|(a, m)| a & m).collect();
+    expr(m, "payload", |m| {
+        m.be32(1, REG)
+            .be32(2, NETWORK_HEADER)
+            .be32(3, offset)
+            .be32(4, size);
+    });
+    keep_bits(m, &mask);
+    compare(m, EQUAL, &wanted);
+}
+
+/// `tcp flags & (syn | ack) == syn`
+fn is_first(m: &mut Msg) {
+    const FLAGS: u32 = 13;
+    const SYN: u8 = 2;
+    const ACK_BIT: u8 = 16;
+    expr(m, "payload", |m| {
+        m.be32(1, REG)
+            .be32(2, TRANSPORT_HEADER)
+            .be32(3, FLAGS)
+            .be32(4, 1);
+    });
+    keep_bits(m, &[SYN | ACK_BIT]);
+    compare(m, EQUAL, &[SYN]);
+}
+
+fn keep_bits(m: &mut Msg, mask: &[u8]) {
+    expr(m, "bitwise", |m| {
+        m.be32(1, REG).be32(2, REG).be32(3, mask.len() as u32);
+        m.nest(4, |m| {
+            m.attr(1, mask);
+        });
+        m.nest(5, |m| {
+            m.attr(1, &vec![0; mask.len()]);
+        });
+    });
+}
+
 fn set(m: &mut Msg, value: &[u8]) {
     expr(m, "immediate", |m| {
         m.be32(1, REG).nest(2, |m| {
@@ -201,21 +268,59 @@ fn set(m: &mut Msg, value: &[u8]) {
     });
 }
 
+impl Taken<'_> {
+    /// The pairs of interface and destination of this family, a rule each; `None`: any.
+    fn each(&self, family: u8) -> Vec<(Option<&str>, Option<Prefix>)> {
+        let of_family = |(ip, _): &&(IpAddr, u8)| ip.is_ipv4() == (family == IPV4);
+        let mut to: Vec<_> = self
+            .destinations
+            .iter()
+            .filter(of_family)
+            .copied()
+            .map(Some)
+            .collect();
+        if self.destinations.is_empty() {
+            to.push(None);
+        }
+        let mut at: Vec<_> = self
+            .interfaces
+            .iter()
+            .map(|name| Some(name.as_str()))
+            .collect();
+        if at.is_empty() {
+            at.push(None);
+        }
+        at.iter()
+            .flat_map(|at| to.iter().map(|to| (*at, *to)))
+            .collect()
+    }
+}
+
 /// What the rules of one table have in common.
-struct Rule<'a> {
+struct Rule {
     family: u8,
     ports: (u16, u16),
-    interface: Option<&'a str>,
     to_port: u16,
     mark: u32,
 }
 
-impl Rule<'_> {
-    /// `meta nfproto F P sport|dport FIRST-LAST tproxy F to :T meta mark set M accept`
-    fn redirect(&self, m: &mut Msg, protocol: i32, which: u32) {
+impl Rule {
+    /// `meta nfproto F ip daddr D iifname I P sport|dport FIRST-LAST tproxy F to :T meta mark set M accept`; of TCP also
+    /// `tcp flags & (syn | ack) == syn`
+    fn redirect(
+        &self,
+        m: &mut Msg,
+        protocol: i32,
+        which: u32,
+        interface: Option<&str>,
+        destination: Option<Prefix>,
+    ) {
         const META_IIFNAME: u32 = 6;
         self.protocol(m, protocol);
-        if let Some(interface) = self.interface {
+        if let Some((prefix, len)) = destination {
+            is_for(m, prefix, len);
+        }
+        if let Some(interface) = interface {
             // The kernel compares names padded with zeros.
             let mut name = [0; 16];
             let len = interface.len().min(15);
@@ -224,10 +329,16 @@ impl Rule<'_> {
             compare(m, EQUAL, &name);
         }
         expr(m, "payload", |m| {
-            m.be32(1, REG).be32(2, 2).be32(3, which).be32(4, 2);
+            m.be32(1, REG)
+                .be32(2, TRANSPORT_HEADER)
+                .be32(3, which)
+                .be32(4, 2);
         });
         compare(m, AT_LEAST, &self.ports.0.to_be_bytes());
         compare(m, AT_MOST, &self.ports.1.to_be_bytes());
+        if protocol == libc::IPPROTO_TCP {
+            is_first(m);
+        }
         set(m, &self.to_port.to_be_bytes());
         expr(m, "tproxy", |m| {
             m.be32(1, u32::from(self.family)).be32(3, REG);

@@ -12,7 +12,9 @@ pub(crate) mod tcp;
 mod trains;
 
 use clocks::{at_once, wall_clock};
-pub(crate) use poll::{Epoll, cpu_seconds, eventfd, netlink, on_stop_signals};
+pub(crate) use poll::{
+    Epoll, cpu_seconds, eventfd, lock_file, netlink, on_stop_signals, raise_open_files,
+};
 use trains::Trains;
 pub(crate) use trains::{Outgoing, TxBuffer};
 

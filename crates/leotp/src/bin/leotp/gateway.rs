@@ -3,7 +3,7 @@
 use crate::common::{Failure, ParamArgs, human_bytes, read_key};
 use crate::mid::Ports;
 use leotp::gateway::{Gateway, GatewayOptions, Peer};
-use leotp::rt::{InterceptOptions, catch_signals, stop_requested};
+use leotp::rt::{InterceptOptions, catch_signals, raise_open_files, stop_requested};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -17,9 +17,10 @@ pub(crate) struct Args {
     /// TCP ports of the servers, one or FIRST-LAST.
     #[arg(long, value_name = "PORTS", default_value_t = Ports(1, u16::MAX))]
     ports: Ports,
-    /// Take only connections that arrive at this interface: the one towards the clients.
+    /// Take only connections that arrive at this interface: one towards the clients
+    /// (repeatable).
     #[arg(long, value_name = "INTERFACE")]
-    interface: Option<String>,
+    interface: Vec<String>,
     /// Own address towards the peers.
     #[arg(long, value_name = "ADDR")]
     bind: Option<IpAddr>,
@@ -52,6 +53,9 @@ pub(crate) struct Args {
     /// Of one client's address; of one IPv6 /64 four times as many.
     #[arg(long, default_value_t = 256)]
     max_per_client: u32,
+    /// Reset connections of a peer that has confirmed nothing for so many seconds.
+    #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    lost_after: u64,
     /// Congestion control of the TCP connections.
     #[arg(long, value_name = "NAME")]
     congestion: Option<String>,
@@ -110,10 +114,11 @@ fn peers(all: &[PeerArg]) -> Vec<Peer> {
 
 pub(crate) fn run(a: &Args) -> Result<(), Failure> {
     catch_signals()?;
+    raise_open_files()?;
     let options = GatewayOptions {
         intercept: InterceptOptions {
             ports: (a.ports.0, a.ports.1),
-            interface: a.interface.clone(),
+            interfaces: a.interface.clone(),
             name: a.name.clone(),
             congestion: a.congestion.clone(),
             ..InterceptOptions::default()
@@ -127,6 +132,7 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
         buffer_bytes: a.buffer,
         max_connections: a.max_connections,
         max_per_client: a.max_per_client,
+        lost_after: Duration::from_secs(a.lost_after),
         params: a.params.params()?,
     };
     let mut gateway = Gateway::start(options)?;

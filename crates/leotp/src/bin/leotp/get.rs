@@ -106,6 +106,7 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
         local: a.bind,
         patience: (a.patience > 0).then(|| Duration::from_secs(a.patience)),
         key: a.key_file.as_deref().map(read_key).transpose()?,
+        rtt: None,
         params,
     };
     let began = Instant::now();

@@ -4,6 +4,7 @@ use crate::common::{Failure, ParamArgs, human_rate};
 use crate::trace::TraceArgs;
 use leotp::rt::{DEFAULT_PORT, Mid, MidOptions, catch_signals, stop_requested};
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,12 @@ pub(crate) struct Args {
     /// Routing table of redirected packets.
     #[arg(long, default_value_t = MidOptions::default().table)]
     table: u32,
+    /// Keep what the cache in memory has no room for in this folder, over restarts too.
+    #[arg(long, value_name = "DIR", requires = "cache_size")]
+    disk_cache: Option<PathBuf>,
+    /// Bytes that it may take there.
+    #[arg(long, value_name = "BYTES", requires = "disk_cache")]
+    cache_size: Option<u64>,
     /// Report every so many seconds on standard error; 0: never.
     #[arg(long, default_value_t = 0)]
     report: u64,
@@ -75,6 +82,7 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
         name: a.name.clone(),
         mark: a.mark,
         table: a.table,
+        disk_cache: a.disk_cache.clone().zip(a.cache_size),
         params: a.params.params()?,
         ..MidOptions::default()
     };
@@ -103,6 +111,7 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
             last = (Instant::now(), s.bytes_out);
         }
     }
+    m.flush_cache();
     if a.json {
         let v = serde_json::json!({ "midnode": m.stats(), "cache": m.cache_stats(), "datagrams": m.io_stats(), "flows": m.flows(), "peak_rss_bytes": leotp::rt::peak_rss_bytes(), "cpu_s": leotp::rt::cpu_seconds() });
         println!("{v}");

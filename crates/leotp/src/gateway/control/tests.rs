@@ -28,7 +28,7 @@ fn open(connection: u64) -> Message {
 fn hear(c: &mut Control, host: u8, datagrams: &[Vec<u8>]) -> Vec<Event> {
     let heard = datagrams
         .iter()
-        .filter_map(|d| c.handle(d, |a| a == ip(host)));
+        .filter_map(|d| c.handle(0, d, |a| a == ip(host)));
     heard.collect()
 }
 
@@ -65,6 +65,28 @@ fn a_message_comes_after_a_greeting_and_is_confirmed() {
     assert_eq!((at_a, passed.len()), (vec![Event::Said(Message::Alive)], 2));
 }
 
+#[test]
+fn what_is_confirmed_at_once_measures_the_way() {
+    let (mut a, mut b) = (control(1, 2, 0), control(2, 1, 0));
+    talk(0, &mut a, &mut b);
+    let confirmed = |a: &mut Control, b: &mut Control, sent: Nanos, heard: Nanos| {
+        hear(b, 2, &said(a, sent));
+        for d in said(b, sent) {
+            a.handle(heard, &d, |_| true);
+        }
+    };
+    assert_eq!(a.rtt_ns(), None);
+    assert!(a.say(10, Message::Alive));
+    confirmed(&mut a, &mut b, 10, 8_010);
+    assert_eq!(a.rtt_ns(), Some(8_000));
+    // Of what was repeated nobody knows which one is confirmed: the longer way counts.
+    assert!(a.say(20, Message::Alive));
+    said(&mut a, 20);
+    confirmed(&mut a, &mut b, 20 + REPEAT_NS, 20 + REPEAT_NS);
+    assert!(!a.is_waiting());
+    assert_eq!(a.rtt_ns(), Some(7_000 + REPEAT_NS / 8));
+}
+
 /// Found by fuzzing: B knows A, A not B, but A has heard what B wants to hear.
 #[test]
 fn who_knows_the_other_still_answers() {
@@ -93,7 +115,7 @@ fn own_words_sent_back_are_nothing() {
     let mut now = 0;
     while now < LOST_NS {
         while let Some(d) = a.poll_transmit(now) {
-            assert_eq!(a.handle(&d, |_| true), None);
+            assert_eq!(a.handle(0, &d, |_| true), None);
         }
         now = a.poll_timeout().unwrap();
     }
@@ -182,13 +204,29 @@ fn a_peer_that_is_silent_is_lost() {
 }
 
 #[test]
+fn a_peer_that_confirms_other_things_is_not_lost() {
+    let (mut a, mut b) = (control(1, 2, 0), control(2, 1, 0));
+    talk(0, &mut a, &mut b);
+    assert!(a.say(0, open(1)));
+    // The first message is lost again and again.
+    said(&mut a, 0);
+    assert!(b.say(LOST_NS / 2, Message::Alive));
+    hear(&mut b, 2, &[]);
+    for d in said(&mut b, LOST_NS / 2) {
+        a.handle(LOST_NS / 2, &d, |_| true);
+    }
+    assert_eq!(a.poll_lost(LOST_NS), None);
+    assert_eq!(a.poll_lost(LOST_NS + LOST_NS / 2), Some(Event::Lost));
+}
+
+#[test]
 fn who_speaks_another_version_is_named() {
     let mut a = control(1, 2, 0);
     assert_eq!(
-        a.handle(b"LGW1, what is this?", |_| true),
+        a.handle(0, b"LGW1, what is this?", |_| true),
         Some(Event::OtherVersion)
     );
-    assert_eq!(a.handle(b"?", |_| true), None);
+    assert_eq!(a.handle(0, b"?", |_| true), None);
 }
 
 #[test]
@@ -225,11 +263,11 @@ proptest! {
                 old.push(bytes.clone());
                 let repeated = old.get(again).cloned();
                 for d in there.then_some(bytes).into_iter().chain(repeated) {
-                    taken.extend(b.handle(&d, |a| a == ip(2)));
+                    taken.extend(b.handle(0, &d, |a| a == ip(2)));
                 }
                 while let Some(answer) = b.poll_transmit(now) {
                     if back {
-                        prop_assert_eq!(a.handle(&answer, |a| a == ip(1)), None);
+                        prop_assert_eq!(a.handle(0, &answer, |a| a == ip(1)), None);
                     }
                 }
             }

@@ -120,3 +120,24 @@ pub(crate) fn cpu_seconds() -> f64 {
     let s = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
     s(u.ru_utime) + s(u.ru_stime)
 }
+
+/// Makes the soft limit of open files the hard one.
+pub(crate) fn raise_open_files() -> io::Result<()> {
+    // SAFETY: getrlimit fills the zeroed structure, setrlimit only reads it.
+    unsafe {
+        let mut limit: libc::rlimit = zeroed();
+        check(libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit))?;
+        limit.rlim_cur = limit.rlim_max;
+        check(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit)).map(|_| ())
+    }
+}
+
+/// Takes an open file for this process alone, until it is closed; `false`: another has it.
+pub(crate) fn lock_file(file: &impl AsRawFd) -> io::Result<bool> {
+    // SAFETY: a plain system call on a descriptor that is open.
+    match check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }) {
+        Ok(_) => Ok(true),
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
+        Err(e) => Err(e),
+    }
+}

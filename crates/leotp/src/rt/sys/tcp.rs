@@ -35,7 +35,7 @@ pub(crate) fn listen_transparent(local: SocketAddr) -> io::Result<TcpListener> {
     let fd = transparent(local.is_ipv4())?;
     bind(&fd, local)?;
     // SAFETY: a plain system call without pointers.
-    check(unsafe { libc::listen(fd.as_raw_fd(), 1024) })?;
+    check(unsafe { libc::listen(fd.as_raw_fd(), 4096) })?;
     Ok(fd.into())
 }
 
@@ -142,10 +142,10 @@ pub(crate) fn disconnect(stream: &TcpStream) -> io::Result<()> {
     .map(|_| ())
 }
 
-/// Makes the closing of a connection a reset.
-pub(crate) fn reset_on_close(stream: &TcpStream) -> io::Result<()> {
+/// Makes the closing of a connection a reset, or not.
+pub(crate) fn reset_on_close(stream: &TcpStream, reset: bool) -> io::Result<()> {
     let linger = libc::linger {
-        l_onoff: 1,
+        l_onoff: reset.into(),
         l_linger: 0,
     };
     // SAFETY: the pointer and the length describe a linger that outlives the call.
