@@ -9,7 +9,7 @@ ifneq ($(TOOLCHAIN),)
 export RUSTUP_TOOLCHAIN := $(TOOLCHAIN)
 endif
 
-.PHONY: demo containers test test-python test-kernels web web-pictures web-test build wheel dist docs leotp-static init-static lint format documents clippy rustdoc licences bench clean
+.PHONY: demo containers test test-python test-kernels web web-pictures web-test build wheel dist dist-aarch64 docs leotp-static init-static lint format documents clippy rustdoc licences bench clean
 
 demo: setup-run build ## set up what is missing, build, run Iridium
 	$(CONSTEL) run scenarios/iridium.yaml
@@ -47,6 +47,11 @@ wheel: setup-packages build ## leaves dist/constel-*.whl: the Python module, and
 
 dist: setup-packages build ## leaves dist/constel_*.deb and dist/constel-*.tar.gz: program, completion, man pages, scenarios
 	tools/dist
+
+dist-aarch64: setup-packages build ## the same and the wheel for 64-bit Arm, built on this machine
+	tools/cross
+	tools/dist aarch64
+	tools/python/wheel aarch64
 
 docs: setup-packages ## builds the documentation's site into site/
 	tools/site
