@@ -27,6 +27,7 @@ export type NodeView = {
   norad_id?: number | null;
   constellation?: number | null;
   seat?: (number)[] | null;
+  management?: string | null;
 };
 
 export type ConstellationView = {
@@ -68,6 +69,7 @@ export type LinkShown = {
   edges: (EdgeShown)[];
   t_ns?: number | null;
   catalogued?: (Catalogued)[];
+  forwarding?: (NodeForwarding)[];
 };
 
 export type EdgeShown = {
@@ -142,6 +144,13 @@ export type Catalogued = {
   node: string;
   catalogue_name?: string | null;
   norad_id?: number | null;
+};
+
+export type NodeForwarding = {
+  node: string;
+  forwarded: number;
+  answered: number;
+  dropped?: Record<string, number>;
 };
 
 export type NodeNow = {
@@ -453,6 +462,8 @@ export type Driver = {
   why: string;
   capabilities: Capabilities;
   grain_ns: number;
+  threads?: DriverThreads | null;
+  deducts_stack_time?: boolean | null;
 };
 
 export type DriverKind = "relay" | "edt" | "netem";
@@ -467,6 +478,12 @@ export type Capabilities = {
   measures_lateness: boolean;
   mtu_max_bytes?: number;
   effects?: (string)[] | null;
+};
+
+export type DriverThreads = {
+  count: number;
+  why: string;
+  processors: (number)[];
 };
 
 export type Bounds = {
@@ -705,6 +722,7 @@ export type PlaneReport = {
   unintended: Causes;
   lateness?: TimeQuantiles | null;
   own_lateness?: TimeQuantiles | null;
+  late_frames?: LateFrames | null;
   stalls?: StallStats | null;
   early?: number | null;
 };
@@ -725,6 +743,11 @@ export type TimeQuantiles = {
   p99_ns: number;
   p999_ns: number;
   max_ns: number;
+};
+
+export type LateFrames = {
+  up_to_ns: (number)[];
+  frames: (number)[];
 };
 
 export type StallStats = {
@@ -774,6 +797,12 @@ export type MachineRow = {
   trustworthy?: boolean | null;
   failure?: string | null;
   results?: string | null;
+  lost?: LostRow | null;
+};
+
+export type LostRow = {
+  from_ns: number;
+  nodes: (string)[];
 };
 
 export type Verdict = {
@@ -833,6 +862,13 @@ export type NodeShown = {
   ipv6: string;
   links: number;
   management?: string | null;
+  forwarding?: Forwarding | null;
+};
+
+export type Forwarding = {
+  forwarded: number;
+  answered: number;
+  dropped?: Record<string, number>;
 };
 
 export type ManagementShown = {

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use constel_store::{Error, Follow, LeaseId, Result, Store, Txn};
-use constel_underlay::Exchange;
 use serde::{Deserialize, Serialize};
 
-use crate::clocks::{drawn, wall_ns};
+use crate::clocks::{drawn_to_tell, mono_ns, wall_ahead_ns};
+use crate::compare::Compared;
 use crate::keys;
 
 /// How soon the end is noticed.
@@ -29,6 +29,7 @@ struct Answer {
     nonce: u64,
     t2_ns: u64,
     t3_ns: u64,
+    wall_ahead_ns: i64,
 }
 
 /// Who asks.
@@ -58,8 +59,8 @@ impl Asker {
         name: &str,
         patience: Duration,
         is_worth: impl Fn() -> bool,
-    ) -> Result<Option<Exchange>> {
-        let nonce = drawn().map_err(|e| Error::Invalid(format!("/dev/urandom: {e}")))?;
+    ) -> Result<Option<Compared>> {
+        let nonce = u64::from_be_bytes(drawn_to_tell()?);
         let question = Question {
             nonce,
             lease: self.lease.0,
@@ -68,7 +69,7 @@ impl Asker {
         let txn = Txn::new().put_leased(key, as_json(&question), self.lease);
         let own = format!("{}{name}", keys::answers(&self.session));
         let until = Instant::now() + patience;
-        let t1_ns = wall_ns();
+        let t1_ns = mono_ns();
         self.store.commit(&txn)?;
         while is_worth() {
             let left = until.saturating_duration_since(Instant::now());
@@ -76,20 +77,17 @@ impl Asker {
                 break;
             }
             let events = self.answers.next(left.min(LOOK_EVERY))?;
-            let t4_ns = wall_ns();
+            let t4_ns = mono_ns();
             let entries = events.iter().filter(|event| event.key == own);
             let answer = entries.rev().find_map(|event| {
                 let entry = event.entry.as_ref()?;
                 let answer: Answer = serde_json::from_slice(&entry.value).ok()?;
                 (answer.nonce == nonce).then_some(answer)
             });
-            if let Some(Answer { t2_ns, t3_ns, .. }) = answer {
-                return Ok(Some(Exchange {
-                    t1_ns,
-                    t2_ns,
-                    t3_ns,
-                    t4_ns,
-                }));
+            if let Some(answer) = answer {
+                let (t2_ns, t3_ns) = (answer.t2_ns, answer.t3_ns);
+                let times = [t1_ns, t2_ns, t3_ns, t4_ns];
+                return Ok(Some(Compared::new(times, answer.wall_ahead_ns)));
             }
         }
         Ok(None)
@@ -108,13 +106,13 @@ pub(crate) fn answer(store: &Arc<dyn Store>, name: &str, end: &AtomicBool) {
 fn answer_while_there(store: &Arc<dyn Store>, name: &str, end: &AtomicBool) -> Result<()> {
     let prefix = keys::asks(name);
     let mut asks = Follow::new(Arc::clone(store), &prefix)?;
-    let t2_ns = wall_ns();
+    let t2_ns = mono_ns();
     for (key, entry) in asks.known() {
         reply(store.as_ref(), name, &prefix, (key, &entry.value), t2_ns)?;
     }
     while !end.load(Ordering::Acquire) {
         let events = asks.next(LOOK_EVERY)?;
-        let t2_ns = wall_ns();
+        let t2_ns = mono_ns();
         for event in events {
             if let Some(entry) = &event.entry {
                 reply(
@@ -142,10 +140,12 @@ fn reply(
     let Some((session, question)) = session.zip(question) else {
         return Ok(());
     };
+    let wall_ahead_ns = wall_ahead_ns();
     let answer = Answer {
         nonce: question.nonce,
         t2_ns,
-        t3_ns: wall_ns(),
+        t3_ns: mono_ns(),
+        wall_ahead_ns,
     };
     let place = format!("{}{name}", keys::answers(session));
     let txn = Txn::new().put_leased(place, as_json(&answer), LeaseId(question.lease));
@@ -176,7 +176,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| answer(&store, "a", &end));
             let exchange = asker.ask("a", Duration::from_secs(20), || true).unwrap();
-            let exchange = exchange.unwrap();
+            let exchange = exchange.unwrap().exchange;
             assert!(exchange.t1_ns <= exchange.t2_ns && exchange.t3_ns <= exchange.t4_ns);
             let nobody = asker.ask("b", Duration::from_millis(50), || true).unwrap();
             assert_eq!(nobody, None);
@@ -190,7 +190,7 @@ mod tests {
                 .put("constel/agents/ask/a/y", br#"{"nonce": 1, "lease": 999}"#)
                 .unwrap();
             let again = asker.ask("a", Duration::from_secs(20), || true).unwrap();
-            assert!(again.unwrap().t1_ns >= exchange.t4_ns);
+            assert!(again.unwrap().exchange.t1_ns >= exchange.t4_ns);
             end.store(true, Ordering::Release);
         });
         store.revoke(lease).unwrap();

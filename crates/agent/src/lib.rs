@@ -7,6 +7,7 @@
 
 mod answers;
 mod clocks;
+mod compare;
 mod facts;
 mod hold;
 mod join;

@@ -10,10 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use constel_store::{LeaseId, Result, Store};
-use constel_underlay::{Exchange, OffsetEstimate, PING_BYTES, Ping};
+use constel_underlay::{PING_BYTES, Ping};
 
 use crate::answers::Asker;
-use crate::clocks::{drawn, wall_ahead_ns, wall_ns};
+use crate::clocks::{drawn, mono_ns, wall_ahead_ns};
+use crate::compare::{Compared, Comparison};
 use crate::keys;
 use crate::list::{Known, reference, roster};
 use crate::record::{By, Clock, UnderlayAt};
@@ -42,17 +43,12 @@ pub(crate) type Latest = Mutex<Option<Heard>>;
 pub(crate) struct Heard {
     /// As others are told.
     pub(crate) clock: Clock,
-    /// The reference's wall clock less our `CLOCK_MONOTONIC`, which nobody sets; `None`: we are the reference.
-    ahead_ns: Option<i64>,
+    /// The reference's `CLOCK_MONOTONIC` less ours, nanoseconds. Nobody sets them.
+    pub(crate) ahead_ns: i64,
+    /// How often these two were found to have jumped: a machine slept.
+    pub(crate) jumps: u64,
     /// Half of the longest way there and back that is remembered, nanoseconds.
     pub(crate) longest_way_ns: u64,
-}
-
-impl Heard {
-    /// The reference's wall clock less our `CLOCK_MONOTONIC`, nanoseconds.
-    pub(crate) fn ahead_ns(&self) -> i64 {
-        self.ahead_ns.unwrap_or_else(wall_ahead_ns)
-    }
 }
 
 /// The one who measures.
@@ -70,7 +66,7 @@ pub(crate) struct Measure<'a> {
 struct Target {
     name: String,
     session: String,
-    estimate: OffsetEstimate,
+    known: Comparison,
     socket: Option<(UdpSocket, u64)>,
 }
 
@@ -108,7 +104,7 @@ impl Measure<'_> {
                     Target {
                         session: session(known).cloned().unwrap_or_default(),
                         name,
-                        estimate: OffsetEstimate::new(),
+                        known: Comparison::default(),
                         socket: None,
                     }
                 }
@@ -133,9 +129,9 @@ impl Measure<'_> {
             && !self.has_ended()
         {
             let asked = Instant::now();
-            if let Some(exchange) = ping(socket, *key) {
+            if let Some(compared) = ping(socket, *key) {
                 answered = true;
-                self.learn(target, exchange, By::Underlay);
+                self.learn(target, compared, By::Underlay);
             } else if !answered {
                 break;
             }
@@ -144,9 +140,9 @@ impl Measure<'_> {
         if answered || self.has_ended() {
             return Ok(());
         }
-        let exchange = asker.ask(&target.name, ASK_PATIENCE, || !self.has_ended())?;
-        if let Some(exchange) = exchange {
-            self.learn(target, exchange, By::Store);
+        let compared = asker.ask(&target.name, ASK_PATIENCE, || !self.has_ended())?;
+        if let Some(compared) = compared {
+            self.learn(target, compared, By::Store);
         }
         // One who has just come has no record yet: soon again.
         let rest = match known.record {
@@ -157,25 +153,24 @@ impl Measure<'_> {
         Ok(())
     }
 
-    fn learn(&self, target: &mut Target, exchange: Exchange, by: By) {
-        target.estimate.learn(exchange);
-        let Some(offset) = target.estimate.at(wall_ns()) else {
+    fn learn(&self, target: &mut Target, compared: Compared, by: By) {
+        target.known.learn(compared, wall_ahead_ns());
+        let Some(offset) = target.known.estimate.at(mono_ns()) else {
             return;
         };
         let clock = Clock {
             against: target.name.clone(),
-            // The estimate says how far the other one is ahead.
-            offset_ns: offset.ahead_ns.saturating_neg(),
+            offset_ns: target.known.wall_offset_ns(offset),
             error_ns: offset.error_ns,
             way_ns: offset.way_ns,
             by,
-            steps: target.estimate.steps(),
+            steps: target.known.sets(),
         };
-        let ways = target.estimate.ways();
+        let ways = target.known.estimate.ways();
         self.tell(Some(Heard {
             clock,
-            // Whoever sets our wall clock later changes nothing of it.
-            ahead_ns: Some(wall_ahead_ns().saturating_add(offset.ahead_ns)),
+            ahead_ns: offset.ahead_ns,
+            jumps: target.known.estimate.steps(),
             longest_way_ns: ways.map_or(offset.way_ns, |ways| ways.longest_ns),
         }));
     }
@@ -215,7 +210,8 @@ fn itself(name: &str) -> Heard {
     };
     Heard {
         clock,
-        ahead_ns: None,
+        ahead_ns: 0,
+        jumps: 0,
         longest_way_ns: 0,
     }
 }
@@ -227,11 +223,11 @@ fn connected(ours: SocketAddr, theirs: SocketAddr) -> std::io::Result<UdpSocket>
     Ok(socket)
 }
 
-fn ping(socket: &UdpSocket, key: u64) -> Option<Exchange> {
+fn ping(socket: &UdpSocket, key: u64) -> Option<Compared> {
     let nonce = drawn().ok()?;
     let question = Ping::Question { key, nonce };
     let until = Instant::now() + PING_PATIENCE;
-    let t1_ns = wall_ns();
+    let t1_ns = mono_ns();
     socket.send(&question.pack()).ok()?;
     let mut bytes = [0; PING_BYTES + 1];
     loop {
@@ -246,20 +242,17 @@ fn ping(socket: &UdpSocket, key: u64) -> Option<Exchange> {
             // Nobody listens there (any more).
             Err(_) => return None,
         };
-        let t4_ns = wall_ns();
+        let t4_ns = mono_ns();
         match Ping::unpack(&bytes[..length]) {
             Some(Ping::Answer {
                 key: theirs,
                 nonce: of,
                 t2_ns,
                 t3_ns,
+                wall_ahead_ns,
             }) if theirs == key && of == nonce => {
-                return Some(Exchange {
-                    t1_ns,
-                    t2_ns,
-                    t3_ns,
-                    t4_ns,
-                });
+                let times = [t1_ns, t2_ns, t3_ns, t4_ns];
+                return Some(Compared::new(times, wall_ahead_ns));
             }
             // The answer to one that was given up.
             _ => {}

@@ -26,7 +26,7 @@ pub struct Record {
     pub weight: u32,
     /// Nodes that it takes at most.
     pub capacity: Option<u32>,
-    /// Nodes that it makes at a time.
+    /// Threads that make its nodes, each one at a time.
     pub workers: u32,
     /// Processors.
     pub cores: u32,

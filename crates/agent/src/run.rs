@@ -1,5 +1,6 @@
 //! An agent, from joining to its end.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -38,8 +39,8 @@ pub struct Options {
     pub weight: u32,
     /// Nodes that it takes at most.
     pub capacity: Option<u32>,
-    /// Nodes that it makes at a time; as many as processors, unless given.
-    pub workers: Option<u32>,
+    /// Threads that make its nodes, each one at a time.
+    pub workers: NonZeroU32,
     /// Where it listens for other machines; nowhere, unless given.
     pub underlay: Option<Listen>,
     /// What runs parts of labs: the program `constel`. Without it, or where nothing listens, the machine takes none.
@@ -134,6 +135,7 @@ pub fn run(
         until_ns: &until_ns,
         written: None,
         has_told_trouble: false,
+        has_told_full: false,
     };
     let ended = std::thread::scope(|scope| {
         // However this ends, a panic included, so do they: the scope waits for them.
@@ -161,6 +163,7 @@ pub fn run(
             until_ns: &until_ns,
             latest: &latest,
             address: responder.at().address.ip(),
+            workers: options.workers,
             program,
             watcher,
             leaving: &leaving,
@@ -206,6 +209,7 @@ struct Agent<'a> {
     /// When the record was written, and whether the clock was in it.
     written: Option<(Instant, bool)>,
     has_told_trouble: bool,
+    has_told_full: bool,
 }
 
 impl Agent<'_> {
@@ -284,7 +288,7 @@ impl Agent<'_> {
             pid: std::process::id(),
             weight: options.weight,
             capacity: options.capacity,
-            workers: options.workers.unwrap_or(cores),
+            workers: options.workers.get(),
             cores,
             memory_bytes: facts::memory(),
             load: facts::load(),
@@ -299,12 +303,19 @@ impl Agent<'_> {
             .when(owned)
             .put(keys::record(&options.name), text);
         match self.store.commit(&txn) {
-            Ok(Outcome::Committed { .. }) => {}
+            Ok(Outcome::Committed { .. }) => self.has_told_full = false,
             Ok(Outcome::Refused) => {
                 return Err(lost(&options.name, "the store has ended it"));
             }
             // It is written the next time. Whether we are still there, the lease decides.
             Err(Error::Unreachable(_) | Error::Uncertain(_)) => {}
+            // Its lease is renewed all the same.
+            Err(error @ Error::Full(_)) => {
+                if !std::mem::replace(&mut self.has_told_full, true) {
+                    let text = format!("{error}; labs go on, nothing new begins");
+                    self.watcher.tell(&text);
+                }
+            }
             Err(error) => return Err(error.into()),
         }
         self.written = Some((Instant::now(), had_clock));

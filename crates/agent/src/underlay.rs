@@ -9,7 +9,7 @@ use std::time::Duration;
 use constel_host::netlink::Socket;
 use constel_underlay::{PING_BYTES, Ping};
 
-use crate::clocks::{drawn, wall_ns};
+use crate::clocks::{drawn, mono_ns, wall_ahead_ns};
 use crate::record::UnderlayAt;
 
 /// How soon the end is noticed.
@@ -113,14 +113,16 @@ impl Responder {
                     continue;
                 }
             };
-            let t2_ns = wall_ns();
+            let t2_ns = mono_ns();
             match Ping::unpack(&bytes[..length]) {
                 Some(Ping::Question { key, nonce }) if key == self.at.key => {
+                    let wall_ahead_ns = wall_ahead_ns();
                     let answer = Ping::Answer {
                         key,
                         nonce,
                         t2_ns,
-                        t3_ns: wall_ns(),
+                        t3_ns: mono_ns(),
+                        wall_ahead_ns,
                     };
                     // One that cannot be sent is as lost as one that was.
                     let _ = self.socket.send_to(&answer.pack(), from);
@@ -236,12 +238,13 @@ mod tests {
                 nonce: 5,
                 t2_ns: 1,
                 t3_ns: 1,
+                wall_ahead_ns: 1,
             }
             .pack();
             for datagram in [&foreign[..], &longer, &answer, b"", &right] {
                 asker.send(datagram).unwrap();
             }
-            let before = wall_ns();
+            let before = mono_ns();
             let mut bytes = [0; 100];
             let length = asker.recv(&mut bytes).unwrap();
             // The first that is answered is the last that was asked.

@@ -3,6 +3,7 @@
 #[path = "../../store/tests/support/mod.rs"]
 mod support;
 
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -71,7 +72,7 @@ fn options(name: &str) -> Options {
         version: "1.0".to_owned(),
         weight: 1,
         capacity: None,
-        workers: None,
+        workers: NonZeroU32::MIN,
         underlay: None,
         program: None,
     }
@@ -123,7 +124,7 @@ fn they_come_and_go(store: &Arc<dyn Store>) {
         Options {
             weight: 3,
             capacity: Some(500),
-            workers: Some(7),
+            workers: NonZeroU32::new(7).unwrap(),
             ..options("b")
         },
     );
@@ -264,10 +265,11 @@ fn another_version_is_refused() {
     first.end().unwrap();
 }
 
-/// A store that is away for as long as it is told to.
+/// A store that is away, or full, for as long as it is told to be.
 struct Away {
     store: Embedded,
     is_away: AtomicBool,
+    is_full: AtomicBool,
 }
 
 impl Away {
@@ -289,6 +291,9 @@ impl Store for Away {
     }
 
     fn commit(&self, txn: &Txn) -> constel_store::Result<Outcome> {
+        if self.is_full.load(Ordering::Acquire) {
+            return Err(Error::Full("it is full".to_owned()));
+        }
         self.there()?.commit(txn)
     }
 
@@ -318,6 +323,7 @@ fn store_that_may_go_away() -> (Arc<Away>, Arc<dyn Store>) {
     let away = Arc::new(Away {
         store: Embedded::new(),
         is_away: AtomicBool::new(false),
+        is_full: AtomicBool::new(false),
     });
     let store = Arc::clone(&away) as Arc<dyn Store>;
     (away, store)
@@ -384,6 +390,29 @@ fn a_store_that_comes_back_in_time_costs_nothing() {
     away.is_away.store(false, Ordering::Release);
     wait(3);
     assert_eq!(agent.told.all()[2], "the store answers again");
+    agent.end().unwrap();
+    assert_eq!(store.list("").unwrap().entries, []);
+}
+
+/// For longer than a lease nothing can be written: the name is kept, and it is said once.
+#[test]
+fn a_store_that_is_full_costs_nobody_a_name() {
+    let (away, store) = store_that_may_go_away();
+    let agent = Agent::start(&store, options("a"));
+    until(&store, "it is there", clock_of("a"));
+    away.is_full.store(true, Ordering::Release);
+    let began = Instant::now();
+    while agent.told.all().len() < 2 {
+        assert!(began.elapsed() < Duration::from_secs(60), "it is not said");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // Longer than a lease, and than it takes to write a record again.
+    std::thread::sleep(Duration::from_secs(6));
+    let told = agent.told.all();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[1].contains("is full; labs go on"), "{told:?}");
+    assert_eq!(machines(store.as_ref()).unwrap()[0].state, State::Up);
+    away.is_full.store(false, Ordering::Release);
     agent.end().unwrap();
     assert_eq!(store.list("").unwrap().entries, []);
 }

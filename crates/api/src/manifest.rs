@@ -120,6 +120,24 @@ pub struct Driver {
     pub capabilities: Capabilities,
     /// Frames leave at whole multiples of this, nanoseconds; 0: each at its own time.
     pub grain_ns: i64,
+    /// Its threads, of a driver that has some of its own; absent of others, and of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<DriverThreads>,
+    /// Whether what nodes' stacks take to pass a frame on is taken off its way; absent of drivers that cannot, and of earlier
+    /// versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deducts_stack_time: Option<bool>,
+}
+
+/// The threads that move the frames of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DriverThreads {
+    /// How many.
+    pub count: usize,
+    /// Why so many.
+    pub why: String,
+    /// Processors that they run on, each on any of them as the kernel sees fit.
+    pub processors: Vec<usize>,
 }
 
 /// What a driver declares, as [`constel_link::Capabilities`].

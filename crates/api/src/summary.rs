@@ -113,6 +113,18 @@ pub struct MachineRow {
     pub failure: Option<String>,
     /// The folder of what it left, within the results; `null`: it left nothing.
     pub results: Option<String>,
+    /// That the lab went on without it; absent, unless it was lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<LostRow>,
+}
+
+/// What a lab went on without.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LostRow {
+    /// From when on its nodes had no links, lab time, nanoseconds: the same step on all other machines.
+    pub from_ns: u64,
+    /// Its nodes, in the order of the lab's.
+    pub nodes: Vec<String>,
 }
 
 /// What was planned: all machines of a lab plan the same.
@@ -466,7 +478,7 @@ pub struct DaemonsRow {
 /// What helpers of a kind came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HelpersRow {
-    /// `leotp-midnode` or `split-tcp`.
+    /// `leotp-midnode`, `leotp-gateway` or `split-tcp`.
     pub kind: String,
     /// Where they were.
     pub nodes: Vec<String>,

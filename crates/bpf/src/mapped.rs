@@ -70,6 +70,7 @@ impl Mapped {
     /// # Panics
     /// When they are not inside the mapping.
     #[must_use]
+    #[inline]
     pub fn ptr(&self, offset: usize, bytes: usize) -> *mut u8 {
         assert!(
             offset.checked_add(bytes).is_some_and(|end| end <= self.len),
@@ -88,6 +89,7 @@ impl Mapped {
     /// # Safety
     /// `T` must consist of atomics (and padding) only, be aligned at `offset`, and be valid for
     /// all bit patterns, because the kernel writes it at any time.
+    #[inline]
     pub unsafe fn shared<T>(&self, offset: usize) -> &T {
         let at = self.ptr(offset, size_of::<T>()).cast::<T>();
         assert!(at.is_aligned(), "misaligned shared value");

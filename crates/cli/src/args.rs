@@ -4,9 +4,11 @@ mod agent;
 mod image;
 mod info;
 mod init;
+mod link;
 mod machines;
 mod middlebox;
 mod network;
+mod plan;
 mod probe;
 mod results;
 mod sweep;
@@ -18,17 +20,19 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use constel_scenario::Setting;
-use constel_units::{DataRate, DataSize, Ratio, TimeSpan};
+use constel_units::TimeSpan;
 
 pub(crate) use agent::{Agent, ListMachines, Part};
 pub(crate) use image::{Image, ImageBuild, ImageImport, ImageVerb};
 pub(crate) use info::{Info, InfoVerb};
 pub(crate) use init::{Completion, Demo, Init, Man};
+pub(crate) use link::{JitterName, Link, LinkChange, LinkEnds, LinkSet};
 pub(crate) use machines::{OnMachines, OnThere};
 pub(crate) use middlebox::{
     BoxAdd, BoxCheck, BoxEdit, BoxMove, BoxRemove, BoxRule, BoxVerb, Middlebox,
 };
 pub(crate) use network::{Network, NetworkDelays, NetworkMember, NetworkVerb};
+pub(crate) use plan::{Check, Format, Over, Plan};
 pub(crate) use probe::Probe;
 pub(crate) use results::{
     CompareRuns, ExportRun, PackRun, PlotRun, Results, ResultsVerb, TableFormat,
@@ -203,106 +207,12 @@ pub(crate) struct Run {
     /// On which machines.
     #[command(flatten)]
     pub(crate) on: OnThere,
+    /// Encrypt frames between the machines, and take none that somebody else made or changed.
+    #[arg(long, requires = "machines")]
+    pub(crate) encrypt: bool,
     /// Print the summary as one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// `check`.
-#[derive(Debug, Args)]
-pub(crate) struct Check {
-    /// The scenario file; `-` is standard input, and the files that it names are then looked for in this folder.
-    pub(crate) file: PathBuf,
-    /// What is different from the file.
-    #[command(flatten)]
-    pub(crate) changes: Changes,
-    /// Also estimate what it takes of this machine, and whether that fits: memory, open files, processes, processors.
-    #[arg(long)]
-    pub(crate) here: bool,
-    /// Also look whether it can be on several machines, and whether its edges are longer than the ways between these.
-    #[command(flatten)]
-    pub(crate) on: OnThere,
-    /// Print the findings as one JSON document on stdout.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// `plan`.
-#[derive(Debug, Args)]
-pub(crate) struct Plan {
-    /// The scenario file; `-` is standard input, and the files that it names are then looked for in this folder.
-    pub(crate) file: PathBuf,
-    /// What is different from the file.
-    #[command(flatten)]
-    pub(crate) changes: Changes,
-    /// Lab time, for example `30s`.
-    #[arg(long, value_name = "TIME", default_value = "0s")]
-    pub(crate) at: TimeSpan,
-    /// Print one JSON document.
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// What becomes of it on several machines.
-    #[command(flatten)]
-    pub(crate) on: OnMachines,
-    /// What to compute over an interval instead of at an instant.
-    #[command(flatten)]
-    pub(crate) over: Over,
-}
-
-/// `plan` over an interval of lab time.
-#[derive(Debug, Args)]
-pub(crate) struct Over {
-    /// Contact plan: every link's stretches of time, with its least and greatest range and delay.
-    #[arg(long, group = "product", conflicts_with = "at")]
-    pub(crate) contacts: bool,
-    /// Delay, hops and changes of the least-delay path between nodes: `A-B,C:D` or `all` ground stations.
-    #[arg(long, value_name = "PAIRS", group = "product", conflicts_with = "at")]
-    pub(crate) pairs: Option<String>,
-    /// Can the sky do what the scenario asks? Dark time per station, share of time with a path per flow.
-    #[arg(long, group = "product", conflicts_with = "at")]
-    pub(crate) coverage: bool,
-    /// Write the lab in another tool's format: czml, oem and csv over the interval, svg (a map) at `--at`,
-    /// hypatia and starperf as folders.
-    #[arg(long, value_name = "FORMAT", group = "product")]
-    pub(crate) export: Option<Format>,
-    /// File or folder the export goes to; stdout for one file.
-    #[arg(long, value_name = "PATH", requires = "export")]
-    pub(crate) out: Option<PathBuf>,
-    /// Paths drawn on the map, as for `--pairs`.
-    #[arg(long, value_name = "PAIRS", requires = "export")]
-    pub(crate) paths: Option<String>,
-    /// First instant, in lab time; a whole number of the scenario's steps. [default: 0s]
-    #[arg(long, value_name = "TIME", requires = "product")]
-    pub(crate) from: Option<TimeSpan>,
-    /// End, in lab time. [default: the scenario's duration]
-    #[arg(long, value_name = "TIME", requires = "product")]
-    pub(crate) to: Option<TimeSpan>,
-    /// Time between two samples. [default: the scenario's step]
-    #[arg(long, value_name = "TIME", requires = "product")]
-    pub(crate) every: Option<TimeSpan>,
-    /// Print CSV: one row a contact, or one row a pair and sample.
-    #[arg(long, requires = "product", conflicts_with_all = ["json", "export"])]
-    pub(crate) csv: bool,
-    /// Threads to compute with; the result does not depend on it. [default: all CPUs]
-    #[arg(long, value_name = "N", requires = "product", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub(crate) threads: Option<u16>,
-}
-
-/// Formats of others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Format {
-    /// Cesium's scenes.
-    Czml,
-    /// A map.
-    Svg,
-    /// CCSDS Orbit Ephemeris Message.
-    Oem,
-    /// Ephemerides as CSV.
-    Csv,
-    /// Hypatia's files.
-    Hypatia,
-    /// StarPerf's files.
-    Starperf,
 }
 
 /// `import`.
@@ -402,6 +312,10 @@ pub(crate) struct Cp {
     pub(crate) from: String,
     /// Where to: `NODE:PATH`, or a path of this host; `-`: as a tar archive to standard output.
     pub(crate) to: String,
+    /// Of a lab on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder. At most 64 MiB go
+    /// to the machine that has the node, or come from there.
+    #[arg(long, value_name = "STORE")]
+    pub(crate) store: Option<constel_store::Place>,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
@@ -415,201 +329,10 @@ pub(crate) struct Shell {
     pub(crate) lab: String,
     /// The node's name.
     pub(crate) node: String,
-}
-
-/// `link`.
-#[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub(crate) struct Link {
-    /// What to change.
-    #[command(subcommand)]
-    pub(crate) change: Option<LinkChange>,
-    /// The lab's name.
-    #[arg(required = true)]
-    pub(crate) lab: Option<String>,
-    /// One end's node.
-    #[arg(required = true)]
-    pub(crate) a: Option<String>,
-    /// The other end's node.
-    #[arg(required = true)]
-    pub(crate) b: Option<String>,
-    /// Of a lab on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder. What is asked is run on the
-    /// machine that has the node.
+    /// Of a lab on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder. Says on which
+    /// machine the shell is to be opened: input does not go through a store.
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<constel_store::Place>,
-    /// Print one JSON document.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// A change by hand. It holds in both directions, on top of what the scenario says, whatever the
-/// orbits do, until it is reset.
-#[derive(Debug, Subcommand)]
-pub(crate) enum LinkChange {
-    /// Change nothing: show the link, as without a verb.
-    Show(LinkShow),
-    /// Change what is named; the rest stays as set before.
-    Set(Box<LinkSet>),
-    /// Break the link: what arrives or waits is dropped, what is in flight still arrives.
-    Fail(LinkFail),
-    /// Undo `fail`; what `set` changed stays.
-    Heal(LinkFail),
-}
-
-/// `link show`.
-#[derive(Debug, Args)]
-pub(crate) struct LinkShow {
-    /// The lab's name.
-    pub(crate) lab: String,
-    /// One end's node.
-    pub(crate) a: String,
-    /// The other end's node.
-    pub(crate) b: String,
-    /// Print one JSON document.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// A lab's link.
-#[derive(Debug, Args)]
-pub(crate) struct LinkEnds {
-    /// The lab's name.
-    pub(crate) lab: String,
-    /// One end's node; both ends, as A-B; or, with `set`, a port as NODE/PORT: what leaves it, through handovers.
-    pub(crate) a: String,
-    /// The other end's node.
-    pub(crate) b: Option<String>,
-    /// Print one JSON document.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// A lab's link, to be failed or healed.
-#[derive(Debug, Args)]
-pub(crate) struct LinkFail {
-    #[command(flatten)]
-    pub(crate) ends: LinkEnds,
-    /// Return once that is in force, without waiting for computed routes to follow.
-    #[arg(long)]
-    pub(crate) no_wait: bool,
-}
-
-/// `link set`.
-#[derive(Debug, Args)]
-pub(crate) struct LinkSet {
-    #[command(flatten)]
-    pub(crate) ends: LinkEnds,
-    /// First take away everything that was set or failed by hand.
-    #[arg(long)]
-    pub(crate) reset: bool,
-    /// Propagation delay, instead of the geometry's: it no longer follows the orbits.
-    #[arg(long, value_name = "TIME")]
-    pub(crate) delay: Option<TimeSpan>,
-    /// Delay on top of the geometry's, or of `--delay`'s.
-    #[arg(long, value_name = "TIME")]
-    pub(crate) extra_delay: Option<TimeSpan>,
-    /// Rate, instead of the scenario's.
-    #[arg(long, value_name = "RATE")]
-    pub(crate) rate: Option<DataRate>,
-    /// Rate that changes in time: `square:HIGH,LOW,HIGH_FOR,LOW_FOR`, `sine:MEAN,AMPLITUDE,PERIOD`,
-    /// `v-curve:HIGH,LOW,RAMP,EVERY,AT`, `csv:FILE`, `mahimahi:FILE`.
-    #[arg(long, value_name = "LAW", conflicts_with = "rate")]
-    pub(crate) rate_law: Option<String>,
-    /// Bytes that may wait for service.
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) queue: Option<DataSize>,
-    /// Queue discipline: `drop-tail`, `codel`, `fq-codel`, `pie`, `red:MIN,MAX,PROBABILITY` (sizes),
-    /// `drd:MIN,MAX` (frames), `ce-threshold:TIME` (marks, never drops).
-    #[arg(long, value_name = "DISCIPLINE")]
-    pub(crate) aqm: Option<String>,
-    /// Mark instead of dropping, where senders understand it.
-    #[arg(long, requires = "aqm")]
-    pub(crate) ecn: bool,
-    /// Frames that may wait for service, on top of the limit in bytes.
-    #[arg(long, value_name = "N")]
-    pub(crate) queue_frames: Option<u64>,
-    /// Link-layer framing of each frame, for service only.
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) overhead: Option<DataSize>,
-    /// Independent loss of each frame.
-    #[arg(long, value_name = "RATIO", group = "loss_law")]
-    pub(crate) loss: Option<Ratio>,
-    /// Each bit is wrong with this chance, by itself; a frame with any wrong bit is lost.
-    #[arg(long, value_name = "RATIO", group = "loss_law")]
-    pub(crate) bit_errors: Option<Ratio>,
-    /// Bursty loss: good to bad, bad to good, loss in good, loss in bad.
-    #[arg(long, value_name = "RATIO", num_args = 4, group = "loss_law")]
-    pub(crate) gilbert_elliott: Option<Vec<Ratio>>,
-    /// Four-state loss: p13, p31, p32, p23, p14.
-    #[arg(long, value_name = "RATIO", num_args = 5, group = "loss_law")]
-    pub(crate) four_state: Option<Vec<Ratio>>,
-    /// The last BURST of every EVERY frames.
-    #[arg(long, value_names = ["EVERY", "BURST"], num_args = 2, group = "loss_law")]
-    pub(crate) periodic: Option<Vec<u64>>,
-    /// A recording of losses: 0 (arrived) or 1 (lost) in each line.
-    #[arg(long, value_name = "FILE", group = "loss_law")]
-    pub(crate) loss_trace: Option<std::path::PathBuf>,
-    /// Exactly these frames from now on, counted from 1: `17` or `3,10-12`.
-    #[arg(long, value_name = "FRAMES", group = "loss_law")]
-    pub(crate) drop: Option<String>,
-    /// A recording of delays, instead of the geometry's: milliseconds in each line.
-    #[arg(long, value_name = "FILE", group = "recordings", conflicts_with_all = ["delay", "jitters"], requires = "trace_interval")]
-    pub(crate) delay_trace: Option<std::path::PathBuf>,
-    /// Time from one line of the recording to the next.
-    #[arg(long, value_name = "TIME", requires = "recordings")]
-    pub(crate) trace_interval: Option<TimeSpan>,
-    /// Jitter: standard deviation (of `uniform`: half of the width).
-    #[arg(long, value_name = "TIME", group = "jitters")]
-    pub(crate) jitter: Option<TimeSpan>,
-    /// Jitter by measured quantiles at equal steps of probability, the least first, the greatest
-    /// last: `0s,1ms,8ms`.
-    #[arg(
-        long,
-        value_name = "TIMES",
-        group = "jitters",
-        value_delimiter = ',',
-        allow_hyphen_values = true
-    )]
-    pub(crate) jitter_quantiles: Option<Vec<TimeSpan>>,
-    /// A recording of jitter: milliseconds in each line.
-    #[arg(long, value_name = "FILE", groups = ["jitters", "recordings"], requires = "trace_interval")]
-    pub(crate) jitter_trace: Option<std::path::PathBuf>,
-    /// Distribution of the jitter.
-    #[arg(long, value_enum, requires = "jitter", default_value = "normal")]
-    pub(crate) jitter_law: JitterName,
-    /// Time in which the jitter's correlation halves; none unless given.
-    #[arg(
-        long,
-        value_name = "TIME",
-        requires = "jitters",
-        conflicts_with = "jitter_trace"
-    )]
-    pub(crate) jitter_half_life: Option<TimeSpan>,
-    /// Frames held back so that others overtake them.
-    #[arg(long, value_name = "RATIO", requires = "reorder_by")]
-    pub(crate) reorder: Option<Ratio>,
-    /// How long those are held back.
-    #[arg(long, value_name = "TIME", requires = "reorder")]
-    pub(crate) reorder_by: Option<TimeSpan>,
-    /// Frames that arrive twice.
-    #[arg(long, value_name = "RATIO")]
-    pub(crate) duplicate: Option<Ratio>,
-    /// Frames of which one bit is flipped.
-    #[arg(long, value_name = "RATIO")]
-    pub(crate) corrupt: Option<Ratio>,
-}
-
-/// Distributions of jitter.
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(crate) enum JitterName {
-    /// Evenly spread.
-    Uniform,
-    /// Normal.
-    Normal,
-    /// Pareto, tail index 3.
-    Pareto,
-    /// A quarter normal, three quarters Pareto.
-    ParetoNormal,
 }
 
 /// `routes`.
@@ -658,6 +381,10 @@ pub(crate) struct Events {
     /// Print later events too, until the lab ends.
     #[arg(long, short)]
     pub(crate) follow: bool,
+    /// Of a lab on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder. Events of all
+    /// its machines, by lab time.
+    #[arg(long, value_name = "STORE")]
+    pub(crate) store: Option<constel_store::Place>,
     /// Print one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
@@ -683,6 +410,10 @@ pub(crate) struct Capture {
     /// End after so many frames.
     #[arg(long, value_name = "FRAMES", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
+    /// Of a lab on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder. At most 64 MiB come
+    /// from the machine that has the node; needs `--for` or `--count`.
+    #[arg(long, value_name = "STORE")]
+    pub(crate) store: Option<constel_store::Place>,
     /// Print what was captured as one JSON document.
     #[arg(long)]
     pub(crate) json: bool,

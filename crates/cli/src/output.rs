@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use constel_api::answers::Catalogued;
+use constel_api::answers::{Catalogued, Forwarding};
 use serde_json::Value;
 
 /// Prints one JSON document.
@@ -104,6 +104,18 @@ pub(crate) fn lab_time(t_ns: Option<u64>) -> String {
 /// A value as a table cell; `-` for none.
 pub(crate) fn or_dash(value: Option<impl std::fmt::Display>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
+/// What a node without a stack dropped: of each cause how many.
+pub(crate) fn dropped(forwarding: &Forwarding) -> String {
+    let causes = forwarding.dropped.iter();
+    let causes: Vec<String> = causes
+        .map(|(word, count)| format!("{count} {word}"))
+        .collect();
+    match causes.is_empty() {
+        true => "0".to_owned(),
+        false => causes.join(", "),
+    }
 }
 
 /// What a catalogue calls a satellite, as a line.

@@ -1,4 +1,4 @@
-//! `run --profile`: columns of the kernel's own counters. Needs root.
+//! `run --profile` and `sample`: columns of what kernels and the link plane counted. Needs root.
 
 mod support;
 
@@ -74,4 +74,93 @@ fn columns_are_the_kernels_counters_twenty_times_a_second() {
         .map(|row| row[place])
         .collect();
     assert!(sent[sent.len() - 1] - sent[0] > 900_000);
+}
+
+/// A flow that overfills a slow link: its edge is seen with a queue, its losses and, in its last row, all that it ever did.
+#[test]
+fn samples_of_edges_have_their_queues_and_losses_by_cause() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario::write(
+        dir.path(),
+        "sample.yaml",
+        "constel: 1
+name: sample
+start: 2026-11-21T00:00:00Z
+duration: 6 s
+ground:
+  hosts:
+    a: {latitude: 0 deg, longitude: 0 deg}
+    b: {latitude: 0 deg, longitude: 1 deg}
+    c: {latitude: 0 deg, longitude: 2 deg}
+  cables:
+    - {from: a, to: b, delay: 5 ms, link: {rate: 1 Mbit/s, queue: 16 KiB}}
+    - {from: b, to: c, delay: 1 ms, link: {rate: 1 Mbit/s, queue: 16 KiB}}
+traffic:
+  - {name: udp, at: 1 s, for: 3 s, iperf3: {from: a, to: b, protocol: udp, rate: 2 Mbit/s}}
+sample:
+  every: 100 ms
+  interfaces: [a]
+  edges: [\"[ab]\", a, b]
+  metrics: [tx_bytes, queue_bytes, delay_ns, offered, delivered, dropped_queue]
+",
+    );
+    let refused = support::constel(["check", file.to_str().unwrap()]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("no node is called `[ab]`"));
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("\"[ab]\", ", "")).unwrap();
+    let mut lab = Lab::up("sample", &file, dir.path(), &[]);
+    lab.ended();
+    let results = lab.results.clone();
+    assert!(results.join("interfaces/tx_bytes.u64").is_file());
+    assert!(!results.join("interfaces/rx_bytes.u64").exists());
+    let index = std::fs::read_to_string(results.join("interfaces/index.csv")).unwrap();
+    assert!(
+        index
+            .lines()
+            .skip(1)
+            .all(|row| row.split(',').nth(1) == Some("a")),
+        "{index}"
+    );
+
+    let out = dir.path().join("tables");
+    let call = [
+        "results",
+        "export",
+        results.to_str().unwrap(),
+        "edges",
+        "--format",
+        "csv",
+        "--out",
+    ];
+    support::stdout(&support::constel(
+        call.into_iter().chain([out.to_str().unwrap()]),
+    ));
+    let table = std::fs::read_to_string(out.join("edges.csv")).unwrap();
+    let mut lines = table.lines();
+    let head = "t_ns,from,to,delay_ns,queue_bytes,offered,delivered,dropped_queue";
+    assert_eq!(lines.next(), Some(head));
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    let of = |from: &str| -> Vec<Vec<u64>> {
+        let own = rows.iter().filter(|row| row[1].starts_with(from));
+        own.map(|row| {
+            [0, 3, 4, 5, 6, 7]
+                .map(|at| row[at].parse().unwrap())
+                .to_vec()
+        })
+        .collect()
+    };
+    let there = of("a/");
+    assert!(there.is_sorted_by_key(|row| (row[0], row[3])), "{table}");
+    assert!(there.iter().all(|row| row[1] == 5_000_000));
+    // 8 ms a frame: the queue is full for most of the three seconds, and is looked at ten times a second.
+    let full = there.iter().filter(|row| row[2] > 8_000).count();
+    assert!((15..=45).contains(&full), "{table}");
+    let last = &there[there.len() - 1];
+    assert_eq!((last[2], last[3]), (0, last[4] + last[5]), "{last:?}");
+    assert!(last[5] > 100, "{last:?}");
+    // What is quiet has next to no rows, and nobody asked for those of c.
+    assert!(
+        of("c/").is_empty() && there.len() > of("b/").len(),
+        "{table}"
+    );
 }

@@ -190,6 +190,34 @@ fn without_a_stack(lab: &Lab, satellite: &str) {
     ]));
     let text = link.to_string();
     assert!(text.contains("delivered"), "{link:#}");
+    // What it did with packets: pings through it, pings of it, and pings that had lived long enough.
+    let own = &link["forwarding"][0];
+    assert_eq!(
+        link["forwarding"].as_array().map(Vec::len),
+        Some(1),
+        "{link:#}"
+    );
+    assert_eq!(own["node"], satellite);
+    let shown = json(&constel(["show", &lab.name, "--json"]));
+    let of = |name: &str| {
+        let nodes = shown["node_list"].as_array().unwrap().iter();
+        nodes.clone().find(|node| node["name"] == name).unwrap()
+    };
+    for counts in [own, &of(satellite)["forwarding"]] {
+        let expired = counts["dropped"]["expired"].as_u64().unwrap();
+        let (answered, forwarded) = (&counts["answered"], &counts["forwarded"]);
+        assert!(
+            expired > 0 && answered.as_u64() > Some(expired),
+            "{counts:#}"
+        );
+        assert!(forwarded.as_u64() > Some(0), "{counts:#}");
+    }
+    assert!(of(FROM).get("forwarding").is_none(), "it has a stack");
+    let text = stdout(&constel(["show", &lab.name]));
+    let row = text.lines().find(|line| line.starts_with(satellite));
+    assert!(row.is_some_and(|row| row.contains(" expired")), "{text}");
+    let text = stdout(&constel(["link", &lab.name, FROM, satellite]));
+    assert!(text.contains(&format!("{satellite} forwarded ")), "{text}");
 }
 
 /// Has every link on the way lose frames from here on, where nobody sends any frames of its own.
@@ -235,4 +263,43 @@ fn the_same_frames_are_lost() {
         .collect();
     assert!(lost[0].len() > 20, "{lost:?}");
     assert_eq!(lost[0], lost[1]);
+}
+
+/// A network over a constellation that is no part of the lab: one edge takes what the hops take together.
+#[test]
+fn end_to_end_takes_what_hop_by_hop_takes() {
+    let host = Host::take();
+    let dir = tempfile::tempdir().unwrap();
+    let hops = scenario::sky(dir.path(), 120, "0 s");
+    let text = std::fs::read_to_string(&hops).unwrap();
+    let text = text
+        .replace("  sat:\n", "  sat:\n    nodes: false\n")
+        .replace("  stations:\n", "  hosts:\n");
+    let network = "networks:
+  net:
+    members: [hobart, chatham, ross, weddell, michigan]
+    law: {over: sat}
+    link: {rate: 10 Gbit/s, queue: 256 KiB}
+";
+    let over = scenario::write(dir.path(), "over.yaml", &(text + network));
+    let mut medians = Vec::new();
+    for (name, file) in [("hops", with_forwarders(&hops)), ("over", over)] {
+        let mut lab = Lab::up(name, &file, dir.path(), &["--no-traffic"]);
+        let shown = json(&constel(["show", &lab.name, "--json"]));
+        assert_eq!(shown["nodes"], if name == "over" { 5 } else { 29 });
+        // Both against the plan of the hops.
+        let errors = errors(&lab, &hops);
+        println!("{name}: {} to {} ns", errors[0], errors[errors.len() / 2]);
+        assert!(errors[0] > -60_000, "too early by {} ns", -errors[0]);
+        medians.push(errors[errors.len() / 2]);
+        lab.interrupt();
+    }
+    let [hop_by_hop_ns, end_to_end_ns] = medians[..] else {
+        unreachable!("two labs were measured");
+    };
+    assert!(
+        end_to_end_ns < hop_by_hop_ns + STACK_NS,
+        "{end_to_end_ns} ns later than the plan, and {hop_by_hop_ns} ns hop by hop"
+    );
+    host.assert_as_before("after both labs");
 }

@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -10,32 +11,38 @@ use serde_json::Value;
 use support::host::Host;
 use support::{finish, stderr, workspace};
 
-/// Of the whole: machines, lab and all that follows.
-const WITHIN: Duration = Duration::from_secs(60);
+/// Of the whole: machines, lab and all that follows, on a host that has much else to do.
+const WITHIN: Duration = Duration::from_secs(240);
+/// How often a run is made that may not be trusted because the host has much else to do.
+const TRIES: usize = 3;
 /// What the script says without etcd.
 const SKIPPED: i32 = 77;
 
-/// Runs the script; `None` where there is no etcd.
+/// Runs the script on two machines; `None` where there is no etcd.
 fn local(flags: &[&str]) -> Option<Value> {
-    let mut command = Command::new(workspace().join("experiments/machines/local"));
-    command
-        .args(["2", "--flag=--name=cli-test-two"])
-        .args(flags)
-        .env("CONSTEL", support::CONSTEL);
-    let output = finish(command, WITHIN);
-    if output.status.code() == Some(SKIPPED) {
-        eprintln!("{}", stderr(&output));
-        return None;
+    local_on("2", flags)
+}
+
+fn local_on(machines: &str, flags: &[&str]) -> Option<Value> {
+    for _ in 0..TRIES {
+        let mut command = Command::new(workspace().join("experiments/machines/local"));
+        command
+            .args([machines, "--flag=--name=cli-test-two"])
+            .args(flags)
+            .env("CONSTEL", support::CONSTEL);
+        let output = finish(command, WITHIN);
+        let told = serde_json::from_slice(&output.stdout);
+        match output.status.code() {
+            Some(0) => return Some(told.unwrap()),
+            Some(SKIPPED) => {
+                eprintln!("{}", stderr(&output));
+                return None;
+            }
+            Some(3) => eprintln!("not trusted, again: {}", stderr(&output)),
+            _ => panic!("{told:#?}\n{}", stderr(&output)),
+        }
     }
-    let told = serde_json::from_slice(&output.stdout);
-    let told: Value = told.unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
-    assert_eq!(
-        output.status.code(),
-        Some(0),
-        "{told:#}\n{}",
-        stderr(&output)
-    );
-    Some(told)
+    panic!("this host does not keep up: {TRIES} runs and none to be trusted");
 }
 
 fn ms(row: &Value, of: &str, which: &str) -> f64 {
@@ -48,7 +55,11 @@ fn ms(row: &Value, of: &str, which: &str) -> f64 {
 #[test]
 fn pings_cross_as_the_sky_says_and_nothing_is_left() {
     let host = Host::take();
-    let Some(told) = local(&["--for", "12s"]) else {
+    let place = tempfile::tempdir().unwrap();
+    let results = place.path().join("results");
+    let sample = "--flag=--set=sample={edges: [tokyo, sydney], interfaces: [tokyo, sydney]}";
+    let flags = ["--for", "12s", sample, "--results"];
+    let Some(told) = local(&[&flags[..], &[results.to_str().unwrap()]].concat()) else {
         return;
     };
     assert_eq!(told["nodes"], 80, "{told:#}");
@@ -82,6 +93,7 @@ fn pings_cross_as_the_sky_says_and_nothing_is_left() {
         .find(|flow| flow["flow"] == "lagos-lima")
         .unwrap();
     assert_eq!(over["handovers"], 1);
+    each_was_sampled_where_it_is(&results);
     host.assert_as_before("after a lab on two machines");
 }
 
@@ -111,22 +123,92 @@ fn an_agent_that_is_killed_ends_the_lab_and_is_named() {
     host.assert_as_before("after an agent was killed");
 }
 
+/// A machine is killed, and the others go on without its nodes: all from the same step on, and the verdict names them.
+#[test]
+fn a_lab_goes_on_without_a_machine_that_is_killed() {
+    let host = Host::take();
+    // The first one: its clock was the reference of the others.
+    let flags = [
+        "--kill",
+        "agent1@2",
+        "--for",
+        "25s",
+        "--flag=--set=on_machine_loss=continue",
+    ];
+    let Some(told) = local_on("3", &flags) else {
+        return;
+    };
+    assert_eq!(told["lab_time_s"], 25.0, "to its end: {told:#}");
+    assert_eq!(
+        (&told["interrupted"], &told["trustworthy"]),
+        (&false.into(), &false.into())
+    );
+    let parts = told["parts"].as_array().unwrap();
+    let lost = &parts[0]["lost"];
+    let gone_s = lost["from_ns"].as_u64().unwrap() as f64 / 1e9;
+    // Not before its lease was over, and well before the end.
+    assert!((5.0..25.0).contains(&gone_s), "{gone_s}");
+    let nodes = lost["nodes"].as_array().unwrap();
+    assert_eq!(nodes.len() as u64, parts[0]["nodes"].as_u64().unwrap());
+    let reasons = told["reasons"].as_array().unwrap();
+    let named = reasons.iter().any(|reason| {
+        let reason = reason.as_str().unwrap();
+        let words = format!(
+            "machine m1: it was lost, and the lab went on without its {}",
+            nodes.len()
+        );
+        reason.starts_with(&words) && reason.contains(nodes[0].as_str().unwrap())
+    });
+    assert!(named, "{reasons:#?}");
+    // The others say the same of it, have planned the same, and are whole.
+    let differ = |reason: &Value| reason.as_str().unwrap().contains("planned different");
+    assert!(!reasons.iter().any(differ), "{reasons:#?}");
+    for part in &parts[1..] {
+        assert_eq!(part["failure"], Value::Null, "{part:#}");
+        assert_eq!(part["lost"], Value::Null, "{part:#}");
+    }
+    let changes = told["changes"].as_array().unwrap();
+    assert_eq!(changes.len(), 1, "{changes:#?}");
+    assert_eq!(changes[0]["cause"], "loss of machine m1");
+    assert_eq!(changes[0]["t_ns"], lost["from_ns"]);
+    host.assert_as_before("after a lab went on without a machine");
+}
+
 /// Whoever may reach the store asks about any node, and ends the lab, from anywhere.
 #[test]
 fn any_machine_answers_for_any_node_and_down_ends_it_on_all() {
     let host = Host::take();
-    let Some(told) = local(&["--ask", "1", "--down", "8"]) else {
+    // All of it also holds where frames are sealed.
+    let Some(told) = local(&["--ask", "1", "--down", "1", "--flag=--encrypt"]) else {
         return;
     };
     let asked = told["asked"].as_array().unwrap();
-    assert_eq!(asked.len(), 12, "each of two machines: {told:#}");
+    assert_eq!(asked.len(), 24, "each of two machines: {told:#}");
     for row in asked {
-        let wanted = if row["args"][0] == "nobody" { 2 } else { 0 };
-        assert_eq!(row["exit"], wanted, "{row:#}");
         let out = row["stdout"].as_str().unwrap();
+        let said = row["stderr"].as_str().unwrap();
+        let is_nowhere = row["args"][1]
+            .as_str()
+            .is_some_and(|to| to.contains("/nowhere/"));
+        let wanted = match row["verb"].as_str().unwrap() {
+            "shell" => 2,
+            "cp" if is_nowhere => 1,
+            "exec" if row["args"][0] == "nobody" => 2,
+            _ => 0,
+        };
+        assert_eq!(row["exit"], wanted, "{row:#}");
         match row["verb"].as_str().unwrap() {
             "exec" if wanted == 0 => assert!(out.contains("2 received"), "{row:#}"),
-            "exec" => assert!(row["stderr"].as_str().unwrap().contains("nobody")),
+            "exec" => assert!(said.contains("nobody")),
+            "cp" if is_nowhere => assert!(said.contains("No such file"), "{row:#}"),
+            "cp" => assert_eq!(out, "copied 1 entries, 2097152 bytes\n"),
+            "capture" => {
+                let captured: Value = serde_json::from_str(out).unwrap();
+                assert_eq!(captured["frames"], 5, "{row:#}");
+                assert_eq!(captured["interfaces"][0], "sydney/gsl0");
+            }
+            "events" => of_both(out),
+            "shell" => assert!(said.contains("constel shell cli-test-two-m"), "{row:#}"),
             "path" => {
                 let path: Value = serde_json::from_str(out).unwrap();
                 assert_eq!(path["from"], "tokyo", "{path:#}");
@@ -134,14 +216,106 @@ fn any_machine_answers_for_any_node_and_down_ends_it_on_all() {
             _ => assert!(serde_json::from_str::<Value>(out).unwrap().is_object()),
         }
     }
+    assert_eq!(told["copied"], serde_json::json!([true, true]));
+    // Followed from the first question on, until the lab was down.
+    let followed = &told["followed"];
+    let lines = followed["stdout"].as_str().unwrap();
+    assert_eq!(followed["exit"], 0, "{lines}");
+    of_both(lines);
+    let last = lines.lines().last().map(serde_json::from_str::<Value>);
+    assert_eq!(last.unwrap().unwrap()["kind"], "finished", "{lines}");
     for part in told["listed"].as_array().unwrap() {
         assert_eq!(part["phase"], "running", "{part:#}");
     }
     assert!(told["down_s"].as_f64().unwrap() < 20.0, "{told:#}");
-    assert!(told["lab_time_s"].as_f64().unwrap() < 30.0, "{told:#}");
+    assert!(told["lab_time_s"].as_f64().unwrap() < 60.0, "{told:#}");
     assert_eq!(told["interrupted"], true);
     for part in told["parts"].as_array().unwrap() {
         assert_eq!(part["failure"], Value::Null, "{part:#}");
     }
     host.assert_as_before("after down");
+}
+
+/// What the page says of two hosts is so, line by line.
+#[test]
+fn two_hosts_in_ten_minutes_are_two_hosts() {
+    let host = Host::take();
+    let mut command = Command::new(workspace().join("experiments/machines/two-hosts"));
+    command
+        .args(["--for", "5s"])
+        .env("CONSTEL", support::CONSTEL);
+    let output = finish(command, WITHIN);
+    if output.status.code() == Some(SKIPPED) {
+        eprintln!("{}", stderr(&output));
+        return;
+    }
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}{}", stderr(&output));
+    host.assert_as_before("after two hosts");
+}
+
+/// Of both nodes the machine that has it wrote down what interfaces and edges counted, second by second, and the other one nothing.
+fn each_was_sampled_where_it_is(results: &Path) {
+    let read = |machine: &str, file: &str| {
+        std::fs::read(results.join("machines").join(machine).join(file)).unwrap()
+    };
+    let numbers = |machine: &str, file: &str| -> Vec<u64> {
+        let bytes = read(machine, file);
+        let (numbers, rest) = bytes.as_chunks();
+        assert_eq!(rest, [0; 0]);
+        numbers
+            .iter()
+            .map(|bytes| u64::from_le_bytes(*bytes))
+            .collect()
+    };
+    let (mut interfaces, mut senders) = (Vec::new(), Vec::new());
+    for machine in ["m1", "m2"] {
+        let index = String::from_utf8(read(machine, "interfaces/index.csv")).unwrap();
+        let rows = index.lines().skip(1);
+        interfaces.extend(rows.map(|row| row.split_once(',').unwrap().1.to_owned()));
+        // Lab time zero, every second, and the end.
+        let looks = numbers(machine, "interfaces/t_ns.i64").len();
+        assert!((2..=14).contains(&looks), "{machine}: {looks}");
+        let ports = String::from_utf8(read(machine, "edges/index.csv")).unwrap();
+        let ports: Vec<&str> = ports.lines().skip(1).collect();
+        let from = numbers(machine, "edges/from.u64");
+        let delivered = numbers(machine, "edges/delivered.u64");
+        assert_eq!(from.len(), delivered.len());
+        let sent = from.iter().zip(&delivered).filter(|(_, count)| **count > 0);
+        let mut own: Vec<String> = sent
+            .map(|(port, _)| ports[*port as usize].split(',').nth(1).unwrap().to_owned())
+            .collect();
+        own.sort();
+        own.dedup();
+        senders.extend(own);
+    }
+    for rows in [&mut interfaces, &mut senders] {
+        rows.sort();
+        let all = rows.clone();
+        rows.dedup();
+        assert_eq!(*rows, all, "each on one machine");
+    }
+    assert!(
+        interfaces.contains(&"tokyo,gsl0".to_owned()),
+        "{interfaces:?}"
+    );
+    assert_eq!(senders, ["sydney", "tokyo"]);
+}
+
+/// Events of both machines, by lab time; that of the clock was noted by both, and is there once.
+fn of_both(lines: &str) {
+    let events = lines.lines().map(serde_json::from_str::<Value>);
+    let events: Vec<Value> = events.collect::<Result<_, _>>().unwrap();
+    let times: Vec<i64> = events.iter().filter_map(|e| e["t_ns"].as_i64()).collect();
+    assert!(times.is_sorted() && !times.is_empty(), "{lines}");
+    let of = |kind: &str| {
+        events
+            .iter()
+            .filter(|e| e["kind"] == kind)
+            .collect::<Vec<_>>()
+    };
+    let clock = of("clock-started");
+    assert_eq!(clock.len(), 1, "{lines}");
+    assert_eq!(clock[0]["machines"], serde_json::json!(["m1", "m2"]));
+    assert_eq!(of("starting").len(), 2, "{lines}");
 }

@@ -79,6 +79,40 @@ impl Lab {
     }
 }
 
+/// Packs a file or folder of this host as a tar archive, called `name` there.
+///
+/// # Errors
+/// [`Error::NotCopied`] with what and why.
+pub fn pack_here(from: &Path, name: &Path, to: impl Write) -> Result<Copied, Error> {
+    pack(from, name, to).map_err(Error::NotCopied)
+}
+
+/// Unpacks the archive of what is called as the last part of `from` on this host: into an existing folder under its own name, otherwise
+/// called as `to` says, whose folder exists.
+///
+/// # Errors
+/// [`Error::NotCopied`] with what and why.
+pub fn unpack_here(archive: impl Read, from: &Path, to: &Path) -> Result<Copied, Error> {
+    let (folder, name) = target(from, to).map_err(Error::NotCopied)?;
+    let own = own_name(from).ok_or_else(|| no_name(from))?;
+    if name == own {
+        return unpack(archive, &folder).map_err(Error::NotCopied);
+    }
+    // Under its own name it could be in the way of another file.
+    let aside = folder.join(format!(".constel-cp-{}", std::process::id()));
+    let wrong = |path: &Path, error: &io::Error| Error::NotCopied(said(path, error));
+    fs::create_dir(&aside).map_err(|error| wrong(&aside, &error))?;
+    let copied = unpack(archive, &aside).map_err(Error::NotCopied);
+    let copied = copied.and_then(|copied| {
+        let place = folder.join(&name);
+        fs::rename(aside.join(&own), &place).map_err(|error| wrong(&place, &error))?;
+        Ok(copied)
+    });
+    let removed = fs::remove_dir_all(&aside).map_err(|error| wrong(&aside, &error));
+    let copied = copied?;
+    removed.map(|()| copied)
+}
+
 /// A part of a copy.
 type Work<'a> = &'a mut (dyn FnMut() -> Result<Copied, String> + Send);
 
@@ -242,5 +276,40 @@ fn said(path: &Path, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::BrokenPipe => format!("{}: {BROKEN}", path.display()),
         _ => format!("{}: {root}", path.display()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_archive_is_called_as_it_is_asked_for() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        fs::create_dir(at("logs")).unwrap();
+        fs::write(at("logs/a"), "1").unwrap();
+        let packed = |from: &str| {
+            let mut archive = Vec::new();
+            pack_here(&at(from), Path::new(from), &mut archive).unwrap();
+            archive
+        };
+        let folder = packed("logs");
+        // One of that name is in the way of none.
+        let copied = unpack_here(&folder[..], Path::new("/var/logs"), &at("kept")).unwrap();
+        assert_eq!((copied.entries, copied.bytes), (2, 1));
+        assert_eq!(fs::read(at("kept/a")).unwrap(), b"1");
+        // An existing folder takes it under its own name, twice as well as once.
+        for _ in 0..2 {
+            unpack_here(&folder[..], Path::new("/var/logs"), &at("kept")).unwrap();
+        }
+        assert_eq!(fs::read(at("kept/logs/a")).unwrap(), b"1");
+        let no_folder = unpack_here(&folder[..], Path::new("/var/logs"), &at("nowhere/x"));
+        assert!(no_folder.unwrap_err().to_string().contains("nowhere"));
+        assert_eq!(
+            fs::read_dir(place.path()).unwrap().count(),
+            2,
+            "nothing aside"
+        );
     }
 }

@@ -70,7 +70,10 @@ pub use node::{Door, require_privilege};
 pub use run::{EventStream, Finished, Quiet, RunOptions, Running};
 pub use scenario::Scenario;
 pub use tether::when_ended;
-pub use together::{Asked, LedLab, Looked, OnMachines, Way, machine_of, run_part};
+pub use together::{
+    Asked, EventsComing, LedLab, Looked, OnMachines, SeenEvent, Way, lab_there, machine_of,
+    merge_events, run_part,
+};
 
 pub use constel_host::clean::{CleanReport, HostReport};
-pub use constel_lab::Progress;
+pub use constel_lab::{Progress, workers_here};

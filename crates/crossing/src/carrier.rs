@@ -28,10 +28,14 @@ pub(crate) struct Carrier {
 }
 
 impl Carrier {
-    pub(crate) fn new(shared: Arc<Shared>, session: u32) -> Self {
-        let sender = Sender::new(shared.lab, session);
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        let machines = 0..shared.machines.count();
+        let senders = machines.map(|machine| {
+            let sender = Sender::new(shared.lab, shared.machines.session());
+            sender.sealed(shared.machines.cipher_to(machine))
+        });
         Self {
-            senders: vec![sender; shared.machines.count()],
+            senders: senders.collect(),
             shared,
             datagram: Vec::new(),
         }
@@ -47,13 +51,19 @@ impl Carry for Carrier {
             until_ns,
             sent,
             unsent,
+            to_lost,
             ..
         } = &*self.shared;
+        if machines.is_of_lost(edge.1) {
+            to_lost.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
         let way = machines.way_to(edge.1);
         let way = way.filter(|_| boottime_ns() < until_ns.load(Ordering::Relaxed));
         let is_sent = way.is_some_and(|(machine, address)| {
             let (due_ns, token) = (time.of_own(due_ns), machines.own_token());
-            self.senders[machine].send(edge, due_ns, token, frame, &mut self.datagram);
+            let sender = &mut self.senders[machine];
+            sender.send(edge, due_ns, token, frame, &mut self.datagram);
             // What the other side does not get it counts as lost between the machines.
             sendto(socket, &self.datagram, SendFlags::DONTWAIT, &address).is_ok()
         });

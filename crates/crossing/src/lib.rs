@@ -29,6 +29,7 @@ use serde::Serialize;
 use carrier::Carrier;
 use machines::Machines;
 
+pub use constel_underlay::Key;
 pub use listen::Listening;
 pub use machines::{Machine, Wrong};
 pub use time::LabTime;
@@ -52,6 +53,8 @@ pub struct Layout {
     /// Frames leave so much before they are due: an edge that is longer waits here for the rest, so that frames which it loses or that
     /// are sent in vain are known here. The longest way to another machine and the error of the clocks have to fit in.
     pub ahead_ns: Nanos,
+    /// What frames are sealed with; `None`: they are not.
+    pub key: Option<Key>,
 }
 
 /// What crosses between this machine and the others.
@@ -71,6 +74,7 @@ pub(crate) struct Shared {
     pub(crate) until_ns: AtomicU64,
     pub(crate) sent: AtomicU64,
     pub(crate) unsent: AtomicU64,
+    pub(crate) to_lost: AtomicU64,
     pub(crate) strangers: AtomicU64,
 }
 
@@ -79,8 +83,10 @@ pub(crate) struct Shared {
 pub struct Counts {
     /// Frames that were sent.
     pub sent: u64,
-    /// Frames that could not be: the socket had no room, there is no way, the other machine is lost, or we may not any more.
+    /// Frames that could not be: the socket had no room, there is no way, or we may not any more.
     pub unsent: u64,
+    /// Frames for machines that are lost, which go nowhere.
+    pub to_lost: u64,
     /// Datagrams of nobody who is one of the machines.
     pub strangers: u64,
     /// What came from each of the other machines that frames came from.
@@ -104,7 +110,7 @@ impl Crossing {
         if set_socket_send_buffer_size_force(&socket, BUFFER_BYTES).is_err() {
             set_socket_send_buffer_size(&socket, BUFFER_BYTES).map_err(io::Error::from)?;
         }
-        let (lab, session, ahead_ns) = (layout.lab, layout.session, layout.ahead_ns);
+        let (lab, ahead_ns) = (layout.lab, layout.ahead_ns);
         let machines = Machines::new(layout)?;
         let ports = machines.far_ports();
         let shared = Arc::new(Shared {
@@ -115,9 +121,10 @@ impl Crossing {
             until_ns: AtomicU64::new(u64::MAX),
             sent: AtomicU64::new(0),
             unsent: AtomicU64::new(0),
+            to_lost: AtomicU64::new(0),
             strangers: AtomicU64::new(0),
         });
-        let carry = Box::new(Carrier::new(Arc::clone(&shared), session));
+        let carry = Box::new(Carrier::new(Arc::clone(&shared)));
         let far = FarPorts {
             ports,
             ahead_ns,
@@ -156,6 +163,7 @@ impl Listening {
         Counts {
             sent: shared.sent.load(Ordering::Relaxed),
             unsent: shared.unsent.load(Ordering::Relaxed),
+            to_lost: shared.to_lost.load(Ordering::Relaxed),
             strangers: shared.strangers.load(Ordering::Relaxed),
             from: from
                 .map(|(machine, counts)| (shared.machines.name(machine).to_owned(), counts))

@@ -39,7 +39,10 @@ pub struct Listening {
 impl Listening {
     pub(crate) fn start(shared: Arc<Shared>, links: Arc<dyn Links>) -> io::Result<Self> {
         let receivers = 0..shared.machines.count();
-        let receivers = receivers.map(|machine| Receiver::new(shared.lab, machine));
+        let receivers = receivers.map(|machine| {
+            let cipher = shared.machines.cipher_from(machine);
+            Receiver::new(shared.lab, machine).sealed(cipher)
+        });
         let received = Arc::new(Mutex::new(receivers.collect()));
         let end = Arc::new(AtomicBool::new(false));
         let listener = Listener {
@@ -106,7 +109,7 @@ impl Listener {
                 let Some((length, from)) = self.next(&mut bytes) else {
                     break;
                 };
-                self.judge(&bytes[..length], from, &mut arrivals);
+                self.judge(&mut bytes[..length], from, &mut arrivals);
             }
             if !arrivals.is_empty() && self.links.arrive(std::mem::take(&mut arrivals)).is_err() {
                 return;
@@ -121,7 +124,7 @@ impl Listener {
         Some((length, SocketAddr::try_from(from?).ok()?))
     }
 
-    fn judge(&self, datagram: &[u8], from: SocketAddr, arrivals: &mut Vec<Arrival>) {
+    fn judge(&self, datagram: &mut [u8], from: SocketAddr, arrivals: &mut Vec<Arrival>) {
         let Shared {
             machines,
             time,

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use constel_link::PortId;
-use constel_underlay::Whose;
+use constel_underlay::{Cipher, Key, Whose};
 
 use crate::{Layout, same_place};
 
@@ -42,6 +42,8 @@ pub(crate) struct Machines {
     machines: Vec<Machine>,
     is_lost: Vec<AtomicBool>,
     owners: Vec<usize>,
+    session: u32,
+    key: Option<Key>,
 }
 
 impl Machines {
@@ -50,6 +52,8 @@ impl Machines {
             here,
             machines,
             owners,
+            session,
+            key,
             ..
         } = layout;
         let is_none = |number: &usize| *number >= machines.len();
@@ -70,7 +74,26 @@ impl Machines {
             is_lost: machines.iter().map(|_| AtomicBool::new(false)).collect(),
             machines,
             owners,
+            session,
+            key,
         })
+    }
+
+    /// Which life of this machine it is.
+    pub(crate) fn session(&self) -> u32 {
+        self.session
+    }
+
+    /// What seals frames that this machine sends to another, if they are to be.
+    pub(crate) fn cipher_to(&self, machine: usize) -> Option<Cipher> {
+        let key = self.key.as_ref()?;
+        Some(Cipher::new(key, self.here, machine, self.session))
+    }
+
+    /// What opens those of another.
+    pub(crate) fn cipher_from(&self, machine: usize) -> Option<Cipher> {
+        let key = self.key.as_ref()?;
+        Some(Cipher::new(key, machine, self.here, self.session))
     }
 
     /// Ports whose nodes are not here.
@@ -99,6 +122,12 @@ impl Machines {
     pub(crate) fn way_to(&self, port: PortId) -> Option<(usize, SocketAddr)> {
         let owner = *self.owners.get(port.0 as usize)?;
         (owner != self.here && !self.has_lost(owner)).then(|| (owner, self.machines[owner].address))
+    }
+
+    /// Whether the machine that has this port is lost.
+    pub(crate) fn is_of_lost(&self, port: PortId) -> bool {
+        let owner = self.owners.get(port.0 as usize);
+        owner.is_some_and(|&owner| owner != self.here && self.has_lost(owner))
     }
 
     /// The other machine that sends from this address.
@@ -152,6 +181,7 @@ mod tests {
             machines,
             owners,
             ahead_ns: 0,
+            key: None,
         }
     }
 
@@ -179,6 +209,7 @@ mod tests {
             (Whose::Nobody, None)
         );
         assert_eq!(known.whose(PortId(2)), Whose::Machine(2, 3));
+        assert!(known.is_of_lost(PortId(3)) && !known.is_of_lost(PortId(2)));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use constel_link::Nanos;
 
 /// How a machine's own clock (`CLOCK_MONOTONIC`) and the lab's go together; clones share it.
 ///
-/// The lab's clock is whichever all machines agree on, as the wall clock of the reference is. Whoever measures it sets it here.
+/// The lab's clock is whichever all machines agree on, as `CLOCK_MONOTONIC` of the reference is. Whoever measures it sets it here.
 #[derive(Debug, Clone, Default)]
 pub struct LabTime {
     /// The lab's clock less our own, nanoseconds.

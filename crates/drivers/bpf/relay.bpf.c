@@ -27,6 +27,9 @@
 // EtherType and two bytes: with less, the kernel does not take the relay's tag off again.
 #define BODY_MIN 4
 
+// Threads that the relay can have.
+#define THREADS_MAX 8
+
 #define FLAG_CSUM 1
 #define FLAG_VLAN 2
 #define FLAG_GSO 4
@@ -71,7 +74,8 @@ struct slot {
 	__u8 bytes[SLOT_BYTES];
 };
 
-// One per CPU. Cache lines are separate by writer.
+// One per thread of the relay and CPU; what is not of one thread is counted with the first. Cache lines are separate by
+// writer.
 struct cpu {
 	// written here
 	__u32 desc_head;
@@ -106,7 +110,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); // set at load: CPUs * ring size
+	__uint(max_entries, 1); // set at load: threads * CPUs * ring size
 	__type(key, __u32);
 	__type(value, struct desc);
 } cst_descs SEC(".maps");
@@ -114,7 +118,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); // set at load: CPUs * ring size
+	__uint(max_entries, 1); // set at load: threads * CPUs * ring size
 	__type(key, __u32);
 	__type(value, __u64);
 } cst_free SEC(".maps");
@@ -122,7 +126,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); // set at load: CPUs
+	__uint(max_entries, 1); // set at load: threads * CPUs
 	__type(key, __u32);
 	__type(value, struct cpu);
 } cst_cpus SEC(".maps");
@@ -142,11 +146,12 @@ struct {
 } cst_ports SEC(".maps");
 
 // Slots of a port that came back, and descriptors of it that were read, ever; whether a super-frame
-// of it had to be cut up. Written by userspace.
+// of it had to be cut up; which thread its node is of. Written by userspace.
 struct back {
 	__u64 slots;
 	__u64 descs;
 	__u64 cut_up;
+	__u64 thread;
 };
 
 struct {
@@ -157,16 +162,18 @@ struct {
 	__type(value, struct back);
 } cst_back SEC(".maps");
 
-// What holds for all ports at present. Written by userspace.
+// What holds for all ports of a thread at present. A cache line each.
 struct told {
 	__u64 share; // slots a port may hold
-	__u64 thread; // the relay's thread
+	__u64 thread; // the thread's own number
+	__u64 asleep; // not 0 while it sleeps or is about to
+	__u64 pad[5];
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
+	__uint(max_entries, THREADS_MAX);
 	__type(key, __u32);
 	__type(value, struct told);
 } cst_told SEC(".maps");
@@ -198,24 +205,31 @@ struct {
 	__type(value, __u32);
 } cst_own SEC(".maps");
 
-// Non-zero while the relay's thread sleeps or is about to.
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} cst_asleep SEC(".maps");
-
-struct {
+// What a sleeping thread waits at.
+struct wake {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
-} cst_wake SEC(".maps");
+} cst_wake_0 SEC(".maps"), cst_wake_1 SEC(".maps"), cst_wake_2 SEC(".maps"), cst_wake_3 SEC(".maps"),
+	cst_wake_4 SEC(".maps"), cst_wake_5 SEC(".maps"), cst_wake_6 SEC(".maps"), cst_wake_7 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, THREADS_MAX);
+	__type(key, __u32);
+	__array(values, struct wake);
+} cst_wakes SEC(".maps") = {
+	.values = { &cst_wake_0, &cst_wake_1, &cst_wake_2, &cst_wake_3, &cst_wake_4, &cst_wake_5,
+		    &cst_wake_6, &cst_wake_7 },
+};
 
 const volatile __u32 ring_mask = 0; // descriptors and free slots per CPU, minus one
 const volatile __u32 shard_ports = 400;
 const volatile __u32 first_uplink = 100;
 const volatile __u32 first_port = 1000;
+const volatile __u32 cpus = 0;
+// By how much our clock is ahead of the kernel's, in two halves: another time namespace's is.
+const volatile __u32 ahead_ns_low = 0;
+const volatile __u32 ahead_ns_high = 0;
 
 // Only the fields we read, found by name in the running kernel's own type information.
 struct sk_buff {
@@ -318,15 +332,21 @@ static __always_inline long copy_gso(struct __sk_buff *ctx, __u32 nr, __u32 tail
 // Take the frame, as one of this port. Whatever comes of it is counted.
 static __always_inline int capture(struct __sk_buff *ctx, __u32 port_key)
 {
-	__u32 nr, key, slot, head, tail, filled, zero = 0;
-	struct cpu *cpu = this_cpu(&nr);
+	__u32 nr = bpf_get_smp_processor_id(), thread = 0, key = port_key;
+	__u32 slot, head, tail, filled;
+	struct back *back = bpf_map_lookup_elem(&cst_back, &key);
+	struct cpu *cpu;
 	struct desc *desc;
 	struct port *port;
-	struct back *back;
 	struct told *told;
 	__u64 *free;
 	__u8 *at;
 
+	if (back)
+		thread = (__u32)*(volatile __u64 *)&back->thread;
+	// What a node sends its own thread takes in: what goes the same way stays in order.
+	nr += thread * cpus;
+	cpu = bpf_map_lookup_elem(&cst_cpus, &nr);
 	if (!cpu)
 		return TC_ACT_SHOT;
 	struct sk_buff *skb = bpf_cast_to_kern_ctx(ctx);
@@ -353,10 +373,8 @@ static __always_inline int capture(struct __sk_buff *ctx, __u32 port_key)
 		cpu->before_start++;
 		return TC_ACT_SHOT;
 	}
-	key = port_key;
 	port = bpf_map_lookup_elem(&cst_ports, &key);
-	back = bpf_map_lookup_elem(&cst_back, &key);
-	told = bpf_map_lookup_elem(&cst_told, &zero);
+	told = bpf_map_lookup_elem(&cst_told, &thread);
 	if (!port || !back || !told) {
 		cpu->dropped_error++;
 		return TC_ACT_SHOT;
@@ -403,8 +421,8 @@ static __always_inline int capture(struct __sk_buff *ctx, __u32 port_key)
 		return TC_ACT_SHOT;
 	}
 
-	// What a node passes on, or sends in answer to a frame, it sends while the relay's thread hands it
-	// that frame.
+	// What a node passes on, or sends in answer to a frame, it sends while its thread of the relay hands
+	// it that frame.
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 flags = (__u64)task->pid == *(volatile __u64 *)&told->thread ? 0 : FLAG_NEW;
 	__u32 own_tag = 0;
@@ -464,15 +482,16 @@ publish:
 	cpu->free_tail = tail + slots;
 	__sync_fetch_and_add(&port->taken, charged);
 	cpu->captured++;
-	desc->ts_ns = bpf_ktime_get_ns();
-	// Publish: a full barrier, after the descriptor and before the look at cst_asleep.
+	desc->ts_ns = bpf_ktime_get_ns() + (((__u64)ahead_ns_high << 32) | ahead_ns_low);
+	// Publish: a full barrier, after the descriptor and before the look at whether anybody sleeps.
 	__sync_lock_test_and_set(&cpu->desc_head, head + 1);
 
-	__u64 *asleep = bpf_map_lookup_elem(&cst_asleep, &zero);
-	if (asleep && *(volatile __u64 *)asleep &&
-	    __sync_lock_test_and_set(asleep, 0)) {
+	if (*(volatile __u64 *)&told->asleep && __sync_lock_test_and_set(&told->asleep, 0)) {
+		void *wake = bpf_map_lookup_elem(&cst_wakes, &thread);
 		__u64 nothing = 0;
-		bpf_ringbuf_output(&cst_wake, &nothing, sizeof(nothing), BPF_RB_FORCE_WAKEUP);
+
+		if (wake)
+			bpf_ringbuf_output(wake, &nothing, sizeof(nothing), BPF_RB_FORCE_WAKEUP);
 	}
 	// Consumed. (tcx knows no TC_ACT_STOLEN; this one counts as no device's drop either.)
 	return TC_ACT_SHOT;
@@ -577,6 +596,7 @@ int cst_shard(struct __sk_buff *ctx)
 }
 
 _Static_assert(sizeof(struct cpu) == 192 && sizeof(struct desc) == 32, "layout.rs");
+_Static_assert(sizeof(struct back) == 32 && sizeof(struct told) == 64, "layout.rs");
 _Static_assert(sizeof(struct external) == 12 && sizeof(struct own) == 20, "external.rs");
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -23,6 +23,12 @@ pub struct PlaneConfig {
     pub channels: Vec<Shared>,
     /// Nodes without a stack, which only forward. Only [`crate::relay`] does it for them.
     pub transit: Option<Arc<Table>>,
+    /// Threads that move the frames, which divide the nodes among them. Only [`crate::relay`] has more than one.
+    pub threads: usize,
+    /// By port, the number of its node; ports beyond the end are nodes of their own.
+    pub nodes: Vec<u32>,
+    /// What nodes' stacks take to pass a frame on is taken off its way. Only [`crate::relay`] can.
+    pub deduct_stacks: bool,
 }
 
 impl PlaneConfig {
@@ -37,6 +43,9 @@ impl PlaneConfig {
             grain_ns: 0,
             channels: Vec::new(),
             transit: None,
+            threads: 1,
+            nodes: Vec::new(),
+            deduct_stacks: true,
         }
     }
 }

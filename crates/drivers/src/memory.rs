@@ -364,6 +364,7 @@ impl Links for Memory {
                 unintended: Causes::default(),
                 lateness: None,
                 own_lateness: None,
+                late_frames: None,
                 stalls: None,
                 early: None,
                 counters: BTreeMap::new(),

@@ -11,8 +11,22 @@ pub(crate) struct NamedThread(Mutex<Option<JoinHandle<()>>>);
 impl NamedThread {
     /// Start a thread of this lab's driver.
     pub(crate) fn start(lab: &str, run: impl FnOnce() + Send + 'static) -> io::Result<NamedThread> {
+        NamedThread::start_nth(lab, 0, run)
+    }
+
+    /// Start one of several threads of this lab's driver, counted from 0.
+    pub(crate) fn start_nth(
+        lab: &str,
+        number: usize,
+        run: impl FnOnce() + Send + 'static,
+    ) -> io::Result<NamedThread> {
+        let number = if number == 0 {
+            String::new()
+        } else {
+            number.to_string()
+        };
         // The kernel shows 15 bytes of a thread's name.
-        let name: String = format!("cst-{lab}").chars().take(15).collect();
+        let name: String = format!("cst{number}-{lab}").chars().take(15).collect();
         let thread = Builder::new().name(name).spawn(run)?;
         Ok(NamedThread(Mutex::new(Some(thread))))
     }

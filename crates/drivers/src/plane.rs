@@ -27,6 +27,9 @@ pub fn make_plane(kind: DriverKind, config: &PlaneConfig) -> Result<Box<dyn Plan
             grain_ns: config.grain_ns,
             channels: config.channels.clone(),
             transit: config.transit.clone(),
+            threads: config.threads,
+            nodes: config.nodes.clone(),
+            deduct_stacks: config.deduct_stacks,
             ..RelayConfig::new(config.lab.as_str(), config.ports, config.seed)
         })?),
         DriverKind::Edt => edt::make(config)?,

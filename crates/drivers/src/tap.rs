@@ -105,8 +105,8 @@ impl Tapping {
     }
 }
 
-/// The driver's side of one look.
-#[derive(Debug)]
+/// The driver's side of one look; each of its threads has one.
+#[derive(Clone, Debug)]
 pub(crate) struct Tap {
     number: u64,
     wanted: Wanted,

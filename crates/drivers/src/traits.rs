@@ -180,6 +180,14 @@ pub trait Links: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
+    /// The same of all of them, in their places; part by part, so that no frame waits for all.
+    ///
+    /// # Errors
+    /// When the driver has been stopped.
+    fn all_transit(&self) -> Result<Vec<TransitCounts>> {
+        Ok(Vec::new())
+    }
+
     /// One edge, alive or past; `None` when there never was one. Only the relay knows what is inside an edge; the
     /// other drivers count a frame as delivered when it has its departure time.
     ///

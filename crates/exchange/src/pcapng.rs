@@ -34,6 +34,8 @@ const LONGEST: usize = u16::MAX as usize - 3;
 /// Bytes of a block besides its body, and of a statistics block up to its option's value.
 const FRAMING: u32 = 12;
 const BEFORE_LOST: usize = 24;
+/// Bytes of an interface's block up to its options, of which the name is the first.
+const INTERFACE_OPTIONS: usize = 16;
 /// Longest block that is read.
 const BLOCK_MAX: u32 = 1 << 20;
 
@@ -164,6 +166,15 @@ impl Block {
         word(&self.bytes, 0) == PACKET
     }
 
+    /// What an interface is called, if it is a block of one.
+    #[must_use]
+    pub fn interface(&self) -> Option<String> {
+        let option = self.bytes.get(INTERFACE_OPTIONS..)?;
+        let named = word(&self.bytes, 0) == INTERFACE && option.get(..2)? == NAME.to_le_bytes();
+        let len = usize::from(u16::from_le_bytes(option.get(2..4)?.try_into().ok()?));
+        named.then(|| String::from_utf8_lossy(option.get(4..4 + len).unwrap_or_default()).into())
+    }
+
     /// How many frames were not captured, if it says so.
     #[must_use]
     pub fn lost(&self) -> Option<u64> {
@@ -231,6 +242,8 @@ mod tests {
         let mut from = &text[..];
         let blocks = std::iter::from_fn(|| Block::read(&mut from).unwrap());
         let blocks: Vec<Block> = blocks.collect();
+        let names: Vec<_> = blocks.iter().map(Block::interface).collect();
+        assert_eq!(names, [None, Some("a".to_owned()), None, None]);
         let kinds: Vec<_> = blocks
             .iter()
             .map(|block| (block.is_packet(), block.lost()))

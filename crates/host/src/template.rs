@@ -96,7 +96,7 @@ pub struct Created {
 impl NodeTemplate {
     /// Prepares a namespace with the given settings (in this order) and checks each.
     ///
-    /// Any `net/...` setting of a namespace can be given; those outside `conf/{all,default}` are
+    /// Any `net/...` setting of a namespace can be given; those outside `conf/{all,default}`, and two within, are
     /// not inherited and will be written in every node.
     ///
     /// # Errors
@@ -250,15 +250,22 @@ pub fn namespace_with(settings: &[Setting]) -> Result<NetNs> {
     Ok(ns)
 }
 
+/// What the kernel gives each namespace as it gives all, whatever else is copied (`addrconf_init_net`).
+const NEVER_COPIED: [&str; 2] = [
+    "net/ipv6/conf/default/autoconf",
+    "net/ipv6/conf/default/disable_ipv6",
+];
+
 fn is_inherited(key: &str) -> bool {
-    [
+    let copied = [
         "net/ipv4/conf/all/",
         "net/ipv4/conf/default/",
         "net/ipv6/conf/all/",
         "net/ipv6/conf/default/",
     ]
     .iter()
-    .any(|p| key.starts_with(p))
+    .any(|p| key.starts_with(p));
+    copied && !NEVER_COPIED.contains(&key)
 }
 
 /// Writes settings in the calling thread's namespace, then checks all: some reset others.

@@ -257,6 +257,25 @@ fn the_init_ends_with_the_thread_that_made_it() {
 }
 
 #[test]
+fn what_is_shown_by_a_link_is_seen_by_both_names() {
+    let dir = tempfile::tempdir_in("/tmp").unwrap();
+    let path = |name: &str| dir.path().join(name);
+    for folder in ["work", "elsewhere"] {
+        fs::create_dir(path(folder)).unwrap();
+    }
+    fs::write(path("elsewhere/file"), "hello\n").unwrap();
+    std::os::unix::fs::symlink(path("elsewhere"), path("work/link")).unwrap();
+    // The link is seen where it lies; what it leads to was not.
+    let shown = ["work", "work/link"].map(|name| Shown::in_place(path(name), false));
+    let enclosure = Enclosure::new("etest-link", shown.to_vec()).unwrap();
+    let node = node(&enclosure, "a", &[]);
+    for name in ["work/link", "elsewhere"] {
+        let file = path(name).join("file");
+        assert_eq!(node.says(&format!("cat {}", file.display())), "hello\n");
+    }
+}
+
+#[test]
 fn what_is_shown_must_be_there() {
     let enclosure = Enclosure::new("etest-wrong", Vec::new()).unwrap();
     let ns = NetNs::new().unwrap();

@@ -106,17 +106,21 @@ fn without_the_global_switch_settings_are_written() {
 }
 
 #[test]
-fn settings_outside_conf_are_written_in_every_node() {
+fn what_is_not_copied_is_written_in_every_node() {
     let _alone = SWITCH_USE.lock().unwrap_or_else(|e| e.into_inner());
+    // The kernel copies all of `conf/` but the last two.
     let settings: &[Setting] = &[
         ("net/ipv4/conf/all/forwarding", "1"),
         ("net/ipv4/ip_default_ttl", "77"),
+        ("net/ipv6/conf/all/disable_ipv6", "1"),
+        ("net/ipv6/conf/default/autoconf", "0"),
+        ("net/ipv6/conf/default/disable_ipv6", "1"),
     ];
     let dir = tempfile::tempdir().unwrap();
     let owner = Owner::current("ttl-test").unwrap();
     let template = NodeTemplate::prepare(settings).unwrap();
     let created = template
-        .create(2, &Globals::at(dir.path()), &owner)
+        .create(9, &Globals::at(dir.path()), &owner)
         .unwrap();
     for ns in &created.nodes {
         assert_eq!(lacking(ns, settings), [""; 0]);

@@ -1,6 +1,7 @@
 //! Labs for the tests of this crate.
 
 use std::net::UdpSocket;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use constel_plan::{Blueprint, Lab};
 
 use crate::clock::mono_ns;
 use crate::error::EngineError;
-use crate::life::together::{Gate, Standing, Together};
+use crate::life::together::{Gate, Loss, Standing, Together};
 use crate::progress::Progress;
 
 /// Progress that nobody watches.
@@ -80,7 +81,9 @@ pub(crate) fn on_two_machines(blueprint: &Blueprint) -> Together {
             .collect(),
         number: 1,
         session: 1,
+        workers: NonZeroU32::MIN,
         ahead_ns: 1_000_000,
+        key: None,
         socket: ours,
         time: LabTime::new(0),
         gate: Arc::new(OpenGate),
@@ -96,6 +99,10 @@ impl Gate for OpenGate {
     }
 
     fn crossing(&self, _: &Arc<Crossing>) {}
+
+    fn losses(&self) -> Vec<Loss> {
+        Vec::new()
+    }
 
     fn doubts(&self) -> Vec<String> {
         Vec::new()

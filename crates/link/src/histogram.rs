@@ -91,6 +91,7 @@ impl Histogram {
     }
 
     /// Count one value.
+    #[inline]
     pub fn record(&mut self, value: Nanos) {
         self.record_n(value, 1);
     }
@@ -134,6 +135,14 @@ impl Histogram {
             }
         }
         self.max
+    }
+
+    /// How many values are not above a bound, counting a bucket where it ends.
+    #[must_use]
+    pub fn not_above(&self, bound: Nanos) -> u64 {
+        let buckets = self.buckets.iter().enumerate();
+        let whole = buckets.take_while(|(bucket, _)| bucket_end::<SUB_BITS>(*bucket) <= bound);
+        whole.map(|(_, n)| n).sum()
     }
 
     /// The usual quantiles.

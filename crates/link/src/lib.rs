@@ -64,7 +64,7 @@ pub use laws::Marks;
 pub use loss::LossLaw;
 pub use mac::{MAC_PREFIX, MAX_PORT, is_group, mac_of, port_of_mac};
 pub use rate::{MAX_BPS, MIN_MEAN_BPS, OPPORTUNITY_BYTES, RateLaw, SLOT_NS};
-pub use report::{Causes, ClassLateness, PlaneReport, StallStats};
+pub use report::{Causes, ClassLateness, LateFrames, PlaneReport, StallStats};
 pub use rng::{Rng, loss_generator, loss_threshold};
 pub use table::{Applied, Delivery, EdgeStats, EdgeTable, Frames, Patience, Totals};
 pub use tally::Tally;

@@ -16,6 +16,7 @@ pub const MAX_PORT: PortId = PortId(0x00ff_ffff);
 /// # Panics
 /// When the port is above [`MAX_PORT`].
 #[must_use]
+#[inline]
 pub fn mac_of(port: PortId) -> [u8; 6] {
     assert!(
         port <= MAX_PORT,
@@ -28,6 +29,7 @@ pub fn mac_of(port: PortId) -> [u8; 6] {
 
 /// The port an address belongs to, or `None` when it is not one of ours.
 #[must_use]
+#[inline]
 pub fn port_of_mac(mac: [u8; 6]) -> Option<PortId> {
     let [p0, p1, p2, a, b, c] = mac;
     ([p0, p1, p2] == MAC_PREFIX).then(|| PortId(u32::from_be_bytes([0, a, b, c])))
@@ -35,6 +37,7 @@ pub fn port_of_mac(mac: [u8; 6]) -> Option<PortId> {
 
 /// True for multicast and broadcast addresses (the group bit).
 #[must_use]
+#[inline]
 pub fn is_group(mac: [u8; 6]) -> bool {
     mac[0] & 1 == 1
 }

@@ -125,13 +125,19 @@ fn behind_extensions(frame: &[u8], network: usize) -> (u8, Option<usize>) {
 /// The sum of the 16-bit words of up to 128 KiB, an odd byte at the end counted as a high one (RFC 1071); to be
 /// folded.
 #[must_use]
+#[inline]
 pub fn words_sum(bytes: &[u8]) -> u32 {
-    let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0));
-    bytes.chunks(2).map(word).sum()
+    let (pairs, odd) = bytes.as_chunks();
+    let words = pairs
+        .iter()
+        .map(|pair| u32::from(u16::from_be_bytes(*pair)));
+    let last = odd.first().map_or(0, |byte| u32::from(*byte) << 8);
+    words.sum::<u32>() + last
 }
 
 /// A sum of words in one's complement (RFC 1071); an Internet checksum is the complement of it.
 #[must_use]
+#[inline]
 pub fn fold(mut sum: u32) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);

@@ -9,7 +9,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::capabilities::DriverKind;
-use crate::histogram::Quantiles;
+use crate::histogram::{Histogram, Quantiles};
 use crate::table::Totals;
 use crate::types::Nanos;
 
@@ -30,6 +30,9 @@ pub struct PlaneReport {
     /// Of that, what the machine is not to blame for; absent for drivers that cannot tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_lateness: Option<Quantiles>,
+    /// How many frames were how late; differences of two reports tell of the time between. Absent for drivers that cannot know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late_frames: Option<LateFrames>,
     /// When the machine kept the driver from running; absent for drivers that cannot tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stalls: Option<StallStats>,
@@ -39,6 +42,29 @@ pub struct PlaneReport {
     /// Whatever else the driver counts, by its own names; `docs/reference/drivers.md` explains them.
     #[serde(flatten)]
     pub counters: BTreeMap<String, u64>,
+}
+
+/// Bounds of [`LateFrames`].
+const LATE_BOUNDS: usize = 25;
+
+/// How many frames were how late: two lists of the same length.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LateFrames {
+    /// Nanoseconds, rising.
+    pub up_to_ns: [Nanos; LATE_BOUNDS],
+    /// Frames that were not later than that.
+    pub frames: [u64; LATE_BOUNDS],
+}
+
+impl LateFrames {
+    /// Of frames whose lateness a histogram has: from 5 us, each bound half as much again as the one before, to 84 ms.
+    #[must_use]
+    pub fn of(lateness: &Histogram) -> Self {
+        let up_to_ns =
+            std::array::from_fn(|power| (5e3 * 1.5_f64.powi(power as i32)).round() as Nanos);
+        let frames = up_to_ns.map(|bound| lateness.not_above(bound));
+        Self { up_to_ns, frames }
+    }
 }
 
 fn relay() -> DriverKind {
@@ -153,6 +179,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn late_frames_are_counted_up_to_bounds() {
+        let mut lateness = Histogram::new();
+        lateness.record_n(1_000, 3);
+        lateness.record(6_000);
+        lateness.record(400_000_000);
+        let late = LateFrames::of(&lateness);
+        assert_eq!((late.up_to_ns[0], late.up_to_ns[1]), (5_000, 7_500));
+        assert_eq!((late.up_to_ns.len(), late.up_to_ns[24]), (25, 84_170_561));
+        assert_eq!(late.frames[..3], [3, 4, 4]);
+        assert_eq!(late.frames[24], 4);
+    }
+
+    #[test]
     fn a_report_is_read_back_as_it_was_written() {
         let mut unintended: Causes = [("ring", 2), ("backlog", 5)].into_iter().collect();
         unintended.set("backlog", 1);
@@ -164,11 +203,13 @@ mod tests {
             unintended,
             lateness: None,
             own_lateness: None,
+            late_frames: None,
             stalls: Some(StallStats::default()),
             early: Some(0),
             counters: [("in_fq".to_owned(), 9)].into(),
         };
         let text = serde_json::to_string(&report).unwrap();
+        assert!(!text.contains("late_frames"));
         assert!(
             text.contains(r#""unintended":{"ring":2,"backlog":1,"capture":3},"lateness":null"#)
         );

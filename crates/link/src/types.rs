@@ -68,6 +68,7 @@ impl Delay {
     /// Delay at `t`, in nanoseconds: exact integer arithmetic, rounded down, never below zero and
     /// never above `u64::MAX`. Also defined before `t0_ns` (the line is extended backwards).
     #[must_use]
+    #[inline]
     pub fn at(&self, t: Nanos) -> u64 {
         if self.slope_ns_per_s == 0 {
             return self.delay_ns;

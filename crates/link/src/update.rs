@@ -140,6 +140,25 @@ impl CheckedUpdate {
         self.ports
     }
 
+    /// Its parts for tables that have a share of the edges each: `part_of` says whose the edges to a port are.
+    #[must_use]
+    pub fn divided(self, parts: usize, part_of: impl Fn(PortId) -> usize) -> Vec<CheckedUpdate> {
+        let mut all = vec![EdgeUpdate::default(); parts];
+        for change in self.changes {
+            all[part_of(change.edge().1)].changes.push(change);
+        }
+        let of = |part: EdgeUpdate| {
+            let (removals, profiles) = named(&part.changes);
+            CheckedUpdate {
+                changes: part.changes,
+                ports: self.ports,
+                removals,
+                profiles,
+            }
+        };
+        all.into_iter().map(of).collect()
+    }
+
     pub(crate) fn removals(&self) -> &[(PortId, PortId)] {
         &self.removals
     }
@@ -156,19 +175,10 @@ impl EdgeUpdate {
     /// Every port out of range, edge to itself, bad loss ratio and duplicate, together.
     pub fn check(self, ports: u32) -> Result<CheckedUpdate, UpdateError> {
         let mut errors = Vec::new();
-        let (mut removals, mut profiles) = (Vec::new(), Vec::new());
         for change in &self.changes {
             check_one(change, ports, &mut errors);
-            match change {
-                EdgeChange::Remove { .. } => removals.push(change.edge()),
-                EdgeChange::Set { impairment, .. } => {
-                    let profile = impairment.profile;
-                    if profile != 0 && !profiles.contains(&profile) {
-                        profiles.push(profile);
-                    }
-                }
-            }
         }
+        let (removals, profiles) = named(&self.changes);
         find_duplicates(&self.changes, &mut errors);
         if errors.is_empty() {
             Ok(CheckedUpdate {
@@ -181,6 +191,23 @@ impl EdgeUpdate {
             Err(UpdateError { errors })
         }
     }
+}
+
+/// The edges to be removed, and the profiles, each once.
+fn named(changes: &[EdgeChange]) -> (Vec<(PortId, PortId)>, Vec<u16>) {
+    let (mut removals, mut profiles) = (Vec::new(), Vec::new());
+    for change in changes {
+        match change {
+            EdgeChange::Remove { .. } => removals.push(change.edge()),
+            EdgeChange::Set { impairment, .. } => {
+                let profile = impairment.profile;
+                if profile != 0 && !profiles.contains(&profile) {
+                    profiles.push(profile);
+                }
+            }
+        }
+    }
+    (removals, profiles)
 }
 
 fn check_one(change: &EdgeChange, ports: u32, errors: &mut Vec<ChangeError>) {
@@ -287,6 +314,39 @@ mod tests {
             }
         );
         assert!(errors[4].to_string().contains("port 0 -> port 1"));
+    }
+
+    #[test]
+    fn parts_have_each_change_once_and_what_it_names() {
+        let with_profile = |from, to, profile| EdgeChange::Set {
+            from: PortId(from),
+            to: PortId(to),
+            impairment: Impairment {
+                profile,
+                ..Impairment::delay_only(1)
+            },
+        };
+        let removal = EdgeChange::Remove {
+            from: PortId(0),
+            to: PortId(3),
+        };
+        let changes = vec![
+            with_profile(0, 1, 7),
+            with_profile(0, 2, 8),
+            removal,
+            with_profile(2, 1, 7),
+        ];
+        let checked = EdgeUpdate {
+            changes: changes.clone(),
+        };
+        let parts = checked.check(4).unwrap().divided(2, |to| to.0 as usize % 2);
+        assert_eq!(parts[0].changes(), [changes[1]]);
+        assert_eq!(parts[1].changes(), [changes[0], removal, changes[3]]);
+        assert_eq!(parts[0].profiles(), [8]);
+        assert_eq!(parts[1].profiles(), [7]);
+        assert_eq!(parts[0].removals(), []);
+        assert_eq!(parts[1].removals(), [(PortId(0), PortId(3))]);
+        assert_eq!(parts[1].ports(), 4);
     }
 
     #[test]

@@ -98,6 +98,29 @@ fn rate_is_exact_over_a_busy_period() {
     assert_eq!(out[9_999].0, 731_429);
 }
 
+/// A frame that is taken in after its server was seen to be free again waits for the one before it all the same.
+#[test]
+fn what_comes_in_late_is_not_served_beside_the_one_before() {
+    // A frame of 1,000 bytes takes 1 ms.
+    let served = |seen_ns: Option<u64>| {
+        let mut edge = edge(rate(8_000_000, 10_000, 0));
+        edge.arrive(0, 1, 1000, &mut none).unwrap();
+        let mut out = Vec::new();
+        if let Some(seen_ns) = seen_ns {
+            out.push(edge.pop_due(seen_ns, &mut none).unwrap().due_ns);
+        }
+        edge.arrive(900_000, 2, 1000, &mut none).unwrap();
+        out.extend(
+            drain(&mut edge, &mut Vec::new())
+                .into_iter()
+                .map(|(due, _)| due),
+        );
+        out
+    };
+    assert_eq!(served(None), [1_000_000, 2_000_000]);
+    assert_eq!(served(Some(1_050_000)), [1_000_000, 2_000_000]);
+}
+
 #[test]
 fn rate_change_reserves_what_is_left() {
     let mut e = edge(rate(8_000_000, 1000, 0));

@@ -228,11 +228,7 @@ fn shown_to_all(folders: &Folders) -> std::io::Result<Vec<Shown>> {
     let mut shown = vec![in_place(&here, false), in_place(&folders.results, false)];
     shown.extend(own.parent().map(|folder| in_place(folder, true)));
     shown.retain(Shown::is_hidden);
-    shown.push(Shown {
-        source: folders.hosts.clone(),
-        target: "/etc/hosts".into(),
-        read_only: true,
-    });
+    shown.extend(Shown::instead_of("/etc/hosts", folders.hosts.clone()));
     shown.sort_by(|a, b| a.target.cmp(&b.target));
     shown.dedup_by(|later, kept| later.target == kept.target);
     Ok(shown)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use constel_link::EdgeChange;
 use constel_topology::Snapshot;
 
-use crate::step_plan::{Adjacency, RouteRow, RoutesPlan, StepPlan, WayRow};
+use crate::step_plan::{Adjacency, RouteRow, RoutesPlan, StepPlan};
 
 /// What an update of the edge table took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -60,7 +60,7 @@ pub trait Applier {
     fn put_map(&mut self, rows: &[RouteRow]);
 
     /// Tells the link plane the ways of nodes without a stack, where there are such nodes. Packets go by them at once.
-    fn put_ways(&mut self, _ways: &[WayRow]) {}
+    fn put_ways(&mut self, _routes: &RoutesPlan) {}
 
     /// This topology is in force from here on, for those who tell nodes of it. Does not wait.
     fn in_force(&mut self, _topology: &Arc<Snapshot>) {}
@@ -94,7 +94,7 @@ pub trait Applier {
             let gliding = self.submit_edges(&plan.gliding, None)?;
             self.edges_applied(gliding)?;
         }
-        self.put_ways(&plan.routes.ways);
+        self.put_ways(&plan.routes);
         self.put_map(&plan.routes.rows);
         self.forget(&plan.forget)?;
         self.learn(&plan.learn)?;

@@ -1,14 +1,18 @@
 //! Nodes without a stack: what the link plane must know to forward for them.
 
 use constel_link::PortId;
-use constel_routing::AddressPlan;
+use std::collections::HashMap;
+
+use constel_routing::{AddressPlan, PathEnd};
 use constel_scenario::model::Mode;
 use constel_topology::{NodeId, Port};
 use constel_transit::{GoalAddresses, Member, MemberPort, TableSpec};
 
 use crate::blueprint::Blueprint;
+use crate::disjoint::path_addresses;
 use crate::lab::Lab;
 use crate::planner::destinations;
+use crate::step_plan::Goal;
 
 impl Lab {
     /// Whether a node has no stack, and the link plane forwards for it.
@@ -44,6 +48,8 @@ pub struct Forwarders {
     member_of: Vec<Option<u32>>,
     /// By node: its number among destinations.
     goal_of: Vec<Option<u32>>,
+    /// Ends of disjoint paths, by their number among destinations.
+    paths: HashMap<PathEnd, u32>,
 }
 
 impl Forwarders {
@@ -53,10 +59,13 @@ impl Forwarders {
         *self.member_of.get(node.index())?
     }
 
-    /// A node's number among destinations.
+    /// A destination's number.
     #[must_use]
-    pub fn goal(&self, node: NodeId) -> Option<u32> {
-        *self.goal_of.get(node.index())?
+    pub fn goal(&self, goal: Goal) -> Option<u32> {
+        match goal {
+            Goal::Node(node) => *self.goal_of.get(node.index())?,
+            Goal::Path(end) => self.paths.get(&end).copied(),
+        }
     }
 }
 
@@ -80,15 +89,25 @@ impl Blueprint {
             }
             numbers
         };
+        // A thousand pairs always fit.
+        let paths = path_addresses(&self.lab).unwrap_or_default();
+        let first = goals.len() as u32;
         let forwarders = Forwarders {
             member_of: numbers(&members),
             goal_of: numbers(&goals),
+            paths: paths.ends().zip(first..).collect(),
         };
         let addresses = |node: &NodeId| GoalAddresses(self.loopbacks(*node));
+        let of_paths = paths.ends().map(|end| {
+            let own = paths.address(end);
+            let v4 = self.families.ipv4.then_some(own.v4.into());
+            let v6 = self.families.ipv6.then_some(own.v6.into());
+            GoalAddresses(v4.into_iter().chain(v6).collect())
+        });
         let spec = TableSpec {
             ports: layout.ports().len() as u32,
             members: members.iter().map(|node| self.member(*node)).collect(),
-            goals: goals.iter().map(addresses).collect(),
+            goals: goals.iter().map(addresses).chain(of_paths).collect(),
             v4_of_ports: self.v4_of_ports(),
         };
         Some((forwarders, spec))

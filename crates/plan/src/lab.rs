@@ -9,6 +9,7 @@ use constel_topology::{Layout, NodeId, Sky, Stepper};
 
 use crate::catalogue::{Catalogue, NotOne};
 use crate::elements::{DataAge, LeftOut, SortedShell};
+use crate::next_nodes::NextNodes;
 
 /// A scenario laid out: what exists for the whole run, and where it is at any time.
 #[derive(Clone)]
@@ -31,6 +32,8 @@ pub struct Lab {
     pub ages: Arc<Vec<DataAge>>,
     /// What each node is made of, by node number.
     pub software: Arc<Vec<NodeSoftware>>,
+    /// Which way packets take when, where that was chosen beforehand.
+    pub next_nodes: Option<Arc<NextNodes>>,
 }
 
 impl Lab {

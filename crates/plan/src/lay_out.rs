@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use constel_link::Effects;
 use constel_orbit::{Walker, WalkerKind, WalkerSpec};
-use constel_scenario::model::{self, Expected, NodeSoftware, Orbits, WalkerPattern};
+use constel_scenario::model::{self, Expected, Mode, NodeSoftware, Orbits, WalkerPattern};
 use constel_scenario::{Diagnostics, NodeFacts, NodeKind, Scenario};
 use constel_topology::{
-    Access, Cable, Constellation, CrossShell, Failure, FailureTarget, FailureTime, GroundService,
-    HOST, Host, IslPattern, LaserPairing, Lasers, Layout, LinkClass, Neighbours, Network, PlusGrid,
-    SATELLITE, SPACECRAFT, Satellite, Sky, Spec, Station,
+    Access, Cable, Circle, Constellation, CrossShell, Failure, FailureTarget, FailureTime,
+    GroundService, HOST, Host, IslPattern, LaserPairing, Lasers, Layout, LinkClass, Neighbours,
+    Network, PlusGrid, SATELLITE, SPACECRAFT, Satellite, Sky, Spec, Station,
 };
 
 use crate::addresses::check_addresses;
@@ -25,6 +25,8 @@ use crate::formation;
 use crate::ground::{class, elevation_step, radio, station_spec};
 use crate::lab::{Lab, whole_file};
 use crate::networks;
+use crate::next_nodes::NextNodes;
+use crate::planner::destinations;
 use crate::sky::{self, LabSky};
 
 /// Stands for "as far as the line of sight reaches": topology's largest range, twice as far as the
@@ -126,7 +128,8 @@ impl Lab {
                 return Err(errors);
             }
         };
-        let software = software(&scenario, &layout)?;
+        let software = software(&scenario, &layout, sky.as_ref())?;
+        let next_nodes = next_nodes(&scenario, &layout)?;
         let lab = Self {
             scenario: Arc::new(scenario),
             layout,
@@ -137,6 +140,7 @@ impl Lab {
             catalogue: Arc::new(catalogue),
             ages: Arc::new(ages),
             software: Arc::new(software),
+            next_nodes,
         };
         check_areas(&lab)?;
         check_uplinks(&lab)?;
@@ -147,7 +151,7 @@ impl Lab {
     }
 }
 
-/// Whether each pattern of `information` and `expect` is of some node's name.
+/// Whether each pattern of `information`, `expect` and `sample` is of some node's name.
 fn check_patterns(lab: &Lab) -> Result<(), Diagnostics> {
     let mut errors = Diagnostics::new();
     let names = || lab.layout.nodes().iter().map(|node| node.name.as_str());
@@ -158,7 +162,9 @@ fn check_patterns(lab: &Lab) -> Result<(), Diagnostics> {
         Expected::Alive(nodes) => Some(nodes),
         _ => None,
     });
-    for named in told.chain(alive.flatten()) {
+    let sampled = scenario.sampling.iter();
+    let sampled = sampled.flat_map(|sampling| sampling.interfaces.iter().chain(&sampling.edges));
+    for named in told.chain(alive.flatten()).chain(sampled) {
         if !names().any(|name| named.glob.matches(name)) {
             errors.push(named.no_node());
         }
@@ -166,8 +172,27 @@ fn check_patterns(lab: &Lab) -> Result<(), Diagnostics> {
     errors.or(())
 }
 
+/// Which way packets take when, where that was chosen beforehand.
+fn next_nodes(scenario: &Scenario, layout: &Layout) -> Result<Option<Arc<NextNodes>>, Diagnostics> {
+    let Mode::Computed(asked) = &scenario.routing.mode else {
+        return Ok(None);
+    };
+    let read = |file: &_| NextNodes::read(file, layout, &destinations(layout, asked));
+    Ok(asked
+        .choices
+        .as_deref()
+        .map(read)
+        .transpose()?
+        .map(Arc::new))
+}
+
 /// What each node is made of.
-fn software(scenario: &Scenario, layout: &Layout) -> Result<Vec<NodeSoftware>, Diagnostics> {
+fn software(
+    scenario: &Scenario,
+    layout: &Layout,
+    sky: &dyn Sky,
+) -> Result<Vec<NodeSoftware>, Diagnostics> {
+    let over = over(&scenario.circles(), layout.nodes().len(), sky);
     let facts = |node: &'_ constel_topology::Node| match node.seat {
         Some(seat) => NodeKind::Satellite(
             scenario.constellations[usize::from(seat.constellation)]
@@ -183,9 +208,33 @@ fn software(scenario: &Scenario, layout: &Layout) -> Result<Vec<NodeSoftware>, D
         .map(|node| NodeFacts {
             name: &node.name,
             kind: facts(node),
+            shell: node
+                .seat
+                .map(|seat| (usize::from(seat.constellation), seat.shell)),
+            over: &over[node.id.index()],
         })
         .collect();
     scenario.software(&nodes)
+}
+
+/// By node, those of the circles that it is over at lab time zero.
+fn over(circles: &[model::Circle], nodes: usize, sky: &dyn Sky) -> Vec<Vec<model::Circle>> {
+    let mut over = vec![Vec::new(); nodes];
+    if circles.is_empty() {
+        return over;
+    }
+    let mut positions = Vec::new();
+    // Who has no position then is over none.
+    drop(sky.positions_itrf_m(0, &mut positions));
+    for own in circles {
+        let circle = Circle::new(own.latitude.deg(), own.longitude.deg(), own.radius.m());
+        for (over, position) in over.iter_mut().zip(&positions) {
+            if circle.is_below(*position) {
+                over.push(*own);
+            }
+        }
+    }
+    over
 }
 
 /// The names of all nodes that will be.

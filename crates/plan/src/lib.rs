@@ -35,11 +35,13 @@ mod lab;
 mod lay_out;
 mod management;
 mod networks;
+mod next_nodes;
 mod ours;
 mod placement;
 mod planner;
 mod sky;
 mod step_plan;
+mod table;
 #[cfg(test)]
 mod testing;
 
@@ -58,10 +60,11 @@ pub use forwarders::Forwarders;
 pub use lab::Lab;
 pub use management::{MANAGEMENT_IFINDEX, MANAGEMENT_PORT, Management};
 pub use networks::read_delays;
+pub use next_nodes::{NextNodes, Reach};
 pub use ours::Ours;
 pub use planner::{
     PairSeen, PathSeen, PathsNews, PlannedRoutes, PlannedStep, Planner, destinations,
 };
 pub use step_plan::{
-    Adjacency, Goal, NodeChanges, RouteRow, RoutesPlan, StepPlan, WayRow, at_clock,
+    Adjacency, Goal, NodeChanges, RouteRow, RoutesPlan, SharedWayRow, StepPlan, WayRow, at_clock,
 };

@@ -65,6 +65,20 @@ pub struct RoutesPlan {
     /// Routes of nodes without a stack, for the table that the link plane goes by; told before all others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ways: Vec<WayRow>,
+    /// The same where several next hops share the packets, and to ends of disjoint paths; told after `ways`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shared_ways: Vec<SharedWayRow>,
+}
+
+/// One change of the ways of a node without a stack that share packets, or lead to an end of a path. Few are: they need not be small.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedWayRow {
+    /// Whose ways.
+    pub node: NodeId,
+    /// Where they lead.
+    pub goal: Goal,
+    /// The next hops; none: there is no way any more.
+    pub hops: Vec<NextHop>,
 }
 
 /// One change of the way of a node without a stack.
@@ -102,7 +116,7 @@ impl RouteRow {
 }
 
 /// Where a route leads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Goal {
     /// To a node's own addresses.
@@ -115,7 +129,7 @@ impl RoutesPlan {
     /// How many routes change.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.rows.len() + self.paths.len() + self.ways.len()
+        self.rows.len() + self.paths.len() + self.ways.len() + self.shared_ways.len()
     }
 
     /// Whether no route changes.
@@ -143,6 +157,12 @@ impl RoutesPlan {
                 .iter()
                 .filter(|row| owns(row.node))
                 .copied()
+                .collect(),
+            shared_ways: self
+                .shared_ways
+                .iter()
+                .filter(|row| owns(row.node))
+                .cloned()
                 .collect(),
         }
     }

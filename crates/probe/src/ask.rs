@@ -25,6 +25,8 @@ pub struct Ask {
     pub length_ns: u64,
     /// The instant of `CLOCK_MONOTONIC` that rows count from: lab time zero.
     pub zero_ns: u64,
+    /// Who answers is on another machine, with a clock of its own.
+    pub is_apart: bool,
 }
 
 /// Probes until the time is over or `stop` is set, and writes a row for each probe once its fate is known.
@@ -41,7 +43,10 @@ pub fn ask(ask: &Ask, stop: &AtomicBool, out: impl Write) -> io::Result<()> {
     };
     let mut socket = Stamped::bind(SocketAddr::new(any, 0))?;
     let mut rows = Rows::begin(out, ask.zero_ns)?;
-    let mut book = Book::default();
+    let mut book = match ask.is_apart {
+        true => Book::apart(),
+        false => Book::default(),
+    };
     let mut datagram = vec![0; ask.size.max(HEAD)];
     let mut buffer = vec![0; ask.size.max(HEAD)];
     let interval_ns = ask.interval_ns.max(1);
@@ -158,6 +163,7 @@ mod tests {
                 size: 56,
                 length_ns: 200_000_000,
                 zero_ns: mono_ns(),
+                is_apart: false,
             };
             let mut out = Vec::new();
             std::thread::scope(|scope| {
@@ -181,7 +187,7 @@ mod tests {
             for pair in rows.windows(2) {
                 assert!(pair[1].sent_ns - pair[0].sent_ns >= 1_000_000, "{pair:?}");
             }
-            let fastest = rows.iter().filter_map(Row::rtt_ns).min().unwrap();
+            let fastest = rows.iter().filter_map(|row| row.rtt_ns).min().unwrap();
             assert!((1..50_000_000).contains(&fastest), "{fastest}");
         }
     }
@@ -199,6 +205,7 @@ mod tests {
             size: 16,
             length_ns: 60_000_000,
             zero_ns: 0,
+            is_apart: false,
         };
         let mut out = Vec::new();
         std::thread::scope(|scope| {
@@ -229,6 +236,7 @@ mod tests {
             size: 16,
             length_ns: 20_000_000,
             zero_ns: 0,
+            is_apart: false,
         };
         let mut out = Vec::new();
         ask(&asked, &AtomicBool::new(false), &mut out).unwrap();

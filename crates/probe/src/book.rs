@@ -1,4 +1,4 @@
-//! Which probes wait for an answer. Pure: instants come in as arguments, all of one clock.
+//! Which probes wait for an answer. Pure: instants come in as arguments, all of one clock but those of a goal that is on another machine.
 
 use std::collections::VecDeque;
 
@@ -32,9 +32,20 @@ pub struct Book {
     highest: u64,
     /// The longest round trip so far, the time in the answering program included.
     longest_ns: u64,
+    /// The goal's clock is another one.
+    is_apart: bool,
 }
 
 impl Book {
+    /// For a goal whose clock is another: of an answer only both ways together are known.
+    #[must_use]
+    pub fn apart() -> Self {
+        Self {
+            is_apart: true,
+            ..Self::default()
+        }
+    }
+
     /// The next probe is sent at this instant. Gives its number and, if one is given up for it, that one's row.
     pub fn sent(&mut self, at_ns: u64) -> (u64, Option<Row>) {
         let given_up = if self.probes.len() == REMEMBERED {
@@ -72,9 +83,15 @@ impl Book {
         let index = self.probes.len().checked_sub(age.checked_add(1)?)?;
         let seq = self.sent - age as u64;
         let probe = self.probes.get_mut(index)?;
-        let there_ns = arrived_ns.checked_sub(probe.at_ns)?;
-        let left_ns = arrived_ns.checked_add(u64::from(held_ns))?;
-        let back_ns = back_at_ns.checked_sub(left_ns)?;
+        let took_ns = back_at_ns.checked_sub(probe.at_ns)?;
+        let rtt_ns = took_ns.checked_sub(u64::from(held_ns))?;
+        let there_ns = match self.is_apart {
+            true => None,
+            false => {
+                let there_ns = arrived_ns.checked_sub(probe.at_ns);
+                Some(there_ns.filter(|there_ns| *there_ns <= rtt_ns)?)
+            }
+        };
         let fate = match probe.state {
             State::Unsent => return None,
             State::Answered => Fate::Duplicate,
@@ -83,10 +100,11 @@ impl Book {
         };
         probe.state = State::Answered;
         self.highest = self.highest.max(seq);
-        self.longest_ns = self.longest_ns.max(back_at_ns - probe.at_ns);
+        self.longest_ns = self.longest_ns.max(took_ns);
         Some(Row {
-            there_ns: Some(there_ns),
-            back_ns: Some(back_ns),
+            there_ns,
+            back_ns: there_ns.map(|there_ns| rtt_ns - there_ns),
+            rtt_ns: Some(rtt_ns),
             ..row(seq, *probe, fate)
         })
     }
@@ -120,6 +138,7 @@ fn row(seq: u64, probe: Sent, fate: Fate) -> Row {
         sent_ns: probe.at_ns,
         there_ns: None,
         back_ns: None,
+        rtt_ns: None,
         fate,
     }
 }
@@ -158,7 +177,7 @@ mod tests {
             (8, Fate::Ok),
         ];
         assert_eq!(fates, expected);
-        assert_eq!(rows[0].rtt_ns(), Some(9 * MS));
+        assert_eq!(rows[0].rtt_ns, Some(9 * MS));
         assert_eq!(book.sent(110 * MS).0, 11);
         assert_eq!(book.unsent().unwrap().fate, Fate::Unsent);
         // The tenth was sent 5 ms before the end: less than the round trip of 9 ms.
@@ -180,6 +199,20 @@ mod tests {
         assert_eq!(book.answered(1, 14 * MS, 19 * MS, u32::MAX), None);
         let row = book.answered(1, 14 * MS, 19 * MS, 1_000).unwrap();
         assert_eq!(row.back_ns, Some(5 * MS - 1_000));
+    }
+
+    /// Machines that were not started at one time: the goal's clock is hours ahead, or behind.
+    #[test]
+    fn a_goal_with_another_clock_is_as_far_as_there_and_back() {
+        for arrived_ns in [3_600_000 * MS, 1] {
+            let mut book = Book::apart();
+            book.sent(10 * MS);
+            let row = book.answered(1, arrived_ns, 19 * MS, 2_000_000).unwrap();
+            assert_eq!((row.fate, row.rtt_ns), (Fate::Ok, Some(7 * MS)));
+            assert_eq!((row.there_ns, row.back_ns), (None, None));
+            // It was held for longer than it was away.
+            assert_eq!(book.answered(1, arrived_ns, 11 * MS, 2_000_000), None);
+        }
     }
 
     #[test]

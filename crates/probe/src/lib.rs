@@ -1,7 +1,7 @@
-//! Probes between two nodes of one host: round trip and both one-way delays, to the nanosecond, in bounded memory.
+//! Probes between two nodes: round trip and, where both are on one host, both one-way delays, to the nanosecond, in bounded memory.
 //!
 //! Whoever [asks](ask()) sends numbered UDP datagrams at a steady pace; whoever [answers](answer()) sends each back with
-//! the instant it came. Both read the same `CLOCK_MONOTONIC`, so that one-way delays need no synchronised clocks, and
+//! the instant it came. On one host both read the same `CLOCK_MONOTONIC`, so that one-way delays need no synchronised clocks, and
 //! nobody who sets the wall clock disturbs them. Arrivals are stamped by the kernel when the frame comes in: that a program
 //! had to wait for a processor before it could read is not in the figures.
 //!

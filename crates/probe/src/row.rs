@@ -54,27 +54,21 @@ pub struct Row {
     pub seq: u64,
     /// When it was sent, nanoseconds since lab time zero.
     pub sent_ns: u64,
-    /// From sending to arrival at its goal, nanoseconds.
+    /// From sending to arrival at its goal, nanoseconds; `None` also where the goal's clock is another.
     pub there_ns: Option<u64>,
-    /// From the answer's departure to its arrival, nanoseconds.
+    /// From the answer's departure to its arrival, nanoseconds; as for the way there.
     pub back_ns: Option<u64>,
+    /// Both ways together, nanoseconds: without the time in the program that answers.
+    pub rtt_ns: Option<u64>,
     /// What became of it.
     pub fate: Fate,
-}
-
-impl Row {
-    /// Both ways together, nanoseconds: without the time in the program that answers.
-    #[must_use]
-    pub fn rtt_ns(&self) -> Option<u64> {
-        Some(self.there_ns? + self.back_ns?)
-    }
 }
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (s, ns) = (self.sent_ns / 1_000_000_000, self.sent_ns % 1_000_000_000);
         write!(f, "{},{s}.{ns:09}", self.seq)?;
-        for delay_ns in [self.there_ns, self.back_ns, self.rtt_ns()] {
+        for delay_ns in [self.there_ns, self.back_ns, self.rtt_ns] {
             match delay_ns {
                 Some(ns) => write!(f, ",{}.{:03}", ns / 1_000, ns % 1_000)?,
                 None => f.write_str(",")?,
@@ -109,11 +103,16 @@ impl FromStr for Row {
             sent_ns,
             there_ns,
             back_ns,
+            rtt_ns,
             fate: known.ok_or(NoRow)?.0,
         };
-        let sum = there_ns.zip(back_ns).map(|(a, b)| a.checked_add(b));
+        let adds_up = match (there_ns, back_ns) {
+            (None, None) => true,
+            (Some(there_ns), Some(back_ns)) => there_ns.checked_add(back_ns) == rtt_ns,
+            _ => false,
+        };
         // A line that somebody cut or mixed up is not half believed.
-        (cells.next().is_none() && sum == rtt_ns.map(Some))
+        (cells.next().is_none() && adds_up)
             .then_some(row)
             .ok_or(NoRow)
     }
@@ -143,12 +142,21 @@ mod tests {
             sent_ns: 1_200_000_034,
             there_ns: Some(7_702_413),
             back_ns: Some(600),
+            rtt_ns: Some(7_703_013),
             fate: Fate::Ok,
         };
         assert_eq!(row.to_string(), "7,1.200000034,7702.413,0.600,7703.013,ok");
+        let apart = Row {
+            there_ns: None,
+            back_ns: None,
+            ..row
+        };
+        assert_eq!(apart.to_string(), "7,1.200000034,,,7703.013,ok");
+        assert_eq!(apart.to_string().parse(), Ok(apart));
         let lost = Row {
             there_ns: None,
             back_ns: None,
+            rtt_ns: None,
             fate: Fate::Lost,
             ..row
         };
@@ -162,6 +170,7 @@ mod tests {
             "7,1.200000034,7702.413,0.600,7703.013,ok,",
             "7,1.2,7702.413,0.600,7703.013,ok",
             "7,1.200000034,7702.413,,7703.013,ok",
+            "7,1.200000034,7702.413,0.600,,ok",
             "7,1.200000034,+702.413,0.600,703.013,ok",
             "7,1.200000034,,,,gone",
         ] {
@@ -173,12 +182,14 @@ mod tests {
         #[test]
         fn what_is_written_is_read(
             seq: u64, sent_ns: u64, there in 0..u64::MAX / 2, back in 0..u64::MAX / 2, fate in 0..FATES.len(), answered: bool,
+            apart: bool,
         ) {
             let row = Row {
                 seq,
                 sent_ns,
-                there_ns: answered.then_some(there),
-                back_ns: answered.then_some(back),
+                there_ns: (answered && !apart).then_some(there),
+                back_ns: (answered && !apart).then_some(back),
+                rtt_ns: answered.then_some(there + back),
                 fate: FATES[fate].0,
             };
             prop_assert_eq!(row.to_string().parse(), Ok(row));

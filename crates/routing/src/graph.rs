@@ -31,7 +31,7 @@ pub(crate) struct Arc {
 }
 
 impl Arc {
-    fn hop(&self) -> NextHop {
+    pub(crate) fn hop(&self) -> NextHop {
         NextHop {
             port: self.port,
             far_port: self.far_port,
@@ -140,7 +140,7 @@ pub enum Metric {
 }
 
 /// What a hop costs with [`Metric::Hops`]: more than any path's delay in ns (4.9 hours), and 2^20 of them fit.
-const HOP: u64 = 1 << 44;
+pub(crate) const HOP: u64 = 1 << 44;
 
 /// Shortest ways from every node to one destination, equally short first hops included.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,13 +156,7 @@ pub struct Ways {
 /// Memory reused between trees.
 #[derive(Debug, Clone, Default)]
 pub struct Scratch {
-    heap: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Nodes from one whose cost is not known yet towards the destination, with what the hop costs.
-    climb: Vec<(u32, u64)>,
-    /// Nodes whose cost is known, or can be no lower.
-    known: Vec<bool>,
-    /// Nodes that turned out to be nearer.
-    nearer: Vec<u32>,
+    pub(crate) heap: BinaryHeap<Reverse<(u64, u32)>>,
 }
 
 impl Graph {
@@ -175,7 +169,8 @@ impl Graph {
             .edges
             .iter()
             .filter(|e| e.impairment.up_from_ns < end_ns);
-        let (mut out, mut into) = (Vec::new(), Vec::new());
+        let most = snapshot.edges.len();
+        let (mut out, mut into) = (Vec::with_capacity(most), Vec::with_capacity(most));
         for e in usable {
             let (a, b) = (node(e.from), node(e.to));
             let delay_ns = e.impairment.delay.delay_ns.max(1);
@@ -235,6 +230,16 @@ impl Graph {
         self.outgoing
             .range(node)
             .map(|number| (number, &self.outgoing.arcs[number]))
+    }
+
+    /// How many ways out all nodes have together.
+    pub(crate) fn ways_count(&self) -> usize {
+        self.outgoing.arcs.len()
+    }
+
+    /// A node's ways in; their peers are where they come from.
+    pub(crate) fn ways_in(&self, node: u32) -> &[Arc] {
+        self.incoming.row(node)
     }
 
     /// The way out of that number.
@@ -320,74 +325,18 @@ impl Graph {
         Ways { cost, next, others }
     }
 
-    /// As [`Graph::ways`] with one first hop each, found from the first hops of a graph that is much alike: `before` has
-    /// those of as many nodes. The result is the same whatever they are, as long as no packet comes round by them.
-    ///
-    /// The old tree with the new delays is a bound from above. One look at every way out finds each node's best hop and
-    /// those nodes for which the bound is not the truth; from these on it is Dijkstra's algorithm (Ramalingam and Reps 1996,
-    /// for costs that only fall).
-    ///
-    /// # Panics
-    /// When the destination is not of this graph.
-    #[must_use]
-    pub fn ways_from(
-        &self,
-        destination: NodeId,
-        metric: Metric,
-        before: &[Option<NextHop>],
-        scratch: &mut Scratch,
-    ) -> Ways {
-        let hop = match metric {
-            Metric::Delay => 0,
-            Metric::Hops => HOP,
-        };
-        let mut cost = self.costs_along(destination, hop, before, scratch);
-        let mut next = vec![None; self.node_count()];
-        scratch.heap.clear();
-        scratch.nearer.clear();
-        for node in 0..self.node_count() as u32 {
-            if node == destination.0 {
-                continue;
-            }
-            let Some((whole, hop)) = self.best_arc(node, destination, &cost, hop) else {
-                continue;
-            };
-            if whole < cost[node as usize] {
-                cost[node as usize] = whole;
-                scratch.heap.push(Reverse((whole, node)));
-                scratch.nearer.push(node);
-            }
-            next[node as usize] = Some(hop);
-        }
-        if !scratch.heap.is_empty() {
-            self.settle(destination, hop, &mut cost, scratch);
-            // Who is nearer than thought may be the better hop of those around.
-            for &node in &scratch.nearer {
-                let around = self.incoming.row(node).iter().map(|arc| arc.peer);
-                for of in around.chain([node]).filter(|of| *of != destination.0) {
-                    let best = self.best_arc(of, destination, &cost, hop);
-                    next[of as usize] = best.map(|(_, hop)| hop);
-                }
-            }
-        }
-        Ways {
-            cost,
-            next,
-            others: BTreeMap::new(),
-        }
-    }
-
-    /// The best first hop of a node that is not the destination, as [`Graph::first_hop`] chooses it, and what it comes to.
+    /// The best way out of a node that is not the destination, by its number, and what it comes to. Of equal ones it is that
+    /// to the lower node, then by the lower port.
     #[inline]
-    fn best_arc(
+    pub(crate) fn best_arc(
         &self,
         node: u32,
         destination: NodeId,
         cost: &[u64],
         hop: u64,
-    ) -> Option<(u64, NextHop)> {
-        let mut best: Option<(u64, &Arc)> = None;
-        for arc in self.outgoing.row(node) {
+    ) -> Option<(u64, usize)> {
+        let mut best: Option<(u64, usize, &Arc)> = None;
+        for (number, arc) in self.ways_out(node) {
             let beyond = cost[arc.peer as usize];
             if beyond == UNREACHABLE || !self.may_pass(arc.peer, destination) {
                 continue;
@@ -395,78 +344,16 @@ impl Graph {
             let whole = beyond + hop + arc.delay_ns;
             let better = match best {
                 None => true,
-                Some((least, known)) => {
+                Some((least, _, known)) => {
                     whole < least
                         || (whole == least && (arc.peer, arc.port) < (known.peer, known.port))
                 }
             };
             if better {
-                best = Some((whole, arc));
+                best = Some((whole, number, arc));
             }
         }
-        best.map(|(whole, arc)| (whole, arc.hop()))
-    }
-
-    /// What it costs along these first hops, as far as they are still there; [`UNREACHABLE`] from where they are not.
-    fn costs_along(
-        &self,
-        destination: NodeId,
-        hop: u64,
-        before: &[Option<NextHop>],
-        scratch: &mut Scratch,
-    ) -> Vec<u64> {
-        let mut cost = vec![UNREACHABLE; self.node_count()];
-        cost[destination.index()] = 0;
-        let Scratch { climb, known, .. } = scratch;
-        known.clear();
-        known.resize(self.node_count(), false);
-        known[destination.index()] = true;
-        for node in 0..self.node_count() as u32 {
-            let mut at = node;
-            climb.clear();
-            while !known[at as usize] {
-                known[at as usize] = true;
-                let Some(next) = before.get(at as usize).copied().flatten() else {
-                    break;
-                };
-                let row = self.outgoing.row(at);
-                let Some(arc) = row
-                    .iter()
-                    .find(|arc| arc.port == next.port && arc.far_port == next.far_port)
-                    .filter(|arc| self.may_pass(arc.peer, destination))
-                else {
-                    break;
-                };
-                climb.push((at, hop + arc.delay_ns));
-                at = arc.peer;
-            }
-            let mut whole = cost[at as usize];
-            for &(below, more) in climb.iter().rev() {
-                whole = whole.saturating_add(more);
-                cost[below as usize] = whole;
-            }
-        }
-        cost
-    }
-
-    /// Dijkstra's algorithm from costs that are too high at most, with those that were just lowered in the heap; those that
-    /// it lowers are added to `nearer`.
-    fn settle(&self, destination: NodeId, hop: u64, cost: &mut [u64], scratch: &mut Scratch) {
-        while let Some(Reverse((whole, node))) = scratch.heap.pop() {
-            let stale = whole > cost[node as usize];
-            if stale || !self.may_pass(node, destination) {
-                continue;
-            }
-            for arc in self.incoming.row(node) {
-                let longer = whole + hop + arc.delay_ns;
-                let known = &mut cost[arc.peer as usize];
-                if longer < *known {
-                    *known = longer;
-                    scratch.heap.push(Reverse((longer, arc.peer)));
-                    scratch.nearer.push(arc.peer);
-                }
-            }
-        }
+        best.map(|(whole, number, _)| (whole, number))
     }
 
     /// What it costs to reach the destination from each node: the delay, and `hop` for each hop.
@@ -493,7 +380,7 @@ impl Graph {
         distance_ns
     }
 
-    fn may_pass(&self, node: u32, destination: NodeId) -> bool {
+    pub(crate) fn may_pass(&self, node: u32, destination: NodeId) -> bool {
         node == destination.0 || !self.ends_only[node as usize]
     }
 
@@ -509,7 +396,7 @@ impl Graph {
             return None;
         }
         let best = self.best_arc(node, destination, distance_ns, hop);
-        best.map(|(_, hop)| hop)
+        best.map(|(_, number)| self.way(number).hop())
     }
 
     /// Ways out of a node from which the destination can be reached.

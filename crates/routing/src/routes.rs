@@ -1,11 +1,14 @@
 //! Next hops towards a set of destinations, and the changes from one set to the next.
 
 use crate::addresses::AddressPlan;
+use crate::follow::{FollowScratch, Followed, Follower};
 use crate::graph::{Graph, Metric, NextHop, Scratch, UNREACHABLE, Ways};
+use crate::hops::Hops;
 use constel_link::PortId;
 use constel_topology::{Layout, NodeId};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::{Mutex, PoisonError};
 
 /// With fewer ways than this to be found a second thread costs more than it saves.
 const WORTH_A_THREAD: usize = 200_000;
@@ -15,11 +18,17 @@ const WORTH_A_THREAD: usize = 200_000;
 pub struct Routes {
     destinations: Vec<NodeId>,
     /// Per destination, per node.
-    next: Vec<Vec<Option<NextHop>>>,
+    next: Vec<Hops>,
     /// Per destination, further next hops of nodes that have some.
     others: Vec<BTreeMap<u32, Vec<NextHop>>>,
     /// Per destination, per node: by which each hop is nearer.
     cost: Vec<Vec<u64>>,
+}
+
+/// At which nodes routes are others than before: by destination, by number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    nodes: Vec<Vec<u32>>,
 }
 
 /// Which routes are wanted.
@@ -119,24 +128,32 @@ impl Routes {
     #[must_use]
     pub fn compute_by(graph: &Graph, destinations: &[NodeId], rule: Rule) -> Routes {
         let mut scratch = Scratch::default();
+        let destinations = in_order(destinations);
+        let most = usize::from(rule.paths);
+        let ways = destinations
+            .iter()
+            .map(|to| graph.ways(*to, rule.metric, most, &mut scratch))
+            .collect::<Vec<Ways>>();
+        Self::of(destinations, ways)
+    }
+
+    /// Ways of each destination, these by number.
+    pub(crate) fn of(destinations: Vec<NodeId>, all: impl IntoIterator<Item = Ways>) -> Routes {
         let mut routes = Routes {
-            destinations: destinations.to_vec(),
+            destinations,
             ..Routes::default()
         };
-        routes.destinations.sort_unstable();
-        routes.destinations.dedup();
-        for &destination in &routes.destinations {
-            let most = usize::from(rule.paths);
-            let ways = graph.ways(destination, rule.metric, most, &mut scratch);
-            routes.next.push(ways.next);
+        for ways in all {
+            routes.next.push(Hops::Listed(ways.next));
             routes.others.push(ways.others);
             routes.cost.push(ways.cost);
         }
         routes
     }
 
-    /// The same, found from what was planned before: the result is that of [`Routes::compute_by`], and takes a fraction of
-    /// the time where little has changed. Many destinations are shared out among `threads`.
+    /// The same, found from what was planned before, and what is other than there: the routes are those of
+    /// [`Routes::compute_by`], and take a fraction of the time where little has changed. Many destinations are shared out among
+    /// `threads`.
     #[must_use]
     pub fn compute_from(
         graph: &Graph,
@@ -144,50 +161,75 @@ impl Routes {
         rule: Rule,
         before: &Routes,
         threads: usize,
-    ) -> Routes {
-        let mut routes = Routes {
-            destinations: destinations.to_vec(),
-            ..Routes::default()
-        };
-        routes.destinations.sort_unstable();
-        routes.destinations.dedup();
+    ) -> (Routes, Changed) {
+        let destinations = in_order(destinations);
         let most = usize::from(rule.paths);
         let nodes = graph.node_count();
-        let one = |destination: &NodeId, scratch: &mut Scratch| {
-            let old = before.destinations.binary_search(destination).ok();
-            let old = old.map(|at| &before.next[at]);
-            match old.filter(|old| most == 1 && old.len() == nodes) {
-                Some(old) => graph.ways_from(*destination, rule.metric, old, scratch),
-                None => graph.ways(*destination, rule.metric, most, scratch),
+        let follower = (most == 1)
+            .then(|| Follower::new(graph, rule.metric, &before.next))
+            .flatten();
+        let one = |to: NodeId, scratch: &mut FollowScratch| {
+            let at = before.destinations.binary_search(&to).ok();
+            let old = at.map(|at| &before.next[at]);
+            let old = old.filter(|old| old.len() == nodes);
+            if let Some((follower, old)) = follower.as_ref().zip(old) {
+                return (follower.ways(to, old, scratch), BTreeMap::new());
+            }
+            let ways = graph.ways(to, rule.metric, most, &mut scratch.plain);
+            let hops = match &follower {
+                Some(follower) => follower.kept(to, ways.next, scratch),
+                None => Hops::Listed(ways.next),
+            };
+            let found = Followed {
+                changed: before.differing(at, &hops, &ways.others),
+                hops,
+                cost: ways.cost,
+            };
+            (found, ways.others)
+        };
+        let mut found: Vec<_> = destinations.iter().map(|_| None).collect();
+        // One by one, for a processor that has other work as well must not be waited for.
+        let work = Mutex::new(destinations.iter().zip(&mut found));
+        let take = || work.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let share = || {
+            let mut scratch = FollowScratch::default();
+            while let Some((to, place)) = take() {
+                *place = Some(one(*to, &mut scratch));
             }
         };
-        let share = |part: &[NodeId]| {
-            let mut scratch = Scratch::default();
-            let ways = part
-                .iter()
-                .map(|destination| one(destination, &mut scratch));
-            ways.collect::<Vec<Ways>>()
-        };
-        let enough = routes.destinations.len() * nodes >= WORTH_A_THREAD;
+        let enough = destinations.len() * nodes >= WORTH_A_THREAD;
         let threads = if enough { threads.max(1) } else { 1 };
-        let size = routes.destinations.len().div_ceil(threads).max(1);
-        let ways: Vec<Vec<Ways>> = std::thread::scope(|scope| {
-            let mut parts = routes.destinations.chunks(size);
-            let own = parts.next().unwrap_or_default();
-            let others: Vec<_> = parts.map(|part| scope.spawn(move || share(part))).collect();
-            let own = share(own);
-            let others = others.into_iter().map(|other| {
-                let joined = other.join();
-                joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            });
-            std::iter::once(own).chain(others).collect()
+        std::thread::scope(|scope| {
+            for _ in 1..threads.min(destinations.len()) {
+                scope.spawn(share);
+            }
+            share();
         });
-        for ways in ways.into_iter().flatten() {
-            routes.next.push(ways.next);
-            routes.others.push(ways.others);
-            routes.cost.push(ways.cost);
+        let mut routes = Routes {
+            destinations,
+            ..Routes::default()
+        };
+        let mut changed = Changed { nodes: Vec::new() };
+        for (found, others) in found.into_iter().flatten() {
+            routes.next.push(found.hops);
+            routes.others.push(others);
+            routes.cost.push(found.cost);
+            changed.nodes.push(found.changed);
         }
-        routes
+        (routes, changed)
+    }
+
+    /// At which nodes these ways are others than those to the destination in place `at`, by number.
+    fn differing(
+        &self,
+        at: Option<usize>,
+        next: &Hops,
+        others: &BTreeMap<u32, Vec<NextHop>>,
+    ) -> Vec<u32> {
+        let old = |n: u32| self.next[at?].of(n);
+        let old_others = |n: u32| self.others[at?].get(&n);
+        let differs = |n: &u32| old(*n) != next.of(*n) || old_others(*n) != others.get(n);
+        (0..next.len() as u32).filter(differs).collect()
     }
 
     /// Each node's routes from the part that it is listed in; all parts are for the same destinations.
@@ -201,7 +243,7 @@ impl Routes {
             for at in 0..mixed.destinations.len() {
                 for node in nodes {
                     let n = node.index();
-                    mixed.next[at][n] = routes.next[at][n];
+                    mixed.next[at].listed()[n] = routes.next[at].of(node.0);
                     mixed.cost[at][n] = routes.cost[at][n];
                     match routes.others[at].get(&node.0) {
                         Some(others) => mixed.others[at].insert(node.0, others.clone()),
@@ -223,7 +265,7 @@ impl Routes {
     #[must_use]
     pub fn next_hop(&self, node: NodeId, destination: NodeId) -> Option<NextHop> {
         let at = self.destinations.binary_search(&destination).ok()?;
-        *self.next[at].get(node.index())?
+        self.next[at].of(node.0)
     }
 
     /// All of a node's next hops to a destination.
@@ -269,33 +311,37 @@ impl Routes {
     }
 
     /// Tells the same changes in the same order, one by one.
-    pub fn each_change(&self, before: &Routes, mut tell: impl FnMut(HopChange<'_>)) {
+    pub fn each_change(&self, before: &Routes, tell: impl FnMut(HopChange<'_>)) {
+        let places = self.destinations.iter().enumerate();
+        let nodes = places.map(|(at, destination)| {
+            let old = before.destinations.binary_search(destination).ok();
+            before.differing(old, &self.next[at], &self.others[at])
+        });
+        let changed = Changed {
+            nodes: nodes.collect(),
+        };
+        self.each_of(&changed, before, tell);
+    }
+
+    /// The same where it is known what has changed.
+    pub fn each_of(&self, changed: &Changed, before: &Routes, mut tell: impl FnMut(HopChange<'_>)) {
         let mut order: Vec<(u64, u32)> = Vec::new();
-        let empty = (Vec::new(), BTreeMap::new());
-        for (at, &destination) in self.destinations.iter().enumerate() {
+        for (at, (&destination, nodes)) in self.destinations.iter().zip(&changed.nodes).enumerate()
+        {
             let (new, others, distance) = (&self.next[at], &self.others[at], &self.cost[at]);
-            let old = before.destinations.binary_search(&destination);
-            let (old, old_others) = old.map_or((&empty.0, &empty.1), |at| {
-                (&before.next[at], &before.others[at])
-            });
-            let old_of = |n: u32| old.get(n as usize).copied().flatten();
-            let same =
-                |n: u32| old_of(n) == new[n as usize] && old_others.get(&n) == others.get(&n);
+            let old = before.destinations.binary_search(&destination).ok();
+            let had = |n: u32| old.and_then(|at| before.next[at].of(n));
             order.clear();
             // Nodes without a path have the largest distance, so removals come last.
-            order.extend(
-                (0..new.len() as u32)
-                    .filter(|&n| !same(n))
-                    .map(|n| (distance[n as usize], n)),
-            );
+            order.extend(nodes.iter().map(|&n| (distance[n as usize], n)));
             order.sort_unstable();
             for &(_, n) in &order {
                 tell(HopChange {
                     node: NodeId(n),
                     destination,
-                    next: new[n as usize],
+                    next: new.of(n),
                     others: others.get(&n).map_or(&[], Vec::as_slice),
-                    had: old_of(n).is_some(),
+                    had: had(n).is_some(),
                 });
             }
         }
@@ -303,8 +349,8 @@ impl Routes {
             if self.destinations.binary_search(&destination).is_ok() {
                 continue;
             }
-            let had = before.next[at].iter().zip(0..);
-            for (_, n) in had.filter(|(next, _)| next.is_some()) {
+            let had = &before.next[at];
+            for n in (0..had.len() as u32).filter(|n| had.of(*n).is_some()) {
                 tell(HopChange {
                     node: NodeId(n),
                     destination,
@@ -315,6 +361,14 @@ impl Routes {
             }
         }
     }
+}
+
+/// Each once, by number.
+fn in_order(destinations: &[NodeId]) -> Vec<NodeId> {
+    let mut destinations = destinations.to_vec();
+    destinations.sort_unstable();
+    destinations.dedup();
+    destinations
 }
 
 /// Puts first what changes at nodes that nothing passes through, each node's together, and leaves the rest in its order;

@@ -188,6 +188,32 @@ pub fn walk_by<E>(
     from: NodeId,
     destination: IpAddr,
     t_ns: u64,
+    route: impl FnMut(NodeId) -> Result<Option<Route>, E>,
+) -> Result<Walk, E> {
+    let nowhere = |_| false;
+    walk_until(
+        layout,
+        snapshot,
+        plan,
+        (from, destination),
+        t_ns,
+        nowhere,
+        route,
+    )
+}
+
+/// [`walk_by`] that ends as arrived where the way comes to a node from which `arrives` says that packets of others do: of many
+/// walks to one destination, nobody goes twice.
+///
+/// # Errors
+/// Those of `route`.
+pub fn walk_until<E>(
+    layout: &Layout,
+    snapshot: &Snapshot,
+    plan: &AddressPlan,
+    (from, destination): (NodeId, IpAddr),
+    t_ns: u64,
+    arrives: impl Fn(NodeId) -> bool,
     mut route: impl FnMut(NodeId) -> Result<Option<Route>, E>,
 ) -> Result<Walk, E> {
     let goal = plan.node_of(destination);
@@ -195,7 +221,7 @@ pub fn walk_by<E>(
     let mut hops = Vec::new();
     let mut at = from;
     let end = loop {
-        if Some(at) == goal {
+        if Some(at) == goal || (at != from && arrives(at)) {
             break WalkEnd::Arrived;
         }
         if !visited.insert(at) {

@@ -6,7 +6,7 @@ use constel_routing::{
     AddressBlocks, AddressPlan, Graph, GroundTransit, Metric, RouteChange, Routes, Rule, Scratch,
     ends_first,
 };
-use constel_topology::{Layout, NodeId, Snapshot};
+use constel_topology::{Layout, NodeId, Snapshot, Stepper};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -29,13 +29,15 @@ impl Lcg {
     }
 }
 
-/// Some edges gone, the others with delays of few values, so that ties are common.
+/// Some edges gone, many or few, the others with delays of few values, so that ties are common, or of many.
 fn shaken(snapshot: &Snapshot, seed: u64) -> Snapshot {
     let mut random = Lcg(seed);
     let mut shaken = snapshot.clone();
-    shaken.edges.retain(|_| random.below(5) > 0);
+    let gone = if random.below(2) == 0 { 5 } else { 200 };
+    shaken.edges.retain(|_| random.below(gone) > 0);
+    let delays = if random.below(3) == 0 { 1_000 } else { 6 };
     for e in &mut shaken.edges {
-        e.impairment.delay.delay_ns = 1 + random.below(6);
+        e.impairment.delay.delay_ns = 1 + random.below(delays);
     }
     shaken
 }
@@ -51,14 +53,24 @@ struct World {
 
 impl World {
     fn new(rule: Rule) -> Self {
-        let mut stepper = common::iridium(common::cities());
+        let stepper = common::iridium(common::cities());
+        Self::of(stepper, (60..72).map(NodeId).collect(), rule)
+    }
+
+    /// Planes of 22 satellites that all have four lasers, and six stations.
+    fn of_planes(rule: Rule) -> Self {
+        let stepper = common::shell1(common::spread(6));
+        Self::of(stepper, (1582..1590).map(NodeId).collect(), rule)
+    }
+
+    fn of(mut stepper: Stepper, destinations: Vec<NodeId>, rule: Rule) -> Self {
         let layout = stepper.layout().clone();
         let plan = AddressPlan::new(&layout, &AddressBlocks::default()).unwrap();
         Self {
             all: stepper.advance(),
             layout,
             plan,
-            destinations: (60..72).map(NodeId).collect(),
+            destinations,
             rule,
         }
     }
@@ -165,15 +177,21 @@ proptest! {
         rule in rules(),
         seeds in prop::collection::vec(any::<u64>(), 2..6),
         threads in 1_usize..4,
+        planes in any::<bool>(),
+        transit in prop::sample::select(vec![GroundTransit::Never, GroundTransit::Allowed]),
     ) {
-        let world = World::new(rule);
+        let world = if planes { World::of_planes(rule) } else { World::new(rule) };
         let mut before = Routes::default();
         for seed in seeds {
             let snapshot = shaken(&world.all, seed);
-            let graph = Graph::new(&world.layout, &snapshot, GroundTransit::Never);
+            let graph = Graph::new(&world.layout, &snapshot, transit);
             let to = &world.destinations;
-            let found = Routes::compute_from(&graph, to, rule, &before, threads);
+            let (found, changed) = Routes::compute_from(&graph, to, rule, &before, threads);
             prop_assert_eq!(&found, &Routes::compute_by(&graph, to, rule));
+            let (mut all, mut known) = (Vec::new(), Vec::new());
+            found.each_change(&before, |change| all.push(format!("{change:?}")));
+            found.each_of(&changed, &before, |change| known.push(format!("{change:?}")));
+            prop_assert_eq!(all, known);
             before = found;
         }
     }

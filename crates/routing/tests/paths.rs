@@ -5,7 +5,7 @@ mod common;
 use common::{cities, iridium, shell1};
 use constel_routing::{
     AddressBlocks, AddressPlan, Graph, GroundTransit, Route, RouteChange, Routes, Scratch, Table,
-    UNREACHABLE, Via, WalkEnd, walk, walk_at,
+    UNREACHABLE, Via, WalkEnd, walk, walk_at, walk_until,
 };
 use constel_topology::{Edge, GSL, Layout, NodeId, STATION, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
@@ -264,6 +264,24 @@ fn walks_follow_kernel_tables() {
                 assert_eq!(Some(walked.delay_ns()), routes.cost(a, b));
             }
         }
+    }
+    // Many walks to one destination ask each node on the way once, and arrive as each by itself.
+    for &b in &ground {
+        let to = IpAddr::from(plan.loopback(b).v4);
+        let (mut sure, mut asked) = (BTreeSet::new(), BTreeMap::new());
+        for &a in ground.iter().filter(|a| **a != b) {
+            let route = |at: NodeId| {
+                *asked.entry(at).or_insert(0) += 1;
+                Ok::<_, ()>(tables[at.index()].lookup(to).copied())
+            };
+            let known = |at: NodeId| sure.contains(&at);
+            let (ends, t_ns) = ((a, to), snapshot.t_ns);
+            let walked = walk_until(&layout, &snapshot, &plan, ends, t_ns, known, route).unwrap();
+            assert!(walked.arrived(), "{walked:?}");
+            sure.extend(walked.hops.iter().skip(1).map(|hop| hop.from));
+        }
+        assert!(asked.values().all(|times| *times == 1), "{asked:?}");
+        assert!(asked.len() > ground.len());
     }
     // What can go wrong, each said with where.
     let (a, b) = (ground[0], ground[1]);

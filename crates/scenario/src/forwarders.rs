@@ -61,6 +61,17 @@ impl Scenario {
                 "only satellites of constellations have ways computed for them that need no stack",
             ));
         }
+        let pairs = self.routing.mode.disjoint().iter();
+        let mut ends = pairs.flat_map(|pair| &pair.between);
+        let end = ends.find_map(|name| forwarders.iter().find(|f| f.node.name == name.as_str()));
+        if let Some(Forwarder { node, rule }) = end {
+            let message = format!(
+                "`{}` only forwards and is an end of disjoint paths",
+                node.name
+            );
+            let error = self.error_of_rule(rule, "disagreement", message);
+            errors.push(give_a_stack(error, node.name));
+        }
         let in_network = forwarders.iter().find(|f| {
             let members = self.networks.iter().flat_map(|network| &network.members);
             members.into_iter().any(|m| m.glob.matches(f.node.name))
@@ -84,18 +95,6 @@ impl Scenario {
                     refuse(
                         "`routing.forwarding: map` is for satellites with a stack",
                         "leave `forwarding` out: the link plane forwards by a table of its own",
-                    );
-                }
-                if computed.paths > 1 {
-                    refuse(
-                        "`routing.paths` above 1 needs satellites with a stack",
-                        "leave `paths` out, or take `runtime: netns`",
-                    );
-                }
-                if !computed.disjoint.is_empty() {
-                    refuse(
-                        "`routing.disjoint` needs satellites with a stack",
-                        "leave `disjoint` out, or take `runtime: netns`",
                     );
                 }
             }

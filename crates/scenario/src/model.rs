@@ -15,6 +15,7 @@ mod nodes;
 mod programs;
 mod routing;
 mod rules;
+mod sample;
 mod spacecraft;
 mod traffic;
 mod transport;
@@ -26,7 +27,8 @@ use crate::deferred::DeferredNode;
 pub use crate::radio::{Carrier, Modcod, Radio, Recorded, Recording};
 pub use crate::raw::{
     ClockHold, Destination, Destinations, DriverChoice, Family, Forwarding, HandoverKind, Metric,
-    Name, NodeKind, PathOf, Polarization, RegionHits, Software, TopologyScope, WalkerPattern,
+    Name, NodeKind, OnMachineLoss, PathOf, Polarization, RegionHits, SampleMetric, Software,
+    StackTime, Threads, TopologyScope, WalkerPattern,
 };
 use crate::source::Source;
 pub use crate::text_file::TextFile;
@@ -42,8 +44,8 @@ pub use information::{Information, NodesNamed, USER_FILE_BYTES, UserFile, is_use
 pub use middlebox::{BoxEnds, BoxForm, BoxRouter, BoxScenario, Machine, MachineCommand};
 pub use networks::{Access, Channel, Crosslink, Law, Medium, Network, RangeStep};
 pub use nodes::{
-    Capability, Container, Health, NamedImage, NodeRule, NodeSoftware, NodesOf, RestartPolicy,
-    Runtime, Seccomp, StatePlace, Volume,
+    Capability, Choice, Circle, Container, Health, NamedImage, NodeRule, NodeSoftware, NodesOf,
+    RestartPolicy, Runtime, Seccomp, StatePlace, Volume,
 };
 pub(crate) use nodes::{over, software, thousandths};
 pub use programs::{Limit, Limits, Mount};
@@ -52,12 +54,13 @@ pub use routing::{
     Reaction, Restart, Routing, Start, System, Timers,
 };
 pub use rules::RuleFile;
+pub use sample::Sampling;
 pub use spacecraft::{
     Chief, Formation, FormationPreset, FormationSource, RelativeElements, RelativeState,
 };
 pub use traffic::{Action, Flow, Http, Iperf3, Ping, PingTool, Run, Transport};
 pub use transport::{
-    LeotpSettings, LeotpVariant, Midnodes, OnTheWay, Over, Placement, SplitTcp, Transfer,
+    Gateway, LeotpSettings, LeotpVariant, Midnodes, OnTheWay, Over, Placement, SplitTcp, Transfer,
 };
 
 /// A scenario that can be planned. Made by [`resolve`](crate::resolve).
@@ -77,6 +80,9 @@ pub struct Scenario {
     pub step: TimeSpan,
     /// When lab time starts to run.
     pub clock_hold: ClockHold,
+    /// What becomes of a lab on several machines when one of them is lost; never [`OnMachineLoss::Move`].
+    #[serde(skip_serializing_if = "OnMachineLoss::is_default")]
+    pub on_machine_loss: OnMachineLoss,
     /// What flies: constellations by name, then formations by name; may be none.
     pub constellations: Vec<Constellation>,
     /// Constellations whose satellites are no nodes, by name: networks go over them.
@@ -108,6 +114,12 @@ pub struct Scenario {
     pub driver: DriverChoice,
     /// Frames leave at whole multiples of this; 0: each at its own time.
     pub grain: TimeSpan,
+    /// Threads of the relay.
+    #[serde(skip_serializing_if = "Threads::is_auto")]
+    pub threads: Threads,
+    /// What becomes of the time that nodes' stacks take.
+    #[serde(skip_serializing_if = "StackTime::is_deducted")]
+    pub stack_time: StackTime,
     /// How late frames may be at the 99th percentile in a run that is to be trusted.
     pub max_lateness: TimeSpan,
     /// What nodes on the way do for the flows that pass them.
@@ -129,6 +141,9 @@ pub struct Scenario {
     pub node_rules: Vec<NodeRule>,
     /// Flows and commands in order of their start; equal starts in the order of the file.
     pub traffic: Vec<Flow>,
+    /// What is written down of interfaces and edges while the lab runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<Sampling>,
     /// What must have come true when a run is over.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub expect: Vec<Expectation>,

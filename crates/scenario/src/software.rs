@@ -5,17 +5,22 @@ use std::collections::BTreeMap;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::glob::Glob;
 use crate::model::{
-    Container, NodeRule, NodeSoftware, NodesOf, Runtime, Scenario, StatePlace, over, software,
+    Choice, Circle, Container, NodeRule, NodeSoftware, NodesOf, Runtime, Scenario, StatePlace,
+    over, software,
 };
 use crate::raw::{RawNode, RawShare};
 
 /// A node, as far as rules ask.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NodeFacts<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its kind.
     pub kind: NodeKind<'a>,
+    /// A satellite's shell: constellation by its place in the scenario, and shell by its place in the element set.
+    pub shell: Option<(usize, u16)>,
+    /// Of [`Scenario::circles`], those that it is over at lab time zero.
+    pub over: &'a [Circle],
 }
 
 /// A node's kind, as far as rules ask.
@@ -30,6 +35,17 @@ pub enum NodeKind<'a> {
 }
 
 impl Scenario {
+    /// The circles on the ground that satellites are chosen by.
+    #[must_use]
+    pub fn circles(&self) -> Vec<Circle> {
+        let rules = self.node_rules.iter();
+        let chosen = rules.filter_map(|rule| match &rule.of {
+            NodesOf::Chosen(choice) => choice.region,
+            _ => None,
+        });
+        chosen.collect()
+    }
+
     /// What each of these nodes, which are all there are, is made of, in their order.
     ///
     /// # Errors
@@ -97,11 +113,17 @@ impl Scenario {
         nodes: &[NodeFacts<'_>],
         errors: &mut Diagnostics,
     ) {
-        if let NodesOf::Named(patterns) = &rule.of {
+        let chosen = match &rule.of {
+            NodesOf::Chosen(choice) => Some(choice),
+            _ => None,
+        };
+        let mut strange = false;
+        if let Some(choice) = chosen {
             let names = || nodes.iter().map(|node| node.name);
-            for pattern in patterns {
+            for pattern in &choice.names {
                 let glob = Glob::new(pattern);
                 if !names().any(|name| glob.matches(name)) {
+                    strange = true;
                     let message = format!("no node is called `{pattern}`");
                     let error = self.error_of_rule(rule, "unknown-node", message);
                     let error = error.with_nearest(pattern, names());
@@ -111,9 +133,16 @@ impl Scenario {
                     )));
                 }
             }
-        } else if !used.matched {
+        }
+        if !used.matched && !strange {
             let message = "the lab has no node that this is said of".to_owned();
-            errors.push(self.error_of_rule(rule, "no-effect", message));
+            let error = self.error_of_rule(rule, "no-effect", message);
+            errors.push(match chosen.and_then(|choice| choice.region) {
+                Some(_) => error.with_reason(
+                    "only satellites are over a region, and what counts is where they are at lab time zero",
+                ),
+                None => error,
+            });
         }
         if let Some(node) = used.without_image {
             let runtime = match rule.set.runtime {
@@ -259,8 +288,19 @@ impl NodesOf {
             | (Self::Hosts, NodeKind::Host) => true,
             (Self::Constellation(name), NodeKind::Satellite(of)) => name.as_str() == of,
             (Self::Node(name), NodeKind::Station | NodeKind::Host) => name.as_str() == node.name,
-            (Self::Named(patterns), _) => patterns.iter().any(|p| Glob::new(p).matches(node.name)),
+            (Self::Chosen(choice), _) => choice.has(node),
             _ => false,
         }
+    }
+}
+
+impl Choice {
+    fn has(&self, node: &NodeFacts<'_>) -> bool {
+        let names = &self.names;
+        let named = names.is_empty() || names.iter().any(|p| Glob::new(p).matches(node.name));
+        let shell = |shells: &[(usize, u16)]| node.shell.is_some_and(|own| shells.contains(&own));
+        let of_shell = self.shells.is_empty() || shell(&self.shells);
+        let over = self.region.is_none_or(|circle| node.over.contains(&circle));
+        named && of_shell && over
     }
 }

@@ -27,6 +27,9 @@ pub enum Error {
     /// The store does not let us: user, password, rights.
     #[error("the store refuses: {0}")]
     Denied(String),
+    /// The store has no room: nothing is written, what is there can be read, and leases can be renewed.
+    #[error("the store is full: {0}")]
+    Full(String),
     /// The store says what no store should.
     #[error("the store answers nonsense: {0}")]
     Answer(String),

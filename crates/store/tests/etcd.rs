@@ -144,6 +144,28 @@ fn nobody_there_is_said_at_once() {
     ));
 }
 
+/// Nothing is written any more, but what is there is read, leases are renewed, and what is too much can be deleted.
+#[test]
+fn a_store_that_is_full_says_so_and_keeps_leases() {
+    if !is_there() {
+        return;
+    }
+    let options = Options {
+        quota: Some(2 << 20),
+        ..Options::default()
+    };
+    let cluster = Cluster::start(1, &options);
+    let store = cluster.store();
+    let lease = store.grant(Duration::from_secs(60)).unwrap().id;
+    let much = vec![7; 500 << 10];
+    let full = (0..20).find_map(|number| store.put(&format!("much/{number}"), &much).err());
+    assert!(matches!(full, Some(Error::Full(_))), "{full:?}");
+    assert!(matches!(store.put("a", b"1"), Err(Error::Full(_))));
+    store.keep_alive(lease).unwrap();
+    assert_eq!(store.get("much/0").unwrap().unwrap().value, much);
+    assert!(store.delete("much/0").is_ok());
+}
+
 /// Without leave: denied. With it, also after the server has forgotten its tokens.
 #[test]
 fn passwords_are_asked_for() {
@@ -241,6 +263,7 @@ fn tls_is_checked() {
         &Options {
             tls: Some((place("server.pem"), place("server.key"))),
             authorities: Some(cert.clone()),
+            quota: None,
         },
     );
     let trusting = cluster.store_of(&[0], Some(&cert));

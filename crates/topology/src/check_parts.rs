@@ -41,6 +41,7 @@ impl Checker {
                     until_ns.is_some_and(|u| u <= from_ns)
                 }
                 FailureTime::Random { mtbf_ns, mttr_ns } => mtbf_ns == 0 || mttr_ns == 0,
+                FailureTime::Told => false,
             };
             if let FailureTarget::Eclipse { duty, .. } = &failure.what {
                 self.bounds(&failure.name, "duty", *duty, 0.0..=1.0, "0 to 1");

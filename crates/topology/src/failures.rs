@@ -3,6 +3,7 @@
 //! Every failing object has a generator of its own, seeded by the lab's seed, the failure's name and the
 //! object's name, so that neither their order nor other objects change what happens to it.
 
+use crate::circle::Circle;
 use crate::class::Access;
 use crate::effort::{Cut, Effort};
 use crate::error::SpecError;
@@ -13,9 +14,6 @@ use crate::spec::{Failure, FailureTarget, FailureTime};
 use constel_link::PortId;
 use constel_orbit::DVec3;
 use constel_orbit::sun::{Shadow, shadow};
-
-/// Mean radius of the Earth (IUGG), for distances on its surface, metres.
-const MEAN_RADIUS_M: f64 = 6_371_008.8;
 
 /// What is broken at a step's start. Each list is sorted and names the failure by its place in the spec.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -76,10 +74,9 @@ enum Hits {
     Links(Vec<u32>),
     /// Edges of a network; which is found with its edges.
     Network,
-    /// Direction of the centre, cosine of the angle from the Earth's centre, and what is hit there.
+    /// And what is hit there.
     Region {
-        centre: DVec3,
-        cosine: f64,
+        circle: Circle,
         satellites: bool,
         stations: bool,
     },
@@ -206,6 +203,10 @@ impl Failures {
                         from_ns,
                         until_ns: until_ns.unwrap_or(u64::MAX),
                     },
+                    FailureTime::Told => Clock::Scheduled {
+                        from_ns: u64::MAX,
+                        until_ns: u64::MAX,
+                    },
                     FailureTime::Random { mtbf_ns, mttr_ns } => {
                         let key = key(layout.spec().seed, &failure.name, &name);
                         Clock::Random(Process::new(key, mtbf_ns, mttr_ns))
@@ -219,6 +220,24 @@ impl Failures {
             }
         }
         Failures { groups }
+    }
+
+    /// A failure that waits for it begins at `from_ns`, or keeps an earlier beginning. False when it waits for nothing.
+    pub(crate) fn begin(&mut self, layout: &Layout, failure: usize, from_ns: u64) -> bool {
+        let failures = &layout.spec().failures;
+        if failures.get(failure).map(|own| own.when) != Some(FailureTime::Told) {
+            return false;
+        }
+        for group in &mut self.groups {
+            if usize::from(group.failure) == failure
+                && let Clock::Scheduled {
+                    from_ns: begins, ..
+                } = &mut group.clock
+            {
+                *begins = from_ns.min(*begins);
+            }
+        }
+        true
     }
 
     /// Nothing ever fails.
@@ -305,8 +324,7 @@ fn hit(hits: &Hits, failure: u16, layout: &Layout, moment: &Moment<'_>, out: &mu
         Hits::Links(links) => out.links.extend(links.iter().map(|l| (*l, failure))),
         Hits::Network => out.networks.push(failure),
         Hits::Region {
-            centre,
-            cosine,
+            circle,
             satellites,
             stations,
         } => {
@@ -321,7 +339,7 @@ fn hit(hits: &Hits, failure: u16, layout: &Layout, moment: &Moment<'_>, out: &mu
                 layout.satellite_count()
             };
             for (i, p) in positions.iter().enumerate().take(end).skip(first) {
-                if p.dot(*centre) >= cosine * p.length() {
+                if circle.is_below(*p) {
                     out.nodes.push((NodeId(i as u32), failure));
                 }
             }
@@ -449,11 +467,8 @@ fn moving(layout: &Layout, failure: &Failure) -> Option<(String, Hits)> {
             satellites,
             stations,
         } => {
-            let (sin_lat, cos_lat) = latitude_deg.to_radians().sin_cos();
-            let (sin_lon, cos_lon) = longitude_deg.to_radians().sin_cos();
             let hits = Hits::Region {
-                centre: DVec3::new(cos_lat * cos_lon, cos_lat * sin_lon, sin_lat),
-                cosine: (radius_m / MEAN_RADIUS_M).min(std::f64::consts::PI).cos(),
+                circle: Circle::new(*latitude_deg, *longitude_deg, *radius_m),
                 satellites: *satellites,
                 stations: *stations,
             };

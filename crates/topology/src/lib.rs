@@ -13,6 +13,7 @@ mod beams;
 mod beforehand;
 mod check;
 mod check_parts;
+mod circle;
 mod class;
 mod down;
 mod edges;
@@ -39,6 +40,7 @@ mod why;
 mod why_words;
 
 pub use check::MAX_NODES;
+pub use circle::Circle;
 pub use class::{
     Access, Addressing, Attachment, CABLE, EdgeClass, GSL, HOST, ISL, Medium, NETWORK, NodeClass,
     SATELLITE, SPACECRAFT, STATION, Span, Transit,

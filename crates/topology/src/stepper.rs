@@ -141,6 +141,14 @@ impl Stepper {
         self
     }
 
+    /// Says when a failure of the spec begins whose time is [`Told`](crate::FailureTime::Told): with the first step at or after
+    /// `from_ns`. What was said earlier holds. False when the spec has no such failure.
+    pub fn fail_from(&mut self, name: &str, from_ns: u64) -> bool {
+        let failures = &self.layout.spec().failures;
+        let place = failures.iter().position(|failure| failure.name == name);
+        place.is_some_and(|place| self.failures.begin(&self.layout, place, from_ns))
+    }
+
     /// What is stepped through.
     #[must_use]
     pub fn layout(&self) -> &Arc<Layout> {

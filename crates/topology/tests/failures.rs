@@ -76,6 +76,49 @@ fn a_failed_satellite_loses_everything_and_says_so() {
     }
 }
 
+/// Nodes that nobody knew would go: the sky is the same until it is told, and without them from then on.
+#[test]
+fn a_failure_that_is_told_begins_when_it_is_told_to() {
+    let plain = build(|_| {});
+    let told = || {
+        let nodes = FailureTarget::Nodes(vec!["iridium-2-3".into(), "tokyo".into()]);
+        failure("machine b", nodes, FailureTime::Told)
+    };
+    let layout = plain.layout().with_failures(vec![told()]).unwrap();
+    assert_eq!(layout.nodes().len(), plain.layout().nodes().len());
+    let twice = layout.with_failures(vec![told()]);
+    assert!(twice.is_err(), "its name is taken");
+    let layout = Arc::new(layout);
+    let mut stepper = Stepper::new(Arc::clone(&layout), sky(vec![iridium()]));
+    let mut plain = plain;
+    let gone = layout.find("iridium-2-3").unwrap().id;
+    let edges_of = |edges: &[constel_topology::Edge]| {
+        let own = |port| layout.port(port).node == gone;
+        edges.iter().filter(|e| own(e.from) || own(e.to)).count()
+    };
+    for step in 0..6 {
+        if step == 3 {
+            assert!(!stepper.fail_from("machine c", 0), "nobody of that name");
+            assert!(stepper.fail_from("machine b", 4 * SECOND));
+            // What was said first holds.
+            assert!(stepper.fail_from("machine b", 5 * SECOND));
+        }
+        let (with, without) = (stepper.advance(), plain.advance());
+        if step < 4 {
+            assert_eq!(with.edges, without.edges, "{step}");
+        } else {
+            assert_eq!(edges_of(&with.edges), 0, "{step}");
+            assert!(edges_of(&without.edges) > 0);
+            assert_eq!(with.broken.nodes.len(), 2);
+        }
+    }
+    let mut scheduled = build(|spec| {
+        let nodes = FailureTarget::Nodes(vec!["tokyo".into()]);
+        spec.failures = vec![failure("storm", nodes, ALWAYS)];
+    });
+    assert!(!scheduled.fail_from("storm", 0), "it has a time of its own");
+}
+
 #[test]
 fn planes_seams_poles_and_regions_break() {
     let hit = |what| {

@@ -8,8 +8,10 @@
 //! of a way is one store, seen by the next packet.
 #![forbid(unsafe_code)]
 
+mod flow;
 mod icmp;
 mod limit;
+mod shared;
 mod table;
 mod v4;
 mod v6;
@@ -18,8 +20,9 @@ use std::net::IpAddr;
 
 use constel_link::{PortId, mac_of};
 
+pub use flow::Flow;
 pub use limit::Limit;
-pub use table::{GoalAddresses, Member, MemberPort, Seat, Table, TableError, TableSpec};
+pub use table::{GoalAddresses, Member, MemberPort, Seat, Table, TableError, TableSpec, Ways};
 
 pub(crate) const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
 pub(crate) const ETHERTYPE_IPV6: [u8; 2] = [0x86, 0xdd];
@@ -29,7 +32,7 @@ pub(crate) const OWN_HOPS: u8 = 64;
 pub(crate) const TYPE: usize = 2;
 
 /// The way to a neighbour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Way {
     /// The node's port.
     pub port: PortId,
@@ -59,8 +62,9 @@ pub enum Place {
 
 /// What a node knows and may do.
 pub trait Node {
-    /// Where an address is that means the same everywhere; the longest prefix counts.
-    fn place(&self, address: IpAddr) -> Place;
+    /// Where an address is that means the same everywhere; the longest prefix counts. Of ways that share its packets, the one of
+    /// this flow.
+    fn place(&self, address: IpAddr, flow: Flow<'_>) -> Place;
 
     /// The port that has this link-local address; all ports of a lab have one.
     fn port_of_link_local(&self, address: std::net::Ipv6Addr) -> Option<PortId>;

@@ -8,13 +8,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use constel_link::{PortId, port_of_mac};
 
 use crate::limit::Limit;
-use crate::{Node, Place, Way};
+use crate::shared::Shared;
+use crate::{Flow, Node, Place, Way};
 
 /// Ports are numbered in so many bits.
 const PORT_BITS: u32 = 24;
 const PORT_MASK: u64 = (1 << PORT_BITS) - 1;
 /// A word without it is no way.
 const IS_A_WAY: u64 = 1 << (2 * PORT_BITS);
+/// A word with it names ways that share the packets.
+const ARE_SEVERAL: u64 = 1 << (2 * PORT_BITS + 1);
 /// How much the ways may take, bytes.
 const WAYS_BYTES: usize = 1 << 30;
 const NOBODY: u32 = u32::MAX;
@@ -79,7 +82,7 @@ pub enum TableError {
 
 /// Addresses are not chosen by enemies: each is one of the lab's.
 #[derive(Clone, Copy, Debug, Default)]
-struct Fold(u64);
+pub(crate) struct Fold(u64);
 
 impl Hasher for Fold {
     fn finish(&self) -> u64 {
@@ -131,6 +134,29 @@ pub struct Table {
     v4_of_ports: Vec<(Ipv4Addr, PortId)>,
     /// By goal, then by member: what is asked for one after the other lies together.
     ways: Vec<AtomicU64>,
+    shared: Shared,
+}
+
+/// The ways of a node to a destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ways<'t> {
+    /// None, or one.
+    One(Option<Way>),
+    /// They share the packets, flow by flow.
+    Several(&'t [Way]),
+}
+
+impl Ways<'_> {
+    /// That of a flow, at this node.
+    #[must_use]
+    #[inline]
+    pub fn of(self, flow: &Flow<'_>, node: u32) -> Option<Way> {
+        match self {
+            Ways::One(way) => way,
+            Ways::Several([]) => None,
+            Ways::Several(ways) => Some(ways[(flow.number(node) % ways.len() as u64) as usize]),
+        }
+    }
 }
 
 impl Table {
@@ -158,6 +184,7 @@ impl Table {
             goals,
             v4_of_ports: spec.v4_of_ports,
             ways: (0..words).map(|_| AtomicU64::new(0)).collect(),
+            shared: Shared::default(),
         };
         table.v4_of_ports.sort_unstable();
         for (number, member) in (0..).zip(spec.members) {
@@ -201,6 +228,7 @@ impl Table {
 
     /// The number of the destination that has this address.
     #[must_use]
+    #[inline]
     pub fn goal(&self, address: IpAddr) -> Option<u32> {
         match address {
             IpAddr::V4(v4) => self.goals_v4.get(&v4.to_bits()).copied(),
@@ -208,26 +236,39 @@ impl Table {
         }
     }
 
-    /// From now on this is the node's way to the destination; `None`: there is none. Ways set one after the other are seen
-    /// in this order. What there is no such node or destination for is passed over.
-    pub fn set(&self, member: u32, goal: u32, way: Option<Way>) {
-        let word = way.map_or(0, |way| {
-            IS_A_WAY | u64::from(way.port.0) << PORT_BITS | u64::from(way.far_port.0)
-        });
+    /// From now on these are the node's ways to the destination, which share its packets flow by flow. Ways set one after the
+    /// other are seen in this order. What there is no such node or destination for is passed over. Of more sets than there is
+    /// room for, which a hundred million are not, the first way counts.
+    pub fn set(&self, member: u32, goal: u32, ways: &[Way]) {
+        let one =
+            |way: &Way| IS_A_WAY | u64::from(way.port.0) << PORT_BITS | u64::from(way.far_port.0);
+        let word = match ways {
+            [] => 0,
+            [way] => one(way),
+            [first, ..] => match self.shared.number(ways) {
+                Some(number) => ARE_SEVERAL | u64::from(number),
+                None => one(first),
+            },
+        };
         if let Some(place) = self.word(member, goal) {
             place.store(word, Ordering::Release);
         }
     }
 
-    /// The node's way to the destination.
+    /// The node's ways to the destination.
     #[must_use]
-    pub fn way(&self, member: u32, goal: u32) -> Option<Way> {
-        let word = self.word(member, goal)?.load(Ordering::Acquire);
+    #[inline]
+    pub fn ways(&self, member: u32, goal: u32) -> Ways<'_> {
+        let word = self.word(member, goal);
+        let word = word.map_or(0, |word| word.load(Ordering::Acquire));
+        if word & ARE_SEVERAL != 0 {
+            return Ways::Several(self.shared.ways(word as u32));
+        }
         let port = |word: u64| PortId((word & PORT_MASK) as u32);
-        (word & IS_A_WAY != 0).then(|| Way {
+        Ways::One((word & IS_A_WAY != 0).then(|| Way {
             port: port(word >> PORT_BITS),
             far_port: port(word),
-        })
+        }))
     }
 
     fn word(&self, member: u32, goal: u32) -> Option<&AtomicU64> {
@@ -242,9 +283,10 @@ impl Table {
         Some((own, &self.ports[first..first + own.count as usize]))
     }
 
-    /// Where a node sends what is for this address.
+    /// Where a node sends a packet of this flow for this address.
     #[must_use]
-    pub fn place(&self, member: u32, address: IpAddr) -> Place {
+    #[inline]
+    pub fn place(&self, member: u32, address: IpAddr, flow: &Flow<'_>) -> Place {
         let Some((own, ports)) = self.own(member) else {
             return Place::Nowhere;
         };
@@ -256,13 +298,25 @@ impl Table {
             return Place::Own;
         }
         if let Some(goal) = self.goal(address) {
-            let way = self.way(member, goal);
+            let way = self.ways(member, goal).of(flow, member);
             return way.map_or(Place::Nowhere, Place::Towards);
         }
         let IpAddr::V4(v4) = address else {
             return Place::Nowhere;
         };
         self.beside(member, ports, v4)
+    }
+
+    /// All ways on which a node sends what is for this address; none for the node's own.
+    #[must_use]
+    pub fn ways_to(&self, member: u32, address: IpAddr) -> Vec<Way> {
+        let Place::Towards(way) = self.place(member, address, &Flow::default()) else {
+            return Vec::new();
+        };
+        match self.goal(address).map(|goal| self.ways(member, goal)) {
+            Some(Ways::Several(all)) => all.to_vec(),
+            _ => vec![way],
+        }
     }
 
     /// An address of a port: the node's own, or one at the other end of a link.
@@ -292,6 +346,7 @@ impl Table {
 
     /// A node of the table, to decide about packets at `now_ns`; `limit` is its own.
     #[must_use]
+    #[inline]
     pub fn seat<'t>(&'t self, member: u32, limit: &'t mut Limit, now_ns: u64) -> Seat<'t> {
         Seat {
             table: self,
@@ -320,8 +375,8 @@ pub struct Seat<'t> {
 }
 
 impl Node for Seat<'_> {
-    fn place(&self, address: IpAddr) -> Place {
-        self.table.place(self.member, address)
+    fn place(&self, address: IpAddr, flow: Flow<'_>) -> Place {
+        self.table.place(self.member, address, &flow)
     }
 
     fn port_of_link_local(&self, address: Ipv6Addr) -> Option<PortId> {

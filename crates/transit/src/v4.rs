@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use constel_link::packet::{fold, words_sum};
 
 use crate::icmp::{Complaint, ICMP, UDP, is_right, seal};
-use crate::{Cause, ETHERTYPE_IPV4, Node, OWN_HOPS, Packet, Place, TYPE, Verdict, Way, word};
+use crate::{Cause, ETHERTYPE_IPV4, Flow, Node, OWN_HOPS, Packet, Place, TYPE, Verdict, Way, word};
 
 /// A header without options.
 const HEADER: usize = 20;
@@ -106,7 +106,16 @@ pub(crate) fn decide(node: &mut impl Node, packet: Packet<'_>, answer: &mut Vec<
     if !is_somebodys(header.from) || !is_somebodys(header.to) {
         return Verdict::Drop(Cause::Address);
     }
-    let way = match node.place(header.to.into()) {
+    let flow = Flow {
+        addresses: &ip[12..20],
+        protocol: header.protocol,
+        transport: if header.fragment {
+            &[]
+        } else {
+            &ip[header.len..]
+        },
+    };
+    let way = match node.place(header.to.into(), flow) {
         Place::Towards(way) => way,
         Place::Own => return own(node, &header, ip, answer),
         Place::Nowhere => return complain(node, &header, ip, (NO_NETWORK, Cause::NoRoute), answer),
@@ -168,7 +177,7 @@ fn echo(
     if !asks || !is_right(0, message) {
         return None;
     }
-    let way = back(node, header.from)?;
+    let way = back(node, (header.to, header.from))?;
     let total = HEADER + message.len();
     if total > node.mtu_bytes(way.port) as usize {
         return None;
@@ -181,8 +190,15 @@ fn echo(
     Some(Verdict::Answer(way, None))
 }
 
-fn back(node: &impl Node, to: Ipv4Addr) -> Option<Way> {
-    match node.place(to.into()) {
+/// The way of an answer.
+fn back(node: &impl Node, (from, to): (Ipv4Addr, Ipv4Addr)) -> Option<Way> {
+    let addresses = [from.octets(), to.octets()];
+    let flow = Flow {
+        addresses: addresses.as_flattened(),
+        protocol: ICMP,
+        transport: &[],
+    };
+    match node.place(to.into(), flow) {
         Place::Towards(way) => Some(way),
         Place::Own | Place::Nowhere => None,
     }
@@ -224,7 +240,7 @@ fn complain(
     let Some(IpAddr::V4(own)) = node.speaks_as(header.from.into()) else {
         return silent;
     };
-    let Some(way) = back(node, header.from) else {
+    let Some(way) = back(node, (own, header.from)) else {
         return silent;
     };
     if !node.may_complain() {

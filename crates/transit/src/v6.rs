@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use crate::icmp::{Complaint, ICMPV6, UDP, is_right, pseudo, seal};
-use crate::{Cause, ETHERTYPE_IPV6, Node, OWN_HOPS, Packet, Place, TYPE, Verdict, Way, word};
+use crate::{Cause, ETHERTYPE_IPV6, Flow, Node, OWN_HOPS, Packet, Place, TYPE, Verdict, Way, word};
 
 const HEADER: usize = 40;
 /// How long a message about a packet is at most: what every link takes.
@@ -100,7 +100,12 @@ pub(crate) fn decide(node: &mut impl Node, packet: Packet<'_>, answer: &mut Vec<
             false => Verdict::Drop(Cause::Address),
         };
     }
-    let way = match asked.node.place(header.to.into()) {
+    let flow = Flow {
+        addresses: &asked.ip[8..40],
+        protocol: header.next,
+        transport: &asked.ip[HEADER..],
+    };
+    let way = match asked.node.place(header.to.into(), flow) {
         Place::Own => return asked.own(answer),
         _ if neighbour.is_some() => return Verdict::Drop(Cause::Address),
         Place::Towards(way) => way,
@@ -126,9 +131,17 @@ struct Asked<'a, N> {
 }
 
 impl<N: Node> Asked<'_, N> {
-    fn back(&self) -> Option<Way> {
+    /// The way of an answer from an address of the node.
+    fn back(&self, from: Ipv6Addr) -> Option<Way> {
+        let to = self.header.from;
+        let addresses = [from.octets(), to.octets()];
+        let flow = Flow {
+            addresses: addresses.as_flattened(),
+            protocol: ICMPV6,
+            transport: &[],
+        };
         self.neighbour
-            .or_else(|| match self.node.place(self.header.from.into()) {
+            .or_else(|| match self.node.place(to.into(), flow) {
                 Place::Towards(way) => Some(way),
                 Place::Own | Place::Nowhere => None,
             })
@@ -156,7 +169,7 @@ impl<N: Node> Asked<'_, N> {
         if !asks || !is_right(sum, message) {
             return None;
         }
-        let way = self.back()?;
+        let way = self.back(to)?;
         if total > self.node.mtu_bytes(way.port) as usize {
             return None;
         }
@@ -181,7 +194,7 @@ impl<N: Node> Asked<'_, N> {
         let Some(IpAddr::V6(own)) = self.node.speaks_as(self.header.from.into()) else {
             return silent;
         };
-        let Some(way) = self.back() else {
+        let Some(way) = self.back(own) else {
             return silent;
         };
         if !self.node.may_complain() {

@@ -2,9 +2,18 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use constel_link::PortId;
+use constel_link::packet::{fold, words_sum};
+use constel_link::{PortId, mac_of};
 use constel_transit::{
-    GoalAddresses, Limit, Member, MemberPort, Node, Place, Table, TableError, TableSpec, Way,
+    Flow, GoalAddresses, Limit, Member, MemberPort, Node, Packet, Place, Table, TableError,
+    TableSpec, Verdict, Way, Ways, decide,
+};
+
+/// Where there is one way, all flows take it.
+const ANY: Flow<'_> = Flow {
+    addresses: &[],
+    protocol: 0,
+    transport: &[],
 };
 
 fn v4(last: u8) -> Ipv4Addr {
@@ -72,8 +81,8 @@ fn ways_come_change_and_go_for_both_families_at_once() {
     assert_eq!(table.goal(v6(9).into()), Some(goal));
     let both = |wanted: Place| {
         for address in [IpAddr::from(v4(9)), v6(9).into()] {
-            assert_eq!(table.place(0, address), wanted);
-            assert_eq!(table.place(1, address), Place::Nowhere);
+            assert_eq!(table.place(0, address, &ANY), wanted);
+            assert_eq!(table.place(1, address, &ANY), Place::Nowhere);
         }
     };
     both(Place::Nowhere);
@@ -82,14 +91,18 @@ fn ways_come_change_and_go_for_both_families_at_once() {
             port: PortId(port),
             far_port: PortId(far),
         };
-        table.set(0, goal, Some(way));
-        assert_eq!(table.way(0, goal), Some(way));
+        table.set(0, goal, &[way]);
+        assert_eq!(table.ways(0, goal), Ways::One(Some(way)));
         both(towards(port, far));
     }
-    table.set(0, goal, None);
+    table.set(0, goal, &[]);
     both(Place::Nowhere);
-    table.set(7, goal, None);
-    assert_eq!(table.way(7, goal), None, "there is no such node");
+    table.set(7, goal, &[]);
+    assert_eq!(
+        table.ways(7, goal),
+        Ways::One(None),
+        "there is no such node"
+    );
 }
 
 #[test]
@@ -100,13 +113,17 @@ fn a_node_knows_itself_and_who_is_beside_it() {
     assert_eq!(table.member_of(PortId(5)), None);
     let at = |a, b, c, d| IpAddr::from(Ipv4Addr::new(a, b, c, d));
     for own in [at(10, 0, 0, 1), at(10, 128, 0, 0), at(10, 64, 0, 1)] {
-        assert_eq!(table.place(0, own), Place::Own, "{own}");
+        assert_eq!(table.place(0, own, &ANY), Place::Own, "{own}");
     }
-    assert_eq!(table.place(0, v6(1).into()), Place::Own);
-    assert_eq!(table.place(0, at(10, 128, 0, 1)), towards(0, 2));
-    assert_eq!(table.place(0, at(10, 64, 0, 3)), towards(1, 4));
-    assert_eq!(table.place(0, at(10, 64, 0, 77)), Place::Nowhere);
-    assert_eq!(table.place(0, v4(2).into()), Place::Nowhere, "no goal");
+    assert_eq!(table.place(0, v6(1).into(), &ANY), Place::Own);
+    assert_eq!(table.place(0, at(10, 128, 0, 1), &ANY), towards(0, 2));
+    assert_eq!(table.place(0, at(10, 64, 0, 3), &ANY), towards(1, 4));
+    assert_eq!(table.place(0, at(10, 64, 0, 77), &ANY), Place::Nowhere);
+    assert_eq!(
+        table.place(0, v4(2).into(), &ANY),
+        Place::Nowhere,
+        "no goal"
+    );
     let mut limit = Limit::default();
     let seat = table.seat(1, &mut limit, 0);
     let local = |port: u8| Ipv6Addr::new(0xfe80, 0, 0, 0, 0xc5, 0xff, 0xfe00, u16::from(port));
@@ -130,4 +147,114 @@ fn what_would_take_all_memory_is_refused() {
     };
     let TableError::TooLarge { bytes, .. } = Table::new(spec).unwrap_err();
     assert_eq!(bytes, 7_200_000_000);
+}
+
+/// Ways that share packets do so flow by flow, each node by itself, and all are used.
+#[test]
+fn flows_keep_to_one_way_and_are_spread_over_all() {
+    let table = Table::new(spec()).unwrap();
+    let goal = table.goal(v4(9).into()).unwrap();
+    let ways: Vec<Way> = (0..3)
+        .map(|n| Way {
+            port: PortId(n % 2),
+            far_port: PortId(n + 2),
+        })
+        .collect();
+    for member in 0..2 {
+        table.set(member, goal, &ways);
+        assert_eq!(table.ways(member, goal), Ways::Several(&ways));
+        assert_eq!(table.ways_to(member, v6(9).into()), ways);
+    }
+    let taken = |member, protocol, source_port: u16, rest: u8| {
+        let [high, low] = source_port.to_be_bytes();
+        let flow = Flow {
+            addresses: &[10, 0, 0, 7, 10, 0, 0, 9],
+            protocol,
+            transport: &[high, low, 0, 80, rest, rest],
+        };
+        match table.place(member, v4(9).into(), &flow) {
+            Place::Towards(way) => ways.iter().position(|own| *own == way).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let mut counts = [[0u32; 3]; 2];
+    let mut alike = 0;
+    for port in 0..3000 {
+        for member in 0..2 {
+            let way = taken(member, 6, port, 1);
+            assert_eq!(way, taken(member, 6, port, 2), "what is behind the ports");
+            counts[member as usize][way] += 1;
+        }
+        alike += u32::from(taken(0, 17, port, 1) == taken(1, 17, port, 1));
+        assert_eq!(
+            taken(0, 1, port, 1),
+            taken(0, 1, 0, 2),
+            "no ports: one flow"
+        );
+    }
+    for count in counts.as_flattened() {
+        assert!((800..1200).contains(count), "{counts:?}");
+    }
+    assert!(
+        (800..1200).contains(&alike),
+        "nodes choose by themselves: {alike}"
+    );
+    table.set(0, goal, &ways[..1]);
+    assert_eq!(table.ways(0, goal), Ways::One(Some(ways[0])));
+    assert_eq!(table.ways_to(0, v4(1).into()), [], "its own");
+}
+
+/// UDP for 10.0.0.9 or its like, from this port; `fragment`: a first piece.
+fn udp(ipv6: bool, source_port: u16, fragment: bool) -> Vec<u8> {
+    let mut packet = if ipv6 {
+        let mut packet = vec![0x86, 0xdd, 0x60, 0, 0, 0, 0, 8, 17, 64];
+        packet.extend(v6(7).octets());
+        packet.extend(v6(9).octets());
+        packet
+    } else {
+        let flags = if fragment { 0x20 } else { 0x40 };
+        let mut packet = vec![8, 0, 0x45, 0, 0, 28, 0, 1, flags, 0, 64, 17, 0, 0];
+        packet.extend(v4(7).octets());
+        packet.extend(v4(9).octets());
+        let sum = !fold(words_sum(&packet[2..]));
+        packet[12..14].copy_from_slice(&sum.to_be_bytes());
+        packet
+    };
+    packet.extend(source_port.to_be_bytes());
+    packet.extend([0, 80, 0, 8, 0, 0]);
+    packet
+}
+
+#[test]
+fn packets_take_the_way_of_their_flow() {
+    let table = Table::new(spec()).unwrap();
+    let ways = [(0, 2), (1, 4)].map(|(port, far_port)| Way {
+        port: PortId(port),
+        far_port: PortId(far_port),
+    });
+    table.set(0, 0, &ways);
+    let taken = |mut bytes: Vec<u8>| {
+        let packet = Packet {
+            port: PortId(0),
+            from: PortId(2),
+            destination: mac_of(PortId(0)),
+            len: bytes.len(),
+            longest: bytes.len() - 2,
+            bytes: &mut bytes,
+        };
+        let mut limit = Limit::default();
+        match decide(&mut table.seat(0, &mut limit, 0), packet, &mut Vec::new()) {
+            Verdict::Forward(way) => ways.iter().position(|own| *own == way).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    };
+    for ipv6 in [false, true] {
+        let first = (0..1000).filter(|port| taken(udp(ipv6, *port, false)) == 0);
+        assert!((400..600).contains(&first.count()), "ipv6: {ipv6}");
+    }
+    let pieces: Vec<usize> = (0..100).map(|port| taken(udp(false, port, true))).collect();
+    assert!(
+        pieces.iter().all(|way| *way == pieces[0]),
+        "pieces stay together"
+    );
 }

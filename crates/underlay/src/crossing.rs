@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::arrivals::{Arrivals, Came};
 use crate::frame::{Label, NotOurs, pack, unpack};
+use crate::seal::Cipher;
 
 /// The end that sends to one other machine.
 #[derive(Debug, Clone)]
@@ -17,6 +18,7 @@ pub struct Sender {
     lab: u32,
     session: u32,
     sequence: u32,
+    cipher: Option<Cipher>,
 }
 
 impl Sender {
@@ -28,7 +30,14 @@ impl Sender {
             lab: lab & 0x00ff_ffff,
             session,
             sequence: 0,
+            cipher: None,
         }
+    }
+
+    /// Seals what it sends, where there is a cipher.
+    #[must_use]
+    pub fn sealed(self, cipher: Option<Cipher>) -> Self {
+        Self { cipher, ..self }
     }
 
     /// Writes the datagram of a frame that has passed its edge into `out`. `token`: by which right we send for its node.
@@ -51,6 +60,9 @@ impl Sender {
         };
         self.sequence = self.sequence.wrapping_add(1);
         pack(&label, frame, out);
+        if let Some(cipher) = &self.cipher {
+            cipher.seal(out);
+        }
     }
 }
 
@@ -84,6 +96,9 @@ pub enum Refused {
     /// It is none of ours.
     #[error(transparent)]
     NotOurs(#[from] NotOurs),
+    /// It is not sealed as those of the other machine are.
+    #[error("it is not sealed by the other machine")]
+    NotSealed,
     /// It is of another lab.
     #[error("a frame of lab {0}")]
     OtherLab(u32),
@@ -116,7 +131,7 @@ pub struct CrossingCounts {
     /// Datagrams that came again; they go nowhere.
     pub copies: u64,
     /// Datagrams that were refused for anything else: strangers, those of somebody who lost a node or who has started anew, frames so late
-    /// that nobody remembers whether they came before.
+    /// that nobody remembers whether they came before, what is not sealed where frames are.
     pub refused: u64,
     /// Frames that came after they were due: their edge is shorter than the way between the machines.
     pub late: u64,
@@ -136,6 +151,7 @@ pub struct Receiver {
     arrivals: Arrivals,
     /// What came of its former lives, and all that is not told from numbers.
     counts: CrossingCounts,
+    cipher: Option<Cipher>,
 }
 
 impl Receiver {
@@ -148,17 +164,24 @@ impl Receiver {
             session: None,
             arrivals: Arrivals::new(),
             counts: CrossingCounts::default(),
+            cipher: None,
         }
     }
 
-    /// What to do with a datagram that came at `now_ns` of the lab's clock. Frames of nodes that the other machine does not have (any
+    /// Takes only what is sealed for it, where there is a cipher.
+    #[must_use]
+    pub fn sealed(self, cipher: Option<Cipher>) -> Self {
+        Self { cipher, ..self }
+    }
+
+    /// What to do with a datagram that came at `now_ns` of the lab's clock; it is opened where it lies. Frames of nodes that the other machine does not have (any
     /// more) and for ports that are not here go nowhere.
     ///
     /// # Errors
     /// Why it goes nowhere; it is counted.
     pub fn receive<'f>(
         &mut self,
-        datagram: &'f [u8],
+        datagram: &'f mut [u8],
         now_ns: u64,
         whose: impl Fn(PortId) -> Whose,
     ) -> Result<Due<'f>, Refused> {
@@ -183,10 +206,14 @@ impl Receiver {
 
     fn judged<'f>(
         &mut self,
-        datagram: &'f [u8],
+        datagram: &'f mut [u8],
         whose: impl Fn(PortId) -> Whose,
     ) -> Result<Due<'f>, Refused> {
-        let (label, frame) = unpack(datagram)?;
+        let length = match &self.cipher {
+            Some(cipher) => cipher.open(datagram).ok_or(Refused::NotSealed)?,
+            None => datagram.len(),
+        };
+        let (label, frame) = unpack(&datagram[..length])?;
         if label.lab != self.lab {
             return Err(Refused::OtherLab(label.lab));
         }
@@ -274,9 +301,9 @@ mod tests {
     fn no_frame_reaches_a_port_by_somebody_who_may_not() {
         let (mut sender, mut receiver) = (Sender::new(9, 1), Receiver::new(9, 1));
         let mut told = |edge, token| {
-            let bytes = datagram(&mut sender, edge, 10, token);
+            let mut bytes = datagram(&mut sender, edge, 10, token);
             receiver
-                .receive(&bytes, 0, whose)
+                .receive(&mut bytes, 0, whose)
                 .map(|due| (due.port, due.at_ns, due.frame.to_vec()))
         };
         assert_eq!(told((150, 50), 5), Ok((PortId(50), 10, FRAME.to_vec())));
@@ -305,13 +332,13 @@ mod tests {
             Err(Refused::NotTheirs(150)),
             "a right that is over"
         );
-        let stranger = datagram(&mut Sender::new(8, 1), (150, 50), 10, 5);
+        let mut stranger = datagram(&mut Sender::new(8, 1), (150, 50), 10, 5);
         assert_eq!(
-            receiver.receive(&stranger, 0, whose),
+            receiver.receive(&mut stranger, 0, whose),
             Err(Refused::OtherLab(8))
         );
         assert_eq!(
-            receiver.receive(&[8; 20], 0, whose),
+            receiver.receive(&mut [8; 20], 0, whose),
             Err(Refused::NotOurs(NotOurs::Short))
         );
         let counts = receiver.counts();
@@ -323,8 +350,8 @@ mod tests {
         let mut receiver = Receiver::new(9, 1);
         let mut lives: Vec<Sender> = [u32::MAX, 0, 7].map(|s| Sender::new(9, s)).into();
         let mut heard = |life: usize| {
-            let bytes = datagram(&mut lives[life], (150, 50), 10, 5);
-            receiver.receive(&bytes, 0, whose).map(|due| due.port)
+            let mut bytes = datagram(&mut lives[life], (150, 50), 10, 5);
+            receiver.receive(&mut bytes, 0, whose).map(|due| due.port)
         };
         for _ in 0..100 {
             assert_eq!(heard(0), Ok(PortId(50)));
@@ -341,9 +368,9 @@ mod tests {
     #[test]
     fn copies_are_not_delivered() {
         let (mut sender, mut receiver) = (Sender::new(9, 1), Receiver::new(9, 1));
-        let bytes = datagram(&mut sender, (150, 50), 10, 5);
-        assert!(receiver.receive(&bytes, 4, whose).is_ok());
-        assert_eq!(receiver.receive(&bytes, 4, whose), Err(Refused::Copy));
+        let mut bytes = datagram(&mut sender, (150, 50), 10, 5);
+        assert!(receiver.receive(&mut bytes, 4, whose).is_ok());
+        assert_eq!(receiver.receive(&mut bytes, 4, whose), Err(Refused::Copy));
         let counts = receiver.counts();
         assert_eq!((counts.arrived, counts.copies, counts.refused), (1, 1, 0));
         assert_eq!(counts.least_wait_ns, Some(6));
@@ -369,7 +396,7 @@ mod tests {
             }
             under_way.sort();
             let (mut late, mut latest_ns, mut seen) = (0, 0, 0);
-            for (at_ns, number, bytes) in &under_way {
+            for (at_ns, number, bytes) in &mut under_way {
                 let due = receiver.receive(bytes, *at_ns, whose);
                 // Before the first that came.
                 let Ok(due) = due else {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 8 | VXLAN: flags `08`, 24 bits of the lab's number |
 //! | n | the Ethernet frame, as the node sent it |
-//! | 36 | trailer: from port, to port, sequence number, token, session (4 each), departure (8), `1`, zero, zero, zero, `CSTL` |
+//! | 36 | trailer: from port, to port, sequence number, token, session (4 each), departure (8), `1`, zero (1: sealed, see [`Cipher`](crate::Cipher)), zero, zero, `CSTL` |
 //!
 //! Any tool that knows VXLAN shows the frame; the trailer is to it what padding behind a short frame is. Numbers are
 //! big-endian. The departure is when the frame has passed all of its edge's stages and is due in the far node, in
@@ -15,8 +15,12 @@ use constel_link::PortId;
 /// Bytes around a frame.
 pub const OVERHEAD_BYTES: usize = HEAD_BYTES + TRAILER_BYTES;
 
-const HEAD_BYTES: usize = 8;
-const TRAILER_BYTES: usize = 36;
+pub(crate) const HEAD_BYTES: usize = 8;
+pub(crate) const TRAILER_BYTES: usize = 36;
+/// What is around a frame.
+pub(crate) type Around = [u8; OVERHEAD_BYTES];
+/// The byte of the trailer that says whether the frame is sealed.
+pub(crate) const SEALED: usize = 29;
 const VERSION: u8 = 1;
 const MARK: [u8; 4] = *b"CSTL";
 /// An Ethernet header.

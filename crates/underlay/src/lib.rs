@@ -24,6 +24,7 @@ mod crossing;
 mod frame;
 mod ping;
 mod room;
+mod seal;
 
 pub use arrivals::{Arrivals, Came, WINDOW};
 pub use clock::{Exchange, Offset, OffsetEstimate, Ways};
@@ -31,3 +32,4 @@ pub use crossing::{CrossingCounts, Due, Receiver, Refused, Sender, Whose};
 pub use frame::{Label, NotOurs, OVERHEAD_BYTES, pack, unpack};
 pub use ping::{PING_BYTES, Ping};
 pub use room::Room;
+pub use seal::{Cipher, Key, TAG_BYTES};

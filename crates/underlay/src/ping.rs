@@ -3,21 +3,22 @@
 //! | bytes | what |
 //! |---|---|
 //! | 4 | `CSTP` |
-//! | 1 | version, `1` |
+//! | 1 | version, `2` |
 //! | 1 | `0`: a question; `1`: an answer |
 //! | 2 | zero |
 //! | 8 | key: the number that the one who is asked has put into the store; others are not answered |
 //! | 8 | nonce of the question, given back |
 //! | 8 | `t2`: when the question arrived, nanoseconds of the answerer's clock; zero in a question |
 //! | 8 | `t3`: when the answer left; zero in a question |
+//! | 8 | by how much the answerer's wall clock is ahead of that clock, signed; zero in a question |
 //!
 //! Numbers are big-endian. An answer is no longer than its question, so that nobody is flooded through us.
 
 /// Length of a question, and of an answer.
-pub const PING_BYTES: usize = 40;
+pub const PING_BYTES: usize = 48;
 
 const MARK: [u8; 4] = *b"CSTP";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// A question or an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +40,8 @@ pub enum Ping {
         t2_ns: u64,
         /// When the answer left, of the same clock.
         t3_ns: u64,
+        /// Its wall clock less that clock, nanoseconds.
+        wall_ahead_ns: i64,
     },
 }
 
@@ -47,13 +50,14 @@ impl Ping {
     #[must_use]
     pub fn pack(&self) -> [u8; PING_BYTES] {
         let (kind, numbers) = match *self {
-            Self::Question { key, nonce } => (0, [key, nonce, 0, 0]),
+            Self::Question { key, nonce } => (0, [key, nonce, 0, 0, 0]),
             Self::Answer {
                 key,
                 nonce,
                 t2_ns,
                 t3_ns,
-            } => (1, [key, nonce, t2_ns, t3_ns]),
+                wall_ahead_ns,
+            } => (1, [key, nonce, t2_ns, t3_ns, wall_ahead_ns.cast_unsigned()]),
         };
         let mut bytes = [0; PING_BYTES];
         bytes[..4].copy_from_slice(&MARK);
@@ -76,13 +80,15 @@ impl Ping {
             number.fold(0, |number, byte| number << 8 | u64::from(*byte))
         };
         let (key, nonce, t2_ns, t3_ns) = (number(8), number(16), number(24), number(32));
+        let ahead = number(40);
         match bytes[5] {
-            0 if t2_ns == 0 && t3_ns == 0 => Some(Self::Question { key, nonce }),
+            0 if t2_ns == 0 && t3_ns == 0 && ahead == 0 => Some(Self::Question { key, nonce }),
             1 => Some(Self::Answer {
                 key,
                 nonce,
                 t2_ns,
                 t3_ns,
+                wall_ahead_ns: ahead.cast_signed(),
             }),
             _ => None,
         }
@@ -96,9 +102,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_packed_is_unpacked(numbers in any::<[u64; 4]>()) {
+        fn what_is_packed_is_unpacked(numbers in any::<[u64; 4]>(), wall_ahead_ns in any::<i64>()) {
             let [key, nonce, t2_ns, t3_ns] = numbers;
-            for ping in [Ping::Question { key, nonce }, Ping::Answer { key, nonce, t2_ns, t3_ns }] {
+            for ping in [Ping::Question { key, nonce }, Ping::Answer { key, nonce, t2_ns, t3_ns, wall_ahead_ns }] {
                 prop_assert_eq!(Ping::unpack(&ping.pack()), Some(ping));
             }
         }
@@ -107,13 +113,14 @@ mod tests {
         #[test]
         fn nothing_else_is_read(
             numbers in any::<[u64; 4]>(),
+            wall_ahead_ns in any::<i64>(),
             is_answer in any::<bool>(),
             changes in prop::collection::vec((0_usize..PING_BYTES, any::<u8>()), 0..4),
             length in 0_usize..80,
         ) {
             let [key, nonce, t2_ns, t3_ns] = numbers;
             let ping = match is_answer {
-                true => Ping::Answer { key, nonce, t2_ns, t3_ns },
+                true => Ping::Answer { key, nonce, t2_ns, t3_ns, wall_ahead_ns },
                 false => Ping::Question { key, nonce },
             };
             let mut bytes = ping.pack().to_vec();

@@ -229,7 +229,7 @@ impl World {
                     let Some(offset) = estimate.at(now).filter(|_| !is_unsure) else {
                         seen.unsure += 1;
                         // It is counted nevertheless.
-                        let _ = receiver.receive(bytes, 0, Self::whose);
+                        let _ = receiver.receive(&mut bytes.clone(), 0, Self::whose);
                         continue;
                     };
                     // The lab's clock is the sender's.
@@ -274,7 +274,8 @@ impl World {
         (at, lab_now): (u64, u64),
         offset: Offset,
     ) {
-        let due = match receiver.receive(bytes, lab_now, Self::whose) {
+        let mut bytes = bytes.to_vec();
+        let due = match receiver.receive(&mut bytes, lab_now, Self::whose) {
             Ok(due) => due,
             Err(refused) => {
                 // One that was overtaken by the first that came.

@@ -31,6 +31,15 @@ pub(crate) fn end(lab: &str) -> String {
     format!("constel/labs/lab/{lab}/end")
 }
 
+/// Machines that a lab goes on without.
+pub(crate) fn losses(lab: &str) -> String {
+    format!("constel/labs/lab/{lab}/lost/")
+}
+
+pub(crate) fn loss(lab: &str, machine: &str) -> String {
+    format!("{}{machine}", losses(lab))
+}
+
 /// Files of a lab's scenario.
 pub(crate) fn files(lab: &str) -> String {
     format!("constel/labs/file/{lab}/")
@@ -48,4 +57,14 @@ pub(crate) fn asks(lab: &str) -> String {
 
 pub(crate) fn answer(number: &str) -> String {
     format!("constel/labs/answer/{number}")
+}
+
+/// What the command that was asked for is to read.
+pub(crate) fn input(number: &str) -> String {
+    format!("constel/labs/input/{number}/")
+}
+
+/// What it has written.
+pub(crate) fn output(number: &str) -> String {
+    format!("constel/labs/output/{number}/")
 }

@@ -1,7 +1,7 @@
 //! The process that leads a lab on several machines: it writes the order, brings the parts together, says when lab time begins and
 //! that it is over, and fetches what they left. Without it the lab ends: everything it wrote goes with its lease.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,11 +11,14 @@ use std::time::{Duration, Instant};
 use constel_store::{
     Condition, Error, Event, Follow, LEASE, LeaseId, Outcome, Revision, Store, Txn,
 };
+use constel_underlay::Key;
 
 use super::keys;
-use super::model::{End, File, Go, Order, Part, Phase, Ways};
+use super::model::{End, File, Go, Loss, Order, Part, Phase, Ways};
+use super::parts::Parts;
 use super::pieces;
 use super::speech::Given;
+use crate::clocks::drawn_to_tell;
 
 /// A machine that has not read its order by then does not.
 const LISTENING_WITHIN: Duration = Duration::from_secs(30);
@@ -70,6 +73,8 @@ pub struct Ended {
     pub failure: Option<String>,
     /// How far it came; `None`: nothing was heard of it.
     pub phase: Option<Phase>,
+    /// That the lab went on without it, if it did.
+    pub loss: Option<Loss>,
     /// Nodes that it had; 0: it did not come that far.
     pub nodes: usize,
     /// What it left.
@@ -261,14 +266,6 @@ pub(super) fn renew(
     }
 }
 
-/// What is known of the parts.
-#[derive(Default)]
-struct Parts {
-    known: BTreeMap<String, Part>,
-    /// Machines whose agent is gone.
-    lost: BTreeMap<String, Option<Part>>,
-}
-
 impl Lead<'_> {
     fn run(&self, lease: LeaseId, lost: &AtomicBool) -> Result<Led, LeadFailure> {
         let number = self.give_order(lease)?;
@@ -276,10 +273,11 @@ impl Lead<'_> {
         let names: Vec<&str> = machines.iter().map(|m| m.name.as_str()).collect();
         (self.say)(&format!("lab {}: on {}", self.order.lab, names.join(", ")));
         let mut follow = Follow::new(Arc::clone(self.store), &keys::lab(&self.order.lab))?;
-        let mut parts = Parts::default();
+        let mut parts = Parts::new(&self.order.lab, number);
         for (key, entry) in follow.known() {
-            parts.learn(&self.order.lab, number, key, Some(&entry.value));
+            parts.learn(key, Some(&entry.value));
         }
+        let mut told = BTreeSet::new();
         let began = Instant::now();
         let (mut ways, mut go, mut ended) = (None, false, None::<(String, Instant)>);
         loop {
@@ -290,12 +288,13 @@ impl Lead<'_> {
             if parts.all_over(&names) {
                 break;
             }
-            let mut why = parts.why_to_end(&names);
+            // Once lab time has begun, those that are left may go on without the others.
+            let goes_on = go && self.order.goes_on;
+            let mut why = parts.why_to_end(&names).filter(|_| !goes_on);
             if self.stop.load(Ordering::Acquire) {
                 why = why.or(Some("interrupted".to_owned()));
             }
-            let silent = |name: &&&str| !parts.known.contains_key(**name);
-            if let Some(name) = names.iter().find(silent)
+            if let Some(name) = names.iter().find(|name| parts.is_silent(name))
                 && began.elapsed() > LISTENING_WITHIN
             {
                 why = why.or(Some(format!(
@@ -331,7 +330,16 @@ impl Lead<'_> {
             };
             for Event { key, entry, .. } in events {
                 let value = entry.as_ref().map(|entry| entry.value.as_slice());
-                parts.learn(&self.order.lab, number, &key, value);
+                parts.learn(&key, value);
+            }
+            for (name, loss) in &parts.losses {
+                if told.insert(name.clone()) {
+                    (self.say)(&format!(
+                        "machine {name} is lost: {}; the lab goes on without its {} nodes",
+                        loss.why,
+                        parts.nodes(name)
+                    ));
+                }
             }
         }
         self.fetch(parts, ways, ended.map(|(why, _)| why))
@@ -380,7 +388,9 @@ impl Lead<'_> {
         let Some(all) = all.collect::<Option<Vec<_>>>() else {
             return Ok(None);
         };
+        let key = self.order.encrypted.then(drawn_to_tell).transpose()?;
         let ways = Ways {
+            key: key.map(Key::new),
             number: number as u32 & 0x00ff_ffff,
             session: number as u32,
             ahead_ns: head_start(all.iter().map(|(_, part)| *part)),
@@ -443,19 +453,26 @@ impl Lead<'_> {
         let mut machines = Vec::new();
         for machine in &self.order.machines {
             let name = &machine.name;
-            let part = parts.known.get(name);
-            let mut failure = part.and_then(|part| part.failure.clone());
-            if let Some(before) = parts.lost.get(name) {
-                let phase = before.as_ref().map(|part| part.phase);
-                failure = Some(lost_in_words(phase));
-            } else if part.is_none_or(|part| part.phase != Phase::Ended) {
+            let lost = parts.lost.get(name);
+            let part = parts.known.get(name).or(lost);
+            let mut failure = parts.trouble(name);
+            if lost.is_none() && part.is_none_or(|part| part.phase != Phase::Ended) {
                 let seconds = DOWN_WITHIN.as_secs();
                 failure.get_or_insert_with(|| format!("its part is not down after {seconds} s"));
             }
             let mut files = Vec::new();
             let left = part.map_or(&[][..], |part| &part.files);
             for (number, file) in left.iter().enumerate() {
-                let bytes = pieces::get(store, &keys::results(lab, name), number, file.bytes)?;
+                let prefix = keys::results(lab, name);
+                let bytes = match pieces::get(store, &prefix, number, file.bytes) {
+                    Ok(bytes) => bytes,
+                    Err(Error::Answer(_)) => {
+                        let gone = || "what it left is gone with its agent".to_owned();
+                        failure.get_or_insert_with(gone);
+                        break;
+                    }
+                    Err(error) => return Err(error.into()),
+                };
                 let kept = (self.keep)(name, &file.path, &bytes);
                 kept.map_err(|source| LeadFailure::Keep {
                     machine: name.clone(),
@@ -467,6 +484,7 @@ impl Lead<'_> {
                 machine: name.clone(),
                 failure,
                 phase: part.map(|part| part.phase),
+                loss: parts.losses.get(name).cloned(),
                 nodes: parts.nodes(name),
                 files,
             });
@@ -475,78 +493,6 @@ impl Lead<'_> {
             ways,
             ended,
             machines,
-        })
-    }
-}
-
-fn lost_in_words(phase: Option<Phase>) -> String {
-    let when = match phase {
-        None => "before it took its part",
-        Some(Phase::Listening) => "while it came up",
-        Some(Phase::Standing) => "while it waited for the others",
-        Some(Phase::Running | Phase::Ended) => "in lab time",
-    };
-    format!("its agent ended or was cut off from the store {when}")
-}
-
-impl Parts {
-    /// What happened to a key of the lab.
-    fn learn(&mut self, lab: &str, order: Revision, key: &str, value: Option<&[u8]>) {
-        let Some(name) = key.strip_prefix(&keys::parts(lab)) else {
-            return;
-        };
-        let Some(value) = value else {
-            let before = self.known.remove(name);
-            // One that is down and has told all is none that was lost.
-            if before
-                .as_ref()
-                .is_some_and(|part| part.phase == Phase::Ended)
-            {
-                self.known
-                    .extend(before.map(|part| (name.to_owned(), part)));
-            } else if before.is_some() {
-                self.lost.insert(name.to_owned(), before);
-            }
-            return;
-        };
-        let part: Option<Part> = serde_json::from_slice(value).ok();
-        // What is still there of a lab that had the name before is not ours.
-        if let Some(part) = part.filter(|part| part.order == order) {
-            self.known.insert(name.to_owned(), part);
-        }
-    }
-
-    /// Nodes that a machine had.
-    fn nodes(&self, name: &str) -> usize {
-        let lost = self.lost.get(name).and_then(Option::as_ref);
-        let part = self.known.get(name).or(lost);
-        let standing = part.and_then(|part| part.standing.as_ref());
-        standing.map_or(0, |standing| standing.nodes as usize)
-    }
-
-    /// Nobody is left who could say more.
-    fn all_over(&self, names: &[&str]) -> bool {
-        names.iter().all(|name| {
-            let known = self.known.get(*name);
-            self.lost.contains_key(*name) || known.is_some_and(|part| part.phase == Phase::Ended)
-        })
-    }
-
-    /// The same of those of which something was heard.
-    fn known_over(&self) -> bool {
-        let mut known = self.known.values();
-        known.all(|part| part.phase == Phase::Ended)
-    }
-
-    /// What ends the lab on all machines.
-    fn why_to_end(&self, names: &[&str]) -> Option<String> {
-        names.iter().find_map(|name| {
-            if let Some(before) = self.lost.get(*name) {
-                let phase = before.as_ref().map(|part| part.phase);
-                return Some(format!("machine {name}: {}", lost_in_words(phase)));
-            }
-            let failure = self.known.get(*name)?.failure.as_ref()?;
-            Some(format!("machine {name}: {failure}"))
         })
     }
 }
@@ -563,20 +509,7 @@ fn head_start<'a>(parts: impl Iterator<Item = &'a Part>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn part(phase: Phase, longest_ns: u64, clock_error_ns: u64) -> Part {
-        Part {
-            order: 7,
-            phase,
-            address: None,
-            token: 3,
-            clock_error_ns,
-            way_ns: (1, longest_ns),
-            standing: None,
-            failure: None,
-            files: Vec::new(),
-        }
-    }
+    use crate::labs::parts::tests::part;
 
     #[test]
     fn the_head_start_is_longer_than_the_longest_way_of_any_two() {
@@ -584,31 +517,5 @@ mod tests {
         let parts = parts.map(|(way, error)| part(Phase::Listening, way, error));
         assert_eq!(head_start(parts.iter()), 110 + 77 + WAKING_NS);
         assert_eq!(head_start(parts[..1].iter()), WAKING_NS);
-    }
-
-    #[test]
-    fn a_machine_that_goes_before_it_has_ended_is_lost_and_named() {
-        let text = |phase| serde_json::to_vec(&part(phase, 0, 0)).unwrap();
-        let mut parts = Parts::default();
-        let names = ["a", "b"];
-        let key = |name: &str| keys::part("l", name);
-        parts.learn("l", 7, &key("a"), Some(&text(Phase::Running)));
-        parts.learn("l", 7, &key("b"), Some(&text(Phase::Running)));
-        parts.learn("l", 7, "constel/labs/lab/l/go", Some(b"{}"));
-        assert!(!parts.all_over(&names) && parts.why_to_end(&names).is_none());
-        // Of a lab that had the name before.
-        parts.learn("l", 8, &key("a"), Some(&text(Phase::Ended)));
-        assert!(!parts.all_over(&names));
-        parts.learn("l", 7, &key("b"), None);
-        let why = parts.why_to_end(&names).unwrap();
-        assert!(
-            why.contains("machine b") && why.contains("in lab time"),
-            "{why}"
-        );
-        parts.learn("l", 7, &key("a"), Some(&text(Phase::Ended)));
-        assert!(parts.all_over(&names));
-        // What it has told stays known.
-        parts.learn("l", 7, &key("a"), None);
-        assert!(parts.all_over(&names) && !parts.lost.contains_key("a"));
     }
 }

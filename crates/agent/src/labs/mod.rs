@@ -8,25 +8,35 @@
 //! | `lab/LAB/part/MACHINE` | how far a machine's part is ([`Part`]) | its agent | with the agent's lease: the machine is lost then |
 //! | `lab/LAB/ways` | where the machines listen ([`Ways`]) | who leads | with its lease |
 //! | `lab/LAB/go` | when lab time is zero ([`Go`]) | who leads | with its lease |
+//! | `lab/LAB/lost/MACHINE` | that the lab goes on without a machine, and from when ([`Loss`]) | the first of the others that notices | with the order |
 //! | `lab/LAB/end` | that it is to end, and why | anybody | with the order |
 //! | `result/LAB/MACHINE/N/PIECE` | what a part left | its agent | with the agent's lease, or when it was fetched |
 //! | `ask/LAB/NUMBER`, `answer/NUMBER` | a command about a node, and what it came to ([`ask()`]) | whoever asks, and the agent | with the asker's lease |
+//! | `output/NUMBER/PIECE` | what a command that is followed has said | the agent; the asker takes it away | as above |
+//! | `input/NUMBER/0/PIECE`, `output/NUMBER/0/PIECE` | what the command is to read, and what it has written | the same | as above |
 //!
-//! Nothing else is written while lab time runs: every machine plans the same steps by itself.
+//! Nothing more is written while lab time runs: every machine plans the same steps by itself.
 
+mod answerer;
 mod ask;
+mod common_time;
 mod folder;
 pub(crate) mod keys;
 mod lead;
 mod list;
+mod losses;
 mod model;
 pub(crate) mod part;
+mod parts;
 mod pieces;
+mod process;
+mod results;
 pub mod speech;
+mod stream;
 
-pub use ask::{Question, Said, ask};
+pub use ask::{Question, Said, ask, follow};
 pub use folder::{clear_left, hold};
 pub use lead::{Ended, Keep, Lead, LeadFailure, Led, end, lead, order_of, running, wait_gone};
 pub use list::{Listed, ListedPart, listed};
-pub use model::{End, File, Go, Node, Order, Part, Phase, Standing, Ways};
-pub use pieces::write_below;
+pub use model::{End, File, Go, Loss, Node, Order, Part, Phase, Standing, Ways};
+pub use pieces::{MOST_BYTES, write_below};

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use constel_underlay::Key;
 use serde::{Deserialize, Serialize};
 
 /// A machine that takes a part.
@@ -43,6 +44,10 @@ pub struct Order {
     pub duration_ns: Option<u64>,
     /// Whether the scenario's traffic runs.
     pub traffic: bool,
+    /// Whether the lab goes on without machines that are lost in lab time.
+    pub goes_on: bool,
+    /// Whether frames between the machines are encrypted.
+    pub encrypted: bool,
     /// The scenario, as it is to be run, then the files that it names.
     pub files: Vec<File>,
 }
@@ -81,7 +86,7 @@ pub struct Standing {
     pub nodes: u64,
     /// A number made of the plan of lab time zero: the same everywhere.
     pub plan: String,
-    /// What time it was by the clock of the machines' reference, nanoseconds.
+    /// What time it was by the clock that all machines have in common, nanoseconds.
     pub at_ns: u64,
 }
 
@@ -119,13 +124,28 @@ pub struct Ways {
     pub ahead_ns: u64,
     /// Of each machine, in the order's order: its address and the token of its frames.
     pub machines: Vec<(SocketAddr, u32)>,
+    /// What frames between them are sealed with; `None`: they are not.
+    pub key: Option<Key>,
 }
 
 /// When lab time is zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Go {
-    /// By the wall clock of the machines' reference, nanoseconds since 1970.
+    /// By the clock that all machines have in common: `CLOCK_MONOTONIC` of their reference, nanoseconds.
     pub zero_ns: u64,
+}
+
+/// A machine that the lab goes on without.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Loss {
+    /// Of which order: the number of the change that made it.
+    pub order: u64,
+    /// Lab time by which all others know of it, nanoseconds.
+    pub from_ns: u64,
+    /// Why, for people.
+    pub why: String,
+    /// The machine that noticed first.
+    pub by: String,
 }
 
 /// That a lab is to end.

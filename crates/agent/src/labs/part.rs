@@ -2,24 +2,29 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io;
 use std::net::IpAddr;
-use std::os::unix::process::CommandExt;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use constel_store::{Condition, Error, Follow, LeaseId, Outcome, Result, Revision, Store, Txn};
+use constel_store::{
+    Condition, Error, Event, Follow, LeaseId, Outcome, Result, Revision, Store, Txn,
+};
 
-use super::ask::Answerer;
+use super::answerer::Answerer;
+use super::common_time::CommonTime;
 use super::folder;
 use super::keys;
-use super::model::{File, Go, Order, Part, Phase, Standing, Ways};
+use super::model::{Go, Order, Part, Phase, Standing, Ways};
+use super::parts::Parts;
 use super::pieces;
+use super::process::Process;
+use super::results;
 use super::speech::{Beat, FromPart, ORDER_FILE, RESULTS, ToPart};
 use crate::clocks::mono_ns;
 use crate::measure::{Heard, Latest};
@@ -29,10 +34,10 @@ use crate::run::Watcher;
 const BEAT: Duration = Duration::from_millis(250);
 /// How long news of the process or of the store wait at most.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// A process that does not take its part down by then never will.
-const DOWN_WITHIN: Duration = Duration::from_secs(100);
 /// Between two tries of a store that is away.
 const TRY_EVERY: Duration = Duration::from_millis(200);
+/// A store that is full is waited for so long, to put there what a part leaves.
+const FULL_WITHIN: Duration = Duration::from_secs(30);
 
 /// What a part needs of its agent.
 pub(crate) struct Keeper<'a> {
@@ -45,6 +50,8 @@ pub(crate) struct Keeper<'a> {
     pub(crate) latest: &'a Latest,
     /// Where it listens for other machines.
     pub(crate) address: IpAddr,
+    /// Threads that make a part's nodes.
+    pub(crate) workers: NonZeroU32,
     /// What runs a part: `constel`.
     pub(crate) program: &'a Path,
     pub(crate) watcher: &'a dyn Watcher,
@@ -76,11 +83,11 @@ impl Keeper<'_> {
                         let Some(order) = order.filter(|_| taken.insert(entry.created)) else {
                             continue;
                         };
-                        let (number, alive) = (entry.created, &alive);
+                        let (number, lease, alive) = (entry.created, entry.lease, &alive);
                         self.parts.fetch_add(1, Ordering::AcqRel);
                         scope.spawn(move || {
                             let _gone = Gone(self.parts);
-                            self.take(&order, number, alive);
+                            self.take(&order, (number, lease), alive);
                         });
                     }
                     if self.has_ended() {
@@ -113,29 +120,60 @@ impl Keeper<'_> {
     }
 
     /// One part, from its order to when nobody wants to know of it any more.
-    fn take(&self, order: &Order, number: Revision, alive: &Mutex<BTreeSet<Revision>>) {
+    fn take(
+        &self,
+        order: &Order,
+        (number, lease): (Revision, Option<LeaseId>),
+        alive: &Mutex<BTreeSet<Revision>>,
+    ) {
         let lab = &order.lab;
+        let go = self.store.get(&keys::go(lab)).ok().flatten();
+        if go.is_some_and(|go| go.created > number) {
+            self.watcher.tell(&format!(
+                "lab {lab} has begun without this agent: its part was another's, who is gone"
+            ));
+            return;
+        }
         self.watcher.tell(&format!(
             "lab {lab}: taking a part, for {} (process {})",
             order.by.0, order.by.1
         ));
         let is_wanted = || lock(alive).contains(&number);
-        let mut own = Own::new(self, order, number);
+        let mut own = Own::new(self, order, (number, lease));
         let ran = own.run(&is_wanted);
         if let Err(error) = &ran {
             own.part.failure.get_or_insert_with(|| error.to_string());
         }
         own.part.phase = Phase::Ended;
-        let told = own.leave_results().and_then(|()| own.tell());
+        let left = own.leave_results();
+        if let Err(error) = &left {
+            let failure = || format!("its results are not in the store: {error}");
+            own.part.failure.get_or_insert_with(failure);
+        }
+        let told = left.and(when_there_is_room(|| own.tell()));
         match &own.part.failure {
             Some(failure) => self.watcher.tell(&format!("lab {lab}: {failure}")),
             None => self.watcher.tell(&format!("lab {lab}: its part is down")),
         }
-        let fetched = is_wanted() && told.is_ok();
-        while is_wanted() && !self.has_ended() && !self.leaving.load(Ordering::Acquire) {
+        let is_told = is_wanted() && told.is_ok();
+        // What ends the lab lets who leads fetch it soon; a lab that goes on is not waited for.
+        let waits = || !(order.goes_on && self.leaving.load(Ordering::Acquire));
+        while is_wanted() && !self.has_ended() && waits() {
             thread::sleep(LOOK_EVERY);
         }
-        own.forget(fetched);
+        // Who leads has fetched it before the order went.
+        own.forget(is_told && !is_wanted());
+    }
+}
+
+/// Tries again for a while where the store is full.
+fn when_there_is_room<T>(mut put: impl FnMut() -> Result<T>) -> Result<T> {
+    let began = Instant::now();
+    loop {
+        match put() {
+            Err(Error::Full(_)) if began.elapsed() < FULL_WITHIN => thread::sleep(TRY_EVERY),
+            done => return done,
+        }
     }
 }
 
@@ -153,62 +191,41 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// A part of ours.
-struct Own<'a> {
-    keeper: &'a Keeper<'a>,
-    order: &'a Order,
-    part: Part,
-    folder: Option<PathBuf>,
+pub(super) struct Own<'a> {
+    pub(super) keeper: &'a Keeper<'a>,
+    pub(super) order: &'a Order,
+    /// By which the order is there.
+    pub(super) lease: Option<LeaseId>,
+    pub(super) part: Part,
+    /// The store was full when it was to be told of it.
+    is_untold: bool,
+    /// What all parts do.
+    pub(super) parts: Parts,
+    pub(super) time: CommonTime,
+    pub(super) folder: Option<PathBuf>,
     /// Somebody works in the folder.
-    hold: Option<fs::File>,
+    pub(super) hold: Option<fs::File>,
     /// The lab's name here.
-    called: Option<String>,
-}
-
-/// The process that runs it.
-struct Process {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    lines: Receiver<FromPart>,
-}
-
-impl Process {
-    /// Says something. One that does not read any more is noticed by its end.
-    fn say(&mut self, what: &ToPart) {
-        let Some(stdin) = &mut self.stdin else { return };
-        let mut line = serde_json::to_vec(what).unwrap_or_default();
-        line.push(b'\n');
-        if stdin.write_all(&line).is_err() {
-            self.stdin = None;
-        }
-    }
-}
-
-impl Drop for Process {
-    /// It hears that its input ends, and takes its part down; whoever drops this waits for that, but not for ever: what it leaves then
-    /// is for `constel clean`.
-    fn drop(&mut self) {
-        self.stdin = None;
-        let until = Instant::now() + DOWN_WITHIN;
-        while Instant::now() < until {
-            if !matches!(self.child.try_wait(), Ok(None)) {
-                return;
-            }
-            thread::sleep(LOOK_EVERY);
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    pub(super) called: Option<String>,
 }
 
 impl<'a> Own<'a> {
-    fn new(keeper: &'a Keeper<'a>, order: &'a Order, number: Revision) -> Self {
+    fn new(
+        keeper: &'a Keeper<'a>,
+        order: &'a Order,
+        (number, lease): (Revision, Option<LeaseId>),
+    ) -> Self {
         let heard = keeper.heard();
         Self {
             keeper,
             order,
+            lease,
+            parts: Parts::new(&order.lab, number),
+            time: CommonTime::default(),
             folder: None,
             hold: None,
             called: None,
+            is_untold: false,
             part: Part {
                 order: number,
                 phase: Phase::Listening,
@@ -226,7 +243,7 @@ impl<'a> Own<'a> {
     /// From the order to the process's end.
     fn run(&mut self, is_wanted: &dyn Fn() -> bool) -> io::Result<()> {
         let folder = self.fetch()?;
-        let mut process = self.start(&folder)?;
+        let mut process = Process::start(self.keeper, &folder)?;
         let prefix = keys::lab(&self.order.lab);
         let mut news: Option<Follow> = None;
         let Keeper {
@@ -241,6 +258,9 @@ impl<'a> Own<'a> {
         loop {
             if beat.is_none_or(|at| at.elapsed() >= BEAT) {
                 self.beat(&mut process);
+                if self.is_untold {
+                    self.say();
+                }
                 beat = Some(Instant::now());
             }
             match process.lines.recv_timeout(LOOK_EVERY) {
@@ -267,13 +287,20 @@ impl<'a> Own<'a> {
             }
             if news.is_none() {
                 news = Follow::new(Arc::clone(self.keeper.store), &prefix).ok();
+                for (key, entry) in news.iter().flat_map(Follow::known) {
+                    self.parts.learn(key, Some(&entry.value));
+                }
             }
             let Some(follow) = &mut news else { continue };
             // A store that is away for a while is asked again.
-            let _ = follow.next(Duration::ZERO);
+            for Event { key, entry, .. } in follow.next(Duration::ZERO).unwrap_or_default() {
+                let value = entry.as_ref().map(|entry| entry.value.as_slice());
+                self.parts.learn(&key, value);
+            }
+            let order = self.part.order;
             let known = |key: String| {
                 let entry = follow.known().get(&key)?;
-                (entry.created > self.part.order).then(|| entry.value.clone())
+                (entry.created > order).then(|| entry.value.clone())
             };
             let ways = known(keys::ways(&self.order.lab)).filter(|_| !heard.ways);
             let ways: Option<Ways> = ways.and_then(|text| serde_json::from_slice(&text).ok());
@@ -285,12 +312,17 @@ impl<'a> Own<'a> {
             let go: Option<Go> = go.and_then(|text| serde_json::from_slice(&text).ok());
             if let Some(go) = go {
                 heard.go = true;
+                heard.zero_ns = go.zero_ns;
+                self.time.set();
                 process.say(&ToPart::Go(go.zero_ns));
                 self.part.phase = Phase::Running;
-                let _ = self.tell();
+                self.say();
             }
             if known(keys::end(&self.order.lab)).is_some() && heard.ends() {
                 process.say(&ToPart::End);
+            }
+            if self.order.goes_on && self.part.phase == Phase::Running {
+                self.go_on(&mut heard, &mut process);
             }
             if let Some(called) = &self.called {
                 answerer.look(program, called, self.part.phase);
@@ -298,11 +330,12 @@ impl<'a> Own<'a> {
         }
     }
 
-    fn beat(&self, process: &mut Process) {
+    fn beat(&mut self, process: &mut Process) {
         if let Some(heard) = self.keeper.heard() {
+            let ahead_ns = self.time.hear(&heard.clock.against, heard.ahead_ns);
             process.say(&ToPart::Beat(Beat {
-                ahead_ns: heard.ahead_ns(),
-                clock_steps: heard.clock.steps,
+                ahead_ns,
+                clock_jumps: heard.jumps,
                 until_ns: self.keeper.until_ns.load(Ordering::Acquire),
             }));
         }
@@ -312,18 +345,18 @@ impl<'a> Own<'a> {
         match line {
             FromPart::Listening(address) => {
                 self.part.address = Some(address);
-                let _ = self.tell();
+                self.say();
             }
             FromPart::Called(name) => self.called = Some(name),
             FromPart::Standing { nodes, plan } => {
-                let ahead_ns = self.keeper.heard().map_or(0, |heard| heard.ahead_ns());
+                let ahead_ns = self.time.ahead_ns();
                 self.part.phase = Phase::Standing;
                 self.part.standing = Some(Standing {
                     nodes,
                     plan,
                     at_ns: mono_ns().saturating_add_signed(ahead_ns),
                 });
-                let _ = self.tell();
+                self.say();
             }
             FromPart::Say(text) => {
                 let lab = &self.order.lab;
@@ -348,31 +381,9 @@ impl<'a> Own<'a> {
         Ok(folder)
     }
 
-    fn start(&self, folder: &Path) -> io::Result<Process> {
-        let mut child = Command::new(self.keeper.program)
-            .args(["part", "--machine", self.keeper.name, "--address"])
-            .arg(self.keeper.address.to_string())
-            .arg(folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            // Ctrl-C at the agent's terminal is the agent's to hear: it ends its parts in good order.
-            .process_group(0)
-            .spawn()?;
-        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
-        let (send, lines) = channel();
-        if let Some(stdout) = stdout {
-            thread::spawn(move || {
-                let said = BufReader::new(stdout).lines().map_while(io::Result::ok);
-                let said = said.filter_map(|line| serde_json::from_str(&line).ok());
-                // Nobody listens any more: so be it.
-                let _ = said.map(|line| send.send(line)).find(|sent| sent.is_err());
-            });
-        }
-        Ok(Process {
-            child,
-            stdin,
-            lines,
-        })
+    /// Tells the store how far the part is; what a full one does not take, it is told later.
+    fn say(&mut self) {
+        self.is_untold = matches!(self.tell(), Err(Error::Full(_)));
     }
 
     /// Tells the store how far the part is, as long as the name is ours.
@@ -406,27 +417,10 @@ impl<'a> Own<'a> {
         };
         let prefix = keys::results(&self.order.lab, self.keeper.name);
         let store = self.keeper.store.as_ref();
-        let mut all = 0;
-        for path in files_below(&folder) {
-            let Ok(bytes) = fs::read(folder.join(&path)) else {
-                continue;
-            };
-            all += bytes.len() as u64;
-            if all > pieces::MOST_BYTES {
-                let most = pieces::MOST_BYTES >> 20;
-                let text = format!(
-                    "its results are more than the {most} MiB that go through the store: {path} and what follows are not there"
-                );
-                self.part.failure.get_or_insert(text);
-                break;
-            }
-            let number = self.part.files.len();
-            pieces::put(store, &prefix, number, &bytes, self.keeper.lease)?;
-            self.part.files.push(File {
-                path,
-                bytes: bytes.len() as u64,
-            });
-        }
+        let put = || results::put_all(store, &prefix, &folder, self.keeper.lease);
+        let (files, failure) = when_there_is_room(put)?;
+        self.part.files = files;
+        self.part.failure = self.part.failure.take().or(failure);
         Ok(())
     }
 
@@ -451,54 +445,21 @@ impl<'a> Own<'a> {
 
 /// What the process was told already.
 #[derive(Default)]
-struct Told {
-    ways: bool,
-    go: bool,
-    end: bool,
+pub(super) struct Told {
+    pub(super) ways: bool,
+    pub(super) go: bool,
+    pub(super) end: bool,
+    /// Lab time zero, by the common clock.
+    pub(super) zero_ns: u64,
+    /// Machines that the lab goes on without, by their places.
+    pub(super) lost: BTreeSet<usize>,
+    /// When the store was last asked to say so of one.
+    pub(super) proposed: Option<Instant>,
 }
 
 impl Told {
     /// Whether it has not been told to end yet; from now on it has.
-    fn ends(&mut self) -> bool {
+    pub(super) fn ends(&mut self) -> bool {
         !std::mem::replace(&mut self.end, true)
-    }
-}
-
-/// Plain files below a folder, by their paths in it, sorted; nothing where there is no folder.
-fn files_below(folder: &Path) -> Vec<String> {
-    fn look(root: &Path, at: &Path, found: &mut Vec<String>) {
-        for entry in fs::read_dir(at).into_iter().flatten().flatten() {
-            let Ok(kind) = entry.file_type() else {
-                continue;
-            };
-            let path = entry.path();
-            if kind.is_dir() {
-                look(root, &path, found);
-            } else if kind.is_file()
-                && let Some(text) = path.strip_prefix(root).ok().and_then(Path::to_str)
-            {
-                found.push(text.to_owned());
-            }
-        }
-    }
-    let mut found = Vec::new();
-    look(folder, folder, &mut found);
-    found.sort();
-    found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_part_left_is_found_below_its_folder() {
-        let place = tempfile::tempdir().unwrap();
-        fs::create_dir(place.path().join("flows")).unwrap();
-        fs::write(place.path().join("summary.json"), "{}").unwrap();
-        fs::write(place.path().join("flows/a.out"), "").unwrap();
-        std::os::unix::fs::symlink("/etc/passwd", place.path().join("link")).unwrap();
-        assert_eq!(files_below(place.path()), ["flows/a.out", "summary.json"]);
-        assert_eq!(files_below(&place.path().join("nowhere")), [""; 0]);
     }
 }

@@ -9,7 +9,7 @@ use constel_store::{Error, LeaseId, Result, Store, Txn};
 const PIECE_BYTES: usize = 512 << 10;
 
 /// What one lab's files or one part's results take in the store at most.
-pub(crate) const MOST_BYTES: u64 = 64 << 20;
+pub const MOST_BYTES: u64 = 64 << 20;
 
 fn key(prefix: &str, file: usize, piece: usize) -> String {
     format!("{prefix}{file:06}/{piece:06}")

@@ -23,8 +23,10 @@ pub enum ToPart {
     Ways(Ways),
     /// What is known now; four times a second.
     Beat(Beat),
-    /// Lab time zero, by the reference's wall clock, nanoseconds since 1970.
+    /// Lab time zero, by the clock that all machines have in common, nanoseconds.
     Go(u64),
+    /// The lab goes on without this machine.
+    Lost(Lost),
     /// End in good order.
     End,
 }
@@ -32,12 +34,21 @@ pub enum ToPart {
 /// What is known now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Beat {
-    /// The reference's wall clock less this machine's `CLOCK_MONOTONIC`, nanoseconds.
+    /// The machines' common clock less this machine's `CLOCK_MONOTONIC`, nanoseconds.
     pub ahead_ns: i64,
-    /// How often a clock was found to have been set.
-    pub clock_steps: u64,
+    /// How often this clock or the reference's was found to have jumped against the other.
+    pub clock_jumps: u64,
     /// Until when the machine may send for its nodes, `CLOCK_BOOTTIME`, nanoseconds.
     pub until_ns: u64,
+}
+
+/// A machine that the lab goes on without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lost {
+    /// Its place in the order.
+    pub machine: usize,
+    /// Lab time by which all others know of it, nanoseconds.
+    pub from_ns: u64,
 }
 
 /// What the process says.

@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::Catalogued;
+use super::{Catalogued, NodeForwarding};
 
 /// To [`Read::Link`](crate::Read::Link).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,6 +27,9 @@ pub struct LinkShown {
     /// What catalogues call the satellites named above; absent where there are none of a catalogue.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub catalogued: Vec<Catalogued>,
+    /// What those of the two that have no stack have done with all packets, of whatever link; absent where both have one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forwarding: Vec<NodeForwarding>,
 }
 
 /// One direction of a link, with all effects in force.

@@ -5,6 +5,7 @@ mod loads;
 mod middlebox;
 mod paths;
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
@@ -156,6 +157,31 @@ pub struct NodeShown {
     /// By which this machine reaches it beside what is emulated; absent where no network of it has `management`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub management: Option<Ipv4Addr>,
+    /// Of a node that has no stack, and only forwards: what it has done with packets; absent for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forwarding: Option<Forwarding>,
+}
+
+/// What a node without a stack has done with packets.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Forwarding {
+    /// Went on. A super-frame of TCP counts as one.
+    pub forwarded: u64,
+    /// Were answered: pings, and packets whose sender was told what went wrong.
+    pub answered: u64,
+    /// Went no further, by cause; causes of which there were none are absent. Those whose sender was told are in `answered` as well.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub dropped: BTreeMap<String, u64>,
+}
+
+/// A node without a stack, and what it has done with packets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NodeForwarding {
+    /// Its name.
+    pub node: String,
+    /// What it has done.
+    #[serde(flatten)]
+    pub forwarding: Forwarding,
 }
 
 /// To [`Write::UserFile`](crate::Write::UserFile).

@@ -1,6 +1,7 @@
 //! `agent`, `machines`.
 
 use std::net::IpAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -22,9 +23,9 @@ pub(crate) struct Agent {
     /// Nodes that it takes at most.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) capacity: Option<u32>,
-    /// Nodes that it makes at a time; as many as it has processors unless given.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) workers: Option<u32>,
+    /// Threads that make its nodes, each one at a time; one a processor and at most four unless given.
+    #[arg(long, value_name = "N")]
+    pub(crate) workers: Option<NonZeroU32>,
     /// Listen for the other machines on the address of this interface, by UDP; on a port that is free unless one is given.
     /// Without it nothing listens, and clocks are compared through the store.
     #[arg(long, value_name = "INTERFACE[:PORT]")]
@@ -42,6 +43,9 @@ pub(crate) struct Part {
     /// Where it listens for the others.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) address: IpAddr,
+    /// Threads that make its nodes.
+    #[arg(long, value_name = "N")]
+    pub(crate) workers: NonZeroU32,
 }
 
 /// `machines`.

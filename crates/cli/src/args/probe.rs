@@ -33,4 +33,7 @@ pub(crate) struct ProbeAsk {
     /// `CLOCK_MONOTONIC` at lab time zero, nanoseconds.
     #[arg(long, default_value_t = 0)]
     pub(crate) zero_ns: u64,
+    /// Who answers is on another machine: no delays of one way.
+    #[arg(long)]
+    pub(crate) apart: bool,
 }

@@ -53,7 +53,8 @@ pub(crate) struct PackRun {
 pub(crate) struct ExportRun {
     /// The run's folder.
     pub(crate) run: PathBuf,
-    /// `interfaces` (of runs with `--profile`), `series`, or a flow; all that the run has unless given.
+    /// `interfaces` and `edges` (of runs with `sample` or `--profile`), `handovers`, `paths`, `series`, or a flow; all that the run has
+    /// unless given.
     pub(crate) table: Option<String>,
     /// How they are written.
     #[arg(long, value_enum, default_value_t = TableFormat::Parquet)]

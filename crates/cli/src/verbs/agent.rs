@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Agent) -> Outcome {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         weight: machine.weight,
         capacity: machine.capacity,
-        workers: args.workers,
+        workers: args.workers.unwrap_or_else(constel_control::workers_here),
         underlay: args.underlay.clone(),
         program: Some(std::env::current_exe()?),
     };
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Agent) -> Outcome {
 /// This machine's part of a lab, for the agent that has started this process.
 pub(crate) fn part(args: &Part) -> Outcome {
     // What ends it is its agent's to say; a signal that reaches it all the same ends it as well.
-    constel_control::run_part(&args.folder, &args.machine, args.address);
+    constel_control::run_part(&args.folder, &args.machine, args.address, args.workers);
     Ok(Exit::Done)
 }
 

@@ -1,7 +1,7 @@
 //! `constel capture`: frames of a lab as they pass, into a file.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,10 +11,12 @@ use anyhow::Context as _;
 use constel_api::CaptureOrder;
 use constel_control::Lab;
 use constel_exchange::pcapng::Block;
+use constel_store::Place;
 use serde::Serialize;
 
+use super::there::{Far, cut_off};
 use crate::args::Capture;
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::{output, signals};
 
 /// What `--json` prints.
@@ -29,6 +31,9 @@ struct Captured {
 
 /// Until a signal, the time or the number of frames given, or the lab's end.
 pub(crate) fn run(args: &Capture) -> Outcome {
+    if let Some(store) = &args.store {
+        return elsewhere(args, store);
+    }
     let stop = Arc::new(AtomicBool::new(false));
     signals::set(&[&stop])?;
     let lab = Lab::attach(&args.lab)?;
@@ -48,13 +53,78 @@ pub(crate) fn run(args: &Capture) -> Outcome {
             stop.store(true, Ordering::Release);
         });
     }
-    let shown = args.write.display();
     let mut captured = Captured {
         of: capturing.of,
         interfaces: capturing.interfaces,
         frames: 0,
         lost: None,
     };
+    keep(args, &mut frames, &mut out, &mut captured, &stop)?;
+    let lost = match captured.lost {
+        Some(lost) => format!("{lost} came too fast and are not in it"),
+        None => "the lab ended meanwhile".to_owned(),
+    };
+    tell(args, &captured, &lost)
+}
+
+/// On the machine that has the node, until it is over: then the file comes here.
+fn elsewhere(args: &Capture, store: &Place) -> Outcome {
+    if args.duration.is_none() && args.count.is_none() {
+        let error = "with --store a capture comes over when it is done: say when that is, with --for or --count";
+        return Err(Failure::Usage(error.to_owned()));
+    }
+    let node = args.of.split('/').next().unwrap_or_default();
+    let far = Far::of(store, &args.lab, node)?;
+    let mut out = open(&args.write)?;
+    let flags = [
+        args.duration.map(|within| format!("--for={within}")),
+        args.count.map(|count| format!("--count={count}")),
+        args.filter
+            .as_ref()
+            .map(|filter| format!("--filter={filter}")),
+    ];
+    let verb = ["capture".to_owned(), "--write=-".to_owned()].into_iter();
+    let verb: Vec<String> = verb.chain(flags.into_iter().flatten()).collect();
+    let said = match far.run(&verb, std::slice::from_ref(&args.of), &[], false)? {
+        Ok(said) => said,
+        Err(exit) => return Ok(exit),
+    };
+    let mut blocks = said.stdout.as_slice();
+    let mut interfaces = Vec::new();
+    while let Some(block) = Block::read(&mut blocks)? {
+        interfaces.extend(block.interface());
+    }
+    let mut captured = Captured {
+        of: args.of.clone(),
+        interfaces,
+        frames: 0,
+        lost: None,
+    };
+    let over = AtomicBool::new(false);
+    keep(
+        args,
+        &mut said.stdout.as_slice(),
+        &mut out,
+        &mut captured,
+        &over,
+    )?;
+    let lost = match (said.cut, captured.lost) {
+        (true, _) => cut_off(),
+        (false, Some(lost)) => format!("{lost} came too fast and are not in it"),
+        (false, None) => "the lab ended meanwhile".to_owned(),
+    };
+    tell(args, &captured, &lost)
+}
+
+/// Writes frames down until there are as many as were asked for.
+fn keep(
+    args: &Capture,
+    mut frames: &mut dyn Read,
+    out: &mut dyn Write,
+    captured: &mut Captured,
+    stop: &AtomicBool,
+) -> anyhow::Result<()> {
+    let shown = args.write.display();
     let most = args.count.unwrap_or(u64::MAX);
     while let Some(block) = Block::read(&mut frames)? {
         captured.lost = block.lost().or(captured.lost);
@@ -71,13 +141,14 @@ pub(crate) fn run(args: &Capture) -> Outcome {
             stop.store(true, Ordering::Release);
         }
     }
+    Ok(())
+}
+
+fn tell(args: &Capture, captured: &Captured, lost: &str) -> Outcome {
     if args.json {
-        output::json(&captured)?;
+        output::json(captured)?;
     } else {
-        let lost = match captured.lost {
-            Some(lost) => format!("{lost} came too fast and are not in it"),
-            None => "the lab ended meanwhile".to_owned(),
-        };
+        let shown = args.write.display();
         output::tell(&format!("{} frames in {shown}, {lost}\n", captured.frames));
     }
     Ok(Exit::Done)

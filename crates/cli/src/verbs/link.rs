@@ -4,7 +4,7 @@ mod laws;
 
 use constel_api::SetLink;
 use constel_api::answers::{
-    BriefEffects, EdgeSet, EdgeShown, LinkSet as Answer, LinkShown, RoutesAfter,
+    BriefEffects, EdgeSet, EdgeShown, LinkSet as Answer, LinkShown, NodeForwarding, RoutesAfter,
 };
 use constel_control::{Lab, Observer};
 use constel_link::{Effects, Jitter, JitterLaw, LossLaw, Reorder};
@@ -251,6 +251,15 @@ fn text(link: &LinkShown) -> String {
         if !effects.is_empty() {
             text.push_str(&format!("set on {from} -> {to}: {effects}\n"));
         }
+    }
+    for own in &link.forwarding {
+        let NodeForwarding { node, forwarding } = own;
+        text.push_str(&format!(
+            "{node} forwarded {} packets, answered {}, dropped {}\n",
+            forwarding.forwarded,
+            forwarding.answered,
+            output::dropped(forwarding)
+        ));
     }
     text
 }

@@ -23,6 +23,7 @@ pub(crate) fn run(args: &Probe) -> Outcome {
                 size: usize::from(args.size),
                 length_ns: args.length_ns,
                 zero_ns: args.zero_ns,
+                is_apart: args.apart,
             };
             ask(&asked, &stop, io::stdout())?;
         }

@@ -41,6 +41,7 @@ fn text(shown: &Shown) -> String {
     let catalogued = nodes
         .clone()
         .any(|node| node.norad_id.is_some() || node.catalogue_name.is_some());
+    let forwards = nodes.clone().any(|node| node.forwarding.is_some());
     if let Some(own) = &shown.management {
         text.push_str(&format!(
             "management: this machine is {} on {}\n",
@@ -62,6 +63,12 @@ fn text(shown: &Shown) -> String {
             cells.push(output::or_dash(node.norad_id));
             cells.push(output::or_dash(node.catalogue_name.as_deref()));
         }
+        if forwards {
+            let own = node.forwarding.as_ref();
+            cells.push(output::or_dash(own.map(|own| own.forwarded)));
+            cells.push(output::or_dash(own.map(|own| own.answered)));
+            cells.push(output::or_dash(own.map(output::dropped)));
+        }
         cells
     };
     let rows: Vec<Vec<String>> = nodes.map(cells).collect();
@@ -72,6 +79,71 @@ fn text(shown: &Shown) -> String {
     if catalogued {
         head.extend(["NORAD", "CATALOGUE NAME"]);
     }
+    if forwards {
+        head.extend(["FORWARDED", "ANSWERED", "DROPPED"]);
+    }
     text.push_str(&output::table(&head, &rows));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use constel_api::answers::{Forwarding, LabRow, LabState};
+
+    fn node(name: &str, forwarding: Option<Forwarding>) -> NodeShown {
+        NodeShown {
+            name: name.to_owned(),
+            kind: "satellite".to_owned(),
+            catalogue_name: None,
+            norad_id: None,
+            ipv4: [10, 0, 0, 1].into(),
+            ipv6: std::net::Ipv6Addr::LOCALHOST,
+            links: 4,
+            management: None,
+            forwarding,
+        }
+    }
+
+    fn shown(node_list: Vec<NodeShown>) -> Shown {
+        Shown {
+            lab: LabRow {
+                lab: "x".to_owned(),
+                state: LabState::Running,
+                scenario: "x.yaml".to_owned(),
+                pid: 1,
+                nodes: node_list.len(),
+                edges: 4,
+                t_ns: Some(0),
+            },
+            node_list: Some(node_list),
+            management: None,
+            relay: None,
+        }
+    }
+
+    #[test]
+    fn satellites_without_a_stack_say_what_they_did() {
+        let dropped = [("expired", 3), ("no_route", 1)];
+        let one = Forwarding {
+            forwarded: 17,
+            answered: 2,
+            dropped: dropped.map(|(word, n)| (word.to_owned(), n)).into(),
+        };
+        let rows = |shown: &Shown| -> Vec<Vec<String>> {
+            let words = |line: &str| line.split_whitespace().map(str::to_owned).collect();
+            text(shown).lines().skip(1).map(words).collect()
+        };
+        let mixed = rows(&shown(vec![
+            node("a", Some(one)),
+            node("b", None),
+            node("c", Some(Forwarding::default())),
+        ]));
+        assert_eq!(mixed[0][5..], ["FORWARDED", "ANSWERED", "DROPPED"]);
+        assert_eq!(mixed[1][5..], ["17", "2", "3", "expired,", "1", "no_route"]);
+        assert_eq!(mixed[2][5..], ["-", "-", "-"]);
+        assert_eq!(mixed[3][5..], ["0", "0", "0"]);
+        let all_with_stacks = rows(&shown(vec![node("b", None)]));
+        assert_eq!(all_with_stacks[0].len(), 5);
+    }
 }

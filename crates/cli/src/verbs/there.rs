@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use constel_agent::Row;
-use constel_agent::labs::{Phase, Question, ask};
+use constel_agent::labs::{MOST_BYTES, Order, Phase, Question, Said, ask, follow};
 use constel_control::{Asked, Looked, OnMachines, Scenario, Way, machine_of};
 use constel_store::{Place, Store};
 
@@ -38,11 +38,12 @@ impl There {
         Ok(Some(Self { store, rows, asked }))
     }
 
-    pub(crate) fn on_machines(&self) -> OnMachines<'_> {
+    pub(crate) fn on_machines(&self, encrypted: bool) -> OnMachines<'_> {
         OnMachines {
             store: &self.store,
             rows: &self.rows,
             asked: &self.asked,
+            encrypted,
         }
     }
 
@@ -103,6 +104,14 @@ fn way_cells(way: &Way) -> Vec<String> {
     ]
 }
 
+/// What did not come over of a file or a stream that was too large.
+pub(crate) fn cut_off() -> String {
+    format!(
+        "what followed the first {} MiB did not come over",
+        MOST_BYTES >> 20
+    )
+}
+
 /// A verb about a node of a lab on several machines, run on the machine that has the node.
 pub(crate) struct Elsewhere<'a> {
     /// What the machines share.
@@ -117,6 +126,164 @@ pub(crate) struct Elsewhere<'a> {
     pub(crate) args: Vec<String>,
 }
 
+/// What a machine of a lab says; `None`: nobody waits for it any more.
+pub(crate) fn answer(
+    store: &Arc<dyn Store>,
+    lab: &str,
+    question: &Question,
+    input: &[u8],
+    stop: &AtomicBool,
+) -> Result<Option<Said>, Failure> {
+    let said = ask(store, lab, question, input, stop)?;
+    if said.is_none() && !stop.load(Ordering::Acquire) {
+        let error = silent(&question.machine, lab);
+        return Err(Failure::Failed(anyhow::anyhow!(error)));
+    }
+    Ok(said)
+}
+
+/// A verb about a node whose output is a file: what it wrote, `None` when nobody waits for it any more, or how it ended if not well.
+pub(crate) struct Far {
+    store: Arc<dyn Store>,
+    lab: String,
+    machine: String,
+    stop: Arc<AtomicBool>,
+}
+
+impl Far {
+    /// The machine of a lab that has a node.
+    pub(crate) fn of(place: &Place, lab: &str, node: &str) -> Result<Self, Failure> {
+        let store = find(place)?;
+        let machine = machine_of(store.as_ref(), lab, node)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        signals::set(&[&stop])?;
+        Ok(Self {
+            store,
+            lab: lab.to_owned(),
+            machine,
+            stop,
+        })
+    }
+
+    /// Runs it there; its words on standard error are printed here where it fails or where they are `told`.
+    pub(crate) fn run(
+        &self,
+        verb: &[String],
+        args: &[String],
+        input: &[u8],
+        told: bool,
+    ) -> Result<Result<Said, Exit>, Failure> {
+        let question = Question {
+            machine: self.machine.clone(),
+            verb: verb.to_vec(),
+            args: args.to_vec(),
+        };
+        let said = answer(&self.store, &self.lab, &question, input, &self.stop)?;
+        let Some(said) = said else {
+            return Ok(Err(Exit::Interrupted));
+        };
+        if told || said.exit != 0 {
+            output::tell(&String::from_utf8_lossy(&said.stderr));
+        }
+        Ok(match said.exit {
+            0 => Ok(said),
+            exit => Err(Exit::of_command(exit)),
+        })
+    }
+}
+
+/// All machines of a lab, to be asked one after the other.
+pub(crate) struct All {
+    store: Arc<dyn Store>,
+    lab: String,
+    machines: Vec<String>,
+    stop: Arc<AtomicBool>,
+}
+
+impl All {
+    /// Those of this lab.
+    pub(crate) fn of(place: &Place, lab: &str) -> Result<Self, Failure> {
+        let store = find(place)?;
+        let running = constel_agent::labs::running(store.as_ref())?;
+        let order = led(&running, lab)?;
+        let machines = order.machines.iter().map(|m| m.name.clone()).collect();
+        let stop = Arc::new(AtomicBool::new(false));
+        signals::set(&[&stop])?;
+        Ok(Self {
+            store,
+            lab: lab.to_owned(),
+            machines,
+            stop,
+        })
+    }
+
+    pub(crate) fn machines(&self) -> impl Iterator<Item = &str> {
+        self.machines.iter().map(String::as_str)
+    }
+
+    /// What one of them says to a verb about its part, or in words that it says nothing. `None`: nobody waits for it any more.
+    pub(crate) fn ask(
+        &self,
+        machine: &str,
+        verb: &[String],
+    ) -> Result<Option<Result<Said, String>>, Failure> {
+        let question = self.question(machine, verb);
+        let said = ask(&self.store, &self.lab, &question, &[], &self.stop)?;
+        Ok(self.said(machine, said))
+    }
+
+    /// The same for a verb with `--follow`: what it says is heard as it comes.
+    pub(crate) fn follow(
+        &self,
+        machine: &str,
+        verb: &[String],
+        hear: &mut dyn FnMut(&[u8]),
+    ) -> Result<Option<Result<Said, String>>, Failure> {
+        let question = self.question(machine, verb);
+        let said = follow(&self.store, &self.lab, &question, &self.stop, hear)?;
+        Ok(self.said(machine, said))
+    }
+
+    /// Nobody waits any more.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+    }
+
+    fn question(&self, machine: &str, verb: &[String]) -> Question {
+        Question {
+            machine: machine.to_owned(),
+            verb: verb.to_vec(),
+            args: Vec::new(),
+        }
+    }
+
+    fn said(&self, machine: &str, said: Option<Said>) -> Option<Result<Said, String>> {
+        match said {
+            Some(said) => Some(Ok(said)),
+            None if self.stop.load(Ordering::Acquire) => None,
+            None => Some(Err(silent(machine, &self.lab))),
+        }
+    }
+}
+
+fn silent(machine: &str, lab: &str) -> String {
+    format!("machine {machine} does not answer: its part of lab {lab} is not up (any more)")
+}
+
+/// The order of a lab that is led.
+fn led<'a>(running: &'a [Order], lab: &str) -> Result<&'a Order, Failure> {
+    let found = running.iter().find(|order| order.lab == lab);
+    found.ok_or_else(|| {
+        let all: Vec<&str> = running.iter().map(|order| order.lab.as_str()).collect();
+        let there = match all.is_empty() {
+            true => "none is running".to_owned(),
+            false => format!("there are {}", all.join(", ")),
+        };
+        let error = format!("no lab on several machines is called '{lab}': {there}");
+        Failure::Usage(error)
+    })
+}
+
 impl Elsewhere<'_> {
     /// Prints what it prints there, and ends as it does.
     pub(crate) fn run(self) -> Outcome {
@@ -129,15 +296,8 @@ impl Elsewhere<'_> {
             verb: self.verb,
             args: self.args,
         };
-        let Some(said) = ask(&store, self.lab, &question, &stop)? else {
-            if stop.load(Ordering::Acquire) {
-                return Ok(Exit::Interrupted);
-            }
-            return Err(Failure::Failed(anyhow::anyhow!(
-                "machine {} does not answer: its part of lab {} is not up (any more)",
-                question.machine,
-                self.lab
-            )));
+        let Some(said) = answer(&store, self.lab, &question, &[], &stop)? else {
+            return Ok(Exit::Interrupted);
         };
         output::text(&String::from_utf8_lossy(&said.stdout))?;
         output::tell(&String::from_utf8_lossy(&said.stderr));
@@ -184,15 +344,7 @@ pub(crate) fn down(place: &Place, labs: &[String], json: bool) -> Outcome {
     let store = store.as_ref();
     let running = constel_agent::labs::running(store)?;
     for lab in labs {
-        if !running.iter().any(|order| order.lab == *lab) {
-            let all: Vec<&str> = running.iter().map(|order| order.lab.as_str()).collect();
-            let there = match all.is_empty() {
-                true => "none is running".to_owned(),
-                false => format!("there are {}", all.join(", ")),
-            };
-            let error = format!("no lab on several machines is called '{lab}': {there}");
-            return Err(Failure::Usage(error));
-        }
+        led(&running, lab)?;
     }
     for lab in labs {
         constel_agent::labs::end(store, lab, "constel down")?;

@@ -145,7 +145,7 @@ fn of(what: &Expected, evidence: &Evidence) -> Result<(bool, String), String> {
             let began_ns = evidence.flow(flow)?.at_ns;
             let answers = evidence.answers(flow)?;
             let came_ns =
-                |row: &Row| (row.sent_ns + row.rtt_ns().unwrap_or(0)).saturating_sub(began_ns);
+                |row: &Row| (row.sent_ns + row.rtt_ns.unwrap_or(0)).saturating_sub(began_ns);
             let first_ns = answers.iter().map(came_ns).min();
             let first_ns = first_ns.ok_or_else(|| format!("flow `{flow}` had no answer"))?;
             let first_s = first_ns as f64 / 1e9;
@@ -163,7 +163,7 @@ fn of(what: &Expected, evidence: &Evidence) -> Result<(bool, String), String> {
         }
         Expected::RoundTrip(name, quantile, at_most) => {
             let answers = evidence.answers(name)?;
-            let mut rtts_ns: Vec<u64> = answers.iter().filter_map(Row::rtt_ns).collect();
+            let mut rtts_ns: Vec<u64> = answers.iter().filter_map(|row| row.rtt_ns).collect();
             rtts_ns.sort_unstable();
             // Nearest rank; no answer, no quantile.
             let rank = (quantile.get() * rtts_ns.len() as f64).ceil().max(1.0) as usize;

@@ -90,6 +90,18 @@ impl Text {
             );
             self.quantiles("constel_lateness_seconds", &[], late);
         }
+        if let (Some(late), Some(counted)) = (&plane.lateness, &plane.late_frames) {
+            let name = "constel_frame_lateness_seconds";
+            let help = "Actual minus due time of frames, counted.";
+            self.family(name, "histogram", "seconds", help);
+            let buckets = counted.up_to_ns.iter().zip(&counted.frames);
+            for (up_to_ns, frames) in buckets {
+                let bound = format!("{}", *up_to_ns as f64 / 1e9);
+                self.sample(&format!("{name}_bucket"), &[("le", &bound)], frames);
+            }
+            self.sample(&format!("{name}_bucket"), &[("le", "+Inf")], late.count);
+            self.sample(&format!("{name}_count"), &[], late.count);
+        }
     }
 
     fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {

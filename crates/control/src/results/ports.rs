@@ -6,6 +6,7 @@ use std::io::{BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use constel_observe::plot::{Panel, Style, svg};
+use constel_scenario::model::SampleMetric;
 
 use super::Run;
 use super::picture::{Series, curve};
@@ -48,6 +49,20 @@ impl Column {
         }
         Ok(true)
     }
+}
+
+/// The metrics of interfaces, or of edges, that a folder of columns has, by the names of their columns.
+pub(super) fn metrics(folder: &Path, of_interfaces: bool) -> Vec<&'static str> {
+    let all = SampleMetric::ALL.into_iter();
+    all.filter(|metric| metric.of_interfaces() == of_interfaces)
+        .map(SampleMetric::as_str)
+        .filter(|name| folder.join(metric_file(name)).is_file())
+        .collect()
+}
+
+/// The file of a metric's column.
+pub(super) fn metric_file(name: &str) -> String {
+    format!("{name}.u64")
 }
 
 /// Node and port of each place in the columns of a profile.

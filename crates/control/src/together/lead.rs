@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use constel_agent::labs::{Lead, Led, Order, lead};
 use constel_agent::{Row, host_name};
 use constel_api::manifest::Manifest;
-use constel_api::summary::Summary;
+use constel_api::summary::{LostRow, Summary};
 use constel_host::claim::LabName;
-use constel_lab::EngineError;
+use constel_lab::{EngineError, Loss};
+use constel_scenario::model::OnMachineLoss;
 use constel_store::Store;
 
 use super::ask::Asked;
@@ -28,6 +29,8 @@ pub struct OnMachines<'a> {
     pub rows: &'a [Row],
     /// Those that take a part.
     pub asked: &'a Asked,
+    /// Whether frames between them are encrypted.
+    pub encrypted: bool,
 }
 
 /// A lab on several machines that came to its end.
@@ -90,6 +93,8 @@ impl Scenario {
             pins: on.asked.pins.iter().map(ToString::to_string).collect(),
             duration_ns: options.duration_ns.map(std::num::NonZeroU64::get),
             traffic: options.traffic,
+            encrypted: on.encrypted,
+            goes_on: self.lab.scenario.on_machine_loss == OnMachineLoss::Continue,
             files: Vec::new(),
         };
         let mut files = vec![(self.file.clone(), self.text.clone().into_bytes())];
@@ -121,7 +126,29 @@ impl Scenario {
         })?;
         let left = left.into_inner().unwrap_or_else(PoisonError::into_inner);
         let interrupted = options.stop.load(Ordering::Acquire);
-        close(name.as_str(), &results, &led, left, interrupted)
+        let scenario_ns = self.lab.scenario.duration.ns().unsigned_abs();
+        let end_ns = options.duration_ns.map_or(scenario_ns, u64::from);
+        let gone = self.gone(on.asked, &led, end_ns)?;
+        close(name.as_str(), &results, (&led, &gone), left, interrupted)
+    }
+}
+
+impl Scenario {
+    /// Of each machine, from when on the lab, which ended at `end_ns`, went on without which of its nodes, if it did.
+    fn gone(&self, asked: &Asked, led: &Led, end_ns: u64) -> Result<Vec<Option<LostRow>>, Error> {
+        let placement = asked.place(self)?;
+        let rows = led.machines.iter().enumerate().map(|(machine, ended)| {
+            let loss = ended.loss.as_ref()?;
+            let from_ns = loss.from_ns;
+            let from_ns = Loss { machine, from_ns }.gone_ns(self.lab.step_ns());
+            let nodes = self.lab.layout.nodes().iter();
+            let own = nodes.filter(|node| placement.machine_of(node.id) == machine);
+            (from_ns < end_ns).then(|| LostRow {
+                from_ns,
+                nodes: own.map(|node| node.name.clone()).collect(),
+            })
+        });
+        Ok(rows.collect())
     }
 }
 
@@ -129,12 +156,12 @@ impl Scenario {
 fn close(
     name: &str,
     results: &Path,
-    led: &Led,
+    (led, gone): (&Led, &[Option<LostRow>]),
     left: Left,
     interrupted: bool,
 ) -> Result<LedLab, Error> {
     let manifest = left.manifest.clone();
-    let Some(summary) = merge(name, led, left, interrupted) else {
+    let Some(summary) = merge(name, (led, gone), left, interrupted) else {
         let failures = led.machines.iter().filter_map(|machine| {
             let failure = machine.failure.as_ref()?;
             Some(format!("machine {}: {failure}", machine.machine))

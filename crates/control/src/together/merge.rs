@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use constel_agent::labs::{Ended, Led};
 use constel_api::manifest::Manifest;
-use constel_api::summary::{MachineRow, Summary};
+use constel_api::summary::{LostRow, MachineRow, Summary};
 use constel_observe::verdict::{Fidelity, Machine, Verdict};
 
 /// What is read of that which the machines left.
@@ -34,14 +34,30 @@ impl Left {
 }
 
 /// The summary of all; `None` when no machine left one.
-pub(super) fn merge(lab: &str, led: &Led, left: Left, interrupted: bool) -> Option<Summary> {
+///
+/// `gone` has, for each machine, what the lab went on without: such a machine's own figures are no longer the lab's where there are
+/// others, but for its flows.
+pub(super) fn merge(
+    lab: &str,
+    (led, gone): (&Led, &[Option<LostRow>]),
+    left: Left,
+    interrupted: bool,
+) -> Option<Summary> {
     let Left { mut summaries, .. } = left;
     let rows: Vec<MachineRow> = led
         .machines
         .iter()
-        .map(|ended| row(ended, summaries.get(&ended.machine)))
+        .zip(gone)
+        .map(|(ended, gone)| row(ended, gone.clone(), summaries.get(&ended.machine)))
         .collect();
-    let reasons = reasons(led, &summaries);
+    let reasons = reasons(led, gone, &summaries);
+    let mut flows_of_lost = Vec::new();
+    for row in rows.iter().filter(|row| row.lost.is_some()) {
+        if summaries.len() > 1 {
+            let own = summaries.remove(&row.machine);
+            flows_of_lost.extend(own.into_iter().flat_map(|summary| summary.flows));
+        }
+    }
     let latest = summaries
         .iter()
         .max_by_key(|(_, summary)| summary.fidelity.lateness_p99_ns);
@@ -63,6 +79,7 @@ pub(super) fn merge(lab: &str, led: &Led, left: Left, interrupted: bool) -> Opti
     });
     let handovers = handovers.collect();
     let mut flows: Vec<_> = all().flat_map(|summary| summary.flows.clone()).collect();
+    flows.extend(flows_of_lost);
     flows.sort_by(|a, b| (a.at_ns, &a.name).cmp(&(b.at_ns, &b.name)));
     let mut times = base.times;
     for other in &others {
@@ -90,23 +107,33 @@ pub(super) fn merge(lab: &str, led: &Led, left: Left, interrupted: bool) -> Opti
     })
 }
 
-fn row(ended: &Ended, summary: Option<&Summary>) -> MachineRow {
+fn row(ended: &Ended, lost: Option<LostRow>, summary: Option<&Summary>) -> MachineRow {
     MachineRow {
         machine: ended.machine.clone(),
         nodes: ended.nodes,
         trustworthy: summary.map(|summary| summary.verdict.trustworthy),
         failure: ended.failure.clone(),
         results: (!ended.files.is_empty()).then(|| format!("machines/{}", ended.machine)),
+        lost,
     }
 }
 
 /// Everything that makes the figures untrustworthy, each with the machine at fault.
-fn reasons(led: &Led, summaries: &BTreeMap<String, Summary>) -> Vec<String> {
+fn reasons(
+    led: &Led,
+    gone: &[Option<LostRow>],
+    summaries: &BTreeMap<String, Summary>,
+) -> Vec<String> {
     let mut reasons = Vec::new();
-    for Ended {
-        machine, failure, ..
-    } in &led.machines
+    let all = led.machines.iter().zip(gone);
+    for (
+        Ended {
+            machine, failure, ..
+        },
+        gone,
+    ) in all
     {
+        reasons.extend(gone.iter().map(|gone| lost_in_words(machine, gone)));
         let summary = summaries.get(machine);
         let own = summary.map_or(&[][..], |summary| &summary.verdict.reasons);
         let told = |failure: &&String| !own.iter().any(|reason| reason.contains(failure.as_str()));
@@ -132,6 +159,24 @@ fn reasons(led: &Led, summaries: &BTreeMap<String, Summary>) -> Vec<String> {
         }
     }
     reasons
+}
+
+/// So many nodes of a lost machine are named in the verdict; all of them are in the machine's row.
+const NAMED: usize = 4;
+
+fn lost_in_words(machine: &str, gone: &LostRow) -> String {
+    let named: Vec<&str> = gone.nodes.iter().take(NAMED).map(String::as_str).collect();
+    let more = gone.nodes.len() - named.len();
+    let and_more = match more {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "machine {machine}: it was lost, and the lab went on without its {} nodes from lab time {} s on: {}{and_more}",
+        gone.nodes.len(),
+        gone.from_ns as f64 / 1e9,
+        named.join(", ")
+    )
 }
 
 fn fidelity_of<'a>(all: impl Iterator<Item = &'a Summary>) -> Fidelity {

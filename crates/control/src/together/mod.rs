@@ -1,17 +1,27 @@
 //! A lab on several machines: [led](Scenario::start_on) by one process, its parts [run](run_part) by one of each machine.
 
 mod ask;
+mod events;
 mod lead;
 mod merge;
 mod part;
 
 pub use ask::{Asked, Looked, Way, machine_of};
+pub use events::{EventsComing, SeenEvent, merge_events};
 pub use lead::{LedLab, OnMachines};
 pub use part::run_part;
 
 use constel_host::claim::LabName;
 
 use crate::error::Error;
+
+/// What a lab is called on one of its machines.
+///
+/// # Errors
+/// [`Error::BadLabName`] when it cannot be called so.
+pub fn lab_there(lab: &str, machine: &str) -> Result<String, Error> {
+    name_there(lab, machine).map(|name| name.to_string())
+}
 
 /// What a lab is called on one of its machines: several machines may be on one host.
 fn name_there(lab: &str, machine: &str) -> Result<LabName, Error> {

@@ -2,17 +2,17 @@
 
 use std::io::{self, BufRead, Write};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::num::NonZeroU64;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use constel_agent::labs::speech::{Beat, FromPart, RESULTS, ToPart, read};
+use constel_agent::labs::speech::{Beat, FromPart, Lost, RESULTS, ToPart, read};
 use constel_agent::labs::{Order, Ways, hold};
 use constel_crossing::{Crossing, LabTime, Machine};
-use constel_lab::{EngineError, Gate, Progress, Standing, Together};
+use constel_lab::{EngineError, Gate, Loss, Progress, Standing, Together};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::ask::Asked;
@@ -30,11 +30,13 @@ const MOST_DRIFT_NS: u64 = 1_000_000;
 
 /// Runs the part of `machine` of the lab whose order is in `folder`: it sends and hears at `address`, and speaks with its agent on
 /// standard input and output. It ends when it is told to, when its input ends, and when the machine may not send any more.
-pub fn run_part(folder: &Path, machine: &str, address: IpAddr) {
+///
+/// Its nodes are made by so many threads.
+pub fn run_part(folder: &Path, machine: &str, address: IpAddr, workers: NonZeroU32) {
     let talk = Arc::new(Talk::default());
     // Held for as long as this process lives: `constel clean` removes what nobody holds.
     let _hold = hold(folder);
-    let ended = part(&talk, folder, machine, address);
+    let ended = part(&talk, folder, machine, address, workers);
     let by_hand = || Some("its lab was taken down on its machine alone".to_owned());
     let failure = match ended {
         // Whoever told it to end knows why.
@@ -50,7 +52,13 @@ pub fn run_part(folder: &Path, machine: &str, address: IpAddr) {
 }
 
 /// Whether it ended before its time.
-fn part(talk: &Arc<Talk>, folder: &Path, machine: &str, address: IpAddr) -> Result<bool, Error> {
+fn part(
+    talk: &Arc<Talk>,
+    folder: &Path,
+    machine: &str,
+    address: IpAddr,
+    workers: NonZeroU32,
+) -> Result<bool, Error> {
     let io = |what: &str| {
         let what = what.to_owned();
         move |source| EngineError::Io { what, source }
@@ -86,7 +94,9 @@ fn part(talk: &Arc<Talk>, folder: &Path, machine: &str, address: IpAddr) -> Resu
         machine_of: nodes.map(|node| placement.machine_of(node.id)).collect(),
         number: ways.number,
         session: ways.session,
+        workers,
         ahead_ns: ways.ahead_ns,
+        key: ways.key.clone(),
         socket,
         time: talk.time.clone(),
         gate: Arc::clone(talk) as Arc<dyn Gate>,
@@ -142,10 +152,12 @@ struct Talk {
 struct Heard {
     beat: Option<Beat>,
     ways: Option<Ways>,
-    /// Lab time zero by the reference's wall clock.
+    /// Lab time zero by the clock that all machines have in common.
     go: Option<u64>,
     /// What was known of the clock at lab time zero.
     began: Option<Beat>,
+    /// Machines that are lost.
+    losses: Vec<Loss>,
     /// The furthest that both clocks went apart since.
     drift_ns: u64,
     crossing: Option<Arc<Crossing>>,
@@ -186,6 +198,7 @@ impl Talk {
                     heard.began = heard.beat;
                     heard.go = Some(zero_ns);
                 }
+                Ok(ToPart::Lost(lost)) => self.lose(lost),
                 Ok(ToPart::End) => {
                     self.told.store(true, Ordering::Release);
                     self.end(None);
@@ -197,6 +210,18 @@ impl Talk {
         self.end(Some(
             "its agent is gone: nobody knows whether this machine may still send",
         ));
+    }
+
+    /// What it sends goes nowhere from now on; its nodes go with a step.
+    fn lose(&self, lost: Lost) {
+        let mut heard = self.heard();
+        if let Some(crossing) = &heard.crossing {
+            crossing.lose(lost.machine);
+        }
+        heard.losses.push(Loss {
+            machine: lost.machine,
+            from_ns: lost.from_ns,
+        });
     }
 
     fn beat(&self, beat: Beat) {
@@ -274,16 +299,20 @@ impl Gate for Talk {
         self.heard().crossing = Some(Arc::clone(crossing));
     }
 
+    fn losses(&self) -> Vec<Loss> {
+        self.heard().losses.clone()
+    }
+
     fn doubts(&self) -> Vec<String> {
         let mut heard = self.heard();
         // Whatever is sent from here on is nobody's.
         heard.crossing = None;
         let mut doubts: Vec<String> = heard.over.clone().into_iter().collect();
         if let Some((began, last)) = heard.began.zip(heard.beat)
-            && last.clock_steps > began.clock_steps
+            && last.clock_jumps > began.clock_jumps
         {
             doubts.push(
-                "its clock, or that of the machines' reference, was set in lab time".to_owned(),
+                "its clock, or that of the machines' reference, jumped in lab time".to_owned(),
             );
         }
         if heard.drift_ns > MOST_DRIFT_NS {
@@ -315,10 +344,10 @@ impl Progress for Telling {
 mod tests {
     use super::*;
 
-    fn beat(ahead_ns: i64, clock_steps: u64) -> ToPart {
+    fn beat(ahead_ns: i64, clock_jumps: u64) -> ToPart {
         ToPart::Beat(Beat {
             ahead_ns,
-            clock_steps,
+            clock_jumps,
             until_ns: u64::MAX,
         })
     }
@@ -356,12 +385,26 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_were_set_or_went_apart_are_in_the_verdict() {
+    fn the_lab_is_told_which_machines_are_lost() {
+        let lost = Lost {
+            machine: 2,
+            from_ns: 7,
+        };
+        let talk = told(&[beat(5, 0), ToPart::Go(0), ToPart::Lost(lost)]);
+        let loss = Loss {
+            machine: 2,
+            from_ns: 7,
+        };
+        assert_eq!(talk.losses(), [loss]);
+    }
+
+    #[test]
+    fn clocks_that_jumped_or_went_apart_are_in_the_verdict() {
         let go = ToPart::Go(0);
         let all = |last| told(&[beat(0, 3), go.clone(), last]).doubts().join("\n");
         let calm = all(beat(900_000, 3));
         assert!(!calm.contains("clock"), "{calm}");
-        assert!(all(beat(0, 4)).contains("was set in lab time"));
+        assert!(all(beat(0, 4)).contains("jumped in lab time"));
         assert!(all(beat(-1_500_000, 3)).contains("1.500 ms apart"));
     }
 }

@@ -3,12 +3,17 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rustix::net::sockopt::set_socket_recv_buffer_size_force;
+
 use crate::support::go_before_normal_threads;
+
+/// Room for what comes while a busy machine does not let the way run: it loses what it is told to lose, and no more.
+const BUFFER_BYTES: usize = 16 << 20;
 
 /// What becomes of a datagram.
 #[derive(Debug, Clone, Copy)]
@@ -17,6 +22,8 @@ pub(crate) enum Fate {
     After(Duration),
     /// It arrives twice, at once.
     Twice,
+    /// It arrives at once, with one bit that is another.
+    Changed,
     /// It does not.
     Lost,
 }
@@ -27,6 +34,9 @@ struct Inner {
     ends: [SocketAddr; 2],
     /// Of the first end's datagrams.
     lost: AtomicU64,
+    changed: AtomicU64,
+    /// What came past.
+    seen: Mutex<Vec<Vec<u8>>>,
     end: AtomicBool,
 }
 
@@ -46,12 +56,15 @@ impl Way {
         let sockets = [(); 2].map(|()| {
             let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
             socket.set_nonblocking(true).unwrap();
+            set_socket_recv_buffer_size_force(&socket, BUFFER_BYTES).unwrap();
             socket
         });
         let inner = Arc::new(Inner {
             sockets,
             ends,
             lost: AtomicU64::new(0),
+            changed: AtomicU64::new(0),
+            seen: Mutex::default(),
             end: AtomicBool::new(false),
         });
         let (there, back) = (Arc::clone(&inner), Arc::clone(&inner));
@@ -76,6 +89,25 @@ impl Way {
     pub(crate) fn lost(&self) -> u64 {
         self.inner.lost.load(Ordering::SeqCst)
     }
+
+    /// Datagrams of the first end that were changed.
+    pub(crate) fn changed(&self) -> u64 {
+        self.inner.changed.load(Ordering::SeqCst)
+    }
+
+    /// Whether these bytes came past.
+    pub(crate) fn saw(&self, bytes: &[u8]) -> bool {
+        let seen = self.inner.seen.lock().unwrap();
+        let has = |datagram: &Vec<u8>| datagram.windows(bytes.len()).any(|some| some == bytes);
+        seen.iter().any(has)
+    }
+
+    /// Sends something to an end as if the other one had.
+    pub(crate) fn forge(&self, to: usize, datagram: &[u8]) {
+        self.inner.sockets[to]
+            .send_to(datagram, self.inner.ends[to])
+            .unwrap();
+    }
 }
 
 impl Drop for Way {
@@ -97,9 +129,15 @@ impl Inner {
         let (mut bytes, mut number) = ([0; 4_096], 0);
         while !self.end.load(Ordering::SeqCst) {
             while let Ok((length, _)) = self.sockets[from].recv_from(&mut bytes) {
+                self.seen.lock().unwrap().push(bytes[..length].to_vec());
                 let (after, copies) = match fate(number) {
                     Fate::After(after) => (after, 1),
                     Fate::Twice => (Duration::ZERO, 2),
+                    Fate::Changed => {
+                        bytes[length / 2] ^= 1;
+                        self.changed.fetch_add(1, Ordering::SeqCst);
+                        (Duration::ZERO, 1)
+                    }
                     Fate::Lost => (Duration::ZERO, 0),
                 };
                 self.lost

@@ -21,6 +21,7 @@ use crate::witness::Passage;
 pub(crate) const MS: u64 = crate::support::MS;
 
 /// What the command line says.
+#[derive(Clone)]
 pub(crate) struct Options {
     pub(crate) json: bool,
     /// Length of one measurement, if it is to be another than usual.
@@ -42,6 +43,10 @@ pub(crate) struct Options {
     pub(crate) seed: u64,
     pub(crate) priority: Priority,
     pub(crate) lead_ns: u64,
+    /// Of the relay.
+    pub(crate) threads: usize,
+    /// Whether what stacks take is deducted from links.
+    pub(crate) deduct_stacks: bool,
 }
 
 impl Options {
@@ -157,6 +162,9 @@ impl Row {
                 priority: options.priority,
                 lead_ns: options.lead_ns,
                 gro,
+                threads: options.threads,
+                deduct_stacks: options.deduct_stacks,
+                nodes: (0..2 * links as u32).map(|port| port.div_ceil(2)).collect(),
                 transit: forward.then(|| transit::table(links)).flatten(),
                 ..RelayConfig::new("bench", 2 * links as u32, 1)
             };

@@ -1,5 +1,5 @@
-//! Many hops: satellites with stacks against satellites that only forward, and bare veth pairs, in turn in one run. How many
-//! frames arrive, how many of a steady 300 Mbit/s get lost, what one TCP stream carries, and what a hop costs.
+//! Many hops: satellites with stacks, moved by one thread of the relay or two, against satellites that only forward, and bare
+//! veth pairs, in turn in one run. How many frames arrive, how many of a steady 300 Mbit/s get lost, what one TCP stream carries, and what a hop costs.
 
 use std::time::Duration;
 
@@ -24,12 +24,14 @@ type Of = fn(u64) -> Path;
 struct Case {
     hops: usize,
     name: &'static str,
+    threads: usize,
     path: Of,
 }
 
 /// What a round saw.
 struct Round {
     full_fps: f64,
+    small_fps: f64,
     steady_lost: f64,
     steady_cpu_ns: f64,
     steady_late_p99_ns: Option<u64>,
@@ -37,14 +39,17 @@ struct Round {
     tcp_late_p99_ns: Option<u64>,
 }
 
-const ARMS: [(&str, Of); 3] = [
-    ("veth", |_| Path::Veth { gso: false }),
-    ("stacks", |delay_ns| Path::Relay {
-        delay_ns,
-        gso: false,
-        gro: true,
-    }),
-    ("forward", |delay_ns| Path::Forward {
+const STACKS: Of = |delay_ns| Path::Relay {
+    delay_ns,
+    gso: false,
+    gro: true,
+};
+
+const ARMS: [(&str, usize, Of); 4] = [
+    ("veth", 1, |_| Path::Veth { gso: false }),
+    ("stacks", 1, STACKS),
+    ("stacks, 2 threads", 2, STACKS),
+    ("forward", 1, |delay_ns| Path::Forward {
         delay_ns,
         gso: false,
         gro: true,
@@ -55,7 +60,7 @@ pub(crate) fn hops(options: &Options) -> Vec<Value> {
     say(
         options,
         &format!(
-            "\nHops with stacks and hops that only forward, {} rounds in turn, medians: UDP of 1,400 bytes at full speed; at 300 Mbit/s; \
+            "\nHops with stacks and hops that only forward, {} rounds in turn, medians: UDP of 64 and 1,400 bytes at full speed; at 300 Mbit/s; \
              TCP (cubic) over {ROUND_TRIP_MS} ms",
             options.rounds
         ),
@@ -63,10 +68,11 @@ pub(crate) fn hops(options: &Options) -> Vec<Value> {
     say(
         options,
         &format!(
-            "{:>5} {:>8} | {:>9} | {:>9} {:>12} {:>12} | {:>10} {:>12}",
+            "{:>5} {:>17} | {:>9} {:>9} | {:>9} {:>12} {:>12} | {:>10} {:>12}",
             "hops",
             "by",
-            "frames/s",
+            "of 64/s",
+            "of 1400/s",
             "lost %",
             "CPU ns/frame",
             "late p99 us",
@@ -77,7 +83,14 @@ pub(crate) fn hops(options: &Options) -> Vec<Value> {
     let counts = options.hops.map_or(vec![1, 5, 20], |hops| vec![hops]);
     let cases: Vec<Case> = counts
         .into_iter()
-        .flat_map(|hops| ARMS.map(|(name, path)| Case { hops, name, path }))
+        .flat_map(|hops| {
+            ARMS.map(|(name, threads, path)| Case {
+                hops,
+                name,
+                threads,
+                path,
+            })
+        })
         .filter(|case| options.takes(case.name))
         .collect();
     let measured = in_rounds(options.rounds, &cases, |case| one(options, case));
@@ -87,9 +100,15 @@ pub(crate) fn hops(options: &Options) -> Vec<Value> {
 }
 
 fn one(options: &Options, case: &Case) -> Round {
+    let options = &Options {
+        threads: case.threads,
+        ..options.clone()
+    };
     let seconds = options.seconds_or(USUAL_S);
     let row = Row::of(options, case.hops, (case.path)(0)).unwrap();
     let sockets = row.sockets();
+    let small = flow(&sockets, 64, 0, seconds, MS);
+    std::thread::sleep(Duration::from_millis(200));
     let full = flow(&sockets, 1400, 0, seconds, MS);
     let clear = |row: &Row| {
         if let Some(handle) = row.handle() {
@@ -112,6 +131,7 @@ fn one(options: &Options, case: &Case) -> Round {
     let (tcp_bps, _) = stream.run(Duration::from_secs(1), seconds);
     Round {
         full_fps: full.pps(),
+        small_fps: small.pps(),
         steady_lost: steady.loss(),
         steady_cpu_ns: cpu as f64 / steady.received.max(1) as f64,
         steady_late_p99_ns,
@@ -127,6 +147,7 @@ fn row(options: &Options, case: &Case, rounds: &[Round]) -> Value {
         (!known.is_empty()).then(|| Spread::of(known))
     };
     let full = spread(|r| r.full_fps);
+    let small = spread(|r| r.small_fps);
     let lost = spread(|r| r.steady_lost);
     let cpu = spread(|r| r.steady_cpu_ns);
     let tcp = spread(|r| r.tcp_bps);
@@ -135,9 +156,10 @@ fn row(options: &Options, case: &Case, rounds: &[Round]) -> Value {
     say(
         options,
         &format!(
-            "{:>5} {:>8} | {:>9.0} | {:>9.3} {:>12.0} {:>12} | {:>10.0} {:>12}",
+            "{:>5} {:>17} | {:>9.0} {:>9.0} | {:>9.3} {:>12.0} {:>12} | {:>10.0} {:>12}",
             case.hops,
             case.name,
+            small.median,
             full.median,
             lost.median * 100.0,
             cpu.median,
@@ -148,7 +170,7 @@ fn row(options: &Options, case: &Case, rounds: &[Round]) -> Value {
     );
     json!({
         "what": "hops", "hops": case.hops, "by": case.name, "rounds": rounds.len(),
-        "full_fps": full, "steady_bps": 300_000_000, "steady_loss_ratio": lost,
+        "small_fps": small, "full_fps": full, "steady_bps": 300_000_000, "steady_loss_ratio": lost,
         "steady_cpu_ns_per_frame": cpu, "steady_late_p99_ns": steady_late,
         "tcp_bps": tcp, "tcp_round_trip_ms": ROUND_TRIP_MS, "tcp_late_p99_ns": tcp_late,
     })

@@ -16,6 +16,16 @@ use crate::support::{ETH0, Node, Raw, frame, link, set};
 
 const FLOODERS: u32 = 50;
 
+/// What goes on beside the victim.
+#[derive(Clone, Copy)]
+enum Beside<'s> {
+    Nothing,
+    /// Frames from these senders, of which the first is the flooder of that number.
+    Frames(&'s [Raw], u32),
+    /// So many threads that count, and send nothing.
+    Busy(u32),
+}
+
 /// One round of a case.
 struct Round {
     errors: Quantiles,
@@ -67,10 +77,10 @@ fn over_veth(options: &Options) -> Vec<Value> {
         b.addresses(ETH0, 1 + n as u8);
     }
     let senders = senders(&pairs);
-    let cases = [("veth, alone", false), ("veth, flooded", true)];
-    let measured = in_rounds(options.rounds, &cases, |(_, flooded)| {
-        let flood = flooded.then_some(&senders[..]);
-        one(options, &victim, 0, flood, None)
+    let all = Beside::Frames(&senders, 0);
+    let cases = [("veth, alone", Beside::Nothing), ("veth, flooded", all)];
+    let measured = in_rounds(options.rounds, &cases, |(_, beside)| {
+        one(options, &victim, 0, *beside, None)
     });
     let rows = cases.iter().zip(&measured);
     rows.map(|((name, _), rounds)| row(options, name, rounds))
@@ -81,6 +91,7 @@ fn over_relay(options: &Options) -> Vec<Value> {
     // Ports 0 and 1 are the victim's; then two for each flooder.
     let config = RelayConfig {
         priority: options.priority,
+        threads: options.threads,
         ..RelayConfig::new("bench", 2 + 2 * FLOODERS, options.seed)
     };
     let relay = Relay::new(config).unwrap();
@@ -105,23 +116,58 @@ fn over_relay(options: &Options) -> Vec<Value> {
         ..Impairment::delay_only(0)
     };
     let unlimited = Impairment::delay_only(10 * MS);
-    let cases = [
-        ("relay, alone", None),
-        ("relay, 1 Mbit/s edges flooded", Some(limited)),
-        ("relay, unlimited edges flooded", Some(unlimited)),
+    let all = Beside::Frames(&senders, 0);
+    let mut cases = vec![
+        ("relay, alone", limited, Beside::Nothing),
+        ("relay, 1 Mbit/s edges flooded", limited, all),
+        ("relay, unlimited edges flooded", unlimited, all),
     ];
-    let measured = in_rounds(options.rounds, &cases, |(_, flooded)| {
+    let bare: Vec<(Node, Node)> = match options.threads {
+        // Where the second half of the flooders is another thread's: what of it is the relay's doing, and what the machine's?
+        2 => (0..FLOODERS / 2)
+            .map(|_| (Node::new(), Node::new()))
+            .collect(),
+        _ => Vec::new(),
+    };
+    for (n, (a, b)) in bare.iter().enumerate() {
+        a.wire(0, b, 0, false);
+        a.addresses(ETH0, 1 + n as u8);
+        b.addresses(ETH0, 1 + n as u8);
+    }
+    let bare = self::senders(&bare);
+    if !bare.is_empty() {
+        let (own, other) = senders.split_at(senders.len() / 2);
+        let other = Beside::Frames(other, FLOODERS / 2);
+        cases.extend([
+            (
+                "its own thread's edges flooded",
+                unlimited,
+                Beside::Frames(own, 0),
+            ),
+            ("the other thread's edges flooded", unlimited, other),
+            (
+                "as many bare veth pairs flooded",
+                unlimited,
+                Beside::Frames(&bare, 0),
+            ),
+            (
+                "as many threads that only count",
+                unlimited,
+                Beside::Busy(FLOODERS / 2),
+            ),
+        ]);
+    }
+    let measured = in_rounds(options.rounds, &cases, |(_, impairment, beside)| {
         let mut changes = link(0, 1, 10 * MS);
         for n in 0..FLOODERS {
-            changes.push(set(2 + 2 * n, 3 + 2 * n, flooded.unwrap_or(limited)));
+            changes.push(set(2 + 2 * n, 3 + 2 * n, *impairment));
         }
         handle.apply(EdgeUpdate { changes }, None).unwrap();
         handle.clear_lateness().unwrap();
-        let flood = flooded.is_some().then_some(&senders[..]);
-        one(options, &victim, 10 * MS, flood, Some(&handle))
+        one(options, &victim, 10 * MS, *beside, Some(&handle))
     });
     let rows = cases.iter().zip(&measured);
-    rows.map(|((name, _), rounds)| row(options, name, rounds))
+    rows.map(|((name, ..), rounds)| row(options, name, rounds))
         .collect()
 }
 
@@ -134,7 +180,7 @@ fn one(
     options: &Options,
     victim: &Row,
     delay_ns: u64,
-    flood: Option<&[Raw]>,
+    beside: Beside<'_>,
     handle: Option<&RelayHandle>,
 ) -> Round {
     let sockets = victim.sockets();
@@ -142,10 +188,23 @@ fn one(
     let stop = AtomicBool::new(false);
     let flooded = AtomicU64::new(0);
     let f = thread::scope(|scope| {
-        for (n, sender) in flood.into_iter().flatten().enumerate() {
+        let (senders, first, busy): (&[Raw], u32, u32) = match beside {
+            Beside::Nothing => (&[], 0, 0),
+            Beside::Frames(senders, first) => (senders, first, 0),
+            Beside::Busy(threads) => (&[], 0, threads),
+        };
+        for _ in 0..busy {
+            let stop = &stop;
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        for (n, sender) in (first..).zip(senders) {
             let (stop, flooded) = (&stop, &flooded);
             scope.spawn(move || {
-                let (from, to) = (2 + 2 * n as u32, 3 + 2 * n as u32);
+                let (from, to) = (2 + 2 * n, 3 + 2 * n);
                 let bytes = frame(mac_of(PortId(to)), mac_of(PortId(from)), 0x88b5, &[0; 86]);
                 while !stop.load(Ordering::Relaxed) {
                     flooded.fetch_add(u64::from(sender.try_send(&bytes)), Ordering::Relaxed);

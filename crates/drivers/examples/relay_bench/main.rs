@@ -1,9 +1,9 @@
 //! Measures the relay next to its baselines, in one run.
 //!
 //!     cargo run --release -p constel-drivers --example relay_bench -- [--json] [--seconds N] [--rounds N]
-//!         [--only accuracy|rate|handover|throughput|forwarding|hops|isolation|hostile|overload|tcp|square|update]
+//!         [--only accuracy|rate|handover|throughput|forwarding|hops|idle-hops|isolation|hostile|overload|tcp|square|update]
 //!         [--load idle|busy] [--hops N] [--path NAME] [--rtt-ms N] [--controls reno,cubic,bbr] [--seed N] [--nice]
-//!         [--lead-us N]
+//!         [--lead-us N] [--threads N] [--stack-time deducted|added]
 //!
 //! Everything happens in namespaces made here. Delay, rate, isolation and updates are measured in rounds, each of
 //! which goes through all cases; of every figure the median of the rounds counts, with the least and the greatest
@@ -20,6 +20,7 @@ mod forwarding;
 mod handover;
 mod hops;
 mod hostile;
+mod idle_hops;
 mod isolation;
 mod overload;
 mod rate;
@@ -52,6 +53,8 @@ fn main() {
         seed: 1,
         priority: Priority::RealTime,
         lead_ns: 80_000,
+        threads: 1,
+        deduct_stacks: true,
     };
     let mut args = std::env::args().skip(1);
     let fail = |text: String| -> ! {
@@ -91,6 +94,14 @@ fn main() {
                 Ok(hops @ 1..=100) => options.hops = Some(hops),
                 _ => fail("--hops needs a number from 1 to 100".into()),
             },
+            "--threads" => match value().parse() {
+                Ok(threads @ 1..=8) => options.threads = threads,
+                _ => fail("--threads needs a number from 1 to 8".into()),
+            },
+            "--stack-time" => match value().as_str() {
+                word @ ("deducted" | "added") => options.deduct_stacks = word == "deducted",
+                _ => fail("--stack-time needs deducted or added".into()),
+            },
             "--path" => options.path = Some(value()),
             "--nice" => options.priority = Priority::Nice,
             "--lead-us" => match value().parse::<u64>() {
@@ -101,13 +112,14 @@ fn main() {
         }
     }
     type Bench = fn(&Options) -> Vec<serde_json::Value>;
-    let benches: [(&str, Bench); 12] = [
+    let benches: [(&str, Bench); 13] = [
         ("accuracy", accuracy::accuracy),
         ("rate", rate::rate),
         ("handover", handover::handover),
         ("throughput", throughput::throughput),
         ("forwarding", forwarding::forwarding),
         ("hops", hops::hops),
+        ("idle-hops", idle_hops::idle_hops),
         ("isolation", isolation::isolation),
         ("hostile", hostile::hostile),
         ("overload", overload::overload),

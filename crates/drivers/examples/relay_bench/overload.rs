@@ -4,6 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use constel_drivers::Links;
+use constel_link::PortId;
 use serde_json::{Value, json};
 
 use crate::common::*;
@@ -33,8 +34,15 @@ pub(crate) fn overload(options: &Options) -> Vec<Value> {
             };
             let sockets = row.sockets();
             let handle = row.handle().expect("a row of the relay's");
+            let let_go = |hop: usize| {
+                let (near, far) = (2 * hop as u32, 2 * hop as u32 + 1);
+                let edge = handle.edge_stats(PortId(near), PortId(far)).unwrap();
+                edge.map_or(0, |edge| edge.counters.dropped_overload)
+            };
+            let let_go_later = || (1..hops).map(let_go).sum::<u64>();
             for fps in [2_000u64, 5_000, 10_000, 20_000, 40_000, 80_000, 0] {
                 let before = handle.relay_stats().unwrap();
+                let later_before = let_go_later();
                 handle.clear_lateness().unwrap();
                 let f = flow(&sockets, BYTES, fps, options.seconds_or(SHORT_S), 50 * MS);
                 // What is still under way is not the next one's.
@@ -45,6 +53,7 @@ pub(crate) fn overload(options: &Options) -> Vec<Value> {
                 let lost = |of: fn(&constel_drivers::relay::UnintendedDrops) -> u64| {
                     of(&after.unintended) - of(&before.unintended)
                 };
+                let later = let_go_later() - later_before;
                 let (share, overload) = (lost(|u| u.share), lost(|u| u.overload));
                 let others =
                     after.unintended.total() - before.unintended.total() - share - overload;
@@ -53,7 +62,7 @@ pub(crate) fn overload(options: &Options) -> Vec<Value> {
                 say(
                     options,
                     &format!(
-                        "{hops:>3} hops {:>2} ms: {offered:>8.0} frames/s offered, {:>8.0} arrived ({:>6.1} Mbit/s) | late p50 {:>8.1} p99 {:>9.1} max {:>9.1} us | lost by share {share}, overload {overload}, else {others} | relay {:.0} %",
+                        "{hops:>3} hops {:>2} ms: {offered:>8.0} frames/s offered, {:>8.0} arrived ({:>6.1} Mbit/s) | late p50 {:>8.1} p99 {:>9.1} max {:>9.1} us | lost by share {share}, overload {overload} (behind the first hop {later}), else {others} | relay {:.0} %",
                         delay_ns / MS,
                         f.pps(),
                         f.pps() * BYTES as f64 * 8e-6,
@@ -66,7 +75,8 @@ pub(crate) fn overload(options: &Options) -> Vec<Value> {
                 results.push(json!({
                     "what": "overload", "hops": hops, "delay_ns": delay_ns, "length_bytes": BYTES,
                     "offered_fps": offered, "arrived_fps": f.pps(), "lateness": late,
-                    "lost_share": share, "lost_overload": overload, "lost_else": others,
+                    "lost_share": share, "lost_overload": overload, "lost_behind_first_hop": later, "lost_else": others,
+                    "threads": options.threads,
                 }));
             }
         }

@@ -40,8 +40,8 @@ pub(crate) fn table(links: usize) -> Option<Arc<Table>> {
             port: PortId(port),
             far_port: PortId(far_port),
         };
-        table.set(member, 0, Some(way(2 * node - 1, 2 * node - 2)));
-        table.set(member, 1, Some(way(2 * node, 2 * node + 1)));
+        table.set(member, 0, &[way(2 * node - 1, 2 * node - 2)]);
+        table.set(member, 1, &[way(2 * node, 2 * node + 1)]);
     }
     Some(Arc::new(table))
 }

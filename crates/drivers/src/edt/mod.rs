@@ -29,7 +29,7 @@ use constel_host::netns::NetNs;
 use constel_link::{EdgeCounters, EdgeStats, Histogram, Nanos, PlaneReport, PortId, Totals};
 
 use crate::DriverKind;
-use crate::clock::mono_ns;
+use crate::clock::{ahead_of_kernel_ns, mono_ns};
 use crate::config::PlaneConfig;
 use crate::error::{DriverError, Result};
 use crate::kernel_plane::{InKernel, KernelPlane};
@@ -72,6 +72,10 @@ struct Edt {
 /// # Errors
 /// What the kernel refused.
 pub(crate) fn make(config: &PlaneConfig) -> Result<Box<dyn Plane>> {
+    if ahead_of_kernel_ns()? != 0 {
+        let text = "the edt driver does not work in a time namespace: frames leave by the kernel's own clock";
+        return Err(DriverError::Unable(text.to_owned()));
+    }
     let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     let trunks = cpus.next_power_of_two().min(TRUNKS_MAX);
     let programs = Arc::new(Programs::load(config.ports, config.edges, trunks)?);
@@ -271,6 +275,7 @@ impl Backend for EdtBackend {
             unintended: unintended.iter().copied().collect(),
             lateness: Some(lateness),
             own_lateness: None,
+            late_frames: None,
             stalls: None,
             early: Some(early),
             counters: own.map(|(name, count)| (name.to_owned(), count)).into(),

@@ -396,6 +396,7 @@ impl Backend for NetemBackend {
             unintended: unintended.iter().copied().collect(),
             lateness: None,
             own_lateness: None,
+            late_frames: None,
             stalls: None,
             early: None,
             counters: BTreeMap::new(),

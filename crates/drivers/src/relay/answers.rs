@@ -1,11 +1,15 @@
 //! What the relay's thread does for other threads: updates, and answers about itself.
 
-use constel_link::{CheckedUpdate, Effects, Nanos};
+use std::sync::mpsc::SyncSender;
 
-use super::stats::{RelayStats, UnintendedDrops};
+use constel_link::{
+    CheckedEffects, CheckedUpdate, Effects, Histogram, LateFrames, Nanos, Quantiles, UpdateError,
+};
+
+use super::instant::Change;
+use super::stats::{RelayStats, ThreadStats, UnintendedDrops};
 use super::thread::{Class, Command, PLACES_PER_TURN, Scheduled, Thread, UpdateReply};
 use crate::clock::{mono_ns, thread_cpu_ns};
-use crate::stats::ClassLateness;
 use crate::update::{Applied, KnownEffects};
 
 /// Edges whose times are handed over at a time: some 20 us.
@@ -24,15 +28,13 @@ impl Thread {
                 let now = mono_ns();
                 match at_ns.filter(|&at| at > now) {
                     Some(at_ns) => {
-                        let place = self.state.scheduled.partition_point(|s| s.at_ns <= at_ns);
-                        self.state.scheduled.insert(
-                            place,
-                            Scheduled {
-                                at_ns,
-                                update,
-                                reply,
-                            },
-                        );
+                        let ways = Vec::new();
+                        let change = Change::Edges {
+                            update,
+                            ways,
+                            reply,
+                        };
+                        self.schedule(at_ns, change);
                     }
                     None => {
                         // Frames that arrived before go by the old table.
@@ -42,8 +44,14 @@ impl Thread {
                     }
                 }
             }
-            Command::Transit(member, reply) => {
-                let _ = reply.try_send(self.transit.counts(member));
+            Command::Change(at_ns, change) => {
+                if let Some(across) = &mut self.across {
+                    across.instants.hear();
+                }
+                self.schedule(at_ns, change);
+            }
+            Command::Transit(first, most, reply) => {
+                let _ = reply.try_send(self.transit.counts(first, most));
             }
             Command::Tap(tap, reply) => {
                 self.pool.add_tap(tap);
@@ -76,9 +84,7 @@ impl Thread {
                 let now = mono_ns();
                 self.rings.look();
                 while self.intake(now) {}
-                let result = self.table.apply_effects(now, &changes, &mut self.pool);
-                self.air.looked_over(now, &self.table);
-                let _ = reply.try_send(result.map(|()| now));
+                self.apply_effects(now, &changes, &reply);
             }
             Command::Effects(from, to, reply) => {
                 let in_force = self.table.effects(from, to);
@@ -102,6 +108,9 @@ impl Thread {
                 self.state.late.clear();
                 self.state.lateness.clear();
                 self.state.own_lateness.clear();
+                if let Some(passed) = &mut self.passed {
+                    passed.clear();
+                }
                 self.state.stalls.clear();
                 for class in &mut self.state.classes {
                     class.lateness.clear();
@@ -130,14 +139,27 @@ impl Thread {
                 self.state.class_of = class_of;
             }
             Command::Classes(reply) => {
-                let of = |class: &Class| ClassLateness {
-                    class: class.name.clone(),
-                    lateness: class.lateness.quantiles(),
-                    own_lateness: class.own_lateness.quantiles(),
-                };
-                let _ = reply.try_send(self.state.classes.iter().map(of).collect());
+                let _ = reply.try_send(self.state.classes.clone());
             }
         }
+    }
+
+    /// After those for the same instant that came before.
+    fn schedule(&mut self, at_ns: Nanos, change: Change) {
+        let place = self.state.scheduled.partition_point(|s| s.at_ns <= at_ns);
+        let scheduled = Scheduled { at_ns, change };
+        self.state.scheduled.insert(place, scheduled);
+    }
+
+    pub(super) fn apply_effects(
+        &mut self,
+        at_ns: Nanos,
+        changes: &CheckedEffects,
+        reply: &SyncSender<Result<Nanos, UpdateError>>,
+    ) {
+        let result = self.table.apply_effects(at_ns, changes, &mut self.pool);
+        self.air.looked_over(at_ns, &self.table);
+        let _ = reply.try_send(result.map(|()| at_ns));
     }
 
     pub(super) fn apply(&mut self, at_ns: Nanos, update: CheckedUpdate, reply: &UpdateReply) {
@@ -155,13 +177,14 @@ impl Thread {
         let _ = reply.try_send((result, update));
     }
 
-    fn stats(&mut self) -> RelayStats {
+    fn stats(&mut self) -> ThreadStats {
         let now = mono_ns();
+        self.pool.collect_returned();
         let sums = self.rings.sums();
         let totals = self.table.totals();
         let state = &self.state;
         let injected = state.taken.saturating_sub(state.warm_up.count());
-        RelayStats {
+        let stats = RelayStats {
             at_ns: now,
             totals,
             unintended: UnintendedDrops {
@@ -180,7 +203,8 @@ impl Thread {
                 trunk: self.xsk.invalid_descs()
                     + self.externals.invalid_descs()
                     + state.gso_refused,
-                backlog: injected.saturating_sub(sums.delivered),
+                // Known once all threads are asked.
+                backlog: 0,
             },
             captured: sums.captured,
             before_start: sums.before_start,
@@ -189,11 +213,14 @@ impl Thread {
             injected,
             delivered: sums.delivered,
             joined: state.joined,
-            lateness: state.lateness.quantiles(),
-            own_lateness: state.own_lateness.quantiles(),
+            deducted: Quantiles::default(),
+            lateness: Quantiles::default(),
+            own_lateness: Quantiles::default(),
+            late_frames: LateFrames::default(),
             stalls: state.stalls.sums(),
             early: state.early,
             free_slots: self.pool.free() + self.rings.handed_out(),
+            threads: 1,
             cpu_ns: thread_cpu_ns(),
             awake_ns: state.awake.total_ns(now),
             uptime_ns: now - state.started_ns,
@@ -204,6 +231,15 @@ impl Thread {
             updates: state.updates,
             longest_update_ns: state.longest_update_ns,
             transit: self.transit.sums(),
+        };
+        ThreadStats {
+            stats,
+            lateness: state.lateness.clone(),
+            own_lateness: state.own_lateness.clone(),
+            deducted: self
+                .passed
+                .as_ref()
+                .map_or_else(Histogram::new, |p| p.off().clone()),
         }
     }
 }

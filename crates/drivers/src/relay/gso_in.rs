@@ -59,6 +59,23 @@ impl Pool {
             let slots = gso.slots.len() as u32;
             self.uncharge(port, gso.frames_max().saturating_sub(slots));
         }
+        self.keep_gso(gso, flags)
+    }
+
+    /// Note a GSO frame of this port that another thread has taken in.
+    pub(super) fn adopt_gso(&mut self, gso: GsoFrame, port: u32, flags: u16) -> SlotRef {
+        gso.slots.iter().for_each(|&slot| self.adopt(slot, port));
+        self.keep_gso(gso, flags)
+    }
+
+    /// A GSO frame that another thread is to have.
+    pub(super) fn hand_out_gso(&mut self, frame: SlotRef) -> Option<GsoFrame> {
+        let gso = self.gso.held.get_mut(frame.slot as usize)?.take()?;
+        self.gso.free.push(frame.slot);
+        Some(gso)
+    }
+
+    fn keep_gso(&mut self, gso: GsoFrame, flags: u16) -> SlotRef {
         let number = self.gso.free.pop().unwrap_or_else(|| {
             self.gso.held.push(None);
             self.gso.held.len() as u32 - 1

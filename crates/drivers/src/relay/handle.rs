@@ -1,66 +1,78 @@
 //! Talking to the running relay from any thread.
 
-use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 
 use constel_link::{
     CheckedEffects, CheckedUpdate, EdgeStats, EdgeUpdate, EffectsChange, Histogram, Nanos, PortId,
+    UpdateError,
 };
 use constel_medium::Counters;
 
 use super::external::{ExternalCounts, Steer};
 use super::far::{Arrival, FarSet};
+use super::instant::{Change, LEAD_NS, Order};
 use super::object::Loaded;
+use super::owners::Owners;
 use super::stats::RelayStats;
 use super::thread::{Command, PLACES_PER_TURN, Signals};
 use super::times::EdgeTimes;
 use super::transit::TransitCounts;
+use super::ways;
 use super::wire::Wires;
 use crate::asked;
+use crate::clock::mono_ns;
 use crate::error::{DriverError, Result, check_port};
 use crate::named::NamedThread;
 use crate::stats::{ClassLateness, LateSpells, PlaneStats, Stall};
 use crate::tap::{Tap, Tapping, Wanted};
 use crate::traits::Links;
-use crate::update::{KnownEffects, PendingUpdate};
+use crate::update::{Applied, KnownEffects, PendingUpdate};
 
-/// The running relay. Clones share it; the thread ends when the last one is dropped.
+/// The running relay. Clones share it; its threads end when the last one is dropped.
 #[derive(Clone, Debug)]
 pub struct RelayHandle {
     inner: Arc<Inner>,
 }
 
+/// What is the same for all threads.
+#[derive(Debug)]
+pub(crate) struct Common {
+    pub(crate) ports: u32,
+    pub(crate) far: FarSet,
+    pub(crate) wires: Arc<Wires>,
+    pub(crate) loaded: Arc<Loaded>,
+    pub(crate) owners: Arc<Owners>,
+    /// The thread of each channel.
+    pub(crate) channels: Vec<usize>,
+    pub(crate) order: Arc<Order>,
+}
+
+/// A running thread of the relay.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) signals: Arc<Signals>,
+    pub(crate) commands: Sender<Command>,
+    pub(crate) thread: NamedThread,
+}
+
 #[derive(Debug)]
 struct Inner {
-    ports: u32,
-    far: FarSet,
-    wires: Arc<Wires>,
-    loaded: Arc<Loaded>,
-    signals: Arc<Signals>,
-    commands: Mutex<Sender<Command>>,
-    thread: NamedThread,
+    common: Common,
+    signals: Vec<Arc<Signals>>,
+    /// By thread. Whoever tells all of them something holds the lock until they are told, so that they hear it in one order.
+    commands: Mutex<Vec<Sender<Command>>>,
+    threads: Vec<NamedThread>,
 }
 
 impl Inner {
-    fn ring(&self) {
-        self.signals.attention.store(true, Ordering::SeqCst);
-        let one = 1u64;
-        // SAFETY: eight bytes from a local; an eventfd takes them or is full, and full rings too.
-        unsafe {
-            libc::write(
-                self.signals.bell.as_raw_fd(),
-                (&raw const one).cast(),
-                size_of::<u64>(),
-            )
-        };
-    }
-
     fn stop(&self) {
-        self.signals.stop.store(true, Ordering::SeqCst);
-        self.ring();
-        self.thread.join();
+        for signals in &self.signals {
+            signals.stop.store(true, Ordering::SeqCst);
+            signals.ring();
+        }
+        self.threads.iter().for_each(NamedThread::join);
     }
 }
 
@@ -71,42 +83,104 @@ impl Drop for Inner {
 }
 
 impl RelayHandle {
-    pub(crate) fn new(
-        (ports, far, wires): (u32, FarSet, Arc<Wires>),
-        loaded: Arc<Loaded>,
-        signals: Arc<Signals>,
-        commands: Sender<Command>,
-        thread: NamedThread,
-    ) -> RelayHandle {
+    pub(crate) fn new(common: Common, threads: Vec<Running>) -> RelayHandle {
+        let mut inner = Inner {
+            common,
+            signals: Vec::new(),
+            commands: Mutex::default(),
+            threads: Vec::new(),
+        };
+        let mut commands = Vec::new();
+        for running in threads {
+            inner.signals.push(running.signals);
+            inner.threads.push(running.thread);
+            commands.push(running.commands);
+        }
+        inner.commands = Mutex::new(commands);
         RelayHandle {
-            inner: Arc::new(Inner {
-                ports,
-                far,
-                wires,
-                loaded,
-                signals,
-                commands: Mutex::new(commands),
-                thread,
-            }),
+            inner: Arc::new(inner),
         }
     }
 
+    fn count(&self) -> usize {
+        self.inner.signals.len()
+    }
+
+    /// The thread that serves the edges to this port.
+    fn owner(&self, to: PortId) -> usize {
+        self.inner.common.owners.of(to)
+    }
+
+    /// Ask the first thread what is only its.
     fn ask<T>(&self, command: impl FnOnce(SyncSender<T>) -> Command) -> Result<T> {
+        self.ask_one(0, command)
+    }
+
+    fn ask_one<T>(
+        &self,
+        thread: usize,
+        command: impl FnOnce(SyncSender<T>) -> Command,
+    ) -> Result<T> {
         let (reply, answer) = sync_channel(1);
-        self.send(command(reply))?;
+        self.send(thread, command(reply))?;
         answer.recv().map_err(|_| DriverError::Stopped)
     }
 
-    fn send(&self, command: Command) -> Result<()> {
+    /// Ask all threads, at the same time.
+    fn ask_all<T>(&self, command: impl Fn(SyncSender<T>) -> Command) -> Result<Vec<T>> {
+        let asked = (0..self.count()).map(|thread| {
+            let (reply, answer) = sync_channel(1);
+            self.send(thread, command(reply))?;
+            Ok(answer)
+        });
+        let asked: Vec<_> = asked.collect::<Result<_>>()?;
+        let answers = asked.into_iter().map(|answer| answer.recv());
+        let answers: std::result::Result<_, _> = answers.collect();
+        answers.map_err(|_| DriverError::Stopped)
+    }
+
+    fn send_all(&self, command: impl Fn() -> Command) -> Result<()> {
+        (0..self.count()).try_for_each(|thread| self.send(thread, command()))
+    }
+
+    fn send(&self, thread: usize, command: Command) -> Result<()> {
         let commands = self
             .inner
             .commands
             .lock()
             .map_err(|_| DriverError::Stopped)?;
-        commands.send(command).map_err(|_| DriverError::Stopped)?;
+        commands[thread]
+            .send(command)
+            .map_err(|_| DriverError::Stopped)?;
         drop(commands);
-        self.inner.ring();
+        self.inner.signals[thread].ring();
         Ok(())
+    }
+
+    /// Tell every thread its part of a change, all for the same instant: `at_ns`, if that is far enough from now for all of them
+    /// to hear of it before.
+    fn send_together(
+        &self,
+        at_ns: Option<Nanos>,
+        changes: impl IntoIterator<Item = Change>,
+    ) -> Result<()> {
+        let commands = self
+            .inner
+            .commands
+            .lock()
+            .map_err(|_| DriverError::Stopped)?;
+        let order = &self.inner.common.order;
+        order.begun.fetch_add(1, Ordering::SeqCst);
+        let soon = mono_ns() + LEAD_NS;
+        let at_ns = at_ns.map_or(soon, |at_ns| at_ns.max(soon));
+        let mut sent = Ok(());
+        for (commands, change) in commands.iter().zip(changes) {
+            sent = sent.and(commands.send(Command::Change(at_ns, change)));
+        }
+        order.told.fetch_add(1, Ordering::SeqCst);
+        drop(commands);
+        self.inner.signals.iter().for_each(|signals| signals.ring());
+        sent.map_err(|_| DriverError::Stopped)
     }
 
     /// As [`Links::submit`], for an update that was checked before.
@@ -118,15 +192,48 @@ impl RelayHandle {
         update: CheckedUpdate,
         at_mono_ns: Option<Nanos>,
     ) -> Result<PendingUpdate> {
+        if self.count() > 1 {
+            return self.submit_together(update, at_mono_ns);
+        }
         let (reply, answer) = sync_channel(1);
-        self.send(Command::Apply {
+        let command = Command::Apply {
             update,
             at_ns: at_mono_ns,
             reply,
-        })?;
+        };
+        self.send(0, command)?;
         Ok(PendingUpdate::new(move || {
             let (result, _) = answer.recv().map_err(|_| DriverError::Stopped)?;
             Ok(result?)
+        }))
+    }
+
+    fn submit_together(
+        &self,
+        update: CheckedUpdate,
+        at_mono_ns: Option<Nanos>,
+    ) -> Result<PendingUpdate> {
+        let threads = self.count();
+        let ways = ways::changes(&update, threads, |port| self.owner(port));
+        let parts = update.divided(threads, |port| self.owner(port));
+        let (mut changes, mut answers) = (Vec::new(), Vec::new());
+        for (update, ways) in parts.into_iter().zip(ways) {
+            let (reply, answer) = sync_channel(1);
+            answers.push(answer);
+            changes.push(Change::Edges {
+                update,
+                ways,
+                reply,
+            });
+        }
+        self.send_together(at_mono_ns, changes)?;
+        Ok(PendingUpdate::new(move || {
+            let mut results = Vec::new();
+            for answer in answers {
+                let (result, _) = answer.recv().map_err(|_| DriverError::Stopped)?;
+                results.push(result);
+            }
+            Ok(together(results)?)
         }))
     }
 
@@ -135,7 +242,8 @@ impl RelayHandle {
     /// # Errors
     /// [`DriverError::Stopped`].
     pub fn relay_stats(&self) -> Result<RelayStats> {
-        self.ask(Command::Stats)
+        let threads = self.ask_all(Command::Stats)?;
+        RelayStats::of(threads).ok_or(DriverError::Stopped)
     }
 
     /// Have what comes in at interfaces of the host steered by this from here on: frames that came before go by what was
@@ -177,7 +285,7 @@ impl RelayHandle {
     /// # Errors
     /// [`DriverError::Stopped`].
     pub fn forget_times(&self, ports: Vec<PortId>) -> Result<()> {
-        self.send(Command::ForgetTimes(ports))
+        self.send(0, Command::ForgetTimes(ports))
     }
 
     /// Have the look with this [number](Tapping::number) see frames of more ports from here on. Nothing happens when it
@@ -186,7 +294,8 @@ impl RelayHandle {
     /// # Errors
     /// [`DriverError::Stopped`].
     pub fn tap_also(&self, number: u64, more: Wanted) -> Result<()> {
-        self.ask(|reply| Command::TapAlso(number, more, reply))
+        self.ask_all(|reply| Command::TapAlso(number, more.clone(), reply))?;
+        Ok(())
     }
 
     /// The lateness of all frames released since the start or the last [`Links::clear_lateness`].
@@ -194,22 +303,38 @@ impl RelayHandle {
     /// # Errors
     /// [`DriverError::Stopped`].
     pub fn lateness(&self) -> Result<Histogram> {
-        self.ask(Command::Lateness)
+        let threads = self.ask_all(Command::Lateness)?;
+        Ok(merged(threads.iter()))
     }
 }
 
 impl Links for RelayHandle {
     fn submit(&self, update: EdgeUpdate, at_mono_ns: Option<Nanos>) -> Result<PendingUpdate> {
-        self.submit_checked(update.check(self.inner.ports)?, at_mono_ns)
+        self.submit_checked(update.check(self.inner.common.ports)?, at_mono_ns)
     }
 
     fn apply_effects(&self, changes: Vec<EffectsChange>) -> Result<Nanos> {
-        let checked = CheckedEffects::new(changes, self.inner.ports)?;
-        Ok(self.ask(|reply| Command::ApplyEffects(checked, reply))??)
+        let checked = CheckedEffects::new(changes, self.inner.common.ports)?;
+        if self.count() == 1 {
+            return Ok(self.ask(|reply| Command::ApplyEffects(checked, reply))??);
+        }
+        // Each thread knows the effects of all edges, those to come included.
+        let (mut changes, mut answers) = (Vec::new(), Vec::new());
+        for _ in 0..self.count() {
+            let (reply, answer) = sync_channel(1);
+            answers.push(answer);
+            changes.push(Change::Effects(checked.clone(), reply));
+        }
+        self.send_together(None, changes)?;
+        let mut at_ns = 0;
+        for answer in answers {
+            at_ns = answer.recv().map_err(|_| DriverError::Stopped)??;
+        }
+        Ok(at_ns)
     }
 
     fn effects(&self, from: PortId, to: PortId) -> Result<KnownEffects> {
-        self.ask(|reply| Command::Effects(from, to, reply))
+        self.ask_one(self.owner(to), |reply| Command::Effects(from, to, reply))
     }
 
     fn snapshot(&self) -> Result<PlaneStats> {
@@ -217,33 +342,49 @@ impl Links for RelayHandle {
     }
 
     fn dropped_share(&self, port: PortId) -> Result<Option<u64>> {
-        check_port(port, self.inner.ports)?;
+        check_port(port, self.inner.common.ports)?;
         // Nodes without a stack send nothing of their own.
-        let wire = self.inner.wires.of(port);
+        let wire = self.inner.common.wires.of(port);
         Ok(wire.map(|wire| {
-            let counts = self.inner.loaded.port(wire);
+            let counts = self.inner.common.loaded.port(wire);
             counts.dropped_share.load(Ordering::Relaxed)
         }))
     }
 
     fn transit(&self, member: u32) -> Result<Option<TransitCounts>> {
-        self.ask(|reply| Command::Transit(member, reply))
+        let counts = self.ask(|reply| Command::Transit(member, 1, reply))?;
+        Ok(counts.first().copied())
+    }
+
+    fn all_transit(&self) -> Result<Vec<TransitCounts>> {
+        let mut all = Vec::new();
+        loop {
+            let first = all.len() as u32;
+            let more = self.ask(|reply| Command::Transit(first, PLACES_PER_TURN, reply))?;
+            let last = more.len() < PLACES_PER_TURN;
+            all.extend(more);
+            if last {
+                return Ok(all);
+            }
+        }
     }
 
     fn edge_stats(&self, from: PortId, to: PortId) -> Result<Option<EdgeStats>> {
-        self.ask(|reply| Command::Edge(from, to, reply))
+        self.ask_one(self.owner(to), |reply| Command::Edge(from, to, reply))
     }
 
     fn all_edges(&self) -> Result<Vec<EdgeStats>> {
         let mut all = Vec::new();
-        let mut start = 0;
-        loop {
-            let (edges, more) = self.ask(|reply| Command::Edges(start, reply))?;
-            all.extend(edges);
-            if !more {
-                break;
+        for thread in 0..self.count() {
+            let mut start = 0;
+            loop {
+                let (edges, more) = self.ask_one(thread, |reply| Command::Edges(start, reply))?;
+                all.extend(edges);
+                if !more {
+                    break;
+                }
+                start += PLACES_PER_TURN;
             }
-            start += PLACES_PER_TURN;
         }
         // An edge that moved to another place meanwhile may be there twice.
         all.sort_by_key(|e| (e.from, e.to));
@@ -252,54 +393,114 @@ impl Links for RelayHandle {
     }
 
     fn clear_lateness(&self) -> Result<()> {
-        self.send(Command::ClearLateness)
+        self.send_all(|| Command::ClearLateness)
     }
 
     fn classify(&self, names: Vec<String>, class_of: Vec<u8>) -> Result<()> {
         asked::classes(&names, &class_of)?;
-        self.send(Command::Classify(names, class_of))
+        self.send_all(|| Command::Classify(names.clone(), class_of.clone()))
     }
 
     fn lateness_by_class(&self) -> Result<Vec<ClassLateness>> {
-        self.ask(Command::Classes)
+        let threads = self.ask_all(Command::Classes)?;
+        let classes = threads.first().map_or(0, Vec::len);
+        let of = |class: usize| {
+            let parts = threads.iter().filter_map(|thread| thread.get(class));
+            ClassLateness {
+                class: threads[0][class].name.clone(),
+                lateness: merged(parts.clone().map(|part| &part.lateness)).quantiles(),
+                own_lateness: merged(parts.map(|part| &part.own_lateness)).quantiles(),
+            }
+        };
+        Ok((0..classes).map(of).collect())
     }
 
     fn late_beyond(&self, bound_ns: Nanos) -> Result<()> {
-        self.send(Command::LateBeyond(bound_ns))
+        self.send_all(|| Command::LateBeyond(bound_ns))
     }
 
     fn late_spells(&self) -> Result<Option<LateSpells>> {
-        self.ask(Command::LateSpells).map(Some)
+        let mut all = LateSpells::default();
+        for part in self.ask_all(Command::LateSpells)? {
+            all.spells.extend(part.spells);
+            all.forgotten += part.forgotten;
+        }
+        Ok(Some(all))
     }
 
     fn stalls(&self) -> Result<Vec<Stall>> {
-        self.ask(Command::Stalls)
+        let mut all = self.ask_all(Command::Stalls)?.concat();
+        all.sort_by_key(|stall| stall.from_ns);
+        Ok(all)
     }
 
     fn channels(&self) -> Result<Vec<Vec<Counters>>> {
-        self.ask(Command::Air)
+        let threads = self.ask_all(Command::Air)?;
+        let channels = self.inner.common.channels.iter().enumerate();
+        let of = |(channel, thread): (usize, &usize)| {
+            let counted = threads[*thread].get(channel);
+            counted.cloned().unwrap_or_default()
+        };
+        Ok(channels.map(of).collect())
     }
 
     fn arrive(&self, arrivals: Vec<Arrival>) -> Result<()> {
-        let Inner { ports, far, .. } = &*self.inner;
-        for Arrival { from, to, .. } in &arrivals {
-            check_port(*from, *ports)?;
-            check_port(*to, *ports)?;
-            if !far.has(*from) || far.has(*to) {
+        let Common {
+            ports, far, owners, ..
+        } = &self.inner.common;
+        let mut of_threads: Vec<Vec<Arrival>> = Vec::new();
+        for arrival in arrivals {
+            let Arrival { from, to, .. } = arrival;
+            check_port(from, *ports)?;
+            check_port(to, *ports)?;
+            if !far.has(from) || far.has(to) {
                 let error = format!("a frame from {from} to {to}: it does not come from afar");
                 return Err(DriverError::Unsupported(vec![error]));
             }
+            // Each waits with the thread that hands frames to its node.
+            let thread = owners.of(to);
+            let most = of_threads.len().max(thread + 1);
+            of_threads.resize_with(most, Vec::new);
+            of_threads[thread].push(arrival);
         }
-        self.send(Command::Arrive(arrivals))
+        let own = of_threads.into_iter().enumerate();
+        own.filter(|(_, arrivals)| !arrivals.is_empty())
+            .try_for_each(|(thread, arrivals)| self.send(thread, Command::Arrive(arrivals)))
     }
 
     fn tap(&self, wanted: Wanted) -> Result<Tapping> {
         let (tap, tapping) = Tap::new(wanted);
-        self.ask(|reply| Command::Tap(tap, reply))?;
+        self.ask_all(|reply| Command::Tap(tap.clone(), reply))?;
         Ok(tapping)
     }
 
     fn stop(&self) {
         self.inner.stop();
     }
+}
+
+/// All of them as one.
+fn merged<'h>(parts: impl Iterator<Item = &'h Histogram>) -> Histogram {
+    let mut all = Histogram::new();
+    parts.for_each(|part| all.merge(part));
+    all
+}
+
+/// What became of an update in all threads: the same everywhere, so that what is wrong with one part of it is wrong with all.
+fn together(results: Vec<Result<Applied, UpdateError>>) -> Result<Applied, UpdateError> {
+    let (mut errors, mut all) = (Vec::new(), None::<Applied>);
+    for result in results {
+        match (result, &mut all) {
+            (Ok(part), Some(all)) => {
+                all.took_ns = all.took_ns.max(part.took_ns);
+                all.changes.added += part.changes.added;
+                all.changes.changed += part.changes.changed;
+                all.changes.removed += part.changes.removed;
+            }
+            (Ok(part), all) => *all = Some(part),
+            (Err(error), _) => errors.extend(error.errors),
+        }
+    }
+    all.filter(|_| errors.is_empty())
+        .ok_or(UpdateError { errors })
 }

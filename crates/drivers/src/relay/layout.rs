@@ -53,6 +53,8 @@ pub(crate) const SHARD_PORTS: u32 = 400;
 pub(crate) const FIRST_UPLINK: u32 = 100;
 /// Index of the warm-up node's host end, in the first shard.
 pub(crate) const WARM_UP_END: u32 = FIRST_PORT - 1;
+/// Threads that the relay can have.
+pub(crate) const THREADS_MAX: usize = 8;
 /// The tag has 16 bits.
 pub(crate) const PORTS_MAX: u32 = 1 << 16;
 
@@ -74,7 +76,7 @@ pub(crate) struct Desc {
     pub(crate) vlan_tci: u16,
 }
 
-/// State of one CPU's rings.
+/// State of the rings of one thread and CPU.
 #[repr(C)]
 pub(crate) struct Cpu {
     pub(crate) desc_head: AtomicU32,
@@ -114,20 +116,25 @@ pub(crate) struct Back {
     pub(crate) descs: AtomicU64,
     /// Not 0 once a GSO frame of the port had to be cut up.
     pub(crate) cut_up: AtomicU64,
+    /// Which thread the port's node is of.
+    pub(crate) thread: AtomicU64,
 }
 
-/// What the relay's thread tells the capture program, for all ports.
+/// What a thread of the relay tells the capture program, for all ports of its nodes.
 #[repr(C)]
 pub(crate) struct Told {
     /// Slots that a port may hold at present.
     pub(crate) share: AtomicU64,
     /// The thread's own number: what is sent while it runs, its deliveries brought about.
     pub(crate) thread: AtomicU64,
+    /// Not 0 while it sleeps or is about to: whoever sets it to 0 wakes it.
+    pub(crate) asleep: AtomicU64,
+    pad: [u64; 5],
 }
 
-const _: () = assert!(size_of::<Told>() == 16);
+const _: () = assert!(size_of::<Told>() == 64);
 const _: () = assert!(size_of::<Desc>() == 32 && size_of::<Port>() == 16);
-const _: () = assert!(size_of::<Back>() == 24);
+const _: () = assert!(size_of::<Back>() == 32);
 const _: () = assert!(size_of::<Cpu>() == 192 && offset_of!(Cpu, desc_tail) == 128);
 const _: () = assert!(1 << SLOT_SHIFT == SLOT_BYTES);
 const _: () = assert!(FIRST_UPLINK + PORTS_MAX.div_ceil(SHARD_PORTS) < WARM_UP_END);

@@ -1,8 +1,8 @@
-//! The relay: one thread that moves the frames of all edges.
+//! The relay: one thread that moves the frames of all edges, or several that divide them.
 //!
 //! Every port is a veth pair: one end in the node, the *host end* in a namespace of the relay.
 //! What the node sends is copied into shared memory by a BPF program on the host end, travels
-//! through an [`constel_link::EdgeTable`] in the relay's thread, and is sent by AF_XDP over a
+//! through an [`constel_link::EdgeTable`] in a thread of the relay, and is sent by AF_XDP over a
 //! trunk from which two BPF programs hand it into the node at the other end of its edge. No
 //! system call per frame on the way in, one per batch on the way out.
 //!
@@ -14,6 +14,7 @@
 //! Attaching a program costs tens of milliseconds unless RCU is expedited: hold
 //! `constel_host::rcu::Expedited` around [`Relay::new`] and [`Plane::attach`].
 
+mod across;
 mod air;
 mod answers;
 mod awake;
@@ -24,15 +25,20 @@ mod gso;
 mod gso_in;
 mod gso_out;
 mod handle;
+mod homes;
+mod instant;
 mod late;
 mod layout;
 mod object;
 mod offload;
+mod owners;
+mod passed;
 mod plumbing;
 mod pool;
 mod rings;
 mod sched;
 mod send;
+mod spsc;
 mod stalls;
 mod stats;
 mod taps;
@@ -42,12 +48,13 @@ mod transit;
 mod tx_batch;
 mod warm_up;
 mod warm_up_node;
+mod ways;
 mod wire;
 mod xsk;
 
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::channel;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 
 use constel_bpf::BpfError;
@@ -66,12 +73,19 @@ pub use stats::{RelayStats, UnintendedDrops};
 pub use times::EdgeTimes;
 pub use transit::TransitCounts;
 
+use across::Across;
 use air::Air;
 use external::Externals;
 use far::{Far, FarSet};
 use gso_out::GsoSender;
+use handle::{Common, Running};
+use homes::Homes;
+use instant::Instants;
 use object::{Loaded, Sizes};
-use plumbing::{Plumbing, TRUNK_SEND};
+use owners::Owners;
+use passed::Passed;
+use plumbing::{Plumbing, trunk_send};
+use pool::Pool;
 use sched::Waiting;
 use thread::{Command, Signals, State, Thread};
 use transit::Transit;
@@ -107,7 +121,7 @@ pub struct RelayConfig {
     pub ports: u32,
     /// Of those, how many can be in nodes, from 0 on; the others are only ends of edges. At least 1.
     pub node_ports: u32,
-    /// Frames that can be inside at a time, 2 KiB each. A power of two from 1,024 on.
+    /// Frames of the nodes of each thread that can be inside at a time, 2 KiB each. A power of two from 1,024 on.
     pub slots: u32,
     /// Decides all random draws of all edges.
     pub seed: u64,
@@ -125,6 +139,13 @@ pub struct RelayConfig {
     pub channels: Vec<Shared>,
     /// Nodes without a stack: the relay forwards for them.
     pub transit: Option<Arc<Table>>,
+    /// Threads that divide the nodes among them: 1 to [`Relay::threads_max`].
+    pub threads: usize,
+    /// By port, the number of its node, so that a node is one thread's; ports beyond the end are nodes of their own.
+    pub nodes: Vec<u32>,
+    /// A frame that a node's stack passes on enters its next edge at the instant at which it was due at the node: what the stack
+    /// took is taken off.
+    pub deduct_stacks: bool,
 }
 
 impl RelayConfig {
@@ -143,6 +164,9 @@ impl RelayConfig {
             gro: true,
             channels: Vec::new(),
             transit: None,
+            threads: 1,
+            nodes: Vec::new(),
+            deduct_stacks: true,
         }
     }
 
@@ -157,6 +181,11 @@ impl RelayConfig {
                 self.slots,
                 1 << 22
             );
+            return Err(DriverError::Config(text));
+        }
+        let most = Relay::threads_max();
+        if self.threads == 0 || self.threads > most {
+            let text = format!("{} threads: must be 1 to {most}", self.threads);
             return Err(DriverError::Config(text));
         }
         Ok(())
@@ -204,14 +233,15 @@ impl Relay {
         }
         let sizes = Sizes {
             // One more for warm-up packets.
-            slots: config.slots + 1,
+            slots: config.slots * config.threads as u32 + 1,
             cpus,
+            threads: config.threads as u32,
             ports: wired,
             ring: per_cpu,
         };
         let loaded = Arc::new(Loaded::new(sizes)?);
         let node_ports = config.node_ports.clamp(1, wired);
-        let plumbing = Plumbing::new(node_ports, &loaded)?;
+        let plumbing = Plumbing::new(node_ports, config.threads, &loaded)?;
         Ok(Relay {
             config,
             wires,
@@ -253,82 +283,208 @@ impl Relay {
         if *started {
             return Err(DriverError::Started);
         }
-        let xsk = self
-            .plumbing
-            .trunk
-            .run(|| Xsk::new(&self.loaded.slots, TRUNK_SEND))??;
-        // SAFETY: plain system call; the result is checked.
-        let bell = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if bell < 0 {
-            return Err(DriverError::last_os("make an eventfd"));
-        }
-        // SAFETY: a fresh descriptor that nobody else owns.
-        let bell = unsafe { OwnedFd::from_raw_fd(bell) };
-        let signals = Arc::new(Signals {
-            attention: AtomicBool::new(false),
-            stop: AtomicBool::new(false),
-            bell,
-        });
-        let per_cpu = per_cpu_slots(self.sizes.slots, self.sizes.cpus);
-        let gso_out = self.plumbing.trunk.run(|| GsoSender::new(TRUNK_SEND))??;
-        warm_up::prepare(&self.loaded.slots);
-        let (rings, mut pool) = rings::set_up(&self.loaded, self.sizes, per_cpu, &self.wires);
+        let threads = self.config.threads;
+        let mut far = self.far.lock().map_err(|_| DriverError::Stopped)?.take();
         let mut sockets = self.sockets.lock().map_err(|_| DriverError::Stopped)?;
-        let sockets = std::mem::take(&mut *sockets);
-        if !sockets.is_empty() {
+        let mut sockets = std::mem::take(&mut *sockets);
+        let far_ports = far.as_ref().map_or(&[][..], |far| far.ports.as_slice());
+        let owners = Arc::new(self.owners(&sockets, far_ports));
+        for port in (0..self.config.ports).map(PortId) {
+            if let Some(wire) = self.wires.of(port) {
+                let thread = &self.loaded.back(wire).thread;
+                thread.store(owners.of(port) as u64, Ordering::Relaxed);
+            }
+        }
+        let common = Common {
+            ports: self.config.ports,
+            far: FarSet::new(far_ports),
+            wires: self.wires.clone(),
+            loaded: self.loaded.clone(),
+            channels: self.channel_threads(&owners),
+            owners: owners.clone(),
+            order: Arc::default(),
+        };
+        let signals = (0..threads).map(|_| Ok(Arc::new(Signals::new()?)));
+        let signals: Vec<Arc<Signals>> = signals.collect::<Result<_>>()?;
+        let instants = || Instants::new(common.order.clone(), threads);
+        let ports = self.config.ports;
+        let mut across = if threads > 1 {
+            Across::all(&self.loaded, &owners, ports, &signals, instants)
+        } else {
+            Vec::new()
+        };
+        warm_up::prepare(&self.loaded.slots);
+        let homes = Homes::all(threads, self.sizes.slots);
+        let mut made = Vec::new();
+        // The last one first: it is the end of the list that is taken.
+        for (homes, signals) in homes.into_iter().zip(signals).rev() {
+            let first = homes.thread() == 0;
+            let (send, commands) = channel::<Command>();
+            let outside = Outside {
+                sockets: if first {
+                    std::mem::take(&mut sockets)
+                } else {
+                    Vec::new()
+                },
+                far: far.take_if(|_| first),
+                transit: self.config.transit.clone().filter(|_| first),
+            };
+            let across = across.pop().map(Box::new);
+            let thread = self.thread(homes, (signals.clone(), commands), across, outside)?;
+            made.push((signals, send, thread));
+        }
+        let mut running = Vec::new();
+        for (signals, commands, thread) in made.into_iter().rev() {
+            let run = move || thread.run();
+            let thread = NamedThread::start_nth(&self.config.lab, running.len(), run);
+            let thread = thread.map_err(|source| DriverError::Os {
+                what: "start the relay's thread".into(),
+                source,
+            });
+            let thread = thread.inspect_err(|_| stop(&running))?;
+            running.push(Running {
+                signals,
+                commands,
+                thread,
+            });
+        }
+        *started = true;
+        Ok(RelayHandle::new(common, running))
+    }
+
+    /// Which thread has which port, `externals` those of interfaces of the host.
+    fn owners(&self, externals: &[(PortId, Xsk)], far: &[PortId]) -> Owners {
+        let config = &self.config;
+        let channels: Vec<Vec<PortId>> = config
+            .channels
+            .iter()
+            .map(|channel| channel.ports.clone())
+            .collect();
+        // Also what leads to other machines: one thread sends there.
+        let first = externals.iter().map(|(port, _)| *port);
+        let first: Vec<PortId> = first.chain(far.iter().copied()).collect();
+        let together = owners::Together {
+            nodes: &config.nodes,
+            channels: &channels,
+            first: &first,
+        };
+        let forwards = |port| {
+            let table = config.transit.as_ref();
+            table.is_some_and(|table| table.member_of(port).is_some())
+        };
+        Owners::new(config.ports, config.threads, together, forwards)
+    }
+
+    fn channel_threads(&self, owners: &Owners) -> Vec<usize> {
+        let channels = self.config.channels.iter();
+        let first = channels.map(|channel| channel.ports.first());
+        first
+            .map(|port| port.map_or(0, |port| owners.of(*port)))
+            .collect()
+    }
+
+    /// One of the relay's threads, not running yet.
+    fn thread(
+        &self,
+        homes: Homes,
+        (signals, commands): (Arc<Signals>, Receiver<Command>),
+        across: Option<Box<Across>>,
+        outside: Outside,
+    ) -> Result<Thread> {
+        let config = &self.config;
+        let number = homes.thread();
+        let send = trunk_send(number);
+        let xsk = || Xsk::new(&self.loaded.slots, send);
+        let xsk = self.plumbing.trunk.run(xsk)??;
+        let gso_out = self.plumbing.trunk.run(|| GsoSender::new(send))??;
+        let per_cpu = per_cpu_slots(config.slots, self.sizes.cpus);
+        let pool = Pool::new(&self.loaded, self.sizes, per_cpu, &self.wires, homes);
+        let (rings, mut pool) = rings::set_up(&self.loaded, self.sizes, per_cpu, pool, number);
+        if !outside.sockets.is_empty() {
             pool.keep_times();
         }
-        let (send, commands) = channel::<Command>();
-        let far = self.far.lock().map_err(|_| DriverError::Stopped)?.take();
-        let air = Air::new(&self.config.channels)?;
-        let mut table = EdgeTable::new(self.config.ports, self.config.seed);
+        let mut table = EdgeTable::new(config.ports, config.seed);
         table.set_patience(Some(Patience {
-            new_ns: NEW_LATE_NS + self.config.grain_ns,
-            under_way_ns: UNDER_WAY_LATE_NS + self.config.grain_ns,
+            new_ns: NEW_LATE_NS + config.grain_ns,
+            under_way_ns: UNDER_WAY_LATE_NS + config.grain_ns,
             lasting_ns: OVERLOAD_NS,
         }));
-        let far_ports = far.as_ref().map_or(&[][..], |far| &far.ports);
-        let far_set = FarSet::new(far_ports);
-        if let Some(far) = &far {
+        if let Some(far) = &outside.far {
             table.come_out_ahead(&far.ports, far.ahead_ns);
         }
-        let thread = Thread {
+        Ok(Thread {
+            number,
             loaded: self.loaded.clone(),
+            across,
             rings,
             pool,
             table,
             xsk,
-            externals: Externals::new(sockets),
-            air,
-            far: Far::new(far),
-            transit: Transit::new(self.config.transit.clone()),
+            externals: Externals::new(outside.sockets),
+            air: Air::new(&config.channels)?,
+            far: Far::new(outside.far),
+            transit: Transit::new(outside.transit),
             wires: self.wires.clone(),
             gso_out,
-            signals: signals.clone(),
-            commands,
-            wake_fd: self.loaded.wake_fd()?,
-            waiting: Waiting::new(
-                self.config.priority,
-                self.config.lead_ns,
-                self.config.grain_ns,
-            ),
-            gro: self.config.gro,
-            state: State::new(),
-        };
-        let thread = NamedThread::start(&self.config.lab, move || thread.run());
-        let thread = thread.map_err(|source| DriverError::Os {
-            what: "start the relay's thread".into(),
-            source,
-        })?;
-        *started = true;
-        let loaded = self.loaded.clone();
-        Ok(RelayHandle::new(
-            (self.config.ports, far_set, self.wires.clone()),
-            loaded,
             signals,
-            send,
-            thread,
-        ))
+            commands,
+            wake_fd: self.loaded.wake_fd(number)?,
+            waiting: Waiting::new(config.priority, config.lead_ns, config.grain_ns),
+            gro: config.gro,
+            passed: config.deduct_stacks.then(|| self.passed()),
+            state: State::new(),
+        })
+    }
+
+    fn passed(&self) -> Passed {
+        let config = &self.config;
+        // By node, whatever the numbers of ports that are nodes of their own.
+        let nodes = (0..config.ports).map(|port| match config.nodes.get(port as usize) {
+            Some(node) => *node,
+            None => u32::MAX - port,
+        });
+        Passed::new(nodes.collect(), config.grain_ns)
+    }
+
+    /// Threads that there can be on this machine: as many as it has processors for us, and 8 at most.
+    #[must_use]
+    pub fn threads_max() -> usize {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        processors.min(layout::THREADS_MAX)
+    }
+
+    /// The processors that this process may run on, by the kernel's numbers.
+    #[must_use]
+    pub fn processors() -> Vec<usize> {
+        // SAFETY: plain old data.
+        let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+        let size = size_of::<libc::cpu_set_t>();
+        // SAFETY: about the calling thread, with a local of the size given.
+        if unsafe { libc::sched_getaffinity(0, size, &raw mut set) } != 0 {
+            return Vec::new();
+        }
+        // SAFETY: within the set.
+        let has = |cpu: &usize| unsafe { libc::CPU_ISSET(*cpu, &set) };
+        (0..libc::CPU_SETSIZE as usize).filter(has).collect()
+    }
+}
+
+/// What only the first thread has.
+struct Outside {
+    sockets: Vec<(PortId, Xsk)>,
+    far: Option<FarPorts>,
+    transit: Option<Arc<Table>>,
+}
+
+/// End threads that were started before another one could not be.
+fn stop(running: &[Running]) {
+    for Running {
+        signals, thread, ..
+    } in running
+    {
+        signals.stop.store(true, Ordering::SeqCst);
+        signals.ring();
+        thread.join();
     }
 }
 
@@ -400,7 +556,7 @@ impl Plane for Relay {
     }
 }
 
-/// A power of two, so that it is the ring's size as well; at most half of the slots in all.
+/// A power of two, so that it is the ring's size as well; at most half of a thread's slots in all.
 fn per_cpu_slots(slots: u32, cpus: u32) -> u32 {
     let share = slots / 2 / cpus.max(1);
     if share == 0 {

@@ -1,11 +1,15 @@
 //! Loading the BPF object, mapping its maps, attaching its programs.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use constel_bpf::{Aligned, BpfError, Mapped};
 use libbpf_rs::{MapCore as _, MapFlags, Object, ObjectBuilder};
 
-use super::layout::{Back, Cpu, Desc, FIRST_UPLINK, Port, SHARD_PORTS, SLOT_BYTES, Told};
+use super::layout::{
+    Back, Cpu, Desc, FIRST_UPLINK, Port, SHARD_PORTS, SLOT_BYTES, THREADS_MAX, Told,
+};
+use crate::clock::ahead_of_kernel_ns;
 use crate::error::Result;
 use crate::ports::FIRST_PORT;
 
@@ -16,9 +20,17 @@ static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR")
 pub(crate) struct Sizes {
     pub(crate) slots: u32,
     pub(crate) cpus: u32,
+    pub(crate) threads: u32,
     pub(crate) ports: u32,
-    /// Descriptors and free slots per CPU: a power of two.
+    /// Descriptors and free slots per thread and CPU: a power of two.
     pub(crate) ring: u32,
+}
+
+impl Sizes {
+    /// Rings in all.
+    fn rings(self) -> u32 {
+        self.threads * self.cpus
+    }
 }
 
 /// The loaded programs and their shared memory.
@@ -29,11 +41,10 @@ pub(crate) struct Loaded {
     pub(crate) free: Mapped,
     pub(crate) cpus: Mapped,
     pub(crate) ports: Mapped,
-    pub(crate) back: Mapped,
+    back: Mapped,
     told: Mapped,
-    pub(crate) asleep: Mapped,
-    pub(crate) wake_consumer: Mapped,
-    pub(crate) wake_producer: Mapped,
+    /// By thread: both pages that a ring buffer's positions are in.
+    wakes: Vec<(Mapped, Mapped)>,
     object: Object,
 }
 
@@ -72,8 +83,8 @@ impl Loaded {
             let name = map.name().to_string_lossy().into_owned();
             let entries = match name.as_str() {
                 "cst_slots" => sizes.slots,
-                "cst_descs" | "cst_free" => sizes.cpus * sizes.ring,
-                "cst_cpus" => sizes.cpus,
+                "cst_descs" | "cst_free" => sizes.rings() * sizes.ring,
+                "cst_cpus" => sizes.rings(),
                 "cst_ports" | "cst_back" => sizes.ports,
                 _ => {
                     if name.ends_with(".rodata") {
@@ -87,18 +98,23 @@ impl Loaded {
         let object = open.load().map_err(&error)?;
         let map = |name: &str, len: usize| constel_bpf::mapped(&object, name, len);
         let slots = map("cst_slots", sizes.slots as usize * SLOT_BYTES)?;
-        let rings = (sizes.cpus * sizes.ring) as usize;
+        let rings = (sizes.rings() * sizes.ring) as usize;
         let descs = map("cst_descs", rings * size_of::<Desc>())?;
         let free = map("cst_free", rings * size_of::<u64>())?;
-        let cpus = map("cst_cpus", sizes.cpus as usize * size_of::<Cpu>())?;
+        let cpus = map("cst_cpus", sizes.rings() as usize * size_of::<Cpu>())?;
         let ports = map("cst_ports", sizes.ports as usize * size_of::<Port>())?;
         let back = map("cst_back", sizes.ports as usize * size_of::<Back>())?;
-        let told = map("cst_told", size_of::<Told>())?;
-        let asleep = map("cst_asleep", size_of::<u64>())?;
+        let told = map("cst_told", THREADS_MAX * size_of::<Told>())?;
         let page = constel_bpf::page_bytes();
-        let wake = constel_bpf::map(&object, "cst_wake")?;
-        let wake_consumer = Mapped::new("cst_wake", wake.as_fd(), page, 0, true)?;
-        let wake_producer = Mapped::new("cst_wake", wake.as_fd(), page, page as i64, false)?;
+        let wake = |thread: u32| -> Result<(Mapped, Mapped)> {
+            let name = wake_name(thread);
+            let wake = constel_bpf::map(&object, &name)?;
+            Ok((
+                Mapped::new(&name, wake.as_fd(), page, 0, true)?,
+                Mapped::new(&name, wake.as_fd(), page, page as i64, false)?,
+            ))
+        };
+        let wakes = (0..sizes.threads).map(wake).collect::<Result<_>>()?;
         Ok(Loaded {
             slots,
             descs,
@@ -107,9 +123,7 @@ impl Loaded {
             ports,
             back,
             told,
-            asleep,
-            wake_consumer,
-            wake_producer,
+            wakes,
             object,
         })
     }
@@ -120,17 +134,34 @@ impl Loaded {
         unsafe { self.ports.shared(port as usize * size_of::<Port>()) }
     }
 
-    /// What the capture program is told for all ports.
-    pub(crate) fn told(&self) -> &Told {
-        // SAFETY: `Told` is atomics, in a page-aligned mapping.
-        unsafe { self.told.shared(0) }
+    /// What the relay's threads have done with of this port, which must exist.
+    pub(crate) fn back(&self, port: u32) -> &Back {
+        // SAFETY: `Back` is atomics, in a page-aligned mapping.
+        unsafe { self.back.shared(port as usize * size_of::<Back>()) }
     }
 
-    /// The ring buffer to sleep on. The descriptor lives as long as `self`.
-    pub(crate) fn wake_fd(&self) -> Result<RawFd> {
-        Ok(constel_bpf::map(&self.object, "cst_wake")?
-            .as_fd()
-            .as_raw_fd())
+    /// What the capture program is told for all ports of a thread, which must exist.
+    pub(crate) fn told(&self, thread: usize) -> &Told {
+        // SAFETY: `Told` is atomics and padding, in a page-aligned mapping.
+        unsafe { self.told.shared(thread * size_of::<Told>()) }
+    }
+
+    /// The ring buffer that a thread sleeps on. The descriptor lives as long as `self`.
+    pub(crate) fn wake_fd(&self, thread: usize) -> Result<RawFd> {
+        let map = constel_bpf::map(&self.object, &wake_name(thread as u32))?;
+        Ok(map.as_fd().as_raw_fd())
+    }
+
+    /// Throw away what wake-ups wrote for a thread, which must exist.
+    pub(crate) fn drain_wakes(&self, thread: usize) {
+        let (consumer, producer) = &self.wakes[thread];
+        // SAFETY: both pages of a BPF ring buffer start with a position.
+        let (consumer, producer): (&AtomicU64, &AtomicU64) =
+            unsafe { (consumer.shared(0), producer.shared(0)) };
+        let produced = producer.load(Ordering::Acquire);
+        if consumer.load(Ordering::Relaxed) != produced {
+            consumer.store(produced, Ordering::Release);
+        }
     }
 
     /// Put an entry into a map that the programs only read.
@@ -155,8 +186,17 @@ impl Loaded {
 }
 
 fn set_constants(value: Option<&mut [u8]>, sizes: Sizes) -> Result<()> {
-    let expected = [0, SHARD_PORTS, FIRST_UPLINK, FIRST_PORT];
+    let expected = [0, SHARD_PORTS, FIRST_UPLINK, FIRST_PORT, 0, 0, 0];
     let value = constel_bpf::constants(value, &expected)?;
     value[..4].copy_from_slice(&(sizes.ring - 1).to_ne_bytes());
+    value[16..20].copy_from_slice(&sizes.cpus.to_ne_bytes());
+    let ahead_ns = ahead_of_kernel_ns()?.cast_unsigned();
+    let halves = [ahead_ns as u32, (ahead_ns >> 32) as u32];
+    value[20..24].copy_from_slice(&halves[0].to_ne_bytes());
+    value[24..].copy_from_slice(&halves[1].to_ne_bytes());
     Ok(())
+}
+
+fn wake_name(thread: u32) -> String {
+    format!("cst_wake_{thread}")
 }

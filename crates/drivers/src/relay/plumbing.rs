@@ -1,7 +1,7 @@
 //! The namespaces and interfaces between AF_XDP and the nodes.
 //!
 //! ```text
-//! trunk namespace:   tb ==veth== ta        u0 ... uN       (tb: AF_XDP, ta: cst_trunk)
+//! trunk namespace:   tb0 ==veth== ta0      u0 ... uN       (tb*: AF_XDP, one a thread; ta*: cst_trunk)
 //! shard namespace k: x (peer of uk)        h<port> ...     (x: cst_shard, h*: cst_capture)
 //! warm-up node namespace:   eth0 (peer of hd, which is in shard 0 and has cst_capture)
 //! ```
@@ -10,17 +10,25 @@
 use constel_host::netlink::{Batch, LinkChange, Mac, Socket, VethEnd};
 use constel_host::netns::NetNs;
 
-use super::layout::{FIRST_UPLINK, SHARD_PORTS, WARM_UP_END};
+use super::layout::{FIRST_UPLINK, SHARD_PORTS, THREADS_MAX, WARM_UP_END};
 use super::object::{Loaded, Program};
 use super::warm_up_node;
 use crate::error::{DriverError, Result};
 use crate::ports::FIRST_PORT;
 use crate::quiet::be_silent;
 
-/// The end AF_XDP sends on.
-pub(crate) const TRUNK_SEND: u32 = 10;
-/// The end the frames come out of.
-const TRUNK_RECEIVE: u32 = 11;
+/// The end that a thread's AF_XDP sends on.
+pub(crate) fn trunk_send(thread: usize) -> u32 {
+    10 + 2 * thread as u32
+}
+
+/// The end its frames come out of.
+fn trunk_receive(thread: usize) -> u32 {
+    trunk_send(thread) + 1
+}
+
+const _: () = assert!(10 + 2 * THREADS_MAX as u32 <= FIRST_UPLINK);
+
 /// A shard's end of its uplink.
 const SHARD_END: u32 = 2;
 /// More than any frame in a slot with the relay's tag.
@@ -36,8 +44,8 @@ pub(crate) struct Plumbing {
 }
 
 impl Plumbing {
-    /// Make the namespaces and interfaces for `ports` ports and attach the programs.
-    pub(crate) fn new(ports: u32, loaded: &Loaded) -> Result<Plumbing> {
+    /// Make the namespaces and interfaces for `ports` ports and so many threads, and attach the programs.
+    pub(crate) fn new(ports: u32, threads: usize, loaded: &Loaded) -> Result<Plumbing> {
         let shards = ports.div_ceil(SHARD_PORTS) as usize;
         let mut all = NetNs::create_many(shards + 2, None)?;
         for ns in &all {
@@ -53,23 +61,28 @@ impl Plumbing {
             shards: all,
             warm_up_node,
         };
-        plumbing.wire()?;
+        plumbing.wire(threads)?;
         warm_up_node::wire(&plumbing.warm_up_node, &plumbing.shards[0])?;
         plumbing.shards[0].run(|| loaded.attach(Program::Capture, WARM_UP_END))??;
-        plumbing
-            .trunk
-            .run(|| loaded.attach(Program::Trunk, TRUNK_RECEIVE))??;
+        plumbing.trunk.run(|| {
+            let mut threads = 0..threads;
+            threads.try_for_each(|thread| loaded.attach(Program::Trunk, trunk_receive(thread)))
+        })??;
         for shard in &plumbing.shards {
             shard.run(|| loaded.attach(Program::Shard, SHARD_END))??;
         }
         Ok(plumbing)
     }
 
-    fn wire(&self) -> Result<()> {
+    fn wire(&self, threads: usize) -> Result<()> {
         let mut socket = Socket::open_in(&self.trunk)?;
         let mut batch = Batch::new();
-        batch.create_veth(&end("tb", TRUNK_SEND), &end("ta", TRUNK_RECEIVE))?;
-        batch.link_up(TRUNK_SEND).link_up(TRUNK_RECEIVE);
+        for thread in 0..threads {
+            let (send, receive) = (trunk_send(thread), trunk_receive(thread));
+            let names = (format!("tb{thread}"), format!("ta{thread}"));
+            batch.create_veth(&end(&names.0, send), &end(&names.1, receive))?;
+            batch.link_up(send).link_up(receive);
+        }
         for (k, shard) in self.shards.iter().enumerate() {
             let uplink = FIRST_UPLINK + k as u32;
             let name = format!("u{k}");

@@ -10,9 +10,9 @@ use constel_link::{DropCause, Frames};
 use super::gro::{HEADERS_MAX, Segment};
 use super::gso::TCP_CHECK;
 use super::gso_in::GsoStore;
+use super::homes::Homes;
 use super::layout::{
-    ADDRESSES, Back, FLAG_CSUM, FLAG_NEW, FLAG_VLAN, FRAME_MAX, SLOT_BYTES, SlotRef, TAG,
-    WARM_UP_SLOT,
+    ADDRESSES, FLAG_CSUM, FLAG_NEW, FLAG_VLAN, FRAME_MAX, SLOT_BYTES, SlotRef, TAG, WARM_UP_SLOT,
 };
 use super::object::{Loaded, Sizes};
 use super::taps::Taps;
@@ -24,6 +24,8 @@ pub(crate) struct Pool {
     pub(super) loaded: Arc<Loaded>,
     pub(super) wires: Arc<Wires>,
     free: Vec<u32>,
+    /// Which of all slots are this thread's own, and the way back for those of others.
+    pub(super) homes: Homes,
     /// Port that a slot in use belongs to, by its number among those that are interfaces.
     owners: Vec<u32>,
     pub(super) gso: GsoStore,
@@ -38,28 +40,25 @@ pub(crate) struct Pool {
 /// within these bounds.
 const SHARE_MIN: RangeInclusive<u64> = 8..=64;
 
-/// Add to what this thread alone writes.
-fn add(to: &AtomicU64, more: i64) {
-    let now = to.load(Ordering::Relaxed).wrapping_add_signed(more);
-    to.store(now, Ordering::Relaxed);
-}
-
 impl Pool {
-    /// All slots, of which so many are about to go into each CPU's free ring.
+    /// A thread's own slots, of which so many are about to go into each CPU's free ring.
     pub(crate) fn new(
         loaded: &Arc<Loaded>,
         sizes: Sizes,
         per_cpu: u32,
         wires: &Arc<Wires>,
+        homes: Homes,
     ) -> Pool {
         let fair = u64::from(sizes.slots / 2 / sizes.ports.max(1));
         Pool {
             loaded: loaded.clone(),
             wires: wires.clone(),
-            free: (0..sizes.slots)
+            free: homes
+                .own()
                 .rev()
                 .filter(|&slot| slot != WARM_UP_SLOT)
                 .collect(),
+            homes,
             owners: vec![0; sizes.slots as usize],
             gso: GsoStore::default(),
             taps: Taps::default(),
@@ -78,7 +77,7 @@ impl Pool {
     }
 
     pub(crate) fn give(&mut self, slot: u32) {
-        if slot == WARM_UP_SLOT {
+        if slot == WARM_UP_SLOT || !self.homes.is_own_or_return(slot) {
             return;
         }
         self.free.push(slot);
@@ -86,10 +85,28 @@ impl Pool {
         self.back(owner, 1);
     }
 
+    /// Take back the slots that other threads are done with.
+    pub(crate) fn collect_returned(&mut self) {
+        while let Some(slot) = self.homes.returned() {
+            self.give(slot);
+        }
+    }
+
+    /// This slot holds a frame of this port that another thread has had.
+    pub(super) fn adopt(&mut self, slot: u32, port: u32) {
+        self.owners[slot as usize] = port;
+        self.homes.comes(slot);
+    }
+
+    /// This slot is in the hands of another thread from here on.
+    pub(super) fn hand_out(&mut self, slot: u32) {
+        self.homes.goes(slot);
+    }
+
     /// This slot came in with a frame of this port, which must exist; its descriptor was read.
     pub(crate) fn own(&mut self, slot: u32, port: u32) {
         self.owners[slot as usize] = port;
-        add(&self.back_of(port).descs, 1);
+        self.add(&self.loaded.back(port).descs, 1);
     }
 
     /// This slot holds a frame that the relay made of others of this port.
@@ -104,29 +121,34 @@ impl Pool {
 
     /// So many more slots of this port came back.
     fn back(&self, port: u32, slots: i64) {
-        add(&self.back_of(port).slots, slots);
+        self.add(&self.loaded.back(port).slots, slots);
     }
 
-    fn back_of(&self, port: u32) -> &Back {
-        // SAFETY: `Back` is atomics, in a page-aligned mapping.
-        unsafe { self.loaded.back.shared(port as usize * size_of::<Back>()) }
+    /// Add to what threads of the relay alone write.
+    fn add(&self, to: &AtomicU64, more: i64) {
+        if self.homes.is_alone() {
+            let now = to.load(Ordering::Relaxed).wrapping_add_signed(more);
+            to.store(now, Ordering::Relaxed);
+        } else {
+            to.fetch_add(more.cast_unsigned(), Ordering::Relaxed);
+        }
     }
 
     /// Slots the port holds, in the rings and in the table.
     fn held_by(&self, port: u32) -> u64 {
         let taken = self.loaded.port(port).taken.load(Ordering::Relaxed);
-        taken.saturating_sub(self.back_of(port).slots.load(Ordering::Relaxed))
+        taken.saturating_sub(self.loaded.back(port).slots.load(Ordering::Relaxed))
     }
 
     /// So much of what the capture program charged this port for a frame was not needed.
     pub(super) fn uncharge(&self, port: u32, slots: u32) {
-        add(&self.back_of(port).descs, i64::from(slots));
+        self.add(&self.loaded.back(port).descs, i64::from(slots));
         self.back(port, i64::from(slots));
     }
 
     /// From here on super-frames of this port are charged for by the frame.
     pub(super) fn cuts_up(&self, port: u32) {
-        self.back_of(port).cut_up.store(1, Ordering::Relaxed);
+        self.loaded.back(port).cut_up.store(1, Ordering::Relaxed);
     }
 
     /// What a port may hold: in proportion to what is free besides the reserve, so that one port
@@ -154,7 +176,7 @@ impl Pool {
 
     /// Tell the capture program.
     pub(super) fn publish_share(&self) {
-        let told = self.loaded.told();
+        let told = self.loaded.told(self.homes.thread());
         told.share.store(self.share(), Ordering::Relaxed);
     }
 

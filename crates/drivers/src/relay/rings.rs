@@ -1,4 +1,4 @@
-//! The rings between the capture program and the relay's thread.
+//! The rings between the capture program and a thread of the relay.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -9,7 +9,6 @@ use super::gso_in::gso_of;
 use super::layout::{Cpu, Desc, FLAG_GSO, FRAME_MAX, SlotRef, TAG};
 use super::object::{Loaded, Sizes};
 use super::pool::Pool;
-use super::wire::Wires;
 use crate::ports::FIRST_PORT;
 
 /// Slots handed to each CPU's free ring are topped up in batches of this many.
@@ -38,11 +37,12 @@ struct Side {
     free_tail: u32,
 }
 
-/// The reading side of all CPUs' rings.
+/// The reading side of all CPUs' rings of a thread.
 #[derive(Debug)]
 pub(crate) struct Rings {
     loaded: Arc<Loaded>,
     sizes: Sizes,
+    thread: usize,
     sides: Vec<Side>,
     /// Descriptors that make no sense: never, unless memory was damaged.
     pub(crate) malformed: u64,
@@ -70,9 +70,9 @@ pub(crate) fn set_up(
     loaded: &Arc<Loaded>,
     sizes: Sizes,
     per_cpu: u32,
-    wires: &Arc<Wires>,
+    mut pool: Pool,
+    thread: usize,
 ) -> (Rings, Pool) {
-    let mut pool = Pool::new(loaded, sizes, per_cpu, wires);
     let side = Side {
         tail: 0,
         head: 0,
@@ -84,6 +84,7 @@ pub(crate) fn set_up(
     let mut rings = Rings {
         loaded: loaded.clone(),
         sizes,
+        thread,
         sides: vec![side; sizes.cpus as usize],
         malformed: 0,
     };
@@ -95,14 +96,25 @@ pub(crate) fn set_up(
 }
 
 impl Rings {
+    /// The place of one CPU's rings among those of all threads.
+    fn place(&self, nr: usize) -> usize {
+        self.thread * self.sizes.cpus as usize + nr
+    }
+
+    /// Where an entry of a CPU's ring stands.
+    fn entry(&self, nr: usize, position: u32) -> usize {
+        let ring = self.sizes.ring;
+        self.place(nr) * ring as usize + (position & (ring - 1)) as usize
+    }
+
     fn cpu(&self, nr: usize) -> &Cpu {
         // SAFETY: `Cpu` is atomics and padding, written by the BPF programs; elements are 8-byte
         // aligned in a page-aligned mapping.
-        unsafe { self.loaded.cpus.shared(nr * size_of::<Cpu>()) }
+        unsafe { self.loaded.cpus.shared(self.place(nr) * size_of::<Cpu>()) }
     }
 
     fn desc(&self, nr: usize, index: u32) -> Desc {
-        let at = nr * self.sizes.ring as usize + (index & (self.sizes.ring - 1)) as usize;
+        let at = self.entry(nr, index);
         let at = self
             .loaded
             .descs
@@ -113,7 +125,7 @@ impl Rings {
 
     /// What the free ring holds at a position that has been taken and not been refilled.
     fn free_slot(&self, nr: usize, position: u32) -> u32 {
-        let at = nr * self.sizes.ring as usize + (position & (self.sizes.ring - 1)) as usize;
+        let at = self.entry(nr, position);
         // SAFETY: an array of u64 in a page-aligned mapping.
         let place: &AtomicU64 = unsafe { self.loaded.free.shared(at * 8) };
         place.load(Ordering::Relaxed) as u32
@@ -236,7 +248,7 @@ impl Rings {
             while owed > 0
                 && let Some(slot) = pool.take()
             {
-                let at = nr * self.sizes.ring as usize + (head & (self.sizes.ring - 1)) as usize;
+                let at = self.entry(nr, head);
                 // SAFETY: an array of u64; the program does not read it before `free_head` moves.
                 let place: &AtomicU64 = unsafe { self.loaded.free.shared(at * 8) };
                 place.store(u64::from(slot), Ordering::Relaxed);
@@ -252,7 +264,8 @@ impl Rings {
     /// Say that the thread is about to sleep. True when a frame came in meanwhile; if false, the
     /// next frame wakes the ring buffer.
     pub(crate) fn fall_asleep(&mut self) -> bool {
-        self.asleep().store(1, Ordering::Relaxed);
+        let told = self.loaded.told(self.thread);
+        told.asleep.store(1, Ordering::Relaxed);
         // The flag must be out before the heads are looked at; the program does it the other way
         // round.
         fence(Ordering::SeqCst);
@@ -262,24 +275,9 @@ impl Rings {
 
     /// Awake again: no wake-ups needed.
     pub(crate) fn wake_up(&self) {
-        self.asleep().store(0, Ordering::Relaxed);
-        // Throw away what the wake-ups wrote.
-        // SAFETY: both pages of a BPF ring buffer start with a position.
-        let (consumer, producer): (&AtomicU64, &AtomicU64) = unsafe {
-            (
-                self.loaded.wake_consumer.shared(0),
-                self.loaded.wake_producer.shared(0),
-            )
-        };
-        let produced = producer.load(Ordering::Acquire);
-        if consumer.load(Ordering::Relaxed) != produced {
-            consumer.store(produced, Ordering::Release);
-        }
-    }
-
-    fn asleep(&self) -> &AtomicU64 {
-        // SAFETY: a single u64 in a page-aligned mapping.
-        unsafe { self.loaded.asleep.shared(0) }
+        let told = self.loaded.told(self.thread);
+        told.asleep.store(0, Ordering::Relaxed);
+        self.loaded.drain_wakes(self.thread);
     }
 
     /// Slots waiting in the free rings.

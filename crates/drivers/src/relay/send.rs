@@ -5,9 +5,10 @@ use constel_link::{Delivery, Nanos, PortId};
 use super::gro::Joined;
 use super::gso_out::Form;
 use super::layout::{ADDRESSES, FLAG_CSUM, SlotRef, TAG};
+use super::passed::Window;
 use super::stalls::STALL_NS;
 use super::thread::Thread;
-use super::tx_batch::{Sending, TxBatch};
+use super::tx_batch::{Known, Sending, TxBatch};
 use super::xsk::Checksum;
 use crate::clock::mono_ns;
 
@@ -134,14 +135,31 @@ impl Thread {
         let class = class.copied().unwrap_or(0);
         if self.far.has(delivery.to) {
             // It is not there yet: who has it there sees it leave.
-            batch.push(delivery, (class, None), None);
+            let known = Known {
+                class,
+                ..Known::default()
+            };
+            batch.push(delivery, known, None);
             return delivery.frame.is_gso();
         }
         let here = self.externals.out_of(delivery.to, delivery.frame);
         let join = self.gro && here.is_none();
         let segment = join.then(|| self.pool.segment(delivery.frame));
         let entered = self.pool.leaves(delivery.from, delivery.to, delivery.frame);
-        batch.push(delivery, (class, entered), segment.flatten());
+        let marks = self
+            .passed
+            .as_ref()
+            .filter(|_| here.is_none() && !delivery.frame.is_gso());
+        let mark = marks.and_then(|passed| {
+            let (_, bytes) = self.pool.whole(delivery.frame);
+            passed.mark(delivery.to, bytes)
+        });
+        let known = Known {
+            class,
+            entered,
+            mark,
+        };
+        batch.push(delivery, known, segment.flatten());
         delivery.frame.is_gso()
     }
 
@@ -348,8 +366,15 @@ impl Thread {
             let each = each.min(SENDING_MAX_NS);
             self.state.sending_ns = each.max((before * 15 + each) / 16);
         }
-        for (i, (delivery, class, entered)) in batch.frames().enumerate() {
+        let window = Window {
+            from_ns: before,
+            until_ns: after,
+        };
+        for (i, (delivery, known)) in batch.frames().enumerate() {
             let (to, due) = (delivery.to, delivery.due_ns);
+            if let (Some(passed), Some(mark)) = (&mut self.passed, known.mark) {
+                passed.gave(mark, due, window);
+            }
             if self.far.has(to) {
                 // Where it is handed over, it is known whether it is late.
                 continue;
@@ -360,7 +385,7 @@ impl Thread {
             self.state.lateness.record(late);
             self.state.last_late_ns = late;
             self.state.late.note(to, due, sent);
-            if let Some(came) = entered {
+            if let Some(came) = known.entered {
                 self.externals.times.note(delivery.from, (came, due, sent));
             }
             let others = if late < STALL_NS {
@@ -370,7 +395,7 @@ impl Thread {
             };
             let own = late.saturating_sub(others);
             self.state.own_lateness.record(own);
-            if let Some(class) = self.state.classes.get_mut(usize::from(class)) {
+            if let Some(class) = self.state.classes.get_mut(usize::from(known.class)) {
                 class.lateness.record(late);
                 class.own_lateness.record(own);
             }

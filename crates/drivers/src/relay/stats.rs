@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use constel_link::{Nanos, PlaneReport, Quantiles, Totals};
+use constel_link::{Histogram, LateFrames, Nanos, PlaneReport, Quantiles, Totals};
 use constel_transit::Cause;
 use serde::Serialize;
 
@@ -40,6 +40,24 @@ pub struct UnintendedDrops {
 }
 
 impl UnintendedDrops {
+    fn add(&mut self, more: &UnintendedDrops) {
+        let sums = [
+            (&mut self.pool, more.pool),
+            (&mut self.share, more.share),
+            (&mut self.ring, more.ring),
+            (&mut self.gso, more.gso),
+            (&mut self.size, more.size),
+            (&mut self.error, more.error),
+            (&mut self.no_buffer, more.no_buffer),
+            (&mut self.overload, more.overload),
+            (&mut self.trunk, more.trunk),
+            (&mut self.backlog, more.backlog),
+        ];
+        for (sum, more) in sums {
+            *sum += more;
+        }
+    }
+
     /// All of them, without `backlog`.
     #[must_use]
     pub fn total(&self) -> u64 {
@@ -79,18 +97,24 @@ pub struct RelayStats {
     pub delivered: u64,
     /// Frames of TCP streams that went as parts of super-frames made of them here.
     pub joined: u64,
+    /// What was taken off the ways of frames that nodes' stacks passed on, one by one, where that is asked for.
+    pub deducted: Quantiles,
     /// Actual minus due time of every frame released since the start; never negative.
     pub lateness: Quantiles,
     /// Of that, what the machine is not to blame for: without the time in which the relay's thread
     /// wanted to run and did not.
     pub own_lateness: Quantiles,
+    /// How many frames were how late.
+    pub late_frames: LateFrames,
     /// That time: waking up later than asked for, and being stopped.
     pub stalls: StallStats,
     /// Frames released before their time. Always 0; counted to prove it.
     pub early: u64,
     /// Slots not in use.
     pub free_slots: usize,
-    /// CPU time of the relay's thread.
+    /// Threads of the relay.
+    pub threads: u32,
+    /// CPU time of the relay's threads.
     pub cpu_ns: Nanos,
     /// For how long processors were kept from deep sleep because frames were under way.
     pub awake_ns: Nanos,
@@ -112,7 +136,82 @@ pub struct RelayStats {
     pub transit: Option<TransitCounts>,
 }
 
+/// One thread of the relay at an instant: what only all of them tell is not there yet.
+#[derive(Clone, Debug)]
+pub(crate) struct ThreadStats {
+    pub(crate) stats: RelayStats,
+    pub(crate) lateness: Histogram,
+    pub(crate) own_lateness: Histogram,
+    pub(crate) deducted: Histogram,
+}
+
 impl RelayStats {
+    /// What all threads have to say, as one. `None`: there is none.
+    pub(crate) fn of(threads: Vec<ThreadStats>) -> Option<RelayStats> {
+        let count = threads.len() as u32;
+        let all = threads.into_iter().reduce(|mut sum, more| {
+            sum.lateness.merge(&more.lateness);
+            sum.own_lateness.merge(&more.own_lateness);
+            sum.deducted.merge(&more.deducted);
+            sum.stats.add(&more.stats);
+            sum
+        })?;
+        let mut stats = all.stats;
+        stats.threads = count;
+        stats.lateness = all.lateness.quantiles();
+        stats.own_lateness = all.own_lateness.quantiles();
+        stats.late_frames = LateFrames::of(&all.lateness);
+        stats.deducted = all.deducted.quantiles();
+        stats.unintended.backlog = stats.injected.saturating_sub(stats.delivered);
+        Some(stats)
+    }
+
+    /// Another thread's. Of what all threads do at once the most counts, of what they share the sum.
+    fn add(&mut self, more: &RelayStats) {
+        let (totals, others) = (&mut self.totals, &more.totals);
+        totals.edges += others.edges;
+        totals.counters.add(&others.counters);
+        totals.dropped_no_edge += others.dropped_no_edge;
+        totals.held += others.held;
+        self.unintended.add(&more.unintended);
+        let stalls = &mut self.stalls;
+        stalls.count += more.stalls.count;
+        stalls.total_ns += more.stalls.total_ns;
+        stalls.longest_ns = stalls.longest_ns.max(more.stalls.longest_ns);
+        stalls.in_run_queue_ns += more.stalls.in_run_queue_ns;
+        let sums = [
+            (&mut self.captured, more.captured),
+            (&mut self.before_start, more.before_start),
+            (&mut self.foreign, more.foreign),
+            (&mut self.warm_ups, more.warm_ups),
+            (&mut self.injected, more.injected),
+            (&mut self.delivered, more.delivered),
+            (&mut self.joined, more.joined),
+            (&mut self.early, more.early),
+            (&mut self.cpu_ns, more.cpu_ns),
+            (&mut self.sleeps, more.sleeps),
+            (&mut self.trunk_stalls, more.trunk_stalls),
+            (&mut self.refused, more.refused),
+        ];
+        for (sum, more) in sums {
+            *sum += more;
+        }
+        self.free_slots += more.free_slots;
+        let greatest = [
+            (&mut self.at_ns, more.at_ns),
+            (&mut self.awake_ns, more.awake_ns),
+            (&mut self.uptime_ns, more.uptime_ns),
+            (&mut self.lead_ns, more.lead_ns),
+            (&mut self.updates, more.updates),
+            (&mut self.longest_update_ns, more.longest_update_ns),
+        ];
+        for (most, more) in greatest {
+            *most = (*most).max(more);
+        }
+        // Nodes without a stack are all with one of them.
+        self.transit = self.transit.or(more.transit);
+    }
+
     /// What only the relay counts, by the names of the fields.
     pub(crate) fn own_counters(&self) -> BTreeMap<String, u64> {
         // A field that is added must be named here: as a counter, or among those that all drivers have.
@@ -127,11 +226,14 @@ impl RelayStats {
             injected,
             delivered,
             joined,
+            deducted,
             lateness: _,
             own_lateness: _,
+            late_frames: _,
             stalls: _,
             early: _,
             free_slots,
+            threads,
             cpu_ns,
             awake_ns,
             uptime_ns,
@@ -151,7 +253,12 @@ impl RelayStats {
             ("injected", injected),
             ("delivered", delivered),
             ("joined", joined),
+            ("deducted", deducted.count),
+            ("deducted_p50_ns", deducted.p50_ns),
+            ("deducted_p99_ns", deducted.p99_ns),
+            ("deducted_max_ns", deducted.max_ns),
             ("free_slots", free_slots as u64),
+            ("threads", threads.into()),
             ("cpu_ns", cpu_ns),
             ("awake_ns", awake_ns),
             ("uptime_ns", uptime_ns),
@@ -209,6 +316,7 @@ impl From<RelayStats> for PlaneStats {
                 unintended: unintended.iter().copied().collect(),
                 lateness: Some(stats.lateness),
                 own_lateness: Some(stats.own_lateness),
+                late_frames: Some(stats.late_frames),
                 stalls: Some(stats.stalls),
                 early: Some(stats.early),
                 counters: stats.own_counters(),

@@ -68,6 +68,15 @@ impl Pool {
         self.show((at_ns, None), from, Sight::Enters, frame);
     }
 
+    /// As [`Pool::enters`], of a frame that was shown elsewhere.
+    pub(super) fn came(&mut self, at_ns: Nanos, from: PortId, frame: SlotRef) {
+        if self.taps.watched()
+            && let Some(slot) = self.first_slot(frame)
+        {
+            self.taps.entered[slot as usize] = Some(Entered { from, at_ns });
+        }
+    }
+
     /// A frame has come through an edge. When it came to it, where that is known.
     #[inline]
     pub(crate) fn leaves(&mut self, from: PortId, to: PortId, frame: SlotRef) -> Option<Nanos> {

@@ -1,7 +1,8 @@
-//! The relay's thread: frames in by shared memory, through the edge table, out by AF_XDP.
+//! A thread of the relay: frames in by shared memory, through the edge table, out by AF_XDP. There is one, or several that
+//! divide the nodes among them ([`super::across`]).
 
 use std::collections::VecDeque;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
@@ -11,19 +12,22 @@ use constel_link::{
 };
 use constel_medium::Counters;
 
+use super::across::Across;
 use super::air::Air;
 use super::awake::Awake;
 use super::external::{ExternalCounts, Externals, Steer};
 use super::far::{Arrival, Far};
 use super::gso_out::GsoSender;
+use super::instant::Change;
 use super::late::LateFrames;
 use super::layout::SlotRef;
 use super::object::Loaded;
+use super::passed::Passed;
 use super::pool::Pool;
 use super::rings::Rings;
 use super::sched::{Plan, Waiting};
 use super::stalls::Stalls;
-use super::stats::RelayStats;
+use super::stats::ThreadStats;
 use super::times::EdgeTimes;
 use super::transit::{Transit, TransitCounts};
 use super::tx_batch::TxBatch;
@@ -31,18 +35,19 @@ use super::warm_up::{self, WarmUp};
 use super::wire::Wires;
 use super::xsk::Xsk;
 use crate::clock::{mono_ns, thread_cpu_ns};
-use crate::stats::{ClassLateness, LateSpells, Stall};
+use crate::error::{DriverError, Result};
+use crate::stats::{LateSpells, Stall};
 use crate::tap::{Tap, Wanted};
 use crate::update::{Applied, KnownEffects};
 
 /// Frames taken in before looking whether others are due; those that one is cut up into, or copied to, count.
-const INTAKE: usize = 64;
+pub(super) const INTAKE: usize = 64;
 /// With more frames than this in the rings, or older ones, they are emptied before it is the turn of edges that are
 /// behind...
 const RINGS_LONG: u32 = 512;
 const RINGS_OLD_NS: Nanos = 200_000;
 /// ...for so many times [`INTAKE`] at most.
-const INTAKES_PER_TURN: u32 = 16;
+pub(super) const INTAKES_PER_TURN: u32 = 16;
 /// A frame is stamped a moment before it can be seen; younger ones wait for the next look, so that
 /// two CPUs' frames are merged in the right order.
 const SETTLE_NS: Nanos = 300;
@@ -52,6 +57,8 @@ const GSO_NS: Nanos = 20_000;
 const FAR_BEHIND_NS: Nanos = 1_000_000;
 /// What sending takes before it was measured.
 const SENDING_NS: Nanos = 2_000;
+/// While so many slots are with other threads that it must be looked after them.
+const SCARCE_NS: Nanos = 500_000;
 /// Places of the table read per command, so that statistics do not make frames late.
 pub(crate) const PLACES_PER_TURN: usize = 256;
 
@@ -66,7 +73,9 @@ pub(crate) enum Command {
         at_ns: Option<Nanos>,
         reply: UpdateReply,
     },
-    Stats(SyncSender<RelayStats>),
+    /// Where there are several threads: to be made by all of them at this instant.
+    Change(Nanos, Change),
+    Stats(SyncSender<ThreadStats>),
     Edge(PortId, PortId, SyncSender<Option<EdgeStats>>),
     /// Existing edges from a place on; the flag says whether there are more.
     Edges(usize, SyncSender<(Vec<EdgeStats>, bool)>),
@@ -77,7 +86,7 @@ pub(crate) enum Command {
     LateBeyond(Nanos),
     LateSpells(SyncSender<LateSpells>),
     Classify(Vec<String>, Vec<u8>),
-    Classes(SyncSender<Vec<ClassLateness>>),
+    Classes(SyncSender<Vec<Class>>),
     ClearLateness,
     /// What steers from here on; it is given back what steered before.
     Steer(Box<dyn Steer>, SyncSender<Option<Box<dyn Steer>>>),
@@ -89,7 +98,7 @@ pub(crate) enum Command {
     /// What the ports of each channel have counted.
     Air(SyncSender<Vec<Vec<Counters>>>),
     /// What a node without a stack has done.
-    Transit(u32, SyncSender<Option<TransitCounts>>),
+    Transit(u32, usize, SyncSender<Vec<TransitCounts>>),
     Tap(Tap, SyncSender<()>),
     /// The look with this number is at more ports.
     TapAlso(u64, Wanted, SyncSender<()>),
@@ -99,8 +108,7 @@ pub(crate) enum Command {
 
 pub(super) struct Scheduled {
     pub(super) at_ns: Nanos,
-    pub(super) update: CheckedUpdate,
-    pub(super) reply: UpdateReply,
+    pub(super) change: Change,
 }
 
 /// Shared with the handles.
@@ -113,8 +121,42 @@ pub(crate) struct Signals {
     pub(crate) bell: OwnedFd,
 }
 
+impl Signals {
+    pub(crate) fn new() -> Result<Signals> {
+        // SAFETY: plain system call; the result is checked.
+        let bell = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        if bell < 0 {
+            return Err(DriverError::last_os("make an eventfd"));
+        }
+        Ok(Signals {
+            attention: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+            // SAFETY: a fresh descriptor that nobody else owns.
+            bell: unsafe { OwnedFd::from_raw_fd(bell) },
+        })
+    }
+
+    /// Have the thread look up, whatever it does.
+    pub(crate) fn ring(&self) {
+        self.attention.store(true, Ordering::SeqCst);
+        let one = 1u64;
+        // SAFETY: eight bytes from a local; an eventfd takes them or is full, and full rings too.
+        unsafe {
+            libc::write(
+                self.bell.as_raw_fd(),
+                (&raw const one).cast(),
+                size_of::<u64>(),
+            )
+        };
+    }
+}
+
 pub(crate) struct Thread {
+    /// Its number among the relay's threads.
+    pub(crate) number: usize,
     pub(crate) loaded: Arc<Loaded>,
+    /// The others, if there are any.
+    pub(crate) across: Option<Box<Across>>,
     pub(crate) rings: Rings,
     pub(crate) pool: Pool,
     pub(crate) table: EdgeTable<SlotRef>,
@@ -131,11 +173,14 @@ pub(crate) struct Thread {
     pub(crate) waiting: Waiting,
     /// Frames of TCP streams that are due together go as one.
     pub(crate) gro: bool,
+    /// Where what nodes' stacks take is taken off.
+    pub(crate) passed: Option<Passed>,
     pub(crate) state: State,
 }
 
 /// Edges of a kind, by the port they leave.
-pub(super) struct Class {
+#[derive(Clone)]
+pub(crate) struct Class {
     pub(super) name: String,
     pub(super) lateness: Histogram,
     pub(super) own_lateness: Histogram,
@@ -225,7 +270,7 @@ impl Thread {
         self.state.stalls.enter();
         // SAFETY: plain system call.
         let me = unsafe { libc::gettid() };
-        let told = self.loaded.told();
+        let told = self.loaded.told(self.number);
         told.thread.store(me as u64, Ordering::Relaxed);
         loop {
             let now = mono_ns();
@@ -258,15 +303,23 @@ impl Thread {
             && first.at_ns <= settled
         {
             let at_ns = first.at_ns;
+            if self.across.is_some() {
+                if !self.change_together(at_ns) {
+                    return self.meanwhile(now, at_ns);
+                }
+                busy = true;
+                continue;
+            }
             while self.intake(at_ns.saturating_sub(1)) {
                 self.send_due(mono_ns());
             }
             if let Some(first) = self.state.scheduled.pop_front() {
-                self.apply(first.at_ns, first.update, &first.reply);
+                self.make(first, true);
             }
             busy = true;
         }
         busy |= self.intake(settled);
+        busy |= self.take_handed();
         // The rings are first come, first served; what is in the table gets its fair turn. Whoever fills the rings does
         // not hold up those that are due on other edges.
         let (old, mut now) = (now.saturating_sub(RINGS_OLD_NS), now);
@@ -282,11 +335,30 @@ impl Thread {
         busy |= self.air.advance(settled, &mut self.table, &mut self.pool);
         busy |= self.send_arrived(now);
         busy |= self.send_due(now);
+        if let Some(across) = &mut self.across {
+            across.knock();
+        }
         busy
+    }
+
+    /// While other threads are not as far as a change at this instant, what is due is sent all the same.
+    fn meanwhile(&mut self, now: Nanos, at_ns: Nanos) -> bool {
+        let before = at_ns.saturating_sub(1);
+        self.air.advance(before, &mut self.table, &mut self.pool);
+        self.send_due(now);
+        if let Some(across) = &mut self.across {
+            across.knock();
+        }
+        // Another one may have to run where we do.
+        std::thread::yield_now();
+        true
     }
 
     /// Move captured frames to their edges. True when there may be more.
     pub(super) fn intake(&mut self, until: Nanos) -> bool {
+        if self.across.as_ref().is_some_and(|a| a.instants.waits()) {
+            return false;
+        }
         let mut count = 0;
         while count < INTAKE
             && let Some(captured) = self.rings.next(until, &mut self.pool)
@@ -297,20 +369,11 @@ impl Thread {
             let taken = if self.externals.has(from) {
                 self.take_external(captured.ts_ns, from, destination, frame)
             } else if self.air.has(from.0) {
+                // A channel's time runs for all its ports: nothing is sent in its past.
                 self.take_to_air(captured.ts_ns, from, destination, frame)
-            } else if frame.is_gso() {
-                self.take_gso(captured.ts_ns, from, destination, frame)
             } else {
-                let len = u32::from(frame.len);
-                self.pool.enters(captured.ts_ns, from, frame);
-                self.table.arrive(
-                    captured.ts_ns,
-                    from,
-                    destination,
-                    len,
-                    frame,
-                    &mut self.pool,
-                )
+                let at_ns = self.enters_at(captured.ts_ns, from, frame);
+                self.enter(at_ns, from, destination, frame)
             };
             count += taken.max(1);
         }
@@ -319,6 +382,21 @@ impl Thread {
             self.state.awake.frames(until);
         }
         count >= INTAKE
+    }
+
+    /// When a frame enters its edges: as if the node that passed it on had no stack, where that is known.
+    #[inline]
+    fn enters_at(&mut self, ts_ns: Nanos, from: PortId, frame: SlotRef) -> Nanos {
+        let Some(passed) = &mut self.passed else {
+            return ts_ns;
+        };
+        // Super-frames are other packets than those that they are made of.
+        let mark = if frame.is_new() || frame.is_gso() {
+            None
+        } else {
+            passed.mark(from, self.pool.whole(frame).1)
+        };
+        passed.enters(from, ts_ns, mark)
     }
 
     /// Whole where its edge allows, else frame by frame. How many frames' work that is.
@@ -395,11 +473,9 @@ impl Thread {
     ) -> usize {
         let mut frames = std::mem::take(&mut self.state.cut);
         self.single_frames(frame, &mut frames);
-        let (table, pool) = (&mut self.table, &mut self.pool);
         for &frame in &frames {
-            let (from, frame) = self.externals.steer(ts_ns, at, frame, pool);
-            pool.enters(ts_ns, from, frame);
-            table.arrive(ts_ns, from, destination, u32::from(frame.len), frame, pool);
+            let (from, frame) = self.externals.steer(ts_ns, at, frame, &mut self.pool);
+            self.enter(ts_ns, from, destination, frame);
         }
         let work = frames.len().max(1);
         self.state.cut = frames;
@@ -419,14 +495,20 @@ impl Thread {
                 self.state.warm_up.done(mono_ns());
             }
             Plan::Spin => std::hint::spin_loop(),
-            Plan::Sleep { until } => self.sleep(until.min(self.state.awake.until()), false),
+            Plan::Sleep { until } => {
+                let until = until.min(self.state.awake.until());
+                // Nobody tells us of slots that come back.
+                let scarce = self.pool.homes.are_scarce();
+                let latest = if scarce { now + SCARCE_NS } else { Nanos::MAX };
+                self.sleep(until.min(latest), false);
+            }
             Plan::Rest { until } => self.sleep(until, true),
         }
     }
 
     /// Sleep until then, or until something comes in; a `rest` is taken whatever comes in before.
     fn sleep(&mut self, until: Nanos, rest: bool) {
-        let news = !rest && self.rings.fall_asleep();
+        let news = !rest && (self.rings.fall_asleep() || self.has_news());
         if !news && !self.signals.attention.load(Ordering::SeqCst) {
             self.state.sleeps += 1;
             let bell = self.signals.bell.as_raw_fd();
@@ -442,6 +524,12 @@ impl Thread {
             stalls.woke(slept.start_ns, wanted, slept.end_ns);
         }
         self.rings.wake_up();
+    }
+
+    /// Whether another thread has something for this one.
+    fn has_news(&mut self) -> bool {
+        let across = self.across.as_mut();
+        across.is_some_and(|across| across.has_news())
     }
 
     /// Treat all commands. False when it is time to stop.

@@ -86,9 +86,10 @@ impl Transit {
         self.table.as_ref().map(|_| self.sums)
     }
 
-    /// What one node has done.
-    pub(super) fn counts(&self, member: u32) -> Option<TransitCounts> {
-        self.counts.get(member as usize).copied()
+    /// What the nodes from the one of that number on have done, of at most so many.
+    pub(super) fn counts(&self, first: u32, most: usize) -> Vec<TransitCounts> {
+        let counts = self.counts.iter().skip(first as usize);
+        counts.take(most).copied().collect()
     }
 
     fn judge(&mut self, member: u32, delivery: &Delivery<SlotRef>, pool: &mut Pool) -> Verdict {
@@ -169,14 +170,9 @@ impl Thread {
             flags: frame.flags & !FLAG_NEW,
             ..frame
         };
-        if frame.is_gso() {
-            return self.take_gso(at_ns, way.port, destination, frame).max(1);
-        }
-        let len = u32::from(frame.len);
-        self.pool.enters(at_ns, way.port, frame);
-        self.table
-            .arrive(at_ns, way.port, destination, len, frame, &mut self.pool);
-        1
+        let is_gso = frame.is_gso();
+        let work = self.enter(at_ns, way.port, destination, frame);
+        if is_gso { work.max(1) } else { 1 }
     }
 }
 

@@ -4,17 +4,26 @@ use constel_link::{Delivery, Nanos, PortId};
 
 use super::gro::{Joined, Segment};
 use super::layout::SlotRef;
+use super::passed::Mark;
 
 /// With fewer frames than this, joining them costs more than it saves.
 const JOINED_MIN: u16 = 3;
+
+/// What is known of a frame.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Known {
+    pub(super) class: u8,
+    /// When it came in, where that is known.
+    pub(super) entered: Option<Nanos>,
+    /// What it will be known by, should its node pass it on.
+    pub(super) mark: Option<Mark>,
+}
 
 /// A frame of the batch.
 #[derive(Clone, Copy, Debug)]
 struct Item {
     delivery: Delivery<SlotRef>,
-    class: u8,
-    /// When it came in, where that is known.
-    entered: Option<Nanos>,
+    known: Known,
     /// The stream it is of, if it may be joined with others.
     stream: Option<usize>,
 }
@@ -69,7 +78,7 @@ impl TxBatch {
     pub(super) fn push(
         &mut self,
         delivery: Delivery<SlotRef>,
-        (class, entered): (u8, Option<Nanos>),
+        known: Known,
         segment: Option<Segment>,
     ) {
         let edge = (delivery.from, delivery.to);
@@ -100,8 +109,7 @@ impl TxBatch {
         };
         self.items.push(Item {
             delivery,
-            class,
-            entered,
+            known,
             stream,
         });
     }
@@ -125,10 +133,9 @@ impl TxBatch {
         frames.map(|item| item.delivery.frame)
     }
 
-    /// All frames, their classes, and when they came in.
-    pub(super) fn frames(&self) -> impl Iterator<Item = (&Delivery<SlotRef>, u8, Option<Nanos>)> {
-        let items = self.items.iter();
-        items.map(|item| (&item.delivery, item.class, item.entered))
+    /// All frames, and what is known of them.
+    pub(super) fn frames(&self) -> impl Iterator<Item = (&Delivery<SlotRef>, &Known)> {
+        self.items.iter().map(|item| (&item.delivery, &item.known))
     }
 }
 
@@ -153,7 +160,7 @@ mod tests {
             len_bytes: 100,
             frame,
         };
-        batch.push(delivery, (0, None), sequence.map(segment));
+        batch.push(delivery, Known::default(), sequence.map(segment));
     }
 
     /// Slots in the order they are sent in; those that go as one together.

@@ -58,6 +58,8 @@ fn tcp_bulk(lab: &Lab, ip: fn(u8) -> IpAddr, bytes: usize) -> Duration {
         s.set_read_timeout(Some(10 * SECOND)).unwrap();
         s.set_write_timeout(Some(10 * SECOND)).unwrap();
     }
+    // Less under way than there are slots, also when the relay has to wait for a processor.
+    set_option(&stream, libc::SOL_SOCKET, libc::SO_SNDBUF, 2_000_000i32);
     let start = Instant::now();
     let sender = thread::spawn(move || {
         let mut stream = stream;

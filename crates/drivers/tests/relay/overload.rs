@@ -5,24 +5,27 @@ use constel_drivers::Links;
 use constel_host::netlink::{AddressSpec, IpPrefix, LinkChange, Mac, NeighbourSpec, Route};
 use std::net::Ipv4Addr;
 
-const HOPS: u32 = 12;
+pub(super) const HOPS: u32 = 12;
 const SLOTS: u32 = 32_768;
 
 /// Nodes in a row: hop `h` is the subnet 10.1.h.0/24 and goes from port `2h` of the node on its left to `2h + 1`.
-struct Row {
+pub(super) struct Row {
     relay: Relay,
-    handle: constel_drivers::relay::RelayHandle,
-    nodes: Vec<Node>,
+    pub(super) handle: constel_drivers::relay::RelayHandle,
+    pub(super) nodes: Vec<Node>,
 }
 
-fn address(hop: u32, side: u8) -> Ipv4Addr {
+pub(super) fn address(hop: u32, side: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 1, hop as u8, side)
 }
 
 impl Row {
-    fn new() -> Row {
+    /// Links of this delay; what the stacks take is deducted from it or added.
+    pub(super) fn new(delay_ns: u64, deduct_stacks: bool) -> Row {
         let config = RelayConfig {
             slots: SLOTS,
+            nodes: (0..2 * HOPS).map(|port| port.div_ceil(2)).collect(),
+            deduct_stacks,
             ..RelayConfig::new("row", 2 * HOPS, 1)
         };
         let relay = Relay::new(config).unwrap();
@@ -54,7 +57,7 @@ impl Row {
             });
         }
         let handle = relay.start_relay().unwrap();
-        let changes = (0..HOPS).flat_map(|hop| link(2 * hop, 2 * hop + 1, MS));
+        let changes = (0..HOPS).flat_map(|hop| link(2 * hop, 2 * hop + 1, delay_ns));
         let changes = changes.collect();
         handle.apply(EdgeUpdate { changes }, None).unwrap();
         Row {
@@ -128,7 +131,7 @@ impl Row {
 /// can serve.
 #[test]
 fn an_overloaded_row_delivers_what_the_host_can_serve() {
-    let row = Row::new();
+    let row = Row::new(MS, true);
     let flat_out = row.flood(0);
     let late = row.handle.lateness().unwrap().quantiles();
     let stats = row.handle.relay_stats().unwrap();

@@ -22,7 +22,11 @@ fn two_shards() {
 
 #[test]
 fn a_port_with_several_edges() {
-    let lab = Lab::new(&[0, 1, 2, 3]);
+    several_edges(&Lab::new(&[0, 1, 2, 3]));
+}
+
+/// Ports 0 to 3.
+pub(super) fn several_edges(lab: &Lab) {
     let delay = Impairment::delay_only(MS);
     lab.apply(vec![
         set(0, 1, delay),
@@ -92,7 +96,11 @@ fn two_relays_do_not_see_each_other() {
 
 #[test]
 fn handover_is_one_instant_and_touches_no_interface() {
-    let lab = Lab::new(&[0, 1, 2]);
+    handover(&Lab::new(&[0, 1, 2]));
+}
+
+/// Ports 0 to 2.
+pub(super) fn handover(lab: &Lab) {
     lab.apply(link(0, 1, 3 * MS));
     let links = || {
         lab.nodes
@@ -104,45 +112,54 @@ fn handover_is_one_instant_and_touches_no_interface() {
     let receivers = [1, 2].map(|n| lab.nodes[n].run(|| Raw::new(ODD)));
     let (stop, stopped) = mpsc::channel::<()>();
     let sender = lab.nodes[0].run(|| Raw::new(ODD));
+    let sent = Arc::new(Mutex::new(Vec::<(u64, u64)>::new()));
+    let all = Arc::clone(&sent);
     let sending = thread::spawn(move || {
-        let mut sent = Vec::new();
         let mut next = Instant::now();
         while stopped.try_recv().is_err() {
-            let n = sent.len() as u32;
+            let n = all.lock().unwrap().len() as u32;
             let payload = [&n.to_be_bytes()[..], &[0; 50]].concat();
             let before = mono_ns();
             sender.send(&frame(BROADCAST, mac_of(PortId(0)), ODD, &payload));
-            sent.push((before, mono_ns()));
+            all.lock().unwrap().push((before, mono_ns()));
             next += Duration::from_micros(200);
             while Instant::now() < next {
                 thread::yield_now();
             }
         }
-        sent
     });
-    thread::sleep(Duration::from_millis(100));
+    // A machine that is busy with others may not let the sender run for a whole while.
+    let hundred_since = |at: u64| {
+        eventually("frames are sent", || {
+            let sent = sent.lock().unwrap();
+            let since = sent.partition_point(|(before, _)| *before < at);
+            (sent.len() - since >= 100).then_some(())
+        });
+    };
+    hundred_since(0);
     let mut changes = vec![remove(0, 1), remove(1, 0)];
     changes.extend(link(0, 2, 3 * MS));
     let at = mono_ns() + 100 * MS;
     let applied = lab.handle.apply(EdgeUpdate { changes }, Some(at)).unwrap();
     assert_eq!(applied.at_ns, at);
     assert_eq!((applied.changes.added, applied.changes.removed), (2, 2));
-    thread::sleep(Duration::from_millis(100));
+    hundred_since(at);
     stop.send(()).unwrap();
-    let sent = sending.join().unwrap();
+    sending.join().unwrap();
+    let sent = sent.lock().unwrap();
     let mut arrived = BTreeMap::new();
-    for (i, receiver) in receivers.iter().enumerate() {
-        receiver.timeout(Duration::from_millis(100));
-        while let Some((f, _)) = receiver.next() {
-            let n = u32::from_be_bytes(f[14..18].try_into().unwrap());
-            assert_eq!(arrived.insert(n, i), None, "frame {n} arrived twice");
+    receivers
+        .iter()
+        .for_each(|r| r.timeout(Duration::from_millis(10)));
+    eventually("none lost: those in flight arrive", || {
+        for (i, receiver) in receivers.iter().enumerate() {
+            while let Some((f, _)) = receiver.next() {
+                let n = u32::from_be_bytes(f[14..18].try_into().unwrap());
+                assert_eq!(arrived.insert(n, i), None, "frame {n} arrived twice");
+            }
         }
-    }
-    assert_eq!(
-        arrived.len(),
-        sent.len(),
-        "none lost: those in flight arrived"
-    );
+        (arrived.len() == sent.len()).then_some(())
+    });
     for (n, (before, after)) in sent.iter().enumerate() {
         // Captured between `before` and `after`: only a frame in whose send the instant fell may
         // have gone either way.
@@ -179,7 +196,11 @@ fn link_state() -> String {
 
 #[test]
 fn bad_updates_change_nothing() {
-    let lab = Lab::new(&[0, 1]);
+    bad_updates(&Lab::new(&[0, 1]));
+}
+
+/// Ports 0 and 1.
+pub(super) fn bad_updates(lab: &Lab) {
     lab.apply(link(0, 1, MS));
     let changes = vec![remove(0, 1), set(0, 9, Impairment::delay_only(1))];
     let error = lab.handle.apply(EdgeUpdate { changes }, None).unwrap_err();
@@ -223,7 +244,20 @@ fn bad_updates_change_nothing() {
 fn configuration_that_cannot_be() {
     let ports = |ports| RelayConfig::new("x", ports, 1);
     let slots = |slots| RelayConfig { slots, ..ports(1) };
-    for bad in [ports(0), ports(65_537), slots(0), slots(1000), slots(3000)] {
+    let threads = |threads| RelayConfig {
+        threads,
+        ..ports(1)
+    };
+    let many = Relay::threads_max() + 1;
+    for bad in [
+        ports(0),
+        ports(65_537),
+        slots(0),
+        slots(1000),
+        slots(3000),
+        threads(0),
+        threads(many),
+    ] {
         let error = Relay::new(bad.clone()).unwrap_err();
         assert!(matches!(error, DriverError::Config(_)), "{bad:?}: {error}");
     }

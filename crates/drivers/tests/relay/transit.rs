@@ -8,10 +8,10 @@ use constel_drivers::Links;
 use constel_link::packet::{fold, words_sum};
 use constel_transit::{Cause, GoalAddresses, Member, MemberPort, Table, TableSpec, Way};
 
-const IPV4: u16 = 0x0800;
-const UDP: u8 = 17;
+pub(super) const IPV4: u16 = 0x0800;
+pub(super) const UDP: u8 = 17;
 const ICMP: u8 = 1;
-const SLOTS: usize = 4096;
+pub(super) const SLOTS: usize = 4096;
 /// The largest packet of the second node's right port.
 const NARROW_MTU: u32 = 1000;
 
@@ -48,16 +48,22 @@ fn table() -> Arc<Table> {
             port: PortId(port),
             far_port: PortId(far_port),
         };
-        table.set(member, goal, Some(way));
+        table.set(member, goal, &[way]);
     }
     Arc::new(table)
 }
 
 fn lab() -> (Lab, Arc<Table>) {
+    lab_of(1)
+}
+
+/// The same with so many threads.
+pub(super) fn lab_of(threads: usize) -> (Lab, Arc<Table>) {
     let table = table();
     let config = RelayConfig {
         slots: SLOTS as u32,
         transit: Some(table.clone()),
+        threads,
         ..RelayConfig::new("transit", 6, 1)
     };
     let lab = Lab::with(config, &[0, 5]);
@@ -72,7 +78,7 @@ fn lab() -> (Lab, Arc<Table>) {
 }
 
 /// An IPv4 packet that must not be cut up.
-fn packet(to: Ipv4Addr, hops: u8, payload: &[u8]) -> Vec<u8> {
+pub(super) fn packet(to: Ipv4Addr, hops: u8, payload: &[u8]) -> Vec<u8> {
     let mut packet = vec![0x45, 0];
     packet.extend((20 + payload.len() as u16).to_be_bytes());
     packet.extend([0, 1, 0x40, 0, hops, UDP, 0, 0]);
@@ -84,12 +90,12 @@ fn packet(to: Ipv4Addr, hops: u8, payload: &[u8]) -> Vec<u8> {
     packet
 }
 
-fn sent(packet: &[u8]) -> Vec<u8> {
+pub(super) fn sent(packet: &[u8]) -> Vec<u8> {
     frame(mac_of(PortId(1)), mac_of(PortId(0)), IPV4, packet)
 }
 
 /// The next frame of a protocol, and when it came.
-fn next(raw: &Raw, protocol: u8) -> (Vec<u8>, u64) {
+pub(super) fn next(raw: &Raw, protocol: u8) -> (Vec<u8>, u64) {
     std::iter::from_fn(|| raw.next())
         .find(|(got, _)| got.len() > 34 && got[23] == protocol)
         .expect("nothing comes")
@@ -116,10 +122,10 @@ fn packets_go_on_hop_by_hop_and_take_every_delay() {
     table.set(
         1,
         1,
-        Some(Way {
+        &[Way {
             port: PortId(3),
             far_port: PortId(2),
-        }),
+        }],
     );
     sender.send(&sent(&packet(v4(2), 5, &payload)));
     let (answer, _) = next(&sender, ICMP);
@@ -127,7 +133,7 @@ fn packets_go_on_hop_by_hop_and_take_every_delay() {
         answer[34], 11,
         "it comes round until it has lived for too long"
     );
-    table.set(1, 1, None);
+    table.set(1, 1, &[]);
     sender.send(&sent(&packet(v4(2), 5, &payload)));
     let (answer, _) = next(&sender, ICMP);
     assert_eq!((answer[34], answer[35]), (3, 0));
@@ -186,22 +192,36 @@ fn what_goes_no_further_is_answered_and_counted() {
     every_slot_comes_back(&lab, SLOTS);
 }
 
-/// A flood that dies at the first node brings at most so many answers as RFC 1812 asks to bound, and holds nobody up.
+/// A flood that dies at the first node brings at most so many answers as RFC 1812 asks to bound; what the relay had no
+/// time for was refused at the port, and every frame is counted once.
 #[test]
 fn a_flood_that_expires_is_answered_seldom() {
     let (lab, _) = lab();
     let raw = lab.nodes[0].run(|| Raw::new(IPV4));
     let flood = sent(&packet(v4(2), 1, &[0; 64]));
-    let sent_frames = (0..20_000).filter(|_| raw.try_send(&flood)).count();
-    let stats = eventually("the flood is over", || {
+    let start = Instant::now();
+    let sent_frames = (0..20_000).filter(|_| raw.try_send(&flood)).count() as u64;
+    let (counts, stats) = eventually("every frame is counted", || {
+        let counts = lab.handle.transit(0).unwrap().unwrap();
         let stats = lab.handle.relay_stats().unwrap();
-        (stats.totals.held == 0).then_some(stats)
+        let known = counts.dropped_for(Cause::Expired) + stats.unintended.total();
+        (stats.totals.held == 0 && known >= sent_frames).then_some((counts, stats))
     });
-    let counts = lab.handle.transit(0).unwrap().unwrap();
-    assert!(counts.dropped_for(Cause::Expired) > sent_frames as u64 / 2);
+    let took_s = start.elapsed().as_secs() + 1;
+    let (expired, shed) = (
+        counts.dropped_for(Cause::Expired),
+        stats.unintended.share + stats.unintended.ring,
+    );
+    assert!(expired > 1000, "{counts:?}, {stats:?}");
+    // The node's kernel may have had a word of its own with its neighbours.
     assert!(
-        (50..300).contains(&counts.answered),
-        "{counts:?}, {stats:?}"
+        (sent_frames..sent_frames + 10).contains(&(expired + shed)),
+        "{sent_frames} frames: {counts:?}, {stats:?}"
+    );
+    // A burst, and a hundred a second.
+    assert!(
+        (50..=50 + 100 * took_s).contains(&counts.answered),
+        "{took_s} s: {counts:?}, {stats:?}"
     );
     every_slot_comes_back(&lab, SLOTS);
 }

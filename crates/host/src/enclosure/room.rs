@@ -102,7 +102,7 @@ impl Enclosure {
             }
             for (shown, tree) in room.shown.iter().zip(&trees) {
                 make_way(&shown.target)?;
-                show(shown, tree.as_fd(), true)?;
+                show(shown, &shown.target, tree.as_fd(), true)?;
             }
             mounts::current(proc)
         })?;

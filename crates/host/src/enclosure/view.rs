@@ -1,6 +1,8 @@
 //! One node's view of the file system.
 
+use std::ffi::OsStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,6 +47,17 @@ impl Shown {
             source,
             read_only,
         }
+    }
+
+    /// A file that is seen, to be read, in the place of the host's own. `None` where the host has none: nothing of the host is made
+    /// to be covered.
+    pub fn instead_of(target: &str, source: PathBuf) -> Option<Shown> {
+        let target = PathBuf::from(target);
+        target.exists().then_some(Shown {
+            source,
+            target,
+            read_only: true,
+        })
     }
 
     /// Whether it lies below what each node has for its own, so that nodes see it only if they are shown it.
@@ -159,7 +172,9 @@ impl Enclosure {
             mount("sysfs", "/sys", "sysfs", flags, None)
                 .context(|| "mount sysfs on /sys".to_owned())?;
             for (shown, tree) in all.iter().zip(&trees) {
-                show(shown, tree.as_fd(), is_own(&shown.target))?;
+                // Mounted on what links lead to, it is seen by both names.
+                let target = followed(&shown.target).context(|| what(shown))?;
+                show(shown, &target, tree.as_fd(), is_own(&target))?;
             }
             mounts::current(proc)
         })?;
@@ -183,10 +198,9 @@ fn own_folders(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Mounts such a copy; its place is made if need be where that `may` be done.
-pub(super) fn show(shown: &Shown, tree: BorrowedFd<'_>, may: bool) -> Result<()> {
-    let target = &shown.target;
-    let what = || format!("show {} as {}", shown.source.display(), target.display());
+/// Mounts such a copy at `target`, where it is to be seen or what that leads to; the place is made if need be where that `may` be done.
+pub(super) fn show(shown: &Shown, target: &Path, tree: BorrowedFd<'_>, may: bool) -> Result<()> {
+    let what = || what(shown);
     if may && !target.exists() {
         make_place(target, tree).context(what)?;
     }
@@ -198,6 +212,38 @@ pub(super) fn show(shown: &Shown, tree: BorrowedFd<'_>, may: bool) -> Result<()>
         mounts::read_only(target)?;
     }
     Ok(())
+}
+
+fn what(shown: &Shown) -> String {
+    let (source, target) = (shown.source.display(), shown.target.display());
+    format!("show {source} as {target}")
+}
+
+/// Links that one path may lead over, as the kernel has it.
+const MOST_LINKS: usize = 40;
+
+/// Where a path leads, also where nothing is there yet.
+fn followed(path: &Path) -> std::io::Result<PathBuf> {
+    let mut links = 0;
+    let mut ahead: Vec<_> = path.iter().rev().map(OsStr::to_owned).collect();
+    let mut at = PathBuf::from("/");
+    while let Some(name) = ahead.pop() {
+        match name.as_bytes() {
+            b"/" => at = PathBuf::from("/"),
+            b"." => {}
+            b".." => drop(at.pop()),
+            _ => match std::fs::read_link(at.join(&name)) {
+                Ok(_) if links == MOST_LINKS => return Err(rustix::io::Errno::LOOP.into()),
+                Ok(link) => {
+                    links += 1;
+                    ahead.extend(link.iter().rev().map(OsStr::to_owned));
+                }
+                // It is no link, or is not there.
+                Err(_) => at.push(&name),
+            },
+        }
+    }
+    Ok(at)
 }
 
 /// Makes the folder, or the file, that something is mounted on.
@@ -228,5 +274,25 @@ mod tests {
         assert!(!hidden("/tmpfoo"));
         // Shown whole it would be no node's own any more.
         assert!(!hidden("/tmp"));
+    }
+
+    #[test]
+    fn links_are_followed_also_to_what_is_not_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let link = |to: &str, at: &str| std::os::unix::fs::symlink(to, base.join(at)).unwrap();
+        std::fs::create_dir(base.join("a")).unwrap();
+        link("../b/c", "a/relative");
+        link("/nowhere/at/./all", "absolute");
+        link("a/relative", "twice");
+        link("round", "round");
+        let leads = |path: &str| followed(&base.join(path)).unwrap();
+        assert_eq!(leads("a/none/x"), base.join("a/none/x"));
+        assert_eq!(leads("a/relative/x"), base.join("b/c/x"));
+        assert_eq!(leads("twice"), base.join("b/c"));
+        assert_eq!(leads("absolute/x"), Path::new("/nowhere/at/all/x"));
+        assert_eq!(leads("../../../../../../../.."), Path::new("/"));
+        let error = followed(&base.join("round")).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ELOOP));
     }
 }

@@ -7,19 +7,21 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use constel_api::answers::{
-    BriefEffects, Capturing, CommandSent, Confinement, DelaysSet, EdgeShown, Entrance, LabRow,
-    LabState, LinkSet, LinkShown, Loads, ManagementShown, MemberSet, NetworkShown, NodeShown,
-    Paths, Routes, RoutesAfter, ScenarioShown, Shown, UserFileSet,
+    BriefEffects, Capturing, CommandSent, Confinement, DelaysSet, EdgeShown, Entrance, Forwarding,
+    LabRow, LabState, LinkSet, LinkShown, Loads, ManagementShown, MemberSet, NetworkShown,
+    NodeForwarding, NodeShown, Paths, Routes, RoutesAfter, ScenarioShown, Shown, UserFileSet,
 };
 use constel_api::{
     ApiError, CaptureOrder, CaptureSource, ErrorCode, Happening, LabReader, LabWriter, SetLink,
     Subscription,
 };
+use constel_drivers::relay::TransitCounts;
 use constel_drivers::{DriverError, Links};
 use constel_link::{Effects, PortId};
 use constel_plan::{Blueprint, NotOne};
 use constel_scenario::model::{USER_FILE_BYTES, is_user_file_name};
 use constel_topology::{Effort, NodeId, Snapshot, Unreached, why};
+use constel_transit::Cause;
 
 use crate::answers::inspect::{self, Goal};
 use crate::answers::members::Away;
@@ -355,6 +357,18 @@ fn network_of(blueprint: &Blueprint, network: &str) -> Result<usize, ApiError> {
     })
 }
 
+fn forwarding_of(counts: &TransitCounts) -> Forwarding {
+    let dropped = Cause::ALL.into_iter().filter_map(|cause| {
+        let count = counts.dropped_for(cause);
+        (count > 0).then(|| (cause.word().to_owned(), count))
+    });
+    Forwarding {
+        forwarded: counts.forwarded,
+        answered: counts.answered,
+        dropped: dropped.collect(),
+    }
+}
+
 impl LabReader for View {
     fn state(&self) -> LabRow {
         self.with(|live| self.row(live))
@@ -369,6 +383,9 @@ impl LabReader for View {
             let lab = &kernels.blueprint.lab;
             lab.management(&self.lab)
         });
+        let has_members = kernels.as_ref().is_some_and(|kernels| kernels.has_members());
+        let forwarding = links.as_ref().filter(|_| has_members);
+        let forwarding = forwarding.and_then(|links| links.all_transit().ok());
         let node_list = kernels.zip(snapshot).map(|(kernels, snapshot)| {
             let blueprint = &kernels.blueprint;
             let layout = &blueprint.lab.layout;
@@ -385,6 +402,10 @@ impl LabReader for View {
                     ipv6: own.v6,
                     links: layout.ports_of(node.id).iter().map(edges_from).sum(),
                     management: management.as_ref().and_then(|own| own.of(node.id)),
+                    forwarding: kernels.member(node.id).and_then(|member| {
+                        let counts = forwarding.as_ref()?.get(member as usize)?;
+                        Some(forwarding_of(counts))
+                    }),
                 }
             };
             layout.nodes().iter().map(row).collect()
@@ -429,7 +450,21 @@ impl LabReader for View {
             why = format!("down: failed by hand at t = {t_s:.3} s; else {why}");
         }
         let [a, b] = [a_id, b_id].map(|node| layout.node(node).name.clone());
+        let mut forwarding = Vec::new();
+        for (node, name) in [(a_id, &a), (b_id, &b)] {
+            let Some(member) = held.kernels.member(node) else {
+                continue;
+            };
+            let counts = held.links.transit(member);
+            if let Some(counts) = counts.map_err(|error| impair::refusal(&error))? {
+                forwarding.push(NodeForwarding {
+                    node: name.clone(),
+                    forwarding: forwarding_of(&counts),
+                });
+            }
+        }
         Ok(LinkShown {
+            forwarding,
             catalogued: catalogued_in(&blueprint.lab, [a.as_str(), b.as_str()]),
             a,
             b,

@@ -10,6 +10,7 @@ use constel_drivers::{Links, Plane, PlaneConfig};
 use constel_host::claim::LabName;
 use constel_host::limits::memory_bytes;
 use constel_plan::{Blueprint, Lab, Management, Ours};
+use constel_scenario::model::StackTime;
 use constel_topology::Port;
 
 use crate::answers::impair;
@@ -18,6 +19,7 @@ use crate::error::EngineError;
 use crate::life::attached::{Attached, instructions};
 use crate::life::manifest::bounds;
 use crate::life::site::Site;
+use crate::life::threads::RelayThreads;
 use crate::life::together::{Between, Together};
 use crate::nodes::builder::{Builder, carries_gso};
 use crate::nodes::kernels::Kernels;
@@ -60,6 +62,10 @@ pub(crate) fn fabric(
     progress: &dyn Progress,
 ) -> Result<Fabric, EngineError> {
     let started = Instant::now();
+    let lab = match together {
+        Some(together) => together.may_lose(lab)?,
+        None => lab,
+    };
     let seed = lab.scenario.seed;
     let blueprint = Arc::new(Blueprint::new(lab)?);
     let forwarding = Forwarding::wanted(&blueprint)?.map(Arc::new);
@@ -97,6 +103,13 @@ pub(crate) fn fabric(
         grain_ns: blueprint.lab.scenario.grain.ns().unsigned_abs(),
         channels: channels.into_iter().map(|(_, shared)| shared).collect(),
         transit: stackless.as_ref().map(|all| Arc::clone(&all.table)),
+        threads: RelayThreads::of(&blueprint.lab, together.is_some()).count,
+        nodes: layout
+            .ports()
+            .iter()
+            .map(|port| port.node.index() as u32)
+            .collect(),
+        deduct_stacks: blueprint.lab.scenario.stack_time == StackTime::Deducted,
         ..PlaneConfig::new(
             name.as_str(),
             u32::try_from(ports).unwrap_or(u32::MAX),

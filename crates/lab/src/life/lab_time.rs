@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -50,6 +51,8 @@ pub(crate) struct Observed {
     pub(crate) handovers: Rows<HandoverRow>,
     pub(crate) changes: Rows<ChangeRow>,
     watches: Watches,
+    /// Machines that are lost, as far as that is planned.
+    lost: BTreeSet<usize>,
     pub(crate) paths: Paths,
     /// Whether the link plane tells which frames were late.
     pub(crate) tells_lateness: bool,
@@ -201,6 +204,7 @@ impl LabTime<'_> {
         look: &mut Looks,
         seen: &mut Observed,
     ) -> Result<bool, EngineError> {
+        self.lose_machines(steps, seen)?;
         let next = steps.prepare();
         let handovers = next.handovers.clone();
         let current = Arc::clone(steps.current());
@@ -236,6 +240,21 @@ impl LabTime<'_> {
             self.note_handover(handover, steps, before.clone(), seen);
         }
         Ok(true)
+    }
+
+    /// Nodes of machines that are lost go with the step that all others let them go with.
+    fn lose_machines(
+        &self,
+        steps: &mut Steps<Machine>,
+        seen: &mut Observed,
+    ) -> Result<(), EngineError> {
+        let Some(between) = &self.fabric.between else {
+            return Ok(());
+        };
+        let next_ns = steps.current().t_ns + self.fabric.blueprint.lab.step_ns();
+        let said = between.lose(&mut steps.planner, next_ns, &mut seen.lost)?;
+        said.iter().for_each(|text| self.progress.say(text));
+        Ok(())
     }
 
     /// How long after the step's time its routes stood. Kernels acknowledge each route that Constel computes; what

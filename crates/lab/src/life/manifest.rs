@@ -5,17 +5,19 @@ use std::fs;
 use std::io;
 
 use constel_api::manifest::{
-    Area, DataAge, Driver, HelloTimers, Host, Input, Manifest, Ospf, OspfSamples, OspfTimers,
-    Section,
+    Area, DataAge, Driver, DriverThreads, HelloTimers, Host, Input, Manifest, Ospf, OspfSamples,
+    OspfTimers, Section,
 };
 use constel_api::summary::DOCUMENTS;
-use constel_drivers::Chosen;
+use constel_drivers::relay::Relay;
+use constel_drivers::{Chosen, DriverKind};
 use constel_observe::verdict::Bounds;
 use constel_plan::{Lab, ospf_areas};
-use constel_scenario::model::{ClockHold, Igp, NodeSoftware, Scenario};
+use constel_scenario::model::{ClockHold, Igp, NodeSoftware, Scenario, StackTime};
 
 use crate::answers::catalogued;
 use crate::life::limits;
+use crate::life::threads::RelayThreads;
 use crate::nodes::settings::node_settings;
 
 /// Written before the lab comes up.
@@ -28,8 +30,11 @@ pub(crate) fn manifest(
     name: &str,
     duration_ns: u64,
     traffic: bool,
+    several: bool,
 ) -> io::Result<Manifest> {
     let scenario = &lab.scenario;
+    let relay = driver.kind == DriverKind::Relay;
+    let threads = relay.then(|| RelayThreads::of(lab, several));
     let inputs = scenario.inputs.iter().map(|input| Input {
         path: input.path.clone(),
         bytes: input.bytes,
@@ -66,6 +71,12 @@ pub(crate) fn manifest(
             why: driver.why.clone(),
             capabilities: driver.kind.capabilities().into(),
             grain_ns: scenario.grain.ns(),
+            threads: threads.map(|threads| DriverThreads {
+                count: threads.count,
+                why: threads.why,
+                processors: Relay::processors(),
+            }),
+            deducts_stack_time: relay.then(|| scenario.stack_time == StackTime::Deducted),
         },
         bounds: bounds(scenario),
         runtime: runtimes(lab),

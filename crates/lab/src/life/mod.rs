@@ -14,4 +14,5 @@ pub(crate) mod sweep;
 pub(crate) mod take_down;
 #[cfg(test)]
 mod tests;
+mod threads;
 pub(crate) mod together;

@@ -8,11 +8,12 @@ use constel_host::process::find_command;
 use constel_link::Effects;
 use constel_observe::verdict::Bounds;
 use constel_plan::Lab;
-use constel_scenario::model::{Action, Flow};
+use constel_scenario::model::{Action, Flow, Threads};
 use constel_topology::NodeId;
 
 use crate::error::EngineError;
 use crate::life::manifest::bounds;
+use crate::life::threads;
 use crate::life::together::{Together, not_on_several};
 use crate::nodes::launcher::{missing_own, missing_programs, search_path};
 use crate::routing::router::Router;
@@ -73,6 +74,14 @@ pub(crate) fn choose(lab: &Lab) -> Result<Chosen, EngineError> {
         lacks.push(format!(
             "`{}` only forwards (`runtime: forward`); driver {} leaves that to kernels",
             lab.layout.node(node).name,
+            chosen.kind
+        ));
+    }
+    if chosen.kind == DriverKind::Relay {
+        lacks.extend(threads::refusal(lab.scenario.threads));
+    } else if let Threads::Count(count @ 2..) = lab.scenario.threads {
+        lacks.push(format!(
+            "`links.threads` is {count}; driver {} has no threads that move frames",
             chosen.kind
         ));
     }

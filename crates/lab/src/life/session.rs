@@ -119,7 +119,14 @@ impl<'a> Session<'a> {
         let failed = |source| results_error(options, source);
         let results = Results::create(&options.results).map_err(failed)?;
         let name = options.lab.as_str();
-        let document = manifest(lab, driver, name, duration_ns, options.traffic);
+        let document = manifest(
+            lab,
+            driver,
+            name,
+            duration_ns,
+            options.traffic,
+            options.together.is_some(),
+        );
         let manifest = document.map_err(failed)?;
         results
             .write_json("manifest.json", &manifest)

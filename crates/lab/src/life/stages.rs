@@ -37,7 +37,7 @@ use crate::watch::converged::Converged;
 use crate::watch::event_log::EventLog;
 use crate::watch::path_rows::PathRows;
 use crate::watch::paths::Paths;
-use crate::watch::profile::Profile;
+use crate::watch::sampling::Sampler;
 use crate::watch::series::Recorder;
 use crate::watch::summary::{
     ControlRow, Converged as ConvergedRow, Convergence, DisjointRow, FlowRow, Times, disjoint_rows,
@@ -479,9 +479,15 @@ impl Stages<'_> {
         } = &self.context;
         let mut paths = traffic.followed();
         paths.rows = paths_file(&paths, self.context.results)?;
-        let profile = options
-            .profile_hz
-            .map(|hz| Profile::begin(&self.fabric.kernels, self.context.results.dir(), hz))
+        let scenario = &self.fabric.blueprint.lab.scenario;
+        let profile = options.profile_hz.map(|hz| scenario.profile(hz));
+        let sampler = profile
+            .as_ref()
+            .or(scenario.sampling.as_ref())
+            .map(|wanted| {
+                let (kernels, links) = (&self.fabric.kernels, &self.fabric.handle);
+                Sampler::begin(wanted, kernels, links, self.context.results.dir())
+            })
             .transpose()?;
         let lab_time = lab_time_of(&self.context, self.fabric, (self.helpers, self.containers));
         let (over, quiet) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -490,10 +496,10 @@ impl Stages<'_> {
         let (seen, ended) = std::thread::scope(|scope| {
             let stop = || over.load(Ordering::Acquire) || options.stop.load(Ordering::Acquire);
             let traffic = scope.spawn(move || traffic.run(clock, log, stop));
-            let profile = profile.map(|profile| scope.spawn(move || profile.run(clock, quiet)));
+            let sampler = sampler.map(|sampler| scope.spawn(move || sampler.run(clock, quiet)));
             // However lab time ends, by a panic too: the traffic ends with it.
             let ending = SetOnDrop(&over);
-            // And the profile after it, so that the traffic's last frames are in it.
+            // And the samples after it, so that the traffic's last frames are in it.
             let settled = SetOnDrop(quiet);
             let mut seen = lab_time.run(steps, daemons, (zero_ns, *duration_ns), paths);
             drop(ending);
@@ -501,13 +507,13 @@ impl Stages<'_> {
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             drop(settled);
-            let profiled = profile.map_or(Ok(()), |profile| {
-                profile
+            let sampled = sampler.map_or(Ok(()), |sampler| {
+                sampler
                     .join()
                     .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             });
-            if let (Ok(seen), Err(error)) = (&mut seen, profiled) {
-                seen.fail(format!("interfaces is not complete: {error}"));
+            if let (Ok(seen), Err(error)) = (&mut seen, sampled) {
+                seen.fail(format!("the samples are not complete: {error}"));
             }
             (seen, ended)
         });

@@ -1,16 +1,18 @@
 //! A lab on several machines, as one of them sees it: who has what, what goes between them, and what no such lab does.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::UdpSocket;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use constel_crossing::{Counts, Crossing, LabTime, Layout, Listening, Machine};
+use constel_crossing::{Counts, Crossing, Key, LabTime, Layout, Listening, Machine};
 use constel_drivers::DriverKind;
 use constel_drivers::{Links, Plane};
-use constel_plan::{Lab, Ours};
-use constel_scenario::model::{Action, Flow, Mode};
-use constel_topology::NodeId;
+use constel_plan::{Lab, Ours, Planner};
+use constel_scenario::model::{Action, Flow, Mode, OnMachineLoss};
+use constel_topology::{Failure, FailureTarget, FailureTime, NodeId};
 
 use crate::error::EngineError;
 
@@ -26,8 +28,12 @@ pub struct Together {
     pub number: u32,
     /// Which life of this machine it is: larger than all before.
     pub session: u32,
+    /// Threads that make this machine's nodes.
+    pub workers: NonZeroU32,
     /// Frames leave so much before they are due, nanoseconds.
     pub ahead_ns: u64,
+    /// What frames between the machines are sealed with; `None`: they are not.
+    pub key: Option<Key>,
     /// What other machines send to, and this one sends from.
     pub socket: UdpSocket,
     /// The clock that all machines have in common; whoever measures it sets it.
@@ -45,6 +51,29 @@ pub struct Standing {
     pub plan: String,
 }
 
+/// A machine that the lab goes on without: what all of its machines were told, with the same number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loss {
+    /// The machine's number.
+    pub machine: usize,
+    /// Lab time by which all others know of it, nanoseconds.
+    pub from_ns: u64,
+}
+
+impl Loss {
+    /// From when on the machine's nodes have no links, lab time, nanoseconds: the first step that is planned after all others know.
+    /// A step is planned when the one before it has begun.
+    #[must_use]
+    pub fn gone_ns(&self, step_ns: u64) -> u64 {
+        (self.from_ns.div_ceil(step_ns) + 1) * step_ns
+    }
+}
+
+/// What a lab calls the failure that takes a lost machine's nodes out.
+fn loss_of(machine: &str) -> String {
+    format!("loss of machine {machine}")
+}
+
 /// Where machines wait for each other.
 pub trait Gate: Send + Sync {
     /// The part stands. Waits until all do; gives the instant of `CLOCK_MONOTONIC` that is lab time zero.
@@ -55,6 +84,9 @@ pub trait Gate: Send + Sync {
 
     /// What is between the machines now, and may be used: until when this machine may send, for one.
     fn crossing(&self, crossing: &Arc<Crossing>);
+
+    /// The machines that are lost.
+    fn losses(&self) -> Vec<Loss>;
 
     /// What has happened between the machines that makes the figures untrustworthy.
     fn doubts(&self) -> Vec<String>;
@@ -83,6 +115,36 @@ impl Together {
         machine.map_or("?", |machine| &machine.name)
     }
 
+    /// The lab, where the nodes of each machine may fail together if the scenario goes on without machines that are lost.
+    ///
+    /// # Errors
+    /// When the scenario has a failure of the same name.
+    pub(crate) fn may_lose(&self, lab: Lab) -> Result<Lab, EngineError> {
+        if lab.scenario.on_machine_loss != OnMachineLoss::Continue {
+            return Ok(lab);
+        }
+        let failures = self.machines.iter().enumerate().map(|(number, machine)| {
+            let nodes = lab.layout.nodes().iter();
+            let own = nodes.filter(|node| self.machine_of[node.id.index()] == number);
+            Failure {
+                name: loss_of(&machine.name),
+                what: FailureTarget::Nodes(own.map(|node| node.name.clone()).collect()),
+                when: FailureTime::Told,
+            }
+        });
+        // A machine without nodes takes nothing with it.
+        let failures = failures.filter(|failure| failure.what != FailureTarget::Nodes(Vec::new()));
+        let layout = lab.layout.with_failures(failures.collect());
+        let layout = layout.map_err(|errors| {
+            let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            EngineError::Apart(errors.join("; "))
+        })?;
+        Ok(Lab {
+            layout: Arc::new(layout),
+            ..lab
+        })
+    }
+
     /// Has the link plane's frames for other machines' nodes carried there. Before it starts.
     ///
     /// # Errors
@@ -102,6 +164,7 @@ impl Together {
                 .map(|port| self.machine_of[port.node.index()])
                 .collect(),
             ahead_ns: self.ahead_ns,
+            key: self.key.clone(),
         };
         let socket = self.socket.try_clone().map_err(io)?;
         let (crossing, far) = Crossing::open(socket, layout, self.time.clone())?;
@@ -124,9 +187,11 @@ impl Together {
             what: "listen for the other machines".to_owned(),
             source,
         })?;
+        let machines = self.machines.iter();
         Ok(Between {
             listening,
             gate: Arc::clone(&self.gate),
+            machines: machines.map(|machine| machine.name.clone()).collect(),
         })
     }
 }
@@ -135,9 +200,25 @@ impl Together {
 pub(crate) struct Between {
     listening: Listening,
     gate: Arc<dyn Gate>,
+    /// Their names, by number.
+    machines: Vec<String>,
 }
 
 impl Between {
+    /// Has the nodes of lost machines fail, before the step that begins at `next_ns` is planned. `known` are those of which that was
+    /// done. Says whose nodes go, and from when on.
+    ///
+    /// # Errors
+    /// When it is too late for one: the others have planned without it.
+    pub(crate) fn lose(
+        &self,
+        planner: &mut Planner,
+        next_ns: u64,
+        known: &mut BTreeSet<usize>,
+    ) -> Result<Vec<String>, EngineError> {
+        lose(&self.gate.losses(), &self.machines, planner, next_ns, known)
+    }
+
     /// What has crossed so far.
     pub(crate) fn counts(&self) -> Counts {
         self.listening.counts()
@@ -150,6 +231,35 @@ impl Between {
         wrong.extend(crossed_badly(&self.counts(), before));
         wrong
     }
+}
+
+fn lose(
+    losses: &[Loss],
+    machines: &[String],
+    planner: &mut Planner,
+    next_ns: u64,
+    known: &mut BTreeSet<usize>,
+) -> Result<Vec<String>, EngineError> {
+    let step_ns = planner.blueprint().lab.step_ns();
+    let mut said = Vec::new();
+    for loss in losses {
+        if !known.insert(loss.machine) {
+            continue;
+        }
+        let (name, gone_ns) = (&machines[loss.machine], loss.gone_ns(step_ns));
+        if gone_ns < next_ns {
+            return Err(EngineError::Apart(format!(
+                "it heard of the {} when the others had planned without it: the store is too slow, or the machine too busy",
+                loss_of(name)
+            )));
+        }
+        planner.fail_from(&loss_of(name), gone_ns);
+        said.push(format!(
+            "machine {name} is lost: the lab goes on without its nodes, from lab time {} s on",
+            gone_ns as f64 / 1e9
+        ));
+    }
+    Ok(said)
 }
 
 /// What became of frames between the machines that nobody asked for.
@@ -269,7 +379,8 @@ pub fn not_on_several(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{computed_iridium, lab, shipped};
+    use crate::testing::{blueprint, computed_iridium, lab, on_two_machines, shipped};
+    use constel_plan::{Blueprint, FailedEdges};
     use constel_underlay::CrossingCounts;
 
     /// Why a scenario cannot be on two machines, where every other node is on the second.
@@ -303,6 +414,73 @@ mod tests {
         );
         let forward = refused(&forward);
         assert!(forward[0].contains("`runtime: forward`"), "{forward:?}");
+    }
+
+    /// A planner of a lab that goes on without machines that are lost, and the number of nodes that each of two has.
+    fn going_on() -> (Planner, Vec<String>) {
+        let blueprint = blueprint(&format!(
+            "{}on_machine_loss: continue\n",
+            computed_iridium()
+        ));
+        let together = on_two_machines(&blueprint);
+        let names = together.machines.iter().map(|m| m.name.clone()).collect();
+        let lab = together.may_lose(blueprint.lab).unwrap();
+        let blueprint = Blueprint::new(lab).unwrap_or_else(|e| panic!("{e}"));
+        (Planner::new(Arc::new(blueprint)), names)
+    }
+
+    /// The plans of so many steps; the loss is heard of before the step that begins then is planned, in seconds.
+    fn plans(loss: Option<(Loss, u64)>, steps: u64) -> Result<Vec<(Vec<u8>, usize)>, EngineError> {
+        let (mut planner, names) = going_on();
+        let failed = FailedEdges::default();
+        let first = planner.first(&failed);
+        planner.installed(first, &failed);
+        let mut known = BTreeSet::new();
+        let mut plans = Vec::new();
+        for step in 1..=steps {
+            let next_ns = planner.current().t_ns + planner.blueprint().lab.step_ns();
+            let heard = loss.filter(|(_, heard_s)| step >= *heard_s);
+            let losses: Vec<Loss> = heard.into_iter().map(|(loss, _)| loss).collect();
+            let said = lose(&losses, &names, &mut planner, next_ns, &mut known)?;
+            let told = loss.is_some_and(|(_, heard_s)| step == heard_s);
+            assert_eq!(said.len(), usize::from(told), "said once: {said:?}");
+            let mut next = planner.advance();
+            planner.route(&mut next, &failed);
+            let text = serde_json::to_vec(&next.plan).unwrap();
+            let layout = &planner.blueprint().lab.layout;
+            let theirs = |port| layout.port(port).node.index() % 2 == 1;
+            let edges = next.snapshot.edges.iter();
+            let left = edges.filter(|edge| theirs(edge.from) || theirs(edge.to));
+            plans.push((text, left.count()));
+            planner.installed(next, &failed);
+        }
+        Ok(plans)
+    }
+
+    #[test]
+    fn all_others_plan_without_a_lost_machine_from_the_same_step_on() {
+        let loss = Loss {
+            machine: 1,
+            from_ns: 2_300_000_000,
+        };
+        assert_eq!(loss.gone_ns(1_000_000_000), 4_000_000_000);
+        let calm = plans(None, 7).unwrap();
+        let soon = plans(Some((loss, 1)), 7).unwrap();
+        let last = plans(Some((loss, 4)), 7).unwrap();
+        assert_eq!(soon, last, "whenever each has heard of it");
+        assert_eq!(soon[..3], calm[..3], "nothing changes before");
+        assert!(calm[3..].iter().all(|(_, left)| *left > 100));
+        assert!(soon[3..].iter().all(|(_, left)| *left == 0));
+        let late = plans(Some((loss, 5)), 7).unwrap_err().to_string();
+        assert!(late.contains("loss of machine other"), "{late}");
+    }
+
+    #[test]
+    fn a_lab_that_ends_with_a_machine_has_no_failure_of_it() {
+        let blueprint = blueprint(&computed_iridium());
+        let together = on_two_machines(&blueprint);
+        let lab = together.may_lose(blueprint.lab).unwrap();
+        assert_eq!(lab.layout.spec().failures, []);
     }
 
     #[test]

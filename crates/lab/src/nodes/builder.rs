@@ -5,6 +5,7 @@
 //! is started and nothing is named on the host: everything lives in namespaces held by descriptors.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -68,6 +69,17 @@ pub(crate) fn carries_gso(plane: &dyn Plane, scenario: &Scenario) -> bool {
         })
 }
 
+/// More threads than this wait for each other in the kernel.
+const MOST_WORKERS: u32 = 4;
+
+/// Threads that make nodes on this host where nothing else is said: one a processor, up to four.
+#[must_use]
+pub fn workers_here() -> NonZeroU32 {
+    let processors = thread::available_parallelism().map(|n| n.get() as u32);
+    let workers = processors.map_or(1, |n| n.min(MOST_WORKERS));
+    NonZeroU32::new(workers).unwrap_or(NonZeroU32::MIN)
+}
+
 /// A batch of nodes without ports, and their numbers.
 struct Fresh {
     numbers: Vec<usize>,
@@ -93,9 +105,8 @@ impl Builder<'_> {
             .into_iter()
             .filter(|number| !lab.forwards(all[*number].id))
             .collect();
-        let workers = thread::available_parallelism()
-            .map_or(1, |n| n.get())
-            .min(4);
+        let workers = self.together.map_or_else(workers_here, |own| own.workers);
+        let workers = workers.get() as usize;
         let (sender, receiver) = sync_channel::<Fresh>(workers);
         let receiver = Mutex::new(receiver);
         let done = AtomicU64::new(0);

@@ -65,6 +65,16 @@ impl Kernels {
         Some(all.route(node, to))
     }
 
+    /// A node's number in the link plane's table; `None`: it has a stack.
+    pub(crate) fn member(&self, node: NodeId) -> Option<u32> {
+        self.stackless.as_ref()?.member(node)
+    }
+
+    /// Whether there are nodes that only forward.
+    pub(crate) fn has_members(&self) -> bool {
+        self.stackless.is_some()
+    }
+
     /// How a node forwards packets of others to an address by the map, if it does.
     pub(crate) fn by_map(&self, node: NodeId, to: IpAddr) -> Option<Route> {
         let forwarding = self.forwarding.as_ref()?;

@@ -222,11 +222,8 @@ fn make_own(folder: &Path) -> constel_host::Result<()> {
 
 /// What every node sees, outer folders before those in them.
 fn shown_to_all(folders: &Folders) -> Vec<Shown> {
-    let hosts = Shown {
-        source: hosts_file(&folders.lab),
-        target: "/etc/hosts".into(),
-        read_only: true,
-    };
+    // A bare Debian has no such file: names of nodes are then not known there.
+    let hosts = Shown::instead_of("/etc/hosts", hosts_file(&folders.lab));
     let in_place = |path: PathBuf| Shown::in_place(path, false);
     let path = search_path();
     let programs = std::env::split_paths::<OsStr>(path.as_ref());
@@ -239,8 +236,8 @@ fn shown_to_all(folders: &Folders) -> Vec<Shown> {
         .chain([
             in_place(daemons_folder(&folders.lab)),
             in_place(servers_folder(&folders.lab)),
-            hosts,
         ])
+        .chain(hosts)
         .collect();
     shown.sort_by(|a, b| a.target.cmp(&b.target));
     // Of two that show the same the writable one.

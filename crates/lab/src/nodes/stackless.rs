@@ -9,11 +9,11 @@ use constel_host::netlink::{
 };
 use constel_host::process::Child;
 use constel_host::{Error, Result};
-use constel_plan::{Blueprint, Forwarders, WayRow, node_ifindex};
+use constel_plan::{Blueprint, Forwarders, Goal, RoutesPlan, node_ifindex};
 use constel_routing::walk::Route;
 use constel_runtime::{Door, Node, Program};
 use constel_topology::NodeId;
-use constel_transit::{Place, Table, Way};
+use constel_transit::{Table, Way};
 
 use crate::error::EngineError;
 use crate::routing::tables::{MAIN, UNICAST};
@@ -22,6 +22,8 @@ use crate::routing::tables::{MAIN, UNICAST};
 pub(crate) struct Stackless {
     pub(crate) table: Arc<Table>,
     numbers: Forwarders,
+    /// The addresses that ways lead to.
+    goals: Vec<IpAddr>,
     blueprint: Arc<Blueprint>,
 }
 
@@ -36,6 +38,8 @@ impl Stackless {
         let Some((numbers, spec)) = blueprint.forwarders() else {
             return Ok(None);
         };
+        let goals = spec.goals.iter().flat_map(|goal| goal.0.iter().copied());
+        let goals = goals.collect();
         let table = Table::new(spec).map_err(|error| EngineError::Unable {
             what: error.to_string(),
             remedy: "take `routing: {destinations: ground}`, or give satellites a stack".to_owned(),
@@ -43,23 +47,26 @@ impl Stackless {
         Ok(Some(Self {
             table: Arc::new(table),
             numbers,
+            goals,
             blueprint: Arc::clone(blueprint),
         }))
     }
 
     /// From now on packets go by these changes.
-    pub(crate) fn put(&self, ways: &[WayRow]) {
-        for row in ways {
-            let numbers = self
-                .member(row.node)
-                .zip(self.numbers.goal(row.destination));
-            let way = row.hop.map(|hop| Way {
-                port: hop.port,
-                far_port: hop.far_port,
-            });
-            if let Some((member, goal)) = numbers {
-                self.table.set(member, goal, way);
-            }
+    pub(crate) fn put(&self, routes: &RoutesPlan) {
+        for row in &routes.ways {
+            let way = row.hop.map(way_of);
+            self.set(row.node, Goal::Node(row.destination), way.as_slice());
+        }
+        for row in &routes.shared_ways {
+            let ways: Vec<Way> = row.hops.iter().copied().map(way_of).collect();
+            self.set(row.node, row.goal, &ways);
+        }
+    }
+
+    fn set(&self, node: NodeId, goal: Goal, ways: &[Way]) {
+        if let Some((member, goal)) = self.member(node).zip(self.numbers.goal(goal)) {
+            self.table.set(member, goal, ways);
         }
     }
 
@@ -70,17 +77,24 @@ impl Stackless {
 
     /// How a node without a stack forwards to an address.
     pub(crate) fn route(&self, node: NodeId, to: IpAddr) -> Option<Route> {
-        let Place::Towards(way) = self.table.place(self.member(node)?, to) else {
-            return None;
-        };
+        let ways = self.table.ways_to(self.member(node)?, to);
+        // Of several any must do; the first is looked at.
+        let way = *ways.first()?;
         Some(Route {
             prefix: to,
             prefix_len: if to.is_ipv4() { 32 } else { 128 },
             port: way.port,
             gateway: gateway(&self.blueprint, way, to),
             metric: 0,
-            choices: 1,
+            choices: u8::try_from(ways.len()).unwrap_or(u8::MAX),
         })
+    }
+}
+
+fn way_of(hop: constel_routing::graph::NextHop) -> Way {
+    Way {
+        port: hop.port,
+        far_port: hop.far_port,
     }
 }
 
@@ -101,23 +115,28 @@ pub(crate) struct StacklessNode {
 impl StacklessNode {
     fn installed(&self, to: IpAddr) -> Option<InstalledRoute> {
         let Blueprint { lab, addresses, .. } = self.all.blueprint.as_ref();
-        let route = self.all.route(self.node, to)?;
-        let hop = NextHop {
-            ifindex: Some(node_ifindex(lab.layout.port(route.port))),
-            via: route.gateway,
+        let ways = self.all.table.ways_to(self.all.member(self.node)?, to);
+        let hop = |way: &Way| NextHop {
+            ifindex: Some(node_ifindex(lab.layout.port(way.port))),
+            via: gateway(&self.all.blueprint, *way, to),
             weight: 1,
             onlink: false,
+        };
+        let target = match &ways[..] {
+            [] => return None,
+            [way] => RouteTarget::Hop(hop(way)),
+            several => RouteTarget::Multipath(several.iter().map(hop).collect()),
         };
         let own = addresses.loopback(self.node);
         Some(InstalledRoute {
             dst: IpPrefix::host(to),
-            target: RouteTarget::Hop(hop),
+            target,
             prefsrc: Some(if to.is_ipv4() {
                 own.v4.into()
             } else {
                 own.v6.into()
             }),
-            metric: route.metric,
+            metric: 0,
             protocol: ROUTE_PROTOCOL,
             table: MAIN,
             kind: UNICAST,
@@ -147,12 +166,8 @@ impl Node for StacklessNode {
     }
 
     fn routes(&self) -> Result<Vec<InstalledRoute>> {
-        let blueprint = &self.all.blueprint;
-        let layout = &blueprint.lab.layout;
-        let goals = layout.nodes().iter().map(|node| node.id);
-        let goals = goals.filter(|node| self.all.numbers.goal(*node).is_some());
-        let addresses = goals.flat_map(|node| blueprint.loopbacks(node));
-        Ok(addresses.filter_map(|to| self.installed(to)).collect())
+        let goals = self.all.goals.iter();
+        Ok(goals.filter_map(|to| self.installed(*to)).collect())
     }
 
     fn lookup(&self, addresses: &[IpAddr]) -> Result<Vec<Option<InstalledRoute>>> {

@@ -1,9 +1,11 @@
 //! Bring-up of nodes without a kernel: what fails on the way leaves nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::num::NonZeroU32;
 use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, ThreadId};
 
 use constel_link::PortId;
 use constel_plan::{Blueprint, Ours};
@@ -12,11 +14,11 @@ use constel_topology::Port;
 
 use crate::error::EngineError;
 use crate::life::together::Together;
-use crate::nodes::builder::Builder;
+use crate::nodes::builder::{Builder, workers_here};
 use crate::nodes::kernels::Kernels;
 use crate::nodes::ports::{PortHand, PortMaker};
 use crate::progress::Stage;
-use crate::testing::{Silent, iridium, on_two_machines};
+use crate::testing::{Silent, blueprint, computed_iridium, iridium, on_two_machines};
 
 /// Ports that are only written down.
 #[derive(Default)]
@@ -24,6 +26,10 @@ struct PaperPorts {
     made: Mutex<BTreeSet<PortId>>,
     attached: Mutex<BTreeSet<PortId>>,
     prepared: AtomicUsize,
+    /// Threads that make a node now, and the most at any time.
+    at_once: (AtomicUsize, AtomicUsize),
+    /// The threads.
+    threads: Mutex<HashSet<ThreadId>>,
     /// The port whose making is refused.
     refused: Option<PortId>,
 }
@@ -37,6 +43,11 @@ impl PortMaker for PaperPorts {
     }
 
     fn prepare(&self, ports: &[Port]) -> Result<(), EngineError> {
+        let now = self.at_once.0.fetch_add(1, Ordering::AcqRel) + 1;
+        self.at_once.1.fetch_max(now, Ordering::AcqRel);
+        self.threads.lock().unwrap().insert(thread::current().id());
+        thread::yield_now();
+        self.at_once.0.fetch_sub(1, Ordering::AcqRel);
         self.prepared.fetch_add(ports.len(), Ordering::AcqRel);
         let made = self.made.lock().unwrap();
         assert!(
@@ -92,7 +103,15 @@ fn build_part(
     ports: &PaperPorts,
     together: Option<&Together>,
 ) -> Result<Kernels, EngineError> {
-    let blueprint = iridium();
+    build_all_of(iridium(), runtime, ports, together)
+}
+
+fn build_all_of(
+    blueprint: Blueprint,
+    runtime: &MemoryRuntime,
+    ports: &PaperPorts,
+    together: Option<&Together>,
+) -> Result<Kernels, EngineError> {
     let builder = Builder {
         blueprint: &blueprint,
         runtime,
@@ -109,6 +128,30 @@ fn build_part(
         stackless: None,
         ours: together.map_or_else(Ours::all, Together::ours),
     })
+}
+
+/// A machine makes no more nodes at a time than its agent was told.
+#[test]
+fn a_part_is_made_by_as_many_threads_as_the_machine_is_to_use() {
+    let sky = computed_iridium()
+        .replace("satellites: 66", "satellites: 2400")
+        .replace("planes: 6", "planes: 60");
+    for workers in [1, 3] {
+        let blueprint = blueprint(sky.split("traffic:").next().unwrap());
+        let together = Together {
+            workers: NonZeroU32::new(workers).unwrap(),
+            ..on_two_machines(&blueprint)
+        };
+        let (runtime, ports) = (MemoryRuntime::default(), PaperPorts::default());
+        build_all_of(blueprint, &runtime, &ports, Some(&together)).unwrap();
+        let prepared = ports.prepared.load(Ordering::Acquire);
+        assert!(prepared > 1_200, "several batches: {prepared}");
+        let most = ports.at_once.1.load(Ordering::Acquire);
+        assert!((1..=workers as usize).contains(&most), "{most} at a time");
+        let threads = ports.threads.lock().unwrap().len();
+        assert!((1..=workers as usize).contains(&threads), "{threads}");
+    }
+    assert!(workers_here().get() <= 4);
 }
 
 #[test]

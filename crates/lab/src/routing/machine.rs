@@ -5,7 +5,7 @@ use std::sync::Arc;
 use constel_drivers::{Links, PendingUpdate};
 use constel_link::{EdgeChange, EdgeUpdate};
 use constel_plan::{
-    Adjacency, Applier, EdgesApplied, Goal, RouteRow, RoutesApplied, RoutesPlan, WayRow, at_clock,
+    Adjacency, Applier, EdgesApplied, Goal, RouteRow, RoutesApplied, RoutesPlan, at_clock,
 };
 use constel_topology::Snapshot;
 
@@ -105,9 +105,9 @@ impl Applier for Machine {
         }
     }
 
-    fn put_ways(&mut self, ways: &[WayRow]) {
+    fn put_ways(&mut self, routes: &RoutesPlan) {
         if let Some(stackless) = &self.kernels.stackless {
-            stackless.put(ways);
+            stackless.put(routes);
         }
     }
 

@@ -238,7 +238,7 @@ impl<A: Applier> Steps<A> {
         let failed = self.failed.now();
         self.planner.route(&mut step, &failed);
         // The map before the kernels, where anything may have to wait for others.
-        self.applier.put_ways(&step.plan.routes.ways);
+        self.applier.put_ways(&step.plan.routes);
         self.applier.put_map(&step.plan.routes.rows);
         self.drained()?;
         self.applier.forget(&step.plan.forget)?;
@@ -307,7 +307,7 @@ impl<A: Applier> Steps<A> {
         let now_ns = self.clock.now_ns().unwrap_or(0);
         let failed = self.failed.now();
         if let Some(planned) = self.planner.within(now_ns, &failed) {
-            self.applier.put_ways(&planned.plan.ways);
+            self.applier.put_ways(&planned.plan);
             self.applier.put_map(&planned.plan.rows);
             self.applier.install_routes(&planned.plan)?;
             self.planner.installed_within(planned);

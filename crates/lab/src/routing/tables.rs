@@ -6,13 +6,12 @@
 use std::net::IpAddr;
 
 use constel_host::netlink::{InstalledRoute, RouteTarget};
-use constel_routing::walk::{Route, Table, Walk, walk_by};
-use constel_routing::{Graph, GroundTransit, Scratch, UNREACHABLE};
+use constel_routing::walk::{Route, Table, Walk, walk_by, walk_until};
 use constel_topology::{NodeId, Snapshot};
 
 use crate::error::EngineError;
 use crate::nodes::kernels::Kernels;
-use constel_plan::Blueprint;
+use constel_plan::{Blueprint, Reach};
 
 /// `RTN_UNICAST`: the only kind that forwards.
 pub(crate) const UNICAST: u8 = 1;
@@ -184,15 +183,14 @@ impl Standing {
     }
 }
 
-/// Walks every ordered pair of stations between which the topology has a path, in every family.
+/// Walks every ordered pair of stations between which the topology (or what was chosen beforehand) has a path, in every family.
 ///
 /// # Errors
 /// When a kernel does not answer.
 pub(crate) fn standing(kernels: &Kernels, snapshot: &Snapshot) -> Result<Standing, EngineError> {
     let blueprint = kernels.blueprint.as_ref();
     let layout = &blueprint.lab.layout;
-    let graph = Graph::new(layout, snapshot, GroundTransit::Never);
-    let mut scratch = Scratch::default();
+    let mut reach = Reach::new(&blueprint.lab, snapshot);
     let stations: Vec<NodeId> = layout.endpoints().map(|node| node.id).collect();
     let goals = stations.iter().flat_map(|id| blueprint.loopbacks(*id));
     let mut asked = Asked {
@@ -203,13 +201,16 @@ pub(crate) fn standing(kernels: &Kernels, snapshot: &Snapshot) -> Result<Standin
     let mut tables = Tables::new(kernels);
     let few = asked.goals.len() <= FEW;
     let mut standing = Standing::default();
+    // What others send arrives from these: ways come together, and of thousands of hops each is looked at once.
+    let mut arrives = vec![false; kernels.nodes.len()];
     for &to in &stations {
-        let tree = graph.tree(to, &mut scratch);
-        for &from in stations.iter().filter(|&&from| from != to) {
-            if tree.distance_ns[from.index()] == UNREACHABLE {
-                continue;
-            }
-            for address in blueprint.loopbacks(to) {
+        let reached = reach.towards(to);
+        for address in blueprint.loopbacks(to) {
+            arrives.fill(false);
+            for &from in stations.iter().filter(|&&from| from != to) {
+                if !reached[from.index()] {
+                    continue;
+                }
                 standing.pairs += 1;
                 let route = |node| {
                     let by_map = in_transit(kernels, from, node, address);
@@ -224,9 +225,13 @@ pub(crate) fn standing(kernels: &Kernels, snapshot: &Snapshot) -> Result<Standin
                     }
                 };
                 let (addresses, t_ns) = (&blueprint.addresses, snapshot.t_ns);
-                let walked = walk_by(layout, snapshot, addresses, from, address, t_ns, route)?;
+                let (ends, known) = ((from, address), |node: NodeId| arrives[node.index()]);
+                let walked = walk_until(layout, snapshot, addresses, ends, t_ns, known, route)?;
                 if walked.arrived() {
                     standing.good += 1;
+                    for hop in walked.hops.iter().skip(1) {
+                        arrives[hop.from.index()] = true;
+                    }
                 } else if standing.example.is_none() {
                     standing.example = Some(describe(blueprint, from, address, &walked));
                 }

@@ -56,6 +56,8 @@ pub(crate) struct FlowPlan {
     /// The client's flag that says when lab time began, for those that count from there: nanoseconds of
     /// `CLOCK_MONOTONIC`, known when it starts.
     pub(crate) zero_flag: Option<&'static str>,
+    /// How the client is told that the other end is on another machine; `None`: it makes no difference to it.
+    pub(crate) apart_flag: Option<&'static str>,
     /// The two ends of flows that have them, for paths and bounds.
     pub(crate) ends: Option<Pair>,
 }
@@ -123,6 +125,7 @@ pub(crate) fn plan(
                 argv: run.command.clone(),
             },
             zero_flag: None,
+            apart_flag: None,
             ends: None,
         }),
     }
@@ -182,6 +185,7 @@ fn plan_ping(blueprint: &Blueprint, ping: &Ping, seconds: f64) -> Result<FlowPla
             argv,
         },
         zero_flag: None,
+        apart_flag: None,
         ends: Some(ends),
     })
 }
@@ -218,6 +222,7 @@ fn plan_probe(
         }),
         client: Launch { node: from, argv },
         zero_flag: Some("--zero-ns"),
+        apart_flag: Some("--apart"),
         ends: Some(ends),
     })
 }
@@ -266,6 +271,7 @@ fn plan_iperf3(
         }),
         client: Launch { node: from, argv },
         zero_flag: None,
+        apart_flag: None,
         ends: Some(ends),
     })
 }
@@ -328,6 +334,7 @@ fn plan_http(
         }),
         client: Launch { node: from, argv },
         zero_flag: None,
+        apart_flag: None,
         ends: Some(ends),
     })
 }
@@ -376,6 +383,7 @@ fn plan_transfer(
             argv: client,
         },
         zero_flag: None,
+        apart_flag: None,
         ends: Some(ends),
     })
 }

@@ -16,11 +16,15 @@ use leotp_core::wire::DEFAULT_PORT;
 use crate::error::EngineError;
 use crate::nodes::launcher::Launcher;
 use crate::progress::Stage;
+use crate::traffic::gateways::{self, key_file, make_key};
 use crate::traffic::{TRANSFER, exit_words, output, said};
 use constel_plan::Blueprint;
 
-/// The program of Midnodes; it comes along with Constel.
+/// The program of Midnodes and gateways; it comes along with Constel.
 pub(crate) const LEOTP: &str = "leotp";
+
+/// The kind of TCP gateways.
+const GATEWAY: &str = "leotp-gateway";
 
 /// One that has not said that it is ready by then, from the start of the last on, never will.
 const READY_WITHIN: Duration = Duration::from_secs(20);
@@ -73,7 +77,7 @@ impl Helpers {
 
     /// How many the scenario asks for.
     pub(crate) fn planned(blueprint: &Blueprint) -> usize {
-        plan(blueprint).len()
+        plan(blueprint, Path::new("")).len()
     }
 
     /// Starts all and waits until each says that it works.
@@ -91,10 +95,14 @@ impl Helpers {
             what: format!("make {}", folder.display()),
             source,
         })?;
+        let key = key_file(&launcher.lab_dir);
         let mut helpers = Self {
-            all: plan(blueprint),
+            all: plan(blueprint, &key),
             ..Self::none()
         };
+        if helpers.all.iter().any(|helper| helper.kind == GATEWAY) {
+            make_key(&key)?;
+        }
         for (index, helper) in helpers.all.iter().enumerate() {
             let name = &blueprint.lab.layout.node(helper.node).name;
             let log = folder.join(format!("{}-{name}.log", helper.kind));
@@ -194,11 +202,19 @@ fn last_object(log: &Path) -> Option<serde_json::Value> {
     serde_json::from_str(line).ok()
 }
 
-/// All helpers of the scenario, in node order within each kind.
-fn plan(blueprint: &Blueprint) -> Vec<Helper> {
+/// All helpers of the scenario, in node order within each kind; gateways in the order of the file. `key` is the gateways'.
+fn plan(blueprint: &Blueprint, key: &Path) -> Vec<Helper> {
     let transport = &blueprint.lab.scenario.transport;
     let mut all = Vec::new();
     if let Some(midnodes) = &transport.leotp {
+        let gateway = |(node, argv)| Helper {
+            kind: GATEWAY,
+            node,
+            argv,
+            ready: "gateway for TCP ports",
+        };
+        let gateways = gateways::plan(blueprint, midnodes, key).into_iter();
+        all.extend(gateways.map(gateway));
         all.extend(plan_midnodes(blueprint, midnodes));
     }
     if let Some(split) = &transport.split_tcp {

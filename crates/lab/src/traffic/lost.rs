@@ -54,7 +54,7 @@ impl Probes {
         };
         for row in rows {
             let sent_s = row.sent_ns as f64 / 1e9;
-            if let Some(rtt_ns) = row.rtt_ns() {
+            if let Some(rtt_ns) = row.rtt_ns {
                 let took_s = rtt_ns as f64 / 1e9;
                 probes.first_s = probes.first_s.min(sent_s + took_s);
                 probes.last_s = probes.last_s.max(sent_s + took_s);
@@ -224,6 +224,7 @@ mod tests {
                 sent_ns: seq * 100_000_000,
                 there_ns: took_ns,
                 back_ns: took_ns,
+                rtt_ns: took_ns.map(|ns| 2 * ns),
                 fate,
             }
         };

@@ -2,6 +2,7 @@
 
 mod commands;
 pub(crate) mod congestion;
+mod gateways;
 pub(crate) mod helpers;
 mod lost;
 pub(crate) mod output;
@@ -124,6 +125,9 @@ impl Traffic {
             )?;
             let ends = plan.ends.map(|ends| [ends.from, ends.to]);
             let apart = ends.is_some_and(|[from, to]| ours.has(from) != ours.has(to));
+            if let Some(flag) = plan.apart_flag.filter(|_| apart) {
+                plan.client.argv.push(flag.to_owned());
+            }
             plan.server = plan.server.filter(|server| ours.has(server.launch.node));
             Ok(Job {
                 apart,

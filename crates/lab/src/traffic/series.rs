@@ -173,8 +173,8 @@ fn samples(job: &Job, wall: &WallClock) -> Box<dyn Iterator<Item = Sample>> {
             let rows = probe_rows(output::lines(&job.out)).map_while(Result::ok);
             Box::new(rows.map(|row| Sample {
                 from_ns: row.sent_ns,
-                to_ns: row.sent_ns + row.rtt_ns().unwrap_or(0),
-                rtt_ns: row.rtt_ns(),
+                to_ns: row.sent_ns + row.rtt_ns.unwrap_or(0),
+                rtt_ns: row.rtt_ns,
                 owd_ns: row.there_ns,
                 back_ns: row.back_ns,
                 throughput_bps: None,

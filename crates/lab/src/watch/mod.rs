@@ -5,7 +5,7 @@ pub(crate) mod event_log;
 pub(crate) mod late;
 pub(crate) mod path_rows;
 pub(crate) mod paths;
-pub(crate) mod profile;
 pub(crate) mod rows;
+pub(crate) mod sampling;
 pub(crate) mod series;
 pub(crate) mod summary;

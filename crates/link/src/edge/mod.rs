@@ -86,6 +86,8 @@ pub struct Edge<F> {
     queue_bytes: u64,
     line: VecDeque<Released<F>>,
     last_due_ns: Nanos,
+    /// When the last service ended that no other followed.
+    free_from_ns: Nanos,
     /// Frames held back, out of the order of the others; in order among themselves.
     late: VecDeque<Released<F>>,
     counters: EdgeCounters,
@@ -113,6 +115,7 @@ impl<F> Edge<F> {
             service: None,
             line: VecDeque::new(),
             last_due_ns: 0,
+            free_from_ns: 0,
             late: VecDeque::new(),
             counters: EdgeCounters::default(),
             ahead_ns: 0,
@@ -206,7 +209,7 @@ impl<F> Edge<F> {
             self.queue.push_back(waiting);
             self.queue_bytes += u64::from(len_bytes);
             if self.service.is_none() {
-                self.serve_next(None, now, out);
+                self.serve_next(None, now.max(self.free_from_ns), out);
             }
             None
         };
@@ -270,7 +273,7 @@ impl<F> Edge<F> {
             out(frame, cause);
         });
         if idle && result.is_ok() {
-            self.serve_next(None, now, out);
+            self.serve_next(None, now.max(self.free_from_ns), out);
         }
         result.err()
     }

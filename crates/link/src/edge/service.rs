@@ -57,6 +57,8 @@ impl<F> Edge<F> {
         if let (Some(next), Some(supply)) = (self.queue.front(), self.supply()) {
             let from = after.unwrap_or_else(|| supply.fresh(now));
             self.service = Some(supply.finish(from, self.on_link(next.len_bytes)));
+        } else {
+            self.free_from_ns = now;
         }
     }
 

@@ -113,6 +113,39 @@ impl<F> EdgeTable<F> {
         self.refuse(from, frame, frames);
     }
 
+    /// Whether there is this edge.
+    #[must_use]
+    pub fn has(&self, from: PortId, to: PortId) -> bool {
+        self.open_entry(from.0, to.0).is_some()
+    }
+
+    /// Frames were let go on their way to an edge (`None`: to all edges of the port), because the host did not keep up: they count
+    /// as offered to it. Where it has gone meanwhile, or there are none, they found none.
+    pub fn turned_away(&mut self, from: PortId, to: Option<PortId>, frames: u64, bytes: u64) {
+        let ids = match to {
+            Some(to) => {
+                let id = self.index.get(&key(from.0, to.0)).copied();
+                id.into_iter().collect()
+            }
+            None => self.ports.get(from.0 as usize).cloned().unwrap_or_default(),
+        };
+        if ids.is_empty() {
+            if let Some(count) = self.no_edge.get_mut(from.0 as usize) {
+                *count += frames;
+            }
+            self.sum_no_edge += frames;
+        }
+        for id in ids {
+            if let Some(entry) = self.entries[id as usize].as_mut() {
+                for counters in [entry.edge.counters_mut(), &mut self.sum] {
+                    counters.offered += frames;
+                    counters.offered_bytes += bytes;
+                    counters.dropped_overload += frames;
+                }
+            }
+        }
+    }
+
     /// What an edge does that is there and has not failed.
     #[must_use]
     pub fn carries(&self, from: PortId, to: PortId) -> Option<&Impairment> {

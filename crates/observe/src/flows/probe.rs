@@ -36,7 +36,7 @@ impl Probed {
             Fate::UnderWay => self.under_way += 1,
         }
         if row.fate.is_answer() {
-            let delays = [row.rtt_ns(), row.there_ns, row.back_ns];
+            let delays = [row.rtt_ns, row.there_ns, row.back_ns];
             let series = [&mut self.rtt_ns, &mut self.there_ns, &mut self.back_ns];
             for (counted, ns) in series.into_iter().zip(delays) {
                 ns.into_iter().for_each(|ns| counted.record(ns));

@@ -84,6 +84,12 @@ impl Planner {
         }
     }
 
+    /// A failure of the lab's that waits to be told begins with the first step at or after `from_ns` that is planned from here on.
+    /// False when there is no such failure.
+    pub fn fail_from(&mut self, failure: &str, from_ns: u64) -> bool {
+        self.stepper.fail_from(failure, from_ns)
+    }
+
     /// What the lab is made of.
     #[must_use]
     pub fn blueprint(&self) -> &Arc<Blueprint> {

@@ -1,11 +1,12 @@
 //! Computed routing: shortest paths of each step, and what must change for them.
 
 use std::num::NonZero;
+use std::sync::Arc;
 
 use constel_routing::graph::NextHop;
 use constel_routing::link_state::Reaction;
 use constel_routing::{
-    Graph, GroundTransit, Metric, PathChange, RouteChange, Routes, Rule, ends_first,
+    Graph, GroundTransit, HopChange, Metric, PathChange, RouteChange, Routes, Rule, ends_first,
 };
 use constel_scenario::model::{ComputedRouting, Destinations, Forwarding, Metric as Asked};
 use constel_topology::{Layout, NodeId, Snapshot};
@@ -16,12 +17,15 @@ use super::moment::Moment;
 use super::pairs::{Pairs, PlannedPaths};
 use crate::blueprint::Blueprint;
 use crate::failed::FailedEdges;
-use crate::step_plan::{Goal, RouteRow, RoutesPlan, WayRow};
+use crate::next_nodes::{NextNodes, NextNodesAt};
+use crate::step_plan::{Goal, RouteRow, RoutesPlan, SharedWayRow, WayRow};
 
 /// The routes of all nodes as they were planned last.
 pub(super) struct RoutePlanner {
     destinations: Vec<NodeId>,
     rule: Rule,
+    /// Where ways were chosen beforehand, in place of the rule.
+    chosen: Option<(Arc<NextNodes>, NextNodesAt)>,
     /// Whether packets in transit go by the link plane's map.
     by_map: bool,
     /// By node: whether it has no stack.
@@ -70,6 +74,10 @@ impl RoutePlanner {
                 },
                 paths: asked.paths,
             },
+            chosen: blueprint.lab.next_nodes.as_ref().map(|chosen| {
+                let start = chosen.start();
+                (Arc::clone(chosen), start)
+            }),
             by_map: asked.forwarding != Forwarding::Tables,
             forwards: (0..)
                 .map(NodeId)
@@ -156,7 +164,7 @@ impl RoutePlanner {
         let layout = &blueprint.lab.layout;
         let rest = failed.without(snapshot);
         let snapshot = rest.as_ref().unwrap_or(snapshot);
-        let mut paths = None;
+        let (mut paths, mut known) = (None, None);
         let routes = match &mut self.link_state {
             Some(state) => state.routes(layout, snapshot, &self.destinations, self.rule),
             None => {
@@ -164,21 +172,46 @@ impl RoutePlanner {
                 let pairs = self.pairs.as_ref();
                 paths = pairs.map(|p| p.plan(blueprint, &graph, snapshot.t_ns, moment));
                 let (to, rule) = (&self.destinations, self.rule);
-                Routes::compute_from(&graph, to, rule, &self.planned, self.threads)
+                match &mut self.chosen {
+                    Some((all, chosen)) => {
+                        Routes::chosen(&graph, to, chosen.at(all, snapshot.t_ns))
+                    }
+                    None => {
+                        let (before, threads) = (&self.planned, self.threads);
+                        let (routes, changed) =
+                            Routes::compute_from(&graph, to, rule, before, threads);
+                        known = Some(changed);
+                        routes
+                    }
+                }
             }
         };
         let (mut changes, mut ways) = (Vec::new(), Vec::new());
-        routes.each_change(&self.planned, |change| {
+        let mut shared_ways = Vec::new();
+        let each = |change: HopChange<'_>| {
             if self.forwards[change.node.index()] {
-                ways.push(WayRow {
-                    node: change.node,
-                    destination: change.destination,
-                    hop: change.next,
-                });
+                if change.others.is_empty() {
+                    ways.push(WayRow {
+                        node: change.node,
+                        destination: change.destination,
+                        hop: change.next,
+                    });
+                } else {
+                    let hops = change.next.iter().chain(change.others);
+                    shared_ways.push(SharedWayRow {
+                        node: change.node,
+                        goal: Goal::Node(change.destination),
+                        hops: hops.copied().collect(),
+                    });
+                }
             } else {
                 changes.push(change.addressed(&blueprint.addresses));
             }
-        });
+        };
+        match known {
+            Some(changed) => routes.each_of(&changed, &self.planned, each),
+            None => routes.each_change(&self.planned, each),
+        }
         let mut first = changes.len();
         if self.by_map {
             let ends = ends_first(&mut changes, layout);
@@ -188,15 +221,29 @@ impl RoutePlanner {
             }
         }
         let rows = changes.iter().map(|change| self.row(change)).collect();
-        let path_rows = paths.as_ref().map_or_else(Vec::new, |planned| {
-            planned.changes.iter().map(path_row).collect()
-        });
+        let mut path_rows = Vec::new();
+        for change in paths.iter().flat_map(|planned| &planned.changes) {
+            if self.forwards[change.node.index()] {
+                shared_ways.push(SharedWayRow {
+                    node: change.node,
+                    goal: Goal::Path(change.goal),
+                    hops: if change.set {
+                        vec![change.hop]
+                    } else {
+                        Vec::new()
+                    },
+                });
+            } else {
+                path_rows.push(path_row(change));
+            }
+        }
         PlannedRoutes {
             plan: RoutesPlan {
                 first,
                 rows,
                 paths: path_rows,
                 ways,
+                shared_ways,
             },
             routes,
             version,

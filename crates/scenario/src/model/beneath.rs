@@ -41,6 +41,7 @@ impl Scenario {
             hosts: Vec::new(),
             cables: Vec::new(),
             choices: None,
+            sampling: None,
             networks: Vec::new(),
             cross_shell: Vec::new(),
             failures: Vec::<Failure>::new(),

@@ -4,7 +4,9 @@ use constel_units::DataSize;
 use serde::Serialize;
 
 use super::{Limit, Name};
-pub use crate::raw::{Capability, RestartPolicy, Runtime, Seccomp, StatePlace};
+pub use crate::raw::{
+    Capability, RawCircle as Circle, RestartPolicy, Runtime, Seccomp, StatePlace,
+};
 use crate::raw::{RawHealth, RawNode, StopSignal};
 use crate::source::Span;
 
@@ -28,7 +30,7 @@ pub struct NamedImage {
 }
 
 /// Something that is said of nodes; later rules go over earlier ones.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NodeRule {
     /// Of which.
     pub of: NodesOf,
@@ -40,7 +42,7 @@ pub struct NodeRule {
 }
 
 /// Of which nodes something is said.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NodesOf {
     /// All satellites.
@@ -53,8 +55,22 @@ pub enum NodesOf {
     Constellation(Name),
     /// A station or host.
     Node(Name),
-    /// Those whose names match one of these.
-    Named(Vec<String>),
+    /// Those that are all of this.
+    Chosen(Choice),
+}
+
+/// Nodes that a rule is for, which are all of what is there.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Choice {
+    /// Their names match one of these.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// They are of one of these shells: constellation by its place in the scenario, and shell by its place in the element set.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shells: Vec<(usize, u16)>,
+    /// They are over it at lab time zero.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub region: Option<Circle>,
 }
 
 /// What a node is made of.

@@ -44,6 +44,9 @@ pub struct ComputedRouting {
     pub metric: Metric,
     /// Most next hops of a route, 1..=16; more than one only with [`Metric::Hops`].
     pub paths: u8,
+    /// Which way packets take when, as far as that was chosen beforehand, instead of the shortest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub choices: Option<Box<TextFile>>,
     /// What forwards in the nodes.
     pub forwarding: Forwarding,
     /// How nodes hear of failures; `None`: they know at once.

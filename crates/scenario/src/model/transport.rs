@@ -64,7 +64,7 @@ impl LeotpSettings {
 /// What nodes on the way do for the flows that pass them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct OnTheWay {
-    /// LEOTP Midnodes; `None`: there are none.
+    /// LEOTP Midnodes and TCP gateways; `None`: there are none.
     pub leotp: Option<Midnodes>,
     /// Proxies that split TCP connections; `None`: there are none.
     pub split_tcp: Option<SplitTcp>,
@@ -72,13 +72,25 @@ pub struct OnTheWay {
     pub congestion: Vec<String>,
 }
 
-/// Where Midnodes are.
+/// Where Midnodes and gateways are.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Midnodes {
-    /// Which nodes.
+    /// Which nodes are Midnodes.
     pub place: Placement,
+    /// The two TCP gateways; `None`: there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gateways: Option<[Gateway; 2]>,
     /// Their parameters.
     pub settings: LeotpSettings,
+}
+
+/// A TCP gateway: TCP connections from the hosts behind it to those behind the other one go over LEOTP.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Gateway {
+    /// A station or host.
+    pub node: Name,
+    /// The hosts that reach everybody else over it alone, sorted; at least one.
+    pub behind: Vec<Name>,
 }
 
 /// Where TCP is split.

@@ -27,6 +27,7 @@ mod programs;
 mod radio;
 mod routing;
 mod rules;
+mod sample;
 mod spacecraft;
 mod terminals;
 mod traffic;
@@ -52,7 +53,7 @@ pub use constellations::{
 };
 pub use destination::{Destination, DestinationError, PathOf};
 pub use disruptions::{RawDisturbance, RawJamming, RawPartition};
-pub use driver::{DriverChoice, RawLinks};
+pub use driver::{DriverChoice, RawLinks, StackTime, Threads};
 pub use expect::{
     RawAgreement, RawDelivery, RawEventNamed, RawExpectation, RawMetric, RawOrder, RawReachable,
     RawRoundTrip, RawThroughput,
@@ -77,8 +78,8 @@ pub use networks::{
 };
 pub use node_name::NodeName;
 pub use nodes::{
-    Capability, Environment, RawCapabilities, RawHealth, RawNode, RawNodes, RawOverride, RawShare,
-    RawStop, RawVolume, RestartPolicy, Runtime, Seccomp, StatePlace, StopSignal,
+    Capability, Environment, RawCapabilities, RawCircle, RawHealth, RawNode, RawNodes, RawOverride,
+    RawShare, RawStop, RawVolume, RestartPolicy, Runtime, Seccomp, StatePlace, StopSignal,
 };
 pub use preset::Preset;
 pub use programs::{RawLimits, RawMount, RawNodeLimits};
@@ -91,6 +92,7 @@ pub use routing::{
 pub use rules::{
     OneOrMore, PassOrDrop, PathPreset, RawAction, RawMatch, RawPath, RawRule, RawRuleFile,
 };
+pub use sample::{RawSample, SampleMetric};
 pub(crate) use spacecraft::numbered;
 pub use spacecraft::{FormationPreset, RawChief, RawFormation, RawRelative, RawRelativeElements};
 pub use terminals::RawTerminal;
@@ -190,6 +192,12 @@ pub struct RawScenario {
     #[serde(default)]
     #[schemars(length(max = 10_000))]
     pub traffic: Vec<RawFlow>,
+    /// What is written down of interfaces and edges while the lab runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<RawSample>,
+    /// What becomes of a lab on several machines when one of them is lost; `end` unless given.
+    #[serde(default, skip_serializing_if = "OnMachineLoss::is_default")]
+    pub on_machine_loss: OnMachineLoss,
     /// What must have come true when a run is over; `constel test` judges it, `constel run` does not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]
@@ -226,4 +234,29 @@ pub enum ClockHold {
     UntilRoutesStand,
     /// Lab time runs as soon as the links are up; routes form under a moving sky.
     None,
+}
+
+/// What becomes of a lab on several machines when one of them is lost in lab time: its agent was killed, frozen or cut off from
+/// the store for longer than a lease, or its part ended.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnMachineLoss {
+    /// The lab ends on all machines.
+    #[default]
+    End,
+    /// Its nodes lose all their links, from the same step on for all other machines, and the lab goes on without them. The verdict
+    /// names machine and nodes.
+    Continue,
+    /// Its nodes would come up on the others. That is refused: what they had in memory and in their files is gone with the machine.
+    Move,
+}
+
+impl OnMachineLoss {
+    /// Whether it is what goes without saying.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }

@@ -3,15 +3,16 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use constel_units::{DataSize, TimeSpan};
+use constel_units::{Angle, DataSize, Length, TimeSpan};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use super::Name;
 use super::programs::yes;
 
 /// What nodes are made of, by their kind and by name. A constellation, station or host may say it in its own `node`; of all
 /// that is said of a node the last counts: its kind, its constellation, its own, then `overrides` in their order.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Nodes")]
 pub struct RawNodes {
@@ -24,22 +25,47 @@ pub struct RawNodes {
     /// All hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<RawNode>,
-    /// Single nodes, after all else that is said of them.
+    /// Nodes by name, shell or place, after all else that is said of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10_000))]
     pub overrides: Vec<RawOverride>,
 }
 
-/// What some nodes are made of, by their names.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// What some nodes are made of. At least one of `nodes`, `shells` and `region`; with several it is said of the nodes that are
+/// all of that.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Override")]
 pub struct RawOverride {
     /// Names of nodes; `*` stands for any characters, `?` for one. Each matches at least one node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10_000))]
-    pub nodes: Vec<String>,
+    pub nodes: Option<Vec<String>>,
+    /// Satellites of these shells: names of constellations, or `<constellation>-<shell>` of an element file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1_000))]
+    pub shells: Option<Vec<Name>>,
+    /// Satellites that are over this circle on the ground at lab time zero, wherever they fly from then on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<RawCircle>,
     /// What is said of them.
     pub set: RawNode,
+}
+
+/// A circle on the ground.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Circle")]
+pub struct RawCircle {
+    /// Latitude of the centre.
+    #[schemars(extend("x-minimum" = "-90 deg", "x-maximum" = "90 deg"))]
+    pub latitude: Angle,
+    /// Longitude of the centre.
+    #[schemars(extend("x-minimum" = "-180 deg", "x-maximum" = "180 deg"))]
+    pub longitude: Angle,
+    /// Radius on the ground.
+    #[schemars(extend("x-exclusive-minimum" = "0 km", "x-maximum" = "20100 km"))]
+    pub radius: Length,
 }
 
 /// What makes a node real, and which software it is made of. A key that is left out is as said elsewhere for the node, or

@@ -43,6 +43,13 @@ pub struct RawRouting {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 16))]
     pub paths: Option<u8>,
+    /// A CSV file of which way packets take when, chosen beforehand: by a function in Python, by a controller of your own.
+    /// Columns: `t_s` (lab time), `node`, `destination`, `next` (the neighbour that the node hands packets for the destination to; empty:
+    /// nobody). A row holds until the next one of its node and destination. A route stands where its whole way does: each hop has a link at
+    /// that time, and it arrives. Relative to the scenario file. Only with `mode: computed`, instead of `metric` and `paths`, without `reaction`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub choices: Option<String>,
     /// What forwards in the nodes. Only with `mode: computed`; default `tables`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forwarding: Option<Forwarding>,
@@ -106,6 +113,7 @@ impl Default for RawRouting {
             destinations: None,
             metric: None,
             paths: None,
+            choices: None,
             forwarding: None,
             drain: None,
             reaction: None,

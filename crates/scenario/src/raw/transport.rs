@@ -5,14 +5,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::transfer::cubic;
-use super::{LeotpVariant, NodeName};
+use super::{LeotpVariant, Name, NodeName};
 
 /// What nodes on the way do for the flows that pass them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Transport")]
 pub struct RawTransport {
-    /// LEOTP Midnodes.
+    /// LEOTP Midnodes and TCP gateways.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leotp: Option<RawMidnodes>,
     /// Proxies that split TCP connections.
@@ -26,7 +26,7 @@ pub struct RawTransport {
 }
 
 /// LEOTP Midnodes: caches, repairs and congestion control of each hop. Every `leotp` flow that passes such a
-/// node is helped; at its own ends a flow passes none.
+/// node is helped; at its own ends a flow passes none. And two gateways, which carry TCP over LEOTP.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Midnodes")]
@@ -40,6 +40,12 @@ pub struct RawMidnodes {
     #[serde(default)]
     #[schemars(length(max = 100_000))]
     pub nodes: Vec<NodeName>,
+    /// Two stations or hosts that carry TCP connections between the hosts behind them over LEOTP; nothing changes at
+    /// these. Behind a gateway are the hosts that reach everybody else over it alone, by cables. Midnodes help on the way.
+    /// Default: there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 2, max = 2))]
+    pub gateways: Option<Vec<Name>>,
     /// Which LEOTP they speak.
     #[serde(default)]
     pub variant: LeotpVariant,

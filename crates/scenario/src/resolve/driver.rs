@@ -6,7 +6,7 @@ use constel_units::TimeSpan;
 use super::no_effect;
 use crate::diagnostic::Diagnostics;
 use crate::parse::Parsed;
-use crate::raw::DriverChoice;
+use crate::raw::{DriverChoice, StackTime, Threads};
 use crate::walk::Seg::Key;
 
 /// To which times frames are gathered: a wish that only one driver knows.
@@ -17,6 +17,28 @@ pub(super) fn grain(parsed: &Parsed, errors: &mut Diagnostics) -> TimeSpan {
         no_effect(parsed, errors, &path, "driver: relay");
     }
     links.grain.unwrap_or(TimeSpan::from_ns(0))
+}
+
+/// How many threads move frames: a wish that only one driver knows.
+pub(super) fn threads(parsed: &Parsed, errors: &mut Diagnostics) -> Threads {
+    let links = &parsed.raw.links;
+    let other = !matches!(links.driver, DriverChoice::Relay | DriverChoice::Auto);
+    if other && links.threads != Threads::Auto {
+        let path = [Key("links"), Key("threads")];
+        no_effect(parsed, errors, &path, "driver: relay");
+    }
+    links.threads
+}
+
+/// What becomes of stacks' time: only one driver can choose.
+pub(super) fn stack_time(parsed: &Parsed, errors: &mut Diagnostics) -> StackTime {
+    let links = &parsed.raw.links;
+    let path = [Key("links"), Key("stack_time")];
+    if !matches!(links.driver, DriverChoice::Relay | DriverChoice::Auto) && parsed.is_written(&path)
+    {
+        no_effect(parsed, errors, &path, "driver: relay");
+    }
+    links.stack_time
 }
 
 /// The bound must be one that can be held and, where it was written, one that will be looked at.

@@ -15,7 +15,7 @@ use crate::raw::RawFailure;
 use crate::walk::Seg::{self, Index, Key};
 
 /// What `constellations` are called, and their shells.
-struct Names<'a> {
+pub(super) struct Names<'a> {
     parsed: &'a Parsed,
     /// By name, and `<constellation>-<shell>`.
     shells: BTreeMap<String, (usize, u16)>,
@@ -23,7 +23,7 @@ struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    fn new(parsed: &'a Parsed, found: &'a [Found]) -> Self {
+    pub(super) fn new(parsed: &'a Parsed, found: &'a [Found]) -> Self {
         let mut names = Self {
             parsed,
             shells: BTreeMap::new(),
@@ -65,7 +65,7 @@ impl<'a> Names<'a> {
             .with_allowed(known)
     }
 
-    fn shell(
+    pub(super) fn shell(
         &self,
         path: &[Seg<'_>],
         name: &Name,

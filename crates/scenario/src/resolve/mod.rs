@@ -9,6 +9,7 @@ mod disruptions;
 mod driver;
 mod expect;
 mod failures;
+mod gateways;
 mod ground;
 mod information;
 pub(crate) mod inputs;
@@ -22,6 +23,7 @@ mod radio;
 mod references;
 mod routing;
 mod rules;
+mod sample;
 mod skyless;
 mod software;
 mod spacecraft;
@@ -35,7 +37,7 @@ mod weather;
 
 use crate::diagnostic::Diagnostics;
 use crate::files::Files;
-use crate::model::Scenario;
+use crate::model::{OnMachineLoss, Scenario};
 use crate::parse::Parsed;
 use crate::walk::{Path, Seg};
 
@@ -57,6 +59,7 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
 
     check_times(parsed, &mut errors);
     check_name(parsed, &mut errors);
+    check_machine_loss(parsed, &mut errors);
     skyless::check(parsed, &mut errors);
     let found = constellations::resolve(parsed, &mut inputs, &mut errors);
     let (constellations, beneath): (Vec<_>, Vec<_>) = found.into_iter().partition(|f| f.nodes);
@@ -91,10 +94,13 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
     let limits = programs::limits(parsed, &nodes, &mut deferred, &mut errors);
     let information = information::resolve(parsed, &mut inputs, &mut errors);
     let images = software::images(parsed, &mut errors);
-    let node_rules = software::resolve(parsed, &nodes, &mut errors);
+    let node_rules = software::resolve(parsed, &constellations, &nodes, &mut errors);
     let families = routing.families;
     let addresses = addresses::resolve(parsed, (&routing.mode, families), &mut errors);
+    let sampling = sample::resolve(parsed, &mut errors);
     let grain = driver::grain(parsed, &mut errors);
+    let threads = driver::threads(parsed, &mut errors);
+    let stack_time = driver::stack_time(parsed, &mut errors);
     driver::check_lateness(parsed, grain, &mut errors);
 
     errors.or(())?;
@@ -106,6 +112,7 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
         duration: raw.duration,
         step: raw.step,
         clock_hold: raw.clock.hold,
+        on_machine_loss: raw.on_machine_loss,
         constellations: constellations.into_iter().map(|c| c.resolved).collect(),
         beneath: beneath.into_iter().map(|c| c.resolved).collect(),
         stations: stations.stations,
@@ -119,6 +126,8 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
         addresses,
         driver: raw.links.driver,
         grain,
+        threads,
+        stack_time,
         max_lateness: raw.links.max_lateness,
         transport,
         mounts,
@@ -127,6 +136,7 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
         images,
         node_rules,
         traffic,
+        sampling,
         expect,
         inputs: inputs.finish(),
         deferred,
@@ -154,6 +164,24 @@ fn check_name(parsed: &Parsed, errors: &mut Diagnostics) {
         errors.push(
             error(format!("no lab can be called `{name}`"))
                 .with_reason("Constel keeps what concerns the whole host by that name"),
+        );
+    }
+}
+
+/// Nodes do not move: nothing of what they were is anywhere else.
+fn check_machine_loss(parsed: &Parsed, errors: &mut Diagnostics) {
+    if parsed.raw.on_machine_loss == OnMachineLoss::Move {
+        let path = [Seg::Key("on_machine_loss")];
+        let message = "nodes of a machine that is lost cannot be moved".to_owned();
+        errors.push(
+            parsed
+                .error_at(&path, "machine-loss", message)
+                .with_reason(
+                    "their memory, files and connections are gone with the machine, so others could only begin anew",
+                )
+                .with_suggestion(
+                    "`continue` goes on without them, `end` ends the lab".to_owned(),
+                ),
         );
     }
 }

@@ -1,9 +1,11 @@
 //! `nodes` and `node`: who is said what, and what of it cannot be.
 
+use super::constellations::Found;
+use super::failures::Names;
 use super::nodes::Nodes;
 use super::programs::wrong_place;
 use crate::diagnostic::Diagnostics;
-use crate::model::{NamedImage, NodeRule, NodesOf, Runtime, thousandths};
+use crate::model::{Choice, NamedImage, NodeRule, NodesOf, Runtime, thousandths};
 use crate::parse::Parsed;
 use crate::raw::RawNode;
 use crate::walk::Path;
@@ -53,10 +55,12 @@ pub(super) fn images(parsed: &Parsed, errors: &mut Diagnostics) -> Vec<NamedImag
 /// Everything that is said of nodes, in the order in which it counts; what is wrong with it goes to `errors`.
 pub(super) fn resolve(
     parsed: &Parsed,
+    found: &[Found],
     nodes: &Nodes<'_>,
     errors: &mut Diagnostics,
 ) -> Vec<NodeRule> {
     let raw = &parsed.raw;
+    let names = Names::new(parsed, found);
     let mut rules = Rules {
         parsed,
         errors,
@@ -95,13 +99,31 @@ pub(super) fn resolve(
     }
     for (index, own) in raw.nodes.overrides.iter().enumerate() {
         let path = [Key("nodes"), Key("overrides"), Index(index)];
-        for (n, pattern) in own.nodes.iter().enumerate() {
-            let [a, b, c] = path;
-            rules.check_pattern(pattern, nodes, &[a, b, c, Key("nodes"), Index(n)]);
+        let at = |key, n| [path[0], path[1], path[2], Key(key), Index(n)];
+        if own.nodes.is_none() && own.shells.is_none() && own.region.is_none() {
+            let message = "this does not say of which nodes";
+            let error = parsed.error_at(&path, "missing-key", message);
+            let error = error.with_suggestion("give `nodes`, `shells` or `region`");
+            rules.errors.push(error);
         }
+        let patterns = own.nodes.as_deref().unwrap_or_default();
+        for (n, pattern) in patterns.iter().enumerate() {
+            rules.check_pattern(pattern, nodes, &at("nodes", n));
+        }
+        let shells = own.shells.as_deref().unwrap_or_default().iter().enumerate();
+        let shells =
+            shells.filter_map(|(n, name)| names.shell(&at("shells", n), name, rules.errors));
+        let choice = Choice {
+            names: patterns.to_vec(),
+            shells: shells.collect(),
+            region: own.region,
+        };
         let [a, b, c] = path;
-        let of = NodesOf::Named(own.nodes.clone());
-        rules.add(of, Some(&own.set), &[a, b, c, Key("set")]);
+        rules.add(
+            NodesOf::Chosen(choice),
+            Some(&own.set),
+            &[a, b, c, Key("set")],
+        );
     }
     rules.all
 }

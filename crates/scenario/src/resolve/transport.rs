@@ -1,5 +1,6 @@
 //! `transport`: nodes, shares and parameters.
 
+use super::gateways;
 use super::nodes::Nodes;
 use super::traffic::is_congestion_control;
 use super::transfer::{setting_error, wrong_settings};
@@ -71,7 +72,16 @@ impl Way<'_> {
                 .ends()
                 .is_some_and(|(a, b)| a == name || b == name)
         };
-        let place = self.place(&here, raw.satellites, &raw.nodes, end);
+        let raw_gateways = raw.gateways.as_deref().unwrap_or_default();
+        let gateways = gateways::resolve(
+            self.parsed,
+            self.nodes,
+            self.traffic,
+            raw_gateways,
+            self.errors,
+        );
+        let alone = raw.gateways.is_none();
+        let place = self.place(&here, (raw.satellites, &raw.nodes), alone, end);
         for (index, reason) in wrong_settings(raw.variant, &raw.set) {
             let path = [here[0], here[1], Key("set"), Index(index)];
             let error = self.parsed.error_at(&path, "bad-setting", reason);
@@ -79,6 +89,7 @@ impl Way<'_> {
         }
         Midnodes {
             place,
+            gateways,
             settings: LeotpSettings {
                 variant: raw.variant,
                 set: raw.set.clone(),
@@ -95,7 +106,7 @@ impl Way<'_> {
                     .ends()
                     .is_some_and(|(a, b)| a == name || b == name)
         };
-        let place = self.place(&here, raw.satellites, &raw.nodes, end);
+        let place = self.place(&here, (raw.satellites, &raw.nodes), true, end);
         if !is_congestion_control(&raw.congestion) {
             let path = [here[0], here[1], Key("congestion")];
             let message = format!("`{}` is no name of a congestion control", raw.congestion);
@@ -108,15 +119,16 @@ impl Way<'_> {
         }
     }
 
-    /// Checks a choice of nodes; `is_end` says whether a flow would begin or end at a node of that name.
+    /// Checks a choice of nodes, which must be some if they are `alone`; `is_end` says whether a flow would begin or end
+    /// at a node of that name.
     fn place(
         &mut self,
         here: &[Seg<'_>; 2],
-        satellites: Ratio,
-        names: &[NodeName],
+        (satellites, names): (Ratio, &[NodeName]),
+        alone: bool,
         is_end: impl Fn(&&Flow, &Name) -> bool,
     ) -> Placement {
-        if satellites.get() == 0.0 && names.is_empty() {
+        if alone && satellites.get() == 0.0 && names.is_empty() {
             let error = self
                 .parsed
                 .error_at(here, "no-effect", "no node is chosen")
@@ -134,6 +146,16 @@ impl Way<'_> {
                     format!("`{name}` is listed twice"),
                 );
                 self.errors.push(error);
+            }
+            let leotp = self.parsed.raw.transport.leotp.as_ref();
+            let mut gateways = leotp
+                .iter()
+                .flat_map(|leotp| leotp.gateways.iter().flatten());
+            if gateways.any(|gateway| gateway == name.name()) {
+                let message = format!("`{name}` is a gateway");
+                let error = self.parsed.error_at(&path, "disagreement", message);
+                self.errors
+                    .push(error.with_reason("flows between gateways end there, and only nodes that flows pass can help them"));
             }
             if let Some(flow) = self.traffic.iter().find(|flow| is_end(flow, name)) {
                 let error = self

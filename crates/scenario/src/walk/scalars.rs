@@ -84,11 +84,15 @@ impl<'a> Walker<'a> {
             Value::Sequence(_) => "array",
             Value::Scalar { .. } => "string",
         };
-        let fits = alternatives.iter().find(|a| {
-            follow(self.root, a)
-                .text("type")
-                .is_some_and(|found| found == wanted)
-        });
+        let of_type = |wanted: &str| {
+            alternatives.iter().find(|a| {
+                let found = follow(self.root, a).text("type");
+                found.is_some_and(|found| found == wanted)
+            })
+        };
+        let is_number =
+            matches!(&node.value, Value::Scalar { text, .. } if text.parse::<i64>().is_ok());
+        let fits = of_type(wanted).or_else(|| of_type("integer").filter(|_| is_number));
         let Some(fits) = fits else {
             self.wrong_type(schema, node);
             return None;

@@ -256,7 +256,7 @@ fn refusal(said: &Value) -> Answered {
         _ if is("has been compacted") => Answered::Refused(Error::Compacted { oldest: 0 }),
         7 => Answered::Refused(Error::Denied(text)),
         _ if is("authentication failed") => Answered::Refused(Error::Denied(text)),
-        // Nothing is taken any more; what is there can be read.
+        8 if is("space exceeded") => Answered::Refused(Error::Full(text)),
         8 => Answered::Refused(Error::Denied(text)),
         3 | 5 | 11 => Answered::Refused(Error::Invalid(text)),
         // Deadline, unavailable, and all that a member says while it has no leader.

@@ -29,6 +29,8 @@ pub(crate) struct Options {
     pub(crate) tls: Option<(PathBuf, PathBuf)>,
     /// PEM file of who signed it.
     pub(crate) authorities: Option<PathBuf>,
+    /// Bytes that it takes at most; what etcd takes, unless given.
+    pub(crate) quota: Option<u64>,
 }
 
 /// Whether etcd is here; says loudly if it is not. CI installs it (`tools/setup test`), so there it is an error.
@@ -126,6 +128,9 @@ impl Cluster {
                 .arg(cert)
                 .arg("--key-file")
                 .arg(key);
+        }
+        if let Some(bytes) = options.quota {
+            command.args(["--quota-backend-bytes", &bytes.to_string()]);
         }
         let process = command
             .stdin(Stdio::null())

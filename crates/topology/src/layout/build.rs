@@ -9,7 +9,7 @@ use crate::geometry::Motion;
 use crate::node::{LaserSlot, Node, NodeId, Port, Seat};
 use crate::pairing::{self, IslKind, pair};
 use crate::sky::Sky;
-use crate::spec::{Constellation, GroundService, IslPattern, MTU_BYTES, Operators, Spec};
+use crate::spec::{Constellation, Failure, GroundService, IslPattern, MTU_BYTES, Operators, Spec};
 use crate::track::place_at;
 use constel_link::PortId;
 use constel_orbit::{DVec3, Geodetic, Site, line_of_sight};
@@ -61,6 +61,22 @@ impl Layout {
         layout.pair(sky)?;
         layout.set_mtus();
         let errors = that_hit_nothing(&layout);
+        if errors.is_empty() {
+            Ok(layout)
+        } else {
+            Err(errors)
+        }
+    }
+
+    /// The same, where these may fail as well.
+    ///
+    /// # Errors
+    /// Names that another failure has or no node has, and failures that hit nothing.
+    pub fn with_failures(&self, more: Vec<Failure>) -> Result<Layout, Vec<SpecError>> {
+        let mut layout = self.clone();
+        layout.spec.failures.extend(more);
+        let mut errors = check(&layout.spec);
+        errors.extend(that_hit_nothing(&layout));
         if errors.is_empty() {
             Ok(layout)
         } else {

@@ -145,4 +145,6 @@ pub enum FailureTime {
         /// Mean time from a failure to its repair, at least 1.
         mttr_ns: u64,
     },
+    /// For good, from when [`Stepper::fail_from`](crate::Stepper::fail_from) says; never, where it does not.
+    Told,
 }

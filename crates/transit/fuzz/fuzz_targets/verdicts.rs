@@ -1,11 +1,16 @@
 //! Packets of whatever bytes, at a node of a table: never a panic; what goes on differs in its hops to live alone, and what
-//! does not is as it came.
+//! does not is as it came; nobody complains about a complaint.
+//!
+//! The first byte says what is put right before: addresses that the node knows and IPv4's checksum, which chance does not
+//! find, and whether the packet is the first piece of a super-frame.
 //!
 //! `cargo +nightly fuzz run verdicts --fuzz-dir crates/transit/fuzz`
 #![no_main]
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::LazyLock;
 
+use constel_link::packet::{fold, words_sum};
 use constel_link::{PortId, mac_of};
 use constel_transit::{
     GoalAddresses, Limit, Member, MemberPort, Packet, Table, TableSpec, Verdict, Way, decide,
@@ -39,28 +44,109 @@ fn table() -> Table {
         port: PortId(port),
         far_port: PortId(far_port),
     };
-    table.set(0, 0, Some(way(0, 3)));
-    table.set(0, 1, Some(way(1, 2)));
+    table.set(0, 0, &[way(0, 3), way(1, 2)]);
+    table.set(0, 1, &[way(1, 2)]);
     table
 }
 
-fuzz_target!(|data: &[u8]| {
-    let table = table();
-    let (mut limit, mut answer) = (Limit::default(), Vec::new());
-    let mut bytes = data.to_vec();
+static TABLE: LazyLock<Table> = LazyLock::new(table);
+
+/// Of the node and of those that it knows: itself, both destinations, the port beside it.
+fn known(version: u8, which: u8) -> Vec<u8> {
+    let n = which & 3;
+    match version {
+        4 if n == 0 => vec![10, 64, 0, 4],
+        4 => vec![10, 0, 0, n],
+        // The link-local address of port 3, from where it came.
+        _ if n == 0 => {
+            let mac = mac_of(PortId(3));
+            let eui = [
+                mac[0] ^ 2,
+                mac[1],
+                mac[2],
+                0xff,
+                0xfe,
+                mac[3],
+                mac[4],
+                mac[5],
+            ];
+            [&[0xfe, 0x80, 0, 0, 0, 0, 0, 0][..], &eui].concat()
+        }
+        _ => Ipv6Addr::new(0xfdc0, 0x57e1, 0, 0, 0, 0, 0, u16::from(n))
+            .octets()
+            .to_vec(),
+    }
+}
+
+/// Put right what the selector's bits say.
+fn mend(selector: u8, packet: &mut [u8]) {
+    let (kind, version, from, to, len) = match selector & 3 {
+        0 => return,
+        1 => ([0x86, 0xdd], 6, 8, 24, 16),
+        _ => ([0x08, 0x00], 4, 12, 16, 4),
+    };
+    if packet.len() < 2 + to + len {
+        return;
+    }
+    let (head, ip) = packet.split_at_mut(2);
+    head.copy_from_slice(&kind);
+    ip[0] = version << 4 | ip[0] & 15;
+    ip[from..from + len].copy_from_slice(&known(version, selector >> 2));
+    ip[to..to + len].copy_from_slice(&known(version, selector >> 4));
+    let header = usize::from(ip[0] & 15) * 4;
+    if version == 4 && (20..=ip.len()).contains(&header) {
+        let total = ip.len().min(usize::from(u16::MAX)) as u16;
+        if selector & 3 == 2 {
+            ip[2..4].copy_from_slice(&total.to_be_bytes());
+        }
+        ip[10..12].fill(0);
+        let sum = !fold(words_sum(&ip[..header]));
+        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    }
+}
+
+fn is_complaint(packet: &[u8]) -> bool {
+    match packet {
+        [0x08, 0x00, rest @ ..] => [3, 11].contains(&rest[20]),
+        [0x86, 0xdd, rest @ ..] => rest[40] < 128,
+        _ => false,
+    }
+}
+
+fn judge(bytes: &mut [u8], more: usize, answer: &mut Vec<u8>) -> Verdict {
+    let len = bytes.len() + more;
     let packet = Packet {
         port: PortId(0),
         from: PortId(3),
         destination: mac_of(PortId(0)),
-        len: bytes.len(),
+        len,
         longest: bytes.len().saturating_sub(2),
-        bytes: &mut bytes,
+        bytes,
     };
-    let verdict = decide(&mut table.seat(0, &mut limit, 0), packet, &mut answer);
-    let differ = bytes.iter().zip(data).filter(|(a, b)| a != b).count();
+    decide(&mut TABLE.seat(0, &mut Limit::default(), 0), packet, answer)
+}
+
+fuzz_target!(|data: &[u8]| {
+    let [selector, packet @ ..] = data else {
+        return;
+    };
+    let mut came = packet.to_vec();
+    mend(*selector, &mut came);
+    let more = if selector & 0x80 != 0 { 20_000 } else { 0 };
+    let (mut bytes, mut answer) = (came.clone(), Vec::new());
+    let verdict = judge(&mut bytes, more, &mut answer);
+    let differ = bytes.iter().zip(&came).filter(|(a, b)| a != b).count();
     match verdict {
         Verdict::Forward(_) => assert!((1..=3).contains(&differ)),
-        Verdict::Answer(..) => assert!(differ == 0 && answer.len() > 22),
+        Verdict::Answer(_, cause) => {
+            assert!(differ == 0 && answer.len() > 22 && answer.len() <= 1502);
+            assert_eq!(cause.is_some(), is_complaint(&answer));
+            // It comes back to the node: whatever that does, it does not complain.
+            let mut again = Vec::new();
+            let about = judge(&mut answer, 0, &mut again);
+            let complains = matches!(about, Verdict::Answer(_, Some(_)));
+            assert!(!(cause.is_some() && complains));
+        }
         Verdict::Drop(_) => assert_eq!(differ, 0),
     }
 });

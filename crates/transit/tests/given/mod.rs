@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use constel_link::{PortId, mac_of, port_of_mac};
-use constel_transit::{Node, Place, Way};
+use constel_transit::{Flow, Node, Place, Way};
 use proptest::prelude::*;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +120,7 @@ impl Known {
 }
 
 impl Node for Known {
-    fn place(&self, address: IpAddr) -> Place {
+    fn place(&self, address: IpAddr, _: Flow<'_>) -> Place {
         self.longest_prefix(address)
     }
 

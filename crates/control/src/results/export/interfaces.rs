@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use constel_lab::counter_names;
-
-use super::super::ports::{Column as Counted, index};
+use super::super::ports::{Column as Counted, index, metric_file, metrics};
 use super::columns::{CHUNK_ROWS, Column, Kind, Source, Values};
 use crate::error::Error;
 
@@ -19,19 +17,20 @@ pub(super) struct Interfaces {
 impl Interfaces {
     pub(super) fn open(folder: &Path) -> Result<Self, Error> {
         let places = index(folder)?;
-        let open = |name: &str| Counted::open(folder.join(format!("{name}.u64")));
+        let names = metrics(folder, true);
+        let open = |name: &&str| Counted::open(folder.join(metric_file(name)));
         let own = [
             ("t_ns", Kind::Integer),
             ("node", Kind::Text),
             ("port", Kind::Text),
         ];
         let own = own.iter().map(|(name, kind)| Column::new(name, *kind));
-        let counted = counter_names().map(|name| Column::new(name, Kind::Integer));
+        let counted = names.iter().map(|name| Column::new(name, Kind::Integer));
         Ok(Self {
             columns: own.chain(counted).collect(),
             places,
             times: Counted::open(folder.join("t_ns.i64"))?,
-            counters: counter_names().map(open).collect::<Result<_, _>>()?,
+            counters: names.iter().map(open).collect::<Result<_, _>>()?,
         })
     }
 }

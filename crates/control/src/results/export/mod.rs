@@ -1,6 +1,8 @@
 //! Tables of a run for other tools: Parquet, CSV, InfluxDB's line protocol.
 
 mod columns;
+mod edges;
+mod handovers;
 mod interfaces;
 mod parquet;
 mod rows;
@@ -15,8 +17,14 @@ use super::Run;
 use crate::error::Error;
 use columns::{Failed, Source};
 
-/// The table of what interfaces counted, of runs with a profile.
+/// The table of what interfaces counted, of runs with samples of them.
 const INTERFACES: &str = "interfaces";
+/// The table of what edges held and counted, of runs with samples of them.
+const EDGES: &str = "edges";
+/// The table of who served stations when.
+const HANDOVERS: &str = "handovers";
+/// The table of which ways flows took, and how long these were.
+const PATHS: &str = "paths";
 /// The table of the machine and the lab, second by second.
 const SERIES: &str = "series";
 
@@ -62,14 +70,20 @@ pub struct Exported {
     pub bytes: u64,
 }
 
-/// The tables that a run has: `interfaces` of runs with a profile, `series`, and flows with samples by name.
+/// The tables that a run has: `interfaces` and `edges` of runs with samples, `handovers`, `paths`, `series`, and flows with samples by name.
 #[must_use]
 pub fn tables(run: &Run) -> Vec<String> {
-    let interfaces = run.dir().join(INTERFACES).join("index.csv");
-    let series = run.dir().join("series.csv");
-    let own = [(interfaces, INTERFACES), (series, SERIES)];
-    let own = own.into_iter().filter(|(path, _)| path.is_file());
-    let own = own.map(|(_, name)| name.to_owned());
+    let own = [
+        (INTERFACES, "interfaces/index.csv"),
+        (EDGES, "edges/index.csv"),
+        (HANDOVERS, "events.ndjson"),
+        (PATHS, "paths.csv"),
+        (SERIES, "series.csv"),
+    ];
+    let own = own
+        .into_iter()
+        .filter(|(_, file)| run.dir().join(file).is_file());
+    let own = own.map(|(name, _)| name.to_owned());
     own.chain(run.flows_with_samples()).collect()
 }
 
@@ -89,6 +103,9 @@ pub fn export(run: &Run, table: &str, file: &Path, format: Format) -> Result<Exp
     let manifest = run.manifest()?;
     let mut source: Box<dyn Source> = match table {
         INTERFACES => Box::new(interfaces::Interfaces::open(&run.dir().join(INTERFACES))?),
+        EDGES => Box::new(edges::Edges::open(&run.dir().join(EDGES))?),
+        HANDOVERS => Box::new(handovers::Handovers::of(run)?),
+        PATHS => Box::new(rows::Rows::open(run.dir().join("paths.csv"))?),
         SERIES => Box::new(rows::Rows::open(run.dir().join("series.csv"))?),
         flow => Box::new(rows::Rows::open(run.samples_file(flow))?),
     };

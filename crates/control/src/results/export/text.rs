@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 
 use super::About;
-use super::columns::{Column, Failed, Source, Values};
+use super::columns::{Column, Failed, Kind, Source, Values};
 
 /// CSV; how many rows.
 pub(super) fn csv(source: &mut dyn Source, out: File) -> Result<u64, Failed> {
@@ -28,9 +28,13 @@ pub(super) fn influx(source: &mut dyn Source, about: &About, out: File) -> Resul
     let mut out = BufWriter::new(out);
     let columns = source.columns().to_vec();
     let measurement = match about.table.as_str() {
-        "interfaces" | "series" => format!("constel_{},lab={}", about.table, tag(&about.lab)),
+        "interfaces" | "edges" | "handovers" | "paths" | "series" => {
+            format!("constel_{},lab={}", about.table, tag(&about.lab))
+        }
         flow => format!("constel_flow,lab={},flow={}", tag(&about.lab), tag(flow)),
     };
+    let time = |column: &Column| column.name == "t_ns" || column.name == "t_s";
+    let only_words = columns.iter().all(|c| time(c) || c.kind == Kind::Text);
     let mut rows = 0;
     while let Some(values) = source.next()? {
         for row in 0..values[0].len() {
@@ -45,7 +49,7 @@ pub(super) fn influx(source: &mut dyn Source, about: &About, out: File) -> Resul
                             tags.push_str(&format!(",{}={}", tag(&column.name), tag(text)));
                         }
                     }
-                    _ if column.name == "t_ns" || column.name == "t_s" => {}
+                    _ if time(column) => {}
                     Values::Integer(numbers) => {
                         fields.extend(numbers[row].map(|n| format!("{}={n}i", tag(&column.name))));
                     }
@@ -54,6 +58,10 @@ pub(super) fn influx(source: &mut dyn Source, about: &About, out: File) -> Resul
                         fields.extend(number.map(|n| format!("{}={n}", tag(&column.name))));
                     }
                 }
+            }
+            if only_words {
+                // What happened, and nothing to measure: it can be counted.
+                fields.push("n=1i".to_owned());
             }
             if fields.is_empty() {
                 continue;
@@ -90,7 +98,6 @@ fn tag(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::columns::Kind;
     use super::*;
     use crate::error::Error;
 

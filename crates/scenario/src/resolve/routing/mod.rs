@@ -43,6 +43,7 @@ pub(super) fn resolve(
         ("destinations", raw.destinations.is_some()),
         ("metric", raw.metric.is_some()),
         ("paths", raw.paths.is_some()),
+        ("choices", raw.choices.is_some()),
         ("forwarding", raw.forwarding.is_some()),
         ("reaction", raw.reaction.is_some()),
         ("disjoint", !raw.disjoint.is_empty()),
@@ -61,6 +62,24 @@ pub(super) fn resolve(
     if computed && paths > 1 && forwarding == Forwarding::Map {
         no_effect(parsed, errors, "paths", "forwarding: tables");
     }
+    if computed && raw.choices.is_some() {
+        let shortest = [
+            ("metric", raw.metric.is_some()),
+            ("paths", raw.paths.is_some()),
+            ("reaction", raw.reaction.is_some()),
+        ];
+        for (key, _) in shortest.iter().filter(|(_, given)| *given) {
+            let message = format!("`{key}` is about shortest paths, and `choices` says the ways");
+            let error = parsed
+                .error_at_key(&[Key("routing"), Key(key)], "choose-one", message)
+                .with_suggestion(format!("remove `{key}`, or `choices`"));
+            errors.push(error);
+        }
+    }
+    let choices = raw.choices.as_deref().filter(|_| computed);
+    let choices = choices
+        .and_then(|name| inputs.file(name, &[Key("routing"), Key("choices")], errors))
+        .map(Box::new);
     let mode = match software {
         Some(software) => {
             Mode::Daemons(Box::new(daemons::resolve(parsed, inputs, software, errors)))
@@ -87,6 +106,7 @@ pub(super) fn resolve(
                     destinations: raw.destinations.unwrap_or_default(),
                     metric,
                     paths,
+                    choices,
                     forwarding,
                     reaction: raw.reaction.as_ref().map(|r| Reaction {
                         detect: r.detect,

@@ -1,0 +1,80 @@
+//! What a part left: files below its folder, and how they come into the store.
+
+use std::fs;
+use std::path::Path;
+
+use constel_store::{LeaseId, Result, Store};
+
+use super::model::File;
+use super::pieces;
+
+/// Puts the files below a folder into the store, to go with a lease. Returns them, and what is wrong where they are too many.
+///
+/// # Errors
+/// When the store cannot be asked.
+pub(super) fn put_all(
+    store: &dyn Store,
+    prefix: &str,
+    folder: &Path,
+    lease: LeaseId,
+) -> Result<(Vec<File>, Option<String>)> {
+    let (mut files, mut all) = (Vec::new(), 0);
+    for path in files_below(folder) {
+        let Ok(bytes) = fs::read(folder.join(&path)) else {
+            continue;
+        };
+        all += bytes.len() as u64;
+        if all > pieces::MOST_BYTES {
+            let most = pieces::MOST_BYTES >> 20;
+            let text = format!(
+                "its results are more than the {most} MiB that go through the store: {path} and what follows are not there"
+            );
+            return Ok((files, Some(text)));
+        }
+        pieces::put(store, prefix, files.len(), &bytes, lease)?;
+        files.push(File {
+            path,
+            bytes: bytes.len() as u64,
+        });
+    }
+    Ok((files, None))
+}
+
+/// Plain files below a folder, by their paths in it, sorted; nothing where there is no folder.
+fn files_below(folder: &Path) -> Vec<String> {
+    fn look(root: &Path, at: &Path, found: &mut Vec<String>) {
+        for entry in fs::read_dir(at).into_iter().flatten().flatten() {
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            let path = entry.path();
+            if kind.is_dir() {
+                look(root, &path, found);
+            } else if kind.is_file()
+                && let Some(text) = path.strip_prefix(root).ok().and_then(Path::to_str)
+            {
+                found.push(text.to_owned());
+            }
+        }
+    }
+    let mut found = Vec::new();
+    look(folder, folder, &mut found);
+    found.sort();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_part_left_is_found_below_its_folder() {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir(place.path().join("flows")).unwrap();
+        fs::write(place.path().join("summary.json"), "{}").unwrap();
+        fs::write(place.path().join("flows/a.out"), "").unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", place.path().join("link")).unwrap();
+        assert_eq!(files_below(place.path()), ["flows/a.out", "summary.json"]);
+        assert_eq!(files_below(&place.path().join("nowhere")), [""; 0]);
+    }
+}

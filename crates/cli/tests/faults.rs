@@ -1,0 +1,36 @@
+//! Machines that fail: some rounds of `experiments/machines/faults`, which looks from outside at what must be so throughout.
+
+mod support;
+
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+use support::host::Host;
+use support::{CONSTEL, finish, stderr, workspace};
+
+/// Of all rounds, on a machine that has much else to do.
+const WITHIN: Duration = Duration::from_secs(300);
+/// What the script says where something is missing.
+const SKIPPED: i32 = 77;
+
+/// Whatever fails, no machine sends what it has no right to, no node is alive twice, labs end with a verdict, and nothing is left.
+#[test]
+fn whatever_fails_nothing_is_sent_without_right_and_nothing_is_left() {
+    let host = Host::take();
+    let mut command = Command::new(workspace().join("experiments/machines/faults"));
+    command
+        .args(["--for", "60s", "--seed", "3"])
+        .env("CONSTEL", CONSTEL);
+    let output = finish(command, WITHIN);
+    if output.status.code() == Some(SKIPPED) {
+        eprintln!("{}", stderr(&output));
+        return;
+    }
+    let told = serde_json::from_slice(&output.stdout);
+    let told: Value = told.unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
+    assert_eq!(told["violations"], serde_json::json!([]), "{told:#}");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(told["heard"]["datagrams"].as_u64() > Some(0), "{told:#}");
+    host.assert_as_before("after machines failed");
+}

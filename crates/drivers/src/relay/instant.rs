@@ -1,0 +1,194 @@
+//! Changes of all threads' tables in one instant.
+//!
+//! Every thread is told of a change, and for when it is. At that instant each of them takes in what was sent before, and sends a
+//! mark behind it to every other thread; what it takes in later waits. Once a thread has all marks it has all frames that were
+//! sent before the change, and makes it: each frame goes by the old tables or by the new ones, wherever it is served. A mark says
+//! whether its thread can make the change, so that all of them do or none.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use constel_link::{CheckedEffects, CheckedUpdate, Nanos, UpdateError};
+
+use super::thread::{Scheduled, Thread, UpdateReply};
+use super::ways::WayChange;
+use crate::clock::mono_ns;
+use crate::update::Applied;
+
+/// A change that is for now is for so much later, so that every thread hears of it before.
+pub(crate) const LEAD_NS: Nanos = 200_000;
+
+/// Changes that were begun to be told of, and that all threads were told of: when both are the same and a thread has heard of as
+/// many, nobody can come with one that is for an earlier instant.
+#[derive(Debug, Default)]
+pub(crate) struct Order {
+    pub(crate) begun: AtomicU64,
+    pub(crate) told: AtomicU64,
+}
+
+impl Order {
+    /// Whether so many are all there are.
+    fn is_complete(&self, heard: u64) -> bool {
+        self.told.load(Ordering::SeqCst) == heard && self.begun.load(Ordering::SeqCst) == heard
+    }
+}
+
+/// What is to change.
+pub(crate) enum Change {
+    /// Edges to this thread's ports; and which edges its ports have.
+    Edges {
+        update: CheckedUpdate,
+        ways: Vec<WayChange>,
+        reply: UpdateReply,
+    },
+    Effects(
+        CheckedEffects,
+        std::sync::mpsc::SyncSender<Result<Nanos, UpdateError>>,
+    ),
+}
+
+/// How far all threads are with the change that is next.
+#[derive(Debug)]
+pub(crate) struct Instants {
+    order: Arc<Order>,
+    heard: u64,
+    /// Our own mark, once it is out.
+    own: Option<bool>,
+    /// Those of others, by thread.
+    marks: Vec<Option<bool>>,
+    others: usize,
+}
+
+impl Instants {
+    pub(crate) fn new(order: Arc<Order>, threads: usize) -> Instants {
+        Instants {
+            order,
+            heard: 0,
+            own: None,
+            marks: vec![None; threads],
+            others: threads - 1,
+        }
+    }
+
+    /// A change was heard of.
+    pub(super) fn hear(&mut self) {
+        self.heard += 1;
+    }
+
+    pub(super) fn mark(&mut self, source: usize, can: bool) {
+        self.marks[source] = Some(can);
+    }
+
+    pub(super) fn has_mark(&self, source: usize) -> bool {
+        self.marks[source].is_some()
+    }
+
+    /// Whether we wait for others: nothing more is taken in until they are as far.
+    pub(super) fn waits(&self) -> bool {
+        self.own.is_some()
+    }
+
+    /// Once everybody is as far: whether all can make the change.
+    fn verdict(&self) -> Option<bool> {
+        let there = self.marks.iter().flatten();
+        let own = self.own.filter(|_| there.clone().count() == self.others)?;
+        Some(own && there.clone().all(|can| *can))
+    }
+
+    fn next(&mut self) {
+        self.own = None;
+        self.marks.fill(None);
+    }
+}
+
+impl Thread {
+    /// The change that is next is due at this instant. True once it was made, or refused.
+    pub(super) fn change_together(&mut self, at_ns: Nanos) -> bool {
+        let Some(across) = &self.across else {
+            return false;
+        };
+        if !across.instants.waits() {
+            while self.intake(at_ns.saturating_sub(1)) {
+                self.send_due(mono_ns());
+            }
+            let can = match self.state.scheduled.front().map(|first| &first.change) {
+                Some(Change::Edges { update, .. }) => self.table.can_apply(update).is_ok(),
+                _ => true,
+            };
+            let Some(across) = &mut self.across else {
+                return false;
+            };
+            let Instants { order, heard, .. } = &across.instants;
+            if !order.is_complete(*heard) || !across.push_marks(can) {
+                return false;
+            }
+            across.instants.own = Some(can);
+            across.knock();
+        }
+        self.take_handed();
+        let Some(across) = &mut self.across else {
+            return false;
+        };
+        let Some(can) = across.instants.verdict() else {
+            return false;
+        };
+        across.instants.next();
+        if let Some(first) = self.state.scheduled.pop_front() {
+            self.make(first, can);
+        }
+        true
+    }
+
+    pub(super) fn make(&mut self, scheduled: Scheduled, can: bool) {
+        let Scheduled { at_ns, change } = scheduled;
+        match change {
+            Change::Edges {
+                update,
+                ways,
+                reply,
+            } if can => {
+                if let Some(across) = &mut self.across {
+                    across.ways.apply(&ways);
+                }
+                self.apply(at_ns, update, &reply);
+            }
+            Change::Edges { update, reply, .. } => {
+                // What is wrong may be wrong elsewhere.
+                let wrong = self.table.can_apply(&update).err();
+                let wrong = wrong.unwrap_or(UpdateError { errors: Vec::new() });
+                let _: Result<(), _> = reply
+                    .try_send((Err::<Applied, _>(wrong), update))
+                    .map_err(|_| ());
+            }
+            Change::Effects(effects, reply) => self.apply_effects(at_ns, &effects, &reply),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_made_once_all_are_as_far_and_only_if_all_can() {
+        let order = Arc::new(Order::default());
+        let mut instants = Instants::new(order.clone(), 3);
+        assert!(order.is_complete(0));
+        order.begun.fetch_add(1, Ordering::SeqCst);
+        assert!(!order.is_complete(0), "somebody is about to tell");
+        order.told.fetch_add(1, Ordering::SeqCst);
+        assert!(!order.is_complete(0), "not heard of it yet");
+        instants.hear();
+        assert!(order.is_complete(instants.heard));
+        for (last, expected) in [(true, true), (false, false)] {
+            instants.mark(1, true);
+            instants.own = Some(true);
+            assert!(instants.has_mark(1) && !instants.has_mark(2));
+            assert_eq!(instants.verdict(), None);
+            instants.mark(2, last);
+            assert_eq!(instants.verdict(), Some(expected));
+            instants.next();
+            assert!(!instants.waits() && !instants.has_mark(1));
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Which edges the ports of a thread have, whichever thread serves them: what decides to whom a frame is handed over.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use constel_link::{CheckedUpdate, EdgeChange, PortId, is_group, port_of_mac};
+
+/// An edge that is there, or is not there any more, after an update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WayChange {
+    from: PortId,
+    to: PortId,
+    there: bool,
+}
+
+/// The changes of an update for each of so many threads, by the ports that edges leave.
+pub(crate) fn changes(
+    update: &CheckedUpdate,
+    threads: usize,
+    of: impl Fn(PortId) -> usize,
+) -> Vec<Vec<WayChange>> {
+    let mut all = vec![Vec::new(); threads];
+    for change in update.changes() {
+        let (from, to) = change.edge();
+        all[of(from)].push(WayChange {
+            from,
+            to,
+            there: matches!(change, EdgeChange::Set { .. }),
+        });
+    }
+    all
+}
+
+/// Where a frame goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Over the edge to this port.
+    One(PortId),
+    /// Over all edges of its port.
+    All,
+    /// Nowhere.
+    None,
+}
+
+/// The edges of a thread's ports.
+#[derive(Debug, Default)]
+pub(crate) struct Ways {
+    /// By port: the far ports of its edges.
+    far: Vec<Vec<PortId>>,
+    /// Place of each edge in its port's list.
+    places: HashMap<u64, u32, BuildHasherDefault<Mixer>>,
+}
+
+fn key(from: PortId, to: PortId) -> u64 {
+    u64::from(from.0) << 32 | u64::from(to.0)
+}
+
+impl Ways {
+    pub(crate) fn new(ports: u32) -> Ways {
+        Ways {
+            far: vec![Vec::new(); ports as usize],
+            places: HashMap::default(),
+        }
+    }
+
+    /// Whatever address a frame has, it takes the only edge of its port; else the edge to the port whose address it is, and to a
+    /// group all of them.
+    #[inline]
+    pub(crate) fn of(&self, from: PortId, destination: [u8; 6]) -> Way {
+        match self.far(from) {
+            [] => Way::None,
+            [only] => Way::One(*only),
+            _ if is_group(destination) => Way::All,
+            _ => port_of_mac(destination)
+                .filter(|to| self.places.contains_key(&key(from, *to)))
+                .map_or(Way::None, Way::One),
+        }
+    }
+
+    /// The far ports of a port's edges.
+    pub(crate) fn far(&self, from: PortId) -> &[PortId] {
+        self.far.get(from.0 as usize).map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn apply(&mut self, changes: &[WayChange]) {
+        for &WayChange { from, to, there } in changes {
+            let list = &mut self.far[from.0 as usize];
+            let edge = key(from, to);
+            if there {
+                self.places.entry(edge).or_insert_with(|| {
+                    list.push(to);
+                    list.len() as u32 - 1
+                });
+            } else if let Some(place) = self.places.remove(&edge) {
+                list.swap_remove(place as usize);
+                if let Some(moved) = list.get(place as usize) {
+                    self.places.insert(key(from, *moved), place);
+                }
+            }
+        }
+    }
+}
+
+/// Mixes the two numbers of an edge; nobody chooses them to do harm.
+#[derive(Default)]
+struct Mixer(u64);
+
+impl Hasher for Mixer {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+
+    fn write_u64(&mut self, n: u64) {
+        let mixed = (self.0 ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 32);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use constel_link::mac_of;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+        /// As a plain set of edges says.
+        #[test]
+        fn ways_are_the_edges_that_are_there(
+            all in prop::collection::vec((0u32..4, 0u32..6, any::<bool>()), 0..120)
+        ) {
+            let mut ways = Ways::new(4);
+            let mut edges = std::collections::BTreeSet::new();
+            for (from, to, there) in all {
+                let (from, to) = (PortId(from), PortId(to));
+                ways.apply(&[WayChange { from, to, there }]);
+                if there { edges.insert((from, to)); } else { edges.remove(&(from, to)); }
+                let mut far = ways.far(from).to_vec();
+                far.sort_unstable();
+                let expected: Vec<PortId> =
+                    edges.iter().filter(|e| e.0 == from).map(|e| e.1).collect();
+                prop_assert_eq!(&far, &expected);
+                let way = |mac| ways.of(from, mac);
+                match expected[..] {
+                    [] => prop_assert_eq!(way(mac_of(to)), Way::None),
+                    [only] => {
+                        prop_assert_eq!(way([0xff; 6]), Way::One(only));
+                        prop_assert_eq!(way([0x02, 1, 2, 3, 4, 5]), Way::One(only));
+                    }
+                    _ => {
+                        prop_assert_eq!(way([0xff; 6]), Way::All);
+                        prop_assert_eq!(way([0x02, 1, 2, 3, 4, 5]), Way::None);
+                        let one = edges.contains(&(from, to)).then_some(Way::One(to));
+                        prop_assert_eq!(way(mac_of(to)), one.unwrap_or(Way::None));
+                    }
+                }
+            }
+        }
+    }
+}

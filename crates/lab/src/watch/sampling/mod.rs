@@ -1,0 +1,99 @@
+//! What is written down of interfaces and edges while a lab runs, as columns: files of 64-bit numbers, little-endian. One thread looks,
+//! at whole multiples of the spacing from lab time zero on, and once more at the end.
+
+mod columns;
+mod edges;
+mod interfaces;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use constel_drivers::Links;
+use constel_scenario::model::Sampling;
+
+use crate::clock::LabClock;
+use crate::error::EngineError;
+use crate::nodes::kernels::Kernels;
+use edges::Edges;
+use interfaces::Interfaces;
+
+/// What is written down, on its way to the results.
+pub(crate) struct Sampler {
+    every: Duration,
+    interfaces: Option<Interfaces>,
+    edges: Option<Edges>,
+}
+
+impl Sampler {
+    /// Makes the folders `interfaces` and `edges` of the results, and opens a way to the kernels that are looked at.
+    ///
+    /// # Errors
+    /// What the host refuses.
+    pub(crate) fn begin(
+        wanted: &Sampling,
+        kernels: &Kernels,
+        links: &Arc<dyn Links>,
+        results: &Path,
+    ) -> Result<Self, EngineError> {
+        let interfaces = (!wanted.interfaces.is_empty())
+            .then(|| Interfaces::begin(wanted, kernels, results))
+            .transpose()?;
+        let layout = &kernels.blueprint.lab.layout;
+        let edges = (!wanted.edges.is_empty())
+            .then(|| Edges::begin(wanted, layout, Arc::clone(links), results))
+            .transpose()?;
+        Ok(Self {
+            every: Duration::from_nanos(wanted.every.ns().unsigned_abs()),
+            interfaces,
+            edges,
+        })
+    }
+
+    /// Looks and writes from lab time zero until `over`, and once more then.
+    ///
+    /// # Errors
+    /// When a kernel or the link plane does not answer, or the files cannot be written.
+    pub(crate) fn run(mut self, clock: &LabClock, over: &AtomicBool) -> Result<(), EngineError> {
+        let mut next_ns = 0;
+        loop {
+            let last = over.load(Ordering::Acquire);
+            if let Some(t_ns) = clock.now_ns() {
+                if t_ns >= next_ns || last {
+                    self.look(t_ns)?;
+                    let every_ns = self.every.as_nanos() as u64;
+                    next_ns = (t_ns / every_ns + 1) * every_ns;
+                }
+                if last {
+                    return self.finish();
+                }
+                let left =
+                    Duration::from_nanos(next_ns.saturating_sub(clock.now_ns().unwrap_or(next_ns)));
+                clock.sleep(left.min(OFTEN));
+            } else if last {
+                return self.finish();
+            } else {
+                clock.sleep(Duration::from_millis(1));
+            }
+        }
+    }
+
+    fn look(&mut self, t_ns: u64) -> Result<(), EngineError> {
+        if let Some(interfaces) = &mut self.interfaces {
+            interfaces.look(t_ns)?;
+        }
+        if let Some(edges) = &mut self.edges {
+            edges.look(t_ns)?;
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<(), EngineError> {
+        self.interfaces.map_or(Ok(()), Interfaces::finish)?;
+        self.edges.map_or(Ok(()), Edges::finish)
+    }
+}
+
+/// How long nobody looks whether it is over.
+const OFTEN: Duration = Duration::from_millis(100);

@@ -1,0 +1,447 @@
+//! Shortest ways found from those of a graph that is much alike: the step before.
+//!
+//! The old tree with the new delays is a bound from above. One look at every way out finds the nodes for which the bound is not
+//! the truth, or not the only one; from these on it is Dijkstra's algorithm (Ramalingam and Reps 1996, for costs that only
+//! fall). Nearly all of the time goes into the two passes over all nodes: what they read is small enough for a processor's own
+//! cache, a first hop being its place among the node's ways out.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use constel_link::PortId;
+use constel_topology::NodeId;
+
+use crate::graph::{Graph, HOP, Metric, NextHop, Scratch, UNREACHABLE};
+use crate::hops::{DIRECT, Hops, NONE, Placed, Rows};
+use crate::runs::Runs;
+
+/// More than any cost: nothing leads from here.
+const DEAD: u64 = UNREACHABLE - 1;
+
+/// A way out that anybody's packets may take.
+#[derive(Clone, Copy)]
+struct Open {
+    delay_ns: u32,
+    peer: u32,
+}
+
+/// A way out to a destination that nothing passes through.
+struct Direct {
+    node: u32,
+    cost: u64,
+    hop: NextHop,
+}
+
+/// A graph, laid out for following.
+pub(crate) struct Follower<'g> {
+    graph: &'g Graph,
+    /// What a hop costs besides its delay.
+    hop: u64,
+    rows: Arc<Rows>,
+    /// In the order of the rows.
+    open: Vec<Open>,
+    runs: Runs,
+    /// The rows of the graph before, and the nodes whose row is another one now.
+    before: Option<(Arc<Rows>, Vec<u32>)>,
+}
+
+/// Memory reused between destinations.
+#[derive(Default)]
+pub(crate) struct FollowScratch {
+    /// Of the algorithm from scratch.
+    pub(crate) plain: Scratch,
+    /// Nodes from one whose cost is not known yet towards the destination.
+    climb: Vec<u32>,
+    /// Ways into the destination, by node.
+    direct: Vec<Direct>,
+    /// Nodes that turned out to be nearer.
+    nearer: Vec<u32>,
+    /// Nodes whose ways out were all compared.
+    looked_at: Vec<u32>,
+    /// By node; all false between two uses.
+    marked: Vec<bool>,
+}
+
+/// What is being found out about one destination.
+struct Search<'s> {
+    destination: NodeId,
+    cost: Vec<u64>,
+    places: Vec<u8>,
+    scratch: &'s mut FollowScratch,
+}
+
+/// Ways of all nodes to a destination, and the nodes at which they are others than before.
+pub(crate) struct Followed {
+    pub(crate) hops: Hops,
+    pub(crate) cost: Vec<u64>,
+    pub(crate) changed: Vec<u32>,
+}
+
+impl<'g> Follower<'g> {
+    /// Of a graph that comes after the one of these ways. `None`: it is beyond what the layout has room for.
+    pub(crate) fn new(graph: &'g Graph, metric: Metric, before: &[Hops]) -> Option<Self> {
+        let hop = match metric {
+            Metric::Delay => 0,
+            Metric::Hops => HOP,
+        };
+        let nodes = graph.node_count() as u32;
+        let mut rows = Rows::with_room(nodes as usize, graph.ways_count());
+        let mut open = Vec::with_capacity(graph.ways_count());
+        for node in 0..nodes {
+            let ways = graph.ways_out(node).map(|(_, arc)| arc);
+            for arc in ways.filter(|arc| graph.is_transit(arc.peer)) {
+                open.push(Open {
+                    delay_ns: u32::try_from(arc.delay_ns).ok()?,
+                    peer: arc.peer,
+                });
+                rows.push(arc.hop());
+            }
+            rows.end_row()?;
+        }
+        let earlier = before.iter().find_map(Hops::rows).cloned();
+        let before = earlier.map(|earlier| {
+            let moved = rows.differing(&earlier);
+            (earlier, moved)
+        });
+        // One copy for as long as nothing moves.
+        let rows = match &before {
+            Some((earlier, moved)) if moved.is_empty() && **earlier == rows => Arc::clone(earlier),
+            _ => Arc::new(rows),
+        };
+        let ways = |node: u32| -> Option<[(u32, u64); 4]> {
+            let ways: &[Open; 4] = open[rows.range(node)].try_into().ok()?;
+            Some(ways.map(|way| (way.peer, hop + u64::from(way.delay_ns))))
+        };
+        Some(Self {
+            runs: Runs::find(nodes, ways),
+            graph,
+            hop,
+            rows,
+            open,
+            before,
+        })
+    }
+
+    /// As [`Graph::ways`] with one first hop each, found from first hops of `before`, which has as many nodes. The result is the
+    /// same whatever they are, as long as no packet comes round by them.
+    pub(crate) fn ways(
+        &self,
+        destination: NodeId,
+        before: &Hops,
+        scratch: &mut FollowScratch,
+    ) -> Followed {
+        scratch.looked_at.clear();
+        self.find_direct(destination, scratch);
+        let places = self.places(before, scratch);
+        let nodes = self.graph.node_count() as u32;
+        let order = before.order();
+        let order = order.map_or_else(|| (0..nodes).collect(), Arc::clone);
+        let mut search = Search {
+            destination,
+            cost: vec![UNREACHABLE; nodes as usize],
+            places,
+            scratch,
+        };
+        let out_of_order = self.costs_along(&order, &mut search);
+        self.correct(&mut search);
+        let Search {
+            cost,
+            places,
+            scratch,
+            ..
+        } = search;
+        let order = if out_of_order > nodes / 64 {
+            self.ordered(&places).into()
+        } else {
+            order
+        };
+        let hops = self.placed(places, order, scratch);
+        // Who was not looked at keeps its hop: it was found again, and nothing else is as good.
+        let mut changed = std::mem::take(&mut scratch.looked_at);
+        changed.retain(|node| hops.of(*node) != before.of(*node));
+        changed.sort_unstable();
+        changed.dedup();
+        Followed {
+            hops,
+            cost,
+            changed,
+        }
+    }
+
+    /// First hops that were found from scratch, as they are best followed.
+    pub(crate) fn kept(
+        &self,
+        destination: NodeId,
+        next: Vec<Option<NextHop>>,
+        scratch: &mut FollowScratch,
+    ) -> Hops {
+        self.find_direct(destination, scratch);
+        let places = self.places(&Hops::Listed(next), scratch);
+        let order = self.ordered(&places).into();
+        self.placed(places, order, scratch)
+    }
+
+    fn placed(&self, places: Vec<u8>, order: Arc<[u32]>, scratch: &FollowScratch) -> Hops {
+        let direct = scratch.direct.iter();
+        Hops::Placed(Placed {
+            rows: Arc::clone(&self.rows),
+            places,
+            direct: direct.map(|direct| (direct.node, direct.hop)).collect(),
+            order,
+        })
+    }
+
+    fn open_of(&self, node: u32) -> &[Open] {
+        &self.open[self.rows.range(node)]
+    }
+
+    fn find_direct(&self, destination: NodeId, scratch: &mut FollowScratch) {
+        scratch.direct.clear();
+        if self.graph.is_transit(destination.0) {
+            return;
+        }
+        let ways = self.graph.ways_in(destination.0).iter();
+        scratch.direct.extend(ways.map(|arc| Direct {
+            node: arc.peer,
+            cost: self.hop + arc.delay_ns,
+            hop: arc.hop(),
+        }));
+        // Of several the one that would be chosen.
+        let key = |direct: &Direct| (direct.node, direct.cost, direct.hop.port);
+        scratch.direct.sort_by_key(key);
+        scratch.direct.dedup_by_key(|direct| direct.node);
+    }
+
+    /// The places of the first hops of before among the ways out that there are now. Whose is gone is taken for looked at.
+    fn places(&self, before: &Hops, scratch: &mut FollowScratch) -> Vec<u8> {
+        let known = before.placed().zip(self.before.as_ref());
+        let known = known.filter(|(placed, (rows, _))| Arc::ptr_eq(&placed.rows, rows));
+        let nodes = self.graph.node_count() as u32;
+        let mut places = known.map_or_else(
+            || vec![NONE; nodes as usize],
+            |(placed, _)| placed.places.clone(),
+        );
+        let mut anew = |node: u32| {
+            let Some(hop) = before.of(node) else { return };
+            let place = self.rows.place(node, hop);
+            places[node as usize] = place;
+            if place == NONE {
+                scratch.looked_at.push(node);
+            }
+        };
+        match known {
+            Some((placed, (_, moved))) => {
+                moved.iter().copied().for_each(&mut anew);
+                placed.direct.iter().for_each(|(node, _)| anew(*node));
+            }
+            None => (0..nodes).for_each(anew),
+        }
+        // Who is next to the destination, and has no better way that is known, goes there.
+        for direct in &scratch.direct {
+            let known = &mut places[direct.node as usize];
+            if *known == NONE {
+                *known = DIRECT;
+            }
+        }
+        places
+    }
+
+    /// What it costs along the first hops of before, as far as they are still there; [`UNREACHABLE`] from where they are not.
+    /// Returns how many nodes came before one that is on their way.
+    fn costs_along(&self, order: &[u32], search: &mut Search<'_>) -> u32 {
+        let Search {
+            destination,
+            cost,
+            places,
+            scratch,
+        } = search;
+        cost[destination.index()] = 0;
+        for direct in &scratch.direct {
+            if places[direct.node as usize] == DIRECT {
+                cost[direct.node as usize] = direct.cost;
+            }
+        }
+        let onward = |at: u32| {
+            let place = places[at as usize];
+            let way = || &self.open[self.rows.start(at) + usize::from(place)];
+            (place < DIRECT).then(way)
+        };
+        let (mut out_of_order, mut any_dead) = (0, false);
+        for &node in order {
+            let Some(way) = onward(node) else { continue };
+            if cost[node as usize] != UNREACHABLE {
+                continue;
+            }
+            let beyond = cost[way.peer as usize];
+            if beyond < DEAD {
+                cost[node as usize] = beyond + self.hop + u64::from(way.delay_ns);
+                continue;
+            }
+            let mut at = node;
+            let mut whole = loop {
+                scratch.climb.push(at);
+                let Some(way) = onward(at) else { break DEAD };
+                at = way.peer;
+                if cost[at as usize] != UNREACHABLE {
+                    break cost[at as usize];
+                }
+            };
+            any_dead |= whole == DEAD;
+            out_of_order += scratch.climb.len() as u32 - 1;
+            while let Some(at) = scratch.climb.pop() {
+                let more = onward(at).map_or(0, |way| self.hop + u64::from(way.delay_ns));
+                whole = whole.saturating_add(more).min(DEAD);
+                cost[at as usize] = whole;
+            }
+        }
+        if any_dead {
+            let dead = cost.iter_mut().filter(|cost| **cost == DEAD);
+            dead.for_each(|cost| *cost = UNREACHABLE);
+        }
+        out_of_order
+    }
+
+    /// From bounds to the truth.
+    fn correct(&self, search: &mut Search<'_>) {
+        search.scratch.plain.heap.clear();
+        search.scratch.nearer.clear();
+        for at in 0..search.scratch.direct.len() {
+            self.look(search.scratch.direct[at].node, search);
+        }
+        let nodes = self.graph.node_count() as u32;
+        let mut next = 0;
+        for run in self.runs.all() {
+            self.compare(next..run.nodes().start, search);
+            for part in run.parts() {
+                let stands = self.runs.stand(run, part.clone(), &search.cost)
+                    || self
+                        .runs
+                        .stay_cut_off(run, part.clone(), &search.cost, &search.places);
+                if !stands {
+                    self.compare(part, search);
+                }
+            }
+            next = run.nodes().end;
+        }
+        self.compare(next..nodes, search);
+        if search.scratch.plain.heap.is_empty() {
+            return;
+        }
+        self.settle(search);
+        // Who is nearer than thought may be the better hop of those around.
+        let nearer = std::mem::take(&mut search.scratch.nearer);
+        search.scratch.marked.resize(nodes as usize, false);
+        let first = search.scratch.looked_at.len();
+        for &node in &nearer {
+            let around = self.graph.ways_in(node).iter().map(|arc| arc.peer);
+            for of in around.chain([node]) {
+                if !std::mem::replace(&mut search.scratch.marked[of as usize], true) {
+                    self.look(of, search);
+                }
+            }
+        }
+        search.scratch.marked[search.destination.index()] = false;
+        for &node in &search.scratch.looked_at[first..] {
+            search.scratch.marked[node as usize] = false;
+        }
+        search.scratch.nearer = nearer;
+    }
+
+    /// Looks at those nodes of which the way that is known is not the only best one.
+    fn compare(&self, nodes: std::ops::Range<u32>, search: &mut Search<'_>) {
+        for node in nodes {
+            let bound = search.cost[node as usize];
+            let (mut less, mut equal) = (false, 0_u32);
+            for way in self.open_of(node) {
+                let whole = search.cost[way.peer as usize];
+                let whole = whole.saturating_add(self.hop + u64::from(way.delay_ns));
+                less |= whole < bound;
+                equal += u32::from(whole == bound);
+            }
+            // Who is cut off as before stays so.
+            let stands = if bound == UNREACHABLE {
+                search.places[node as usize] == NONE
+            } else {
+                equal == 1
+            };
+            if less || !stands {
+                self.look(node, search);
+            }
+        }
+    }
+
+    /// Compares all ways out of a node: the least cost, then the lower node, then the lower port.
+    #[inline(never)]
+    fn look(&self, node: u32, search: &mut Search<'_>) {
+        if node == search.destination.0 {
+            return;
+        }
+        let mut best: (u64, u32, PortId) = (UNREACHABLE, u32::MAX, PortId(u32::MAX));
+        let mut place = NONE;
+        let hops = self.rows.row(node);
+        for ((way, hop), at) in self.open_of(node).iter().zip(hops).zip(0..) {
+            let beyond = search.cost[way.peer as usize];
+            let whole = beyond.saturating_add(self.hop + u64::from(way.delay_ns));
+            if whole != UNREACHABLE && (whole, way.peer, hop.port) < best {
+                best = (whole, way.peer, hop.port);
+                place = at;
+            }
+        }
+        let direct = &search.scratch.direct;
+        if let Ok(at) = direct.binary_search_by_key(&node, |direct| direct.node) {
+            let direct = &direct[at];
+            if (direct.cost, search.destination.0, direct.hop.port) < best {
+                best.0 = direct.cost;
+                place = DIRECT;
+            }
+        }
+        search.places[node as usize] = place;
+        search.scratch.looked_at.push(node);
+        if best.0 < search.cost[node as usize] {
+            search.cost[node as usize] = best.0;
+            search.scratch.plain.heap.push(Reverse((best.0, node)));
+            search.scratch.nearer.push(node);
+        }
+    }
+
+    /// Dijkstra's algorithm from costs that are too high at most, with those that were just lowered in the heap; those that
+    /// it lowers are added to the nearer ones.
+    fn settle(&self, search: &mut Search<'_>) {
+        let heap = &mut search.scratch.plain.heap;
+        while let Some(Reverse((whole, node))) = heap.pop() {
+            let stale = whole > search.cost[node as usize];
+            if stale || !self.graph.may_pass(node, search.destination) {
+                continue;
+            }
+            for arc in self.graph.ways_in(node) {
+                let longer = whole + self.hop + arc.delay_ns;
+                let known = &mut search.cost[arc.peer as usize];
+                if longer < *known {
+                    *known = longer;
+                    heap.push(Reverse((longer, arc.peer)));
+                    search.scratch.nearer.push(arc.peer);
+                }
+            }
+        }
+    }
+
+    /// The nodes in such an order that each comes after those on its way.
+    fn ordered(&self, places: &[u8]) -> Vec<u32> {
+        let mut order = Vec::with_capacity(places.len());
+        let mut known = vec![false; places.len()];
+        let mut climb = Vec::new();
+        for node in 0..places.len() as u32 {
+            let mut at = node;
+            while !std::mem::replace(&mut known[at as usize], true) {
+                climb.push(at);
+                let place = places[at as usize];
+                if place >= DIRECT {
+                    break;
+                }
+                at = self.open_of(at)[usize::from(place)].peer;
+            }
+            order.extend(climb.drain(..).rev());
+        }
+        order
+    }
+}
