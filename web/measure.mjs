@@ -35,8 +35,8 @@ for (const size of sizes) {
   const served = await serve("--plan", SIZES[size]);
   const { page, context } = await open(chrome, served.url, { size: { width: 1280, height: 720 }, reduced: "no-preference" });
   await ready(page);
-  await page.waitForFunction(() => window.constel.count() > 0, null, { timeout: 120_000 });
-  const first = await page.evaluate(() => performance.now());
+  await page.waitForFunction(() => window.constel.stage.pictureMs !== null, null, { timeout: 120_000 });
+  const first = await page.evaluate(() => window.constel.stage.pictureMs);
   await scrub(page, 0);
   const seen = await page.evaluate(async () => {
     const { app, stage, count } = window.constel;

@@ -78,8 +78,10 @@ class Page {
     this.recall(asked);
     if (world.mode === "lab" && !asked.has("t")) clock.live = true;
     this.connect();
-    if (world.mode !== "lab") void this.timelineSoFar();
-    if (world.mode === "run") void this.results();
+    if (world.mode === "run") {
+      void this.timelineSoFar();
+      void this.results();
+    }
     new ResizeObserver(() => this.stage.resize()).observe(need("#stage"));
     this.stage.resize();
     this.app.tell("pick");
@@ -168,10 +170,21 @@ class Page {
     }
   }
 
+  private began = false;
+
+  /** The first step is there: now what only comes beside it. */
+  private begun(): void {
+    if (this.began) return;
+    this.began = true;
+    // A scenario's events are worked out while they are asked for, by the processors that the first step needs.
+    if (this.world.mode === "plan") void this.timelineSoFar();
+  }
+
   private stepped(): void {
     const { frame, now } = this.app.clock;
     if (frame && now) {
       this.stage.positions(now, frame.then, frame.sun);
+      this.begun();
       this.app.failed();
       this.stage.relink((link) => this.app.isFailed(link));
       const links = document.querySelector("#link-count");

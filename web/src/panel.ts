@@ -145,6 +145,7 @@ export class Panel {
           ["kind", row?.kind ?? "?"],
           row?.catalogue_name || row?.norad_id ? ["catalogue", [row?.catalogue_name, row?.norad_id && `NORAD ${row.norad_id}`].filter(Boolean).join(", ")] : null,
           row?.seat ? ["shell, plane, slot", row.seat.join(", ")] : null,
+          row?.management ? ["management", row.management] : null,
           ["where (WGS84)", place],
           ["at", seconds(now.t_ns / 1e9)],
         ].filter((one): one is string[] => one !== null),

@@ -2,7 +2,7 @@
 
 import { change, get } from "./api";
 import { el, fill, need } from "./dom";
-import type { BoxShown, RuleShown, WayShown, World } from "./types";
+import type { BoxShown, RuleShown, ViaShown, WayShown, World } from "./types";
 import { count, rate } from "./words";
 
 const EVERY_MS = 1000;
@@ -46,8 +46,16 @@ const DID: { title: string; stat: string; of: (did: WayShown) => string }[] = [
   { title: "Queue", stat: "queue", of: (did) => count(did.queue_frames) },
   { title: "Avg rate", stat: "average", of: (did) => rate(did.average_bps) },
   { title: "Rate now", stat: "present", of: (did) => rate(did.present_bps) },
+  { title: "Over the sky", stat: "via", of: (did) => (did.via ? way(did.via) : "") },
   { title: "Last packet", stat: "last", of: (did) => (did.last_frame_s === null || did.last_frame_s === undefined ? "never" : `${did.last_frame_s.toFixed(1)} s ago`) },
 ];
+
+/** A path through a constellation at the moment: how long, over how many, and what its radio leaves room for. */
+function way(via: ViaShown): string {
+  if (via.delay_ns === null || via.delay_ns === undefined) return "none now";
+  const radio = via.radio_bps === null || via.radio_bps === undefined ? "" : `, radio ${rate(via.radio_bps)}`;
+  return `${(via.delay_ns / 1e6).toFixed(2)} ms over ${via.satellites.join(", ")}${radio}`;
+}
 
 function look(of: unknown, key: readonly string[]): unknown {
   return key.reduce<unknown>((at, name) => (at && typeof at === "object" ? (at as Record<string, unknown>)[name] : undefined), of);

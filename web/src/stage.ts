@@ -191,12 +191,26 @@ export class Stage {
 
   /** Whether positions have come. */
   private placed = false;
-  private dressed = false;
+
+  /** When the first step was on the screen, milliseconds since the page was asked for; null: not yet. */
+  pictureMs: number | null = null;
+  private showing = false;
+  private compiled = false;
+
+  /** A step is drawn for the first time: what comes after it waits until the browser has shown it, two frames later. */
+  private shown(): void {
+    if (this.showing) return;
+    this.showing = true;
+    requestAnimationFrame(() =>
+      requestAnimationFrame((now) => {
+        this.pictureMs = now;
+        this.dress();
+      }),
+    );
+  }
 
   /** Draws the land, once: it takes longer than all else together, so nodes and links are there before it. */
   private dress(): void {
-    if (this.dressed) return;
-    this.dressed = true;
     void texture(this.card ? 4096 : 2048).then((canvas) => {
       const land = new THREE.CanvasTexture(canvas);
       land.wrapS = THREE.RepeatWrapping;
@@ -411,6 +425,12 @@ export class Stage {
     if (march !== null && this.marks.count) this.dirty = true;
     if (this.uniforms.uMix.value !== mix) this.dirty = true;
     if (!this.dirty) return false;
+    if (!this.placed && !this.card) {
+      // Processors that draw an empty globe first draw the sky later.
+      if (!this.compiled) this.renderer.compile(this.scene, this.camera);
+      this.compiled = true;
+      return false;
+    }
     const began = performance.now();
     this.dirty = false;
     const { uniforms: u, canvas } = this;
@@ -445,7 +465,7 @@ export class Stage {
     this.feetNow();
     this.renderer.render(this.scene, this.camera);
     this.scriptMs = performance.now() - began;
-    if (this.placed && !this.dressed) setTimeout(() => this.dress());
+    if (this.placed) this.shown();
     return true;
   }
 

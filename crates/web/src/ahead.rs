@@ -8,6 +8,7 @@ use constel_plan::Lab;
 use constel_topology::{Broken, Snapshot, diff};
 use constel_units::TimeSpan;
 
+use crate::behind::step_back;
 use crate::views::Timeline;
 
 /// Most events that are foretold.
@@ -51,6 +52,7 @@ impl Ahead {
     }
 
     fn foretell(&self, lab: &Lab, stop: &AtomicBool) {
+        step_back();
         let duration_ns = u64::try_from(lab.scenario.duration.ns()).unwrap_or(0);
         let mut stepper = lab.stepper();
         let mut before = stepper.advance();

@@ -17,9 +17,8 @@
 //! Then, of each node, ITRF position in kilometres (3 f32, NaN where there is none) at the step, and the same later; then of
 //! each link that is gone its two ports (2 u32); then of each that came or changed: 2 u32 ports, 2 u32 nodes, u32 kind (its place
 //! among the world's kinds; bit 8: antennas still turn, no frame passes), f32 delay in milliseconds, f32 rate in Mbit/s (infinite:
-//! no limit), f32 share of frames lost. A link's delay glides; it is told anew when it differs by a twentieth.
-
-use std::collections::BTreeMap;
+//! no limit), f32 share of frames lost. A link's delay glides; it is told anew when it comes into another class of those that are a
+//! twentieth wide: what is known of a step so depends on the step alone, not on what was told before.
 
 use constel_link::Loss;
 use constel_orbit::DVec3;
@@ -31,15 +30,16 @@ pub const MAGIC: u32 = u32::from_le_bytes(*b"CST1");
 /// Set in a link's kind while no frame passes.
 pub const TURNING: u32 = 1 << 8;
 
-/// A delay is told anew when it is off by more than this share.
+/// Delays of a class differ by less than this share.
 const DELAY_SHARE: f32 = 0.05;
 
-/// A link as it was told.
+/// A link as it is told.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Told {
     nodes: (u32, u32),
     kind: u32,
     delay_ms: f32,
+    delay_class: i32,
     rate_mbps: f32,
     loss: f32,
 }
@@ -53,10 +53,12 @@ impl Told {
             .unwrap_or(0xff);
         let turning = if edge.usable_at(t_ns) { 0 } else { TURNING };
         let impairment = &edge.impairment;
+        let delay_ms = (impairment.delay.at(t_ns) as f64 / 1e6) as f32;
         Self {
             nodes: (layout.port(edge.from).node.0, layout.port(edge.to).node.0),
             kind: kind | turning,
-            delay_ms: (impairment.delay.at(t_ns) as f64 / 1e6) as f32,
+            delay_ms,
+            delay_class: (delay_ms.ln() / (1.0 + DELAY_SHARE).ln()).floor() as i32,
             rate_mbps: impairment
                 .rate_bps
                 .map_or(f32::INFINITY, |bps| (u64::from(bps) as f64 / 1e6) as f32),
@@ -69,12 +71,11 @@ impl Told {
 
     /// Whether one who was told `self` knows enough of `now`.
     fn does_for(&self, now: &Self) -> bool {
-        let near = (self.delay_ms - now.delay_ms).abs() <= DELAY_SHARE * self.delay_ms;
         let told = Self {
             delay_ms: now.delay_ms,
             ..*self
         };
-        near && told == *now
+        told == *now
     }
 }
 
@@ -91,38 +92,70 @@ pub struct Step<'a> {
     pub sun: DVec3,
 }
 
-/// What one client was told so far.
-#[derive(Debug, Default)]
-pub struct Teller {
-    links: BTreeMap<(u32, u32), Told>,
-    /// Lab time of the positions that it was told for later.
-    then_ns: Option<u64>,
-}
+/// A link's ports, the lower first.
+type Ports = (u32, u32);
 
-impl Teller {
-    /// The message of a step; what it says counts as told.
-    pub fn tell(&mut self, layout: &Layout, step: &Step<'_>) -> Vec<u8> {
-        let snapshot = step.snapshot;
-        let now = links(layout, snapshot);
-        let fresh = self.then_ns.is_none();
-        let continues = self.then_ns == Some(snapshot.t_ns);
-        let gone: Vec<(u32, u32)> = self
-            .links
-            .keys()
-            .filter(|key| !now.contains_key(key))
-            .copied()
-            .collect();
-        let mut set = Vec::new();
-        for (key, link) in &now {
-            if !self.links.get(key).is_some_and(|told| told.does_for(link)) {
-                set.push((*key, *link));
-                self.links.insert(*key, *link);
+/// All links at a step in the order of their ports. Of two directions that of the lower port is told, unless it alone is missing.
+#[derive(Debug, Default)]
+pub struct Links(Vec<(Ports, Told)>);
+
+impl Links {
+    /// Those of a step.
+    #[must_use]
+    pub fn new(layout: &Layout, snapshot: &Snapshot) -> Self {
+        let told = |edge: &Edge| {
+            let (from, to) = (edge.from.0, edge.to.0);
+            let told = Told::of(layout, edge, snapshot.t_ns);
+            if from < to {
+                return ((from, to), told);
+            }
+            let nodes = (told.nodes.1, told.nodes.0);
+            ((to, from), Told { nodes, ..told })
+        };
+        let there = snapshot.edges.iter().filter(|edge| edge.from < edge.to);
+        let back = snapshot.edges.iter().filter(|edge| edge.from > edge.to);
+        let mut links: Vec<(Ports, Told)> = there.chain(back).map(told).collect();
+        links.sort_by_key(|(ports, _)| *ports);
+        links.dedup_by_key(|(ports, _)| *ports);
+        Self(links)
+    }
+
+    /// What of these is new to one who knows `before`: links that are gone, and those that came or changed.
+    fn since(&self, before: &Self) -> (Vec<Ports>, Vec<(Ports, Told)>) {
+        let (mut gone, mut set) = (Vec::new(), Vec::new());
+        let mut old = before.0.iter().peekable();
+        for link in &self.0 {
+            while let Some((ports, _)) = old.next_if(|(ports, _)| *ports < link.0) {
+                gone.push(*ports);
+            }
+            let known = old.next_if(|(ports, _)| *ports == link.0);
+            if !known.is_some_and(|(_, told)| told.does_for(&link.1)) {
+                set.push(*link);
             }
         }
-        for key in &gone {
-            self.links.remove(key);
-        }
-        self.then_ns = Some(step.then_ns);
+        gone.extend(old.map(|(ports, _)| *ports));
+        (gone, set)
+    }
+}
+
+/// What the message before said.
+#[derive(Debug, Clone, Copy)]
+pub struct Before<'a> {
+    /// All links that are known by it.
+    pub links: &'a Links,
+    /// It had the step's positions, for later.
+    pub continues: bool,
+}
+
+impl Step<'_> {
+    /// The message, for one who was told `before`.
+    #[must_use]
+    pub fn message(&self, links: &Links, before: Option<Before<'_>>) -> Vec<u8> {
+        let (step, snapshot) = (self, self.snapshot);
+        let none = Links::default();
+        let (gone, set) = links.since(before.map_or(&none, |before| before.links));
+        let fresh = before.is_none();
+        let continues = before.is_some_and(|before| before.continues);
         let mut out =
             Vec::with_capacity(56 + 24 * step.then.len() + 8 * gone.len() + 32 * set.len());
         let word = |out: &mut Vec<u8>, number: u32| out.extend_from_slice(&number.to_le_bytes());
@@ -165,28 +198,11 @@ impl Teller {
     }
 }
 
-/// All links by their ports, the lower first. Of two directions that of the lower port is told, unless it alone is missing.
-fn links(layout: &Layout, snapshot: &Snapshot) -> BTreeMap<(u32, u32), Told> {
-    let mut links = BTreeMap::new();
-    for edge in &snapshot.edges {
-        let (from, to) = (edge.from.0, edge.to.0);
-        let told = || Told::of(layout, edge, snapshot.t_ns);
-        if from < to {
-            links.insert((from, to), told());
-        } else {
-            links.entry((to, from)).or_insert_with(|| Told {
-                nodes: (layout.port(edge.to).node.0, layout.port(edge.from).node.0),
-                ..told()
-            });
-        }
-    }
-    links
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sky::tests::iridium;
+    use std::collections::BTreeMap;
 
     fn u32_at(bytes: &[u8], at: usize) -> u32 {
         u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
@@ -224,21 +240,26 @@ mod tests {
     fn who_hears_all_messages_knows_the_links_of_the_last() {
         let lab = iridium();
         let mut stepper = lab.stepper();
-        let mut teller = Teller::default();
+        let mut told: Option<Links> = None;
         let mut known = BTreeMap::new();
         let mut sizes = Vec::new();
         for step in 0..60 {
             let snapshot = stepper.advance();
             let later = snapshot.positions_itrf_m.clone();
-            let bytes = teller.tell(
-                &lab.layout,
-                &Step {
-                    snapshot: &snapshot,
-                    then: &later,
-                    then_ns: snapshot.t_ns + lab.step_ns(),
-                    sun: DVec3::X,
-                },
-            );
+            let links = Links::new(&lab.layout, &snapshot);
+            let before = told.as_ref().map(|links| Before {
+                links,
+                // Now and then the message before was for another time.
+                continues: step % 20 != 0,
+            });
+            let message = Step {
+                snapshot: &snapshot,
+                then: &later,
+                then_ns: snapshot.t_ns + lab.step_ns(),
+                sun: DVec3::X,
+            };
+            let bytes = message.message(&links, before);
+            told = Some(links);
             sizes.push(bytes.len());
             heard(&mut known, &bytes);
             let own: Vec<(u32, u32)> = snapshot
@@ -253,9 +274,8 @@ mod tests {
                 "step {step}"
             );
         }
-        assert!(
-            sizes[1..].iter().all(|size| 3 * size < sizes[0]),
-            "{sizes:?}"
-        );
+        let going_on = sizes[1..].iter().enumerate();
+        let mut going_on = going_on.filter(|(before, _)| (before + 1) % 20 != 0);
+        assert!(going_on.all(|(_, size)| 3 * size < sizes[0]), "{sizes:?}");
     }
 }

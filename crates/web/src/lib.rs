@@ -5,7 +5,8 @@
 //! is kept safe.
 //!
 //! * [`guard`]: who may ask what. [`http`]: requests, read within bounds. [`token`]: one address for one browser.
-//! * [`frame`]: a step as one binary message. `sky`: steps found once for all who ask, and what follows from them.
+//! * [`frame`]: a step as one binary message. `sky`: steps found once for all who ask, and what follows from them; `tell`: messages made
+//!   once for all who know the same.
 //! * `ahead`: events of a scenario, foretold beside everything else. `live`: one look at a lab however many watch; `load`:
 //!   how much of their rate its links carry.
 //! * [`socket`], [`shell`]: what a browser holds open. `flows`: traffic that it starts.
@@ -27,6 +28,8 @@
 
 mod ahead;
 mod answers;
+mod behind;
+mod bells;
 mod child;
 mod flows;
 pub mod frame;
@@ -42,6 +45,7 @@ pub mod shell;
 mod sky;
 pub mod socket;
 mod source;
+mod tell;
 pub mod token;
 pub mod typescript;
 pub mod views;

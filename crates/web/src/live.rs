@@ -8,7 +8,10 @@ use constel_api::Event;
 use constel_api::answers::{LabRow, Loads};
 use constel_control::Lab;
 use constel_link::PlaneReport;
+use tungstenite::Utf8Bytes;
 
+use crate::behind::step_back;
+use crate::bells::Bells;
 use crate::load;
 use crate::views::{SocketTold, Timeline};
 
@@ -21,6 +24,9 @@ const HEALTH_EVERY: Duration = Duration::from_secs(4);
 /// How often it is asked for what its edges have carried, where somebody wants to know.
 const LOADS_EVERY: Duration = Duration::from_secs(2);
 
+/// Events that come sooner after one another are told together, with the time at the latest.
+const EVENTS_EVERY: Duration = Duration::from_millis(100);
+
 /// Most events that are kept; the oldest go.
 const EVENTS: usize = 50_000;
 
@@ -31,6 +37,8 @@ pub(crate) struct Feed {
     pub(crate) watchers: AtomicUsize,
     /// How many of them want the load of links.
     pub(crate) weighers: AtomicUsize,
+    /// Rung when there are news.
+    pub(crate) bells: Bells,
 }
 
 #[derive(Default)]
@@ -42,10 +50,31 @@ struct State {
     health: Option<Box<PlaneReport>>,
     /// Rises with every look at the time.
     looks: u64,
-    loads: Option<SocketTold>,
+    /// What the latest look is told by: made once for all.
+    news: Utf8Bytes,
+    loads: Utf8Bytes,
     /// Rises with every look at the loads.
     weighed: u64,
     ended: bool,
+}
+
+impl State {
+    /// There was a look at the time, or the end.
+    fn looked(&mut self) {
+        self.looks += 1;
+        self.news = text(&SocketTold::Now {
+            lab: self.now.clone(),
+            health: self.health.clone(),
+            ended: self.ended,
+        });
+    }
+}
+
+/// A message as it is sent.
+fn text(told: &SocketTold) -> Utf8Bytes {
+    serde_json::to_string(told)
+        .expect("views are JSON whatever they hold")
+        .into()
 }
 
 impl Feed {
@@ -58,6 +87,7 @@ impl Feed {
             state: Mutex::default(),
             watchers: AtomicUsize::new(0),
             weighers: AtomicUsize::new(0),
+            bells: Bells::default(),
         });
         let (own, of) = (Arc::clone(&feed), lab.clone());
         let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
@@ -72,6 +102,8 @@ impl Feed {
     }
 
     fn follow(&self, lab: &Lab) {
+        step_back();
+        let mut rung: Option<Instant> = None;
         if let Ok(events) = lab.events(true) {
             for event in events.map_while(Result::ok) {
                 let mut state = self.lock();
@@ -80,12 +112,22 @@ impl Feed {
                     state.gone += EVENTS / 4;
                 }
                 state.events.push(event);
+                drop(state);
+                if rung.is_none_or(|at| at.elapsed() >= EVENTS_EVERY) {
+                    rung = Some(Instant::now());
+                    self.bells.ring();
+                }
             }
         }
-        self.lock().ended = true;
+        let mut state = self.lock();
+        state.ended = true;
+        state.looked();
+        drop(state);
+        self.bells.ring();
     }
 
     fn look(&self, lab: &Lab, stop: &AtomicBool) {
+        step_back();
         let mut health_at: Option<Instant> = None;
         let mut loads: Option<(Instant, Loads)> = None;
         while !stop.load(Ordering::Acquire) && !self.lock().ended {
@@ -105,12 +147,13 @@ impl Feed {
                 if relay.is_some() {
                     state.health = relay.map(Box::new);
                 }
-                state.looks += 1;
+                state.looked();
             }
             loads = match self.weighers.load(Ordering::Acquire) {
                 0 => None,
                 _ => self.weigh(lab, loads),
             };
+            self.bells.ring();
             std::thread::sleep(TIME_EVERY);
         }
     }
@@ -128,18 +171,18 @@ impl Feed {
         let links = before.and_then(|(_, before)| load::between(&before, &now));
         if let Some(links) = links {
             let t_ns = now.t_ns;
+            let told = text(&SocketTold::Loads { t_ns, links });
             let mut state = self.lock();
-            state.loads = Some(SocketTold::Loads { t_ns, links });
+            state.loads = told;
             state.weighed += 1;
         }
         Some((at, now))
     }
 
     /// The load of links, if it is newer than a look at it; with the number of the latest.
-    pub(crate) fn loads(&self, seen: u64) -> Option<(u64, SocketTold)> {
+    pub(crate) fn loads(&self, seen: u64) -> Option<(u64, Utf8Bytes)> {
         let state = self.lock();
-        let loads = state.loads.as_ref().filter(|_| state.weighed != seen)?;
-        Some((state.weighed, loads.clone()))
+        (state.weighed != seen).then(|| (state.weighed, state.loads.clone()))
     }
 
     /// How many looks at the loads there were.
@@ -148,17 +191,9 @@ impl Feed {
     }
 
     /// What is new since a look, with the number of the latest.
-    pub(crate) fn news(&self, seen: u64) -> Option<(u64, SocketTold)> {
+    pub(crate) fn news(&self, seen: u64) -> Option<(u64, Utf8Bytes)> {
         let state = self.lock();
-        if state.looks == seen && !state.ended {
-            return None;
-        }
-        let now = SocketTold::Now {
-            lab: state.now.clone(),
-            health: state.health.clone(),
-            ended: state.ended,
-        };
-        Some((state.looks, now))
+        (state.looks != seen).then(|| (state.looks, state.news.clone()))
     }
 
     /// Events from a place of all of them on.

@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 use tungstenite::handshake::derive_accept_key;
 
 use crate::answers;
+use crate::behind::step_back;
 use crate::flows::Flows;
 use crate::guard::{Guard, Refusal};
 use crate::http::{Answer, BadRequest, Head, REQUEST_WITHIN, Request};
 use crate::page;
 use crate::shell::{self, ShellProgram};
 use crate::socket::{self, SEND_WITHIN, Socket};
-use crate::source::Source;
+use crate::source::{Of, Source};
 use crate::token::Sessions;
 
 /// Most connections at a time.
@@ -92,6 +93,13 @@ impl Server {
         let thread = std::thread::Builder::new()
             .name("web".to_owned())
             .spawn(move || accept(&listener, &own))?;
+        if matches!(shared.source.of, Of::Plan(_)) {
+            // Whoever opens the page asks for this first; it is found while the browser starts.
+            let own = Arc::clone(&shared);
+            std::thread::Builder::new()
+                .name("web-first".to_owned())
+                .spawn(move || own.source.skies.as_ref().map(|skies| skies.at(0).is_ok()))?;
+        }
         Ok(Self {
             shared,
             thread: Some(thread),
@@ -225,6 +233,7 @@ impl Shared {
             return Some(refused(Refusal::Session));
         }
         if get {
+            step_back();
             return Some(answers::get(self, &head));
         }
         match self.body(request, stream, end) {

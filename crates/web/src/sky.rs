@@ -10,8 +10,10 @@ use constel_plan::Lab;
 use constel_routing::{Graph, GroundTransit, Scratch};
 use constel_topology::{Access, Effort, NodeId, Snapshot, Stepper, why};
 use constel_units::TimeSpan;
+use tungstenite::Bytes;
 
-use crate::frame::{Step, Teller};
+use crate::frame::{Before, Links, Step};
+use crate::tell::{Teller, Tellings};
 use crate::views::{EdgeView, LinkView, NodeNow, Seen, SeriesView, TrackView};
 
 /// Steps that are kept for who asks next.
@@ -39,6 +41,7 @@ pub(crate) type Refused = String;
 pub(crate) struct Skies {
     pub(crate) lab: Lab,
     found: Mutex<Found>,
+    tellings: Tellings,
 }
 
 struct Found {
@@ -58,6 +61,7 @@ impl Skies {
         Self {
             lab,
             found: Mutex::new(found),
+            tellings: Tellings::default(),
         }
     }
 
@@ -109,21 +113,27 @@ impl Skies {
         teller: &mut Teller,
         step: u64,
         ahead: u64,
-    ) -> Result<Vec<u8>, Refused> {
+    ) -> Result<Bytes, Refused> {
         let snapshot = self.at(step)?;
         let then_ns = snapshot.t_ns + ahead.clamp(1, 100_000) * self.lab.step_ns();
-        let mut then = Vec::new();
-        drop(self.lab.sky.positions_itrf_m(then_ns, &mut then));
-        // What moves on the Earth is where it is at the step.
-        then.extend_from_slice(&snapshot.positions_itrf_m[then.len()..]);
-        let sun = self.lab.sky.sun_itrf_m(snapshot.t_ns).unwrap_or(DVec3::X);
-        let step = Step {
-            snapshot: &snapshot,
-            then: &then,
-            then_ns,
-            sun,
+        let layout = &self.lab.layout;
+        let message = |links: &Links, before: Option<Before<'_>>| {
+            let mut then = Vec::new();
+            drop(self.lab.sky.positions_itrf_m(then_ns, &mut then));
+            // What moves on the Earth is where it is at the step.
+            then.extend_from_slice(&snapshot.positions_itrf_m[then.len()..]);
+            let sun = self.lab.sky.sun_itrf_m(snapshot.t_ns).unwrap_or(DVec3::X);
+            let step = Step {
+                snapshot: &snapshot,
+                then: &then,
+                then_ns,
+                sun,
+            };
+            step.message(links, before)
         };
-        Ok(teller.tell(&self.lab.layout, &step))
+        let links = || Links::new(layout, &snapshot);
+        let times = (step, snapshot.t_ns, then_ns);
+        Ok(self.tellings.tell(teller, times, links, message))
     }
 
     /// The node that a text names.

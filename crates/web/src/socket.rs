@@ -7,17 +7,19 @@ use std::io;
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tungstenite::protocol::{Role, WebSocketConfig};
-use tungstenite::{Error, Message, WebSocket};
+use tungstenite::{Bytes, Error, Message, Utf8Bytes, WebSocket};
 
-use crate::frame::Teller;
+use crate::behind::step_back;
+use crate::bells::still;
 use crate::live::Feed;
 use crate::source::{Of, Source};
+use crate::tell::Teller;
 use crate::views::SocketTold;
 
 /// Longest message of a client, bytes.
@@ -26,11 +28,11 @@ pub const MESSAGE_BYTES: usize = 64 << 10;
 /// How long a client may take to read what is sent.
 pub(crate) const SEND_WITHIN: Duration = Duration::from_secs(5);
 
-/// How often it is looked for news.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How often it is looked whether to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// A client that says nothing for so long is asked whether it is there.
-const ASK_AFTER: u32 = 300;
+const ASK_AFTER: Duration = Duration::from_secs(30);
 
 /// Most events of one message.
 const EVENTS: usize = 500;
@@ -96,10 +98,15 @@ impl Socket {
 
     pub(crate) fn text(&mut self, document: &impl Serialize) -> Result<(), Error> {
         let text = serde_json::to_string(document).map_err(io::Error::other)?;
-        self.inner.send(Message::text(text))
+        self.made(text.into())
     }
 
-    pub(crate) fn bytes(&mut self, bytes: Vec<u8>) -> Result<(), Error> {
+    /// A document that has been written already.
+    fn made(&mut self, text: Utf8Bytes) -> Result<(), Error> {
+        self.inner.send(Message::Text(text))
+    }
+
+    pub(crate) fn bytes(&mut self, bytes: impl Into<Bytes>) -> Result<(), Error> {
         self.inner.send(Message::binary(bytes))
     }
 
@@ -172,6 +179,7 @@ struct Client<'a> {
 
 /// Serves a page until it leaves or `stopped` is true.
 pub(crate) fn serve(mut socket: Socket, source: &Source, stopped: &dyn Fn() -> bool) {
+    step_back();
     let end = converse(&mut socket, source, stopped);
     if let Err(Error::Capacity(_) | Error::Protocol(_) | Error::Utf8(_)) = end {
         drop(socket.text(&refused("a message must be JSON text of at most 64 KiB")));
@@ -196,17 +204,27 @@ fn converse(socket: &mut Socket, source: &Source, stopped: &dyn Fn() -> bool) ->
         feed,
         weighs: None,
     };
-    let (mut looks, mut events, mut silent, mut told_end) = (0, 0, 0, false);
+    let bell = feed.map(|feed| feed.bells.bell()).transpose()?;
+    let (mut looks, mut events, mut told_end) = (0, 0, false);
+    let (mut heard, mut asked) = (Instant::now(), false);
     while !stopped() {
-        let [said, _] = socket.wait(None, LOOK_EVERY)?;
-        silent = if said { 0 } else { silent + 1 };
+        let bell = bell.as_deref();
+        let [said, rung] = socket.wait(bell.map(|bell| bell as &dyn AsFd), LOOK_EVERY)?;
+        if let Some(bell) = bell.filter(|_| rung) {
+            still(bell);
+        }
+        if said {
+            (heard, asked) = (Instant::now(), false);
+        }
         while said && let Some(said) = socket.read()? {
             answer(socket, source, &mut client, &said)?;
         }
-        if silent == ASK_AFTER {
-            socket.ask()?;
-        } else if silent > 2 * ASK_AFTER {
+        if heard.elapsed() > 2 * ASK_AFTER {
             return Ok(());
+        }
+        if heard.elapsed() > ASK_AFTER && !asked {
+            asked = true;
+            socket.ask()?;
         }
         if let Some(feed) = feed.filter(|_| !told_end) {
             let ended = feed.ended();
@@ -220,13 +238,13 @@ fn converse(socket: &mut Socket, source: &Source, stopped: &dyn Fn() -> bool) ->
             }
             if let Some((latest, now)) = feed.news(looks) {
                 looks = latest;
-                socket.text(&now)?;
+                socket.made(now)?;
             }
             if let Some((_, seen)) = &mut client.weighs
                 && let Some((latest, loads)) = feed.loads(*seen)
             {
                 *seen = latest;
-                socket.text(&loads)?;
+                socket.made(loads)?;
             }
             told_end = ended;
         }

@@ -210,6 +210,16 @@ impl Source {
         };
         if let Some(skies) = &self.skies {
             describe(&mut world, &skies.lab);
+            let management = match &self.of {
+                // Its subnet follows from the lab's name.
+                Of::Lab { .. } => skies.lab.management(&self.name),
+                Of::Plan(_) | Of::Run { .. } => None,
+            };
+            if let Some(management) = management {
+                for (node, address) in management.nodes {
+                    world.nodes[node.index()].management = Some(address.to_string());
+                }
+            }
         }
         world
     }
@@ -241,6 +251,7 @@ fn nodes(lab: &Planned) -> Vec<NodeView> {
             norad_id: called.and_then(|called| called.norad_id),
             constellation: node.seat.map(|seat| seat.constellation),
             seat: node.seat.map(|seat| [seat.shell, seat.plane, seat.slot]),
+            management: None,
         }
     };
     lab.layout.nodes().iter().map(node).collect()

@@ -76,6 +76,9 @@ pub struct NodeView {
     /// Its shell, plane and slot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seat: Option<[u16; 3]>,
+    /// Its address of management, by which the machine reaches it beside what is emulated; of labs that run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub management: Option<String>,
 }
 
 /// A constellation.

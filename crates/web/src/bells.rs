@@ -1,0 +1,67 @@
+//! Bells of those who wait for news: nobody looks again and again whether there are any.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, Weak};
+
+use rustix::event::{EventfdFlags, eventfd};
+
+/// The bells of all who wait.
+#[derive(Debug, Default)]
+pub(crate) struct Bells(Mutex<Vec<Weak<OwnedFd>>>);
+
+impl Bells {
+    /// A bell of one's own, which can be read when it has rung; it has already, as there may be news from before.
+    ///
+    /// # Errors
+    /// When descriptors are short.
+    pub(crate) fn bell(&self) -> io::Result<Arc<OwnedFd>> {
+        let bell = Arc::new(eventfd(1, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let mut all = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        all.push(Arc::downgrade(&bell));
+        Ok(bell)
+    }
+
+    pub(crate) fn ring(&self) {
+        let mut all = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        all.retain(|bell| {
+            let bell = bell.upgrade();
+            // One that is full can be read already.
+            bell.is_some_and(|bell| {
+                let _ = rustix::io::write(&*bell, &1u64.to_ne_bytes());
+                true
+            })
+        });
+    }
+}
+
+/// Stills a bell until it rings again.
+pub(crate) fn still(bell: &OwnedFd) {
+    let _ = rustix::io::read(bell, &mut [0; 8]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rings(bell: &OwnedFd) -> bool {
+        rustix::io::read(bell, &mut [0; 8]).is_ok()
+    }
+
+    #[test]
+    fn a_bell_rings_at_first_and_with_the_others_until_it_is_stilled() {
+        let bells = Bells::default();
+        let [one, other] = [(); 2].map(|()| bells.bell().unwrap());
+        assert!(rings(&one) && rings(&other));
+        assert!(!rings(&one));
+        bells.ring();
+        bells.ring();
+        still(&one);
+        assert!(!rings(&one) && rings(&other));
+        // Nobody rings for who has left.
+        drop(one);
+        bells.ring();
+        assert!(rings(&other));
+        assert_eq!(bells.0.lock().unwrap().len(), 1);
+    }
+}
