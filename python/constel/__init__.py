@@ -4,7 +4,7 @@
 * `Scenario.run()`: a lab, as a context manager; `constel.aio` has the same for asyncio. Needs root.
 * `read_results`: what a run left behind, as frames.
 * `sweep`: a function over parameters and seeds, labs side by side, resumable.
-* `gsl_policy`, `failure_law`, `link_law`, `trajectory`, `topology`: rules of your own, as functions.
+* `gsl_policy`, `routing`, `failure_law`, `link_law`, `trajectory`, `topology`: rules of your own, as functions.
 * `find_binary`: the program `constel` that came with this package.
 """
 
@@ -25,7 +25,7 @@ from .errors import (
 from .frame import Frame
 from .lab import Completed, Event, Lab, Link, Node, OwnLab, attach
 from .results import Results, read_results, read_runs
-from .rules import Choice, Joined, Rule, RuleFailed, Sky, failure_law, gsl_policy, link_law, topology, trajectory
+from .rules import Choice, Joined, Rule, RuleFailed, Sky, failure_law, gsl_policy, link_law, routing, topology, trajectory
 from .scenario import Check, Plan, Scenario, check
 from .sweeps import Run, Sweep, sweep
 
@@ -67,6 +67,7 @@ __all__ = [
     "link_law",
     "read_results",
     "read_runs",
+    "routing",
     "sweep",
     "topology",
     "trajectory",

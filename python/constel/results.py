@@ -133,12 +133,21 @@ class Results:
         return _csv(self.folder / "series.csv", {})
 
     def interfaces(self, nodes: Sequence[str] | None = None) -> Frame:
-        """What interfaces counted (`profile_hz`): `t_s, node, port, rx_packets, tx_packets, rx_bytes, tx_bytes, rx_dropped,
-        tx_dropped`, a row for each interface and instant; of all nodes, or of these."""
+        """What interfaces counted (`sample` of the scenario, or `profile_hz`): `t_s, node, port, rx_packets, tx_packets, rx_bytes,
+        tx_bytes, rx_dropped, tx_dropped`, as far as it was wanted, a row for each interface and instant; of all nodes, or of these."""
         folder = self.folder / "interfaces"
         if not folder.is_dir():
-            raise UsageError(f"{self.folder} has no counters of interfaces: run with profile_hz")
+            raise UsageError(f"{self.folder} has no counters of interfaces: run with profile_hz, or with `sample` in the scenario")
         return Frame(_native.interfaces(folder, None if nodes is None else list(nodes)))
+
+    def edges(self, nodes: Sequence[str] | None = None) -> Frame:
+        """What edges held and counted (`sample` of the scenario): `t_s, from_node, from_port, to_node, to_port`, then the metrics that
+        were wanted. A row where anything but the delay is other than in the edge's row before, so its last row is all that it did; of
+        all edges, or of those that leave these nodes."""
+        folder = self.folder / "edges"
+        if not folder.is_dir():
+            raise UsageError(f"{self.folder} has no samples of edges: run with `sample` in the scenario")
+        return Frame(_native.edges(folder, None if nodes is None else list(nodes)))
 
     def _events(self) -> Iterator[dict[str, Any]]:
         with open(self.folder / "events.ndjson", encoding="utf-8") as lines:

@@ -147,6 +147,57 @@ class gsl_policy(Rule[Choice, Mapping[str, "str | Sequence[str] | None"]]):
         return now
 
 
+class routing(Rule[Sky, Mapping[str, Mapping[str, "str | None"]]]):
+    """A rule of which way packets take: gives, for each destination (`routing.destinations`: stations and hosts unless the scenario says
+    `all`), the neighbour that each node hands packets for it to. A node without one, or with `None`, has no route there.
+
+        @constel.routing
+        def eastward(sky):
+            return {"london": {row["from_node"]: row["to_node"] for row in sky.edges.rows() if ...}}
+
+    Ways must arrive: one that comes round, or that takes a link that is not there, is an error. A link that fails in the lab takes
+    along the routes over it, and nobody looks for others until the next step. In place of `routing.metric` and `paths`; without daemons.
+    """
+
+    def record(self, scenario: Scenario, folder: Path) -> tuple[dict[str, str], dict[str, Any]]:
+        out = _Csv(["t_s", "node", "destination", "next"])
+        known = set(scenario.nodes)
+        before: dict[str, dict[str, str]] = {}
+        for t_s, sky in _skies(scenario):
+            links = set(zip(sky.edges["from_node"], sky.edges["to_node"]))
+            now = self.checked(t_s, self.asked(t_s, sky), known, links)
+            for destination in sorted({*before, *now}):
+                old, new = before.get(destination, {}), now.get(destination, {})
+                for node in sorted({*old, *new}):
+                    if old.get(node) != new.get(node):
+                        out.row([t_s, node, destination, new.get(node, "")])
+            before = now
+        return {"ways.csv": out.text}, {"routing.choices": str(folder / "ways.csv")}
+
+    def checked(self, t_s: float, said: Any, known: set[str], links: set[tuple[str, str]]) -> dict[str, dict[str, str]]:
+        if not isinstance(said, Mapping) or not all(isinstance(ways, Mapping) for ways in said.values()):
+            raise self.wrong(t_s, "gave no mapping of destinations to mappings of nodes to their next ones")
+        now = {destination: {node: next_ for node, next_ in ways.items() if next_} for destination, ways in said.items()}
+        for destination, ways in now.items():
+            if unknown := sorted({destination, *ways, *ways.values()} - known):
+                raise self.wrong(t_s, f"no node is called `{unknown[0]}`")
+            for node, next_ in ways.items():
+                if (node, next_) not in links:
+                    raise self.wrong(t_s, f"`{node}` has no link to `{next_}` now")
+            arrives = {destination}
+            for node in ways:
+                way = [node]
+                while way[-1] not in arrives:
+                    onward = ways.get(way[-1])
+                    if onward is None:
+                        raise self.wrong(t_s, f"the way from `{node}` to `{destination}` ends at `{way[-1]}`")
+                    if onward in way:
+                        raise self.wrong(t_s, f"the way from `{node}` to `{destination}` comes round at `{onward}`")
+                    way.append(onward)
+                arrives.update(way)
+        return now
+
+
 class failure_law(Rule[Sky, "Iterable[str | tuple[str, str]]"]):
     """A rule of what is broken: gives names of nodes, which have no links then, and pairs of linked satellites, whose link is none."""
 

@@ -242,7 +242,7 @@ class Scenario:
         return Frame(self._native.candidates(_over(start, stop, every)))
 
     def with_rules(self, *rules: Rule[Any, Any], folder: str | Path | None = None) -> Scenario:
-        """A scenario in which functions have decided: `constel.gsl_policy`, `failure_law`, `link_law`.
+        """A scenario in which functions have decided: `constel.gsl_policy`, `routing`, `failure_law`, `link_law`.
 
         Each is asked at every step, now. Files with what it said go to `folder` (`NAME-rules` beside the scenario unless given), and
         the scenario names them: plans and labs of it, and of its YAML, need no Python any more. Raises `RuleFailed`.

@@ -8,7 +8,7 @@
 
 mod arrow;
 mod failure;
-mod profile;
+mod samples;
 mod scenario;
 mod table;
 mod yaml;
@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::profile::interfaces;
+    use crate::samples::{edges, interfaces};
     #[pymodule_export]
     use crate::scenario::{Plan, Scenario};
     #[pymodule_export]

@@ -118,6 +118,72 @@ class Policies(Rules):
         )
 
 
+class Routing(Rules):
+    def setUp(self) -> None:
+        super().setUp()
+        self.computed = self.iridium.replace({"routing": {"mode": "computed"}, "traffic": []}, duration="20 s")
+
+    @staticmethod
+    def backwards(edges: constel.Frame, destination: str, ends: frozenset[str]) -> dict[str, str]:
+        """Fewest hops, and of equals the last by name: hardly ever what least delay gives. Nothing passes through `ends`."""
+        into: dict[str, list[str]] = {}
+        for from_, to in sorted(set(zip(edges["from_node"], edges["to_node"])), reverse=True):
+            into.setdefault(to, []).append(from_)
+        ways: dict[str, str] = {}
+        rim = [destination]
+        while rim:
+            outer = []
+            for node in rim:
+                for near in into.get(node, []):
+                    if near not in ways and near != destination and (node == destination or node not in ends):
+                        ways[near] = node
+                        outer.append(near)
+            rim = outer
+        return ways
+
+    def test_packets_take_the_ways_that_a_function_chose(self) -> None:
+        stations = frozenset(node for node in self.computed.nodes if not node.startswith("iridium-"))
+        said: dict[float, dict[str, str]] = {}
+
+        @constel.routing
+        def own_way(sky: constel.Sky) -> Mapping[str, Mapping[str, str]]:
+            ways = {end: self.backwards(sky.edges, end, stations) for end in ("tokyo", "london")}
+            said[sky.t_s] = ways["london"]
+            return ways
+
+        own = self.computed.with_rules(own_way, folder=self.folder)
+        with own.run(results=self.folder / "run") as lab:
+            lab.sleep_until("1500 ms")
+            path = lab.path("tokyo", "london")
+            hops = path["kernel"][0]["hops"]
+            nodes = [hops[0]["from"].split("/")[0], *(hop["to"].split("/")[0] for hop in hops)]
+            t_s = lab.t_s
+            assert t_s is not None
+        chosen = [["tokyo"], ["tokyo"]]
+        for way, at in zip(chosen, (t_s, max(0.0, t_s - own.step_s))):
+            ways = said[max(t for t in said if t <= at)]
+            while way[-1] != "london":
+                way.append(ways[way[-1]])
+        self.assertIn(nodes, chosen)
+        shortest = self.computed.paths([("tokyo", "london")], "0 s", "20 s")["nodes"]
+        self.assertNotIn(" ".join(nodes), shortest)
+
+    def test_ways_that_do_not_arrive_are_errors(self) -> None:
+        links = self.computed.edges("0 s", "1 s").rows()
+        lasers = [(row["from_node"], row["to_node"]) for row in links if row["kind"].startswith("isl")]
+        a, b = lasers[0]
+
+        def fails(said: object, words: str) -> None:
+            with self.subTest(words=words), self.assertRaisesRegex(constel.RuleFailed, words):
+                self.computed.with_rules(constel.routing(lambda sky: said), folder=self.folder)  # type: ignore[arg-type, return-value]
+
+        fails(3, "no mapping")
+        fails({"london": {"atlantis": a}}, "no node is called `atlantis`")
+        fails({"london": {"tokyo": "london"}}, "`tokyo` has no link to `london` now")
+        fails({"london": {a: b}}, f"the way from `{a}` to `london` ends at `{b}`")
+        fails({"london": {a: b, b: a}}, "comes round at")
+
+
 class Laws(Rules):
     def test_what_a_failure_law_breaks_has_no_links(self) -> None:
         edge = next(row for row in self.iridium.edges("0 s", "1 s").rows() if row["kind"].startswith("isl"))
