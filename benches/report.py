@@ -7,6 +7,7 @@ Where there is no raw file the page says how to make it. Nothing in a table is t
 """
 
 import json
+import math
 import re
 import statistics
 import sys
@@ -189,11 +190,11 @@ def hostile(rows):
 
 
 def overload(rows):
-    head = ["hops, delay", "offered, frames/s", "arrive, frames/s", "late p50, us", "p99, us", "greatest, ms", "let go", "over a share"]
+    head = ["hops, delay", "offered, frames/s", "arrive, frames/s", "late p50, us", "p99, us", "greatest, ms", "let go", "of it behind the first hop", "over a share"]
     return table(head, [
         [f"{r['hops']}, {r['delay_ns'] / 1e6:g} ms", number(r["offered_fps"], 0), number(r["arrived_fps"], 0),
          *(number(r["lateness"][q] / 1e3, 0) for q in ("p50_ns", "p99_ns")), number(r["lateness"]["max_ns"] / 1e6),
-         number(r["lost_overload"], 0), number(r["lost_share"], 0)] for r in rows
+         number(r["lost_overload"], 0), number(r.get("lost_behind_first_hop"), 0), number(r["lost_share"], 0)] for r in rows
     ])
 
 
@@ -255,10 +256,44 @@ def hops(rows):
         return spread(figure, 1e-3, 0) if figure else "-"
 
     return table(
-        ["hops, by", "arrive at full speed, frames/s", "lost of 300 Mbit/s, %", "CPU a frame, ns", "late p99, us", "TCP, Mbit/s", "late p99, us"],
-        [[f"{r['hops']}, {r['by']}", spread(r["full_fps"], 1, 0), spread(r["steady_loss_ratio"], 100, 3),
+        ["hops, by", "of 64 bytes arrive at full speed, frames/s", "of 1,400, frames/s", "lost of 300 Mbit/s, %", "CPU a frame, ns", "late p99, us", "TCP, Mbit/s", "late p99, us"],
+        [[f"{r['hops']}, {r['by']}", spread(r["small_fps"], 1, 0), spread(r["full_fps"], 1, 0), spread(r["steady_loss_ratio"], 100, 3),
           spread(r["steady_cpu_ns_per_frame"], 1, 0), late(r["steady_late_p99_ns"]), spread(r["tcp_bps"], 1e-6, 0),
           late(r["tcp_late_p99_ns"])] for r in rows],
+    )
+
+
+def steps(rows):
+    def of(row, part):
+        times = row[part]
+        return f"{number(times['p50'], 1)} / {number(times['p99'], 1)}"
+
+    head = ["", "nodes", "links", "routes", "whole step", "processors' time", "routes from scratch, one thread", "changed: edges", "routes"]
+    return table(head, [
+        [Path(r["scenario"]).stem, f"{r['nodes']:,}", of(r, "edges_ms"), of(r, "routes_ms"), of(r, "whole_ms"), number(r["processor_ms"]),
+         number(r["routes_from_scratch_ms"]["p50"]), f"{r['changed_edges']:,.0f}", f"{r['changed_routes']:,.0f}"] for r in rows
+    ])
+
+
+def gen2(rows):
+    def of(row, part):
+        return f"{number(row['steps'][part]['p50'] / 1e6)} / {number(row['steps'][part]['p99'] / 1e6)}"
+
+    def verdict(row):
+        return "trustworthy" if row["trustworthy"] else "not trustworthy: " + "; ".join(row["reasons"])
+
+    names = {"gen2-forward": "all forward", "gen2-tenth": "a tenth with stacks"}
+    head = ["", "up, s", "down, s", "its process, MiB", "the machine, MiB", "links, ms", "routes, ms", "kernels, ms", "TCP, Mbit/s (hops)", "frames late, p99, ms", "verdict"]
+    return table(head, [
+        [names[r["what"]], number(r["up_s"]), number(r["down_s"]), number(r["process_mib"]), number(r["memory_mib"]), of(r, "compute_ns"), of(r, "routes_ns"), of(r, "kernel_ns"),
+         f"{number(r['tcp_bps'] / 1e6)} ({r['tcp_hops']})", number(r["lateness_p99_ns"] / 1e6), verdict(r)] for r in rows
+    ])
+
+
+def idle_hops(rows):
+    return table(
+        ["hops, by", "p50, us", "p99, us", "lost", "early"],
+        [[f"{r['hops']}, {r['by']}", spread(r["beyond"]["p50_ns"], 1e-3, 1), spread(r["beyond"]["p99_ns"], 1e-3, 1), r["lost"], r["early"]] for r in rows],
     )
 
 
@@ -271,6 +306,17 @@ def tcp(rows):
         ["RTT, loss", *(f"{c}, Mbit/s" for c in controls), "Mathis"],
         [[f"{rtt} ms, {loss * 100:g} %", *(number(by[c]["goodput_bps"] / 1e6, 2) if c in by else "-" for c in controls),
           number(next(iter(by.values()))["mathis_bps"] / 1e6, 2)] for (rtt, loss), by in cases.items()],
+    )
+
+
+def tcp_qemu(rows):
+    cells = {}
+    for r in rows:
+        cells.setdefault((r["congestion_control"], r["loss_ratio"]), {})[r["by"]] = r
+    return table(
+        ["control, loss", "the kernel's module, Mbit/s", "Constel's, Mbit/s", "segments sent again, each"],
+        [[f"{control}, {loss * 100:g} %", *(number(by[who]["goodput_bps"] / 1e6, 2) for who in ("kernel", "constel")),
+          ", ".join(number(by[who]["retransmitted"], 0) for who in ("kernel", "constel"))] for (control, loss), by in cells.items()],
     )
 
 
@@ -319,24 +365,64 @@ def rules(rows):
     )
 
 
-def web(data):
-    def of(clients, key):
-        values = sorted(r[key] for r in data["rows"] if bool(r["clients"]) == clients)
-        return {"median": values[len(values) // 2], "least": values[0], "greatest": values[-1]}
+def install(row):
+    bare = table(
+        ["in a bare Debian root", "installed in, s", "first ping after, s", "memory"],
+        [[{"deb": "package of Debian", "wheel": "wheel, without an index", "mininet": "Mininet from Debian, `mn --test pingall`"}.get(r["what"], "package of Debian, one processor"),
+          number(r["install_s"], 1), number(r.get("first_ping_s", r.get("pingall_s")), 1), f"{r['memory_mb']} MB" if "memory_mb" in r else "-"] for r in row["bare"]],
+    )
+    each = table(
+        ["CPython", "`pip install` of the wheel, s", "`constel doctor`", "first tutorial, s"],
+        [[r["python"], number(r["install_s"], 1), "passes" if r["doctor_exit"] == 0 else f"exit {r['doctor_exit']}", number(r["first_tutorial_s"], 1)] for r in row["pythons"]],
+    )
+    built = f", built in {number(row['wheel_build_s'], 0)} s once the program was" if row["wheel_build_s"] else ""
+    return f"The wheel has {number(row['wheel_bytes'] / 1e6, 1)} MB{built}, the package {number(row['deb_bytes'] / 1e6, 1)} MB.\n\n{bare}\n\n{each}"
 
-    some = next(r["clients"] for r in data["rows"] if r["clients"])
+
+def samples(rows):
+    def of(kind, key, scale=1.0, places=2):
+        values = [r[key] * scale for r in rows if r["kind"] == kind and r.get(key) is not None]
+        if not values:
+            return "-"
+        least, greatest = number(min(values), places), number(max(values), places)
+        return least if least == greatest else f"{least} to {greatest}"
+
+    kinds = list(dict.fromkeys(r["kind"] for r in rows))
+    return table(
+        ["samples", "interfaces", "instants", "rows of edges", "processor, s", "lateness, 99 %, us", "interfaces, MB", "as Parquet, MB", "edges, MB", "as Parquet, MB",
+         "frames in no row of edges", "polars reads what pandas reads"],
+        [[kind, of(kind, "interfaces", places=0), of(kind, "instants", places=0), of(kind, "edge_rows", places=0), of(kind, "processor_s"),
+          of(kind, "lateness_p99_ns", 1e-3, 0), of(kind, "interfaces_bytes", 1e-6), of(kind, "interfaces_parquet_bytes", 1e-6), of(kind, "edges_bytes", 1e-6),
+          of(kind, "edges_parquet_bytes", 1e-6),
+          "-" if not any("offered_by_last_rows" in r for r in rows if r["kind"] == kind) else
+          number(max(r["offered"] - r["offered_by_last_rows"] for r in rows if r["kind"] == kind), 0),
+          "-" if kind == "none" else "yes" if all(v for r in rows if r["kind"] == kind for k, v in r.items() if k.endswith("_polars_is_pandas")) else "**no**"]
+         for kind in kinds],
+    )
+
+
+def web(data):
+    def of(some, key):
+        values = sorted(w[key] for w in data["windows"] if bool(w["clients"]) == some)
+        return {"median": statistics.median(values), "least": values[0], "greatest": values[-1]}
+
     rows = []
-    for key, words in (("lateness_p99_ns", "frames late, 99th percentile, us"), ("own_lateness_p99_ns", "without the machine's own stalls, us")):
-        none, looked = of(False, key), of(True, key)
-        more = 100 * (looked["median"] / none["median"] - 1) if none["median"] else None
-        rows.append([words, spread(none, 1e-3), spread(looked, 1e-3), "-" if more is None else f"{more:+.1f} %"])
-    trusted = [sum(r["trustworthy"] for r in data["rows"] if bool(r["clients"]) == c) for c in (False, True)]
-    labs = len(data["rows"]) // 2
-    rows.append(["trustworthy", *(f"{t} of {labs}" for t in trusted), ""])
-    got = [r["got"] for r in data["rows"] if r["got"]]
-    mean = lambda key: sum(g[key] for g in got) / len(got) / some
-    rows.append(["steps, looks at loads, answers, MB a client", "", f"{mean('steps'):.0f}, {mean('loads'):.0f}, {mean('answers'):.0f}, {mean('bytes') / 1e6:.1f}", ""])
-    return table([f"`scenarios/{data['scenario']}`, a minute", "nobody looks", f"{some} clients", "more"], rows)
+    for key, words in (("late_p99_us", "frames late, 99th percentile, us"), ("frames", "frames in a window")):
+        none, some = of(False, key), of(True, key)
+        # Each window with clients against those without before and after it, by logarithms: a mean of ratios of what scatters is above one.
+        all_ = [math.log(w[key]) for w in data["windows"]]
+        pairs = [all_[i] - (all_[i - 1] + all_[i + 1]) / 2 for i in range(1, len(all_) - 1, 2)]
+        half = 200 * statistics.stdev(pairs) / len(pairs) ** 0.5
+        rows.append([words, spread(none), spread(some), f"{100 * math.expm1(statistics.mean(pairs)):+.1f} % ± {half:.1f}"])
+    got = data["got"]
+    counted = sum(bool(w["clients"]) for w in data["windows"])
+    each = lambda name, scale=1.0, places=0: number(got[name] * scale / data["clients"] / counted, places)
+    if "web_cpu_s" in got:
+        rows.append(["processor in a window, s: the server, all clients", "", f"{number(got['web_cpu_s'] / counted, 2)}, {number(got['clients_cpu_s'] / counted, 2)}", ""])
+    rows.append(["steps, looks at loads, answers, MB: a client in a window", "", f"{each('steps')}, {each('loads')}, {each('answers')}, {each('bytes', 1e-6, 2)}", ""])
+    head = [f"`scenarios/{data['scenario']}`, {len(data['windows'])} windows of {data['window_s']} s", "nobody looks", f"{data['clients']} clients", "more, geometric mean and twice its standard error"]
+    verdict = "trustworthy" if data["trustworthy"] else "not trustworthy: " + "; ".join(data["reasons"])
+    return f"{table(head, rows)}\n\nFrames of the whole lab left late by {number(data['lateness_p99_ns'] / 1e3, 0)} us at the 99th percentile; {verdict}."
 
 
 def page(rows):
@@ -400,11 +486,11 @@ def positions(rows):
 
 TABLES = {
     "bringup": bringup, "containers": containers, "engines": containers, "construction": construction, "information": information,
-    "starrynet": starrynet, "accuracy": accuracy, "rate": rate, "isolation": isolation, "hostile": hostile,
-    "overload": overload, "update": update, "handover": handover,
-    "mininet": mininet, "throughput": throughput, "forwarding": forwarding, "hops": hops, "tcp": tcp, "square": square,
-    "delays": delays, "delays-qemu": delays, "ports": ports, "idle": idle, "hour": hour, "endings": endings, "versions": versions,
-    "positions": positions, "web": web, "page": page, "rules": rules,
+    "starrynet": starrynet, "accuracy": accuracy, "rate": rate, "isolation": isolation, "isolation-threads": isolation, "hostile": hostile,
+    "overload": overload, "update": update, "steps": steps, "gen2": gen2, "handover": handover,
+    "mininet": mininet, "throughput": throughput, "forwarding": forwarding, "hops": hops, "idle-hops": idle_hops, "tcp": tcp, "square": square,
+    "delays": delays, "delays-qemu": delays, "tcp-qemu": tcp_qemu, "ports": ports, "idle": idle, "hour": hour, "endings": endings, "versions": versions,
+    "positions": positions, "web": web, "page": page, "rules": rules, "samples": samples, "install": install,
 }
 
 

@@ -3,7 +3,7 @@
 
     python3 -m venv /tmp/ns3 && /tmp/ns3/bin/pip install ns3
     relay_bench --only tcp --json > tcp.json
-    /tmp/ns3/bin/python benches/tcp_ns3.py tcp.json [--keep ns3.json] [--json]
+    /tmp/ns3/bin/python benches/tcp_ns3.py tcp.json [--keep ns3.json] [--json] [--acknowledge 1]
 
 Same rate, delays, queue (drop-tail, one bandwidth-delay product), loss (independent, on the way
 there only), segment size and times; receive and send buffers do not limit. ns-3's congestion
@@ -32,7 +32,7 @@ RUNS = 3
 
 
 def simulate(case):
-    control, rtt_ms, loss, seconds, run = case
+    control, rtt_ms, loss, seconds, run, acknowledge = case
     from ns import ns
 
     def default(name, value):
@@ -43,7 +43,7 @@ def simulate(case):
     default("ns3::TcpSocket::SndBufSize", ns.UintegerValue(16 << 20))
     default("ns3::TcpSocket::RcvBufSize", ns.UintegerValue(16 << 20))
     default("ns3::TcpSocket::InitialCwnd", ns.UintegerValue(10))
-    default("ns3::TcpSocket::DelAckCount", ns.UintegerValue(2))
+    default("ns3::TcpSocket::DelAckCount", ns.UintegerValue(acknowledge))
     default("ns3::TcpSocket::DelAckTimeout", ns.StringValue("40ms"))
     default("ns3::TcpSocketBase::MinRto", ns.StringValue("200ms"))
     default("ns3::TcpSocketBase::Sack", ns.BooleanValue(True))
@@ -173,6 +173,7 @@ def main():
     parser.add_argument("measured", help="what relay_bench --only tcp --json printed")
     parser.add_argument("--keep", help="file for what ns-3 finds")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--acknowledge", type=int, default=2, help="ns-3 acknowledges every so many segments; Linux does every other")
     arguments = parser.parse_args()
     with open(arguments.measured) as file:
         rows = [row for row in json.load(file) if row["what"] == "tcp_truth"]
@@ -180,7 +181,7 @@ def main():
     def cases(row):
         case = (row["congestion_control"], row["rtt_ms"], row["loss_ratio"], row["seconds"])
         wanders = row["loss_ratio"] > 0 and row["congestion_control"] != "bbr"
-        return [(*case, run) for run in range(1, RUNS + 1 if wanders else 2)]
+        return [(*case, run, arguments.acknowledge) for run in range(1, RUNS + 1 if wanders else 2)]
 
     found = find([case for row in rows for case in cases(row)], arguments.keep)
     for row in rows:
