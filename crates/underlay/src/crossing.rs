@@ -397,7 +397,8 @@ mod tests {
             under_way.sort();
             let (mut late, mut latest_ns, mut seen) = (0, 0, 0);
             for (at_ns, number, bytes) in &mut under_way {
-                let due = receiver.receive(bytes, *at_ns, whose);
+                let (at_ns, number) = (*at_ns, *number);
+                let due = receiver.receive(bytes, at_ns, whose);
                 // Before the first that came.
                 let Ok(due) = due else {
                     prop_assert_eq!(due, Err(Refused::Forgotten));

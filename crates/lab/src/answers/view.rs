@@ -383,7 +383,9 @@ impl LabReader for View {
             let lab = &kernels.blueprint.lab;
             lab.management(&self.lab)
         });
-        let has_members = kernels.as_ref().is_some_and(|kernels| kernels.has_members());
+        let has_members = kernels
+            .as_ref()
+            .is_some_and(|kernels| kernels.has_members());
         let forwarding = links.as_ref().filter(|_| has_members);
         let forwarding = forwarding.and_then(|links| links.all_transit().ok());
         let node_list = kernels.zip(snapshot).map(|(kernels, snapshot)| {
