@@ -138,6 +138,10 @@ class Lab:
     def set_link(self, a, b, **effects):
         self.ask({"verb": "set-link", "a": a, "b": b, "effects": effects, "reset": False})
 
+    def counters(self, a, b):
+        """What the edge from a to b has counted."""
+        return self.ask({"verb": "link", "a": a, "b": b})["edges"][0]["counters"]
+
     def address(self, n):
         out = self.sh(n, "ip -4 -o addr show dev lo scope global; ip -4 -o addr show scope global")
         return out.split("inet ")[1].split("/")[0]
@@ -209,8 +213,8 @@ def data_of(ip, proto):
 
 
 def delays(sender_pcap, receiver_pcap, proto, skip_s):
-    """First departure to first arrival of each byte range, s, and the mean header of the sender's packets, byte; both of those
-    that left `skip_s` after the first."""
+    """First departure to first arrival of each byte range, s; of those that were lost and recovered; and the mean header of the sender's packets,
+    byte; all of those that left `skip_s` after the first. Links keep the order: what first left before another and arrived after it was lost."""
     sent, base, headers = {}, None, []
     for t, d, ip in packets(sender_pcap):
         x = data_of(ip, proto)
@@ -219,15 +223,20 @@ def delays(sender_pcap, receiver_pcap, proto, skip_s):
             sent.setdefault(x[0], t)
             if t - base >= skip_s:
                 headers.append(x[2])
-    got, out = set(), []
+    got, out, recovered, newest = set(), [], [], 0.0
     for t, d, ip in packets(receiver_pcap):
         x = data_of(ip, proto)
         if d == 4 or not x or x[0] in got:
             continue
         got.add(x[0])
-        if x[0] in sent and sent[x[0]] - base >= skip_s:
-            out.append(t - sent[x[0]])
-    return out, sum(headers) / max(1, len(headers))
+        if x[0] in sent:
+            left = sent[x[0]]
+            if left - base >= skip_s:
+                out.append(t - left)
+                if left < newest:
+                    recovered.append(t - left)
+            newest = max(newest, left)
+    return out, recovered, sum(headers) / max(1, len(headers))
 
 
 def quantiles(values, n=200):
@@ -290,13 +299,17 @@ def measure(lab, flow, sender, receiver, mids, seconds, warm=5.0, during=None):
     ms = [int(x[3]) / 1e6 for x in rows if float(x[2]) >= warm]
     per_s = [sum(i["bytes"] for i in got["intervals"][k * 10:k * 10 + 10]) * 8e-6 for k in range(int(seconds))]
     inside = per_s[int(warm):int(seconds)]
-    r.update(mbps=sum(inside) / len(inside), owd_mean_ms=sum(ms) / max(1, len(ms)), owd_ms=quantiles(ms), mbps_series=per_s,
+    r.update(mbps=sum(inside) / len(inside), owd_mean_ms=sum(ms) / max(1, len(ms)), owd_ms=quantiles(ms), owd_p99_ms=quantiles(ms)[198] if ms else None, mbps_series=per_s,
              sent_per_delivered=sent["sent_bytes"] / max(1, got["bytes"]), damaged=got["damaged"])
     if kind == "leotp":
         r["wire"] = LEOTP_WIRE
     if ends:
-        out, r["header_bytes"] = delays(ends[0][1], ends[1][1], kind, warm)
+        out, recovered, r["header_bytes"] = delays(ends[0][1], ends[1][1], kind, warm)
         r.update(packet_owd_mean_ms=sum(out) * 1e3 / max(1, len(out)), packet_owd_ms=quantiles([o * 1e3 for o in out]))
+        if recovered:
+            # Beyond what the median packet takes.
+            r.update(recovered=len(recovered), recovered_owd_ms=quantiles([o * 1e3 for o in recovered]),
+                     recovery_mean_ms=sum(recovered) * 1e3 / len(recovered) - r["packet_owd_ms"][100])
     cpu = {}
     for m in helpers if kind == "leotp" else []:
         try:

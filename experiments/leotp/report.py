@@ -1,7 +1,6 @@
 """From raw/*.json: RESULTS.md (tables, the paper's values beside ours) and plots/*.svg (needs matplotlib)."""
 import json, os, sys
-import report_more
-from vt import mean
+import report_labs, report_more
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RAW = os.environ.get("RAW", os.path.join(HERE, "raw"))
@@ -20,32 +19,6 @@ def load(name):
 
 def name(x):
     return NAMES.get(x, x)
-
-
-def flow(r):
-    """A lab row's flow."""
-    return name(r["flow"])
-
-
-# On a lab's link before the payload: Ethernet 14, IPv4 20, UDP 8 and LEOTP's header; or 14, 20 and TCP's 32.
-BELOW_LEOTP, BELOW_TCP = 42, 66
-
-
-def fits(rows, b, hops=19):
-    """What the path to New York can carry at most, and how short a packet's delay can be: (name, Mbit/s, delay of packets ms).
-    What the uplink loses, 1 %, crosses it again; over TCP all that is lost anywhere does. LEOTP's headers are those that each
-    variant has sent on average in its last run."""
-    def of(payload, headers, kept):
-        kbit = (payload + headers) * 8e-3
-        return b["uplink_mbps"] * payload / (payload + headers) * kept, b["propagation_ms"] + (hops - 1) * kbit / 20 + kbit / b["uplink_mbps"]
-
-    sent = {r["flow"]: r["header_bytes"] for r in rows if r["case"] == "A" and "wire" in r}
-    out = [(f"what fits: {name(f)}, header {h:.1f} bytes", *of(1400, BELOW_LEOTP + h, 0.99)) for f, h in sent.items()]
-    return out + [("what fits: TCP", *of(1448, BELOW_TCP, (1 - 0.01) ** 2 * (1 - 0.001) ** (hops - 2)))]
-
-
-def spread(values):
-    return f"{sum(values) / len(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
 def table(out, head, rows):
@@ -135,85 +108,10 @@ def vt(out):
         table(out, ["path"] + [name(p) for p in ps], [[r["path"]] + [f"{r[p]['mbps']:.2f}, {r[p]['owd_mean_ms']:.1f}, {r[p]['owd_p99_ms']:.0f}" for p in ps] for r in d["rows"]])
 
 
-def trust(v):
-    return "yes" if v["trustworthy"] else "NO: " + "; ".join(v["reasons"])
-
-
 def trust_all(rows):
     """Of several runs: yes, or in how many not, and why."""
     no = [r["verdict"] for r in rows if not r["verdict"]["trustworthy"]]
     return "yes" if not no else f"NO in {len(no)} of {len(rows)}: {'; '.join(no[0]['reasons'])}"
-
-
-def lab_row(r, *more):
-    packet = r.get("packet_owd_mean_ms")
-    return [r["mbps"], *more, r["owd_mean_ms"], r["owd_ms"][198] if r["owd_ms"] else "", packet if packet is not None else "not measured",
-            f"{r['sent_per_delivered']:.3f}" if "sent_per_delivered" in r else "", trust(r["verdict"])]
-
-
-LAB_HEAD = ["OWD mean ms", "p99 ms", "OWD of packets ms", "sent / delivered", "host kept up"]
-
-
-def lab(out):
-    out += ["All transports are measured by constel-transfer: OWD is from a record's first departure until the receiver can read it, in order, so it holds "
-            "the wait for what was lost before it. OWD of packets is from captures at both ends, first departure to first arrival in any order.", ""]
-    if d := load("lab-fig4"):
-        out += ["## Fig. 4 in a lab: split TCP", "", "10 hops of 20 Mbit/s, 10 ms round trip and 0.5 % loss each; propagation 50 ms. Paper: split, Cubic and Hybla get more than 14 Mbit/s instead of less than 2, BBR 13 % and PCC 30 % more, and each has more than 600 ms more of queue.", ""]
-        table(out, ["", "Mbit/s"] + LAB_HEAD, [[flow(r)] + lab_row(r) for r in d["rows"]])
-    if d := load("lab-fig12"):
-        out += ["## Figs 11 and 12 in a lab", "", "5 hops of 20 Mbit/s and 20 ms hopRTT; 19.2 Mbit/s of beyond()'s payload fit (links count Ethernet headers). Paper: from 0 to 1 % loss BBR loses 12 %, PCC 23 %, LEOTP 1 %; loss-based TCP is below 5 Mbit/s from 0.1 % on.", ""]
-        clean = {flow(r): r["mbps"] for r in d["rows"] if r["loss"] == 0}
-        lost = lambda r: pct(r["mbps"] / clean[flow(r)] - 1) if clean.get(flow(r)) else ""
-        table(out, ["", "loss", "Mbit/s", "against no loss"] + LAB_HEAD, [[flow(r), f"{100 * r['loss']:g} %"] + lab_row(r, lost(r)) for r in d["rows"]])
-    if d := load("lab-fig12-repeats"):
-        out += ["### Spread", "", "Without loss and with 1 % a hop, one after the other in one lab, again and again: mean (least to most); and what the loss took in each pair of runs.", ""]
-        pairs = {}
-        for r in d["rows"]:
-            pairs.setdefault(flow(r), {}).setdefault(r["loss"], []).append(r)
-        def cells(p):
-            lost = [100 * (1 - b["mbps"] / a["mbps"]) for a, b in zip(p[0], p[0.01])]
-            return [len(lost)] + [spread([r["mbps"] for r in p[x]]) for x in (0, 0.01)] + [spread(lost), spread([r["packet_owd_mean_ms"] for r in p[0.01]]), trust_all(p[0] + p[0.01])]
-        table(out, ["", "pairs", "Mbit/s without loss", "Mbit/s at 1 %", "lost, %", "OWD of packets at 1 %, ms", "host kept up"], [[f, *cells(p)] for f, p in pairs.items()])
-    if d := load("lab-fig13"):
-        out += ["## Fig. 13 in a lab: link switching", "", "Two paths of 80 and 90 ms round trip, 20 Mbit/s, that take turns; what is on the abandoned one is lost. Paper: at 1 s LEOTP has 34 % more than BBR and 15 % more than PCC.", ""]
-        table(out, ["", "turns every", "Mbit/s"] + LAB_HEAD, [[flow(r), f"{r['interval_s']} s"] + lab_row(r) for r in d["rows"]])
-    if d := load("lab-fig14"):
-        out += ["## Fig. 14 in a lab", "", "Square wave 10 +- 1 Mbit/s (2 s) on the second of 10 hops, propagation 100 ms; 9.5 Mbit/s of payload fit. Paper: all TCP more than 100 ms of queue; LEOTP's BL_tar trades delay for throughput.", ""]
-        how = lambda r: "" if not r["flow"].startswith("leotp") else ("Midnodes" if r["midnodes_on"] else "endpoints only") + (f", BL_tar {r['bl_tar_segments']} segments" if r["bl_tar_segments"] else "")
-        table(out, ["", "", "Mbit/s"] + LAB_HEAD, [[flow(r), how(r)] + lab_row(r) for r in d["rows"]])
-    if d := load("lab-path-new-york"):
-        b = next((r for r in d["rows"] if r["flow"] == "tcp-bbr"), d["rows"][0])
-        against = lambda r: [pct(r["mbps"] / b["mbps"] - 1), pct(r["owd_mean_ms"] / b["owd_mean_ms"] - 1), pct(r["packet_owd_mean_ms"] / b["packet_owd_mean_ms"] - 1) if r.get("packet_owd_mean_ms") else ""]
-        out += ["## Fig. 17 and Table II in a lab, with the path alone", "",
-                f"19 hops with the mean delay of those from Beijing to New York ({b['propagation_ms']:.1f} ms in all), 1 % loss on the first and last, 0.1 % between, an uplink of {b['uplink_mbps']:.2f} Mbit/s on average (the V). Cases: A every node a Midnode; B Midnodes without cache and repairs; C without congestion control; D no Midnodes. Paper: A against BBR +8 % throughput, -40 % OWD; 25 % coverage +6 %, -42 %; Mbit/s A 7.91, B 7.73, C 6.80, D 6.52.", ""]
-        limits = [[n, "", m, pct(m / b["mbps"] - 1), "", pct(t / b["packet_owd_mean_ms"] - 1), "", "", t, "", ""] for n, m, t in fits(d["rows"], b)]
-        table(out, ["", "case", "Mbit/s", "against bbr", "OWD against bbr", "OWD of packets against bbr"] + LAB_HEAD,
-              limits + [[flow(r), r["case"]] + lab_row(r, *against(r)) for r in d["rows"] if r["owd_ms"]])
-        out += ["\"What fits\" is computed: the uplink's mean rate, less what it loses and carries again (TCP carries again over it what any hop loses) "
-                "and less headers (Ethernet's count); and the propagation delay with the time of one segment on each link, with no queue and no loss.", ""]
-    if d := load("lab-path-repeats"):
-        out += ["### Spread", "", "The same path again and again, in turn: mean (least to most), and against bbr's mean.", ""]
-        rows = {}
-        for r in d["rows"]:
-            rows.setdefault((flow(r), r["case"]), []).append(r)
-        b = next(rs for (f, _), rs in rows.items() if f == name("tcp-bbr"))
-        measures = ("mbps", "owd_mean_ms", "packet_owd_mean_ms")
-        table(out, ["", "case", "runs", "Mbit/s", "OWD mean ms", "OWD of packets ms", "against bbr", "OWD against bbr", "OWD of packets against bbr", "host kept up"],
-              [[*k, len(rs), *[spread([r[m] for r in rs]) for m in measures], *[pct(mean(rs, m) / mean(b, m) - 1) for m in measures], trust_all(rs)] for k, rs in rows.items()])
-    if d := load("lab-fig19"):
-        out += ["## Fig. 19: a Midnode's processor time", "", "One Midnode between two hops of 10 ms each way, beyond(): share of one processor over the link's rate and the loss of each hop. Paper: low, grows slowly beyond 20 Mbit/s, and does not depend on loss.", ""]
-        losses = sorted({r["loss"] for r in d["rows"]})
-        at = {(r["rate_mbps"], r["loss"]): r for r in d["rows"]}
-        cell = lambda r: f"{100 * r['cpu_ratio']:.1f} % at {r['mbps']:.1f} Mbit/s"
-        table(out, ["link"] + [f"loss {100 * x:g} %" for x in losses], [[f"{m} Mbit/s"] + [cell(at[m, x]) for x in losses] for m in sorted({r["rate_mbps"] for r in d["rows"]})])
-        out += [f"Host kept up: {trust(d['rows'][0]['verdict'])}", ""]
-    for to in ("new-york", "paris", "hong-kong"):
-        if d := load(f"lab-satellites-{to}"):
-            b = next((r for r in d["rows"] if r["flow"] == "tcp-bbr"), None)
-            out += [f"## Fig. 17 and Table II in labs of 1,700 nodes: Beijing to {to}", "", "1,600 satellites and 100 cities, every one a network namespace; each case a lab of its own under the same sky.", ""]
-            against = lambda r, key: pct(r[key] / b[key] - 1) if b and r.get(key) else ""
-            table(out, ["", "case", "Mbit/s", "against bbr", "OWD against bbr", "OWD of packets against bbr", "propagation ms"] + LAB_HEAD,
-                  [[flow(r), r["case"]] + lab_row(r, *(against(r, k) for k in ("mbps", "owd_mean_ms", "packet_owd_mean_ms")), r["propagation_ms"]) for r in d["rows"]])
 
 
 def plots():
@@ -297,7 +195,7 @@ def plots():
 def main():
     out = ["<!-- Written by report.py from raw/*.json. Do not edit. -->", "", "# LEOTP: results", "", "README.md says how they were made and why they differ from the paper's.", ""]
     out += ["# In labs", ""]
-    lab(out)
+    report_labs.write(out, load, table, name, pct, trust_all)
     report_more.gateways(out, load, table, trust_all)
     report_more.video(out, load, table, trust_all)
     out += ["# In virtual time", ""]

@@ -36,6 +36,11 @@ transport: {{congestion: [hybla, westwood, vegas]}}
 """
 
 
+def stacks(names):
+    """Keys of a scenario in which these satellites have network stacks of their own and all others only forward."""
+    return f"nodes:\n  satellites: {{runtime: forward}}\n  overrides:\n    - {{nodes: [{', '.join(names)}], set: {{runtime: netns}}}}\n"
+
+
 def free_choice(seconds, isl=True, before=0):
     """The five cities alone, each with an antenna to every satellite in view, so that routes choose among them: as the
     paper's route computation (Hypatia's) does. Begins `before` seconds earlier."""
