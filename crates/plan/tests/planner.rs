@@ -10,6 +10,7 @@ use constel_plan::{
     RoutesApplied, RoutesPlan, StepPlan,
 };
 use constel_routing::graph::NextHop;
+use constel_routing::{Graph, GroundTransit, Scratch};
 use constel_topology::NodeId;
 use proptest::prelude::*;
 
@@ -220,4 +221,62 @@ proptest! {
             }
         }
     }
+}
+
+/// What the routes have of a step is what a search of its links finds; with a link failed by hand, or routes by hops, they are not asked.
+#[test]
+fn the_least_delay_is_known_from_the_routes_of_the_step() {
+    let by_delay = shell1();
+    let layout = &by_delay.lab.layout;
+    let mut failed = FailedEdges::default();
+    let mut planner = Planner::new(Arc::clone(&by_delay));
+    let first = planner.first(&failed);
+    planner.installed(first, &failed);
+    let stations: Vec<NodeId> = layout
+        .nodes()
+        .iter()
+        .filter(|n| n.class.endpoint)
+        .map(|n| n.id)
+        .collect();
+    for round in 0..3 {
+        let snapshot = Arc::clone(planner.current());
+        let graph = Graph::new(layout, &snapshot, GroundTransit::Never);
+        for to in stations.iter().step_by(7) {
+            let found = graph.tree(*to, &mut Scratch::default()).distance_ns;
+            for from in (0..layout.nodes().len() as u32).map(NodeId).step_by(11) {
+                let found = found[from.index()];
+                let found = Some(found).filter(|ns| *ns != constel_routing::UNREACHABLE);
+                assert_eq!(
+                    planner.least_delay_ns(from, *to),
+                    Some(found),
+                    "round {round}"
+                );
+            }
+        }
+        let mut step = planner.advance();
+        planner.route(&mut step, &failed);
+        planner.installed(step, &failed);
+    }
+    // No route leads to a satellite.
+    let satellite = layout
+        .nodes()
+        .iter()
+        .find(|n| !n.class.endpoint)
+        .unwrap()
+        .id;
+    assert_eq!(planner.least_delay_ns(stations[0], satellite), None);
+    let edge = planner.current().edges[0];
+    failed.set((edge.from, edge.to), true);
+    let mut step = planner.advance();
+    planner.route(&mut step, &failed);
+    planner.installed(step, &failed);
+    assert_eq!(planner.least_delay_ns(stations[0], stations[1]), None);
+
+    let by_hops = blueprint("starlink-shell1.yaml", |text| {
+        text.replace("mode: computed", "mode: computed\n  metric: hops")
+    });
+    let mut planner = Planner::new(by_hops);
+    let first = planner.first(&FailedEdges::default());
+    planner.installed(first, &FailedEdges::default());
+    assert_eq!(planner.least_delay_ns(stations[0], stations[1]), None);
 }

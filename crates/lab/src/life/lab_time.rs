@@ -331,7 +331,8 @@ impl LabTime<'_> {
         let kernels = &self.fabric.kernels;
         self.note_late(seen)?;
         let t_ns = steps.current().t_ns as i64;
-        for news in seen.paths.sample(kernels, steps.current())? {
+        let least = |from, to| steps.planner.least_delay_ns(from, to);
+        for news in seen.paths.sample(kernels, steps.current(), least)? {
             let layout = &self.fabric.blueprint.lab.layout;
             let names = |nodes: Vec<NodeId>| {
                 let name = |id: NodeId| layout.node(id).name.clone();

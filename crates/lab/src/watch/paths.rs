@@ -1,5 +1,6 @@
 //! The path each flow takes and the shortest there is, sampled at every step.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -228,7 +229,8 @@ pub(crate) struct Paths {
 }
 
 impl Paths {
-    /// Looks at all flows of the time of the step `snapshot`; tells whose path is another than before.
+    /// Looks at all flows of the time of the step `snapshot`; tells whose path is another than before. `least_delay_ns` has what
+    /// [`constel_plan::Planner::least_delay_ns`] has.
     ///
     /// # Errors
     /// When a kernel does not answer.
@@ -236,6 +238,7 @@ impl Paths {
         &mut self,
         kernels: &Kernels,
         snapshot: &Snapshot,
+        least_delay_ns: impl Fn(NodeId, NodeId) -> Option<Option<u64>>,
     ) -> Result<Vec<PathNews>, EngineError> {
         let t_ns = snapshot.t_ns;
         let now = |(_, flow): &(&String, &mut Followed)| flow.time_ns.contains(&t_ns);
@@ -245,7 +248,9 @@ impl Paths {
         }
         let mut news = Vec::new();
         let blueprint = kernels.blueprint.as_ref();
-        let graph = Graph::new(&blueprint.lab.layout, snapshot, GroundTransit::Never);
+        // Of a large sky it takes longer than all the rest.
+        let graph =
+            LazyCell::new(|| Graph::new(&blueprint.lab.layout, snapshot, GroundTransit::Never));
         let mut scratch = Scratch::default();
         let mut samples: BTreeMap<Pair, Sample> = BTreeMap::new();
         for (name, flow) in flows {
@@ -255,8 +260,11 @@ impl Paths {
                 None => {
                     let there = walk_asking(kernels, snapshot, pair.from, pair.goal(blueprint))?;
                     let back = walk_asking(kernels, snapshot, pair.to, pair.source(blueprint))?;
-                    let tree = graph.tree(pair.to, &mut scratch);
-                    let bound = tree.distance_ns[pair.from.index()];
+                    let bound_ns = least_delay_ns(pair.from, pair.to).unwrap_or_else(|| {
+                        let tree = graph.tree(pair.to, &mut scratch);
+                        Some(tree.distance_ns[pair.from.index()])
+                            .filter(|ns| *ns != constel_routing::UNREACHABLE)
+                    });
                     let arrived = there.arrived() && back.arrived();
                     let on = there.hops.iter().map(|hop| hop.to);
                     let nodes = std::iter::once(pair.from).chain(on);
@@ -265,7 +273,7 @@ impl Paths {
                         nodes: nodes.filter(|_| there.arrived()).collect(),
                         ports: hops.map(|hop| hop.far_port).collect(),
                         rtt_ns: arrived.then(|| there.delay_ns() + back.delay_ns()),
-                        bound_rtt_ns: (bound != constel_routing::UNREACHABLE).then(|| 2 * bound),
+                        bound_rtt_ns: bound_ns.map(|ns| 2 * ns),
                     };
                     samples.insert(pair, sample.clone());
                     sample

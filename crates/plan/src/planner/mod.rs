@@ -15,7 +15,7 @@ use std::sync::Arc;
 use constel_link::{EdgeChange, PortId};
 use constel_routing::link_state::LsaCount;
 use constel_scenario::model::Mode;
-use constel_topology::{Delta, Handover, Layout, Snapshot, Stepper, diff};
+use constel_topology::{Delta, Handover, Layout, NodeId, Snapshot, Stepper, diff};
 
 use crate::blueprint::Blueprint;
 use crate::failed::FailedEdges;
@@ -221,6 +221,12 @@ impl Planner {
     pub fn routes_stand_with_the_plan(&self) -> bool {
         let routes = self.routes.as_ref();
         routes.is_some_and(|routes| routes.link_state.is_none())
+    }
+
+    /// The least delay from a node to another over the topology in force, nanoseconds, where its routes have it: `None` in it without a way.
+    #[must_use]
+    pub fn least_delay_ns(&self, from: NodeId, to: NodeId) -> Option<Option<u64>> {
+        self.routes.as_ref()?.least_delay_ns(from, to)
     }
 
     /// Lab time at which a node handles the next message about a failure.

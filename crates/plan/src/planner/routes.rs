@@ -35,6 +35,8 @@ pub(super) struct RoutePlanner {
     threads: usize,
     /// What they were computed from.
     version: Version,
+    /// Whether they are by least delay over all of the step's links.
+    by_least_delay: bool,
     /// Where nodes hear of failures by messages.
     pub(super) link_state: Option<LinkState>,
     /// Where pairs have disjoint paths; then everybody knows of failures at once.
@@ -59,6 +61,7 @@ pub struct PlannedRoutes {
     pub plan: RoutesPlan,
     routes: Routes,
     version: Version,
+    by_least_delay: bool,
     paths: Option<PlannedPaths>,
 }
 
@@ -86,6 +89,7 @@ impl RoutePlanner {
                 .collect(),
             planned: Routes::default(),
             version: 0,
+            by_least_delay: false,
             threads: std::thread::available_parallelism().map_or(1, NonZero::get),
             link_state: asked.reaction.map(|r| {
                 let ns = |span: TimeSpan| span.ns().unsigned_abs();
@@ -163,6 +167,10 @@ impl RoutePlanner {
         let version = self.version(failed);
         let layout = &blueprint.lab.layout;
         let rest = failed.without(snapshot);
+        let by_least_delay = rest.is_none()
+            && self.link_state.is_none()
+            && self.chosen.is_none()
+            && self.rule.metric == Metric::Delay;
         let snapshot = rest.as_ref().unwrap_or(snapshot);
         let (mut paths, mut known) = (None, None);
         let routes = match &mut self.link_state {
@@ -247,6 +255,7 @@ impl RoutePlanner {
             },
             routes,
             version,
+            by_least_delay,
             paths,
         }
     }
@@ -274,9 +283,17 @@ impl RoutePlanner {
     pub(super) fn installed(&mut self, planned: PlannedRoutes) {
         self.planned = planned.routes;
         self.version = planned.version;
+        self.by_least_delay = planned.by_least_delay;
         if let (Some(pairs), Some(paths)) = (&mut self.pairs, planned.paths) {
             pairs.installed(paths);
         }
+    }
+
+    /// The least delay from a node to another over the topology in force, nanoseconds, `None` in it without a way. The outer `None`: the routes are of
+    /// something else, or none lead there.
+    pub(super) fn least_delay_ns(&self, from: NodeId, to: NodeId) -> Option<Option<u64>> {
+        let leads_there = self.planned.destinations().binary_search(&to).is_ok();
+        (self.by_least_delay && leads_there).then(|| self.planned.cost(from, to))
     }
 
     fn row(&self, change: &RouteChange) -> RouteRow {
