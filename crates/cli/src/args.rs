@@ -329,8 +329,8 @@ pub(crate) struct Shell {
     pub(crate) lab: String,
     /// The node's name.
     pub(crate) node: String,
-    /// Of a lab on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder. Says on which
-    /// machine the shell is to be opened: input does not go through a store.
+    /// Of a lab on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder. The shell is opened on the
+    /// machine that has the node; what is typed and shown goes through the store.
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<constel_store::Place>,
 }

@@ -31,6 +31,7 @@ mod results;
 mod routes;
 mod run;
 mod scenario;
+mod shell;
 mod show;
 mod sweep;
 mod test;
@@ -60,7 +61,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Verb::Show(args) => show::run(&args),
         Verb::Exec(args) => exec::exec(&args),
         Verb::Cp(args) => cp::run(&args),
-        Verb::Shell(args) => exec::shell(&args),
+        Verb::Shell(args) => shell::run(&args),
         Verb::Top(args) => top::run(&args),
         Verb::Metrics(args) => metrics::run(&args),
         Verb::Info(args) => info::run(&args),

@@ -183,14 +183,16 @@ fn any_machine_answers_for_any_node_and_down_ends_it_on_all() {
         return;
     };
     let asked = told["asked"].as_array().unwrap();
-    assert_eq!(asked.len(), 24, "each of two machines: {told:#}");
+    assert_eq!(asked.len(), 26, "each of two machines: {told:#}");
     for row in asked {
         let out = row["stdout"].as_str().unwrap();
         let said = row["stderr"].as_str().unwrap();
         let is_nowhere = row["args"][1]
             .as_str()
             .is_some_and(|to| to.contains("/nowhere/"));
+        let is_on_terminal = row["args"][1] == "on a terminal";
         let wanted = match row["verb"].as_str().unwrap() {
+            "shell" if is_on_terminal => 5,
             "shell" => 2,
             "cp" if is_nowhere => 1,
             "exec" if row["args"][0] == "nobody" => 2,
@@ -208,7 +210,8 @@ fn any_machine_answers_for_any_node_and_down_ends_it_on_all() {
                 assert_eq!(captured["interfaces"][0], "sydney/gsl0");
             }
             "events" => of_both(out),
-            "shell" => assert!(said.contains("constel shell cli-test-two-m"), "{row:#}"),
+            "shell" if is_on_terminal => assert!(out.contains("answer-42"), "{row:#}"),
+            "shell" => assert!(said.contains("needs a terminal"), "{row:#}"),
             "path" => {
                 let path: Value = serde_json::from_str(out).unwrap();
                 assert_eq!(path["from"], "tokyo", "{path:#}");

@@ -15,7 +15,8 @@ use super::ask::{Answer, Asked, Question, Said};
 use super::keys;
 use super::model::Phase;
 use super::pieces;
-use super::stream::send;
+use super::shell;
+use super::stream::{Pace, send};
 
 /// How soon an end is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -25,7 +26,9 @@ const MOST_BYTES: usize = 320 << 10;
 const MOST_AT_ONCE: usize = 32;
 
 /// Verbs that may be asked for: those that look, and those that do something in a node.
-const VERBS: [&str; 7] = ["capture", "cp", "events", "exec", "link", "path", "routes"];
+const VERBS: [&str; 8] = [
+    "capture", "cp", "events", "exec", "link", "path", "routes", "shell",
+];
 /// Those whose output is a file: as much comes back as of a part's results.
 const LARGE: [&str; 3] = ["capture", "cp", "events"];
 
@@ -92,7 +95,7 @@ impl Answerer {
             thread::spawn(move || {
                 // Whoever has gone meanwhile does not want to know.
                 let _ = number.map_or(Ok(()), |number| {
-                    answer(store.as_ref(), &number, &asked, command, &wanted)
+                    answer(&store, &number, &asked, command, &wanted)
                 });
                 done.lock().unwrap_or_else(|e| e.into_inner()).push(key);
             });
@@ -108,20 +111,33 @@ impl Answerer {
 
 /// Runs a command, and puts what it came to where the asker looks.
 fn answer(
-    store: &dyn Store,
+    shared: &Arc<dyn Store>,
     number: &str,
     asked: &Asked,
     command: std::result::Result<Command, String>,
     wanted: &AtomicBool,
 ) -> Result<()> {
+    let store = shared.as_ref();
     let lease = LeaseId(asked.lease);
     let most = most_bytes(&asked.question);
     let said = match command {
+        Ok(command) if asked.question.is_shell() => {
+            match shell::serve(shared, (number, lease), &command, wanted) {
+                Ok(exit) => Said {
+                    exit,
+                    ..Said::default()
+                },
+                Err(error) => refused(error.to_string()),
+            }
+        }
         Ok(command) => {
             let input = pieces::get(store, &keys::input(number), 0, asked.input)?;
             match asked.question.follows() {
                 true => run(command, input, wanted, |out| {
-                    let sent = out.map_or(Ok(()), |out| send(store, (number, lease), out, wanted));
+                    let to = (keys::output(number), lease);
+                    let sent = out.map_or(Ok(()), |out| {
+                        send(store, (&to.0, to.1), Pace::WORDS, out, wanted)
+                    });
                     (Vec::new(), sent.is_err())
                 }),
                 false => run(command, input, wanted, |out| read(out, most)),

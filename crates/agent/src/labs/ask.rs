@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use super::keys;
 use super::lead::renew;
 use super::pieces;
-use super::stream::Receive;
+use super::shell::Keyboard;
+use super::stream::{Pace, Receive, send};
 use crate::clocks::drawn_to_tell;
 
 /// Who hears what a command says while it runs.
@@ -39,6 +40,11 @@ impl Question {
     /// Whether what the command says comes while it runs.
     pub(super) fn follows(&self) -> bool {
         self.verb.iter().any(|word| word == "--follow")
+    }
+
+    /// Whether it is a shell on a terminal.
+    pub(super) fn is_shell(&self) -> bool {
+        self.verb.first().is_some_and(|verb| verb == "shell")
     }
 }
 
@@ -108,6 +114,40 @@ pub fn follow(
     })
 }
 
+/// Opens a shell on a terminal there: what is typed goes there, and what it shows is heard, until it ends or `stop`.
+///
+/// # Errors
+/// When the store cannot be asked.
+pub fn shell(
+    store: &Arc<dyn Store>,
+    lab: &str,
+    question: &Question,
+    stop: &AtomicBool,
+    keyboard: &mut (dyn Keyboard + Send),
+    hear: &mut dyn FnMut(&[u8]),
+) -> Result<Option<Said>> {
+    under_lease(store, stop, |number, has_ended| {
+        let typed = keys::typed(number.0);
+        let wanted = AtomicBool::new(true);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let from = super::shell::Typed::new(keyboard, &wanted);
+                // The other end is gone: that is noticed by who waits for what it says.
+                let _ = send(
+                    store.as_ref(),
+                    (&typed, number.1),
+                    Pace::TERMINAL,
+                    from,
+                    &wanted,
+                );
+            });
+            let said = wait(store, lab, (question, &[]), number, has_ended, Some(hear));
+            wanted.store(false, Ordering::Release);
+            said
+        })
+    })
+}
+
 /// Asks by a lease that is renewed meanwhile: what was asked and answered goes with it.
 fn under_lease(
     store: &Arc<dyn Store>,
@@ -140,7 +180,7 @@ fn wait(
     let place = keys::answer(number);
     let mut answers = Follow::new(Arc::clone(store), &place)?;
     let mut pieces_of = match hear {
-        Some(_) => Some(Receive::new(store, number)?),
+        Some(_) => Some(Receive::new(store, keys::output(number))?),
         None => None,
     };
     let asked = Asked {
@@ -159,7 +199,7 @@ fn wait(
             let answer: Answer = serde_json::from_slice(&entry.value)
                 .map_err(|error| Error::Answer(error.to_string()))?;
             if let Some((pieces, hear)) = pieces_of.as_mut().zip(hear.as_mut()) {
-                pieces.rest(number, hear)?;
+                pieces.rest(hear)?;
             }
             let stdout = pieces::get(store.as_ref(), &keys::output(number), 0, answer.stdout)?;
             return Ok(Some(Said {

@@ -64,6 +64,11 @@ pub(crate) fn input(number: &str) -> String {
     format!("constel/labs/input/{number}/")
 }
 
+/// What is typed at the terminal of the shell that was asked for.
+pub(crate) fn typed(number: &str) -> String {
+    format!("constel/labs/typed/{number}/")
+}
+
 /// What it has written.
 pub(crate) fn output(number: &str) -> String {
     format!("constel/labs/output/{number}/")

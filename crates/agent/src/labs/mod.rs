@@ -13,6 +13,7 @@
 //! | `result/LAB/MACHINE/N/PIECE` | what a part left | its agent | with the agent's lease, or when it was fetched |
 //! | `ask/LAB/NUMBER`, `answer/NUMBER` | a command about a node, and what it came to ([`ask()`]) | whoever asks, and the agent | with the asker's lease |
 //! | `output/NUMBER/PIECE` | what a command that is followed has said | the agent; the asker takes it away | as above |
+//! | `typed/NUMBER/PIECE` | what was typed at the terminal of a shell, and its size | the asker; the agent takes it away | as above |
 //! | `input/NUMBER/0/PIECE`, `output/NUMBER/0/PIECE` | what the command is to read, and what it has written | the same | as above |
 //!
 //! Nothing more is written while lab time runs: every machine plans the same steps by itself.
@@ -31,12 +32,14 @@ mod parts;
 mod pieces;
 mod process;
 mod results;
+mod shell;
 pub mod speech;
 mod stream;
 
-pub use ask::{Question, Said, ask, follow};
+pub use ask::{Question, Said, ask, follow, shell};
 pub use folder::{clear_left, hold};
 pub use lead::{Ended, Keep, Lead, LeadFailure, Led, end, lead, order_of, running, wait_gone};
 pub use list::{Listed, ListedPart, listed};
 pub use model::{End, File, Go, Loss, Node, Order, Part, Phase, Standing, Ways};
 pub use pieces::{MOST_BYTES, write_below};
+pub use shell::{Keyboard, Size};

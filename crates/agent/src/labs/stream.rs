@@ -1,5 +1,5 @@
-//! What a command says while it runs, through the store: in pieces that whoever asked takes away as they are read. Whoever writes
-//! waits while too many are unread.
+//! Bytes through the store while they come, as what a command says while it runs: in pieces that whoever reads them takes away.
+//! Whoever writes waits while too many are unread.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -9,34 +9,51 @@ use std::time::Duration;
 
 use constel_store::{Error, Follow, LeaseId, Result, Store, Txn};
 
-use super::keys;
-
-/// Bytes of a piece at most.
-const PIECE_BYTES: usize = 64 << 10;
 /// Pieces that nobody has read yet, at most.
 const MOST_UNREAD: u64 = 8;
-/// What is said within this time goes together: the store is not written for each line.
-const TOGETHER: Duration = Duration::from_millis(100);
 /// How soon an end is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// A store that does not answer is asked again after this.
 const TRY_EVERY: Duration = Duration::from_millis(200);
 
-fn key(number: &str, piece: u64) -> String {
-    format!("{}{piece:012}", keys::output(number))
+/// How fast the store is written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace {
+    /// Bytes of a piece at most.
+    piece_bytes: usize,
+    /// What comes within this time goes together: the store is not written for each line.
+    together: Duration,
 }
 
-/// Puts what is read where the asker looks, until it ends or nobody wants it any more.
+impl Pace {
+    /// What a command writes.
+    pub(super) const WORDS: Self = Self {
+        piece_bytes: 64 << 10,
+        together: Duration::from_millis(100),
+    };
+    /// What somebody types and sees. The store keeps for a while all that was ever written: 400 kB/s at most.
+    pub(super) const TERMINAL: Self = Self {
+        piece_bytes: 8 << 10,
+        together: Duration::from_millis(20),
+    };
+}
+
+fn key(prefix: &str, piece: u64) -> String {
+    format!("{prefix}{piece:012}")
+}
+
+/// Puts what is read below a prefix, each reading a piece or more, until it ends or nobody wants it any more.
 ///
 /// # Errors
 /// When the store refuses: the asker is gone.
 pub(super) fn send(
     store: &dyn Store,
-    (number, lease): (&str, LeaseId),
+    (prefix, lease): (&str, LeaseId),
+    pace: Pace,
     mut from: impl Read,
     wanted: &AtomicBool,
 ) -> Result<()> {
-    let mut bytes = vec![0; PIECE_BYTES];
+    let mut bytes = vec![0; pace.piece_bytes];
     for piece in 0_u64.. {
         let Ok(count @ 1..) = from.read(&mut bytes) else {
             break;
@@ -44,7 +61,7 @@ pub(super) fn send(
         // They are taken away in order.
         let oldest = piece.checked_sub(MOST_UNREAD);
         let full = || match oldest {
-            Some(oldest) => Ok(store.get(&key(number, oldest))?.is_some()),
+            Some(oldest) => Ok(store.get(&key(prefix, oldest))?.is_some()),
             None => Ok(false),
         };
         while patiently(wanted, full)? {
@@ -53,9 +70,9 @@ pub(super) fn send(
             }
             thread::sleep(LOOK_EVERY);
         }
-        let txn = Txn::new().put_leased(key(number, piece), &bytes[..count], lease);
+        let txn = Txn::new().put_leased(key(prefix, piece), &bytes[..count], lease);
         patiently(wanted, || store.commit(&txn))?;
-        thread::sleep(TOGETHER);
+        thread::sleep(pace.together);
     }
     Ok(())
 }
@@ -74,19 +91,21 @@ fn patiently<T>(wanted: &AtomicBool, mut ask: impl FnMut() -> Result<T>) -> Resu
     }
 }
 
-/// The asker's side.
+/// The reader's side.
 pub(super) struct Receive {
     store: Arc<dyn Store>,
+    prefix: String,
     pieces: Follow,
     /// The last that was read.
     last: Option<String>,
 }
 
 impl Receive {
-    pub(super) fn new(store: &Arc<dyn Store>, number: &str) -> Result<Self> {
+    pub(super) fn new(store: &Arc<dyn Store>, prefix: String) -> Result<Self> {
         Ok(Self {
             store: Arc::clone(store),
-            pieces: Follow::new(Arc::clone(store), &keys::output(number))?,
+            pieces: Follow::new(Arc::clone(store), &prefix)?,
+            prefix,
             last: None,
         })
     }
@@ -105,8 +124,8 @@ impl Receive {
     ///
     /// # Errors
     /// When the store cannot be asked.
-    pub(super) fn rest(&mut self, number: &str, hear: &mut dyn FnMut(&[u8])) -> Result<()> {
-        let left = self.store.list(&keys::output(number))?.entries;
+    pub(super) fn rest(&mut self, hear: &mut dyn FnMut(&[u8])) -> Result<()> {
+        let left = self.store.list(&self.prefix)?.entries;
         let left = left.into_iter().map(|(key, entry)| (key, entry.value));
         self.read(left.collect(), hear);
         Ok(())
@@ -134,23 +153,30 @@ mod tests {
     fn all_that_is_said_is_heard_and_nothing_is_left() {
         let store: Arc<dyn Store> = Arc::new(Embedded::new());
         let lease = store.grant(Duration::from_secs(600)).unwrap().id;
-        let size = 3 * MOST_UNREAD as usize * PIECE_BYTES + 1;
+        let size = 3 * MOST_UNREAD as usize * Pace::WORDS.piece_bytes + 1;
         let said: Vec<u8> = (0..size).map(|n| (n / 5) as u8).collect();
-        let mut receive = Receive::new(&store, "7").unwrap();
+        let mut receive = Receive::new(&store, "7/".to_owned()).unwrap();
         let (wanted, over) = (AtomicBool::new(true), AtomicBool::new(false));
         let mut heard = Vec::new();
         thread::scope(|scope| {
             scope.spawn(|| {
-                send(store.as_ref(), ("7", lease), &said[..], &wanted).unwrap();
+                send(
+                    store.as_ref(),
+                    ("7/", lease),
+                    Pace::WORDS,
+                    &said[..],
+                    &wanted,
+                )
+                .unwrap();
                 over.store(true, Ordering::Release);
             });
             while !over.load(Ordering::Acquire) {
                 receive.next(LOOK_EVERY, &mut |piece| heard.extend_from_slice(piece));
-                let there = store.list(&keys::output("7")).unwrap().entries.len();
+                let there = store.list("7/").unwrap().entries.len();
                 assert!(there <= MOST_UNREAD as usize, "{there} pieces");
             }
             let mut hear = |piece: &[u8]| heard.extend_from_slice(piece);
-            receive.rest("7", &mut hear).unwrap();
+            receive.rest(&mut hear).unwrap();
         });
         assert!(heard == said, "{} of {size} bytes", heard.len());
         assert_eq!(store.list("").unwrap().entries, []);
@@ -163,13 +189,14 @@ mod tests {
         let lease = store.grant(Duration::from_secs(600)).unwrap().id;
         let wanted = AtomicBool::new(true);
         thread::scope(|scope| {
+            let from = std::io::repeat(1);
             let sending =
-                scope.spawn(|| send(store.as_ref(), ("7", lease), std::io::repeat(1), &wanted));
-            let there = || store.list(&keys::output("7")).unwrap().entries.len();
+                scope.spawn(|| send(store.as_ref(), ("7/", lease), Pace::WORDS, from, &wanted));
+            let there = || store.list("7/").unwrap().entries.len();
             while there() < MOST_UNREAD as usize {
                 thread::sleep(LOOK_EVERY);
             }
-            thread::sleep(TOGETHER * 5);
+            thread::sleep(Pace::WORDS.together * 5);
             assert_eq!(there(), MOST_UNREAD as usize);
             assert!(!sending.is_finished());
             wanted.store(false, Ordering::Release);

@@ -1,12 +1,12 @@
-//! `constel exec` and `constel shell`: commands in nodes.
+//! `constel exec`: commands in nodes.
 
 use std::ffi::OsString;
 
-use constel_control::{Door, Error, Lab, lab_there, machine_of, require_privilege};
+use constel_control::{Door, Error, Lab, require_privilege};
 use constel_store::Place;
 
-use super::there::{Elsewhere, find};
-use crate::args::{Class, Exec, Shell};
+use super::there::Elsewhere;
+use crate::args::{Class, Exec};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
@@ -75,40 +75,13 @@ fn named(node: &str, text: &str) -> String {
         .collect()
 }
 
-/// Opens the user's shell.
-pub(crate) fn shell(args: &Shell) -> Outcome {
-    if let Some(store) = &args.store {
-        return Err(shell_is_there(args, store)?);
-    }
-    let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
-    let mut door = enter(&args.lab, &args.node)?;
-    let shell = door.shell(shell);
-    run(door, &[shell])
-}
-
-/// Where a shell of a lab on several machines is to be opened.
-fn shell_is_there(args: &Shell, place: &Place) -> Result<Failure, Failure> {
-    let store = find(place)?;
-    let (lab, node) = (&args.lab, &args.node);
-    let machine = machine_of(store.as_ref(), lab, node)?;
-    let rows = constel_agent::machines(store.as_ref())?;
-    let row = rows.into_iter().find(|row| row.machine == machine);
-    let host = row.and_then(|row| row.host);
-    let host = host.unwrap_or_else(|| machine.clone());
-    let there = lab_there(lab, &machine)?;
-    Ok(Failure::Usage(format!(
-        "what is typed does not go through a store. Node {node} is on machine {machine}: `ssh -t {host} sudo constel shell {there} {node}`, \
-         or run one command with `constel exec {lab} {node} --store {place} -- COMMAND`"
-    )))
-}
-
-fn enter(lab: &str, node: &str) -> Result<Door, Error> {
+pub(super) fn enter(lab: &str, node: &str) -> Result<Door, Error> {
     // Without the rights, that is what is wrong, whatever labs there are.
     require_privilege()?;
     Lab::attach(lab)?.enter(node)
 }
 
-fn run(door: Door, command: &[OsString]) -> Outcome {
+pub(super) fn run(door: Door, command: &[OsString]) -> Outcome {
     let exit = door.exec(command)?;
     Ok(Exit::of_command(exit.shell_code()))
 }

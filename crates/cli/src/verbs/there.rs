@@ -266,7 +266,7 @@ impl All {
     }
 }
 
-fn silent(machine: &str, lab: &str) -> String {
+pub(crate) fn silent(machine: &str, lab: &str) -> String {
     format!("machine {machine} does not answer: its part of lab {lab} is not up (any more)")
 }
 

@@ -15,15 +15,10 @@ use constel_host::claim::LabName;
 
 use crate::error::Error;
 
-/// What a lab is called on one of its machines.
+/// What a lab is called on one of its machines: several machines may be on one host.
 ///
 /// # Errors
 /// [`Error::BadLabName`] when it cannot be called so.
-pub fn lab_there(lab: &str, machine: &str) -> Result<String, Error> {
-    name_there(lab, machine).map(|name| name.to_string())
-}
-
-/// What a lab is called on one of its machines: several machines may be on one host.
 fn name_there(lab: &str, machine: &str) -> Result<LabName, Error> {
     let machine = machine.to_ascii_lowercase().replace('.', "-");
     let name = format!("{lab}-{machine}");

@@ -12,6 +12,7 @@ mod marks;
 mod seccomp;
 mod spawn;
 mod supervisor;
+mod terminal;
 
 pub(crate) use birth::number_of;
 pub use captured::{Captured, run_captured};
@@ -23,6 +24,7 @@ pub use marks::{
 };
 pub use spawn::{Spawn, Stdio};
 pub use supervisor::{Exited, Supervisor};
+pub use terminal::{Terminal, end_child, resize};
 
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;

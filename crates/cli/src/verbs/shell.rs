@@ -1,0 +1,116 @@
+//! `constel shell`: the user's shell in a node.
+
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use constel_agent::labs::{Keyboard, Question, Size, shell};
+use constel_control::machine_of;
+use constel_store::Place;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+
+use super::exec::{enter, run as run_behind};
+use super::there::{find, silent};
+use crate::args::Shell;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::{output, signals};
+
+/// Opens it.
+pub(crate) fn run(args: &Shell) -> Outcome {
+    if let Some(store) = &args.store {
+        return elsewhere(args, store);
+    }
+    let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
+    let mut door = enter(&args.lab, &args.node)?;
+    let shell = door.shell(shell);
+    run_behind(door, &[shell])
+}
+
+/// On the machine of a lab on several that has the node.
+fn elsewhere(args: &Shell, place: &Place) -> Outcome {
+    let (lab, node) = (&args.lab, &args.node);
+    if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+        let error = format!(
+            "with --store a shell needs a terminal: `constel exec {lab} {node} --store {place} -- COMMAND` runs a command"
+        );
+        return Err(Failure::Usage(error));
+    }
+    let store = find(place)?;
+    let machine = machine_of(store.as_ref(), lab, node)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    signals::set(&[&stop])?;
+    let question = Question {
+        machine: machine.clone(),
+        verb: vec!["shell".to_owned()],
+        args: vec!["--".to_owned(), node.clone()],
+    };
+    // Its own words come after the terminal is as it was.
+    let said = {
+        let mut own = Own::take()?;
+        let mut show = |piece: &[u8]| {
+            let mut out = io::stdout().lock();
+            if out.write_all(piece).and_then(|()| out.flush()).is_err() {
+                stop.store(true, Ordering::Release);
+            }
+        };
+        shell(&store, lab, &question, &stop, &mut own, &mut show)?
+    };
+    match said {
+        Some(said) => {
+            output::tell(&String::from_utf8_lossy(&said.stderr));
+            Ok(Exit::of_command(said.exit))
+        }
+        None if stop.load(Ordering::Acquire) => Ok(Exit::Interrupted),
+        None => Err(Failure::Failed(anyhow::anyhow!(silent(&machine, lab)))),
+    }
+}
+
+/// This terminal, whose keys go elsewhere one by one. Dropped, it is as it was.
+struct Own {
+    before: Termios,
+}
+
+impl Own {
+    fn take() -> io::Result<Self> {
+        let before = tcgetattr(io::stdin())?;
+        let mut raw = before.clone();
+        raw.make_raw();
+        tcsetattr(io::stdin(), OptionalActions::Now, &raw)?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        // A terminal that is closed needs nothing any more.
+        let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &self.before);
+    }
+}
+
+impl Keyboard for Own {
+    fn typed(&mut self, bytes: &mut [u8], patience: Duration) -> io::Result<Option<usize>> {
+        let stdin = io::stdin();
+        let mut news = [PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN)];
+        let patience = Timespec {
+            tv_sec: 0,
+            tv_nsec: patience.subsec_nanos().into(),
+        };
+        match poll(&mut news, Some(&patience)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => Ok(Some(0)),
+            // Not by way of a buffer: what is in one is not seen by `poll`.
+            Ok(_) => Ok(Some(rustix::io::read(stdin, bytes)?).filter(|count| *count > 0)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn size(&self) -> Option<Size> {
+        let size = tcgetwinsize(io::stdout()).ok()?;
+        Some(Size {
+            columns: size.ws_col,
+            rows: size.ws_row,
+        })
+    }
+}

@@ -1,0 +1,162 @@
+//! A program on a terminal of its own, as seen from the terminal's other end.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+/// How long a program may take to end once it was told to.
+const END_WITHIN: Duration = Duration::from_secs(2);
+
+/// A program and the other end of its terminal. Dropped, it hangs the program up.
+#[derive(Debug)]
+pub struct Terminal {
+    file: File,
+    child: Child,
+}
+
+impl Terminal {
+    /// Starts a program on a new terminal, which is its own, so that Ctrl-C reaches it.
+    ///
+    /// # Errors
+    /// When the kernel gives no terminal, or the program cannot be started.
+    pub fn open<S: AsRef<OsStr>>(program: &OsStr, args: &[S]) -> io::Result<Self> {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+        grantpt(&master)?;
+        unlockpt(&master)?;
+        let name = ptsname(&master, Vec::new())?;
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let slave = File::from(rustix::fs::open(&*name, flags, Mode::empty())?);
+        let child = Command::new("setsid")
+            .arg("--ctty")
+            .arg(program)
+            .args(args)
+            .env("TERM", "xterm-256color")
+            .stdin(Stdio::from(slave.try_clone()?))
+            .stdout(Stdio::from(slave.try_clone()?))
+            .stderr(Stdio::from(slave))
+            .spawn()?;
+        Ok(Self {
+            file: File::from(master),
+            child,
+        })
+    }
+
+    /// What the program writes is read here, and it reads what is written. Reading fails (EIO) when nobody has the terminal
+    /// open any more.
+    pub fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// Another handle of the same end.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn another_end(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// The terminal has this size now, 1 to 1000 each way.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn resize(&self, columns: u16, rows: u16) -> io::Result<()> {
+        resize(&self.file, columns, rows)
+    }
+
+    /// How the program ended, if it has.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.child.try_wait()
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait()
+    }
+
+    /// Ends it whatever it does.
+    pub fn kill(&mut self) {
+        // It may have ended just now.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A terminal, of which this is an end, has another size now.
+///
+/// # Errors
+/// The kernel's.
+pub fn resize(end: &File, columns: u16, rows: u16) -> io::Result<()> {
+    let size = Winsize {
+        ws_row: rows.clamp(1, 1000),
+        ws_col: columns.clamp(1, 1000),
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    Ok(tcsetwinsize(end, size)?)
+}
+
+impl Drop for Terminal {
+    /// A terminal that is gone hangs its programs up; one that stays is killed.
+    fn drop(&mut self) {
+        if let Ok(null) = File::open("/dev/null") {
+            self.file = null;
+        }
+        end_child(&mut self.child);
+    }
+}
+
+/// Waits for the end of a program that was told to end; kills one that does not within two seconds.
+pub fn end_child(child: &mut Child) {
+    let end = Instant::now() + END_WITHIN;
+    while Instant::now() < end {
+        if !matches!(child.try_wait(), Ok(None)) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // It may have ended just now.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+
+    #[test]
+    fn a_program_has_a_terminal_of_a_size_and_ends_as_it_does() {
+        let script = "stty size; read line; echo \"<$line>\"; exit 7";
+        let mut terminal = Terminal::open(OsStr::new("sh"), &["-c", script]).unwrap();
+        terminal.resize(123, 45).unwrap();
+        terminal.file().write_all(b"typed\n").unwrap();
+        let (mut said, mut bytes) = (Vec::new(), [0; 256]);
+        while let Ok(count @ 1..) = terminal.file().read(&mut bytes) {
+            said.extend_from_slice(&bytes[..count]);
+        }
+        let said = String::from_utf8(said).unwrap();
+        assert!(said.contains("<typed>"), "{said:?}");
+        assert_eq!(terminal.wait().unwrap().code(), Some(7));
+    }
+
+    #[test]
+    fn who_is_hung_up_ends() {
+        let mut terminal = Terminal::open(OsStr::new("sleep"), &["600"]).unwrap();
+        assert!(terminal.ended().unwrap().is_none());
+        let began = Instant::now();
+        drop(terminal);
+        assert!(began.elapsed() < END_WITHIN + Duration::from_secs(5));
+    }
+}
