@@ -33,6 +33,10 @@ pub(crate) struct StepTimes {
     pub(crate) update_ns: Tally,
     /// Neighbour entries and routes written to kernels.
     pub(crate) kernel_ns: Tally,
+    /// All that a step took: its planning, and the kernels.
+    pub(crate) whole_ns: Tally,
+    /// What the planning of the next step took.
+    planning_ns: u64,
     /// How long after its lab time the table update took effect.
     pub(crate) lateness_ns: Tally,
     /// Following the paths of flows through the kernels' tables, between this step and the next.
@@ -185,10 +189,10 @@ impl<A: Applier> Steps<A> {
 
     /// Plans the next step; touches nothing but this.
     pub(crate) fn prepare(&mut self) -> PlannedStep {
-        let start = Instant::now();
+        let begun = Instant::now();
         let mut step = self.planner.advance();
         self.planned(&step.plan);
-        self.times.compute_ns.record(since_ns(start));
+        self.times.compute_ns.record(since_ns(begun));
         let plan = &step.plan;
         let edge_changes = plan.edges.len() + plan.gliding.len() + plan.drain.len();
         self.times.edge_changes.record(edge_changes as u64);
@@ -198,6 +202,7 @@ impl<A: Applier> Steps<A> {
             self.times.routes_ns.record(since_ns(start));
             self.times.route_changes.record(changes as u64);
         }
+        self.times.planning_ns = since_ns(begun);
         step
     }
 
@@ -248,14 +253,19 @@ impl<A: Applier> Steps<A> {
         if step.route_changes().is_some() {
             self.times.route_requests.record(routed.requests as u64);
         }
+        // They follow each other at their own times, whatever the kernels take.
+        let told = mono_ns();
         for pending in gliding {
             update_ns = update_ns.max(self.applier.edges_applied(pending)?.took_ns);
         }
+        let waited_ns = mono_ns() - told;
         self.times.update_ns.record(update_ns);
         self.drain(&mut step)?;
         self.planner.installed(step, &failed);
         self.tell_routes(&failed);
-        self.times.kernel_ns.record(mono_ns() - start);
+        let kernel_ns = mono_ns() - start - waited_ns;
+        self.times.kernel_ns.record(kernel_ns);
+        self.times.whole_ns.record(self.times.planning_ns + kernel_ns);
         Ok(true)
     }
 

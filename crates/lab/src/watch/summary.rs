@@ -20,6 +20,7 @@ pub(crate) fn step_rows(times: &StepTimes) -> StepRows {
         ("routes_ns", &times.routes_ns),
         ("update_ns", &times.update_ns),
         ("kernel_ns", &times.kernel_ns),
+        ("whole_ns", &times.whole_ns),
         ("lateness_ns", &times.lateness_ns),
         ("paths_ns", &times.paths_ns),
         ("edge_changes", &times.edge_changes),
