@@ -265,7 +265,9 @@ impl<A: Applier> Steps<A> {
         self.tell_routes(&failed);
         let kernel_ns = mono_ns() - start - waited_ns;
         self.times.kernel_ns.record(kernel_ns);
-        self.times.whole_ns.record(self.times.planning_ns + kernel_ns);
+        self.times
+            .whole_ns
+            .record(self.times.planning_ns + kernel_ns);
         Ok(true)
     }
 
