@@ -24,7 +24,7 @@ CASES = [("end to end", BBR), *ablation("beyond"), ("25 %", ("leotp", "beyond", 
          ("end to end", VIVACE), *[("end to end", t) for t in OTHERS]]
 # Of Figs 16 and 18.
 FARTHER = [c for c in CASES if c[0] in ("end to end", "A", "25 %")]
-BEGIN_S, WARM_S = 6, 5
+BEGIN_S, WARM_S = 3, 5
 
 
 def chosen(cases):
