@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,17 @@ use rustix::termios::{Winsize, tcsetwinsize};
 
 /// How long a program may take to end once it was told to.
 const END_WITHIN: Duration = Duration::from_secs(2);
+
+/// What terminals send to programs. Who ignores some of it, as what `nohup` or a script's `&` started does, has its programs ignore it
+/// too, unless it is told otherwise.
+const OF_TERMINALS: [libc::c_int; 6] = [
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGTSTP,
+    libc::SIGTTIN,
+    libc::SIGTTOU,
+];
 
 /// A program and the other end of its terminal. Dropped, it hangs the program up.
 #[derive(Debug)]
@@ -32,7 +44,17 @@ impl Terminal {
         let name = ptsname(&master, Vec::new())?;
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let slave = File::from(rustix::fs::open(&*name, flags, Mode::empty())?);
-        let child = Command::new("setsid")
+        let mut command = Command::new("setsid");
+        // SAFETY: signal(2) may be called between fork and exec, and nothing else is.
+        unsafe {
+            command.pre_exec(|| {
+                for signal in OF_TERMINALS {
+                    libc::signal(signal, libc::SIG_DFL);
+                }
+                Ok(())
+            });
+        }
+        let child = command
             .arg("--ctty")
             .arg(program)
             .args(args)
@@ -149,6 +171,25 @@ mod tests {
         let said = String::from_utf8(said).unwrap();
         assert!(said.contains("<typed>"), "{said:?}");
         assert_eq!(terminal.wait().unwrap().code(), Some(7));
+    }
+
+    #[test]
+    fn what_we_ignore_a_program_on_a_terminal_does_not() {
+        // SAFETY: nobody in this process waits for this signal.
+        unsafe { libc::signal(libc::SIGTTOU, libc::SIG_IGN) };
+        let script = "read line; grep SigIgn /proc/self/status";
+        let mut terminal = Terminal::open(OsStr::new("sh"), &["-c", script]).unwrap();
+        terminal.file().write_all(b"\n").unwrap();
+        let (mut said, mut bytes) = (Vec::new(), [0; 256]);
+        while let Ok(count @ 1..) = terminal.file().read(&mut bytes) {
+            said.extend_from_slice(&bytes[..count]);
+        }
+        let said = String::from_utf8(said).unwrap();
+        let ignored = said.split_whitespace().last().unwrap();
+        let ignored = u64::from_str_radix(ignored, 16).unwrap();
+        for signal in OF_TERMINALS {
+            assert_eq!(ignored >> (signal - 1) & 1, 0, "{said}");
+        }
     }
 
     #[test]
