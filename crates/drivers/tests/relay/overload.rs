@@ -132,7 +132,10 @@ impl Row {
 #[test]
 fn an_overloaded_row_delivers_what_the_host_can_serve() {
     let row = Row::new(MS, true);
-    let flat_out = row.flood(0);
+    // Who sends has to send too much for once: a busy machine may not let it.
+    let mut floods = (0..10).map(|_| row.flood(0));
+    let is_too_much = |_: &f64| row.handle.relay_stats().unwrap().unintended.overload > 0;
+    let flat_out = floods.find(is_too_much).expect("never too much");
     let late = row.handle.lateness().unwrap().quantiles();
     let stats = row.handle.relay_stats().unwrap();
     println!(
@@ -144,7 +147,6 @@ fn an_overloaded_row_delivers_what_the_host_can_serve() {
     let stalled = row.handle.relay_stats().unwrap().stalls.longest_ns;
     assert!(late.max_ns < 250 * MS + stalled, "{late:?}");
     let lost = stats.unintended;
-    assert!(lost.overload > 0, "{lost:?}");
     assert_eq!((lost.pool, lost.ring), (0, 0), "{lost:?}");
     for hop in 1..HOPS {
         assert_eq!(row.counts(hop).1, 0, "let go on hop {hop}");

@@ -109,14 +109,18 @@ fn packets_go_on_hop_by_hop_and_take_every_delay() {
     let payload: Vec<u8> = (0..200).map(|n| n as u8).collect();
     for hops in [64, 3] {
         let whole = packet(v4(2), hops, &payload);
-        let before = real_ns();
-        sender.send(&sent(&whole));
-        let (got, _) = next(&receiver, UDP);
-        let at = real_ns();
-        assert_eq!(got[..12], [mac_of(PortId(5)), mac_of(PortId(4))].concat());
-        assert_eq!(got[14..], packet(v4(2), hops - 2, &payload));
-        let took = at - before;
-        assert!((15 * MS..25 * MS).contains(&took), "{took}");
+        let mut ways = (0..20).map(|_| {
+            let before = real_ns();
+            sender.send(&sent(&whole));
+            let (got, _) = next(&receiver, UDP);
+            let took = real_ns() - before;
+            assert_eq!(got[..12], [mac_of(PortId(5)), mac_of(PortId(4))].concat());
+            assert_eq!(got[14..], packet(v4(2), hops - 2, &payload));
+            assert!(took >= 15 * MS, "{took}");
+            took
+        });
+        // No later than a busy machine makes it.
+        assert!(ways.any(|took| took < 25 * MS));
     }
     // Over the table's other way: back to where it came from.
     table.set(
