@@ -99,17 +99,6 @@ def fig12(t):
                       f"{g[0]['recovered_owd_ms'][100]:.0f}" if g[0].get("recovered_owd_ms") else "", len(g), t.trust_all(g)] for (flow, loss), g in late.items() if flow == "tcp-bbr" or flow.startswith("leotp")])
 
 
-def pairs(t):
-    if d := t.load("lab-fig12-repeats"):
-        t.head("### Spread", "Without loss and with 1 % a hop, one after the other in one lab, again and again: what the loss took in each pair of runs, %.")
-        rows = []
-        for g in by(d["rows"], "flow"):
-            at = [[r for r in g if r["loss"] == x] for x in (0, 0.01)]
-            lost = [{"lost": 100 * (1 - b["mbps"] / a["mbps"])} for a, b in zip(*at)]
-            rows.append([t.flow(g), len(lost), *[spread(x, "mbps") for x in at], spread(lost, "lost"), spread(at[1], "packet_owd_mean_ms"), t.trust_all(g)])
-        t.table(["", "pairs", "Mbit/s without loss", "Mbit/s at 1 %", "lost, %", "OWD of packets at 1 %, ms", "host kept up"], rows)
-
-
 def fig13(t):
     if d := t.load("lab-fig13"):
         t.head("## Fig. 13 in a lab: link switching", "Two paths of 80 and 90 ms round trip, 20 Mbit/s, that take turns; what is on the abandoned one is lost. Paper: at 1 s LEOTP has 34 % more than BBR and 15 % more than PCC.")
@@ -172,12 +161,6 @@ def path(t):
         t.table(["", "case", "Mbit/s", *OVER_BBR, *HEAD], limits + [[t.flow(g), g[0]["case"], spread(g, "mbps"), *over_bbr(t, g, base), *measured(t, g)] for g in groups])
         t.out += ["\"What fits\" is computed: the uplink's mean rate, less what it loses and carries again (TCP carries again over it what any hop loses) "
                   "and less headers (Ethernet's count); and the propagation delay with the time of one segment on each link, with no queue and no loss.", ""]
-    if d := t.load("lab-path-repeats"):
-        t.head("### Spread", "The same path again and again, in turn: mean (least to most), and against bbr's mean.")
-        groups = by(d["rows"], "flow", "case")
-        base = next(g for g in groups if g[0]["flow"] == "tcp-bbr")
-        t.table(["", "case", "runs", "Mbit/s", "OWD mean ms", "OWD of packets ms", *OVER_BBR, "host kept up"],
-                [[t.flow(g), g[0]["case"], len(g), *[spread(g, k) for k in ("mbps", "owd_mean_ms", "packet_owd_mean_ms")], *over_bbr(t, g, base), t.trust_all(g)] for g in groups])
 
 
 def fig19(t):
@@ -236,5 +219,5 @@ def write(out, load, table, name, pct, trust_all):
     t = Tables(out, load, table, name, pct, trust_all)
     out += ["Each run three times where it says so, mean (least to most). All transports are measured by constel-transfer: OWD is from a record's first departure until the receiver can read it, in order, so it holds "
             "the wait for what was lost before it. OWD of packets is from captures at both ends, first departure to first arrival in any order.", ""]
-    for part in (fig2, fig4, fig5, fig12, pairs, fig13, fig14, fig15, path, fig19, sky, drawn, vivace):
+    for part in (fig2, fig4, fig5, fig12, fig13, fig14, fig15, path, fig19, sky, drawn, vivace):
         part(t)
