@@ -41,6 +41,14 @@ def stacks(names):
     return f"nodes:\n  satellites: {{runtime: forward}}\n  overrides:\n    - {{nodes: [{', '.join(names)}], set: {{runtime: netns}}}}\n"
 
 
+def recording(station, rates):
+    """Keys of a scenario in which a station's uplink has these rates, Mbit/s, second by second."""
+    path = os.path.join(tempfile.gettempdir(), f"leotp-study-uplink-{os.getpid()}.csv")
+    with open(path, "w") as f:
+        f.write("t_s,up_bit_per_s\n" + "".join(f"{t},{int(rate * 1e6)}\n" for t, rate in enumerate(rates)))
+    return f"recordings:\n  - {{stations: [{station}], file: {path}}}\n"
+
+
 def free_choice(seconds, isl=True, before=0):
     """The five cities alone, each with an antenna to every satellite in view, so that routes choose among them: as the
     paper's route computation (Hypatia's) does. Begins `before` seconds earlier."""

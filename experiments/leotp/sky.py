@@ -24,7 +24,7 @@ CASES = [("end to end", BBR), *ablation("beyond"), ("25 %", ("leotp", "beyond", 
          ("end to end", VIVACE), *[("end to end", t) for t in OTHERS]]
 # Of Figs 16 and 18.
 FARTHER = [c for c in CASES if c[0] in ("end to end", "A", "25 %")]
-BEGIN_S, WARM_S = 3, 5
+BEGIN_S, WARM_S = 6, 5
 
 
 def chosen(cases):
@@ -34,12 +34,13 @@ def chosen(cases):
 
 
 class Way:
-    """From `a` to `b` in a sky, for so many seconds from lab time `BEGIN_S` on. `rates`: Mbit/s of the uplink in each second of lab time; without, it is the
-    scenario's."""
+    """From `a` to `b` in a sky, for so many seconds from lab time `BEGIN_S` on. `rates`: Mbit/s of the uplink in each second of lab time, by whatever
+    satellite; without, it is the scenario's."""
 
     def __init__(self, name, text, ends, seconds, rates=None):
-        self.name, self.ends, self.seconds, self.rates = name, ends, seconds, rates
-        # Around a handover the lab's clock decides which satellite it is.
+        self.name, self.ends, self.seconds = name, ends, seconds
+        if rates:
+            text += sat.recording(ends[0], rates)
         self.line = sat.timeline(text, *ends, seconds + BEGIN_S + 2)
         used = [x for x in self.line if x[1] and x[0] >= BEGIN_S - 1]
         self.on_path = sorted({n for x in used for n in x[1][1:-1]})
@@ -58,36 +59,18 @@ class Way:
             # Every run sees the same sky: it starts at the same lab time.
             while (lab.ask({"verb": "state"}).get("t_ns") or 0) < BEGIN_S * 1_000_000_000:
                 time.sleep(0.02)
-            r = measure(lab, flow, *self.ends, mids, self.seconds, WARM_S, self.uplink() if self.rates else None)
+            r = measure(lab, flow, *self.ends, mids, self.seconds, WARM_S)
             r.update(midnode_count=len(mids), propagation_ms=self.propagation_ms)
             return {**r, "queueing_ms": r.get("packet_owd_mean_ms", r["owd_mean_ms"]) - self.propagation_ms}
 
         return lambda: Lab(self.text, self.name), [Run(of, flow=tag(flow), case=case, **columns)]
-
-    def uplink(self):
-        """Sets the rate of the uplink in each second, for `measure`'s `during`."""
-        state = {}
-
-        def up(lab, t):
-            i = min(len(self.line) - 1, BEGIN_S + int(t))
-            if state.get("i") == i:
-                return
-            near = [self.line[min(max(j, 0), len(self.line) - 1)][1] for j in (i, i + 1, i - 1)]
-            for satellite in dict.fromkeys(path[1] for path in near if path):
-                try:
-                    lab.set_link(self.ends[0], satellite, rate_bps=int(self.rates[i] * 1e6))
-                    state["i"] = i
-                    return
-                except ValueError:
-                    pass
-
-        return up
 
 
 def study(name, seconds):
     """To each city; without lasers to Shanghai (Fig. 16)."""
     for to in os.environ.get("TO", "new-york paris hong-kong shanghai").split():
         lasers, lasting = to != "shanghai", seconds + BEGIN_S + 2
-        way = Way(name, sat.scenario(seconds + 20, lasers, name=name), ("beijing", to), seconds, sat.uplink("beijing", lasting, lasers))
+        rates = sat.uplink("beijing", lasting, lasers)
+        way = Way(name, sat.scenario(seconds + 20, lasers, name=name), ("beijing", to), seconds, rates)
         groups = [way.run(*c) for c in chosen(CASES if to == "new-york" else FARTHER)]
-        rounds_of(f"satellites-{to}", groups, hops=way.hops, uplink_mbps=[round(x, 3) for x in way.rates], seconds=seconds)
+        rounds_of(f"satellites-{to}", groups, hops=way.hops, uplink_mbps=[round(x, 3) for x in rates], seconds=seconds)
