@@ -4,9 +4,10 @@ have kernels of their own, all others only forward.
 PATHS=5 takes the first five only."""
 import os
 import sky, vt_many
+from lab import SMALL
 from rounds import study as rounds_of, wanted
 
-FLOWS = [("end to end", sky.BBR), ("A", ("leotp", "beyond", sky.SMALL))]
+FLOWS = [("end to end", sky.BBR), ("A", ("leotp", "beyond", SMALL))]
 
 
 def scenario(p, name, seconds):

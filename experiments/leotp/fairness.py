@@ -1,12 +1,11 @@
 """Fig. 15 in a lab: three flows share a link of 5 Mbit/s and 30 ms round trip, each beginning EVERY_S after the one before. All dumbbells, of each
 protocol with the same round trips and with different ones, are in one lab and run at the same time: they share no link."""
-import json, os, signal, time
-from lab import LEOTP, PORT, TRANSFER, Lab, last_json, node, plane_scenario
+import os, signal, time
+from lab import LEOTP, PORT, SMALL, TRANSFER, Lab, last_json, node, plane_scenario, sets
 from rounds import Run, study as rounds_of, tag, wanted
 
 EVERY_S, SECONDS = 60, 200
 RTTS = [(60, 60, 60), (90, 120, 150)]
-SMALL = {"cache_bytes": 4 << 20}
 FLOWS = [("tcp", "bbr"), ("tcp", "cubic"), ("leotp", "faithful", SMALL), ("leotp", "published", SMALL), ("leotp", "beyond", SMALL)]
 # Of each dumbbell: three senders, two nodes with the link between them, three receivers.
 NODES, NEAR, FAR = 8, 3, 4
@@ -33,8 +32,7 @@ class Dumbbell:
 
     def serve(self, lab):
         kind, how = self.flow[:2]
-        sets = [x for k, v in dict(self.flow[2] if len(self.flow) > 2 else {}).items() for x in ("--set", f"{k}={json.dumps(v)}")]
-        self.more = ["--variant", how, *sets] if kind == "leotp" else []
+        self.more = ["--variant", how, *sets(self.flow[2])] if kind == "leotp" else []
         started = [lab.start(m, [LEOTP, "mid", "--json", *self.more], f"mid-{m}.json") for m in self.mids]
         for s in self.senders:
             how_to = self.more or ["--congestion", how]

@@ -245,6 +245,13 @@ def quantiles(values, n=200):
 
 
 PORT = 5047
+# A cache for a path of 20 Mbit/s; LEOTP's own of 64 MiB is for more.
+SMALL = {"cache_bytes": 4 << 20}
+
+
+def sets(params):
+    """LEOTP's flags for these parameters."""
+    return [x for k, v in params.items() for x in ("--set", f"{k}={json.dumps(v)}")]
 
 
 def measure(lab, flow, sender, receiver, mids, seconds, warm=5.0, during=None):
@@ -256,7 +263,6 @@ def measure(lab, flow, sender, receiver, mids, seconds, warm=5.0, during=None):
     kind, how = flow[:2]
     tag = f"{kind}-{how}" if how else kind
     over = "tcp" if kind == "split" else kind
-    sets = lambda p: [x for k, v in p.items() for x in ("--set", f"{k}={json.dumps(v)}")]
     params = flow[2] if len(flow) > 2 else {}
     more = ["--variant", how] + sets(params) if kind == "leotp" else []
     traced = lambda n: ["--trace", os.path.join(lab.dir, f"trace-{tag}-{n}.jsonl")] if os.environ.get("TRACE") else []

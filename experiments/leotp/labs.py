@@ -5,12 +5,10 @@ import contextlib, os, sys
 import gateways as tcp_gateways
 import video as over_gateways
 import drawn, fairness, sat, sky, switching
-from lab import Lab, chain_scenario, measure, node
+from lab import SMALL, Lab, chain_scenario, measure, node
 from rounds import RAW, Run, study, tag, wanted
 
 NAME = os.environ.get("LAB", "study")
-# A cache for a path of 20 Mbit/s; that of 64 MiB is for more.
-SMALL = {"cache_bytes": 4 << 20}
 OURS = [("leotp", "faithful", SMALL), ("leotp", "published", SMALL), ("leotp", "beyond", SMALL)]
 TCP = [("tcp", c) for c in ("bbr", "cubic", "hybla", "westwood", "vegas")]
 FLOWS = [*TCP, ("vivace", ""), ("split", "cubic"), ("split", "bbr"), *OURS]

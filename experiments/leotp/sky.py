@@ -4,10 +4,9 @@ the path at some time have kernels of their own, all others only forward. Each r
 TO="paris new-york" leads there only; CASES=A,D and ONLY=tcp-bbr take some runs."""
 import os, random, time
 import sat
-from lab import Lab, measure
+from lab import SMALL, Lab, measure
 from rounds import Run, study as rounds_of, tag, wanted
 
-SMALL = {"cache_bytes": 4 << 20}
 # Midnodes of Table II's cases B and C.
 NO_REPAIRS, NO_CONTROL = {"cache_bytes": 0, "shr": False}, {"hop_by_hop": False}
 BBR, VIVACE = ("tcp", "bbr"), ("vivace", "")

@@ -269,18 +269,27 @@ fn read(stream: Option<impl Read>, most: usize) -> (Vec<u8>, bool) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::labs::ask;
     use constel_store::Embedded;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A program that says how it was called.
-    fn program(place: &Path, text: &str) -> std::path::PathBuf {
+    /// A script in place of `constel`.
+    pub(in crate::labs) fn program(place: &Path, text: &str) -> std::path::PathBuf {
         let program = place.join("constel");
         std::fs::write(&program, format!("#!/bin/sh\n{text}\n")).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
         program
+    }
+
+    /// Answers for machine `a` of lab `l` until it is to end.
+    pub(in crate::labs) fn answering(store: &Arc<dyn Store>, program: &Path, end: &AtomicBool) {
+        let mut answerer = Answerer::new(store, "l", "a");
+        while !end.load(Ordering::Acquire) {
+            answerer.look(program, "l-a", Phase::Running);
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     fn question(verb: &str) -> Question {
@@ -336,13 +345,7 @@ mod tests {
         let end = AtomicBool::new(false);
         let input: Vec<u8> = (0..3_000_000_u32).map(|n| (n / 7) as u8).collect();
         let said = thread::scope(|scope| {
-            scope.spawn(|| {
-                let mut answerer = Answerer::new(&store, "l", "a");
-                while !end.load(Ordering::Acquire) {
-                    answerer.look(&program, "l-a", Phase::Running);
-                    thread::sleep(Duration::from_millis(5));
-                }
-            });
+            scope.spawn(|| answering(&store, &program, &end));
             let never = AtomicBool::new(false);
             let said = ask(&store, "l", &question("cp"), &input, &never).unwrap();
             end.store(true, Ordering::Release);

@@ -138,11 +138,9 @@ fn type_into(mut end: std::fs::File, mut typed: Receive, over: &AtomicBool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::labs::answerer::Answerer;
+    use crate::labs::answerer::tests::{answering, program};
     use crate::labs::ask::{Question, shell};
-    use crate::labs::model::Phase;
     use constel_store::Embedded;
-    use std::os::unix::fs::PermissionsExt;
     use std::sync::Mutex;
 
     /// Types a line whenever what is shown ends with what it waits for.
@@ -178,21 +176,13 @@ mod tests {
     /// A shell of this host stands for one in a node.
     fn told(lines: Vec<(&'static str, &'static [u8])>) -> (i32, String, usize) {
         let place = tempfile::tempdir().unwrap();
-        let program = place.path().join("constel");
-        std::fs::write(&program, "#!/bin/sh\necho \"$@\"\nexec /bin/sh\n").unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let program = program(place.path(), "echo \"$@\"\nexec /bin/sh");
         let store: Arc<dyn Store> = Arc::new(Embedded::new());
         store.put(&keys::part("l", "a"), b"{}").unwrap();
         let (end, never) = (AtomicBool::new(false), AtomicBool::new(false));
         let shown = Mutex::new(Vec::new());
         let said = thread::scope(|scope| {
-            scope.spawn(|| {
-                let mut answerer = Answerer::new(&store, "l", "a");
-                while !end.load(Ordering::Acquire) {
-                    answerer.look(&program, "l-a", Phase::Running);
-                    thread::sleep(Duration::from_millis(5));
-                }
-            });
+            scope.spawn(|| answering(&store, &program, &end));
             let question = Question {
                 machine: "a".to_owned(),
                 verb: vec!["shell".to_owned()],

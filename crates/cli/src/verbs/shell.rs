@@ -2,21 +2,18 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use constel_agent::labs::{Keyboard, Question, Size, shell};
-use constel_control::machine_of;
+use constel_agent::labs::{Keyboard, Size};
 use constel_store::Place;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
 use super::exec::{enter, run as run_behind};
-use super::there::{find, silent};
+use super::there::Far;
 use crate::args::Shell;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::{output, signals};
+use crate::output;
 
 /// Opens it.
 pub(crate) fn run(args: &Shell) -> Outcome {
@@ -38,34 +35,23 @@ fn elsewhere(args: &Shell, place: &Place) -> Outcome {
         );
         return Err(Failure::Usage(error));
     }
-    let store = find(place)?;
-    let machine = machine_of(store.as_ref(), lab, node)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    signals::set(&[&stop])?;
-    let question = Question {
-        machine: machine.clone(),
-        verb: vec!["shell".to_owned()],
-        args: vec!["--".to_owned(), node.clone()],
-    };
+    let far = Far::of(place, lab, node)?;
     // Its own words come after the terminal is as it was.
     let said = {
         let mut own = Own::take()?;
         let mut show = |piece: &[u8]| {
             let mut out = io::stdout().lock();
             if out.write_all(piece).and_then(|()| out.flush()).is_err() {
-                stop.store(true, Ordering::Release);
+                far.stop();
             }
         };
-        shell(&store, lab, &question, &stop, &mut own, &mut show)?
+        far.shell(node, &mut own, &mut show)?
     };
-    match said {
-        Some(said) => {
-            output::tell(&String::from_utf8_lossy(&said.stderr));
-            Ok(Exit::of_command(said.exit))
-        }
-        None if stop.load(Ordering::Acquire) => Ok(Exit::Interrupted),
-        None => Err(Failure::Failed(anyhow::anyhow!(silent(&machine, lab)))),
-    }
+    let Some(said) = said else {
+        return Ok(Exit::Interrupted);
+    };
+    output::tell(&String::from_utf8_lossy(&said.stderr));
+    Ok(Exit::of_command(said.exit))
 }
 
 /// This terminal, whose keys go elsewhere one by one. Dropped, it is as it was.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use constel_agent::Row;
-use constel_agent::labs::{MOST_BYTES, Order, Phase, Question, Said, ask, follow};
+use constel_agent::labs::{Keyboard, MOST_BYTES, Order, Phase, Question, Said, ask, follow, shell};
 use constel_control::{Asked, Looked, OnMachines, Scenario, Way, machine_of};
 use constel_store::{Place, Store};
 
@@ -126,23 +126,7 @@ pub(crate) struct Elsewhere<'a> {
     pub(crate) args: Vec<String>,
 }
 
-/// What a machine of a lab says; `None`: nobody waits for it any more.
-pub(crate) fn answer(
-    store: &Arc<dyn Store>,
-    lab: &str,
-    question: &Question,
-    input: &[u8],
-    stop: &AtomicBool,
-) -> Result<Option<Said>, Failure> {
-    let said = ask(store, lab, question, input, stop)?;
-    if said.is_none() && !stop.load(Ordering::Acquire) {
-        let error = silent(&question.machine, lab);
-        return Err(Failure::Failed(anyhow::anyhow!(error)));
-    }
-    Ok(said)
-}
-
-/// A verb about a node whose output is a file: what it wrote, `None` when nobody waits for it any more, or how it ended if not well.
+/// The machine of a lab on several that has a node, to be asked about it.
 pub(crate) struct Far {
     store: Arc<dyn Store>,
     lab: String,
@@ -165,7 +149,48 @@ impl Far {
         })
     }
 
-    /// Runs it there; its words on standard error are printed here where it fails or where they are `told`.
+    fn question(&self, verb: &[String], args: &[String]) -> Question {
+        Question {
+            machine: self.machine.clone(),
+            verb: verb.to_vec(),
+            args: args.to_vec(),
+        }
+    }
+
+    /// What it said; `None`: nobody waits for it any more.
+    fn heard(&self, said: Option<Said>) -> Result<Option<Said>, Failure> {
+        if said.is_none() && !self.stop.load(Ordering::Acquire) {
+            let error = silent(&self.machine, &self.lab);
+            return Err(Failure::Failed(anyhow::anyhow!(error)));
+        }
+        Ok(said)
+    }
+
+    /// What a verb says there; `None`: nobody waits for it any more.
+    fn ask(&self, verb: &[String], args: &[String], input: &[u8]) -> Result<Option<Said>, Failure> {
+        let question = self.question(verb, args);
+        self.heard(ask(&self.store, &self.lab, &question, input, &self.stop)?)
+    }
+
+    /// A shell in the node, until it ends; `None`: nobody waits for it any more.
+    pub(crate) fn shell(
+        &self,
+        node: &str,
+        keyboard: &mut (dyn Keyboard + Send),
+        hear: &mut dyn FnMut(&[u8]),
+    ) -> Result<Option<Said>, Failure> {
+        let question = self.question(&["shell".to_owned()], &["--".to_owned(), node.to_owned()]);
+        let (store, lab, stop) = (&self.store, &self.lab, &self.stop);
+        self.heard(shell(store, lab, &question, stop, keyboard, hear)?)
+    }
+
+    /// Nobody waits any more.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+    }
+
+    /// Runs a verb whose output is a file: what it wrote, or how it ended if not well; its words on standard error are printed here where it
+    /// fails or where they are `told`.
     pub(crate) fn run(
         &self,
         verb: &[String],
@@ -173,13 +198,7 @@ impl Far {
         input: &[u8],
         told: bool,
     ) -> Result<Result<Said, Exit>, Failure> {
-        let question = Question {
-            machine: self.machine.clone(),
-            verb: verb.to_vec(),
-            args: args.to_vec(),
-        };
-        let said = answer(&self.store, &self.lab, &question, input, &self.stop)?;
-        let Some(said) = said else {
+        let Some(said) = self.ask(verb, args, input)? else {
             return Ok(Err(Exit::Interrupted));
         };
         if told || said.exit != 0 {
@@ -266,7 +285,7 @@ impl All {
     }
 }
 
-pub(crate) fn silent(machine: &str, lab: &str) -> String {
+fn silent(machine: &str, lab: &str) -> String {
     format!("machine {machine} does not answer: its part of lab {lab} is not up (any more)")
 }
 
@@ -287,16 +306,8 @@ fn led<'a>(running: &'a [Order], lab: &str) -> Result<&'a Order, Failure> {
 impl Elsewhere<'_> {
     /// Prints what it prints there, and ends as it does.
     pub(crate) fn run(self) -> Outcome {
-        let store = find(self.store)?;
-        let machine = machine_of(store.as_ref(), self.lab, self.node)?;
-        let stop = Arc::new(AtomicBool::new(false));
-        signals::set(&[&stop])?;
-        let question = Question {
-            machine,
-            verb: self.verb,
-            args: self.args,
-        };
-        let Some(said) = answer(&store, self.lab, &question, &[], &stop)? else {
+        let far = Far::of(self.store, self.lab, self.node)?;
+        let Some(said) = far.ask(&self.verb, &self.args, &[])? else {
             return Ok(Exit::Interrupted);
         };
         output::text(&String::from_utf8_lossy(&said.stdout))?;

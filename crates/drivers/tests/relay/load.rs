@@ -175,13 +175,7 @@ fn floods_neither_drop_nor_delay_anothers_frames() {
         let receiver = lab.nodes[1].run(|| Raw::new(ODD));
         roomy(&receiver);
         let bytes = frame(mac_of(PortId(1)), mac_of(PortId(0)), ODD, &[2; 100]);
-        let start = Instant::now();
-        let mut sent = 0;
-        while start.elapsed() < 2 * SECOND {
-            victim.send(&bytes);
-            sent += 1;
-            thread::sleep(Duration::from_millis(2));
-        }
+        let sent = send_now_and_then(&victim, &bytes, 2 * SECOND);
         stop.store(true, Ordering::Relaxed);
         let arrived = std::iter::from_fn(|| receiver.next()).take(sent);
         (sent, arrived.count())

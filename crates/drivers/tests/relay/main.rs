@@ -43,6 +43,18 @@ const BROADCAST: [u8; 6] = [0xff; 6];
 /// An EtherType that is nobody's: experimental (IEEE 802).
 const ODD: u16 = 0x88b5;
 
+/// Sends a frame every two milliseconds for so long; returns how many.
+fn send_now_and_then(sender: &Raw, bytes: &[u8], lasting: Duration) -> usize {
+    let start = Instant::now();
+    let mut sent = 0;
+    while start.elapsed() < lasting {
+        sender.send(bytes);
+        sent += 1;
+        thread::sleep(Duration::from_millis(2));
+    }
+    sent
+}
+
 /// No slot gets lost. The nodes' kernels have frames of their own at any time: one that is in the rings still is
 /// neither held nor free.
 fn every_slot_comes_back(lab: &Lab, slots: usize) {

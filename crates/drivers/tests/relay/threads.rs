@@ -168,13 +168,7 @@ fn a_flood_across_costs_only_its_own_frames() {
         let victim = lab.nodes[1].run(|| Raw::new(ODD));
         let receiver = lab.nodes[3].run(|| Raw::new(ODD));
         let bytes = frame(mac_of(PortId(3)), mac_of(PortId(1)), ODD, &[2; 100]);
-        let start = Instant::now();
-        let mut sent = 0;
-        while start.elapsed() < SECOND {
-            victim.send(&bytes);
-            sent += 1;
-            thread::sleep(Duration::from_millis(2));
-        }
+        let sent = send_now_and_then(&victim, &bytes, SECOND);
         stop.store(true, Ordering::Relaxed);
         let arrived = std::iter::from_fn(|| receiver.next()).take(sent);
         (sent, arrived.count())

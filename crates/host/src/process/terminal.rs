@@ -158,18 +158,24 @@ mod tests {
     use super::*;
     use std::io::{Read, Write};
 
-    #[test]
-    fn a_program_has_a_terminal_of_a_size_and_ends_as_it_does() {
-        let script = "stty size; read line; echo \"<$line>\"; exit 7";
-        let mut terminal = Terminal::open(OsStr::new("sh"), &["-c", script]).unwrap();
-        terminal.resize(123, 45).unwrap();
-        terminal.file().write_all(b"typed\n").unwrap();
+    /// All that the program writes, until nobody has the terminal open any more.
+    fn said_on(terminal: &mut Terminal) -> String {
         let (mut said, mut bytes) = (Vec::new(), [0; 256]);
         while let Ok(count @ 1..) = terminal.file().read(&mut bytes) {
             said.extend_from_slice(&bytes[..count]);
         }
-        let said = String::from_utf8(said).unwrap();
+        String::from_utf8(said).unwrap()
+    }
+
+    #[test]
+    fn a_program_has_a_terminal_of_a_size_and_ends_as_it_does() {
+        let script = "read line; stty size; echo \"<$line>\"; exit 7";
+        let mut terminal = Terminal::open(OsStr::new("sh"), &["-c", script]).unwrap();
+        terminal.resize(123, 45).unwrap();
+        terminal.file().write_all(b"typed\n").unwrap();
+        let said = said_on(&mut terminal);
         assert!(said.contains("<typed>"), "{said:?}");
+        assert!(said.contains("45 123"), "{said:?}");
         assert_eq!(terminal.wait().unwrap().code(), Some(7));
     }
 
@@ -180,11 +186,7 @@ mod tests {
         let script = "read line; grep SigIgn /proc/self/status";
         let mut terminal = Terminal::open(OsStr::new("sh"), &["-c", script]).unwrap();
         terminal.file().write_all(b"\n").unwrap();
-        let (mut said, mut bytes) = (Vec::new(), [0; 256]);
-        while let Ok(count @ 1..) = terminal.file().read(&mut bytes) {
-            said.extend_from_slice(&bytes[..count]);
-        }
-        let said = String::from_utf8(said).unwrap();
+        let said = said_on(&mut terminal);
         let ignored = said.split_whitespace().last().unwrap();
         let ignored = u64::from_str_radix(ignored, 16).unwrap();
         for signal in OF_TERMINALS {
