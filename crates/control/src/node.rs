@@ -9,7 +9,7 @@ use constel_host::NetNs;
 use constel_host::cgroup::LabCgroup;
 use constel_host::enclosure::{Inside, View};
 use constel_host::process::{
-    CapabilitySet, Confinement, Entry, Exit, NODE_VARIABLE, Within, run_inside,
+    CapabilitySet, Confinement, Entry, Exit, Group, NODE_VARIABLE, Within, run_inside,
 };
 use constel_lab::{own_folder, search_path};
 
@@ -140,16 +140,19 @@ fn confinement_of(said: constel_api::answers::Confinement) -> Confinement {
 }
 
 impl Door {
-    /// The shell to open there, `callers` where programs are the host's: images need not have it. Its prompt is the node's
-    /// name, unless it makes one itself (of the machine's name, which is the node's).
-    #[must_use]
-    pub fn shell(&mut self, callers: OsString) -> OsString {
+    /// Opens a shell there, `callers` where programs are the host's: images need not have it. Its prompt is the node's
+    /// name, unless it makes one itself (of the machine's name, which is the node's). Else as [`exec`](Self::exec).
+    ///
+    /// # Errors
+    /// What kept it from running.
+    pub fn shell(mut self, callers: OsString) -> Result<Exit, Error> {
         let prompt = format!("{}# ", self.entry.node);
         self.entry.env.push(("PS1".into(), prompt.into()));
-        match self.entry.within {
+        let shell = match self.entry.within {
             Within::View(_) => callers,
             Within::Container { .. } => "sh".into(),
-        }
+        };
+        Ok(run_inside(self.entry, &[shell], Group::Own)?)
     }
 
     /// Runs a command inside, with the streams and the terminal of this process, and waits for its end. Signals that
@@ -158,6 +161,6 @@ impl Door {
     /// # Errors
     /// What kept it from running.
     pub fn exec(self, command: &[OsString]) -> Result<Exit, Error> {
-        Ok(run_inside(self.entry, command)?)
+        Ok(run_inside(self.entry, command, Group::Callers)?)
     }
 }

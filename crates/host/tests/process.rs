@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use constel_host::NetNs;
 use constel_host::enclosure::{Enclosure, View};
 use constel_host::process::{
-    Entry, Exit, Spawn, Stdio, Supervisor, Whose, Within, kill_marked, marked, run_inside,
+    Entry, Exit, Group, Spawn, Stdio, Supervisor, Terminal, Whose, Within, kill_marked, marked,
+    run_inside,
 };
 
 /// Runs a shell command to its end and returns what it printed.
@@ -223,48 +224,132 @@ fn marked_processes_are_found_and_killed_and_no_others() {
     other.terminate(Duration::from_secs(5)).unwrap();
 }
 
+/// Where a re-execution of a test finds the node that it was made for.
+const INSIDE: &str = "CONSTEL_TEST_INSIDE";
+
+/// A node for commands of other processes.
+struct Node {
+    netns: NetNs,
+    view: View,
+    _enclosure: Enclosure,
+}
+
+impl Node {
+    fn new(lab: &str) -> Self {
+        let netns = NetNs::new().unwrap();
+        let enclosure = Enclosure::new(lab, Vec::new()).unwrap();
+        let view = enclosure.view(&netns, "n7", &[]).unwrap();
+        Self {
+            netns,
+            view,
+            _enclosure: enclosure,
+        }
+    }
+
+    fn paths(&self) -> String {
+        let (mounts, pids) = self.view.paths();
+        let paths = [self.netns.proc_path(), mounts, pids];
+        paths.map(|path| path.display().to_string()).join(" ")
+    }
+}
+
+/// The entry to it, in such a re-execution.
+fn entry() -> Option<Entry> {
+    let paths = std::env::var(INSIDE).ok()?;
+    let paths: Vec<&Path> = paths.split(' ').map(Path::new).collect();
+    Some(Entry {
+        lab: "ptest".into(),
+        node: "n7".into(),
+        owner: constel_host::ident::ProcessIdent::current().unwrap(),
+        netns: NetNs::open(paths[0]).unwrap(),
+        within: Within::View(View::open(paths[1], paths[2]).unwrap()),
+        cgroups: Vec::new(),
+        env: vec![("EXTRA".into(), "e".into())],
+    })
+}
+
+/// Arguments of a re-execution for one test.
+fn again(test: &str) -> [&str; 3] {
+    ["--exact", test, "--nocapture"]
+}
+
+/// `constel shell`: jobs are started and interrupted there, and it ends as it is told to, whatever shell it is. On a terminal,
+/// in a re-execution of this test.
+#[test]
+fn a_shell_inside_has_jobs_and_ends_as_it_is_told() {
+    if let Some(entry) = entry() {
+        let shell = std::env::var_os("SHELL").unwrap();
+        let group = match std::env::var_os("IN_SCRIPT") {
+            Some(_) => Group::Own,
+            None => Group::Callers,
+        };
+        let exit = run_inside(entry, &[shell], group).unwrap();
+        // The terminal is the caller's again: it may read there.
+        let mut line = String::new();
+        std::io::stdin().read_line(&mut line).unwrap();
+        println!("then {line}");
+        std::process::exit(exit.shell_code());
+    }
+    let node = Node::new("ptest-shell");
+    // Typed, or in a script that goes on after it.
+    let cases = [("dash", "exec"), ("bash", "exec"), ("dash", "IN_SCRIPT=1")];
+    for (shell, how) in cases {
+        let test = std::env::current_exe().unwrap();
+        let paths = node.paths();
+        let script =
+            format!("export {INSIDE}='{paths}' SHELL={shell} PS1='$ '; {how} \"$@\"; exit");
+        let mut args = vec!["-c", &script, "sh", test.to_str().unwrap()];
+        args.extend(again("a_shell_inside_has_jobs_and_ends_as_it_is_told"));
+        let mut terminal = Terminal::open("sh".as_ref(), &args).unwrap();
+        let mut said = String::new();
+        let mut hear = |terminal: &mut Terminal, until: &str| {
+            while !said.contains(until) {
+                let mut bytes = [0; 256];
+                let count = terminal.file().read(&mut bytes);
+                let count = count.unwrap_or_else(|error| panic!("{shell}: {error}: {said:?}"));
+                said.push_str(&String::from_utf8_lossy(&bytes[..count]));
+            }
+        };
+        let dialogue = [
+            (&b"echo $((6 * 7)).; sleep 600\n"[..], "42."),
+            (b"\x03", "^C"),
+            (b"echo $((6 * 8)).\n", "48."),
+            (b"exit 5\n", "exit 5"),
+            (b"mine\n", "then mine"),
+        ];
+        for (typed, answer) in dialogue {
+            terminal.file().write_all(typed).unwrap();
+            hear(&mut terminal, answer);
+        }
+        assert_eq!(
+            terminal.wait().unwrap().code(),
+            Some(5),
+            "{shell}: {said:?}"
+        );
+    }
+}
+
 /// `constel exec`: what the command gets of its caller, and the caller of it. Done in a re-execution of this test.
 #[test]
 fn a_command_inside_has_its_callers_streams_and_signals() {
-    if let Ok(paths) = std::env::var("CONSTEL_TEST_INSIDE") {
-        let paths: Vec<&Path> = paths.split(' ').map(Path::new).collect();
-        let entry = Entry {
-            lab: "ptest".into(),
-            node: "n7".into(),
-            owner: constel_host::ident::ProcessIdent::current().unwrap(),
-            netns: NetNs::open(paths[0]).unwrap(),
-            within: Within::View(View::open(paths[1], paths[2]).unwrap()),
-            cgroups: Vec::new(),
-            env: vec![("EXTRA".into(), "e".into())],
-        };
+    if let Some(entry) = entry() {
         let script = "ls /sys/class/net; echo $CONSTEL_NODE $EXTRA $KEPT; cat; \
                       trap 'echo asked; exit 42' TERM; kill -USR1 $$; echo ready; while :; do sleep 0.05; done";
         let script = format!("trap 'echo usr1' USR1; {script}");
         let argv: Vec<OsString> = ["sh", "-c", &script].map(Into::into).into();
         println!("\nthread {}", rustix::thread::gettid().as_raw_pid());
-        let exit = run_inside(entry, &argv).unwrap();
+        let exit = run_inside(entry, &argv, Group::Callers).unwrap();
         std::process::exit(exit.shell_code());
     }
-    let ns = NetNs::new().unwrap();
-    let enclosure = Enclosure::new("ptest-inside", Vec::new()).unwrap();
-    let view = enclosure.view(&ns, "n7", &[]).unwrap();
-    let (mounts, pids) = view.paths();
-    let paths = format!(
-        "{} {} {}",
-        ns.proc_path().display(),
-        mounts.display(),
-        pids.display()
-    );
+    let node = Node::new("ptest-inside");
     let dir = tempfile::tempdir().unwrap();
     let stdin = dir.path().join("in");
     fs::write(&stdin, "from standard input\n").unwrap();
     let mut caller = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
+        .args(again(
             "a_command_inside_has_its_callers_streams_and_signals",
-            "--nocapture",
-        ])
-        .env("CONSTEL_TEST_INSIDE", paths)
+        ))
+        .env(INSIDE, node.paths())
         .env("KEPT", "k")
         .stdin(fs::File::open(stdin).unwrap())
         .stdout(std::process::Stdio::piped())

@@ -19,7 +19,8 @@ pub(crate) fn exec(args: &Exec) -> Outcome {
     if args.json || args.class.is_some() || args.node.contains(['*', '?']) {
         return in_many(args, &command);
     }
-    run(enter(&args.lab, &args.node)?, &command)
+    let exit = enter(&args.lab, &args.node)?.exec(&command)?;
+    Ok(Exit::of_command(exit.shell_code()))
 }
 
 /// In a node of a lab on several machines.
@@ -79,9 +80,4 @@ pub(super) fn enter(lab: &str, node: &str) -> Result<Door, Error> {
     // Without the rights, that is what is wrong, whatever labs there are.
     require_privilege()?;
     Lab::attach(lab)?.enter(node)
-}
-
-pub(super) fn run(door: Door, command: &[OsString]) -> Outcome {
-    let exit = door.exec(command)?;
-    Ok(Exit::of_command(exit.shell_code()))
 }

@@ -9,7 +9,7 @@ use constel_store::Place;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
-use super::exec::{enter, run as run_behind};
+use super::exec::enter;
 use super::there::Far;
 use crate::args::Shell;
 use crate::exit::{Exit, Failure, Outcome};
@@ -21,9 +21,8 @@ pub(crate) fn run(args: &Shell) -> Outcome {
         return elsewhere(args, store);
     }
     let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
-    let mut door = enter(&args.lab, &args.node)?;
-    let shell = door.shell(shell);
-    run_behind(door, &[shell])
+    let exit = enter(&args.lab, &args.node)?.shell(shell)?;
+    Ok(Exit::of_command(exit.shell_code()))
 }
 
 /// On the machine of a lab on several that has the node.

@@ -25,6 +25,8 @@ pub(super) enum Manners {
     Apart,
     /// In the caller's session and process group, so that they share a terminal; killed when the calling thread ends.
     Attached,
+    /// As that, in a process group of its own, to which the terminal talks: what starts jobs of its own.
+    InFront,
     /// Apart, and killed when the calling thread ends; its orphans are buried by the kernel.
     Init,
 }
@@ -89,6 +91,7 @@ pub(super) struct Plan<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stage {
     Session,
+    Terminal,
     Cgroup,
     NetNs,
     Mounts,
@@ -117,6 +120,7 @@ impl Stage {
             Stage::Dir => format!("change the directory of {program}"),
             Stage::Deaf => format!("keep {program} from listening to netlink groups"),
             Stage::Session => format!("start a session for {program}"),
+            Stage::Terminal => format!("give the terminal to {program}"),
             Stage::Mounts => format!("give {program} its view of the file system"),
             Stage::Proc => format!("mount /proc for {program}"),
             Stage::Machine => format!("give {program} the machine's name"),
@@ -243,8 +247,17 @@ impl Plan<'_> {
                 }
             };
         }
-        if self.manners != Manners::Attached {
-            call!(Stage::Session, libc::setsid());
+        match self.manners {
+            Manners::Attached => {}
+            Manners::Apart | Manners::Init => call!(Stage::Session, libc::setsid()),
+            Manners::InFront => {
+                call!(Stage::Terminal, libc::setpgid(0, 0));
+                // Signals are blocked yet, so that this does not stop who is not in front.
+                call!(
+                    Stage::Terminal,
+                    libc::tcsetpgrp(libc::STDIN_FILENO, libc::getpid())
+                );
+            }
         }
         if self.manners != Manners::Apart {
             call!(

@@ -5,6 +5,7 @@
 //! ends.
 
 use std::ffi::OsString;
+use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
@@ -77,24 +78,40 @@ const PASSED_ON: [i32; 6] = [
     libc::SIGUSR2,
 ];
 
+/// Whose process group a command is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// The caller's, with whatever else is in it: the other commands of a pipe, the script that calls it. Where there is nothing else,
+    /// as for who types a command that reads and writes there, its own.
+    Callers,
+    /// Its own, to which the terminal talks while it runs, if it talked to the caller's. A shell that starts jobs needs one:
+    /// the caller's has no number in the lab's process namespace, and there dash ends with an error of its own in place of the exit
+    /// code it was told.
+    Own,
+}
+
 /// Runs the command in the node with the caller's streams, terminal and, where the node has it, working directory, and
 /// waits for its end. It ends with the calling thread.
 ///
 /// # Errors
 /// [`Error::Invalid`] for a command that does not exist, [`Error::Os`] naming the step that kept it from running.
-pub fn run_inside(entry: Entry, argv: &[OsString]) -> Result<Exit> {
+pub fn run_inside(entry: Entry, argv: &[OsString], group: Group) -> Result<Exit> {
     if argv.is_empty() {
         return Err(Error::Invalid("no command to execute was given".into()));
     }
     // Before there is a child whose end could be missed.
     let signals = blocked()?;
     let terminal = has_terminal();
-    let child = spawn_in(&entry, argv).start()?;
+    let in_front = terminal && (group == Group::Own || is_alone());
+    let spawn = spawn_in(&entry, argv);
+    let spawn = if in_front { spawn.in_front() } else { spawn };
+    let child = spawn.start()?;
     // Holding the node's namespaces would keep them when the lab goes down.
     drop(entry);
-    let exit = wait(&child, &signals);
+    let exit = wait(&child, &signals, in_front);
     if terminal {
-        take_terminal_back();
+        // SAFETY: a number of our own.
+        give_terminal_to(unsafe { libc::getpgrp() });
     }
     exit
 }
@@ -131,6 +148,13 @@ fn has_terminal() -> bool {
     unsafe { libc::tcgetpgrp(libc::STDIN_FILENO) == libc::getpgrp() }
 }
 
+/// Whether this process is a job of its own: no script's and, between two terminals, no pipe's.
+fn is_alone() -> bool {
+    // SAFETY: system calls on numbers.
+    let leads = unsafe { libc::getpgrp() == libc::getpid() };
+    leads && io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
 /// Blocks the signals that the caller waits for.
 fn blocked() -> Result<libc::sigset_t> {
     // SAFETY: plain values on our stack, initialised by the calls.
@@ -147,7 +171,7 @@ fn blocked() -> Result<libc::sigset_t> {
     }
 }
 
-fn wait(child: &Child, signals: &libc::sigset_t) -> Result<Exit> {
+fn wait(child: &Child, signals: &libc::sigset_t, in_front: bool) -> Result<Exit> {
     let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
     loop {
         if let Some(exit) = child.try_wait()? {
@@ -157,6 +181,9 @@ fn wait(child: &Child, signals: &libc::sigset_t) -> Result<Exit> {
             // As the shell that called us expects of a job.
             rustix::process::kill_process(rustix::process::getpid(), Signal::STOP)
                 .context(|| "stop".to_owned())?;
+            if in_front && has_terminal() {
+                give_terminal_to(child.pid().cast_signed());
+            }
             pidfd_send_signal(child, Signal::CONT).context(|| "continue".to_owned())?;
         }
         // SAFETY: a mask that is live, and a place for the answer.
@@ -177,7 +204,7 @@ fn wait(child: &Child, signals: &libc::sigset_t) -> Result<Exit> {
 }
 
 /// A shell that ends leaves the terminal to its own group, and cannot name ours from inside to give it back.
-fn take_terminal_back() {
+fn give_terminal_to(group: libc::pid_t) {
     // SAFETY: system calls on numbers and masks on our stack; an error changes nothing.
     unsafe {
         let mut set = std::mem::zeroed();
@@ -185,6 +212,6 @@ fn take_terminal_back() {
         libc::sigaddset(&raw mut set, libc::SIGTTOU);
         // Whoever is in the background is stopped for it.
         libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
-        libc::tcsetpgrp(libc::STDIN_FILENO, libc::getpgrp());
+        libc::tcsetpgrp(libc::STDIN_FILENO, group);
     }
 }

@@ -18,7 +18,7 @@ pub(crate) use birth::number_of;
 pub use captured::{Captured, run_captured};
 pub use child::{Child, Exit, Foreign};
 pub use confine::{Capability, CapabilitySet, Confinement};
-pub use exec::{Entry, Within, run_inside};
+pub use exec::{Entry, Group, Within, run_inside};
 pub use marks::{
     LAB_VARIABLE, Marked, NODE_VARIABLE, OWNER_VARIABLE, Whose, kill_marked, marked, marked_of,
 };

@@ -185,6 +185,12 @@ impl<'a> Spawn<'a> {
         self
     }
 
+    /// As that, but in a process group of its own, to which the caller's terminal talks from now on.
+    pub(super) fn in_front(mut self) -> Self {
+        self.manners = Manners::InFront;
+        self
+    }
+
     /// Who answers for it, if not the calling process.
     pub(super) fn owner(mut self, owner: &'a ProcessIdent) -> Self {
         self.owner = Some(owner);
