@@ -140,7 +140,7 @@ class Lab:
 
     def counters(self, a, b):
         """What the edge from a to b has counted."""
-        return self.ask({"verb": "link", "a": a, "b": b})["edges"][0]["counters"]
+        return self.ask({"verb": "link", "a": a, "b": b})["edges"][0]["counters"]["counters"]
 
     def address(self, n):
         out = self.sh(n, "ip -4 -o addr show dev lo scope global; ip -4 -o addr show scope global")

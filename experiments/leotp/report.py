@@ -1,6 +1,6 @@
 """From raw/*.json: RESULTS.md (tables, the paper's values beside ours) and plots/*.svg (needs matplotlib)."""
 import json, os, sys
-import report_labs, report_more
+import report_labs, report_more, report_plots
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RAW = os.environ.get("RAW", os.path.join(HERE, "raw"))
@@ -114,84 +114,6 @@ def trust_all(rows):
     return "yes" if not no else f"NO in {len(no)} of {len(rows)}: {'; '.join(no[0]['reasons'])}"
 
 
-def plots():
-    import matplotlib
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "constel"
-    import matplotlib.pyplot as plt
-    folder = os.path.join(HERE, "plots")
-    os.makedirs(folder, exist_ok=True)
-
-    def done(fig, ax, file, x, y, legend=True):
-        ax.set_xlabel(x)
-        ax.set_ylabel(y)
-        ax.grid(alpha=0.3)
-        if legend:
-            ax.legend(fontsize=7)
-        fig.tight_layout()
-        fig.savefig(os.path.join(folder, file), metadata={"Date": None})
-        plt.close(fig)
-
-    def lines(fig_name, across, value, x, y, scale=1):
-        if d := load("vt-" + fig_name):
-            fig, ax = plt.subplots(figsize=(5, 3.5))
-            for p in protocols(d["rows"]):
-                rs = [r for r in d["rows"] if r["protocol"] == p]
-                ax.plot([scale * r[across] for r in rs], [r[value] for r in rs], marker="o", ms=3, label=name(p))
-            done(fig, ax, fig_name + ".svg", x, y)
-
-    def cdf(file, rows, label, x="one-way delay, ms", keyname="owd_ms"):
-        fig, ax = plt.subplots(figsize=(5, 3.5))
-        for r in rows:
-            v = r[keyname]
-            if v:
-                ax.plot(v, [i / (len(v) - 1) for i in range(len(v))], label=label(r))
-        done(fig, ax, file, x, "share of packets")
-
-    lines("fig2", "hops", "mbps", "hops", "Mbit/s")
-    lines("fig5", "propagation_ms", "queueing_ms", "propagation delay, ms", "queueing delay, ms")
-    lines("fig12", "loss", "mbps", "loss per hop, %", "Mbit/s", 100)
-    lines("fig13", "interval_s", "mbps", "seconds between switches", "Mbit/s")
-    if d := load("vt-fig12"):
-        fig, ax = plt.subplots(figsize=(5, 3.5))
-        for p in ("default", "published", "beyond", "bbr", "endpoints only"):
-            rs = [r for r in d["rows"] if r["protocol"] == p]
-            ax.plot([100 * r["loss"] for r in rs], [r["mb_sent_for_100_mb"] for r in rs], marker="o", ms=3, label=name(p))
-        done(fig, ax, "fig11.svg", "loss per hop, %", "MB sent for 100 MB")
-    if d := load("vt-fig3"):
-        cdf("fig3.svg", d["rows"], lambda r: r["what"])
-    if d := load("vt-fig12"):
-        cdf("fig10.svg", [r for r in d["rows"] if r["loss"] == 0.005 and r["protocol"] in ("default", "published", "beyond", "endpoints only", "bbr")], lambda r: name(r["protocol"]), "one-way delay of lost packets at 0.5 % loss, ms", "lost_owd_ms")
-    if d := load("vt-fig15"):
-        for r in d["rows"]:
-            if r["protocol"] in ("default", "bbr"):
-                fig, ax = plt.subplots(figsize=(5, 3.5))
-                for i, (series, rtt) in enumerate(zip(r["mbps_per_10_s"], r["rtt_ms"])):
-                    ax.plot([10 * k for k in range(len(series))], series, label=f"flow {i + 1}, {rtt} ms")
-                same = "same" if len(set(r["rtt_ms"])) == 1 else "different"
-                done(fig, ax, f"fig15-{same}-rtt-{r['protocol']}.svg", "s", "Mbit/s")
-    for src, file in (("vt-fig14", "fig14.svg"), ("lab-fig14", "fig14-lab.svg")):
-        if d := load(src):
-            fig, ax = plt.subplots(figsize=(5, 3.5))
-            k = "protocol" if src.startswith("vt") else "flow"
-            for p in protocols(d["rows"], k):
-                rs = [r for r in d["rows"] if r[k] == p]
-                ax.plot([r["owd_mean_ms"] for r in rs], [r["mbps"] for r in rs], marker="o", ms=4, ls="-" if len(rs) > 2 else "", label=name(p))
-            done(fig, ax, file, "mean one-way delay, ms", "Mbit/s")
-    if d := load("vt-satellites"):
-        ny = [r for r in d["rows"] if r["to"] == "new-york" and (r["case"] in ("A", "D") or r["protocol"] in ("bbr", "cubic"))]
-        cdf("fig17-vt.svg", ny, lambda r: f"{name(r['protocol'])} {r['case']}")
-        cdf("fig16-vt.svg", [r for r in d["rows"] if r["to"] == "shanghai" and r["case"] in ("A", "end to end")], lambda r: name(r["protocol"]))
-        for key, file, what in (("owd_mean_ms", "fig18-delay-vt.svg", "mean one-way delay, ms"), ("mbps", "fig18-throughput-vt.svg", "Mbit/s")):
-            fig, ax = plt.subplots(figsize=(5, 3.5))
-            for p, case in dict.fromkeys((r["protocol"], r["case"]) for r in d["rows"] if r["case"] in ("A", "25% of the satellites", "end to end")):
-                rs = [r for r in d["rows"] if (r["protocol"], r["case"]) == (p, case) and r["to"] != "shanghai"]
-                ax.plot([r["hops"] for r in rs], [r[key] for r in rs], marker="o", ms=4, label=f"{name(p)} {case}")
-            done(fig, ax, file, "mean hops (Hong Kong, Paris, New York)", what)
-    if d := load("lab-satellites-new-york"):
-        cdf("fig17-lab.svg", d["rows"], lambda r: f"{name(r['flow'])} {r['case']}")
-
-
 def main():
     out = ["<!-- Written by report.py from raw/*.json. Do not edit. -->", "", "# LEOTP: results", "", "README.md says how they were made and why they differ from the paper's.", ""]
     out += ["# In labs", ""]
@@ -205,7 +127,7 @@ def main():
     with open(os.path.join(HERE, "RESULTS.md"), "w") as f:
         f.write("\n".join(out))
     try:
-        plots()
+        report_plots.plots(load, name)
     except ImportError:
         print("no matplotlib: no plots", file=sys.stderr)
 

@@ -180,8 +180,9 @@ def sky(t):
             base = next((g for g in groups if g[0]["flow"] == "tcp-bbr"), None)
             figure = {"new-york": "Fig. 17 and Table II", "shanghai": "Fig. 16"}.get(to, "Fig. 18")
             hops = f", {sum(d['hops']) / len(d['hops']):.1f} hops" if d.get("hops") else ""
+            cities = "five cities with an antenna to each satellite in view" if to == "shanghai" else "100 cities"
             without = " No lasers: up and down again over one satellite. Paper: LEOTP +4.8 % against BBR, +12.4 % against PCC, queueing 16 ms, BBR's 26, PCC's more than 400." if to == "shanghai" else ""
-            t.head(f"## {figure} in labs of 1,700 nodes: Beijing to {to}", f"1,600 satellites and 100 cities; {groups[0][0]['propagation_ms']:.1f} ms of light{hops}. Satellites on the path have network stacks, the others only forward; each run is a lab of its own under the same sky.{without}")
+            t.head(f"## {figure} in labs over the full sky: Beijing to {to}", f"1,600 satellites and {cities}; {groups[0][0]['propagation_ms']:.1f} ms of light{hops}. Satellites on the path have network stacks, the others only forward; each run is a lab of its own under the same sky.{without}")
             t.table(["", "case", "Mbit/s", *OVER_BBR, "queueing ms", *HEAD], [[t.flow(g), g[0]["case"], spread(g, "mbps"), *over_bbr(t, g, base), spread(g, "queueing_ms", 1), *measured(t, g)] for g in groups])
 
 
@@ -206,12 +207,13 @@ def drawn(t):
             if not all(of.values()):
                 continue
             ours, bbr = of["leotp-beyond"], of["tcp-bbr"]
-            gains.append(mean(ours, "mbps") / mean(bbr, "mbps") - 1)
-            r = g[0]
-            rows.append((gains[-1], [t.pct(gains[-1]), against(t, ours, bbr, "packet_owd_mean_ms"), f"{r['sky']}, {r['cities']}", f"{r['ground_mbps']}, {r['laser_mbps']}", f"{100 * r['ground_loss']:.2f} %, {100 * r['laser_loss']:.2f} %",
+            gain, r = mean(ours, "mbps") / mean(bbr, "mbps") - 1, g[0]
+            if all(x["verdict"]["trustworthy"] for x in g):
+                gains.append(gain)
+            rows.append((gain, [t.pct(gain), against(t, ours, bbr, "packet_owd_mean_ms"), f"{r['sky']}, {r['cities']}", f"{r['ground_mbps']}, {r['laser_mbps']}", f"{100 * r['ground_loss']:.2f} %, {100 * r['laser_loss']:.2f} %",
                                      f"{r['hops_mean']:.1f}", f"{r['propagation_ms']:.0f}", *[f"{spread(x, 'mbps')}; {spread(x, 'packet_owd_mean_ms', 0)}" for x in (ours, bbr)], min(len(x) for x in of.values()), t.trust_all(g)]))
         gains.sort()
-        t.out += [f"{len(gains)} paths: throughput of beyond() against bbr: least {t.pct(gains[0])}, median {t.pct(gains[len(gains) // 2])}, most {t.pct(gains[-1])}; worse by more than 2 %: {sum(x < -0.02 for x in gains)}.", ""]
+        t.out += [f"Where the host kept up, {len(gains)} of {len(rows)} paths: throughput of beyond() against bbr: least {t.pct(gains[0])}, median {t.pct(gains[len(gains) // 2])}, most {t.pct(gains[-1])}; worse by more than 2 %: {sum(x < -0.02 for x in gains)}.", ""]
         t.table(["gain", "OWD of packets", "path", "ground, lasers: Mbit/s", "loss: ground, lasers", "hops", "light, ms", "beyond(): Mbit/s; OWD of packets ms", "bbr", "runs", "host kept up"], [cells for _, cells in sorted(rows, key=lambda x: x[0])])
 
 

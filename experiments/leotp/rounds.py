@@ -9,7 +9,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 RAW = os.environ.get("RAW", os.path.join(HERE, "raw"))
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
 # So often more, where the host does not keep up.
-MORE = 2
+MORE = int(os.environ.get("MORE", "2"))
 
 
 class Run:
