@@ -19,7 +19,9 @@ class Plots:
         self.plt, self.load, self.name = plt, load, name
 
     def draw(self, file, x, y, lines, mark="o", ls="-"):
-        """`lines`: [(label, x values, y values)]."""
+        """`lines`: [(label, x values, y values)]; without any there is no plot."""
+        if not lines:
+            return
         fig, ax = self.plt.subplots(figsize=(5, 3.5))
         for label, xs, ys in lines:
             ax.plot(xs, ys, marker=mark, ms=4, ls=ls if len(xs) > 1 else "", label=label)
